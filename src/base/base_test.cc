@@ -1,0 +1,66 @@
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "base/hex.h"
+#include "base/random.h"
+#include "pawl/result.h"
+
+namespace pawl {
+namespace {
+
+TEST(Crc32c, MatchesThePublishedCheckValue) { EXPECT_EQ(crc32c("123456789"), 0xe3069283u); }
+
+TEST(Crc32c, ContinuesOverPiecesOfAnyLength) {
+  const std::string text = "a pawl lets the ratchet turn one way only";
+  for (std::size_t cut = 0; cut <= text.size(); ++cut) {
+    EXPECT_EQ(crc32c(text.substr(cut), crc32c(text.substr(0, cut))), crc32c(text)) << cut;
+  }
+}
+
+TEST(Hex, RoundTripsEveryLease) {
+  SeededRandom random(1);
+  for (int i = 0; i < 1000; ++i) {
+    const LeaseId lease = random.lease_id();
+    EXPECT_EQ(lease_from_hex(to_hex(lease)), lease);
+  }
+}
+
+TEST(Hex, RefusesWhatIsNotExactly32LowercaseDigits) {
+  EXPECT_FALSE(lease_from_hex(""));
+  EXPECT_FALSE(lease_from_hex(std::string(31, 'a')));
+  EXPECT_FALSE(lease_from_hex(std::string(33, 'a')));
+  EXPECT_FALSE(lease_from_hex(std::string(32, 'A')));
+  EXPECT_FALSE(lease_from_hex(std::string(31, 'a') + "g"));
+}
+
+TEST(Bytes, ReadsBackWhatWasWrittenAndNothingPastTheEnd) {
+  static_assert(std::endian::native == std::endian::little);
+  std::string out;
+  put_u8(out, 1);
+  put_u32(out, 2);
+  put_text(out, "three");
+  put_u64_ordered(out, 4);
+  ByteReader in(out);
+  EXPECT_EQ(in.u8(), 1);
+  EXPECT_EQ(in.u32(), 2u);
+  EXPECT_EQ(in.text(), "three");
+  EXPECT_EQ(in.u64_ordered(), 4u);
+  EXPECT_TRUE(in.done());
+  EXPECT_EQ(in.u64(), 0u);
+  EXPECT_FALSE(in.ok());
+}
+
+TEST(Result, CarriesAValueOrAnErrorNeverBoth) {
+  Result<int> good = 7;
+  ASSERT_TRUE(good);
+  EXPECT_EQ(*good, 7);
+  Result<int> bad = Error{Code::kBusy, "held"};
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error().code, Code::kBusy);
+}
+
+}  // namespace
+}  // namespace pawl

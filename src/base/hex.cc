@@ -1,0 +1,46 @@
+#include "base/hex.h"
+
+namespace pawl {
+namespace {
+
+constexpr char kDigits[] = "0123456789abcdef";
+
+void write_word(std::uint64_t word, char* out) {
+  for (int i = 15; i >= 0; --i) {
+    out[i] = kDigits[word & 0xf];
+    word >>= 4;
+  }
+}
+
+std::optional<std::uint64_t> read_word(std::string_view digits) {
+  std::uint64_t word = 0;
+  for (const char c : digits) {
+    const bool decimal = c >= '0' && c <= '9';
+    if (!decimal && (c < 'a' || c > 'f')) return std::nullopt;
+    word = (word << 4) | static_cast<std::uint64_t>(decimal ? c - '0' : c - 'a' + 10);
+  }
+  return word;
+}
+
+}  // namespace
+
+void write_hex(LeaseId lease, char* out) {
+  write_word(lease.high, out);
+  write_word(lease.low, out + 16);
+}
+
+std::string to_hex(LeaseId lease) {
+  std::string text(kLeaseDigits, '0');
+  write_hex(lease, text.data());
+  return text;
+}
+
+std::optional<LeaseId> lease_from_hex(std::string_view digits) {
+  if (digits.size() != kLeaseDigits) return std::nullopt;
+  const auto high = read_word(digits.substr(0, 16));
+  const auto low = read_word(digits.substr(16));
+  if (!high || !low) return std::nullopt;
+  return LeaseId{*high, *low};
+}
+
+}  // namespace pawl

@@ -1,0 +1,22 @@
+// Leases as 32 lowercase hex digits, and back.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/types.h"
+
+namespace pawl {
+
+inline constexpr std::size_t kLeaseDigits = 32;
+
+// Writes exactly 32 digits at `out`.
+void write_hex(LeaseId lease, char* out);
+[[nodiscard]] std::string to_hex(LeaseId lease);
+
+// Exactly 32 lowercase hex digits, or nothing.
+[[nodiscard]] std::optional<LeaseId> lease_from_hex(std::string_view digits);
+
+}  // namespace pawl

@@ -1,0 +1,50 @@
+// Every bound of Pawl, in one place. Each error that enforces one names it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/types.h"
+
+namespace pawl::limits {
+
+inline constexpr std::uint64_t kTokenMax = (std::uint64_t{1} << 53) - 1;  // JSON, Lua and JavaScript hold it exactly.
+inline constexpr std::uint64_t kTokenWarn = std::uint64_t{1} << 52;
+inline constexpr std::uint64_t kRaiseMax = std::uint64_t{1} << 44;  // RAISE moves the counter at most this far.
+inline constexpr std::uint64_t kTokenBlock = 4096;                  // Tokens reserved durably at a time.
+
+inline constexpr std::size_t kLockNameMax = 512;
+inline constexpr std::size_t kLocksPerLease = 16;
+inline constexpr Millis kTtlMin{100};
+inline constexpr Millis kTtlMaxDefault{10 * 60 * 1000};
+inline constexpr Millis kTtlMaxCeiling{24 * 60 * 60 * 1000};
+inline constexpr Millis kWaitMax{60 * 60 * 1000};
+inline constexpr Millis kDelayMax{60 * 1000};
+inline constexpr Millis kMaxHoldMax{365LL * 24 * 60 * 60 * 1000};
+inline constexpr std::uint32_t kHoldersMax = 1024;  // LIMIT n
+inline constexpr std::size_t kOwnerMax = 128;
+inline constexpr std::size_t kMetaPairs = 8;
+inline constexpr std::size_t kMetaBytes = 1024;
+inline constexpr std::size_t kRequestMin = 22;
+inline constexpr std::size_t kRequestMax = 64;
+inline constexpr std::size_t kReasonMax = 256;
+
+inline constexpr std::size_t kFrameMax = 64 * 1024;
+inline constexpr std::size_t kFrameArgsMax = 2048;  // Enough for MRENEW with 1,024 leases.
+inline constexpr std::size_t kRenewsPerCall = 1024;
+inline constexpr std::size_t kCountMax = 1000;  // LOCKS and HISTORY
+inline constexpr std::size_t kCountDefault = 100;
+
+inline constexpr std::size_t kConnectionsMax = 10'000;
+inline constexpr std::size_t kConnectionsReserved = kConnectionsMax / 10;  // RENEW, MRENEW, RELEASE, PING only.
+inline constexpr std::size_t kAsyncWaitsPerConnection = 1024;
+inline constexpr std::size_t kWaitersMax = 1'000'000;
+inline constexpr std::size_t kOutputBufferMax = 4 * 1024 * 1024;  // A slower reader is cut.
+
+inline constexpr std::size_t kHistoryEpochs = 100'000;
+inline constexpr std::size_t kRequestsRemembered = 1'000'000;
+inline constexpr Millis kRequestMemory{60 * 1000};
+
+inline constexpr Millis kPauseMax{250};  // A longer gap of pawld itself does not count against leases.
+
+}  // namespace pawl::limits

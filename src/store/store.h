@@ -1,0 +1,100 @@
+// The store: puts and deletes of bytes, in batches that are durable as a whole or not at all. It knows nothing of locks.
+//
+//   store.open();  store.load(visitor);             // once, before anything else
+//   Batch batch;  batch.put(key, value);  batch.erase(other);  batch.cover(token);
+//   store.submit(batch, id, sink);                  // sink.durable(id), now or later, in the order submitted
+//
+// High water: besides its records a store keeps one number that only grows, synced in a place of its own before any
+// batch that covers a greater one is written. It survives even a lost tail of the records, so that what was
+// numbered once is never numbered again (design rule 10).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/types.h"
+#include "pawl/result.h"
+
+namespace pawl::store {
+
+// One atomic set of changes, encoded as it is appended. Later operations on a key override earlier ones.
+// Encoding, per operation: u8 kind (1 put, 2 erase), u16 key length, u32 value length (0 for erase), key, value.
+class Batch {
+ public:
+  void put(std::string_view key, std::string_view value);
+  void erase(std::string_view key);
+  // This batch uses numbers up to and including `number`: the high water must cover it first.
+  void cover(std::uint64_t number) { covered_ = number > covered_ ? number : covered_; }
+
+  [[nodiscard]] bool empty() const { return bytes_.empty(); }
+  [[nodiscard]] std::string_view bytes() const { return bytes_; }
+  [[nodiscard]] std::uint64_t covered() const { return covered_; }
+  void clear() {
+    bytes_.clear();
+    covered_ = 0;
+  }
+
+ private:
+  std::string bytes_;
+  std::uint64_t covered_ = 0;
+};
+
+struct Operation {
+  bool put = false;
+  std::string_view key;
+  std::string_view value;
+};
+
+// Takes the next operation off the front of `bytes`; an error when they are not a batch's bytes.
+[[nodiscard]] Result<Operation> take_operation(std::string_view& bytes);
+
+// Sees each live record once, in no promised order.
+class Visitor {
+ public:
+  virtual ~Visitor() = default;
+  // How many records are about to come, if known (0 otherwise): a chance to reserve room.
+  virtual void expect(std::uint64_t /*records*/) {}
+  // An error stops the load: the store holds what this version cannot read.
+  virtual Result<void> record(std::string_view key, std::string_view value) = 0;
+};
+
+// What a store knows about itself once loaded.
+struct Loaded {
+  Incarnation incarnation;
+  std::uint64_t high_water = 0;  // Every number used before is <= this. Exact after a clean stop.
+  std::uint64_t sequence = 0;    // Of the last batch; the next one gets sequence + 1. Never goes back.
+  bool fresh = false;            // This store was created just now.
+  bool clean = false;            // The last run closed it properly.
+};
+
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void durable(BatchId batch) = 0;
+  // The batch's fate, and so the store's, is unknown. The process must end without another answer.
+  virtual void failed(BatchId batch, const Error& error) = 0;
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // Visits every live record. Call once, before the first submit. An error names file and offset; nothing was changed.
+  virtual Result<Loaded> load(Visitor& visitor) = 0;
+
+  // Makes `batch` durable. Exactly one of the sink's calls follows for each batch, in order of submission; a store
+  // that commits inline makes it before this returns. The batch may be reused once this returns.
+  virtual void submit(const Batch& batch, BatchId id, Sink& sink) = 0;
+
+  // False when space is short: refuse what would grow the store; renewals, releases and expiries still fit.
+  virtual bool has_room() = 0;
+
+  // Records that everything is written and `high_water` is exact. No submit may follow.
+  virtual Result<void> close() = 0;
+
+  // For STATUS: "journal", "memory".
+  [[nodiscard]] virtual std::string_view kind() const = 0;
+};
+
+}  // namespace pawl::store
