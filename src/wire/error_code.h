@@ -1,0 +1,54 @@
+// The first word of an error reply, and what it lets the caller conclude.
+//
+//   -LOST expired            code kLost, detail "expired"
+//
+// Programs read the code; the rest of the line is for people.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pawl/result.h"
+
+namespace pawl::wire {
+
+enum class ErrorCode : std::uint8_t {
+  kErr,        // Syntax or range; the text says what was expected.
+  kLost,       // The lease is over; the text says how it ended.
+  kConflict,   // Request id reused for something else, or superseded by a newer connection.
+  kBusy,       // A limit is reached; the text names it.
+  kTooLong,    // Longer than a limit; the text names it.
+  kNoAuth,     // Authenticate first.
+  kWrongPass,  // Wrong user or password.
+  kNoPerm,     // Authenticated, but not allowed.
+  kNoProto,    // HELLO asked for a version of RESP that Pawl does not speak.
+  kLoading,    // Still reading its data; nothing happened.
+  kReadOnly,   // A standby; the text names the active one.
+  kUncertain,  // The store did not confirm; ask again with the same request id.
+  kFull,       // No disk space; nothing happened.
+  kExhausted,  // Tokens are used up.
+};
+inline constexpr std::size_t kErrorCodes = 14;
+
+// An error reply: code and text, without the leading '-'.
+struct WireError {
+  ErrorCode code = ErrorCode::kErr;
+  std::string text;
+  bool operator==(const WireError&) const = default;
+};
+
+// "ERR", "LOST", …
+[[nodiscard]] std::string_view to_text(ErrorCode code);
+[[nodiscard]] std::optional<ErrorCode> error_code_from_text(std::string_view word);
+// One sentence for people: the protocol page prints it.
+[[nodiscard]] std::string_view meaning(ErrorCode code);
+// What the caller may conclude. BUSY is a limit of the service, not a lock held by someone: kUnavailable.
+[[nodiscard]] Code conclusion(ErrorCode code);
+
+// An error line as it came ("LOST expired"); a first word we do not know concludes kUnknown, the careful
+// reading.
+[[nodiscard]] Error error_from_line(std::string_view line);
+
+}  // namespace pawl::wire

@@ -1,0 +1,72 @@
+// The one table of commands. Dispatch, access, help, COMMAND DOCS, metric names and the protocol page read
+// it.
+//
+//   const wire::Verb* verb = wire::find_verb(args[0]);            // any case; nullptr: unknown
+//   if (verb->access > session.access()) return reply.error(…);
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace pawl::wire {
+
+enum class VerbId : std::uint8_t {
+  kAcquire,
+  kCancel,
+  kRenew,
+  kMRenew,
+  kRelease,
+  kInspect,
+  kLocks,
+  kHistory,
+  kBreak,
+  kRaise,
+  kStatus,
+  kHello,
+  kAuth,
+  kPing,
+  kEcho,
+  kQuit,
+  kReset,
+  kSelect,
+  kClient,
+  kCommand,
+  kInfo,
+  kConfig,
+  kTime,
+  kHelp,
+};
+inline constexpr std::size_t kVerbCount = 24;
+
+// Roles, each including the ones before it. kNone: works before authentication.
+enum class Access : std::uint8_t { kNone, kObserve, kUse, kAdmin };
+
+struct Verb {
+  VerbId id;
+  std::string_view name;  // upper case; lower case it for metrics
+  int arity;              // counts the name, as in Redis; negative: at least
+  Access access;
+  std::string_view group;  // "lock", "lease", "inspect", "operate", "connection", "server"
+  bool reserved_lane;      // answered on the connections kept for renewals
+  bool while_loading;      // answered before the store is loaded
+  std::string_view usage;  // arguments only; empty when there are none
+  std::string_view summary;
+  std::string_view reply;
+  std::string_view example;  // a whole line, as typed into redis-cli
+  std::string_view since;
+
+  // Whether `args` arguments, the name included, can be right.
+  [[nodiscard]] constexpr bool accepts(std::size_t args) const {
+    return arity >= 0 ? args == static_cast<std::size_t>(arity) : args >= static_cast<std::size_t>(-arity);
+  }
+};
+
+// In the order of VerbId.
+[[nodiscard]] std::span<const Verb> all_verbs();
+[[nodiscard]] const Verb& verb(VerbId id);
+// Ignores case; allocates nothing.
+[[nodiscard]] const Verb* find_verb(std::string_view name);
+[[nodiscard]] std::string_view to_text(Access access);
+
+}  // namespace pawl::wire
