@@ -34,6 +34,7 @@ inline constexpr std::size_t kFrameArgsMax = 2048;  // Enough for MRENEW with 1,
 inline constexpr std::size_t kRenewsPerCall = 1024;
 inline constexpr std::size_t kCountMax = 1000;  // LOCKS and HISTORY
 inline constexpr std::size_t kCountDefault = 100;
+inline constexpr std::size_t kCursorMax = 1100;  // LOCKS: room for a lock name in hex.
 
 inline constexpr std::size_t kConnectionsMax = 10'000;
 inline constexpr std::size_t kConnectionsReserved = kConnectionsMax / 10;  // RENEW, MRENEW, RELEASE, PING only.

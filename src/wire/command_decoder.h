@@ -52,27 +52,30 @@ class CommandDecoder {
     std::uint32_t offset;
     std::uint32_t length;
   };
-  // The outcome of reading one "<mark>digits CRLF" header.
+  enum class HeaderStatus : std::uint8_t { kRead, kNeedMore, kMalformed, kFrameTooLong };
+  enum class LineStatus : std::uint8_t { kSplit, kUnbalanced, kTooManyArgs };
+  // One "<mark>digits CRLF" header.
   struct Header {
-    DecodeStatus status;
-    std::uint32_t number;
-    std::size_t end;  // offset behind the CRLF
+    HeaderStatus status = HeaderStatus::kNeedMore;
+    std::uint64_t number = 0;
+    std::size_t end = 0;  // offset behind the CRLF
   };
 
   DecodedCommand decode_array(std::string_view buffer);
   DecodedCommand decode_inline(std::string_view buffer);
-  DecodedCommand complete(std::string_view buffer, std::size_t consumed);
+  [[nodiscard]] DecodedCommand complete(std::size_t consumed) const;
   static Header read_header(std::string_view buffer, std::size_t at);
-  bool split_line(std::string_view line);
+  static DecodedCommand unread(HeaderStatus status);
+  LineStatus split_line(std::string_view line);
   bool unquote_word(std::string_view line, std::size_t& at);
   void start_over();
 
   // Progress within the command at the front of the buffer.
   std::size_t position_ =
       0;  // behind the last thing understood (array), or behind what was searched (inline)
-  std::uint32_t expected_ = 0;  // arguments announced
-  bool counted_ = false;        // the *N header was read
-  std::vector<Slice> slices_;   // arguments so far
+  std::size_t expected_ = 0;   // arguments announced
+  bool counted_ = false;       // the *N header was read
+  std::vector<Slice> slices_;  // arguments so far
   std::vector<std::string_view> args_;
   std::string unquoted_;  // holds quoted inline words
 };

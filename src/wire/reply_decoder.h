@@ -54,10 +54,10 @@ class ReplyDecoder {
 
   Step step(std::string_view bytes);
   Step scalar(char mark, std::string_view line, std::size_t consumed);
-  Step blob(char mark, std::string_view line, std::string_view bytes, std::size_t header);
+  Step blob(std::string_view line, std::string_view bytes, std::size_t header);
   Step container(char mark, std::string_view line, std::size_t consumed);
   Step put(Value value, std::size_t consumed);
-  bool charge(std::size_t bytes);
+  static Step refused(std::string_view message);
   void start_over();
 
   const ReplyLimits limits_;

@@ -25,6 +25,8 @@
 
 namespace pawl::wire {
 
+class ArgReader;
+
 struct Cancel {
   std::string_view request;
 };
@@ -126,6 +128,9 @@ class RequestParser {
   ParsedRequest parse(const Verb& verb, std::span<const std::string_view> args, Protocol protocol);
 
  private:
+  void read(VerbId verb, ArgReader& in, std::span<const std::string_view> args, Protocol protocol,
+            Request& request);
+
   ParserSettings settings_;
   std::vector<LeaseId> leases_;
 };

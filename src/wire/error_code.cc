@@ -1,0 +1,70 @@
+#include "wire/error_code.h"
+
+#include <array>
+
+#include "base/assert.h"
+
+namespace pawl::wire {
+namespace {
+
+struct Row {
+  ErrorCode code;
+  std::string_view word;
+  Code conclusion;
+  std::string_view meaning;
+};
+
+constexpr std::array<Row, kErrorCodes> kRows{{
+    {ErrorCode::kErr, "ERR", Code::kInvalid, "The command is wrong; the text says what was expected."},
+    {ErrorCode::kLost, "LOST", Code::kLeaseLost, "The lease is over; the text says how it ended."},
+    {ErrorCode::kConflict, "CONFLICT", Code::kInvalid,
+     "The request id was used with other locks, mode, limit or TTL; or a newer connection took over the "
+     "wait."},
+    {ErrorCode::kBusy, "BUSY", Code::kUnavailable, "A limit of the service is reached; the text names it."},
+    {ErrorCode::kTooLong, "TOOLONG", Code::kInvalid,
+     "Something is longer than its limit; the text names it."},
+    {ErrorCode::kNoAuth, "NOAUTH", Code::kDenied, "Authenticate first, with HELLO or AUTH."},
+    {ErrorCode::kWrongPass, "WRONGPASS", Code::kDenied, "Wrong user or password."},
+    {ErrorCode::kNoPerm, "NOPERM", Code::kDenied, "This user may not do that."},
+    {ErrorCode::kNoProto, "NOPROTO", Code::kInvalid, "HELLO asked for a version other than 2 or 3."},
+    {ErrorCode::kLoading, "LOADING", Code::kUnavailable,
+     "pawld is still reading its data; nothing happened."},
+    {ErrorCode::kReadOnly, "READONLY", Code::kUnavailable,
+     "A standby; `active=host:port` says who answers. Nothing happened."},
+    {ErrorCode::kUncertain, "UNCERTAIN", Code::kUnknown,
+     "The store did not confirm; ask again with the same request id."},
+    {ErrorCode::kFull, "FULL", Code::kUnavailable, "No disk space; nothing happened."},
+    {ErrorCode::kExhausted, "EXHAUSTED", Code::kUnavailable, "The tokens are used up; nothing happened."},
+}};
+
+const Row& row(ErrorCode code) {
+  const auto index = static_cast<std::size_t>(code);
+  PAWL_ASSERT(index < kRows.size() && kRows[index].code == code);
+  return kRows[index];
+}
+
+}  // namespace
+
+std::string_view to_text(ErrorCode code) {
+  return row(code).word;
+}
+std::string_view meaning(ErrorCode code) {
+  return row(code).meaning;
+}
+Code conclusion(ErrorCode code) {
+  return row(code).conclusion;
+}
+
+std::optional<ErrorCode> error_code_from_text(std::string_view word) {
+  for (const Row& row : kRows) {
+    if (row.word == word) return row.code;
+  }
+  return std::nullopt;
+}
+
+Error error_from_line(std::string_view line) {
+  const auto code = error_code_from_text(line.substr(0, line.find(' ')));
+  return Error{code ? conclusion(*code) : Code::kUnknown, std::string(line)};
+}
+
+}  // namespace pawl::wire

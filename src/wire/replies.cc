@@ -1,0 +1,139 @@
+#include "wire/replies.h"
+
+#include <array>
+
+#include "base/assert.h"
+#include "base/hex.h"
+#include "base/limits.h"
+#include "wire/error_code.h"
+
+namespace pawl::wire {
+namespace {
+
+constexpr std::array kWaitEvents{WaitEvent::kGranted, WaitEvent::kTimeout, WaitEvent::kCancelled,
+                                 WaitEvent::kSuperseded};
+
+// A reply that makes no sense says nothing about what the server did.
+Error strange(std::string_view what) {
+  return {Code::kUnknown, "unexpected reply to " + std::string(what)};
+}
+
+std::optional<std::uint64_t> number_in(const Value& map, std::string_view key, std::uint64_t max) {
+  const Value* found = map.find(key);
+  const auto number = found != nullptr ? found->as_integer() : std::nullopt;
+  if (!number || *number < 0 || static_cast<std::uint64_t>(*number) > max) return std::nullopt;
+  return static_cast<std::uint64_t>(*number);
+}
+
+std::optional<LeaseId> lease_in(const Value& map) {
+  const Value* found = map.find("lease");
+  const auto digits = found != nullptr ? found->as_text() : std::nullopt;
+  return digits ? lease_from_hex(*digits) : std::nullopt;
+}
+
+}  // namespace
+
+void write_grant(ReplyWriter& reply, const GrantReply& grant) {
+  char digits[kLeaseDigits];
+  write_hex(grant.lease, digits);
+  reply.map(6);
+  reply.field("lease", std::string_view(digits, kLeaseDigits));
+  reply.field("token", grant.token.value);
+  reply.field("floor", grant.floor.value);
+  if (grant.slot) {
+    reply.field("slot", *grant.slot);
+  } else {
+    reply.field_null("slot");
+  }
+  reply.field("ttl_ms", std::int64_t{grant.ttl.count()});
+  reply.field("waited_ms", std::int64_t{grant.waited.count()});
+}
+
+void write_queued(ReplyWriter& reply, const QueuedReply& queued) {
+  reply.map(2);
+  reply.field("state", "queued");
+  reply.field("position", queued.position);
+}
+
+Result<GrantReply> read_grant(const Value& value) {
+  if (value.is_error()) return error_from_line(value.text);
+  constexpr auto kMillisMax = static_cast<std::uint64_t>(limits::kMaxHoldMax.count());
+  const auto lease = lease_in(value);
+  const auto token = number_in(value, "token", limits::kTokenMax);
+  const auto floor = number_in(value, "floor", limits::kTokenMax);
+  const auto ttl = number_in(value, "ttl_ms", kMillisMax);
+  const auto waited = number_in(value, "waited_ms", kMillisMax);
+  const Value* slot = value.find("slot");
+  if (!lease || !token || *token == 0 || !floor || !ttl || !waited || slot == nullptr)
+    return strange("ACQUIRE");
+  GrantReply grant{*lease, Token{*token}, Token{*floor}, std::nullopt, Millis(*ttl), Millis(*waited)};
+  if (!slot->is_null()) {
+    const auto number = number_in(value, "slot", limits::kHoldersMax);
+    if (!number) return strange("ACQUIRE");
+    grant.slot = static_cast<std::uint32_t>(*number);
+  }
+  return grant;
+}
+
+Result<AcquireReply> read_acquire(const Value& value) {
+  if (value.is_null()) return AcquireReply{NotObtained{}};
+  if (const Value* state = value.find("state"); state != nullptr && state->as_text() == "queued") {
+    const auto position = number_in(value, "position", limits::kWaitersMax);
+    if (!position) return strange("ACQUIRE");
+    return AcquireReply{QueuedReply{*position}};
+  }
+  const auto grant = read_grant(value);
+  if (!grant) return grant.error();
+  return AcquireReply{*grant};
+}
+
+Result<std::int64_t> read_integer(const Value& value) {
+  if (value.is_error()) return error_from_line(value.text);
+  if (value.kind != Value::Kind::kInteger) return strange("a command that answers an integer");
+  return value.integer;
+}
+
+std::string_view to_text(WaitEvent event) {
+  switch (event) {
+    case WaitEvent::kGranted:
+      return "granted";
+    case WaitEvent::kTimeout:
+      return "timeout";
+    case WaitEvent::kCancelled:
+      return "cancelled";
+    case WaitEvent::kSuperseded:
+      return "superseded";
+  }
+  return "";
+}
+
+void write_wait_push(ReplyWriter& reply, WaitEvent event, std::string_view request, const GrantReply* grant) {
+  PAWL_ASSERT((event == WaitEvent::kGranted) == (grant != nullptr));
+  reply.push(4);
+  reply.bulk("pawl");
+  reply.bulk(to_text(event));
+  reply.bulk(request);
+  if (grant != nullptr) {
+    write_grant(reply, *grant);
+  } else {
+    reply.map(0);
+  }
+}
+
+std::optional<WaitPush> read_wait_push(const Value& push) {
+  if (!push.is_push() || push.items.size() != 4 || push.items[0].as_text() != "pawl") return std::nullopt;
+  const auto request = push.items[2].as_text();
+  if (!request) return std::nullopt;
+  for (const WaitEvent event : kWaitEvents) {
+    if (push.items[1].as_text() != to_text(event)) continue;
+    WaitPush read{event, std::string(*request), std::nullopt};
+    if (event != WaitEvent::kGranted) return read;
+    const auto grant = read_grant(push.items[3]);
+    if (!grant) return std::nullopt;
+    read.grant = *grant;
+    return read;
+  }
+  return std::nullopt;
+}
+
+}  // namespace pawl::wire
