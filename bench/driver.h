@@ -1,0 +1,41 @@
+// Drives N connections in closed loops from one thread: each sends a request, waits for the whole reply, goes
+// on.
+//
+// One send and one recv per message and nothing allocated once the clock runs, because on a small machine
+// whatever the generator burns is taken from the server it measures.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "bench/conversation.h"
+#include "bench/measure.h"
+
+namespace pawl::bench {
+
+struct Plan {
+  Peer peer = Peer::kPawl;
+  Workload workload = Workload::kCycle;
+  std::uint16_t port = 0;
+  std::size_t connections = 1;
+  std::string run;  // Part of every name; see conversation().
+  Nanos warmup = std::chrono::milliseconds(100);
+  Nanos duration = std::chrono::seconds(1);
+  std::uint64_t operations_max = 0;  // Stop after so many; 0: only by time.
+  pid_t server = 0;                  // Whose CPU time to read; 0: nobody's.
+};
+
+struct Measured {
+  std::uint64_t operations = 0;  // Rounds that ended within the measured time.
+  std::uint64_t errors = 0;      // Replies that were not the expected one.
+  std::string first_error;
+  Nanos elapsed{};
+  Histogram latency;  // Of a whole round.
+  CpuTimes cpu;       // Used meanwhile.
+};
+
+// Opens the connections, warms up, measures, lets every round under way finish and every lock go, closes.
+// Throws std::runtime_error when the peer cannot be reached or goes away.
+Measured drive(const Plan& plan);
+
+}  // namespace pawl::bench

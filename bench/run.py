@@ -1,0 +1,149 @@
+#!/usr/bin/python3
+"""make bench: pawld beside Redis and beside the ceilings, in one run on one machine. See README.md.
+
+Nothing here fails because of a time: it prints what it saw, and whether each target of the project was met.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import random
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import instructions
+import memory
+import peers
+import report
+
+# Which peers take part in which workload, at how many connections. Echo servers hand nothing on.
+CELLS = [
+    ("cycle", (1, 16, 64, 256), ("pawl", "redis-always", "redis-memory", "echo", "echo+log")),
+    ("handoff", (64,), ("pawl", "redis-always", "redis-memory")),
+    ("renew", (64, 256), ("pawl", "redis-always", "redis-memory", "echo")),
+]
+
+
+def progress(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def measure(binary, server, workload, connections, seconds):
+    """One cell: what pawl_bench_load prints, or {'failed': why}."""
+    command = [binary, "--peer", server.dialect, "--workload", workload, "--port", server.port, "--pid", server.pid,
+               "--connections", connections, "--seconds", seconds, "--warmup", min(0.1, seconds / 4)]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return {"failed": done.stderr.strip()}
+    return json.loads(done.stdout)
+
+
+def start_all(bin_dir, work_dir):
+    servers = {}
+    for kind in peers.EVERY:
+        server = kind(bin_dir, work_dir)
+        try:
+            server.start()
+        except (peers.Missing, RuntimeError) as problem:
+            progress(f"left out: {problem}")
+            continue
+        servers[server.name] = server
+    return servers
+
+
+def run_rounds(options, servers):
+    """Rounds of all cells, each in an order of its own, so that no peer always runs next to the same neighbour."""
+    shuffle = random.Random(options.seed)
+    binary = options.bin / "pawl_bench_load"
+    plan = [(workload, connections, name) for workload, counts, names in CELLS for connections in counts
+            for name in names if name in servers]
+    cells = []
+    for turn in range(options.rounds):
+        shuffle.shuffle(plan)
+        progress(f"round {turn + 1} of {options.rounds}: {len(plan)} cells of {options.seconds} s")
+        for workload, connections, name in plan:
+            got = measure(binary, servers[name], workload, connections, options.seconds)
+            if "failed" in got or got["errors"]:
+                progress(f"  {name} {workload} {connections}: {got.get('failed') or got['first_error']}")
+            cells.append({"round": turn, "workload": workload, "connections": connections, "peer": name, **got})
+    return cells
+
+
+def speed(options):
+    work_dir = options.out / "data"
+    servers = start_all(options.bin, work_dir)
+    try:
+        return run_rounds(options, servers)
+    finally:
+        for server in servers.values():
+            server.stop()
+
+
+def machine():
+    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
+                 platform.machine())
+    return {"cpu": model, "cores": os.cpu_count(), "kernel": platform.release(),
+            "load": os.getloadavg(), "when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
+
+
+def parse():
+    parser = argparse.ArgumentParser(description="Measure pawld beside Redis and beside the ceilings.")
+    build = pathlib.Path(__file__).resolve().parent.parent / "build"
+    parser.add_argument("--bin", type=pathlib.Path, default=build / "bin", help="where the binaries are")
+    parser.add_argument("--out", type=pathlib.Path, help="where data and results go: on a real file system, "
+                        "not tmpfs (default: bench/ beside --bin)")
+    parser.add_argument("--only", default="speed,memory,instructions", help="which parts, comma-separated")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--seconds", type=float, help="of each cell")
+    parser.add_argument("--locks", type=int, help="how many to hold in the memory and instruction measurements")
+    parser.add_argument("--seed", type=int, default=None, help="of the order of the cells")
+    parser.add_argument("--quick", action="store_true", help="fewer, shorter cells and fewer locks: a smoke test")
+    options = parser.parse_args()
+    options.bin = options.bin.resolve()
+    options.out = (options.out or options.bin.parent / "bench").resolve()
+    options.rounds = options.rounds or (2 if options.quick else 9)
+    options.seconds = options.seconds or (0.25 if options.quick else 0.6)
+    options.locks = options.locks or (100_000 if options.quick else 1_000_000)
+    options.seed = random.SystemRandom().randrange(1 << 32) if options.seed is None else options.seed
+    options.parts = options.only.split(",")
+    unknown = set(options.parts) - {"speed", "memory", "instructions"}
+    if unknown:
+        parser.error(f"unknown part: {', '.join(sorted(unknown))}")
+    return options
+
+
+def main():
+    options = parse()
+    options.out.mkdir(parents=True, exist_ok=True)
+    result = {"machine": machine(), "seed": options.seed, "seconds": options.seconds, "quick": options.quick}
+    parts = {
+        "speed": (lambda: speed(options), report.speed),
+        "memory": (lambda: memory.measure(options.bin, options.out / "data", options.locks, progress), report.memory),
+        "instructions": (lambda: instructions.measure(options.bin, options.out, options.locks, progress),
+                         report.instructions),
+    }
+    print(f"{result['machine']['cpu']}, {result['machine']['cores']} cores, Linux {result['machine']['kernel']}, "
+          f"load {result['machine']['load'][0]:.2f} at the start, seed {options.seed}")
+    verdicts = []
+    for part in options.parts:
+        run, show = parts[part]
+        try:
+            result[part] = run()
+        except (peers.Missing, RuntimeError, OSError) as problem:
+            print(f"\n## {part}: not measured\n\n{problem}")
+            result[part] = {"failed": str(problem)}
+            continue
+        verdicts += show(result[part])
+    report.verdicts(verdicts)
+    result["verdicts"] = [verdict.__dict__ for verdict in verdicts]
+    path = options.out / f"results-{datetime.datetime.now():%Y%m%d-%H%M%S}.json"
+    path.write_text(json.dumps(result, indent=1) + "\n")
+    progress(f"all figures: {path}")
+
+
+if __name__ == "__main__":
+    main()
