@@ -12,7 +12,8 @@ namespace pawl::core {
 
 struct Acquire {
   WaiterId waiter;
-  AcquireSpec spec;   // Within limits.h: the core asserts it, the wire explains it. spec.request is scoped by the server.
+  AcquireSpec spec;   // Within limits.h: the core asserts it, the wire explains it. spec.request is scoped by
+                      // the server.
   LeaseId candidate;  // The lease's id if this is granted, now or inside someone else's release.
 };
 

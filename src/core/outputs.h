@@ -24,7 +24,7 @@ struct Granted {
   Millis ttl{0};
   Millis waited{0};
 };
-struct Queued {  // only to an async acquire; a blocking one hears nothing until its end
+struct Queued {                // only to an async acquire; a blocking one hears nothing until its end
   std::uint64_t position = 0;  // 1 = next; on the lock where it stands furthest back
 };
 struct NotObtained {
@@ -53,16 +53,17 @@ struct Lost {
 };
 struct Refused {
   enum class Why : std::uint8_t {
-    kConflict,      // The request id was used with other locks, mode, limit or TTL.
-    kWaitersFull,   // limits::kWaitersMax waiters already.
-    kExhausted,     // Tokens are used up.
-    kRaiseBack,     // RAISE to a token that is not greater.
-    kRaiseTooFar,   // RAISE further than limits::kRaiseMax, or past the last token.
+    kConflict,     // The request id was used with other locks, mode, limit or TTL.
+    kWaitersFull,  // limits::kWaitersMax waiters already.
+    kExhausted,    // Tokens are used up.
+    kRaiseBack,    // RAISE to a token that is not greater.
+    kRaiseTooFar,  // RAISE further than limits::kRaiseMax, or past the last token.
   };
   Why why = Why::kConflict;
 };
 
-using Outcome = std::variant<Granted, Queued, NotObtained, Renewed, Released, CancelDone, BreakDone, Raised, Lost, Refused>;
+using Outcome = std::variant<Granted, Queued, NotObtained, Renewed, Released, CancelDone, BreakDone, Raised,
+                             Lost, Refused>;
 
 struct Reply {
   WaiterId waiter;
@@ -73,7 +74,8 @@ struct Reply {
 enum class EventKind : std::uint8_t { kGranted, kReleased, kExpired, kBreaking, kBroken, kRaised };
 [[nodiscard]] std::string_view to_text(EventKind kind);
 
-// One per lock and change. `lock`, `owner` and `reason` point into Output::text and live until the output is cleared.
+// One per lock and change. `lock`, `owner` and `reason` point into Output::text and live until the output is
+// cleared.
 struct Event {
   EventKind kind = EventKind::kGranted;
   BatchId after;
@@ -86,13 +88,16 @@ struct Event {
   std::uint32_t reason_at = 0, reason_size = 0;
 };
 
-// What one or more inputs caused. The caller takes what it wants and clears it; replies are in order of decision.
+// What one or more inputs caused. The caller takes what it wants and clears it; replies are in order of
+// decision.
 struct Output {
   std::vector<Reply> replies;
   std::vector<Event> events;
   std::string text;
 
-  [[nodiscard]] std::string_view lock(const Event& e) const { return std::string_view(text).substr(e.lock_at, e.lock_size); }
+  [[nodiscard]] std::string_view lock(const Event& e) const {
+    return std::string_view(text).substr(e.lock_at, e.lock_size);
+  }
   [[nodiscard]] std::string_view owner(const Event& e) const {
     return std::string_view(text).substr(e.owner_at, e.owner_size);
   }

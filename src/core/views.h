@@ -38,12 +38,13 @@ enum class LockState : std::uint8_t { kFree, kHeld, kClosed };
 struct LockView {
   std::string lock;
   LockState state = LockState::kFree;
-  std::optional<Token> token;             // the greatest live one
-  std::vector<HolderView> holders;        // live ones, in order of grant
+  std::optional<Token> token;       // the greatest live one
+  std::uint64_t holder_count = 0;   // live ones
+  std::vector<HolderView> holders;  // the first of them, in order of grant
   std::uint64_t waiters = 0;
-  std::vector<WaiterView> queue;          // the first 16
-  std::optional<Token> last_token;        // empty when forgotten
-  std::optional<Millis> reopens_in;       // while closed
+  std::vector<WaiterView> queue;     // the first 16
+  std::optional<Token> last_token;   // empty when forgotten
+  std::optional<Millis> reopens_in;  // while closed
 };
 
 // A page of what is held, closed or waited for. `cursor` 0 = the end; an empty page with a cursor is normal.
@@ -65,8 +66,8 @@ struct EpochView {
 struct Totals {
   Token last_token;
   std::optional<Token> oldest_live_token;
-  std::uint64_t locks = 0;    // held, closed or waited for
-  std::uint64_t leases = 0;   // live ones
+  std::uint64_t locks = 0;   // held, closed or waited for
+  std::uint64_t leases = 0;  // live ones
   std::uint64_t waiters = 0;
 };
 

@@ -1,0 +1,90 @@
+#include "core/history.h"
+
+#include <algorithm>
+
+#include "core/hash.h"
+
+namespace pawl::core {
+namespace {
+
+std::vector<std::string> split_lines(std::string_view lines) {
+  std::vector<std::string> parts;
+  while (!lines.empty()) {
+    const std::size_t end = std::min(lines.find('\n'), lines.size());
+    parts.emplace_back(lines.substr(0, end));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+  return parts;
+}
+
+EpochView view_of(const Epoch& epoch) {
+  const std::string_view locks = epoch.locks.empty() ? epoch.lock.view() : epoch.locks.view();
+  return EpochView{epoch.token,        std::string(epoch.owner.view()),
+                   split_lines(locks), epoch.mode,
+                   epoch.granted,      epoch.ended,
+                   epoch.how};
+}
+
+}  // namespace
+
+Index History::newest_of(std::string_view lock, std::uint64_t hash) const {
+  return by_lock_.find(hash, [&](Index i) { return ring_[i].lock.view() == lock; });
+}
+
+void History::evict(Index slot) {
+  const Epoch& epoch = ring_[slot];
+  const std::uint64_t hash = hash_bytes(epoch.lock.view(), seed_);
+  if (newest_of(epoch.lock.view(), hash) == slot) by_lock_.erase(hash, slot);
+  if (epoch.first) by_lease_.erase(epoch.lease.low, slot);
+}
+
+void History::add(Epoch epoch) {
+  if (capacity_ == 0) return;
+  const auto slot = static_cast<Index>(count_ % capacity_);
+  if (ring_.size() < capacity_) {
+    ring_.emplace_back();
+  } else {
+    evict(slot);
+  }
+  ++count_;
+
+  const std::uint64_t hash = hash_bytes(epoch.lock.view(), seed_);
+  const Index newest = newest_of(epoch.lock.view(), hash);
+  epoch.greatest = epoch.token;
+  if (newest != kNone) {
+    epoch.greatest = std::max(epoch.greatest, ring_[newest].greatest);
+    const std::uint64_t behind = (slot + capacity_ - newest) % capacity_;
+    epoch.older = count_ - behind;
+    by_lock_.erase(hash, newest);
+  }
+  by_lock_.insert(hash, slot);
+  if (epoch.first) by_lease_.insert(epoch.lease.low, slot);
+  ring_[slot] = std::move(epoch);
+}
+
+std::vector<EpochView> History::of(std::string_view lock, std::size_t count) const {
+  std::vector<EpochView> found;
+  const Index newest = newest_of(lock, hash_bytes(lock, seed_));
+  if (newest == kNone) return found;
+  const Epoch* epoch = &ring_[newest];
+  while (found.size() < count) {
+    found.push_back(view_of(*epoch));
+    if (!kept(epoch->older)) break;
+    epoch = &ring_[(epoch->older - 1) % capacity_];
+  }
+  return found;
+}
+
+std::optional<Token> History::last_token(std::string_view lock) const {
+  const Index newest = newest_of(lock, hash_bytes(lock, seed_));
+  if (newest == kNone) return std::nullopt;
+  return ring_[newest].greatest;
+}
+
+Lost History::lost(LeaseId lease) const {
+  const Index slot = by_lease_.find(lease.low, [&](Index i) { return ring_[i].lease == lease; });
+  if (slot == kNone) return Lost{};
+  return Lost{ring_[slot].how, ring_[slot].token};
+}
+
+}  // namespace pawl::core

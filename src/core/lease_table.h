@@ -1,0 +1,114 @@
+// Leases: one grant each, found by its secret id, kept in order of token.
+//
+// Memory of one held lock (one lease, one lock, a 24-byte name, a 16-byte owner, no request id), in bytes:
+//   Lease 112 + owner 32 + id index ~17 + Lock 40 + name 48 + name index ~17 = ~266, measured by `make
+//   bench`.
+// (The index figures are for a million items: 8 bytes a slot, and tables double.) A request id adds its Extra
+// and its entry in requests.h, about 200 bytes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/limits.h"
+#include "base/types.h"
+#include "core/hash_index.h"
+#include "core/slab.h"
+#include "core/text.h"
+#include "core/timer_wheel.h"
+
+namespace pawl::core {
+
+enum class Phase : std::uint8_t {
+  kUnused = 0,
+  kLive = 1,
+  kBreaking = 2,  // Live, but not to be renewed.
+  kClosed = 3,    // Over, and still keeping its place for its DELAY.
+};
+
+// What few leases have.
+struct Extra {
+  std::vector<Index> locks;  // All of them, when there are several; else empty.
+  Index request = kNone;
+  Millis delay{0};
+  Millis max_hold{0};
+  Tick hold_until = kNever;
+  Token floor;       // Shared only.
+  std::string meta;  // As in the record: pairs of put_text.
+};
+
+struct Lease {
+  LeaseId id;
+  Token token;
+  Tick ends = kNever;  // kNever until its grant is durable; while closed: when the lock opens again.
+  UnixMs granted;
+  Text owner;
+  std::unique_ptr<Extra> extra;
+  TimerLink timer;
+  std::uint32_t ttl_ms = 0;
+  std::uint32_t waited_ms = 0;
+  std::uint32_t renewals = 0;
+  Index lock = kNone;  // The first one.
+  Index holder_before = kNone,
+        holder_after = kNone;  // Among the holders of `lock`; several locks are exclusive, so unused.
+  Index older = kNone, younger = kNone;  // Among live leases, by token.
+  std::uint16_t limit = 1;
+  std::uint16_t slot = 0;
+  Mode mode = Mode::kExclusive;
+  Phase phase = Phase::kUnused;
+
+  [[nodiscard]] bool live() const { return phase == Phase::kLive || phase == Phase::kBreaking; }
+  [[nodiscard]] Millis ttl() const { return Millis(ttl_ms); }
+};
+static_assert(sizeof(Lease) <= 112, "memory per held lock is a promise: see the top of this file");
+
+class LeaseTable {
+ public:
+  Index add(LeaseId id) {
+    const Index index = items.add();
+    items[index].id = id;
+    by_id_.insert(id.low, index);  // Random already: its own hash.
+    return index;
+  }
+  [[nodiscard]] Index find(LeaseId id) const {
+    return by_id_.find(id.low, [&](Index i) { return items[i].id == id; });
+  }
+
+  // Live leases are linked in order of token, so that the oldest live token is known at once.
+  void link_youngest(Index index) {
+    Lease& lease = items[index];
+    PAWL_ASSERT(youngest_ == kNone || items[youngest_].token < lease.token);
+    lease.older = youngest_;
+    (youngest_ == kNone ? oldest_ : items[youngest_].younger) = index;
+    youngest_ = index;
+    ++live_;
+  }
+
+  // It is over: nobody finds it any more. The item stays until remove().
+  void unlink(Index index) {
+    Lease& lease = items[index];
+    by_id_.erase(lease.id.low, index);
+    (lease.older == kNone ? oldest_ : items[lease.older].younger) = lease.younger;
+    (lease.younger == kNone ? youngest_ : items[lease.younger].older) = lease.older;
+    lease.older = lease.younger = kNone;
+    --live_;
+  }
+  // For a lease loaded as closed, which was never linked.
+  void forget_id(Index index) { by_id_.erase(items[index].id.low, index); }
+
+  void reserve(std::size_t count) { by_id_.reserve(count); }
+  [[nodiscard]] std::size_t live() const { return live_; }
+  [[nodiscard]] Index oldest() const { return oldest_; }
+  [[nodiscard]] Index youngest() const { return youngest_; }
+
+  Slab<Lease> items;
+
+ private:
+  HashIndex by_id_;
+  Index oldest_ = kNone;
+  Index youngest_ = kNone;
+  std::size_t live_ = 0;
+};
+
+}  // namespace pawl::core

@@ -1,0 +1,179 @@
+// The core's small parts on their own: index, wheel, history, records.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "base/random.h"
+#include "core/hash_index.h"
+#include "core/history.h"
+#include "core/records.h"
+#include "core/timer_wheel.h"
+
+namespace pawl::core {
+namespace {
+
+TEST(HashIndex, AgreesWithAMapUnderRandomInsertsAndErases) {
+  SeededRandom random(7);
+  HashIndex index;
+  std::vector<std::uint64_t> hashes(2000);
+  for (auto& hash : hashes) hash = random.below(300);  // Many collisions.
+  std::unordered_map<Index, bool> present;
+  for (int step = 0; step < 50'000; ++step) {
+    const auto item = static_cast<Index>(random.below(hashes.size()));
+    if (present[item]) {
+      index.erase(hashes[item], item);
+    } else {
+      index.insert(hashes[item], item);
+    }
+    present[item] = !present[item];
+    const auto probe = static_cast<Index>(random.below(hashes.size()));
+    const Index found = index.find(hashes[probe], [&](Index i) { return i == probe; });
+    ASSERT_EQ(found, present[probe] ? probe : kNone);
+  }
+}
+
+struct Item {
+  TimerLink timer;
+};
+
+TEST(TimerWheel, PopsEveryItemInOrderAndNeverEarly) {
+  SeededRandom random(3);
+  Slab<Item> items;
+  TimerWheel<Item> wheel(items);
+  std::multimap<std::uint64_t, Index> model;
+  std::uint64_t now = random.below(1 << 20);
+  wheel.start(now);
+  std::vector<Index> indices;
+  for (int i = 0; i < 300; ++i) indices.push_back(items.add());
+  for (int step = 0; step < 200'000; ++step) {
+    const Index item = indices[random.below(indices.size())];
+    if (items[item].timer.slot == 0) {
+      const std::uint64_t due = now + 1 + random.below(std::uint64_t{1} << random.below(28));
+      wheel.arm(item, due);
+      model.emplace(due, item);
+    } else if (random.below(4) == 0) {
+      const auto range = model.equal_range(items[item].timer.due);
+      for (auto it = range.first; it != range.second; ++it) {
+        if (it->second != item) continue;
+        model.erase(it);
+        break;
+      }
+      wheel.disarm(item);
+    }
+    if (!model.empty()) {
+      ASSERT_LE(wheel.next_due(), model.begin()->first);
+    }
+    now += random.below(std::uint64_t{1} << random.below(20));
+    for (Index popped = wheel.pop(now); popped != kNone; popped = wheel.pop(now)) {
+      ASSERT_FALSE(model.empty());
+      ASSERT_LE(model.begin()->first, now);
+      ASSERT_EQ(items[popped].timer.due, model.begin()->first);
+      const auto range = model.equal_range(items[popped].timer.due);
+      const auto it =
+          std::find_if(range.first, range.second, [&](const auto& e) { return e.second == popped; });
+      ASSERT_NE(it, range.second);
+      model.erase(it);
+    }
+    ASSERT_TRUE(model.empty() || model.begin()->first > now);
+  }
+}
+
+TEST(TimerWheel, FindsWhatIsArmedForADayAhead) {
+  Slab<Item> items;
+  TimerWheel<Item> wheel(items);
+  wheel.start(0);
+  const Index item = items.add();
+  const std::uint64_t day = 24ULL * 60 * 60 * 1000;
+  wheel.arm(item, day);
+  EXPECT_EQ(wheel.pop(day - 1), kNone);
+  EXPECT_EQ(wheel.pop(day), item);
+}
+
+TEST(TimerWheel, CrossesAnyPowerOfTwoOfUptime) {
+  for (unsigned bit = 1; bit < 51; ++bit) {
+    Slab<Item> items;
+    TimerWheel<Item> wheel(items);
+    const std::uint64_t edge = std::uint64_t{1} << bit;
+    wheel.start(edge - 1);
+    const Index item = items.add();
+    wheel.arm(item, edge + 7);
+    EXPECT_EQ(wheel.pop(edge + 6), kNone) << bit;
+    EXPECT_EQ(wheel.pop(edge + 7), item) << bit;
+  }
+}
+
+Epoch epoch(std::string_view lock, std::uint64_t token) {
+  Epoch e;
+  e.lock = Text(lock);
+  e.token = Token{token};
+  e.lease = LeaseId{token, token * 7919};
+  e.first = true;
+  return e;
+}
+
+TEST(History, ShowsTheNewestFirstAndForgetsTheOldest) {
+  History history(1, 5);
+  for (std::uint64_t token = 1; token <= 12; ++token) history.add(epoch(token % 3 == 0 ? "c" : "a", token));
+  const auto a = history.of("a", 100);
+  ASSERT_EQ(a.size(), 3u);  // 8, 10, 11 of the last five 8..12
+  EXPECT_EQ(a[0].token.value, 11u);
+  EXPECT_EQ(a[2].token.value, 8u);
+  EXPECT_EQ(history.of("c", 1).size(), 1u);
+  EXPECT_EQ(history.last_token("c"), Token{12});
+  EXPECT_FALSE(history.lost(LeaseId{7, 7 * 7919}).ending);
+  EXPECT_EQ(history.lost(LeaseId{8, 8 * 7919}).token, Token{8});
+}
+
+TEST(History, LastTokenIsTheGreatestEvenWhenAnOlderReaderEndedLater) {
+  History history(1, 5);
+  history.add(epoch("a", 9));
+  history.add(epoch("a", 4));
+  EXPECT_EQ(history.last_token("a"), Token{9});
+}
+
+LeaseRecord sample() {
+  LeaseRecord r;
+  r.token = Token{33};
+  r.id = LeaseId{1, 2};
+  r.ttl_ms = 15'000;
+  r.owner = "alice";
+  r.request = "0123456789abcdefghijkl";
+  r.locks = {"a", "b"};
+  r.meta = std::string_view("\x01\x01\x00k\x01\x00v", 7);
+  return r;
+}
+
+TEST(Records, RoundTrip) {
+  std::string value;
+  encode(sample(), value);
+  const std::string key = lease_key(Token{33});
+  const auto back = decode_lease(key, value);
+  ASSERT_TRUE(back) << back.error().detail;
+  EXPECT_EQ(back->token, Token{33});
+  EXPECT_EQ(back->locks, sample().locks);
+  EXPECT_EQ(back->request, sample().request);
+  ASSERT_EQ(decode_meta(back->meta).size(), 1u);
+  EXPECT_EQ(decode_meta(back->meta)[0].second, "v");
+}
+
+TEST(Records, AnyTruncationIsDamageNotAWrongLease) {
+  std::string value;
+  encode(sample(), value);
+  const std::string key = lease_key(Token{33});
+  for (std::size_t cut = 0; cut < value.size(); ++cut)
+    EXPECT_FALSE(decode_lease(key, value.substr(0, cut))) << cut;
+  EXPECT_FALSE(decode_lease(key, value + "x"));
+}
+
+TEST(Records, DumpShowsNoSecrets) {
+  std::string value;
+  encode(sample(), value);
+  const std::string line = describe(lease_key(Token{33}), value);
+  EXPECT_NE(line.find("33"), std::string::npos);
+  EXPECT_EQ(line.find("0123456789abcdefghijkl"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pawl::core

@@ -1,0 +1,122 @@
+// What the core shows when asked.
+#include <algorithm>
+
+#include "core/state.h"
+
+namespace pawl::core {
+namespace {
+
+constexpr std::size_t kQueueShown = 16;
+constexpr std::size_t kHoldersInList = 16;  // LOCKS is an overview; INSPECT shows more.
+constexpr Index kListScan = 10'000;         // Slots one LOCKS call looks at, at most.
+
+Millis not_negative(Nanos duration) {
+  return std::max(Millis(0), std::chrono::floor<Millis>(duration));
+}
+
+}  // namespace
+
+std::string_view to_text(LockState state) {
+  switch (state) {
+    case LockState::kFree:
+      return "free";
+    case LockState::kHeld:
+      return "held";
+    case LockState::kClosed:
+      return "closed";
+  }
+  return "unknown";
+}
+
+HolderView Core::State::holder_view(const Lease& lease, Now now) const {
+  HolderView view;
+  view.token = lease.token;
+  view.owner = lease.owner.view();
+  view.mode = lease.mode;
+  view.limit = lease.limit;
+  if (lease.mode == Mode::kLimit) view.slot = lease.slot;
+  for (const Index lock : locks_of(lease)) view.locks.emplace_back(locks.items[lock].name.view());
+  const bool sane = now.wall > lease.granted;  // The wall clock may have gone back.
+  view.held = Millis(sane ? static_cast<std::int64_t>(now.wall.value - lease.granted.value) : 0);
+  view.expires_in = lease.ends == kNever ? lease.ttl() : not_negative(lease.ends - now.tick);
+  view.renewals = lease.renewals;
+  view.breaking = lease.phase == Phase::kBreaking;
+  if (lease.extra != nullptr && !lease.extra->meta.empty()) view.meta = decode_meta(lease.extra->meta);
+  return view;
+}
+
+LockView Core::State::view(Index index, std::size_t holders_max, Now now) const {
+  const Lock& lock = locks.items[index];
+  LockView view;
+  view.lock = lock.name.view();
+  view.last_token = history.last_token(lock.name.view());
+  Tick reopens{};
+  for (Index i = lock.first_holder; i != kNone; i = leases.items[i].holder_after) {
+    const Lease& lease = leases.items[i];
+    if (lease.live()) {
+      view.token = lease.token;  // Ascending, so the last live one is the greatest.
+      ++view.holder_count;
+      if (view.holders.size() < holders_max) view.holders.push_back(holder_view(lease, now));
+    } else {
+      reopens = std::max(reopens, lease.ends);
+    }
+  }
+  if (view.token) {
+    view.state = LockState::kHeld;
+    view.last_token = std::max(view.last_token, view.token);
+  } else if (lock.holders > 0) {
+    view.state = LockState::kClosed;
+    view.reopens_in = not_negative(reopens - now.tick);
+  }
+  view.waiters = lock.waiters;
+  for (Index i = lock.first_waiter; i != kNone && view.queue.size() < kQueueShown;
+       i = waiters.places[i].after) {
+    const Waiter& waiter = waiters.items[waiters.places[i].waiter];
+    view.queue.push_back(
+        WaiterView{std::string(waiter.owner.view()), waiter.mode, not_negative(now.tick - waiter.arrived)});
+  }
+  return view;
+}
+
+LockView Core::inspect(std::string_view lock, Now now) const {
+  const Index index = state_->locks.find(lock);
+  if (index != kNone) return state_->view(index, limits::kCountMax, now);
+  LockView view;
+  view.lock = lock;
+  view.last_token = state_->history.last_token(lock);
+  return view;
+}
+
+// The cursor is a slot number. A lock never changes its slot, so whatever stays throughout is seen exactly
+// once.
+LocksPage Core::list(std::string_view prefix, std::uint64_t cursor, std::size_t count, Now now) const {
+  const Slab<Lock>& items = state_->locks.items;
+  LocksPage page;
+  if (cursor >= items.end()) return page;
+  const auto start = static_cast<Index>(cursor);
+  const Index stop = items.end() - start > kListScan ? start + kListScan : items.end();
+  Index at = start;
+  for (; at < stop && page.locks.size() < count; ++at) {
+    if (!items[at].in_use() || !items[at].name.view().starts_with(prefix)) continue;
+    page.locks.push_back(state_->view(at, kHoldersInList, now));
+  }
+  page.cursor = at < items.end() ? at : 0;
+  return page;
+}
+
+std::vector<EpochView> Core::history(std::string_view lock, std::size_t count) const {
+  return state_->history.of(lock, count);
+}
+
+Totals Core::totals() const {
+  const State& s = *state_;
+  Totals totals;
+  totals.last_token = s.last_token;
+  if (s.leases.oldest() != kNone) totals.oldest_live_token = s.leases.items[s.leases.oldest()].token;
+  totals.locks = s.locks.items.size();
+  totals.leases = s.leases.live();
+  totals.waiters = s.waiters.items.size();
+  return totals;
+}
+
+}  // namespace pawl::core

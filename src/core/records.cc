@@ -1,0 +1,157 @@
+#include "core/records.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/bytes.h"
+#include "base/limits.h"
+
+namespace pawl::core {
+namespace {
+
+constexpr std::uint8_t kVersion = 1;
+constexpr char kLeasePrefix = 'L';
+
+Error damage(std::string_view what) {
+  return Error{Code::kInvalid, fmt::format("lease record: {}", what)};
+}
+
+std::string_view to_text(Phase phase) {
+  switch (phase) {
+    case Phase::kLive:
+      return "live";
+    case Phase::kBreaking:
+      return "breaking";
+    case Phase::kClosed:
+      return "closed";
+    case Phase::kUnused:
+      break;
+  }
+  return "unused";
+}
+
+std::string_view to_text(Mode mode) {
+  switch (mode) {
+    case Mode::kExclusive:
+      return "exclusive";
+    case Mode::kShared:
+      return "shared";
+    case Mode::kLimit:
+      return "limit";
+  }
+  return "?";
+}
+
+// Walks the pairs; the bytes they take, or nothing when they are not whole.
+bool skip_meta(ByteReader& in) {
+  const std::uint8_t pairs = in.u8();
+  for (int i = 0; i < 2 * pairs; ++i) in.text();
+  return in.ok() && pairs <= limits::kMetaPairs;
+}
+
+bool valid(const LeaseRecord& r) {
+  return r.phase >= Phase::kLive && r.phase <= Phase::kClosed && r.mode <= Mode::kLimit && r.limit >= 1 &&
+         r.limit <= limits::kHoldersMax && r.ttl_ms > 0 && r.token.value >= 1 &&
+         r.token.value <= limits::kTokenMax && !r.locks.empty() && r.locks.size() <= limits::kLocksPerLease;
+}
+
+}  // namespace
+
+std::string lease_key(Token token) {
+  std::string key(1, kLeasePrefix);
+  put_u64_ordered(key, token.value);
+  return key;
+}
+
+bool is_lease_key(std::string_view key) {
+  return key.size() == 9 && key[0] == kLeasePrefix;
+}
+
+void encode(const LeaseRecord& r, std::string& out) {
+  out.clear();
+  put_u8(out, kVersion);
+  put_u8(out, static_cast<std::uint8_t>(r.phase));
+  put_u64(out, r.id.high);
+  put_u64(out, r.id.low);
+  put_u8(out, static_cast<std::uint8_t>(r.mode));
+  put_u16(out, r.limit);
+  put_u16(out, r.slot);
+  put_u32(out, r.ttl_ms);
+  put_u32(out, r.waited_ms);
+  put_u32(out, r.delay_ms);
+  put_u64(out, r.max_hold_ms);
+  put_u64(out, r.granted.value);
+  put_u64(out, r.floor.value);
+  put_text(out, r.owner);
+  put_text(out, r.request);
+  put_u8(out, static_cast<std::uint8_t>(r.locks.size()));
+  for (const std::string_view lock : r.locks) put_text(out, lock);
+  if (r.meta.empty()) {
+    put_u8(out, 0);
+  } else {
+    out.append(r.meta);
+  }
+}
+
+Result<LeaseRecord> decode_lease(std::string_view key, std::string_view value) {
+  if (!is_lease_key(key)) return damage("not a lease's key");
+  LeaseRecord r;
+  r.token.value = ByteReader(key.substr(1)).u64_ordered();
+  ByteReader in(value);
+  const std::uint8_t version = in.u8();
+  if (in.ok() && version != kVersion) return damage(fmt::format("version {} is not {}", version, kVersion));
+  r.phase = static_cast<Phase>(in.u8());
+  r.id.high = in.u64();
+  r.id.low = in.u64();
+  r.mode = static_cast<Mode>(in.u8());
+  r.limit = in.u16();
+  r.slot = in.u16();
+  r.ttl_ms = in.u32();
+  r.waited_ms = in.u32();
+  r.delay_ms = in.u32();
+  r.max_hold_ms = in.u64();
+  r.granted.value = in.u64();
+  r.floor.value = in.u64();
+  r.owner = in.text();
+  r.request = in.text();
+  const std::uint8_t locks = in.u8();
+  r.locks.reserve(locks <= limits::kLocksPerLease ? locks : 0);
+  for (int i = 0; i < locks && in.ok(); ++i) r.locks.push_back(in.text());
+  const std::string_view meta = in.rest();
+  if (!skip_meta(in) || !in.done()) return damage("its length does not fit its content");
+  if (meta.size() > 1) r.meta = meta;
+  if (!valid(r)) return damage("a field is out of range");
+  return r;
+}
+
+Result<Token> decode_last_token(std::string_view value) {
+  ByteReader in(value);
+  const Token token{in.u64()};
+  if (!in.done() || token.value > limits::kTokenMax)
+    return Error{Code::kInvalid, "last token record: out of range"};
+  return token;
+}
+
+std::vector<std::pair<std::string, std::string>> decode_meta(std::string_view meta) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  ByteReader in(meta);
+  for (int left = in.u8(); left > 0; --left) {
+    const std::string_view key = in.text();
+    pairs.emplace_back(std::string(key), std::string(in.text()));
+  }
+  return pairs;
+}
+
+std::string describe(std::string_view key, std::string_view value) {
+  if (key == kLastTokenKey) {
+    const auto token = decode_last_token(value);
+    return token ? fmt::format("last token {}", token->value) : token.error().detail;
+  }
+  const auto record = decode_lease(key, value);
+  if (!record) return record.error().detail;
+  return fmt::format("lease token {} {} {} on {} owner \"{}\" ttl {} ms granted {}", record->token.value,
+                     to_text(record->phase), to_text(record->mode), fmt::join(record->locks, ", "),
+                     record->owner, record->ttl_ms, record->granted.value);
+}
+
+}  // namespace pawl::core

@@ -1,0 +1,60 @@
+// What the core keeps in the store, byte by byte. Integers are little-endian, texts are u16 length + bytes.
+//
+//   key "T"                     value u64: the last token granted or raised to. In every batch that grants.
+//   key "L" + token (u64, big-endian, so that keys sort by token)
+//     value u8  version (1)
+//           u8  phase: 1 live, 2 breaking, 3 closed (over, keeping its place for its DELAY)
+//           u64 u64 lease id   u8 mode   u16 limit   u16 slot   u32 ttl ms   u32 waited ms   u32 delay ms
+//           u64 max_hold ms   u64 granted, Unix ms   u64 floor
+//           text owner   text request (empty = none)
+//           u8 locks, each a text   u8 meta pairs, each two texts
+//
+// Valid: exactly these bytes and no more, 1–16 locks, a phase and mode of the list. Anything else is damage.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/types.h"
+#include "core/lease_table.h"
+#include "pawl/result.h"
+
+namespace pawl::core {
+
+struct LeaseRecord {
+  Token token;  // In the key.
+  Phase phase = Phase::kLive;
+  LeaseId id;
+  Mode mode = Mode::kExclusive;
+  std::uint16_t limit = 1;
+  std::uint16_t slot = 0;
+  std::uint32_t ttl_ms = 0;
+  std::uint32_t waited_ms = 0;
+  std::uint32_t delay_ms = 0;
+  std::uint64_t max_hold_ms = 0;
+  UnixMs granted;
+  Token floor;
+  std::string_view owner;
+  std::string_view request;
+  std::vector<std::string_view> locks;
+  std::string_view meta;  // u8 count and the pairs, as in the record; empty = none.
+};
+
+inline constexpr std::string_view kLastTokenKey = "T";
+[[nodiscard]] std::string lease_key(Token token);
+[[nodiscard]] bool is_lease_key(std::string_view key);
+
+// Replaces what `out` held.
+void encode(const LeaseRecord& record, std::string& out);
+// Views point into `key` and `value`.
+[[nodiscard]] Result<LeaseRecord> decode_lease(std::string_view key, std::string_view value);
+[[nodiscard]] Result<Token> decode_last_token(std::string_view value);
+
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> decode_meta(std::string_view meta);
+
+// One line for people (`pawld dump`). Secrets (lease and request ids) are not shown.
+[[nodiscard]] std::string describe(std::string_view key, std::string_view value);
+
+}  // namespace pawl::core
