@@ -1,0 +1,148 @@
+#include "base/log.h"
+
+#include <poll.h>
+#include <spdlog/async.h>
+#include <spdlog/async_logger.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <ctime>
+#include <mutex>
+
+#include "base/crc32c.h"
+#include "base/hex.h"
+
+namespace pawl {
+namespace {
+
+constexpr int kPollMs = 50;
+constexpr std::chrono::milliseconds kFarewell{250};
+// A pipe that poll() calls writable takes PIPE_BUF bytes without blocking; a longer line is cut to that.
+constexpr std::size_t kLineMax = 4096;
+
+std::string_view name_of(spdlog::level::level_enum level) {
+  if (level >= spdlog::level::err) return "error";
+  return level == spdlog::level::warn ? "warning" : "info";
+}
+
+std::string timestamp(spdlog::log_clock::time_point when) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(when.time_since_epoch()).count();
+  const std::time_t seconds = static_cast<std::time_t>(ms / 1000);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, ms % 1000);
+}
+
+void append_json_text(std::string& out, std::string_view text) {
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<int>(c));
+    } else {
+      out += c;
+    }
+  }
+}
+
+// Waits until the reader has room, and gives up only when the log is being closed: write(2) is called on a
+// descriptor that can take the line, so closing never hangs on a reader that has stopped.
+class PatientSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  PatientSink(LogFormat format, int fd, std::weak_ptr<spdlog::details::thread_pool> pool)
+      : format_(format), fd_(fd), pool_(std::move(pool)) {}
+
+  void say_farewell() {
+    give_up_at_.store((std::chrono::steady_clock::now() + kFarewell).time_since_epoch().count());
+  }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    if (!wait_for_reader()) return;
+    mention_dropped(message.time);
+    put(message.level, message.time, {message.payload.data(), message.payload.size()});
+  }
+  void flush_() override {}
+
+ private:
+  bool wait_for_reader() const {
+    for (;;) {
+      // Once time is up the rest of the queue is only tried, so that closing takes no longer the more there
+      // is.
+      const auto give_up = give_up_at_.load();
+      const bool late =
+          give_up != 0 && std::chrono::steady_clock::now().time_since_epoch().count() >= give_up;
+      pollfd ready{fd_, POLLOUT, 0};
+      if (::poll(&ready, 1, late ? 0 : kPollMs) > 0) return (ready.revents & POLLOUT) != 0;
+      if (late) return false;
+    }
+  }
+
+  void mention_dropped(spdlog::log_clock::time_point when) {
+    const auto pool = pool_.lock();
+    const std::size_t dropped = pool ? pool->overrun_counter() : mentioned_;
+    if (dropped == mentioned_) return;
+    put(spdlog::level::warn, when,
+        fmt::format("{} log lines were dropped: stderr was not read", dropped - mentioned_));
+    mentioned_ = dropped;
+  }
+
+  void put(spdlog::level::level_enum level, spdlog::log_clock::time_point when, std::string_view text) const {
+    std::string line;
+    if (format_ == LogFormat::kJson) {
+      line = fmt::format(R"({{"time":"{}","level":"{}","message":")", timestamp(when), name_of(level));
+      append_json_text(line, text.substr(0, kLineMax / 2));
+      line += "\"}";
+    } else {
+      line = fmt::format("{} {} {}", timestamp(when), name_of(level), text);
+    }
+    line.resize(std::min(line.size(), kLineMax - 1));
+    line += '\n';
+    // Nothing can be done about an error here, and nobody could be told.
+    [[maybe_unused]] const auto written = ::write(fd_, line.data(), line.size());
+  }
+
+  const LogFormat format_;
+  const int fd_;
+  const std::weak_ptr<spdlog::details::thread_pool> pool_;
+  std::atomic<std::chrono::steady_clock::rep> give_up_at_{0};
+  std::size_t mentioned_ = 0;  // touched only by the pool's thread
+};
+
+class AsyncLog final : public Log {
+ public:
+  AsyncLog(LogFormat format, int fd)
+      : pool_(std::make_shared<spdlog::details::thread_pool>(kLogLinesMax, 1)),
+        sink_(std::make_shared<PatientSink>(format, fd, pool_)),
+        logger_(std::make_shared<spdlog::async_logger>("pawl", sink_, pool_,
+                                                       spdlog::async_overflow_policy::overrun_oldest)) {}
+  ~AsyncLog() override { sink_->say_farewell(); }
+
+  void write(LogLevel level, std::string_view line) override {
+    const auto as = level == LogLevel::kError     ? spdlog::level::err
+                    : level == LogLevel::kWarning ? spdlog::level::warn
+                                                  : spdlog::level::info;
+    logger_->log(as, spdlog::string_view_t(line.data(), line.size()));
+  }
+
+ private:
+  // Destroyed last to first: the pool goes last and joins its thread after the queue is written or given up.
+  std::shared_ptr<spdlog::details::thread_pool> pool_;
+  std::shared_ptr<PatientSink> sink_;
+  std::shared_ptr<spdlog::async_logger> logger_;
+};
+
+}  // namespace
+
+std::unique_ptr<Log> open_log(LogFormat format, int fd) {
+  return std::make_unique<AsyncLog>(format, fd);
+}
+
+std::string redacted(LeaseId lease) {
+  return fmt::format("lease~{:08x}", crc32c(to_hex(lease)));
+}
+
+}  // namespace pawl

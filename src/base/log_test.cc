@@ -1,0 +1,60 @@
+#include "base/log.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace pawl {
+namespace {
+
+struct Pipe {
+  Pipe() { EXPECT_EQ(::pipe(ends), 0); }
+  ~Pipe() {
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  std::string read_all() {
+    std::string all(1 << 20, '\0');
+    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    std::size_t size = 0;
+    for (ssize_t n; (n = ::read(ends[0], all.data() + size, all.size() - size)) > 0;)
+      size += static_cast<std::size_t>(n);
+    all.resize(size);
+    return all;
+  }
+  int ends[2] = {-1, -1};
+};
+
+TEST(Log, EveryLineIsWrittenBeforeTheLogIsClosed) {
+  Pipe pipe;
+  open_log(LogFormat::kText, pipe.ends[1])->warning("one \"line\"");
+  EXPECT_NE(pipe.read_all().find(" warning one \"line\"\n"), std::string::npos);
+}
+
+TEST(Log, JsonLinesEscapeWhatTheMessageHolds) {
+  Pipe pipe;
+  open_log(LogFormat::kJson, pipe.ends[1])->info("a \"b\"\n\\");
+  EXPECT_NE(pipe.read_all().find(R"("level":"info","message":"a \"b\"\u000a\\"})"), std::string::npos);
+}
+
+// Hard case 25.
+TEST(Log, AReaderThatStopsNeitherBlocksTheWriterNorTheClose) {
+  Pipe pipe;
+  {
+    const auto log = open_log(LogFormat::kText, pipe.ends[1]);
+    for (std::size_t i = 0; i < 3 * kLogLinesMax; ++i)
+      log->info("a line that fills the pipe long before the last one is written");
+  }
+  EXPECT_FALSE(pipe.read_all().empty());
+}
+
+TEST(Log, ALeaseIsNeverShownItself) {
+  const LeaseId lease{0x0123456789abcdef, 0xfedcba9876543210};
+  EXPECT_EQ(redacted(lease).find("0123"), std::string::npos);
+  EXPECT_EQ(redacted(lease), redacted(lease));
+}
+
+}  // namespace
+}  // namespace pawl
