@@ -9,7 +9,9 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 
 find_program(PAWL_CCACHE ccache)
 if(PAWL_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${PAWL_CCACHE}")
+  # Paths relative to the tree, so that a second clone finds what the first one compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_CURRENT_SOURCE_DIR}"
+                                  CCACHE_NOHASHDIR=1 "${PAWL_CCACHE}")
 endif()
 find_program(PAWL_MOLD mold)
 if(PAWL_MOLD AND NOT PAWL_SANITIZE)

@@ -1,0 +1,57 @@
+# One door. `make run` starts Pawl, `make test` proves it; both set up what is missing first.
+
+SHELL := /bin/bash
+JOBS ?= $(shell nproc)
+BIN := build/bin
+
+.PHONY: help run build test test-all bench format tidy setup clean
+
+help:
+	@echo "make run       set up, build, start pawld on loopback with its data in ./pawl-data"
+	@echo "make build     set up and build the binaries into build/bin/"
+	@echo "make test      set up, build, run the tests (what continuous integration runs)"
+	@echo "make test-all  the same, and the whole suite under the sanitizers"
+	@echo "make bench     pawld beside Redis and two ceilings, as ratios of one run"
+	@echo "make format    format the sources;  make tidy: clang-tidy over them"
+
+# A build for users leaves the tests out, so that it needs fewer packages; the objects are shared.
+build:
+	@scripts/setup build
+	@cmake --preset release -DPAWL_TESTS=OFF >/dev/null
+	@cmake --build build -j $(JOBS)
+
+run: build
+	@exec $(BIN)/pawld --data pawl-data
+
+test:
+	@scripts/setup test
+	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
+	@cmake --build build -j $(JOBS)
+	@ctest --test-dir build -j $(JOBS) -LE long --output-on-failure
+
+test-all:
+	@scripts/setup test bench
+	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
+	@cmake --build build -j $(JOBS)
+	@ctest --test-dir build -j $(JOBS) --output-on-failure
+
+bench:
+	@scripts/setup test bench
+	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
+	@cmake --build build -j $(JOBS)
+	@/usr/bin/python3 bench/run.py --build build
+
+format:
+	@scripts/setup test
+	@scripts/sources | xargs clang-format -i
+
+tidy:
+	@scripts/setup test
+	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
+	@scripts/sources | grep '\.cc$$' | xargs -P $(JOBS) -n 4 clang-tidy -p build --quiet
+
+setup:
+	@scripts/setup build test bench
+
+clean:
+	@rm -rf build
