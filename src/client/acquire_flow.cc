@@ -1,0 +1,190 @@
+#include "client/acquire_flow.h"
+
+#include <algorithm>
+
+#include "base/acquire_spec.h"
+#include "base/limits.h"
+#include "wire/command_writer.h"
+
+namespace pawl::client {
+namespace {
+
+// A confirmation that comes back after its own deadline is asked for again, but not for ever: where an answer
+// always takes longer than the lease lives, no lease can be held honestly.
+constexpr int kConfirmationsMax = 3;
+
+AcquireSpec to_spec(const AcquireCall& call) {
+  AcquireSpec spec;
+  for (const std::string& lock : call.locks) spec.locks.push_back(lock);
+  for (const auto& [key, value] : call.meta) spec.meta.push_back({key, value});
+  spec.mode = call.mode;
+  spec.limit = call.mode == Mode::kLimit ? call.limit : 1;
+  spec.ttl = call.ttl;
+  spec.owner = call.owner;
+  spec.request = call.request;
+  spec.delay = call.delay;
+  spec.max_hold = call.max_hold;
+  return spec;
+}
+
+}  // namespace
+
+std::optional<Error> AcquireFlow::check(const AcquireCall& call) {
+  if (call.locks.empty() || call.locks.size() > limits::kLocksPerLease) {
+    return Error{Code::kInvalid, "a lease takes 1 to " + std::to_string(limits::kLocksPerLease) + " locks"};
+  }
+  if (call.meta.size() > limits::kMetaPairs) {
+    return Error{Code::kInvalid,
+                 "a lease carries at most " + std::to_string(limits::kMetaPairs) + " META pairs"};
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> AcquireFlow::position() const {
+  if (step_ != Step::kWait || unwanted_) return std::nullopt;
+  return position_;
+}
+
+void AcquireFlow::append(std::string& out, Instant now) {
+  switch (step_) {
+    case Step::kAsk:
+      return append_ask(out, now);
+    case Step::kConfirm:
+      sent_ = now;
+      return wire::append_renew(out, grant_->lease);
+    case Step::kGiveBack:
+      return wire::append_release(out, grant_->lease);
+    case Step::kWithdraw:
+      return wire::append_cancel(out, call_.request);
+    case Step::kWait:
+      break;
+  }
+  PAWL_ASSERT(!"a waiting acquire sends nothing");
+}
+
+void AcquireFlow::append_ask(std::string& out, Instant now) {
+  if (!first_sent_) first_sent_ = now;
+  AcquireSpec spec = to_spec(call_);
+  // A retry waits for what is left of the caller's patience, not for all of it again.
+  const auto left = std::chrono::ceil<Millis>(*first_sent_ + call_.wait - now);
+  if (!unwanted_ && left > Millis(0)) {
+    spec.wait = left;
+    spec.async = true;  // The connection stays free, for renewals and for CANCEL.
+  }
+  wire::append_acquire(out, spec);
+}
+
+void AcquireFlow::on_reply(const wire::Value& value, Instant now) {
+  switch (step_) {
+    case Step::kAsk:
+      return asked(value, now);
+    case Step::kConfirm:
+      return confirmed(value, now);
+    case Step::kGiveBack:
+      return finish();  // 1, 0 or an error: pawld knows, and the lease is not renewed any more.
+    case Step::kWithdraw:
+      return withdrawn(value);
+    case Step::kWait:
+      break;
+  }
+  PAWL_ASSERT(!"a waiting acquire expects no reply");
+}
+
+void AcquireFlow::asked(const wire::Value& value, Instant now) {
+  const auto reply = wire::read_acquire(value);
+  if (!reply) return finish_with(failure(reply.error()));
+  if (const auto* grant = std::get_if<wire::GrantReply>(&*reply)) return granted(*grant, now);
+  if (const auto* queued = std::get_if<wire::QueuedReply>(&*reply)) {
+    if (unwanted_) return go(Step::kWithdraw);
+    position_ = queued->position;
+    step_ = Step::kWait;
+    return park();
+  }
+  finish_with(failure({Code::kBusy, "someone else holds it"}));
+}
+
+void AcquireFlow::pushed(const wire::WaitPush& push, Instant now) {
+  if (step_ == Step::kWithdraw && push.grant) grant_ = push.grant;  // The answer to CANCEL will be 0.
+  if (step_ != Step::kWait)
+    return;  // An answer to an earlier send; the reply we wait for says the same or newer.
+  switch (push.event) {
+    case wire::WaitEvent::kGranted:
+      if (push.grant) return granted(*push.grant, now);
+      return go(Step::kAsk);  // Granted, but unreadable: the same request id returns it.
+    case wire::WaitEvent::kTimeout:
+      return finish_with(failure({Code::kBusy, "someone else held it until the wait was over"}));
+    case wire::WaitEvent::kCancelled:
+      return finish_with(failure({Code::kUnavailable, "the wait was cancelled"}));
+    case wire::WaitEvent::kSuperseded:
+      return finish_with(
+          failure({Code::kUnknown, "another connection asked with the same request id and gets the answer"}));
+  }
+}
+
+void AcquireFlow::granted(const wire::GrantReply& grant, Instant now) {
+  grant_ = grant;
+  if (unwanted_) return go(Step::kGiveBack);
+  const Instant until = deadline(Acquired{*first_sent_, grant.waited, grant.ttl});
+  if (worth_handing_out(until, grant.ttl, now)) return hand_out(until);
+  go(Step::kConfirm);
+}
+
+void AcquireFlow::confirmed(const wire::Value& value, Instant now) {
+  if (unwanted_) return go(Step::kGiveBack);
+  const auto answered = wire::read_integer(value);
+  if (!answered) {
+    const std::string granted_as = "granted as token " + std::to_string(grant_->token.value) + ", but ";
+    return give_back({answered.error().code, granted_as + "not confirmed: " + answered.error().detail}, now);
+  }
+  const Instant until = deadline(Renewed{sent_, Millis(*answered), grant_->ttl});
+  if (now < until) return hand_out(until);
+  if (++confirmations_ < kConfirmationsMax) return go(Step::kConfirm);
+  give_back({Code::kUnavailable, "answers take longer than the lease lives; choose a longer TTL"}, now);
+}
+
+void AcquireFlow::hand_out(Instant deadline) {
+  finish_with(Result<Held>(Held{grant_->lease, grant_->token, grant_->floor, grant_->slot, grant_->ttl,
+                                grant_->waited, deadline, call_.request}));
+}
+
+void AcquireFlow::withdrawn(const wire::Value& value) {
+  if (grant_) return go(Step::kGiveBack);
+  const auto cancelled = wire::read_integer(value);
+  if (!cancelled || *cancelled == 1) return finish();
+  go(Step::kAsk);  // It was not waiting any more: a grant may stand. Ask for it, to give it back.
+}
+
+// The same step again. The hang-up has ended the wait, and a grant made just before stands for the retry.
+void AcquireFlow::on_cut(Instant) {
+  go(step_ == Step::kWait ? Step::kAsk : step_);
+}
+
+void AcquireFlow::give_back(Error why, Instant now) {
+  tell(failure(std::move(why)));
+  unwanted_ = true;
+  linger(now + call_.ttl * 2);
+  go(Step::kGiveBack);
+}
+
+void AcquireFlow::cancel(Instant now) {
+  leave({Code::kUnavailable, "cancelled"}, now);
+}
+
+void AcquireFlow::abandon(Instant now, std::string_view trouble) {
+  const std::string why = trouble.empty() ? "no answer in time" : std::string(trouble);
+  if (!ever_sent()) return leave({Code::kUnavailable, why}, now);
+  leave({Code::kUnknown, why + "; if it was granted, it ends by itself when its TTL is over"}, now);
+}
+
+void AcquireFlow::leave(Error why, Instant now) {
+  tell(failure(std::move(why)));
+  unwanted_ = true;
+  if (!ever_sent()) return finish();
+  // Past this a grant has run out by itself; nobody was there to renew it.
+  linger(now + call_.ttl * 2);
+  if (state() == State::kSent) return;  // Its reply says what is left to do.
+  if (step_ == Step::kWait) return go(Step::kWithdraw);
+  if (step_ == Step::kConfirm) return go(Step::kGiveBack);
+}
+
+}  // namespace pawl::client

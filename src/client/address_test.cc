@@ -1,0 +1,35 @@
+#include "client/address.h"
+
+#include <gtest/gtest.h>
+
+namespace pawl::client {
+namespace {
+
+TEST(Address, HostAloneGetsTheDefaultPort) {
+  EXPECT_EQ(*parse_addresses("db1"), (std::vector<Address>{{"db1", 7295}}));
+  EXPECT_EQ(*parse_addresses("[::1]"), (std::vector<Address>{{"::1", 7295}}));
+}
+
+TEST(Address, ListKeepsItsOrder) {
+  EXPECT_EQ(*parse_addresses("db1:1, db2 ,[fe80::1]:65535"),
+            (std::vector<Address>{{"db1", 1}, {"db2", 7295}, {"fe80::1", 65535}}));
+}
+
+TEST(Address, MalformedOnesAreRefusedWithAHint) {
+  for (const char* text :
+       {"", ":7295", "a,", ",a", "a:", "a:0", "a:65536", "a:-1", "a:7295x", "[::1", "[]:1", "[::1]7295"}) {
+    const auto parsed = parse_addresses(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_EQ(parsed.error().code, Code::kInvalid);
+  }
+  EXPECT_NE(parse_addresses("::1:7295").error().detail.find("[::1]:7295"), std::string::npos);
+}
+
+TEST(Address, TextOfAnAddressParsesBack) {
+  for (const Address& address : {Address{"db1", 7}, Address{"::1", 7295}}) {
+    EXPECT_EQ(parse_addresses(to_text(address))->front(), address);
+  }
+}
+
+}  // namespace
+}  // namespace pawl::client

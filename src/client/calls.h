@@ -1,0 +1,86 @@
+// What can be asked of a client::Machine, and what it answers.
+//
+// Every call has `give_up`: when the caller stops waiting. What it may conclude then is in the error's code:
+// kUnavailable when nothing was ever sent, kUnknown when something was.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/types.h"
+#include "client/time.h"
+#include "pawl/result.h"
+#include "wire/value.h"
+
+namespace pawl::client {
+
+using CallId = Number<struct CallTag>;
+
+struct AcquireCall {
+  std::vector<std::string> locks = {};
+  Mode mode = Mode::kExclusive;
+  std::uint32_t limit = 1;  // with Mode::kLimit
+  Millis ttl{15'000};
+  Millis wait{0};  // 0 = do not wait
+  std::string owner = {};
+  std::string request = {};  // empty: the machine makes one. As secret as the lease.
+  Millis delay{0};
+  Millis max_hold{0};  // 0 = no cap
+  std::vector<std::pair<std::string, std::string>> meta = {};
+  Instant give_up = kNever;
+};
+
+// A lease that is good until `deadline`, on the client's clock. Not obtained is Code::kBusy.
+struct Held {
+  LeaseId lease;
+  Token token;
+  Token floor;
+  std::optional<std::uint32_t> slot;
+  Millis ttl{0};
+  Millis waited{0};
+  Instant deadline;
+  std::string request = {};
+};
+
+struct RenewCall {
+  LeaseId lease;
+  Millis ttl{0};  // of the lease; 0 when the caller does not know it: what pawld answers stands in
+  Instant give_up = kNever;
+};
+struct Renewal {
+  Millis expires_in{0};  // as answered
+  Instant deadline;
+};
+
+struct ReleaseCall {
+  LeaseId lease;
+  Millis ttl{
+      0};  // of the lease. Release goes on in the background until confirmed or this has passed; 0 = unknown.
+  Instant give_up = kNever;
+};
+struct Release {
+  bool was_live = false;  // false: it was already over
+};
+
+// Any other command, as its words.
+struct CommandCall {
+  // Whether sending it again after a lost connection is harmless. If not, a lost reply is reported as
+  // kUnknown.
+  enum class Repeat : std::uint8_t { kHarmless, kForbidden };
+  std::vector<std::string> words = {};
+  Repeat repeat = Repeat::kHarmless;
+  Instant give_up = kNever;
+};
+
+using Outcome = std::variant<Result<Held>, Result<Renewal>, Result<Release>, Result<wire::Value>>;
+
+struct Completion {
+  CallId call;
+  Outcome outcome;
+};
+
+}  // namespace pawl::client

@@ -1,0 +1,31 @@
+#include "client/deadline.h"
+
+#include <algorithm>
+
+namespace pawl::client {
+namespace {
+
+// Rounded down: a lease that ends a nanosecond early harms nobody.
+Nanos surely_passed(Nanos span) {
+  return span / 100 * (100 - kDriftPercent);
+}
+
+}  // namespace
+
+Nanos margin(Millis ttl) {
+  return std::max<Nanos>(kMarginMin, Nanos(ttl) / 100);
+}
+
+Instant deadline(const Acquired& acquired) {
+  return acquired.first_sent + surely_passed(acquired.waited + acquired.ttl) - margin(acquired.ttl);
+}
+
+Instant deadline(const Renewed& renewed) {
+  return renewed.sent + surely_passed(renewed.answered) - margin(renewed.ttl);
+}
+
+bool worth_handing_out(Instant deadline, Millis ttl, Instant now) {
+  return deadline - now >= Nanos(ttl) / 2;
+}
+
+}  // namespace pawl::client

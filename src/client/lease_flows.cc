@@ -1,0 +1,64 @@
+#include "client/lease_flows.h"
+
+#include <string_view>
+#include <vector>
+
+#include "wire/command_writer.h"
+
+namespace pawl::client {
+namespace {
+
+constexpr int kLateMax = 3;
+
+}  // namespace
+
+void RenewFlow::append(std::string& out, Instant now) {
+  sent_ = now;
+  wire::append_renew(out, call_.lease);
+}
+
+void RenewFlow::on_reply(const wire::Value& value, Instant now) {
+  const auto answered = wire::read_integer(value);
+  if (!answered) return finish_with(failure(answered.error()));
+  const Millis expires_in(*answered);
+  const Instant until = deadline(Renewed{sent_, expires_in, call_.ttl > Millis(0) ? call_.ttl : expires_in});
+  if (now < until) return finish_with(Result<Renewal>(Renewal{expires_in, until}));
+  if (++late_ < kLateMax) return ready();
+  finish_with(failure({Code::kUnknown, "answers take longer than the lease lives"}));
+}
+
+void ReleaseFlow::append(std::string& out, Instant) {
+  wire::append_release(out, call_.lease);
+}
+
+void ReleaseFlow::on_reply(const wire::Value& value, Instant) {
+  const auto released = wire::read_integer(value);
+  if (!released) return finish_with(failure(released.error()));
+  finish_with(Result<Release>(Release{*released == 1}));
+}
+
+void ReleaseFlow::abandon(Instant now, std::string_view trouble) {
+  if (now >= over_) return Flow::abandon(now, trouble);
+  const std::string why = trouble.empty() ? "no answer in time" : std::string(trouble);
+  tell(failure({ever_sent() ? Code::kUnknown : Code::kUnavailable,
+                why + "; not confirmed, the lease ends by itself when its TTL is over"}));
+  linger(over_);
+}
+
+void CommandFlow::append(std::string& out, Instant) {
+  const std::vector<std::string_view> words(call_.words.begin(), call_.words.end());
+  wire::append_command(out, words);
+}
+
+void CommandFlow::on_reply(const wire::Value& value, Instant) {
+  if (value.is_error()) return finish_with(failure(wire::error_from_line(value.text)));
+  finish_with(Result<wire::Value>(value));
+}
+
+void CommandFlow::on_cut(Instant) {
+  if (repeatable()) return ready();
+  finish_with(
+      failure({Code::kUnknown, "the connection was lost before the answer came; it may have happened"}));
+}
+
+}  // namespace pawl::client

@@ -1,0 +1,57 @@
+// Renew, release, and every other command: one command, one reply.
+#pragma once
+
+#include "client/deadline.h"
+#include "client/flow.h"
+
+namespace pawl::client {
+
+// A renewal counts from the send that was answered. One that arrives after its own deadline says nothing
+// about now and is sent again.
+class RenewFlow final : public Flow {
+ public:
+  explicit RenewFlow(const RenewCall& call) : Flow(call.give_up), call_(call) {}
+
+ private:
+  void append(std::string& out, Instant now) override;
+  void on_reply(const wire::Value& value, Instant now) override;
+  [[nodiscard]] Outcome failure(Error error) const override { return Result<Renewal>(std::move(error)); }
+
+  const RenewCall call_;
+  Instant sent_{};
+  int late_ = 0;
+};
+
+// Sent until confirmed. When the caller has stopped waiting it goes on until the TTL has passed: then the
+// lease, which nobody renews any more, is over by itself. Hard case 8.
+class ReleaseFlow final : public Flow {
+ public:
+  ReleaseFlow(const ReleaseCall& call, Instant now)
+      : Flow(call.give_up), call_(call), over_(now + call.ttl * 2) {}
+
+  void abandon(Instant now, std::string_view trouble) override;
+
+ private:
+  void append(std::string& out, Instant now) override;
+  void on_reply(const wire::Value& value, Instant now) override;
+  [[nodiscard]] Outcome failure(Error error) const override { return Result<Release>(std::move(error)); }
+
+  const ReleaseCall call_;
+  const Instant over_;
+};
+
+class CommandFlow final : public Flow {
+ public:
+  explicit CommandFlow(CommandCall call) : Flow(call.give_up), call_(std::move(call)) {}
+
+ private:
+  void append(std::string& out, Instant now) override;
+  void on_reply(const wire::Value& value, Instant now) override;
+  void on_cut(Instant now) override;
+  [[nodiscard]] bool repeatable() const override { return call_.repeat == CommandCall::Repeat::kHarmless; }
+  [[nodiscard]] Outcome failure(Error error) const override { return Result<wire::Value>(std::move(error)); }
+
+  const CommandCall call_;
+};
+
+}  // namespace pawl::client

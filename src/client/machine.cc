@@ -1,0 +1,252 @@
+#include "client/machine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "client/acquire_flow.h"
+#include "client/lease_flows.h"
+#include "client/request_id.h"
+#include "wire/command_writer.h"
+
+namespace pawl::client {
+namespace {
+
+constexpr CallId kGreeting{0};
+
+bool refuses_us(wire::ErrorCode code) {
+  return code == wire::ErrorCode::kNoAuth || code == wire::ErrorCode::kWrongPass ||
+         code == wire::ErrorCode::kNoPerm;
+}
+
+}  // namespace
+
+Machine::Machine(Random& random, MachineOptions options) : random_(random), options_(std::move(options)) {}
+Machine::~Machine() = default;
+
+// --- Calls
+// -------------------------------------------------------------------------------------------------------
+
+CallId Machine::acquire(AcquireCall call, Instant now) {
+  auto wrong = AcquireFlow::check(call);
+  if (call.request.empty()) call.request = make_request_id(random_);
+  if (!wrong && acquires_.contains(call.request)) {
+    wrong = Error{Code::kInvalid, "this request id is being asked with already"};
+  }
+  if (wrong) {
+    const CallId id = next_call();
+    completions_.push_back({id, Result<Held>(*wrong)});
+    return id;
+  }
+  const std::string request = call.request;
+  const CallId id = start(std::make_unique<AcquireFlow>(std::move(call)));
+  acquires_.emplace(request, id);
+  pump(now);
+  return id;
+}
+
+CallId Machine::renew(const RenewCall& call, Instant now) {
+  const CallId id = start(std::make_unique<RenewFlow>(call));
+  pump(now);
+  return id;
+}
+
+CallId Machine::release(const ReleaseCall& call, Instant now) {
+  const CallId id = start(std::make_unique<ReleaseFlow>(call, now));
+  pump(now);
+  return id;
+}
+
+CallId Machine::command(CommandCall call, Instant now) {
+  const CallId id = start(std::make_unique<CommandFlow>(std::move(call)));
+  pump(now);
+  return id;
+}
+
+void Machine::cancel(CallId call, Instant now) {
+  const auto found = flows_.find(call);
+  if (found == flows_.end() || found->second->told()) return;
+  found->second->cancel(now);
+  settle(call, *found->second);
+  pump(now);
+}
+
+CallId Machine::start(std::unique_ptr<Flow> flow) {
+  const CallId id = next_call();
+  flows_.emplace(id, std::move(flow));
+  return id;
+}
+
+std::optional<std::uint64_t> Machine::position(CallId call) const {
+  const auto found = flows_.find(call);
+  return found == flows_.end() ? std::nullopt : found->second->position();
+}
+
+// Visits every flow, and settles it. Safe against flows that end meanwhile.
+template <class Visit>
+void Machine::for_each_flow(Visit visit) {
+  for (auto at = flows_.begin(); at != flows_.end();) {
+    const auto& [id, flow] = *at++;
+    visit(*flow);
+    settle(id, *flow);
+  }
+}
+
+// --- The connection
+// ----------------------------------------------------------------------------------------------
+
+void Machine::connected(Instant now) {
+  PAWL_ASSERT(link_ == Link::kDown);
+  link_ = Link::kGreeting;
+  decoder_.emplace();
+  // Nothing is sent behind the greeting before it is answered: to a server that is no pawld we have not
+  // spoken.
+  wire::append_command(output_, {"HELLO", "3", "SETNAME", options_.name});
+  in_flight_.push_back({kGreeting, now});
+}
+
+void Machine::disconnected(std::string_view why, Instant now) {
+  if (link_ != Link::kBroken) trouble_ = why;  // Else we hung up ourselves, and know better why.
+  link_ = Link::kDown;
+  in_flight_.clear();
+  output_.clear();
+  unread_.clear();
+  decoder_.reset();
+  backoff_ = backoff_ == Millis(0) ? options_.backoff_min : std::min(backoff_ * 2, options_.backoff_max);
+  // Jitter: those who lost the same pawld must not all come back in the same millisecond.
+  const auto half = static_cast<std::uint64_t>(Nanos(backoff_).count() / 2);
+  connect_at_ = now + Nanos(half + random_.below(half + 1));
+  for_each_flow([&](Flow& flow) { flow.cut(now); });
+}
+
+void Machine::unreachable() {
+  for_each_flow([&](Flow& flow) {
+    if (!flow.ever_sent()) flow.refuse({Code::kUnavailable, trouble_});
+  });
+}
+
+void Machine::break_link(std::string why) {
+  if (link_ == Link::kBroken || link_ == Link::kDown) return;
+  link_ = Link::kBroken;
+  trouble_ = std::move(why);
+  output_.clear();
+}
+
+bool Machine::wants_connection(Instant now) const {
+  return link_ == Link::kDown && !flows_.empty() && now >= connect_at_;
+}
+
+std::string Machine::take_output() {
+  return std::exchange(output_, {});
+}
+
+std::vector<Completion> Machine::take_completions() {
+  return std::exchange(completions_, {});
+}
+
+void Machine::received(std::string_view bytes, Instant now) {
+  if (link_ == Link::kDown || link_ == Link::kBroken) return;
+  unread_.append(bytes);
+  std::size_t taken = 0;
+  while (link_ != Link::kBroken) {
+    wire::DecodedReply reply = decoder_->decode(std::string_view(unread_).substr(taken));
+    taken += reply.consumed;
+    if (reply.status == wire::DecodeStatus::kNeedMore) break;
+    if (reply.status != wire::DecodeStatus::kComplete) {
+      break_link("what the other end sent is not RESP: " + std::string(reply.message));
+      break;
+    }
+    take_value(reply.value, now);
+  }
+  unread_.erase(0, taken);
+  pump(now);
+}
+
+void Machine::take_value(const wire::Value& value, Instant now) {
+  if (value.is_push()) return take_push(value, now);
+  if (in_flight_.empty()) return break_link("an answer came that nobody asked for");
+  const CallId call = in_flight_.front().call;
+  in_flight_.pop_front();
+  if (call == kGreeting) return take_greeting(value);
+  const auto found = flows_.find(call);
+  if (found == flows_.end()) return;  // Its caller has given up.
+  found->second->reply(value, now);
+  settle(call, *found->second);
+}
+
+void Machine::take_push(const wire::Value& push, Instant now) {
+  const auto ended = wire::read_wait_push(push);
+  if (!ended) return;
+  const auto found = acquires_.find(ended->request);
+  if (found == acquires_.end()) return;
+  const CallId call = found->second;
+  Flow& flow = *flows_.at(call);
+  flow.pushed(*ended, now);
+  settle(call, flow);
+}
+
+void Machine::take_greeting(const wire::Value& value) {
+  const auto code = error_code(value);
+  // A full pawld keeps connections that may only renew and release. Each call hears for itself what it may
+  // do.
+  if (!value.is_error() || code == wire::ErrorCode::kBusy) {
+    link_ = Link::kReady;
+    backoff_ = Millis(0);
+    trouble_.clear();
+    return;
+  }
+  if (code == wire::ErrorCode::kLoading) return break_link(value.text);
+  const bool refused = code && refuses_us(*code);
+  const Error error = refused
+                          ? wire::error_from_line(value.text)
+                          : Error{Code::kUnavailable, "the other end is no pawld: it answered " + value.text};
+  break_link(error.detail);
+  for_each_flow([&](Flow& flow) { flow.refuse(error); });
+}
+
+// --- Turning the crank
+// -------------------------------------------------------------------------------------------
+
+void Machine::timer(Instant now) {
+  if (silent(now)) break_link("no answer for " + std::to_string(options_.answer_timeout.count()) + " ms");
+  for_each_flow([&](Flow& flow) {
+    if (flow.gives_up_at(now)) flow.abandon(now, trouble_);
+    if (flow.lingers_past(now)) flow.stop();
+    flow.wake(now);
+  });
+  pump(now);
+}
+
+void Machine::pump(Instant now) {
+  if (link_ != Link::kReady) return;
+  for (auto& [id, flow] : flows_) {
+    if (flow->state() != Flow::State::kReady) continue;
+    flow->write(output_, now);
+    in_flight_.push_back({id, now});
+  }
+}
+
+// Passes on what the flow has to say after an input. May end it.
+void Machine::settle(CallId call, Flow& flow) {
+  if (auto outcome = flow.take_outcome()) completions_.push_back({call, std::move(*outcome)});
+  if (flow.wants_elsewhere()) break_link("this pawld is a standby");
+  if (!flow.finished()) return;
+  if (const std::string* request = flow.request()) acquires_.erase(*request);
+  flows_.erase(call);
+}
+
+bool Machine::silent(Instant now) const {
+  return !in_flight_.empty() && now - in_flight_.front().at >= options_.answer_timeout;
+}
+
+Instant Machine::next_timer() const {
+  Instant next = kNever;
+  for (const auto& [id, flow] : flows_) next = std::min(next, flow->next_timer());
+  if (link_ == Link::kDown && !flows_.empty()) next = std::min(next, connect_at_);
+  if (!in_flight_.empty() && link_ != Link::kBroken) {
+    next = std::min(next, in_flight_.front().at + options_.answer_timeout);
+  }
+  return next;
+}
+
+}  // namespace pawl::client

@@ -1,0 +1,245 @@
+// From the answer to the lease in the caller's hands: late grants (G7), waits, cancels.
+#include "client/machine_fixture.h"
+
+namespace pawl::client {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// --- Late grants (G7)
+// -----------------------------------------------------------------------------------------------
+
+TEST_F(MachineTest, GrantPastItsOwnDeadlineIsRenewedFirstAndHandedOutWithThatDeadline) {
+  const CallId call = acquire();
+  connect();
+  sent();
+  now += 12s;
+  receive_grant(10s);
+  EXPECT_FALSE(complete());
+  EXPECT_EQ(sent_one(), "RENEW " + kLeaseText);
+  const Instant renewal_sent = now;
+  now += 1s;
+  receive(":10000\r\n");
+  const auto held = outcome<Held>(call);
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->deadline, renewal_sent + 9800ms);
+}
+
+TEST_F(MachineTest, GrantWithLessThanHalfOfItsTtlLeftIsRenewedFirst) {
+  const CallId call = acquire();
+  connect();
+  sent();
+  now += 4801ms;  // 9.8 s − 4.801 s < 5 s
+  receive_grant(10s);
+  EXPECT_FALSE(complete());
+  EXPECT_EQ(sent_one(), "RENEW " + kLeaseText);
+  receive(":10000\r\n");
+  EXPECT_TRUE(outcome<Held>(call));
+}
+
+TEST_F(MachineTest, GrantWithHalfOfItsTtlLeftIsHandedOutAsItIs) {
+  const CallId call = acquire();
+  connect();
+  sent();
+  now += 4800ms;
+  receive_grant(10s);
+  EXPECT_TRUE(outcome<Held>(call));
+  EXPECT_THAT(sent(), IsEmpty());
+}
+
+TEST_F(MachineTest, LateGrantThatCannotBeRenewedIsReleasedAndNotHandedOut) {
+  const CallId call = acquire();
+  connect();
+  sent();
+  now += 12s;
+  receive_grant(10s);
+  sent();
+  receive("-LOST expired\r\n");
+  EXPECT_EQ(outcome<Held>(call).error().code, Code::kLeaseLost);
+  EXPECT_EQ(sent_one(), "RELEASE " + kLeaseText);
+  receive(":0\r\n");
+  EXPECT_TRUE(machine.idle());
+}
+
+TEST_F(MachineTest, LateGrantWhoseConfirmationIsLostIsConfirmedOnTheNextConnection) {
+  const CallId call = acquire();
+  connect();
+  sent();
+  now += 12s;
+  receive_grant(10s);
+  sent();
+  lose_connection();
+  connect();
+  EXPECT_EQ(sent_one(), "RENEW " + kLeaseText);
+  receive(":10000\r\n");
+  EXPECT_EQ(outcome<Held>(call)->deadline, now + 9800ms);
+}
+
+TEST_F(MachineTest, ConfirmationsThatAlwaysComeTooLateEndInARelease) {
+  const CallId call = acquire();
+  connect();
+  sent();
+  now += 12s;
+  receive_grant(10s);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(sent_one(), "RENEW " + kLeaseText);
+    now += 11s;
+    receive(":10000\r\n");
+  }
+  EXPECT_EQ(outcome<Held>(call).error().code, Code::kUnavailable);
+  EXPECT_EQ(sent_one(), "RELEASE " + kLeaseText);
+}
+
+// --- Waiting
+// --------------------------------------------------------------------------------------------------------
+
+TEST_F(MachineTest, WaitIsAsyncAndThePushBringsTheGrant) {
+  const CallId call = acquire(30s);
+  connect();
+  const std::string asked = sent_one();
+  EXPECT_THAT(asked, HasSubstr("WAIT 30000 ASYNC"));
+  const Instant first_sent = now;
+  receive_queued(3);
+  EXPECT_EQ(machine.position(call), 3u);
+  now += 20s;
+  receive_push(wire::WaitEvent::kGranted, request_of(asked), 10s, 20s);
+  const auto held = outcome<Held>(call);
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->deadline, first_sent + 29700ms - 100ms);
+}
+
+TEST_F(MachineTest, ConnectionStaysFreeForRenewalsWhileAnAcquireWaits) {
+  acquire(30s);
+  connect();
+  receive_queued(1);
+  sent();
+  const CallId renewal = machine.renew({kLease, 10s}, now);
+  EXPECT_EQ(sent_one(), "RENEW " + kLeaseText);
+  receive(":10000\r\n");
+  EXPECT_TRUE(outcome<Renewal>(renewal));
+}
+
+TEST_F(MachineTest, WaitThatTimesOutIsBusy) {
+  const CallId call = acquire(30s);
+  connect();
+  const std::string asked = sent_one();
+  receive_queued(1);
+  receive_push(wire::WaitEvent::kTimeout, request_of(asked));
+  EXPECT_EQ(outcome<Held>(call).error().code, Code::kBusy);
+}
+
+TEST_F(MachineTest, WaitTakenOverByAnotherConnectionIsUnknown) {
+  const CallId call = acquire(30s);
+  connect();
+  const std::string asked = sent_one();
+  receive_queued(1);
+  receive_push(wire::WaitEvent::kSuperseded, request_of(asked));
+  EXPECT_EQ(outcome<Held>(call).error().code, Code::kUnknown);
+}
+
+TEST_F(MachineTest, WaitCutOffIsQueuedAgainForWhatIsLeftOfIt) {
+  acquire(30s);
+  connect();
+  const std::string first = sent_one();
+  receive_queued(1);
+  now += 10s;
+  lose_connection();
+  now = Instant(1'020s);
+  connect();
+  const std::string second = sent_one();
+  EXPECT_EQ(request_of(second), request_of(first));
+  EXPECT_THAT(second, HasSubstr("WAIT 10000 ASYNC"));
+  lose_connection();
+  now += 1h;
+  connect();
+  EXPECT_THAT(sent_one(), testing::Not(HasSubstr("WAIT")));  // Only whether a grant stands.
+}
+
+TEST_F(MachineTest, PushesNobodyKnowsAreIgnored) {
+  const CallId call = acquire(30s);
+  connect();
+  receive_queued(1);
+  receive_push(wire::WaitEvent::kGranted, "AAAAAAAAAAAAAAAAAAAAAA");
+  receive(">2\r\n+invalidate\r\n_\r\n");
+  receive(">5\r\n+pawl\r\n+released\r\n+7-12\r\n+disk\r\n%0\r\n");
+  EXPECT_FALSE(complete());
+  EXPECT_FALSE(machine.wants_close());
+  EXPECT_EQ(machine.position(call), 1u);
+}
+
+// --- Cancel. Hard case 18
+// -------------------------------------------------------------------------------------------
+
+TEST_F(MachineTest, CancelledWaitIsWithdrawn) {
+  const CallId call = acquire(30s);
+  connect();
+  const std::string request = request_of(sent_one());
+  receive_queued(1);
+  machine.cancel(call, now);
+  EXPECT_EQ(outcome<Held>(call).error().code, Code::kUnavailable);
+  EXPECT_EQ(sent_one(), "CANCEL " + request);
+  receive(":1\r\n");
+  EXPECT_TRUE(machine.idle());
+}
+
+TEST_F(MachineTest, GrantThatCrossesTheCancelIsGivenBack) {
+  const CallId call = acquire(30s);
+  connect();
+  const std::string request = request_of(sent_one());
+  receive_queued(1);
+  machine.cancel(call, now);
+  sent();
+  receive_push(wire::WaitEvent::kGranted, request);
+  receive(":0\r\n");
+  EXPECT_EQ(sent_one(), "RELEASE " + kLeaseText);
+  receive(":1\r\n");
+  EXPECT_TRUE(machine.idle());
+}
+
+TEST_F(MachineTest, CancelThatFindsNoWaitAsksForTheGrantThatMayStandAndGivesItBack) {
+  const CallId call = acquire(30s);
+  connect();
+  const std::string request = request_of(sent_one());
+  receive_queued(1);
+  machine.cancel(call, now);
+  lose_connection();
+  connect();
+  EXPECT_EQ(sent_one(), "CANCEL " + request);
+  receive(":0\r\n");
+  const std::string again = sent_one();
+  EXPECT_EQ(request_of(again), request);
+  EXPECT_THAT(again, testing::Not(HasSubstr("WAIT")));
+  receive_grant(10s);
+  EXPECT_EQ(sent_one(), "RELEASE " + kLeaseText);
+}
+
+TEST_F(MachineTest, CancelBeforeTheFirstReplyGivesBackWhatTheReplyBrings) {
+  const CallId call = acquire(30s);
+  connect();
+  const std::string request = request_of(sent_one());
+  machine.cancel(call, now);
+  EXPECT_THAT(sent(), IsEmpty());
+  receive_queued(1);
+  EXPECT_EQ(sent_one(), "CANCEL " + request);
+}
+
+TEST_F(MachineTest, CancelBeforeAnythingWasSentLeavesNothingToDo) {
+  const CallId call = acquire(30s);
+  machine.cancel(call, now);
+  EXPECT_EQ(outcome<Held>(call).error().code, Code::kUnavailable);
+  EXPECT_TRUE(machine.idle());
+}
+
+TEST_F(MachineTest, CancelAfterCompletionDoesNothing) {
+  const CallId call = acquire();
+  connect();
+  sent();
+  receive_grant(10s);
+  machine.cancel(call, now);
+  EXPECT_TRUE(outcome<Held>(call));
+  EXPECT_THAT(sent(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace pawl::client
