@@ -1,0 +1,51 @@
+#!/usr/bin/python3
+"""Folders under src/ depend one way, and nothing that must be pure reads a clock or opens a socket.
+
+    layers_test.py SOURCE_DIR
+"""
+import pathlib
+import re
+import sys
+
+ALLOWED = {
+    "base": set(),
+    "core": {"base"},
+    "wire": {"base"},
+    "store": {"base"},
+    "server": {"base", "core", "store", "wire"},
+    "client": {"base", "wire"},
+    "pawld": {"base", "core", "store", "wire", "server"},
+    "pawl": {"base", "wire", "client"},
+}
+# Where time, sockets and threads may not appear: the rules and the sans-I/O machines (hard case 26).
+PURE = re.compile(r"src/(core|wire)/|src/server/(session|engine|turn)|src/client/(machine|.*flow|deadline)")
+IMPURE = re.compile(r"\b(clock_gettime|gettimeofday|system_clock|steady_clock|std::thread|std::mutex|socket\(|epoll_|"
+                    r"getrandom|std::random_device|rand\(|sleep_for|time\(nullptr\))")
+INCLUDE = re.compile(r'^\s*#include "([a-z_]+)/', re.M)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    faults = []
+    for path in sorted(root.glob("src/**/*")):
+        if path.suffix not in (".h", ".cc"):
+            continue
+        name = path.relative_to(root).as_posix()
+        folder = name.split("/")[1]
+        text = path.read_text(encoding="utf-8")
+        for target in INCLUDE.findall(text):
+            if target in ("pawl", folder) or target in ALLOWED[folder]:
+                continue
+            if target in ALLOWED:
+                faults.append(f"{name} includes {target}/, which is not below {folder}/")
+        if PURE.search(name) and not name.endswith("_test.cc"):
+            for match in IMPURE.finditer(re.sub(r"//.*", "", text)):
+                faults.append(f"{name} uses {match.group(1)}: it must come in through a seam")
+    for path in sorted(root.glob("include/**/*.h")):
+        if re.search(r'#include "(?!pawl/)', path.read_text(encoding="utf-8")):
+            faults.append(f"{path.relative_to(root)} includes something outside include/pawl/")
+    print("\n".join(faults) or "folders depend one way")
+    sys.exit(1 if faults else 0)
+
+
+main()
