@@ -25,7 +25,11 @@ class ShortList {
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
   [[nodiscard]] bool full() const { return size_ == kCapacity; }
-  const T& operator[](std::size_t i) const { return items_[i]; }
+  const T& operator[](std::size_t i) const {
+    PAWL_ASSERT(i < size_);
+    return items_[i];
+  }
+  [[nodiscard]] const T& front() const { return (*this)[0]; }
   [[nodiscard]] const T* begin() const { return items_.data(); }
   [[nodiscard]] const T* end() const { return items_.data() + size_; }
   [[nodiscard]] bool contains(const T& item) const { return std::find(begin(), end(), item) != end(); }

@@ -141,16 +141,21 @@ void Core::State::end_wait(Index waiter, NotObtained::Why why, Now now) {
 
 // Whoever stood behind it may now have the turn.
 void Core::State::drop_waiter(Index index, Now now) {
+  std::vector<Index> left;
+  take_out(index, left);
+  for (const Index lock : left) serve(lock, now);
+}
+
+// Out of every line it stood in; the locks it left are added to `left`.
+void Core::State::take_out(Index index, std::vector<Index>& left) {
   Waiter& waiter = waiters.items[index];
   if (waiter.request != kNone) requests.withdraw(waiter.request);
   waiter_timers.disarm(index);
-  std::vector<Index> left;
   for (const Index place : waiter.places) {
     left.push_back(waiters.places[place].lock);
     waiters.leave(place, locks.items[left.back()]);
   }
   waiters.remove(index);
-  for (const Index lock : left) serve(lock, now);
 }
 
 // Locks count as a set, so their hashes are added.

@@ -152,7 +152,7 @@ void Core::apply(const Break& input, Now now) {
   }
   Lease& lease = s.leases.items[index];
   if (input.now) {
-    s.end_lease(index, Ending::kBroken, now, true);
+    s.end_lease(index, Ending::kBroken, now, {.skip_delay = true, .reason = input.reason});
   } else if (lease.phase != Phase::kBreaking) {
     lease.phase = Phase::kBreaking;
     s.put_record(lease);
@@ -187,14 +187,14 @@ void Core::tick(Now now) {
   const std::uint64_t passed = passed_ms(now.tick);
   for (Index index = s.lease_timers.pop(passed); index != kNone; index = s.lease_timers.pop(passed)) {
     Lease& lease = s.leases.items[index];
-    if (due_ms(lease.ends) > passed) {
-      s.arm(index);  // Renewed since; once per TTL.
+    if (due_ms(lease.ends) > lease.timer.due) {
+      s.arm(index);  // Renewed since it was armed; once per TTL.
     } else if (lease.phase == Phase::kClosed) {
       s.give_back(index, now);
     } else if (lease.phase == Phase::kBreaking) {
       s.end_lease(index, Ending::kBroken, now);
     } else {
-      const bool capped = lease.extra != nullptr && lease.extra->hold_until <= now.tick;
+      const bool capped = lease.extra != nullptr && lease.ends == lease.extra->hold_until;
       s.end_lease(index, capped ? Ending::kMaxHold : Ending::kExpired, now);
     }
   }

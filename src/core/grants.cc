@@ -89,21 +89,33 @@ void Core::State::grant_waiter(Index index, Now now) {
 }
 
 void Core::State::serve(Index index, Now now) {
+  std::vector<Index> unblocked;
+  serve_one(index, unblocked, now);
+  while (!unblocked
+              .empty()) {  // Only when tokens ran out; a loop, because a queue may be longer than the stack.
+    const Index next = unblocked.back();
+    unblocked.pop_back();
+    serve_one(next, unblocked, now);
+  }
+}
+
+void Core::State::serve_one(Index index, std::vector<Index>& unblocked, Now now) {
   Lock& lock = locks.items[index];
   while (lock.first_waiter != kNone) {
     const Index waiter = waiters.places[lock.first_waiter].waiter;
     if (!has_its_turn(waiters.items[waiter])) return;
-    if (!tokens_left()) {
+    if (tokens_left()) {
+      grant_waiter(waiter, now);
+    } else {
       reply(waiters.items[waiter].id, Refused{Refused::Why::kExhausted}, last_batch());
-      return drop_waiter(waiter, now);  // Which serves the next, and so on to the last.
+      take_out(waiter, unblocked);
     }
-    grant_waiter(waiter, now);
   }
   if (lock.in_use() && lock.holders == 0) locks.forget(index);
 }
 
 // How it ended is known to everyone from here on; what it held passes on now, or after its delay.
-void Core::State::end_lease(Index index, Ending ending, Now now, bool skip_delay) {
+void Core::State::end_lease(Index index, Ending ending, Now now, const Parting& parting) {
   Lease& lease = leases.items[index];
   PAWL_ASSERT(lease.live());
   lease_timers.disarm(index);
@@ -111,13 +123,13 @@ void Core::State::end_lease(Index index, Ending ending, Now now, bool skip_delay
   const EventKind kind = ending == Ending::kReleased ? EventKind::kReleased
                          : ending == Ending::kBroken ? EventKind::kBroken
                                                      : EventKind::kExpired;
-  emit_for_locks(kind, lease, now, ending);
+  emit_for_locks(kind, lease, now, ending, parting.reason);
   if (lease.extra != nullptr && lease.extra->request != kNone) {
     requests.ended(lease.extra->request, ending, now.tick);
     lease.extra->request = kNone;
   }
   const Millis delay = lease.extra == nullptr ? Millis(0) : lease.extra->delay;
-  const bool closes = delay > Millis(0) && ending != Ending::kReleased && !skip_delay;
+  const bool closes = delay > Millis(0) && ending != Ending::kReleased && !parting.skip_delay;
   remember(index, ending, now);
   if (!closes) return give_back(index, now);
   lease.phase = Phase::kClosed;

@@ -60,10 +60,10 @@ LockView Core::State::view(Index index, std::size_t holders_max, Now now) const 
     } else {
       reopens = std::max(reopens, lease.ends);
     }
+    view.last_token = std::max(view.last_token, std::optional(lease.token));
   }
   if (view.token) {
     view.state = LockState::kHeld;
-    view.last_token = std::max(view.last_token, view.token);
   } else if (lock.holders > 0) {
     view.state = LockState::kClosed;
     view.reopens_in = not_negative(reopens - now.tick);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <set>
+
 #include "base/bytes.h"
 #include "base/limits.h"
 
@@ -49,10 +51,28 @@ bool skip_meta(ByteReader& in) {
   return in.ok() && pairs <= limits::kMetaPairs;
 }
 
+bool valid_place(const LeaseRecord& r) {
+  const bool one_lock = r.locks.size() == 1;
+  if (r.mode == Mode::kLimit)
+    return one_lock && r.limit >= 1 && r.limit <= limits::kHoldersMax && r.slot < r.limit;
+  return r.limit == 1 && r.slot == 0 && (one_lock || r.mode == Mode::kExclusive);
+}
+
+bool valid_locks(const LeaseRecord& r) {
+  if (r.locks.empty()) return false;
+  if (r.locks.size() == 1) return !r.locks.front().empty();
+  const std::set<std::string_view> distinct(r.locks.begin(), r.locks.end());
+  return distinct.size() == r.locks.size() && !distinct.contains("");
+}
+
 bool valid(const LeaseRecord& r) {
-  return r.phase >= Phase::kLive && r.phase <= Phase::kClosed && r.mode <= Mode::kLimit && r.limit >= 1 &&
-         r.limit <= limits::kHoldersMax && r.ttl_ms > 0 && r.token.value >= 1 &&
-         r.token.value <= limits::kTokenMax && !r.locks.empty() && r.locks.size() <= limits::kLocksPerLease;
+  const bool phase =
+      r.phase == Phase::kLive || r.phase == Phase::kBreaking || (r.phase == Phase::kClosed && r.delay_ms > 0);
+  const bool token = r.token.value >= 1 && r.token.value <= limits::kTokenMax;
+  const bool ttl = r.ttl_ms > 0 && Millis(r.ttl_ms) <= limits::kTtlMaxCeiling;
+  const bool hold = Millis(r.delay_ms) <= limits::kDelayMax &&
+                    r.max_hold_ms <= static_cast<std::uint64_t>(limits::kMaxHoldMax.count());
+  return phase && token && ttl && hold && r.mode <= Mode::kLimit && valid_locks(r) && valid_place(r);
 }
 
 }  // namespace
@@ -115,8 +135,7 @@ Result<LeaseRecord> decode_lease(std::string_view key, std::string_view value) {
   r.owner = in.text();
   r.request = in.text();
   const std::uint8_t locks = in.u8();
-  r.locks.reserve(locks <= limits::kLocksPerLease ? locks : 0);
-  for (int i = 0; i < locks && in.ok(); ++i) r.locks.push_back(in.text());
+  for (int i = 0; i < locks && in.ok() && !r.locks.full(); ++i) r.locks.push_back(in.text());
   const std::string_view meta = in.rest();
   if (!skip_meta(in) || !in.done()) return damage("its length does not fit its content");
   if (meta.size() > 1) r.meta = meta;

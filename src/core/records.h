@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/acquire_spec.h"
 #include "base/types.h"
 #include "core/lease_table.h"
 #include "pawl/result.h"
@@ -38,7 +39,7 @@ struct LeaseRecord {
   Token floor;
   std::string_view owner;
   std::string_view request;
-  std::vector<std::string_view> locks;
+  ShortList<std::string_view, limits::kLocksPerLease> locks;
   std::string_view meta;  // u8 count and the pairs, as in the record; empty = none.
 };
 

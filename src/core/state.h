@@ -33,6 +33,12 @@ struct Terms {
   Index request = kNone;
 };
 
+// What an operator may say about an end.
+struct Parting {
+  bool skip_delay = false;
+  std::string_view reason = {};
+};
+
 struct Core::State {
   explicit State(const Options& options);
 
@@ -50,6 +56,7 @@ struct Core::State {
   void rejoin(Index waiter, const Acquire& input, Now now);
   void enqueue(const Acquire& input, std::string meta, Now now);
   void drop_waiter(Index waiter, Now now);
+  void take_out(Index waiter, std::vector<Index>& left);
   void end_wait(Index waiter, NotObtained::Why why, Now now);
   [[nodiscard]] std::uint64_t fingerprint(const AcquireSpec& spec) const;
   [[nodiscard]] std::uint64_t position(Index waiter) const;
@@ -62,7 +69,8 @@ struct Core::State {
   void grant_waiter(Index waiter, Now now);
   // Grants from the head of the queue as long as the head may have it; forgets a lock that nobody needs.
   void serve(Index lock, Now now);
-  void end_lease(Index lease, Ending ending, Now now, bool skip_delay = false);
+  void serve_one(Index lock, std::vector<Index>& unblocked, Now now);
+  void end_lease(Index lease, Ending ending, Now now, const Parting& parting = {});
   void give_back(Index lease, Now now);
   void remember(Index lease, Ending ending, Now now);
   void add_holder(Index lock, Index lease);
