@@ -1,0 +1,148 @@
+#include "store/journal/checkpoint_job.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "store/journal/format.h"
+
+namespace pawl::store::journal {
+
+CheckpointJob::CheckpointJob(Files& files, std::string directory, const Identity& identity,
+                             std::optional<std::uint64_t> old_checkpoint, std::vector<ClosedSegment> closed)
+    : files_(files),
+      directory_(std::move(directory)),
+      identity_(identity),
+      old_checkpoint_(old_checkpoint),
+      closed_(std::move(closed)),
+      reader_(files) {
+  PAWL_ASSERT(!closed_.empty());
+}
+
+std::string CheckpointJob::path() const {
+  return path_in(directory_, checkpoint_name(sequence()));
+}
+std::string CheckpointJob::unfinished_path() const {
+  return path() + ".tmp";
+}
+
+Result<bool> CheckpointJob::step() {
+  switch (phase_) {
+    case Phase::kOpenOld:
+      if (auto opened = open_old(); !opened) return opened.error();
+      phase_ = Phase::kReadSegments;
+      return false;
+    case Phase::kReadSegments:
+      if (auto read = read_segment(); !read) return read.error();
+      if (segments_read_ < closed_.size()) return false;
+      if (auto begun = begin_merge(); !begun) return begun.error();
+      phase_ = Phase::kMerge;
+      return false;
+    case Phase::kMerge: {
+      const auto merged = merge_piece();
+      if (!merged) return merged.error();
+      if (!*merged) return false;
+      if (auto finished = finish(); !finished) return finished.error();
+      phase_ = Phase::kDone;
+      return true;
+    }
+    case Phase::kDone:
+      break;
+  }
+  return true;
+}
+
+Result<void> CheckpointJob::abandon() {
+  writer_.reset();
+  return files_.remove(unfinished_path());
+}
+
+Result<void> CheckpointJob::open_old() {
+  if (!old_checkpoint_) return {};
+  auto old = CheckpointReader::open(files_, path_in(directory_, checkpoint_name(*old_checkpoint_)));
+  if (!old) return old.error();
+  old_ = std::move(*old);
+  chain_ = ChainPosition{old_->header().sequence + 1, old_->header().chain_crc};
+  covered_ = old_->header().covered;
+  return {};
+}
+
+Result<void> CheckpointJob::read_segment() {
+  const ClosedSegment& closed = closed_[segments_read_++];
+  const std::string segment_path = path_in(directory_, segment_name(closed.segment));
+  const auto facts = probe_segment(files_, segment_path, closed.segment, identity_.segment_bytes);
+  if (!facts) return facts.error();
+  if (!facts->header) return damage(segment_path, 0, "the header of a closed segment is gone");
+  if (auto follows = check_header(segment_path, *facts->header, identity_.incarnation, chain_); !follows)
+    return follows;
+  const auto end = reader_.replay(segment_path, *facts->header, chain_, [this](const Record& record) {
+    covered_ = std::max(covered_, record.header.covered);
+    return overlay_.apply_batch(record.batch);
+  });
+  if (!end) return end.error();
+  // What was read must be all that was written: a record that went bad at the very end looks like the end.
+  if (chain_ != closed.end) return damage(segment_path, end->offset, "batches of a closed segment are gone");
+  return {};
+}
+
+Result<void> CheckpointJob::begin_merge() {
+  overlay_.sort();
+  CheckpointHeader header;
+  header.chain_crc = chain_.crc;
+  header.incarnation = identity_.incarnation.value;
+  header.sequence = sequence();
+  header.next_segment = closed_.back().segment + 1;
+  header.covered = covered_;
+  auto writer = CheckpointWriter::create(files_, unfinished_path(), header);
+  if (!writer) return writer.error();
+  writer_ = std::move(*writer);
+  return {};
+}
+
+Result<bool> CheckpointJob::fetch_old() {
+  if (!old_ || old_entry_) return old_entry_.has_value();
+  if (old_piece_.empty()) {
+    const auto piece = old_->next_piece();
+    if (!piece) return piece.error();
+    if (piece->empty()) {
+      old_.reset();
+      return false;
+    }
+    old_piece_ = *piece;
+  }
+  const auto entry = take_operation(old_piece_);
+  if (!entry) return entry.error();
+  old_->count(1);
+  old_entry_ = *entry;
+  return true;
+}
+
+Result<bool> CheckpointJob::merge_piece() {
+  const auto changes = overlay_.changes();
+  while (!writer_->piece_is_full()) {
+    const auto has_old = fetch_old();
+    if (!has_old) return has_old.error();
+    if (next_change_ == changes.size() && !*has_old) return true;
+    const bool change_is_due =
+        next_change_ < changes.size() && (!*has_old || changes[next_change_].key <= old_entry_->key);
+    if (!change_is_due) {
+      writer_->add(old_entry_->key, old_entry_->value);
+      old_entry_.reset();
+      continue;
+    }
+    const Operation& change = changes[next_change_++];
+    if (*has_old && change.key == old_entry_->key) old_entry_.reset();
+    if (change.put) writer_->add(change.key, change.value);
+  }
+  if (auto written = writer_->write_piece(); !written) return written.error();
+  return false;
+}
+
+Result<void> CheckpointJob::finish() {
+  if (auto finished = writer_->finish(); !finished) return finished;
+  writer_.reset();
+  if (auto renamed = files_.rename(unfinished_path(), path()); !renamed) return renamed;
+  return files_.sync_directory(directory_);
+}
+
+}  // namespace pawl::store::journal

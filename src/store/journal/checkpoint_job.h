@@ -1,0 +1,63 @@
+// Makes one checkpoint in bounded steps: the old checkpoint and the closed segments after it, merged into a new file.
+// Reads and writes files only; the loop's memory takes no part.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/file.h"
+#include "store/journal/checkpoint.h"
+#include "store/journal/identity.h"
+#include "store/journal/overlay.h"
+#include "store/journal/segment.h"
+
+namespace pawl::store::journal {
+
+class CheckpointJob {
+ public:
+  // `closed` is not empty and follows directly on the old checkpoint (none: on nothing).
+  CheckpointJob(Files& files, std::string directory, const Identity& identity,
+                std::optional<std::uint64_t> old_checkpoint, std::vector<ClosedSegment> closed);
+
+  // Does one bounded piece; true once the new checkpoint is durable under its name.
+  Result<bool> step();
+  // Removes what an unfinished job wrote.
+  Result<void> abandon();
+
+  [[nodiscard]] std::uint64_t sequence() const { return closed_.back().end.next_sequence - 1; }
+  [[nodiscard]] const std::vector<ClosedSegment>& closed() const { return closed_; }
+
+ private:
+  enum class Phase { kOpenOld, kReadSegments, kMerge, kDone };
+
+  Result<void> open_old();
+  Result<void> read_segment();
+  Result<void> begin_merge();
+  Result<bool> merge_piece();  // True when both inputs are used up.
+  Result<bool> fetch_old();    // Whether old_entry_ is set.
+  Result<void> finish();
+  [[nodiscard]] std::string path() const;
+  [[nodiscard]] std::string unfinished_path() const;
+
+  Files& files_;
+  const std::string directory_;
+  const Identity identity_;
+  const std::optional<std::uint64_t> old_checkpoint_;
+  const std::vector<ClosedSegment> closed_;
+
+  Phase phase_ = Phase::kOpenOld;
+  std::optional<CheckpointReader> old_;
+  std::string_view old_piece_;  // What is left of the old checkpoint's current piece.
+  std::optional<Operation> old_entry_;
+  SegmentReader reader_;
+  ChainPosition chain_;
+  std::uint64_t covered_ = 0;
+  std::size_t segments_read_ = 0;
+  Overlay overlay_;
+  std::size_t next_change_ = 0;
+  std::optional<CheckpointWriter> writer_;
+};
+
+}  // namespace pawl::store::journal

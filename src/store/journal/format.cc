@@ -1,0 +1,125 @@
+#include "store/journal/format.h"
+
+#include <charconv>
+#include <cstring>
+
+#include "base/assert.h"
+#include "base/crc32c.h"
+
+namespace pawl::store::journal {
+namespace {
+
+constexpr std::uint32_t kSegmentMagic = 0x534c5750;  // "PWLS"
+constexpr std::uint32_t kRecordMagic = 0x524c5750;   // "PWLR"
+constexpr std::size_t kCrcEnd = 8;                   // Magic and crc themselves are outside the checksum.
+constexpr std::string_view kSegmentPrefix = "segment-";
+constexpr std::string_view kSegmentSuffix = ".log";
+constexpr std::string_view kCheckpointPrefix = "checkpoint-";
+constexpr std::string_view kUnfinishedSuffix = ".tmp";
+
+void write_crc(char* at, std::uint32_t crc) {
+  std::memcpy(at + 4, &crc, sizeof crc);
+}
+
+std::optional<std::uint64_t> plain_number(std::string_view digits) {
+  if (digits.empty() || (digits[0] == '0' && digits.size() > 1)) return {};
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size()) return {};
+  return number;
+}
+
+}  // namespace
+
+std::uint32_t encode_segment_header(SegmentHeader header, char* block) {
+  header.magic = kSegmentMagic;
+  header.version = kFormatVersion;
+  std::memset(block, 0, kBlock);
+  std::memcpy(block, &header, sizeof header);
+  const std::uint32_t crc = crc32c({block + kCrcEnd, kBlock - kCrcEnd});
+  write_crc(block, crc);
+  return crc;
+}
+
+std::optional<SegmentHeader> decode_segment_header(std::string_view block, std::uint64_t segment) {
+  if (block.size() < kBlock) return {};
+  SegmentHeader header;
+  std::memcpy(&header, block.data(), sizeof header);
+  if (header.magic != kSegmentMagic || header.version != kFormatVersion || header.segment != segment)
+    return {};
+  if (header.crc != crc32c(block.substr(kCrcEnd, kBlock - kCrcEnd))) return {};
+  return header;
+}
+
+std::uint32_t encode_record(RecordHeader header, std::string_view batch, char* out) {
+  const std::size_t used = sizeof header + batch.size();
+  const std::size_t stored = stored_bytes(batch.size());
+  header.magic = kRecordMagic;
+  header.length = static_cast<std::uint32_t>(batch.size());
+  std::memcpy(out, &header, sizeof header);
+  if (!batch.empty()) std::memcpy(out + sizeof header, batch.data(), batch.size());
+  std::memset(out + used, 0, stored - used);
+  const std::uint32_t crc = crc32c({out + kCrcEnd, stored - kCrcEnd});
+  write_crc(out, crc);
+  return crc;
+}
+
+bool looks_like_record(std::string_view bytes, std::uint64_t segment) {
+  if (bytes.size() < kBlock) return false;
+  RecordHeader header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  return header.magic == kRecordMagic && header.segment == segment &&
+         stored_bytes(header.length) <= bytes.size();
+}
+
+std::optional<Record> decode_record(std::string_view bytes, std::uint64_t segment) {
+  if (!looks_like_record(bytes, segment)) return {};
+  Record record;
+  std::memcpy(&record.header, bytes.data(), sizeof record.header);
+  record.stored_bytes = stored_bytes(record.header.length);
+  if (record.header.crc != crc32c(bytes.substr(kCrcEnd, record.stored_bytes - kCrcEnd))) return {};
+  record.batch = bytes.substr(sizeof record.header, record.header.length);
+  return record;
+}
+
+std::string segment_name(std::uint64_t segment) {
+  return std::string(kSegmentPrefix) + std::to_string(segment) + std::string(kSegmentSuffix);
+}
+
+std::string checkpoint_name(std::uint64_t sequence) {
+  return std::string(kCheckpointPrefix) + std::to_string(sequence);
+}
+
+std::optional<std::uint64_t> segment_of(std::string_view name) {
+  if (!name.starts_with(kSegmentPrefix) || !name.ends_with(kSegmentSuffix)) return {};
+  name.remove_prefix(kSegmentPrefix.size());
+  if (name.size() < kSegmentSuffix.size()) return {};
+  name.remove_suffix(kSegmentSuffix.size());
+  return plain_number(name);
+}
+
+std::optional<std::uint64_t> checkpoint_of(std::string_view name) {
+  if (!name.starts_with(kCheckpointPrefix)) return {};
+  return plain_number(name.substr(kCheckpointPrefix.size()));
+}
+
+bool is_unfinished(std::string_view name) {
+  if (!name.ends_with(kUnfinishedSuffix)) return false;
+  name.remove_suffix(kUnfinishedSuffix.size());
+  return is_ours(name);
+}
+
+bool is_ours(std::string_view name) {
+  return name == kLockFile || name == kIdentityFile || name == kCreatingFile || name == kHighWaterFile ||
+         segment_of(name) || checkpoint_of(name) || is_unfinished(name);
+}
+
+std::string path_in(const std::string& directory, std::string_view name) {
+  return directory + "/" + std::string(name);
+}
+
+Error damage(const std::string& path, std::uint64_t offset, std::string_view what) {
+  return Error{Code::kInvalid, path + ": offset " + std::to_string(offset) + ": " + std::string(what)};
+}
+
+}  // namespace pawl::store::journal

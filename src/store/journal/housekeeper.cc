@@ -1,0 +1,291 @@
+#include "store/journal/housekeeper.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "store/journal/format.h"
+
+namespace pawl::store::journal {
+namespace {
+
+constexpr std::uint64_t kPrewriteStep = std::uint64_t{1} << 20;
+
+// Writes the next zeros of a new segment, and syncs them: one big flush at the end would hold up the loop's commits.
+Result<void> write_zeros(File& file, std::uint64_t offset, std::uint64_t bytes) {
+  static const std::string zeros(kPrewriteStep, '\0');
+  if (auto written = file.write(offset, std::string_view(zeros).substr(0, bytes)); !written) return written;
+  return file.sync();
+}
+
+Result<void> name_segment(Files& files, const std::string& directory, const std::string& from,
+                          std::uint64_t segment) {
+  if (auto renamed = files.rename(from, path_in(directory, segment_name(segment))); !renamed) return renamed;
+  return files.sync_directory(directory);
+}
+
+std::string unfinished_segment(const std::string& directory, std::uint64_t segment) {
+  return path_in(directory, segment_name(segment) + ".tmp");
+}
+
+}  // namespace
+
+Result<void> prewrite_segment(Files& files, const std::string& directory, std::uint64_t segment,
+                              std::uint64_t bytes) {
+  const std::string unfinished = unfinished_segment(directory, segment);
+  {
+    auto file = files.create(unfinished);
+    if (!file) return file.error();
+    for (std::uint64_t at = 0; at < bytes; at += kPrewriteStep) {
+      const std::uint64_t count = std::min(kPrewriteStep, bytes - at);
+      if (auto written = write_zeros(**file, at, count); !written) return written;
+    }
+  }
+  return name_segment(files, directory, unfinished, segment);
+}
+
+Housekeeper::Housekeeper(Files& files, std::string directory, const Identity& identity,
+                         const Settings& settings, Inventory inventory)
+    : files_(files),
+      directory_(std::move(directory)),
+      identity_(identity),
+      settings_(settings),
+      checkpoint_(inventory.checkpoint),
+      next_segment_(inventory.next_segment),
+      recyclable_(std::move(inventory.obsolete)),
+      spares_(std::move(inventory.spares)),
+      closed_(std::move(inventory.closed)) {}
+
+std::string Housekeeper::segment_path(std::uint64_t segment) const {
+  return path_in(directory_, segment_name(segment));
+}
+
+Result<Spare> Housekeeper::take_spare(std::uint64_t record_bytes) {
+  const std::uint64_t bytes = kBlock + record_bytes;
+  const auto take_ready = [&]() -> std::optional<Spare> {
+    const std::lock_guard handover(handover_mutex_);
+    if (spares_.empty() || spares_.front().bytes < bytes) return {};
+    Spare spare = std::move(spares_.front());
+    spares_.pop_front();
+    return spare;
+  };
+  if (auto spare = take_ready()) return std::move(*spare);
+
+  const std::lock_guard work(work_mutex_);
+  if (bytes > identity_.segment_bytes) return make_oversized(bytes);
+  for (;;) {
+    if (auto spare = take_ready()) return std::move(*spare);
+    if (auto stepped = step_spare(); !stepped) return stepped.error();
+  }
+}
+
+void Housekeeper::add_closed(const ClosedSegment& closed) {
+  {
+    const std::lock_guard handover(handover_mutex_);
+    closed_.push_back(closed);
+  }
+  if (wake_) wake_();
+}
+
+Error Housekeeper::failure() const {
+  const std::lock_guard handover(handover_mutex_);
+  PAWL_ASSERT(failure_.has_value());
+  return *failure_;
+}
+
+void Housekeeper::stop() {
+  const std::lock_guard work(work_mutex_);
+  stopped_ = true;
+  abandon_prewrite();
+  if (job_) (void)job_->abandon();  // Tidiness only: the next start removes it, too.
+  job_.reset();
+}
+
+bool Housekeeper::step() {
+  const std::lock_guard work(work_mutex_);
+  if (stopped_ || failed()) return false;
+  const auto worked = do_step();
+  if (worked) return *worked;
+  stumble(worked.error());
+  return !failed();
+}
+
+void Housekeeper::check_space() {
+  const std::lock_guard work(work_mutex_);
+  if (stopped_ || failed()) return;
+  const auto space = files_.free_space(directory_);
+  if (!space) return stumble(space.error());
+  const std::uint64_t needed = settings_.space_reserve + (spares_blocked_ ? identity_.segment_bytes : 0);
+  if (*space >= needed) spares_blocked_ = checkpoint_blocked_ = false;
+  room_.store(*space >= needed, std::memory_order_relaxed);
+}
+
+// Lack of space stops the work until check_space() lets it go on; anything else is final.
+void Housekeeper::stumble(const Error& error) {
+  if (error.code == Code::kUnavailable) {
+    room_.store(false, std::memory_order_relaxed);
+    spares_blocked_ = true;
+    return;
+  }
+  const std::lock_guard handover(handover_mutex_);
+  failure_ = error;
+  failed_.store(true, std::memory_order_release);
+}
+
+Result<bool> Housekeeper::do_step() {
+  if (spares_are_short() && (!spares_blocked_ || !recyclable_.empty())) {
+    if (auto stepped = step_spare(); !stepped) return stepped.error();
+    return true;
+  }
+  if (!checkpoint_blocked_ && (job_ || checkpoint_is_due())) {
+    if (auto stepped = step_checkpoint(); !stepped) return stepped.error();
+    return true;
+  }
+  return false;
+}
+
+bool Housekeeper::spares_are_short() {
+  const std::lock_guard handover(handover_mutex_);
+  return spares_.size() < settings_.spare_segments;
+}
+
+bool Housekeeper::checkpoint_is_due() {
+  const std::lock_guard handover(handover_mutex_);
+  return closed_.size() >= settings_.checkpoint_after;
+}
+
+void Housekeeper::add_spare(Spare spare) {
+  const std::lock_guard handover(handover_mutex_);
+  spares_.push_back(std::move(spare));
+}
+
+Result<void> Housekeeper::step_spare() {
+  if (prewrite_) return step_prewrite();
+  if (!recyclable_.empty()) return recycle();
+  const auto space = files_.free_space(directory_);
+  if (!space) return space.error();
+  if (*space < identity_.segment_bytes) {
+    return Error{Code::kUnavailable, directory_ + ": no space for another segment"};
+  }
+  return begin_prewrite(next_segment_, identity_.segment_bytes);
+}
+
+// What the file holds of its former life names an older segment, and so is never valid (format.h).
+Result<void> Housekeeper::recycle() {
+  const std::string old_path = segment_path(recyclable_.back());
+  recyclable_.pop_back();
+  if (auto named = name_segment(files_, directory_, old_path, next_segment_); !named) return named;
+  auto file = files_.open_durable(segment_path(next_segment_));
+  if (!file) return file.error();
+  add_spare(Spare{next_segment_, identity_.segment_bytes, std::move(*file)});
+  ++next_segment_;
+  return {};
+}
+
+Result<void> Housekeeper::begin_prewrite(std::uint64_t segment, std::uint64_t bytes) {
+  auto file = files_.create(unfinished_segment(directory_, segment));
+  if (!file) return file.error();
+  prewrite_ = Prewrite{segment, bytes, 0, std::move(*file)};
+  return {};
+}
+
+Result<void> Housekeeper::step_prewrite() {
+  const std::uint64_t count = std::min(kPrewriteStep, prewrite_->bytes - prewrite_->written);
+  if (auto written = write_zeros(*prewrite_->file, prewrite_->written, count); !written) {
+    abandon_prewrite();
+    return written;
+  }
+  prewrite_->written += count;
+  if (prewrite_->written < prewrite_->bytes) return {};
+  return finish_prewrite();
+}
+
+Result<void> Housekeeper::finish_prewrite() {
+  const Prewrite done = std::move(*prewrite_);
+  prewrite_.reset();
+  const std::string unfinished = unfinished_segment(directory_, done.segment);
+  if (auto named = name_segment(files_, directory_, unfinished, done.segment); !named) return named;
+  auto file = files_.open_durable(segment_path(done.segment));
+  if (!file) return file.error();
+  add_spare(Spare{done.segment, done.bytes, std::move(*file)});
+  next_segment_ = done.segment + 1;
+  return {};
+}
+
+void Housekeeper::abandon_prewrite() {
+  if (!prewrite_) return;
+  const std::string unfinished = unfinished_segment(directory_, prewrite_->segment);
+  prewrite_.reset();
+  (void)files_.remove(unfinished);  // Gives the space back; the next start removes it, too.
+}
+
+// A batch that no segment of the usual size can hold gets one of its own. It takes over the id of the first spare, by a
+// rename over that spare's file: before and after, there is one unbegun segment of that id.
+Result<Spare> Housekeeper::make_oversized(std::uint64_t bytes) {
+  abandon_prewrite();
+  std::uint64_t segment = next_segment_;
+  {
+    const std::lock_guard handover(handover_mutex_);
+    if (!spares_.empty()) {
+      segment = spares_.front().segment;
+      spares_.pop_front();
+    }
+  }
+  next_segment_ = std::max(next_segment_, segment + 1);
+  if (auto written = prewrite_segment(files_, directory_, segment, bytes); !written) return written.error();
+  auto file = files_.open_durable(segment_path(segment));
+  if (!file) return file.error();
+  return Spare{segment, bytes, std::move(*file)};
+}
+
+Result<void> Housekeeper::step_checkpoint() {
+  if (!job_) {
+    const std::lock_guard handover(handover_mutex_);
+    job_.emplace(files_, directory_, identity_, checkpoint_, closed_);
+    return {};
+  }
+  const auto done = job_->step();
+  if (!done) {
+    const Error error = done.error();
+    if (error.code == Code::kUnavailable) {
+      (void)job_->abandon();
+      job_.reset();
+      checkpoint_blocked_ = true;
+      room_.store(false, std::memory_order_relaxed);
+      return {};
+    }
+    return error;
+  }
+  if (!*done) return {};
+  return free_covered();
+}
+
+// The new checkpoint is durable: what it covers is of no more use.
+Result<void> Housekeeper::free_covered() {
+  const std::uint64_t sequence = job_->sequence();
+  const std::vector<ClosedSegment> covered = job_->closed();
+  job_.reset();
+  if (checkpoint_ && *checkpoint_ != sequence) {
+    if (auto removed = files_.remove(path_in(directory_, checkpoint_name(*checkpoint_))); !removed)
+      return removed;
+  }
+  checkpoint_ = sequence;
+  {
+    const std::lock_guard handover(handover_mutex_);
+    closed_.erase(closed_.begin(), closed_.begin() + static_cast<std::ptrdiff_t>(covered.size()));
+  }
+  for (const ClosedSegment& closed : covered) {
+    auto file = files_.open_read(segment_path(closed.segment));
+    if (!file) return file.error();
+    const auto size = (*file)->size();
+    if (!size) return size.error();
+    if (*size == identity_.segment_bytes && recyclable_.size() < settings_.checkpoint_after) {
+      recyclable_.push_back(closed.segment);
+    } else if (auto removed = files_.remove(segment_path(closed.segment)); !removed) {
+      return removed;
+    }
+  }
+  return {};
+}
+
+}  // namespace pawl::store::journal

@@ -1,0 +1,163 @@
+#include "store/journal/journal.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/limits.h"
+#include "store/journal/recovery.h"
+
+namespace pawl::store::journal {
+namespace {
+
+Result<void> prepare_directory(Files& files, const std::string& directory, const Settings& settings) {
+  if (!settings.must_exist) return files.make_directory(directory);
+  const auto there = files.exists(directory);
+  if (!there) return there.error();
+  if (!*there) return Error{Code::kInvalid, directory + ": missing, and a store must exist there"};
+  return {};
+}
+
+Error invalid_segment_bytes() {
+  return Error{Code::kInvalid,
+               "segment_bytes: a multiple of 4096, at least " + std::to_string(kSegmentBytesMin)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Journal>> Journal::open(Files& files, const std::string& directory,
+                                               const Settings& settings, Random& random) {
+  if (settings.segment_bytes < kSegmentBytesMin || settings.segment_bytes % kBlock != 0) {
+    return invalid_segment_bytes();
+  }
+  if (auto prepared = prepare_directory(files, directory, settings); !prepared) return prepared.error();
+  // Look before locking: the lock leaves a file behind, which must not happen in a directory that is not ours.
+  if (const auto found = classify(files, directory); !found) return found.error();
+  auto lock = files.lock_directory(directory);
+  if (!lock) return lock.error();
+  const auto found = classify(files, directory);
+  if (!found) return found.error();
+  const bool fresh = *found == Directory::kEmpty;
+  if (fresh && settings.must_exist) {
+    return Error{Code::kInvalid,
+                 directory + ": empty, and a store must exist there (is the volume mounted?)"};
+  }
+  const auto identity =
+      fresh ? create_store(files, directory, Identity{Incarnation{random.next()}, settings.segment_bytes})
+            : read_identity(files, directory);
+  if (!identity) return identity.error();
+  return std::unique_ptr<Journal>(
+      new Journal(files, directory, settings, std::move(*lock), *identity, fresh));
+}
+
+Journal::Journal(Files& files, std::string directory, const Settings& settings,
+                 std::unique_ptr<DirectoryLock> lock, const Identity& identity, bool fresh)
+    : files_(files),
+      directory_(std::move(directory)),
+      settings_(settings),
+      lock_(std::move(lock)),
+      identity_(identity),
+      fresh_(fresh) {}
+
+Result<Loaded> Journal::load(Visitor& visitor) {
+  PAWL_ASSERT(!active_ && !closed_);
+  auto recovered = recover(files_, directory_, identity_);
+  if (!recovered) return recovered.error();
+  if (auto visited = visit(files_, directory_, *recovered, visitor); !visited) return visited.error();
+  auto inventory = repair(files_, directory_, identity_, *recovered);
+  if (!inventory) return inventory.error();
+
+  chain_ = recovered->chain;
+  const HighWater known = recovered->high_water;
+  if (known.clean) {
+    // From the next batch on the file's sequence is no longer exact.
+    if (auto opened = write_high_water(files_, directory_, HighWater{known.end, known.sequence, false});
+        !opened) {
+      return opened.error();
+    }
+  }
+  const ActiveSegment& active = recovered->active;
+  auto file = files_.open_durable(path_in(directory_, segment_name(active.header.segment)));
+  if (!file) return file.error();
+  active_ = SegmentWriter::resume(std::move(*file), active.header, active.end.offset);
+  used_ = reserved_end_ = known.end;
+  housekeeper_ =
+      std::make_unique<Housekeeper>(files_, directory_, identity_, settings_, std::move(*inventory));
+  housekeeper_->check_space();
+  return Loaded{identity_.incarnation, known.end, last_sequence(), fresh_, known.clean};
+}
+
+void Journal::submit(const Batch& batch, BatchId id, Sink& sink) {
+  PAWL_ASSERT(active_ && !closed_);
+  if (!failure_) {
+    if (auto committed = commit(batch); !committed) failure_ = committed.error();
+  }
+  if (failure_) return sink.failed(id, *failure_);
+  sink.durable(id);
+}
+
+Result<void> Journal::commit(const Batch& batch) {
+  if (housekeeper_->failed()) return housekeeper_->failure();
+  if (batch.covered() > reserved_end_) {
+    if (auto reserved = reserve(batch.covered()); !reserved) return reserved;
+  }
+  used_ = std::max(used_, batch.covered());
+  if (!active_->fits(batch.bytes().size())) {
+    if (auto switched = switch_segment(batch.bytes().size()); !switched) return switched;
+  }
+  return active_->append(batch.bytes(), batch.covered(), buffer_, chain_);
+}
+
+Result<void> Journal::reserve(std::uint64_t covered) {
+  const std::uint64_t end = covered + limits::kTokenBlock;
+  if (auto written = write_high_water(files_, directory_, HighWater{end, last_sequence(), false}); !written) {
+    return written;
+  }
+  reserved_end_ = end;
+  return {};
+}
+
+Result<void> Journal::switch_segment(std::size_t batch_bytes) {
+  auto spare = housekeeper_->take_spare(stored_bytes(batch_bytes));
+  if (!spare) return spare.error();
+  const ClosedSegment closed{active_->segment(), chain_};
+  PAWL_ASSERT(spare->segment == closed.segment + 1);
+  SegmentHeader header;
+  header.previous_crc = chain_.crc;
+  header.incarnation = identity_.incarnation.value;
+  header.segment = spare->segment;
+  header.first_sequence = chain_.next_sequence;
+  header.bytes = spare->bytes;
+  auto begun = SegmentWriter::begin(std::move(spare->file), header, buffer_, chain_);
+  if (!begun) return begun.error();
+  active_ = std::move(*begun);
+  housekeeper_->add_closed(closed);
+  return {};
+}
+
+bool Journal::has_room() {
+  return housekeeper_->has_room();
+}
+
+Result<void> Journal::close() {
+  if (closed_ || !active_) return {};
+  closed_ = true;
+  housekeeper_->stop();
+  if (failure_) return *failure_;
+  if (housekeeper_->failed()) return housekeeper_->failure();
+  return write_high_water(files_, directory_, HighWater{used_, last_sequence(), true});
+}
+
+bool Journal::background_step() {
+  return housekeeper_->step();
+}
+
+void Journal::check_space() {
+  housekeeper_->check_space();
+}
+
+void Journal::on_work(std::function<void()> wake) {
+  housekeeper_->on_work(std::move(wake));
+}
+
+}  // namespace pawl::store::journal

@@ -1,0 +1,172 @@
+#include "store/journal/segment.h"
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/assert.h"
+
+namespace pawl::store::journal {
+namespace {
+
+constexpr std::uint64_t kLeftoverStep = 64 * 1024;
+
+// Whether block 1 begins a valid record: then the segment was begun, whatever its header looks like now.
+Result<bool> first_record_is_valid(File& file, std::uint64_t segment, std::uint64_t file_bytes) {
+  std::string first(kBlock, '\0');
+  if (const auto got = file.read(kBlock, first); !got) return got.error();
+  RecordHeader header;
+  std::memcpy(&header, first.data(), sizeof header);
+  const std::uint64_t stored = stored_bytes(header.length);
+  if (stored > file_bytes - kBlock) return false;
+  first.resize(stored);
+  if (!looks_like_record(first, segment)) return false;
+  if (const auto got = file.read(kBlock, first); !got) return got.error();
+  return decode_record(first, segment).has_value();
+}
+
+bool all_zeros(std::string_view bytes) {
+  return bytes.empty() ||
+         (bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
+std::vector<Range> find_leftovers(std::string_view bytes, std::uint64_t from) {
+  std::vector<Range> leftovers;
+  for (std::uint64_t at = from; at < bytes.size(); at += kLeftoverStep) {
+    const std::string_view piece = bytes.substr(at, kLeftoverStep);
+    if (!all_zeros(piece)) leftovers.push_back(Range{at, piece.size()});
+  }
+  return leftovers;
+}
+
+Result<void> check_chain(const std::string& path, std::uint64_t offset, const Record& record,
+                         const ChainPosition& chain) {
+  if (record.header.sequence != chain.next_sequence) {
+    return damage(path, offset,
+                  "a gap: batch " + std::to_string(chain.next_sequence) + " should be here, but batch " +
+                      std::to_string(record.header.sequence) + " is");
+  }
+  if (record.header.previous_crc != chain.crc)
+    return damage(path, offset, "does not follow from the record before it");
+  return {};
+}
+
+}  // namespace
+
+Result<SegmentFacts> probe_segment(Files& files, const std::string& path, std::uint64_t segment,
+                                   std::uint64_t expected_bytes) {
+  auto file = files.open_read(path);
+  if (!file) return file.error();
+  const auto size = (*file)->size();
+  if (!size) return size.error();
+  SegmentFacts facts;
+  facts.bytes = *size;
+  std::array<char, kBlock> block{};
+  if (const auto got = (*file)->read(0, block); !got) return got.error();
+  facts.header = decode_segment_header({block.data(), block.size()}, segment);
+  const std::uint64_t due = facts.header ? facts.header->bytes : expected_bytes;
+  if (*size < due || *size % kBlock != 0) {
+    return damage(path, *size, "cut short: a segment of " + std::to_string(due) + " bytes should be here");
+  }
+  if (facts.header) return facts;
+  const auto begun = first_record_is_valid(**file, segment, *size);
+  if (!begun) return begun.error();
+  if (*begun) return damage(path, 0, "the segment's header is damaged");
+  return facts;
+}
+
+Result<void> check_header(const std::string& path, const SegmentHeader& header, Incarnation incarnation,
+                          const ChainPosition& chain) {
+  if (header.incarnation != incarnation.value) return damage(path, 0, "belongs to another store");
+  if (header.first_sequence != chain.next_sequence) {
+    return damage(path, 0,
+                  "a gap: begins with batch " + std::to_string(header.first_sequence) +
+                      ", but what is before it ends with batch " + std::to_string(chain.next_sequence - 1));
+  }
+  if (header.previous_crc != chain.crc) return damage(path, 0, "does not follow from the segment before it");
+  return {};
+}
+
+Result<std::string_view> SegmentReader::read(const std::string& path, std::uint64_t bytes) {
+  if (bytes > buffer_bytes_) {
+    buffer_ = std::make_unique_for_overwrite<char[]>(bytes);
+    buffer_bytes_ = bytes;
+  }
+  auto file = files_.open_read(path);
+  if (!file) return file.error();
+  const auto got = (*file)->read(0, {buffer_.get(), bytes});
+  if (!got) return got.error();
+  if (*got != bytes) return damage(path, *got, "cut short");
+  return std::string_view(buffer_.get(), bytes);
+}
+
+Result<SegmentEnd> SegmentReader::replay(const std::string& path, const SegmentHeader& header,
+                                         ChainPosition& chain, const OnRecord& on_record) {
+  const auto bytes = read(path, header.bytes);
+  if (!bytes) return bytes.error();
+  chain.crc = header.crc;
+  SegmentEnd end;
+  end.offset = kBlock;
+  while (const auto record = decode_record(bytes->substr(end.offset), header.segment)) {
+    if (auto follows = check_chain(path, end.offset, *record, chain); !follows) return follows.error();
+    if (auto taken = on_record(*record); !taken) return damage(path, end.offset, taken.error().detail);
+    chain = ChainPosition{chain.next_sequence + 1, record->header.crc};
+    end.offset += record->stored_bytes;
+  }
+  for (std::uint64_t later = end.offset + kBlock; later < bytes->size(); later += kBlock) {
+    if (decode_record(bytes->substr(later), header.segment)) {
+      return damage(path, end.offset,
+                    "a damaged record; a good one follows at offset " + std::to_string(later));
+    }
+  }
+  end.leftovers = find_leftovers(*bytes, end.offset);
+  return end;
+}
+
+void AlignedBuffer::Free::operator()(char* memory) const {
+  std::free(memory);
+}
+
+char* AlignedBuffer::reserve(std::size_t bytes) {
+  if (bytes > bytes_) {
+    const std::size_t rounded = round_up_to_block(bytes + bytes / 2);
+    memory_.reset(static_cast<char*>(std::aligned_alloc(kBlock, rounded)));
+    if (memory_ == nullptr) throw std::bad_alloc();
+    bytes_ = rounded;
+  }
+  return memory_.get();
+}
+
+Result<SegmentWriter> SegmentWriter::begin(std::unique_ptr<File> file, const SegmentHeader& header,
+                                           AlignedBuffer& buffer, ChainPosition& chain) {
+  char* block = buffer.reserve(kBlock);
+  const std::uint32_t crc = encode_segment_header(header, block);
+  if (auto written = file->write(0, {block, kBlock}); !written) return written.error();
+  chain.crc = crc;
+  return SegmentWriter(std::move(file), header, kBlock);
+}
+
+SegmentWriter SegmentWriter::resume(std::unique_ptr<File> file, const SegmentHeader& header,
+                                    std::uint64_t offset) {
+  return SegmentWriter(std::move(file), header, offset);
+}
+
+Result<void> SegmentWriter::append(std::string_view batch, std::uint64_t covered, AlignedBuffer& buffer,
+                                   ChainPosition& chain) {
+  PAWL_ASSERT(fits(batch.size()));
+  const std::size_t stored = stored_bytes(batch.size());
+  char* bytes = buffer.reserve(stored);
+  RecordHeader header;
+  header.previous_crc = chain.crc;
+  header.segment = segment_;
+  header.sequence = chain.next_sequence;
+  header.covered = covered;
+  const std::uint32_t crc = encode_record(header, batch, bytes);
+  if (auto written = file_->write(offset_, {bytes, stored}); !written) return written;
+  offset_ += stored;
+  chain = ChainPosition{chain.next_sequence + 1, crc};
+  return {};
+}
+
+}  // namespace pawl::store::journal

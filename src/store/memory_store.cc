@@ -1,0 +1,69 @@
+#include "store/memory_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace pawl::store {
+
+Result<Loaded> MemoryStore::load(Visitor& visitor) {
+  PAWL_ASSERT(held_.empty());
+  visitor.expect(records_.size());
+  for (const auto& [key, value] : records_) {
+    if (auto seen = visitor.record(key, value); !seen) return seen.error();
+  }
+  const Loaded loaded{incarnation_, high_water_, sequence_, !loaded_before_, clean_ && loaded_before_};
+  loaded_before_ = true;
+  clean_ = false;
+  return loaded;
+}
+
+void MemoryStore::submit(const Batch& batch, BatchId id, Sink& sink) {
+  high_water_ = std::max(high_water_, batch.covered());
+  if (!holding_) return commit(batch, id, sink);
+  held_.push_back(Held{batch, id, &sink});
+}
+
+bool MemoryStore::release_next() {
+  if (held_.empty()) return false;
+  const Held next = std::move(held_.front());
+  held_.pop_front();
+  commit(next.batch, next.id, *next.sink);
+  return true;
+}
+
+void MemoryStore::release() {
+  while (release_next()) {
+  }
+  holding_ = false;
+}
+
+void MemoryStore::crash() {
+  held_.clear();
+  holding_ = false;
+  clean_ = false;
+}
+
+Result<void> MemoryStore::close() {
+  PAWL_ASSERT(held_.empty());
+  clean_ = true;
+  return {};
+}
+
+void MemoryStore::commit(const Batch& batch, BatchId id, Sink& sink) {
+  if (failure_) return sink.failed(id, *failure_);
+  for (std::string_view rest = batch.bytes(); !rest.empty();) {
+    const auto operation = take_operation(rest);
+    PAWL_ASSERT(operation.has_value());
+    if (operation->put) {
+      records_.insert_or_assign(std::string(operation->key), std::string(operation->value));
+    } else if (const auto found = records_.find(operation->key); found != records_.end()) {
+      records_.erase(found);
+    }
+  }
+  ++sequence_;
+  sink.durable(id);
+}
+
+}  // namespace pawl::store

@@ -1,0 +1,245 @@
+#include "store/posix_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace pawl::store {
+namespace {
+
+Error failure(int error_number, std::string_view doing, const std::string& path) {
+  const bool space = error_number == ENOSPC || error_number == EDQUOT;
+  return Error{space ? Code::kUnavailable : Code::kUnknown,
+               path + ": " + std::string(doing) + ": " + std::generic_category().message(error_number)};
+}
+Error failure(std::string_view doing, const std::string& path) {
+  return failure(errno, doing, path);
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  [[nodiscard]] int get() const { return number_; }
+  [[nodiscard]] bool open() const { return number_ >= 0; }
+
+ private:
+  int number_;
+};
+
+class PosixFile : public File {
+ public:
+  PosixFile(Descriptor descriptor, std::string path)
+      : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+
+  Result<std::size_t> read(std::uint64_t offset, std::span<char> into) override {
+    std::size_t done = 0;
+    while (done < into.size()) {
+      const ssize_t n = ::pread(descriptor_.get(), into.data() + done, into.size() - done,
+                                static_cast<off_t>(offset + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return failure("read at offset " + std::to_string(offset + done), path_);
+      if (n == 0) break;
+      done += static_cast<std::size_t>(n);
+    }
+    return done;
+  }
+
+  Result<void> write(std::uint64_t offset, std::string_view bytes) override {
+    const int error_number = write_all(offset, bytes);
+    if (error_number != 0) return failure(error_number, "write at offset " + std::to_string(offset), path_);
+    return {};
+  }
+
+  Result<void> sync() override {
+    if (::fdatasync(descriptor_.get()) != 0) return failure("fdatasync", path_);
+    return {};
+  }
+
+  Result<std::uint64_t> size() override {
+    struct stat facts {};
+    if (::fstat(descriptor_.get(), &facts) != 0) return failure("fstat", path_);
+    return static_cast<std::uint64_t>(facts.st_size);
+  }
+
+ protected:
+  // 0, or the errno.
+  int write_all(std::uint64_t offset, std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return errno;
+      if (n == 0) return EIO;  // A disk that takes nothing and says nothing is broken.
+      offset += static_cast<std::uint64_t>(n);
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+    }
+    return 0;
+  }
+
+  Descriptor descriptor_;
+  const std::string path_;
+};
+
+// Every write is durable when it returns: by O_DIRECT|O_DSYNC, or by fdatasync where O_DIRECT is refused.
+class DurableFile final : public PosixFile {
+ public:
+  DurableFile(Descriptor descriptor, std::string path, bool direct)
+      : PosixFile(std::move(descriptor), std::move(path)), direct_(direct) {}
+
+  Result<void> write(std::uint64_t offset, std::string_view bytes) override {
+    PAWL_ASSERT(offset % kBlock == 0 && bytes.size() % kBlock == 0);
+    int error_number = write_all(offset, bytes);
+    if (error_number == EINVAL && direct_ && leave_direct()) error_number = write_all(offset, bytes);
+    if (error_number != 0) return failure(error_number, "write at offset " + std::to_string(offset), path_);
+    if (direct_) return {};
+    return sync();
+  }
+
+ private:
+  // Some file systems accept O_DIRECT at open and refuse the first write.
+  bool leave_direct() {
+    const int flags = ::fcntl(descriptor_.get(), F_GETFL);
+    if (flags < 0 || ::fcntl(descriptor_.get(), F_SETFL, flags & ~O_DIRECT) != 0) return false;
+    direct_ = false;
+    return true;
+  }
+
+  bool direct_;
+};
+
+class PosixLock final : public DirectoryLock {
+ public:
+  explicit PosixLock(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+
+ private:
+  Descriptor descriptor_;  // Closing it ends the flock.
+};
+
+std::string holder_pid(int descriptor) {
+  std::array<char, 32> text{};
+  const ssize_t n = ::pread(descriptor, text.data(), text.size() - 1, 0);
+  if (n <= 0) return "unknown";
+  std::string pid(text.data(), static_cast<std::size_t>(n));
+  while (!pid.empty() && (pid.back() == '\n' || pid.back() == ' ')) pid.pop_back();
+  return pid;
+}
+
+std::string parent_of(std::string directory) {
+  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+  const std::size_t slash = directory.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : directory.substr(0, slash);
+}
+
+}  // namespace
+
+Result<bool> PosixFiles::exists(const std::string& path) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) == 0) return true;
+  if (errno == ENOENT) return false;
+  return failure("stat", path);
+}
+
+Result<void> PosixFiles::make_directory(const std::string& directory) {
+  if (::mkdir(directory.c_str(), 0700) == 0) return sync_directory(parent_of(directory));
+  if (errno != EEXIST) return failure("mkdir", directory);
+  return {};
+}
+
+Result<std::vector<std::string>> PosixFiles::list(const std::string& directory) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(directory.c_str()), &::closedir);
+  if (!stream) return failure("opendir", directory);
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(stream.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  if (errno != 0) return failure("readdir", directory);
+  return names;
+}
+
+Result<std::unique_ptr<File>> PosixFiles::create(const std::string& path) {
+  Descriptor descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!descriptor.open()) return failure("create", path);
+  return std::unique_ptr<File>(std::make_unique<PosixFile>(std::move(descriptor), path));
+}
+
+Result<std::unique_ptr<File>> PosixFiles::open_read(const std::string& path) {
+  Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!descriptor.open()) return failure("open", path);
+  return std::unique_ptr<File>(std::make_unique<PosixFile>(std::move(descriptor), path));
+}
+
+Result<std::unique_ptr<File>> PosixFiles::open_durable(const std::string& path) {
+  if (direct_ == Direct::kWherePossible) {
+    Descriptor descriptor(::open(path.c_str(), O_RDWR | O_DIRECT | O_DSYNC | O_CLOEXEC));
+    if (descriptor.open()) {
+      return std::unique_ptr<File>(std::make_unique<DurableFile>(std::move(descriptor), path, true));
+    }
+    if (errno != EINVAL) return failure("open", path);
+  }
+  Descriptor descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!descriptor.open()) return failure("open", path);
+  return std::unique_ptr<File>(std::make_unique<DurableFile>(std::move(descriptor), path, false));
+}
+
+Result<void> PosixFiles::rename(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) return failure("rename to " + to, from);
+  return {};
+}
+
+Result<void> PosixFiles::remove(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return failure("unlink", path);
+  return {};
+}
+
+Result<void> PosixFiles::sync_directory(const std::string& directory) {
+  const Descriptor descriptor(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!descriptor.open()) return failure("open", directory);
+  if (::fsync(descriptor.get()) != 0) return failure("fsync", directory);
+  return {};
+}
+
+Result<std::uint64_t> PosixFiles::free_space(const std::string& directory) {
+  struct statvfs facts {};
+  if (::statvfs(directory.c_str(), &facts) != 0) return failure("statvfs", directory);
+  return static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
+}
+
+Result<std::unique_ptr<DirectoryLock>> PosixFiles::lock_directory(const std::string& directory) {
+  const std::string path = directory + "/" + std::string(kLockFile);
+  Descriptor descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!descriptor.open()) return failure("open", path);
+  if (::flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return failure("flock", path);
+    return Error{Code::kBusy, directory + ": in use by the process with pid " + holder_pid(descriptor.get())};
+  }
+  // For people, and for the second daemon's message. Overwritten before it is cut, and not insisted on: a store on a
+  // full disk must still open.
+  const std::string pid = std::to_string(::getpid()) + "\n";
+  if (::pwrite(descriptor.get(), pid.data(), pid.size(), 0) == static_cast<ssize_t>(pid.size())) {
+    if (::ftruncate(descriptor.get(), static_cast<off_t>(pid.size())) != 0) return failure("truncate", path);
+  }
+  return std::unique_ptr<DirectoryLock>(std::make_unique<PosixLock>(std::move(descriptor)));
+}
+
+}  // namespace pawl::store

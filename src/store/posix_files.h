@@ -1,0 +1,31 @@
+// The real file system. Journal segments are written with O_DIRECT|O_DSYNC; where that is refused (tmpfs, some
+// network and FUSE file systems) with buffered writes and fdatasync, which leaves the same bytes.
+#pragma once
+
+#include "store/file.h"
+
+namespace pawl::store {
+
+class PosixFiles final : public Files {
+ public:
+  // Tests only: as if the file system refused O_DIRECT at open.
+  enum class Direct { kWherePossible, kNever };
+  explicit PosixFiles(Direct direct = Direct::kWherePossible) : direct_(direct) {}
+
+  Result<bool> exists(const std::string& path) override;
+  Result<void> make_directory(const std::string& directory) override;
+  Result<std::vector<std::string>> list(const std::string& directory) override;
+  Result<std::unique_ptr<File>> create(const std::string& path) override;
+  Result<std::unique_ptr<File>> open_read(const std::string& path) override;
+  Result<std::unique_ptr<File>> open_durable(const std::string& path) override;
+  Result<void> rename(const std::string& from, const std::string& to) override;
+  Result<void> remove(const std::string& path) override;
+  Result<void> sync_directory(const std::string& directory) override;
+  Result<std::uint64_t> free_space(const std::string& directory) override;
+  Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directory) override;
+
+ private:
+  const Direct direct_;
+};
+
+}  // namespace pawl::store

@@ -1,0 +1,123 @@
+// A disk in memory that can lose power. It remembers what was synced; a power cut loses, keeps, tears and reorders the
+// rest, as its seed decides:
+//
+//   - unsynced writes survive or not sector by sector (512 bytes), in any combination;
+//   - unsynced creations, renames and removals of names survive or not one by one;
+//   - a durable write (open_durable) and a finished sync survive; one under way at the cut is like an unsynced one.
+//
+//   SimulatedDisk disk;
+//   disk.cut_power_at(17);  …the 17th operation from now fails, and every later one…
+//   disk.restart(random);   …what was not synced is decided now, and the disk works again…
+//
+// Operations that change or sync something are counted; reads are not. One thread at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "store/file.h"
+
+namespace pawl::store {
+
+class SimulatedDisk final : public Files {
+ public:
+  // Copies share bytes until one of them changes them. A copy has no locks, and no open file refers to it.
+  SimulatedDisk();
+  SimulatedDisk(const SimulatedDisk& other);
+  SimulatedDisk& operator=(const SimulatedDisk&) = delete;
+  ~SimulatedDisk() override;
+
+  // --- Files ---
+  Result<bool> exists(const std::string& path) override;
+  Result<void> make_directory(const std::string& directory) override;
+  Result<std::vector<std::string>> list(const std::string& directory) override;
+  Result<std::unique_ptr<File>> create(const std::string& path) override;
+  Result<std::unique_ptr<File>> open_read(const std::string& path) override;
+  Result<std::unique_ptr<File>> open_durable(const std::string& path) override;
+  Result<void> rename(const std::string& from, const std::string& to) override;
+  Result<void> remove(const std::string& path) override;
+  Result<void> sync_directory(const std::string& directory) override;
+  Result<std::uint64_t> free_space(const std::string& directory) override;
+  Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directory) override;
+
+  // --- Faults ---
+  [[nodiscard]] std::uint64_t operations() const { return operations_; }
+  // The `count`th operation from now (1 = the next) is under way when the power goes.
+  void cut_power_at(std::uint64_t count) { cut_at_ = operations_ + count; }
+  void cut_power();
+  [[nodiscard]] bool has_power() const { return power_; }
+  // The `count`th operation from now fails with `error`; its effect is partial, as after a power cut.
+  void fail_at(std::uint64_t count, Error error) { fail_at_ = {operations_ + count, std::move(error)}; }
+  // Power is back (cut first if it was still there): decides what survived, and ends all locks and open files.
+  void restart(Random& random);
+  // The process was killed, the machine lives on: all writes can be read, but what was not synced still is not.
+  void kill_process();
+  // Bytes that fit in all; writes past it fail for lack of space.
+  void set_capacity(std::uint64_t bytes) { capacity_ = bytes; }
+  void flip(const std::string& path, std::uint64_t offset, unsigned bit);
+  void truncate(const std::string& path, std::uint64_t bytes);
+
+  // For tests: the bytes as they can be read now.
+  [[nodiscard]] std::string content(const std::string& path);
+  void put_file(const std::string& path, std::string_view bytes);  // Durable at once.
+
+ private:
+  static constexpr std::size_t kSector = 512;
+  static constexpr std::size_t kChunk = 64 * 1024;
+  using Chunk = std::array<char, kChunk>;
+
+  struct Inode {
+    std::vector<std::shared_ptr<Chunk>> chunks;  // Null: zeros. Copied before a change when shared.
+    std::uint64_t size = 0;
+    std::uint64_t durable_size = 0;
+    // For each sector changed since the last sync, what it held before each change, oldest first.
+    std::map<std::uint64_t, std::vector<std::string>> unsynced;
+
+    void read(std::uint64_t offset, std::span<char> into) const;
+    void write(std::uint64_t offset, std::string_view bytes);  // Unsynced.
+    void set(std::uint64_t offset, std::string_view bytes);    // No history.
+    void sync();
+    void decide(Random& random);
+  };
+  using InodePtr = std::shared_ptr<Inode>;
+  using Names = std::map<std::string, InodePtr>;
+  struct NameChange {
+    std::string removed;  // Empty: none.
+    std::string added;    // Empty: none.
+    InodePtr inode;
+  };
+  class OpenFile;
+  class Lock;
+
+  enum class Step { kGo, kPowerCut, kFail };
+  // Counts an operation and says what happens to it.
+  Step begin_operation();
+  [[nodiscard]] Error step_error(Step step) const;
+  [[nodiscard]] std::optional<Error> unusable(std::uint64_t life) const;
+  [[nodiscard]] std::uint64_t used() const;
+  void change_name(NameChange change);
+  static void apply(Names& names, const NameChange& change);
+  InodePtr find(const std::string& path) const;
+
+  Names names_;
+  Names durable_names_;
+  std::vector<NameChange> unsynced_names_;
+  std::set<std::string> directories_;
+  std::set<std::string> locked_;
+  std::uint64_t life_ = 0;  // Grows with each restart or kill: what was open before is of a former life.
+  std::uint64_t operations_ = 0;
+  std::uint64_t cut_at_ = 0;
+  std::pair<std::uint64_t, Error> fail_at_;
+  std::optional<std::uint64_t> capacity_;
+  bool power_ = true;
+};
+
+}  // namespace pawl::store
