@@ -20,7 +20,7 @@ constexpr std::array<Verb, kVerbCount> kVerbs{{
      "take locks, all or none, or join their queues",
      "map: lease, token, floor, slot, ttl_ms, waited_ms; null when not obtained in time; with ASYNC a map "
      "state=queued, position, and later a push",
-     "ACQUIRE reports/nightly TTL 15000 WAIT 30000 OWNER ann@host:411", "0.1.0"},
+     "ACQUIRE reports/nightly TTL 15000 WAIT 30000 OWNER batch@host:411", "0.1.0"},
     {VerbId::kCancel, "CANCEL", 2, Access::kUse, "lock", kNoLane, kLoaded, "request",
      "stop waiting for a request",
      "1 no longer waiting; 0 it was not waiting: a grant then stands, and must be released",
@@ -63,7 +63,7 @@ constexpr std::array<Verb, kVerbCount> kVerbs{{
      "[2 | 3 [AUTH user password] [SETNAME name]]", "choose RESP2 or RESP3, and authenticate",
      "map: server, version, proto, id, mode, role, modules", "HELLO 3", "0.1.0"},
     {VerbId::kAuth, "AUTH", -2, Access::kNone, "connection", kLane, kEarly, "[user] password", "authenticate",
-     "OK", "AUTH ann correct-horse", "0.1.0"},
+     "OK", "AUTH batch correct-horse", "0.1.0"},
     {VerbId::kPing, "PING", -1, Access::kObserve, "connection", kLane, kEarly, "[text]", "is anyone there?",
      "PONG, or the text", "PING", "0.1.0"},
     {VerbId::kEcho, "ECHO", 2, Access::kObserve, "connection", kNoLane, kEarly, "text", "answer the text",
