@@ -28,7 +28,8 @@ def count(binary, held, cycles=CYCLES):
     with tempfile.TemporaryDirectory() as scratch:
         out = pathlib.Path(scratch) / "callgrind.out"
         done = subprocess.run(
-            ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}", str(binary),
+            ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--collect-atstart=no",
+             f"--callgrind-out-file={out}", str(binary),
              str(held), str(cycles)], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"{binary} under valgrind: {done.stderr[-2000:]}")

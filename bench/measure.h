@@ -9,9 +9,9 @@
 #include <chrono>
 #include <cstdint>
 
-namespace pawl::bench {
+#include "base/types.h"
 
-using Nanos = std::chrono::nanoseconds;
+namespace pawl::bench {
 
 // Counts durations in buckets that are 1/64 of a power of two wide: quantiles are good to 1.6 %.
 class Histogram {

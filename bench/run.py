@@ -92,10 +92,10 @@ def machine():
 
 def parse():
     parser = argparse.ArgumentParser(description="Measure pawld beside Redis and beside the ceilings.")
-    build = pathlib.Path(__file__).resolve().parent.parent / "build"
-    parser.add_argument("--bin", type=pathlib.Path, default=build / "bin", help="where the binaries are")
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent / "build",
+                        help="binaries are in its bin/")
     parser.add_argument("--out", type=pathlib.Path, help="where data and results go: on a real file system, "
-                        "not tmpfs (default: bench/ beside --bin)")
+                        "not tmpfs (default: bench/ in the build directory)")
     parser.add_argument("--only", default="speed,memory,instructions", help="which parts, comma-separated")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=float, help="of each cell")
@@ -103,8 +103,8 @@ def parse():
     parser.add_argument("--seed", type=int, default=None, help="of the order of the cells")
     parser.add_argument("--quick", action="store_true", help="fewer, shorter cells and fewer locks: a smoke test")
     options = parser.parse_args()
-    options.bin = options.bin.resolve()
-    options.out = (options.out or options.bin.parent / "bench").resolve()
+    options.bin = options.build.resolve() / "bin"
+    options.out = (options.out or options.build / "bench").resolve()
     options.rounds = options.rounds or (2 if options.quick else 9)
     options.seconds = options.seconds or (0.25 if options.quick else 0.6)
     options.locks = options.locks or (100_000 if options.quick else 1_000_000)
