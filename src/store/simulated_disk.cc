@@ -74,6 +74,14 @@ void SimulatedDisk::Inode::write(std::uint64_t offset, std::string_view bytes) {
   set(offset, bytes);
 }
 
+// Only these bytes: what else is unsynced in the file stays so.
+void SimulatedDisk::Inode::write_durably(std::uint64_t offset, std::string_view bytes) {
+  set(offset, bytes);
+  unsynced.erase(unsynced.lower_bound(offset / kSector),
+                 unsynced.lower_bound((offset + bytes.size()) / kSector));
+  durable_size = std::max(durable_size, offset + bytes.size());
+}
+
 void SimulatedDisk::Inode::sync() {
   unsynced.clear();
   durable_size = size;
@@ -131,9 +139,12 @@ class SimulatedDisk::OpenFile final : public File {
       return Error{Code::kUnavailable, path_ + ": write: No space left on device"};
     }
     const Step step = disk_.begin_operation();
+    if (durable && step == Step::kGo) {
+      inode_->write_durably(offset, bytes);
+      return {};
+    }
     inode_->write(offset, bytes);
     if (step != Step::kGo) return disk_.step_error(step);
-    if (durable) inode_->sync();
     return {};
   }
 
@@ -331,21 +342,14 @@ void SimulatedDisk::cut_power() {
 
 void SimulatedDisk::restart(Random& random) {
   Names names = durable_names_;
-  std::set<InodePtr> inodes;
-  for (const auto& [name, inode] : names_) inodes.insert(inode);
-  for (const auto& [name, inode] : durable_names_) inodes.insert(inode);
   for (const NameChange& change : unsynced_names_) {
-    if (change.inode) inodes.insert(change.inode);
     if (random.below(2) == 0) apply(names, change);
   }
   // Decide in the order of names, not of addresses: the same seed must give the same disk.
   std::set<InodePtr> decided;
-  const auto decide_all = [&](const Names& some) {
-    for (const auto& [name, inode] : some) {
-      if (decided.insert(inode).second) inode->decide(random);
-    }
-  };
-  decide_all(names);
+  for (const auto& [name, inode] : names) {
+    if (decided.insert(inode).second) inode->decide(random);
+  }
   names_ = durable_names_ = std::move(names);
   unsynced_names_.clear();
   locked_.clear();
@@ -358,6 +362,8 @@ void SimulatedDisk::restart(Random& random) {
 void SimulatedDisk::kill_process() {
   locked_.clear();
   ++life_;
+  cut_at_ = 0;
+  fail_at_ = {};
 }
 
 void SimulatedDisk::flip(const std::string& path, std::uint64_t offset, unsigned bit) {

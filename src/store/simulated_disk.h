@@ -58,7 +58,8 @@ class SimulatedDisk final : public Files {
   void fail_at(std::uint64_t count, Error error) { fail_at_ = {operations_ + count, std::move(error)}; }
   // Power is back (cut first if it was still there): decides what survived, and ends all locks and open files.
   void restart(Random& random);
-  // The process was killed, the machine lives on: all writes can be read, but what was not synced still is not.
+  // The process was killed, the machine lives on: all writes can be read, but what was not synced still is not. Faults that
+  // were still to come are forgotten.
   void kill_process();
   // Bytes that fit in all; writes past it fail for lack of space.
   void set_capacity(std::uint64_t bytes) { capacity_ = bytes; }
@@ -83,7 +84,8 @@ class SimulatedDisk final : public Files {
 
     void read(std::uint64_t offset, std::span<char> into) const;
     void write(std::uint64_t offset, std::string_view bytes);  // Unsynced.
-    void set(std::uint64_t offset, std::string_view bytes);    // No history.
+    void write_durably(std::uint64_t offset, std::string_view bytes);
+    void set(std::uint64_t offset, std::string_view bytes);  // No history.
     void sync();
     void decide(Random& random);
   };

@@ -1,1 +1,92 @@
+// Random lives of a store beside a map that cannot fail.
 #include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "base/random.h"
+#include "store/journal/ledger.h"
+#include "store/journal/test_bench.h"
+
+namespace pawl::store::journal {
+namespace {
+
+constexpr std::uint64_t kSeeds = 300;
+
+std::size_t random_size(Random& random) {
+  switch (random.below(12)) {
+    case 0:
+      return random.below(200'000);
+    case 1:
+      return random.below(60) == 0 ? kSegmentBytesMin + random.below(100'000) : random.below(9000);
+    default:
+      return random.below(100);
+  }
+}
+
+Batch random_batch(Random& random, const Ledger& ledger) {
+  Batch batch;
+  for (std::uint64_t i = random.below(6); i > 0; --i) {
+    const std::string key = "key" + std::to_string(random.below(40));
+    if (random.below(3) == 0) {
+      batch.erase(key);
+    } else {
+      batch.put(key, std::string(random_size(random), static_cast<char>('a' + random.below(26))));
+    }
+  }
+  if (random.below(2) == 0) batch.cover(ledger.next_number() + random.below(50));
+  return batch;
+}
+
+// One process: until it is killed, loses power, or stops cleanly.
+void one_lifetime(SimulatedDisk& disk, Ledger& ledger, Random& random) {
+  if (random.below(2) == 0) disk.cut_power_at(1 + random.below(120));
+  Settings settings = Lifetime::small();
+  settings.spare_segments = random.below(3);
+  settings.checkpoint_after = 1 + random.below(3);
+  Lifetime run(disk, settings, random.next());
+  if (!run.ok()) {
+    ASSERT_FALSE(disk.has_power()) << run.error->detail;
+    disk.restart(random);
+    return;
+  }
+  ASSERT_NO_FATAL_FAILURE(ledger.check(run));
+  for (std::uint64_t turns = random.below(60); turns > 0; --turns) {
+    for (std::uint64_t steps = random.below(4); steps > 0; --steps) run.journal->background_step();
+    if (random.below(10) == 0) run.journal->check_space();
+    if (!ledger.submit(run, random_batch(random, ledger))) break;
+  }
+  switch (random.below(3)) {
+    case 0:
+      if (run.journal->close() && disk.has_power()) {
+        run.journal.reset();
+        disk.kill_process();
+        Lifetime clean(disk);
+        ASSERT_NO_FATAL_FAILURE(ledger.check(clean));
+        ASSERT_TRUE(clean.loaded.clean);
+      }
+      [[fallthrough]];
+    case 1:
+      disk.restart(random);
+      break;
+    default:
+      if (!disk.has_power()) disk.restart(random);
+      disk.kill_process();
+  }
+}
+
+TEST(JournalModel, AnyLifeOfAStoreLooksLikeAMap) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    SeededRandom random(seed);
+    SimulatedDisk disk;
+    Ledger ledger;
+    for (int life = 0; life < 8; ++life) ASSERT_NO_FATAL_FAILURE(one_lifetime(disk, ledger, random));
+    disk.restart(random);
+    Lifetime last(disk);
+    ASSERT_NO_FATAL_FAILURE(ledger.check(last));
+  }
+}
+
+}  // namespace
+}  // namespace pawl::store::journal

@@ -35,7 +35,7 @@ class Answers final : public Sink {
   std::optional<Error> failure;
 };
 
-inline void apply(const Batch& batch, State& state) {
+inline void apply_to(const Batch& batch, State& state) {
   for (std::string_view rest = batch.bytes(); !rest.empty();) {
     const auto operation = take_operation(rest);
     ASSERT_TRUE(operation);
