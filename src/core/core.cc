@@ -62,6 +62,10 @@ BatchId Core::last_batch() const {
   return state_->last_batch();
 }
 
+bool Core::remembers(std::string_view request) const {
+  return !request.empty() && state_->requests.find(request) != kNone;
+}
+
 BatchId Core::take_batch(Batch& out) {
   State& s = *state_;
   out.clear();

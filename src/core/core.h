@@ -88,6 +88,8 @@ class Core {
                                Now now) const;
   [[nodiscard]] std::vector<EpochView> history(std::string_view lock,
                                                std::size_t count) const;  // newest first
+  // Whether an acquire with this request id would be a retry, which asks for nothing new.
+  [[nodiscard]] bool remembers(std::string_view request) const;
   [[nodiscard]] Totals totals() const;
 
  private:
