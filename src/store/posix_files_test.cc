@@ -1,1 +1,105 @@
+#include "store/posix_files.h"
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "store/test_directory.h"
+
+namespace pawl::store {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+struct AlignedBlock {
+  explicit AlignedBlock(char fill) { std::fill(bytes, bytes + kBlock, fill); }
+  [[nodiscard]] std::string_view view() const { return {bytes, kBlock}; }
+  alignas(kBlock) char bytes[kBlock];
+};
+
+void write_and_read_back(PosixFiles& files, const std::string& directory) {
+  const std::string path = directory + "/file";
+  {
+    auto file = files.create(path);
+    ASSERT_TRUE(file) << file.error().detail;
+    ASSERT_TRUE((*file)->write(0, std::string(3 * kBlock, '\0')));
+    ASSERT_TRUE((*file)->sync());
+  }
+  const AlignedBlock block('b');
+  auto durable = files.open_durable(path);
+  ASSERT_TRUE(durable) << durable.error().detail;
+  const auto written = (*durable)->write(kBlock, block.view());
+  ASSERT_TRUE(written) << written.error().detail;
+  auto reader = files.open_read(path);
+  std::string bytes(4 * kBlock, 'x');
+  const auto got = (*reader)->read(0, bytes);
+  ASSERT_TRUE(got);
+  bytes.resize(*got);
+  EXPECT_EQ(bytes, std::string(kBlock, '\0') + std::string(kBlock, 'b') + std::string(kBlock, '\0'));
+  EXPECT_EQ(*(*reader)->size(), 3 * kBlock);
+}
+
+TEST(PosixFiles, ADurableWriteCanBeReadBack) {
+  const TestDirectory directory;
+  PosixFiles files;
+  write_and_read_back(files, directory.path());
+}
+
+TEST(PosixFiles, WhereDirectWritesAreRefusedBufferedOnesLeaveTheSameBytes) {
+  const TestDirectory directory;
+  PosixFiles refused(PosixFiles::Direct::kNever);
+  write_and_read_back(refused, directory.path());
+  if (::access("/dev/shm", W_OK) != 0) GTEST_SKIP() << "no /dev/shm here";
+  const TestDirectory memory("/dev/shm");
+  PosixFiles files;
+  write_and_read_back(files, memory.path());
+}
+
+TEST(PosixFiles, NamesCanBeListedRenamedAndRemoved) {
+  const TestDirectory directory;
+  PosixFiles files;
+  const std::string sub = directory.path() + "/sub";
+  ASSERT_TRUE(files.make_directory(sub));
+  ASSERT_TRUE(files.make_directory(sub));
+  ASSERT_TRUE(files.create(sub + "/a"));
+  ASSERT_TRUE(files.create(sub + "/b"));
+  ASSERT_TRUE(files.rename(sub + "/a", sub + "/c"));
+  ASSERT_TRUE(files.remove(sub + "/b"));
+  ASSERT_TRUE(files.remove(sub + "/b"));
+  ASSERT_TRUE(files.sync_directory(sub));
+  EXPECT_THAT(*files.list(sub), UnorderedElementsAre("c"));
+  EXPECT_TRUE(*files.exists(sub + "/c"));
+  EXPECT_FALSE(*files.exists(sub + "/a"));
+  EXPECT_GT(*files.free_space(sub), 0U);
+}
+
+TEST(PosixFiles, AnErrorNamesThePath) {
+  const TestDirectory directory;
+  PosixFiles files;
+  const std::string path = directory.path() + "/none/file";
+  const auto file = files.create(path);
+  ASSERT_FALSE(file);
+  EXPECT_THAT(file.error().detail, HasSubstr(path));
+  EXPECT_THAT(file.error().detail, HasSubstr("No such file"));
+}
+
+// Hard case 41.
+TEST(PosixFiles, ASecondLockNamesTheFirstsPid) {
+  const TestDirectory directory;
+  PosixFiles files;
+  {
+    const auto first = files.lock_directory(directory.path());
+    ASSERT_TRUE(first);
+    const auto second = files.lock_directory(directory.path());
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, Code::kBusy);
+    EXPECT_THAT(second.error().detail, HasSubstr("pid " + std::to_string(::getpid())));
+  }
+  EXPECT_TRUE(files.lock_directory(directory.path()));
+}
+
+}  // namespace
+}  // namespace pawl::store
