@@ -38,6 +38,9 @@ class BlockingConnection {
   BlockingConnection(const BlockingConnection&) = delete;
   BlockingConnection& operator=(const BlockingConnection&) = delete;
 
+  // Whether a pawld has ever answered: tells "unreachable" from "refused".
+  [[nodiscard]] bool reached() const { return machine_.greeted(); }
+
   Result<Held> acquire(AcquireCall call);
   Result<Renewal> renew(RenewCall call);
   Result<Release> release(ReleaseCall call);

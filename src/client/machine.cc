@@ -191,6 +191,7 @@ void Machine::take_greeting(const wire::Value& value) {
   // do.
   if (!value.is_error() || code == wire::ErrorCode::kBusy) {
     link_ = Link::kReady;
+    greeted_ = true;
     backoff_ = Millis(0);
     trouble_.clear();
     return;

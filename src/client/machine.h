@@ -81,6 +81,8 @@ class Machine {
   // When timer() is next due, wants_connection() included; kNever when nothing is.
   [[nodiscard]] Instant next_timer() const;
 
+  // Whether a pawld has ever answered the greeting.
+  [[nodiscard]] bool greeted() const { return greeted_; }
   // Nothing is left to do, not even in the background.
   [[nodiscard]] bool idle() const { return flows_.empty(); }
   // The place of a waiting acquire in its queue, as last heard.
@@ -114,6 +116,7 @@ class Machine {
   std::vector<Completion> completions_;
 
   Link link_ = Link::kDown;
+  bool greeted_ = false;
   std::deque<Sent> in_flight_;  // in order of reply
   std::string output_;
   std::string unread_;

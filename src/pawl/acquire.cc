@@ -1,0 +1,177 @@
+// pawl acquire: take locks and print the lease.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/hex.h"
+#include "base/limits.h"
+#include "client/boot_clock.h"
+#include "pawl/command_line.h"
+#include "pawl/duration.h"
+#include "pawl/exit_codes.h"
+#include "pawl/owner.h"
+#include "pawl/reply.h"
+#include "pawl/utf8.h"
+#include "pawl/verbs.h"
+
+namespace pawl::cli {
+namespace {
+
+constexpr Millis kPatient{-1};  // neither -n nor -w: wait until it is obtained
+
+struct Options {
+  std::string lock;
+  std::vector<std::string> more;
+  Millis ttl{15'000};
+  Millis wait = kPatient;
+  bool no_wait = false;
+  bool shared = false;
+  std::uint64_t limit = 0;  // 0 = exclusive
+  std::string owner;
+  std::vector<std::string> meta;
+  std::string request;
+  Millis delay{0};
+  Millis max_hold{0};
+  std::uint64_t not_acquired = kExitNotAcquired;
+};
+
+Result<client::AcquireCall> to_call(const Options& options) {
+  client::AcquireCall call;
+  call.locks.push_back(options.lock);
+  call.locks.insert(call.locks.end(), options.more.begin(), options.more.end());
+  if (options.shared) call.mode = Mode::kShared;
+  if (options.limit > limits::kHoldersMax) {
+    return Error{Code::kInvalid, fmt::format("--limit: 1 to {}", limits::kHoldersMax)};
+  }
+  if (options.limit > 0) call.mode = Mode::kLimit, call.limit = static_cast<std::uint32_t>(options.limit);
+  call.ttl = options.ttl;
+  call.wait = options.no_wait ? Millis(0) : options.wait == kPatient ? limits::kWaitMax : options.wait;
+  call.owner = options.owner.empty() ? default_owner() : options.owner;
+  call.request = options.request;
+  call.delay = options.delay;
+  call.max_hold = options.max_hold;
+  for (const std::string& pair : options.meta) {
+    const auto equals = pair.find('=');
+    if (equals == std::string::npos)
+      return Error{Code::kInvalid, fmt::format("--meta {}: write key=value", pair)};
+    call.meta.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
+  }
+  return call;
+}
+
+std::string names(const client::AcquireCall& call) {
+  std::string list;
+  for (const std::string& lock : call.locks) list += (list.empty() ? "" : ", ") + printable(lock);
+  return list;
+}
+
+Json to_json(const client::Held& held) {
+  Json json;
+  json.object().key("lease").string(to_hex(held.lease));
+  json.key("token").number(static_cast<std::int64_t>(held.token.value));
+  json.key("floor").number(static_cast<std::int64_t>(held.floor.value));
+  json.key("slot");
+  held.slot ? json.number(*held.slot) : json.null();
+  json.key("ttl_ms").number(held.ttl.count()).key("waited_ms").number(held.waited.count());
+  json.key("request").string(held.request);
+  json.key("deadline_boottime_ns").number(held.deadline.time_since_epoch().count()).end();
+  return json;
+}
+
+std::string to_lines(const client::Held& held) {
+  std::string out = fmt::format("lease: {}\ntoken: {}\n", to_hex(held.lease), held.token.value);
+  if (held.floor != held.token) out += fmt::format("floor: {}\n", held.floor.value);
+  if (held.slot) out += fmt::format("slot: {}\n", *held.slot);
+  return out;
+}
+
+void advise(Console& console, const client::AcquireCall& call, const client::Held& held) {
+  const auto left = std::chrono::floor<Millis>(held.deadline - client::boot_now());
+  const std::string lease = to_hex(held.lease);
+  console.note(
+      fmt::format("{} {} yours for {} from now. Not renewed, the lease ends by itself after its TTL of {}.",
+                  names(call), call.locks.size() == 1 ? "is" : "are", to_text(left), to_text(held.ttl)));
+  console.note(
+      fmt::format("  keep it:       pawl renew {}      (every {} or so)", lease, to_text(held.ttl / 3)));
+  console.note(fmt::format("  give it back:  pawl release {}", lease));
+}
+
+// Who stands in the way, for people. Best effort: by now it may be someone else.
+std::string who_holds(Console& console, const client::AcquireCall& call) {
+  for (const std::string& lock : call.locks) {
+    const auto shown = console.ask({"INSPECT", lock});
+    if (!shown || items_of(*shown, "holders").empty()) continue;
+    const wire::Value& holder = items_of(*shown, "holders").front();
+    return fmt::format("{} is held by {} (token {}), which expires in {} unless renewed", printable(lock),
+                       text_of(holder, "owner"), text_of(holder, "token"),
+                       duration_of(holder, "expires_in_ms"));
+  }
+  return fmt::format("{} was not free", names(call));
+}
+
+int not_acquired(Console& console, const Options& options, const client::AcquireCall& call) {
+  const std::string why = who_holds(console, call);
+  const std::string hint =
+      options.no_wait ? "Leave out -n to wait for it." : "Wait longer with -w, or see `pawl show`.";
+  return console.fail({Code::kBusy, fmt::format("not acquired: {}. {}", why, hint)},
+                      static_cast<int>(options.not_acquired));
+}
+
+int acquire(Console& console, const Options& options) {
+  const auto call = to_call(options);
+  if (!call) return console.fail(call.error());
+  auto held = console.pawld().acquire(*call);
+  // Without a limit of our own we queue again whenever pawld's limit of one wait is reached.
+  while (!held && held.error().code == Code::kBusy && !options.no_wait && options.wait == kPatient) {
+    held = console.pawld().acquire(*call);
+  }
+  if (!held && held.error().code == Code::kBusy) return not_acquired(console, options, *call);
+  if (!held) return console.fail(held.error());
+  const bool written = console.json() ? console.data(to_json(*held)) : console.data(to_lines(*held));
+  if (!written) {  // Nobody can ever use or end a lease that nobody has read.
+    const auto released = console.pawld().release({held->lease, held->ttl});
+    console.note(fmt::format("pawl: stdout cannot be written; the lease was {}given back",
+                             released ? "" : "not surely "));
+    return kExitOutput;
+  }
+  if (!console.json()) advise(console, *call, *held);
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_acquire(CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  Verb verb =
+      line.verb("acquire", "take a lock (or several, all or none) and print the lease", Talks::kToPawld);
+  verb.required("LOCK", options->lock, "its name");
+  verb.texts("--and", "LOCK", options->more,
+             "another lock under the same lease and token; repeatable, 16 in all");
+  verb.duration("-t,--ttl", options->ttl, "how long the lease lives without renewal (default 15s)");
+  verb.duration("-w,--wait", options->wait, "wait at most so long (default: until it is obtained)");
+  verb.flag("-n,--no-wait", options->no_wait, "do not wait");
+  verb.flag("--shared", options->shared, "as a reader, among readers");
+  verb.number("--limit", options->limit, "as one of up to N holders");
+  verb.text("--owner", "TEXT", options->owner, "a label for people (default user@host:pid)");
+  verb.texts("--meta", "KEY=VALUE", options->meta, "shown to others with the lease; repeatable");
+  verb.text("--request", "ID", options->request,
+            "request id, 22 to 64 of A-Za-z0-9_-: the same id again returns the same lease. A secret, like "
+            "the lease");
+  verb.duration("--delay", options->delay,
+                "keep the lock closed so long if the lease is not released but expires");
+  verb.duration("--max-hold", options->max_hold, "end the lease after so long, renewed or not");
+  verb.number("-E", options->not_acquired, "exit code for \"not acquired\" (default 75)");
+  verb.not_both("--wait", "--no-wait");
+  verb.not_both("--shared", "--limit");
+  verb.not_both("--and", "--shared");
+  verb.not_both("--and", "--limit");
+  verb.examples(
+      "  pawl acquire reports/nightly                    wait for it, print lease and token\n"
+      "  pawl acquire reports/nightly -n -E 0            not now? then not at all, and that is fine\n"
+      "  pawl acquire a --and b -t 1m -w 30s             both or neither, for a minute, waiting 30 s at "
+      "most\n"
+      "  lease=$(pawl acquire hello --json | jq -r .lease)");
+  verb.run([options](Console& console) { return acquire(console, *options); });
+}
+
+}  // namespace pawl::cli

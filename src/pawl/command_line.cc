@@ -1,0 +1,152 @@
+#include "pawl/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+
+#include "client/address.h"
+#include "pawl/duration.h"
+#include "pawl/exit_codes.h"
+
+namespace pawl::cli {
+namespace {
+
+constexpr const char* kAbout =
+    "pawl: locks that do not lie. Leases coordinate intent, fencing tokens protect truth.";
+constexpr const char* kFooter =
+    "Try `pawl acquire hello`, then `pawl show hello`; `pawl VERB --help` has examples.\n"
+    "Exit codes: 0 done, 64 usage, 69 pawld unreachable, 75 not acquired, 77 not permitted, 78 "
+    "configuration,\n"
+    "122 the lease is over. stdout is data, stderr is for people; --json is for programs.";
+constexpr const char* kDefaultAddress = "127.0.0.1:7295";
+
+CLI::Option* find(CLI::App& app, const char* name) {
+  return app.get_option(name);
+}
+
+void add_globals(CLI::App& app, std::string& addresses, bool& json, Talks talks) {
+  if (talks == Talks::kToPawld) {
+    app.add_option("--addr", addresses,
+                   "where pawld listens: host:port[,host:port] (PAWL_ADDR; default 127.0.0.1:7295)")
+        ->type_name("LIST");
+  }
+  app.add_flag("--json", json, "one JSON document on stdout, for programs");
+}
+
+// --addr, else PAWL_ADDR, else loopback. A bad flag is a usage error, a bad environment a configuration error.
+Result<std::vector<client::Address>> addresses_from(const std::string& flag, int& exit_code) {
+  exit_code = kExitUsage;
+  if (!flag.empty()) return client::parse_addresses(flag);
+  const char* environment = std::getenv("PAWL_ADDR");
+  if (environment == nullptr || *environment == '\0') return client::parse_addresses(kDefaultAddress);
+  exit_code = kExitConfiguration;
+  return client::parse_addresses(environment);
+}
+
+}  // namespace
+
+void Verb::required(const char* name, std::string& into, const char* help) {
+  app_.add_option(name, into, help)->required()->type_name("");
+}
+
+void Verb::optional(const char* name, std::string& into, const char* help) {
+  app_.add_option(name, into, help)->type_name("");
+}
+
+void Verb::choice(const char* name, std::string& into, const std::vector<std::string>& words,
+                  const char* help) {
+  app_.add_option(name, into, help)->required()->check(CLI::IsMember(words));
+}
+
+void Verb::flag(const char* names, bool& into, const char* help) {
+  app_.add_flag(names, into, help);
+}
+
+void Verb::text(const char* names, const char* shown, std::string& into, const char* help) {
+  app_.add_option(names, into, help)->type_name(shown);
+}
+
+void Verb::texts(const char* names, const char* shown, std::vector<std::string>& into, const char* help) {
+  // One value each time it is given, so that it never swallows what follows.
+  app_.add_option(names, into, help)
+      ->type_name(shown)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void Verb::number(const char* names, std::uint64_t& into, const char* help) {
+  app_.add_option(names, into, help)->type_name("N");
+}
+
+void Verb::duration(const char* names, Millis& into, const char* help) {
+  const auto take = [names, &into](const std::string& text) {
+    const auto parsed = parse_duration(text);
+    if (!parsed) throw CLI::ValidationError(names, parsed.error().detail);
+    into = *parsed;
+  };
+  app_.add_option_function<std::string>(names, take, help)->type_name("DUR");
+}
+
+void Verb::must_have(const char* name) {
+  find(app_, name)->required();
+}
+
+void Verb::not_both(const char* name, const char* other) {
+  find(app_, name)->excludes(find(app_, other));
+}
+
+void Verb::examples(const char* text) {
+  app_.footer(fmt::format("Examples:\n{}", text));
+}
+
+void Verb::run(std::function<int(Console&)> action) {
+  const bool talks = app_.get_option_no_throw("--addr") != nullptr;
+  app_.callback([this_line = &line_, action = std::move(action), talks] {
+    this_line->action_ = action;
+    this_line->talks_ = talks ? Talks::kToPawld : Talks::kToNobody;
+  });
+}
+
+CommandLine::CommandLine() : app_(std::make_unique<CLI::App>(kAbout, "pawl")) {
+  app_->require_subcommand(0, 1);  // None is told apart from an unknown one below.
+  app_->footer(kFooter);
+  add_globals(*app_, addresses_, json_, Talks::kToPawld);
+}
+
+CommandLine::~CommandLine() = default;
+
+Verb CommandLine::verb(const char* name, const char* help, Talks talks) {
+  CLI::App* app = app_->add_subcommand(name, help);
+  add_globals(*app, addresses_, json_, talks);
+  return {*this, *app};
+}
+
+int CommandLine::usage_error(const std::string& what) const {
+  const auto named = app_->get_subcommands();
+  const std::string where = named.empty() ? "pawl" : "pawl " + named.front()->get_name();
+  fmt::print(stderr, "{}: {}\nTry `{} --help`.\n", where, what, where);
+  return kExitUsage;
+}
+
+int CommandLine::main(int argc, char** argv) {
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app_->exit(help);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(error.what());
+  }
+  if (!action_) return usage_error("name a verb, such as `pawl status`");
+  int exit_code = kExitUsage;
+  auto addresses = addresses_from(addresses_, exit_code);
+  if (talks_ == Talks::kToPawld && !addresses) {
+    const char* source = exit_code == kExitUsage ? "--addr" : "PAWL_ADDR";
+    fmt::print(stderr, "pawl: {}: {}\n", source, addresses.error().detail);
+    return exit_code;
+  }
+  Console console({json_, addresses ? std::move(*addresses) : std::vector<client::Address>{}});
+  return action_(console);
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,133 @@
+#include "pawl/console.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "pawl/exit_codes.h"
+#include "pawl/utf8.h"
+
+namespace pawl::cli {
+namespace {
+
+bool wants_colour() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  if (no_colour != nullptr && *no_colour != '\0') return false;
+  if (term == nullptr || std::string_view(term) == "dumb") return false;
+  return isatty(STDOUT_FILENO) == 1;
+}
+
+const char* escape(Paint paint) {
+  switch (paint) {
+    case Paint::kGood:
+      return "\033[32m";
+    case Paint::kBad:
+      return "\033[31m";
+    case Paint::kDim:
+      return "\033[2m";
+    case Paint::kStrong:
+      return "\033[1m";
+  }
+  return "";
+}
+
+}  // namespace
+
+Console::Console(Settings settings) : settings_(std::move(settings)), colour_(wants_colour()) {}
+
+bool Console::interactive() const {
+  return isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
+}
+
+client::BlockingConnection& Console::pawld() {
+  if (!pawld_) {
+    client::ConnectionOptions options;
+    options.machine.name = "pawl-cli";
+    options.on_queued = [this](std::uint64_t position) {
+      progress(fmt::format("waiting: place {} in the queue", position));
+    };
+    pawld_.emplace(settings_.addresses, random_, std::move(options));
+  }
+  return *pawld_;
+}
+
+Result<wire::Value> Console::ask(std::vector<std::string> words, client::CommandCall::Repeat repeat) {
+  return pawld().command({.words = std::move(words), .repeat = repeat});
+}
+
+bool Console::data(std::string_view text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  return std::fflush(stdout) == 0 && written;
+}
+
+void Console::note(std::string_view line) {
+  const char* clear = std::exchange(progress_shown_, false) ? "\r\033[K" : "";
+  std::fputs(fmt::format("{}{}\n", clear, line).c_str(), stderr);
+}
+
+void Console::progress(std::string_view line) {
+  if (isatty(STDERR_FILENO) != 1) return;
+  progress_shown_ = true;
+  std::fputs(fmt::format("\r\033[K{}", line).c_str(), stderr);
+}
+
+int Console::fail(const Error& error) {
+  return fail(error, exit_code(error.code));
+}
+
+int Console::fail(const Error& error, int exit_code) {
+  if (json()) {
+    Json json;
+    json.object().key("error").object();
+    json.key("code").string(code_word(error.code)).key("detail").string(error.detail);
+    json.end().end();
+    data(json);
+  }
+  note("pawl: " + explain(error));
+  return exit_code;
+}
+
+std::string Console::explain(const Error& error) const {
+  const std::string detail = printable(error.detail);
+  const bool reached = pawld_ && pawld_->reached();
+  switch (error.code) {
+    case Code::kUnavailable:
+      if (reached || !pawld_) return detail;
+      return fmt::format(
+          "pawld unreachable at {}.\n"
+          "Is pawld running? Start it with `make run` or `pawld`, or name another with --addr or PAWL_ADDR.",
+          detail);
+    case Code::kUnknown:
+      return fmt::format(
+          "no certain answer from pawld at {}: {}.\nIt may have happened: look with `pawl show` first.",
+          addresses(), detail);
+    case Code::kLeaseLost:
+      return fmt::format("the lease is over ({}). Stop the work it covered, and acquire again.", detail);
+    case Code::kDenied:
+      return fmt::format("not permitted: {}", detail);
+    case Code::kBusy:
+    case Code::kStaleToken:
+    case Code::kInvalid:
+    case Code::kIssuerBehind:
+      break;
+  }
+  return detail;
+}
+
+std::string Console::addresses() const {
+  std::string list;
+  for (const client::Address& address : settings_.addresses) {
+    list += (list.empty() ? "" : ",") + client::to_text(address);
+  }
+  return list;
+}
+
+std::string Console::paint(Paint paint, std::string_view text) const {
+  return colour_ ? fmt::format("{}{}\033[0m", escape(paint), text) : std::string(text);
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,64 @@
+// Where a verb reads and writes: pawld on one side, a person or a program on the other.
+//
+// stdout is data, stderr is for people. With --json every outcome, failures included, is one JSON document on stdout.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "client/address.h"
+#include "client/blocking_connection.h"
+#include "pawl/json.h"
+#include "pawl/result.h"
+
+namespace pawl::cli {
+
+enum class Paint { kGood, kBad, kDim, kStrong };
+
+class Console {
+ public:
+  struct Settings {
+    bool json = false;
+    std::vector<client::Address> addresses;
+  };
+  explicit Console(Settings settings);
+
+  [[nodiscard]] bool json() const { return settings_.json; }
+  // stdin and stderr are a terminal: someone can be asked.
+  [[nodiscard]] bool interactive() const;
+
+  // The connection, made when first used.
+  client::BlockingConnection& pawld();
+  // One command, its reply.
+  Result<wire::Value> ask(std::vector<std::string> words,
+                          client::CommandCall::Repeat repeat = client::CommandCall::Repeat::kHarmless);
+
+  // To stdout, flushed; false when it could not be written.
+  bool data(std::string_view text);
+  bool data(const Json& json) { return data(json.text() + "\n"); }
+  // A line to stderr.
+  void note(std::string_view line);
+  // A line that the next note replaces; only where someone is looking.
+  void progress(std::string_view line);
+  // Says what went wrong and what to do next, and returns the exit code that tells it to scripts.
+  int fail(const Error& error);
+  int fail(const Error& error, int exit_code);
+
+  // Coloured when stdout is a terminal and NO_COLOR is not set.
+  [[nodiscard]] std::string paint(Paint paint, std::string_view text) const;
+
+ private:
+  [[nodiscard]] std::string explain(const Error& error) const;
+  [[nodiscard]] std::string addresses() const;
+
+  const Settings settings_;
+  const bool colour_;
+  bool progress_shown_ = false;
+  SystemRandom random_;
+  std::optional<client::BlockingConnection> pawld_;
+};
+
+}  // namespace pawl::cli

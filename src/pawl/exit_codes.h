@@ -1,0 +1,24 @@
+// How pawl ends. Scripts rely on these numbers; they are part of the compatibility promise.
+#pragma once
+
+#include "pawl/result.h"
+
+namespace pawl::cli {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitNothingDone = 1;     // break: that token does not hold that lock
+inline constexpr int kExitUsage = 64;          // the command line, or what pawld says is wrong with it
+inline constexpr int kExitUnreachable = 69;    // no pawld, or none that could answer
+inline constexpr int kExitOutput = 74;         // stdout could not be written
+inline constexpr int kExitNotAcquired = 75;    // someone else holds it; -E chooses another number
+inline constexpr int kExitDenied = 77;         // not permitted
+inline constexpr int kExitConfiguration = 78;  // PAWL_ADDR is malformed
+inline constexpr int kExitStale = 121;         // refused by a guard
+inline constexpr int kExitLost = 122;          // the lease is over
+
+// The number an error ends with.
+[[nodiscard]] int exit_code(Code code);
+// What programs read in --json: busy, lost, stale, unavailable, unknown, invalid, denied, issuer_behind.
+[[nodiscard]] const char* code_word(Code code);
+
+}  // namespace pawl::cli

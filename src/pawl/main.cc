@@ -1,0 +1,19 @@
+// pawl: acquire, look at, and hand on locks from the shell.
+#include "pawl/command_line.h"
+#include "pawl/verbs.h"
+
+int main(int argc, char** argv) {
+  pawl::cli::CommandLine line;
+  pawl::cli::add_acquire(line);
+  pawl::cli::add_renew(line);
+  pawl::cli::add_release(line);
+  pawl::cli::add_show(line);
+  pawl::cli::add_ls(line);
+  pawl::cli::add_history(line);
+  pawl::cli::add_break(line);
+  pawl::cli::add_raise(line);
+  pawl::cli::add_status(line);
+  pawl::cli::add_version(line);
+  pawl::cli::add_completion(line);
+  return line.main(argc, argv);
+}

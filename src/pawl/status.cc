@@ -1,0 +1,39 @@
+// pawl status: how this pawld is.
+#include <fmt/format.h>
+
+#include "pawl/command_line.h"
+#include "pawl/exit_codes.h"
+#include "pawl/reply.h"
+#include "pawl/utf8.h"
+#include "pawl/verbs.h"
+
+namespace pawl::cli {
+namespace {
+
+int status(Console& console) {
+  const auto reply = console.ask({"STATUS"});
+  if (!reply) return console.fail(reply.error());
+  if (console.json()) {
+    Json json;
+    json.value(*reply);
+    return console.data(json) ? kExitOk : kExitOutput;
+  }
+  std::string out;
+  for (std::size_t i = 0; i + 1 < reply->items.size(); i += 2) {
+    const std::string key = printable(reply->items[i].text);
+    const bool span = key == "uptime_ms";
+    out += fmt::format("{:<18} {}\n", (span ? "uptime" : key) + ":",
+                       span ? duration_of(*reply, key) : text_of(*reply, key));
+  }
+  return console.data(out) ? kExitOk : kExitOutput;
+}
+
+}  // namespace
+
+void add_status(CommandLine& line) {
+  Verb verb = line.verb("status", "how this pawld is: version, role, tokens, counts", Talks::kToPawld);
+  verb.examples("  pawl status\n  pawl status --json | jq .last_token");
+  verb.run([](Console& console) { return status(console); });
+}
+
+}  // namespace pawl::cli

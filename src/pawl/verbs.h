@@ -1,0 +1,20 @@
+// The verbs of pawl, one file each: what can be typed, and what is done then.
+#pragma once
+
+namespace pawl::cli {
+
+class CommandLine;
+
+void add_acquire(CommandLine& line);
+void add_renew(CommandLine& line);
+void add_release(CommandLine& line);
+void add_show(CommandLine& line);
+void add_ls(CommandLine& line);
+void add_history(CommandLine& line);
+void add_break(CommandLine& line);
+void add_raise(CommandLine& line);
+void add_status(CommandLine& line);
+void add_version(CommandLine& line);
+void add_completion(CommandLine& line);
+
+}  // namespace pawl::cli
