@@ -1,0 +1,165 @@
+"""Real clients: redis-py, node-redis, ioredis, redis-cli as people use it, redis-benchmark."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import threading
+
+import redis
+
+import harness
+from harness import LEASE, fields, request_id
+
+HERE = pathlib.Path(__file__).resolve().parent / "clients"
+
+
+def run(command, cwd=None, stdin=None):
+    return subprocess.run([str(word) for word in command], cwd=cwd, input=stdin, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+
+
+class RedisPyTest(harness.PawldCase):
+    def connect(self, **options):
+        client = redis.Redis(port=self.pawld.port, decode_responses=True, socket_timeout=harness.PATIENCE, **options)
+        self.addCleanup(client.close)
+        return client
+
+    def test_acquire_renew_inspect_release(self):
+        client, lock, request = self.connect(client_name="py"), self.lock(), request_id()
+        self.assertTrue(client.ping())
+        grant = fields(client.execute_command("ACQUIRE", lock, "TTL", 60000, "REQUEST", request))
+        self.assertRegex(grant["lease"], LEASE)
+        self.assertEqual(fields(client.execute_command("ACQUIRE", lock, "TTL", 60000, "REQUEST", request)), grant)
+        self.assertEqual(client.execute_command("RENEW", grant["lease"]), 60000)
+        self.assertEqual(fields(client.execute_command("INSPECT", lock))["token"], grant["token"])
+        self.assertIsNone(client.execute_command("ACQUIRE", lock, "TTL", 60000))
+        self.assertEqual(client.execute_command("RELEASE", grant["lease"]), 1)
+        with self.assertRaisesRegex(redis.ResponseError, "^LOST"):
+            client.execute_command("RENEW", grant["lease"])
+
+    def test_tokens_survive_json_in_python_and_node_exactly(self):
+        # Hard case 15.
+        top = 2**53 - 1
+        self.assertEqual(json.loads(json.dumps(top)), top)
+        node = run(["node", "-p", f"JSON.stringify(JSON.parse('{top}')) + ' ' + Number.isSafeInteger({top})"])
+        self.assertEqual(node.stdout.split(), [str(top), "true"])
+
+    def test_a_pipeline_and_a_blocking_wait_on_two_connections(self):
+        client, other, lock = self.connect(), self.connect(), self.lock()
+        grant = fields(client.execute_command("ACQUIRE", lock, "TTL", 60000))
+        answers = []
+        waiter = threading.Thread(
+            target=lambda: answers.append(other.execute_command("ACQUIRE", lock, "TTL", 60000, "WAIT", 60000)))
+        waiter.start()
+        harness.wait_until(lambda: fields(client.execute_command("INSPECT", lock))["waiters"] == 1, "it waits")
+        pipe = client.pipeline(transaction=False)
+        pipe.execute_command("RENEW", grant["lease"])
+        pipe.execute_command("RELEASE", grant["lease"])
+        self.assertEqual(pipe.execute(), [60000, 1])
+        waiter.join(harness.PATIENCE)
+        self.assertGreater(fields(answers[0])["token"], grant["token"])
+
+
+class NodeTest(harness.PawldCase):
+    """node-redis and ioredis, the versions of the lock file. Installed into the build directory, never into the tree."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        base = pathlib.Path(os.environ.get("PAWL_E2E_DIR") or harness.tempfile.gettempdir())
+        cls.modules = base / "node-clients"
+        wanted = (HERE / "package-lock.json").read_text()
+        mark = cls.modules / "installed"
+        if mark.exists() and mark.read_text() == wanted:
+            return
+        cls.modules.mkdir(parents=True, exist_ok=True)
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(HERE / name, cls.modules / name)
+        installed = run(["npm", "ci", "--no-audit", "--no-fund"], cwd=cls.modules)
+        if installed.returncode:
+            raise AssertionError(f"npm ci failed:\n{installed.stdout}{installed.stderr}")
+        mark.write_text(wanted)
+
+    def tell(self, library, runs):
+        for n in range(runs):
+            lock = self.lock()
+        story = run(["node", HERE / "story.mjs", library, self.pawld.port, lock], cwd=self.modules)
+        self.assertEqual(story.returncode, 0, story.stderr)
+        lines = [json.loads(line) for line in story.stdout.splitlines()]
+        self.assertEqual(len(lines), runs)
+        for seen in lines:
+            self.assertTrue(seen["same"], "a retry is the same grant")
+            self.assertTrue(seen["exact"])
+            self.assertEqual((seen["renewed"], seen["state"], seen["owner"]), (60000, "held", library))
+            self.assertEqual((seen["seen"], seen["busy"]), (seen["token"], None))
+            self.assertEqual((seen["released"], seen["releasedAgain"]), (1, 1))
+            self.assertGreater(seen["handed"], seen["token"])
+            self.assertIn("LOST", seen["error"])
+
+    def node_major(self):
+        return int(run(["node", "--version"]).stdout.lstrip("v").split(".")[0])
+
+    def newest(self, library, runs):
+        if self.node_major() < 20:
+            print(f"{library}: left out, its newest version needs Node 20", file=sys.stderr)
+            return
+        self.tell(library, runs)
+
+    def test_node_redis(self):
+        self.newest("redis", 2)
+
+    def test_node_redis_5(self):
+        self.tell("redis-5", 2)
+
+    def test_ioredis(self):
+        self.newest("ioredis", 1)
+
+    def test_ioredis_5(self):
+        self.tell("ioredis-5", 1)
+
+
+class RedisCliTest(harness.PawldCase):
+    def test_commands_on_stdin_as_in_a_script(self):
+        # With stdin redis-cli asks COMMAND DOCS first, for its hints.
+        lock = self.lock()
+        for protocol in (2, 3):
+            done = harness.redis_cli(self.pawld.port, protocol=protocol,
+                                     stdin=f"PING\nACQUIRE {lock}{protocol} TTL 60000\nINSPECT {lock}{protocol}\nHELP ACQUIRE\n")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("PONG", done.stdout)
+            self.assertIn("lease", done.stdout)
+            self.assertIn("best effort", done.stdout)
+            self.assertNotIn("ERR", done.stdout)
+
+    def test_an_interactive_session_shows_our_hints(self):
+        # `script` gives it a terminal; the hint for a verb that Redis does not have can only come from COMMAND DOCS.
+        session = run(["script", "-qec", f"redis-cli -p {self.pawld.port}", "/dev/null"], stdin="acquire \nquit\n")
+        self.assertIn("TTL ms", session.stdout, session.stdout + session.stderr)
+
+    def test_a_push_is_shown_in_resp3(self):
+        lock = self.lock()
+        script = f"ACQUIRE {lock} TTL 200\nACQUIRE {lock} TTL 60000 WAIT 60000 ASYNC REQUEST {request_id()}\n"
+        done = harness.redis_cli(self.pawld.port, protocol=3, stdin=script + "ACQUIRE other-lock TTL 300\n" +
+                                 "ACQUIRE other-lock TTL 60000 WAIT 60000\n", options=["--show-pushes", "yes"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("queued", done.stdout)
+        self.assertIn("granted", done.stdout)
+
+
+class RedisBenchmarkTest(harness.PawldCase):
+    def test_ping_and_acquire(self):
+        base = ["redis-benchmark", "-p", self.pawld.port, "-n", 1000, "-c", 20, "-q"]
+        for words in (["-t", "ping"], ["ACQUIRE", f"{self.lock()}/__rand_int__", "TTL", 60000], ["-3", "STATUS"]):
+            options = ["-r", 100000] if words[0] == "ACQUIRE" else []
+            done = run(base + options + words)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn("requests per second", done.stdout)
+            self.assertNotIn("ERR", done.stdout + done.stderr)
+        self.assertGreater(fields(self.client().call("STATUS"))["leases"], 500)
+
+
+if __name__ == "__main__":
+    harness.main()
