@@ -66,10 +66,13 @@ def run_rounds(options, servers):
         shuffle.shuffle(plan)
         progress(f"round {turn + 1} of {options.rounds}: {len(plan)} cells of {options.seconds} s")
         for workload, connections, name in plan:
-            got = measure(binary, servers[name], workload, connections, options.seconds)
-            if "failed" in got or got["errors"]:
-                progress(f"  {name} {workload} {connections}: {got.get('failed') or got['first_error']}")
-            cells.append({"round": turn, "workload": workload, "connections": connections, "peer": name, **got})
+            for _ in range(1 + options.again):
+                got = measure(binary, servers[name], workload, connections, options.seconds)
+                if "failed" in got or got["errors"]:
+                    progress(f"  {name} {workload} {connections}: {got.get('failed') or got['first_error']}")
+                cells.append({"round": turn, "workload": workload, "connections": connections, "peer": name, **got})
+                if report.quiet(got):
+                    break
     return cells
 
 
@@ -99,6 +102,7 @@ def parse():
     parser.add_argument("--only", default="speed,memory,instructions", help="which parts, comma-separated")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=float, help="of each cell")
+    parser.add_argument("--again", type=int, default=1, help="how often to repeat a cell that others disturbed")
     parser.add_argument("--locks", type=int, help="how many to hold in the memory and instruction measurements")
     parser.add_argument("--seed", type=int, default=None, help="of the order of the cells")
     parser.add_argument("--quick", action="store_true", help="fewer, shorter cells and fewer locks: a smoke test")
