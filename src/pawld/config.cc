@@ -1,0 +1,169 @@
+// The configuration file.
+#include <fmt/format.h>
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <functional>
+#include <sstream>
+#include <vector>
+
+#include "pawld/options.h"
+
+namespace pawl::pawld {
+namespace {
+
+// One reader per key; it answers what was expected when the value is not that.
+using Reader = std::function<std::optional<std::string>(const toml::node&, Config&)>;
+struct Key {
+  std::string_view name;
+  Reader read;
+};
+
+std::optional<std::string> out_of(std::string_view range) {
+  return fmt::format("expected {}", range);
+}
+
+Reader text(std::string Config::*field) {
+  return [field](const toml::node& node, Config& config) -> std::optional<std::string> {
+    const auto value = node.value_exact<std::string>();
+    if (!value || value->empty()) return out_of("a text");
+    config.*field = *value;
+    return std::nullopt;
+  };
+}
+
+Reader flag(std::function<bool&(Config&)> field) {
+  return [field = std::move(field)](const toml::node& node, Config& config) -> std::optional<std::string> {
+    const auto value = node.value_exact<bool>();
+    if (!value) return out_of("true or false");
+    field(config) = *value;
+    return std::nullopt;
+  };
+}
+
+template <class Number>
+Reader number(Number store::journal::Settings::*field, std::int64_t least, std::int64_t most) {
+  return [=](const toml::node& node, Config& config) -> std::optional<std::string> {
+    const auto value = node.value_exact<std::int64_t>();
+    if (!value || *value < least || *value > most)
+      return out_of(fmt::format("a whole number, {} to {}", least, most));
+    config.journal.*field = static_cast<Number>(*value);
+    return std::nullopt;
+  };
+}
+
+std::optional<std::string> read_log_format(const toml::node& node, Config& config) {
+  const auto value = node.value_exact<std::string>();
+  if (value != "text" && value != "json") return out_of("\"text\" or \"json\"");
+  config.log_format = value == "json" ? LogFormat::kJson : LogFormat::kText;
+  return std::nullopt;
+}
+
+std::optional<std::string> read_store(const toml::node& node, Config& config) {
+  const auto value = node.value_exact<std::string>();
+  if (value != "journal" && value != "memory") return out_of("\"journal\" (or, for tests, \"memory\")");
+  config.store = value == "memory" ? StoreKind::kMemory : StoreKind::kJournal;
+  return std::nullopt;
+}
+
+std::optional<std::string> read_max_ttl(const toml::node& node, Config& config) {
+  const auto value = node.value_exact<std::int64_t>();
+  if (!value || Millis(*value) < limits::kTtlMin || Millis(*value) > limits::kTtlMaxCeiling) {
+    return out_of(
+        fmt::format("milliseconds, {} to {}", limits::kTtlMin.count(), limits::kTtlMaxCeiling.count()));
+  }
+  config.max_ttl = Millis(*value);
+  return std::nullopt;
+}
+
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+
+const std::vector<Key>& top_keys() {
+  static const std::vector<Key> keys{
+      {"data", text(&Config::data)},
+      {"resp", text(&Config::resp)},
+      {"log_format", read_log_format},
+      {"store", read_store},
+      {"insecure", flag([](Config& c) -> bool& { return c.insecure; })},
+      {"must_exist", flag([](Config& c) -> bool& { return c.journal.must_exist; })},
+      {"max_ttl_ms", read_max_ttl},
+  };
+  return keys;
+}
+
+const std::vector<Key>& journal_keys() {
+  using store::journal::Settings;
+  static const std::vector<Key> keys{
+      {"segment_bytes",
+       number(&Settings::segment_bytes, static_cast<std::int64_t>(store::journal::kSegmentBytesMin), kGiB)},
+      {"spare_segments", number(&Settings::spare_segments, 0, 16)},
+      {"checkpoint_after", number(&Settings::checkpoint_after, 1, 1000)},
+      {"space_reserve_bytes", number(&Settings::space_reserve, 0, 1024 * kGiB)},
+  };
+  return keys;
+}
+
+Result<void> read_table(const toml::table& table, const std::vector<Key>& keys, const std::string& path,
+                        const std::string& prefix, Config& config) {
+  for (const auto& [name, node] : table) {
+    const auto line = node.source().begin.line;
+    if (prefix.empty() && name.str() == "journal" && node.is_table()) {
+      if (auto inner = read_table(*node.as_table(), journal_keys(), path, "journal.", config); !inner)
+        return inner;
+      continue;
+    }
+    const auto key =
+        std::find_if(keys.begin(), keys.end(), [&, n = name.str()](const Key& k) { return k.name == n; });
+    if (key == keys.end()) {
+      return Error{Code::kInvalid,
+                   fmt::format("{}:{}: unknown key \"{}{}\" (pawld --print-config shows all keys)", path,
+                               line, prefix, name.str())};
+    }
+    if (const auto problem = key->read(node, config)) {
+      return Error{Code::kInvalid, fmt::format("{}:{}: {}{}: {}", path, line, prefix, name.str(), *problem)};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> read_config(const std::string& path, Config& config) {
+  try {
+    const toml::table table = toml::parse_file(path);
+    if (auto read = read_table(table, top_keys(), path, "", config); !read) return read;
+  } catch (const toml::parse_error& error) {
+    return Error{Code::kInvalid,
+                 fmt::format("{}:{}: {}", path, error.source().begin.line, error.description())};
+  }
+  if (config.journal.segment_bytes % store::kBlock != 0) {
+    return Error{Code::kInvalid,
+                 fmt::format("{}: journal.segment_bytes: expected a multiple of {}", path, store::kBlock)};
+  }
+  return {};
+}
+
+std::string to_toml(const Config& config) {
+  toml::table journal{
+      {"segment_bytes", static_cast<std::int64_t>(config.journal.segment_bytes)},
+      {"spare_segments", static_cast<std::int64_t>(config.journal.spare_segments)},
+      {"checkpoint_after", static_cast<std::int64_t>(config.journal.checkpoint_after)},
+      {"space_reserve_bytes", static_cast<std::int64_t>(config.journal.space_reserve)},
+  };
+  const toml::table all{
+      {"data", config.data},
+      {"resp", config.resp},
+      {"log_format", config.log_format == LogFormat::kJson ? "json" : "text"},
+      {"store", config.store == StoreKind::kMemory ? "memory" : "journal"},
+      {"insecure", config.insecure},
+      {"must_exist", config.journal.must_exist},
+      {"max_ttl_ms", std::int64_t{config.max_ttl.count()}},
+      {"journal", journal},
+  };
+  std::ostringstream out;
+  out << toml::toml_formatter{all} << '\n';
+  return out.str();
+}
+
+}  // namespace pawl::pawld

@@ -1,0 +1,211 @@
+#include "pawld/daemon.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include "base/random.h"
+#include "base/version.h"
+#include "core/records.h"
+#include "pawld/exit_codes.h"
+#include "pawld/notify.h"
+#include "server/engine.h"
+#include "server/listener.h"
+#include "server/loop.h"
+#include "store/journal/dump.h"
+#include "store/journal/journal.h"
+#include "store/journal/journal_thread.h"
+#include "store/memory_store.h"
+#include "store/posix_files.h"
+
+namespace pawl::pawld {
+namespace {
+
+int exit_code_of(const Error& error) {
+  return error.code == Code::kBusy || error.code == Code::kInvalid ? kExitConfig : kExitStore;
+}
+
+std::string with_advice(const Error& error, const Config& config) {
+  if (error.code == Code::kBusy) {
+    return fmt::format("{}. Another pawld serves this data; stop it, or choose another directory with --data",
+                       error.detail);
+  }
+  if (error.code == Code::kInvalid) {
+    return fmt::format("{}. Nothing was changed; look at it with: pawld dump --data {}", error.detail,
+                       config.data);
+  }
+  if (error.code == Code::kUnavailable) {
+    return fmt::format("{}. Free some space and start again", error.detail);
+  }
+  return fmt::format("{}. Check the disk and the permissions of {}", error.detail, config.data);
+}
+
+// Each connection is a descriptor; take what the system allows without asking for more.
+void raise_descriptor_limit(Log& log) {
+  constexpr rlim_t kNeeded = limits::kConnectionsMax + limits::kConnectionsReserved + 64;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (limit.rlim_cur < kNeeded) {
+    limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, kNeeded);
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  if (limit.rlim_cur < kNeeded) {
+    log.warning(
+        fmt::format("only {} file descriptors are allowed, {} are needed for {} connections (ulimit -n)",
+                    limit.rlim_cur, kNeeded, limits::kConnectionsMax));
+  }
+}
+
+// The store of one run. The helper thread must end before the journal closes.
+struct OpenStore {
+  store::PosixFiles files;
+  std::unique_ptr<store::journal::Journal> journal;
+  std::unique_ptr<store::MemoryStore> memory;
+  std::unique_ptr<store::journal::JournalThread> helper;
+
+  store::Store& get() { return journal ? static_cast<store::Store&>(*journal) : *memory; }
+
+  Result<void> open(const Config& config, Random& random) {
+    if (config.store == StoreKind::kMemory) {
+      memory = std::make_unique<store::MemoryStore>(Incarnation{random.next()});
+      return {};
+    }
+    auto opened = store::journal::Journal::open(files, config.data, config.journal, random);
+    if (!opened) return opened.error();
+    journal = std::move(*opened);
+    return {};
+  }
+  void start_helper() {
+    if (journal) helper = std::make_unique<store::journal::JournalThread>(*journal);
+  }
+  Result<void> close() {
+    helper.reset();
+    return get().close();
+  }
+};
+
+bool write_port_file(const std::string& path, const std::string& address) {
+  if (path.empty()) return true;
+  const std::string partial = path + ".partial";  // Whoever waits for the file must not read half a number.
+  {
+    std::ofstream out(partial, std::ios::trunc);
+    out << address.substr(address.rfind(':') + 1) << '\n';
+    if (!out.flush()) return false;
+  }
+  return std::rename(partial.c_str(), path.c_str()) == 0;
+}
+
+void greet(const Config& config, const std::string& address, const store::Loaded& loaded,
+           const core::Totals& totals) {
+  const std::string where = config.store == StoreKind::kMemory ? "in memory: nothing survives" : config.data;
+  fmt::print("pawld {} serves {} ({}{}; {} leases, last token {})\n", kVersion, address, where,
+             loaded.fresh ? ", new" : "", totals.leases, totals.last_token.value);
+  fmt::print("try: redis-cli -p {} ACQUIRE hello TTL 15000\n", address.substr(address.rfind(':') + 1));
+  std::fflush(stdout);
+}
+
+class Daemon {
+ public:
+  explicit Daemon(const Options& options)
+      : options_(options), config_(options.config), log_(open_log(config_.log_format)), loop_(*log_) {}
+
+  int run() {
+    raise_descriptor_limit(*log_);
+    if (config_.store == StoreKind::kMemory)
+      log_->warning("--store memory: for tests; no grant survives this process");
+    if (const auto opened = store_.open(config_, random_); !opened) return refuse(opened.error());
+
+    server::EngineSettings settings;
+    settings.ttl_max = config_.max_ttl;
+    settings.core.hash_seed = random_.next();
+    server::Engine engine(settings,
+                          {store_.get(), clock_, random_, loop_, *log_, [this](const Error&) { die(); }});
+    const auto loaded = engine.load();
+    if (!loaded) return refuse(loaded.error());
+    store_.start_helper();
+    if (!loaded->clean && !loaded->fresh)
+      log_->info("the last run did not stop cleanly; its acknowledged state was recovered");
+    if (const auto address = listen(); address) {
+      engine.set_address(*address);
+      greet(config_, *address, *loaded, engine.totals());
+    } else {
+      log_->error(address.error().detail);
+      (void)store_.close();
+      return kExitConfig;
+    }
+    notify("READY=1");
+    loop_.run(engine);
+    return stop();
+  }
+
+ private:
+  Result<std::string> listen() {
+    const auto address = server::parse_listen_address(config_.resp);
+    if (!address) return address.error();
+    auto listener = server::listen_on(*address);
+    if (!listener) {
+      return Error{Code::kInvalid,
+                   listener.error().detail + ". Choose another address with --resp, or stop what uses it"};
+    }
+    const std::string bound = listener->address;
+    if (const auto opened = loop_.open(); !opened) return opened.error();
+    if (const auto listening = loop_.listen(std::move(*listener)); !listening) return listening.error();
+    if (!write_port_file(options_.port_file, bound)) {
+      return Error{Code::kInvalid, "cannot write the port to " + options_.port_file};
+    }
+    return bound;
+  }
+
+  int stop() {
+    notify("STOPPING=1");
+    log_->info("stopping: every connection is closed, leases stay");
+    const auto closed = store_.close();
+    if (closed) return kExitOk;
+    log_->error(fmt::format("the store did not close cleanly: {}", closed.error().detail));
+    return kExitStore;
+  }
+
+  int refuse(const Error& error) {
+    log_->error(with_advice(error, config_));
+    return exit_code_of(error);
+  }
+
+  // What the disk holds is no longer known: no destructor may write to it, and nobody may be told anything.
+  [[noreturn]] void die() {
+    log_->error("stopping at once without answering; a restart recovers what was acknowledged");
+    log_.reset();
+    ::_exit(kExitStore);
+  }
+
+  const Options& options_;
+  const Config& config_;
+  std::unique_ptr<Log> log_;
+  SystemRandom random_;
+  server::SystemClock clock_;
+  OpenStore store_;
+  server::Loop loop_;
+};
+
+}  // namespace
+
+int serve(const Options& options) {
+  return Daemon(options).run();
+}
+
+int dump(const Options& options) {
+  store::PosixFiles files;
+  const auto format = [](bool put, std::string_view key, std::string_view value) {
+    return put ? core::describe(key, value) : "erase " + core::describe(key, {});
+  };
+  const auto dumped = store::journal::dump(files, options.config.data, format,
+                                           [](std::string_view line) { fmt::print("{}\n", line); });
+  if (dumped) return kExitOk;
+  fmt::print(stderr, "pawld: {}. Name the directory with --data\n", dumped.error().detail);
+  return kExitConfig;
+}
+
+}  // namespace pawl::pawld

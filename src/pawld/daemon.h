@@ -1,0 +1,14 @@
+// Serving: store, engine and loop put together, from an unopened directory to a clean stop.
+#pragma once
+
+#include "pawld/options.h"
+
+namespace pawl::pawld {
+
+// Returns the exit code. SIGTERM and SIGINT are blocked by the caller, before any thread exists.
+int serve(const Options& options);
+
+// Prints the store in options.config.data to stdout. Returns the exit code.
+int dump(const Options& options);
+
+}  // namespace pawl::pawld

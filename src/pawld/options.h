@@ -1,0 +1,48 @@
+// What pawld was asked to do: flags over the configuration file over defaults.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "pawl/result.h"
+#include "store/journal/settings.h"
+
+namespace pawl::pawld {
+
+enum class StoreKind : std::uint8_t { kJournal, kMemory };
+
+struct Config {
+  std::string data = "pawl-data";
+  std::string resp = "127.0.0.1:7295";
+  LogFormat log_format = LogFormat::kText;
+  StoreKind store = StoreKind::kJournal;
+  bool insecure = false;
+  Millis max_ttl = limits::kTtlMaxDefault;
+  store::journal::Settings journal;
+};
+
+// Reads a TOML file over `config`. Unknown keys, wrong types and values out of range are errors that name key and line.
+[[nodiscard]] Result<void> read_config(const std::string& path, Config& config);
+// As a TOML file that read_config() would understand.
+[[nodiscard]] std::string to_toml(const Config& config);
+
+enum class Action : std::uint8_t { kServe, kCheckConfig, kPrintConfig, kDump };
+
+struct Options {
+  Action action = Action::kServe;
+  Config config;
+  std::string port_file;  // where to write the port once it is bound; tests ask for port 0
+};
+
+// `options` when there is something to do. Otherwise `exit_code` says how to end; help or the error is printed already.
+struct ParsedOptions {
+  std::optional<Options> options;
+  int exit_code = 0;
+};
+[[nodiscard]] ParsedOptions parse_options(int argc, const char* const* argv);
+
+}  // namespace pawl::pawld

@@ -1,0 +1,418 @@
+// The engine's commands: from a parsed request to the core and back to one reply.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/assert.h"
+#include "base/version.h"
+#include "server/engine.h"
+#include "server/handshake.h"
+#include "wire/command_docs.h"
+#include "wire/replies.h"
+#include "wire/text.h"
+
+namespace pawl::server {
+namespace {
+
+// Stands for "whoever asks right now": an input that never waits is answered before apply() returns.
+constexpr WaiterId kDirect{UINT64_MAX};
+
+constexpr std::size_t kPageBytes = 256 * 1024;  // A page of LOCKS stops growing here, whatever COUNT says.
+constexpr std::size_t kPageStep = 16;
+
+wire::GrantReply shown(const core::Granted& grant) {
+  return {grant.lease, grant.token, grant.floor, grant.slot, grant.ttl, grant.waited};
+}
+
+wire::WaitEvent event_of(core::NotObtained::Why why) {
+  switch (why) {
+    case core::NotObtained::Why::kCancelled:
+      return wire::WaitEvent::kCancelled;
+    case core::NotObtained::Why::kSuperseded:
+      return wire::WaitEvent::kSuperseded;
+    case core::NotObtained::Why::kBusy:
+    case core::NotObtained::Why::kTimeout:
+      break;
+  }
+  return wire::WaitEvent::kTimeout;
+}
+
+}  // namespace
+
+// --- Dispatch ------------------------------------------------------------------------------------------------------
+
+void Engine::serve_command(Session& session, std::span<const std::string_view> args) {
+  const wire::Verb* verb = wire::find_verb(args[0]);
+  if (verb == nullptr) {
+    session.reply().error(wire::unknown_command(args));
+    return seal(session, BatchId{});
+  }
+  if (refuse_early(session, *verb)) return;
+  const wire::ParsedRequest parsed = parser_.parse(*verb, args, session.protocol);
+  if (parsed.error) {
+    session.reply().error(*parsed.error);
+    return seal(session, BatchId{});
+  }
+  std::visit([&](const auto& request) { handle(session, request); }, parsed.request);
+}
+
+bool Engine::refuse_early(Session& session, const wire::Verb& verb) {
+  if (loading_ && !verb.while_loading) {
+    error(session, wire::ErrorCode::kLoading, "pawld is still reading its data; ask again in a moment");
+    return true;
+  }
+  if (!session.reserved) return false;
+  if (sessions_.size() - reserved_ < settings_.connections_max) {  // An ordinary connection has closed since.
+    session.reserved = false;
+    --reserved_;
+    return false;
+  }
+  if (verb.reserved_lane) return false;
+  error(session, wire::ErrorCode::kBusy,
+        fmt::format(
+            "connections: the limit of {} is reached; this one may only RENEW, MRENEW, RELEASE and PING",
+            settings_.connections_max));
+  return true;
+}
+
+// --- Leases --------------------------------------------------------------------------------------------------------
+
+void Engine::handle(Session& session, const AcquireSpec& spec) {
+  if (!store_.has_room() && !core_.remembers(spec.request)) {
+    return error(session, wire::ErrorCode::kFull,
+                 "no disk space for new grants; renewals and releases go on");
+  }
+  core::Acquire input{kDirect, spec, random_.lease_id()};
+  if (session.hung_up) {
+    input.spec.wait = Millis(0);
+    input.spec.async = false;
+  }
+  asking_ = &session;
+  if (input.spec.wait == Millis(0)) {
+    const core::Reply reply = ask(input);
+    write_outcome(session, reply.outcome, true);
+    seal(session, reply.after);
+  } else if (input.spec.async && session.async_waits >= settings_.async_waits_max) {
+    error(session, wire::ErrorCode::kBusy,
+          fmt::format("waiters: the limit of {} per ASYNC connection is reached", settings_.async_waits_max));
+  } else {
+    Wait& wait = waits_.add(session.id(), session.waits);
+    wait.async = input.spec.async;
+    if (wait.async) {
+      wait.request = spec.request;
+      ++session.async_waits;
+    } else {
+      session.blocked = true;
+      ++blocked_;
+    }
+    input.waiter = asking_wait_ = wait.id;
+    core_.apply(input, now_);
+    route_replies();
+  }
+  asking_ = nullptr;
+  asking_wait_ = {};
+}
+
+void Engine::handle(Session& session, const wire::Cancel& request) {
+  const core::Reply reply = ask(core::CancelRequest{kDirect, request.request});
+  write_outcome(session, reply.outcome, true);
+  seal(session, reply.after);
+}
+
+void Engine::handle(Session& session, const wire::Renew& request) {
+  const core::Reply reply = ask(core::Renew{kDirect, request.lease});
+  write_outcome(session, reply.outcome, false);
+  seal(session, reply.after);
+}
+
+// The results are gathered before the first byte is written: a renewal that ends a lease (MAXHOLD) may hand its lock to an
+// ASYNC wait of this very connection, and a push must not land inside the array.
+void Engine::handle(Session& session, const wire::MRenew& request) {
+  renewed_.clear();
+  BatchId after;
+  for (const LeaseId lease : request.leases) {
+    const core::Reply reply = ask(core::Renew{kDirect, lease});
+    const auto* renewed = std::get_if<core::Renewed>(&reply.outcome);
+    renewed_.push_back(renewed != nullptr ? renewed->left.count() : -1);
+    after = std::max(after, reply.after);
+  }
+  wire::ReplyWriter reply = session.reply();
+  reply.array(renewed_.size());
+  for (const std::int64_t left : renewed_) reply.integer(left);
+  seal(session, after);
+}
+
+void Engine::handle(Session& session, const wire::Release& request) {
+  const core::Reply reply = ask(core::Release{kDirect, request.lease});
+  write_outcome(session, reply.outcome, false);
+  seal(session, reply.after);
+}
+
+void Engine::handle(Session& session, const wire::Break& request) {
+  const core::Reply reply =
+      ask(core::Break{kDirect, request.lock, request.token, request.now, request.reason});
+  log_.warning(fmt::format("BREAK{} of token {} on {} by {}: {}", request.now ? " NOW" : "",
+                           request.token.value, wire::shown(request.lock), session.peer(),
+                           wire::shown(request.reason)));
+  write_outcome(session, reply.outcome, false);
+  seal(session, reply.after);
+}
+
+void Engine::handle(Session& session, const wire::Raise& request) {
+  const core::Reply reply = ask(core::Raise{kDirect, request.token, request.reason});
+  log_.warning(
+      fmt::format("RAISE to {} by {}: {}", request.token.value, session.peer(), wire::shown(request.reason)));
+  write_outcome(session, reply.outcome, false);
+  seal(session, reply.after);
+}
+
+// --- Questions: they wait for the writes before them ---------------------------------------------------------------
+
+void Engine::handle(Session& session, const wire::Inspect& request) {
+  wire::ReplyWriter reply = session.reply();
+  write_lock(reply, core_.inspect(request.lock, now_));
+  seal(session, core_.last_batch());
+}
+
+void Engine::handle(Session& session, const wire::Locks& request) {
+  std::uint64_t cursor = 0;
+  const char* end = request.cursor.data() + request.cursor.size();
+  const auto [stop, problem] = std::from_chars(request.cursor.data(), end, cursor);
+  if (problem != std::errc() || stop != end) {
+    return error(session, wire::ErrorCode::kErr, "CURSOR must be 0 or what an earlier LOCKS answered");
+  }
+  std::string locks;
+  wire::ReplyWriter writer(locks, session.protocol);
+  std::size_t count = 0;
+  do {
+    const core::LocksPage page =
+        core_.list(request.prefix, cursor, std::min(request.count - count, kPageStep), now_);
+    for (const core::LockView& view : page.locks) write_lock(writer, view);
+    count += page.locks.size();
+    cursor = page.cursor;
+    if (page.locks.empty()) break;  // The core has looked at enough for one call.
+  } while (cursor != 0 && count < request.count && locks.size() < kPageBytes);
+  wire::ReplyWriter reply = session.reply();
+  reply.array(2);
+  reply.bulk(fmt::format_int(cursor).str());
+  reply.array(count);
+  session.outbox().open().append(locks);
+  seal(session, core_.last_batch());
+}
+
+void Engine::handle(Session& session, const wire::History& request) {
+  const std::vector<core::EpochView> epochs = core_.history(request.lock, request.count);
+  wire::ReplyWriter reply = session.reply();
+  reply.array(epochs.size());
+  for (const core::EpochView& epoch : epochs) write_epoch(reply, epoch);
+  seal(session, core_.last_batch());
+}
+
+StatusView Engine::status() const {
+  StatusView view;
+  view.version = kVersion;
+  view.store = store_.kind();
+  view.loading = loading_;
+  view.active = settings_.address;
+  view.incarnation = loaded_.incarnation;
+  view.totals = core_.totals();
+  view.uptime = std::chrono::floor<Millis>(clock_.uptime());
+  view.paused = std::chrono::floor<Millis>(clock_.paused());
+  view.connections = sessions_.size();
+  view.blocked = blocked_;
+  view.counters = counters_;
+  return view;
+}
+
+void Engine::handle(Session& session, const wire::Status&) {
+  wire::ReplyWriter reply = session.reply();
+  write_status(reply, status());
+  seal(session, core_.last_batch());
+}
+
+void Engine::handle(Session& session, const wire::Info&) {
+  session.reply().verbatim(info_text(status()));
+  seal(session, core_.last_batch());
+}
+
+// --- Handshake -----------------------------------------------------------------------------------------------------
+
+void Engine::handle(Session& session, const wire::Client& request) {
+  using Op = wire::Client::Op;
+  wire::ReplyWriter reply = session.reply();
+  switch (request.op) {
+    case Op::kId:
+      reply.integer(static_cast<std::int64_t>(session.id().value));
+      break;
+    case Op::kGetName:
+      session.name.empty() ? reply.null() : reply.bulk(session.name);
+      break;
+    case Op::kSetName:
+      session.name = request.text;
+      reply.ok();
+      break;
+    case Op::kSetInfo:
+      (wire::is_word(request.attribute, "LIB-NAME") ? session.library : session.library_version) =
+          request.text;
+      reply.ok();
+      break;
+    case Op::kInfo:
+      reply.verbatim(client_line(session, now_.tick) + "\n");
+      break;
+    case Op::kList: {
+      std::vector<const Session*> sessions;
+      for (const auto& [id, other] : sessions_) sessions.push_back(other.get());
+      std::sort(sessions.begin(), sessions.end(),
+                [](const auto* a, const auto* b) { return a->id() < b->id(); });
+      std::string lines;
+      for (const Session* other : sessions) lines += client_line(*other, now_.tick) + "\n";
+      reply.verbatim(lines);
+      break;
+    }
+  }
+  seal(session, BatchId{});
+}
+
+void Engine::handle(Session& session, const wire::Command& request) {
+  wire::ReplyWriter reply = session.reply();
+  wire::write_command_reply(reply, request);
+  seal(session, BatchId{});
+}
+
+void Engine::handle(Session& session, const wire::Help& request) {
+  wire::ReplyWriter reply = session.reply();
+  wire::write_help(reply, request);
+  seal(session, BatchId{});
+}
+
+void Engine::handle(Session& session, const wire::Time&) {
+  wire::ReplyWriter reply = session.reply();
+  reply.array(2);
+  reply.bulk(fmt::format_int(now_.wall.value / 1000).str());
+  reply.bulk(fmt::format_int(now_.wall.value % 1000 * 1000).str());
+  seal(session, BatchId{});
+}
+
+void Engine::handle(Session& session, const wire::Reset& request) {
+  drop_waits(session);  // As after a hang-up: without pushes.
+  cancel_dropped();
+  answer(session, request);
+  seal(session, BatchId{});
+}
+
+void Engine::handle(Session& session, std::monostate) {
+  error(session, wire::ErrorCode::kErr, "not understood");
+}
+
+template <class Handshake>
+void Engine::handle(Session& session, const Handshake& request) {
+  answer(session, request);
+  seal(session, BatchId{});
+}
+
+// --- Replies -------------------------------------------------------------------------------------------------------
+
+template <class Input>
+core::Reply Engine::ask(const Input& input) {
+  answered_ = false;
+  core_.apply(input, now_);
+  route_replies();
+  PAWL_ASSERT(answered_);
+  return direct_;
+}
+
+void Engine::route_replies() {
+  std::vector<core::Reply>& replies = core_.output().replies;
+  for (const core::Reply& reply : replies) {
+    if (reply.waiter == kDirect) {
+      PAWL_ASSERT(!answered_);
+      direct_ = reply;
+      answered_ = true;
+      continue;
+    }
+    Wait* wait = waits_.find(reply.waiter);
+    PAWL_ASSERT(wait != nullptr);
+    end_wait(*wait, reply);
+  }
+  replies.clear();
+}
+
+// The wait has an answer: the one its command waits for, or, once that was "queued", a push.
+void Engine::end_wait(Wait& wait, const core::Reply& reply) {
+  Session& session = owner(wait);
+  const auto* missed = std::get_if<core::NotObtained>(&reply.outcome);
+  if (missed != nullptr && missed->why == core::NotObtained::Why::kSuperseded) return superseded(wait, reply);
+  if (wait.async && wait.queued) {
+    wire::ReplyWriter push = session.reply();
+    if (const auto* granted = std::get_if<core::Granted>(&reply.outcome)) {
+      const wire::GrantReply grant = shown(*granted);
+      wire::write_wait_push(push, wire::WaitEvent::kGranted, wait.request, &grant);
+    } else {
+      PAWL_ASSERT(missed != nullptr);
+      wire::write_wait_push(push, event_of(missed->why), wait.request, nullptr);
+    }
+  } else {
+    write_outcome(session, reply.outcome, true);
+  }
+  seal(session, reply.after);
+  if (std::holds_alternative<core::Queued>(reply.outcome)) {
+    wait.queued = true;
+    return;
+  }
+  forget(wait);
+  if (&session != asking_ && session.has_input()) mark_ready(session);
+}
+
+// A newer asker with the same request id owns the wait now, and its place.
+void Engine::superseded(Wait& wait, const core::Reply& reply) {
+  Session& session = owner(wait);
+  if (Wait* heir = waits_.find(asking_wait_)) heir->arrival = wait.arrival;
+  if (&session !=
+      asking_) {  // Who sent it again on the same connection is told the position, and that is all.
+    wire::ReplyWriter writer = session.reply();
+    if (wait.async) {
+      wire::write_wait_push(writer, wire::WaitEvent::kSuperseded, wait.request, nullptr);
+    } else {
+      writer.error(wire::ErrorCode::kConflict, "superseded by a newer connection");
+    }
+    seal(session, reply.after);
+    if (session.has_input()) mark_ready(session);
+  }
+  forget(wait);
+}
+
+void Engine::write_outcome(Session& session, const core::Outcome& outcome, bool by_request) {
+  wire::ReplyWriter reply = session.reply();
+  struct Write {
+    wire::ReplyWriter& reply;
+    bool by_request;
+    void operator()(const core::Granted& granted) const { wire::write_grant(reply, shown(granted)); }
+    void operator()(const core::Queued& queued) const { wire::write_queued(reply, {queued.position}); }
+    void operator()(const core::NotObtained&) const { reply.not_obtained(); }
+    void operator()(const core::Renewed& renewed) const { reply.integer(renewed.left.count()); }
+    void operator()(const core::Released& released) const { reply.integer(released.was_live ? 1 : 0); }
+    void operator()(const core::CancelDone& done) const { reply.integer(done.was_waiting ? 1 : 0); }
+    void operator()(const core::BreakDone& done) const { reply.integer(done.was_live ? 1 : 0); }
+    void operator()(const core::Raised& raised) const {
+      reply.integer(static_cast<std::int64_t>(raised.last.value));
+    }
+    void operator()(const core::Lost& lost) const {
+      reply.error(wire::ErrorCode::kLost, lost_text(lost, by_request));
+    }
+    void operator()(const core::Refused& refused) const { write_refused(reply, refused.why); }
+  };
+  std::visit(Write{reply, by_request}, outcome);
+}
+
+void Engine::seal(Session& session, BatchId after) {
+  session.seal(after);
+  mark_dirty(session);
+}
+
+void Engine::error(Session& session, wire::ErrorCode code, std::string_view text) {
+  session.reply().error(code, text);
+  seal(session, BatchId{});
+}
+
+}  // namespace pawl::server

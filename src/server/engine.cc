@@ -1,0 +1,316 @@
+#include "server/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.h"
+
+namespace pawl::server {
+namespace {
+
+class IntoCore final : public store::Visitor {
+ public:
+  explicit IntoCore(core::Core& core) : core_(core) {}
+  void expect(std::uint64_t records) override { core_.expect(records); }
+  Result<void> record(std::string_view key, std::string_view value) override {
+    return core_.load(key, value);
+  }
+
+ private:
+  core::Core& core_;
+};
+
+}  // namespace
+
+Engine::Engine(EngineSettings settings, EngineParts parts)
+    : settings_(std::move(settings)),
+      store_(parts.store),
+      random_(parts.random),
+      network_(parts.network),
+      log_(parts.log),
+      on_fatal_(std::move(parts.on_fatal)),
+      core_(settings_.core),
+      clock_(parts.clock),
+      now_(clock_.now()),
+      parser_({.ttl_max = settings_.ttl_max}) {}
+
+Engine::~Engine() = default;
+
+Result<store::Loaded> Engine::load() {
+  PAWL_ASSERT(loading_);
+  IntoCore visitor(core_);
+  auto loaded = store_.load(visitor);
+  if (!loaded) return loaded;
+  now_ = clock_.now();  // TTLs start when loading ends.
+  if (const auto done = core_.loaded(Token{loaded->high_water}, now_); !done) return done.error();
+  loaded_ = *loaded;
+  loading_ = false;
+  return loaded;
+}
+
+// --- From the driver -----------------------------------------------------------------------------------------------
+
+bool Engine::connected(ConnectionId connection, std::string_view peer) {
+  ++counters_.connections;
+  if (sessions_.size() >= settings_.connections_max + settings_.connections_reserved) {
+    ++counters_.connections_refused;
+    std::string refusal;
+    wire::ReplyWriter(refusal, wire::Protocol::kResp2)
+        .error(wire::ErrorCode::kBusy,
+               fmt::format("connections: the limit of {} and {} more for renewals is reached",
+                           settings_.connections_max, settings_.connections_reserved));
+    network_.send(connection, refusal);
+    network_.close(connection);
+    return false;
+  }
+  auto session = std::make_unique<Session>(connection, std::string(peer));
+  session->since = session->active = clock_.last();
+  session->reserved = sessions_.size() - reserved_ >= settings_.connections_max;
+  if (session->reserved) ++reserved_;
+  const bool added = sessions_.emplace(connection, std::move(session)).second;
+  PAWL_ASSERT(added);
+  return true;
+}
+
+void Engine::received(ConnectionId connection, std::string_view bytes) {
+  Session* session = find(connection);
+  if (session == nullptr) return;
+  session->receive(bytes);
+  mark_ready(*session);
+}
+
+void Engine::hangup(ConnectionId connection) {
+  Session* session = find(connection);
+  if (session == nullptr || session->hangup_pending || session->hung_up) return;
+  session->hangup_pending = true;
+  hangups_.push_back(session);
+}
+
+void Engine::writable(ConnectionId connection) {
+  Session* session = find(connection);
+  if (session == nullptr) return;
+  session->stalled = false;
+  mark_dirty(*session);
+}
+
+Nanos Engine::patience() const {
+  if (!ready_.empty() || !hangups_.empty()) return Nanos(0);
+  const Tick due = core_.next_deadline();
+  if (due == kNever) return Nanos::max();
+  return std::clamp<Nanos>(due - clock_.last(), Nanos(0), kWakeEvery);
+}
+
+void Engine::stop() {
+  flush();
+  for (auto& [id, session] : sessions_) {
+    if (!session->gone) network_.close(id);
+  }
+  ready_.clear();
+  dirty_.clear();
+  hangups_.clear();
+  gone_.clear();
+  sessions_.clear();
+}
+
+// --- The turn ------------------------------------------------------------------------------------------------------
+
+void Engine::run_turn() {
+  if (failed_) return;
+  in_turn_ = true;
+  ++counters_.turns;
+  now_ = clock_.now();
+  apply_hangups();
+  serve_ready();
+  if (!loading_) {
+    core_.tick(now_);
+    route_replies();
+    commit();
+  }
+  in_turn_ = false;
+  flush();
+  bury();
+}
+
+void Engine::apply_hangups() {
+  if (hangups_.empty()) return;
+  for (Session* session : hangups_) {
+    session->hung_up = true;
+    session->hangup_pending = false;
+    drop_waits(*session);
+    mark_ready(*session);
+  }
+  hangups_.clear();
+  cancel_dropped();
+}
+
+// Takes the session's waits out of the table; cancel_dropped() then takes them out of the core.
+void Engine::drop_waits(Session& session) {
+  if (session.blocked) {  // Keeps the order of replies; on a hang-up there may be nobody to read it.
+    session.reply().not_obtained();
+    seal(session, BatchId{});
+  }
+  while (session.waits != 0) {
+    Wait& wait = waits_.at(session.waits);
+    dropped_.push_back({wait.arrival, wait.id});
+    forget(wait);
+  }
+}
+
+// Latest arrivals first. A wait that ends can only let through someone behind it; this way all who go in the same turn
+// are gone by then, and no grant goes to a connection that is known to be dead (hard case 19).
+void Engine::cancel_dropped() {
+  std::sort(dropped_.begin(), dropped_.end(),
+            [](const Place& a, const Place& b) { return a.arrival > b.arrival; });
+  for (const Place& place : dropped_) core_.apply(core::Cancel{place.waiter}, now_);
+  dropped_.clear();
+  route_replies();
+}
+
+// Grows while it runs: who is unblocked by someone else's release is served in the same turn.
+void Engine::serve_ready() {
+  for (std::size_t i = 0; i < ready_.size(); ++i) {
+    ready_[i]->in_ready = false;
+    serve(*ready_[i]);
+  }
+  ready_.clear();
+}
+
+void Engine::serve(Session& session) {
+  if (session.gone) return;
+  while (const auto args = session.next_command()) {
+    ++session.commands;
+    session.active = now_.tick;
+    ++counters_.commands;
+    serve_command(session, *args);
+  }
+  const bool drained = !session.blocked && session.outbox().size() < Session::kOutputPause;
+  if (session.hung_up && drained) session.closing = true;  // What is left, if anything, is half a command.
+  if (session.closing && session.waits != 0) {  // QUIT, or nonsense, while ASYNC waits are pending.
+    drop_waits(session);
+    cancel_dropped();
+  }
+  if (session.wants_input() == session.input_paused && !session.closing && !session.hung_up) {
+    session.input_paused = !session.input_paused;
+    network_.want_input(session.id(), !session.input_paused);
+  }
+  if (session.closing) mark_dirty(session);
+}
+
+void Engine::commit() {
+  const BatchId id = core_.take_batch(batch_);
+  core_.output().clear();
+  if (id.value == 0) return;
+  ++counters_.batches;
+  store_.submit(batch_, id, *this);
+}
+
+void Engine::durable(BatchId batch) {
+  if (failed_) return;
+  // Read after the sync: a grant's TTL begins when it is durable, never at the turn's `now`.
+  core_.durable(batch, clock_.now());
+  durable_ = batch;
+  if (!in_turn_) {
+    flush();
+    bury();
+  }
+}
+
+void Engine::failed(BatchId batch, const Error& failure) {
+  if (failed_) return;
+  failed_ = true;
+  log_.error(fmt::format("the store failed at batch {}: {}", batch.value, failure.detail));
+  on_fatal_(failure);
+}
+
+void Engine::flush() {
+  if (failed_) return;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < dirty_.size(); ++i) {
+    Session& session = *dirty_[i];
+    if (!session.gone) flush(session);
+    session.in_dirty = !session.gone && !session.outbox().empty();
+    if (session.in_dirty) dirty_[kept++] = &session;
+  }
+  dirty_.resize(kept);
+}
+
+void Engine::flush(Session& session) {
+  const bool was_paused = session.outbox().size() >= Session::kOutputPause;
+  if (!session.stalled) {
+    const std::string_view bytes = session.outbox().ready(durable_);
+    if (!bytes.empty()) {
+      const std::size_t taken = network_.send(session.id(), bytes);
+      session.stalled = taken < bytes.size();
+      session.outbox().sent(taken);
+    }
+  }
+  if (session.outbox().size() > settings_.output_max) {
+    ++counters_.connections_cut;
+    log_.warning(
+        fmt::format("connection {} ({}) reads too slowly: {} bytes of output wait, the limit is {}; closed",
+                    session.id().value, session.peer(), session.outbox().size(), settings_.output_max));
+    return end(session);
+  }
+  if (session.closing && session.outbox().empty()) return end(session);
+  if (was_paused && session.outbox().size() < Session::kOutputPause) mark_ready(session);
+}
+
+// The network is done with it at once; the core hears of it first thing in the next turn.
+void Engine::end(Session& session) {
+  network_.close(session.id());
+  session.gone = true;
+  gone_.push_back(&session);
+  if (session.reserved) --reserved_;
+  if (session.waits == 0 || session.hangup_pending) return;
+  session.hangup_pending = true;
+  hangups_.push_back(&session);
+}
+
+// Forgets the sessions that are gone and that no list names any more.
+void Engine::bury() {
+  const auto buried = [this](const Session* session) {
+    if (session->waits != 0 || session->in_ready || session->hangup_pending) return false;
+    sessions_.erase(session->id());
+    return true;
+  };
+  gone_.erase(std::remove_if(gone_.begin(), gone_.end(), buried), gone_.end());
+}
+
+// --- Small things --------------------------------------------------------------------------------------------------
+
+Session* Engine::find(ConnectionId connection) {
+  const auto found = sessions_.find(connection);
+  return found == sessions_.end() || found->second->gone ? nullptr : found->second.get();
+}
+
+Session& Engine::owner(const Wait& wait) {
+  const auto found = sessions_.find(wait.connection);
+  PAWL_ASSERT(found != sessions_.end());
+  return *found->second;
+}
+
+void Engine::mark_ready(Session& session) {
+  if (session.in_ready || session.gone) return;
+  session.in_ready = true;
+  ready_.push_back(&session);
+}
+
+void Engine::mark_dirty(Session& session) {
+  if (session.in_dirty || session.gone) return;
+  session.in_dirty = true;
+  dirty_.push_back(&session);
+}
+
+void Engine::forget(Wait& wait) {
+  Session& session = owner(wait);
+  if (wait.async) {
+    --session.async_waits;
+  } else {
+    session.blocked = false;
+    --blocked_;
+  }
+  waits_.remove(wait, session.waits);
+}
+
+}  // namespace pawl::server

@@ -1,0 +1,192 @@
+// The engine: sessions, core and store, and the turn that drives them. No socket, no thread, no clock of its own, so the
+// simulator runs this very code.
+//
+//   Engine engine(settings, {store, clock, random, network, log, on_fatal});
+//   engine.load();
+//   each turn:  engine.received(connection, bytes)…;  engine.hangup(connection)…;   // every ready socket
+//               engine.run_turn();                                                  // then, and only then, the clock
+//               sleep at most engine.patience()
+//
+// The order inside a turn is design.md's: the clock after the sockets (a request must never be dated before it was sent);
+// hang-ups before anything else (a waiter that is gone is never granted); requests in order of arrival; what is due; one
+// batch to the store; and then the answers whose batch is durable. With a store that completes later the answers leave
+// when it does; what speaks of nothing new (an OK renewal) never waits.
+//
+// One thread owns it. A store that fails ends it: `on_fatal` is called once, and not another byte leaves.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "core/core.h"
+#include "server/network.h"
+#include "server/reports.h"
+#include "server/service_clock.h"
+#include "server/session.h"
+#include "server/wait_table.h"
+#include "store/store.h"
+#include "wire/request.h"
+
+namespace pawl::server {
+
+struct EngineSettings {
+  Millis ttl_max = limits::kTtlMaxDefault;
+  std::size_t connections_max = limits::kConnectionsMax;
+  std::size_t connections_reserved = limits::kConnectionsReserved;
+  std::size_t async_waits_max = limits::kAsyncWaitsPerConnection;
+  std::size_t output_max = limits::kOutputBufferMax;
+  core::Options core;
+  std::string address;  // where clients reach this pawld; STATUS tells it
+};
+
+// What the engine is given. All of it outlives the engine.
+struct EngineParts {
+  store::Store& store;
+  ClockSource& clock;
+  Random& random;
+  Network& network;
+  Log& log;
+  std::function<void(const Error&)> on_fatal;
+};
+
+class Engine final : private store::Sink {
+ public:
+  Engine(EngineSettings settings, EngineParts parts);
+  ~Engine() override;
+
+  // Loads the store into the core. Until then only the handshake, PING and STATUS are served; the rest is -LOADING.
+  Result<store::Loaded> load();
+
+  // --- From the driver, between turns --------------------------------------------------------------------------------
+  // A new connection. False: beyond all limits; it was told so and closed.
+  bool connected(ConnectionId connection, std::string_view peer);
+  void received(ConnectionId connection, std::string_view bytes);
+  // The peer will send nothing more (it closed, or half-closed). What was received before is still served and answered,
+  // but its waits end now and nothing is queued for it; then the engine closes it.
+  void hangup(ConnectionId connection);
+  // The network takes bytes of this connection again.
+  void writable(ConnectionId connection);
+
+  void run_turn();
+
+  // How long the driver may sleep if nothing arrives. Zero: another turn is due at once.
+  [[nodiscard]] Nanos patience() const;
+
+  // The end of service: what is durable is sent, every connection is closed, waiters without a reply.
+  void stop();
+
+  void set_address(std::string address) { settings_.address = std::move(address); }
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+  [[nodiscard]] core::Totals totals() const { return core_.totals(); }
+  [[nodiscard]] std::size_t connections() const { return sessions_.size(); }
+  [[nodiscard]] bool loading() const { return loading_; }
+
+ private:
+  // --- store::Sink ---
+  void durable(BatchId batch) override;
+  void failed(BatchId batch, const Error& error) override;
+
+  // --- The turn's steps (engine.cc) ---
+  void apply_hangups();
+  void drop_waits(Session& session);
+  void cancel_dropped();
+  void serve_ready();
+  void serve(Session& session);
+  void commit();
+  void flush();
+  void flush(Session& session);
+  void end(Session& session);
+  void bury();
+
+  // --- Commands (commands.cc): each writes and seals exactly one reply, now or when its wait ends ---
+  void serve_command(Session& session, std::span<const std::string_view> args);
+  bool refuse_early(Session& session, const wire::Verb& verb);
+  void handle(Session& session, const AcquireSpec& spec);
+  void handle(Session& session, const wire::Cancel& request);
+  void handle(Session& session, const wire::Renew& request);
+  void handle(Session& session, const wire::MRenew& request);
+  void handle(Session& session, const wire::Release& request);
+  void handle(Session& session, const wire::Break& request);
+  void handle(Session& session, const wire::Raise& request);
+  void handle(Session& session, const wire::Inspect& request);
+  void handle(Session& session, const wire::Locks& request);
+  void handle(Session& session, const wire::History& request);
+  void handle(Session& session, const wire::Status& request);
+  void handle(Session& session, const wire::Info& request);
+  void handle(Session& session, const wire::Client& request);
+  void handle(Session& session, const wire::Command& request);
+  void handle(Session& session, const wire::Help& request);
+  void handle(Session& session, const wire::Time& request);
+  void handle(Session& session, const wire::Reset& request);
+  void handle(Session& session, std::monostate request);
+  template <class Handshake>
+  void handle(Session& session, const Handshake& request);
+  [[nodiscard]] StatusView status() const;
+
+  // --- Replies (commands.cc) ---
+  // Applies an input that is answered at once, tells everyone else it concerns, and returns the asker's own reply.
+  template <class Input>
+  core::Reply ask(const Input& input);
+  void route_replies();
+  void end_wait(Wait& wait, const core::Reply& reply);
+  void superseded(Wait& wait, const core::Reply& reply);
+  void write_outcome(Session& session, const core::Outcome& outcome, bool by_request);
+  void seal(Session& session, BatchId after);
+  void error(Session& session, wire::ErrorCode code, std::string_view text);
+
+  // --- Small things ---
+  [[nodiscard]] Session* find(ConnectionId connection);
+  [[nodiscard]] Session& owner(const Wait& wait);
+  void forget(Wait& wait);
+  void mark_ready(Session& session);
+  void mark_dirty(Session& session);
+
+  struct Place {
+    std::uint64_t arrival;
+    WaiterId waiter;
+  };
+
+  // Constant after construction, but for the address.
+  EngineSettings settings_;
+  store::Store& store_;
+  Random& random_;
+  Network& network_;
+  Log& log_;
+  const std::function<void(const Error&)> on_fatal_;
+
+  // Touched only by the owning thread.
+  core::Core core_;
+  ServiceClock clock_;
+  Now now_;  // the turn's one reading
+  wire::RequestParser parser_;
+  std::unordered_map<ConnectionId, std::unique_ptr<Session>> sessions_;
+  std::size_t reserved_ = 0;  // sessions in the reserved lane
+  std::size_t blocked_ = 0;
+  WaitTable waits_;
+  std::vector<Session*> ready_;    // with input to serve, in order of arrival
+  std::vector<Session*> dirty_;    // with unsent output
+  std::vector<Session*> hangups_;  // to be applied first in the next turn
+  std::vector<Session*> gone_;     // closed, and forgotten once no list names them
+  std::vector<Place> dropped_;
+  std::vector<std::int64_t> renewed_;
+  Session* asking_ = nullptr;  // whose ACQUIRE is being applied, and the wait it opened
+  WaiterId asking_wait_;
+  core::Reply direct_;  // what ask() was answered
+  bool answered_ = false;
+  Batch batch_;
+  BatchId durable_;
+  bool in_turn_ = false;
+  bool loading_ = true;
+  bool failed_ = false;
+  store::Loaded loaded_;
+  Counters counters_;
+};
+
+}  // namespace pawl::server

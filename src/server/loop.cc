@@ -1,0 +1,222 @@
+#include "server/loop.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "base/assert.h"
+
+namespace pawl::server {
+namespace {
+
+constexpr std::uint64_t kListenerKey = 0;  // Connections count from kFirstConnection.
+constexpr std::uint64_t kSignalsKey = 1;
+constexpr std::uint64_t kFirstConnection = 2;
+
+// Every ready socket is seen in one turn: a hang-up must not hide behind a full list of events.
+constexpr std::size_t kEventsMax = limits::kConnectionsMax + limits::kConnectionsReserved + 1024;
+constexpr int kAcceptsPerTurn = 256;
+constexpr std::size_t kLastWordsMax = 2 * limits::kFrameMax;  // Read of a peer that has hung up.
+
+Error system_error(const char* what) {
+  return Error{Code::kUnavailable, fmt::format("{}: {}", what, std::strerror(errno))};
+}
+
+int to_epoll_timeout(Nanos patience) {
+  if (patience == Nanos::max()) return -1;
+  return static_cast<int>(std::chrono::ceil<Millis>(patience).count());
+}
+
+UniqueFd open_spare() {
+  return UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+}  // namespace
+
+Loop::Loop(Log& log) : log_(log), spare_(open_spare()), last_id_(kFirstConnection - 1), events_(kEventsMax) {}
+
+Result<void> Loop::open() {
+  epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_) return system_error("epoll_create1");
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTERM);
+  sigaddset(&stop, SIGINT);
+  signals_ = UniqueFd(::signalfd(-1, &stop, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!signals_) return system_error("signalfd");
+  epoll_event event{EPOLLIN, {.u64 = kSignalsKey}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, signals_.get(), &event) != 0) return system_error("epoll_ctl");
+  return {};
+}
+
+Result<void> Loop::listen(Listener listener) {
+  listener_ = std::move(listener.socket);
+  epoll_event event{EPOLLIN, {.u64 = kListenerKey}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) != 0)
+    return system_error("epoll_ctl");
+  return {};
+}
+
+void Loop::run(Engine& engine) {
+  while (!stopping_) turn(engine, to_epoll_timeout(engine.patience()));
+  listener_.reset();
+  engine.stop();
+  connections_.clear();
+}
+
+void Loop::turn(Engine& engine, int timeout_ms) {
+  const int count = ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()), timeout_ms);
+  PAWL_ASSERT(count >= 0 || errno == EINTR);
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events_[static_cast<std::size_t>(i)];
+    if (event.data.u64 == kListenerKey) {
+      accept_some(engine);
+    } else if (event.data.u64 == kSignalsKey) {
+      stopping_ = true;
+    } else {
+      serve(engine, ConnectionId{event.data.u64}, event.events);
+    }
+  }
+  engine.run_turn();
+}
+
+// --- Accepting -----------------------------------------------------------------------------------------------------
+
+void Loop::accept_some(Engine& engine) {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket) {
+      accept_one(engine, std::move(socket));
+    } else if (errno == EMFILE || errno == ENFILE) {
+      return turn_away();
+    } else if (errno != ECONNABORTED && errno != EINTR) {
+      return;
+    }
+  }
+}
+
+void Loop::accept_one(Engine& engine, UniqueFd socket) {
+  const int on = 1;
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  const ConnectionId id{++last_id_};
+  Connection& connection = connections_[id];
+  const std::string peer = peer_of(socket.get());
+  connection.socket = std::move(socket);
+  if (engine.connected(id, peer)) watch(id, connection);
+}
+
+// No descriptor is left. Without this the connection would stay in the backlog and wake the loop for ever.
+void Loop::turn_away() {
+  spare_.reset();
+  const UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (socket) {
+    static constexpr std::string_view kRefusal =
+        "-BUSY file descriptors: the limit of this process is reached\r\n";
+    (void)::send(socket.get(), kRefusal.data(), kRefusal.size(), MSG_NOSIGNAL);
+    log_.warning("a connection was refused: out of file descriptors (raise LimitNOFILE or ulimit -n)");
+  }
+  spare_ = open_spare();
+}
+
+// --- Reading -------------------------------------------------------------------------------------------------------
+
+void Loop::serve(Engine& engine, ConnectionId id, std::uint32_t events) {
+  Connection* connection = find(id);
+  if (connection == nullptr) return;
+  const bool ended = (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+  if (connection->hung_up) {
+    if ((events & (EPOLLHUP | EPOLLERR)) != 0) connection->broken = true;
+  } else if (ended || (events & EPOLLIN) != 0) {
+    const bool end_seen = read(engine, id, *connection, ended);
+    if (ended || end_seen) {
+      connection->hung_up = true;
+      engine.hangup(id);
+      watch(id, *connection);
+    }
+  }
+  if ((events & EPOLLOUT) != 0 || connection->broken) engine.writable(id);
+}
+
+bool Loop::read(Engine& engine, ConnectionId id, Connection& connection, bool to_the_end) {
+  if (!connection.reading) return false;
+  for (std::size_t total = 0;;) {
+    const ssize_t count = ::recv(connection.socket.get(), buffer_.data(), buffer_.size(), 0);
+    if (count == 0) return true;
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN) return false;
+      connection.broken = true;
+      return true;
+    }
+    engine.received(id, {buffer_.data(), static_cast<std::size_t>(count)});
+    total += static_cast<std::size_t>(count);
+    if (!to_the_end || total >= kLastWordsMax) return false;
+  }
+}
+
+// --- What the engine asks ------------------------------------------------------------------------------------------
+
+std::size_t Loop::send(ConnectionId id, std::string_view bytes) {
+  Connection* connection = find(id);
+  PAWL_ASSERT(connection != nullptr);
+  if (connection->broken) return bytes.size();
+  ssize_t sent = ::send(connection->socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  if (sent < 0) {
+    if (errno != EAGAIN && errno != EINTR) {
+      connection->broken = true;
+      return bytes.size();
+    }
+    sent = 0;
+  }
+  const bool stalled = static_cast<std::size_t>(sent) < bytes.size();
+  if (stalled != connection->stalled) {
+    connection->stalled = stalled;
+    watch(id, *connection);
+  }
+  return static_cast<std::size_t>(sent);
+}
+
+void Loop::want_input(ConnectionId id, bool wanted) {
+  Connection* connection = find(id);
+  PAWL_ASSERT(connection != nullptr);
+  connection->reading = wanted;
+  watch(id, *connection);
+}
+
+void Loop::close(ConnectionId id) {
+  Connection* connection = find(id);
+  PAWL_ASSERT(connection != nullptr);
+  // Closing with unread input resets the connection, and the peer could miss the last reply.
+  if (!connection->hung_up) {
+    ::shutdown(connection->socket.get(), SHUT_WR);
+    (void)::recv(connection->socket.get(), buffer_.data(), buffer_.size(), 0);
+  }
+  connections_.erase(id);  // Closing takes it out of epoll.
+}
+
+void Loop::watch(ConnectionId id, Connection& connection) {
+  std::uint32_t wanted = connection.stalled ? std::uint32_t{EPOLLOUT} : 0U;
+  if (!connection.hung_up) wanted |= (connection.reading ? std::uint32_t{EPOLLIN} : 0U) | EPOLLRDHUP;
+  if (wanted == connection.watched) return;
+  // A socket that hung up and owes nothing leaves epoll: EPOLLHUP cannot be masked, and would wake the loop for ever.
+  const int operation = connection.watched == 0 ? EPOLL_CTL_ADD : wanted == 0 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
+  epoll_event event{wanted, {.u64 = id.value}};
+  const int done = ::epoll_ctl(epoll_.get(), operation, connection.socket.get(), &event);
+  PAWL_ASSERT(done == 0);
+  connection.watched = wanted;
+}
+
+Loop::Connection* Loop::find(ConnectionId id) {
+  const auto found = connections_.find(id);
+  return found == connections_.end() ? nullptr : &found->second;
+}
+
+}  // namespace pawl::server

@@ -1,0 +1,159 @@
+#include "server/reports.h"
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+
+namespace pawl::server {
+namespace {
+
+std::string_view mode_text(Mode mode) {
+  switch (mode) {
+    case Mode::kExclusive:
+      return "exclusive";
+    case Mode::kShared:
+      return "shared";
+    case Mode::kLimit:
+      return "limit";
+  }
+  return "unknown";
+}
+
+void write_texts(wire::ReplyWriter& reply, std::string_view key, const std::vector<std::string>& texts) {
+  reply.bulk(key);
+  reply.array(texts.size());
+  for (const std::string& text : texts) reply.bulk(text);
+}
+
+void write_token(wire::ReplyWriter& reply, std::string_view key, const std::optional<Token>& token) {
+  if (token) {
+    reply.field(key, token->value);
+  } else {
+    reply.field_null(key);
+  }
+}
+
+void write_holder(wire::ReplyWriter& reply, const core::HolderView& holder) {
+  reply.map(11);
+  reply.field("token", holder.token.value);
+  reply.field("owner", holder.owner);
+  reply.field("mode", mode_text(holder.mode));
+  reply.field("limit", holder.limit);
+  if (holder.slot) {
+    reply.field("slot", *holder.slot);
+  } else {
+    reply.field_null("slot");
+  }
+  write_texts(reply, "locks", holder.locks);
+  reply.field("held_ms", std::int64_t{holder.held.count()});
+  reply.field("expires_in_ms", std::int64_t{holder.expires_in.count()});
+  reply.field("renewals", holder.renewals);
+  reply.field("breaking", holder.breaking);
+  reply.bulk("meta");
+  reply.map(holder.meta.size());
+  for (const auto& [key, value] : holder.meta) reply.field(key, value);
+}
+
+void write_waiter(wire::ReplyWriter& reply, const core::WaiterView& waiter) {
+  reply.map(3);
+  reply.field("owner", waiter.owner);
+  reply.field("mode", mode_text(waiter.mode));
+  reply.field("waited_ms", std::int64_t{waiter.waited.count()});
+}
+
+}  // namespace
+
+void write_lock(wire::ReplyWriter& reply, const core::LockView& view) {
+  reply.map(view.reopens_in ? 9 : 8);
+  reply.field("lock", view.lock);
+  reply.field("state", to_text(view.state));
+  write_token(reply, "token", view.token);
+  reply.bulk("holders");
+  reply.array(view.holders.size());
+  for (const core::HolderView& holder : view.holders) write_holder(reply, holder);
+  reply.field("waiters", view.waiters);
+  reply.bulk("queue");
+  reply.array(view.queue.size());
+  for (const core::WaiterView& waiter : view.queue) write_waiter(reply, waiter);
+  write_token(reply, "last_token", view.last_token);
+  // Until a guard reports that it checks tokens, a lock alone excludes nobody (G9).
+  reply.field("label", "best effort");
+  if (view.reopens_in) reply.field("reopens_in_ms", std::int64_t{view.reopens_in->count()});
+}
+
+void write_epoch(wire::ReplyWriter& reply, const core::EpochView& epoch) {
+  reply.map(7);
+  reply.field("token", epoch.token.value);
+  reply.field("owner", epoch.owner);
+  write_texts(reply, "locks", epoch.locks);
+  reply.field("mode", mode_text(epoch.mode));
+  reply.field("granted", epoch.granted.value);
+  reply.field("ended", epoch.ended.value);
+  reply.field("how", to_text(epoch.how));
+}
+
+void write_status(wire::ReplyWriter& reply, const StatusView& status) {
+  reply.map(12);
+  reply.field("version", status.version);
+  reply.field("store", status.store);
+  reply.field("role", status.loading ? "loading" : "active");
+  reply.field("epoch", 0);
+  reply.field("active", status.active);
+  reply.field("incarnation", fmt::format("{:016x}", status.incarnation.value));
+  reply.field("last_token", status.totals.last_token.value);
+  write_token(reply, "oldest_live_token", status.totals.oldest_live_token);
+  reply.field("locks", status.totals.locks);
+  reply.field("leases", status.totals.leases);
+  reply.field("waiters", status.totals.waiters);
+  reply.field("uptime_ms", std::int64_t{status.uptime.count()});
+}
+
+std::string info_text(const StatusView& status) {
+  const Counters& c = status.counters;
+  return fmt::format(
+      "# "
+      "Server\r\nredis_version:7.0.0\r\npawl_version:{}\r\nredis_mode:standalone\r\nuptime_in_seconds:{}\r\n"
+      "\r\n# Clients\r\nconnected_clients:{}\r\nblocked_clients:{}\r\nmaxclients:{}\r\n"
+      "\r\n# Persistence\r\nloading:{}\r\npawl_store:{}\r\npawl_incarnation:{:016x}\r\n"
+      "\r\n# Stats\r\ntotal_connections_received:{}\r\nrejected_connections:{}\r\npawl_connections_cut:{}\r\n"
+      "total_commands_processed:{}\r\npawl_turns:{}\r\npawl_batches:{}\r\npawl_paused_ms:{}\r\n"
+      "\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"
+      "\r\n# Locks\r\npawl_locks:{}\r\npawl_leases:{}\r\npawl_waiters:{}\r\npawl_last_token:{}\r\n",
+      status.version, status.uptime.count() / 1000, status.connections, status.blocked,
+      limits::kConnectionsMax, status.loading ? 1 : 0, status.store, status.incarnation.value, c.connections,
+      c.connections_refused, c.connections_cut, c.commands, c.turns, c.batches, status.paused.count(),
+      status.totals.locks, status.totals.leases, status.totals.waiters, status.totals.last_token.value);
+}
+
+std::string lost_text(const core::Lost& lost, bool by_request) {
+  if (!lost.ending) return "unknown";
+  const std::string_view how = to_text(*lost.ending);
+  // A retry may not have heard of its grant at all; whoever holds a lease has. A broken lease may still be running,
+  // so its answer is the same as RENEW's.
+  if (by_request && lost.ending != core::Ending::kBroken && lost.token != Token{})
+    return fmt::format("granted as {}, {}", lost.token.value, how);
+  return std::string(how);
+}
+
+void write_refused(wire::ReplyWriter& reply, core::Refused::Why why) {
+  using Why = core::Refused::Why;
+  switch (why) {
+    case Why::kConflict:
+      return reply.error(wire::ErrorCode::kConflict,
+                         "the request id was used with other locks, mode, limit or TTL");
+    case Why::kWaitersFull:
+      return reply.error(wire::ErrorCode::kBusy,
+                         fmt::format("waiters: the limit of {} in all is reached", limits::kWaitersMax));
+    case Why::kExhausted:
+      return reply.error(wire::ErrorCode::kExhausted,
+                         fmt::format("the last token, {}, is used up", limits::kTokenMax));
+    case Why::kRaiseBack:
+      return reply.error(wire::ErrorCode::kErr,
+                         "RAISE must name a token greater than the last one (see STATUS)");
+    case Why::kRaiseTooFar:
+      return reply.error(wire::ErrorCode::kErr, fmt::format("RAISE goes at most {} ahead, and never past {}",
+                                                            limits::kRaiseMax, limits::kTokenMax));
+  }
+}
+
+}  // namespace pawl::server

@@ -1,0 +1,46 @@
+// Answers to questions: what the core shows, as replies. Keys are spelled as in the protocol page.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/views.h"
+#include "wire/reply_writer.h"
+
+namespace pawl::server {
+
+struct Counters {
+  std::uint64_t turns = 0;
+  std::uint64_t batches = 0;
+  std::uint64_t commands = 0;
+  std::uint64_t connections = 0;  // accepted, ever
+  std::uint64_t connections_refused = 0;
+  std::uint64_t connections_cut = 0;  // for reading too slowly
+};
+
+struct StatusView {
+  std::string_view version;
+  std::string_view store;
+  bool loading = false;
+  std::string_view active;  // where the active pawld answers
+  Incarnation incarnation;
+  core::Totals totals;
+  Millis uptime{0};
+  Millis paused{0};  // of it, what did not count against leases
+  std::uint64_t connections = 0;
+  std::uint64_t blocked = 0;
+  Counters counters;
+};
+
+void write_lock(wire::ReplyWriter& reply, const core::LockView& view);
+void write_epoch(wire::ReplyWriter& reply, const core::EpochView& epoch);
+void write_status(wire::ReplyWriter& reply, const StatusView& status);
+// INFO, in the lines of Redis, because its clients look for some of them (loading, redis_version, role).
+[[nodiscard]] std::string info_text(const StatusView& status);
+
+// "LOST" and what is known: "granted as 33, released", "released", "unknown".
+[[nodiscard]] std::string lost_text(const core::Lost& lost, bool by_request);
+void write_refused(wire::ReplyWriter& reply, core::Refused::Why why);
+
+}  // namespace pawl::server

@@ -1,0 +1,32 @@
+#include "server/service_clock.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "base/assert.h"
+
+namespace pawl::server {
+
+ClockReading SystemClock::read() {
+  timespec monotonic{};
+  timespec wall{};
+  ::clock_gettime(CLOCK_MONOTONIC, &monotonic);
+  ::clock_gettime(CLOCK_REALTIME, &wall);
+  const Nanos since_boot = std::chrono::seconds(monotonic.tv_sec) + Nanos(monotonic.tv_nsec);
+  const auto unix_ms = std::int64_t{wall.tv_sec} * 1000 + wall.tv_nsec / 1'000'000;
+  return {since_boot, UnixMs{static_cast<std::uint64_t>(std::max<std::int64_t>(0, unix_ms))}};
+}
+
+Now ServiceClock::now() {
+  const ClockReading reading = source_.read();
+  if (!started_) {
+    started_ = true;
+    first_ = last_ = reading.monotonic;
+  }
+  PAWL_ASSERT(reading.monotonic >= last_);
+  counted_ += std::min<Nanos>(reading.monotonic - last_, limits::kPauseMax);
+  last_ = reading.monotonic;
+  return {counted_, reading.wall};
+}
+
+}  // namespace pawl::server

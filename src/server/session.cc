@@ -1,0 +1,42 @@
+#include "server/session.h"
+
+namespace pawl::server {
+
+void Session::receive(std::string_view bytes) {
+  if (closing || gone) return;
+  drop_taken();
+  input_.append(bytes);
+}
+
+std::optional<std::span<const std::string_view>> Session::next_command() {
+  for (;;) {
+    taken_ += serving_;
+    serving_ = 0;
+    if (closing || gone || blocked || outbox_.size() >= kOutputPause) return std::nullopt;
+    if (!has_input()) {
+      drop_taken();
+      return std::nullopt;
+    }
+    const wire::DecodedCommand command = decoder_.decode(std::string_view(input_).substr(taken_));
+    if (command.status == wire::DecodeStatus::kNeedMore) return std::nullopt;
+    if (command.status == wire::DecodeStatus::kProtocolError) {
+      reply().error(command.error, command.message);
+      seal(BatchId{});
+      closing = true;
+      return std::nullopt;
+    }
+    serving_ = command.consumed;
+    if (!command.args.empty()) return command.args;  // A blank line is nothing.
+  }
+}
+
+// The decoder counts from the first byte not yet consumed, so bytes may only go when they were.
+void Session::drop_taken() {
+  taken_ += serving_;
+  serving_ = 0;
+  input_.erase(0, taken_);
+  taken_ = 0;
+  if (input_.empty() && input_.capacity() > Outbox::kKeep) input_.shrink_to_fit();
+}
+
+}  // namespace pawl::server

@@ -1,0 +1,86 @@
+// One connection's state: bytes in, commands out; replies in, bytes out. No socket, no clock, no rules about locks.
+//
+//   session.receive(bytes);
+//   while (const auto args = session.next_command()) { …  session.reply().ok();  session.seal(after); }
+//   network.send(session.outbox().ready(durable))
+//
+// Commands come out one at a time, in order, and replies leave in the order they were sealed. next_command() answers
+// nothing while the session is blocked in a WAIT, while too much output waits to be read, and once it is closing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/limits.h"
+#include "server/network.h"
+#include "server/outbox.h"
+#include "wire/command_decoder.h"
+#include "wire/reply_writer.h"
+
+namespace pawl::server {
+
+class Session {
+ public:
+  // Unread output above this stops the serving of further commands; only pushes and one reply can still be added.
+  static constexpr std::size_t kOutputPause = 256 * 1024;
+  // Unserved input above this stops the reading. More than a frame, so that a frame can always be completed.
+  static constexpr std::size_t kInputPause = 2 * limits::kFrameMax;
+
+  Session(ConnectionId id, std::string peer) : id_(id), peer_(std::move(peer)) {}
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  [[nodiscard]] ConnectionId id() const { return id_; }
+  [[nodiscard]] const std::string& peer() const { return peer_; }
+
+  // --- Input ------------------------------------------------------------------------------------------------------
+  void receive(std::string_view bytes);
+  // The next whole command, its name first; nothing when there is none to serve now. A protocol error is answered
+  // here and closes the session. The views are valid until the next call of receive() or next_command().
+  [[nodiscard]] std::optional<std::span<const std::string_view>> next_command();
+  [[nodiscard]] bool has_input() const { return taken_ < input_.size(); }
+  [[nodiscard]] bool wants_input() const { return input_.size() - taken_ < kInputPause; }
+
+  // --- Output -----------------------------------------------------------------------------------------------------
+  [[nodiscard]] wire::ReplyWriter reply() { return {outbox_.open(), protocol}; }
+  void seal(BatchId after) { outbox_.seal(after); }
+  [[nodiscard]] Outbox& outbox() { return outbox_; }
+  [[nodiscard]] const Outbox& outbox() const { return outbox_; }
+
+  // --- State, set by the engine ------------------------------------------------------------------------------------
+  wire::Protocol protocol = wire::Protocol::kResp2;
+  std::string name, library, library_version;  // CLIENT SETNAME and SETINFO
+  std::uint32_t waits = 0;                     // chain of its waits in the WaitTable
+  std::uint32_t async_waits = 0;
+  std::uint64_t commands = 0;
+  Tick since{};  // when it connected, and when it last sent a command
+  Tick active{};
+  bool blocked = false;   // in a WAIT without ASYNC
+  bool reserved = false;  // beyond the ordinary connections: renewals only
+  bool hung_up = false;   // the peer sends no more; nothing is queued for it
+  bool closing = false;   // serve nothing more; close when the outbox is empty
+  bool gone = false;      // closed; only its waits are still to be cancelled
+
+  // --- Membership in the engine's lists, so that none holds a session twice -------------------------------------------
+  bool in_ready = false;
+  bool in_dirty = false;
+  bool stalled = false;       // the network took less than it was given
+  bool input_paused = false;  // the driver was asked not to read
+  bool hangup_pending = false;
+
+ private:
+  void drop_taken();
+
+  const ConnectionId id_;
+  const std::string peer_;
+  std::string input_;
+  std::size_t taken_ = 0;    // input_ before this offset was served
+  std::size_t serving_ = 0;  // bytes of the command that is being served
+  wire::CommandDecoder decoder_;
+  Outbox outbox_;
+};
+
+}  // namespace pawl::server
