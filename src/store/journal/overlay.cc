@@ -16,7 +16,7 @@ std::uint64_t mix(std::uint64_t a) {
   return a ^ (a >> 32);
 }
 
-std::uint64_t hash(std::string_view key) {
+std::uint32_t hash_of(std::string_view key) {
   std::uint64_t h = key.size();
   while (key.size() >= 8) {
     std::uint64_t word = 0;
@@ -26,12 +26,12 @@ std::uint64_t hash(std::string_view key) {
   }
   std::uint64_t rest = 0;
   if (!key.empty()) std::memcpy(&rest, key.data(), key.size());
-  return mix(mix(h ^ rest));
+  return static_cast<std::uint32_t>(mix(mix(h ^ rest)));
 }
 
 }  // namespace
 
-Overlay::Overlay() : slots_(kSlotsAtFirst, 0) {}
+Overlay::Overlay() : slots_(kSlotsAtFirst) {}
 
 Result<void> Overlay::apply_batch(std::string_view batch) {
   while (!batch.empty()) {
@@ -43,42 +43,50 @@ Result<void> Overlay::apply_batch(std::string_view batch) {
 }
 
 void Overlay::apply(const Operation& operation) {
-  const std::size_t slot = slot_of(operation.key);
+  const std::uint32_t hash = hash_of(operation.key);
+  Slot& slot = slots_[slot_of(operation.key, hash)];
   const std::string_view value = keep(operation.value);
-  if (slots_[slot] != 0) {
-    Operation& change = changes_[slots_[slot] - 1];
+  if (slot.change != 0) {
+    Operation& change = changes_[slot.change - 1];
     change.put = operation.put;
     change.value = value;
     return;
   }
-  PAWL_ASSERT(changes_.size() < UINT32_MAX - 1);
+  PAWL_ASSERT(changes_.size() < UINT32_MAX / 2);
   changes_.push_back(Operation{operation.put, keep(operation.key), value});
-  slots_[slot] = static_cast<std::uint32_t>(changes_.size());
+  slot = Slot{static_cast<std::uint32_t>(changes_.size()), hash};
   if (changes_.size() * 2 > slots_.size()) grow();
 }
 
 const Operation* Overlay::find(std::string_view key) const {
-  const std::uint32_t found = slots_[slot_of(key)];
-  return found == 0 ? nullptr : &changes_[found - 1];
+  const Slot& slot = slots_[slot_of(key, hash_of(key))];
+  return slot.change == 0 ? nullptr : &changes_[slot.change - 1];
 }
 
 void Overlay::sort() {
   std::sort(changes_.begin(), changes_.end(),
             [](const Operation& a, const Operation& b) { return a.key < b.key; });
-  slots_.assign(kSlotsAtFirst, 0);
+  slots_.assign(kSlotsAtFirst, Slot{});
 }
 
-std::size_t Overlay::slot_of(std::string_view key) const {
+std::size_t Overlay::slot_of(std::string_view key, std::uint32_t hash) const {
   const std::size_t mask = slots_.size() - 1;
-  std::size_t slot = hash(key) & mask;
-  while (slots_[slot] != 0 && changes_[slots_[slot] - 1].key != key) slot = (slot + 1) & mask;
-  return slot;
+  std::size_t at = hash & mask;
+  while (slots_[at].change != 0 && (slots_[at].hash != hash || changes_[slots_[at].change - 1].key != key)) {
+    at = (at + 1) & mask;
+  }
+  return at;
 }
 
 void Overlay::grow() {
-  slots_.assign(slots_.size() * 4, 0);
-  for (std::size_t i = 0; i < changes_.size(); ++i) {
-    slots_[slot_of(changes_[i].key)] = static_cast<std::uint32_t>(i + 1);
+  std::vector<Slot> old(slots_.size() * 4);
+  old.swap(slots_);
+  const std::size_t mask = slots_.size() - 1;
+  for (const Slot& slot : old) {
+    if (slot.change == 0) continue;
+    std::size_t at = slot.hash & mask;
+    while (slots_[at].change != 0) at = (at + 1) & mask;
+    slots_[at] = slot;
   }
 }
 

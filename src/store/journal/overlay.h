@@ -29,12 +29,15 @@ class Overlay {
   void sort();
 
  private:
-  [[nodiscard]] std::size_t slot_of(std::string_view key) const;
+  struct Slot {
+    std::uint32_t change = 0;  // 1 + the index of a change, or 0: free.
+    std::uint32_t hash = 0;    // So that probing and growing seldom touch the keys themselves.
+  };
+  [[nodiscard]] std::size_t slot_of(std::string_view key, std::uint32_t hash) const;
   void grow();
   std::string_view keep(std::string_view text);
 
-  // Open addressing; a slot holds 1 + the index of a change, or 0. A power of two, at most half full.
-  std::vector<std::uint32_t> slots_;
+  std::vector<Slot> slots_;         // Open addressing; a power of two, at most half full.
   std::vector<Operation> changes_;  // Views into chunks_.
   std::vector<std::unique_ptr<char[]>> chunks_;
   std::size_t chunk_left_ = 0;
