@@ -98,6 +98,29 @@ TEST_F(CoreTest, TheSameRequestForSomethingElseIsAConflict) {  // Hard case 5.
   all_conflict();
 }
 
+TEST_F(CoreTest, AnotherLimitIsAnotherRequest) {  // Hard case 5.
+  asks_again(limit(2, "a"));
+  EXPECT_EQ(said(asks_again(limit(3, "a"))), "refused: conflict");
+  EXPECT_EQ(said(asks_again(exclusive({"a"}))), "refused: conflict");
+  EXPECT_TRUE(is_granted(asks_again(limit(2, "a"))));
+}
+
+TEST_F(CoreTest, ARequestIsRememberedWhileItWaitsHoldsAndForAMinuteAfter) {
+  EXPECT_FALSE(core_->remembers(kRequest));
+  const Granted blocker = takes(exclusive({"a"}));
+  Spec spec = exclusive({"a"});
+  spec.request = kRequest;
+  const WaiterId waiting = waits(spec);
+  EXPECT_TRUE(core_->remembers(kRequest));
+  releases(blocker.lease);
+  EXPECT_TRUE(core_->remembers(kRequest));
+  releases(grant_of(waiting).lease);
+  after(59s);
+  EXPECT_TRUE(core_->remembers(kRequest));
+  after(1s);
+  EXPECT_FALSE(core_->remembers(kRequest));
+}
+
 TEST_F(CoreTest, AConflictLeavesTheWaitAlone) {
   const Granted blocker = takes(exclusive({"a"}));
   Spec spec = exclusive({"a"});
@@ -350,6 +373,19 @@ TEST_F(CoreTest, AWaiterForEightLocksIsNotStarvedByThoseWhoWantOne) {  // Hard c
   for (const WaiterId waiter : latecomers) EXPECT_TRUE(is_granted(waiter));
 }
 
+TEST_F(CoreTest, TheHeadOfOneLineWaitsForItsTurnInTheOthers) {
+  const Granted a = takes(exclusive({"a"})), c = takes(exclusive({"c"}));
+  const WaiterId first = waits(exclusive({"b", "c"}));
+  const WaiterId second = waits(exclusive({"a", "b"}));
+  releases(a.lease);  // The second is at the head of a, and b is free; but the first came before it at b.
+  EXPECT_FALSE(is_told(second));
+  releases(c.lease);
+  EXPECT_TRUE(is_granted(first));
+  EXPECT_FALSE(is_told(second));
+  releases(grant_of(first).lease);
+  EXPECT_TRUE(is_granted(second));
+}
+
 TEST_F(CoreTest, WhoeverGivesUpSeveralLocksFreesTheLineAtEach) {  // Hard case 18.
   const Granted a = takes(exclusive({"a"}));
   const WaiterId both = waits(exclusive({"a", "b"}));
@@ -383,6 +419,16 @@ TEST_F(CoreTest, TheFloorIsTheSmallestLiveToken) {
   EXPECT_EQ(takes(exclusive({"b"})).floor, Token{4}) << "its own, unless shared";
 }
 
+TEST_F(CoreTest, AReaderThatIsOverSetsNoFloorThoughItsPlaceIsClosed) {
+  Spec spec = shared("a", 1s);
+  spec.delay = 60s;
+  takes(spec);
+  after(1s);
+  const Granted reader = takes(shared("a"));
+  EXPECT_EQ(reader.floor, reader.token);
+  EXPECT_EQ(said(asks(exclusive({"a"}))), "not obtained: busy");
+}
+
 TEST_F(CoreTest, ReadersNeverShareWithLimit) {
   takes(shared("a"));
   EXPECT_EQ(said(asks(limit(5, "a"))), "not obtained: busy");
@@ -396,6 +442,8 @@ TEST_F(CoreTest, LimitLetsTheLeastOfAllLimitsIn) {
   EXPECT_EQ(said(asks(limit(3, "a"))), "not obtained: busy") << "a holder wants no more than two";
   EXPECT_EQ(said(asks(limit(1, "a"))), "not obtained: busy");
   EXPECT_EQ(said(asks(exclusive({"a"}))), "not obtained: busy");
+  takes(limit(5, "c"));
+  EXPECT_EQ(said(asks(limit(1, "c"))), "not obtained: busy") << "it wants to be alone";
   takes(exclusive({"b"}));
   EXPECT_EQ(said(asks(limit(9, "b"))), "not obtained: busy") << "exclusive is LIMIT 1";
 }

@@ -191,7 +191,8 @@ void Duel::retry(const Command& command) {
       spec.locks[0] = spec.names("x") ? "y" : "x";
       break;
     case 2:
-      spec.mode = spec.mode == Mode::kShared ? Mode::kExclusive : spec.mode;
+      if (spec.mode == Mode::kShared) spec.mode = Mode::kExclusive;
+      if (spec.mode == Mode::kLimit) spec.limit = spec.limit % 4 + 1;
       break;
     case 3:  // None of these makes it another request.
       spec.owner = "someone else";
