@@ -19,6 +19,18 @@ bool refuses_us(wire::ErrorCode code) {
          code == wire::ErrorCode::kNoPerm;
 }
 
+bool is_pawld(const wire::Value& greeting) {
+  const wire::Value* server = greeting.find("server");
+  return server != nullptr && server->as_text() == "pawl";
+}
+
+// Enough of a stranger's answer to recognise it by.
+std::string summary(const wire::Value& value) {
+  constexpr std::size_t kEnough = 80;
+  const std::string text = wire::to_string(value);
+  return text.size() <= kEnough ? text : text.substr(0, kEnough) + "…";
+}
+
 }  // namespace
 
 Machine::Machine(Random& random, MachineOptions options) : random_(random), options_(std::move(options)) {}
@@ -187,9 +199,8 @@ void Machine::take_push(const wire::Value& push, Instant now) {
 
 void Machine::take_greeting(const wire::Value& value) {
   const auto code = error_code(value);
-  // A full pawld keeps connections that may only renew and release. Each call hears for itself what it may
-  // do.
-  if (!value.is_error() || code == wire::ErrorCode::kBusy) {
+  // A full pawld keeps connections that may only renew and release. Each call hears for itself what it may do.
+  if (is_pawld(value) || code == wire::ErrorCode::kBusy) {
     link_ = Link::kReady;
     greeted_ = true;
     backoff_ = Millis(0);
@@ -197,10 +208,10 @@ void Machine::take_greeting(const wire::Value& value) {
     return;
   }
   if (code == wire::ErrorCode::kLoading) return break_link(value.text);
-  const bool refused = code && refuses_us(*code);
-  const Error error = refused
-                          ? wire::error_from_line(value.text)
-                          : Error{Code::kUnavailable, "the other end is no pawld: it answered " + value.text};
+  const Error error =
+      code && refuses_us(*code)
+          ? wire::error_from_line(value.text)
+          : Error{Code::kUnavailable, "the other end is no pawld; it answered " + summary(value)};
   break_link(error.detail);
   for_each_flow([&](Flow& flow) { flow.refuse(error); });
 }

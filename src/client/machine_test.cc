@@ -10,6 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::StartsWith;
 
 TEST_F(MachineTest, IdleMachineWantsNoConnectionAndNoTimer) {
@@ -110,6 +111,15 @@ TEST_F(MachineTest, GreetingOfAStrangerIsNotTakenForAPawld) {
   const auto held = outcome<Held>(call);
   EXPECT_EQ(held.error().code, Code::kUnavailable);
   EXPECT_THAT(held.error().detail, HasSubstr("no pawld"));
+}
+
+TEST_F(MachineTest, ServerThatSpeaksRespButIsNoPawldIsLeftAlone) {
+  const CallId call = acquire();
+  machine.connected(now);
+  sent();
+  receive("%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n");
+  EXPECT_EQ(outcome<Held>(call).error().code, Code::kUnavailable);
+  EXPECT_THAT(sent(), IsEmpty());
 }
 
 TEST_F(MachineTest, DeniedAtTheRetryDoesNotClaimThatNothingHappened) {
