@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 
+#include "base/bytes.h"
 #include "base/random.h"
 #include "base/version.h"
 #include "core/records.h"
@@ -199,7 +200,9 @@ int serve(const Options& options) {
 int dump(const Options& options) {
   store::PosixFiles files;
   const auto format = [](bool put, std::string_view key, std::string_view value) {
-    return put ? core::describe(key, value) : "erase " + core::describe(key, {});
+    if (put) return core::describe(key, value);
+    if (!core::is_lease_key(key)) return std::string("a record this version does not know");
+    return fmt::format("lease token {}", ByteReader(key.substr(1)).u64_ordered());
   };
   const auto dumped = store::journal::dump(files, options.config.data, format,
                                            [](std::string_view line) { fmt::print("{}\n", line); });

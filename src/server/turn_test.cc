@@ -1,0 +1,217 @@
+// The turn: order, durability, time.
+#include "server/engine_fixture.h"
+
+namespace pawl::server {
+namespace {
+
+using TurnTest = EngineTest;
+
+TEST_F(TurnTest, AcquireRenewReleaseInspectInOneBreath) {
+  Client client = connect();
+  const std::string grant = client.ask("ACQUIRE a TTL 15000");
+  const std::string lease = lease_in(grant);
+  ASSERT_EQ(lease.size(), 32U) << grant;
+  EXPECT_EQ(token_in(grant), 1);
+  EXPECT_EQ(client.ask("RENEW " + lease), ":15000\r\n");
+  EXPECT_EQ(client.ask("RELEASE " + lease), ":1\r\n");
+  // Hard case 7.
+  EXPECT_EQ(client.ask("RELEASE " + lease), ":0\r\n");
+  EXPECT_EQ(client.ask("RENEW " + lease), "-LOST released\r\n");
+  EXPECT_EQ(client.ask("RENEW 00000000000000000000000000000000"), "-LOST unknown\r\n");
+}
+
+TEST_F(TurnTest, PipelinedRepliesLeaveInOrderInOneSend) {
+  Client client = connect();
+  client.send("PING\r\nACQUIRE a TTL 1000\r\nPING\r\nECHO x\r\n");
+  turn();
+  const std::string all = client.take();
+  EXPECT_EQ(all.find("+PONG\r\n*12\r\n"), 0U) << all;
+  EXPECT_EQ(all.substr(all.size() - 14), "+PONG\r\n$1\r\nx\r\n");
+  EXPECT_EQ(client.line().sends, 1U);
+}
+
+// G2. The store completes later.
+TEST_F(TurnTest, NothingIsToldBeforeItIsDurableAndReadsWaitForTheWritesBeforeThem) {
+  Client writer = connect();
+  Client reader = connect();
+  const std::string old = lease_in(writer.ask("ACQUIRE old TTL 1000"));
+  store.hold();
+  writer.say("ACQUIRE a TTL 1000");
+  reader.say("INSPECT a");
+  turn();
+  EXPECT_EQ(writer.take(), "");
+  EXPECT_EQ(reader.take(), "");
+  // A renewal speaks of nothing new.
+  EXPECT_EQ(connect().ask("RENEW " + old), ":1000\r\n");
+  ASSERT_TRUE(store.release_next());
+  EXPECT_FALSE(lease_in(writer.take()).empty());
+  EXPECT_NE(reader.take().find("held"), std::string::npos);
+}
+
+TEST_F(TurnTest, RepliesBehindOneThatWaitsDoNotOvertakeIt) {
+  Client client = connect();
+  store.hold();
+  client.send("ACQUIRE a TTL 1000\r\nPING\r\n");
+  turn();
+  client.ask("PING");
+  EXPECT_EQ(client.take(), "");
+  store.release();
+  const std::string all = client.take();
+  EXPECT_EQ(all.substr(all.size() - 14), "+PONG\r\n+PONG\r\n");
+}
+
+// A grant's TTL begins when it is durable, by a clock read after the sync.
+TEST_F(TurnTest, ATtlBeginsWhenTheGrantIsDurable) {
+  Client client = connect();
+  store.hold();
+  client.say("ACQUIRE a TTL 1000");
+  turn();
+  live(5s);
+  store.release();
+  EXPECT_FALSE(lease_in(client.take()).empty());
+  live(900ms);
+  EXPECT_NE(client.ask("INSPECT a").find("held"), std::string::npos);
+  live(200ms);
+  EXPECT_NE(client.ask("INSPECT a").find("free"), std::string::npos);
+}
+
+TEST_F(TurnTest, TheClockIsReadOnceAfterTheSocketsAndOnceAfterTheSync) {
+  Client client = connect();
+  turn();
+  clock.reads = 0;
+  client.send("ACQUIRE a TTL 1000\r\nACQUIRE b TTL 1000\r\nPING\r\n");
+  EXPECT_EQ(clock.reads, 0);
+  turn();
+  EXPECT_EQ(clock.reads, 2);
+}
+
+// Hard case 36, as far as the server goes.
+TEST_F(TurnTest, AFailedStoreEndsEverythingWithoutAnAnswer) {
+  Client client = connect();
+  Client other = connect();
+  store.fail(Error{Code::kUnknown, "EIO"});
+  client.say("ACQUIRE a TTL 1000");
+  other.say("PING");
+  turn();
+  EXPECT_EQ(fatal, 1);
+  other.say("PING");
+  turn();
+  EXPECT_EQ(client.take() + other.take(), "");
+}
+
+TEST_F(TurnTest, OneBatchPerTurnHoweverManyCommands) {
+  Client a = connect();
+  Client b = connect();
+  const auto before = engine().counters().batches;
+  a.send("ACQUIRE a TTL 1000\r\nACQUIRE b TTL 1000\r\n");
+  b.send("ACQUIRE c TTL 1000\r\n");
+  turn();
+  EXPECT_EQ(engine().counters().batches, before + 1);
+}
+
+// Hard case 27. A pause of pawld itself beyond 250 ms does not count against anyone.
+TEST_F(TurnTest, NobodyLosesALeaseBecausePawldWasStopped) {
+  Client holder = connect();
+  Client other = connect();
+  const std::string lease = lease_in(holder.ask("ACQUIRE a TTL 1000"));
+  advance(60s);  // SIGSTOP … SIGCONT
+  other.say("ACQUIRE a TTL 1000");
+  turn();
+  EXPECT_EQ(other.take(), "*-1\r\n");
+  EXPECT_EQ(holder.ask("RENEW " + lease), ":1000\r\n");
+}
+
+// Hard case 9. Both in one turn: the renewal was read, so it wins; a turn later it has lost.
+TEST_F(TurnTest, ARenewalReadInTheTurnItsLeaseFallsDueWins) {
+  Client holder = connect();
+  const std::string lease = lease_in(holder.ask("ACQUIRE a TTL 200"));
+  advance(200ms);
+  EXPECT_EQ(holder.ask("RENEW " + lease), ":200\r\n");
+  advance(210ms);
+  turn();
+  EXPECT_EQ(holder.ask("RENEW " + lease), "-LOST expired\r\n");
+}
+
+// An expiry may be spoken of only once it is durable.
+TEST_F(TurnTest, LostWaitsForTheRecordOfTheExpiry) {
+  Client holder = connect();
+  const std::string lease = lease_in(holder.ask("ACQUIRE a TTL 200"));
+  store.hold();
+  advance(210ms);
+  turn();
+  EXPECT_EQ(holder.ask("RENEW " + lease), "");
+  store.release();
+  EXPECT_EQ(holder.take(), "-LOST expired\r\n");
+}
+
+// Hard case 28.
+TEST_F(TurnTest, ARestartGivesEveryLeaseItsFullTtlAndMovesTokensForward) {
+  Client holder = connect();
+  const std::string lease = lease_in(holder.ask("ACQUIRE a TTL 1000"));
+  live(900ms);
+  restart();
+  live(900ms);
+  Client again = connect();
+  EXPECT_EQ(again.ask("RENEW " + lease), ":1000\r\n");
+  EXPECT_GT(token_in(again.ask("ACQUIRE b TTL 1000")), 1);
+}
+
+// Hard case 2.
+TEST_F(TurnTest, ARetryAfterALostReplyGetsTheSameLease) {
+  const std::string command = "ACQUIRE a TTL 1000 REQUEST abcdefghijklmnopqrstuv";
+  Client first = connect();
+  const std::string grant = first.ask(command);
+  first.hang_up();
+  turn();
+  EXPECT_EQ(connect().ask(command), grant);
+  restart();
+  EXPECT_EQ(connect().ask(command), grant);
+}
+
+// Hard cases 4 and 5.
+TEST_F(TurnTest, ARequestIdThatIsOverOrMeansSomethingElseIsRefused) {
+  Client client = connect();
+  const std::string id = " REQUEST abcdefghijklmnopqrstuv";
+  const std::string lease = lease_in(client.ask("ACQUIRE a TTL 1000" + id));
+  EXPECT_EQ(client.ask("ACQUIRE b TTL 1000" + id).substr(0, 10), "-CONFLICT ");
+  EXPECT_EQ(client.ask("ACQUIRE a TTL 2000" + id).substr(0, 10), "-CONFLICT ");
+  client.ask("RELEASE " + lease);
+  EXPECT_EQ(client.ask("ACQUIRE a TTL 1000" + id), "-LOST granted as 1, released\r\n");
+}
+
+TEST_F(TurnTest, AFullDiskRefusesNewGrantsOnly) {
+  Client client = connect();
+  const std::string request = "ACQUIRE a TTL 1000 REQUEST abcdefghijklmnopqrstuv";
+  const std::string grant = client.ask(request);
+  store.set_room(false);
+  EXPECT_EQ(client.ask("ACQUIRE b TTL 1000").substr(0, 6), "-FULL ");
+  EXPECT_EQ(client.ask(request), grant);
+  EXPECT_EQ(client.ask("RENEW " + lease_in(grant)), ":1000\r\n");
+  EXPECT_EQ(client.ask("RELEASE " + lease_in(grant)), ":1\r\n");
+  store.set_room(true);
+  EXPECT_FALSE(lease_in(client.ask("ACQUIRE b TTL 1000")).empty());
+}
+
+TEST_F(TurnTest, TheLoopMaySleepLongOnlyWhenNothingRunsOut) {
+  EXPECT_EQ(engine().patience(), Nanos::max());
+  Client client = connect();
+  client.ask("ACQUIRE a TTL 1000");
+  EXPECT_LE(engine().patience(), kWakeEvery);
+  EXPECT_GT(engine().patience(), Nanos(0));
+}
+
+TEST_F(TurnTest, StoppingAnswersWhatIsDurableAndClosesWaitersWithoutAReply) {
+  Client holder = connect();
+  Client waiter = connect();
+  const std::string grant = holder.ask("ACQUIRE a TTL 1000");
+  waiter.ask("ACQUIRE a TTL 1000 WAIT 1000");
+  store.hold();
+  holder.say("RELEASE " + lease_in(grant));
+  turn();
+  engine().stop();
+  EXPECT_TRUE(holder.closed() && waiter.closed());
+  EXPECT_EQ(holder.take() + waiter.take(), "");
+}
+
+}  // namespace
+}  // namespace pawl::server
