@@ -78,6 +78,10 @@ void BlockingConnection::report_position(CallId call) {
   options_.on_queued(position_);
 }
 
+void BlockingConnection::report_trouble() {
+  if (!machine_.idle() && options_.on_trouble) options_.on_trouble(machine_.trouble());
+}
+
 void BlockingConnection::turn(Instant until) {
   if (machine_.wants_connection(boot_now())) connect();
   until = std::min(until, machine_.next_timer());
@@ -101,6 +105,7 @@ void BlockingConnection::connect() {
   }
   machine_.disconnected(why, boot_now());
   machine_.unreachable();
+  report_trouble();
 }
 
 void BlockingConnection::hang_up(const std::string& why) {
@@ -109,6 +114,7 @@ void BlockingConnection::hang_up(const std::string& why) {
   unsent_.clear();
   next_address_ = (next_address_ + 1) % addresses_.size();
   machine_.disconnected(at + ": " + why, boot_now());
+  report_trouble();
 }
 
 void BlockingConnection::exchange(Instant until) {

@@ -28,6 +28,8 @@ struct ConnectionOptions {
   Millis connect_timeout{3'000};                 // per address
   Millis call_timeout{10'000};                   // how long a call may take beyond its own wait
   std::function<void(std::uint64_t)> on_queued;  // the place in the queue, whenever it changes
+  // The connection was lost, or could not be made again, while a call goes on; for people.
+  std::function<void(const std::string&)> on_trouble;
 };
 
 class BlockingConnection {
@@ -56,6 +58,7 @@ class BlockingConnection {
   void hang_up(const std::string& why);
   void exchange(Instant until);
   void report_position(CallId call);
+  void report_trouble();
 
   const std::vector<Address> addresses_;
   const ConnectionOptions options_;

@@ -12,7 +12,9 @@
 namespace pawl::client {
 namespace {
 
+// What the machine sends for itself; no call has these numbers.
 constexpr CallId kGreeting{0};
+constexpr CallId kProbe{~std::uint64_t{0}};
 
 bool refuses_us(wire::ErrorCode code) {
   return code == wire::ErrorCode::kNoAuth || code == wire::ErrorCode::kWrongPass ||
@@ -158,6 +160,7 @@ std::vector<Completion> Machine::take_completions() {
 
 void Machine::received(std::string_view bytes, Instant now) {
   if (link_ == Link::kDown || link_ == Link::kBroken) return;
+  heard_ = now;
   unread_.append(bytes);
   std::size_t taken = 0;
   while (link_ != Link::kBroken) {
@@ -181,7 +184,7 @@ void Machine::take_value(const wire::Value& value, Instant now) {
   in_flight_.pop_front();
   if (call == kGreeting) return take_greeting(value);
   const auto found = flows_.find(call);
-  if (found == flows_.end()) return;  // Its caller has given up.
+  if (found == flows_.end()) return;  // A probe, or its caller has given up.
   found->second->reply(value, now);
   settle(call, *found->second);
 }
@@ -227,6 +230,7 @@ void Machine::timer(Instant now) {
     flow.wake(now);
   });
   pump(now);
+  if (now >= probe_at()) probe(now);
 }
 
 void Machine::pump(Instant now) {
@@ -251,8 +255,20 @@ bool Machine::silent(Instant now) const {
   return !in_flight_.empty() && now - in_flight_.front().at >= options_.answer_timeout;
 }
 
+// A wait hears nothing for as long as it lasts. Without a probe, a pawld that vanished without a word would be waited
+// for all that time.
+Instant Machine::probe_at() const {
+  const bool only_waits = link_ == Link::kReady && in_flight_.empty() && !flows_.empty();
+  return only_waits ? heard_ + options_.probe_after : kNever;
+}
+
+void Machine::probe(Instant now) {
+  wire::append_command(output_, {"PING"});
+  in_flight_.push_back({kProbe, now});
+}
+
 Instant Machine::next_timer() const {
-  Instant next = kNever;
+  Instant next = probe_at();
   for (const auto& [id, flow] : flows_) next = std::min(next, flow->next_timer());
   if (link_ == Link::kDown && !flows_.empty()) next = std::min(next, connect_at_);
   if (!in_flight_.empty() && link_ != Link::kBroken) {

@@ -39,6 +39,8 @@ struct MachineOptions {
   Millis answer_timeout{5'000};  // A connection that owes an answer for so long is given up.
   Millis backoff_min{50};        // Between attempts to connect; doubles, with jitter,
   Millis backoff_max{2'000};     // up to this.
+  Millis probe_after{
+      30'000};  // A connection on which calls only wait is asked, after so much silence, if it lives.
 };
 
 class Machine {
@@ -91,7 +93,7 @@ class Machine {
  private:
   enum class Link : std::uint8_t { kDown, kGreeting, kReady, kBroken };
   struct Sent {
-    CallId call;  // 0: the greeting
+    CallId call;  // or the greeting, or a probe
     Instant at;
   };
 
@@ -106,6 +108,8 @@ class Machine {
   template <class Visit>
   void for_each_flow(Visit visit);
   [[nodiscard]] bool silent(Instant now) const;
+  [[nodiscard]] Instant probe_at() const;
+  void probe(Instant now);
 
   Random& random_;
   const MachineOptions options_;
@@ -118,6 +122,7 @@ class Machine {
   Link link_ = Link::kDown;
   bool greeted_ = false;
   std::deque<Sent> in_flight_;  // in order of reply
+  Instant heard_{};             // when something was last received
   std::string output_;
   std::string unread_;
   std::optional<wire::ReplyDecoder> decoder_;  // one per connection

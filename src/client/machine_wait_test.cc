@@ -156,6 +156,25 @@ TEST_F(MachineTest, WaitCutOffIsQueuedAgainForWhatIsLeftOfIt) {
   EXPECT_THAT(sent_one(), testing::Not(HasSubstr("WAIT")));  // Only whether a grant stands.
 }
 
+TEST_F(MachineTest, WaitOnAConnectionThatDiedSilentlyIsNoticedAndMovedToAnother) {
+  acquire(10min);
+  connect();
+  const std::string asked = sent_one();
+  receive_queued(1);
+  EXPECT_EQ(machine.next_timer(), now + 30s);
+  pass(30s);
+  EXPECT_EQ(sent_one(), "PING");
+  receive("+PONG\r\n");
+  EXPECT_FALSE(machine.wants_close());
+  pass(30s);
+  EXPECT_EQ(sent_one(), "PING");
+  pass(5s);
+  EXPECT_TRUE(machine.wants_close());
+  lose_connection();
+  connect();
+  EXPECT_EQ(request_of(sent_one()), request_of(asked));
+}
+
 TEST_F(MachineTest, PushesNobodyKnowsAreIgnored) {
   const CallId call = acquire(30s);
   connect();

@@ -50,6 +50,7 @@ client::BlockingConnection& Console::pawld() {
     options.on_queued = [this](std::uint64_t position) {
       progress(fmt::format("waiting: place {} in the queue", position));
     };
+    options.on_trouble = [this](const std::string& why) { progress(printable(why) + "; trying again"); };
     pawld_.emplace(settings_.addresses, random_, std::move(options));
   }
   return *pawld_;
@@ -60,19 +61,25 @@ Result<wire::Value> Console::ask(std::vector<std::string> words, client::Command
 }
 
 bool Console::data(std::string_view text) {
+  clear_progress();
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   return std::fflush(stdout) == 0 && written;
 }
 
+void Console::clear_progress() {
+  if (std::exchange(progress_shown_, false)) std::fputs("\r\033[K", stderr);
+}
+
 void Console::note(std::string_view line) {
-  const char* clear = std::exchange(progress_shown_, false) ? "\r\033[K" : "";
-  std::fputs(fmt::format("{}{}\n", clear, line).c_str(), stderr);
+  clear_progress();
+  std::fputs(fmt::format("{}\n", line).c_str(), stderr);
 }
 
 void Console::progress(std::string_view line) {
   if (isatty(STDERR_FILENO) != 1) return;
+  clear_progress();
   progress_shown_ = true;
-  std::fputs(fmt::format("\r\033[K{}", line).c_str(), stderr);
+  std::fputs(std::string(line).c_str(), stderr);
 }
 
 int Console::fail(const Error& error) {

@@ -25,6 +25,9 @@ class Console {
     std::vector<client::Address> addresses;
   };
   explicit Console(Settings settings);
+  ~Console() { clear_progress(); }
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
 
   [[nodiscard]] bool json() const { return settings_.json; }
   // stdin and stderr are a terminal: someone can be asked.
@@ -41,7 +44,7 @@ class Console {
   bool data(const Json& json) { return data(json.text() + "\n"); }
   // A line to stderr.
   void note(std::string_view line);
-  // A line that the next note replaces; only where someone is looking.
+  // A line that the next output replaces; only where someone is looking.
   void progress(std::string_view line);
   // Says what went wrong and what to do next, and returns the exit code that tells it to scripts.
   int fail(const Error& error);
@@ -51,6 +54,7 @@ class Console {
   [[nodiscard]] std::string paint(Paint paint, std::string_view text) const;
 
  private:
+  void clear_progress();
   [[nodiscard]] std::string explain(const Error& error) const;
   [[nodiscard]] std::string addresses() const;
 
