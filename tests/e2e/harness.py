@@ -78,21 +78,21 @@ def guarded(command):
 class Pawld:
     """A pawld on a free port and a data directory of its own. Start it from the main thread."""
 
-    def __init__(self, segment_bytes=SEGMENT_MIN, flags=(), settings=""):
+    def __init__(self, segment_bytes=SEGMENT_MIN, settings="", resp_address="127.0.0.1:0"):
         self.dir = scratch("pawld")
         self.data = self.dir / "data"
         self.log_path = self.dir / "log"
         self.port_file = self.dir / "port"
         self.config = self.dir / "pawld.toml"
         self.config.write_text(f"{settings}\n[journal]\nsegment_bytes = {segment_bytes}\n")
-        self.flags = list(flags)
+        self.resp_address = resp_address
         self.process = None
         self.port = 0
         self.said = ""
 
     def command(self, *more):
-        return [binary(), "--data", self.data, "--resp", "127.0.0.1:0", "--port-file", self.port_file, "--config",
-                self.config, *self.flags, *more]
+        return [binary(), "--data", self.data, "--resp", self.resp_address, "--port-file", self.port_file, "--config",
+                self.config, *more]
 
     @property
     def pid(self):
@@ -253,7 +253,7 @@ class PawldCase(unittest.TestCase):
 
     def acquire(self, client, lock, *options, ttl=60000):
         """A grant as a dict; fails when the lock was not obtained."""
-        reply = client.call("ACQUIRE", lock, "TTL", ttl, *options)
+        reply = client.call("ACQUIRE", lock, *options, "TTL", ttl)
         self.assertGranted(reply)
         return fields(reply)
 

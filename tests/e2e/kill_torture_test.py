@@ -26,7 +26,7 @@ OWN_LOCKS = 16
 CONTENDED = ["contended/0", "contended/1"]
 TTL = 600000          # Longer than the whole run: nothing ends by itself.
 ACKS_PER_KILL_MIN = 20
-ACKS_PER_KILL_MAX = 240
+ACKS_PER_KILL_MAX = 600
 
 
 class Record:

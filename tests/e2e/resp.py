@@ -140,10 +140,16 @@ class Client:
         self.raw = b""         # the last frame as it came
         self.received = 0      # bytes, since the connection began
         if protocol == 3:
+            self._say_hello()
+
+    def _say_hello(self):
+        try:
             hello = self.call("HELLO", 3)
             if not isinstance(hello, dict):
-                self.close()
                 raise AssertionError(f"HELLO 3 answered {hello!r}")
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self):
         return self

@@ -83,9 +83,9 @@ class RestartTest(RestartCase):
 
     def test_a_delay_survives_a_kill_and_starts_in_full(self):
         server, client = self.fresh()
-        grant = self.acquire(client, "closed", "DELAY", 60000)
-        client.call("BREAK", "closed", "TOKEN", grant["token"], "NOW", "REASON", "drill")
-        wait_until(lambda: self.inspect(client, "closed")["reopens_in_ms"] < 59000, "a second has passed")
+        self.acquire(client, "closed", "DELAY", 60000, ttl=100)
+        wait_until(lambda: (seen := self.inspect(client, "closed"))["state"] == "closed" and seen["reopens_in_ms"] < 59000,
+                   "it is closed, and a second has passed")
         server.restart()
         client = self.client(3, server)
         seen, status = client.pipeline([["INSPECT", "closed"], ["STATUS"]])
@@ -309,16 +309,16 @@ class RefusalTest(RestartCase):
         self.assertEqual((server.data / "thesis.txt").read_text(), "not a store")
 
     def test_an_address_that_is_not_loopback_needs_insecure(self):
-        server = self.own_pawld(start=False)
-        code, said = server.refused("--resp", "0.0.0.0:0")
+        server = self.own_pawld(start=False, resp_address="0.0.0.0:0")
+        code, said = server.refused()
         self.assertIn(code, (64, 78), said)
         self.assertIn("--insecure", said)
         self.assertFalse(server.data.exists())
 
     def test_a_port_in_use_is_named(self):
         server, _ = self.fresh()
-        other = self.own_pawld(start=False)
-        code, said = other.refused("--resp", f"127.0.0.1:{server.port}")
+        other = self.own_pawld(start=False, resp_address=f"127.0.0.1:{server.port}")
+        code, said = other.refused()
         self.assertEqual(code, 78, said)
         self.assertIn(str(server.port), said)
 
