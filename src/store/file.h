@@ -4,8 +4,9 @@
 // Durable means: survives a power cut. A file's bytes are durable after sync() (or at once, when opened with
 // open_durable); its name, a rename and a removal are durable after sync_directory().
 //
-// Errors: kBusy (locked by another process), kUnavailable (no space: nothing is broken, space may return), and
-// kUnknown (anything else, an I/O error above all: what the disk holds is not known). The detail names the path.
+// Errors: kBusy (locked by another process), kUnavailable (no space: nothing is broken, space may return),
+// and kUnknown (anything else, an I/O error above all: what the disk holds is not known). The detail names
+// the path.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@
 
 namespace pawl::store {
 
-// The unit of the journal's writes: offset, length and memory of a durable write are multiples of it (O_DIRECT).
+// The unit of the journal's writes: offset, length and memory of a durable write are multiples of it
+// (O_DIRECT).
 inline constexpr std::size_t kBlock = 4096;
 
 // One open file. Not for use by two threads at once. Closed when destroyed; closing makes nothing durable.
@@ -54,7 +56,8 @@ class Files {
   // An empty file for writing; one that was there before loses its bytes.
   virtual Result<std::unique_ptr<File>> create(const std::string& path) = 0;
   virtual Result<std::unique_ptr<File>> open_read(const std::string& path) = 0;
-  // An existing file whose every write is durable when it returns. Offset, length and memory aligned to kBlock.
+  // An existing file whose every write is durable when it returns. Offset, length and memory aligned to
+  // kBlock.
   virtual Result<std::unique_ptr<File>> open_durable(const std::string& path) = 0;
 
   virtual Result<void> rename(const std::string& from,

@@ -1,4 +1,5 @@
-// A store in memory, for tests and for Pawl inside other people's tests. Durable at once, unless a test holds it back.
+// A store in memory, for tests and for Pawl inside other people's tests. Durable at once, unless a test holds
+// it back.
 //
 //   MemoryStore store(incarnation);
 //   store.hold();  store.submit(batch, id, sink);  …  store.release_next();   // now sink.durable(id)

@@ -233,8 +233,8 @@ Result<std::unique_ptr<DirectoryLock>> PosixFiles::lock_directory(const std::str
     if (errno != EWOULDBLOCK) return failure("flock", path);
     return Error{Code::kBusy, directory + ": in use by the process with pid " + holder_pid(descriptor.get())};
   }
-  // For people, and for the second daemon's message. Overwritten before it is cut, and not insisted on: a store on a
-  // full disk must still open.
+  // For people, and for the second daemon's message. Overwritten before it is cut, and not insisted on: a
+  // store on a full disk must still open.
   const std::string pid = std::to_string(::getpid()) + "\n";
   if (::pwrite(descriptor.get(), pid.data(), pid.size(), 0) == static_cast<ssize_t>(pid.size())) {
     if (::ftruncate(descriptor.get(), static_cast<off_t>(pid.size())) != 0) return failure("truncate", path);

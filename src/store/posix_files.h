@@ -1,5 +1,5 @@
-// The real file system. Journal segments are written with O_DIRECT|O_DSYNC; where that is refused (tmpfs, some
-// network and FUSE file systems) with buffered writes and fdatasync, which leaves the same bytes.
+// The real file system. Journal segments are written with O_DIRECT|O_DSYNC; where that is refused (tmpfs,
+// some network and FUSE file systems) with buffered writes and fdatasync, which leaves the same bytes.
 #pragma once
 
 #include "store/file.h"

@@ -1,9 +1,10 @@
-// A disk in memory that can lose power. It remembers what was synced; a power cut loses, keeps, tears and reorders the
-// rest, as its seed decides:
+// A disk in memory that can lose power. It remembers what was synced; a power cut loses, keeps, tears and
+// reorders the rest, as its seed decides:
 //
 //   - unsynced writes survive or not sector by sector (512 bytes), in any combination;
 //   - unsynced creations, renames and removals of names survive or not one by one;
-//   - a durable write (open_durable) and a finished sync survive; one under way at the cut is like an unsynced one.
+//   - a durable write (open_durable) and a finished sync survive; one under way at the cut counts as
+//     unsynced.
 //
 //   SimulatedDisk disk;
 //   disk.cut_power_at(17);  …the 17th operation from now fails, and every later one…
@@ -56,10 +57,11 @@ class SimulatedDisk final : public Files {
   [[nodiscard]] bool has_power() const { return power_; }
   // The `count`th operation from now fails with `error`; its effect is partial, as after a power cut.
   void fail_at(std::uint64_t count, Error error) { fail_at_ = {operations_ + count, std::move(error)}; }
-  // Power is back (cut first if it was still there): decides what survived, and ends all locks and open files.
+  // Power is back (cut first if it was still there): decides what survived, and ends all locks and open
+  // files.
   void restart(Random& random);
-  // The process was killed, the machine lives on: all writes can be read, but what was not synced still is not. Faults that
-  // were still to come are forgotten.
+  // The process was killed, the machine lives on: all writes can be read, but what was not synced still is
+  // not. Faults that were still to come are forgotten.
   void kill_process();
   // Bytes that fit in all; writes past it fail for lack of space.
   void set_capacity(std::uint64_t bytes) { capacity_ = bytes; }

@@ -1,15 +1,16 @@
-// A checkpoint: every live record after one batch, sorted by key, in one file that is never changed once named.
+// A checkpoint: every live record after one batch, sorted by key, in one file that is never changed once
+// named.
 //
-//   Block 0 (4 KiB): u32 magic "PWLC", u32 crc of bytes 8…4095, u32 format version, u32 chain crc (of the last record
-//     it covers), u64 incarnation, u64 sequence, u64 next segment (the first that it does not cover), u64 records,
-//     u64 bytes in this file, u64 covered number; zeros.
-//   Then pieces, each: u32 crc of the rest of the piece, u32 length, u64 index (0, 1, …), `length` bytes of puts in the
-//     encoding of a batch (store.h), by key, each key once. The crc begins from that of incarnation and sequence, so
-//     that no piece can stand in for one of another checkpoint.
+//   Block 0 (4 KiB): u32 magic "PWLC", u32 crc of bytes 8…4095, u32 format version, u32 chain crc (of the
+//     last record it covers), u64 incarnation, u64 sequence, u64 next segment (the first that it does not
+//     cover), u64 records, u64 bytes in this file, u64 covered number; zeros.
+//   Then pieces, each: u32 crc of the rest of the piece, u32 length, u64 index (0, 1, …), `length` bytes of
+//     puts in the encoding of a batch (store.h), by key, each key once. The crc begins from that of
+//     incarnation and sequence, so that no piece can stand in for one of another checkpoint.
 //   The last piece has length 0 and ends the file.
 //
-// Valid: every checksum, index and count is right, and nothing is missing or left over. Anything else is damage:
-// the file was complete and synced before it got its name.
+// Valid: every checksum, index and count is right, and nothing is missing or left over. Anything else is
+// damage: the file was complete and synced before it got its name.
 #pragma once
 
 #include <cstdint>
@@ -69,7 +70,8 @@ class CheckpointReader {
   static Result<CheckpointReader> open(Files& files, const std::string& path);
 
   [[nodiscard]] const CheckpointHeader& header() const { return header_; }
-  // The next piece's entries (valid until the next call); empty at the end, when everything was found complete.
+  // The next piece's entries (valid until the next call); empty at the end, when everything was found
+  // complete.
   Result<std::string_view> next_piece();
   // Tells the reader how many records the caller took from the piece, so that the end can check the count.
   void count(std::uint64_t records) { records_ += records; }

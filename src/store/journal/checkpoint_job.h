@@ -1,5 +1,5 @@
-// Makes one checkpoint in bounded steps: the old checkpoint and the closed segments after it, merged into a new file.
-// Reads and writes files only; the loop's memory takes no part.
+// Makes one checkpoint in bounded steps: the old checkpoint and the closed segments after it, merged into a
+// new file. Reads and writes files only; the loop's memory takes no part.
 #pragma once
 
 #include <cstdint>

@@ -72,7 +72,8 @@ void close_and_open_again(SimulatedDisk& disk, Ledger& ledger) {
   }
 }
 
-// Opens what a crash left, checks it, and goes on: what was torn must neither come back nor look like damage later.
+// Opens what a crash left, checks it, and goes on: what was torn must neither come back nor look like damage
+// later.
 void check_and_go_on(SimulatedDisk& disk, Ledger ledger, std::uint64_t seed) {
   SeededRandom random(seed);
   for (int round = 0; round < 2; ++round) {

@@ -1,5 +1,5 @@
-// Every byte that carries something, flipped; every file, cut short: the store loads exactly what the rules of format.h
-// say, or refuses and names the file. Hard cases 38 and 39.
+// Every byte that carries something, flipped; every file, cut short: the store loads exactly what the rules
+// of format.h say, or refuses and names the file. Hard cases 38 and 39.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
-// A store's files for people: what is there, and what is wrong with it. Takes no lock, changes nothing, and goes on
-// past damage, so it may be pointed at a running or a broken store. (What a running store writes meanwhile may look torn.)
+// A store's files for people: what is there, and what is wrong with it. Takes no lock, changes nothing, and
+// goes on past damage, so it may be pointed at a running or a broken store. (What a running store writes
+// meanwhile may look torn.)
 #pragma once
 
 #include <functional>

@@ -1,4 +1,5 @@
-// The bytes of a journal directory, and the exact rule for "valid". All numbers are little-endian; crc is CRC-32C.
+// The bytes of a journal directory, and the exact rule for "valid". All numbers are little-endian; crc is
+// CRC-32C.
 //
 //   lock                  flock of the one process that may use the directory; holds its pid
 //   store.meta            identity (identity.h); `store.creating` is the same before creation is complete
@@ -19,21 +20,25 @@
 //   12 u32 previous crc    16 u64 segment id              24 u64 sequence          32 u64 covered number
 //   40 the batch (store.h), zeros up to a multiple of 4 KiB
 //
-// `previous crc` chains everything: it is the crc field of the record before, or of the header for a segment's first
-// record, and in a header that of the last record (or header) of the segment before (0 in the very first).
+// `previous crc` chains everything: it is the crc field of the record before, or of the header for a
+// segment's first record, and in a header that of the last record (or header) of the segment before (0 in the
+// very first).
 //
-// A header is *valid for segment n* when magic, crc and version are right and it names n. A record is *valid in segment n*
-// when its magic is right, it names n, its length stays within the file, and its crc is right. Since the segment's
-// id is inside the checksum, what a recycled file still holds of its former life is never valid.
+// A header is *valid for segment n* when magic, crc and version are right and it names n. A record is *valid
+// in segment n* when its magic is right, it names n, its length stays within the file, and its crc is right.
+// Since the segment's id is inside the checksum, what a recycled file still holds of its former life is never
+// valid.
 //
-// Reading a segment, from block 1 on: a valid record must carry the expected sequence and previous crc, else it is
-// damage. At the first block where no valid record begins, look at every later block of the file:
+// Reading a segment, from block 1 on: a valid record must carry the expected sequence and previous crc, else
+// it is damage. At the first block where no valid record begins, look at every later block of the file:
 //   - a valid record begins at one of them: damage at the first block (a bad record followed by a good one);
 //   - none does, and the next segment is begun: it must continue the chain, else damage at the first block;
-//   - none does, and the next segment is not begun: the end. What stands there is zeros, a former life, or the
-//     torn last batch, which was never acknowledged. Recovery overwrites it with zeros, durably, before anything else.
-// A segment whose header is not valid counts as not begun, unless its first record is valid or a later segment is begun:
-// then that is damage, too. A file shorter than its header says is damage: segments have their full size before use.
+//   - none does, and the next segment is not begun: the end. What stands there is zeros, a former life, or
+//     the torn last batch, which was never acknowledged. Recovery overwrites it with zeros, durably, before
+//     anything else.
+// A segment whose header is not valid counts as not begun, unless its first record is valid or a later
+// segment is begun: then that is damage, too. A file shorter than its header says is damage: segments have
+// their full size before use.
 #pragma once
 
 #include <cstdint>
@@ -96,7 +101,8 @@ std::uint32_t encode_segment_header(SegmentHeader header, char* block);
 
 // Fills in magic, length and crc, and writes stored_bytes(batch.size()) bytes at `out`. Returns the crc.
 std::uint32_t encode_record(RecordHeader header, std::string_view batch, char* out);
-// Whether what stands at the front of `bytes` claims to be a record of `segment`; says nothing about its checksum.
+// Whether what stands at the front of `bytes` claims to be a record of `segment`; says nothing about its
+// checksum.
 [[nodiscard]] bool looks_like_record(std::string_view bytes, std::uint64_t segment);
 // The record at the front of `bytes` (the rest of the segment), if it is valid in `segment`.
 [[nodiscard]] std::optional<Record> decode_record(std::string_view bytes, std::uint64_t segment);

@@ -1,5 +1,5 @@
-// The high water: the greatest number (token) that may have been used, kept apart from the records so that even a lost
-// tail of them can never lead to a number being used twice (design rule 10).
+// The high water: the greatest number (token) that may have been used, kept apart from the records so that
+// even a lost tail of them can never lead to a number being used twice (design rule 10).
 #pragma once
 
 #include <cstdint>

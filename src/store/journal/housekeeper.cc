@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::uint64_t kPrewriteStep = std::uint64_t{1} << 20;
 
-// Writes the next zeros of a new segment, and syncs them: one big flush at the end would hold up the loop's commits.
+// Writes the next zeros of a new segment, and syncs them: one big flush at the end would hold up the loop's
+// commits.
 Result<void> write_zeros(File& file, std::uint64_t offset, std::uint64_t bytes) {
   static const std::string zeros(kPrewriteStep, '\0');
   if (auto written = file.write(offset, std::string_view(zeros).substr(0, bytes)); !written) return written;
@@ -219,8 +220,8 @@ void Housekeeper::abandon_prewrite() {
   (void)files_.remove(unfinished);  // Gives the space back; the next start removes it, too.
 }
 
-// A batch that no segment of the usual size can hold gets one of its own. It takes over the id of the first spare, by a
-// rename over that spare's file: before and after, there is one unbegun segment of that id.
+// A batch that no segment of the usual size can hold gets one of its own. It takes over the id of the first
+// spare, by a rename over that spare's file: before and after, there is one unbegun segment of that id.
 Result<Spare> Housekeeper::make_oversized(std::uint64_t bytes) {
   abandon_prewrite();
   std::uint64_t segment = next_segment_;

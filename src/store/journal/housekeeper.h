@@ -1,8 +1,9 @@
-// The journal's work beside the loop: prewriting segments ahead, checkpoints, freeing what they cover, watching space.
+// The journal's work beside the loop: prewriting segments ahead, checkpoints, freeing what they cover,
+// watching space.
 //
-// Two threads: the loop calls the functions of the first group, one helper (a thread, or a simulator between turns) those of
-// the second. `work_mutex_` is held for one bounded step and by the loop only when it must do such work itself;
-// `handover_mutex_` for moments. Order: work, then handover.
+// Two threads: the loop calls the functions of the first group, one helper (a thread, or a simulator between
+// turns) those of the second. `work_mutex_` is held for one bounded step and by the loop only when it must do
+// such work itself; `handover_mutex_` for moments. Order: work, then handover.
 #pragma once
 
 #include <atomic>
@@ -43,15 +44,17 @@ class Housekeeper {
   Housekeeper(Files& files, std::string directory, const Identity& identity, const Settings& settings,
               Inventory inventory);
 
-  // --- The loop's thread ---
-  // The next segment, with room for a record of `record_bytes`. Makes it now where it is not ready: slow, but correct.
+  // --- The loop's thread --- The next segment, with room for a record of `record_bytes`. Makes it now where
+  // it is not ready: slow, but correct.
   Result<Spare> take_spare(std::uint64_t record_bytes);
   void add_closed(const ClosedSegment& closed);
   [[nodiscard]] bool has_room() const { return room_.load(std::memory_order_relaxed); }
-  // Set for good once background work failed for another reason than space: the disk is no longer to be trusted.
+  // Set for good once background work failed for another reason than space: the disk is no longer to be
+  // trusted.
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
   [[nodiscard]] Error failure() const;
-  // Called from the loop's thread whenever there may be new work. Set before the helper starts, cleared after it ended.
+  // Called from the loop's thread whenever there may be new work. Set before the helper starts, cleared after
+  // it ended.
   void on_work(std::function<void()> wake) { wake_ = std::move(wake); }
   // No step does anything afterwards.
   void stop();

@@ -31,7 +31,8 @@ Result<std::unique_ptr<Journal>> Journal::open(Files& files, const std::string& 
     return invalid_segment_bytes();
   }
   if (auto prepared = prepare_directory(files, directory, settings); !prepared) return prepared.error();
-  // Look before locking: the lock leaves a file behind, which must not happen in a directory that is not ours.
+  // Look before locking: the lock leaves a file behind, which must not happen in a directory that is not
+  // ours.
   if (const auto found = classify(files, directory); !found) return found.error();
   auto lock = files.lock_directory(directory);
   if (!lock) return lock.error();
@@ -136,6 +137,7 @@ Result<void> Journal::switch_segment(std::size_t batch_bytes) {
 }
 
 bool Journal::has_room() {
+  PAWL_ASSERT(housekeeper_ != nullptr);
   return housekeeper_->has_room();
 }
 

@@ -1,5 +1,6 @@
-// The journal: the embedded, durable store of one machine. Batches are committed inline, each by one write to a prewritten
-// segment; everything else happens beside the loop (housekeeper.h). format.h has the files and what makes them valid.
+// The journal: the embedded, durable store of one machine. Batches are committed inline, each by one write to
+// a prewritten segment; everything else happens beside the loop (housekeeper.h). format.h has the files and
+// what makes them valid.
 //
 //   PosixFiles files;  SystemRandom random;
 //   auto journal = journal::Journal::open(files, "pawl-data", journal::Settings{}, random);
@@ -7,9 +8,9 @@
 //   journal::JournalThread helper(**journal);          // or background_step() by hand, as simulations do
 //   (*journal)->submit(batch, id, sink);
 //
-// Errors of open and load: kBusy: another process uses the directory. kInvalid: a person must look: the directory is
-// missing, foreign, of a newer format, or damaged (the detail names file and offset). kUnavailable: no space.
-// kUnknown: the disk failed.
+// Errors of open and load: kBusy: another process uses the directory. kInvalid: a person must look: the
+// directory is missing, foreign, of a newer format, or damaged (the detail names file and offset).
+// kUnavailable: no space. kUnknown: the disk failed.
 #pragma once
 
 #include <functional>
@@ -30,7 +31,8 @@ namespace pawl::store::journal {
 
 class Journal final : public Store {
  public:
-  // Locks `directory`, creating it and a store in it where there is none (unless must_exist). `files` outlives the journal.
+  // Locks `directory`, creating it and a store in it where there is none (unless must_exist). `files`
+  // outlives the journal.
   static Result<std::unique_ptr<Journal>> open(Files& files, const std::string& directory,
                                                const Settings& settings, Random& random);
 

@@ -271,7 +271,8 @@ TEST(Journal, ALostFileIsRefusedByNameAndNeverTakenForAnEmptyStore) {
     ASSERT_TRUE(copy.remove(path(name)));
     Lifetime run(copy);
     if (run.ok()) {
-      // Not needed: a covered segment that waits to be recycled, or the checkpoint while all it covers is still there.
+      // Not needed: a covered segment that waits to be recycled, or the checkpoint while all it covers is
+      // still there.
       SimulatedDisk whole(disk);
       EXPECT_EQ(run.state(), Lifetime(whole).state()) << name;
       EXPECT_TRUE(segment_of(name) || checkpoint_of(name)) << name;

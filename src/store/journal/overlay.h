@@ -1,5 +1,5 @@
-// What a run of batches changes: the last operation on each key. Replay fills it, load and checkpoint lay it over the
-// older checkpoint.
+// What a run of batches changes: the last operation on each key. Replay fills it, load and checkpoint lay it
+// over the older checkpoint.
 #pragma once
 
 #include <cstdint>

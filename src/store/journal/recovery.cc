@@ -95,7 +95,8 @@ class SegmentSweep {
   bool begun_ = false;
 };
 
-// The high-water file is older knowledge than the records, or exact after a clean stop: it must never know more.
+// The high-water file is older knowledge than the records, or exact after a clean stop: it must never know
+// more.
 Result<void> check_high_water(const std::string& directory, const Recovered& recovered,
                               std::uint64_t covered) {
   const std::uint64_t sequence = recovered.chain.next_sequence - 1;
@@ -192,8 +193,8 @@ Result<void> visit(Files& files, const std::string& directory, const Recovered& 
 
 namespace {
 
-// A kill (no power cut) may leave bytes that can be read but are not yet on the disk: acting on them before they are
-// would acknowledge what the next power cut takes away.
+// A kill (no power cut) may leave bytes that can be read but are not yet on the disk: acting on them before
+// they are would acknowledge what the next power cut takes away.
 Result<void> settle_active(Files& files, const std::string& directory, const ActiveSegment& active) {
   auto file = files.open_durable(path_in(directory, segment_name(active.header.segment)));
   if (!file) return file.error();

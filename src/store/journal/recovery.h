@@ -40,13 +40,13 @@ Result<Recovered> recover(Files& files, const std::string& directory, const Iden
 // Shows every live record to `visitor`. Changes nothing.
 Result<void> visit(Files& files, const std::string& directory, const Recovered& recovered, Visitor& visitor);
 
-// Makes what was read durable, wipes the torn tail and removes leftovers. A crash anywhere in it leaves a directory
-// that recovers to the same state.
+// Makes what was read durable, wipes the torn tail and removes leftovers. A crash anywhere in it leaves a
+// directory that recovers to the same state.
 Result<Inventory> repair(Files& files, const std::string& directory, const Identity& identity,
                          const Recovered& recovered);
 
-// Creates an empty store in a directory that classify() calls empty. A crash before its last step leaves a directory that
-// classify() still calls empty.
+// Creates an empty store in a directory that classify() calls empty. A crash before its last step leaves a
+// directory that classify() still calls empty.
 Result<Identity> create_store(Files& files, const std::string& directory, const Identity& identity);
 
 }  // namespace pawl::store::journal

@@ -11,6 +11,7 @@ namespace pawl::store::journal {
 namespace {
 
 constexpr std::uint64_t kLeftoverStep = 64 * 1024;
+constexpr std::uint64_t kLeftoverMax = 4 * 1024 * 1024;  // Wiped by one write: each costs a flush.
 
 // Whether block 1 begins a valid record: then the segment was begun, whatever its header looks like now.
 Result<bool> first_record_is_valid(File& file, std::uint64_t segment, std::uint64_t file_bytes) {
@@ -35,7 +36,13 @@ std::vector<Range> find_leftovers(std::string_view bytes, std::uint64_t from) {
   std::vector<Range> leftovers;
   for (std::uint64_t at = from; at < bytes.size(); at += kLeftoverStep) {
     const std::string_view piece = bytes.substr(at, kLeftoverStep);
-    if (!all_zeros(piece)) leftovers.push_back(Range{at, piece.size()});
+    if (all_zeros(piece)) continue;
+    const bool adjacent = !leftovers.empty() && leftovers.back().offset + leftovers.back().bytes == at;
+    if (adjacent && leftovers.back().bytes < kLeftoverMax) {
+      leftovers.back().bytes += piece.size();
+    } else {
+      leftovers.push_back(Range{at, piece.size()});
+    }
   }
   return leftovers;
 }
@@ -154,7 +161,7 @@ SegmentWriter SegmentWriter::resume(std::unique_ptr<File> file, const SegmentHea
 
 Result<void> SegmentWriter::append(std::string_view batch, std::uint64_t covered, AlignedBuffer& buffer,
                                    ChainPosition& chain) {
-  PAWL_ASSERT(fits(batch.size()));
+  PAWL_ASSERT(fits(batch.size()) && batch.size() <= UINT32_MAX);
   const std::size_t stored = stored_bytes(batch.size());
   char* bytes = buffer.reserve(stored);
   RecordHeader header;

@@ -33,8 +33,8 @@ struct SegmentFacts {
   std::uint64_t bytes = 0;              // Size of the file.
   std::optional<SegmentHeader> header;  // Set when the segment is begun.
 };
-// Damage when the file is too short to be a segment, shorter than its header says, or holds a valid first record under
-// a header that is not valid. `expected_bytes`: the least size of a segment that is not begun.
+// Damage when the file is too short to be a segment, shorter than its header says, or holds a valid first
+// record under a header that is not valid. `expected_bytes`: the least size of a segment that is not begun.
 Result<SegmentFacts> probe_segment(Files& files, const std::string& path, std::uint64_t segment,
                                    std::uint64_t expected_bytes);
 
@@ -89,7 +89,8 @@ class AlignedBuffer {
 // Appends records to one begun segment. Any error leaves it unusable.
 class SegmentWriter {
  public:
-  // Writes the header: `file` becomes segment `header.segment`. The caller fills in all but magic, version and crc.
+  // Writes the header: `file` becomes segment `header.segment`. The caller fills in all but magic, version
+  // and crc.
   static Result<SegmentWriter> begin(std::unique_ptr<File> file, const SegmentHeader& header,
                                      AlignedBuffer& buffer, ChainPosition& chain);
   // Goes on after the record that ends at `offset`.
