@@ -57,11 +57,28 @@ class Filler:
         self.rest = seen.rpartition(LEASE)[2][1 - len(LEASE):]
 
 
-def resident(pid):
+def memory_of(pid, field):
     for line in open(f"/proc/{pid}/status"):
-        if line.startswith("VmRSS:"):
+        if line.startswith(field + ":"):
             return int(line.split()[1]) * 1024
-    raise RuntimeError("no VmRSS")
+    raise RuntimeError(f"no {field}")
+
+
+def settled(pid, within=60.0):
+    """Resident memory once it rests: a checkpoint that pawld writes in the background needs some for a while."""
+    deadline = time.monotonic() + within
+    seen = [memory_of(pid, "VmRSS")]
+    while time.monotonic() < deadline:
+        time.sleep(0.5)
+        seen.append(memory_of(pid, "VmRSS"))
+        if len(seen) > 4 and max(seen[-4:]) - min(seen[-4:]) < 1 << 20:
+            break
+    return seen[-1]
+
+
+def cpu_seconds(pid):
+    fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def files(directory):
@@ -122,18 +139,21 @@ def measure(bin_dir, work_dir, locks, progress):
 
 def measure_on(server, locks, progress):
     data = server.dir / "data"
-    before = resident(server.pid)
+    before = settled(server.pid)
     progress(f"memory: acquiring {locks:,} locks")
     began = time.monotonic()
     Filler(server.port).fill(locks)
     fill_s = time.monotonic() - began
-    after = resident(server.pid)
+    after = settled(server.pid)
+    peak = memory_of(server.pid, "VmHWM")
     told = status(server.port)
     server.stop(signal.SIGKILL)
     forget_cached(data)
     progress("memory: restarting")
     restart_s = server.launch(timeout=300)
-    restarted = resident(server.pid)
+    restart_cpu_s = cpu_seconds(server.pid)
+    restarted = settled(server.pid)
+    peak_restarted = memory_of(server.pid, "VmHWM")
     found = status(server.port)
     server.stop(signal.SIGKILL)
     forget_cached(data)
@@ -141,6 +161,7 @@ def measure_on(server, locks, progress):
     return {
         "locks": locks, "name_bytes": NAME_BYTES, "owner_bytes": OWNER_BYTES,
         "rss_before": before, "rss_after": after, "bytes_per_lock": (after - before) / locks,
+        "rss_peak": peak, "rss_peak_restarted": peak_restarted, "restart_cpu_s": restart_cpu_s,
         "rss_restarted": restarted, "bytes_per_lock_restarted": (restarted - before) / locks,
         "fill_s": fill_s, "restart_s": restart_s, "read_s": read_s, "store_bytes": store_bytes,
         "locks_restarted": found.get("locks", -1),

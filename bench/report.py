@@ -124,13 +124,15 @@ def memory(got):
           f"{got['owner_bytes']}-byte owners)\n")
     table(("what", "value"), [
         ("resident before", f"{got['rss_before'] / 1e6:,.1f} MB"),
-        ("resident after", f"{got['rss_after'] / 1e6:,.1f} MB"),
+        ("resident after (at most, meanwhile)", f"{got['rss_after'] / 1e6:,.1f} MB ({got['rss_peak'] / 1e6:,.1f} MB)"),
         ("bytes per held lock", f"{got['bytes_per_lock']:.0f}"),
-        ("resident after a restart", f"{got['rss_restarted'] / 1e6:,.1f} MB"),
+        ("resident after a restart (at most, meanwhile)",
+         f"{got['rss_restarted'] / 1e6:,.1f} MB ({got['rss_peak_restarted'] / 1e6:,.1f} MB)"),
         ("bytes per held lock after a restart", f"{got['bytes_per_lock_restarted']:.0f}"),
         ("filled in (pipelined, durable)", f"{got['fill_s']:.1f} s"),
         ("store on disk", f"{got['store_bytes'] / 1e6:,.0f} MB"),
-        ("kill -9, then start until it answers", f"{got['restart_s']:.2f} s"),
+        ("kill -9, then start until it answers (CPU time of that)",
+         f"{got['restart_s']:.2f} s ({got['restart_cpu_s']:.2f} s)"),
         ("a plain sequential read of the same bytes", f"{got['read_s']:.2f} s"),
         ("locks found after the restart", f"{got['locks_restarted']:,}"),
         *((f"pawld says: {name}", f"{value:,}") for name, value in got["breakdown"].items()),
