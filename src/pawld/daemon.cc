@@ -105,7 +105,10 @@ void greet(const Config& config, const std::string& address, const store::Loaded
   const std::string where = config.store == StoreKind::kMemory ? "in memory: nothing survives" : config.data;
   fmt::print("pawld {} serves {} ({}{}; {} leases, last token {})\n", kVersion, address, where,
              loaded.fresh ? ", new" : "", totals.leases, totals.last_token.value);
-  fmt::print("try: redis-cli -p {} ACQUIRE hello TTL 15000\n", address.substr(address.rfind(':') + 1));
+  const std::size_t colon = address.rfind(':');
+  const std::string host =
+      address.substr(0, colon) == "127.0.0.1" ? "" : fmt::format(" -h {}", address.substr(0, colon));
+  fmt::print("try: redis-cli{} -p {} ACQUIRE hello TTL 15000\n", host, address.substr(colon + 1));
   std::fflush(stdout);
 }
 

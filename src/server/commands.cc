@@ -93,7 +93,8 @@ void Engine::handle(Session& session, const AcquireSpec& spec) {
     const core::Reply reply = ask(input);
     write_outcome(session, reply.outcome, true);
     seal(session, reply.after);
-  } else if (input.spec.async && session.async_waits >= settings_.async_waits_max) {
+  } else if (input.spec.async && session.async_waits >= settings_.async_waits_max &&
+             !waits_for(session, spec.request)) {
     error(session, wire::ErrorCode::kBusy,
           fmt::format("waiters: the limit of {} per ASYNC connection is reached", settings_.async_waits_max));
   } else {
@@ -112,6 +113,14 @@ void Engine::handle(Session& session, const AcquireSpec& spec) {
   }
   asking_ = nullptr;
   asking_wait_ = {};
+}
+
+// Whether this very connection has the wait already: asking again opens no second one.
+bool Engine::waits_for(const Session& session, std::string_view request) {
+  for (std::uint32_t link = session.waits; link != 0; link = waits_.at(link).next) {
+    if (waits_.at(link).request == request) return true;
+  }
+  return false;
 }
 
 void Engine::handle(Session& session, const wire::Cancel& request) {

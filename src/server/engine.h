@@ -109,6 +109,7 @@ class Engine final : private store::Sink {
   void serve_command(Session& session, std::span<const std::string_view> args);
   bool refuse_early(Session& session, const wire::Verb& verb);
   void handle(Session& session, const AcquireSpec& spec);
+  bool waits_for(const Session& session, std::string_view request);
   void handle(Session& session, const wire::Cancel& request);
   void handle(Session& session, const wire::Renew& request);
   void handle(Session& session, const wire::MRenew& request);

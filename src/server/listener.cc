@@ -31,6 +31,14 @@ Result<AddressList> resolve(const ListenAddress& address) {
   return AddressList(found, &::freeaddrinfo);
 }
 
+// A name like localhost may stand for both; what people type next to it (redis-cli -p …) means IPv4.
+const addrinfo& preferred(const addrinfo& list) {
+  for (const addrinfo* one = &list; one != nullptr; one = one->ai_next) {
+    if (one->ai_family == AF_INET) return *one;
+  }
+  return list;
+}
+
 bool is_loopback(const sockaddr* address) {
   if (address->sa_family == AF_INET) {
     const auto* in = reinterpret_cast<const sockaddr_in*>(address);
@@ -82,7 +90,7 @@ Result<bool> is_loopback(const ListenAddress& address) {
 Result<Listener> listen_on(const ListenAddress& address) {
   const auto list = resolve(address);
   if (!list) return list.error();
-  const addrinfo& first = *list->get();
+  const addrinfo& first = preferred(*list->get());
   const auto problem = [&](const char* what) {
     return Error{Code::kUnavailable,
                  fmt::format("cannot {} {}:{}: {}", what, address.host, address.port, std::strerror(errno))};

@@ -69,7 +69,8 @@ class Loop final : public Network {
   std::uint64_t last_id_ = 0;
   bool stopping_ = false;
   std::vector<epoll_event> events_;
-  std::array<char, 64 * 1024> buffer_;
+  // Small enough that ten thousand talkative clients fit in memory; what is left in a socket comes next turn.
+  std::array<char, 16 * 1024> buffer_;
 };
 
 }  // namespace pawl::server

@@ -27,7 +27,7 @@ class Session {
   // Unread output above this stops the serving of further commands; only pushes and one reply can still be added.
   static constexpr std::size_t kOutputPause = 256 * 1024;
   // Unserved input above this stops the reading. More than a frame, so that a frame can always be completed.
-  static constexpr std::size_t kInputPause = 2 * limits::kFrameMax;
+  static constexpr std::size_t kInputPause = limits::kFrameMax + 16 * 1024;
 
   Session(ConnectionId id, std::string peer) : id_(id), peer_(std::move(peer)) {}
   Session(const Session&) = delete;

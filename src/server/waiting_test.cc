@@ -290,6 +290,8 @@ TEST_F(WaitingTest, TooManyAsyncWaitsOnOneConnectionAreRefusedByName) {
   }
   EXPECT_EQ(client.ask("ACQUIRE a TTL 1000 WAIT 5000 ASYNC REQUEST abcdefghijklmnopqrstu3").substr(0, 14),
             "-BUSY waiters:");
+  EXPECT_EQ(client.ask("ACQUIRE a TTL 1000 WAIT 5000 ASYNC REQUEST abcdefghijklmnopqrstu1").front(), '%')
+      << "asking again for one that waits opens no further wait";
 }
 
 }  // namespace

@@ -1,0 +1,111 @@
+#include "pawld/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <vector>
+
+#include "pawld/exit_codes.h"
+
+namespace pawl::pawld {
+namespace {
+
+using testing::HasSubstr;
+
+class OptionsTest : public testing::Test {
+ protected:
+  void TearDown() override { std::remove(path_.c_str()); }
+
+  ParsedOptions parse(std::vector<const char*> args) {
+    args.insert(args.begin(), "pawld");
+    return parse_options(static_cast<int>(args.size()), args.data());
+  }
+  const char* file(const std::string& text) {
+    std::ofstream(path_, std::ios::trunc) << text;
+    return path_.c_str();
+  }
+  std::string problem_in(const std::string& text) {
+    Config config;
+    const auto read = read_config(file(text), config);
+    return read ? "" : read.error().detail.substr(path_.size());
+  }
+
+  const std::string path_ = testing::TempDir() + "pawld-options-test.toml";
+};
+
+TEST_F(OptionsTest, WithNoArgumentItServesOnLoopbackOnly) {
+  const auto parsed = parse({});
+  ASSERT_TRUE(parsed.options);
+  EXPECT_EQ(parsed.options->action, Action::kServe);
+  EXPECT_EQ(parsed.options->config.resp, "127.0.0.1:7295");
+  EXPECT_EQ(parsed.options->config.data, "pawl-data");
+}
+
+TEST_F(OptionsTest, FlagsWinOverTheFileAndTheFileOverDefaults) {
+  const char* path = file(
+      "data = \"from-file\"\nresp = \"127.0.0.1:1\"\nmax_ttl_ms = 1000\n[journal]\nsegment_bytes = "
+      "1048576\n");
+  const auto parsed = parse({"--config", path, "--data", "from-flag"});
+  ASSERT_TRUE(parsed.options);
+  const Config& config = parsed.options->config;
+  EXPECT_EQ(config.data, "from-flag");
+  EXPECT_EQ(config.resp, "127.0.0.1:1");
+  EXPECT_EQ(config.max_ttl, Millis(1000));
+  EXPECT_EQ(config.journal.segment_bytes, 1U << 20);
+}
+
+TEST_F(OptionsTest, AnythingUnknownOrOutOfRangeInTheFileIsNamedWithItsLine) {
+  EXPECT_THAT(problem_in("\nprot = 1\n"), HasSubstr(":2: unknown key \"prot\""));
+  EXPECT_THAT(problem_in("[journal]\nsegments = 1\n"), HasSubstr(":2: unknown key \"journal.segments\""));
+  EXPECT_THAT(problem_in("[other]\nx = 1\n"), HasSubstr("unknown key \"other\""));
+  EXPECT_THAT(problem_in("data = 3\n"), HasSubstr(":1: data: expected a text"));
+  EXPECT_THAT(problem_in("max_ttl_ms = 99\n"), HasSubstr("100 to 86400000"));
+  EXPECT_THAT(problem_in("[journal]\nsegment_bytes = 1000\n"), HasSubstr("journal.segment_bytes"));
+  EXPECT_THAT(problem_in("[journal]\nsegment_bytes = 1048577\n"), HasSubstr("multiple of 4096"));
+  EXPECT_THAT(problem_in("log_format = \"xml\"\n"), HasSubstr("\"text\" or \"json\""));
+  EXPECT_THAT(problem_in("data = \n"), HasSubstr(":1: "));
+}
+
+TEST_F(OptionsTest, WhatIsPrintedIsUnderstoodAgain) {
+  Config config;
+  config.data = "some \"where\"";
+  config.store = StoreKind::kMemory;
+  config.journal.must_exist = true;
+  config.journal.spare_segments = 5;
+  config.max_ttl = Millis(12345);
+  Config again;
+  const auto read = read_config(file(to_toml(config)), again);
+  ASSERT_TRUE(read) << read.error().detail;
+  EXPECT_EQ(to_toml(again), to_toml(config));
+}
+
+TEST_F(OptionsTest, AnAddressThatOthersReachNeedsConsent) {
+  EXPECT_EQ(parse({"--resp", "0.0.0.0:7295"}).exit_code, kExitConfig);
+  EXPECT_TRUE(parse({"--resp", "0.0.0.0:7295", "--insecure"}).options);
+  EXPECT_TRUE(parse({"--resp", "[::1]:7295"}).options);
+  EXPECT_TRUE(parse({"--resp", "127.3.2.1:0"}).options);
+  EXPECT_EQ(parse({"--resp", "7295"}).exit_code, kExitConfig);
+  EXPECT_EQ(parse({"--resp", "127.0.0.1:70000"}).exit_code, kExitConfig);
+}
+
+TEST_F(OptionsTest, UsageErrorsAre64AndFilesThatAreWrong78) {
+  EXPECT_EQ(parse({"--nonsense"}).exit_code, kExitUsage);
+  EXPECT_EQ(parse({"--store", "paper"}).exit_code, kExitUsage);
+  EXPECT_EQ(parse({"surplus"}).exit_code, kExitUsage);
+  EXPECT_EQ(parse({"--config", file("x = 1\n")}).exit_code, kExitConfig);
+  EXPECT_EQ(parse({"--config", "no/such/file.toml"}).exit_code, kExitConfig);
+}
+
+TEST_F(OptionsTest, EachWayOfNotServingIsItsOwnAction) {
+  EXPECT_EQ(parse({"--check-config"}).options->action, Action::kCheckConfig);
+  EXPECT_EQ(parse({"--print-config"}).options->action, Action::kPrintConfig);
+  const auto dump = parse({"dump", "--data", "elsewhere"});
+  EXPECT_EQ(dump.options->action, Action::kDump);
+  EXPECT_EQ(dump.options->config.data, "elsewhere");
+  EXPECT_EQ(parse({"--help"}).exit_code, kExitOk);
+}
+
+}  // namespace
+}  // namespace pawl::pawld
