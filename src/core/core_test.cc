@@ -129,6 +129,17 @@ TEST_F(CoreTest, ARenewalAfterTheExpiryNeverRevives) {  // Hard case 9.
   EXPECT_EQ(state("a"), LockState::kFree);
 }
 
+TEST_F(CoreTest, AfterALongPauseLeasesEndInOrderOfTheirDeadlines) {
+  const Granted renewed = takes(shared("a", 10s)), other = takes(shared("a", 12s));
+  after(4s);
+  renews(renewed.lease);  // Now due two seconds after the other.
+  after(60s);
+  const auto history = core_->history("a", 2);
+  ASSERT_EQ(history.size(), 2U);
+  EXPECT_EQ(history[0].token, renewed.token) << "newest first";
+  EXPECT_EQ(history[1].token, other.token);
+}
+
 TEST_F(CoreTest, ARenewalOfAnOldLeaseDoesNotTouchTheNewHolder) {  // Hard case 10.
   const Granted first = takes(exclusive({"a"}, 1s));
   after(1s);

@@ -211,6 +211,14 @@ TEST_F(CoreTest, AReleaseWakesOnlyWhomItGrants) {  // Hard case 22.
   }
 }
 
+TEST_F(CoreTest, TheTimeWaitedIsRoundedDown) {  // G7: a client adds it to its deadline.
+  const Granted holder = takes(exclusive({"a"}));
+  const WaiterId waiting = waits(exclusive({"a"}));
+  pass(2ms - 1ns);
+  releases(holder.lease);
+  EXPECT_EQ(grant_of(waiting).waited, 1ms);
+}
+
 TEST_F(CoreTest, ANewcomerDoesNotPassThoseInLine) {
   const Granted reader = takes(shared("a"));
   const WaiterId writer = waits(exclusive({"a"}));

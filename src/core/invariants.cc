@@ -123,17 +123,21 @@ void check_totals(const Snapshot& state, Broken& broken) {
   if (!agree) broken.push_back("totals do not add up: " + describe(state.totals));
 }
 
+bool has_its_turn(const Snapshot& state, WaiterId waiter, const Standing& standing) {
+  return std::all_of(standing.locks.begin(), standing.locks.end(), [&](const std::string& lock) {
+    const Snapshot::OfLock& of = state.locks.at(lock);
+    std::vector<Holding> with_it = of.holdings;
+    with_it.push_back(Holding{Token{}, standing.mode, standing.limit, std::nullopt});
+    return of.queue.front() == waiter && compatible(with_it);
+  });
+}
+
 // Hard case 18: whoever is first in all its lines and fits at all its locks should have been granted.
 void check_nobody_is_forgotten(const Snapshot& state, Broken& broken) {
   for (const auto& [waiter, standing] : state.waiters) {
-    const bool has_its_turn =
-        std::all_of(standing.locks.begin(), standing.locks.end(), [&](const std::string& lock) {
-          const Snapshot::OfLock& of = state.locks.at(lock);
-          std::vector<Holding> with_it = of.holdings;
-          with_it.push_back(Holding{Token{}, standing.mode, standing.limit, std::nullopt});
-          return of.queue.front() == waiter && compatible(with_it);
-        });
-    if (has_its_turn) broken.push_back(name(waiter) + " could be granted and is not: a lock stands idle");
+    if (has_its_turn(state, waiter, standing)) {
+      broken.push_back(name(waiter) + " could be granted and is not: a lock stands idle");
+    }
   }
 }
 
