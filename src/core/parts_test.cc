@@ -169,6 +169,32 @@ TEST(Records, AnyTruncationIsDamageNotAWrongLease) {
   EXPECT_FALSE(decode_lease(key, value + "x"));
 }
 
+// Rule 10: what no core could have written is damage, and is refused before it can crash one.
+TEST(Records, WhatNoCoreCouldHaveWrittenIsDamage) {
+  const std::string key = lease_key(Token{33});
+  const auto refused = [&](auto change) {
+    LeaseRecord record = sample();
+    change(record);
+    std::string value;
+    encode(record, value);
+    return !decode_lease(key, value);
+  };
+  EXPECT_FALSE(refused([](LeaseRecord&) {}));
+  EXPECT_TRUE(refused([](LeaseRecord& r) { r.phase = Phase::kClosed; }));  // Without a delay.
+  EXPECT_TRUE(refused([](LeaseRecord& r) { r.phase = Phase::kUnused; }));
+  EXPECT_TRUE(refused([](LeaseRecord& r) { r.mode = Mode::kShared; }));  // Two locks.
+  EXPECT_TRUE(refused([](LeaseRecord& r) { r.limit = 3; }));             // Exclusive.
+  EXPECT_TRUE(refused([](LeaseRecord& r) { r.ttl_ms = 0; }));
+  EXPECT_TRUE(refused([](LeaseRecord& r) { r.locks.push_back("a"); }));  // Twice.
+  EXPECT_TRUE(refused([](LeaseRecord& r) {
+    r.locks = {};
+    r.locks.push_back("a");
+    r.mode = Mode::kLimit;
+    r.limit = 2;
+    r.slot = 2;
+  }));
+}
+
 TEST(Records, DumpShowsNoSecrets) {
   std::string value;
   encode(sample(), value);
