@@ -404,6 +404,8 @@ class CliTest(harness.PawldCase):
                       ["acquire", "x", "-n", "-w", "1s"], ["acquire", "x", "--shared", "--limit", "2"],
                       ["acquire", "x", "--and", "y", "--shared"], ["acquire", "x", "--meta", "novalue"],
                       ["acquire", "x", "--limit", "many"], ["acquire", "x", "--limit", "5000"],
+                      ["acquire", "x", "--limit", "0"], ["acquire", "x", "--limit", "-1"],
+                      ["acquire", "x", "-E", "256"], ["break", "x", "--token", "-1", "--reason", "r"],
                       ["break", "x", "--token", "1"], ["break", "x", "--reason", "r"], ["raise", "5"],
                       ["history", "x", "-c", "0"], ["acquire", "x", "--and", "x"], ["acquire", ""],
                       ["acquire", "x", "-t", "1ms"], ["acquire", "x", "-t", "25h"], ["acquire", "x", "-w", "2h"],

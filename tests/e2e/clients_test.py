@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import select
 import shutil
 import struct
@@ -152,16 +153,17 @@ class RedisCliTest(harness.PawldCase):
         os.close(theirs)
         self.addCleanup(session.wait)
         self.addCleanup(session.kill)
-        self.type_until(ours, b"", "> ")
-        self.type_until(ours, b"acquire ", "TTL ms")
-        self.type_until(ours, b"\x15inspect hello\r", "best effort")
-        self.type_until(ours, b"help renew\r", "extend a lease still held")
+        prompt = rb"> \Z"  # It flushes what was typed before it asks.
+        self.type_until(ours, b"", prompt)
+        self.type_until(ours, b"acquire ", rb"TTL ms")
+        self.type_until(ours, b"\x15inspect hello\r", rb"(?s)best effort.*" + prompt)
+        self.type_until(ours, b"help renew\r", rb"extend a lease still held")
 
     def type_until(self, terminal, keys, expected):
-        """Types `keys`, then reads what the terminal shows until it contains what is expected."""
+        """Types `keys`, then reads what the terminal shows until it is as expected."""
         os.write(terminal, keys)
         shown = b""
-        while expected.encode() not in shown:
+        while not re.search(expected, re.sub(rb"\x1b\[[0-9;]*[A-Za-z]|\r", b"", shown)):
             ready, _, _ = select.select([terminal], [], [], harness.PATIENCE)
             self.assertTrue(ready, f"never showed {expected!r}: {shown!r}")
             shown += os.read(terminal, 65536)

@@ -154,6 +154,21 @@ class SlowReaderTest(harness.PawldCase):
             found.update(entry["lock"] for entry in page)
         self.assertEqual(len(found), 63 * 16)
 
+    def test_one_large_history_reaches_a_reader_that_reads(self):
+        # 1,000 epochs of sixteen locks with the longest names would be 8.5 MB; fewer entries are fine, half a frame is not.
+        client = self.client(3)
+        prefix = self.lock("/")
+        names = [f"{prefix}{n}".ljust(512, "x") for n in range(16)]
+        words = ["ACQUIRE", names[0], *[word for name in names[1:] for word in ("AND", name)], "TTL", 60000]
+        tokens = []
+        for _ in range(1000):
+            grant = client.call(*words)
+            client.call("RELEASE", grant["lease"])
+            tokens.append(grant["token"])
+        entries = client.call("HISTORY", names[0], "COUNT", 1000)
+        self.assertGreater(len(entries), 0)
+        self.assertEqual([entry["token"] for entry in entries], tokens[::-1][:len(entries)])
+
     def test_pushes_to_a_reader_that_stops_are_bounded_too(self):
         # Hard case 25. 1,024 waits on one connection that reads nothing, granted and cancelled again and again.
         slow = self.client(3, receive_buffer=4096)

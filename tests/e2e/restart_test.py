@@ -41,6 +41,18 @@ class RestartTest(RestartCase):
             self.assertEqual(client.call("MRENEW", *leases), [60000] * 4)
         self.assertEqual([client.call("RELEASE", lease) for lease in leases], [1] * 4)
 
+    def test_twenty_thousand_leases_survive_a_kill(self):
+        server, client = self.fresh()
+        count = 20_000
+        grants = client.pipeline(["ACQUIRE", f"many/{n}", "TTL", 600000] for n in range(count))
+        server.restart()
+        client = self.client(3, server)
+        self.assertEqual(client.call("STATUS")["leases"], count)
+        leases = [grant["lease"] for grant in grants]
+        for at in range(0, count, 1000):
+            self.assertEqual(client.call("MRENEW", *leases[at:at + 1000]), [600000] * 1000)
+        self.assertGreater(self.acquire(client, "next")["token"], max(grant["token"] for grant in grants))
+
     def test_a_release_stays_released(self):
         server, client = self.fresh()
         lease = self.acquire(client, "gone")["lease"]

@@ -88,6 +88,25 @@ class QueueTest(harness.PawldCase):
         self.assertGranted(grant)
         self.assertEqual(self.holders(holder, lock)[0]["owner"], "w1")
 
+    def test_a_hang_up_and_a_release_in_one_turn_never_grant_to_who_has_gone(self):
+        # Hard case 19. pawld is stopped meanwhile, so both wait for it when it wakes; the release was sent first.
+        lock = self.lock()
+        for _ in range(10):
+            holder = self.client(3)
+            lease = self.acquire(holder, lock)["lease"]
+            gone, alive = self.one_by_one(lock, 2)
+            self.pawld.pause()
+            holder.send("RELEASE", lease)
+            gone.close()
+            self.pawld.resume()
+            self.assertEqual(holder.read(), 1)
+            grant = alive.read()
+            self.assertEqual([entry["owner"] for entry in self.holders(holder, lock)], ["w1"])
+            self.assertEqual(alive.call("RELEASE", grant["lease"]), 1)
+            ended = [fields(entry)["token"] for entry in holder.call("HISTORY", lock, "COUNT", 2)]
+            self.assertEqual(ended[0], grant["token"])
+            self.assertEqual(ended[0], ended[1] + 1, "a token in between went to nobody")
+
     def test_a_frozen_waiter_with_an_open_socket_costs_one_ttl(self):
         # Hard case 19, the second half: it cannot be told from a live one.
         lock = self.lock()
@@ -198,6 +217,23 @@ class BlockingTest(harness.PawldCase):
         self.waiting(holder, lock, 1)
         waiter.socket.shutdown(socket.SHUT_WR)
         self.waiting(holder, lock, 0)
+
+    def test_a_waiter_that_pipelined_megabytes_and_hung_up_leaves_the_queue(self):
+        # Hard cases 19, 20: what it sent behind the wait must not hide that it has gone.
+        lock = self.lock()
+        holder, waiter = self.client(3), self.client(3)
+        self.acquire(holder, lock)
+        waiter.send("ACQUIRE", lock, "TTL", 60000, "WAIT", 600000)
+        self.waiting(holder, lock, 1)
+        waiter.socket.setblocking(False)
+        flood = harness.resp.encode("PING") * (4 << 20 >> 4)
+        try:
+            while flood:
+                flood = flood[waiter.socket.send(flood[:65536]):]
+        except (BlockingIOError, BrokenPipeError, ConnectionResetError):
+            pass  # Nothing more is taken, or it was cut: both are fine.
+        waiter.close()
+        wait_until(lambda: self.inspect(holder, lock)["waiters"] == 0, "the waiter that has gone leaves the queue", patience=15)
 
     def test_commands_read_before_a_hang_up_apply(self):
         lock = self.lock()
