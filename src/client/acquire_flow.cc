@@ -171,15 +171,15 @@ void AcquireFlow::cancel(Instant now) {
 }
 
 void AcquireFlow::abandon(Instant now, std::string_view trouble) {
-  const std::string why = trouble.empty() ? "no answer in time" : std::string(trouble);
-  if (!ever_sent()) return leave({Code::kUnavailable, why}, now);
+  const std::string why = why_not(trouble);
+  if (!may_have_happened()) return leave({Code::kUnavailable, why}, now);
   leave({Code::kUnknown, why + "; if it was granted, it ends by itself when its TTL is over"}, now);
 }
 
 void AcquireFlow::leave(Error why, Instant now) {
   tell(failure(std::move(why)));
   unwanted_ = true;
-  if (!ever_sent()) return finish();
+  if (!may_have_happened()) return finish();
   // Past this a grant has run out by itself; nobody was there to renew it.
   linger(now + call_.ttl * 2);
   if (state() == State::kSent) return;  // Its reply says what is left to do.

@@ -1,7 +1,7 @@
 // What can be asked of a client::Machine, and what it answers.
 //
 // Every call has `give_up`: when the caller stops waiting. What it may conclude then is in the error's code:
-// kUnavailable when nothing was ever sent, kUnknown when something was.
+// kUnavailable when it cannot have happened (never sent, or answered "not now" each time), kUnknown otherwise.
 #pragma once
 
 #include <cstdint>

@@ -26,6 +26,8 @@ void Flow::reply(const wire::Value& value, Instant now) {
     state_ = State::kPaused;
     wake_at_ = now + kPause;
     elsewhere_ = code == wire::ErrorCode::kReadOnly;
+    not_now_ = value.text;
+    if (nothing_happened) may_have_happened_ = happened_before_;
     return;
   }
   on_reply(value, now);
@@ -37,14 +39,19 @@ void Flow::wake(Instant now) {
   ready();
 }
 
+std::string Flow::why_not(std::string_view trouble) const {
+  if (!trouble.empty()) return std::string(trouble);
+  return not_now_.empty() ? "no answer in time" : not_now_;
+}
+
 void Flow::abandon(Instant, std::string_view trouble) {
-  const std::string why = trouble.empty() ? "no answer in time" : std::string(trouble);
-  finish_with(ever_sent_ ? failure({Code::kUnknown, why + "; it may have happened"})
-                         : failure({Code::kUnavailable, why}));
+  const std::string why = why_not(trouble);
+  finish_with(may_have_happened_ ? failure({Code::kUnknown, why + "; it may have happened"})
+                                 : failure({Code::kUnavailable, why}));
 }
 
 void Flow::refuse(Error error) {
-  if (ever_sent_) error.code = Code::kUnknown;
+  if (may_have_happened_) error.code = Code::kUnknown;
   finish_with(failure(std::move(error)));
 }
 

@@ -41,7 +41,7 @@ class Flow {
   void write(std::string& out, Instant now) {
     PAWL_ASSERT(state_ == State::kReady);
     state_ = State::kSent;
-    ever_sent_ = true;
+    happened_before_ = std::exchange(may_have_happened_, true);
     append(out, now);
   }
   // The reply to what was written. Only when kSent.
@@ -69,7 +69,8 @@ class Flow {
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool finished() const { return state_ == State::kFinished; }
   [[nodiscard]] bool told() const { return told_; }
-  [[nodiscard]] bool ever_sent() const { return ever_sent_; }
+  // Something was sent, and not everything sent was answered with "not now, nothing happened".
+  [[nodiscard]] bool may_have_happened() const { return may_have_happened_; }
   // When wake() or abandon() is due.
   [[nodiscard]] Instant next_timer() const;
   [[nodiscard]] bool gives_up_at(Instant now) const { return !told_ && now >= give_up_; }
@@ -106,6 +107,8 @@ class Flow {
     tell(std::move(outcome));
     finish();
   }
+  // Why there is no answer: the connection's trouble, or else what pawld itself said last.
+  [[nodiscard]] std::string why_not(std::string_view trouble) const;
   void linger(Instant until) { linger_until_ = until; }
 
  private:
@@ -113,10 +116,12 @@ class Flow {
   Instant linger_until_ = kNever;
   Instant wake_at_ = kNever;  // when kPaused
   State state_ = State::kReady;
-  bool ever_sent_ = false;
+  bool may_have_happened_ = false;
+  bool happened_before_ = false;  // the same, before the newest send
   bool told_ = false;
   bool elsewhere_ = false;
   std::optional<Outcome> outcome_;
+  std::string not_now_;  // what pawld answered when it only meant "later"
 };
 
 // The code of an error reply; nothing for other replies and for unknown codes.

@@ -39,8 +39,8 @@ void ReleaseFlow::on_reply(const wire::Value& value, Instant) {
 
 void ReleaseFlow::abandon(Instant now, std::string_view trouble) {
   if (now >= over_) return Flow::abandon(now, trouble);
-  const std::string why = trouble.empty() ? "no answer in time" : std::string(trouble);
-  tell(failure({ever_sent() ? Code::kUnknown : Code::kUnavailable,
+  const std::string why = why_not(trouble);
+  tell(failure({may_have_happened() ? Code::kUnknown : Code::kUnavailable,
                 why + "; not confirmed, the lease ends by itself when its TTL is over"}));
   linger(over_);
 }

@@ -135,7 +135,7 @@ void Machine::disconnected(std::string_view why, Instant now) {
 
 void Machine::unreachable() {
   for_each_flow([&](Flow& flow) {
-    if (!flow.ever_sent()) flow.refuse({Code::kUnavailable, trouble_});
+    if (!flow.may_have_happened()) flow.refuse({Code::kUnavailable, trouble_});
   });
 }
 

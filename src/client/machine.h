@@ -64,7 +64,7 @@ class Machine {
   void connected(Instant now);
   // The connection is gone, or the attempt failed. `why` is for people.
   void disconnected(std::string_view why, Instant now);
-  // Every address was tried in vain. Calls of which nothing was ever sent end with kUnavailable; the others
+  // Every address was tried in vain. Calls that cannot have happened end with kUnavailable; the others
   // go on trying until their own limit. A driver that prefers patience does not say this.
   void unreachable();
   void received(std::string_view bytes, Instant now);

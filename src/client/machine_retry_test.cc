@@ -75,6 +75,28 @@ TEST_F(MachineTest, LoadingIsWaitedFor) {
   EXPECT_TRUE(outcome<wire::Value>(call));
 }
 
+TEST_F(MachineTest, LoadingUntilTheEndMeansNothingHappened) {
+  const CallId call = acquire(0ms, 1s);
+  connect();
+  receive("-LOADING reading its data\r\n");
+  pass(1s);
+  const auto held = outcome<Held>(call);
+  ASSERT_FALSE(held);
+  EXPECT_EQ(held.error().code, Code::kUnavailable);
+  EXPECT_THAT(held.error().detail, HasSubstr("LOADING"));
+  EXPECT_TRUE(machine.idle());
+}
+
+TEST_F(MachineTest, LoadingAtTheRetryDoesNotUndoTheFirstSend) {
+  const CallId call = acquire(0ms, 10s);
+  connect();
+  lose_connection();
+  connect();
+  receive("-LOADING reading its data\r\n");
+  pass(10s);
+  EXPECT_EQ(outcome<Held>(call).error().code, Code::kUnknown);
+}
+
 TEST_F(MachineTest, RenewalIsSentAgainAndCountsFromTheSendThatWasAnswered) {
   const CallId call = machine.renew({kLease, 10s}, now);
   connect();

@@ -76,6 +76,20 @@ TEST_F(MachineTest, LateGrantWhoseConfirmationIsLostIsConfirmedOnTheNextConnecti
   EXPECT_EQ(outcome<Held>(call)->deadline, now + 9800ms);
 }
 
+TEST_F(MachineTest, LateGrantNobodyWaitsForAnyMoreIsReleasedWithoutBeingRenewed) {
+  const CallId call = acquire(0ms, 13s);
+  connect();
+  sent();
+  now += 12s;
+  receive_grant(10s);
+  sent();
+  lose_connection();
+  pass(1s);
+  EXPECT_EQ(outcome<Held>(call).error().code, Code::kUnknown);
+  connect();
+  EXPECT_EQ(sent_one(), "RELEASE " + kLeaseText);
+}
+
 TEST_F(MachineTest, ConfirmationsThatAlwaysComeTooLateEndInARelease) {
   const CallId call = acquire();
   connect();

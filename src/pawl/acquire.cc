@@ -17,7 +17,8 @@
 namespace pawl::cli {
 namespace {
 
-constexpr Millis kPatient{-1};  // neither -n nor -w: wait until it is obtained
+constexpr std::uint64_t kExclusive = ~std::uint64_t{0};  // --limit was not given
+constexpr Millis kPatient{-1};                           // neither -n nor -w: wait until it is obtained
 
 struct Options {
   std::string lock;
@@ -26,7 +27,7 @@ struct Options {
   Millis wait = kPatient;
   bool no_wait = false;
   bool shared = false;
-  std::uint64_t limit = 0;  // 0 = exclusive
+  std::uint64_t limit = kExclusive;
   std::string owner;
   std::vector<std::string> meta;
   std::string request;
@@ -40,10 +41,14 @@ Result<client::AcquireCall> to_call(const Options& options) {
   call.locks.push_back(options.lock);
   call.locks.insert(call.locks.end(), options.more.begin(), options.more.end());
   if (options.shared) call.mode = Mode::kShared;
-  if (options.limit > limits::kHoldersMax) {
-    return Error{Code::kInvalid, fmt::format("--limit: 1 to {}", limits::kHoldersMax)};
+  if (options.limit != kExclusive) {
+    if (options.limit < 1 || options.limit > limits::kHoldersMax) {
+      return Error{Code::kInvalid, fmt::format("--limit: 1 to {}", limits::kHoldersMax)};
+    }
+    call.mode = Mode::kLimit;
+    call.limit = static_cast<std::uint32_t>(options.limit);
   }
-  if (options.limit > 0) call.mode = Mode::kLimit, call.limit = static_cast<std::uint32_t>(options.limit);
+  if (options.not_acquired > 255) return Error{Code::kInvalid, "-E: an exit code is 0 to 255"};
   call.ttl = options.ttl;
   call.wait = options.no_wait ? Millis(0) : options.wait == kPatient ? limits::kWaitMax : options.wait;
   call.owner = options.owner.empty() ? default_owner() : options.owner;
@@ -91,6 +96,9 @@ void advise(Console& console, const client::AcquireCall& call, const client::Hel
   console.note(
       fmt::format("{} {} yours for {} from now. Not renewed, the lease ends by itself after its TTL of {}.",
                   names(call), call.locks.size() == 1 ? "is" : "are", to_text(left), to_text(held.ttl)));
+  console.note(
+      fmt::format("  use it:        send token {} with every write; a guarded resource refuses older ones",
+                  held.token.value));
   console.note(
       fmt::format("  keep it:       pawl renew {}      (every {} or so)", lease, to_text(held.ttl / 3)));
   console.note(fmt::format("  give it back:  pawl release {}", lease));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdlib>
 
 #include "client/address.h"
@@ -76,7 +77,14 @@ void Verb::texts(const char* names, const char* shown, std::vector<std::string>&
 }
 
 void Verb::number(const char* names, std::uint64_t& into, const char* help) {
-  app_.add_option(names, into, help)->type_name("N");
+  // Digits only: CLI11 would turn -1 into 2^64 − 1.
+  const auto take = [names, &into](const std::string& text) {
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), into);
+    if (text.empty() || parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size()) {
+      throw CLI::ValidationError(names, fmt::format("\"{}\" is no whole number", text));
+    }
+  };
+  app_.add_option_function<std::string>(names, take, help)->type_name("N");
 }
 
 void Verb::duration(const char* names, Millis& into, const char* help) {
