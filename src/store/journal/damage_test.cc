@@ -257,6 +257,18 @@ TEST(JournalDamage, AFlipAnywhereInAClosedSegmentIsRefused) {
   }
 }
 
+// Otherwise the segment would pass for one that is not begun yet, and its batches would be gone.
+TEST(JournalDamage, AFlipInTheHeaderOfTheActiveSegmentIsRefused) {
+  const LargeStore store;
+  const std::string name = segment_name(4);
+  ASSERT_TRUE(decode_segment_header(SimulatedDisk(store.disk).content(path(name)), 4));
+  for (const std::uint64_t at : positions(0, sizeof(SegmentHeader), kBlock)) {
+    SimulatedDisk disk(store.disk);
+    const std::string trace = flip_one(disk, name, at);
+    ASSERT_NO_FATAL_FAILURE(expect_refused(disk, name, trace));
+  }
+}
+
 // The checkpoint is made beside the loop: it must not launder what has gone bad meanwhile.
 TEST(JournalDamage, ACheckpointNeverTakesInADamagedSegment) {
   for (const std::uint64_t sequence_from_end : {1U, 2U}) {
