@@ -1,5 +1,6 @@
 #include "base/batch.h"
 
+#include "base/assert.h"
 #include "base/bytes.h"
 
 namespace pawl {
@@ -9,6 +10,7 @@ constexpr std::uint8_t kPut = 1;
 constexpr std::uint8_t kErase = 2;
 
 void put_header(std::string& out, std::uint8_t kind, std::size_t key, std::size_t value) {
+  PAWL_ASSERT(key <= UINT16_MAX && value <= UINT32_MAX);
   put_u8(out, kind);
   put_u16(out, static_cast<std::uint16_t>(key));
   put_u32(out, static_cast<std::uint32_t>(value));

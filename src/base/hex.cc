@@ -35,6 +35,12 @@ std::string to_hex(LeaseId lease) {
   return text;
 }
 
+std::string to_hex(Incarnation incarnation) {
+  std::string text(16, '0');
+  write_word(incarnation.value, text.data());
+  return text;
+}
+
 std::optional<LeaseId> lease_from_hex(std::string_view digits) {
   if (digits.size() != kLeaseDigits) return std::nullopt;
   const auto high = read_word(digits.substr(0, 16));

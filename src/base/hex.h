@@ -1,4 +1,4 @@
-// Leases as 32 lowercase hex digits, and back.
+// Leases as 32 lowercase hex digits, and back; incarnations as 16.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@ inline constexpr std::size_t kLeaseDigits = 32;
 // Writes exactly 32 digits at `out`.
 void write_hex(LeaseId lease, char* out);
 [[nodiscard]] std::string to_hex(LeaseId lease);
+[[nodiscard]] std::string to_hex(Incarnation incarnation);
 
 // Exactly 32 lowercase hex digits, or nothing.
 [[nodiscard]] std::optional<LeaseId> lease_from_hex(std::string_view digits);

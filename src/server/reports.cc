@@ -1,4 +1,5 @@
 #include "server/reports.h"
+#include "base/hex.h"
 
 #include <fmt/format.h>
 
@@ -99,7 +100,7 @@ void write_status(wire::ReplyWriter& reply, const StatusView& status) {
   reply.field("role", status.loading ? "loading" : "active");
   reply.field("epoch", 0);
   reply.field("active", status.active);
-  reply.field("incarnation", fmt::format("{:016x}", status.incarnation.value));
+  reply.field("incarnation", to_hex(status.incarnation));
   reply.field("last_token", status.totals.last_token.value);
   write_token(reply, "oldest_live_token", status.totals.oldest_live_token);
   reply.field("locks", status.totals.locks);
@@ -114,15 +115,16 @@ std::string info_text(const StatusView& status) {
       "# "
       "Server\r\nredis_version:7.0.0\r\npawl_version:{}\r\nredis_mode:standalone\r\nuptime_in_seconds:{}\r\n"
       "\r\n# Clients\r\nconnected_clients:{}\r\nblocked_clients:{}\r\nmaxclients:{}\r\n"
-      "\r\n# Persistence\r\nloading:{}\r\npawl_store:{}\r\npawl_incarnation:{:016x}\r\n"
+      "\r\n# Persistence\r\nloading:{}\r\npawl_store:{}\r\npawl_incarnation:{}\r\n"
       "\r\n# Stats\r\ntotal_connections_received:{}\r\nrejected_connections:{}\r\npawl_connections_cut:{}\r\n"
       "total_commands_processed:{}\r\npawl_turns:{}\r\npawl_batches:{}\r\npawl_paused_ms:{}\r\n"
       "\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"
       "\r\n# Locks\r\npawl_locks:{}\r\npawl_leases:{}\r\npawl_waiters:{}\r\npawl_last_token:{}\r\n",
       status.version, status.uptime.count() / 1000, status.connections, status.blocked,
-      limits::kConnectionsMax, status.loading ? 1 : 0, status.store, status.incarnation.value, c.connections,
-      c.connections_refused, c.connections_cut, c.commands, c.turns, c.batches, status.paused.count(),
-      status.totals.locks, status.totals.leases, status.totals.waiters, status.totals.last_token.value);
+      limits::kConnectionsMax, status.loading ? 1 : 0, status.store, to_hex(status.incarnation),
+      c.connections, c.connections_refused, c.connections_cut, c.commands, c.turns, c.batches,
+      status.paused.count(), status.totals.locks, status.totals.leases, status.totals.waiters,
+      status.totals.last_token.value);
 }
 
 std::string lost_text(const core::Lost& lost, bool by_request) {

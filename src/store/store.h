@@ -1,6 +1,6 @@
 // The store: puts and deletes of bytes, in batches that are durable as a whole or not at all. It knows nothing of locks.
 //
-//   store.open();  store.load(visitor);             // once, before anything else
+//   store.load(visitor);                            // once, before anything else
 //   Batch batch;  batch.put(key, value);  batch.erase(other);  batch.cover(token);
 //   store.submit(batch, id, sink);                  // sink.durable(id), now or later, in the order submitted
 //

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hex.h"
 #include "store/journal/checkpoint.h"
 #include "store/journal/format.h"
 #include "store/journal/high_water.h"
@@ -51,7 +52,7 @@ class Dump {
     const auto found = read_identity(files_, directory_);
     if (!found) return line_(found.error().detail);
     line_(std::string(kIdentityFile) + ": format " + number(kFormatVersion) + ", incarnation " +
-          number(found->incarnation.value) + ", segments of " + number(found->segment_bytes) + " bytes");
+          to_hex(found->incarnation) + ", segments of " + number(found->segment_bytes) + " bytes");
   }
 
   void high_water() {
@@ -96,7 +97,7 @@ class Dump {
     if (!bytes) return line_(bytes.error().detail);
     if (const auto header = decode_segment_header(*bytes, id)) {
       line_(name + ": " + number(bytes->size()) + " of " + number(header->bytes) + " bytes, incarnation " +
-            number(header->incarnation) + ", from batch " + number(header->first_sequence));
+            to_hex(Incarnation{header->incarnation}) + ", from batch " + number(header->first_sequence));
     } else {
       line_(name + ": " + number(bytes->size()) + " bytes, not begun (no valid header)");
     }
