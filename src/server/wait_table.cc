@@ -9,8 +9,9 @@ constexpr std::uint64_t kGeneration = std::uint64_t{1} << 32;
 
 Wait& WaitTable::add(ConnectionId connection, std::uint32_t& chain) {
   if (free_.empty()) {
-    free_.push_back(static_cast<std::uint32_t>(slots_.size()));
-    slots_.emplace_back().id = WaiterId{slots_.size() - 1};
+    const std::size_t slot = slots_.size();
+    free_.push_back(static_cast<std::uint32_t>(slot));
+    slots_.emplace_back().id = WaiterId{slot};
   }
   Wait& wait = slots_[free_.back()];
   wait.id.value += kGeneration;
