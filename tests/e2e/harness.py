@@ -8,7 +8,8 @@
 What is waited for is a condition (it answers, it stopped, it exited), never a stretch of time. A failed test prints the log
 of every pawld it used.
 
-Environment: PAWLD is the binary, PAWL_E2E_DIR a directory on a real file system for data and logs.
+Environment: PAWLD is the binary, PAWL_E2E_DIR a directory on a real file system for data and logs, PAWL_SANITIZED whether the
+binary was built with sanitizers (1).
 """
 
 import itertools
@@ -141,12 +142,15 @@ class Pawld:
         return code
 
     def kill(self):
-        """kill -9."""
+        """kill -9. Fails when it had crashed before."""
         if self.process is None:
             return
+        crashed = self.process.poll()
         self.process.kill()
         self.process.wait()
         self.process = None
+        if crashed is not None:
+            raise AssertionError(f"pawld had ended by itself ({crashed}):\n{self.log()[-2000:]}")
 
     def terminate(self):
         """SIGTERM; the exit code."""
@@ -224,6 +228,13 @@ class PawldCase(unittest.TestCase):
         self._servers = [self.pawld] if getattr(self, "pawld", None) else []
         self._log_starts = [len(server.log()) for server in self._servers]
 
+    def tearDown(self):
+        server = getattr(self, "pawld", None)
+        if server and server.process and server.process.poll() is not None:
+            code = server.wait()
+            server.start()  # The next test of this class may still tell something.
+            self.fail(f"pawld ended by itself ({code}) during this test:\n{server.log()[-2000:]}")
+
     def run(self, result=None):
         before = len(result.failures) + len(result.errors) if result else 0
         super().run(result)
@@ -266,6 +277,12 @@ class PawldCase(unittest.TestCase):
     def waiting(self, client, lock, count):
         """Waits until `count` requests queue for the lock."""
         wait_until(lambda: self.inspect(client, lock)["waiters"] == count, f"{count} waiters on {lock}")
+
+    def assertGrewLess(self, before, limit, why, server=None):
+        """Memory. Says nothing under sanitizers, which keep what was freed: there it is not compared."""
+        grown = (server or self.pawld).rss_bytes() - before
+        if os.environ.get("PAWL_SANITIZED", "0") == "0":
+            self.assertLess(grown, limit, why)
 
     def assertGranted(self, reply):
         self.assertIsInstance(reply, (dict, list), reply)

@@ -183,7 +183,7 @@ class Client:
 
     def _receive(self):
         try:
-            data = self.socket.recv(1 << 16)
+            data = self.socket.recv(1 << 20)
         except ConnectionResetError:
             data = b""
         if not data:
@@ -207,7 +207,7 @@ class Client:
             return False
         self.socket.setblocking(False)
         try:
-            data = self.socket.recv(1 << 16)
+            data = self.socket.recv(1 << 20)
         except BlockingIOError:
             return True
         finally:
