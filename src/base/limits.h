@@ -40,6 +40,7 @@ inline constexpr std::size_t kConnectionsMax = 10'000;
 inline constexpr std::size_t kConnectionsReserved = kConnectionsMax / 10;  // RENEW, MRENEW, RELEASE, PING only.
 inline constexpr std::size_t kAsyncWaitsPerConnection = 1024;
 inline constexpr std::size_t kWaitersMax = 1'000'000;
+inline constexpr std::size_t kBehindWaitMax = 128 * 1024;  // Sent behind a blocking WAIT; a connection with more is cut.
 inline constexpr std::size_t kOutputBufferMax = 4 * 1024 * 1024;  // A slower reader is cut.
 
 inline constexpr std::size_t kHistoryEpochs = 100'000;

@@ -9,34 +9,13 @@
 #include "server/engine.h"
 #include "server/handshake.h"
 #include "wire/command_docs.h"
-#include "wire/replies.h"
 #include "wire/text.h"
 
 namespace pawl::server {
 namespace {
 
-// Stands for "whoever asks right now": an input that never waits is answered before apply() returns.
-constexpr WaiterId kDirect{UINT64_MAX};
-
 constexpr std::size_t kPageBytes = 256 * 1024;  // A page of LOCKS stops growing here, whatever COUNT says.
 constexpr std::size_t kPageStep = 16;
-
-wire::GrantReply shown(const core::Granted& grant) {
-  return {grant.lease, grant.token, grant.floor, grant.slot, grant.ttl, grant.waited};
-}
-
-wire::WaitEvent event_of(core::NotObtained::Why why) {
-  switch (why) {
-    case core::NotObtained::Why::kCancelled:
-      return wire::WaitEvent::kCancelled;
-    case core::NotObtained::Why::kSuperseded:
-      return wire::WaitEvent::kSuperseded;
-    case core::NotObtained::Why::kBusy:
-    case core::NotObtained::Why::kTimeout:
-      break;
-  }
-  return wire::WaitEvent::kTimeout;
-}
 
 }  // namespace
 
@@ -329,99 +308,6 @@ core::Reply Engine::ask(const Input& input) {
   route_replies();
   PAWL_ASSERT(answered_);
   return direct_;
-}
-
-void Engine::route_replies() {
-  std::vector<core::Reply>& replies = core_.output().replies;
-  for (const core::Reply& reply : replies) {
-    if (reply.waiter == kDirect) {
-      PAWL_ASSERT(!answered_);
-      direct_ = reply;
-      answered_ = true;
-      continue;
-    }
-    Wait* wait = waits_.find(reply.waiter);
-    PAWL_ASSERT(wait != nullptr);
-    end_wait(*wait, reply);
-  }
-  replies.clear();
-}
-
-// The wait has an answer: the one its command waits for, or, once that was "queued", a push.
-void Engine::end_wait(Wait& wait, const core::Reply& reply) {
-  Session& session = owner(wait);
-  const auto* missed = std::get_if<core::NotObtained>(&reply.outcome);
-  if (missed != nullptr && missed->why == core::NotObtained::Why::kSuperseded) return superseded(wait, reply);
-  if (wait.async && wait.queued) {
-    wire::ReplyWriter push = session.reply();
-    if (const auto* granted = std::get_if<core::Granted>(&reply.outcome)) {
-      const wire::GrantReply grant = shown(*granted);
-      wire::write_wait_push(push, wire::WaitEvent::kGranted, wait.request, &grant);
-    } else {
-      PAWL_ASSERT(missed != nullptr);
-      wire::write_wait_push(push, event_of(missed->why), wait.request, nullptr);
-    }
-  } else {
-    write_outcome(session, reply.outcome, true);
-  }
-  seal(session, reply.after);
-  if (std::holds_alternative<core::Queued>(reply.outcome)) {
-    wait.queued = true;
-    return;
-  }
-  forget(wait);
-  if (&session != asking_ && session.has_input()) mark_ready(session);
-}
-
-// A newer asker with the same request id owns the wait now, and its place.
-void Engine::superseded(Wait& wait, const core::Reply& reply) {
-  Session& session = owner(wait);
-  if (Wait* heir = waits_.find(asking_wait_)) heir->arrival = wait.arrival;
-  if (&session !=
-      asking_) {  // Who sent it again on the same connection is told the position, and that is all.
-    wire::ReplyWriter writer = session.reply();
-    if (wait.async) {
-      wire::write_wait_push(writer, wire::WaitEvent::kSuperseded, wait.request, nullptr);
-    } else {
-      writer.error(wire::ErrorCode::kConflict, "superseded by a newer connection");
-    }
-    seal(session, reply.after);
-    if (session.has_input()) mark_ready(session);
-  }
-  forget(wait);
-}
-
-void Engine::write_outcome(Session& session, const core::Outcome& outcome, bool by_request) {
-  wire::ReplyWriter reply = session.reply();
-  struct Write {
-    wire::ReplyWriter& reply;
-    bool by_request;
-    void operator()(const core::Granted& granted) const { wire::write_grant(reply, shown(granted)); }
-    void operator()(const core::Queued& queued) const { wire::write_queued(reply, {queued.position}); }
-    void operator()(const core::NotObtained&) const { reply.not_obtained(); }
-    void operator()(const core::Renewed& renewed) const { reply.integer(renewed.left.count()); }
-    void operator()(const core::Released& released) const { reply.integer(released.was_live ? 1 : 0); }
-    void operator()(const core::CancelDone& done) const { reply.integer(done.was_waiting ? 1 : 0); }
-    void operator()(const core::BreakDone& done) const { reply.integer(done.was_live ? 1 : 0); }
-    void operator()(const core::Raised& raised) const {
-      reply.integer(static_cast<std::int64_t>(raised.last.value));
-    }
-    void operator()(const core::Lost& lost) const {
-      reply.error(wire::ErrorCode::kLost, lost_text(lost, by_request));
-    }
-    void operator()(const core::Refused& refused) const { write_refused(reply, refused.why); }
-  };
-  std::visit(Write{reply, by_request}, outcome);
-}
-
-void Engine::seal(Session& session, BatchId after) {
-  session.seal(after);
-  mark_dirty(session);
-}
-
-void Engine::error(Session& session, wire::ErrorCode code, std::string_view text) {
-  session.reply().error(code, text);
-  seal(session, BatchId{});
 }
 
 }  // namespace pawl::server

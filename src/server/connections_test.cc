@@ -133,22 +133,20 @@ TEST_F(ConnectionsTest, AClientWhoseOutputPassesTheLimitIsCutAndItsWaitsEnd) {
   EXPECT_EQ(engine().counters().connections_cut, 1U);
 }
 
-TEST_F(ConnectionsTest, ABlockedClientThatKeepsSendingIsNotReadFurtherUntilItsWaitEnds) {
+// Hard case 19. Were it left unread, its hang-up would be invisible behind what it sent.
+TEST_F(ConnectionsTest, ABlockedClientThatSendsWithoutBoundIsCutAndLeavesTheQueue) {
   Client holder = connect();
-  const std::string lease = lease_in(holder.ask("ACQUIRE a TTL 60000"));
+  holder.ask("ACQUIRE a TTL 60000");
   Client waiter = connect();
   waiter.ask("ACQUIRE a TTL 60000 WAIT 60000");
-  std::size_t pings = 0;
-  for (; waiter.line().reading; ++pings) {
+  for (int i = 0; i < 100'000 && !waiter.closed(); ++i) {
+    ASSERT_TRUE(waiter.line().reading);
     waiter.say("PING");
-    if (pings % 100 == 0) turn();
-    ASSERT_LT(pings, 100'000U);
+    if (i % 100 == 0) turn();
   }
-  EXPECT_EQ(holder.ask("RELEASE " + lease), ":1\r\n");
-  EXPECT_TRUE(waiter.line().reading);
-  const std::string all = waiter.take();
-  EXPECT_FALSE(lease_in(all).empty());
-  EXPECT_EQ(all.substr(all.size() - 7), "+PONG\r\n");
+  EXPECT_TRUE(waiter.closed());
+  EXPECT_EQ(waiter.take().substr(0, 12), "-BUSY input:");
+  EXPECT_EQ(engine().totals().waiters, 0U);
 }
 
 TEST_F(ConnectionsTest, LocksArePagedToTheEndAndEachIsSeenOnce) {

@@ -137,6 +137,10 @@ void Engine::apply_hangups() {
   for (Session* session : hangups_) {
     session->hung_up = true;
     session->hangup_pending = false;
+    if (session->blocked) {  // Keeps the order of replies; there may be nobody to read it.
+      session->reply().not_obtained();
+      seal(*session, BatchId{});
+    }
     drop_waits(*session);
     mark_ready(*session);
   }
@@ -146,10 +150,6 @@ void Engine::apply_hangups() {
 
 // Takes the session's waits out of the table; cancel_dropped() then takes them out of the core.
 void Engine::drop_waits(Session& session) {
-  if (session.blocked) {  // Keeps the order of replies; on a hang-up there may be nobody to read it.
-    session.reply().not_obtained();
-    seal(session, BatchId{});
-  }
   while (session.waits != 0) {
     Wait& wait = waits_.at(session.waits);
     dropped_.push_back({wait.arrival, wait.id});
@@ -184,6 +184,7 @@ void Engine::serve(Session& session) {
     ++counters_.commands;
     serve_command(session, *args);
   }
+  if (session.blocked && !session.wants_input()) refuse_more(session);
   const bool drained = !session.blocked && session.outbox().size() < Session::kOutputPause;
   if (session.hung_up && drained) session.closing = true;  // What is left, if anything, is half a command.
   if (session.closing && session.waits != 0) {  // QUIT, or nonsense, while ASYNC waits are pending.
@@ -195,6 +196,16 @@ void Engine::serve(Session& session) {
     network_.want_input(session.id(), !session.input_paused);
   }
   if (session.closing) mark_dirty(session);
+}
+
+// Behind a full window the end of a connection cannot be seen, so a blocked one is always read from, up to a bound.
+// Leaving the rest unread would keep a waiter in line that hung up long ago (hard case 19).
+void Engine::refuse_more(Session& session) {
+  error(session, wire::ErrorCode::kBusy,
+        fmt::format(
+            "input: more than {} bytes were sent behind a WAIT that blocks; use ASYNC, or another connection",
+            limits::kBehindWaitMax));
+  session.closing = true;
 }
 
 void Engine::commit() {

@@ -99,6 +99,7 @@ class Engine final : private store::Sink {
   void cancel_dropped();
   void serve_ready();
   void serve(Session& session);
+  void refuse_more(Session& session);
   void commit();
   void flush();
   void flush(Session& session);
@@ -131,7 +132,9 @@ class Engine final : private store::Sink {
   void handle(Session& session, const Handshake& request);
   [[nodiscard]] StatusView status() const;
 
-  // --- Replies (commands.cc) ---
+  // --- Replies (replies.cc) ---
+  // Stands for "whoever asks right now": an input that never waits is answered before apply() returns.
+  static constexpr WaiterId kDirect{UINT64_MAX};
   // Applies an input that is answered at once, tells everyone else it concerns, and returns the asker's own reply.
   template <class Input>
   core::Reply ask(const Input& input);

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include "base/assert.h"
 
@@ -93,9 +94,10 @@ void Loop::accept_some(Engine& engine) {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket) {
+      turning_away_ = false;
       accept_one(engine, std::move(socket));
     } else if (errno == EMFILE || errno == ENFILE) {
-      return turn_away();
+      turn_away();
     } else if (errno != ECONNABORTED && errno != EINTR) {
       return;
     }
@@ -113,17 +115,19 @@ void Loop::accept_one(Engine& engine, UniqueFd socket) {
   if (engine.connected(id, peer)) watch(id, connection);
 }
 
-// No descriptor is left. Without this the connection would stay in the backlog and wake the loop for ever.
+// No descriptor is left. Whoever waits in the backlog is told so; left there it would wake the loop for ever.
 void Loop::turn_away() {
   spare_.reset();
-  const UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (socket) {
+  {
+    const UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     static constexpr std::string_view kRefusal =
         "-BUSY file descriptors: the limit of this process is reached\r\n";
-    (void)::send(socket.get(), kRefusal.data(), kRefusal.size(), MSG_NOSIGNAL);
-    log_.warning("a connection was refused: out of file descriptors (raise LimitNOFILE or ulimit -n)");
+    if (socket) (void)::send(socket.get(), kRefusal.data(), kRefusal.size(), MSG_NOSIGNAL);
   }
   spare_ = open_spare();
+  if (!std::exchange(turning_away_, true)) {
+    log_.warning("connections are refused: out of file descriptors (raise LimitNOFILE or ulimit -n)");
+  }
 }
 
 // --- Reading -------------------------------------------------------------------------------------------------------

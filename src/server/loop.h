@@ -67,6 +67,7 @@ class Loop final : public Network {
   UniqueFd spare_;  // Given up for a moment when descriptors run out, so that a connection can be told so.
   std::unordered_map<ConnectionId, Connection> connections_;
   std::uint64_t last_id_ = 0;
+  bool turning_away_ = false;  // and said so in the log
   bool stopping_ = false;
   std::vector<epoll_event> events_;
   // Small enough that ten thousand talkative clients fit in memory; what is left in a socket comes next turn.

@@ -26,8 +26,9 @@ class Session {
  public:
   // Unread output above this stops the serving of further commands; only pushes and one reply can still be added.
   static constexpr std::size_t kOutputPause = 256 * 1024;
-  // Unserved input above this stops the reading. More than a frame, so that a frame can always be completed.
-  static constexpr std::size_t kInputPause = limits::kFrameMax + 16 * 1024;
+  // Unserved input above this is too much. More than a frame, so that a frame can always be completed.
+  static constexpr std::size_t kInputPause = limits::kBehindWaitMax;
+  static_assert(kInputPause > limits::kFrameMax);
 
   Session(ConnectionId id, std::string peer) : id_(id), peer_(std::move(peer)) {}
   Session(const Session&) = delete;
