@@ -24,6 +24,7 @@ class Verdict:
     limit: float
     met: bool
     noisy: bool = False
+    note: str = ""
 
 
 @dataclasses.dataclass
@@ -34,8 +35,12 @@ class Row:
     used: list
     noisy: bool
 
-    def median(self, key):
-        return statistics.median(cell[key] for cell in self.used)
+    def median(self, key, every=False):
+        return statistics.median(cell[key] for cell in (self.cells if every else self.used))
+
+    @property
+    def quiet_count(self):
+        return sum(map(quiet, self.cells))
 
     def range(self, key):
         values = [cell[key] for cell in self.used]
@@ -64,7 +69,9 @@ def ratio(made, workload, connections, peer, other):
     mine, theirs = made.get((workload, connections, peer)), made.get((workload, connections, other))
     if mine is None or theirs is None:
         return None
-    return mine.median("rate") / theirs.median("rate")
+    # Like with like: quiet cells of one beside disturbed cells of the other would compare the neighbours.
+    every = mine.noisy or theirs.noisy
+    return mine.median("rate", every) / theirs.median("rate", every)
 
 
 def table(header, lines):
@@ -114,9 +121,10 @@ def speed_verdict(made, workload, connections, other, limit):
     value = ratio(made, workload, connections, "pawl", other)
     if value is None:
         return []
-    noisy = made[workload, connections, "pawl"].noisy or made[workload, connections, other].noisy
+    mine, theirs = made[workload, connections, "pawl"], made[workload, connections, other]
     return [Verdict(f"{UNITS[workload]}, {connections} connections, x {other}: at least {limit}",
-                    round(value, 3), limit, value >= limit, noisy)]
+                    round(value, 3), limit, value >= limit, mine.noisy or theirs.noisy,
+                    f" (quiet cells: {mine.quiet_count} and {theirs.quiet_count})")]
 
 
 def memory(got):
@@ -157,5 +165,7 @@ def instructions(got):
 def verdicts(found):
     print("\n## verdicts\n")
     for verdict in found:
-        mark = ("met   " if verdict.met else "MISSED") + (" (noisy)" if verdict.noisy else "")
-        print(f"{mark}  {verdict.target}: {verdict.value:,}")
+        mark = "unclear" if verdict.noisy else "met" if verdict.met else "MISSED"
+        print(f"{mark:<8} {verdict.target}: {verdict.value:,}{verdict.note}")
+    if any(verdict.noisy for verdict in found):
+        print("\nunclear: others disturbed too many cells for either answer; run it again on a quieter machine.")
