@@ -11,6 +11,7 @@ import os
 import pathlib
 import platform
 import random
+import shutil
 import subprocess
 import sys
 
@@ -142,6 +143,7 @@ def main():
             result[part] = {"failed": str(problem)}
             continue
         verdicts += show(result[part])
+    shutil.rmtree(options.out / "data", ignore_errors=True)  # Hundreds of megabytes of journal.
     report.verdicts(verdicts)
     result["verdicts"] = [verdict.__dict__ for verdict in verdicts]
     path = options.out / f"results-{datetime.datetime.now():%Y%m%d-%H%M%S}.json"
