@@ -6,5 +6,7 @@ namespace pawl {
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
 }  // namespace pawl
 
-#define PAWL_ASSERT(condition) \
-  (__builtin_expect(static_cast<bool>(condition), 1) ? void(0) : ::pawl::assertion_failed(#condition, __FILE__, __LINE__))
+#define PAWL_ASSERT(condition)                       \
+  (__builtin_expect(static_cast<bool>(condition), 1) \
+       ? void(0)                                     \
+       : ::pawl::assertion_failed(#condition, __FILE__, __LINE__))

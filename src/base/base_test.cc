@@ -11,7 +11,9 @@
 namespace pawl {
 namespace {
 
-TEST(Crc32c, MatchesThePublishedCheckValue) { EXPECT_EQ(crc32c("123456789"), 0xe3069283u); }
+TEST(Crc32c, MatchesThePublishedCheckValue) {
+  EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
+}
 
 TEST(Crc32c, ContinuesOverPiecesOfAnyLength) {
   const std::string text = "a pawl lets the ratchet turn one way only";

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/assert.h"
+
 namespace pawl {
 
 template <class Int>
@@ -17,17 +19,47 @@ void put_int(std::string& out, Int value) {
   std::memcpy(raw, &value, sizeof(Int));  // The hosts Pawl runs on are little-endian; asserted in bytes_test.
   out.append(raw, sizeof(Int));
 }
-inline void put_u8(std::string& out, std::uint8_t v) { put_int(out, v); }
-inline void put_u16(std::string& out, std::uint16_t v) { put_int(out, v); }
-inline void put_u32(std::string& out, std::uint32_t v) { put_int(out, v); }
-inline void put_u64(std::string& out, std::uint64_t v) { put_int(out, v); }
+inline void put_u8(std::string& out, std::uint8_t v) {
+  put_int(out, v);
+}
+inline void put_u16(std::string& out, std::uint16_t v) {
+  put_int(out, v);
+}
+inline void put_u32(std::string& out, std::uint32_t v) {
+  put_int(out, v);
+}
+inline void put_u64(std::string& out, std::uint64_t v) {
+  put_int(out, v);
+}
 inline void put_text(std::string& out, std::string_view text) {  // at most 65,535 bytes
   put_u16(out, static_cast<std::uint16_t>(text.size()));
   out.append(text);
 }
 
 // Big-endian, so that keys sort by number.
-inline void put_u64_ordered(std::string& out, std::uint64_t v) { put_u64(out, __builtin_bswap64(v)); }
+inline void put_u64_ordered(std::string& out, std::uint64_t v) {
+  put_u64(out, __builtin_bswap64(v));
+}
+
+// Integers put one after the other into a place of exactly kSize bytes; the same bytes as put_int would append.
+template <std::size_t kSize>
+class FixedBytes {
+ public:
+  template <class Int>
+  void put(Int value) {
+    PAWL_ASSERT(size_ + sizeof(Int) <= kSize);
+    std::memcpy(bytes_ + size_, &value, sizeof(Int));
+    size_ += sizeof(Int);
+  }
+  [[nodiscard]] std::string_view view() const {
+    PAWL_ASSERT(size_ == kSize);
+    return {bytes_, kSize};
+  }
+
+ private:
+  char bytes_[kSize];
+  std::size_t size_ = 0;
+};
 
 // Reads what put_* wrote. After a read past the end every further read answers zero and ok() stays false.
 class ByteReader {

@@ -8,10 +8,12 @@
 
 namespace pawl::limits {
 
-inline constexpr std::uint64_t kTokenMax = (std::uint64_t{1} << 53) - 1;  // JSON, Lua and JavaScript hold it exactly.
+inline constexpr std::uint64_t kTokenMax =
+    (std::uint64_t{1} << 53) - 1;  // JSON, Lua and JavaScript hold it exactly.
 inline constexpr std::uint64_t kTokenWarn = std::uint64_t{1} << 52;
-inline constexpr std::uint64_t kRaiseMax = std::uint64_t{1} << 44;  // RAISE moves the counter at most this far.
-inline constexpr std::uint64_t kTokenBlock = 4096;                  // Tokens reserved durably at a time.
+inline constexpr std::uint64_t kRaiseMax = std::uint64_t{1}
+                                           << 44;   // RAISE moves the counter at most this far.
+inline constexpr std::uint64_t kTokenBlock = 4096;  // Tokens reserved durably at a time.
 
 inline constexpr std::size_t kLockNameMax = 512;
 inline constexpr std::size_t kLocksPerLease = 16;
@@ -37,10 +39,12 @@ inline constexpr std::size_t kCountDefault = 100;
 inline constexpr std::size_t kCursorMax = 1100;  // LOCKS: room for a lock name in hex.
 
 inline constexpr std::size_t kConnectionsMax = 10'000;
-inline constexpr std::size_t kConnectionsReserved = kConnectionsMax / 10;  // RENEW, MRENEW, RELEASE, PING only.
+inline constexpr std::size_t kConnectionsReserved =
+    kConnectionsMax / 10;  // RENEW, MRENEW, RELEASE, PING only.
 inline constexpr std::size_t kAsyncWaitsPerConnection = 1024;
 inline constexpr std::size_t kWaitersMax = 1'000'000;
-inline constexpr std::size_t kBehindWaitMax = 128 * 1024;  // Sent behind a blocking WAIT; a connection with more is cut.
+inline constexpr std::size_t kBehindWaitMax =
+    128 * 1024;  // Sent behind a blocking WAIT; a connection with more is cut.
 inline constexpr std::size_t kOutputBufferMax = 4 * 1024 * 1024;  // A slower reader is cut.
 
 inline constexpr std::size_t kHistoryEpochs = 100'000;

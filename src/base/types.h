@@ -15,10 +15,12 @@ struct Number {
   auto operator<=>(const Number&) const = default;
 };
 
-using Token = Number<struct TokenTag>;              // Grows with every grant; guards compare it. 0 = none.
-using WaiterId = Number<struct WaiterTag>;          // Made by the server for whoever expects a reply; opaque to the core.
-using BatchId = Number<struct BatchTag>;            // Order of batches within one run of the core. 0 = none.
-using Incarnation = Number<struct IncarnationTag>;  // One lineage of a store; a restored store starts a new one.
+using Token = Number<struct TokenTag>;  // Grows with every grant; guards compare it. 0 = none.
+using WaiterId =
+    Number<struct WaiterTag>;  // Made by the server for whoever expects a reply; opaque to the core.
+using BatchId = Number<struct BatchTag>;  // Order of batches within one run of the core. 0 = none.
+using Incarnation =
+    Number<struct IncarnationTag>;  // One lineage of a store; a restored store starts a new one.
 
 // The secret handle of one grant: 128 random bits. Whoever knows it is the holder.
 struct LeaseId {
@@ -60,5 +62,7 @@ struct Now {
 
 template <class Tag>
 struct std::hash<pawl::Number<Tag>> {
-  std::size_t operator()(const pawl::Number<Tag>& n) const noexcept { return std::hash<std::uint64_t>{}(n.value); }
+  std::size_t operator()(const pawl::Number<Tag>& n) const noexcept {
+    return std::hash<std::uint64_t>{}(n.value);
+  }
 };

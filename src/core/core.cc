@@ -50,6 +50,15 @@ BatchId Core::State::last_batch() const {
   return taken > durable ? taken : BatchId{};
 }
 
+// Once per batch: only the last one counts.
+void Core::State::put_last_token() {
+  if (last_token == recorded_token) return;
+  recorded_token = last_token;
+  scratch.clear();
+  put_u64(scratch, last_token.value);
+  batch.put(kLastTokenKey, scratch);
+}
+
 Core::Core(Options options) : state_(std::make_unique<State>(options)) {}
 Core::~Core() = default;
 Core::Core(Core&&) noexcept = default;
@@ -70,6 +79,7 @@ BatchId Core::take_batch(Batch& out) {
   State& s = *state_;
   out.clear();
   if (s.batch.empty()) return BatchId{};
+  s.put_last_token();
   std::swap(out, s.batch);
   s.taken = s.open_batch();
   return s.taken;
@@ -176,9 +186,7 @@ void Core::apply(const Raise& input, Now now) {
     return;
   }
   s.last_token = input.token;
-  s.scratch.clear();
-  put_u64(s.scratch, s.last_token.value);
-  s.batch.put(kLastTokenKey, s.scratch);
+  s.put_last_token();
   s.batch.cover(s.last_token.value);
   Lease nobody;
   nobody.token = input.token;

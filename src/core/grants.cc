@@ -62,9 +62,6 @@ void Core::State::grant(const Terms& terms, std::span<const Index> held, Now now
   if (terms.request != kNone) requests.granted(terms.request, index, lease.token);
 
   put_record(lease);
-  scratch.clear();
-  put_u64(scratch, last_token.value);
-  batch.put(kLastTokenKey, scratch);
   batch.cover(last_token.value);
   not_durable.push_back({open_batch(), index, lease.token});
   emit_for_locks(EventKind::kGranted, lease, now);

@@ -89,19 +89,21 @@ bool is_lease_key(std::string_view key) {
 
 void encode(const LeaseRecord& r, std::string& out) {
   out.clear();
-  put_u8(out, kVersion);
-  put_u8(out, static_cast<std::uint8_t>(r.phase));
-  put_u64(out, r.id.high);
-  put_u64(out, r.id.low);
-  put_u8(out, static_cast<std::uint8_t>(r.mode));
-  put_u16(out, r.limit);
-  put_u16(out, r.slot);
-  put_u32(out, r.ttl_ms);
-  put_u32(out, r.waited_ms);
-  put_u32(out, r.delay_ms);
-  put_u64(out, r.max_hold_ms);
-  put_u64(out, r.granted.value);
-  put_u64(out, r.floor.value);
+  FixedBytes<59> fixed;  // One append instead of thirteen: this is on the path of every grant.
+  fixed.put(kVersion);
+  fixed.put(static_cast<std::uint8_t>(r.phase));
+  fixed.put(r.id.high);
+  fixed.put(r.id.low);
+  fixed.put(static_cast<std::uint8_t>(r.mode));
+  fixed.put(r.limit);
+  fixed.put(r.slot);
+  fixed.put(r.ttl_ms);
+  fixed.put(r.waited_ms);
+  fixed.put(r.delay_ms);
+  fixed.put(r.max_hold_ms);
+  fixed.put(r.granted.value);
+  fixed.put(r.floor.value);
+  out.append(fixed.view());
   put_text(out, r.owner);
   put_text(out, r.request);
   put_u8(out, static_cast<std::uint8_t>(r.locks.size()));

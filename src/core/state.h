@@ -48,6 +48,7 @@ struct Core::State {
   }
   [[nodiscard]] BatchId open_batch() const { return BatchId{taken.value + 1}; }
   [[nodiscard]] BatchId last_batch() const;
+  void put_last_token();
   [[nodiscard]] bool tokens_left() const { return last_token.value < limits::kTokenMax; }
 
   // --- acquire.cc: asking, waiting, asking again
@@ -105,6 +106,7 @@ struct Core::State {
   TimerWheel<Waiter> waiter_timers;
 
   Token last_token;
+  Token recorded_token;  // The last one put into a batch.
   Output output;
   Batch batch;      // Changes since the last take_batch().
   BatchId taken;    // The newest batch taken.

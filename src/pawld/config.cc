@@ -134,8 +134,9 @@ Result<void> read_config(const std::string& path, Config& config) {
     const toml::table table = toml::parse_file(path);
     if (auto read = read_table(table, top_keys(), path, "", config); !read) return read;
   } catch (const toml::parse_error& error) {
-    return Error{Code::kInvalid,
-                 fmt::format("{}:{}: {}", path, error.source().begin.line, error.description())};
+    const auto line = error.source().begin.line;
+    if (line == 0) return Error{Code::kInvalid, fmt::format("{}: {}", path, error.description())};
+    return Error{Code::kInvalid, fmt::format("{}:{}: {}", path, line, error.description())};
   }
   if (config.journal.segment_bytes % store::kBlock != 0) {
     return Error{Code::kInvalid,

@@ -1,6 +1,7 @@
 #include "pawld/daemon.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -27,7 +28,9 @@ namespace pawl::pawld {
 namespace {
 
 int exit_code_of(const Error& error) {
-  return error.code == Code::kBusy || error.code == Code::kInvalid ? kExitConfig : kExitStore;
+  const bool a_person_must_look =
+      error.code == Code::kBusy || error.code == Code::kInvalid || error.code == Code::kDenied;
+  return a_person_must_look ? kExitConfig : kExitStore;
 }
 
 std::string with_advice(const Error& error, const Config& config) {
@@ -38,6 +41,9 @@ std::string with_advice(const Error& error, const Config& config) {
   if (error.code == Code::kInvalid) {
     return fmt::format("{}. Nothing was changed; look at it with: pawld dump --data {}", error.detail,
                        config.data);
+  }
+  if (error.code == Code::kDenied) {
+    return fmt::format("{}. Choose a directory that pawld may create or write with --data", error.detail);
   }
   if (error.code == Code::kUnavailable) {
     return fmt::format("{}. Free some space and start again", error.detail);
@@ -130,6 +136,8 @@ class Daemon {
                           {store_.get(), clock_, random_, loop_, *log_, [this](const Error&) { die(); }});
     const auto loaded = engine.load();
     if (!loaded) return refuse(loaded.error());
+    // What reading the store took is a third of what stays; give it back rather than keep it for ever.
+    ::malloc_trim(0);
     store_.start_helper();
     if (!loaded->clean && !loaded->fresh)
       log_->info("the last run did not stop cleanly; its acknowledged state was recovered");

@@ -12,6 +12,11 @@
 namespace pawl::pawld {
 namespace {
 
+// CLI11's form of a check: what is wrong, or nothing.
+std::string not_empty(const std::string& text) {
+  return text.empty() ? "must not be empty" : "";
+}
+
 constexpr const char* kExamples =
     "Examples:\n"
     "  pawld                                     serve on loopback, data in ./pawl-data\n"
@@ -30,7 +35,7 @@ struct Flags {
 };
 
 void declare(CLI::App& app, Flags& flags) {
-  app.add_option("--data", flags.data, "Directory of the store (default pawl-data)");
+  app.add_option("--data", flags.data, "Directory of the store (default pawl-data)")->check(not_empty);
   app.add_option("--resp", flags.resp,
                  "Where Redis clients connect (default 127.0.0.1:7295; port 0 = any free one)");
   app.add_option("--config", flags.config, "TOML file; flags win over it");
@@ -86,7 +91,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   Flags flags;
   declare(app, flags);
   CLI::App* dump = app.add_subcommand("dump", "Print the store for people; changes nothing");
-  dump->add_option("--data", flags.data, "Directory of the store (default pawl-data)");
+  dump->add_option("--data", flags.data, "Directory of the store (default pawl-data)")->check(not_empty);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked_for_text) {

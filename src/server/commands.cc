@@ -14,7 +14,7 @@
 namespace pawl::server {
 namespace {
 
-constexpr std::size_t kPageBytes = 256 * 1024;  // A page of LOCKS stops growing here, whatever COUNT says.
+constexpr std::size_t kPageBytes = 256 * 1024;  // LOCKS and HISTORY stop growing here, whatever COUNT says.
 constexpr std::size_t kPageStep = 16;
 
 }  // namespace
@@ -185,15 +185,22 @@ void Engine::handle(Session& session, const wire::Locks& request) {
   reply.array(2);
   reply.bulk(fmt::format_int(cursor).str());
   reply.array(count);
-  session.outbox().open().append(locks);
+  reply.raw(locks);
   seal(session, core_.last_batch());
 }
 
 void Engine::handle(Session& session, const wire::History& request) {
-  const std::vector<core::EpochView> epochs = core_.history(request.lock, request.count);
+  std::string epochs;
+  wire::ReplyWriter writer(epochs, session.protocol);
+  std::size_t count = 0;
+  for (const core::EpochView& epoch : core_.history(request.lock, request.count)) {
+    if (epochs.size() >= kPageBytes) break;  // The oldest are left out.
+    write_epoch(writer, epoch);
+    ++count;
+  }
   wire::ReplyWriter reply = session.reply();
-  reply.array(epochs.size());
-  for (const core::EpochView& epoch : epochs) write_epoch(reply, epoch);
+  reply.array(count);
+  reply.raw(epochs);
   seal(session, core_.last_batch());
 }
 

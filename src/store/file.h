@@ -5,7 +5,7 @@
 // open_durable); its name, a rename and a removal are durable after sync_directory().
 //
 // Errors: kBusy (locked by another process), kUnavailable (no space: nothing is broken, space may return),
-// and kUnknown (anything else, an I/O error above all: what the disk holds is not known). The detail names
+// kDenied (the path cannot be used: no such parent, not a directory, no permission), and kUnknown (anything else, an I/O error above all: what the disk holds is not known). The detail names
 // the path.
 #pragma once
 

@@ -19,9 +19,25 @@
 namespace pawl::store {
 namespace {
 
+Code code_of(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+      return Code::kUnavailable;
+    case ENOENT:
+    case ENOTDIR:
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ENAMETOOLONG:
+      return Code::kDenied;
+    default:
+      return Code::kUnknown;
+  }
+}
+
 Error failure(int error_number, std::string_view doing, const std::string& path) {
-  const bool space = error_number == ENOSPC || error_number == EDQUOT;
-  return Error{space ? Code::kUnavailable : Code::kUnknown,
+  return Error{code_of(error_number),
                path + ": " + std::string(doing) + ": " + std::generic_category().message(error_number)};
 }
 Error failure(std::string_view doing, const std::string& path) {

@@ -1,6 +1,8 @@
 #include "wire/replies.h"
 
 #include <array>
+#include <charconv>
+#include <cstring>
 
 #include "base/assert.h"
 #include "base/hex.h"
@@ -25,6 +27,35 @@ std::optional<std::uint64_t> number_in(const Value& map, std::string_view key, s
   return static_cast<std::uint64_t>(*number);
 }
 
+// Room for the longest grant: 96 bytes of names and marks, 32 digits, five numbers of up to 20.
+class LineBuffer {
+ public:
+  template <std::size_t kSize>
+  void text(const char (&literal)[kSize]) {
+    text(std::string_view(literal, kSize - 1));
+  }
+  void text(std::string_view text) {
+    PAWL_ASSERT(text.size() <= sizeof(bytes_) - size_);
+    std::memcpy(bytes_ + size_, text.data(), text.size());
+    size_ += text.size();
+  }
+  void number(std::uint64_t value) {
+    const auto [end, problem] = std::to_chars(bytes_ + size_, bytes_ + sizeof(bytes_), value);
+    PAWL_ASSERT(problem == std::errc());
+    size_ = static_cast<std::size_t>(end - bytes_);
+  }
+  void hex(LeaseId lease) {
+    PAWL_ASSERT(kLeaseDigits <= sizeof(bytes_) - size_);
+    write_hex(lease, bytes_ + size_);
+    size_ += kLeaseDigits;
+  }
+  [[nodiscard]] std::string_view view() const { return {bytes_, size_}; }
+
+ private:
+  char bytes_[256];
+  std::size_t size_ = 0;
+};
+
 std::optional<LeaseId> lease_in(const Value& map) {
   const Value* found = map.find("lease");
   const auto digits = found != nullptr ? found->as_text() : std::nullopt;
@@ -33,20 +64,30 @@ std::optional<LeaseId> lease_in(const Value& map) {
 
 }  // namespace
 
+// The reply of the hot path, so it is put together in one small buffer and appended once: field by field it was an
+// eighth of a cycle's instructions.
 void write_grant(ReplyWriter& reply, const GrantReply& grant) {
-  char digits[kLeaseDigits];
-  write_hex(grant.lease, digits);
-  reply.map(6);
-  reply.field("lease", std::string_view(digits, kLeaseDigits));
-  reply.field("token", grant.token.value);
-  reply.field("floor", grant.floor.value);
+  const bool resp3 = reply.protocol() == Protocol::kResp3;
+  LineBuffer line;
+  line.text(resp3 ? "%6\r\n$5\r\nlease\r\n$32\r\n" : "*12\r\n$5\r\nlease\r\n$32\r\n");
+  line.hex(grant.lease);
+  line.text("\r\n$5\r\ntoken\r\n:");
+  line.number(grant.token.value);
+  line.text("\r\n$5\r\nfloor\r\n:");
+  line.number(grant.floor.value);
+  line.text("\r\n$4\r\nslot\r\n");
   if (grant.slot) {
-    reply.field("slot", *grant.slot);
+    line.text(":");
+    line.number(*grant.slot);
   } else {
-    reply.field_null("slot");
+    line.text(resp3 ? "_" : "$-1");
   }
-  reply.field("ttl_ms", std::int64_t{grant.ttl.count()});
-  reply.field("waited_ms", std::int64_t{grant.waited.count()});
+  line.text("\r\n$6\r\nttl_ms\r\n:");
+  line.number(static_cast<std::uint64_t>(grant.ttl.count()));
+  line.text("\r\n$9\r\nwaited_ms\r\n:");
+  line.number(static_cast<std::uint64_t>(grant.waited.count()));
+  line.text("\r\n");
+  reply.raw(line.view());
 }
 
 void write_queued(ReplyWriter& reply, const QueuedReply& queued) {

@@ -45,6 +45,9 @@ class ReplyWriter {
   void real(double value);
   void verbatim(std::string_view text);
 
+  // Bytes that are a reply already, in this protocol.
+  void raw(std::string_view reply) { out_.append(reply); }
+
   // Headers: the caller writes what they announce (a map: key, value, key, value, …).
   void array(std::size_t items) { header('*', items); }
   void map(std::size_t pairs);

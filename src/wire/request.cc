@@ -279,7 +279,7 @@ void RequestParser::read(VerbId verb, ArgReader& in, std::span<const std::string
 
 WireError unknown_command(std::span<const std::string_view> args) {
   const std::string_view name = args.empty() ? std::string_view{} : args.front();
-  return {ErrorCode::kErr, fmt::format("unknown command {}; HELP lists them", shown(name))};
+  return {ErrorCode::kErr, fmt::format("unknown command {}; COMMAND LIST names all", shown(name))};
 }
 
 }  // namespace pawl::wire

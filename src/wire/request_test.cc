@@ -195,9 +195,9 @@ TEST_F(RequestTest, MissingAndUnknownWordsNameTheUsage) {
   EXPECT_THAT(answer({"ACQUIRE", "a"}),
               StartsWith("ERR wrong number of arguments for ACQUIRE; usage: ACQUIRE"));
   EXPECT_EQ(answer({"STATUS", "x"}), "ERR wrong number of arguments for STATUS; usage: STATUS");
-  EXPECT_EQ(answer({"FLUSH\r\nALL"}), "ERR unknown command 'FLUSH??ALL'; HELP lists them");
+  EXPECT_EQ(answer({"FLUSH\r\nALL"}), "ERR unknown command 'FLUSH??ALL'; COMMAND LIST names all");
   EXPECT_EQ(answer({std::string(100, 'x')}),
-            "ERR unknown command '" + std::string(32, 'x') + "...'; HELP lists them");
+            "ERR unknown command '" + std::string(32, 'x') + "...'; COMMAND LIST names all");
 }
 
 TEST_F(RequestTest, OwnerMetaAndReasonHaveTheirLimits) {

@@ -44,7 +44,8 @@ constexpr std::array<Verb, kVerbCount> kVerbs{{
      "LOCKS PREFIX reports/ COUNT 50", "0.1.0"},
     {VerbId::kHistory, "HISTORY", -2, Access::kObserve, "inspect", kNoLane, kLoaded, "lock [COUNT n]",
      "the leases that held a lock, newest first",
-     "array of maps: token, owner, locks, granted, ended, how it ended; empty after a restart",
+     "array of maps: token, owner, locks, granted, ended, how it ended; at most 256 KiB, the oldest are left "
+     "out; empty after a restart",
      "HISTORY reports/nightly COUNT 10", "0.1.0"},
     {VerbId::kBreak, "BREAK", -6, Access::kAdmin, "operate", kNoLane, kLoaded,
      "lock TOKEN t [NOW] REASON text",

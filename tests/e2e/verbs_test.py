@@ -504,7 +504,7 @@ class BytesTest(harness.PawldCase):
     def test_an_unknown_verb_is_shown_without_control_characters(self):
         client = self.client()
         reply = client.call(b"EVIL\r\n+OK\r\n\x1b[31m" + b"x" * 1000)
-        self.assertError(reply, "ERR", "HELP")
+        self.assertError(reply, "ERR", "COMMAND LIST")
         self.assertLess(len(reply), 400)
         self.assertNotRegex(reply, "[\x00-\x1f]")
         self.assertTrue(client.silent())
