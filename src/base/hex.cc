@@ -12,13 +12,26 @@ void write_word(std::uint64_t word, char* out) {
   }
 }
 
+constexpr std::uint8_t kNoDigit = 0xff;
+
+constexpr std::array<std::uint8_t, 256> make_values() {
+  std::array<std::uint8_t, 256> values{};
+  values.fill(kNoDigit);
+  for (std::uint8_t i = 0; i < 16; ++i) values[static_cast<unsigned char>(kDigits[i])] = i;
+  return values;
+}
+constexpr auto kValues = make_values();
+
+// No branch per digit: the digits of a lease are random, so every guess of the processor would be wrong half the time.
 std::optional<std::uint64_t> read_word(std::string_view digits) {
   std::uint64_t word = 0;
+  std::uint8_t seen = 0;
   for (const char c : digits) {
-    const bool decimal = c >= '0' && c <= '9';
-    if (!decimal && (c < 'a' || c > 'f')) return std::nullopt;
-    word = (word << 4) | static_cast<std::uint64_t>(decimal ? c - '0' : c - 'a' + 10);
+    const std::uint8_t value = kValues[static_cast<unsigned char>(c)];
+    seen |= value;
+    word = (word << 4) | (value & 0xfU);
   }
+  if (seen > 0xf) return std::nullopt;
   return word;
 }
 

@@ -158,6 +158,7 @@ void Core::State::remember(Index index, Ending ending, Now now) {
   for (const Index lock : held) {
     Epoch epoch;
     epoch.lock = Text(locks.items[lock].name.view());
+    epoch.lock_hash = locks.items[lock].hash();
     epoch.owner = Text(lease.owner.view());
     epoch.locks = Text(all);
     epoch.lease = lease.id;
@@ -271,6 +272,7 @@ void Core::State::emit(EventKind kind, const Lease& lease, std::string_view lock
   event.wall = now.wall;
   event.ending = ending;
   const auto keep = [&](std::string_view text, std::uint32_t& at, std::uint32_t& size) {
+    if (text.empty()) return;
     at = static_cast<std::uint32_t>(output.text.size());
     size = static_cast<std::uint32_t>(text.size());
     output.text.append(text);

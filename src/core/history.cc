@@ -27,14 +27,14 @@ EpochView view_of(const Epoch& epoch) {
 
 }  // namespace
 
-Index History::newest_of(std::string_view lock, std::uint64_t hash) const {
-  return by_lock_.find(hash, [&](Index i) { return ring_[i].lock.view() == lock; });
+Index History::newest_of(std::uint64_t hash) const {
+  return by_lock_.find(hash, [&](Index i) { return ring_[i].lock_hash == hash; });
 }
 
 void History::evict(Index slot) {
   const Epoch& epoch = ring_[slot];
-  const std::uint64_t hash = hash_bytes(epoch.lock.view(), seed_);
-  if (newest_of(epoch.lock.view(), hash) == slot) by_lock_.erase(hash, slot);
+  const Index newest = by_lock_.find(epoch.lock_hash, [&](Index i) { return i == slot; });
+  if (newest == slot) by_lock_.erase(epoch.lock_hash, slot);
   if (epoch.first) by_lease_.erase(epoch.lease.low, slot);
 }
 
@@ -48,8 +48,8 @@ void History::add(Epoch epoch) {
   }
   ++count_;
 
-  const std::uint64_t hash = hash_bytes(epoch.lock.view(), seed_);
-  const Index newest = newest_of(epoch.lock.view(), hash);
+  const std::uint64_t hash = epoch.lock_hash;
+  const Index newest = newest_of(hash);
   epoch.greatest = epoch.token;
   if (newest != kNone) {
     epoch.greatest = std::max(epoch.greatest, ring_[newest].greatest);
@@ -64,11 +64,10 @@ void History::add(Epoch epoch) {
 
 std::vector<EpochView> History::of(std::string_view lock, std::size_t count) const {
   std::vector<EpochView> found;
-  const Index newest = newest_of(lock, hash_bytes(lock, seed_));
+  const Index newest = newest_of(hash_bytes(lock, seed_));
   if (newest == kNone) return found;
-  const Epoch* epoch = &ring_[newest];
-  while (found.size() < count) {
-    found.push_back(view_of(*epoch));
+  for (const Epoch* epoch = &ring_[newest]; found.size() < count;) {
+    if (epoch->lock.view() == lock) found.push_back(view_of(*epoch));
     if (!kept(epoch->older)) break;
     epoch = &ring_[(epoch->older - 1) % capacity_];
   }
@@ -76,8 +75,8 @@ std::vector<EpochView> History::of(std::string_view lock, std::size_t count) con
 }
 
 std::optional<Token> History::last_token(std::string_view lock) const {
-  const Index newest = newest_of(lock, hash_bytes(lock, seed_));
-  if (newest == kNone) return std::nullopt;
+  const Index newest = newest_of(hash_bytes(lock, seed_));
+  if (newest == kNone || ring_[newest].lock.view() != lock) return std::nullopt;
   return ring_[newest].greatest;
 }
 

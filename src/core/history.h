@@ -17,6 +17,7 @@ namespace pawl::core {
 // One lease under one of its locks.
 struct Epoch {
   Text lock;
+  std::uint64_t lock_hash = 0;  // Of the lock's name, as LockTable has it.
   Text owner;
   Text locks;  // All of the lease's, newline-separated, when there are several.
   LeaseId lease;
@@ -41,7 +42,8 @@ class History {
   [[nodiscard]] Lost lost(LeaseId lease) const;
 
  private:
-  [[nodiscard]] Index newest_of(std::string_view lock, std::uint64_t hash) const;
+  // By hash alone, so that adding touches no names; who reads compares them.
+  [[nodiscard]] Index newest_of(std::uint64_t hash) const;
   [[nodiscard]] bool kept(std::uint64_t number) const {
     return number != 0 && number + ring_.size() > count_;
   }

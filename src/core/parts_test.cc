@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/random.h"
+#include "core/hash.h"
 #include "core/hash_index.h"
 #include "core/history.h"
 #include "core/records.h"
@@ -107,6 +108,7 @@ TEST(TimerWheel, CrossesAnyPowerOfTwoOfUptime) {
 Epoch epoch(std::string_view lock, std::uint64_t token) {
   Epoch e;
   e.lock = Text(lock);
+  e.lock_hash = hash_bytes(lock, 1);
   e.token = Token{token};
   e.lease = LeaseId{token, token * 7919};
   e.first = true;
