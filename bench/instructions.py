@@ -75,7 +75,7 @@ def parse():
     parser.add_argument("--binary", required=True, type=pathlib.Path)
     parser.add_argument("--compiler", required=True, help="counts differ between compilers: one baseline for each")
     parser.add_argument("--held", type=int, action="append", help="locks held meanwhile (default: 1,000 and 100,000)")
-    parser.add_argument("--check", action="store_true", help=f"fail when a count rose by more than {RISE_MAX:.0%}")
+    parser.add_argument("--check", action="store_true", help=f"fail when a count rose by more than {RISE_MAX:.0%}%")
     parser.add_argument("--update", action="store_true", help=f"write the counts to {BASELINE.name}")
     return parser.parse_args()
 

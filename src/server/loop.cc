@@ -23,6 +23,8 @@ constexpr std::uint64_t kFirstConnection = 2;
 
 // Every ready socket is seen in one turn: a hang-up must not hide behind a full list of events.
 constexpr std::size_t kEventsMax = limits::kConnectionsMax + limits::kConnectionsReserved + 1024;
+// Looks again, without waiting, before a turn: what arrived while the sockets were read shares its commit.
+constexpr int kGatherMore = 2;
 constexpr int kAcceptsPerTurn = 256;
 constexpr std::size_t kLastWordsMax = 2 * limits::kFrameMax;  // Read of a peer that has hung up.
 
@@ -73,6 +75,13 @@ void Loop::run(Engine& engine) {
 }
 
 void Loop::turn(Engine& engine, int timeout_ms) {
+  int ready = gather(engine, timeout_ms);
+  for (int more = 0; more < kGatherMore && ready > 0; ++more) ready = gather(engine, 0);
+  engine.run_turn();
+}
+
+// Reads every socket that is ready, and returns how many were.
+int Loop::gather(Engine& engine, int timeout_ms) {
   const int count = ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()), timeout_ms);
   PAWL_ASSERT(count >= 0 || errno == EINTR);
   for (int i = 0; i < count; ++i) {
@@ -85,7 +94,7 @@ void Loop::turn(Engine& engine, int timeout_ms) {
       serve(engine, ConnectionId{event.data.u64}, event.events);
     }
   }
-  engine.run_turn();
+  return count;
 }
 
 // --- Accepting -----------------------------------------------------------------------------------------------------
@@ -162,7 +171,10 @@ bool Loop::read(Engine& engine, ConnectionId id, Connection& connection, bool to
     }
     engine.received(id, {buffer_.data(), static_cast<std::size_t>(count)});
     total += static_cast<std::size_t>(count);
-    if (!to_the_end || total >= kLastWordsMax) return false;
+    if (to_the_end && total < kLastWordsMax) continue;
+    // Only a full buffer can have left something behind, and epoll tells of a socket but once.
+    if (static_cast<std::size_t>(count) == buffer_.size()) rewatch(id, connection);
+    return false;
   }
 }
 
@@ -212,10 +224,21 @@ void Loop::watch(ConnectionId id, Connection& connection) {
   if (wanted == connection.watched) return;
   // A socket that hung up and owes nothing leaves epoll: EPOLLHUP cannot be masked, and would wake the loop for ever.
   const int operation = connection.watched == 0 ? EPOLL_CTL_ADD : wanted == 0 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
-  epoll_event event{wanted, {.u64 = id.value}};
+  connection.watched = wanted;
+  control(operation, id, connection);
+}
+
+// What is ready already is told once more.
+void Loop::rewatch(ConnectionId id, Connection& connection) {
+  if (connection.watched != 0) control(EPOLL_CTL_MOD, id, connection);
+}
+
+// Edge-triggered: otherwise the kernel polls every socket that was ready a second time, at the next turn, to find out
+// that it no longer is. That was a twentieth of all time.
+void Loop::control(int operation, ConnectionId id, const Connection& connection) {
+  epoll_event event{connection.watched | EPOLLET, {.u64 = id.value}};
   const int done = ::epoll_ctl(epoll_.get(), operation, connection.socket.get(), &event);
   PAWL_ASSERT(done == 0);
-  connection.watched = wanted;
 }
 
 Loop::Connection* Loop::find(ConnectionId id) {

@@ -53,6 +53,7 @@ class Loop final : public Network {
   };
 
   void turn(Engine& engine, int timeout_ms);
+  int gather(Engine& engine, int timeout_ms);
   void accept_some(Engine& engine);
   void accept_one(Engine& engine, UniqueFd socket);
   void turn_away();
@@ -60,6 +61,8 @@ class Loop final : public Network {
   // Reads one buffer, or, of a peer that has hung up, all there is up to a bound. True when the end was seen.
   bool read(Engine& engine, ConnectionId id, Connection& connection, bool to_the_end);
   void watch(ConnectionId id, Connection& connection);
+  void rewatch(ConnectionId id, Connection& connection);
+  void control(int operation, ConnectionId id, const Connection& connection);
   [[nodiscard]] Connection* find(ConnectionId id);
 
   Log& log_;
