@@ -111,8 +111,7 @@ std::string who_holds(Console& console, const client::AcquireCall& call) {
     if (!shown || items_of(*shown, "holders").empty()) continue;
     const wire::Value& holder = items_of(*shown, "holders").front();
     return fmt::format("{} is held by {} (token {}), which expires in {} unless renewed", printable(lock),
-                       text_of(holder, "owner"), text_of(holder, "token"),
-                       duration_of(holder, "expires_in_ms"));
+                       owner_of(holder), text_of(holder, "token"), duration_of(holder, "expires_in_ms"));
   }
   return fmt::format("{} was not free", names(call));
 }

@@ -39,8 +39,8 @@ int history(Console& console, const Options& options) {
   }
   Table table({"TOKEN", "OWNER", "GRANTED", "ENDED", "HELD", "HOW"});
   for (const wire::Value& epoch : reply->items) {
-    table.row({text_of(epoch, "token"), text_of(epoch, "owner"), time_of(epoch, "granted"),
-               time_of(epoch, "ended"), tenure(epoch), text_of(epoch, "how")});
+    table.row({text_of(epoch, "token"), owner_of(epoch), time_of(epoch, "granted"), time_of(epoch, "ended"),
+               tenure(epoch), text_of(epoch, "how")});
   }
   return console.data(table.text(true)) ? kExitOk : kExitOutput;
 }

@@ -40,7 +40,7 @@ Result<void> each_page(Console& console, const std::string& prefix,
 std::string first_owner(const wire::Value& lock) {
   const auto& holders = items_of(lock, "holders");
   if (holders.empty()) return "-";
-  const std::string owner = text_of(holders.front(), "owner");
+  const std::string owner = owner_of(holders.front());
   return holders.size() == 1 ? owner : fmt::format("{} +{}", owner, holders.size() - 1);
 }
 
@@ -119,8 +119,8 @@ int list_waits(Console& console, const Options& options) {
   json.array();
   for (const wire::Value& lock : *locks) {
     for (const wire::Value& waiter : items_of(lock, "queue")) {
-      table.row({text_of(waiter, "owner"), duration_of(waiter, "waited_ms"), text_of(lock, "lock"),
-                 first_owner(lock)});
+      table.row(
+          {owner_of(waiter), duration_of(waiter, "waited_ms"), text_of(lock, "lock"), first_owner(lock)});
       add_wait(json, lock, waiter);
     }
   }

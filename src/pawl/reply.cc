@@ -20,6 +20,11 @@ std::string text_of(const wire::Value& map, std::string_view key) {
   return "-";
 }
 
+std::string owner_of(const wire::Value& map) {
+  const std::string owner = text_of(map, "owner");
+  return owner.empty() ? "(no owner given)" : owner;
+}
+
 std::optional<std::int64_t> integer_of(const wire::Value& map, std::string_view key) {
   const wire::Value* value = map.find(key);
   return value == nullptr ? std::nullopt : value->as_integer();

@@ -14,6 +14,8 @@ namespace pawl::cli {
 
 // Text, integers and booleans as people read them, made printable; "-" for null and for what is not there.
 [[nodiscard]] std::string text_of(const wire::Value& map, std::string_view key);
+// The label of a holder or waiter; whoever gave none is called that.
+[[nodiscard]] std::string owner_of(const wire::Value& map);
 [[nodiscard]] std::optional<std::int64_t> integer_of(const wire::Value& map, std::string_view key);
 // A field in milliseconds, as a duration for people.
 [[nodiscard]] std::string duration_of(const wire::Value& map, std::string_view key);

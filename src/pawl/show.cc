@@ -36,9 +36,8 @@ std::string meta_of(const wire::Value& holder) {
 
 std::string describe_holder(const Console& console, const wire::Value& holder) {
   const bool breaking = integer_of(holder, "breaking").value_or(0) != 0;
-  std::string out =
-      fmt::format("  held by     {}{}\n", console.paint(Paint::kStrong, text_of(holder, "owner")),
-                  breaking ? console.paint(Paint::kBad, "  (broken: cannot renew)") : "");
+  std::string out = fmt::format("  held by     {}{}\n", console.paint(Paint::kStrong, owner_of(holder)),
+                                breaking ? console.paint(Paint::kBad, "  (broken: cannot renew)") : "");
   out += fmt::format("    token     {}  ({})\n", text_of(holder, "token"), mode_of(holder));
   if (integer_of(holder, "slot")) out += fmt::format("    slot      {}\n", text_of(holder, "slot"));
   out += fmt::format("    since     {} ago\n", duration_of(holder, "held_ms"));
@@ -57,7 +56,7 @@ std::string describe_queue(const wire::Value& lock) {
   std::string out = fmt::format("  queue       {} waiting\n", waiters);
   std::int64_t place = 0;
   for (const wire::Value& waiter : items_of(lock, "queue")) {
-    out += fmt::format("    {:<9} {}  ({}, for {})\n", fmt::format("{}.", ++place), text_of(waiter, "owner"),
+    out += fmt::format("    {:<9} {}  ({}, for {})\n", fmt::format("{}.", ++place), owner_of(waiter),
                        text_of(waiter, "mode"), duration_of(waiter, "waited_ms"));
   }
   if (place > 0 && place < waiters) out += fmt::format("    and {} more\n", waiters - place);

@@ -248,6 +248,11 @@ class CliTest(harness.PawldCase):
         for part in ("held", "alice", str(held["token"]), "since", "expires", "1 waiting", "bob", "best effort"):
             self.assertIn(part, text)
 
+    def test_show_names_a_holder_that_gave_no_owner(self):
+        self.client().call("ACQUIRE", self.name, "TTL", "15000")
+        self.assertIn("(no owner given)", self.pawl("show", self.name).stdout)
+        self.assertIn("(no owner given)", self.pawl("ls", self.name).stdout)
+
     def test_show_json_is_what_inspect_answers(self):
         held = self.take()
         shown = self.data("show", self.name)
