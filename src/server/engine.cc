@@ -217,9 +217,9 @@ void Engine::refuse_more(Session& session) {
 
 void Engine::commit() {
   const BatchId id = core_.take_batch(batch_);
-  if (id.value != 0) events_.append(id, core_.output());
+  if (id.value == 0) return core_.output().clear();
+  events_.append(id, core_.output());
   core_.output().clear();
-  if (id.value == 0) return;
   ++counters_.batches;
   store_.submit(batch_, id, *this);
 }
@@ -267,7 +267,7 @@ void Engine::flush(Session& session) {
       session.outbox().sent(taken);
     }
   }
-  if (!session.stalled && is_behind(session)) {
+  if (session.observation != nullptr && !session.stalled && is_behind(session)) {
     const std::size_t before = session.outbox().size();
     tell(session);
     more_to_tell_ = more_to_tell_ || session.outbox().size() > before;

@@ -142,6 +142,7 @@ class Engine final : private store::Sink {
   void stop_observing(Session& session);
   void tell_observers();
   void tell(Session& session);
+  // Of one that observes.
   [[nodiscard]] bool is_behind(const Session& session) const;
   void cut_observer(Session& session);
 

@@ -10,6 +10,8 @@
 namespace pawl::server {
 namespace {
 
+static_assert(std::max({limits::kLockNameMax, limits::kOwnerMax, limits::kReasonMax}) <= UINT16_MAX);
+
 constexpr std::string_view kTooMany = "more happened at once than can be told one by one";
 
 wire::EventKind told(core::EventKind kind) {
@@ -32,9 +34,13 @@ wire::EventKind told(core::EventKind kind) {
 
 }  // namespace
 
-// The texts are left as they come from the allocator: pages that no event has reached cost nothing.
-EventRing::EventRing(Bounds bounds) : bounds_(bounds), texts_(new char[bounds.bytes]) {
-  PAWL_ASSERT(std::has_single_bit(bounds_.events) && std::has_single_bit(bounds_.bytes));
+// Both are left as they come from the allocator: pages that no event has reached cost nothing.
+EventRing::EventRing(Bounds bounds)
+    : events_mask_(bounds.events - 1),
+      bytes_mask_(bounds.bytes - 1),
+      slots_(std::make_unique_for_overwrite<Slot[]>(bounds.events)),
+      texts_(std::make_unique_for_overwrite<char[]>(bounds.bytes)) {
+  PAWL_ASSERT(std::has_single_bit(bounds.events) && std::has_single_bit(bounds.bytes));
 }
 
 void EventRing::start(Incarnation incarnation, std::uint64_t sequence) {
@@ -45,30 +51,57 @@ void EventRing::start(Incarnation incarnation, std::uint64_t sequence) {
       (sequence << kPlaceBits) | kPlaceMask;  // No event has this place, so none of before is taken for it.
 }
 
+// In one piece: what does not fit before the end begins at the start again.
+inline std::uint64_t EventRing::keep(std::string_view text) {
+  std::uint64_t begin = texts_end_;
+  if ((begin & bytes_mask_) + text.size() > bytes_mask_ + 1) begin = (begin | bytes_mask_) + 1;
+  texts_end_ = begin + text.size();
+  while (first_ < end_ && slot(first_).text + bytes_mask_ + 1 < texts_end_) forget_oldest();
+  std::memcpy(texts_.get() + (begin & bytes_mask_), text.data(), text.size());
+  return begin;
+}
+
+// The next one in order; the caller fills all of it.
+inline EventRing::Slot& EventRing::new_slot() {
+  if (end_ - first_ > events_mask_) forget_oldest();
+  return slots_[end_++ & events_mask_];
+}
+
 void EventRing::append(BatchId batch, const core::Output& output) {
   ++sequence_;
   if (output.events.empty()) return;
-  Slot slot;
-  slot.number = sequence_ << kPlaceBits;
-  const bool fits = output.events.size() <= std::min<std::size_t>(bounds_.events, kPlaceMask) &&
-                    output.text.size() <= bounds_.bytes;
-  if (!fits) {
-    slot.text = texts_end_;
-    slot.event.after = batch;
-    slot.reset = true;
-    return push(slot);
+  std::uint64_t number = sequence_ << kPlaceBits;
+  if (output.events.size() > std::min(events_mask_ + 1, kPlaceMask) || output.text.size() > bytes_mask_ + 1) {
+    return append_reset(batch);
   }
-  slot.text = keep(output.text);
+  const std::uint64_t text = keep(output.text);
   for (const core::Event& event : output.events) {
-    PAWL_ASSERT(event.after == batch);
-    slot.event = event;
-    push(slot);
-    ++slot.number;
+    Slot& slot = new_slot();
+    slot.number = number++;
+    slot.text = text;
+    slot.after = batch.value;
+    slot.token = event.token.value;
+    slot.wall = event.wall.value;
+    slot.lock_at = event.lock_at;
+    slot.owner_at = event.owner_at;
+    slot.reason_at = event.reason_at;
+    slot.lock_size = static_cast<std::uint16_t>(event.lock_size);
+    slot.owner_size = static_cast<std::uint16_t>(event.owner_size);
+    slot.reason_size = static_cast<std::uint16_t>(event.reason_size);
+    slot.kind = event.kind;
+    slot.mode = event.mode;
+    slot.ending = event.ending ? static_cast<std::uint8_t>(*event.ending) : std::uint8_t{0};
+    slot.reset = false;
   }
 }
 
-void EventRing::publish(BatchId durable) {
-  while (published_ < end_ && slot(published_).event.after <= durable) ++published_;
+void EventRing::append_reset(BatchId batch) {
+  Slot& slot = new_slot();
+  slot = Slot{};
+  slot.number = sequence_ << kPlaceBits;
+  slot.text = texts_end_;
+  slot.after = batch.value;
+  slot.reset = true;
 }
 
 wire::EventView EventRing::at(Position position) const {
@@ -80,22 +113,21 @@ wire::EventView EventRing::at(Position position) const {
     view.reason = kTooMany;
     return view;
   }
-  const core::Event& event = found.event;
-  view.kind = told(event.kind);
-  view.lock = text(found, event.lock_at, event.lock_size);
-  view.token = event.token;
-  if (event.kind != core::EventKind::kRaised) view.mode = mode_text(event.mode);
-  view.owner = text(found, event.owner_at, event.owner_size);
-  if (event.ending) view.how = to_text(*event.ending);
-  view.reason = text(found, event.reason_at, event.reason_size);
-  view.at = event.wall;
+  view.kind = told(found.kind);
+  view.lock = text(found, found.lock_at, found.lock_size);
+  view.token = Token{found.token};
+  if (found.kind != core::EventKind::kRaised) view.mode = mode_text(found.mode);
+  view.owner = text(found, found.owner_at, found.owner_size);
+  if (found.ending != 0) view.how = to_text(static_cast<core::Ending>(found.ending));
+  view.reason = text(found, found.reason_at, found.reason_size);
+  view.at = UnixMs{found.wall};
   return view;
 }
 
 std::string_view EventRing::lock_at(Position position) const {
   PAWL_ASSERT(position >= first_ && position < published_);
   const Slot& found = slot(position);
-  return text(found, found.event.lock_at, found.event.lock_size);
+  return text(found, found.lock_at, found.lock_size);
 }
 
 wire::EventId EventRing::id_before(Position position) const {
@@ -124,29 +156,7 @@ std::uint64_t EventRing::number_before(Position position) const {
 }
 
 std::string_view EventRing::text(const Slot& slot, std::uint32_t at, std::uint32_t size) const {
-  return {texts_.get() + (slot.text & (bounds_.bytes - 1)) + at, size};
-}
-
-// In one piece: what does not fit before the end begins at the start again.
-std::uint64_t EventRing::keep(std::string_view text) {
-  const std::uint64_t left = bounds_.bytes - (texts_end_ & (bounds_.bytes - 1));
-  if (text.size() > left) texts_end_ += left;
-  const std::uint64_t begin = texts_end_;
-  texts_end_ += text.size();
-  while (first_ < end_ && slot(first_).text + bounds_.bytes < texts_end_) forget_oldest();
-  if (!text.empty()) std::memcpy(texts_.get() + (begin & (bounds_.bytes - 1)), text.data(), text.size());
-  return begin;
-}
-
-void EventRing::push(const Slot& slot) {
-  if (end_ - first_ == bounds_.events) forget_oldest();
-  const std::size_t index = end_ & (bounds_.events - 1);
-  if (index == slots_.size()) {
-    slots_.push_back(slot);
-  } else {
-    slots_[index] = slot;
-  }
-  ++end_;
+  return {texts_.get() + (slot.text & bytes_mask_) + at, size};
 }
 
 void EventRing::forget_oldest() {

@@ -18,7 +18,6 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "base/limits.h"
 #include "base/types.h"
@@ -43,7 +42,9 @@ class EventRing {
   // `sequence` is that of the store's last batch: what was told before this run is older than anything told now.
   void start(Incarnation incarnation, std::uint64_t sequence);
   void append(BatchId batch, const core::Output& output);
-  void publish(BatchId durable);
+  void publish(BatchId durable) {
+    while (published_ < end_ && slot(published_).after <= durable.value) ++published_;
+  }
 
   // The events that may be told are those in [first, end).
   [[nodiscard]] Position first() const { return first_; }
@@ -61,25 +62,35 @@ class EventRing {
   static constexpr int kPlaceBits = 16;
   static constexpr std::uint64_t kPlaceMask = (std::uint64_t{1} << kPlaceBits) - 1;
 
+  // A cache line. Without initial values: slots that no event has reached cost nothing.
   struct Slot {
-    std::uint64_t number = 0;
-    std::uint64_t text = 0;  // where the texts of its batch begin, counted like positions
-    core::Event event;
-    bool reset = false;
+    std::uint64_t number;
+    std::uint64_t text;  // where the texts of its batch begin, counted like positions
+    std::uint64_t after;
+    std::uint64_t token;
+    std::uint64_t wall;
+    std::uint32_t lock_at, owner_at, reason_at;  // from `text`
+    std::uint16_t lock_size, owner_size, reason_size;
+    core::EventKind kind;
+    Mode mode;
+    std::uint8_t ending;  // 0: none
+    bool reset;
   };
+  static_assert(sizeof(Slot) == 64);
 
-  [[nodiscard]] const Slot& slot(Position position) const { return slots_[position & (bounds_.events - 1)]; }
+  [[nodiscard]] const Slot& slot(Position position) const { return slots_[position & events_mask_]; }
+  [[nodiscard]] Slot& new_slot();
   [[nodiscard]] std::uint64_t number_before(Position position) const;
   [[nodiscard]] std::string_view text(const Slot& slot, std::uint32_t at, std::uint32_t size) const;
   std::uint64_t keep(std::string_view text);
-  void push(const Slot& slot);
-  void forget_oldest();
+  [[gnu::cold]] void append_reset(BatchId batch);
+  [[gnu::noinline]] void forget_oldest();
 
-  const Bounds bounds_;
+  const std::uint64_t events_mask_, bytes_mask_;  // the bounds, less 1
   Incarnation incarnation_;
   std::uint64_t sequence_ = 0;   // of the last batch appended
   std::uint64_t forgotten_ = 0;  // the greatest number before first_
-  std::vector<Slot> slots_;      // grows up to its bound, then it is a ring
+  std::unique_ptr<Slot[]> slots_;
   std::unique_ptr<char[]> texts_;
   std::uint64_t texts_end_ = 0;
   Position first_ = 0, published_ = 0, end_ = 0;

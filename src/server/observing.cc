@@ -93,7 +93,7 @@ void Engine::tell(Session& session) {
 }
 
 bool Engine::is_behind(const Session& session) const {
-  return session.observation != nullptr && session.observation->next() < events_.end();
+  return session.observation->next() < events_.end();
 }
 
 // Hard case 25. It costs nobody else anything, but what it has not read is gone from the ring.
