@@ -49,7 +49,7 @@ std::string to_hex(LeaseId lease) {
 }
 
 std::string to_hex(Incarnation incarnation) {
-  std::string text(16, '0');
+  std::string text(kIncarnationDigits, '0');
   write_word(incarnation.value, text.data());
   return text;
 }
@@ -60,6 +60,13 @@ std::optional<LeaseId> lease_from_hex(std::string_view digits) {
   const auto low = read_word(digits.substr(16));
   if (!high || !low) return std::nullopt;
   return LeaseId{*high, *low};
+}
+
+std::optional<Incarnation> incarnation_from_hex(std::string_view digits) {
+  if (digits.size() != kIncarnationDigits) return std::nullopt;
+  const auto word = read_word(digits);
+  if (!word) return std::nullopt;
+  return Incarnation{*word};
 }
 
 }  // namespace pawl

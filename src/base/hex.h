@@ -11,6 +11,7 @@
 namespace pawl {
 
 inline constexpr std::size_t kLeaseDigits = 32;
+inline constexpr std::size_t kIncarnationDigits = 16;
 
 // Writes exactly 32 digits at `out`.
 void write_hex(LeaseId lease, char* out);
@@ -19,5 +20,7 @@ void write_hex(LeaseId lease, char* out);
 
 // Exactly 32 lowercase hex digits, or nothing.
 [[nodiscard]] std::optional<LeaseId> lease_from_hex(std::string_view digits);
+// Exactly 16, or nothing.
+[[nodiscard]] std::optional<Incarnation> incarnation_from_hex(std::string_view digits);
 
 }  // namespace pawl

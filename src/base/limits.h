@@ -47,6 +47,12 @@ inline constexpr std::size_t kBehindWaitMax =
     128 * 1024;  // Sent behind a blocking WAIT; a connection with more is cut.
 inline constexpr std::size_t kOutputBufferMax = 4 * 1024 * 1024;  // A slower reader is cut.
 
+// The event ring. A batch with more events than fit is told as a reset.
+inline constexpr std::size_t kEventsKept = 64 * 1024;
+inline constexpr std::size_t kEventBytesKept = 8 * 1024 * 1024;  // names, owners and reasons in them
+inline constexpr std::size_t kObserversMax = 1024;
+inline constexpr std::size_t kPrefixesPerObserver = 16;
+
 inline constexpr std::size_t kHistoryEpochs = 100'000;
 inline constexpr std::size_t kRequestsRemembered = 1'000'000;
 inline constexpr Millis kRequestMemory{60 * 1000};

@@ -41,6 +41,16 @@ bool Engine::refuse_early(Session& session, const wire::Verb& verb) {
     error(session, wire::ErrorCode::kLoading, "pawld is still reading its data; ask again in a moment");
     return true;
   }
+  if (session.observation != nullptr && session.protocol == wire::Protocol::kResp2 &&
+      !wire::answered_while_observing(verb.id)) {
+    error(
+        session, wire::ErrorCode::kErr,
+        fmt::format(
+            "{} is not answered on a RESP2 connection that observes: only OBSERVE, UNOBSERVE, PING and QUIT; "
+            "use RESP3, or another connection",
+            verb.name));
+    return true;
+  }
   if (!session.reserved) return false;
   if (sessions_.size() - reserved_ < settings_.connections_max) {  // An ordinary connection has closed since.
     session.reserved = false;
@@ -292,6 +302,7 @@ void Engine::handle(Session& session, const wire::Time&) {
 void Engine::handle(Session& session, const wire::Reset& request) {
   drop_waits(session);  // As after a hang-up: without pushes.
   cancel_dropped();
+  stop_observing(session);
   answer(session, request);
   seal(session, BatchId{});
 }

@@ -33,7 +33,8 @@ Engine::Engine(EngineSettings settings, EngineParts parts)
       core_(settings_.core),
       clock_(parts.clock),
       now_(clock_.now()),
-      parser_({.ttl_max = settings_.ttl_max}) {}
+      parser_({.ttl_max = settings_.ttl_max}),
+      events_(settings_.events) {}
 
 Engine::~Engine() = default;
 
@@ -45,6 +46,7 @@ Result<store::Loaded> Engine::load() {
   now_ = clock_.now();  // TTLs start when loading ends.
   if (const auto done = core_.loaded(Token{loaded->high_water}, now_); !done) return done.error();
   loaded_ = *loaded;
+  events_.start(loaded_.incarnation, loaded_.sequence);
   loading_ = false;
   return loaded;
 }
@@ -95,7 +97,7 @@ void Engine::writable(ConnectionId connection) {
 }
 
 Nanos Engine::patience() const {
-  if (!ready_.empty() || !hangups_.empty()) return Nanos(0);
+  if (!ready_.empty() || !hangups_.empty() || more_to_tell_) return Nanos(0);
   const Tick due = core_.next_deadline();
   if (due == kNever) return Nanos::max();
   return std::clamp<Nanos>(due - clock_.last(), Nanos(0), kWakeEvery);
@@ -110,6 +112,7 @@ void Engine::stop() {
   dirty_.clear();
   hangups_.clear();
   gone_.clear();
+  observers_.clear();
   sessions_.clear();
 }
 
@@ -142,6 +145,7 @@ void Engine::apply_hangups() {
       seal(*session, BatchId{});
     }
     drop_waits(*session);
+    stop_observing(*session);
     mark_ready(*session);
   }
   hangups_.clear();
@@ -195,7 +199,10 @@ void Engine::serve(Session& session) {
     session.input_paused = !session.input_paused;
     network_.want_input(session.id(), !session.input_paused);
   }
-  if (session.closing) mark_dirty(session);
+  if (session.closing) {
+    stop_observing(session);
+    mark_dirty(session);
+  }
 }
 
 // Behind a full window the end of a connection cannot be seen, so a blocked one is always read from, up to a bound.
@@ -210,8 +217,9 @@ void Engine::refuse_more(Session& session) {
 
 void Engine::commit() {
   const BatchId id = core_.take_batch(batch_);
+  if (id.value == 0) return core_.output().clear();
+  events_.append(id, core_.output());
   core_.output().clear();
-  if (id.value == 0) return;
   ++counters_.batches;
   store_.submit(batch_, id, *this);
 }
@@ -221,6 +229,8 @@ void Engine::durable(BatchId batch) {
   // Read after the sync: a grant's TTL begins when it is durable, never at the turn's `now`.
   core_.durable(batch, clock_.now());
   durable_ = batch;
+  events_.publish(batch);
+  if (!observers_.empty()) tell_observers();
   if (!in_turn_) {
     flush();
     bury();
@@ -236,6 +246,7 @@ void Engine::failed(BatchId batch, const Error& failure) {
 
 void Engine::flush() {
   if (failed_) return;
+  more_to_tell_ = false;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < dirty_.size(); ++i) {
     Session& session = *dirty_[i];
@@ -256,6 +267,11 @@ void Engine::flush(Session& session) {
       session.outbox().sent(taken);
     }
   }
+  if (session.observation != nullptr && !session.stalled && is_behind(session)) {
+    const std::size_t before = session.outbox().size();
+    tell(session);
+    more_to_tell_ = more_to_tell_ || session.outbox().size() > before;
+  }
   if (session.outbox().size() > settings_.output_max) {
     ++counters_.connections_cut;
     log_.warning(
@@ -270,6 +286,7 @@ void Engine::flush(Session& session) {
 // The network is done with it at once; the core hears of it first thing in the next turn.
 void Engine::end(Session& session) {
   network_.close(session.id());
+  stop_observing(session);
   session.gone = true;
   gone_.push_back(&session);
   if (session.reserved) --reserved_;

@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "core/core.h"
+#include "server/event_ring.h"
 #include "server/network.h"
 #include "server/reports.h"
 #include "server/service_clock.h"
@@ -42,6 +43,8 @@ struct EngineSettings {
   std::size_t connections_reserved = limits::kConnectionsReserved;
   std::size_t async_waits_max = limits::kAsyncWaitsPerConnection;
   std::size_t output_max = limits::kOutputBufferMax;
+  std::size_t observers_max = limits::kObserversMax;
+  EventRing::Bounds events;
   core::Options core;
   std::string address;  // where clients reach this pawld; STATUS tells it
 };
@@ -120,6 +123,8 @@ class Engine final : private store::Sink {
   void handle(Session& session, const wire::Inspect& request);
   void handle(Session& session, const wire::Locks& request);
   void handle(Session& session, const wire::History& request);
+  void handle(Session& session, const wire::Observe& request);
+  void handle(Session& session, const wire::Unobserve& request);
   void handle(Session& session, const wire::Status& request);
   void handle(Session& session, const wire::Info& request);
   void handle(Session& session, const wire::Client& request);
@@ -131,6 +136,15 @@ class Engine final : private store::Sink {
   template <class Handshake>
   void handle(Session& session, const Handshake& request);
   [[nodiscard]] StatusView status() const;
+
+  // --- Observers (observing.cc) ---
+  bool refuse_observer(Session& session);
+  void stop_observing(Session& session);
+  void tell_observers();
+  void tell(Session& session);
+  // Of one that observes.
+  [[nodiscard]] bool is_behind(const Session& session) const;
+  void cut_observer(Session& session);
 
   // --- Replies (replies.cc) ---
   // Stands for "whoever asks right now": an input that never waits is answered before apply() returns.
@@ -174,6 +188,9 @@ class Engine final : private store::Sink {
   std::size_t reserved_ = 0;  // sessions in the reserved lane
   std::size_t blocked_ = 0;
   WaitTable waits_;
+  EventRing events_;
+  std::vector<Session*> observers_;
+  bool more_to_tell_ = false;      // a reader that keeps up is to be told more in another turn
   std::vector<Session*> ready_;    // with input to serve, in order of arrival
   std::vector<Session*> dirty_;    // with unsent output
   std::vector<Session*> hangups_;  // to be applied first in the next turn

@@ -37,6 +37,10 @@ void answer(Session& session, const wire::Hello& hello) {
   if (hello.protocol == wire::Protocol::kResp2 && session.async_waits > 0) {
     return session.reply().error(wire::ErrorCode::kErr, "ASYNC waits are pending, and RESP2 has no pushes");
   }
+  if (hello.protocol == wire::Protocol::kResp2 && session.protocol == wire::Protocol::kResp3 &&
+      session.observation != nullptr) {
+    return session.reply().error(wire::ErrorCode::kErr, "this connection observes, and RESP2 has no pushes");
+  }
   if (hello.protocol) session.protocol = *hello.protocol;
   if (hello.name) session.name = *hello.name;
   wire::ReplyWriter reply = session.reply();

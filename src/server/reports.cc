@@ -8,18 +8,6 @@
 namespace pawl::server {
 namespace {
 
-std::string_view mode_text(Mode mode) {
-  switch (mode) {
-    case Mode::kExclusive:
-      return "exclusive";
-    case Mode::kShared:
-      return "shared";
-    case Mode::kLimit:
-      return "limit";
-  }
-  return "unknown";
-}
-
 void write_texts(wire::ReplyWriter& reply, std::string_view key, const std::vector<std::string>& texts) {
   reply.bulk(key);
   reply.array(texts.size());
@@ -63,6 +51,18 @@ void write_waiter(wire::ReplyWriter& reply, const core::WaiterView& waiter) {
 }
 
 }  // namespace
+
+std::string_view mode_text(Mode mode) {
+  switch (mode) {
+    case Mode::kExclusive:
+      return "exclusive";
+    case Mode::kShared:
+      return "shared";
+    case Mode::kLimit:
+      return "limit";
+  }
+  return "unknown";
+}
 
 void write_lock(wire::ReplyWriter& reply, const core::LockView& view) {
   reply.map(view.reopens_in ? 9 : 8);

@@ -33,6 +33,7 @@ struct StatusView {
   Counters counters;
 };
 
+[[nodiscard]] std::string_view mode_text(Mode mode);
 void write_lock(wire::ReplyWriter& reply, const core::LockView& view);
 void write_epoch(wire::ReplyWriter& reply, const core::EpochView& epoch);
 void write_status(wire::ReplyWriter& reply, const StatusView& status);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@
 
 #include "base/limits.h"
 #include "server/network.h"
+#include "server/observation.h"
 #include "server/outbox.h"
 #include "wire/command_decoder.h"
 #include "wire/reply_writer.h"
@@ -26,6 +28,8 @@ class Session {
  public:
   // Unread output above this stops the serving of further commands; only pushes and one reply can still be added.
   static constexpr std::size_t kOutputPause = 256 * 1024;
+  // Unread output above this stops the telling of events. Below the other, so that events never hold up a renewal.
+  static constexpr std::size_t kEventsPause = kOutputPause / 2;
   // Unserved input above this is too much. More than a frame, so that a frame can always be completed.
   static constexpr std::size_t kInputPause = limits::kBehindWaitMax;
   static_assert(kInputPause > limits::kFrameMax);
@@ -56,6 +60,7 @@ class Session {
   std::string name, library, library_version;  // CLIENT SETNAME and SETINFO
   std::uint32_t waits = 0;                     // chain of its waits in the WaitTable
   std::uint32_t async_waits = 0;
+  std::unique_ptr<Observation> observation;  // nullptr: it does not observe
   std::uint64_t commands = 0;
   Tick since{};  // when it connected, and when it last sent a command
   Tick active{};

@@ -21,6 +21,9 @@ pawld speaks RESP, the protocol of Redis, in versions 2 and 3 (port 7295). Any R
 - A token is an integer from 1 to 9007199254740991, written without sign or leading zero.
 - A command that is wrong gets an error and the connection goes on. A malformed or oversized frame gets an error and the connection is closed; so does a line that begins with `POST` or `Host:`.
 - After the wait of an `ACQUIRE … ASYNC` (RESP3) a push arrives: `pawl`, then `granted`, `timeout`, `cancelled` or `superseded`, the request id, and a map (the grant, or empty).
+- What OBSERVE shows arrives as `pawl`, the event, its id, the lock, and a map: a push in RESP3, an array in RESP2. Events are `granted`, `released`, `expired`, `breaking`, `broken`, `raised` and `reset`; the map has those of `token`, `mode`, `owner`, `how` (it ended), `reason` and `at` (Unix ms) that apply. `raised` and `reset` concern every lock: theirs is empty, and every observer hears them.
+- An event is told only when it is durable, once per connection, in the order of ids. An id is `incarnation-n`; n grows, with gaps, also over restarts (the journal's sequence × 65536 + the place in its batch). `FROM id` tells what came after that event, as far as pawld still has it in memory; otherwise the first event is `reset`: something may have been missed, look again (INSPECT, LOCKS).
+- OBSERVE, then INSPECT on the same connection leaves no gap; an event may then speak of a change that INSPECT showed already (compare tokens). In RESP2 a connection that observes takes only OBSERVE, UNOBSERVE, PING and QUIT. An observer that reads too slowly gets `-BUSY events` behind what it was sent, and is closed; it may come again with FROM.
 
 )";
 
@@ -79,6 +82,10 @@ void append_limits(std::string& out) {
                                  limits::kConnectionsReserved));
   row("waits of one connection", fmt::format("1, or {} with ASYNC", limits::kAsyncWaitsPerConnection));
   row("waits in all", fmt::format("{}", limits::kWaitersMax));
+  row("events kept for FROM",
+      fmt::format("{}, and {} bytes of names in them", limits::kEventsKept, limits::kEventBytesKept));
+  row("connections that observe",
+      fmt::format("{}, each up to {} prefixes", limits::kObserversMax, limits::kPrefixesPerObserver));
   row("output not yet read by a client", fmt::format("{} bytes, then it is cut", limits::kOutputBufferMax));
 }
 

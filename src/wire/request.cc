@@ -50,6 +50,24 @@ History parse_history(ArgReader& in) {
   return history;
 }
 
+std::string_view parse_prefix(ArgReader& in) {
+  return in.text("a prefix", {0, limits::kLockNameMax});
+}
+
+Observe parse_observe(ArgReader& in) {
+  Observe observe{.prefix = parse_prefix(in), .from = {}};
+  if (in.option("FROM")) {
+    const std::string_view id = in.any("FROM");
+    observe.from = event_id_from_text(id);
+    if (in.ok() && !observe.from) {
+      in.refuse(ErrorCode::kErr,
+                fmt::format("FROM must be an id that an event or OBSERVE told, got {}", shown(id)));
+    }
+  }
+  in.refuse_rest();
+  return observe;
+}
+
 std::string_view parse_reason(ArgReader& in) {
   return in.text("REASON", {1, limits::kReasonMax});
 }
@@ -225,6 +243,12 @@ void RequestParser::read(VerbId verb, ArgReader& in, std::span<const std::string
       return;
     case VerbId::kHistory:
       request = parse_history(in);
+      return;
+    case VerbId::kObserve:
+      request = parse_observe(in);
+      return;
+    case VerbId::kUnobserve:
+      request = Unobserve{parse_prefix(in)};
       return;
     case VerbId::kBreak:
       request = parse_break(in);

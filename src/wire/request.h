@@ -20,6 +20,7 @@
 #include "base/limits.h"
 #include "base/types.h"
 #include "wire/error_code.h"
+#include "wire/events.h"
 #include "wire/reply_writer.h"
 #include "wire/verbs.h"
 
@@ -50,6 +51,13 @@ struct Locks {
 struct History {
   std::string_view lock;
   std::size_t count = limits::kCountDefault;
+};
+struct Observe {
+  std::string_view prefix;      // empty: all
+  std::optional<EventId> from;  // what was seen last; nothing: from now on
+};
+struct Unobserve {
+  std::string_view prefix;
 };
 struct Break {
   std::string_view lock;
@@ -107,8 +115,8 @@ struct Help {
 };
 
 using Request = std::variant<std::monostate, AcquireSpec, Cancel, Renew, MRenew, Release, Inspect, Locks,
-                             History, Break, Raise, Status, Hello, Auth, Ping, Echo, Quit, Reset, Select,
-                             Client, Command, Info, ConfigGet, Time, Help>;
+                             History, Observe, Unobserve, Break, Raise, Status, Hello, Auth, Ping, Echo, Quit,
+                             Reset, Select, Client, Command, Info, ConfigGet, Time, Help>;
 
 struct ParsedRequest {
   Request request;                 // monostate when refused

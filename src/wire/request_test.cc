@@ -286,6 +286,21 @@ TEST_F(RequestTest, LocksAndHistoryHaveDefaultsAndBounds) {
   EXPECT_THAT(answer({"HISTORY", "a", "LAST", "7"}), StartsWith("ERR did not expect 'LAST'"));
 }
 
+TEST_F(RequestTest, ObserveTakesAPrefixAndWhatWasSeenLast) {
+  EXPECT_EQ(get<Observe>({"OBSERVE", ""}).prefix, "");
+  EXPECT_EQ(get<Observe>({"OBSERVE", "FROM"}).prefix, "FROM");
+  const auto resumed = get<Observe>({"observe", "a/", "from", "00000000000000ab-65536"});
+  EXPECT_EQ(resumed.prefix, "a/");
+  EXPECT_EQ(resumed.from, (EventId{Incarnation{0xab}, 65536}));
+  EXPECT_EQ(get<Unobserve>({"UNOBSERVE", "a/"}).prefix, "a/");
+  EXPECT_EQ(answer({"OBSERVE", "a", "FROM", "65536"}),
+            "ERR FROM must be an id that an event or OBSERVE told, got '65536'");
+  EXPECT_THAT(answer({"OBSERVE", "a", "FROM"}), StartsWith("ERR FROM needs a value"));
+  EXPECT_THAT(answer({"OBSERVE", "a", "b"}), StartsWith("ERR did not expect 'b'"));
+  EXPECT_THAT(answer({"OBSERVE", std::string(513, 'a')}), StartsWith("TOOLONG"));
+  EXPECT_THAT(answer({"UNOBSERVE"}), StartsWith("ERR wrong number of arguments"));
+}
+
 TEST_F(RequestTest, BreakNamesTheTokenAndAReason) {
   const auto soft = get<Break>({"BREAK", "a", "TOKEN", "34", "REASON", "host is gone"});
   EXPECT_EQ(soft.lock, "a");

@@ -20,6 +20,8 @@ enum class VerbId : std::uint8_t {
   kInspect,
   kLocks,
   kHistory,
+  kObserve,
+  kUnobserve,
   kBreak,
   kRaise,
   kStatus,
@@ -37,7 +39,7 @@ enum class VerbId : std::uint8_t {
   kTime,
   kHelp,
 };
-inline constexpr std::size_t kVerbCount = 24;
+inline constexpr std::size_t kVerbCount = 26;
 
 // Roles, each including the ones before it. kNone: works before authentication.
 enum class Access : std::uint8_t { kNone, kObserve, kUse, kAdmin };
@@ -68,5 +70,9 @@ struct Verb {
 // Ignores case; allocates nothing.
 [[nodiscard]] const Verb* find_verb(std::string_view name);
 [[nodiscard]] std::string_view to_text(Access access);
+// RESP2 has no pushes: a connection that observes reads messages, and only these are answered on it.
+[[nodiscard]] constexpr bool answered_while_observing(VerbId id) {
+  return id == VerbId::kObserve || id == VerbId::kUnobserve || id == VerbId::kPing || id == VerbId::kQuit;
+}
 
 }  // namespace pawl::wire

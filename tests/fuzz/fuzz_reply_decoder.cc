@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "tests/fuzz/chunks.h"
+#include "wire/events.h"
 #include "wire/replies.h"
 #include "wire/reply_decoder.h"
 
@@ -28,6 +29,10 @@ std::string described(const wire::Value& value) {
   const auto acquired = wire::read_acquire(value);
   text += acquired ? std::to_string(acquired->index()) : acquired.error().detail;
   if (const auto push = wire::read_wait_push(value)) text += push->request;
+  if (const auto event = wire::read_event(value)) {
+    text += to_text(event->id) + event->lock;
+    PAWL_ASSERT(wire::event_id_from_text(to_text(event->id)) == event->id);
+  }
   return text + "\n";
 }
 
