@@ -27,7 +27,8 @@ struct ClientOptions {
   std::chrono::milliseconds answer_timeout{4'000};
   // How long acquire() may take beyond its wait, e.g. while pawld cannot be reached.
   std::chrono::milliseconds call_timeout{5'000};
-  // Hooks; on the client's callback thread, must not throw. Nothing is printed by default.
+  // Hooks; on the client's callback thread, must not throw. Nothing is printed by default. While a callback
+  // is stuck and 10,000 wait behind it, lines and counts are dropped.
   std::function<void(std::string_view line)> log = {};
   // So much was added to a counter: acquires, acquire_failures, renewals, renewal_commands, renewal_failures,
   // leases_lost, connects, disconnects.

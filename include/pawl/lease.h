@@ -58,7 +58,8 @@ class PAWL_PUBLIC Lease {
   // The work is getting on; see AcquireOptions::progress_every.
   void progress() const;
 
-  // Gives it back. True: pawld freed it now; false: it was over already. kUnknown, kUnavailable: not confirmed in that
+  // Gives it back. True: pawld freed it now; false: it was over already, or has been
+  // released before. kUnknown, kUnavailable: not confirmed in that
   // time; trying goes on in the background until it is, or until the TTL is over and the lock free all the same.
   Result<bool> release(std::chrono::milliseconds wait_at_most = std::chrono::seconds(5));
 

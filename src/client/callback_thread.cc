@@ -7,6 +7,11 @@
 #include <utility>
 
 namespace pawl::client {
+namespace {
+
+constexpr std::size_t kOfferedMax = 10'000;
+
+}  // namespace
 
 struct CallbackThread::Queue {
   std::mutex mutex;
@@ -42,6 +47,15 @@ void CallbackThread::post(std::function<void()> callback) {
   {
     const std::lock_guard lock(queue_->mutex);
     if (queue_->finish) return;
+    queue_->callbacks.push_back(std::move(callback));
+  }
+  queue_->changed.notify_all();
+}
+
+void CallbackThread::offer(std::function<void()> callback) {
+  {
+    const std::lock_guard lock(queue_->mutex);
+    if (queue_->finish || queue_->callbacks.size() >= kOfferedMax) return;
     queue_->callbacks.push_back(std::move(callback));
   }
   queue_->changed.notify_all();

@@ -87,8 +87,10 @@ Standing Driver::look(LeaseNumber lease) {
 
 void Driver::progress(LeaseNumber lease) {
   const std::lock_guard lock(mutex_);
-  keeper_.progress(lease, boot_now());
-  wake(*wake_fd_);
+  const Instant now = boot_now();
+  keeper_.progress(lease, now);
+  // It is called often; the thread is needed only when a renewal had been held back.
+  if (keeper_.next_timer() <= now) wake(*wake_fd_);
 }
 
 void Driver::release(LeaseNumber lease, Nanos wait_at_most, Released done) {
@@ -266,12 +268,12 @@ void Driver::tell_changes() {
 
 void Driver::log(std::string line) {
   if (!options_.log) return;
-  callbacks_.post([hook = options_.log, line = std::move(line)] { hook(line); });
+  callbacks_.offer([hook = options_.log, line = std::move(line)] { hook(line); });
 }
 
 void Driver::count(std::string_view name, double value) {
   if (!options_.metric) return;
-  callbacks_.post([hook = options_.metric, name, value] { hook(name, value); });
+  callbacks_.offer([hook = options_.metric, name, value] { hook(name, value); });
 }
 
 void Driver::tell_metrics() {

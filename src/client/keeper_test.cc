@@ -201,6 +201,19 @@ TEST_F(KeeperTest, ALeaseThatPawldCallsOverIsLostAtOnce) {
   EXPECT_EQ(keeper.release(lost, now + 1s, now), std::nullopt);
 }
 
+TEST_F(KeeperTest, AnAnswerThatIsNotOneFigureForEachLeaseRenewsNothing) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  const Instant deadline = keeper.look(lease, now).deadline;
+  pass(3'300ms);
+  for (const char* nonsense : {"*2\r\n:10000\r\n:10000\r\n", "*1\r\n+soon\r\n", ":10000\r\n"}) {
+    EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText) << nonsense;
+    answer(nonsense);
+    EXPECT_EQ(keeper.look(lease, now).deadline, deadline);
+    pass(1s);
+  }
+}
+
 // Hard case 10.
 TEST_F(KeeperTest, TheAnswerToARenewalOfAnOldLeaseDoesNotTouchTheNextOne) {
   be_connected();

@@ -14,13 +14,6 @@ using namespace std::chrono_literals;
 // Below the second that is promised, as telling takes time too.
 constexpr auto kDestructorWait = 900ms;
 
-client::Standing standing(const client::Driver& driver, auto look) {
-  if (driver.forked()) {
-    return {LeaseState::kLost, "it belongs to the parent of this process (fork)", client::Instant{}};
-  }
-  return look();
-}
-
 }  // namespace
 
 std::string_view to_text(LeaseState state) {
@@ -38,7 +31,8 @@ std::string_view to_text(LeaseState state) {
 }
 
 client::Standing Lease::State::look() const {
-  return standing(*driver, [this] { return driver->look(grant.number); });
+  if (driver->forked()) return {LeaseState::kLost, "it belongs to the parent of this process (fork)", {}};
+  return driver->look(grant.number);
 }
 
 Lease::Lease(std::unique_ptr<State> state) : state_(std::move(state)) {}
