@@ -56,6 +56,16 @@ struct Renewal {
   Instant deadline;
 };
 
+// Several leases with one command; 1 to limits::kRenewsPerCall of them.
+struct RenewManyCall {
+  std::vector<LeaseId> leases = {};
+  Instant give_up = kNever;
+};
+struct Renewals {
+  Instant sent;  // of the command that was answered: what a deadline counts from
+  std::vector<std::optional<Millis>> answered = {};  // in the order of the call; nothing: that lease is over
+};
+
 struct ReleaseCall {
   LeaseId lease;
   Millis ttl{
@@ -76,7 +86,8 @@ struct CommandCall {
   Instant give_up = kNever;
 };
 
-using Outcome = std::variant<Result<Held>, Result<Renewal>, Result<Release>, Result<wire::Value>>;
+using Outcome =
+    std::variant<Result<Held>, Result<Renewal>, Result<Renewals>, Result<Release>, Result<wire::Value>>;
 
 struct Completion {
   CallId call;

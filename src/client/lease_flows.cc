@@ -27,6 +27,25 @@ void RenewFlow::on_reply(const wire::Value& value, Instant now) {
   finish_with(failure({Code::kUnknown, "answers take longer than the lease lives"}));
 }
 
+void RenewManyFlow::append(std::string& out, Instant now) {
+  sent_ = now;
+  wire::append_mrenew(out, call_.leases);
+}
+
+void RenewManyFlow::on_reply(const wire::Value& value, Instant) {
+  if (value.is_error()) return finish_with(failure(wire::error_from_line(value.text)));
+  if (value.kind != wire::Value::Kind::kArray || value.items.size() != call_.leases.size()) {
+    return finish_with(failure({Code::kUnknown, "the answer to a renewal is not one figure for each lease"}));
+  }
+  Renewals renewals{sent_};
+  for (const wire::Value& item : value.items) {
+    const auto left = item.as_integer();
+    if (!left) return finish_with(failure({Code::kUnknown, "the answer to a renewal is no number"}));
+    renewals.answered.push_back(*left < 0 ? std::nullopt : std::optional(Millis(*left)));
+  }
+  finish_with(Result<Renewals>(std::move(renewals)));
+}
+
 void ReleaseFlow::append(std::string& out, Instant) {
   wire::append_release(out, call_.lease);
 }

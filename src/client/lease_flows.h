@@ -22,6 +22,20 @@ class RenewFlow final : public Flow {
   int late_ = 0;
 };
 
+// Renewals of several leases. What each answer is worth at the time it comes is the caller's to judge.
+class RenewManyFlow final : public Flow {
+ public:
+  explicit RenewManyFlow(RenewManyCall call) : Flow(call.give_up), call_(std::move(call)) {}
+
+ private:
+  void append(std::string& out, Instant now) override;
+  void on_reply(const wire::Value& value, Instant now) override;
+  [[nodiscard]] Outcome failure(Error error) const override { return Result<Renewals>(std::move(error)); }
+
+  const RenewManyCall call_;
+  Instant sent_{};
+};
+
 // Sent until confirmed. When the caller has stopped waiting it goes on until the TTL has passed: then the
 // lease, which nobody renews any more, is over by itself. Hard case 8.
 class ReleaseFlow final : public Flow {

@@ -65,6 +65,12 @@ CallId Machine::renew(const RenewCall& call, Instant now) {
   return id;
 }
 
+CallId Machine::renew_many(RenewManyCall call, Instant now) {
+  const CallId id = start(std::make_unique<RenewManyFlow>(std::move(call)));
+  pump(now);
+  return id;
+}
+
 CallId Machine::release(const ReleaseCall& call, Instant now) {
   const CallId id = start(std::make_unique<ReleaseFlow>(call, now));
   pump(now);
@@ -88,6 +94,7 @@ void Machine::cancel(CallId call, Instant now) {
 CallId Machine::start(std::unique_ptr<Flow> flow) {
   const CallId id = next_call();
   flows_.emplace(id, std::move(flow));
+  ready_.insert(id);
   return id;
 }
 
@@ -235,9 +242,8 @@ void Machine::timer(Instant now) {
 
 void Machine::pump(Instant now) {
   if (link_ != Link::kReady) return;
-  for (auto& [id, flow] : flows_) {
-    if (flow->state() != Flow::State::kReady) continue;
-    flow->write(output_, now);
+  for (const CallId id : std::exchange(ready_, {})) {
+    flows_.at(id)->write(output_, now);
     in_flight_.push_back({id, now});
   }
 }
@@ -246,7 +252,9 @@ void Machine::pump(Instant now) {
 void Machine::settle(CallId call, Flow& flow) {
   if (auto outcome = flow.take_outcome()) completions_.push_back({call, std::move(*outcome)});
   if (flow.wants_elsewhere()) break_link("this pawld is a standby");
+  if (flow.state() == Flow::State::kReady) ready_.insert(call);
   if (!flow.finished()) return;
+  ready_.erase(call);
   if (const std::string* request = flow.request()) acquires_.erase(*request);
   flows_.erase(call);
 }

@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -52,6 +53,7 @@ class Machine {
   // --------------------------------------------
   CallId acquire(AcquireCall call, Instant now);
   CallId renew(const RenewCall& call, Instant now);
+  CallId renew_many(RenewManyCall call, Instant now);
   CallId release(const ReleaseCall& call, Instant now);
   CallId command(CommandCall call, Instant now);
   // The caller does not want the answer any more: the call completes at once. Whatever an acquire may have
@@ -116,6 +118,7 @@ class Machine {
 
   std::uint64_t last_call_ = 0;
   std::map<CallId, std::unique_ptr<Flow>> flows_;     // in order of call
+  std::set<CallId> ready_;                            // those with something to send
   std::unordered_map<std::string, CallId> acquires_;  // by request id, for pushes
   std::vector<Completion> completions_;
 

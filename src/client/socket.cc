@@ -97,6 +97,10 @@ bool Socket::wait(std::string& received, bool wants_send, Nanos timeout, std::st
   if (ppoll(&ready, 1, &limit, nullptr) <= 0)
     return true;  // Time is up, or a signal: the caller looks again.
   if ((ready.revents & ~POLLOUT) == 0) return true;
+  return receive(received, why);
+}
+
+bool Socket::receive(std::string& received, std::string& why) {
   char buffer[16 * 1024];
   const ssize_t got = ::recv(fd_, buffer, sizeof(buffer), 0);
   if (got > 0) {

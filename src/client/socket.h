@@ -21,12 +21,16 @@ class Socket {
   Result<void> connect(const Address& address, Millis timeout);
   void close();
   [[nodiscard]] bool is_open() const { return fd_ >= 0; }
+  // For drivers that wait for more than this one.
+  [[nodiscard]] int fd() const { return fd_; }
 
   // Sends what fits and removes it from `bytes`; false when the connection is gone.
   bool send(std::string& bytes);
   // Waits until something can be read (or sent, if `wants_send`), `timeout` at most, and appends what was
   // read. False when the connection is gone; `why` says how.
   bool wait(std::string& received, bool wants_send, Nanos timeout, std::string& why);
+  // Appends what can be read without waiting. False when the connection is gone; `why` says how.
+  bool receive(std::string& received, std::string& why);
 
  private:
   int fd_ = -1;

@@ -17,8 +17,14 @@ ClientNode::ClientNode(World& world, Network& network, int number, Rate rate, Wo
       rate_(rate),
       workload_(std::move(workload)),
       history_(history) {
+  be_born();
+}
+
+void ClientNode::be_born() {
+  keeper_.reset();
   machine_ = std::make_unique<client::Machine>(world_.random(),
                                                client::MachineOptions{.answer_timeout = Millis(700)});
+  keeper_ = std::make_unique<client::Keeper>(*machine_, world_.random());
 }
 
 void ClientNode::begin() {
@@ -81,9 +87,11 @@ void ClientNode::pump() {
   if (frozen_) return;
   machine_->timer(now());
   for (client::Completion& done : machine_->take_completions()) {
-    take(done);
+    if (!keeper_->take(done, now())) take(done);
     if (frozen_) return;
   }
+  keeper_->timer(now());
+  look_at_lease();
   work();
   if (frozen_) return;
   if (machine_->wants_close() && link_) {
@@ -93,8 +101,7 @@ void ClientNode::pump() {
   connect_if_wanted();
   if (link_) network_.send_to_server(*link_, machine_->take_output());
 
-  Instant next = std::min(machine_->next_timer(), act_at_);
-  if (work_ == Work::kHolding) next = std::min({next, next_renewal_, deadline_});
+  Instant next = std::min({machine_->next_timer(), keeper_->next_timer(), act_at_});
   if (next == client::kNever) return;
   if (connecting_)
     next = std::max(next, now() + Millis(10));  // The machine would connect now, and so it does.
@@ -108,11 +115,6 @@ void ClientNode::pump() {
 
 // The worker's next thing, when its time has come.
 void ClientNode::work() {
-  if (work_ == Work::kHolding && now() >= deadline_) return give_up_lease();
-  if (work_ == Work::kHolding && now() >= next_renewal_ && !renewal_) {
-    renewal_ = machine_->renew({held_.lease, held_.ttl, deadline_}, now());
-    next_renewal_ = client::kNever;
-  }
   if (now() < act_at_) return;
   switch (work_) {
     case Work::kIdle:
@@ -174,9 +176,6 @@ void ClientNode::start_acquire() {
 void ClientNode::take(client::Completion& done) {
   if (work_ == Work::kAcquiring && done.call == call_) {
     acquired(std::get<Result<client::Held>>(done.outcome));
-  } else if (renewal_ && done.call == *renewal_) {
-    renewal_.reset();
-    if (work_ == Work::kHolding) renewed(std::get<Result<client::Renewal>>(done.outcome));
   } else if (work_ == Work::kReleasing && done.call == call_) {
     rest();
   }
@@ -188,13 +187,12 @@ void ClientNode::acquired(const Result<client::Held>& held) {
     return rest();
   }
   held_ = *held;
-  deadline_ = held_.deadline;
-  next_renewal_ = now() + held_.ttl / 3;
+  lease_ = keeper_->adopt(held_, {}, now());
   Attempt& a = attempt();
   a.request = held_.request;
   a.token = held_.token;
   a.answered = world_.now();
-  a.believed_until = rate_.moment(deadline_.time_since_epoch());
+  a.believed_until = rate_.moment(held_.deadline.time_since_epoch());
   ++grants_;
   world_.note(fmt::format("client {} holds token {}", number_, held_.token.value));
   work_ = Work::kHolding;
@@ -203,32 +201,24 @@ void ClientNode::acquired(const Result<client::Held>& held) {
     freeze(world_.between(Millis(10), workload_.ttl * 3));
 }
 
-void ClientNode::renewed(const Result<client::Renewal>& renewal) {
-  if (renewal) {
-    deadline_ = std::max(deadline_, renewal->deadline);
-    next_renewal_ = now() + held_.ttl / 3;
-    attempt().believed_until = rate_.moment(deadline_.time_since_epoch());
-    return;
-  }
-  if (renewal.error().code == Code::kLeaseLost && now() < deadline_)
-    attempt().lost_early = renewal.error().detail;
-  world_.note(
-      fmt::format("client {} cannot renew token {}: {}", number_, held_.token.value, renewal.error().detail));
-  give_up_lease();
-}
-
-// Uncertainty is loss. It may not have been its last word to pawld, so it says release all the same.
-void ClientNode::give_up_lease() {
-  world_.note(fmt::format("client {} gives up token {}", number_, held_.token.value));
+void ClientNode::look_at_lease() {
+  if (work_ != Work::kHolding) return;
+  const client::Standing standing = keeper_->look(lease_, now());
+  attempt().believed_until = rate_.moment(standing.deadline.time_since_epoch());
+  if (standing.state != LeaseState::kLost) return;
+  if (now() < standing.deadline) attempt().lost_early = standing.reason;
+  world_.note(fmt::format("client {} gives up token {}: {}", number_, held_.token.value, standing.reason));
   start_release();
 }
 
 void ClientNode::start_release() {
   attempt().believed_until = std::min(attempt().believed_until, world_.now());
-  renewal_.reset();
   work_ = Work::kReleasing;
   act_at_ = client::kNever;
-  call_ = machine_->release({held_.lease, held_.ttl, now() + Millis(3000)}, now());
+  const auto call = keeper_->release(lease_, now() + Millis(3000), now());
+  keeper_->forget(lease_);
+  if (!call) return rest();  // pawld said itself that it is over.
+  call_ = *call;
 }
 
 void ClientNode::rest() {
@@ -257,9 +247,7 @@ void ClientNode::die() {
   ++alarm_;
   if (link_) network_.close_by_client(*std::exchange(link_, std::nullopt));
   connecting_ = false;
-  renewal_.reset();
-  machine_ = std::make_unique<client::Machine>(world_.random(),
-                                               client::MachineOptions{.answer_timeout = Millis(700)});
+  be_born();
   rest();
   const std::uint64_t alarm = ++alarm_;
   world_.after(Millis(20), [this, alarm] {

@@ -1,5 +1,6 @@
-// A simulated client: the real client::Machine on a clock of its own, and a worker that takes locks, keeps them with
-// renewals, gives them back, changes its mind, freezes and dies.
+// A simulated client: the real client::Machine and client::Keeper on a clock of its own, and a worker that takes locks,
+// works until the keeper calls the lease lost (the latest moment it may), gives them back, changes its mind, freezes and
+// dies.
 #pragma once
 
 #include <memory>
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "client/keeper.h"
 #include "client/machine.h"
 #include "sim/history.h"
 #include "sim/network.h"
@@ -48,12 +50,12 @@ class ClientNode final : public Endpoint {
   void start_acquire();
   void take(client::Completion& done);
   void acquired(const Result<client::Held>& held);
-  void renewed(const Result<client::Renewal>& renewal);
-  void give_up_lease();
+  void look_at_lease();
   void start_release();
   void freeze(Nanos duration);
   void die();
   void rest();
+  void be_born();
 
   World& world_;
   Network& network_;
@@ -63,6 +65,7 @@ class ClientNode final : public Endpoint {
   std::vector<Attempt>& history_;
 
   std::unique_ptr<client::Machine> machine_;
+  std::unique_ptr<client::Keeper> keeper_;
   std::optional<LinkId> link_;
   bool connecting_ = false;
   std::uint64_t life_ = 0;   // Events of a former life are ignored.
@@ -74,11 +77,9 @@ class ClientNode final : public Endpoint {
   Work work_ = Work::kIdle;
   bool winding_down_ = false;
   client::CallId call_;
-  std::optional<client::CallId> renewal_;
   std::size_t attempt_ = 0;
   client::Held held_{};
-  client::Instant deadline_{};
-  client::Instant next_renewal_{};
+  client::LeaseNumber lease_{};
   client::Instant act_at_{};  // When the worker does its next thing.
   std::uint64_t grants_ = 0;
 };

@@ -1,0 +1,68 @@
+// The client: one connection, shared by any number of threads and leases.
+//
+//   pawl::Client client("127.0.0.1:7295");
+//   auto lease = client.acquire("reports/nightly", {.ttl = 15s, .wait = 30s});
+//   if (!lease) return report(lease.error());          // the code says what may be concluded
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pawl/lease.h"
+#include "pawl/result.h"
+#include "pawl/types.h"
+
+namespace pawl {
+
+struct ClientOptions {
+  std::string name = "libpawl";                      // shown by CLIENT LIST
+  std::chrono::milliseconds connect_timeout{1'000};  // per address
+  // A connection that owes an answer for so long is given up for a new one. Below TTL/3 of the shortest lease, a lease
+  // survives a connection that went silent.
+  std::chrono::milliseconds answer_timeout{4'000};
+  // How long acquire() may take beyond its wait, e.g. while pawld cannot be reached.
+  std::chrono::milliseconds call_timeout{5'000};
+  // Hooks; on the client's callback thread, must not throw. Nothing is printed by default. While a callback
+  // is stuck and 10,000 wait behind it, lines and counts are dropped.
+  std::function<void(std::string_view line)> log = {};
+  // So much was added to a counter: acquires, acquire_failures, renewals, renewal_commands, renewal_failures,
+  // leases_lost, connects, disconnects.
+  std::function<void(std::string_view counter, double added)> metric = {};
+};
+
+// All members may be called from any thread. Uses two threads of its own (I/O and callbacks), and a third while it
+// connects. Belongs to the process that made it: in a child of fork() calls fail and the destructor does nothing.
+class PAWL_PUBLIC Client {
+ public:
+  // "host:port[,host:port…]", tried in turn; connects when first needed, and again when the connection is lost. What is
+  // wrong with the list, the first acquire() says.
+  explicit Client(std::string_view addresses, ClientOptions options = {});
+  // Cancels waits and releases every lease, for a second at most in all.
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // Waits up to options.wait, and up to call_timeout for the network. kBusy: someone else holds it. kUnavailable: nothing
+  // happened. kUnknown: it may have been granted, and is then given back in the background. When `stop` is
+  // requested it gives up with kUnavailable.
+  [[nodiscard]] Result<Lease> acquire(std::string_view lock, AcquireOptions options = {},
+                                      std::stop_token stop = {});
+  // Up to 16 locks, all or none, under one token.
+  [[nodiscard]] Result<Lease> acquire_all(std::vector<std::string> locks, AcquireOptions options = {},
+                                          std::stop_token stop = {});
+  // Returns at once; `done` runs once, on the callback thread. A client that cannot be used at all (its addresses are
+  // wrong, or after fork) calls it before it returns.
+  void acquire_async(std::vector<std::string> locks, AcquireOptions options,
+                     std::function<void(Result<Lease>)> done);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace pawl

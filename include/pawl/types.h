@@ -1,0 +1,52 @@
+// Small values of the public interface.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#if defined(__GNUC__)
+#define PAWL_PUBLIC __attribute__((visibility("default")))
+#else
+#define PAWL_PUBLIC
+#endif
+
+namespace pawl {
+
+// How sure the client is of a lease. kHeld and kAtRisk may alternate; from kUncertain on it only gets worse.
+enum class LeaseState : std::uint8_t {
+  kHeld,  // Renewed in time. Work.
+  kAtRisk,  // Its renewal is overdue, less than half of the TTL is left. Still good; hurry, or stop at a safe place.
+  kUncertain,  // Less than a sixth of the TTL is left. Begin nothing new. lost() fires, and it is not renewed any more.
+  kLost,  // Over. Do not touch the resource.
+};
+[[nodiscard]] PAWL_PUBLIC std::string_view to_text(LeaseState state);
+
+enum class Sharing : std::uint8_t {
+  kExclusive,
+  kShared,  // readers among themselves
+  kLimit,   // up to `limit` holders, each in a slot of its own
+};
+
+struct AcquireOptions {
+  std::chrono::milliseconds ttl{15'000};
+  std::chrono::milliseconds wait{0};  // 0: do not wait
+  Sharing sharing = Sharing::kExclusive;
+  std::uint32_t limit = 1;  // with kLimit
+  std::string owner = {};   // for people; empty: host:pid
+  // Keeps the lock closed for so long after this lease has expired: for resources that cannot check tokens.
+  std::chrono::milliseconds delay{0};
+  // The lease ends after so much time, however well it is renewed. At least the TTL; 0: no cap.
+  std::chrono::milliseconds max_hold{0};
+  // Not zero: the work must call Lease::progress() at least this often, or it is not renewed any more and ends a TTL
+  // later. A worker that is stuck must not hold for ever because a background thread is well.
+  std::chrono::milliseconds progress_every{0};
+  std::map<std::string, std::string> meta = {};
+  // Every change of state, with the reason; on the client's callback thread. Must not throw.
+  std::function<void(LeaseState, const std::string& reason)> on_change = {};
+};
+
+}  // namespace pawl

@@ -1,0 +1,147 @@
+#include "pawl/client.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/limits.h"
+#include "client/boot_clock.h"
+#include "client/lease_handle.h"
+
+namespace pawl {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Below the second that is promised, as ending takes time too.
+constexpr auto kDestructorWait = 900ms;
+
+std::string default_owner() {
+  std::array<char, 256> host{};
+  const bool known = gethostname(host.data(), host.size() - 1) == 0;
+  const std::string pid = ":" + std::to_string(getpid());
+  std::string label = known ? host.data() : "localhost";
+  label.resize(std::min(label.size(), limits::kOwnerMax - pid.size()));
+  return label + pid;
+}
+
+client::DriverOptions to_driver_options(ClientOptions options) {
+  client::DriverOptions driver;
+  driver.machine.name = std::move(options.name);
+  driver.machine.answer_timeout = options.answer_timeout;
+  driver.connect_timeout = options.connect_timeout;
+  driver.log = std::move(options.log);
+  driver.metric = std::move(options.metric);
+  return driver;
+}
+
+Mode to_mode(Sharing sharing) {
+  switch (sharing) {
+    case Sharing::kExclusive:
+      return Mode::kExclusive;
+    case Sharing::kShared:
+      return Mode::kShared;
+    case Sharing::kLimit:
+      return Mode::kLimit;
+  }
+  return Mode::kExclusive;
+}
+
+client::AcquireCall to_call(std::vector<std::string> locks, const AcquireOptions& options,
+                            std::chrono::milliseconds call_timeout) {
+  client::AcquireCall call;
+  call.locks = std::move(locks);
+  call.mode = to_mode(options.sharing);
+  call.limit = options.limit;
+  call.ttl = options.ttl;
+  call.wait = options.wait;
+  call.owner = options.owner.empty() ? default_owner() : options.owner;
+  call.delay = options.delay;
+  call.max_hold = options.max_hold;
+  call.meta.assign(options.meta.begin(), options.meta.end());
+  call.give_up = client::boot_now() + options.wait + call_timeout;
+  return call;
+}
+
+}  // namespace
+
+struct Client::State {
+  std::shared_ptr<client::Driver> driver;  // Empty when the addresses are wrong.
+  Error wrong;
+  std::chrono::milliseconds call_timeout;
+
+  // How every acquire is begun; `done` runs on the I/O thread.
+  client::CallId acquire(std::vector<std::string> locks, AcquireOptions options,
+                         std::function<void(Result<Lease>)> done) const;
+  // Why nothing can be acquired at all.
+  [[nodiscard]] std::optional<Error> trouble() const {
+    if (!driver) return wrong;
+    if (!driver->forked()) return std::nullopt;
+    return Error{Code::kInvalid, "this client belongs to the parent of this process (fork); make another"};
+  }
+};
+
+Client::Client(std::string_view addresses, ClientOptions options) : state_(std::make_unique<State>()) {
+  state_->call_timeout = options.call_timeout;
+  auto list = client::parse_addresses(addresses);
+  if (list) {
+    state_->driver = client::Driver::start(*std::move(list), to_driver_options(std::move(options)));
+  } else {
+    state_->wrong = list.error();
+  }
+}
+
+Client::~Client() {
+  if (!state_->driver) return;
+  if (state_->driver->forked()) {
+    // Not even destroyed: what belongs to threads that do not exist here cannot be.
+    static_cast<void>(state_.release());
+    return;
+  }
+  state_->driver->shut_down(kDestructorWait);
+}
+
+client::CallId Client::State::acquire(std::vector<std::string> locks, AcquireOptions options,
+                                      std::function<void(Result<Lease>)> done) const {
+  auto signal = std::make_shared<client::Signal>();
+  signal->on_change = std::move(options.on_change);
+  client::AcquireCall call = to_call(locks, options, call_timeout);
+  auto granted = [driver = driver, locks = std::move(locks), signal,
+                  done = std::move(done)](Result<client::Grant> grant) mutable {
+    if (!grant) return done(grant.error());
+    auto state =
+        std::make_unique<Lease::State>(Lease::State{driver, *grant, std::move(locks), std::move(signal)});
+    done(Lease(std::move(state)));
+  };
+  return driver->acquire(std::move(call), {options.max_hold, options.progress_every}, signal,
+                         std::move(granted));
+}
+
+Result<Lease> Client::acquire(std::string_view lock, AcquireOptions options, std::stop_token stop) {
+  return acquire_all({std::string(lock)}, std::move(options), std::move(stop));
+}
+
+Result<Lease> Client::acquire_all(std::vector<std::string> locks, AcquireOptions options,
+                                  std::stop_token stop) {
+  if (const auto trouble = state_->trouble()) return *trouble;
+  const auto answer = std::make_shared<client::Answer<Lease>>();
+  const client::CallId call = state_->acquire(
+      std::move(locks), std::move(options), [answer](Result<Lease> lease) { answer->set(std::move(lease)); });
+  const std::stop_callback give_up(std::move(stop), [this, call] { state_->driver->cancel(call); });
+  return answer->wait();
+}
+
+void Client::acquire_async(std::vector<std::string> locks, AcquireOptions options,
+                           std::function<void(Result<Lease>)> done) {
+  if (const auto trouble = state_->trouble()) return done(*trouble);
+  state_->acquire(std::move(locks), std::move(options),
+                  [driver = state_->driver.get(), done = std::move(done)](Result<Lease> lease) {
+                    // A std::function can be copied, and a lease cannot.
+                    auto shared = std::make_shared<Result<Lease>>(std::move(lease));
+                    driver->post([shared, done] { done(std::move(*shared)); });
+                  });
+}
+
+}  // namespace pawl

@@ -1,0 +1,129 @@
+// Drives machine and keeper for programs with many threads: one thread does all the I/O, another runs the users'
+// callbacks, a third exists while a connection is being made. Callers only take the lock, never a socket.
+//
+// One lock guards machine and keeper; it is held for work in memory only, never while waiting and never while a
+// callback runs. The clock is read under it, so that a lease judged uncertain by one thread cannot be renewed by
+// an answer another thread read before.
+//
+// After fork() nothing here may be touched in the child but forked(): the threads are gone, the lock may be held.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/random.h"
+#include "base/unique_fd.h"
+#include "client/address.h"
+#include "client/callback_thread.h"
+#include "client/connector.h"
+#include "client/fork_guard.h"
+#include "client/keeper.h"
+#include "client/machine.h"
+#include "client/socket.h"
+
+namespace pawl::client {
+
+struct DriverOptions {
+  MachineOptions machine = {};
+  Millis connect_timeout{1'000};  // per address
+  // Both run on the callback thread.
+  std::function<void(std::string_view)> log = {};
+  std::function<void(std::string_view, double)> metric = {};
+};
+
+// How the holder of a lease hears of it.
+struct Signal {
+  std::stop_source lost;
+  std::function<void(LeaseState, const std::string&)> on_change;
+};
+
+struct Grant {
+  LeaseNumber number;
+  Held held;
+};
+
+class Driver {
+ public:
+  // Called on the I/O thread, without the lock; must not wait.
+  using Acquired = std::function<void(Result<Grant>)>;
+  using Released = std::function<void(Result<Release>)>;
+
+  static std::shared_ptr<Driver> start(std::vector<Address> addresses, DriverOptions options);
+
+  [[nodiscard]] bool forked() const { return fork_guard_.forked(); }
+  // Who calls from the I/O thread must not wait for an answer.
+  [[nodiscard]] bool on_io_thread() const { return io_thread_.load() == std::this_thread::get_id(); }
+
+  // Exactly one call of `done` follows. Returns what cancel() takes.
+  CallId acquire(AcquireCall call, Terms terms, std::shared_ptr<Signal> signal, Acquired done);
+  void cancel(CallId call);
+  [[nodiscard]] Standing look(LeaseNumber lease);
+  void progress(LeaseNumber lease);
+  // Exactly one call of `done` follows.
+  void release(LeaseNumber lease, Nanos wait_at_most, Released done);
+  void forget(LeaseNumber lease);
+  void post(std::function<void()> callback) { callbacks_.post(std::move(callback)); }
+
+  // Ends everything: waits are cancelled, leases given back, for so long at most; then all threads end.
+  void shut_down(Millis wait_at_most);
+
+ private:
+  struct Asked {
+    Terms terms;
+    std::shared_ptr<Signal> signal;
+    Acquired done;
+  };
+
+  Driver(std::vector<Address> addresses, DriverOptions options);
+  void run();
+  void turn(std::unique_lock<std::mutex>& lock);
+  void take_completions(Instant now);
+  void take_acquired(Asked asked, const Result<Held>& held, Instant now);
+  void tell_changes();
+  void tell_metrics();
+  void tend_connection(Instant now);
+  void hang_up(const std::string& why, Instant now);
+  [[nodiscard]] Nanos until_next(Instant now) const;
+  void poll(int fd, bool wants_send, Nanos timeout);
+  void end_all();
+  void log(std::string line);
+  void count(std::string_view name, double value);
+
+  const ForkGuard fork_guard_;
+  const std::vector<Address> addresses_;
+  const DriverOptions options_;
+  const std::shared_ptr<UniqueFd> wake_fd_;  // Shared with the connector's thread.
+  CallbackThread callbacks_;
+  std::atomic<std::thread::id> io_thread_{};
+
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  SystemRandom random_;
+  Machine machine_;
+  Keeper keeper_;
+  std::unordered_map<CallId, Asked> asked_;
+  std::unordered_map<CallId, Released> releasing_;
+  std::unordered_map<LeaseNumber, std::shared_ptr<Signal>> signals_;
+  std::vector<std::function<void()>> to_call_;  // On the I/O thread, once the lock is free.
+  Keeper::Counters told_;                       // As last told to options_.metric.
+  Instant stop_at_ = kNever;                    // Set by shut_down().
+  bool has_ended_ = false;
+
+  // The I/O thread's own.
+  Connector connector_;
+  std::unique_ptr<Socket> socket_;
+  std::size_t next_address_ = 0;
+  std::string unsent_;
+};
+
+}  // namespace pawl::client

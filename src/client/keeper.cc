@@ -1,0 +1,252 @@
+#include "client/keeper.h"
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "client/deadline.h"
+
+namespace pawl::client {
+namespace {
+
+Instant at_risk_from(Instant deadline, Millis ttl) {
+  return deadline - Nanos(ttl) / 2;
+}
+
+Instant uncertain_from(Instant deadline, Millis ttl) {
+  return deadline - Nanos(ttl) / 6;
+}
+
+template <class Agenda, class Number>
+void move(Agenda& agenda, Number number, Instant& place, Instant to) {
+  if (place == to) return;
+  if (place != kNever) agenda.erase({place, number});
+  place = to;
+  if (place != kNever) agenda.insert({place, number});
+}
+
+}  // namespace
+
+LeaseNumber Keeper::adopt(const Held& held, const Terms& terms, Instant now) {
+  const LeaseNumber number{++last_number_};
+  Entry& entry = entries_[number];
+  entry.lease = held.lease;
+  entry.ttl = held.ttl;
+  entry.deadline = held.deadline;
+  entry.progress_every = terms.progress_every;
+  entry.progressed = now;
+  if (terms.max_hold > Millis(0)) entry.capped_at = now + terms.max_hold;
+  plan_judgement(number, entry);
+  plan_renewal(number, entry, entry.deadline - Nanos(entry.ttl) * 2 / 3 - up_to(Nanos(entry.ttl) / 15));
+  return number;
+}
+
+Standing Keeper::look(LeaseNumber lease, Instant now) {
+  const auto found = entries_.find(lease);
+  if (found == entries_.end()) return {LeaseState::kLost, "released", now};
+  Entry& entry = found->second;
+  judge(lease, entry, now);
+  return {entry.state, entry.reason, entry.deadline};
+}
+
+void Keeper::progress(LeaseNumber lease, Instant now) {
+  const auto found = entries_.find(lease);
+  if (found == entries_.end()) return;
+  Entry& entry = found->second;
+  entry.progressed = now;
+  if (!std::exchange(entry.withheld, false)) return;
+  entry.trouble.clear();
+  judge(lease, entry, now);
+  if (entry.state < LeaseState::kUncertain) plan_renewal(lease, entry, now);
+}
+
+std::optional<CallId> Keeper::release(LeaseNumber lease, Instant give_up, Instant now) {
+  const auto found = entries_.find(lease);
+  if (found == entries_.end() || found->second.known_over) return std::nullopt;
+  Entry& entry = found->second;
+  // Also when its deadline has passed: pawld's own comes later, and the next in the queue need not wait for it.
+  const CallId call = machine_.release({entry.lease, entry.ttl, give_up}, now);
+  entry.known_over = true;
+  judge(lease, entry, now);
+  if (entry.state != LeaseState::kLost) {
+    entry.state = LeaseState::kLost;
+    entry.reason = "released";
+  }
+  plan_renewal(lease, entry, kNever);
+  plan_judgement(lease, entry);
+  return call;
+}
+
+void Keeper::end(LeaseNumber lease, std::string reason) {
+  const auto found = entries_.find(lease);
+  if (found != entries_.end()) turn(lease, found->second, LeaseState::kLost, std::move(reason));
+}
+
+void Keeper::forget(LeaseNumber lease) {
+  const auto found = entries_.find(lease);
+  if (found == entries_.end()) return;
+  move(renewals_, lease, found->second.renew_at, kNever);
+  move(judgements_, lease, found->second.judge_at, kNever);
+  entries_.erase(found);
+}
+
+std::vector<LeaseNumber> Keeper::leases() const {
+  std::vector<LeaseNumber> all;
+  for (const auto& [number, entry] : entries_) all.push_back(number);
+  return all;
+}
+
+// --- What a lease is worth -------------------------------------------------------------------------------
+
+LeaseState Keeper::worth(const Entry& entry, Instant now) {
+  if (now >= entry.deadline) return LeaseState::kLost;
+  if (now >= uncertain_from(entry.deadline, entry.ttl)) return LeaseState::kUncertain;
+  return now >= at_risk_from(entry.deadline, entry.ttl) ? LeaseState::kAtRisk : LeaseState::kHeld;
+}
+
+std::string Keeper::why(const Entry& entry) {
+  if (entry.final) return "max_hold is reached";
+  return entry.trouble.empty() ? "its renewal has not been answered" : entry.trouble;
+}
+
+void Keeper::judge(LeaseNumber number, Entry& entry, Instant now) {
+  const LeaseState worth_now = worth(entry, now);
+  if (worth_now == entry.state) return plan_judgement(number, entry);
+  if (worth_now < entry.state && entry.state >= LeaseState::kUncertain) return;  // There is no way back.
+  turn(number, entry, worth_now, worth_now == LeaseState::kHeld ? std::string() : why(entry));
+}
+
+void Keeper::turn(LeaseNumber number, Entry& entry, LeaseState state, std::string reason) {
+  if (entry.state == LeaseState::kLost) return;
+  entry.state = state;
+  entry.reason = std::move(reason);
+  if (state == LeaseState::kLost) ++counters_.lost;
+  if (state >= LeaseState::kUncertain) plan_renewal(number, entry, kNever);
+  plan_judgement(number, entry);
+  changes_.push_back({number, state, entry.reason});
+}
+
+void Keeper::plan_judgement(LeaseNumber number, Entry& entry) {
+  Instant at = kNever;
+  switch (entry.state) {
+    case LeaseState::kHeld:
+      at = at_risk_from(entry.deadline, entry.ttl);
+      break;
+    case LeaseState::kAtRisk:
+      at = uncertain_from(entry.deadline, entry.ttl);
+      break;
+    case LeaseState::kUncertain:
+      at = entry.deadline;
+      break;
+    case LeaseState::kLost:
+      break;
+  }
+  move(judgements_, number, entry.judge_at, at);
+}
+
+// --- Renewals --------------------------------------------------------------------------------------------
+
+// Jitter: leases taken together must not be renewed together for ever.
+Nanos Keeper::up_to(Nanos span) {
+  return Nanos(random_.below(static_cast<std::uint64_t>(span.count()) + 1));
+}
+
+void Keeper::plan_renewal(LeaseNumber number, Entry& entry, Instant at) {
+  move(renewals_, number, entry.renew_at, at);
+}
+
+// A renewal thread that is alive proves nothing about the work. Hard case 32.
+bool Keeper::gets_on(Entry& entry, Instant now) const {
+  if (entry.progress_every == Millis(0) || now - entry.progressed <= entry.progress_every) return true;
+  entry.withheld = true;
+  entry.trouble = "no progress was reported for " + std::to_string(entry.progress_every.count()) +
+                  " ms, so it is not renewed";
+  return false;
+}
+
+void Keeper::renew_due(Instant now) {
+  std::vector<LeaseNumber> batch;
+  while (!renewals_.empty()) {
+    const LeaseNumber number = renewals_.begin()->second;
+    Entry& entry = entries_.at(number);
+    // With the first that is due go those that would be due soon: one command instead of many.
+    const Nanos soon = batch.empty() ? Nanos(0) : Nanos(entry.ttl) / 50;
+    if (entry.renew_at - soon > now) break;
+    plan_renewal(number, entry, kNever);
+    if (gets_on(entry, now)) batch.push_back(number);
+    if (batch.size() == limits::kRenewsPerCall) send(std::exchange(batch, {}), now);
+  }
+  if (!batch.empty()) send(std::move(batch), now);
+}
+
+void Keeper::send(std::vector<LeaseNumber> batch, Instant now) {
+  RenewManyCall call;
+  call.give_up = now;
+  for (const LeaseNumber number : batch) {
+    const Entry& entry = entries_.at(number);
+    call.leases.push_back(entry.lease);
+    call.give_up = std::max(call.give_up, uncertain_from(entry.deadline, entry.ttl));
+  }
+  ++counters_.renewal_commands;
+  under_way_.emplace(machine_.renew_many(std::move(call), now), std::move(batch));
+}
+
+bool Keeper::take(const Completion& done, Instant now) {
+  auto batch = under_way_.extract(done.call);
+  if (batch.empty()) return false;
+  const auto& renewals = std::get<Result<Renewals>>(done.outcome);
+  for (std::size_t i = 0; i < batch.mapped().size(); ++i) {
+    const LeaseNumber number = batch.mapped()[i];
+    const auto found = entries_.find(number);
+    if (found == entries_.end() || found->second.known_over) continue;  // Released meanwhile.
+    Entry& entry = found->second;
+    if (!renewals) {
+      failed(number, entry, renewals.error().detail, now);
+    } else if (!renewals->answered[i]) {
+      entry.known_over = true;
+      ++counters_.renewal_failures;
+      turn(number, entry, LeaseState::kLost, "pawld says that it is over");
+    } else {
+      renewed(number, entry, renewals->sent, *renewals->answered[i], now);
+    }
+  }
+  return true;
+}
+
+void Keeper::renewed(LeaseNumber number, Entry& entry, Instant sent, Millis answered, Instant now) {
+  judge(number, entry, now);
+  if (entry.state >= LeaseState::kUncertain) return;  // It came too late; the holder has been told to stop.
+  ++counters_.renewals;
+  const bool capped = entry.capped_at != kNever;
+  const Instant until = deadline(Renewed{sent, answered, entry.ttl});
+  entry.deadline = std::max(entry.deadline, std::min(until, entry.capped_at));
+  entry.final = capped && (answered < entry.ttl || until >= entry.capped_at);
+  entry.trouble.clear();
+  judge(number, entry, now);
+  if (entry.final || entry.state >= LeaseState::kUncertain) return;
+  const Instant next = std::max(entry.deadline - Nanos(entry.ttl) * 2 / 3, now + Nanos(entry.ttl) / 10);
+  plan_renewal(number, entry, next - up_to(Nanos(entry.ttl) / 15));
+}
+
+void Keeper::failed(LeaseNumber number, Entry& entry, const std::string& why, Instant now) {
+  ++counters_.renewal_failures;
+  entry.trouble = "its renewal failed: " + why;
+  judge(number, entry, now);
+  if (entry.state < LeaseState::kUncertain) plan_renewal(number, entry, now + Nanos(entry.ttl) / 10);
+}
+
+void Keeper::timer(Instant now) {
+  while (!judgements_.empty() && judgements_.begin()->first <= now) {
+    const LeaseNumber number = judgements_.begin()->second;
+    judge(number, entries_.at(number), now);
+  }
+  renew_due(now);
+}
+
+Instant Keeper::next_timer() const {
+  Instant next = kNever;
+  if (!judgements_.empty()) next = judgements_.begin()->first;
+  if (!renewals_.empty()) next = std::min(next, renewals_.begin()->first);
+  return next;
+}
+
+}  // namespace pawl::client

@@ -1,0 +1,305 @@
+#include "client/keeper.h"
+
+#include "client/machine_fixture.h"
+
+namespace pawl::client {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+class KeeperTest : public MachineTest {
+ protected:
+  // A lease of 10 s that was granted just now: good until 9.8 s from now.
+  LeaseNumber hold(Terms terms = {}, std::uint64_t id = 0x22) {
+    Held held{LeaseId{0x11, id}, Token{34}, Token{34}, std::nullopt, 10s, 0ms, now + 9'800ms};
+    return keeper.adopt(held, terms, now);
+  }
+  void be_connected() {
+    machine.command({.words = {"PING"}}, now);
+    connect();
+    EXPECT_EQ(sent_one(), "PING");
+    receive("+PONG\r\n");
+    run();
+  }
+  // Lets machine and keeper do what is due now.
+  void run() {
+    machine.timer(now);
+    for (const Completion& done : machine.take_completions()) keeper.take(done, now);
+    keeper.timer(now);
+  }
+  void pass(Nanos span) {
+    now += span;
+    run();
+  }
+  void answer(std::string_view bytes) {
+    receive(bytes);
+    run();
+  }
+  LeaseState state(LeaseNumber lease) { return keeper.look(lease, now).state; }
+  std::string reason(LeaseNumber lease) { return keeper.look(lease, now).reason; }
+  std::vector<LeaseState> changes() {
+    std::vector<LeaseState> states;
+    for (const Change& change : keeper.take_changes()) states.push_back(change.state);
+    return states;
+  }
+
+  Keeper keeper{machine, random};
+};
+
+TEST_F(KeeperTest, ALeaseIsRenewedWhenAThirdOfItsTtlHasPassed) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  pass(2'400ms);
+  EXPECT_THAT(sent(), IsEmpty());
+  pass(900ms);
+  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  pass(50ms);
+  answer("*1\r\n:10000\r\n");
+  // Counted from the send: 10 s less 1 % less a margin of 100 ms, and 50 ms for the way.
+  EXPECT_EQ(keeper.look(lease, now).deadline, now - 50ms + 9'900ms - 100ms);
+  EXPECT_THAT(changes(), IsEmpty());
+}
+
+TEST_F(KeeperTest, AHundredThousandLeasesAreRenewedByAHundredCommands) {
+  be_connected();
+  for (std::uint64_t i = 0; i < 100'000; ++i) hold({}, i);
+  std::size_t commands = 0;
+  for (int step = 0; step < 100; ++step) {
+    pass(33ms);
+    commands += sent().size();
+  }
+  EXPECT_EQ(keeper.counters().renewal_commands, commands);
+  EXPECT_LE(commands, 120u);
+  EXPECT_GE(commands, 100'000u / 1024);
+}
+
+TEST_F(KeeperTest, ALeaseThatIsNotRenewedGoesFromHeldToAtRiskToUncertainToLost) {
+  const LeaseNumber lease = hold();
+  EXPECT_EQ(state(lease), LeaseState::kHeld);
+  EXPECT_EQ(reason(lease), "");
+  pass(4'799ms);
+  EXPECT_EQ(state(lease), LeaseState::kHeld);
+  pass(1ms);
+  EXPECT_EQ(state(lease), LeaseState::kAtRisk);
+  EXPECT_EQ(reason(lease), "its renewal has not been answered");
+  pass(3'333ms);
+  EXPECT_EQ(state(lease), LeaseState::kAtRisk);
+  pass(1ms);
+  EXPECT_EQ(state(lease), LeaseState::kUncertain);
+  pass(1'665ms);
+  EXPECT_EQ(state(lease), LeaseState::kUncertain);
+  pass(1ms);
+  EXPECT_EQ(state(lease), LeaseState::kLost);
+  EXPECT_THAT(changes(), ElementsAre(LeaseState::kAtRisk, LeaseState::kUncertain, LeaseState::kLost));
+  EXPECT_EQ(keeper.counters().lost, 1u);
+}
+
+TEST_F(KeeperTest, EachStateIsDueOnTheTimer) {
+  const LeaseNumber lease = hold();
+  for (LeaseState expected : {LeaseState::kAtRisk, LeaseState::kUncertain, LeaseState::kLost}) {
+    while (state(lease) != expected) {
+      ASSERT_GT(keeper.next_timer(), now - 1ns);
+      ASSERT_NE(keeper.next_timer(), kNever);
+      now = keeper.next_timer();
+      run();
+    }
+  }
+  EXPECT_EQ(keeper.next_timer(), kNever);
+}
+
+// Hard case 1.
+TEST_F(KeeperTest, AFrozenProcessFindsItsLeaseLostOnItsFirstCallBeforeAnyTimerHasRun) {
+  const LeaseNumber lease = hold();
+  now += 11s;
+  EXPECT_EQ(keeper.look(lease, now).state, LeaseState::kLost);
+}
+
+// Hard cases 1 and 9.
+TEST_F(KeeperTest, AnAnswerThatWaitedWhileTheProcessWasFrozenRevivesNothing) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  pass(3'300ms);
+  sent();
+  now += 6s;  // Still before the deadline, but uncertain.
+  EXPECT_EQ(state(lease), LeaseState::kUncertain);
+  answer("*1\r\n:10000\r\n");
+  EXPECT_EQ(state(lease), LeaseState::kUncertain);
+  pass(10s);
+  EXPECT_EQ(state(lease), LeaseState::kLost);
+  EXPECT_THAT(sent(), IsEmpty());
+}
+
+// Hard case 31.
+TEST_F(KeeperTest, ARenewalCountsFromTheSendThatWasAnsweredNotFromTheAnswer) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  pass(3'300ms);
+  EXPECT_THAT(sent(), testing::SizeIs(1));
+  const Instant sent_at = now;
+  pass(4'000ms);
+  answer("*1\r\n:10000\r\n");
+  EXPECT_EQ(keeper.look(lease, now).deadline, sent_at + 9'800ms);
+}
+
+TEST_F(KeeperTest, ALeaseAtRiskIsHeldAgainOnceItsRenewalIsAnswered) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  pass(3'300ms);
+  sent();
+  pass(2s);
+  EXPECT_EQ(state(lease), LeaseState::kAtRisk);
+  answer("*1\r\n:10000\r\n");
+  EXPECT_EQ(state(lease), LeaseState::kHeld);
+  EXPECT_THAT(changes(), ElementsAre(LeaseState::kAtRisk, LeaseState::kHeld));
+}
+
+TEST_F(KeeperTest, ARenewalCutOffWithItsConnectionIsSentAgainOnTheNext) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  pass(3'300ms);
+  sent();
+  lose_connection();
+  connect();
+  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  const Instant sent_at = now;
+  answer("*1\r\n:10000\r\n");
+  EXPECT_EQ(keeper.look(lease, now).deadline, sent_at + 9'800ms);
+}
+
+TEST_F(KeeperTest, ARefusedRenewalIsTriedAgainAndNamedAsTheReason) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  pass(3'300ms);
+  sent();
+  answer("-NOPERM not you\r\n");
+  EXPECT_EQ(state(lease), LeaseState::kHeld);
+  pass(1s);
+  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  answer("-NOPERM not you\r\n");
+  pass(900ms);
+  EXPECT_EQ(state(lease), LeaseState::kAtRisk);
+  EXPECT_THAT(reason(lease), StartsWith("its renewal failed: "));
+}
+
+// Hard case 9.
+TEST_F(KeeperTest, ALeaseThatPawldCallsOverIsLostAtOnce) {
+  be_connected();
+  const LeaseNumber over = hold({}, 0x22);
+  const LeaseNumber live = hold({}, 0x23);
+  pass(3'300ms);
+  ASSERT_THAT(sent(), testing::SizeIs(1));
+  EXPECT_EQ(keeper.counters().renewal_commands, 1u);
+  // The order of the answer is that of the command, which jitter decides.
+  answer("*2\r\n:-1\r\n:10000\r\n");
+  EXPECT_NE(state(over) == LeaseState::kLost, state(live) == LeaseState::kLost);
+  const LeaseNumber lost = state(over) == LeaseState::kLost ? over : live;
+  EXPECT_EQ(reason(lost), "pawld says that it is over");
+  EXPECT_THAT(changes(), ElementsAre(LeaseState::kLost));
+  EXPECT_EQ(keeper.release(lost, now + 1s, now), std::nullopt);
+}
+
+TEST_F(KeeperTest, AnAnswerThatIsNotOneFigureForEachLeaseRenewsNothing) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  const Instant deadline = keeper.look(lease, now).deadline;
+  pass(3'300ms);
+  for (const char* nonsense : {"*2\r\n:10000\r\n:10000\r\n", "*1\r\n+soon\r\n", ":10000\r\n"}) {
+    EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText) << nonsense;
+    answer(nonsense);
+    EXPECT_EQ(keeper.look(lease, now).deadline, deadline);
+    pass(1s);
+  }
+}
+
+// Hard case 10.
+TEST_F(KeeperTest, TheAnswerToARenewalOfAnOldLeaseDoesNotTouchTheNextOne) {
+  be_connected();
+  const LeaseNumber old = hold({}, 0x22);
+  pass(3'300ms);
+  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  ASSERT_TRUE(keeper.release(old, now + 1s, now));
+  keeper.forget(old);
+  const LeaseNumber next = hold({}, 0x33);
+  answer("*1\r\n:-1\r\n");
+  EXPECT_EQ(state(next), LeaseState::kHeld);
+  EXPECT_THAT(changes(), IsEmpty());
+}
+
+// Hard case 32.
+TEST_F(KeeperTest, WorkThatReportsNoProgressIsNotRenewedUntilItDoes) {
+  be_connected();
+  const LeaseNumber lease = hold({.progress_every = 2s});
+  pass(3'300ms);
+  EXPECT_THAT(sent(), IsEmpty());
+  pass(2s);
+  EXPECT_EQ(state(lease), LeaseState::kAtRisk);
+  EXPECT_THAT(reason(lease), HasSubstr("no progress was reported for 2000 ms"));
+  keeper.progress(lease, now);
+  run();
+  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  answer("*1\r\n:10000\r\n");
+  EXPECT_EQ(state(lease), LeaseState::kHeld);
+}
+
+// Hard case 32.
+TEST_F(KeeperTest, WorkThatIsStuckLosesItsLeaseAndProgressAfterThatIsTooLate) {
+  be_connected();
+  const LeaseNumber lease = hold({.progress_every = 2s});
+  pass(8'300ms);
+  EXPECT_EQ(state(lease), LeaseState::kUncertain);
+  keeper.progress(lease, now);
+  run();
+  EXPECT_THAT(sent(), IsEmpty());
+  pass(1'700ms);
+  EXPECT_EQ(state(lease), LeaseState::kLost);
+}
+
+TEST_F(KeeperTest, ALeaseEndsWhenPawldAnswersThatMaxHoldLeavesNoMore) {
+  be_connected();
+  const LeaseNumber lease = hold({.max_hold = 12s});
+  pass(3'300ms);
+  sent();
+  answer("*1\r\n:8700\r\n");
+  EXPECT_EQ(state(lease), LeaseState::kHeld);
+  pass(8'600ms);
+  EXPECT_THAT(sent(), IsEmpty());
+  EXPECT_EQ(state(lease), LeaseState::kLost);
+  EXPECT_EQ(reason(lease), "max_hold is reached");
+}
+
+TEST_F(KeeperTest, MaxHoldIsCountedHereTooAsPawldStartsItAgainWhenItRestarts) {
+  be_connected();
+  const LeaseNumber lease = hold({.max_hold = 12s});
+  const Instant begun = now;
+  pass(3'300ms);
+  sent();
+  answer("*1\r\n:10000\r\n");
+  EXPECT_EQ(keeper.look(lease, now).deadline, begun + 12s);
+  pass(8'700ms);
+  EXPECT_THAT(sent(), IsEmpty());
+  EXPECT_EQ(state(lease), LeaseState::kLost);
+}
+
+// Hard case 8.
+TEST_F(KeeperTest, AReleaseWhoseReplyIsLostIsSentAgainAndTheLeaseIsNotRenewedMeanwhile) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  ASSERT_TRUE(keeper.release(lease, now + 1s, now));
+  EXPECT_EQ(sent_one(), "RELEASE " + kLeaseText);
+  EXPECT_EQ(state(lease), LeaseState::kLost);
+  EXPECT_EQ(reason(lease), "released");
+  lose_connection();
+  pass(5s);  // The caller has stopped waiting.
+  connect();
+  EXPECT_EQ(sent_one(), "RELEASE " + kLeaseText);
+  answer(":1\r\n");
+  EXPECT_TRUE(machine.idle());
+  EXPECT_EQ(keeper.release(lease, now + 1s, now), std::nullopt);
+  EXPECT_THAT(changes(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace pawl::client

@@ -1,0 +1,69 @@
+"""Installs libpawl into an empty prefix, and builds and runs against it, from outside the tree: the example, by
+find_package; the README's C++ example as printed, by pkg-config. Also that nothing but the public classes can be seen.
+
+    package_test.py SOURCE_DIR BUILD_DIR        (PAWLD: the pawld binary)
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE, BUILD = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+sys.path.insert(0, str(SOURCE / "tests/e2e"))
+import harness  # noqa: E402
+
+
+def run(*words, **options):
+    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=240, check=False, **options)
+    if done.returncode != 0:
+        raise AssertionError(f"{words} exited with {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+class PackageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = pathlib.Path(tempfile.mkdtemp(prefix="pawl-package-"))
+        cls.addClassCleanup(shutil.rmtree, cls.dir)
+        cls.prefix = cls.dir / "prefix"
+        run("cmake", "--install", BUILD, "--component", "libpawl", "--prefix", cls.prefix)
+        cls.lib = next(cls.prefix.rglob("libpawl.so")).parent
+        cls.pawld = harness.Pawld()
+        cls.addClassCleanup(cls.pawld.remove)
+        cls.pawld.start()
+
+    def test_the_example_finds_the_package_and_works(self):
+        project, build = self.dir / "worker", self.dir / "worker-build"
+        shutil.copytree(SOURCE / "examples/cpp-worker", project)
+        run("cmake", "-S", project, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--build", build)
+        said = run(build / "worker", f"127.0.0.1:{self.pawld.port}", "3").splitlines()
+        self.assertRegex(said[0], r"^working with token \d+$")
+        self.assertEqual(said[1:], ["step 1", "step 2", "step 3", "released"])
+
+    def test_the_readme_example_compiles_as_printed_and_works(self):
+        blocks = re.findall(r"^```cpp\n(.*?)^```", (SOURCE / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+        self.assertEqual(len(blocks), 1)
+        (self.dir / "readme.cc").write_text(blocks[0], encoding="utf-8")
+        environment = {**os.environ, "PKG_CONFIG_PATH": str(self.lib / "pkgconfig")}
+        flags = run("pkg-config", "--cflags", "--libs", "pawl", env=environment).split()
+        run("c++", "-Wall", "-Wextra", "-Werror", self.dir / "readme.cc", "-o", self.dir / "readme", *flags,
+            f"-Wl,-rpath,{self.lib}")
+        said = run(self.dir / "readme", f"127.0.0.1:{self.pawld.port}")
+        self.assertRegex(said, r"token \d+")
+
+    def test_only_the_public_names_can_be_seen(self):
+        symbols = run("nm", "-DC", "--defined-only", self.lib / "libpawl.so").splitlines()
+        names = [line.split(" ", 2)[2] for line in symbols if " T " in line]
+        foreign = [name for name in names if not re.match(r"pawl::(Client|Lease|Mutex|to_text)\b", name)]
+        self.assertTrue(names)
+        self.assertEqual(foreign, [])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
