@@ -390,8 +390,8 @@ class RunTest(harness.PawldCase):
     def test_a_pawld_that_comes_back_in_time_costs_nothing(self):
         server = self.own_pawld(resp_address=f"127.0.0.1:{free_port()}")
         self.address = f"127.0.0.1:{server.port}"
-        process = self.start_pawl(self.name, "-t", "20s", "--", "sh", "-c", "echo up; read x < " + str(self.dir / "go"))
         os.mkfifo(self.dir / "go")
+        process = self.start_pawl(self.name, "-t", "6s", "--", "sh", "-c", "echo up; read x < " + str(self.dir / "go"))
         self.assertEqual(process.stdout.readline(), "up\n")
         server.restart()
         with server.client() as client:
