@@ -271,7 +271,8 @@ class RunTest(harness.PawldCase):
     # --- Signals -------------------------------------------------------------------------------------------------------
 
     def test_signals_reach_the_whole_group(self):
-        script = "trap 'echo outer; exit 5' USR1; sh -c 'trap \"echo inner; exit\" USR1; echo up; while :; do sleep 0.01; done' & wait; wait"
+        inner = "trap 'echo inner; exit' USR1; echo up; while :; do sleep 0.01; done"
+        script = f'trap : USR1; sh -c "{inner}" & wait; wait; echo outer; exit 5'
         process = self.start_pawl(self.name, "--", "sh", "-c", script)
         self.assertEqual(process.stdout.readline(), "up\n")
         process.send_signal(signal.SIGUSR1)
@@ -335,8 +336,9 @@ class RunTest(harness.PawldCase):
         self.assertEqual(os.waitstatus_to_exitcode(status), 0)
 
     def test_ctrl_c_on_the_terminal_ends_the_command(self):
-        pid, terminal = self.on_terminal(self.name, "--", "sh", "-c", "echo ready; sleep 60")
-        self.read_until(terminal, b"ready")
+        pid, terminal = self.on_terminal(self.name, "--", "cat")
+        os.write(terminal, b"ready\n")
+        self.read_until(terminal, b"ready\r\nready\r\n")  # The terminal's echo, and cat's answer.
         os.write(terminal, b"\x03")
         _, status = os.waitpid(pid, 0)
         self.assertEqual(os.waitstatus_to_exitcode(status), 130)
