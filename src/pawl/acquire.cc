@@ -1,11 +1,13 @@
 // pawl acquire: take locks and print the lease.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <memory>
 
 #include "base/hex.h"
 #include "base/limits.h"
 #include "client/boot_clock.h"
+#include "pawl/acquire_options.h"
 #include "pawl/command_line.h"
 #include "pawl/duration.h"
 #include "pawl/exit_codes.h"
@@ -17,50 +19,19 @@
 namespace pawl::cli {
 namespace {
 
-constexpr std::uint64_t kExclusive = ~std::uint64_t{0};  // --limit was not given
-constexpr Millis kPatient{-1};                           // neither -n nor -w: wait until it is obtained
-
 struct Options {
-  std::string lock;
-  std::vector<std::string> more;
-  Millis ttl{15'000};
-  Millis wait = kPatient;
-  bool no_wait = false;
-  bool shared = false;
-  std::uint64_t limit = kExclusive;
-  std::string owner;
-  std::vector<std::string> meta;
+  AcquireOptions common;
   std::string request;
   Millis delay{0};
-  Millis max_hold{0};
-  std::uint64_t not_acquired = kExitNotAcquired;
+  bool exports = false;
 };
 
 Result<client::AcquireCall> to_call(const Options& options) {
-  client::AcquireCall call;
-  call.locks.push_back(options.lock);
-  call.locks.insert(call.locks.end(), options.more.begin(), options.more.end());
-  if (options.shared) call.mode = Mode::kShared;
-  if (options.limit != kExclusive) {
-    if (options.limit < 1 || options.limit > limits::kHoldersMax) {
-      return Error{Code::kInvalid, fmt::format("--limit: 1 to {}", limits::kHoldersMax)};
-    }
-    call.mode = Mode::kLimit;
-    call.limit = static_cast<std::uint32_t>(options.limit);
-  }
-  if (options.not_acquired > 255) return Error{Code::kInvalid, "-E: an exit code is 0 to 255"};
-  call.ttl = options.ttl;
-  call.wait = options.no_wait ? Millis(0) : options.wait == kPatient ? limits::kWaitMax : options.wait;
-  call.owner = options.owner.empty() ? default_owner() : options.owner;
-  call.request = options.request;
-  call.delay = options.delay;
-  call.max_hold = options.max_hold;
-  for (const std::string& pair : options.meta) {
-    const auto equals = pair.find('=');
-    if (equals == std::string::npos)
-      return Error{Code::kInvalid, fmt::format("--meta {}: write key=value", pair)};
-    call.meta.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
-  }
+  auto call = to_call(options.common, default_owner(getppid()));
+  if (!call) return call;
+  call->wait = options.common.patience().value_or(limits::kWaitMax);
+  call->request = options.request;
+  call->delay = options.delay;
   return call;
 }
 
@@ -88,6 +59,13 @@ std::string to_lines(const client::Held& held) {
   if (held.floor != held.token) out += fmt::format("floor: {}\n", held.floor.value);
   if (held.slot) out += fmt::format("slot: {}\n", *held.slot);
   return out;
+}
+
+// For eval. Nothing in it can need quoting but the names, and those are left out.
+std::string to_exports(const client::Held& held) {
+  return fmt::format("export PAWL_LEASE={} PAWL_TOKEN={} PAWL_TTL_MS={} PAWL_DEADLINE_BOOTTIME_NS={}\n",
+                     to_hex(held.lease), held.token.value, held.ttl.count(),
+                     held.deadline.time_since_epoch().count());
 }
 
 void advise(Console& console, const client::AcquireCall& call, const client::Held& held) {
@@ -119,9 +97,9 @@ std::string who_holds(Console& console, const client::AcquireCall& call) {
 int not_acquired(Console& console, const Options& options, const client::AcquireCall& call) {
   const std::string why = who_holds(console, call);
   const std::string hint =
-      options.no_wait ? "Leave out -n to wait for it." : "Wait longer with -w, or see `pawl show`.";
+      options.common.no_wait ? "Leave out -n to wait for it." : "Wait longer with -w, or see `pawl show`.";
   return console.fail({Code::kBusy, fmt::format("not acquired: {}. {}", why, hint)},
-                      static_cast<int>(options.not_acquired));
+                      static_cast<int>(options.common.not_acquired));
 }
 
 int acquire(Console& console, const Options& options) {
@@ -129,12 +107,14 @@ int acquire(Console& console, const Options& options) {
   if (!call) return console.fail(call.error());
   auto held = console.pawld().acquire(*call);
   // Without a limit of our own we queue again whenever pawld's limit of one wait is reached.
-  while (!held && held.error().code == Code::kBusy && !options.no_wait && options.wait == kPatient) {
+  while (!held && held.error().code == Code::kBusy && !options.common.patience()) {
     held = console.pawld().acquire(*call);
   }
   if (!held && held.error().code == Code::kBusy) return not_acquired(console, options, *call);
   if (!held) return console.fail(held.error());
-  const bool written = console.json() ? console.data(to_json(*held)) : console.data(to_lines(*held));
+  const bool written = console.json()    ? console.data(to_json(*held))
+                       : options.exports ? console.data(to_exports(*held))
+                                         : console.data(to_lines(*held));
   if (!written) {  // Nobody can ever use or end a lease that nobody has read.
     const auto released = console.pawld().release({held->lease, held->ttl});
     console.note(fmt::format("pawl: stdout cannot be written; the lease was {}given back",
@@ -151,33 +131,21 @@ void add_acquire(CommandLine& line) {
   auto options = std::make_shared<Options>();
   Verb verb =
       line.verb("acquire", "take a lock (or several, all or none) and print the lease", Talks::kToPawld);
-  verb.required("LOCK", options->lock, "its name");
-  verb.texts("--and", "LOCK", options->more,
-             "another lock under the same lease and token; repeatable, 16 in all");
-  verb.duration("-t,--ttl", options->ttl, "how long the lease lives without renewal (default 15s)");
-  verb.duration("-w,--wait", options->wait, "wait at most so long (default: until it is obtained)");
-  verb.flag("-n,--no-wait", options->no_wait, "do not wait");
-  verb.flag("--shared", options->shared, "as a reader, among readers");
-  verb.number("--limit", options->limit, "as one of up to N holders");
-  verb.text("--owner", "TEXT", options->owner, "a label for people (default user@host:pid)");
-  verb.texts("--meta", "KEY=VALUE", options->meta, "shown to others with the lease; repeatable");
+  options->common.declare(verb);
   verb.text("--request", "ID", options->request,
             "request id, 22 to 64 of A-Za-z0-9_-: the same id again returns the same lease. A secret, like "
             "the lease");
   verb.duration("--delay", options->delay,
                 "keep the lock closed so long if the lease is not released but expires");
-  verb.duration("--max-hold", options->max_hold, "end the lease after so long, renewed or not");
-  verb.number("-E", options->not_acquired, "exit code for \"not acquired\" (default 75)");
-  verb.not_both("--wait", "--no-wait");
-  verb.not_both("--shared", "--limit");
-  verb.not_both("--and", "--shared");
-  verb.not_both("--and", "--limit");
+  verb.flag("--export", options->exports, "print `export PAWL_LEASE=… PAWL_TOKEN=…`, for eval");
+  verb.not_both("--export", "--json");
   verb.examples(
       "  pawl acquire reports/nightly                    wait for it, print lease and token\n"
       "  pawl acquire reports/nightly -n -E 0            not now? then not at all, and that is fine\n"
       "  pawl acquire a --and b -t 1m -w 30s             both or neither, for a minute, waiting 30 s at "
       "most\n"
-      "  lease=$(pawl acquire hello --json | jq -r .lease)");
+      "  lease=$(pawl acquire hello --json | jq -r .lease)\n"
+      "  eval \"$(pawl acquire hello --export)\"           then: pawl renew; pawl release");
   verb.run([options](Console& console) { return acquire(console, *options); });
 }
 

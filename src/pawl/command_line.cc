@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <utility>
 
 #include "client/address.h"
 #include "pawl/duration.h"
@@ -96,6 +98,10 @@ void Verb::duration(const char* names, Millis& into, const char* help) {
   app_.add_option_function<std::string>(names, take, help)->type_name("DUR");
 }
 
+void Verb::rest(std::vector<std::string>& into) {
+  line_.rests_[app_.get_name()] = &into;
+}
+
 void Verb::must_have(const char* name) {
   find(app_, name)->required();
 }
@@ -137,9 +143,24 @@ int CommandLine::usage_error(const std::string& what) const {
   return kExitUsage;
 }
 
+int CommandLine::split_rest(int argc, char** argv) const {
+  const std::vector<std::string> words(argv, argv + argc);
+  const auto dashes = std::find(words.begin(), words.end(), "--");
+  const auto verb = std::find_if(words.begin() + 1, dashes, [this](const std::string& word) {
+    const auto is_word = [&](const CLI::App* app) { return app->get_name() == word; };
+    return !std::as_const(*app_).get_subcommands(is_word).empty();
+  });
+  if (dashes == words.end() || verb == dashes) return argc;
+  const auto taker = rests_.find(*verb);
+  if (taker == rests_.end()) return argc;
+  taker->second->assign(dashes + 1, words.end());
+  return static_cast<int>(dashes - words.begin());
+}
+
 int CommandLine::main(int argc, char** argv) {
   try {
-    app_->parse(argc, argv);
+    // Not left to CLI11, which would read "[a,b]" in a command as a list.
+    app_->parse(split_rest(argc, argv), argv);
   } catch (const CLI::CallForHelp& help) {
     return app_->exit(help);
   } catch (const CLI::ParseError& error) {

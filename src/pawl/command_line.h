@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +37,8 @@ class Verb {
   void texts(const char* names, const char* shown, std::vector<std::string>& into, const char* help);
   void number(const char* names, std::uint64_t& into, const char* help);
   void duration(const char* names, Millis& into, const char* help);
+  // Everything behind a lone `--`, taken as it stands.
+  void rest(std::vector<std::string>& into);
   void must_have(const char* name);
   void not_both(const char* name, const char* other);
   void examples(const char* text);
@@ -67,11 +70,14 @@ class CommandLine {
  private:
   friend class Verb;
   [[nodiscard]] int usage_error(const std::string& what) const;
+  // Cuts off what stands behind `--`, when the verb takes it. The number of words that are left.
+  [[nodiscard]] int split_rest(int argc, char** argv) const;
 
   std::unique_ptr<CLI::App> app_;
   std::string addresses_;  // --addr
   bool json_ = false;
-  std::function<int(Console&)> action_;  // of the verb that was named
+  std::map<std::string, std::vector<std::string>*> rests_;  // by verb
+  std::function<int(Console&)> action_;                     // of the verb that was named
   Talks talks_ = Talks::kToNobody;
 };
 

@@ -33,6 +33,10 @@ class Console {
   // stdin and stderr are a terminal: someone can be asked.
   [[nodiscard]] bool interactive() const;
 
+  // Where pawld is said to listen; and the same as people write it.
+  [[nodiscard]] const std::vector<client::Address>& targets() const { return settings_.addresses; }
+  [[nodiscard]] std::string addresses() const;
+
   // The connection, made when first used.
   client::BlockingConnection& pawld();
   // One command, its reply.
@@ -46,6 +50,8 @@ class Console {
   void note(std::string_view line);
   // A line that the next output replaces; only where someone is looking.
   void progress(std::string_view line);
+  // Takes it away.
+  void end_progress() { clear_progress(); }
   // Says what went wrong and what to do next, and returns the exit code that tells it to scripts.
   int fail(const Error& error);
   int fail(const Error& error, int exit_code);
@@ -56,7 +62,6 @@ class Console {
  private:
   void clear_progress();
   [[nodiscard]] std::string explain(const Error& error) const;
-  [[nodiscard]] std::string addresses() const;
 
   const Settings settings_;
   const bool colour_;

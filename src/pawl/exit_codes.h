@@ -15,6 +15,11 @@ inline constexpr int kExitDenied = 77;         // not permitted
 inline constexpr int kExitConfiguration = 78;  // PAWL_ADDR is malformed
 inline constexpr int kExitStale = 121;         // refused by a guard
 inline constexpr int kExitLost = 122;          // the lease is over
+inline constexpr int kExitMaxHold = 124;       // run: --max-hold was reached
+inline constexpr int kExitFailed = 125;        // run: pawl itself failed before CMD started
+inline constexpr int kExitNoExecute = 126;     // run: CMD cannot be executed
+inline constexpr int kExitNotFound = 127;      // run: CMD was not found
+inline constexpr int kExitSignalled = 128;  // run: plus the number of the signal that ended CMD, or the wait
 
 // The number an error ends with.
 [[nodiscard]] int exit_code(Code code);

@@ -24,8 +24,8 @@ std::string host() {
 
 }  // namespace
 
-std::string default_owner() {
-  const std::string pid = fmt::format(":{}", getppid());
+std::string default_owner(int holder) {
+  const std::string pid = fmt::format(":{}", holder);
   std::string label = user() + "@" + host();
   label.resize(std::min(label.size(), limits::kOwnerMax - pid.size()));
   return label + pid;

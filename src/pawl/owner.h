@@ -5,8 +5,8 @@
 
 namespace pawl::cli {
 
-// The pid is the parent's: `pawl acquire` itself is gone at once, the shell or script that called it holds the lease.
-// Cut to what OWNER takes.
-[[nodiscard]] std::string default_owner();
+// With the pid of who will hold the lease: `pawl acquire` itself is gone at once, so it names its parent, the shell or
+// script that called it; `pawl run` stays, and names itself. Cut to what OWNER takes.
+[[nodiscard]] std::string default_owner(int pid);
 
 }  // namespace pawl::cli

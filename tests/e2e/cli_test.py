@@ -398,6 +398,12 @@ class CliTest(harness.PawldCase):
         self.assertEqual(complete("pawl", "acquire", "hello", "--sh"), ["--shared"])
         self.assertEqual(complete("pawl", "completion", ""), ["bash", "zsh", "fish", "--help", "-h", "--json"])
 
+    def test_an_exported_lease_is_what_renew_and_release_use(self):
+        script = f'eval "$({PAWL} acquire {self.name} --export)"; echo "$PAWL_TOKEN"; {PAWL} renew && {PAWL} release'
+        done = subprocess.run(["sh", "-ec", script], capture_output=True, text=True, env=self.environment(), check=True)
+        self.assertEqual(int(done.stdout.split()[0]), self.data("history", self.name)[0]["token"])
+        self.pawl("acquire", self.name, "--export", "--json", expect=64)
+
     # --- usage -----------------------------------------------------------------------------------------------------
 
     def test_every_verb_has_help_with_an_example(self):

@@ -1,0 +1,448 @@
+#!/usr/bin/python3
+"""`pawl run` on the real binaries: how it ends, what it passes on, and that nothing of its group runs after the next grant.
+
+The observer: every process of the command appends its pid and CLOCK_BOOTTIME to a file in a tight loop; a rival notes
+CLOCK_BOOTTIME when the lock is granted to it. The last line of the file must be older. Only the order is judged; the
+distance is printed.
+
+Environment: PAWL and PAWLD are the binaries.
+"""
+
+import contextlib
+import json
+import os
+import pty
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import harness
+from harness import wait_until
+
+PAWL = os.environ.get("PAWL", "")
+TTL_MS = 2000
+
+# Appends "pid boottime" as fast as it can, and gives up by itself after a minute: no test leaves it behind.
+WRITER = """
+import os, signal, sys, time
+out, options = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT), sys.argv[2:]
+if "deaf" in options: signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if "family" in options:
+    for _ in range(3):
+        if os.fork() == 0: os.fork(); break
+if "leave" in options and os.fork() > 0: sys.exit(0)
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    os.write(out, b"%d %d\\n" % (os.getpid(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)))
+"""
+
+
+def boottime():
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def runs(pid):
+    """Whether it is more than an entry that nobody has reaped."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+            return stat.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+class Cable:
+    """A TCP connection through us that can be cut without a word: bytes stop, nobody hangs up."""
+
+    def __init__(self, port):
+        self.port, self.whole = port, True
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", self.port))
+            for pair in ((near, far), (far, near)):
+                threading.Thread(target=self.carry, args=pair, daemon=True).start()
+
+    def carry(self, source, target):
+        with contextlib.suppress(OSError), source:
+            while data := source.recv(65536):
+                if self.whole:
+                    target.sendall(data)
+        with contextlib.suppress(OSError):  # Then the other direction has ended before.
+            target.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+class RunTest(harness.PawldCase):
+    def setUp(self):
+        super().setUp()
+        self.address = f"127.0.0.1:{self.pawld.port}"
+        self.name = self.lock()
+        self.dir = harness.scratch("run")
+        self.addCleanup(lambda: subprocess.run(["rm", "-rf", self.dir], check=True))
+        self.log = self.dir / "writes"
+
+    def environment(self, **more):
+        own = {key: value for key, value in os.environ.items() if not key.startswith("PAWL_")}
+        return {**own, "PAWL_ADDR": self.address, **more}
+
+    def run_pawl(self, *words, expect=0, stdin="", **environment):
+        done = subprocess.run(harness.guarded([PAWL, "run", *words]), input=stdin, capture_output=True, text=True,
+                              timeout=harness.PATIENCE, env=self.environment(**environment), check=False)
+        self.assertEqual(done.returncode, expect, f"{words}\nstdout: {done.stdout}\nstderr: {done.stderr}")
+        return done
+
+    def start_pawl(self, *words, **options):
+        process = subprocess.Popen(harness.guarded([PAWL, "run", *words]), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=self.environment(), **options)
+        self.addCleanup(self.finish, process)
+        return process
+
+    def finish(self, process):
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+    def ends(self, process, code):
+        out, err = process.communicate(timeout=harness.PATIENCE)
+        self.assertEqual(process.returncode, code, f"stdout: {out}\nstderr: {err}")
+        return out, err
+
+    def writer(self, *options, run=()):
+        """pawl run with a command that writes all the time; returns once it does."""
+        process = self.start_pawl(self.name, "-t", f"{TTL_MS}ms", *run, "--", sys.executable, "-c", WRITER, self.log,
+                                  *options)
+        wait_until(lambda: self.log.exists() and self.log.stat().st_size > 0, "the command writes")
+        return process
+
+    def writes(self):
+        """Everyone who wrote, and when last."""
+        lines = [line.split() for line in self.log.read_text().splitlines()]
+        return {int(pid) for pid, _ in lines}, max(int(at) for _, at in lines)
+
+    def rival(self, server):
+        """Asks for the lock until it has it; the time of the grant appears in the list."""
+        granted = []
+
+        def ask():
+            while not granted:
+                try:
+                    with server.client() as client:
+                        client.socket.settimeout(harness.PATIENCE)
+                        reply = client.call("ACQUIRE", self.name, "TTL", 60000, "WAIT", 30000, "OWNER", "rival")
+                        if isinstance(reply, list):
+                            granted.append(boottime())
+                except (OSError, harness.Closed):
+                    time.sleep(0.01)
+
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join, harness.PATIENCE)
+        return granted
+
+    def nobody_wrote_after(self, granted):
+        wait_until(lambda: granted, "the rival is granted")
+        pids, last = self.writes()
+        self.assertLess(last, granted[0], "something of the group ran after the next grant")
+        self.assertEqual([pid for pid in pids if runs(pid)], [])
+        print(f"{self._testMethodName}: {len(pids)} processes; the last write was {(granted[0] - last) / 1e6:.1f} ms "
+              "before the next grant", file=sys.stderr)
+        return pids
+
+    def queued(self, server):
+        with server.client() as client:
+            self.waiting(client, self.name, 1)
+
+    # --- How it ends ---------------------------------------------------------------------------------------------------
+
+    def test_the_exit_code_is_the_commands_own(self):
+        self.run_pawl(self.name, "--", "true")
+        self.run_pawl(self.name, "--", "sh", "-c", "exit 7", expect=7)
+        self.run_pawl(self.name, "--", "sh", "-c", "kill -USR1 $$", expect=128 + signal.SIGUSR1)
+        self.run_pawl(self.name, "--", "sh", "-c", "kill -KILL $$", expect=128 + signal.SIGKILL)
+
+    def test_a_command_that_cannot_be_run_leaves_the_lock_free(self):
+        self.assertIn("not found", self.run_pawl(self.name, "--", "no-such-command", expect=127).stderr)
+        self.run_pawl(self.name, "--", "/etc/passwd", expect=126)
+        self.run_pawl(self.name, "-n", "--", "true")
+
+    def test_usage_is_told_before_anything_is_acquired(self):
+        for words in ((self.name,), (self.name, "--"), (self.name, "-t", "999ms", "--", "true"),
+                      (self.name, "--kill-after", "6s", "--", "true"), (self.name, "--on-lost=shrug", "--", "true"),
+                      (self.name, "--report-fd", "2", "--", "true"), (self.name, "--report-fd", "99", "--", "true"),
+                      (self.name, "-E", "256", "--", "true"), (self.name, "--limit", "0", "--", "true"),
+                      (self.name, "-t", "15", "--", "true"), (self.name, "true")):
+            self.run_pawl(*words, expect=64)
+        with self.client() as client:
+            self.assertIsNone(self.inspect(client, self.name)["last_token"])
+
+    def test_not_acquired_and_unreachable_have_codes_of_their_own(self):
+        with self.client() as client:
+            self.acquire(client, self.name)
+            self.assertIn("not acquired", self.run_pawl(self.name, "-n", "--", "true", expect=75).stderr)
+            self.run_pawl(self.name, "-w", "20ms", "-E", "9", "--", "true", expect=9)
+        self.run_pawl(self.name, "--addr", f"127.0.0.1:{free_port()}", "--", "true", expect=69)
+
+    def test_the_lock_is_held_while_the_command_runs_and_free_afterwards(self):
+        show = f"{PAWL} show {self.name} --json; {PAWL} show {self.name}/2 --json"
+        done = self.run_pawl(self.name, "--and", self.name + "/2", "--owner", "me", "--meta", "k=v", "--", "sh", "-c", show)
+        for line in done.stdout.splitlines():
+            shown = json.loads(line)
+            self.assertEqual((shown["state"], shown["holders"][0]["owner"]), ("held", "me"))
+            self.assertEqual(shown["holders"][0]["meta"], {"k": "v"})
+        with self.client() as client:
+            self.assertEqual(self.inspect(client, self.name)["state"], "free")
+
+    def test_readers_share_and_a_limit_gives_slots(self):
+        inner = (PAWL, "run", self.name, "-n")
+        for mode in (("--shared",), ("--limit", "2")):
+            done = self.run_pawl(self.name, *mode, "--", "env", "-u", "PAWL_LOCK", *inner, *mode, "--", "sh", "-c",
+                                 "echo slot=${PAWL_SLOT:-none}")
+            self.assertEqual(done.stdout.strip(), "slot=none" if mode[0] == "--shared" else "slot=1")
+        self.run_pawl(self.name, "--", "env", "-u", "PAWL_LOCK", *inner, "--shared", "--", "true", expect=75)
+
+    def test_max_hold_ends_a_command_that_would_hold_for_ever(self):  # Hard case 32.
+        done = self.run_pawl(self.name, "-t", "1s", "--max-hold", "1s", "--", "sleep", "60", expect=124)
+        self.assertIn("--max-hold", done.stderr)
+
+    # --- What the command gets -----------------------------------------------------------------------------------------
+
+    def test_stdin_and_stdout_pass_through(self):
+        text = "line\n" * 50_000
+        self.assertEqual(self.run_pawl(self.name, "--", "cat", stdin=text).stdout, text)
+
+    def test_words_reach_the_command_as_they_were_written(self):
+        words = ["[a,b]", "--", "-n", "", "two words", "--json"]
+        done = self.run_pawl(self.name, "--", sys.executable, "-c", "import json,sys; print(json.dumps(sys.argv[1:]))",
+                             *words)
+        self.assertEqual(json.loads(done.stdout), words)
+
+    def test_the_environment_names_the_inner_token_and_every_lock(self):  # Hard case 16.
+        done = self.run_pawl(self.name, "--owner", "outer", "--", "sh", "-c",
+                             f"echo $PAWL_TOKEN; {PAWL} run {self.name}/in --owner inner -t 3s -- env -0")
+        outer, _, rest = done.stdout.partition("\n")
+        inner = dict(entry.split("=", 1) for entry in rest.split("\0") if entry)
+        self.assertGreater(int(inner["PAWL_TOKEN"]), int(outer))
+        self.assertEqual(inner["PAWL_LOCK"], f"{self.name}/in\n{self.name}")
+        self.assertEqual((inner["PAWL_OWNER"], inner["PAWL_TTL_MS"], inner["PAWL_HELD"]), ("inner", "3000", "1"))
+        self.assertEqual(inner["PAWL_ADDR"], self.address)
+        self.assertRegex(inner["PAWL_LEASE"], harness.LEASE)
+        self.assertLess(0, int(inner["PAWL_DEADLINE_BOOTTIME_NS"]) - boottime() + 10**9 * 60)
+
+    def test_a_nested_run_on_a_lock_that_is_already_held_refuses_with_a_hint(self):  # Hard case 16.
+        done = self.run_pawl(self.name, "--", PAWL, "run", "other", "--and", self.name, "--", "true", expect=64)
+        self.assertIn("already held", done.stderr)
+        self.assertIn("PAWL_LOCK", done.stderr)
+
+    def test_reports_tell_programs_what_happened(self):
+        read, write = os.pipe()
+        done = self.start_pawl(self.name, "-t", "1s", "--report-fd", str(write), "--", "sh", "-c",
+                               f"sleep 1; ls /proc/$$/fd | grep -x {write}; exit 4", pass_fds=(write,))
+        os.close(write)
+        with open(read, encoding="utf-8") as reports:
+            events = [json.loads(line) for line in reports]
+        out, _ = self.ends(done, 4)
+        self.assertEqual(out, "")  # The command does not inherit the descriptor.
+        names = [event["event"] for event in events]
+        self.assertEqual((names[:2], names[-2:]), (["acquired", "started"], ["released", "exit"]))
+        self.assertIn("renewed", names)
+        self.assertEqual(events[-1]["code"], 4)
+        self.assertGreater(events[0]["token"], 0)
+
+    # --- Signals -------------------------------------------------------------------------------------------------------
+
+    def test_signals_reach_the_whole_group(self):
+        inner = "trap 'echo inner; exit' USR1; echo up; while :; do sleep 0.01; done"
+        script = f'trap : USR1; sh -c "{inner}" & wait; wait; echo outer; exit 5'
+        process = self.start_pawl(self.name, "--", "sh", "-c", script)
+        self.assertEqual(process.stdout.readline(), "up\n")
+        process.send_signal(signal.SIGUSR1)
+        out, _ = self.ends(process, 5)
+        self.assertEqual(sorted(out.split()), ["inner", "outer"])
+
+    def test_a_signal_while_waiting_withdraws_the_wait(self):  # Hard case 18.
+        with self.client() as client:
+            lease = self.acquire(client, self.name)["lease"]
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                process = self.start_pawl(self.name, "--", "touch", str(self.log))
+                self.waiting(client, self.name, 1)
+                process.send_signal(number)
+                _, err = self.ends(process, 128 + number)
+                self.assertEqual(self.inspect(client, self.name)["waiters"], 0, err)
+            client.call("RELEASE", lease)
+            self.assertEqual(self.inspect(client, self.name)["state"], "free")
+        self.assertFalse(self.log.exists())
+
+    def test_who_waits_is_told_who_holds_it_and_the_place(self):
+        with self.client() as client:
+            lease = self.acquire(client, self.name, "OWNER", "alice")["lease"]
+            process = self.start_pawl(self.name, "--", "echo", "mine")
+            line = process.stderr.readline()
+            self.assertRegex(line, r"held by alice \(token \d+\) for \S+; place 1 in the queue")
+            client.call("RELEASE", lease)
+            self.assertEqual(self.ends(process, 0)[0], "mine\n")
+
+    # --- The terminal --------------------------------------------------------------------------------------------------
+
+    def on_terminal(self, *words):
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execve(PAWL, [PAWL, "run", *words], self.environment())
+        self.addCleanup(os.close, terminal)
+        return pid, terminal
+
+    def read_until(self, terminal, text):
+        seen = b""
+        while text not in seen:
+            ready, _, _ = select.select([terminal], [], [], harness.PATIENCE)
+            self.assertTrue(ready, seen)
+            seen += os.read(terminal, 4096)
+        return seen
+
+    def test_the_command_has_the_terminal_and_ctrl_z_works(self):
+        script = "echo ready; while read line; do echo got:$line; done; echo done"
+        pid, terminal = self.on_terminal(self.name, "--", "sh", "-c", script)
+        self.read_until(terminal, b"ready")
+        os.write(terminal, b"one\n")
+        self.read_until(terminal, b"got:one")
+        os.write(terminal, b"\x1a")
+        _, status = os.waitpid(pid, os.WUNTRACED)
+        self.assertTrue(os.WIFSTOPPED(status), status)
+        os.kill(pid, signal.SIGCONT)
+        os.write(terminal, b"two\n")
+        self.read_until(terminal, b"got:two")
+        os.write(terminal, b"\x04")
+        self.read_until(terminal, b"done")
+        _, status = os.waitpid(pid, 0)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0)
+
+    def test_ctrl_c_on_the_terminal_ends_the_command(self):
+        pid, terminal = self.on_terminal(self.name, "--", "cat")
+        os.write(terminal, b"ready\n")
+        self.read_until(terminal, b"ready\r\nready\r\n")  # The terminal's echo, and cat's answer.
+        os.write(terminal, b"\x03")
+        _, status = os.waitpid(pid, 0)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 130)
+
+    # --- Nothing of the group runs after the next grant ----------------------------------------------------------------
+
+    def test_what_the_command_leaves_behind_ends_before_the_lock_passes_on(self):
+        process = self.writer("leave", "deaf")
+        granted = self.rival(self.pawld)
+        self.ends(process, 0)
+        self.nobody_wrote_after(granted)
+
+    def test_pawld_killed_and_restarted(self):  # Hard case 33.
+        server = self.own_pawld(resp_address=f"127.0.0.1:{free_port()}")
+        self.address = f"127.0.0.1:{server.port}"
+        process = self.writer("deaf", "family")
+        granted = self.rival(server)
+        self.queued(server)
+        server.kill()
+        _, err = self.ends(process, 122)
+        self.assertIn("stopping the command", err)
+        server.start()
+        self.assertGreater(len(self.nobody_wrote_after(granted)), 3)
+
+    def test_pawld_frozen(self):  # Hard cases 27 and 33.
+        server = self.own_pawld()
+        self.address = f"127.0.0.1:{server.port}"
+        process = self.writer("deaf", "family")
+        granted = self.rival(server)
+        self.queued(server)
+        server.pause()
+        self.ends(process, 122)
+        server.resume()
+        self.nobody_wrote_after(granted)
+
+    def test_cut_off_from_a_pawld_that_goes_on_counting(self):  # Hard case 33.
+        cable = Cable(self.pawld.port)
+        self.addCleanup(cable.close)
+        self.address = cable.address
+        for options in (("deaf",), ("deaf", "family"), ()):
+            cable.whole = True
+            self.name = self.lock()
+            self.log = self.dir / ("writes" + "-".join(options))
+            process = self.writer(*options)
+            granted = self.rival(self.pawld)
+            self.queued(self.pawld)
+            cable.whole = False
+            self.ends(process, 122)
+            self.nobody_wrote_after(granted)
+
+    def test_a_pawld_that_comes_back_in_time_costs_nothing(self):
+        server = self.own_pawld(resp_address=f"127.0.0.1:{free_port()}")
+        self.address = f"127.0.0.1:{server.port}"
+        os.mkfifo(self.dir / "go")
+        process = self.start_pawl(self.name, "-t", "6s", "--", "sh", "-c", "echo up; read x < " + str(self.dir / "go"))
+        self.assertEqual(process.stdout.readline(), "up\n")
+        server.restart()
+        with server.client() as client:
+            wait_until(lambda: self.holders(client, self.name)[0]["renewals"] > 0, "renewed after the restart")
+        (self.dir / "go").write_text("now\n")
+        self.ends(process, 0)
+
+    def test_a_broken_lease_stops_the_command(self):
+        process = self.writer()
+        with self.client() as client:
+            token = self.inspect(client, self.name)["token"]
+            self.assertEqual(client.call("BREAK", self.name, "TOKEN", token, "REASON", "test"), 1)
+        granted = self.rival(self.pawld)
+        self.ends(process, 122)
+        self.nobody_wrote_after(granted)
+
+    def test_on_lost_ignore_lets_the_command_finish(self):
+        cable = Cable(self.pawld.port)
+        self.addCleanup(cable.close)
+        self.address = cable.address
+        done = self.dir / "done"
+        process = self.start_pawl(self.name, "-t", "1s", "--on-lost=ignore", "--", "sh", "-c",
+                                  f"echo up; until [ -e {done} ]; do sleep 0.02; done; exit 6")
+        self.assertEqual(process.stdout.readline(), "up\n")
+        cable.whole = False
+        self.assertIn("runs on without it", process.stderr.readline())
+        done.touch()
+        self.ends(process, 6)
+
+    def test_pawl_frozen_past_its_ttl_wakes_and_kills_the_group(self):  # Hard case 1.
+        process = self.writer("deaf", "family")
+        granted = self.rival(self.pawld)
+        self.queued(self.pawld)
+        process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: granted, "the rival is granted")
+        process.send_signal(signal.SIGCONT)
+        woken = boottime()
+        _, err = self.ends(process, 122)
+        pids, last = self.writes()
+        self.assertEqual([pid for pid in pids if runs(pid)], [])
+        print(f"frozen: the group of {len(pids)} wrote its last {(last - woken) / 1e6:.1f} ms after pawl was woken: {err}",
+              file=sys.stderr)
+
+    def test_killing_pawl_itself_kills_the_command(self):
+        process = self.writer("deaf")
+        pids, _ = self.writes()
+        process.kill()
+        wait_until(lambda: not any(runs(pid) for pid in pids), "the command died with pawl")
+
+
+if __name__ == "__main__":
+    harness.main()
