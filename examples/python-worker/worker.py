@@ -128,14 +128,17 @@ def main(address="127.0.0.1:7295", lock="examples/worker", steps="10", ttl="5000
     try:
         lease = acquire(address, lock, int(ttl))
     except redis.RedisError as error:
-        sys.exit(print(f"not acquired: {error}", file=sys.stderr) or 69)
+        print(f"not acquired: {error}", file=sys.stderr)
+        return 69
     if lease is None:
-        sys.exit(print("not acquired: somebody else has the lock", file=sys.stderr) or 75)
+        print("not acquired: somebody else has the lock", file=sys.stderr)
+        return 75
     for step in range(1, int(steps) + 1):
         lease.check()
         write(step, lease.token)
     print("released" if lease.release() else "not confirmed: the lease ends by itself", flush=True)
+    return 0
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    sys.exit(main(*sys.argv[1:]))
