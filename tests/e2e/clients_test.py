@@ -7,7 +7,6 @@ import pathlib
 import pty
 import re
 import select
-import shutil
 import struct
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import threading
 import redis
 
 import harness
+import node_clients
 from harness import LEASE, fields, request_id
 
 HERE = pathlib.Path(__file__).resolve().parent / "clients"
@@ -70,24 +70,12 @@ class RedisPyTest(harness.PawldCase):
 
 
 class NodeTest(harness.PawldCase):
-    """node-redis and ioredis, the versions of the lock file. Installed into the build directory, never into the tree."""
+    """node-redis and ioredis, the versions of the lock file."""
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        base = pathlib.Path(os.environ.get("PAWL_E2E_DIR") or harness.tempfile.gettempdir())
-        cls.modules = base / "node-clients"
-        wanted = (HERE / "package-lock.json").read_text()
-        mark = cls.modules / "installed"
-        if mark.exists() and mark.read_text() == wanted:
-            return
-        cls.modules.mkdir(parents=True, exist_ok=True)
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(HERE / name, cls.modules / name)
-        installed = run(["npm", "ci", "--no-audit", "--no-fund"], cwd=cls.modules)
-        if installed.returncode:
-            raise AssertionError(f"npm ci failed:\n{installed.stdout}{installed.stderr}")
-        mark.write_text(wanted)
+        cls.modules = node_clients.installed()
 
     def tell(self, library, protocols):
         """Runs the story; `protocols` are the RESP versions that this library speaks, in the order of the story's runs."""
@@ -108,11 +96,8 @@ class NodeTest(harness.PawldCase):
             self.assertGreater(seen["handed"], seen["token"])
             self.assertIn("LOST", seen["error"])
 
-    def node_major(self):
-        return int(run(["node", "--version"]).stdout.lstrip("v").split(".")[0])
-
     def newest(self, library, protocols):
-        if self.node_major() < 20:
+        if node_clients.node_major() < 20:
             print(f"{library}: left out, its newest version needs Node 20", file=sys.stderr)
             return
         self.tell(library, protocols)

@@ -1,0 +1,39 @@
+"""The Redis clients for Node.js, in the versions of clients/package-lock.json. They are installed into the build directory,
+never into the tree, once for all tests that use them."""
+
+import fcntl
+import os
+import pathlib
+import shutil
+import subprocess
+
+import harness
+
+WANTED = pathlib.Path(__file__).resolve().parent / "clients"
+
+
+def installed():
+    """The directory that has them in its node_modules."""
+    base = pathlib.Path(os.environ.get("PAWL_E2E_DIR") or harness.tempfile.gettempdir())
+    modules = base / "node-clients"
+    modules.mkdir(parents=True, exist_ok=True)
+    wanted = (WANTED / "package-lock.json").read_text()
+    mark = modules / "installed"
+    with open(base / "node-clients.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # Tests run side by side.
+        if mark.exists() and mark.read_text() == wanted:
+            return modules
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(WANTED / name, modules / name)
+        done = subprocess.run(harness.guarded(["npm", "ci", "--no-audit", "--no-fund"]), cwd=modules,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=200, check=False)
+        if done.returncode:
+            raise AssertionError(f"npm ci failed:\n{done.stdout}")
+        mark.write_text(wanted)
+        return modules
+
+
+def node_major():
+    done = subprocess.run(["node", "--version"], stdout=subprocess.PIPE, text=True, timeout=60, check=True)
+    return int(done.stdout.lstrip("v").split(".")[0])
