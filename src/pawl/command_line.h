@@ -61,6 +61,9 @@ class CommandLine {
   ~CommandLine();
 
   Verb verb(const char* name, const char* help, Talks talks);
+  // A verb of two words, such as `guard install`; `group` has been declared by group().
+  Verb verb(const char* group, const char* name, const char* help, Talks talks);
+  void group(const char* name, const char* help, const char* footer);
   // Parses and runs. Returns the exit code.
   int main(int argc, char** argv);
 
@@ -70,6 +73,8 @@ class CommandLine {
  private:
   friend class Verb;
   [[nodiscard]] int usage_error(const std::string& what) const;
+  // What was named so far: `pawl`, `pawl guard`, `pawl guard install`.
+  [[nodiscard]] const CLI::App& named() const;
   // Cuts off what stands behind `--`, when the verb takes it. The number of words that are left.
   [[nodiscard]] int split_rest(int argc, char** argv) const;
 
