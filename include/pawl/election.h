@@ -82,10 +82,10 @@ class PAWL_PUBLIC Election {
   [[nodiscard]] Result<std::optional<Leader>> leader();
 
   // Calls `told` with who leads now, nobody included, and then with each change, in order, on the client's callback
-  // thread; it must not throw. Between two leaders there is a moment of nobody. Goes on over lost connections and restarts of pawld: what
-  // happened meanwhile is told as far as pawld still knows it, and who leads then in any case. An error is the last call, and
-  // says why observing has ended: pawld refuses it. A client that cannot be used at all makes that call before this
-  // returns.
+  // thread; it must not throw. The end of a leader is a change, to nobody, and its successor another. Goes on over lost
+  // connections and restarts of pawld: what happened meanwhile is told as far as pawld still knows it (it forgets when it
+  // restarts), and who leads then in any case. An error is the last call, and says why observing has ended: pawld refuses
+  // it. A client that cannot be used at all makes that call before this returns.
   using Told = std::function<void(const Result<std::optional<Leader>>&)>;
   [[nodiscard]] LeaderObservation observe(Told told);
 
