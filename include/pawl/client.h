@@ -61,6 +61,7 @@ class PAWL_PUBLIC Client {
                      std::function<void(Result<Lease>)> done);
 
  private:
+  friend class Election;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -82,6 +82,10 @@ class PAWL_PUBLIC PgGuard final : public Guard {
  public:
   explicit PgGuard(pg_conn* connection);
 
+  // Off by default: advance() ends older transactions that are still open when its wait is over, and their effects are
+  // gone. Needs the right to execute pawl.evict().
+  void evict_stragglers(bool allowed) { evicts_ = allowed; }
+
   [[nodiscard]] std::string name() const override;
   [[nodiscard]] Result<std::uint64_t> advance(std::string_view resource, std::uint64_t token,
                                               std::chrono::milliseconds wait) override;
@@ -125,8 +129,11 @@ class PAWL_PUBLIC PgGuard final : public Guard {
   }
   Result<Decision> write_all(const Lease& lease, std::vector<std::string> resources, const AnyWork& work,
                              const PgWriteOptions& options);
+  Result<std::uint64_t> advance_once(std::string_view resource, std::uint64_t token,
+                                     std::chrono::milliseconds wait);
 
   pg_conn* connection_;
+  bool evicts_ = false;
 };
 
 }  // namespace pawl

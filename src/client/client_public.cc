@@ -8,6 +8,8 @@
 
 #include "base/limits.h"
 #include "client/boot_clock.h"
+#include "client/client_handle.h"
+#include "client/fence_on_grant.h"
 #include "client/lease_handle.h"
 
 namespace pawl {
@@ -65,23 +67,13 @@ client::AcquireCall to_call(std::vector<std::string> locks, const AcquireOptions
   return call;
 }
 
+// Only an exclusive grant writes (design rule 15): readers check, and each slot of a limit is a resource of its own.
+Error only_exclusive() {
+  return {Code::kInvalid,
+          "only an exclusive lease may advance guards; readers use Guard::check() with floor()"};
+}
+
 }  // namespace
-
-struct Client::State {
-  std::shared_ptr<client::Driver> driver;  // Empty when the addresses are wrong.
-  Error wrong;
-  std::chrono::milliseconds call_timeout;
-
-  // How every acquire is begun; `done` runs on the I/O thread.
-  client::CallId acquire(std::vector<std::string> locks, AcquireOptions options,
-                         std::function<void(Result<Lease>)> done) const;
-  // Why nothing can be acquired at all.
-  [[nodiscard]] std::optional<Error> trouble() const {
-    if (!driver) return wrong;
-    if (!driver->forked()) return std::nullopt;
-    return Error{Code::kInvalid, "this client belongs to the parent of this process (fork); make another"};
-  }
-};
 
 Client::Client(std::string_view addresses, ClientOptions options) : state_(std::make_unique<State>()) {
   state_->call_timeout = options.call_timeout;
@@ -126,16 +118,27 @@ Result<Lease> Client::acquire(std::string_view lock, AcquireOptions options, std
 Result<Lease> Client::acquire_all(std::vector<std::string> locks, AcquireOptions options,
                                   std::stop_token stop) {
   if (const auto trouble = state_->trouble()) return *trouble;
+  auto guards = std::move(options.guards);
+  if (!guards.empty() && options.sharing != Sharing::kExclusive) return only_exclusive();
+  const auto guard_wait = options.guard_wait;
   const auto answer = std::make_shared<client::Answer<Lease>>();
   const client::CallId call = state_->acquire(
       std::move(locks), std::move(options), [answer](Result<Lease> lease) { answer->set(std::move(lease)); });
-  const std::stop_callback give_up(std::move(stop), [this, call] { state_->driver->cancel(call); });
-  return answer->wait();
+  const std::stop_callback give_up(stop, [this, call] { state_->driver->cancel(call); });
+  auto lease = answer->wait();
+  if (!lease || guards.empty()) return lease;
+  if (auto fenced = client::fence_on_grant(*lease, std::move(guards), guard_wait, stop); !fenced)
+    return fenced.error();
+  return lease;
 }
 
 void Client::acquire_async(std::vector<std::string> locks, AcquireOptions options,
                            std::function<void(Result<Lease>)> done) {
   if (const auto trouble = state_->trouble()) return done(*trouble);
+  if (!options.guards.empty()) {
+    return done(
+        Error{Code::kInvalid, "guards are advanced on the caller's thread, which may wait: use acquire()"});
+  }
   state_->acquire(std::move(locks), std::move(options),
                   [driver = state_->driver.get(), done = std::move(done)](Result<Lease> lease) {
                     // A std::function can be copied, and a lease cannot.

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "client/acquire_flow.h"
 #include "client/lease_flows.h"
+#include "client/observe_flow.h"
 #include "client/request_id.h"
 #include "wire/command_writer.h"
 
@@ -24,6 +25,12 @@ bool refuses_us(wire::ErrorCode code) {
 bool is_pawld(const wire::Value& greeting) {
   const wire::Value* server = greeting.find("server");
   return server != nullptr && server->as_text() == "pawl";
+}
+
+// What pawld says before it closes a connection that reads its events too slowly. It answers no command: none that was
+// still unanswered has happened.
+bool is_farewell(const wire::Value& value) {
+  return value.is_error() && value.text.starts_with("BUSY events:");
 }
 
 // Enough of a stranger's answer to recognise it by.
@@ -83,6 +90,13 @@ CallId Machine::command(CommandCall call, Instant now) {
   return id;
 }
 
+CallId Machine::observe(ObserveCall call, Instant now) {
+  const CallId id = next_call();
+  start(id, std::make_unique<ObserveFlow>(id, std::move(call), observers_));
+  pump(now);
+  return id;
+}
+
 void Machine::cancel(CallId call, Instant now) {
   const auto found = flows_.find(call);
   if (found == flows_.end() || found->second->told()) return;
@@ -93,9 +107,13 @@ void Machine::cancel(CallId call, Instant now) {
 
 CallId Machine::start(std::unique_ptr<Flow> flow) {
   const CallId id = next_call();
+  start(id, std::move(flow));
+  return id;
+}
+
+void Machine::start(CallId id, std::unique_ptr<Flow> flow) {
   flows_.emplace(id, std::move(flow));
   ready_.insert(id);
-  return id;
 }
 
 std::optional<std::uint64_t> Machine::position(CallId call) const {
@@ -186,6 +204,7 @@ void Machine::received(std::string_view bytes, Instant now) {
 
 void Machine::take_value(const wire::Value& value, Instant now) {
   if (value.is_push()) return take_push(value, now);
+  if (is_farewell(value)) return break_link(value.text);
   if (in_flight_.empty()) return break_link("an answer came that nobody asked for");
   const CallId call = in_flight_.front().call;
   in_flight_.pop_front();
@@ -197,6 +216,7 @@ void Machine::take_value(const wire::Value& value, Instant now) {
 }
 
 void Machine::take_push(const wire::Value& push, Instant now) {
+  if (const auto event = wire::read_event(push)) return observers_.tell(*event);
   const auto ended = wire::read_wait_push(push);
   if (!ended) return;
   const auto found = acquires_.find(ended->request);

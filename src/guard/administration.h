@@ -89,6 +89,9 @@ struct Protection {
 // Whether to do it, or to do it and take it back: everything is checked, nothing changes.
 enum class Rehearse : std::uint8_t { kNo, kYes };
 
+// Older transactions that are still open when the wait of an advance is over.
+enum class Stragglers : std::uint8_t { kSpare, kEvict };
+
 class Administration {
  public:
   virtual ~Administration() = default;
@@ -117,10 +120,9 @@ class Administration {
   // Nothing: none yet.
   virtual Result<std::optional<std::uint64_t>> fence(const std::string& resource) = 0;
   virtual Result<std::vector<std::string>> blockers(const std::string& resource) = 0;
+  // As Guard::advance().
   virtual Result<std::uint64_t> advance(const std::string& resource, std::uint64_t token,
-                                        std::chrono::milliseconds wait) = 0;
-  // Ends the transactions that stand in the way of `token`. How many.
-  virtual Result<std::uint64_t> evict(const std::string& resource, std::uint64_t token) = 0;
+                                        std::chrono::milliseconds wait, Stragglers stragglers) = 0;
   // Forgets what is below `below`, by raising a floor for all of the guard.
   virtual Result<void> compact(const std::string& guard, std::uint64_t below, Rehearse rehearse) = 0;
 };

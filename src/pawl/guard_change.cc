@@ -1,6 +1,7 @@
 // pawl guard mode, policy, emergency, advance, compact: what the guards refuse, and what they remember.
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <memory>
 
 #include "guard/words.h"
@@ -123,7 +124,21 @@ struct AdvanceOptions {
   std::string token;
   Millis wait{5'000};
   bool evict = false;
+  bool held = false;
 };
+
+// With --held (how `pawl run --guard` asks) the token is the environment's, and a success prints nothing.
+Result<std::uint64_t> token_of(const AdvanceOptions& options) {
+  const char* held = std::getenv("PAWL_TOKEN");
+  if (!options.held) {
+    if (!options.token.empty()) return to_token(options.token);
+    return Error{Code::kInvalid, "which token? Name it, or say --held inside `pawl run`"};
+  }
+  if (!options.token.empty()) return Error{Code::kInvalid, "either TOKEN or --held"};
+  if (held == nullptr)
+    return Error{Code::kInvalid, "--held: PAWL_TOKEN is not set; this is not inside `pawl run`"};
+  return to_token(held);
+}
 
 int rehearse_advance(Console& console, guard::Administration& guards, const AdvanceOptions& options,
                      std::uint64_t token) {
@@ -142,19 +157,16 @@ int rehearse_advance(Console& console, guard::Administration& guards, const Adva
 }
 
 int advance(Console& console, const AdvanceOptions& options) {
-  const auto token = to_token(options.token);
+  const auto token = token_of(options);
   if (!token) return console.fail(token.error());
   auto opened = options.target.open();
   if (!opened) return console.fail(opened.error());
   if (options.change.dry_run) return rehearse_advance(console, **opened, options, *token);
-  if (options.evict) {
-    const auto evicted = (*opened)->evict(options.resource, *token);
-    if (!evicted) return console.fail(evicted.error());
-    if (*evicted > 0)
-      console.note(fmt::format("ended {} older transaction{}", *evicted, *evicted == 1 ? "" : "s"));
-  }
-  const auto before = (*opened)->advance(options.resource, *token, options.wait);
+  const auto before =
+      (*opened)->advance(options.resource, *token, options.wait,
+                         options.evict ? guard::Stragglers::kEvict : guard::Stragglers::kSpare);
   if (!before) return console.fail(before.error());
+  if (options.held) return kExitOk;
   if (console.json()) {
     Json json;
     json.object().key("resource").string(options.resource);
@@ -268,12 +280,15 @@ void add_guard_advance(CommandLine& line) {
                         Talks::kToNobody);
   options->target.declare(verb);
   verb.required("RESOURCE", options->resource, "GUARD or GUARD:KEY");
-  verb.required("TOKEN", options->token, "the new fence");
+  verb.optional("TOKEN", options->token, "the new fence");
+  verb.flag("--held", options->held, "the token of the `pawl run` around this (PAWL_TOKEN); prints nothing");
   verb.duration("-w,--wait", options->wait, "how long to wait for older transactions (default 5s)");
-  verb.flag("--evict", options->evict, "end older transactions instead of waiting for them");
+  verb.flag("--evict", options->evict, "end older transactions that are still open then");
   options->change.declare_dry_run(verb);
   verb.examples(
-      "  pawl guard advance postgres orders \"$PAWL_TOKEN\"    first thing in a job under `pawl run`\n"
+      "  pawl guard advance postgres orders --held     first thing in a job under `pawl run`; so does `pawl "
+      "run --guard`\n"
+      "  pawl guard advance postgres orders 34 --dry-run\n"
       "Exit codes: 75 an older transaction is still open (nothing is promised then), 121 the token is "
       "stale.");
   verb.run([options](Console& console) { return advance(console, *options); });

@@ -27,6 +27,10 @@ struct Options {
   std::string on_lost = "stop";
   Millis kill_after = kDefault;
   std::uint64_t report_fd = kNone;
+  std::vector<std::string> guards;
+  std::string guard_dsn;
+  Millis guard_wait{5'000};
+  bool guard_evict = false;
   std::vector<std::string> command;
 };
 
@@ -59,6 +63,21 @@ Result<int> to_report_fd(const Options& options) {
   return fd;
 }
 
+// `postgres:orders` → the words that advance it to the token in the command's environment.
+Result<std::vector<std::string>> to_guard_command(const Options& options, const std::string& guard) {
+  const std::size_t colon = guard.find(':');
+  const std::string kind = guard.substr(0, colon);
+  if (colon == guard.npos || colon + 1 == guard.size() || kind != "postgres") {
+    return usage(
+        fmt::format("--guard: postgres:RESOURCE, such as postgres:orders; \"{}\" is not", printable(guard)));
+  }
+  std::vector<std::string> words{"/proc/self/exe",        "guard",  "advance", kind,
+                                 guard.substr(colon + 1), "--held", "--wait",  to_text(options.guard_wait)};
+  if (!options.guard_dsn.empty()) words.insert(words.end(), {"--dsn", options.guard_dsn});
+  if (options.guard_evict) words.emplace_back("--evict");
+  return words;
+}
+
 Result<RunRequest> to_request(const Console& console, const Options& options) {
   if (options.command.empty()) return usage("which command? Write it behind `--`: pawl run LOCK -- CMD…");
   RunRequest request;
@@ -81,6 +100,11 @@ Result<RunRequest> to_request(const Console& console, const Options& options) {
   request.patience = options.common.patience();
   request.times = *times;
   request.command = options.command;
+  for (const std::string& guard : options.guards) {
+    auto words = to_guard_command(options, guard);
+    if (!words) return words.error();
+    request.guard_commands.push_back(*std::move(words));
+  }
   request.not_acquired = static_cast<int>(options.common.not_acquired);
   request.report_fd = *report_fd;
   return request;
@@ -107,6 +131,15 @@ void add_run(CommandLine& line) {
       "TERM so long before the lease is over (default TTL/6, at most TTL/3); KILL follows max(100ms, "
       "TTL/20) before");
   verb.number("--report-fd", options->report_fd, "one JSON line per event to this descriptor, for programs");
+  verb.texts("--guard", "KIND:RESOURCE", options->guards,
+             "advance this guard before the command starts, e.g. postgres:orders: from then on former "
+             "holders cannot "
+             "write to it");
+  verb.text("--guard-dsn", "DSN", options->guard_dsn,
+            "where the guards are (PAWL_GUARD_DSN); see `pawl guard advance`");
+  verb.duration("--guard-wait", options->guard_wait,
+                "how long to wait for older transactions that are still open (default 5s)");
+  verb.flag("--guard-evict", options->guard_evict, "then end them");
   verb.rest(options->command);
   verb.examples(
       "  pawl run reports/nightly -- ./report.sh             wait for it, run, give it back\n"
@@ -123,7 +156,8 @@ void add_run(CommandLine& line) {
       "\n"
       "Exit codes: the command's own, 128+N when signal N ended it (or the wait); 64 usage, 69 pawld "
       "unreachable,\n"
-      "75 not acquired, 77 not permitted, 122 lease lost, 124 --max-hold reached, 125 pawl failed, 126 not\n"
+      "75 not acquired, 77 not permitted, 121 a guard has seen a newer token, 122 lease lost, 124 --max-hold "
+      "reached, 125 pawl failed, 126 not\n"
       "executable, 127 not found.\n"
       "\n"
       "What it cannot do: reach a process that left the group (setsid); stop the rest of the group when pawl "

@@ -23,6 +23,8 @@ struct RunRequest {
   RunTimes times;
   RunNames names;
   std::vector<std::string> command;
+  // Run one after the other before CMD, held to the same deadline: each advances a guard to our token.
+  std::vector<std::vector<std::string>> guard_commands;
   int not_acquired = 75;
   int report_fd = -1;
 };
@@ -50,6 +52,11 @@ class Runner {
 
   // --- running
   int hold();
+  // Nothing when every guard was advanced; else how to end.
+  std::optional<int> fence(RunPlan& plan);
+  // Sleeps until something happens, `look` at the latest, and does what is due of everything but watching the command.
+  void turn(RunPlan& plan, Instant look);
+  int end(const RunPlan& plan, int code);
   int not_started(int error, bool before_exec);
   void carry_out(RunPlan& plan);
   void forward_signals();
@@ -69,7 +76,7 @@ class Runner {
   UniqueFd timer_;
   RunVoice voice_;
   client::PollConnection pawld_;
-  CommandProcess process_;
+  std::optional<CommandProcess> process_;
 
   client::CallId acquire_{};
   std::optional<Result<client::Held>> answer_;
@@ -78,6 +85,7 @@ class Runner {
   Instant watch_at_{};
 
   client::Held held_{};
+  std::vector<std::string> environment_;  // of CMD
   client::CallId renewal_{};
   std::optional<int> ended_;  // how CMD ended
   bool group_gone_ = false;   // and nothing of its group runs

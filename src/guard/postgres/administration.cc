@@ -194,14 +194,10 @@ class PostgresAdministration final : public Administration {
   }
 
   Result<std::uint64_t> advance(const std::string& resource, std::uint64_t token,
-                                std::chrono::milliseconds wait) override {
-    return PgGuard(connection_.get()).advance(resource, token, wait);
-  }
-
-  Result<std::uint64_t> evict(const std::string& resource, std::uint64_t token) override {
-    const auto rows = query("SELECT pawl.evict($1::text, $2::bigint)", {resource, std::to_string(token)});
-    if (!rows) return rows.error();
-    return to_number(rows->at(0, 0));
+                                std::chrono::milliseconds wait, Stragglers stragglers) override {
+    PgGuard guard(connection_.get());
+    guard.evict_stragglers(stragglers == Stragglers::kEvict);
+    return guard.advance(resource, token, wait);
   }
 
   Result<void> compact(const std::string& guard, std::uint64_t below, Rehearse rehearse) override {

@@ -10,6 +10,8 @@ namespace {
 
 using guard::execute;
 
+constexpr std::chrono::seconds kAfterEviction{5};  // What was told to end takes a moment to.
+
 std::uint64_t number_at(const PgRows& rows, std::size_t column) {
   const PgValue text = rows.at(0, column);
   return text ? guard::parse_token(*text).value_or(0) : 0;
@@ -27,6 +29,16 @@ std::string PgGuard::name() const {
 
 Result<std::uint64_t> PgGuard::advance(std::string_view resource, std::uint64_t token,
                                        std::chrono::milliseconds wait) {
+  auto advanced = advance_once(resource, token, wait);
+  if (advanced || !evicts_ || advanced.error().code != Code::kBusy) return advanced;
+  const auto evicted = execute(connection_, "SELECT pawl.evict($1::text, $2::bigint)",
+                               {std::string(resource), std::to_string(token)});
+  if (!evicted) return guard::to_error(*evicted.failure);
+  return advance_once(resource, token, kAfterEviction);
+}
+
+Result<std::uint64_t> PgGuard::advance_once(std::string_view resource, std::uint64_t token,
+                                            std::chrono::milliseconds wait) {
   // Autocommit: the one statement is the whole transaction, and its answer comes after the commit.
   const auto done =
       execute(connection_, "SELECT pawl.advance($1::text, $2::bigint, $3::interval)",

@@ -186,7 +186,12 @@ PgWriter::Attempt PgWriter::failed(const PgFailure& failure) {
 }
 
 Error PgWriter::refused(const PgFailure& failure) const {
-  return guard::to_error(failure);
+  Error error = guard::to_error(failure);
+  if (error.code != Code::kStaleToken) return error;
+  // The lease was alive a moment ago; whether the authority has gone back in time only it can tell.
+  const Error stale = lease_.stale(guard::number_in_detail(failure, "max"));
+  if (stale.code == Code::kIssuerBehind) return stale;
+  return error;
 }
 
 void PgWriter::roll_back() {

@@ -1,0 +1,153 @@
+#include "pawl/election.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/limits.h"
+#include "client/boot_clock.h"
+#include "client/client_handle.h"
+#include "client/lease_handle.h"
+
+namespace pawl {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Below the second that is promised.
+constexpr auto kDestructorWait = 900ms;
+
+// Whether campaigning on may help.
+bool may_pass(Code code) {
+  return code == Code::kBusy || code == Code::kUnavailable || code == Code::kUnknown;
+}
+
+AcquireOptions to_acquire(std::string_view value, CampaignOptions options) {
+  AcquireOptions acquire;
+  acquire.ttl = options.ttl;
+  acquire.owner = std::move(options.owner);
+  acquire.max_hold = options.max_hold;
+  acquire.progress_every = options.progress_every;
+  acquire.on_change = std::move(options.on_change);
+  if (!value.empty()) acquire.meta.emplace(client::kLeaderValue, value);
+  return acquire;
+}
+
+std::optional<Leader> to_leader(const client::LeaderNow& seen) {
+  if (!seen) return std::nullopt;
+  return Leader{seen->token.value, seen->owner, seen->value};
+}
+
+}  // namespace
+
+Election::Election(Client& client, std::string name) : client_(client), name_(std::move(name)) {}
+
+Result<Lease> Election::campaign(std::string_view value, CampaignOptions options, std::stop_token stop) {
+  const auto wait = options.wait;
+  if (wait && *wait > limits::kWaitMax) {
+    return Error{Code::kInvalid, "wait: an hour at most, or none: for ever"};
+  }
+  AcquireOptions acquire = to_acquire(value, std::move(options));
+  acquire.wait = wait.value_or(limits::kWaitMax);
+  for (;;) {
+    auto leadership = client_.acquire(name_, acquire, stop);
+    const bool again = !leadership && !wait && may_pass(leadership.error().code) && !stop.stop_requested();
+    if (!again) return leadership;
+  }
+}
+
+Result<bool> Election::resign(Lease leadership, std::chrono::milliseconds wait_at_most) {
+  return leadership.release(wait_at_most);
+}
+
+Result<std::optional<Leader>> Election::leader() {
+  const Client::State& state = *client_.state_;
+  if (const auto trouble = state.trouble()) return *trouble;
+  const auto answer = std::make_shared<client::Answer<wire::Value>>();
+  state.driver->command({.words = {"INSPECT", name_}, .give_up = client::boot_now() + state.call_timeout},
+                        [answer](Result<wire::Value> shown) { answer->set(std::move(shown)); });
+  const Result<wire::Value> shown = answer->wait();
+  if (!shown) {
+    // To ask changes nothing, so nothing can have happened.
+    const Code code = shown.error().code;
+    return Error{code == Code::kUnknown ? Code::kUnavailable : code, shown.error().detail};
+  }
+  return to_leader(client::read_leader(*shown));
+}
+
+// --- Observing -------------------------------------------------------------------------------------------
+
+struct LeaderObservation::State {
+  // Shared with the calls that are queued on the callback thread.
+  struct Listener {
+    Election::Told told;
+    std::timed_mutex running = {};  // Held while told runs.
+    std::atomic<std::thread::id> runner = {};
+    std::atomic<bool> over = false;
+
+    void call(const Result<std::optional<Leader>>& leader) {
+      const std::lock_guard lock(running);
+      if (over) return;
+      runner = std::this_thread::get_id();
+      told(leader);
+      runner = std::thread::id();
+    }
+  };
+
+  std::shared_ptr<client::Driver> driver;  // Empty when the client cannot be used.
+  std::shared_ptr<Listener> listener;
+  client::WatchNumber number{};
+};
+
+LeaderObservation Election::observe(Told told) {
+  using State = LeaderObservation::State;
+  auto state = std::make_unique<State>();
+  if (const auto trouble = client_.state_->trouble()) {
+    told(*trouble);
+    return LeaderObservation(std::move(state));
+  }
+  state->driver = client_.state_->driver;
+  state->listener = std::make_shared<State::Listener>(std::move(told));
+  state->number =
+      state->driver->watch(name_, [listener = state->listener](const Result<client::LeaderNow>& seen) {
+        seen ? listener->call(to_leader(*seen)) : listener->call(seen.error());
+      });
+  return LeaderObservation(std::move(state));
+}
+
+LeaderObservation::LeaderObservation(std::unique_ptr<State> state) : state_(std::move(state)) {}
+LeaderObservation::LeaderObservation(LeaderObservation&&) noexcept = default;
+
+LeaderObservation& LeaderObservation::operator=(LeaderObservation&& other) noexcept {
+  if (this == &other) return *this;
+  end();
+  state_ = std::move(other.state_);
+  return *this;
+}
+
+LeaderObservation::~LeaderObservation() {
+  end();
+}
+
+void LeaderObservation::end() noexcept {
+  if (!state_) return;
+  if (state_->driver && state_->driver->forked()) {
+    // Not even destroyed: what belongs to threads that do not exist here cannot be.
+    static_cast<void>(state_.release());
+    return;
+  }
+  if (state_->driver) {
+    state_->driver->unwatch(state_->number);
+    State::Listener& listener = *state_->listener;
+    listener.over = true;
+    if (listener.runner.load() != std::this_thread::get_id() &&
+        listener.running.try_lock_for(kDestructorWait)) {
+      listener.running.unlock();
+    }
+  }
+  state_.reset();
+}
+
+}  // namespace pawl
