@@ -779,7 +779,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   resource text; verdict text; worst text;
 BEGIN
-  FOR resource IN SELECT DISTINCT r FROM unnest(resources) r ORDER BY r COLLATE "C" LOOP
+  FOR resource IN SELECT r FROM (SELECT DISTINCT unnest(resources) AS r) d ORDER BY r COLLATE "C" LOOP
     verdict := pawl._admit(resource, token, NULL, true);
     IF worst IS NULL OR worst = 'admitted' THEN worst := verdict; END IF;
   END LOOP;

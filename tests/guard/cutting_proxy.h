@@ -42,6 +42,8 @@ class CuttingProxy {
   void arm(Cut cut) { cut_ = cut; }
 
  private:
+  static constexpr std::string_view kCommit{"COMMIT\0", 7};  // The whole statement: not READ COMMITTED.
+
   static sockaddr_in loopback(std::uint16_t port) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -87,7 +89,7 @@ class CuttingProxy {
       if (items[0].revents != 0) {
         const std::string bytes = take(client.get());
         if (bytes.empty()) return;
-        if (bytes.find("COMMIT") != bytes.npos) {
+        if (bytes.find(kCommit) != bytes.npos) {
           const Cut cut = cut_.exchange(Cut::kNever);
           if (cut == Cut::kBeforeCommit) return;
           swallow = cut == Cut::kAfterCommit;

@@ -297,6 +297,71 @@ TEST_F(PostgresFront, WritersOfTheSameResourcesInAnyOrderDoNotDeadlock) {
   EXPECT_EQ(n(), "50");
 }
 
+TEST_F(PostgresFront, AcquireWithGuardsFencesTheFormerHolderOutBeforeItHandsTheLeaseOver) {  // Hard case 54.
+  const Lease old = take("a");
+  ASSERT_TRUE(guard.write(old, "orders", increment()));
+  const Lease newer = take("b", {.guards = {{&guard, "orders"}, {&guard, "stock"}}});
+  for (const char* resource : {"orders", "stock"}) {
+    Connection other;
+    PgGuard former(other.get());
+    const auto done = former.write(old, resource, increment(resource));
+    ASSERT_FALSE(done) << resource;
+    EXPECT_EQ(done.error().code, Code::kStaleToken);
+  }
+  EXPECT_TRUE(guard.write(newer, "orders", increment()));
+}
+
+TEST_F(PostgresFront, AGuardThatIsNotNamedOtherwiseHasTheLocksName) {
+  const Lease lease = take("orders", {.guards = {&guard}});
+  EXPECT_EQ(db.ask("SELECT pawl.fence('orders')"), std::to_string(lease.token()));
+}
+
+TEST_F(PostgresFront, WhileAnOldTransactionIsOpenNoLeaseIsHandedOverAndTheLockIsGivenBack) {
+  const Lease old = take("a");
+  Connection other{"application_name=straggler"};
+  PgGuard straggler(other.get());
+  const auto written = straggler.write(old, "orders", [&](PgTransaction& tx) {
+    increment()(tx);
+    const auto busy = client.acquire("b", {.guards = {{&guard, "orders"}}, .guard_wait = 100ms});
+    ASSERT_FALSE(busy);
+    EXPECT_EQ(busy.error().code, Code::kBusy);
+    EXPECT_NE(busy.error().detail.find("straggler"), std::string::npos) << busy.error().detail;
+  });
+  EXPECT_TRUE(written) << written.error().detail;
+  EXPECT_TRUE(client.acquire("b")) << "it was given back";
+}
+
+TEST_F(PostgresFront, AStragglerIsEvictedWhereThatIsAllowedAndItsEffectIsGone) {
+  const Lease old = take("a");
+  Connection other;
+  PgGuard straggler(other.get());
+  const auto written = straggler.write(old, "orders", [&](PgTransaction& tx) {
+    increment()(tx);
+    guard.evict_stragglers(true);
+    const auto lease = client.acquire("b", {.guards = {{&guard, "orders"}}, .guard_wait = 100ms});
+    EXPECT_TRUE(lease) << lease.error().detail;
+  });
+  EXPECT_FALSE(written);
+  EXPECT_EQ(n(), "0");
+}
+
+TEST_F(PostgresFront, AFenceBeyondEveryTokenEverGrantedMeansThatTheIssuerIsBehind) {  // Hard case 44.
+  const Lease lease = take("a");
+  ASSERT_TRUE(guard.advance("orders", lease.token() + 1000, 5s));
+  const auto written = guard.write(lease, "orders", increment());
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, Code::kIssuerBehind) << written.error().detail;
+  const auto acquired = client.acquire("b", {.guards = {{&guard, "orders"}}});
+  ASSERT_FALSE(acquired);
+  EXPECT_EQ(acquired.error().code, Code::kIssuerBehind) << acquired.error().detail;
+}
+
+TEST_F(PostgresFront, OnlyAnExclusiveLeaseMayAdvance) {  // Design rule 15.
+  const auto shared = client.acquire("a", {.sharing = Sharing::kShared, .guards = {{&guard, "orders"}}});
+  ASSERT_FALSE(shared);
+  EXPECT_EQ(shared.error().code, Code::kInvalid);
+}
+
 TEST_F(PostgresFront, BadInputGetsAClearErrorAndNoChange) {
   const Lease lease = take("a");
   const auto unknown = guard.write(lease, "no-such-guard", increment());
