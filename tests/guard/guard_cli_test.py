@@ -123,7 +123,7 @@ class GuardCliTest(ClusterCase):
         self.sql(f'ALTER TABLE orders DISABLE TRIGGER "{trigger[0]}"')
         found = json.loads(self.guard("check", "--json", code=1).stdout)
         self.assertFalse(found["healthy"])
-        self.assertEqual({problem["object"] for problem in found["problems"]}, {"orders"})
+        self.assertEqual({problem["object"] for problem in found["problems"]}, {"public.orders"})
         self.assertTrue(all(problem["fix"] for problem in found["problems"]))
 
     def test_destructive_changes_ask_first(self):
