@@ -70,6 +70,12 @@ class ManTest(unittest.TestCase):
         self.assertIn("PAWL_TOKEN", told)
         self.assertEqual(set(re.findall(r"^\.It Ev (\S+)", page.read_text(encoding="utf-8"), re.M)), told)
 
+    def test_every_key_of_the_configuration_is_in_the_page_of_pawld(self):
+        keys = set(re.findall(r"^(\w+) = ", output(os.environ["PAWLD"], "--print-config"), re.M))
+        self.assertIn("max_ttl_ms", keys)
+        heads = re.findall(r"^\.It Li (.*)$", (SOURCE / "man/pawld.8").read_text(encoding="utf-8"), re.M)
+        self.assertEqual({key for head in heads for key in head.split(" , ")}, keys)
+
     def test_programs_and_pages_are_installed(self):
         with tempfile.TemporaryDirectory() as prefix:
             output("cmake", "--install", BUILD, "--component", "programs", "--prefix", prefix)
