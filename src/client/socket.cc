@@ -81,6 +81,14 @@ Result<void> Socket::connect(const Address& address, Millis timeout) {
   return Error{Code::kUnavailable, to_text(address) + ": " + error_text(error)};
 }
 
+std::uint16_t Socket::local_port() const {
+  sockaddr_storage local{};
+  socklen_t size = sizeof(local);
+  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&local), &size) != 0) return 0;
+  // The port is at the same place for IPv4 and IPv6.
+  return ntohs(reinterpret_cast<const sockaddr_in&>(local).sin_port);
+}
+
 bool Socket::send(std::string& bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);

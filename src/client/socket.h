@@ -1,6 +1,7 @@
 // One TCP connection, for drivers: never blocks longer than it is told to.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,9 @@ class Socket {
   [[nodiscard]] bool is_open() const { return fd_ >= 0; }
   // For drivers that wait for more than this one.
   [[nodiscard]] int fd() const { return fd_; }
+
+  // Of this end; 0 when it cannot be told.
+  [[nodiscard]] std::uint16_t local_port() const;
 
   // Sends what fits and removes it from `bytes`; false when the connection is gone.
   bool send(std::string& bytes);
