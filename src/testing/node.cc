@@ -102,8 +102,8 @@ void Node::jump(Nanos by) {
   });
 }
 
-std::map<std::uint16_t, Traffic> Node::settle() {
-  std::map<std::uint16_t, Traffic> traffic;
+TrafficByPort Node::settle() {
+  TrafficByPort traffic;
   on_thread([&] {
     bool served = true;
     for (int round = 0; served && round < 1'000; ++round) {

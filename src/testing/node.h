@@ -37,7 +37,7 @@ class Node {
   // Lives through so much time while nobody hears from it; then the clients' clock follows, and then their answers go out.
   void jump(Nanos by);
   // Serves until nothing is left to serve, and says what went over each connection by then.
-  std::map<std::uint16_t, Traffic> settle();
+  TrafficByPort settle();
   void restart();
   // One command and its answer, as from a connection of its own.
   wire::Value ask(std::vector<std::string_view> words);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "client/fork_guard.h"
 #include "pawl/testing/server.h"
 #include "server/listener.h"
 #include "testing/moved_time.h"
@@ -25,11 +26,48 @@ using namespace std::chrono_literals;
 
 constexpr auto kRestLimit = 1'000ms;    // For one client; a callback may be stuck.
 constexpr auto kSettleLimit = 5'000ms;  // For all of them together.
+// While other threads use their clients there may never be quiet. What was due when we began is done after so many
+// questions and answers: none has more than three in a row (greeting, request, confirmation).
+constexpr int kBusyRounds = 4;
+
+enum class Break : std::uint8_t { kWhenRunOut, kNow };
 
 server::Listener listen() {
   auto listener = server::listen_on({"127.0.0.1", "0"});
   if (!listener) throw std::runtime_error("pawl::testing::Server: " + listener.error().detail);
   return *std::move(listener);
+}
+
+// Of what a client says when it rests, and pawld after that.
+template <class Judge>
+bool all_of_them(const std::vector<client::Rest>& rests, const TrafficByPort& traffic, Judge judge) {
+  return std::all_of(rests.begin(), rests.end(), [&](const client::Rest& rest) {
+    if (rest.ended || rest.local_port == 0) return true;
+    const auto other_end = traffic.find(rest.local_port);
+    return other_end != traffic.end() && judge(rest, other_end->second);
+  });
+}
+
+// No byte is under way: a client that rested before pawld did, with the same figures, has heard all there is to hear.
+bool all_quiet(const std::vector<client::Rest>& rests, const TrafficByPort& traffic) {
+  return all_of_them(rests, traffic, [](const client::Rest& rest, const Traffic& pawld) {
+    return pawld.received == rest.sent && pawld.sent == rest.received;
+  });
+}
+
+// What had been said a round ago has been heard, though other threads have more to say.
+bool all_keep_up(const std::vector<client::Rest>& rests, const TrafficByPort& traffic,
+                 const TrafficByPort& before) {
+  return all_of_them(rests, traffic, [&](const client::Rest& rest, const Traffic& pawld) {
+    const auto earlier = before.find(rest.local_port);
+    return pawld.received >= rest.sent && earlier != before.end() && rest.received >= earlier->second.sent;
+  });
+}
+
+Nanos next_of(const std::vector<client::Rest>& rests) {
+  Nanos next = Nanos::max();
+  for (const client::Rest& rest : rests) next = std::min(next, rest.next_timer);
+  return next;
 }
 
 // An invalid name is nobody's.
@@ -50,39 +88,37 @@ std::vector<Holder> holders_in(const wire::Value& inspected) {
 }  // namespace
 
 struct Server::State {
+  const client::ForkGuard fork_guard;
   std::shared_ptr<MovedTime> time = std::make_shared<MovedTime>();
   Node node{listen(), time};
   std::mutex moving;  // Held by whoever moves time.
 
   Nanos settle();
-  bool break_lock(std::string_view lock, bool now);
+  bool break_lock(std::string_view lock, Break how);
   wire::Value inspect(std::string_view lock) { return node.ask({"INSPECT", lock}); }
 };
 
-// Until everyone is at rest: nobody has anything to do, and no byte is under way. Both ends count bytes; a client that rested
-// before pawld did, with the same figures as pawld, has heard all there is to hear. Returns how long it will stay so.
+// Until everyone is at rest; returns for how long they will be.
 Nanos Server::State::settle() {
   const auto limit = std::chrono::steady_clock::now() + kSettleLimit;
+  TrafficByPort before;
+  int kept_up = 0;
   for (;;) {
     std::vector<client::Rest> rests;
     for (const auto& subject : time->subjects()) rests.push_back(subject->rest(kRestLimit));
-    const auto traffic = node.settle();
-    Nanos next = Nanos::max();
-    bool quiet = true;
-    for (const client::Rest& rest : rests) {
-      if (rest.ended) continue;
-      next = std::min(next, rest.next_timer);
-      if (rest.local_port == 0) continue;
-      const auto other_end = traffic.find(rest.local_port);
-      quiet = quiet && other_end != traffic.end() && other_end->second.received == rest.sent &&
-              other_end->second.sent == rest.received;
-    }
-    if (quiet || std::chrono::steady_clock::now() >= limit) return next;
+    TrafficByPort traffic = node.settle();
+    if (all_quiet(rests, traffic)) return next_of(rests);
+    if (all_keep_up(rests, traffic, before)) ++kept_up;
+    if (kept_up == kBusyRounds || std::chrono::steady_clock::now() >= limit) return next_of(rests);
+    before = std::move(traffic);
   }
 }
 
 Server::Server() : state_(std::make_unique<State>()) {}
-Server::~Server() = default;
+Server::~Server() {
+  // Not even destroyed: what belongs to a thread that does not exist here cannot be.
+  if (state_->fork_guard.forked()) static_cast<void>(state_.release());
+}
 
 std::string Server::address() const {
   return state_->node.address();
@@ -138,13 +174,13 @@ void Server::restart() {
 
 // --- What an operator does, and sees -------------------------------------------------------------------------------
 
-bool Server::State::break_lock(std::string_view lock, bool now) {
+bool Server::State::break_lock(std::string_view lock, Break how) {
   bool any = false;
   const wire::Value seen = inspect(lock);
   for (const Holder& holder : holders_in(seen)) {
     const std::string token = std::to_string(holder.token);
     std::vector<std::string_view> words{"BREAK", lock, "TOKEN", token};
-    if (now) words.push_back("NOW");
+    if (how == Break::kNow) words.push_back("NOW");
     words.insert(words.end(), {"REASON", "a test"});
     any = node.ask(words).as_integer() == 1 || any;
   }
@@ -152,11 +188,11 @@ bool Server::State::break_lock(std::string_view lock, bool now) {
 }
 
 bool Server::break_lock(std::string_view lock) {
-  return state_->break_lock(lock, false);
+  return state_->break_lock(lock, Break::kWhenRunOut);
 }
 
 bool Server::break_lock_now(std::string_view lock) {
-  return state_->break_lock(lock, true);
+  return state_->break_lock(lock, Break::kNow);
 }
 
 std::vector<Holder> Server::holders(std::string_view lock) const {

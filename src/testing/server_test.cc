@@ -2,6 +2,8 @@
 #include "pawl/testing/server.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <future>
@@ -11,6 +13,8 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "pawl/pawl.h"
@@ -345,6 +349,37 @@ TEST(TestingServer, ACallbackMayMoveTime) {
     seen.set_value(lease->state());
   });
   EXPECT_EQ(seen.get_future().get(), LeaseState::kLost);
+}
+
+TEST(TestingServer, ClientsThatNeverRestDoNotStopTime) {
+  Server server;
+  Client client = server.client();
+  const Lease lease = take(client, "job");
+  const auto work = [&](const std::stop_token& stop, std::string lock) {
+    Client worker = server.client();
+    while (!stop.stop_requested()) EXPECT_TRUE(worker.acquire(lock));
+  };
+  std::vector<std::jthread> busy;
+  for (const char* lock : {"a", "b", "c", "d", "e", "f", "g", "h"}) busy.emplace_back(work, lock);
+  server.run_for(6s);
+  EXPECT_GT(lease.remaining(), 10s);  // So it was renewed.
+}
+
+TEST(TestingServer, AChildOfForkLeavesTheServerToItsParent) {
+  std::optional<Server> server(std::in_place);
+  Client client = server->client();
+  const Lease lease = take(client, "job");
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // Ends a child that hangs.
+    server.reset();
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  server->run_for(20s);
+  EXPECT_EQ(lease.state(), LeaseState::kHeld);
 }
 
 TEST(TestingServer, AServerMayEndBeforeItsClients) {

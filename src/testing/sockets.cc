@@ -167,8 +167,8 @@ void Sockets::break_all() {
 
 // --- Looking -------------------------------------------------------------------------------------------------------
 
-std::map<std::uint16_t, Traffic> Sockets::traffic() const {
-  std::map<std::uint16_t, Traffic> all;
+TrafficByPort Sockets::traffic() const {
+  TrafficByPort all;
   for (const auto& [id, connection] : connections_) {
     if (connection.socket) all[connection.port] = connection.traffic;
   }

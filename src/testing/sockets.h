@@ -24,6 +24,7 @@ struct Traffic {
   std::uint64_t received = 0;
   std::uint64_t sent = 0;
 };
+using TrafficByPort = std::map<std::uint16_t, Traffic>;  // The port of the other end.
 
 class Sockets final : public server::Network {
  public:
@@ -32,8 +33,8 @@ class Sockets final : public server::Network {
   // Waits until something arrives, or `wake` can be read, or the time is over (-1: never), and gives the engine what
   // there is. Whether anything was there.
   bool serve(server::Engine& engine, int wake, int timeout_ms);
-  // By the port of the other end.
-  [[nodiscard]] std::map<std::uint16_t, Traffic> traffic() const;
+  // Of the connections that are not broken.
+  [[nodiscard]] TrafficByPort traffic() const;
 
   // --- Faults ---
   // Bytes for clients wait here until let_go().

@@ -47,7 +47,7 @@ class PAWL_PUBLIC Server {
   // --- Time. It also runs by itself, as the real one does; these move it ahead ---------------------------------------
   // When either returns, everything that is due has happened: pawld has expired and handed on, clients have renewed what
   // they still could and been answered, and callbacks (lost(), on_change) have run. A callback that takes longer than a
-  // second is not waited for.
+  // second is not waited for. Time never goes back: less than nothing moves nothing.
 
   // The whole time at once: pawld lives through it, the clients do not. They are as a process that was frozen (SIGSTOP,
   // suspend, a long pause) and wakes. A lease shorter than this is lost.
