@@ -181,15 +181,12 @@ void Driver::turn(std::unique_lock<std::mutex>& lock) {
   std::string why;
   std::string received;
   bool alive = true;
-  const std::size_t to_send = unsent_.size();
   if (socket_) alive = socket_->send(unsent_);
   if (!alive) why = "the connection was closed";
   if (alive) poll(socket_ ? socket_->fd() : -1, !unsent_.empty(), timeout);
   if (alive && socket_) alive = socket_->receive(received, why);
 
   lock.lock();
-  traffic_.sent += to_send - unsent_.size();
-  traffic_.received += received.size();
   // The socket first, then the clock: an answer must never look younger than it is.
   if (!received.empty()) machine_.received(received, this->now());
   if (!alive) hang_up(why, this->now());
@@ -218,7 +215,6 @@ void Driver::tend_connection(Instant now) {
   if (const auto outcome = connector_.take()) {
     if (*outcome) {
       socket_ = *std::move(*outcome);
-      traffic_ = {.local_port = socket_->local_port()};
       machine_.connected(now);
       count("connects", 1);
     } else {
@@ -234,7 +230,6 @@ void Driver::tend_connection(Instant now) {
 
 void Driver::hang_up(const std::string& why, Instant now) {
   socket_.reset();
-  traffic_ = {};
   unsent_.clear();
   machine_.disconnected(why, now);
   log("connection lost: " + machine_.trouble());
@@ -271,6 +266,13 @@ void Driver::take_acquired(Asked asked, const Result<Held>& held, Instant now) {
 // Whether a turn that ends with this wait has left nothing undone. If not, it is to look again soon.
 Nanos Driver::come_to_rest(Nanos timeout) {
   if (timeout <= 0ns || !unsent_.empty() || connector_.busy()) return std::min<Nanos>(timeout, 1ms);
+  // Noted here, where all that was received has been taken in.
+  rest_ = {};
+  if (socket_) {
+    rest_.local_port = socket_->local_port();
+    rest_.sent = socket_->sent();
+    rest_.received = socket_->received();
+  }
   resting_ = true;
   rested_.notify_all();
   return timeout;
@@ -286,7 +288,7 @@ Rest Driver::rest(std::chrono::milliseconds limit) {
     wake(*wake_fd_);
     rested_.wait_until(lock, until, [this] { return resting_ || has_ended_; });
     --rest_wanted_;
-    rest = traffic_;
+    rest = rest_;
     rest.ended = has_ended_ || !resting_;
     const Instant next = std::min(machine_.next_timer(), keeper_.next_timer());
     if (next != kNever) rest.next_timer = next - now();

@@ -131,7 +131,7 @@ class Driver final : public TestSubject {
   std::condition_variable rested_;
   int rest_wanted_ = 0;
   bool resting_ = false;
-  Rest traffic_;  // of this connection
+  Rest rest_;  // the last one
 
   // The I/O thread's own.
   Connector connector_;
