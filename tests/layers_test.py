@@ -14,6 +14,7 @@ ALLOWED = {
     "store": {"base"},
     "server": {"base", "core", "store", "wire"},
     "client": {"base", "wire"},
+    "testing": {"base", "store", "wire", "server", "client"},
     "pawld": {"base", "core", "store", "wire", "server"},
     "pawl": {"base", "wire", "client"},
 }

@@ -19,6 +19,11 @@
 
 namespace pawl {
 
+namespace client {
+class TestTime;
+struct TestAccess;
+}  // namespace client
+
 struct ClientOptions {
   std::string name = "libpawl";                      // shown by CLIENT LIST
   std::chrono::milliseconds connect_timeout{1'000};  // per address
@@ -61,6 +66,8 @@ class PAWL_PUBLIC Client {
                      std::function<void(Result<Lease>)> done);
 
  private:
+  friend struct client::TestAccess;  // pawl::testing::Server makes clients that live by its clock.
+  Client(std::string_view addresses, ClientOptions options, std::shared_ptr<client::TestTime> time);
   struct State;
   std::unique_ptr<State> state_;
 };

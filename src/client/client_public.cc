@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "client/boot_clock.h"
 #include "client/lease_handle.h"
 
 namespace pawl {
@@ -27,13 +26,14 @@ std::string default_owner() {
   return label + pid;
 }
 
-client::DriverOptions to_driver_options(ClientOptions options) {
+client::DriverOptions to_driver_options(ClientOptions options, std::shared_ptr<client::TestTime> time) {
   client::DriverOptions driver;
   driver.machine.name = std::move(options.name);
   driver.machine.answer_timeout = options.answer_timeout;
   driver.connect_timeout = options.connect_timeout;
   driver.log = std::move(options.log);
   driver.metric = std::move(options.metric);
+  driver.test_time = std::move(time);
   return driver;
 }
 
@@ -50,7 +50,7 @@ Mode to_mode(Sharing sharing) {
 }
 
 client::AcquireCall to_call(std::vector<std::string> locks, const AcquireOptions& options,
-                            std::chrono::milliseconds call_timeout) {
+                            client::Instant give_up) {
   client::AcquireCall call;
   call.locks = std::move(locks);
   call.mode = to_mode(options.sharing);
@@ -61,7 +61,7 @@ client::AcquireCall to_call(std::vector<std::string> locks, const AcquireOptions
   call.delay = options.delay;
   call.max_hold = options.max_hold;
   call.meta.assign(options.meta.begin(), options.meta.end());
-  call.give_up = client::boot_now() + options.wait + call_timeout;
+  call.give_up = give_up;
   return call;
 }
 
@@ -83,11 +83,16 @@ struct Client::State {
   }
 };
 
-Client::Client(std::string_view addresses, ClientOptions options) : state_(std::make_unique<State>()) {
+Client::Client(std::string_view addresses, ClientOptions options)
+    : Client(addresses, std::move(options), nullptr) {}
+
+Client::Client(std::string_view addresses, ClientOptions options, std::shared_ptr<client::TestTime> time)
+    : state_(std::make_unique<State>()) {
   state_->call_timeout = options.call_timeout;
   auto list = client::parse_addresses(addresses);
   if (list) {
-    state_->driver = client::Driver::start(*std::move(list), to_driver_options(std::move(options)));
+    auto driver_options = to_driver_options(std::move(options), std::move(time));
+    state_->driver = client::Driver::start(*std::move(list), std::move(driver_options));
   } else {
     state_->wrong = list.error();
   }
@@ -107,7 +112,7 @@ client::CallId Client::State::acquire(std::vector<std::string> locks, AcquireOpt
                                       std::function<void(Result<Lease>)> done) const {
   auto signal = std::make_shared<client::Signal>();
   signal->on_change = std::move(options.on_change);
-  client::AcquireCall call = to_call(locks, options, call_timeout);
+  client::AcquireCall call = to_call(locks, options, driver->now() + options.wait + call_timeout);
   auto granted = [driver = driver, locks = std::move(locks), signal,
                   done = std::move(done)](Result<client::Grant> grant) mutable {
     if (!grant) return done(grant.error());

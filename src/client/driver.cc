@@ -52,17 +52,26 @@ std::shared_ptr<Driver> Driver::start(std::vector<Address> addresses, DriverOpti
   std::shared_ptr<Driver> driver(new Driver(std::move(addresses), std::move(options)));
   // Detached, and an owner of what it works on: a child of fork() can then end without a thread to join.
   std::thread([driver] { driver->run(); }).detach();
+  if (driver->options_.test_time) driver->options_.test_time->enroll(driver);
   return driver;
 }
 
 // --- Callers' threads ------------------------------------------------------------------------------------
+
+Instant Driver::now() const {
+  return boot_now() + moved();
+}
+
+Nanos Driver::moved() const {
+  return options_.test_time ? options_.test_time->moved() : Nanos(0);
+}
 
 CallId Driver::acquire(AcquireCall call, Terms terms, std::shared_ptr<Signal> signal, Acquired done) {
   CallId id{};
   {
     const std::lock_guard lock(mutex_);
     if (stop_at_ == kNever) {
-      id = machine_.acquire(std::move(call), boot_now());
+      id = machine_.acquire(std::move(call), now());
       asked_.emplace(id, Asked{terms, std::move(signal), std::exchange(done, nullptr)});
     }
   }
@@ -76,18 +85,18 @@ CallId Driver::acquire(AcquireCall call, Terms terms, std::shared_ptr<Signal> si
 
 void Driver::cancel(CallId call) {
   const std::lock_guard lock(mutex_);
-  machine_.cancel(call, boot_now());
+  machine_.cancel(call, now());
   wake(*wake_fd_);
 }
 
 Standing Driver::look(LeaseNumber lease) {
   const std::lock_guard lock(mutex_);
-  return keeper_.look(lease, boot_now());
+  return keeper_.look(lease, now());
 }
 
 void Driver::progress(LeaseNumber lease) {
   const std::lock_guard lock(mutex_);
-  const Instant now = boot_now();
+  const Instant now = this->now();
   keeper_.progress(lease, now);
   // It is called often; the thread is needed only when a renewal had been held back.
   if (keeper_.next_timer() <= now) wake(*wake_fd_);
@@ -96,7 +105,7 @@ void Driver::progress(LeaseNumber lease) {
 void Driver::release(LeaseNumber lease, Nanos wait_at_most, Released done) {
   {
     const std::lock_guard lock(mutex_);
-    const Instant now = boot_now();
+    const Instant now = this->now();
     if (!has_ended_) {
       if (const auto call = keeper_.release(lease, now + wait_at_most, now)) {
         releasing_.emplace(*call, std::exchange(done, nullptr));
@@ -121,7 +130,7 @@ void Driver::shut_down(Millis wait_at_most) {
   {
     std::unique_lock lock(mutex_);
     if (stop_at_ == kNever) {
-      const Instant now = boot_now();
+      const Instant now = this->now();
       stop_at_ = now + wait_at_most;
       for (const auto& [call, asked] : asked_) machine_.cancel(call, now);
       for (const LeaseNumber lease : keeper_.leases()) {
@@ -141,20 +150,21 @@ void Driver::run() {
   io_thread_ = std::this_thread::get_id();
   std::unique_lock lock(mutex_);
   const auto done = [this] {
-    return stop_at_ != kNever && ((machine_.idle() && to_call_.empty()) || boot_now() >= stop_at_);
+    return stop_at_ != kNever && ((machine_.idle() && to_call_.empty()) || now() >= stop_at_);
   };
   while (!done()) turn(lock);
   end_all();
   auto calls = std::exchange(to_call_, {});
   has_ended_ = true;
   ended_.notify_all();
+  rested_.notify_all();
   lock.unlock();
   for (auto& call : calls) call();
 }
 
 // One round: what is due, then out with it, then wait. The lock is held on entry and on return.
 void Driver::turn(std::unique_lock<std::mutex>& lock) {
-  const Instant now = boot_now();
+  const Instant now = this->now();
   machine_.timer(now);
   keeper_.timer(now);
   take_completions(now);
@@ -162,7 +172,8 @@ void Driver::turn(std::unique_lock<std::mutex>& lock) {
   tell_changes();
   tell_metrics();
   unsent_ += machine_.take_output();
-  const Nanos timeout = to_call_.empty() ? until_next(now) : Nanos(0);
+  Nanos timeout = to_call_.empty() ? until_next(now) : Nanos(0);
+  if (rest_wanted_ > 0) timeout = come_to_rest(timeout);
   auto calls = std::exchange(to_call_, {});
   lock.unlock();
 
@@ -177,8 +188,8 @@ void Driver::turn(std::unique_lock<std::mutex>& lock) {
 
   lock.lock();
   // The socket first, then the clock: an answer must never look younger than it is.
-  if (!received.empty()) machine_.received(received, boot_now());
-  if (!alive) hang_up(why, boot_now());
+  if (!received.empty()) machine_.received(received, this->now());
+  if (!alive) hang_up(why, this->now());
 }
 
 void Driver::poll(int fd, bool wants_send, Nanos timeout) {
@@ -250,6 +261,42 @@ void Driver::take_acquired(Asked asked, const Result<Held>& held, Instant now) {
   to_call_.push_back([tell = std::move(asked.done), result = std::move(result)] { tell(result); });
 }
 
+// --- Resting, for tests ----------------------------------------------------------------------------------
+
+// Whether a turn that ends with this wait has left nothing undone. If not, it is to look again soon.
+Nanos Driver::come_to_rest(Nanos timeout) {
+  if (timeout <= 0ns || !unsent_.empty() || connector_.busy()) return std::min<Nanos>(timeout, 1ms);
+  // Noted here, where all that was received has been taken in.
+  rest_ = {};
+  if (socket_) {
+    rest_.local_port = socket_->local_port();
+    rest_.sent = socket_->sent();
+    rest_.received = socket_->received();
+  }
+  resting_ = true;
+  rested_.notify_all();
+  return timeout;
+}
+
+Rest Driver::rest(std::chrono::milliseconds limit) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  Rest rest;
+  {
+    std::unique_lock lock(mutex_);
+    ++rest_wanted_;
+    resting_ = false;
+    wake(*wake_fd_);
+    rested_.wait_until(lock, until, [this] { return resting_ || has_ended_; });
+    --rest_wanted_;
+    rest = rest_;
+    rest.ended = has_ended_ || !resting_;
+    const Instant next = std::min(machine_.next_timer(), keeper_.next_timer());
+    if (next != kNever) rest.next_timer = next - now();
+  }
+  callbacks_.drain(std::max(0ms, std::chrono::ceil<Millis>(until - std::chrono::steady_clock::now())));
+  return rest;
+}
+
 // --- Telling ---------------------------------------------------------------------------------------------
 
 void Driver::tell_changes() {
@@ -291,7 +338,7 @@ void Driver::tell_metrics() {
 
 // Whoever still waits for an answer gets one.
 void Driver::end_all() {
-  take_completions(boot_now());
+  take_completions(now());
   for (const LeaseNumber lease : keeper_.leases()) keeper_.end(lease, std::string(kClosed));
   tell_changes();
   tell_metrics();

@@ -30,6 +30,7 @@
 #include "client/keeper.h"
 #include "client/machine.h"
 #include "client/socket.h"
+#include "client/test_time.h"
 
 namespace pawl::client {
 
@@ -39,6 +40,7 @@ struct DriverOptions {
   // Both run on the callback thread.
   std::function<void(std::string_view)> log = {};
   std::function<void(std::string_view, double)> metric = {};
+  std::shared_ptr<TestTime> test_time = {};  // Empty: the clock as it is.
 };
 
 // How the holder of a lease hears of it.
@@ -52,7 +54,7 @@ struct Grant {
   Held held;
 };
 
-class Driver {
+class Driver final : public TestSubject {
  public:
   // Called on the I/O thread, without the lock; must not wait.
   using Acquired = std::function<void(Result<Grant>)>;
@@ -61,6 +63,9 @@ class Driver {
   static std::shared_ptr<Driver> start(std::vector<Address> addresses, DriverOptions options);
 
   [[nodiscard]] bool forked() const { return fork_guard_.forked(); }
+  // CLOCK_BOOTTIME, and by how much a test has moved it.
+  [[nodiscard]] Instant now() const;
+  [[nodiscard]] Nanos moved() const;
   // Who calls from the I/O thread must not wait for an answer.
   [[nodiscard]] bool on_io_thread() const { return io_thread_.load() == std::this_thread::get_id(); }
 
@@ -73,6 +78,9 @@ class Driver {
   void release(LeaseNumber lease, Nanos wait_at_most, Released done);
   void forget(LeaseNumber lease);
   void post(std::function<void()> callback) { callbacks_.post(std::move(callback)); }
+
+  // For tests whose time this client lives by.
+  Rest rest(std::chrono::milliseconds limit) override;
 
   // Ends everything: waits are cancelled, leases given back, for so long at most; then all threads end.
   void shut_down(Millis wait_at_most);
@@ -96,6 +104,7 @@ class Driver {
   [[nodiscard]] Nanos until_next(Instant now) const;
   void poll(int fd, bool wants_send, Nanos timeout);
   void end_all();
+  [[nodiscard]] Nanos come_to_rest(Nanos timeout);
   void log(std::string line);
   void count(std::string_view name, double value);
 
@@ -118,6 +127,11 @@ class Driver {
   Keeper::Counters told_;                       // As last told to options_.metric.
   Instant stop_at_ = kNever;                    // Set by shut_down().
   bool has_ended_ = false;
+  // For rest().
+  std::condition_variable rested_;
+  int rest_wanted_ = 0;
+  bool resting_ = false;
+  Rest rest_;  // the last one
 
   // The I/O thread's own.
   Connector connector_;

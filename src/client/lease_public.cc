@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/hex.h"
-#include "client/boot_clock.h"
 #include "client/lease_handle.h"
 
 namespace pawl {
@@ -106,11 +105,11 @@ Result<void> Lease::check() const {
 std::chrono::nanoseconds Lease::remaining() const {
   const client::Standing now = state_->look();
   if (now.state == LeaseState::kLost) return 0ns;
-  return std::max<std::chrono::nanoseconds>(0ns, now.deadline - client::boot_now());
+  return std::max<std::chrono::nanoseconds>(0ns, now.deadline - state_->driver->now());
 }
 
 std::chrono::nanoseconds Lease::deadline_boottime() const {
-  return state_->look().deadline.time_since_epoch();
+  return state_->look().deadline.time_since_epoch() - state_->driver->moved();
 }
 
 std::stop_token Lease::lost() const {
