@@ -193,7 +193,9 @@ void Machine::received(std::string_view bytes, Instant now) {
     taken += reply.consumed;
     if (reply.status == wire::DecodeStatus::kNeedMore) break;
     if (reply.status != wire::DecodeStatus::kComplete) {
-      break_link("what the other end sent is not RESP: " + std::string(reply.message));
+      const std::string why = "what the other end sent is not RESP: " + std::string(reply.message);
+      // As a greeting it is a stranger's, a web server's perhaps, and will be the same next time.
+      link_ == Link::kGreeting ? turn_away({Code::kUnavailable, why}) : break_link(why);
       break;
     }
     take_value(reply.value, now);
@@ -242,6 +244,11 @@ void Machine::take_greeting(const wire::Value& value) {
       code && refuses_us(*code)
           ? wire::error_from_line(value.text)
           : Error{Code::kUnavailable, "the other end is no pawld; it answered " + summary(value)};
+  turn_away(error);
+}
+
+// There is no pawld here for us: no call has a chance.
+void Machine::turn_away(const Error& error) {
   break_link(error.detail);
   for_each_flow([&](Flow& flow) { flow.refuse(error); });
 }

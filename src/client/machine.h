@@ -111,6 +111,7 @@ class Machine {
   void take_value(const wire::Value& value, Instant now);
   void take_push(const wire::Value& push, Instant now);
   void take_greeting(const wire::Value& value);
+  void turn_away(const Error& error);
   void break_link(std::string why);
   template <class Visit>
   void for_each_flow(Visit visit);
