@@ -56,7 +56,7 @@ CallId Machine::acquire(AcquireCall call, Instant now) {
   }
   if (wrong) {
     const CallId id = next_call();
-    completions_.push_back({id, Result<Held>(*wrong)});
+    completions_.push_back({id, Result<Held>(*wrong), ++order_});
     return id;
   }
   const std::string request = call.request;
@@ -218,7 +218,7 @@ void Machine::take_value(const wire::Value& value, Instant now) {
 }
 
 void Machine::take_push(const wire::Value& push, Instant now) {
-  if (const auto event = wire::read_event(push)) return observers_.tell(*event);
+  if (const auto event = wire::read_event(push)) return observers_.tell(*event, ++order_);
   const auto ended = wire::read_wait_push(push);
   if (!ended) return;
   const auto found = acquires_.find(ended->request);
@@ -277,7 +277,7 @@ void Machine::pump(Instant now) {
 
 // Passes on what the flow has to say after an input. May end it.
 void Machine::settle(CallId call, Flow& flow) {
-  if (auto outcome = flow.take_outcome()) completions_.push_back({call, std::move(*outcome)});
+  if (auto outcome = flow.take_outcome()) completions_.push_back({call, std::move(*outcome), ++order_});
   if (flow.wants_elsewhere()) break_link("this pawld is a standby");
   if (flow.state() == Flow::State::kReady) ready_.insert(call);
   if (!flow.finished()) return;

@@ -128,6 +128,7 @@ class Machine {
   std::set<CallId> ready_;                            // those with something to send
   std::unordered_map<std::string, CallId> acquires_;  // by request id, for pushes
   std::vector<Completion> completions_;
+  std::uint64_t order_ = 0;  // the last place given, see Completion
 
   Link link_ = Link::kDown;
   bool greeted_ = false;

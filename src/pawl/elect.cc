@@ -112,8 +112,8 @@ std::vector<Result<client::LeaderNow>> turn(client::PollConnection& pawld, clien
   if (poll(&socket, 1, poll_timeout(pawld.next_timer())) < 0) socket.revents = 0;
   pawld.turn(socket.revents);
   const Instant now = boot_now();
-  for (const client::Sighting& seen : pawld.machine().take_sightings()) watch.take(seen, now);
   for (const client::Completion& done : pawld.machine().take_completions()) watch.take(done, now);
+  for (const client::Sighting& seen : pawld.machine().take_sightings()) watch.take(seen, now);
   pawld.flush();
   return watch.take_changes();
 }
