@@ -57,7 +57,7 @@ int Runner::run() {
   } else if (const auto refusal = wait_for_lock()) {
     code = *refusal;
   } else {
-    is_held();
+    begin_hold();
     code = request_.command.empty() ? stay() : hold();
   }
   voice_.exits(code);
@@ -76,7 +76,7 @@ short Runner::nap(Instant until) {
   return fds[0].revents;
 }
 
-void Runner::is_held() {
+void Runner::begin_hold() {
   pawld_.be_patient();
   voice_.acquired(held_);
   console_.end_progress();

@@ -60,7 +60,7 @@ class Runner {
   int not_started(int error, bool before_exec);
   void carry_out(RunPlan& plan);
   void renew(const RunPlan& plan, Instant now);
-  void is_held();
+  void begin_hold();
   void forward_signals();
   void take_renewal(RunPlan& plan);
   void watch_command(RunPlan& plan);
