@@ -68,6 +68,7 @@ class PAWL_PUBLIC Client {
  private:
   friend struct client::TestAccess;  // pawl::testing::Server makes clients that live by its clock.
   Client(std::string_view addresses, ClientOptions options, std::shared_ptr<client::TestTime> time);
+  friend class Election;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "client/client_handle.h"
 #include "client/lease_handle.h"
 
 namespace pawl {
@@ -66,22 +67,6 @@ client::AcquireCall to_call(std::vector<std::string> locks, const AcquireOptions
 }
 
 }  // namespace
-
-struct Client::State {
-  std::shared_ptr<client::Driver> driver;  // Empty when the addresses are wrong.
-  Error wrong;
-  std::chrono::milliseconds call_timeout;
-
-  // How every acquire is begun; `done` runs on the I/O thread.
-  client::CallId acquire(std::vector<std::string> locks, AcquireOptions options,
-                         std::function<void(Result<Lease>)> done) const;
-  // Why nothing can be acquired at all.
-  [[nodiscard]] std::optional<Error> trouble() const {
-    if (!driver) return wrong;
-    if (!driver->forked()) return std::nullopt;
-    return Error{Code::kInvalid, "this client belongs to the parent of this process (fork); make another"};
-  }
-};
 
 Client::Client(std::string_view addresses, ClientOptions options)
     : Client(addresses, std::move(options), nullptr) {}

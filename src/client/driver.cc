@@ -44,6 +44,7 @@ Driver::Driver(std::vector<Address> addresses, DriverOptions options)
       wake_fd_(make_wake_fd()),
       machine_(random_, options_.machine),
       keeper_(machine_, random_),
+      watches_(machine_),
       connector_([fd = wake_fd_] { wake(*fd); }) {
   PAWL_ASSERT(!addresses_.empty());
 }
@@ -125,6 +126,30 @@ void Driver::forget(LeaseNumber lease) {
   signals_.erase(lease);
 }
 
+void Driver::command(CommandCall call, Answered done) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stop_at_ == kNever) {
+      asking_.emplace(machine_.command(std::move(call), now()), std::exchange(done, nullptr));
+    }
+  }
+  if (done) return done(Error{Code::kUnavailable, std::string(kClosed)});
+  wake(*wake_fd_);
+}
+
+WatchNumber Driver::watch(std::string name, LeaderWatches::Told told) {
+  const std::lock_guard lock(mutex_);
+  if (stop_at_ != kNever) return {};
+  wake(*wake_fd_);
+  return watches_.add(std::move(name), std::move(told), now());
+}
+
+void Driver::unwatch(WatchNumber watch) {
+  const std::lock_guard lock(mutex_);
+  watches_.remove(watch, now());
+  wake(*wake_fd_);
+}
+
 void Driver::shut_down(Millis wait_at_most) {
   const auto limit = std::chrono::steady_clock::now() + wait_at_most;
   {
@@ -133,6 +158,8 @@ void Driver::shut_down(Millis wait_at_most) {
       const Instant now = this->now();
       stop_at_ = now + wait_at_most;
       for (const auto& [call, asked] : asked_) machine_.cancel(call, now);
+      for (const auto& [call, answered] : asking_) machine_.cancel(call, now);
+      watches_.remove_all(now);
       for (const LeaseNumber lease : keeper_.leases()) {
         keeper_.end(lease, std::string(kClosed));
         keeper_.release(lease, stop_at_, now);
@@ -168,6 +195,7 @@ void Driver::turn(std::unique_lock<std::mutex>& lock) {
   machine_.timer(now);
   keeper_.timer(now);
   take_completions(now);
+  tell_leaders(now);
   tend_connection(now);
   tell_changes();
   tell_metrics();
@@ -244,6 +272,11 @@ void Driver::take_completions(Instant now) {
     } else if (auto released = releasing_.extract(done.call)) {
       to_call_.push_back([tell = std::move(released.mapped()),
                           result = std::get<Result<Release>>(done.outcome)] { tell(result); });
+    } else if (auto answered = asking_.extract(done.call)) {
+      to_call_.push_back([tell = std::move(answered.mapped()),
+                          result = std::get<Result<wire::Value>>(done.outcome)] { tell(result); });
+    } else {
+      watches_.take(done, now);
     }
   }
 }
@@ -313,6 +346,12 @@ void Driver::tell_changes() {
   }
 }
 
+void Driver::tell_leaders(Instant now) {
+  for (LeaderWatches::News& news : watches_.take_news(now)) {
+    callbacks_.post([told = std::move(news.told), change = std::move(news.change)] { told(change); });
+  }
+}
+
 void Driver::log(std::string line) {
   if (!options_.log) return;
   callbacks_.offer([hook = options_.log, line = std::move(line)] { hook(line); });
@@ -352,8 +391,14 @@ void Driver::end_all() {
       tell(Error{Code::kUnknown, "the client was closed before the release was confirmed"});
     });
   }
+  for (auto& [call, answered] : asking_) {
+    to_call_.push_back([tell = std::move(answered)] {
+      tell(Error{Code::kUnavailable, "the client was closed before the answer came"});
+    });
+  }
   asked_.clear();
   releasing_.clear();
+  asking_.clear();
   socket_.reset();
 }
 

@@ -28,6 +28,7 @@
 #include "client/connector.h"
 #include "client/fork_guard.h"
 #include "client/keeper.h"
+#include "client/leader_watches.h"
 #include "client/machine.h"
 #include "client/socket.h"
 #include "client/test_time.h"
@@ -59,6 +60,7 @@ class Driver final : public TestSubject {
   // Called on the I/O thread, without the lock; must not wait.
   using Acquired = std::function<void(Result<Grant>)>;
   using Released = std::function<void(Result<Release>)>;
+  using Answered = std::function<void(Result<wire::Value>)>;
 
   static std::shared_ptr<Driver> start(std::vector<Address> addresses, DriverOptions options);
 
@@ -77,6 +79,11 @@ class Driver final : public TestSubject {
   // Exactly one call of `done` follows.
   void release(LeaseNumber lease, Nanos wait_at_most, Released done);
   void forget(LeaseNumber lease);
+  // Exactly one call of `done` follows.
+  void command(CommandCall call, Answered done);
+  // Tells who leads, and each change, on the callback thread; an error is the last.
+  WatchNumber watch(std::string name, LeaderWatches::Told told);
+  void unwatch(WatchNumber watch);
   void post(std::function<void()> callback) { callbacks_.post(std::move(callback)); }
 
   // For tests whose time this client lives by.
@@ -98,6 +105,7 @@ class Driver final : public TestSubject {
   void take_completions(Instant now);
   void take_acquired(Asked asked, const Result<Held>& held, Instant now);
   void tell_changes();
+  void tell_leaders(Instant now);
   void tell_metrics();
   void tend_connection(Instant now);
   void hang_up(const std::string& why, Instant now);
@@ -120,8 +128,10 @@ class Driver final : public TestSubject {
   SystemRandom random_;
   Machine machine_;
   Keeper keeper_;
+  LeaderWatches watches_;
   std::unordered_map<CallId, Asked> asked_;
   std::unordered_map<CallId, Released> releasing_;
+  std::unordered_map<CallId, Answered> asking_;
   std::unordered_map<LeaseNumber, std::shared_ptr<Signal>> signals_;
   std::vector<std::function<void()>> to_call_;  // On the I/O thread, once the lock is free.
   Keeper::Counters told_;                       // As last told to options_.metric.

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "client/acquire_flow.h"
 #include "client/lease_flows.h"
+#include "client/observe_flow.h"
 #include "client/request_id.h"
 #include "wire/command_writer.h"
 
@@ -24,6 +25,12 @@ bool refuses_us(wire::ErrorCode code) {
 bool is_pawld(const wire::Value& greeting) {
   const wire::Value* server = greeting.find("server");
   return server != nullptr && server->as_text() == "pawl";
+}
+
+// What pawld says before it closes a connection that reads its events too slowly. It answers no command: none that was
+// still unanswered has happened.
+bool is_farewell(const wire::Value& value) {
+  return value.is_error() && value.text.starts_with("BUSY events:");
 }
 
 // Enough of a stranger's answer to recognise it by.
@@ -49,7 +56,7 @@ CallId Machine::acquire(AcquireCall call, Instant now) {
   }
   if (wrong) {
     const CallId id = next_call();
-    completions_.push_back({id, Result<Held>(*wrong)});
+    completions_.push_back({id, Result<Held>(*wrong), ++order_});
     return id;
   }
   const std::string request = call.request;
@@ -83,6 +90,13 @@ CallId Machine::command(CommandCall call, Instant now) {
   return id;
 }
 
+CallId Machine::observe(ObserveCall call, Instant now) {
+  const CallId id = next_call();
+  start(id, std::make_unique<ObserveFlow>(id, std::move(call), observers_));
+  pump(now);
+  return id;
+}
+
 void Machine::cancel(CallId call, Instant now) {
   const auto found = flows_.find(call);
   if (found == flows_.end() || found->second->told()) return;
@@ -93,9 +107,13 @@ void Machine::cancel(CallId call, Instant now) {
 
 CallId Machine::start(std::unique_ptr<Flow> flow) {
   const CallId id = next_call();
+  start(id, std::move(flow));
+  return id;
+}
+
+void Machine::start(CallId id, std::unique_ptr<Flow> flow) {
   flows_.emplace(id, std::move(flow));
   ready_.insert(id);
-  return id;
 }
 
 std::optional<std::uint64_t> Machine::position(CallId call) const {
@@ -175,7 +193,9 @@ void Machine::received(std::string_view bytes, Instant now) {
     taken += reply.consumed;
     if (reply.status == wire::DecodeStatus::kNeedMore) break;
     if (reply.status != wire::DecodeStatus::kComplete) {
-      break_link("what the other end sent is not RESP: " + std::string(reply.message));
+      const std::string why = "what the other end sent is not RESP: " + std::string(reply.message);
+      // As a greeting it is a stranger's, a web server's perhaps, and will be the same next time.
+      link_ == Link::kGreeting ? turn_away({Code::kUnavailable, why}) : break_link(why);
       break;
     }
     take_value(reply.value, now);
@@ -186,6 +206,7 @@ void Machine::received(std::string_view bytes, Instant now) {
 
 void Machine::take_value(const wire::Value& value, Instant now) {
   if (value.is_push()) return take_push(value, now);
+  if (is_farewell(value)) return break_link(value.text);
   if (in_flight_.empty()) return break_link("an answer came that nobody asked for");
   const CallId call = in_flight_.front().call;
   in_flight_.pop_front();
@@ -197,6 +218,7 @@ void Machine::take_value(const wire::Value& value, Instant now) {
 }
 
 void Machine::take_push(const wire::Value& push, Instant now) {
+  if (const auto event = wire::read_event(push)) return observers_.tell(*event, ++order_);
   const auto ended = wire::read_wait_push(push);
   if (!ended) return;
   const auto found = acquires_.find(ended->request);
@@ -222,6 +244,11 @@ void Machine::take_greeting(const wire::Value& value) {
       code && refuses_us(*code)
           ? wire::error_from_line(value.text)
           : Error{Code::kUnavailable, "the other end is no pawld; it answered " + summary(value)};
+  turn_away(error);
+}
+
+// There is no pawld here for us: no call has a chance.
+void Machine::turn_away(const Error& error) {
   break_link(error.detail);
   for_each_flow([&](Flow& flow) { flow.refuse(error); });
 }
@@ -250,7 +277,7 @@ void Machine::pump(Instant now) {
 
 // Passes on what the flow has to say after an input. May end it.
 void Machine::settle(CallId call, Flow& flow) {
-  if (auto outcome = flow.take_outcome()) completions_.push_back({call, std::move(*outcome)});
+  if (auto outcome = flow.take_outcome()) completions_.push_back({call, std::move(*outcome), ++order_});
   if (flow.wants_elsewhere()) break_link("this pawld is a standby");
   if (flow.state() == Flow::State::kReady) ready_.insert(call);
   if (!flow.finished()) return;

@@ -30,6 +30,7 @@
 #include "base/random.h"
 #include "client/calls.h"
 #include "client/flow.h"
+#include "client/observers.h"
 #include "client/time.h"
 #include "wire/reply_decoder.h"
 
@@ -56,6 +57,7 @@ class Machine {
   CallId renew_many(RenewManyCall call, Instant now);
   CallId release(const ReleaseCall& call, Instant now);
   CallId command(CommandCall call, Instant now);
+  CallId observe(ObserveCall call, Instant now);
   // The caller does not want the answer any more: the call completes at once. Whatever an acquire may have
   // got is given back in the background. Nothing happens when it is complete already: then the lease is the
   // caller's to release.
@@ -82,6 +84,8 @@ class Machine {
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
   [[nodiscard]] std::string take_output();
   [[nodiscard]] std::vector<Completion> take_completions();
+  // What observations have told. One that was cancelled tells nothing any more.
+  [[nodiscard]] std::vector<Sighting> take_sightings() { return observers_.take(); }
   // When timer() is next due, wants_connection() included; kNever when nothing is.
   [[nodiscard]] Instant next_timer() const;
 
@@ -100,12 +104,14 @@ class Machine {
   };
 
   CallId start(std::unique_ptr<Flow> flow);
+  void start(CallId id, std::unique_ptr<Flow> flow);
   CallId next_call() { return CallId{++last_call_}; }
   void pump(Instant now);
   void settle(CallId call, Flow& flow);
   void take_value(const wire::Value& value, Instant now);
   void take_push(const wire::Value& push, Instant now);
   void take_greeting(const wire::Value& value);
+  void turn_away(const Error& error);
   void break_link(std::string why);
   template <class Visit>
   void for_each_flow(Visit visit);
@@ -117,10 +123,12 @@ class Machine {
   const MachineOptions options_;
 
   std::uint64_t last_call_ = 0;
+  Observers observers_;                               // outlives the flows, which leave it
   std::map<CallId, std::unique_ptr<Flow>> flows_;     // in order of call
   std::set<CallId> ready_;                            // those with something to send
   std::unordered_map<std::string, CallId> acquires_;  // by request id, for pushes
   std::vector<Completion> completions_;
+  std::uint64_t order_ = 0;  // the last place given, see Completion
 
   Link link_ = Link::kDown;
   bool greeted_ = false;
