@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "client/answer.h"
 #include "client/boot_clock.h"
 #include "client/lease_handle.h"
 
@@ -111,8 +112,8 @@ client::CallId Client::State::acquire(std::vector<std::string> locks, AcquireOpt
   auto granted = [driver = driver, locks = std::move(locks), signal,
                   done = std::move(done)](Result<client::Grant> grant) mutable {
     if (!grant) return done(grant.error());
-    auto state =
-        std::make_unique<Lease::State>(Lease::State{driver, *grant, std::move(locks), std::move(signal)});
+    auto state = std::make_unique<Lease::State>(
+        Lease::State{std::move(driver), *std::move(grant), std::move(locks), std::move(signal)});
     done(Lease(std::move(state)));
   };
   return driver->acquire(std::move(call), {options.max_hold, options.progress_every}, signal,
@@ -126,11 +127,11 @@ Result<Lease> Client::acquire(std::string_view lock, AcquireOptions options, std
 Result<Lease> Client::acquire_all(std::vector<std::string> locks, AcquireOptions options,
                                   std::stop_token stop) {
   if (const auto trouble = state_->trouble()) return *trouble;
-  const auto answer = std::make_shared<client::Answer<Lease>>();
+  client::Answer<Lease> answer;
   const client::CallId call = state_->acquire(
-      std::move(locks), std::move(options), [answer](Result<Lease> lease) { answer->set(std::move(lease)); });
+      std::move(locks), std::move(options), [&answer](Result<Lease> lease) { answer.set(std::move(lease)); });
   const std::stop_callback give_up(std::move(stop), [this, call] { state_->driver->cancel(call); });
-  return answer->wait();
+  return answer.wait();
 }
 
 void Client::acquire_async(std::vector<std::string> locks, AcquireOptions options,

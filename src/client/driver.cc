@@ -1,6 +1,7 @@
 #include "client/driver.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -31,6 +32,18 @@ void wake(const UniqueFd& fd) {
   [[maybe_unused]] const ssize_t written = write(fd.get(), &one, sizeof(one));
 }
 
+// A thread that was cancelled here (pthread_cancel) would leave nobody to send, and an answer nowhere to go.
+class NotCancelled {
+ public:
+  NotCancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NotCancelled() { pthread_setcancelstate(before_, nullptr); }
+  NotCancelled(const NotCancelled&) = delete;
+  NotCancelled& operator=(const NotCancelled&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
 timespec to_timespec(Nanos span) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(span);
   return {static_cast<time_t>(seconds.count()), static_cast<long>((span - seconds).count())};
@@ -60,24 +73,21 @@ std::shared_ptr<Driver> Driver::start(std::vector<Address> addresses, DriverOpti
 CallId Driver::acquire(AcquireCall call, Terms terms, std::shared_ptr<Signal> signal, Acquired done) {
   CallId id{};
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (stop_at_ == kNever) {
       id = machine_.acquire(std::move(call), boot_now());
       asked_.emplace(id, Asked{terms, std::move(signal), std::exchange(done, nullptr)});
+      went_on(lock);
     }
   }
-  if (done) {
-    done(Error{Code::kUnavailable, std::string(kClosed)});
-  } else {
-    wake(*wake_fd_);
-  }
+  if (done) done(Error{Code::kUnavailable, std::string(kClosed)});
   return id;
 }
 
 void Driver::cancel(CallId call) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   machine_.cancel(call, boot_now());
-  wake(*wake_fd_);
+  went_on(lock);
 }
 
 Standing Driver::look(LeaseNumber lease) {
@@ -86,28 +96,29 @@ Standing Driver::look(LeaseNumber lease) {
 }
 
 void Driver::progress(LeaseNumber lease) {
-  const std::lock_guard lock(mutex_);
-  const Instant now = boot_now();
-  keeper_.progress(lease, now);
-  // It is called often; the thread is needed only when a renewal had been held back.
-  if (keeper_.next_timer() <= now) wake(*wake_fd_);
+  std::unique_lock lock(mutex_);
+  keeper_.progress(lease, boot_now());
+  went_on(lock);
 }
 
-void Driver::release(LeaseNumber lease, Nanos wait_at_most, Released done) {
+Driver::Kept Driver::release(LeaseNumber lease, Nanos wait_at_most, Released done) {
+  Kept kept = Kept::kRemembered;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     const Instant now = boot_now();
     if (!has_ended_) {
       if (const auto call = keeper_.release(lease, now + wait_at_most, now)) {
         releasing_.emplace(*call, std::exchange(done, nullptr));
+        if (!keeper_.knows(lease)) {
+          signals_.erase(lease);
+          kept = Kept::kForgotten;
+        }
+        went_on(lock);
       }
     }
   }
-  if (done) {
-    done(Release{.was_live = false});
-  } else {
-    wake(*wake_fd_);
-  }
+  if (done) done(Release{.was_live = false});
+  return kept;
 }
 
 void Driver::forget(LeaseNumber lease) {
@@ -133,6 +144,35 @@ void Driver::shut_down(Millis wait_at_most) {
     ended_.wait_until(lock, limit, [this] { return has_ended_; });
   }
   callbacks_.finish(std::max(0ms, std::chrono::ceil<Millis>(limit - std::chrono::steady_clock::now())));
+}
+
+// After every call: sends, and wakes the I/O thread if it would sleep too long.
+void Driver::went_on(std::unique_lock<std::mutex>& lock) {
+  if (!asleep_) return;  // It sends, and looks at everything, before it sleeps.
+  const NotCancelled until_done;
+  flush(lock);
+  const bool too_long = std::min(machine_.next_timer(), keeper_.next_timer()) < sleeps_until_;
+  const bool full = !unsent_.empty() && !awaits_room_;
+  if (too_long || full || machine_.has_completions()) wake(*wake_fd_);
+}
+
+// Sends what there is to send, without the lock while it does. Returns at once when another thread is at it: that one
+// takes along what we have.
+void Driver::flush(std::unique_lock<std::mutex>& lock) {
+  if (sending_) return;
+  sending_ = true;
+  while (socket_ && unsent_.empty()) {
+    std::string bytes = machine_.take_output();
+    if (bytes.empty()) break;
+    const std::shared_ptr<Socket> socket = socket_;
+    lock.unlock();
+    const bool alive = socket->send(bytes);
+    lock.lock();
+    if (socket != socket_) continue;  // It was given up meanwhile, and with it what it was sent.
+    if (!alive) break;                // Reading will tell, after what can still be read.
+    unsent_ = std::move(bytes);       // What did not fit.
+  }
+  sending_ = false;
 }
 
 // --- The I/O thread --------------------------------------------------------------------------------------
@@ -161,42 +201,60 @@ void Driver::turn(std::unique_lock<std::mutex>& lock) {
   tend_connection(now);
   tell_changes();
   tell_metrics();
-  unsent_ += machine_.take_output();
-  const Nanos timeout = to_call_.empty() ? until_next(now) : Nanos(0);
-  auto calls = std::exchange(to_call_, {});
+  // What did not fit: nobody else sends while there is any. If it fails, reading will tell.
+  if (socket_ && !unsent_.empty()) static_cast<void>(socket_->send(unsent_));
+  answer(lock);
+  // Never longer than planned before: then a caller that comes and goes need not wake us to plan its time-out.
+  const Instant next = machine_.has_completions() ? now : next_due(now);
+  sleeps_until_ = sleeps_until_ > now ? std::min(sleeps_until_, next) : next;
+  awaits_room_ = !unsent_.empty();
+  asleep_ = true;
   lock.unlock();
 
-  for (auto& call : calls) call();
   std::string why;
   std::string received;
-  bool alive = true;
-  if (socket_) alive = socket_->send(unsent_);
-  if (!alive) why = "the connection was closed";
-  if (alive) poll(socket_ ? socket_->fd() : -1, !unsent_.empty(), timeout);
-  if (alive && socket_) alive = socket_->receive(received, why);
+  poll(socket_ ? socket_->fd() : -1, awaits_room_, sleeps_until_);
+  const bool alive = !socket_ || socket_->receive(received, why);
 
   lock.lock();
+  asleep_ = false;
   // The socket first, then the clock: an answer must never look younger than it is.
   if (!received.empty()) machine_.received(received, boot_now());
   if (!alive) hang_up(why, boot_now());
 }
 
-void Driver::poll(int fd, bool wants_send, Nanos timeout) {
+// Sends, and answers callers. In between it sends what those answered first already ask for next, so that pawld is at
+// work while we still wake the others.
+void Driver::answer(std::unique_lock<std::mutex>& lock) {
+  constexpr std::size_t kAtOnce = 16;
+  auto calls = std::exchange(to_call_, {});
+  flush(lock);
+  for (std::size_t at = 0; at < calls.size();) {
+    lock.unlock();
+    for (const std::size_t end = std::min(calls.size(), at + kAtOnce); at < end; ++at) {
+      std::exchange(calls[at], nullptr)();
+    }
+    lock.lock();
+    flush(lock);
+  }
+}
+
+void Driver::poll(int fd, bool wants_send, Instant until) {
   pollfd ready[2] = {{wake_fd_->get(), POLLIN, 0},
                      {fd, static_cast<short>(POLLIN | (wants_send ? POLLOUT : 0)), 0}};
-  const timespec limit = to_timespec(std::max(timeout, Nanos(0)));
-  if (ppoll(ready, 2, timeout == Nanos::max() ? nullptr : &limit, nullptr) <= 0) return;
+  // From a fresh look at the clock: the calls before this may have taken a while.
+  const timespec limit = to_timespec(std::max(until - boot_now(), Nanos(0)));
+  if (ppoll(ready, 2, until == kNever ? nullptr : &limit, nullptr) <= 0) return;
   std::uint64_t wakes = 0;
   if (ready[0].revents != 0) [[maybe_unused]]
     const ssize_t got = read(wake_fd_->get(), &wakes, sizeof(wakes));
 }
 
-Nanos Driver::until_next(Instant now) const {
+Instant Driver::next_due(Instant now) const {
   // While connecting, the machine would have us connect now; its result wakes us.
   Instant of_machine = machine_.next_timer();
   if (connector_.busy()) of_machine = std::max(of_machine, now + 10ms);
-  const Instant next = std::min({of_machine, keeper_.next_timer(), stop_at_});
-  return next == kNever ? Nanos::max() : next - now;
+  return std::min({of_machine, keeper_.next_timer(), stop_at_});
 }
 
 void Driver::tend_connection(Instant now) {
@@ -229,25 +287,28 @@ void Driver::take_completions(Instant now) {
   for (Completion& done : machine_.take_completions()) {
     if (keeper_.take(done, now)) continue;
     if (auto asked = asked_.extract(done.call)) {
-      take_acquired(std::move(asked.mapped()), std::get<Result<Held>>(done.outcome), now);
+      take_acquired(std::move(asked.mapped()), std::get<Result<Held>>(std::move(done.outcome)), now);
     } else if (auto released = releasing_.extract(done.call)) {
       to_call_.push_back([tell = std::move(released.mapped()),
-                          result = std::get<Result<Release>>(done.outcome)] { tell(result); });
+                          result = std::get<Result<Release>>(std::move(done.outcome))]() mutable {
+        tell(std::move(result));
+      });
     }
   }
 }
 
-void Driver::take_acquired(Asked asked, const Result<Held>& held, Instant now) {
+void Driver::take_acquired(Asked asked, Result<Held> held, Instant now) {
   count(held ? "acquires" : "acquire_failures", 1);
   Result<Grant> result = Error{};
   if (held) {
     const LeaseNumber number = keeper_.adopt(*held, asked.terms, now);
     signals_.emplace(number, std::move(asked.signal));
-    result = Grant{number, *held};
+    result = Grant{number, *std::move(held)};
   } else {
     result = held.error();
   }
-  to_call_.push_back([tell = std::move(asked.done), result = std::move(result)] { tell(result); });
+  to_call_.push_back(
+      [tell = std::move(asked.done), result = std::move(result)]() mutable { tell(std::move(result)); });
 }
 
 // --- Telling ---------------------------------------------------------------------------------------------

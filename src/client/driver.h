@@ -1,5 +1,9 @@
-// Drives machine and keeper for programs with many threads: one thread does all the I/O, another runs the users'
-// callbacks, a third exists while a connection is being made. Callers only take the lock, never a socket.
+// Drives machine and keeper for programs with many threads: one thread reads, connects and keeps the time, another runs
+// the users' callbacks, a third exists while a connection is being made.
+//
+// Callers send what they ask for themselves: waking another thread to do it would cost more than the sending. One at a
+// time: who finds another at it, or the I/O thread awake, leaves its command to that one, so the more callers there are,
+// the fewer sends each of them costs.
 //
 // One lock guards machine and keeper; it is held for work in memory only, never while waiting and never while a
 // callback runs. The clock is read under it, so that a lease judged uncertain by one thread cannot be renewed by
@@ -54,7 +58,7 @@ struct Grant {
 
 class Driver {
  public:
-  // Called on the I/O thread, without the lock; must not wait.
+  // Called on the I/O thread (or before the call returns), without the lock; must not wait.
   using Acquired = std::function<void(Result<Grant>)>;
   using Released = std::function<void(Result<Release>)>;
 
@@ -69,8 +73,9 @@ class Driver {
   void cancel(CallId call);
   [[nodiscard]] Standing look(LeaseNumber lease);
   void progress(LeaseNumber lease);
-  // Exactly one call of `done` follows.
-  void release(LeaseNumber lease, Nanos wait_at_most, Released done);
+  // Exactly one call of `done` follows. kForgotten: forget() need not be called.
+  enum class Kept : std::uint8_t { kForgotten, kRemembered };
+  Kept release(LeaseNumber lease, Nanos wait_at_most, Released done);
   void forget(LeaseNumber lease);
   void post(std::function<void()> callback) { callbacks_.post(std::move(callback)); }
 
@@ -87,14 +92,17 @@ class Driver {
   Driver(std::vector<Address> addresses, DriverOptions options);
   void run();
   void turn(std::unique_lock<std::mutex>& lock);
+  void answer(std::unique_lock<std::mutex>& lock);
+  void flush(std::unique_lock<std::mutex>& lock);
+  void went_on(std::unique_lock<std::mutex>& lock);
   void take_completions(Instant now);
-  void take_acquired(Asked asked, const Result<Held>& held, Instant now);
+  void take_acquired(Asked asked, Result<Held> held, Instant now);
   void tell_changes();
   void tell_metrics();
   void tend_connection(Instant now);
   void hang_up(const std::string& why, Instant now);
-  [[nodiscard]] Nanos until_next(Instant now) const;
-  void poll(int fd, bool wants_send, Nanos timeout);
+  [[nodiscard]] Instant next_due(Instant now) const;
+  void poll(int fd, bool wants_send, Instant until);
   void end_all();
   void log(std::string line);
   void count(std::string_view name, double value);
@@ -118,12 +126,16 @@ class Driver {
   Keeper::Counters told_;                       // As last told to options_.metric.
   Instant stop_at_ = kNever;                    // Set by shut_down().
   bool has_ended_ = false;
+  std::shared_ptr<Socket> socket_;  // Also owned by who is sending.
+  std::string unsent_;              // The socket was full; the I/O thread sees to it.
+  bool sending_ = false;            // One at a time.
+  bool asleep_ = false;             // The I/O thread waits, or is about to:
+  Instant sleeps_until_{};          // until then,
+  bool awaits_room_ = false;        // or until there is room for what is unsent.
 
   // The I/O thread's own.
   Connector connector_;
-  std::unique_ptr<Socket> socket_;
   std::size_t next_address_ = 0;
-  std::string unsent_;
 };
 
 }  // namespace pawl::client

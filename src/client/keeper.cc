@@ -16,14 +16,6 @@ Instant uncertain_from(Instant deadline, Millis ttl) {
   return deadline - Nanos(ttl) / 6;
 }
 
-template <class Agenda, class Number>
-void move(Agenda& agenda, Number number, Instant& place, Instant to) {
-  if (place == to) return;
-  if (place != kNever) agenda.erase({place, number});
-  place = to;
-  if (place != kNever) agenda.insert({place, number});
-}
-
 }  // namespace
 
 LeaseNumber Keeper::adopt(const Held& held, const Terms& terms, Instant now) {
@@ -67,12 +59,7 @@ std::optional<CallId> Keeper::release(LeaseNumber lease, Instant give_up, Instan
   const CallId call = machine_.release({entry.lease, entry.ttl, give_up}, now);
   entry.known_over = true;
   judge(lease, entry, now);
-  if (entry.state != LeaseState::kLost) {
-    entry.state = LeaseState::kLost;
-    entry.reason = "released";
-  }
-  plan_renewal(lease, entry, kNever);
-  plan_judgement(lease, entry);
+  if (entry.state != LeaseState::kLost) forget(lease);
   return call;
 }
 
@@ -84,8 +71,8 @@ void Keeper::end(LeaseNumber lease, std::string reason) {
 void Keeper::forget(LeaseNumber lease) {
   const auto found = entries_.find(lease);
   if (found == entries_.end()) return;
-  move(renewals_, lease, found->second.renew_at, kNever);
-  move(judgements_, lease, found->second.judge_at, kNever);
+  renewals_.move(lease, found->second.renew_at, kNever);
+  judgements_.move(lease, found->second.judge_at, kNever);
   entries_.erase(found);
 }
 
@@ -140,7 +127,7 @@ void Keeper::plan_judgement(LeaseNumber number, Entry& entry) {
     case LeaseState::kLost:
       break;
   }
-  move(judgements_, number, entry.judge_at, at);
+  judgements_.move(number, entry.judge_at, at);
 }
 
 // --- Renewals --------------------------------------------------------------------------------------------
@@ -151,7 +138,7 @@ Nanos Keeper::up_to(Nanos span) {
 }
 
 void Keeper::plan_renewal(LeaseNumber number, Entry& entry, Instant at) {
-  move(renewals_, number, entry.renew_at, at);
+  renewals_.move(number, entry.renew_at, at);
 }
 
 // A renewal thread that is alive proves nothing about the work. Hard case 32.
@@ -165,8 +152,8 @@ bool Keeper::gets_on(Entry& entry, Instant now) const {
 
 void Keeper::renew_due(Instant now) {
   std::vector<LeaseNumber> batch;
-  while (!renewals_.empty()) {
-    const LeaseNumber number = renewals_.begin()->second;
+  while (renewals_.next() != kNever) {
+    const LeaseNumber number = renewals_.first();
     Entry& entry = entries_.at(number);
     // With the first that is due go those that would be due soon: one command instead of many.
     const Nanos soon = batch.empty() ? Nanos(0) : Nanos(entry.ttl) / 50;
@@ -235,18 +222,15 @@ void Keeper::failed(LeaseNumber number, Entry& entry, const std::string& why, In
 }
 
 void Keeper::timer(Instant now) {
-  while (!judgements_.empty() && judgements_.begin()->first <= now) {
-    const LeaseNumber number = judgements_.begin()->second;
+  while (judgements_.next() <= now) {
+    const LeaseNumber number = judgements_.first();
     judge(number, entries_.at(number), now);
   }
   renew_due(now);
 }
 
 Instant Keeper::next_timer() const {
-  Instant next = kNever;
-  if (!judgements_.empty()) next = judgements_.begin()->first;
-  if (!renewals_.empty()) next = std::min(next, renewals_.begin()->first);
-  return next;
+  return std::min(judgements_.next(), renewals_.next());
 }
 
 }  // namespace pawl::client

@@ -18,13 +18,13 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/random.h"
+#include "client/agenda.h"
 #include "client/calls.h"
 #include "client/machine.h"
 #include "client/time.h"
@@ -67,14 +67,15 @@ class Keeper {
   [[nodiscard]] Standing look(LeaseNumber lease, Instant now);
   // The work is getting on.
   void progress(LeaseNumber lease, Instant now);
-  // Gives it back: not renewed any more, lost with the reason "released" (which is no change anybody is told of). The
-  // machine goes on with the call after `give_up` until confirmed or the TTL is over. Nothing when it is known to be
-  // over, or was released before.
+  // Gives it back: not renewed any more, lost with the reason "released" (which is no change anybody is told of), and
+  // forgotten, unless it was lost before: then the reason stays known. The machine goes on with the call after `give_up`
+  // until confirmed or the TTL is over. Nothing when it is known to be over, or was released before.
   std::optional<CallId> release(LeaseNumber lease, Instant give_up, Instant now);
   // Lost from now on, for a reason that lies outside.
   void end(LeaseNumber lease, std::string reason);
   // Nobody will ask for it again.
   void forget(LeaseNumber lease);
+  [[nodiscard]] bool knows(LeaseNumber lease) const { return entries_.contains(lease); }
 
   // True: it was a renewal of the keeper's own.
   bool take(const Completion& done, Instant now);
@@ -86,7 +87,6 @@ class Keeper {
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
  private:
-  using Agenda = std::set<std::pair<Instant, LeaseNumber>>;
   struct Entry {
     LeaseId lease;
     Millis ttl{0};
@@ -121,8 +121,8 @@ class Keeper {
   Random& random_;
   std::uint64_t last_number_ = 0;
   std::unordered_map<LeaseNumber, Entry> entries_;
-  Agenda renewals_;
-  Agenda judgements_;
+  Agenda<LeaseNumber> renewals_;
+  Agenda<LeaseNumber> judgements_;
   std::unordered_map<CallId, std::vector<LeaseNumber>> under_way_;
   std::vector<Change> changes_;
   Counters counters_;

@@ -52,8 +52,9 @@ CallId Machine::acquire(AcquireCall call, Instant now) {
     completions_.push_back({id, Result<Held>(*wrong)});
     return id;
   }
-  const std::string request = call.request;
-  const CallId id = start(std::make_unique<AcquireFlow>(std::move(call)));
+  auto flow = std::make_unique<AcquireFlow>(std::move(call));
+  const std::string_view request = *flow->request();
+  const CallId id = start(std::move(flow));
   acquires_.emplace(request, id);
   pump(now);
   return id;
@@ -93,6 +94,7 @@ void Machine::cancel(CallId call, Instant now) {
 
 CallId Machine::start(std::unique_ptr<Flow> flow) {
   const CallId id = next_call();
+  agenda_.move(id, flow->planned(), flow->next_timer());
   flows_.emplace(id, std::move(flow));
   ready_.insert(id);
   return id;
@@ -231,13 +233,19 @@ void Machine::take_greeting(const wire::Value& value) {
 
 void Machine::timer(Instant now) {
   if (silent(now)) break_link("no answer for " + std::to_string(options_.answer_timeout.count()) + " ms");
-  for_each_flow([&](Flow& flow) {
-    if (flow.gives_up_at(now)) flow.abandon(now, trouble_);
-    if (flow.lingers_past(now)) flow.stop();
-    flow.wake(now);
-  });
+  for (const CallId call : agenda_.due(now)) {
+    Flow& flow = *flows_.at(call);
+    wake(flow, now);
+    settle(call, flow);
+  }
   pump(now);
   if (now >= probe_at()) probe(now);
+}
+
+void Machine::wake(Flow& flow, Instant now) {
+  if (flow.gives_up_at(now)) flow.abandon(now, trouble_);
+  if (flow.lingers_past(now)) flow.stop();
+  flow.wake(now);
 }
 
 void Machine::pump(Instant now) {
@@ -253,6 +261,7 @@ void Machine::settle(CallId call, Flow& flow) {
   if (auto outcome = flow.take_outcome()) completions_.push_back({call, std::move(*outcome)});
   if (flow.wants_elsewhere()) break_link("this pawld is a standby");
   if (flow.state() == Flow::State::kReady) ready_.insert(call);
+  agenda_.move(call, flow.planned(), flow.finished() ? kNever : flow.next_timer());
   if (!flow.finished()) return;
   ready_.erase(call);
   if (const std::string* request = flow.request()) acquires_.erase(*request);
@@ -276,8 +285,7 @@ void Machine::probe(Instant now) {
 }
 
 Instant Machine::next_timer() const {
-  Instant next = probe_at();
-  for (const auto& [id, flow] : flows_) next = std::min(next, flow->next_timer());
+  Instant next = std::min(probe_at(), agenda_.next());
   if (link_ == Link::kDown && !flows_.empty()) next = std::min(next, connect_at_);
   if (!in_flight_.empty() && link_ != Link::kBroken) {
     next = std::min(next, in_flight_.front().at + options_.answer_timeout);

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "client/agenda.h"
 #include "client/calls.h"
 #include "client/flow.h"
 #include "client/time.h"
@@ -82,6 +83,7 @@ class Machine {
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
   [[nodiscard]] std::string take_output();
   [[nodiscard]] std::vector<Completion> take_completions();
+  [[nodiscard]] bool has_completions() const { return !completions_.empty(); }
   // When timer() is next due, wants_connection() included; kNever when nothing is.
   [[nodiscard]] Instant next_timer() const;
 
@@ -109,6 +111,7 @@ class Machine {
   void break_link(std::string why);
   template <class Visit>
   void for_each_flow(Visit visit);
+  void wake(Flow& flow, Instant now);
   [[nodiscard]] bool silent(Instant now) const;
   [[nodiscard]] Instant probe_at() const;
   void probe(Instant now);
@@ -117,9 +120,10 @@ class Machine {
   const MachineOptions options_;
 
   std::uint64_t last_call_ = 0;
-  std::map<CallId, std::unique_ptr<Flow>> flows_;     // in order of call
-  std::set<CallId> ready_;                            // those with something to send
-  std::unordered_map<std::string, CallId> acquires_;  // by request id, for pushes
+  std::map<CallId, std::unique_ptr<Flow>> flows_;          // in order of call
+  std::set<CallId> ready_;                                 // those with something to send
+  Agenda<CallId> agenda_;                                  // when each wants to be woken, or gives up
+  std::unordered_map<std::string_view, CallId> acquires_;  // by the flow's request id, for pushes
   std::vector<Completion> completions_;
 
   Link link_ = Link::kDown;

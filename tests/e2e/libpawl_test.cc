@@ -128,6 +128,25 @@ TEST_F(LibPawl, ManyThreadsShareOneClientAndExcludeEachOther) {
   EXPECT_EQ(tokens.size(), 200u);
 }
 
+TEST_F(LibPawl, WhatDoesNotFitTheConnectionIsSentWhenItDoes) {
+  constexpr std::size_t kCalls = 20'000;  // More bytes than two socket buffers hold.
+  std::vector<Result<Lease>> leases;
+  leases.reserve(kCalls);
+  std::atomic<std::size_t> answered = 0;
+  Client client(pawld.address(), {.answer_timeout = 60s, .call_timeout = 60s});
+  const Lease first = take(client, "connected");
+  pawld.stop();
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    client.acquire_async({std::string(500, 'x') + std::to_string(i)}, {}, [&](Result<Lease> lease) {
+      leases.push_back(std::move(lease));
+      ++answered;
+    });
+  }
+  pawld.go_on();
+  EXPECT_TRUE(eventually([&] { return answered == kCalls; }));
+  EXPECT_TRUE(std::all_of(leases.begin(), leases.end(), [](const auto& lease) { return bool(lease); }));
+}
+
 TEST_F(LibPawl, WhenPawldDiesTheHolderIsToldStepByStepAndItsTokenFires) {
   Client client(pawld.address());
   Story story;
