@@ -47,7 +47,9 @@ class PAWL_PUBLIC Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Waits up to options.wait, and up to call_timeout for the network. kBusy: someone else holds it. kUnavailable: nothing
+  // Waits up to options.wait, and up to call_timeout for the network. kBusy: someone else holds it; the detail says so
+  // when that is this very client. kInvalid: also when it would wait for itself (AcquireOptions::wait_for_own). A second
+  // grant is never the answer to a second acquire: its greater token would fence out the first. kUnavailable: nothing
   // happened. kUnknown: it may have been granted, and is then given back in the background. When `stop` is
   // requested it gives up with kUnavailable.
   [[nodiscard]] Result<Lease> acquire(std::string_view lock, AcquireOptions options = {},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <utility>
 
 #include "base/limits.h"
@@ -26,6 +27,12 @@ std::string default_owner() {
   std::string label = known ? host.data() : "localhost";
   label.resize(std::min(label.size(), limits::kOwnerMax - pid.size()));
   return label + pid;
+}
+
+client::ThreadNumber this_thread() {
+  static std::atomic<std::uint64_t> last{client::kNoThread.value};
+  thread_local const client::ThreadNumber mine{++last};
+  return mine;
 }
 
 client::DriverOptions to_driver_options(ClientOptions options) {
@@ -58,7 +65,7 @@ client::AcquireCall to_call(std::vector<std::string> locks, const AcquireOptions
   call.limit = options.limit;
   call.ttl = options.ttl;
   call.wait = options.wait;
-  call.owner = options.owner.empty() ? default_owner() : options.owner;
+  call.owner = options.owner;
   call.delay = options.delay;
   call.max_hold = options.max_hold;
   call.meta.assign(options.meta.begin(), options.meta.end());
@@ -72,9 +79,10 @@ struct Client::State {
   std::shared_ptr<client::Driver> driver;  // Empty when the addresses are wrong.
   Error wrong;
   std::chrono::milliseconds call_timeout;
+  const std::string owner = default_owner();
 
   // How every acquire is begun; `done` runs on the I/O thread.
-  client::CallId acquire(std::vector<std::string> locks, AcquireOptions options,
+  client::CallId acquire(std::vector<std::string> locks, AcquireOptions options, client::ThreadNumber thread,
                          std::function<void(Result<Lease>)> done) const;
   // Why nothing can be acquired at all.
   [[nodiscard]] std::optional<Error> trouble() const {
@@ -105,18 +113,24 @@ Client::~Client() {
 }
 
 client::CallId Client::State::acquire(std::vector<std::string> locks, AcquireOptions options,
+                                      client::ThreadNumber thread,
                                       std::function<void(Result<Lease>)> done) const {
-  auto signal = std::make_shared<client::Signal>();
-  signal->on_change = std::move(options.on_change);
   client::AcquireCall call = to_call(locks, options, call_timeout);
-  auto granted = [driver = driver, locks = std::move(locks), signal,
-                  done = std::move(done)](Result<client::Grant> grant) mutable {
+  if (call.owner.empty()) call.owner = owner;
+  auto holder = std::make_shared<client::Holder>();
+  holder->locks = std::move(locks);
+  holder->mode = call.mode;
+  holder->thread = thread;
+  holder->on_change = std::move(options.on_change);
+  using client::Driver;
+  const auto on_self_wait = options.wait_for_own ? Driver::OnSelfWait::kWait : Driver::OnSelfWait::kRefuse;
+  auto granted = [driver = driver, holder, done = std::move(done)](Result<client::Grant> grant) mutable {
     if (!grant) return done(grant.error());
-    auto state = std::make_unique<Lease::State>(
-        Lease::State{std::move(driver), *std::move(grant), std::move(locks), std::move(signal)});
+    auto state =
+        std::make_unique<Lease::State>(Lease::State{std::move(driver), *std::move(grant), std::move(holder)});
     done(Lease(std::move(state)));
   };
-  return driver->acquire(std::move(call), {options.max_hold, options.progress_every}, signal,
+  return driver->acquire(std::move(call), {options.max_hold, options.progress_every}, holder, on_self_wait,
                          std::move(granted));
 }
 
@@ -128,8 +142,9 @@ Result<Lease> Client::acquire_all(std::vector<std::string> locks, AcquireOptions
                                   std::stop_token stop) {
   if (const auto trouble = state_->trouble()) return *trouble;
   client::Answer<Lease> answer;
-  const client::CallId call = state_->acquire(
-      std::move(locks), std::move(options), [&answer](Result<Lease> lease) { answer.set(std::move(lease)); });
+  const client::CallId call =
+      state_->acquire(std::move(locks), std::move(options), this_thread(),
+                      [&answer](Result<Lease> lease) { answer.set(std::move(lease)); });
   const std::stop_callback give_up(std::move(stop), [this, call] { state_->driver->cancel(call); });
   return answer.wait();
 }
@@ -137,7 +152,7 @@ Result<Lease> Client::acquire_all(std::vector<std::string> locks, AcquireOptions
 void Client::acquire_async(std::vector<std::string> locks, AcquireOptions options,
                            std::function<void(Result<Lease>)> done) {
   if (const auto trouble = state_->trouble()) return done(*trouble);
-  state_->acquire(std::move(locks), std::move(options),
+  state_->acquire(std::move(locks), std::move(options), client::kNoThread,
                   [driver = state_->driver.get(), done = std::move(done)](Result<Lease> lease) {
                     // A std::function can be copied, and a lease cannot.
                     auto shared = std::make_shared<Result<Lease>>(std::move(lease));

@@ -20,6 +20,15 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view kClosed = "its client was closed";
 
+std::string held_here(Token token) {
+  return "this client holds it, as token " + std::to_string(token.value);
+}
+
+Error waits_for_itself(Token token) {
+  return {Code::kInvalid, "this thread would wait for itself: it took the lock already, as token " +
+                              std::to_string(token.value) + " (see AcquireOptions::wait_for_own)"};
+}
+
 std::shared_ptr<UniqueFd> make_wake_fd() {
   const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   PAWL_ASSERT(fd >= 0);
@@ -70,18 +79,31 @@ std::shared_ptr<Driver> Driver::start(std::vector<Address> addresses, DriverOpti
 
 // --- Callers' threads ------------------------------------------------------------------------------------
 
-CallId Driver::acquire(AcquireCall call, Terms terms, std::shared_ptr<Signal> signal, Acquired done) {
+CallId Driver::acquire(AcquireCall call, Terms terms, std::shared_ptr<Holder> holder, OnSelfWait on_self_wait,
+                       Acquired done) {
   CallId id{};
+  std::optional<Token> own;
   {
     std::unique_lock lock(mutex_);
-    if (stop_at_ == kNever) {
-      id = machine_.acquire(std::move(call), boot_now());
-      asked_.emplace(id, Asked{terms, std::move(signal), std::exchange(done, nullptr)});
+    const Instant now = boot_now();
+    const bool may_refuse = call.wait > Millis(0) && on_self_wait == OnSelfWait::kRefuse;
+    if (may_refuse) own = first_live(holders_.own(*holder), now);
+    if (stop_at_ == kNever && !own) {
+      id = machine_.acquire(std::move(call), now);
+      asked_.emplace(id, Asked{terms, std::move(holder), std::exchange(done, nullptr)});
       went_on(lock);
     }
   }
-  if (done) done(Error{Code::kUnavailable, std::string(kClosed)});
+  if (done) done(own ? waits_for_itself(*own) : Error{Code::kUnavailable, std::string(kClosed)});
   return id;
+}
+
+// Of those that will be renewed on and on: who waits for another kind gets it before long.
+std::optional<Token> Driver::first_live(const std::vector<LeaseNumber>& leases, Instant now) {
+  for (const LeaseNumber lease : leases) {
+    if (keeper_.look(lease, now).state < LeaseState::kUncertain) return holders_.find(lease)->token;
+  }
+  return std::nullopt;
 }
 
 void Driver::cancel(CallId call) {
@@ -110,7 +132,7 @@ Driver::Kept Driver::release(LeaseNumber lease, Nanos wait_at_most, Released don
       if (const auto call = keeper_.release(lease, now + wait_at_most, now)) {
         releasing_.emplace(*call, std::exchange(done, nullptr));
         if (!keeper_.knows(lease)) {
-          signals_.erase(lease);
+          holders_.remove(lease);
           kept = Kept::kForgotten;
         }
         went_on(lock);
@@ -124,7 +146,7 @@ Driver::Kept Driver::release(LeaseNumber lease, Nanos wait_at_most, Released don
 void Driver::forget(LeaseNumber lease) {
   const std::lock_guard lock(mutex_);
   keeper_.forget(lease);
-  signals_.erase(lease);
+  holders_.remove(lease);
 }
 
 void Driver::shut_down(Millis wait_at_most) {
@@ -302,10 +324,16 @@ void Driver::take_acquired(Asked asked, Result<Held> held, Instant now) {
   Result<Grant> result = Error{};
   if (held) {
     const LeaseNumber number = keeper_.adopt(*held, asked.terms, now);
-    signals_.emplace(number, std::move(asked.signal));
+    asked.holder->token = held->token;
+    holders_.add(number, std::move(asked.holder));
     result = Grant{number, *std::move(held)};
   } else {
-    result = held.error();
+    Error why = held.error();
+    if (why.code == Code::kBusy) {
+      const auto own = first_live(holders_.on(asked.holder->locks), now);
+      if (own) why.detail += "; " + held_here(*own);
+    }
+    result = std::move(why);
   }
   to_call_.push_back(
       [tell = std::move(asked.done), result = std::move(result)]() mutable { tell(std::move(result)); });
@@ -315,14 +343,14 @@ void Driver::take_acquired(Asked asked, Result<Held> held, Instant now) {
 
 void Driver::tell_changes() {
   for (Change& change : keeper_.take_changes()) {
-    const auto found = signals_.find(change.lease);
-    if (found == signals_.end()) continue;
+    auto holder = holders_.find(change.lease);
+    if (!holder) continue;
     if (change.state >= LeaseState::kUncertain) {
       log("a lease is " + std::string(to_text(change.state)) + ": " + change.reason);
     }
-    callbacks_.post([signal = found->second, state = change.state, reason = std::move(change.reason)] {
-      if (state >= LeaseState::kUncertain) signal->lost.request_stop();
-      if (signal->on_change) signal->on_change(state, reason);
+    callbacks_.post([holder = std::move(holder), state = change.state, reason = std::move(change.reason)] {
+      if (state >= LeaseState::kUncertain) holder->lost.request_stop();
+      if (holder->on_change) holder->on_change(state, reason);
     });
   }
 }

@@ -31,6 +31,7 @@
 #include "client/callback_thread.h"
 #include "client/connector.h"
 #include "client/fork_guard.h"
+#include "client/holders.h"
 #include "client/keeper.h"
 #include "client/machine.h"
 #include "client/socket.h"
@@ -43,12 +44,6 @@ struct DriverOptions {
   // Both run on the callback thread.
   std::function<void(std::string_view)> log = {};
   std::function<void(std::string_view, double)> metric = {};
-};
-
-// How the holder of a lease hears of it.
-struct Signal {
-  std::stop_source lost;
-  std::function<void(LeaseState, const std::string&)> on_change;
 };
 
 struct Grant {
@@ -68,8 +63,11 @@ class Driver {
   // Who calls from the I/O thread must not wait for an answer.
   [[nodiscard]] bool on_io_thread() const { return io_thread_.load() == std::this_thread::get_id(); }
 
+  // What to do when the thread that asks took a lease itself which it would have to wait for.
+  enum class OnSelfWait : std::uint8_t { kRefuse, kWait };
   // Exactly one call of `done` follows. Returns what cancel() takes.
-  CallId acquire(AcquireCall call, Terms terms, std::shared_ptr<Signal> signal, Acquired done);
+  CallId acquire(AcquireCall call, Terms terms, std::shared_ptr<Holder> holder, OnSelfWait on_self_wait,
+                 Acquired done);
   void cancel(CallId call);
   [[nodiscard]] Standing look(LeaseNumber lease);
   void progress(LeaseNumber lease);
@@ -85,7 +83,7 @@ class Driver {
  private:
   struct Asked {
     Terms terms;
-    std::shared_ptr<Signal> signal;
+    std::shared_ptr<Holder> holder;
     Acquired done;
   };
 
@@ -97,6 +95,7 @@ class Driver {
   void went_on(std::unique_lock<std::mutex>& lock);
   void take_completions(Instant now);
   void take_acquired(Asked asked, Result<Held> held, Instant now);
+  [[nodiscard]] std::optional<Token> first_live(const std::vector<LeaseNumber>& leases, Instant now);
   void tell_changes();
   void tell_metrics();
   void tend_connection(Instant now);
@@ -121,7 +120,7 @@ class Driver {
   Keeper keeper_;
   std::unordered_map<CallId, Asked> asked_;
   std::unordered_map<CallId, Released> releasing_;
-  std::unordered_map<LeaseNumber, std::shared_ptr<Signal>> signals_;
+  Holders holders_;
   std::vector<std::function<void()>> to_call_;  // On the I/O thread, once the lock is free.
   Keeper::Counters told_;                       // As last told to options_.metric.
   Instant stop_at_ = kNever;                    // Set by shut_down().

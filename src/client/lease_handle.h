@@ -2,8 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "client/driver.h"
 #include "pawl/lease.h"
@@ -13,8 +11,7 @@ namespace pawl {
 struct Lease::State {
   std::shared_ptr<client::Driver> driver;
   client::Grant grant;
-  std::vector<std::string> locks;
-  std::shared_ptr<client::Signal> signal;
+  std::shared_ptr<client::Holder> holder;
   bool forgotten = false;  // by the driver; the owner's alone, unlike the rest
 
   [[nodiscard]] client::Standing look() const;

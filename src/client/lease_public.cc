@@ -80,7 +80,7 @@ std::optional<std::uint32_t> Lease::slot() const {
 }
 
 const std::vector<std::string>& Lease::locks() const {
-  return state_->locks;
+  return state_->holder->locks;
 }
 
 std::chrono::milliseconds Lease::ttl() const {
@@ -116,7 +116,7 @@ std::chrono::nanoseconds Lease::deadline_boottime() const {
 }
 
 std::stop_token Lease::lost() const {
-  if (state_->look().state < LeaseState::kUncertain) return state_->signal->lost.get_token();
+  if (state_->look().state < LeaseState::kUncertain) return state_->holder->lost.get_token();
   // The callback thread may not have come to it yet; the caller need not wait for that.
   std::stop_source over;
   over.request_stop();
