@@ -22,9 +22,10 @@ namespace pawl {
 struct ClientOptions {
   std::string name = "libpawl";                      // shown by CLIENT LIST
   std::chrono::milliseconds connect_timeout{1'000};  // per address
-  // A connection that owes an answer for so long is given up for a new one. Below TTL/3 of the shortest lease, a lease
-  // survives a connection that went silent.
-  std::chrono::milliseconds answer_timeout{4'000};
+  // A connection that owes an answer for so long is given up for a new one. 0: after 4 s, or a sixth of the shortest TTL
+  // held if that is less (100 ms at least): then leases survive a connection that went silent. Waits that the old
+  // connection carried queue anew.
+  std::chrono::milliseconds answer_timeout{0};
   // How long acquire() may take beyond its wait, e.g. while pawld cannot be reached.
   std::chrono::milliseconds call_timeout{5'000};
   // Hooks; on the client's callback thread, must not throw. Nothing is printed by default. While a callback

@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 
 // Below the second that is promised, as ending takes time too.
 constexpr auto kDestructorWait = 900ms;
+constexpr auto kAnswerTimeout = 4s;
 
 std::string default_owner() {
   std::array<char, 256> host{};
@@ -38,7 +39,9 @@ client::ThreadNumber this_thread() {
 client::DriverOptions to_driver_options(ClientOptions options) {
   client::DriverOptions driver;
   driver.machine.name = std::move(options.name);
-  driver.machine.answer_timeout = options.answer_timeout;
+  const bool given = options.answer_timeout > 0ms;
+  driver.machine.answer_timeout = given ? options.answer_timeout : kAnswerTimeout;
+  driver.patience = given ? client::Keeper::Patience::kAsGiven : client::Keeper::Patience::kByShortestLease;
   driver.connect_timeout = options.connect_timeout;
   driver.log = std::move(options.log);
   driver.metric = std::move(options.metric);

@@ -65,7 +65,7 @@ Driver::Driver(std::vector<Address> addresses, DriverOptions options)
       options_(std::move(options)),
       wake_fd_(make_wake_fd()),
       machine_(random_, options_.machine),
-      keeper_(machine_, random_),
+      keeper_(machine_, random_, options_.patience),
       connector_([fd = wake_fd_] { wake(*fd); }) {
   PAWL_ASSERT(!addresses_.empty());
 }

@@ -40,6 +40,7 @@ namespace pawl::client {
 
 struct DriverOptions {
   MachineOptions machine = {};
+  Keeper::Patience patience = Keeper::Patience::kByShortestLease;
   Millis connect_timeout{1'000};  // per address
   // Both run on the callback thread.
   std::function<void(std::string_view)> log = {};

@@ -16,6 +16,9 @@ Instant uncertain_from(Instant deadline, Millis ttl) {
   return deadline - Nanos(ttl) / 6;
 }
 
+// Shorter than this would take a pawld that is merely busy for one that is gone.
+constexpr Millis kPatienceMin{100};
+
 }  // namespace
 
 LeaseNumber Keeper::adopt(const Held& held, const Terms& terms, Instant now) {
@@ -27,6 +30,7 @@ LeaseNumber Keeper::adopt(const Held& held, const Terms& terms, Instant now) {
   entry.progress_every = terms.progress_every;
   entry.progressed = now;
   if (terms.max_hold > Millis(0)) entry.capped_at = now + terms.max_hold;
+  stake(entry);
   plan_judgement(number, entry);
   plan_renewal(number, entry, entry.deadline - Nanos(entry.ttl) * 2 / 3 - up_to(Nanos(entry.ttl) / 15));
   return number;
@@ -71,6 +75,7 @@ void Keeper::end(LeaseNumber lease, std::string reason) {
 void Keeper::forget(LeaseNumber lease) {
   const auto found = entries_.find(lease);
   if (found == entries_.end()) return;
+  unstake(found->second);
   renewals_.move(lease, found->second.renew_at, kNever);
   judgements_.move(lease, found->second.judge_at, kNever);
   entries_.erase(found);
@@ -80,6 +85,27 @@ std::vector<LeaseNumber> Keeper::leases() const {
   std::vector<LeaseNumber> all;
   for (const auto& [number, entry] : entries_) all.push_back(number);
   return all;
+}
+
+// --- What is at stake ------------------------------------------------------------------------------------
+
+void Keeper::stake(Entry& entry) {
+  entry.at_stake = true;
+  if (++at_stake_[entry.ttl] == 1) tell_patience();
+}
+
+void Keeper::unstake(Entry& entry) {
+  if (!std::exchange(entry.at_stake, false)) return;
+  const auto found = at_stake_.find(entry.ttl);
+  if (--found->second > 0) return;
+  at_stake_.erase(found);
+  tell_patience();
+}
+
+void Keeper::tell_patience() {
+  if (patience_ == Patience::kAsGiven) return;
+  machine_.set_patience(at_stake_.empty() ? Machine::kPatient
+                                          : std::max(kPatienceMin, at_stake_.begin()->first / 6));
 }
 
 // --- What a lease is worth -------------------------------------------------------------------------------
@@ -107,7 +133,10 @@ void Keeper::turn(LeaseNumber number, Entry& entry, LeaseState state, std::strin
   entry.state = state;
   entry.reason = std::move(reason);
   if (state == LeaseState::kLost) ++counters_.lost;
-  if (state >= LeaseState::kUncertain) plan_renewal(number, entry, kNever);
+  if (state >= LeaseState::kUncertain) {
+    plan_renewal(number, entry, kNever);
+    unstake(entry);
+  }
   plan_judgement(number, entry);
   changes_.push_back({number, state, entry.reason});
 }

@@ -14,10 +14,14 @@
 // one back: its holder has been told to stop. The answer of look() depends on `now` alone, not on whether timer() was
 // called in time, so a process that was frozen learns the truth on its first call (hard case 1).
 //
+// A connection that went silent is given up while there is still time to renew over another: after a sixth of the shortest
+// TTL held. So renewals are tried at a third, a half and two thirds of it, before the lease is uncertain.
+//
 // Everything costs O(log n) per lease. What is due is renewed together, with what would be due soon after.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -60,7 +64,11 @@ class Keeper {
     std::uint64_t lost = 0;              // leases that ended without being released
   };
 
-  Keeper(Machine& machine, Random& random) : machine_(machine), random_(random) {}
+  // How long the machine believes in a connection that owes an answer.
+  enum class Patience : std::uint8_t { kByShortestLease, kAsGiven };
+
+  Keeper(Machine& machine, Random& random, Patience patience = Patience::kByShortestLease)
+      : machine_(machine), random_(random), patience_(patience) {}
 
   LeaseNumber adopt(const Held& held, const Terms& terms, Instant now);
   // What the lease is worth now. Lost, if it was forgotten.
@@ -98,12 +106,16 @@ class Keeper {
     bool final = false;        // No renewal can move the deadline any more: max_hold.
     bool withheld = false;     // Not renewed until the work gets on.
     bool known_over = false;   // pawld said so, or was told to release it.
+    bool at_stake = false;     // is in at_stake_
     std::string trouble = {};  // why the newest renewal came to nothing
     std::string reason = {};
     Instant renew_at = kNever;  // its place in renewals_
     Instant judge_at = kNever;  // its place in judgements_
   };
 
+  void stake(Entry& entry);
+  void unstake(Entry& entry);
+  void tell_patience();
   void judge(LeaseNumber number, Entry& entry, Instant now);
   void turn(LeaseNumber number, Entry& entry, LeaseState state, std::string reason);
   [[nodiscard]] static LeaseState worth(const Entry& entry, Instant now);
@@ -119,6 +131,8 @@ class Keeper {
 
   Machine& machine_;
   Random& random_;
+  const Patience patience_;
+  std::map<Millis, std::size_t> at_stake_;  // how many leases of each TTL are being renewed
   std::uint64_t last_number_ = 0;
   std::unordered_map<LeaseNumber, Entry> entries_;
   Agenda<LeaseNumber> renewals_;

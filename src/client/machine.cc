@@ -135,7 +135,8 @@ void Machine::disconnected(std::string_view why, Instant now) {
   output_.clear();
   unread_.clear();
   decoder_.reset();
-  backoff_ = backoff_ == Millis(0) ? options_.backoff_min : std::min(backoff_ * 2, options_.backoff_max);
+  const Millis doubled = backoff_ == Millis(0) ? options_.backoff_min : backoff_ * 2;
+  backoff_ = std::min({doubled, options_.backoff_max, std::max(patience_, options_.backoff_min)});
   // Jitter: those who lost the same pawld must not all come back in the same millisecond.
   const auto half = static_cast<std::uint64_t>(Nanos(backoff_).count() / 2);
   connect_at_ = now + Nanos(half + random_.below(half + 1));
@@ -232,7 +233,7 @@ void Machine::take_greeting(const wire::Value& value) {
 // -------------------------------------------------------------------------------------------
 
 void Machine::timer(Instant now) {
-  if (silent(now)) break_link("no answer for " + std::to_string(options_.answer_timeout.count()) + " ms");
+  if (silent(now)) break_link("no answer for " + std::to_string(answer_timeout().count()) + " ms");
   for (const CallId call : agenda_.due(now)) {
     Flow& flow = *flows_.at(call);
     wake(flow, now);
@@ -269,7 +270,7 @@ void Machine::settle(CallId call, Flow& flow) {
 }
 
 bool Machine::silent(Instant now) const {
-  return !in_flight_.empty() && now - in_flight_.front().at >= options_.answer_timeout;
+  return !in_flight_.empty() && now - in_flight_.front().at >= answer_timeout();
 }
 
 // A wait hears nothing for as long as it lasts. Without a probe, a pawld that vanished without a word would be waited
@@ -288,7 +289,7 @@ Instant Machine::next_timer() const {
   Instant next = std::min(probe_at(), agenda_.next());
   if (link_ == Link::kDown && !flows_.empty()) next = std::min(next, connect_at_);
   if (!in_flight_.empty() && link_ != Link::kBroken) {
-    next = std::min(next, in_flight_.front().at + options_.answer_timeout);
+    next = std::min(next, in_flight_.front().at + answer_timeout());
   }
   return next;
 }

@@ -16,6 +16,7 @@
 // (G5).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -61,6 +62,10 @@ class Machine {
   // got is given back in the background. Nothing happens when it is complete already: then the lease is the
   // caller's to release.
   void cancel(CallId call, Instant now);
+  // What is at stake cannot wait longer than this for an answer: a connection that owes one for so long is given up, and
+  // attempts to connect are no further apart. Only ever shortens what the options say; kPatient: as they say.
+  static constexpr Millis kPatient = Millis::max();
+  void set_patience(Millis patience) { patience_ = patience; }
 
   // --- What the driver reports
   // -------------------------------------------------------------------------------------
@@ -112,12 +117,14 @@ class Machine {
   template <class Visit>
   void for_each_flow(Visit visit);
   void wake(Flow& flow, Instant now);
+  [[nodiscard]] Millis answer_timeout() const { return std::min(options_.answer_timeout, patience_); }
   [[nodiscard]] bool silent(Instant now) const;
   [[nodiscard]] Instant probe_at() const;
   void probe(Instant now);
 
   Random& random_;
   const MachineOptions options_;
+  Millis patience_ = kPatient;
 
   std::uint64_t last_call_ = 0;
   std::map<CallId, std::unique_ptr<Flow>> flows_;          // in order of call

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "e2e/pawld_process.h"
+#include "e2e/silent_relay.h"
 #include "pawl/pawl.h"
 
 namespace pawl {
@@ -187,6 +188,16 @@ TEST_F(LibPawl, APauseOfPawldPutsALeaseAtRiskAndItsEndBringsItBack) {
 }
 
 // Hard case 27.
+TEST_F(LibPawl, ALeaseSurvivesAConnectionThatWentSilent) {
+  SilentRelay relay(pawld.address());
+  Client client(relay.address());
+  Story story;
+  const Lease lease = take(client, "a", {.ttl = 3s, .on_change = story.listener()});
+  relay.go_silent();
+  EXPECT_TRUE(renewed(lease, 3));
+  EXPECT_FALSE(story.has(LeaseState::kUncertain));
+}
+
 TEST_F(LibPawl, APauseOfPawldLongerThanTheLeaseIsALossHoweverItEnds) {
   Client client(pawld.address());
   const Lease lease = take(client, "a", {.ttl = 1s});
