@@ -348,6 +348,7 @@ void Driver::tell_changes() {
     if (change.state >= LeaseState::kUncertain) {
       log("a lease is " + std::string(to_text(change.state)) + ": " + change.reason);
     }
+    if (change.explains) continue;
     callbacks_.post([holder = std::move(holder), state = change.state, reason = std::move(change.reason)] {
       if (state >= LeaseState::kUncertain) holder->lost.request_stop();
       if (holder->on_change) holder->on_change(state, reason);

@@ -19,6 +19,10 @@ Instant uncertain_from(Instant deadline, Millis ttl) {
 // Shorter than this would take a pawld that is merely busy for one that is gone.
 constexpr Millis kPatienceMin{100};
 
+// When all leases end at once (a restored pawld), one reason is like the other.
+constexpr std::size_t kInquiriesMax = 100;
+constexpr std::string_view kOver = "pawld says that it is over";
+
 }  // namespace
 
 LeaseNumber Keeper::adopt(const Held& held, const Terms& terms, Instant now) {
@@ -207,6 +211,10 @@ void Keeper::send(std::vector<LeaseNumber> batch, Instant now) {
 }
 
 bool Keeper::take(const Completion& done, Instant now) {
+  if (const auto inquiry = inquiries_.extract(done.call)) {
+    explain(inquiry.mapped(), std::get<Result<Renewal>>(done.outcome));
+    return true;
+  }
   auto batch = under_way_.extract(done.call);
   if (batch.empty()) return false;
   const auto& renewals = std::get<Result<Renewals>>(done.outcome);
@@ -218,14 +226,28 @@ bool Keeper::take(const Completion& done, Instant now) {
     if (!renewals) {
       failed(number, entry, renewals.error().detail, now);
     } else if (!renewals->answered[i]) {
-      entry.known_over = true;
-      ++counters_.renewal_failures;
-      turn(number, entry, LeaseState::kLost, "pawld says that it is over");
+      over(number, entry, now);
     } else {
       renewed(number, entry, renewals->sent, *renewals->answered[i], now);
     }
   }
   return true;
+}
+
+// The holder is told at once. MRENEW says only that it is over; how it ended is asked for, and known a little later.
+void Keeper::over(LeaseNumber number, Entry& entry, Instant now) {
+  entry.known_over = true;
+  ++counters_.renewal_failures;
+  turn(number, entry, LeaseState::kLost, std::string(kOver));
+  if (inquiries_.size() >= kInquiriesMax) return;
+  inquiries_.emplace(machine_.renew({entry.lease, entry.ttl, now + entry.ttl}, now), number);
+}
+
+void Keeper::explain(LeaseNumber number, const Result<Renewal>& answer) {
+  const auto found = entries_.find(number);
+  if (found == entries_.end() || answer || answer.error().code != Code::kLeaseLost) return;
+  found->second.reason = std::string(kOver) + ": " + answer.error().detail;
+  changes_.push_back({number, LeaseState::kLost, found->second.reason, true});
 }
 
 void Keeper::renewed(LeaseNumber number, Entry& entry, Instant sent, Millis answered, Instant now) {

@@ -53,6 +53,7 @@ struct Change {
   LeaseNumber lease;
   LeaseState state;
   std::string reason;
+  bool explains = false;  // The state is known already; only the reason is new.
 };
 
 class Keeper {
@@ -121,6 +122,8 @@ class Keeper {
   [[nodiscard]] static LeaseState worth(const Entry& entry, Instant now);
   [[nodiscard]] static std::string why(const Entry& entry);
   void renewed(LeaseNumber number, Entry& entry, Instant sent, Millis answered, Instant now);
+  void over(LeaseNumber number, Entry& entry, Instant now);
+  void explain(LeaseNumber number, const Result<Renewal>& answer);
   void failed(LeaseNumber number, Entry& entry, const std::string& why, Instant now);
   void renew_due(Instant now);
   [[nodiscard]] bool gets_on(Entry& entry, Instant now) const;
@@ -138,6 +141,7 @@ class Keeper {
   Agenda<LeaseNumber> renewals_;
   Agenda<LeaseNumber> judgements_;
   std::unordered_map<CallId, std::vector<LeaseNumber>> under_way_;
+  std::unordered_map<CallId, LeaseNumber> inquiries_;  // how it ended
   std::vector<Change> changes_;
   Counters counters_;
 };

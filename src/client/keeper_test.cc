@@ -249,6 +249,36 @@ TEST_F(KeeperTest, ALeaseThatPawldCallsOverIsLostAtOnce) {
   EXPECT_EQ(keeper.release(lost, now + 1s, now), std::nullopt);
 }
 
+TEST_F(KeeperTest, HowALeaseEndedIsAskedForAndKnownALittleLater) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  pass(3'300ms);
+  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  answer("*1\r\n:-1\r\n");
+  EXPECT_THAT(changes(), ElementsAre(LeaseState::kLost));
+  EXPECT_EQ(sent_one(), "RENEW " + kLeaseText);
+  answer("-LOST broken\r\n");
+  EXPECT_THAT(reason(lease), AllOf(StartsWith("pawld says that it is over: "), HasSubstr("broken")));
+  const auto explained = keeper.take_changes();
+  ASSERT_EQ(explained.size(), 1u);
+  EXPECT_TRUE(explained.front().explains);
+  EXPECT_EQ(keeper.counters().lost, 1u);
+  pass(20s);
+  EXPECT_THAT(sent(), IsEmpty());
+}
+
+TEST_F(KeeperTest, HowALeaseEndedIsNobodysBusinessOnceItIsForgotten) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  pass(3'300ms);
+  sent();
+  answer("*1\r\n:-1\r\n");
+  keeper.forget(lease);
+  EXPECT_THAT(changes(), ElementsAre(LeaseState::kLost));
+  answer("-LOST broken\r\n");
+  EXPECT_THAT(changes(), IsEmpty());
+}
+
 TEST_F(KeeperTest, AnAnswerThatIsNotOneFigureForEachLeaseRenewsNothing) {
   be_connected();
   const LeaseNumber lease = hold();

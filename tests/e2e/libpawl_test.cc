@@ -11,6 +11,8 @@
 #include <set>
 #include <thread>
 
+#include "base/random.h"
+#include "client/blocking_connection.h"
 #include "e2e/pawld_process.h"
 #include "e2e/silent_relay.h"
 #include "pawl/pawl.h"
@@ -216,6 +218,19 @@ TEST_F(LibPawl, ADestructorThatGetsNoAnswerLeavesTheReleaseToTheBackground) {
   lease.reset();
   pawld.go_on();
   EXPECT_TRUE(other.acquire("a", {.wait = 60s}));  // Long before its TTL is over.
+}
+
+TEST_F(LibPawl, AHolderLearnsThatItsLeaseWasBroken) {
+  Client client(pawld.address());
+  const Lease lease = take(client, "a", {.ttl = 2s});
+  SystemRandom random;
+  client::BlockingConnection operators(*client::parse_addresses(pawld.address()), random, {});
+  const auto broken = operators.command(
+      {.words = {"BREAK", "a", "TOKEN", std::to_string(lease.token()), "NOW", "REASON", "test"}});
+  ASSERT_TRUE(broken) << broken.error().detail;
+  ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kLost; }));
+  EXPECT_TRUE(eventually([&] { return lease.reason().find("broken") != std::string::npos; }))
+      << lease.reason();
 }
 
 TEST_F(LibPawl, TheEndOfAClientFreesItsLocksAndItsLeasesAreLost) {
