@@ -1,56 +1,78 @@
-// One answer, from the thread that has it to the one thread that waits for it.
+// Answers, from the I/O thread to the threads that wait for them.
 //
-//   Answer<Release> answer;                                        // on the waiting thread's stack
+//   Answer<Release> answer(driver.waking(), this_thread());         // on the waiting thread's stack
 //   driver.release(…, [&](Result<Release> r) { answer.set(std::move(r)); });    // exactly once
-//   return answer.wait();
+//   return answer.wait();                                           // and, on the I/O thread: waking.wake();
 //
-// A futex, not a condition variable: with many threads waiting for one connection, waking them is most of what a call
-// costs, and this is the least that wakes one.
+// With many threads on one connection, waking them is most of what a call costs. So those that are answered together are
+// woken together: they sleep on a few common words, each with a bit of its own (futex(2), FUTEX_WAIT_BITSET), and one
+// system call wakes all whose bits it names. Who shares a bit with another, as some of hundreds of threads do, may be
+// woken for nothing, and looks again.
 #pragma once
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <optional>
 #include <utility>
 
+#include "client/holders.h"
 #include "pawl/result.h"
 
 namespace pawl::client {
 
+// Of the calling thread.
+[[nodiscard]] ThreadNumber this_thread();
+
+class Waking {
+ public:
+  // Where a thread sleeps.
+  struct Place {
+    std::size_t word;
+    std::uint32_t bit;
+  };
+  [[nodiscard]] static Place place(ThreadNumber thread) {
+    return {thread.value / 32 % kWords, std::uint32_t{1} << thread.value % 32};
+  }
+
+  // The waiting thread: sleeps until `set`, which the I/O thread stores before note().
+  void sleep(Place at, const std::atomic<bool>& set);
+  // Who sleeps there is to be woken by the next wake(), which is the I/O thread's to call.
+  void note(Place at) { words_[at.word].noted.fetch_or(at.bit, std::memory_order_relaxed); }
+  void wake();
+
+ private:
+  static constexpr std::size_t kWords = 8;
+  struct alignas(64) Word {
+    std::atomic<std::uint32_t> wakes = 0;  // who saw the newest figure may sleep
+    std::atomic<std::uint32_t> noted = 0;  // whom to wake
+  };
+  std::array<Word, kWords> words_;
+};
+
 template <class T>
 class Answer {
  public:
-  Answer() = default;
+  Answer(Waking& waking, ThreadNumber thread) : waking_(waking), place_(Waking::place(thread)) {}
   Answer(const Answer&) = delete;
   Answer& operator=(const Answer&) = delete;
 
   void set(Result<T> result) {
     result_.emplace(std::move(result));
-    auto* const word = &set_;
-    if (set_.exchange(kSet, std::memory_order_acq_rel) != kAwaited) return;
-    // The waiter may be gone by now, and this object with it. The kernel only compares the address; whoever else
-    // sleeps there looks again, as after any wake-up.
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    Waking& waking = waking_;
+    const Waking::Place place = place_;
+    set_.store(true, std::memory_order_release);  // From here on this object may be gone.
+    waking.note(place);
   }
-
   Result<T> wait() {
-    std::uint32_t seen = kOpen;
-    if (set_.compare_exchange_strong(seen, kAwaited, std::memory_order_acquire)) seen = kAwaited;
-    while (seen != kSet) {
-      syscall(SYS_futex, &set_, FUTEX_WAIT_PRIVATE, kAwaited, nullptr, nullptr, 0);
-      seen = set_.load(std::memory_order_acquire);
-    }
+    waking_.sleep(place_, set_);
     return *std::move(result_);
   }
 
  private:
-  static constexpr std::uint32_t kOpen = 0, kAwaited = 1, kSet = 2;
-  std::atomic<std::uint32_t> set_{kOpen};
-  static_assert(sizeof(set_) == sizeof(std::uint32_t));
+  Waking& waking_;
+  const Waking::Place place_;
+  std::atomic<bool> set_ = false;
   std::optional<Result<T>> result_;
 };
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <utility>
 
 #include "base/limits.h"
@@ -28,12 +27,6 @@ std::string default_owner() {
   std::string label = known ? host.data() : "localhost";
   label.resize(std::min(label.size(), limits::kOwnerMax - pid.size()));
   return label + pid;
-}
-
-client::ThreadNumber this_thread() {
-  static std::atomic<std::uint64_t> last{client::kNoThread.value};
-  thread_local const client::ThreadNumber mine{++last};
-  return mine;
 }
 
 client::DriverOptions to_driver_options(ClientOptions options) {
@@ -144,9 +137,9 @@ Result<Lease> Client::acquire(std::string_view lock, AcquireOptions options, std
 Result<Lease> Client::acquire_all(std::vector<std::string> locks, AcquireOptions options,
                                   std::stop_token stop) {
   if (const auto trouble = state_->trouble()) return *trouble;
-  client::Answer<Lease> answer;
+  client::Answer<Lease> answer(state_->driver->waking(), client::this_thread());
   const client::CallId call =
-      state_->acquire(std::move(locks), std::move(options), this_thread(),
+      state_->acquire(std::move(locks), std::move(options), client::this_thread(),
                       [&answer](Result<Lease> lease) { answer.set(std::move(lease)); });
   const std::stop_callback give_up(std::move(stop), [this, call] { state_->driver->cancel(call); });
   return answer.wait();

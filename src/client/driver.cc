@@ -53,6 +53,20 @@ class NotCancelled {
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
+// The lock is held for microseconds: to sleep for it would cost more than it takes. Longer than that only when its holder
+// was put aside, and then sleeping is right.
+std::unique_lock<std::mutex> soon(std::mutex& mutex) {
+  std::unique_lock lock(mutex, std::defer_lock);
+  for (int tries = 0; tries < 100; ++tries) {
+    if (lock.try_lock()) return lock;
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+  lock.lock();
+  return lock;
+}
+
 timespec to_timespec(Nanos span) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(span);
   return {static_cast<time_t>(seconds.count()), static_cast<long>((span - seconds).count())};
@@ -84,7 +98,7 @@ CallId Driver::acquire(AcquireCall call, Terms terms, std::shared_ptr<Holder> ho
   CallId id{};
   std::optional<Token> own;
   {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock = soon(mutex_);
     const Instant now = boot_now();
     const bool may_refuse = call.wait > Millis(0) && on_self_wait == OnSelfWait::kRefuse;
     if (may_refuse) own = first_live(holders_.own(*holder), now);
@@ -107,18 +121,18 @@ std::optional<Token> Driver::first_live(const std::vector<LeaseNumber>& leases, 
 }
 
 void Driver::cancel(CallId call) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock = soon(mutex_);
   machine_.cancel(call, boot_now());
   went_on(lock);
 }
 
 Standing Driver::look(LeaseNumber lease) {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock = soon(mutex_);
   return keeper_.look(lease, boot_now());
 }
 
 void Driver::progress(LeaseNumber lease) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock = soon(mutex_);
   keeper_.progress(lease, boot_now());
   went_on(lock);
 }
@@ -126,7 +140,7 @@ void Driver::progress(LeaseNumber lease) {
 Driver::Kept Driver::release(LeaseNumber lease, Nanos wait_at_most, Released done) {
   Kept kept = Kept::kRemembered;
   {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock = soon(mutex_);
     const Instant now = boot_now();
     if (!has_ended_) {
       if (const auto call = keeper_.release(lease, now + wait_at_most, now)) {
@@ -144,7 +158,7 @@ Driver::Kept Driver::release(LeaseNumber lease, Nanos wait_at_most, Released don
 }
 
 void Driver::forget(LeaseNumber lease) {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock = soon(mutex_);
   keeper_.forget(lease);
   holders_.remove(lease);
 }
@@ -212,6 +226,7 @@ void Driver::run() {
   ended_.notify_all();
   lock.unlock();
   for (auto& call : calls) call();
+  waking_.wake();
 }
 
 // One round: what is due, then out with it, then wait. The lock is held on entry and on return.
@@ -256,6 +271,7 @@ void Driver::answer(std::unique_lock<std::mutex>& lock) {
     for (const std::size_t end = std::min(calls.size(), at + kAtOnce); at < end; ++at) {
       std::exchange(calls[at], nullptr)();
     }
+    waking_.wake();
     lock.lock();
     flush(lock);
   }

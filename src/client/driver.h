@@ -28,6 +28,7 @@
 #include "base/random.h"
 #include "base/unique_fd.h"
 #include "client/address.h"
+#include "client/answer.h"
 #include "client/callback_thread.h"
 #include "client/connector.h"
 #include "client/fork_guard.h"
@@ -76,6 +77,8 @@ class Driver {
   enum class Kept : std::uint8_t { kForgotten, kRemembered };
   Kept release(LeaseNumber lease, Nanos wait_at_most, Released done);
   void forget(LeaseNumber lease);
+  // Where callers sleep until they are answered.
+  [[nodiscard]] Waking& waking() { return waking_; }
   void post(std::function<void()> callback) { callbacks_.post(std::move(callback)); }
 
   // Ends everything: waits are cancelled, leases given back, for so long at most; then all threads end.
@@ -112,6 +115,7 @@ class Driver {
   const DriverOptions options_;
   const std::shared_ptr<UniqueFd> wake_fd_;  // Shared with the connector's thread.
   CallbackThread callbacks_;
+  Waking waking_;
   std::atomic<std::thread::id> io_thread_{};
 
   std::mutex mutex_;

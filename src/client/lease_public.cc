@@ -129,7 +129,7 @@ void Lease::progress() const {
 
 Result<bool> Lease::release(std::chrono::milliseconds wait_at_most) {
   if (state_->driver->forked()) return Error{Code::kLeaseLost, state_->look().reason};
-  client::Answer<client::Release> answer;
+  client::Answer<client::Release> answer(state_->driver->waking(), client::this_thread());
   const auto now_is = state_->driver->release(state_->grant.number, wait_at_most,
                                               [&answer](auto result) { answer.set(std::move(result)); });
   if (now_is == client::Driver::Kept::kForgotten) state_->forgotten = true;
