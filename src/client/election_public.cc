@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "client/answer.h"
 #include "client/client_handle.h"
 #include "client/lease_handle.h"
 
@@ -64,10 +65,10 @@ Result<bool> Election::resign(Lease leadership, std::chrono::milliseconds wait_a
 Result<std::optional<Leader>> Election::leader() {
   const Client::State& state = *client_.state_;
   if (const auto trouble = state.trouble()) return *trouble;
-  const auto answer = std::make_shared<client::Answer<wire::Value>>();
+  client::Answer<wire::Value> answer(state.driver->waking(), client::this_thread());
   state.driver->command({.words = {"INSPECT", name_}, .give_up = state.driver->now() + state.call_timeout},
-                        [answer](Result<wire::Value> shown) { answer->set(std::move(shown)); });
-  const Result<wire::Value> shown = answer->wait();
+                        [&answer](Result<wire::Value> shown) { answer.set(std::move(shown)); });
+  const Result<wire::Value> shown = answer.wait();
   if (!shown) {
     // To ask changes nothing, so nothing can have happened.
     const Code code = shown.error().code;
