@@ -115,7 +115,7 @@ class PackageTest(unittest.TestCase):
         run(build / "lost")
 
     def test_only_the_public_names_can_be_seen(self):
-        for library, public in [("libpawl.so", r"pawl::(Client|Election|LeaderObservation|Lease|Mutex|to_text)\b"),
+        for library, public in [("libpawl.so", r"pawl::(Client|Election|LeaderObservation|Lease|Mutex|RecursiveMutex|to_text)\b"),
                                 ("libpawl-testing.so", r"pawl::testing::Server\b")]:
             symbols = run("nm", "-DC", "--defined-only", self.lib / library).splitlines()
             names = [line.split(" ", 2)[2] for line in symbols if " T " in line]
