@@ -1,10 +1,11 @@
-# Installs libpawl: headers, library, `find_package(Pawl CONFIG)` and pawl.pc. Only this: cmake --install build --component libpawl
+# Installs libpawl and libpawl-testing: headers, libraries, `find_package(Pawl CONFIG)`, pawl.pc and pawl-testing.pc.
+# Only these: cmake --install build --component libpawl
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(pawl_package "${CMAKE_INSTALL_LIBDIR}/cmake/Pawl")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/pawl" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT libpawl)
-install(TARGETS libpawl libpawl_postgres EXPORT PawlTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT libpawl
+install(TARGETS libpawl libpawl_testing libpawl_postgres EXPORT PawlTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT libpawl
         NAMELINK_COMPONENT libpawl INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT PawlTargets NAMESPACE Pawl:: DESTINATION "${pawl_package}" COMPONENT libpawl)
 
@@ -16,5 +17,7 @@ install(FILES "${PROJECT_BINARY_DIR}/PawlConfig.cmake" "${PROJECT_BINARY_DIR}/Pa
 
 # Relative, so that a package may be moved: from <prefix>/<libdir>/pkgconfig up to <prefix>.
 string(REGEX REPLACE "[^/]+" ".." pawl_up "${CMAKE_INSTALL_LIBDIR}")
-configure_file("${PROJECT_SOURCE_DIR}/cmake/pawl.pc.in" "${PROJECT_BINARY_DIR}/pawl.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/pawl.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT libpawl)
+foreach(name pawl pawl-testing)
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/${name}.pc.in" "${PROJECT_BINARY_DIR}/${name}.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT libpawl)
+endforeach()

@@ -1,6 +1,7 @@
 #include "client/callback_thread.h"
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -17,6 +18,9 @@ struct CallbackThread::Queue {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::function<void()>> callbacks;
+  std::uint64_t ran = 0;
+  bool running = false;  // one that is not in `callbacks` any more
+  int drains = 0;        // under way
   std::thread::id thread;
   bool finish = false;
   bool finished = false;
@@ -34,10 +38,14 @@ void CallbackThread::run(Queue& queue) {
     if (queue.callbacks.empty()) break;
     std::function<void()> callback = std::move(queue.callbacks.front());
     queue.callbacks.pop_front();
+    queue.running = true;
     lock.unlock();
     callback();
     callback = nullptr;  // What it owns ends here too, not under the lock.
     lock.lock();
+    queue.running = false;
+    ++queue.ran;
+    if (queue.drains > 0) queue.changed.notify_all();
   }
   queue.finished = true;
   queue.changed.notify_all();
@@ -59,6 +67,15 @@ void CallbackThread::offer(std::function<void()> callback) {
     queue_->callbacks.push_back(std::move(callback));
   }
   queue_->changed.notify_all();
+}
+
+void CallbackThread::drain(std::chrono::milliseconds wait_at_most) {
+  std::unique_lock lock(queue_->mutex);
+  if (queue_->thread == std::this_thread::get_id()) return;
+  const std::uint64_t last = queue_->ran + queue_->callbacks.size() + (queue_->running ? 1 : 0);
+  ++queue_->drains;
+  queue_->changed.wait_for(lock, wait_at_most, [&] { return queue_->ran >= last || queue_->finished; });
+  --queue_->drains;
 }
 
 void CallbackThread::finish(std::chrono::milliseconds wait_at_most) {

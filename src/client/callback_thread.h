@@ -18,6 +18,8 @@ class CallbackThread {
   void post(std::function<void()> callback);
   // The same for what is only nice to know: dropped while too much is queued, as behind a callback that is stuck.
   void offer(std::function<void()> callback);
+  // Waits until what is queued now has run, as long as told. Does not wait when called from a callback.
+  void drain(std::chrono::milliseconds wait_at_most);
   // Runs what is queued, then ends. Waits for that as long as told; a stuck callback is left behind. Does not wait when
   // called from a callback.
   void finish(std::chrono::milliseconds wait_at_most);

@@ -100,6 +100,7 @@ struct Unobserved {};  // as asked
 struct Sighting {
   CallId call;
   std::optional<wire::EventPush> event = {};
+  std::uint64_t order = 0;  // among completions and events
 };
 
 using Outcome = std::variant<Result<Held>, Result<Renewal>, Result<Renewals>, Result<Release>,
@@ -108,6 +109,8 @@ using Outcome = std::variant<Result<Held>, Result<Renewal>, Result<Renewals>, Re
 struct Completion {
   CallId call;
   Outcome outcome;
+  // Its place among completions and events of this machine: what came later has a greater one.
+  std::uint64_t order = 0;
 };
 
 }  // namespace pawl::client

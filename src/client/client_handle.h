@@ -17,9 +17,10 @@ struct Client::State {
   std::shared_ptr<client::Driver> driver;  // Empty when the addresses are wrong.
   Error wrong;
   std::chrono::milliseconds call_timeout;
+  std::string owner;  // of leases that name none
 
   // How every acquire is begun; `done` runs on the I/O thread.
-  client::CallId acquire(std::vector<std::string> locks, AcquireOptions options,
+  client::CallId acquire(std::vector<std::string> locks, AcquireOptions options, client::ThreadNumber thread,
                          std::function<void(Result<Lease>)> done) const;
   // Why nothing can be asked at all.
   [[nodiscard]] std::optional<Error> trouble() const {

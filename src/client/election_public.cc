@@ -1,13 +1,13 @@
 #include "pawl/election.h"
 
 #include <algorithm>
-#include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <thread>
 #include <utility>
 
 #include "base/limits.h"
-#include "client/boot_clock.h"
+#include "client/answer.h"
 #include "client/client_handle.h"
 #include "client/lease_handle.h"
 
@@ -65,10 +65,10 @@ Result<bool> Election::resign(Lease leadership, std::chrono::milliseconds wait_a
 Result<std::optional<Leader>> Election::leader() {
   const Client::State& state = *client_.state_;
   if (const auto trouble = state.trouble()) return *trouble;
-  const auto answer = std::make_shared<client::Answer<wire::Value>>();
-  state.driver->command({.words = {"INSPECT", name_}, .give_up = client::boot_now() + state.call_timeout},
-                        [answer](Result<wire::Value> shown) { answer->set(std::move(shown)); });
-  const Result<wire::Value> shown = answer->wait();
+  client::Answer<wire::Value> answer(state.driver->waking(), client::this_thread());
+  state.driver->command({.words = {"INSPECT", name_}, .give_up = state.driver->now() + state.call_timeout},
+                        [&answer](Result<wire::Value> shown) { answer.set(std::move(shown)); });
+  const Result<wire::Value> shown = answer.wait();
   if (!shown) {
     // To ask changes nothing, so nothing can have happened.
     const Code code = shown.error().code;
@@ -81,19 +81,38 @@ Result<std::optional<Leader>> Election::leader() {
 
 struct LeaderObservation::State {
   // Shared with the calls that are queued on the callback thread.
-  struct Listener {
-    Election::Told told;
-    std::timed_mutex running = {};  // Held while told runs.
-    std::atomic<std::thread::id> runner = {};
-    std::atomic<bool> over = false;
+  class Listener {
+   public:
+    explicit Listener(Election::Told told) : told_(std::move(told)) {}
 
     void call(const Result<std::optional<Leader>>& leader) {
-      const std::lock_guard lock(running);
-      if (over) return;
-      runner = std::this_thread::get_id();
-      told(leader);
-      runner = std::thread::id();
+      {
+        const std::lock_guard lock(mutex_);
+        if (over_) return;
+        runner_ = std::this_thread::get_id();
+      }
+      told_(leader);
+      {
+        const std::lock_guard lock(mutex_);
+        runner_ = {};
+      }
+      returned_.notify_all();
     }
+
+    // No call begins any more. Waits for one that runs, unless we are inside it.
+    void close(std::chrono::milliseconds wait_at_most) {
+      std::unique_lock lock(mutex_);
+      over_ = true;
+      if (runner_ == std::this_thread::get_id()) return;
+      returned_.wait_for(lock, wait_at_most, [this] { return runner_ == std::thread::id(); });
+    }
+
+   private:
+    const Election::Told told_;
+    std::mutex mutex_;  // Not held while told_ runs.
+    std::condition_variable returned_;
+    std::thread::id runner_;
+    bool over_ = false;
   };
 
   std::shared_ptr<client::Driver> driver;  // Empty when the client cannot be used.
@@ -140,12 +159,7 @@ void LeaderObservation::end() noexcept {
   }
   if (state_->driver) {
     state_->driver->unwatch(state_->number);
-    State::Listener& listener = *state_->listener;
-    listener.over = true;
-    if (listener.runner.load() != std::this_thread::get_id() &&
-        listener.running.try_lock_for(kDestructorWait)) {
-      listener.running.unlock();
-    }
+    state_->listener->close(kDestructorWait);
   }
   state_.reset();
 }

@@ -41,14 +41,15 @@ LeaderWatch::LeaderWatch(Machine& machine, std::string name, Instant now)
 bool LeaderWatch::take(const Sighting& seen, Instant now) {
   if (seen.call != observation_) return false;
   if (seen.event) {
-    take_event(*seen.event, now);
+    take_event(*seen.event, seen.order, now);
   } else {
     inspect(now);
   }
   return true;
 }
 
-void LeaderWatch::take_event(const wire::EventPush& event, Instant now) {
+void LeaderWatch::take_event(const wire::EventPush& event, std::uint64_t order, Instant now) {
+  if (order < looked_) return;  // We have seen what came of it.
   if (event.kind == wire::EventKind::kReset) looking_ = true;
   if (looking_) return inspect(now);  // Its answer is newer than this.
   if (event.lock != name_) return;    // The prefix matches more than the name.
@@ -95,7 +96,7 @@ bool LeaderWatch::take(const Completion& done, Instant now) {
   if (over_) return true;
   const auto& result = std::get<Result<wire::Value>>(done.outcome);
   if (result) {
-    inspected(*result, now);
+    inspected(*result, done.order, now);
   } else {
     machine_.cancel(observation_, now);
     end(result.error());
@@ -103,7 +104,7 @@ bool LeaderWatch::take(const Completion& done, Instant now) {
   return true;
 }
 
-void LeaderWatch::inspected(const wire::Value& lock, Instant now) {
+void LeaderWatch::inspected(const wire::Value& lock, std::uint64_t order, Instant now) {
   const LeaderNow shown = read_leader(lock);
   for (; !waiting_.empty() && settled(waiting_.front(), shown); waiting_.pop_front()) {
     LeaderNow& change = waiting_.front();
@@ -118,6 +119,7 @@ void LeaderWatch::inspected(const wire::Value& lock, Instant now) {
   const Token token = shown ? shown->token : Token{};
   if (!told_ || token != leads_) changes_.emplace_back(shown);
   told_ = true;
+  looked_ = order;
   leads_ = token;
   newest_ = std::max({newest_, token, token_in(lock, "last_token")});
 }

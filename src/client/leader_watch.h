@@ -1,13 +1,15 @@
 // Follows who holds one lock: the leader of an election. Sans-I/O, on the machine's connection, like the keeper.
 //
 //   LeaderWatch watch(machine, "elections/scheduler", now);
-//   for (const Sighting& seen : machine.take_sightings()) watch.take(seen, now);
 //   for (const Completion& done : machine.take_completions()) if (!watch.take(done, now)) …somebody else's…
+//   for (const Sighting& seen : machine.take_sightings()) watch.take(seen, now);
 //   for (auto& change : watch.take_changes()) …tell it…
 //
 // The first change is who leads now, nobody included; then each grant and each end is one, in the order of the events.
 // Events do not carry META, so a grant is followed by an INSPECT, and later changes wait for its answer. When that shows
 // someone newer, the grant is told without its value, because nobody can learn that any more.
+//
+// Completions first, then sightings, as above: an event taken before the answer that preceded it might be lost.
 //
 // The stream of one connection is in order: whatever was told before an INSPECT is answered is older than the answer.
 // An event behind the answer may still be older; tokens, which only grow, tell.
@@ -54,10 +56,10 @@ class LeaderWatch {
   void stop(Instant now);
 
  private:
-  void take_event(const wire::EventPush& event, Instant now);
+  void take_event(const wire::EventPush& event, std::uint64_t order, Instant now);
   void queue(LeaderNow leader, Instant now);
   void inspect(Instant now);
-  void inspected(const wire::Value& lock, Instant now);
+  void inspected(const wire::Value& lock, std::uint64_t order, Instant now);
   [[nodiscard]] bool settled(const LeaderNow& change, const LeaderNow& shown) const;
   void end(const Error& why);
 
@@ -66,6 +68,7 @@ class LeaderWatch {
   const CallId observation_;
   std::optional<CallId> inspection_;  // under way
   bool looking_ = true;               // at how things are, because nothing or not everything was heard
+  std::uint64_t looked_ = 0;          // the place of the answer to the last such look
   bool over_ = false;                 // stopped, or refused: nothing is told any more
   bool told_ = false;                 // the first change has been told
   Token leads_{};                     // as last queued or told; 0: nobody

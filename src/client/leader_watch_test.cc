@@ -51,8 +51,8 @@ class LeaderWatchTest : public MachineTest {
   void receive_released(std::uint64_t token) { receive_next(EventKind::kReleased, "chief", token); }
   void receive_reset() { receive_next(EventKind::kReset, "", 0); }
   void turn() {
-    for (const Sighting& seen : machine.take_sightings()) EXPECT_TRUE(watch.take(seen, now));
     for (const Completion& done : machine.take_completions()) EXPECT_TRUE(watch.take(done, now));
+    for (const Sighting& seen : machine.take_sightings()) EXPECT_TRUE(watch.take(seen, now));
   }
   // What was told since the last look: "5=value" (? when not known), "nobody", or why it ended.
   std::vector<std::string> told() {
@@ -125,6 +125,45 @@ TEST_F(LeaderWatchTest, AnEventOlderThanTheAnswerBeforeItIsNoNews) {
   receive_released(5);
   receive_granted(6);
   EXPECT_THAT(told(), ElementsAre("6=b"));
+  EXPECT_THAT(sent(), IsEmpty());
+}
+
+TEST_F(LeaderWatchTest, AnEventRightBehindTheFirstAnswerIsNotTakenForAPartOfIt) {
+  begin();
+  receive_free();
+  receive_event(EventKind::kGranted, 101, "chief", Token{5}, "owner5");  // Read together with the answer.
+  EXPECT_THAT(told(), ElementsAre("nobody"));
+  receive_held(5, "a");
+  EXPECT_THAT(told(), ElementsAre("5=a"));
+}
+
+TEST_F(LeaderWatchTest, EventsRightBeforeTheFirstAnswerArePartOfIt) {
+  begin();
+  receive_event(EventKind::kGranted, 101, "chief", Token{5}, "owner5");  // Read together with the answer.
+  receive_event(EventKind::kReleased, 102, "chief", Token{5});
+  receive_free();
+  EXPECT_THAT(told(), ElementsAre("nobody"));
+  EXPECT_THAT(sent(), IsEmpty());
+}
+
+TEST_F(LeaderWatchTest, ALeaderThatTheAnswerCallsPastIsNoNews) {
+  begin();
+  receive("%2\r\n+holders\r\n*0\r\n+last_token\r\n:5\r\n");
+  receive_granted(5);
+  receive_released(5);
+  EXPECT_THAT(told(), ElementsAre("nobody"));
+  EXPECT_THAT(sent(), IsEmpty());
+}
+
+TEST_F(LeaderWatchTest, ALeaderWhoseAnswerShowsNobodyIsToldWithoutItsValue) {
+  begin_free();
+  receive_granted(5);
+  sent();
+  receive_free();
+  EXPECT_THAT(told(), ElementsAre("5=?"));
+  EXPECT_THAT(sent(), IsEmpty());
+  receive_released(5);
+  EXPECT_THAT(told(), ElementsAre("nobody"));
 }
 
 TEST_F(LeaderWatchTest, ALeaderThatWasOverBeforeItCouldBeAskedForIsToldWithoutItsValue) {

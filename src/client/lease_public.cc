@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/hex.h"
-#include "client/boot_clock.h"
+#include "client/answer.h"
 #include "client/lease_handle.h"
 
 namespace pawl {
@@ -58,6 +58,7 @@ void Lease::let_go() noexcept {
     static_cast<void>(state_.release());
     return;
   }
+  if (state_->forgotten) return state_.reset();  // Released.
   if (state_->driver->on_io_thread()) {  // Nobody took the lease; this thread is the one that would answer.
     state_->driver->release(state_->grant.number, kDestructorWait, [](const Result<client::Release>&) {});
   } else {
@@ -80,7 +81,7 @@ std::optional<std::uint32_t> Lease::slot() const {
 }
 
 const std::vector<std::string>& Lease::locks() const {
-  return state_->locks;
+  return state_->holder->locks;
 }
 
 std::chrono::milliseconds Lease::ttl() const {
@@ -108,15 +109,15 @@ Result<void> Lease::check() const {
 std::chrono::nanoseconds Lease::remaining() const {
   const client::Standing now = state_->look();
   if (now.state == LeaseState::kLost) return 0ns;
-  return std::max<std::chrono::nanoseconds>(0ns, now.deadline - client::boot_now());
+  return std::max<std::chrono::nanoseconds>(0ns, now.deadline - state_->driver->now());
 }
 
 std::chrono::nanoseconds Lease::deadline_boottime() const {
-  return state_->look().deadline.time_since_epoch();
+  return state_->look().deadline.time_since_epoch() - state_->driver->moved();
 }
 
 std::stop_token Lease::lost() const {
-  if (state_->look().state < LeaseState::kUncertain) return state_->signal->lost.get_token();
+  if (state_->look().state < LeaseState::kUncertain) return state_->holder->lost.get_token();
   // The callback thread may not have come to it yet; the caller need not wait for that.
   std::stop_source over;
   over.request_stop();
@@ -130,10 +131,10 @@ void Lease::progress() const {
 Error Lease::stale(std::uint64_t max) const {
   const Error plain{Code::kStaleToken, "a newer holder has been here: its token was " + std::to_string(max)};
   if (state_->driver->forked()) return plain;
-  const auto answer = std::make_shared<client::Answer<wire::Value>>();
-  state_->driver->command({.words = {"STATUS"}, .give_up = client::boot_now() + kStatusWait},
-                          [answer](Result<wire::Value> status) { answer->set(std::move(status)); });
-  const Result<wire::Value> status = answer->wait();
+  client::Answer<wire::Value> answer(state_->driver->waking(), client::this_thread());
+  state_->driver->command({.words = {"STATUS"}, .give_up = state_->driver->now() + kStatusWait},
+                          [&answer](Result<wire::Value> status) { answer.set(std::move(status)); });
+  const Result<wire::Value> status = answer.wait();
   const wire::Value* last = status ? status->find("last_token") : nullptr;
   if (last == nullptr || static_cast<std::uint64_t>(last->as_integer().value_or(0)) >= max) return plain;
   return {Code::kIssuerBehind,
@@ -145,10 +146,11 @@ Error Lease::stale(std::uint64_t max) const {
 
 Result<bool> Lease::release(std::chrono::milliseconds wait_at_most) {
   if (state_->driver->forked()) return Error{Code::kLeaseLost, state_->look().reason};
-  const auto answer = std::make_shared<client::Answer<client::Release>>();
-  state_->driver->release(state_->grant.number, wait_at_most,
-                          [answer](Result<client::Release> result) { answer->set(std::move(result)); });
-  const Result<client::Release> released = answer->wait();
+  client::Answer<client::Release> answer(state_->driver->waking(), client::this_thread());
+  const auto now_is = state_->driver->release(state_->grant.number, wait_at_most,
+                                              [&answer](auto result) { answer.set(std::move(result)); });
+  if (now_is == client::Driver::Kept::kForgotten) state_->forgotten = true;
+  const Result<client::Release> released = answer.wait();
   if (!released) return released.error();
   return released->was_live;
 }

@@ -20,9 +20,9 @@ std::optional<wire::EventId> Observers::oldest(std::string_view prefix) const {
   return oldest;
 }
 
-void Observers::tell(const wire::EventPush& event) {
+void Observers::tell(const wire::EventPush& event, std::uint64_t order) {
   for (const auto& [call, flow] : flows_) {
-    if (flow->news(event)) sightings_.push_back({call, event});
+    if (flow->news(event)) sightings_.push_back({call, event, order});
   }
 }
 

@@ -24,7 +24,7 @@ class Observers {
   // The event from which all of those who have begun with this prefix can go on.
   [[nodiscard]] std::optional<wire::EventId> oldest(std::string_view prefix) const;
 
-  void tell(const wire::EventPush& event);
+  void tell(const wire::EventPush& event, std::uint64_t order);
   void tell(Sighting sighting) { sightings_.push_back(std::move(sighting)); }
   [[nodiscard]] std::vector<Sighting> take() { return std::exchange(sightings_, {}); }
   // What it has told and nobody has taken yet.

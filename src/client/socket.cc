@@ -58,6 +58,8 @@ int try_connect(int fd, const addrinfo& to, Millis timeout) {
 void Socket::close() {
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
+  sent_ = 0;
+  received_ = 0;
 }
 
 Result<void> Socket::connect(const Address& address, Millis timeout) {
@@ -81,11 +83,20 @@ Result<void> Socket::connect(const Address& address, Millis timeout) {
   return Error{Code::kUnavailable, to_text(address) + ": " + error_text(error)};
 }
 
+std::uint16_t Socket::local_port() const {
+  sockaddr_storage local{};
+  socklen_t size = sizeof(local);
+  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&local), &size) != 0) return 0;
+  // The port is at the same place for IPv4 and IPv6.
+  return ntohs(reinterpret_cast<const sockaddr_in&>(local).sin_port);
+}
+
 bool Socket::send(std::string& bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    sent_.fetch_add(static_cast<std::uint64_t>(sent), std::memory_order_relaxed);
     bytes.erase(0, static_cast<std::size_t>(sent));
   }
   return true;
@@ -104,6 +115,7 @@ bool Socket::receive(std::string& received, std::string& why) {
   char buffer[16 * 1024];
   const ssize_t got = ::recv(fd_, buffer, sizeof(buffer), 0);
   if (got > 0) {
+    received_.fetch_add(static_cast<std::uint64_t>(got), std::memory_order_relaxed);
     received.append(buffer, static_cast<std::size_t>(got));
     return true;
   }

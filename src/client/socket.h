@@ -1,6 +1,8 @@
 // One TCP connection, for drivers: never blocks longer than it is told to.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -24,6 +26,12 @@ class Socket {
   // For drivers that wait for more than this one.
   [[nodiscard]] int fd() const { return fd_; }
 
+  // Of this end; 0 when it cannot be told.
+  [[nodiscard]] std::uint16_t local_port() const;
+  // Bytes, on this connection. Any thread.
+  [[nodiscard]] std::uint64_t sent() const { return sent_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t received() const { return received_.load(std::memory_order_relaxed); }
+
   // Sends what fits and removes it from `bytes`; false when the connection is gone.
   bool send(std::string& bytes);
   // Waits until something can be read (or sent, if `wants_send`), `timeout` at most, and appends what was
@@ -34,6 +42,8 @@ class Socket {
 
  private:
   int fd_ = -1;
+  std::atomic<std::uint64_t> sent_{0};
+  std::atomic<std::uint64_t> received_{0};
 };
 
 }  // namespace pawl::client

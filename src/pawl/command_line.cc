@@ -37,6 +37,16 @@ void add_globals(CLI::App& app, std::string& addresses, bool& json, Talks talks)
   app.add_flag("--json", json, "one JSON document on stdout, for programs");
 }
 
+// CLI11 does not know of the command behind `--`: split_rest() takes it away first.
+class UsageWithCommand final : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = CLI::Formatter::make_usage(app, std::move(name));
+    const auto end = usage.find_last_not_of('\n') + 1;
+    return usage.insert(end, " -- CMD…");
+  }
+};
+
 // --addr, else PAWL_ADDR, else loopback. A bad flag is a usage error, a bad environment a configuration error.
 Result<std::vector<client::Address>> addresses_from(const std::string& flag, int& exit_code) {
   exit_code = kExitUsage;
@@ -100,6 +110,7 @@ void Verb::duration(const char* names, Millis& into, const char* help) {
 
 void Verb::rest(std::vector<std::string>& into) {
   line_.rests_[app_.get_name()] = &into;
+  app_.formatter(std::make_shared<UsageWithCommand>());
 }
 
 void Verb::must_have(const char* name) {

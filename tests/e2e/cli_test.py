@@ -410,6 +410,10 @@ class CliTest(harness.PawldCase):
         for verb in re.findall(r"^  (\w+)  +\S", self.pawl("--help").stdout.split("Subcommands:")[1], re.M):
             self.assertRegex(self.pawl(verb, "--help").stdout, r"Examples:\n(.*\n)*.*pawl " + verb)
 
+    def test_the_usage_line_of_run_says_where_the_command_goes(self):
+        self.assertIn("Usage: pawl run [OPTIONS] LOCK -- CMD…\n", self.pawl("run", "--help").stdout)
+        self.assertNotIn("CMD", self.pawl("acquire", "--help").stdout)
+
     def test_what_cannot_be_meant_is_a_usage_error(self):
         for words in ([], ["bogus"], ["acquire"], ["show"], ["show", "a", "b"], ["acquire", "x", "--bogus"],
                       ["acquire", "x", "-n", "-w", "1s"], ["acquire", "x", "--shared", "--limit", "2"],

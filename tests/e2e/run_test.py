@@ -1,177 +1,22 @@
 #!/usr/bin/python3
 """`pawl run` on the real binaries: how it ends, what it passes on, and that nothing of its group runs after the next grant.
 
-The observer: every process of the command appends its pid and CLOCK_BOOTTIME to a file in a tight loop; a rival notes
-CLOCK_BOOTTIME when the lock is granted to it. The last line of the file must be older. Only the order is judged; the
-distance is printed.
-
 Environment: PAWL and PAWLD are the binaries.
 """
 
-import contextlib
 import json
 import os
 import pty
 import select
 import signal
-import socket
-import subprocess
 import sys
-import threading
-import time
 
 import harness
 from harness import wait_until
-
-PAWL = os.environ.get("PAWL", "")
-TTL_MS = 2000
-
-# Appends "pid boottime" as fast as it can, and gives up by itself after a minute: no test leaves it behind.
-WRITER = """
-import os, signal, sys, time
-out, options = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT), sys.argv[2:]
-if "deaf" in options: signal.signal(signal.SIGTERM, signal.SIG_IGN)
-if "family" in options:
-    for _ in range(3):
-        if os.fork() == 0: os.fork(); break
-if "leave" in options and os.fork() > 0: sys.exit(0)
-end = time.monotonic() + 60
-while time.monotonic() < end:
-    os.write(out, b"%d %d\\n" % (os.getpid(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)))
-"""
+from run_case import PAWL, STUBBORN, Cable, RunCase, boottime, free_port, runs
 
 
-def boottime():
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-
-
-def runs(pid):
-    """Whether it is more than an entry that nobody has reaped."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
-            return stat.read().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
-class Cable:
-    """A TCP connection through us that can be cut without a word: bytes stop, nobody hangs up."""
-
-    def __init__(self, port):
-        self.port, self.whole = port, True
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                near, _ = self.listener.accept()
-            except OSError:
-                return
-            far = socket.create_connection(("127.0.0.1", self.port))
-            for pair in ((near, far), (far, near)):
-                threading.Thread(target=self.carry, args=pair, daemon=True).start()
-
-    def carry(self, source, target):
-        with contextlib.suppress(OSError), source:
-            while data := source.recv(65536):
-                if self.whole:
-                    target.sendall(data)
-        with contextlib.suppress(OSError):  # Then the other direction has ended before.
-            target.shutdown(socket.SHUT_RDWR)
-
-    def close(self):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-
-
-class RunTest(harness.PawldCase):
-    def setUp(self):
-        super().setUp()
-        self.address = f"127.0.0.1:{self.pawld.port}"
-        self.name = self.lock()
-        self.dir = harness.scratch("run")
-        self.addCleanup(lambda: subprocess.run(["rm", "-rf", self.dir], check=True))
-        self.log = self.dir / "writes"
-
-    def environment(self, **more):
-        own = {key: value for key, value in os.environ.items() if not key.startswith("PAWL_")}
-        return {**own, "PAWL_ADDR": self.address, **more}
-
-    def run_pawl(self, *words, expect=0, stdin="", **environment):
-        done = subprocess.run(harness.guarded([PAWL, "run", *words]), input=stdin, capture_output=True, text=True,
-                              timeout=harness.PATIENCE, env=self.environment(**environment), check=False)
-        self.assertEqual(done.returncode, expect, f"{words}\nstdout: {done.stdout}\nstderr: {done.stderr}")
-        return done
-
-    def start_pawl(self, *words, **options):
-        process = subprocess.Popen(harness.guarded([PAWL, "run", *words]), stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env=self.environment(), **options)
-        self.addCleanup(self.finish, process)
-        return process
-
-    def finish(self, process):
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-
-    def ends(self, process, code):
-        out, err = process.communicate(timeout=harness.PATIENCE)
-        self.assertEqual(process.returncode, code, f"stdout: {out}\nstderr: {err}")
-        return out, err
-
-    def writer(self, *options, run=()):
-        """pawl run with a command that writes all the time; returns once it does."""
-        process = self.start_pawl(self.name, "-t", f"{TTL_MS}ms", *run, "--", sys.executable, "-c", WRITER, self.log,
-                                  *options)
-        wait_until(lambda: self.log.exists() and self.log.stat().st_size > 0, "the command writes")
-        return process
-
-    def writes(self):
-        """Everyone who wrote, and when last."""
-        lines = [line.split() for line in self.log.read_text().splitlines()]
-        return {int(pid) for pid, _ in lines}, max(int(at) for _, at in lines)
-
-    def rival(self, server):
-        """Asks for the lock until it has it; the time of the grant appears in the list."""
-        granted = []
-
-        def ask():
-            while not granted:
-                try:
-                    with server.client() as client:
-                        client.socket.settimeout(harness.PATIENCE)
-                        reply = client.call("ACQUIRE", self.name, "TTL", 60000, "WAIT", 30000, "OWNER", "rival")
-                        if isinstance(reply, list):
-                            granted.append(boottime())
-                except (OSError, harness.Closed):
-                    time.sleep(0.01)
-
-        thread = threading.Thread(target=ask, daemon=True)
-        thread.start()
-        self.addCleanup(thread.join, harness.PATIENCE)
-        return granted
-
-    def nobody_wrote_after(self, granted):
-        wait_until(lambda: granted, "the rival is granted")
-        pids, last = self.writes()
-        self.assertLess(last, granted[0], "something of the group ran after the next grant")
-        self.assertEqual([pid for pid in pids if runs(pid)], [])
-        print(f"{self._testMethodName}: {len(pids)} processes; the last write was {(granted[0] - last) / 1e6:.1f} ms "
-              "before the next grant", file=sys.stderr)
-        return pids
-
-    def queued(self, server):
-        with server.client() as client:
-            self.waiting(client, self.name, 1)
-
+class RunTest(RunCase):
     # --- How it ends ---------------------------------------------------------------------------------------------------
 
     def test_the_exit_code_is_the_commands_own(self):
@@ -354,40 +199,34 @@ class RunTest(harness.PawldCase):
     def test_pawld_killed_and_restarted(self):  # Hard case 33.
         server = self.own_pawld(resp_address=f"127.0.0.1:{free_port()}")
         self.address = f"127.0.0.1:{server.port}"
-        process = self.writer("deaf", "family")
-        granted = self.rival(server)
-        self.queued(server)
-        server.kill()
-        _, err = self.ends(process, 122)
-        self.assertIn("stopping the command", err)
-        server.start()
-        self.assertGreater(len(self.nobody_wrote_after(granted)), 3)
+        for options in STUBBORN:
+            self.ends_before_the_next_grant(server, options, server.kill, server.start)
 
     def test_pawld_frozen(self):  # Hard cases 27 and 33.
         server = self.own_pawld()
         self.address = f"127.0.0.1:{server.port}"
-        process = self.writer("deaf", "family")
-        granted = self.rival(server)
-        self.queued(server)
-        server.pause()
-        self.ends(process, 122)
-        server.resume()
-        self.nobody_wrote_after(granted)
+        for options in STUBBORN:
+            self.ends_before_the_next_grant(server, options, server.pause, server.resume)
 
     def test_cut_off_from_a_pawld_that_goes_on_counting(self):  # Hard case 33.
         cable = Cable(self.pawld.port)
         self.addCleanup(cable.close)
         self.address = cable.address
-        for options in (("deaf",), ("deaf", "family"), ()):
-            cable.whole = True
-            self.name = self.lock()
-            self.log = self.dir / ("writes" + "-".join(options))
-            process = self.writer(*options)
-            granted = self.rival(self.pawld)
-            self.queued(self.pawld)
-            cable.whole = False
-            self.ends(process, 122)
+        for options in ((), *STUBBORN):
+            self.ends_before_the_next_grant(self.pawld, options, cable.cut, cable.mend)
+
+    def test_the_observer_sees_a_command_that_runs_on(self):  # Else the tests above would show nothing.
+        cable = Cable(self.pawld.port)
+        self.addCleanup(cable.close)
+        self.address = cable.address
+        process = self.writer(run=("--on-lost=ignore",))
+        granted = self.rival(self.pawld)
+        self.queued(self.pawld)
+        cable.cut()
+        wait_until(lambda: granted and self.writes()[1] > granted[0], "the command writes after the next grant")
+        with self.assertRaisesRegex(AssertionError, "ran after the next grant"):
             self.nobody_wrote_after(granted)
+        process.kill()
 
     def test_a_pawld_that_comes_back_in_time_costs_nothing(self):
         server = self.own_pawld(resp_address=f"127.0.0.1:{free_port()}")
@@ -418,24 +257,48 @@ class RunTest(harness.PawldCase):
         process = self.start_pawl(self.name, "-t", "1s", "--on-lost=ignore", "--", "sh", "-c",
                                   f"echo up; until [ -e {done} ]; do sleep 0.02; done; exit 6")
         self.assertEqual(process.stdout.readline(), "up\n")
-        cable.whole = False
+        cable.cut()
         self.assertIn("runs on without it", process.stderr.readline())
         done.touch()
         self.ends(process, 6)
 
+    def wakes_too_late(self, options, freeze, wake):
+        """pawl is frozen until the lock has passed on. What its group does meanwhile nobody can prevent; woken, it ends."""
+        with self.subTest("-".join(options)):
+            self.name = self.lock()
+            self.log = self.dir / "-".join(("writes", *options))
+            process = self.writer(*options)
+            granted = self.rival(self.pawld)
+            self.queued(self.pawld)
+            freeze(process)
+            wait_until(lambda: granted, "the rival is granted")
+            woken = boottime()
+            wake(process)
+            _, err = self.ends(process, 122)
+            self.assertIn("is lost", err)
+            pids, last = self.writes()
+            self.assertEqual([pid for pid in pids if runs(pid)], [])
+            print(f"{self._testMethodName} {' '.join(options)}: the group of {len(pids)} wrote its last "
+                  f"{(last - woken) / 1e6:+.1f} ms from when pawl was woken", file=sys.stderr)
+
     def test_pawl_frozen_past_its_ttl_wakes_and_kills_the_group(self):  # Hard case 1.
-        process = self.writer("deaf", "family")
-        granted = self.rival(self.pawld)
-        self.queued(self.pawld)
-        process.send_signal(signal.SIGSTOP)
-        wait_until(lambda: granted, "the rival is granted")
-        process.send_signal(signal.SIGCONT)
-        woken = boottime()
-        _, err = self.ends(process, 122)
-        pids, last = self.writes()
-        self.assertEqual([pid for pid in pids if runs(pid)], [])
-        print(f"frozen: the group of {len(pids)} wrote its last {(last - woken) / 1e6:.1f} ms after pawl was woken: {err}",
-              file=sys.stderr)
+        for options in STUBBORN:
+            self.wakes_too_late(options, lambda pawl: pawl.send_signal(signal.SIGSTOP),
+                                lambda pawl: pawl.send_signal(signal.SIGCONT))
+
+    def test_pawl_frozen_with_its_group_wakes_and_kills_it(self):  # Hard case 1: the whole machine was suspended.
+        machine = []
+
+        def freeze(pawl):
+            machine.extend((*self.writes()[0], pawl.pid))
+            for pid in machine:
+                os.kill(pid, signal.SIGSTOP)
+
+        def wake(_):
+            for pid in machine:  # pawl last: the worst order.
+                os.kill(pid, signal.SIGCONT)
+
+        self.wakes_too_late(("deaf", "family"), freeze, wake)
 
     def test_killing_pawl_itself_kills_the_command(self):
         process = self.writer("deaf")

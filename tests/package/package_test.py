@@ -1,5 +1,6 @@
-"""Installs libpawl into an empty prefix, and builds and runs against it, from outside the tree: the example, by
-find_package; the README's C++ example as printed, by pkg-config. Also that nothing but the public classes can be seen.
+"""Installs libpawl into an empty prefix, and builds and runs against it, from outside the tree: the examples, by
+find_package; the README's C++ example and the one of docs/how-to/test-losing-a-lease.md as printed, by pkg-config. Also that
+nothing but the public classes can be seen.
 
     package_test.py SOURCE_DIR BUILD_DIR        (PAWLD: the pawld binary)
 """
@@ -39,25 +40,81 @@ class PackageTest(unittest.TestCase):
         cls.addClassCleanup(cls.pawld.remove)
         cls.pawld.start()
 
-    def test_the_example_finds_the_package_and_works(self):
-        project, build = self.dir / "worker", self.dir / "worker-build"
-        shutil.copytree(SOURCE / "examples/cpp-worker", project)
+    def build(self, example):
+        """Builds it outside the tree; where."""
+        project, build = self.dir / example, self.dir / f"{example}-build"
+        shutil.copytree(SOURCE / "examples" / example, project)
         run("cmake", "-S", project, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
         run("cmake", "--build", build)
-        said = run(build / "worker", f"127.0.0.1:{self.pawld.port}", "3").splitlines()
+        return build
+
+    def test_the_example_finds_the_package_and_works(self):
+        said = run(self.build("cpp-worker") / "worker", f"127.0.0.1:{self.pawld.port}", "3").splitlines()
         self.assertRegex(said[0], r"^working with token \d+$")
         self.assertEqual(said[1:], ["step 1", "step 2", "step 3", "released"])
 
-    def test_the_readme_example_compiles_as_printed_and_works(self):
-        blocks = re.findall(r"^```cpp\n(.*?)^```", (SOURCE / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+    def test_of_two_schedulers_one_works_and_the_other_takes_over(self):
+        program, log = self.build("leader-scheduler") / "scheduler", self.dir / "schedule"
+        schedulers = {}
+
+        def start(name):
+            with open(log, "ab") as out:
+                schedulers[name] = subprocess.Popen(
+                    harness.guarded([program, f"127.0.0.1:{self.pawld.port}", name]), stdout=out, stderr=subprocess.STDOUT)
+            self.addCleanup(schedulers[name].wait)
+            self.addCleanup(schedulers[name].kill)
+
+        def until(line):
+            harness.wait_until(lambda: line in log.read_text(), f"{line!r} is said")
+
+        start("first")
+        until("first does turn 3 with token ")
+        start("second")
+        until("second sees first leading")
+        schedulers["first"].kill()
+        until("second does turn 3 with token ")
+        schedulers["second"].terminate()
+        self.assertEqual(schedulers["second"].wait(timeout=harness.PATIENCE), 0)
+        turns = re.findall(r"^(\w+) does turn \d+ with token (\d+)$", log.read_text(), re.M)
+        self.assertEqual([name for name, _ in turns], sorted(name for name, _ in turns), "never both")
+        self.assertEqual(len(set(turns)), 2, turns)
+        self.assertIn("second ends\n", log.read_text())
+
+    def compile_as_printed(self, page, package):
+        """The one C++ program of a page, compiled by the flags of pkg-config."""
+        blocks = re.findall(r"^```cpp\n(.*?)^```", (SOURCE / page).read_text(encoding="utf-8"), re.M | re.S)
         self.assertEqual(len(blocks), 1)
-        (self.dir / "readme.cc").write_text(blocks[0], encoding="utf-8")
+        program = self.dir / pathlib.Path(page).stem
+        source = program.with_suffix(".cc")
+        source.write_text(blocks[0], encoding="utf-8")
         environment = {**os.environ, "PKG_CONFIG_PATH": str(self.lib / "pkgconfig")}
-        flags = run("pkg-config", "--cflags", "--libs", "pawl", env=environment).split()
-        run("c++", "-Wall", "-Wextra", "-Werror", self.dir / "readme.cc", "-o", self.dir / "readme", *flags,
-            f"-Wl,-rpath,{self.lib}")
-        said = run(self.dir / "readme", f"127.0.0.1:{self.pawld.port}")
+        flags = run("pkg-config", "--cflags", "--libs", package, env=environment).split()
+        run("c++", "-Wall", "-Wextra", "-Werror", source, "-o", program, *flags, f"-Wl,-rpath,{self.lib}")
+        return program
+
+    def test_the_readme_example_compiles_as_printed_and_works(self):
+        said = run(self.compile_as_printed("README.md", "pawl"), f"127.0.0.1:{self.pawld.port}")
         self.assertRegex(said, r"token \d+")
+
+    def test_losing_a_lease_compiles_as_printed_and_works(self):
+        said = run(self.compile_as_printed("docs/how-to/test-losing-a-lease.md", "pawl-testing")).splitlines()
+        self.assertEqual(said, ["written with token 1", "ok: the holder writes", "written with token 1",
+                                "ok: an hour later it still holds it: it was renewed",
+                                "ok: frozen for longer than its TTL it writes no more",
+                                "ok: the next holder has a greater token"])
+
+    def test_the_package_has_the_test_server_as_a_target(self):
+        project, build = self.dir / "lost", self.dir / "lost-build"
+        project.mkdir()
+        (project / "main.cc").write_text("#include <pawl/testing/server.h>\n"
+                                         "int main() { return pawl::testing::Server().address().empty(); }\n",
+                                         encoding="utf-8")
+        (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.23)\nproject(lost CXX)\n"
+                                                "find_package(Pawl CONFIG REQUIRED)\nadd_executable(lost main.cc)\n"
+                                                "target_link_libraries(lost PRIVATE Pawl::testing)\n", encoding="utf-8")
+        run("cmake", "-S", project, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--build", build)
+        run(build / "lost")
 
     def test_the_worker_that_writes_to_postgres_finds_its_part_and_works(self):
         project, build = self.dir / "postgres-worker", self.dir / "postgres-worker-build"
@@ -73,13 +130,13 @@ class PackageTest(unittest.TestCase):
             self.assertEqual(cluster.psql("SELECT state FROM orders", database).stdout, "shipped\n")
 
     def test_only_the_public_names_can_be_seen(self):
-        public = {"libpawl.so": r"pawl::(Client|Lease|Mutex|Guard|Election|LeaderObservation|to_text)\b",
-                  "libpawl_postgres.so": r"pawl::Pg(Guard|Rows|Transaction)\b"}
-        for library, expected in public.items():
+        for library, public in [("libpawl.so", r"pawl::(Client|Election|LeaderObservation|Lease|Mutex|RecursiveMutex|Guard|to_text)\b"),
+                                ("libpawl-testing.so", r"pawl::testing::Server\b"),
+                                ("libpawl_postgres.so", r"pawl::Pg(Guard|Rows|Transaction)\b")]:
             symbols = run("nm", "-DC", "--defined-only", self.lib / library).splitlines()
             names = [line.split(" ", 2)[2] for line in symbols if " T " in line]
             self.assertTrue(names)
-            self.assertEqual([name for name in names if not re.match(expected, name)], [], library)
+            self.assertEqual([name for name in names if not re.match(public, name)], [])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,240 @@
+// The driver against real sockets on loopback; the test plays the other end in the same thread.
+#include "client/poll_connection.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "client/boot_clock.h"
+
+namespace pawl::client {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+constexpr std::string_view kGreeted = "%1\r\n+server\r\n+pawl\r\n";
+
+// A port of our own on loopback, listened to or only kept from others: then connections are refused.
+class Port {
+ public:
+  enum class Does : std::uint8_t { kAccept, kRefuse };
+
+  explicit Port(Does does = Does::kAccept, int backlog = 16)
+      : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address_);
+    auto* address = reinterpret_cast<sockaddr*>(&address_);
+    EXPECT_EQ(bind(fd_.get(), address, size), 0);
+    EXPECT_EQ(getsockname(fd_.get(), address, &size), 0);
+    if (does == Does::kAccept) {
+      EXPECT_EQ(listen(fd_.get(), backlog), 0);
+    }
+  }
+
+  [[nodiscard]] Address address() const { return {"127.0.0.1", ntohs(address_.sin_port)}; }
+  [[nodiscard]] std::string name() const { return to_text(address()); }
+  [[nodiscard]] bool called() const {
+    pollfd fd{fd_.get(), POLLIN, 0};
+    return poll(&fd, 1, 0) == 1;
+  }
+  [[nodiscard]] UniqueFd accept() const {
+    return UniqueFd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  }
+  // Occupies the only place in a backlog of 0: whoever comes next hears nothing.
+  [[nodiscard]] UniqueFd occupy() const {
+    UniqueFd caller(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(caller.get(), reinterpret_cast<const sockaddr*>(&address_), sizeof(address_)), 0);
+    return caller;
+  }
+
+ private:
+  UniqueFd fd_;
+  sockaddr_in address_{};
+};
+
+class PollConnectionTest : public testing::Test {
+ protected:
+  PollConnection connection(const std::vector<Address>& addresses, Millis connect_timeout = 60s) {
+    auto endpoints = resolve(addresses);
+    EXPECT_TRUE(endpoints);
+    return {std::move(*endpoints), random, {}, connect_timeout};
+  }
+
+  // Turns, sleeping in poll as a program would, until `done`.
+  static void turn_until(PollConnection& pawld, const std::function<bool()>& done) {
+    const Instant limit = boot_now() + 60s;
+    while (!done()) {
+      ASSERT_LT(boot_now(), limit) << "in vain; trouble: " << pawld.machine().trouble();
+      pollfd socket = pawld.interest();
+      const auto left = std::min(pawld.next_timer(), boot_now() + 5ms) - boot_now();
+      poll(&socket, 1, static_cast<int>(std::max<Nanos>(left, 0ns) / 1ms));
+      pawld.turn(socket.revents);
+    }
+  }
+  static CallId ask(PollConnection& pawld, std::vector<std::string> words) {
+    return pawld.machine().command({.words = std::move(words)}, boot_now());
+  }
+  // Accepts, and answers the greeting.
+  static UniqueFd welcome(PollConnection& pawld, const Port& port) {
+    turn_until(pawld, [&] { return port.called(); });
+    UniqueFd peer = port.accept();
+    say(peer, kGreeted);
+    turn_until(pawld, [&] { return pawld.machine().greeted(); });
+    return peer;
+  }
+  static void say(const UniqueFd& peer, std::string_view bytes) {
+    EXPECT_EQ(::send(peer.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), ssize_t(bytes.size()));
+  }
+  // All that has arrived.
+  static std::string hear(const UniqueFd& peer) {
+    std::string heard;
+    char buffer[65536];
+    for (ssize_t got = 0; (got = ::recv(peer.get(), buffer, sizeof(buffer), MSG_DONTWAIT)) > 0;)
+      heard.append(buffer, static_cast<std::size_t>(got));
+    return heard;
+  }
+  static Result<wire::Value> answer(PollConnection& pawld) {
+    std::vector<Completion> done;
+    turn_until(pawld, [&] { return !(done = pawld.machine().take_completions()).empty(); });
+    if (done.empty()) return Error{Code::kInvalid, "not complete"};
+    return std::get<Result<wire::Value>>(done.front().outcome);
+  }
+
+  SeededRandom random{7};
+};
+
+TEST_F(PollConnectionTest, WithoutACallItConnectsToNobody) {
+  const Port port;
+  PollConnection pawld = connection({port.address()});
+  pawld.turn(0);
+  EXPECT_LT(pawld.interest().fd, 0);
+  EXPECT_EQ(pawld.next_timer(), kNever);
+  EXPECT_FALSE(port.called());
+}
+
+TEST_F(PollConnectionTest, ACallIsSentAndItsAnswerComesBack) {
+  const Port port;
+  PollConnection pawld = connection({port.address()});
+  ask(pawld, {"INSPECT", "disk"});
+  const UniqueFd peer = welcome(pawld, port);
+  std::string heard;
+  turn_until(pawld, [&] { return (heard += hear(peer)).find("disk") != std::string::npos; });
+  say(peer, "+fine\r\n");
+  const auto reply = answer(pawld);
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->text, "fine");
+}
+
+TEST_F(PollConnectionTest, WhatTheSocketDoesNotTakeAtOnceIsSentWhenItDoes) {
+  const Port port;
+  PollConnection pawld = connection({port.address()});
+  ask(pawld, {"PING"});
+  const UniqueFd peer = welcome(pawld, port);
+  const std::string large(16u << 20, 'x');
+  ask(pawld, {"ECHO", large});
+  pawld.flush();
+  EXPECT_NE(pawld.interest().events & POLLOUT, 0);  // More than any socket buffer.
+  std::size_t heard = 0;
+  turn_until(pawld, [&] {
+    const std::string bytes = hear(peer);
+    heard += static_cast<std::size_t>(std::count(bytes.begin(), bytes.end(), 'x'));
+    return heard == large.size();
+  });
+  EXPECT_EQ(pawld.interest().events & POLLOUT, 0);
+}
+
+TEST_F(PollConnectionTest, AfterARefusalTheNextEndpointIsTriedInTheSameTurn) {
+  const Port refuses(Port::Does::kRefuse);
+  const Port port;
+  PollConnection pawld = connection({refuses.address(), port.address()});
+  ask(pawld, {"PING"});
+  turn_until(pawld, [&] { return port.called(); });
+  EXPECT_TRUE(pawld.machine().take_completions().empty());
+}
+
+TEST_F(PollConnectionTest, WhenEveryoneRefusesACallThatCannotHaveHappenedIsUnavailableAndEachIsNamed) {
+  const Port one(Port::Does::kRefuse), two(Port::Does::kRefuse);
+  PollConnection pawld = connection({one.address(), two.address()});
+  ask(pawld, {"PING"});
+  const auto reply = answer(pawld);
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, Code::kUnavailable);
+  EXPECT_THAT(reply.error().detail, HasSubstr(one.name()));
+  EXPECT_THAT(reply.error().detail, HasSubstr(two.name()));
+}
+
+TEST_F(PollConnectionTest, WhoHoldsSomethingIsPatientAndBacksOffInstead) {
+  const Port refuses(Port::Does::kRefuse);
+  PollConnection pawld = connection({refuses.address()});
+  pawld.be_patient();
+  ask(pawld, {"PING"});
+  turn_until(pawld, [&] { return !pawld.machine().trouble().empty(); });
+  EXPECT_TRUE(pawld.machine().take_completions().empty());
+  EXPECT_LT(pawld.interest().fd, 0);
+  EXPECT_NE(pawld.next_timer(), kNever);
+}
+
+TEST_F(PollConnectionTest, AnEndpointThatSaysNothingCostsTheConnectTimeoutAndNoMore) {
+  const Port silent(Port::Does::kAccept, 0);
+  const UniqueFd occupant = silent.occupy();
+  const Port port;
+  PollConnection pawld = connection({silent.address(), port.address()}, 20ms);
+  ask(pawld, {"PING"});
+  pawld.turn(0);
+  EXPECT_NE(pawld.next_timer(), kNever);  // Else a program would sleep past the limit.
+  turn_until(pawld, [&] { return port.called(); });
+}
+
+TEST_F(PollConnectionTest, AfterAHangUpTheCallIsSentAgainToTheNextEndpoint) {
+  const Port first, second;
+  PollConnection pawld = connection({first.address(), second.address()});
+  ask(pawld, {"INSPECT", "disk"});
+  UniqueFd peer = welcome(pawld, first);
+  peer.reset();
+  turn_until(pawld, [&] { return second.called(); });
+  EXPECT_THAT(pawld.machine().trouble(), HasSubstr(first.name()));
+  const UniqueFd other = second.accept();
+  say(other, kGreeted);
+  std::string heard;
+  turn_until(pawld, [&] { return (heard += hear(other)).find("disk") != std::string::npos; });
+}
+
+TEST_F(PollConnectionTest, BytesThatAreNoAnswerEndTheConnection) {
+  const Port port;
+  PollConnection pawld = connection({port.address()});
+  ask(pawld, {"PING"});
+  turn_until(pawld, [&] { return port.called(); });
+  const UniqueFd peer = port.accept();
+  say(peer, "HTTP/1.1 400 Bad Request\r\n\r\n");
+  turn_until(pawld, [&] { return pawld.interest().fd < 0; });
+  EXPECT_FALSE(pawld.machine().greeted());
+  EXPECT_THAT(pawld.machine().trouble(), HasSubstr("not RESP"));
+}
+
+TEST(Resolve, NamesEveryEndpointAsItWasWritten) {
+  const auto endpoints = resolve({{"127.0.0.1", 1}, {"::1", 2}});
+  ASSERT_TRUE(endpoints);
+  ASSERT_EQ(endpoints->size(), 2u);
+  EXPECT_EQ(endpoints->front().name, "127.0.0.1:1");
+  EXPECT_EQ(endpoints->back().address.ss_family, AF_INET6);
+}
+
+TEST(Resolve, WhatHasNoAddressIsLeftOutUnlessNothingElseIsThere) {
+  const std::string nobody(300, 'x');  // Longer than a name can be: no resolver is asked.
+  const auto some = resolve({{nobody, 1}, {"127.0.0.1", 2}});
+  ASSERT_TRUE(some);
+  EXPECT_EQ(some->size(), 1u);
+  const auto none = resolve({{nobody, 1}});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, Code::kUnavailable);
+  EXPECT_THAT(none.error().detail, HasSubstr(nobody));
+}
+
+}  // namespace
+}  // namespace pawl::client
