@@ -67,6 +67,20 @@ BEGIN
                  format('SELECT %s', current_setting('pawl.installing_contract')::int));
 END $$;
 
+-- An upgrade may change what its inside takes and returns, which CREATE OR REPLACE does not allow. What a view or an event
+-- trigger stands on stays; the interface stays, and with it whatever was granted on it.
+DO $$
+DECLARE
+  f regprocedure;
+BEGIN
+  FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'pawl'::regnamespace AND p.proname ~ '^_' LOOP
+    BEGIN
+      EXECUTE format('DROP FUNCTION %s', f);
+    EXCEPTION WHEN dependent_objects_still_exist THEN NULL;
+    END;
+  END LOOP;
+END $$;
+
 -- ---------------------------------------------------------------------------------------------------------------------
 -- 2. What is remembered
 
@@ -207,7 +221,7 @@ LANGUAGE sql VOLATILE AS $$
 $$;
 
 CREATE OR REPLACE FUNCTION pawl._resource(g pawl.guard, key text) RETURNS text
-LANGUAGE sql IMMUTABLE AS $$ SELECT CASE g.kind WHEN 'static' THEN g.name ELSE g.name || ':' || key END $$;
+LANGUAGE sql IMMUTABLE AS $$ SELECT CASE g.kind WHEN 'static' THEN g.name ELSE pg_catalog.concat_ws(':', g.name, key) END $$;
 
 -- The guard and the key that a resource names: `guard`, or `guard:key` where each key has a fence of its own.
 CREATE OR REPLACE FUNCTION pawl._find(resource text, OUT g pawl.guard, OUT key text)
@@ -329,7 +343,7 @@ DECLARE
     coalesce(max, 0),
     login * 2147483648 + (hashtextextended(pawl._normalised(current_query()), 0) & 2147483647),
     pawl._piece(app, 0), pawl._piece(app, 1), pawl._piece(app, 2),
-    pawl._piece(key, 0), pawl._piece(key, 1), pawl._piece(key, 2)];
+    pawl._piece(coalesce(key, ''), 0), pawl._piece(coalesce(key, ''), 1), pawl._piece(coalesce(key, ''), 2)];
 BEGIN
   FOR field IN 0..10 LOOP
     PERFORM setval(format('pawl.ring_%s_%s', slot, field)::regclass, fields[field + 1]);
@@ -705,24 +719,36 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   tbl regclass := (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id);
   is_key text := format('%I = $1::%s', g.key, pawl._key_type(g));
-  fence bigint;
-  verdict text;
+  fence bigint; busy boolean; verdict text;
 BEGIN
-  EXECUTE format('SELECT pawl_token FROM %s WHERE %s FOR NO KEY UPDATE', tbl, is_key) INTO fence USING key;
-  IF fence IS NULL THEN
-    INSERT INTO pawl.keyed_fence AS f (guard, key, token) VALUES (g.id, _admit_row.key, 0)
-      ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = f.token RETURNING f.token INTO fence;
-    verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, fence)).verdict;
-    IF verdict = 'admitted' THEN
-      UPDATE pawl.keyed_fence f SET token = _admit_row.token WHERE f.guard = g.id AND f.key = _admit_row.key;
-    ELSE
-      DELETE FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _admit_row.key AND f.token = 0;
-    END IF;
-    RETURN verdict;
+  IF tbl IS NULL THEN RAISE EXCEPTION 'pawl: the guard % has lost its table', quote_literal(g.name) USING ERRCODE = 'PW004'; END IF;
+  IF coalesce(pawl._enforced(g, pawl._resource(g, key)), true) THEN
+    EXECUTE format('SELECT pawl_token FROM %s WHERE %s FOR NO KEY UPDATE', tbl, is_key) INTO fence USING key;
+  ELSE
+    EXECUTE format('SELECT pawl_token FROM %s WHERE %s FOR NO KEY UPDATE SKIP LOCKED', tbl, is_key) INTO fence USING key;
+    EXECUTE format('SELECT $2 IS NULL AND EXISTS (SELECT FROM %s WHERE %s)', tbl, is_key) INTO busy USING key, fence;
+    IF busy THEN RETURN (pawl._decide(g.id, key, token::text, op, NULL, false, pawl._fence(g, key))).verdict; END IF;
   END IF;
+  IF fence IS NULL THEN RETURN pawl._admit_absent_row(g, key, token, op); END IF;
   verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, fence)).verdict;
   IF verdict = 'admitted' AND token > fence THEN
     EXECUTE format('UPDATE %s SET pawl_token = $2 WHERE %s', tbl, is_key) USING key, token;
+  END IF;
+  RETURN verdict;
+END $$;
+
+CREATE OR REPLACE FUNCTION pawl._admit_absent_row(g pawl.guard, key text, token bigint, op bigint) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  fence bigint; verdict text;
+BEGIN
+  INSERT INTO pawl.keyed_fence AS f (guard, key, token) VALUES (g.id, _admit_absent_row.key, 0)
+    ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = f.token RETURNING f.token INTO fence;
+  verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, fence)).verdict;
+  IF verdict = 'admitted' THEN
+    UPDATE pawl.keyed_fence f SET token = _admit_absent_row.token WHERE f.guard = g.id AND f.key = _admit_absent_row.key;
+  ELSE
+    DELETE FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _admit_absent_row.key AND f.token = 0;
   END IF;
   RETURN verdict;
 END $$;
@@ -779,7 +805,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   resource text; verdict text; worst text;
 BEGIN
-  FOR resource IN SELECT DISTINCT r FROM unnest(resources) r ORDER BY r COLLATE "C" LOOP
+  FOR resource IN SELECT u.r FROM (SELECT DISTINCT r FROM unnest(resources) r) u ORDER BY u.r COLLATE "C" LOOP
     verdict := pawl._admit(resource, token, NULL, true);
     IF worst IS NULL OR worst = 'admitted' THEN worst := verdict; END IF;
   END LOOP;
@@ -956,9 +982,9 @@ BEGIN
   PERFORM pg_advisory_xact_lock_shared(7295, g.id);
   SELECT * INTO STRICT g FROM pawl.guard WHERE id = g.id;
   IF verdict = 'admitted' THEN RETURN; END IF;
-  IF refusable AND coalesce(pawl._enforced(g, pawl._resource(g, '')), true) THEN PERFORM pawl._refuse(g, '', verdict, token, max); END IF;
+  IF refusable AND coalesce(pawl._enforced(g, g.name), true) THEN PERFORM pawl._refuse(g, NULL, verdict, token, max); END IF;
   PERFORM pawl._insist_on_fresh_policy(g);
-  PERFORM pawl._let_through(g, '', verdict, token, max, refusable);
+  PERFORM pawl._let_through(g, NULL, verdict, token, max, refusable);
 END $$;
 
 -- ---------------------------------------------------------------------------------------------------------------------
@@ -1224,19 +1250,19 @@ END $$;
 
 -- The triggers that each kind needs, as the text after CREATE OR REPLACE TRIGGER name. Row triggers come last among a
 -- table's BEFORE triggers (they fire by name): what others do to the key must be judged too. On a partitioned table
--- PostgreSQL itself copies row triggers to the partitions, so those have them from the root.
+-- PostgreSQL itself copies row triggers to the partitions.
 CREATE OR REPLACE FUNCTION pawl._triggers(g pawl.guard)
-RETURNS TABLE (name name, events text, how text, inherited boolean)
+RETURNS TABLE (name name, events text, how text)
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT v.name::name, v.events, v.how, v.inherited FROM (VALUES
-    ('static', 'pawl_guard',          'BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE', 'FOR EACH STATEMENT', false),
-    ('row',    'zzz_pawl_guard',      'BEFORE INSERT OR UPDATE OR DELETE', 'FOR EACH ROW', true),
-    ('row',    'pawl_guard_truncate', 'BEFORE TRUNCATE', 'FOR EACH STATEMENT', false),
-    ('by',     'pawl_guard_insert',   'AFTER INSERT', 'REFERENCING NEW TABLE AS pawl_new FOR EACH STATEMENT', false),
-    ('by',     'pawl_guard_delete',   'AFTER DELETE', 'REFERENCING OLD TABLE AS pawl_old FOR EACH STATEMENT', false),
-    ('by',     'pawl_guard_update',   'AFTER UPDATE', 'REFERENCING OLD TABLE AS pawl_old NEW TABLE AS pawl_new FOR EACH STATEMENT', false),
-    ('by',     'pawl_guard_truncate', 'BEFORE TRUNCATE', 'FOR EACH STATEMENT', false)
-  ) AS v(kind, name, events, how, inherited) WHERE v.kind = g.kind
+  SELECT v.name::name, v.events, v.how FROM (VALUES
+    ('static', 'pawl_guard',          'BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE', 'FOR EACH STATEMENT'),
+    ('row',    'zzz_pawl_guard',      'BEFORE INSERT OR UPDATE OR DELETE', 'FOR EACH ROW'),
+    ('row',    'pawl_guard_truncate', 'BEFORE TRUNCATE', 'FOR EACH STATEMENT'),
+    ('by',     'pawl_guard_insert',   'AFTER INSERT', 'REFERENCING NEW TABLE AS pawl_new FOR EACH STATEMENT'),
+    ('by',     'pawl_guard_delete',   'AFTER DELETE', 'REFERENCING OLD TABLE AS pawl_old FOR EACH STATEMENT'),
+    ('by',     'pawl_guard_update',   'AFTER UPDATE', 'REFERENCING OLD TABLE AS pawl_old NEW TABLE AS pawl_new FOR EACH STATEMENT'),
+    ('by',     'pawl_guard_truncate', 'BEFORE TRUNCATE', 'FOR EACH STATEMENT')
+  ) AS v(kind, name, events, how) WHERE v.kind = g.kind
 $$;
 
 -- A table and everything below it. A write through the root fires the root's statement triggers, a write straight into a
@@ -1259,30 +1285,33 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
          CROSS JOIN LATERAL pawl._triggers(g) t
          LEFT JOIN pg_trigger x ON x.tgrelid = f.tbl AND x.tgname = t.name
                AND x.tgfoid = to_regprocedure(format('pawl.guard_%s()', g.id))
-   WHERE f.is_root OR NOT t.inherited OR NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = f.tbl AND c.relispartition)
 $$;
 
--- Puts every missing trigger in its place. Idempotent: protect(), upgrades and new partitions all come here.
-CREATE OR REPLACE FUNCTION pawl._cover() RETURNS int
+-- Every trigger of a guard that there is, wherever it is. Copies that PostgreSQL made go with their original.
+CREATE OR REPLACE FUNCTION pawl._own_triggers() RETURNS TABLE (guard_id int, tbl regclass, name name)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT substr(p.proname, 7)::int, x.tgrelid::regclass, x.tgname FROM pg_trigger x JOIN pg_proc p ON p.oid = x.tgfoid
+   WHERE p.pronamespace = 'pawl'::regnamespace AND p.proname ~ '^guard_[0-9]+$' AND x.tgparentid = 0
+$$;
+
+-- Puts one trigger of _coverage() in its place.
+CREATE OR REPLACE FUNCTION pawl._put_trigger(guard_id int, tbl regclass, name name, events text, how text, enabled "char") RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  c record; mended int := 0;
 BEGIN
-  FOR c IN SELECT * FROM pawl._coverage() WHERE enabled IS DISTINCT FROM 'A' LOOP
-    IF c.enabled IS NULL THEN
-      EXECUTE format('CREATE OR REPLACE TRIGGER %I %s ON %s %s EXECUTE FUNCTION pawl.guard_%s()', c.name, c.events, c.tbl, c.how, c.guard_id);
-    END IF;
-    EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', c.tbl, c.name);
-    mended := mended + 1;
-  END LOOP;
-  RETURN mended;
+  IF enabled IS NULL THEN
+    EXECUTE format('CREATE OR REPLACE TRIGGER %I %s ON %s %s EXECUTE FUNCTION pawl.guard_%s()', name, events, tbl, how, guard_id);
+  END IF;
+  EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', tbl, name);
 END $$;
 
--- New and attached partitions get their triggers at once, where the installer may create event triggers.
+-- New and attached partitions get their triggers at once, where the installer may create event triggers. Only what is
+-- missing in partitions: an owner who disables a trigger means it, and problems() says so.
 CREATE OR REPLACE FUNCTION pawl._on_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM pawl._cover();
+  IF current_setting('pawl.installing_version', true) <> '' THEN RETURN; END IF;  -- Half of it is not there yet.
+  PERFORM pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how, c.enabled)
+     FROM pawl._coverage() c WHERE c.enabled IS NULL AND c.tbl <> c.root;
 END $$;
 
 -- ---------------------------------------------------------------------------------------------------------------------
@@ -1412,24 +1441,26 @@ BEGIN
     INSERT INTO pawl.protected (tbl, guard) VALUES (protect.tbl, g.id);
     INSERT INTO pawl.audit (guard, what, after) VALUES (g.name, 'protect', protect.tbl::text);
   END IF;
-  PERFORM pawl._cover();
+  PERFORM pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how, c.enabled)
+     FROM pawl._coverage() c WHERE c.enabled IS DISTINCT FROM 'A' AND c.root = protect.tbl;
   RETURN g.name;
 END $$;
 
--- Takes a table out of its guard. The guard stays, with its fence; so does a row guard's column.
+-- Takes a table out of its guard, or drops what a detached partition brought along. The guard stays, with its fence; so
+-- does a row guard's column.
 CREATE OR REPLACE FUNCTION pawl.unprotect(tbl regclass) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  g pawl.guard; c record;
+  guard text; t record; dropped int := 0;
 BEGIN
-  SELECT o.* INTO g FROM pawl.protected p JOIN pawl.guard o ON o.id = p.guard WHERE p.tbl = unprotect.tbl;
-  IF g.id IS NULL THEN RAISE EXCEPTION 'pawl: % is not under guard', tbl USING ERRCODE = 'PW004'; END IF;
-  FOR c IN SELECT f.tbl, t.name FROM pawl._family(tbl) f CROSS JOIN LATERAL pawl._triggers(g) t WHERE f.is_root OR NOT t.inherited LOOP
-    EXECUTE format('DROP TRIGGER IF EXISTS %I ON %s', c.name, c.tbl);
+  DELETE FROM pawl.protected p USING pawl.guard o WHERE p.tbl = unprotect.tbl AND o.id = p.guard RETURNING o.name INTO guard;
+  FOR t IN SELECT x.name, x.tbl FROM pawl._own_triggers() x WHERE x.tbl IN (SELECT f.tbl FROM pawl._family(unprotect.tbl) f) LOOP
+    EXECUTE format('DROP TRIGGER %I ON %s', t.name, t.tbl);
+    dropped := dropped + 1;
   END LOOP;
-  DELETE FROM pawl.protected p WHERE p.tbl = unprotect.tbl;
-  INSERT INTO pawl.audit (guard, what, before) VALUES (g.name, 'unprotect', unprotect.tbl::text);
-  RETURN g.name;
+  IF guard IS NULL AND dropped = 0 THEN RAISE EXCEPTION 'pawl: % is not under guard', tbl USING ERRCODE = 'PW004'; END IF;
+  INSERT INTO pawl.audit (guard, what, before) VALUES (guard, 'unprotect', unprotect.tbl::text);
+  RETURN guard;
 END $$;
 
 -- Forgets a guard, its fences and its counters.
@@ -1652,6 +1683,10 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
   SELECT 'error', g.name, p.tbl::text, 'the table is gone, its entry is not', format('SELECT pawl.unprotect(%s)', p.tbl::oid)
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = p.tbl)
   UNION ALL
+  SELECT DISTINCT 'warning', g.name, x.tbl::text, 'a table that is no longer under this guard (detached?) still has its trigger', format('SELECT pawl.unprotect(%L)', x.tbl)
+    FROM pawl._own_triggers() x LEFT JOIN pawl.guard g ON g.id = x.guard_id
+   WHERE NOT EXISTS (SELECT FROM pawl._coverage() c WHERE c.guard_id = x.guard_id AND c.tbl = x.tbl)
+  UNION ALL
   SELECT 'warning', g.name, p.tbl::text, 'new partitions are not guarded by themselves: the event trigger is missing or not ALWAYS',
          'install again as a superuser, or SELECT pawl.repair() after each new partition'
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard JOIN pg_class c ON c.oid = p.tbl
@@ -1681,10 +1716,12 @@ $$;
 CREATE OR REPLACE FUNCTION pawl.repair() RETURNS int
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  g pawl.guard;
+  mended int;
 BEGIN
-  FOR g IN SELECT * FROM pawl.guard ORDER BY id LOOP PERFORM pawl._generate(g); END LOOP;
-  RETURN pawl._cover();
+  PERFORM pawl._generate(g) FROM pawl.guard g;
+  SELECT count(pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how, c.enabled) IS NULL) INTO mended
+    FROM pawl._coverage() c WHERE c.enabled IS DISTINCT FROM 'A';
+  RETURN mended;
 END $$;
 
 -- After a restore into another cluster: this is home now. Transaction ids noted in the old one mean nothing here.
