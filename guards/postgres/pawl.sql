@@ -372,21 +372,21 @@ BEGIN
 END $$;
 
 -- Records a writer without a token: at most one row per session, statement and minute, and one per minute for sessions
--- that come and go.
+-- that come and go. A new mode starts afresh: readiness() looks at what came since.
 CREATE OR REPLACE FUNCTION pawl._sight(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   normalised text := pawl._normalised(current_query());
   print text := to_hex(hashtextextended(normalised, 0));
-  minute text := to_char(clock_timestamp(), 'YYYYMMDDHH24MI');
+  period text := to_char(clock_timestamp(), 'YYYYMMDDHH24MI') || to_char(g.mode_since, 'MISSUS');
   memory text := 'pawl.sighted._' || g.id;
   sighted text := coalesce(current_setting(memory, true), '');
 BEGIN
-  IF left(sighted, 12) <> minute THEN sighted := minute; END IF;
+  IF left(sighted, length(period)) <> period THEN sighted := period; END IF;
   IF position(print IN sighted) > 0 OR length(sighted) > 600 THEN RETURN; END IF;  -- About 32 statements, then enough.
   PERFORM set_config(memory, sighted || ' ' || print, false);
   IF EXISTS (SELECT FROM pawl.sightings s
-              WHERE s.guard = g.name AND s.fingerprint = print AND s.at > clock_timestamp() - interval '1 minute'
+              WHERE s.guard = g.name AND s.fingerprint = print AND s.at > greatest(g.mode_since, clock_timestamp() - interval '1 minute')
                 AND s.login = session_user AND s.application_name = current_setting('application_name')) THEN
     RETURN;
   END IF;
@@ -724,7 +724,8 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl._insist_on_fresh_policy(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF pawl._read_committed() OR pg_sequence_last_value(g.tightened) IS NULL OR pawl._sees(pg_current_snapshot(), g.tightened) THEN RETURN; END IF;
+  IF pawl._read_committed() OR pg_sequence_last_value(g.tightened) IS NULL OR pg_sequence_last_value(g.emergency) = 2
+     OR pawl._sees(pg_current_snapshot(), g.tightened) THEN RETURN; END IF;
   RAISE EXCEPTION 'pawl: the policy of % changed after this snapshot was taken; retry', g.name USING ERRCODE = '40001';
 END $$;
 
@@ -979,38 +980,42 @@ BEGIN
 END $$;
 
 -- TRUNCATE of a table with a fence per key touches them all, so it needs a token for all (SET LOCAL pawl.token.orders =
--- 34), not less than any of them.
+-- 34), not less than any of them. First every row's fence is kept, and locked; then they are judged; then they rise.
 CREATE OR REPLACE FUNCTION pawl._on_truncate(guard_id int) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  g pawl.guard; tbl regclass; fence bigint; in_rows bigint;
+  g pawl.guard; tbl regclass; fence bigint; admitted bigint;
 BEGIN
   SELECT * INTO STRICT g FROM pawl.guard WHERE id = guard_id;
-  SELECT coalesce(max(f.token), 0) INTO fence FROM pawl.keyed_fence f WHERE f.guard = guard_id;
-  IF g.kind = 'row' THEN
-    SELECT p.tbl INTO STRICT tbl FROM pawl.protected p WHERE p.guard = guard_id;
-    EXECUTE format('SELECT max(pawl_token) FROM %s', tbl) INTO in_rows;
-    EXECUTE format('INSERT INTO pawl.keyed_fence AS f (guard, key, token) SELECT $1, %I::text, pawl_token FROM %s WHERE pawl_token > 0
-                    ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = greatest(f.token, excluded.token)', g.key, tbl) USING guard_id;
-  END IF;
-  PERFORM pawl._decide_all(g, greatest(fence, in_rows));
+  SELECT p.tbl INTO STRICT tbl FROM pawl.protected p WHERE p.guard = guard_id;
+  EXECUTE format('INSERT INTO pawl.keyed_fence AS f (guard, key, token)
+                  SELECT $1, k.key, max(k.token) FROM (SELECT coalesce((%s)::text, ''''), %s FROM %s) AS k(key, token) GROUP BY k.key ORDER BY k.key COLLATE "C"
+                  ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = greatest(f.token, excluded.token)',
+                 CASE g.kind WHEN 'row' THEN quote_ident(g.key) ELSE g.key END, CASE g.kind WHEN 'row' THEN 'pawl_token' ELSE '0' END, tbl) USING guard_id;
+  SELECT max(f.token) INTO fence FROM pawl.keyed_fence f WHERE f.guard = guard_id;
+  admitted := pawl._decide_all(g, fence);
+  UPDATE pawl.keyed_fence f SET token = admitted WHERE f.guard = guard_id AND f.token < admitted;
+  DELETE FROM pawl.keyed_fence f WHERE f.guard = guard_id AND f.token = 0;
 END $$;
 
-CREATE OR REPLACE FUNCTION pawl._decide_all(g pawl.guard, fence bigint) RETURNS void
+-- Returns the token if it is admitted for every key, and NULL if the statement is let through.
+CREATE OR REPLACE FUNCTION pawl._decide_all(g pawl.guard, fence bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   carried text := pawl._carried(g, NULL);
   max bigint := nullif(greatest(fence, pg_sequence_last_value(g.fence)), 0);
   token bigint := pawl._token(carried);
   verdict text := CASE WHEN carried IS NOT NULL AND token IS NULL THEN 'malformed' ELSE pawl._verdict(token, max, g.max_step) END;
-  refusable boolean := verdict <> 'missing' OR g.require_token;
+  refusable boolean;
 BEGIN
+  IF verdict = 'admitted' THEN RETURN token; END IF;
   PERFORM pg_advisory_xact_lock_shared(7295, g.id);
   SELECT * INTO STRICT g FROM pawl.guard WHERE id = g.id;
-  IF verdict = 'admitted' THEN RETURN; END IF;
+  refusable := verdict <> 'missing' OR g.require_token;
   IF refusable AND coalesce(pawl._enforced(g, g.name), true) THEN PERFORM pawl._refuse(g, NULL, verdict, token, max); END IF;
   PERFORM pawl._insist_on_fresh_policy(g);
   PERFORM pawl._let_through(g, NULL, verdict, token, max, refusable);
+  RETURN NULL;
 END $$;
 
 -- ---------------------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ class OrdersCase(pg_cluster.ClusterCase):
     def setUp(self):
         self._log_start = len(self.cluster.log_text())
         self.db = f"t{next(self._numbers)}"
-        self.cluster.psql(f"CREATE DATABASE {self.db} TEMPLATE fresh STRATEGY file_copy")
+        self.cluster.psql(f"CREATE DATABASE {self.db} TEMPLATE fresh")
         self.admin = self.connect(autocommit=True)
 
     def protect(self, mode="enforce", require_token=True, table="orders", **how):
