@@ -341,7 +341,7 @@ DECLARE
       + pg_backend_pid() % 10000000,
     coalesce(token, 0),
     coalesce(max, 0),
-    login * 2147483648 + (hashtextextended(pawl._normalised(current_query()), 0) & 2147483647),
+    login * 2147483648 + (hashtextextended(pawl._normalised(coalesce(current_query(), '')), 0) & 2147483647),
     pawl._piece(app, 0), pawl._piece(app, 1), pawl._piece(app, 2),
     pawl._piece(coalesce(key, ''), 0), pawl._piece(coalesce(key, ''), 1), pawl._piece(coalesce(key, ''), 2)];
 BEGIN
@@ -376,7 +376,7 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl._sight(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  normalised text := pawl._normalised(current_query());
+  normalised text := pawl._normalised(coalesce(current_query(), ''));
   print text := to_hex(hashtextextended(normalised, 0));
   period text := to_char(clock_timestamp(), 'YYYYMMDDHH24MI') || to_char(g.mode_since, 'MISSUS');
   memory text := 'pawl.sighted._' || g.id;
@@ -566,7 +566,10 @@ BEGIN
   IF one_snapshot THEN
     IF pawl._sees(pg_current_snapshot(), g.raiser) THEN RETURN; END IF;
   ELSE
-    IF statement IS NULL THEN RETURN; END IF;
+    IF statement IS NULL THEN
+      PERFORM pawl._sees(pg_current_snapshot(), g.raiser);  -- Only to mend a mark from another cluster while nothing depends on it.
+      RETURN;
+    END IF;
     IF NOT raised AND pg_sequence_last_value(g.raiser) = pg_current_xact_id()::text::bigint THEN RETURN; END IF;  -- By an earlier statement.
     IF NOT raised AND pawl._sees(statement, g.raiser) THEN RETURN; END IF;
   END IF;
@@ -694,6 +697,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   g pawl.guard; enforced boolean; refusable boolean; raised boolean;
 BEGIN
+  IF carried IS NULL AND pawl._is_replicated() THEN verdict := 'missing'; RETURN; END IF;
   PERFORM pg_advisory_xact_lock_shared(7295, guard_id);
   SELECT * INTO STRICT g FROM pawl.guard WHERE id = guard_id;
   enforced := coalesce(pawl._enforced(g, pawl._resource(g, key)), true);
@@ -718,6 +722,14 @@ BEGIN
   PERFORM pawl._insist_on_fresh_policy(g);
   PERFORM pawl._let_through(g, key, verdict, token, max, refusable);
 END $$;
+
+-- A change that arrives by logical replication was judged where it was made, and carries no token. (No client can claim to
+-- be such a worker; it has no query text, so the process list is looked at by hardly anyone else.)
+CREATE OR REPLACE FUNCTION pawl._is_replicated() RETURNS boolean
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT CASE WHEN current_query() IS NULL THEN EXISTS (
+    SELECT FROM pg_stat_activity a WHERE a.pid = pg_backend_pid() AND a.backend_type = 'logical replication worker') ELSE false END
+$$;
 
 -- Under REPEATABLE READ the policy was read as old as the snapshot. What it lets through must not be what a stricter one
 -- refuses since.
@@ -815,8 +827,7 @@ BEGIN
      AND NOT pg_catalog.pg_is_in_recovery()
      AND pg_catalog.pg_try_advisory_xact_lock_shared(g.lock_key)
      AND pg_catalog.pg_sequence_last_value(g.fence) OPERATOR(pg_catalog.=) token
-     AND (pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
-          OR pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot()))
+     AND pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot())
   THEN
     carried := pg_catalog.set_config(g.setting, token::pg_catalog.text, true);
     RETURN 'admitted';
@@ -855,8 +866,7 @@ BEGIN
      AND NOT pg_catalog.pg_is_in_recovery()
      AND pg_catalog.pg_try_advisory_xact_lock_shared(g.lock_key)
      AND pg_catalog.pg_sequence_last_value(g.fence) OPERATOR(pg_catalog.=) token
-     AND (pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
-          OR pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot()))
+     AND pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot())
   THEN
     RETURN 'admitted';
   END IF;
@@ -1009,6 +1019,7 @@ DECLARE
   refusable boolean;
 BEGIN
   IF verdict = 'admitted' THEN RETURN token; END IF;
+  IF verdict = 'missing' AND pawl._is_replicated() THEN RETURN NULL; END IF;
   PERFORM pg_advisory_xact_lock_shared(7295, g.id);
   SELECT * INTO STRICT g FROM pawl.guard WHERE id = g.id;
   refusable := verdict <> 'missing' OR g.require_token;
@@ -1025,10 +1036,11 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl._holders(class oid, obj oid, subid int)
 RETURNS TABLE (pid int, gid text, role text, application_name text, since timestamptz, query text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT l.pid, p.gid, coalesce(a.usename, p.owner)::text, a.application_name, coalesce(a.xact_start, p.prepared), a.query
+  SELECT DISTINCT l.pid, p.gid, coalesce(a.usename, p.owner)::text, a.application_name, coalesce(a.xact_start, p.prepared), a.query
     FROM pg_locks l
     LEFT JOIN pg_stat_activity a ON a.pid = l.pid
-    LEFT JOIN pg_prepared_xacts p ON l.pid IS NULL AND l.virtualtransaction = '-1/' || p.transaction::text
+    LEFT JOIN pg_locks x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.virtualtransaction = l.virtualtransaction
+    LEFT JOIN pg_prepared_xacts p ON p.transaction = x.transactionid
    WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
      AND l.classid = class AND l.objid = obj AND l.objsubid = subid AND l.pid IS DISTINCT FROM pg_backend_pid()
 $$;
@@ -1045,7 +1057,7 @@ BEGIN
   EXCEPTION WHEN OTHERS THEN NULL;  -- Not a multixact.
   END;
   RETURN QUERY
-    SELECT l.pid, p.gid, coalesce(a.usename, p.owner)::text, a.application_name, coalesce(a.xact_start, p.prepared), a.query
+    SELECT DISTINCT l.pid, p.gid, coalesce(a.usename, p.owner)::text, a.application_name, coalesce(a.xact_start, p.prepared), a.query
       FROM pg_locks l
       LEFT JOIN pg_stat_activity a ON a.pid = l.pid
       LEFT JOIN pg_prepared_xacts p ON l.pid IS NULL AND p.transaction = l.transactionid
@@ -1077,14 +1089,14 @@ RETURNS TABLE (pid int, gid text, role text, application_name text, since timest
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT b.pid, b.gid, b.role, b.application_name, b.since,
          CASE WHEN b.role = session_user OR pg_has_role(session_user, 'pg_read_all_stats', 'USAGE') THEN b.query END
-    FROM pawl._find(resource) f, LATERAL pawl._blockers(f.g, f.key) b
+    FROM pawl._find(resource) f, LATERAL (SELECT DISTINCT * FROM pawl._blockers(f.g, f.key)) b
 $$;
 
 CREATE OR REPLACE FUNCTION pawl._describe(g pawl.guard, key text) RETURNS text
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(string_agg(concat_ws(' ', 'pid=' || b.pid, 'gid=' || quote_literal(b.gid), 'role=' || b.role,
                                        'application_name=' || quote_literal(b.application_name), 'since=' || b.since), '; '), 'nobody any more')
-    FROM pawl._blockers(g, key) b
+    FROM (SELECT DISTINCT * FROM pawl._blockers(g, key)) b
 $$;
 
 -- One try to raise, waiting no longer than lock_timeout. Returns the fence before it; false in `done` when somebody is in
