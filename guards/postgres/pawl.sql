@@ -1337,14 +1337,28 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
    WHERE p.pronamespace = 'pawl'::regnamespace AND p.proname ~ '^guard_[0-9]+$' AND x.tgparentid = 0
 $$;
 
--- Puts one trigger of _coverage() in its place.
-CREATE OR REPLACE FUNCTION pawl._put_trigger(guard_id int, tbl regclass, name name, events text, how text, enabled "char") RETURNS void
+-- Puts one trigger of _coverage() in its place. It may be there by now: PostgreSQL copies row triggers from the root.
+CREATE OR REPLACE FUNCTION pawl._put_trigger(guard_id int, tbl regclass, name name, events text, how text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF enabled IS NULL THEN
+  IF NOT EXISTS (SELECT FROM pg_trigger x WHERE x.tgrelid = tbl AND x.tgname = _put_trigger.name AND x.tgparentid <> 0) THEN
     EXECUTE format('CREATE OR REPLACE TRIGGER %I %s ON %s %s EXECUTE FUNCTION pawl.guard_%s()', name, events, tbl, how, guard_id);
   END IF;
   EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', tbl, name);
+END $$;
+
+-- Puts triggers in their places: all of them, or those below one root. Returns how many were missing or not ALWAYS.
+CREATE OR REPLACE FUNCTION pawl._cover(root regclass DEFAULT NULL) RETURNS int
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  c record; mended int := 0;
+BEGIN
+  FOR c IN SELECT * FROM pawl._coverage() x WHERE x.enabled IS DISTINCT FROM 'A' AND x.root = coalesce(_cover.root, x.root)
+            ORDER BY x.root::oid, x.tbl <> x.root LOOP
+    PERFORM pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how);
+    mended := mended + 1;
+  END LOOP;
+  RETURN mended;
 END $$;
 
 -- New and attached partitions get their triggers at once, where the installer may create event triggers. Only what is
@@ -1353,7 +1367,7 @@ CREATE OR REPLACE FUNCTION pawl._on_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF current_setting('pawl.installing_version', true) <> '' THEN RETURN; END IF;  -- Half of it is not there yet.
-  PERFORM pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how, c.enabled)
+  PERFORM pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how)
      FROM pawl._coverage() c WHERE c.enabled IS NULL AND c.tbl <> c.root;
 END $$;
 
@@ -1484,8 +1498,7 @@ BEGIN
     INSERT INTO pawl.protected (tbl, guard) VALUES (protect.tbl, g.id);
     INSERT INTO pawl.audit (guard, what, after) VALUES (g.name, 'protect', protect.tbl::text);
   END IF;
-  PERFORM pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how, c.enabled)
-     FROM pawl._coverage() c WHERE c.enabled IS DISTINCT FROM 'A' AND c.root = protect.tbl;
+  PERFORM pawl._cover(protect.tbl);
   RETURN g.name;
 END $$;
 
@@ -1761,13 +1774,9 @@ $$;
 -- Puts missing triggers back, and those that a restore left in another state. Returns how many.
 CREATE OR REPLACE FUNCTION pawl.repair() RETURNS int
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  mended int;
 BEGIN
   PERFORM pawl._generate(g) FROM pawl.guard g;
-  SELECT count(pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how, c.enabled) IS NULL) INTO mended
-    FROM pawl._coverage() c WHERE c.enabled IS DISTINCT FROM 'A';
-  RETURN mended;
+  RETURN pawl._cover();
 END $$;
 
 -- After a restore into another cluster: this is home now. Transaction ids noted in the old one mean nothing here.
