@@ -67,6 +67,20 @@ BEGIN
                  format('SELECT %s', current_setting('pawl.installing_contract')::int));
 END $$;
 
+-- An upgrade may change what its inside takes and returns, which CREATE OR REPLACE does not allow. What a view or an event
+-- trigger stands on stays; the interface stays, and with it whatever was granted on it.
+DO $$
+DECLARE
+  f regprocedure;
+BEGIN
+  FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'pawl'::regnamespace AND p.proname ~ '^_' LOOP
+    BEGIN
+      EXECUTE format('DROP FUNCTION %s', f);
+    EXCEPTION WHEN dependent_objects_still_exist THEN NULL;
+    END;
+  END LOOP;
+END $$;
+
 -- ---------------------------------------------------------------------------------------------------------------------
 -- 2. What is remembered
 
@@ -100,7 +114,8 @@ CREATE TABLE IF NOT EXISTS pawl.protected (
   guard int NOT NULL REFERENCES pawl.guard
 );
 
--- Fences of keyed resources: keyed and by: all of them. row: those without a row (deleted, or advanced before they exist).
+-- Fences of keyed resources. keyed and by: the fences. row: what is left of rows that were deleted, what was advanced before
+-- there was a row, and a memory of rows that came or were used; where there is a row, its own column counts as well.
 CREATE TABLE IF NOT EXISTS pawl.keyed_fence (
   guard int NOT NULL REFERENCES pawl.guard,
   key   text NOT NULL,
@@ -207,7 +222,7 @@ LANGUAGE sql VOLATILE AS $$
 $$;
 
 CREATE OR REPLACE FUNCTION pawl._resource(g pawl.guard, key text) RETURNS text
-LANGUAGE sql IMMUTABLE AS $$ SELECT CASE g.kind WHEN 'static' THEN g.name ELSE g.name || ':' || key END $$;
+LANGUAGE sql IMMUTABLE AS $$ SELECT CASE g.kind WHEN 'static' THEN g.name ELSE pg_catalog.concat_ws(':', g.name, key) END $$;
 
 -- The guard and the key that a resource names: `guard`, or `guard:key` where each key has a fence of its own.
 CREATE OR REPLACE FUNCTION pawl._find(resource text, OUT g pawl.guard, OUT key text)
@@ -241,7 +256,7 @@ BEGIN
   IF length(key) > 512 THEN
     RAISE EXCEPTION 'pawl: a key has at most 512 characters' USING ERRCODE = 'PW004';
   END IF;
-  IF g.kind <> 'row' THEN RETURN key; END IF;
+  IF g.kind <> 'row' OR pawl._key_type(g) IS NULL THEN RETURN key; END IF;
   EXECUTE format('SELECT ($1::%s)::text', pawl._key_type(g)) INTO spelled USING key;
   RETURN spelled;
 END $$;
@@ -271,7 +286,7 @@ BEGIN
   IF pg_visible_in_snapshot(x, snapshot) THEN RETURN true; END IF;
   IF x IS NOT NULL THEN
     BEGIN
-      PERFORM pg_xact_status(x);
+      foreign_mark := pg_xact_status(x) IS NULL;
     EXCEPTION WHEN invalid_parameter_value THEN
       foreign_mark := true;
     END;
@@ -327,9 +342,9 @@ DECLARE
       + pg_backend_pid() % 10000000,
     coalesce(token, 0),
     coalesce(max, 0),
-    login * 2147483648 + (hashtextextended(pawl._normalised(current_query()), 0) & 2147483647),
+    login * 2147483648 + (hashtextextended(pawl._normalised(coalesce(current_query(), '')), 0) & 2147483647),
     pawl._piece(app, 0), pawl._piece(app, 1), pawl._piece(app, 2),
-    pawl._piece(key, 0), pawl._piece(key, 1), pawl._piece(key, 2)];
+    pawl._piece(coalesce(key, ''), 0), pawl._piece(coalesce(key, ''), 1), pawl._piece(coalesce(key, ''), 2)];
 BEGIN
   FOR field IN 0..10 LOOP
     PERFORM setval(format('pawl.ring_%s_%s', slot, field)::regclass, fields[field + 1]);
@@ -358,21 +373,29 @@ BEGIN
 END $$;
 
 -- Records a writer without a token: at most one row per session, statement and minute, and one per minute for sessions
--- that come and go.
+-- that come and go. A new mode starts afresh: readiness() looks at what came since. The session remembers, in a setting,
+-- the period, the text of its last statement (as a hash: most write the same again and again), and what it has recorded.
 CREATE OR REPLACE FUNCTION pawl._sight(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  normalised text := pawl._normalised(current_query());
-  print text := to_hex(hashtextextended(normalised, 0));
-  minute text := to_char(clock_timestamp(), 'YYYYMMDDHH24MI');
   memory text := 'pawl.sighted._' || g.id;
-  sighted text := coalesce(current_setting(memory, true), '');
+  remembered text := coalesce(current_setting(memory, true), '');
+  period text := to_char(clock_timestamp(), 'YYYYMMDDHH24MI') || to_char(g.mode_since, 'MISSUS') || ' ';
+  query text := coalesce(current_query(), '');
+  start text := period || to_hex(hashtextextended(query, 0)) || ' ';
+  recorded text; normalised text; print text;
 BEGIN
-  IF left(sighted, 12) <> minute THEN sighted := minute; END IF;
-  IF position(print IN sighted) > 0 OR length(sighted) > 600 THEN RETURN; END IF;  -- About 32 statements, then enough.
-  PERFORM set_config(memory, sighted || ' ' || print, false);
+  IF starts_with(remembered, start) THEN RETURN; END IF;
+  recorded := CASE WHEN starts_with(remembered, period) THEN substr(remembered, position(' ' IN substr(remembered, length(period) + 1)) + length(period) + 1) ELSE '' END;
+  normalised := pawl._normalised(query);
+  print := to_hex(hashtextextended(normalised, 0));
+  IF position(print IN recorded) > 0 OR length(recorded) > 600 THEN  -- About 36 statements a minute are enough.
+    PERFORM set_config(memory, start || recorded, false);
+    RETURN;
+  END IF;
+  PERFORM set_config(memory, start || recorded || print || ' ', false);
   IF EXISTS (SELECT FROM pawl.sightings s
-              WHERE s.guard = g.name AND s.fingerprint = print AND s.at > clock_timestamp() - interval '1 minute'
+              WHERE s.guard = g.name AND s.fingerprint = print AND s.at > greatest(g.mode_since, clock_timestamp() - interval '1 minute')
                 AND s.login = session_user AND s.application_name = current_setting('application_name')) THEN
     RETURN;
   END IF;
@@ -517,8 +540,8 @@ BEGIN
 END $$;
 
 -- Peeks, then takes the lock that the verdict needs, then looks again: nobody ever upgrades from shared to exclusive,
--- so two first users of a new token cannot deadlock.
-CREATE OR REPLACE FUNCTION pawl._judge_static(g pawl.guard, token bigint, enforced boolean, OUT verdict text, OUT max bigint, OUT raised boolean)
+-- so two first users of a new token cannot deadlock. `move` false only holds: nothing moves before all is judged.
+CREATE OR REPLACE FUNCTION pawl._judge_static(g pawl.guard, token bigint, enforced boolean, move boolean, OUT verdict text, OUT max bigint, OUT raised boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   raised := false;
@@ -533,7 +556,7 @@ BEGIN
   ELSIF pawl._lock_exclusive(g, enforced) THEN
     max := pg_sequence_last_value(g.fence);
     verdict := pawl._verdict(token, max, g.max_step);
-    IF verdict = 'admitted' AND token IS DISTINCT FROM max THEN
+    IF verdict = 'admitted' AND token IS DISTINCT FROM max AND move THEN
       PERFORM pawl._raise_fence(g, token);
       max := token;
       raised := true;
@@ -552,7 +575,10 @@ BEGIN
   IF one_snapshot THEN
     IF pawl._sees(pg_current_snapshot(), g.raiser) THEN RETURN; END IF;
   ELSE
-    IF statement IS NULL THEN RETURN; END IF;
+    IF statement IS NULL THEN
+      PERFORM pawl._sees(pg_current_snapshot(), g.raiser);  -- Only to mend a mark from another cluster while nothing depends on it.
+      RETURN;
+    END IF;
     IF NOT raised AND pg_sequence_last_value(g.raiser) = pg_current_xact_id()::text::bigint THEN RETURN; END IF;  -- By an earlier statement.
     IF NOT raised AND pawl._sees(statement, g.raiser) THEN RETURN; END IF;
   END IF;
@@ -561,41 +587,84 @@ BEGIN
           HINT = format('pawl.advance() before BEGIN, or SELECT pawl.use(%L, token) as a statement of its own, avoids this.', g.name);
 END $$;
 
--- The fence of one key in pawl.keyed_fence. An equal token shares the row's lock; a greater one writes it. The shared
--- advisory lock keeps compact() away, which drops fences and raises the floor instead.
-CREATE OR REPLACE FUNCTION pawl._judge_keyed(g pawl.guard, key text, token bigint, enforced boolean, OUT verdict text, OUT max bigint)
+-- Locks the fence of a key, and makes one (0) where there is none; returns it. An upsert, because only writing waits for a
+-- fence that another transaction has written and not yet committed; a plain look would miss it.
+CREATE OR REPLACE FUNCTION pawl._lock_fence(guard_id int, key text) RETURNS bigint
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+  INSERT INTO pawl.keyed_fence AS f (guard, key, token) VALUES (guard_id, _lock_fence.key, 0)
+    ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = f.token RETURNING f.token
+$$;
+
+-- Writes a fence that _lock_fence() has locked. 0 is none.
+CREATE OR REPLACE FUNCTION pawl._keep_fence(guard_id int, key text, token bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
+BEGIN
+  IF token > 0 THEN
+    UPDATE pawl.keyed_fence f SET token = _keep_fence.token WHERE f.guard = guard_id AND f.key = _keep_fence.key AND f.token < _keep_fence.token;
+  ELSE
+    DELETE FROM pawl.keyed_fence f WHERE f.guard = guard_id AND f.key = _keep_fence.key AND f.token = 0;
+  END IF;
+END $$;
+
+-- The fence of one key in pawl.keyed_fence. An equal token shares the row's lock; a greater one writes it. The shared
+-- advisory lock keeps compact() away, which drops fences and raises the floor instead. `before` is the fence it found.
+CREATE OR REPLACE FUNCTION pawl._judge_keyed(g pawl.guard, key text, token bigint, enforced boolean, OUT verdict text, OUT max bigint, OUT before bigint)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  t bigint := token; k text := key;
-  floor bigint; fence bigint; ours boolean;
+  floor bigint; fence bigint;
 BEGIN
   PERFORM pawl._lock_shared(g, enforced);
   floor := pg_sequence_last_value(g.fence);
-  SELECT f.token INTO fence FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = k;
-  max := greatest(fence, floor);
-  verdict := pawl._verdict(t, max, g.max_step);
+  SELECT f.token INTO fence FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _judge_keyed.key;
+  before := nullif(greatest(fence, floor), 0);
+  max := before;
+  verdict := pawl._verdict(token, max, g.max_step);
   IF verdict <> 'admitted' THEN RETURN; END IF;
-  IF fence = t THEN
-    IF enforced THEN
-      SELECT f.token INTO fence FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = k FOR SHARE;
-    ELSE
-      SELECT f.token INTO fence FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = k FOR SHARE SKIP LOCKED;
-      IF NOT FOUND THEN RETURN; END IF;
-    END IF;
-  ELSE
-    ours := enforced OR fence IS NULL;
-    IF NOT ours THEN
-      PERFORM FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = k FOR UPDATE SKIP LOCKED;
-      IF NOT FOUND THEN RETURN; END IF;
-    END IF;
-    -- ON CONFLICT locks the row even where its WHERE is false, so what is read next stays true.
-    INSERT INTO pawl.keyed_fence AS f (guard, key, token) VALUES (g.id, k, t)
-      ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = excluded.token WHERE f.token < excluded.token;
-    SELECT f.token INTO fence FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = k;
+  IF NOT enforced THEN
+    PERFORM pawl._raise_keyed_if_free(g, key, token);
+    RETURN;
   END IF;
-  max := greatest(fence, floor);
-  verdict := coalesce(pawl._verdict(t, max, g.max_step), 'stale');
+  IF fence = token THEN
+    SELECT f.token INTO fence FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _judge_keyed.key FOR SHARE;
+  ELSE
+    PERFORM pawl._insist_that_it_may_raise(g, key, fence, floor);
+    fence := NULL;
+  END IF;
+  IF fence IS NULL THEN fence := pawl._lock_fence(g.id, key); END IF;
+  before := nullif(greatest(fence, floor), 0);
+  max := before;
+  verdict := pawl._verdict(token, max, g.max_step);
+  PERFORM pawl._keep_fence(g.id, key, CASE verdict WHEN 'admitted' THEN token ELSE 0 END) WHERE fence <> token;
+  IF verdict = 'admitted' THEN max := token; END IF;
+END $$;
+
+-- Nobody is kept waiting, and nothing fails: what cannot be raised at once is left as it is.
+CREATE OR REPLACE FUNCTION pawl._raise_keyed_if_free(g pawl.guard, key text, token bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT pawl._read_committed() THEN RETURN; END IF;  -- Older snapshots would end in 40001.
+  PERFORM FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _raise_keyed_if_free.key FOR UPDATE SKIP LOCKED;
+  IF FOUND THEN
+    PERFORM pawl._keep_fence(g.id, key, token);
+  ELSE
+    INSERT INTO pawl.keyed_fence (guard, key, token) VALUES (g.id, _raise_keyed_if_free.key, _raise_keyed_if_free.token) ON CONFLICT DO NOTHING;
+  END IF;
+END $$;
+
+-- With one snapshot for the whole transaction, whoever raises a key's fence has read before it waited for the holders of
+-- smaller tokens; and unlike a static fence, this raise would be undone with the transaction, so that a retry could not
+-- do better. A key without a fence has had no holder to wait for.
+CREATE OR REPLACE FUNCTION pawl._insist_that_it_may_raise(g pawl.guard, key text, fence bigint, floor bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF pawl._read_committed() THEN RETURN; END IF;
+  IF fence > 0 THEN
+    RAISE EXCEPTION 'pawl: a new token for % inside a transaction that is not READ COMMITTED', pawl._resource(g, key)
+      USING ERRCODE = 'PW006', HINT = format('SELECT pawl.advance(%L, token) before BEGIN.', pawl._resource(g, key));
+  END IF;
+  IF floor IS NOT NULL AND NOT pawl._sees(pg_current_snapshot(), g.raiser) THEN
+    RAISE EXCEPTION 'pawl: the floor of % moved after this snapshot was taken; retry', g.name USING ERRCODE = '40001';
+  END IF;
 END $$;
 
 -- Claims an operation, or under a policy that admits an equal token only once, the token. The unique index makes twins
@@ -624,9 +693,9 @@ BEGIN
 END $$;
 
 -- THE DECISION, for every kind, every mode, every caller.
---   carried     what the writer shows: a spelled token, 'replayed', or NULL
+--   carried     the token that use() or admit() was given, spelled
+--   writing     a trigger asks: the token is the one that the transaction carries, and 'replayed' is refused too
 --   statement   the snapshot of the statement that writes; NULL when use() or admit() asks
---   writing     a trigger asks: then 'replayed' is refused too
 --   row_max     row guards: the fence in the row, which its trigger has locked
 -- Returns the verdict when the write may go on, whether admitted or let through; raises otherwise.
 -- First the passage lock (7295, guard), shared: making the policy stricter takes it exclusively, so nothing that was let
@@ -638,7 +707,12 @@ DECLARE
   g pawl.guard; enforced boolean; refusable boolean; raised boolean;
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(7295, guard_id);
-  SELECT * INTO STRICT g FROM pawl.guard WHERE id = guard_id;
+  SELECT * INTO g FROM pawl.guard WHERE id = guard_id;
+  IF g.id IS NULL THEN RAISE EXCEPTION 'pawl: guard % is gone, its trigger is not', guard_id USING ERRCODE = 'PW004'; END IF;
+  IF writing THEN carried := pawl._carried(g, key); END IF;
+  IF carried IS NULL AND current_query() IS NULL THEN
+    IF pawl._is_replicated() THEN verdict := 'missing'; RETURN; END IF;
+  END IF;
   enforced := coalesce(pawl._enforced(g, pawl._resource(g, key)), true);
   token := pawl._token(carried);
   IF g.kind = 'row' THEN PERFORM pawl._lock_shared(g, enforced); END IF;  -- The row is locked; this keeps the floor.
@@ -647,9 +721,9 @@ BEGIN
   IF carried IS NULL THEN verdict := 'missing';
   ELSIF carried = 'replayed' THEN verdict := 'replayed';
   ELSIF token IS NULL THEN verdict := 'malformed';
-  ELSIF g.kind = 'static' THEN SELECT * INTO verdict, max, raised FROM pawl._judge_static(g, token, enforced);
+  ELSIF g.kind = 'static' THEN SELECT * INTO verdict, max, raised FROM pawl._judge_static(g, token, enforced, true);
   ELSIF g.kind = 'row' THEN verdict := pawl._verdict(token, max, g.max_step);
-  ELSE SELECT * INTO verdict, max FROM pawl._judge_keyed(g, key, token, enforced);
+  ELSE SELECT j.verdict, j.max INTO verdict, max FROM pawl._judge_keyed(g, key, token, enforced) j;
   END IF;
   IF verdict = 'admitted' AND enforced AND g.kind = 'static' THEN PERFORM pawl._insist_on_fresh_snapshot(g, raised, statement); END IF;
   IF verdict = 'admitted' AND (op IS NOT NULL OR g.equal <> 'accept') THEN verdict := pawl._claim(g, key, token, op); END IF;
@@ -658,8 +732,16 @@ BEGIN
   IF verdict = 'replayed' AND NOT writing THEN PERFORM pawl._count(g, verdict); RETURN; END IF;
   refusable := verdict <> 'missing' OR g.require_token OR token IS NOT NULL;
   IF enforced AND refusable THEN PERFORM pawl._refuse(g, key, verdict, token, max); END IF;
-  PERFORM pawl._insist_on_fresh_policy(g);
+  IF NOT pawl._read_committed() THEN PERFORM pawl._insist_on_fresh_policy(g); END IF;
   PERFORM pawl._let_through(g, key, verdict, token, max, refusable);
+END $$;
+
+-- A change that arrives by logical replication was judged where it was made, and carries no token. (No client can claim to
+-- be such a worker. It has no query text, so the process list, which is slow, is looked at by hardly anyone else.)
+CREATE OR REPLACE FUNCTION pawl._is_replicated() RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = pg_backend_pid() AND a.backend_type = 'logical replication worker');
 END $$;
 
 -- Under REPEATABLE READ the policy was read as old as the snapshot. What it lets through must not be what a stricter one
@@ -667,7 +749,8 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl._insist_on_fresh_policy(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF pawl._read_committed() OR pg_sequence_last_value(g.tightened) IS NULL OR pawl._sees(pg_current_snapshot(), g.tightened) THEN RETURN; END IF;
+  IF pawl._read_committed() OR pg_sequence_last_value(g.tightened) IS NULL OR pg_sequence_last_value(g.emergency) = 2
+     OR pawl._sees(pg_current_snapshot(), g.tightened) THEN RETURN; END IF;
   RAISE EXCEPTION 'pawl: the policy of % changed after this snapshot was taken; retry', g.name USING ERRCODE = '40001';
 END $$;
 
@@ -698,33 +781,31 @@ BEGIN
     USING ERRCODE = 'PW003', HINT = 'An operation number is an integer from 1 on, new for each operation under a token.';
 END $$;
 
--- A row guard's fence is in the row: locks the row and raises its token, through the trigger that judges every write. A
--- key without a row has its fence in pawl.keyed_fence.
-CREATE OR REPLACE FUNCTION pawl._admit_row(g pawl.guard, key text, token bigint, op bigint) RETURNS text
+-- A row guard's fence is in the row, or without a row in pawl.keyed_fence. That one is locked first, whether there is a
+-- row or not: whoever inserts the row needs it too, so nothing can change in between; and its new version is what ends a
+-- transaction with an older snapshot in 40001. The row's token rises through the trigger that judges every write.
+CREATE OR REPLACE FUNCTION pawl._admit_row(g pawl.guard, key text, token bigint, op bigint, hold boolean, OUT verdict text, OUT before bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   tbl regclass := (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id);
   is_key text := format('%I = $1::%s', g.key, pawl._key_type(g));
-  fence bigint;
-  verdict text;
+  in_row bigint;
 BEGIN
-  EXECUTE format('SELECT pawl_token FROM %s WHERE %s FOR NO KEY UPDATE', tbl, is_key) INTO fence USING key;
-  IF fence IS NULL THEN
-    INSERT INTO pawl.keyed_fence AS f (guard, key, token) VALUES (g.id, _admit_row.key, 0)
-      ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = f.token RETURNING f.token INTO fence;
-    verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, fence)).verdict;
-    IF verdict = 'admitted' THEN
-      UPDATE pawl.keyed_fence f SET token = _admit_row.token WHERE f.guard = g.id AND f.key = _admit_row.key;
-    ELSE
-      DELETE FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _admit_row.key AND f.token = 0;
-    END IF;
-    RETURN verdict;
+  IF tbl IS NULL THEN RAISE EXCEPTION 'pawl: the guard % has lost its table', quote_literal(g.name) USING ERRCODE = 'PW004'; END IF;
+  IF NOT hold THEN  -- Lock nothing; the trigger raises what is written.
+    before := pawl._fence(g, key);
+    verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, before)).verdict;
+    RETURN;
   END IF;
-  verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, fence)).verdict;
-  IF verdict = 'admitted' AND token > fence THEN
+  before := pawl._lock_fence(g.id, key);
+  EXECUTE format('SELECT pawl_token FROM %s WHERE %s FOR NO KEY UPDATE', tbl, is_key) INTO in_row USING key;
+  before := greatest(before, in_row);
+  verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, before)).verdict;
+  PERFORM pawl._keep_fence(g.id, key, CASE verdict WHEN 'admitted' THEN token ELSE before END);
+  IF verdict = 'admitted' AND token > in_row THEN
     EXECUTE format('UPDATE %s SET pawl_token = $2 WHERE %s', tbl, is_key) USING key, token;
   END IF;
-  RETURN verdict;
+  before := nullif(before, 0);
 END $$;
 
 -- The slow path of use() and admit(): everything but "static, and the fence is exactly this token".
@@ -738,7 +819,9 @@ BEGIN
   PERFORM pawl._insist_on_token(g, key, token);
   IF carry OR g.kind = 'row' THEN PERFORM pawl._carry(g, key, token::text); END IF;
   IF g.kind = 'row' THEN
-    verdict := pawl._admit_row(g, key, token, op);
+    PERFORM pg_advisory_xact_lock_shared(7295, g.id);  -- Before the row: a stricter policy must not come in between.
+    SELECT * INTO STRICT g FROM pawl.guard o WHERE o.id = g.id;
+    verdict := (pawl._admit_row(g, key, token, op, coalesce(pawl._enforced(g, pawl._resource(g, key)), true))).verdict;
   ELSE
     verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, NULL)).verdict;
   END IF;
@@ -759,8 +842,7 @@ BEGIN
      AND NOT pg_catalog.pg_is_in_recovery()
      AND pg_catalog.pg_try_advisory_xact_lock_shared(g.lock_key)
      AND pg_catalog.pg_sequence_last_value(g.fence) OPERATOR(pg_catalog.=) token
-     AND (pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
-          OR pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot()))
+     AND pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot())
   THEN
     carried := pg_catalog.set_config(g.setting, token::pg_catalog.text, true);
     RETURN 'admitted';
@@ -772,15 +854,33 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl.use(resource text, token bigint, op bigint) RETURNS text
 LANGUAGE sql AS $$ SELECT pawl._admit(resource, token, pawl._insist_on_op(op), true) $$;
 
--- Several resources under one token, taken in a fixed order, so that two transactions cannot wait for each other.
--- Answers the worst verdict.
+-- Holds a static fence without moving it, and refuses what is to be refused.
+CREATE OR REPLACE FUNCTION pawl._hold(g pawl.guard, token bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  verdict text; max bigint; enforced boolean := coalesce(pawl._enforced(g, g.name), true);
+BEGIN
+  SELECT j.verdict, j.max INTO verdict, max FROM pawl._judge_static(g, token, enforced, false) j;
+  IF verdict = 'admitted' AND g.equal <> 'accept' THEN verdict := pawl._claim(g, '', token, NULL); END IF;
+  IF enforced AND verdict <> 'admitted' THEN PERFORM pawl._refuse(g, '', verdict, token, max); END IF;
+END $$;
+
+-- Several resources under one token, taken in a fixed order, so that two transactions cannot wait for each other: first
+-- the static ones are held, then those with keys admitted (a rollback undoes that), and only then, when none can be
+-- refused any more, static fences move, which no rollback undoes. Answers the worst verdict that was let through.
 CREATE OR REPLACE FUNCTION pawl.use(resources text[], token bigint) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  resource text; verdict text; worst text;
+  g pawl.guard; r record; verdict text; worst text;
 BEGIN
-  FOR resource IN SELECT r FROM (SELECT DISTINCT unnest(resources) AS r) d ORDER BY r COLLATE "C" LOOP
-    verdict := pawl._admit(resource, token, NULL, true);
+  PERFORM pawl._insist_on_primary();
+  FOR g IN SELECT (f.g).* FROM (SELECT DISTINCT u FROM unnest(resources) u) d, LATERAL pawl._find(d.u) f WHERE (f.g).kind = 'static' ORDER BY d.u COLLATE "C" LOOP
+    PERFORM pawl._insist_on_token(g, '', token);
+    PERFORM pawl._hold(g, token);
+  END LOOP;
+  FOR r IN SELECT d.u AS resource FROM (SELECT DISTINCT u FROM unnest(resources) u) d, LATERAL pawl._find(d.u) f
+            ORDER BY (f.g).kind = 'static', d.u COLLATE "C" LOOP
+    verdict := pawl._admit(r.resource, token, NULL, true);
     IF worst IS NULL OR worst = 'admitted' THEN worst := verdict; END IF;
   END LOOP;
   IF worst IS NULL THEN RAISE EXCEPTION 'pawl: no resource named' USING ERRCODE = 'PW004'; END IF;
@@ -799,8 +899,7 @@ BEGIN
      AND NOT pg_catalog.pg_is_in_recovery()
      AND pg_catalog.pg_try_advisory_xact_lock_shared(g.lock_key)
      AND pg_catalog.pg_sequence_last_value(g.fence) OPERATOR(pg_catalog.=) token
-     AND (pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
-          OR pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot()))
+     AND pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot())
   THEN
     RETURN 'admitted';
   END IF;
@@ -824,7 +923,7 @@ BEGIN
     SELECT f.token INTO own FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _fence.key;
     fence := greatest(fence, own);
   END IF;
-  IF g.kind = 'row' THEN
+  IF g.kind = 'row' AND pawl._key_type(g) IS NOT NULL THEN
     EXECUTE format('SELECT pawl_token FROM %s WHERE %I = $1::%s', (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id), g.key, pawl._key_type(g))
       INTO own USING key;
     fence := greatest(fence, own);
@@ -860,22 +959,30 @@ END $$;
 -- ---------------------------------------------------------------------------------------------------------------------
 -- 10. What the triggers call
 
+-- Whoever writes must be able to run these, because a trigger calls them with the writer's rights. Called by hand they would
+-- move fences for writes that nobody makes.
+CREATE OR REPLACE FUNCTION pawl._forbid() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RAISE EXCEPTION 'pawl: only a guard''s trigger may call this' USING ERRCODE = '42501';
+END $$;
+
 -- A statement on a table under a static guard. `statement` is its snapshot.
 CREATE OR REPLACE FUNCTION pawl._on_statement(guard_id int, statement pg_snapshot) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM pawl._decide(g.id, '', pawl._carried(g, ''), NULL, statement, true, NULL) FROM pawl.guard g WHERE g.id = guard_id;
-  IF NOT FOUND THEN RAISE EXCEPTION 'pawl: guard % is gone, its trigger is not', guard_id USING ERRCODE = 'PW004'; END IF;
+  IF pg_trigger_depth() = 0 THEN PERFORM pawl._forbid(); END IF;
+  PERFORM pawl._decide(guard_id, '', NULL, NULL, statement, true, NULL);
 END $$;
 
 -- A row stays: the new value of its fence. A write that is let through does not move it.
 CREATE OR REPLACE FUNCTION pawl._row_stays(guard_id int, key text, fence bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  g pawl.guard; found record;
+  found record;
 BEGIN
-  SELECT * INTO STRICT g FROM pawl.guard WHERE id = guard_id;
-  SELECT * INTO found FROM pawl._decide(guard_id, key, pawl._carried(g, key), NULL, NULL, true, fence);
+  IF pg_trigger_depth() = 0 THEN PERFORM pawl._forbid(); END IF;
+  SELECT * INTO found FROM pawl._decide(guard_id, key, NULL, NULL, NULL, true, fence);
   RETURN CASE found.verdict WHEN 'admitted' THEN found.token ELSE fence END;
 END $$;
 
@@ -889,17 +996,14 @@ BEGIN
     ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = greatest(f.token, excluded.token);
 END $$;
 
--- A row comes: the fence of the row that had this key before. It is written before it is read, because only that waits
--- for a DELETE under way; a plain look would miss it, and admit the older token.
+-- A row comes: it takes over the fence of the row that had this key before. The entry stays, also when it says no more
+-- than the row: a transaction whose snapshot does not show the row must run into it. compact() takes it away.
 CREATE OR REPLACE FUNCTION pawl._row_arrives(guard_id int, key text) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  fence bigint;
+  fence bigint := pawl._row_stays(guard_id, key, pawl._lock_fence(guard_id, key));
 BEGIN
-  INSERT INTO pawl.keyed_fence AS f (guard, key, token) VALUES (guard_id, _row_arrives.key, 0)
-    ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = f.token RETURNING f.token INTO fence;
-  fence := pawl._row_stays(guard_id, key, fence);
-  DELETE FROM pawl.keyed_fence f WHERE f.guard = guard_id AND f.key = _row_arrives.key;  -- From now on it is in the row.
+  PERFORM pawl._keep_fence(guard_id, key, fence);
   RETURN fence;
 END $$;
 
@@ -910,6 +1014,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   g pawl.guard; k text; plain bigint; at_token bigint;
 BEGIN
+  IF pg_trigger_depth() = 0 THEN PERFORM pawl._forbid(); END IF;
   IF cardinality(keys) IS NULL OR cardinality(keys) = 0 THEN RETURN; END IF;
   SELECT * INTO STRICT g FROM pawl.guard WHERE id = guard_id;
   plain := pawl._token(current_setting(g.setting, true));
@@ -922,43 +1027,49 @@ BEGIN
     IF at_token = cardinality(keys) THEN RETURN; END IF;
   END IF;
   FOR k IN SELECT u FROM unnest(keys) u ORDER BY u COLLATE "C" LOOP
-    PERFORM pawl._decide(guard_id, k, pawl._carried(g, k), NULL, NULL, true, NULL);
+    PERFORM pawl._decide(guard_id, k, NULL, NULL, NULL, true, NULL);
   END LOOP;
 END $$;
 
 -- TRUNCATE of a table with a fence per key touches them all, so it needs a token for all (SET LOCAL pawl.token.orders =
--- 34), not less than any of them.
+-- 34), not less than any of them. First every row's fence is kept, and locked; then they are judged; then they rise.
 CREATE OR REPLACE FUNCTION pawl._on_truncate(guard_id int) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  g pawl.guard; tbl regclass; fence bigint; in_rows bigint;
+  g pawl.guard; tbl regclass; fence bigint; admitted bigint;
 BEGIN
+  IF pg_trigger_depth() = 0 THEN PERFORM pawl._forbid(); END IF;
   SELECT * INTO STRICT g FROM pawl.guard WHERE id = guard_id;
-  SELECT coalesce(max(f.token), 0) INTO fence FROM pawl.keyed_fence f WHERE f.guard = guard_id;
-  IF g.kind = 'row' THEN
-    SELECT p.tbl INTO STRICT tbl FROM pawl.protected p WHERE p.guard = guard_id;
-    EXECUTE format('SELECT max(pawl_token) FROM %s', tbl) INTO in_rows;
-    EXECUTE format('INSERT INTO pawl.keyed_fence AS f (guard, key, token) SELECT $1, %I::text, pawl_token FROM %s WHERE pawl_token > 0
-                    ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = greatest(f.token, excluded.token)', g.key, tbl) USING guard_id;
-  END IF;
-  PERFORM pawl._decide_all(g, greatest(fence, in_rows));
+  SELECT p.tbl INTO STRICT tbl FROM pawl.protected p WHERE p.guard = guard_id;
+  EXECUTE format('INSERT INTO pawl.keyed_fence AS f (guard, key, token)
+                  SELECT $1, k.key, max(k.token) FROM (SELECT coalesce((%s)::text, ''''), %s FROM %s) AS k(key, token) GROUP BY k.key ORDER BY k.key COLLATE "C"
+                  ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = greatest(f.token, excluded.token)',
+                 CASE g.kind WHEN 'row' THEN quote_ident(g.key) ELSE g.key END, CASE g.kind WHEN 'row' THEN 'pawl_token' ELSE '0' END, tbl) USING guard_id;
+  SELECT max(f.token) INTO fence FROM pawl.keyed_fence f WHERE f.guard = guard_id;
+  admitted := pawl._decide_all(g, fence);
+  UPDATE pawl.keyed_fence f SET token = admitted WHERE f.guard = guard_id AND f.token < admitted;
+  DELETE FROM pawl.keyed_fence f WHERE f.guard = guard_id AND f.token = 0;
 END $$;
 
-CREATE OR REPLACE FUNCTION pawl._decide_all(g pawl.guard, fence bigint) RETURNS void
+-- Returns the token if it is admitted for every key, and NULL if the statement is let through.
+CREATE OR REPLACE FUNCTION pawl._decide_all(g pawl.guard, fence bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   carried text := pawl._carried(g, NULL);
   max bigint := nullif(greatest(fence, pg_sequence_last_value(g.fence)), 0);
   token bigint := pawl._token(carried);
   verdict text := CASE WHEN carried IS NOT NULL AND token IS NULL THEN 'malformed' ELSE pawl._verdict(token, max, g.max_step) END;
-  refusable boolean := verdict <> 'missing' OR g.require_token;
+  refusable boolean;
 BEGIN
+  IF verdict = 'admitted' THEN RETURN token; END IF;
+  IF verdict = 'missing' AND current_query() IS NULL AND pawl._is_replicated() THEN RETURN NULL; END IF;
   PERFORM pg_advisory_xact_lock_shared(7295, g.id);
   SELECT * INTO STRICT g FROM pawl.guard WHERE id = g.id;
-  IF verdict = 'admitted' THEN RETURN; END IF;
-  IF refusable AND coalesce(pawl._enforced(g, pawl._resource(g, '')), true) THEN PERFORM pawl._refuse(g, '', verdict, token, max); END IF;
+  refusable := verdict <> 'missing' OR g.require_token;
+  IF refusable AND coalesce(pawl._enforced(g, g.name), true) THEN PERFORM pawl._refuse(g, NULL, verdict, token, max); END IF;
   PERFORM pawl._insist_on_fresh_policy(g);
-  PERFORM pawl._let_through(g, '', verdict, token, max, refusable);
+  PERFORM pawl._let_through(g, NULL, verdict, token, max, refusable);
+  RETURN NULL;
 END $$;
 
 -- ---------------------------------------------------------------------------------------------------------------------
@@ -968,12 +1079,19 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl._holders(class oid, obj oid, subid int)
 RETURNS TABLE (pid int, gid text, role text, application_name text, since timestamptz, query text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT l.pid, p.gid, coalesce(a.usename, p.owner)::text, a.application_name, coalesce(a.xact_start, p.prepared), a.query
+  SELECT DISTINCT l.pid, p.gid, coalesce(a.usename, p.owner)::text, a.application_name, coalesce(a.xact_start, p.prepared), a.query
     FROM pg_locks l
     LEFT JOIN pg_stat_activity a ON a.pid = l.pid
-    LEFT JOIN pg_prepared_xacts p ON l.pid IS NULL AND l.virtualtransaction = '-1/' || p.transaction::text
+    LEFT JOIN pg_locks x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.virtualtransaction = l.virtualtransaction
+    LEFT JOIN pg_prepared_xacts p ON p.transaction = x.transactionid
    WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
      AND l.classid = class AND l.objid = obj AND l.objsubid = subid AND l.pid IS DISTINCT FROM pg_backend_pid()
+$$;
+
+CREATE OR REPLACE FUNCTION pawl._lock_holders(g pawl.guard)
+RETURNS TABLE (pid int, gid text, role text, application_name text, since timestamptz, query text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT * FROM pawl._holders(((g.lock_key >> 32) & 4294967295)::oid, (g.lock_key & 4294967295)::oid, 1)
 $$;
 
 -- Who holds the lock of a row, given its xmax: one transaction, or the members of a multixact.
@@ -988,7 +1106,7 @@ BEGIN
   EXCEPTION WHEN OTHERS THEN NULL;  -- Not a multixact.
   END;
   RETURN QUERY
-    SELECT l.pid, p.gid, coalesce(a.usename, p.owner)::text, a.application_name, coalesce(a.xact_start, p.prepared), a.query
+    SELECT DISTINCT l.pid, p.gid, coalesce(a.usename, p.owner)::text, a.application_name, coalesce(a.xact_start, p.prepared), a.query
       FROM pg_locks l
       LEFT JOIN pg_stat_activity a ON a.pid = l.pid
       LEFT JOIN pg_prepared_xacts p ON l.pid IS NULL AND p.transaction = l.transactionid
@@ -1002,12 +1120,12 @@ DECLARE
   lock xid;
 BEGIN
   IF g.kind = 'static' THEN
-    RETURN QUERY SELECT * FROM pawl._holders(((g.lock_key >> 32) & 4294967295)::oid, (g.lock_key & 4294967295)::oid, 1);
+    RETURN QUERY SELECT * FROM pawl._lock_holders(g);
     RETURN;
   END IF;
   SELECT f.xmax INTO lock FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _blockers.key;
   RETURN QUERY SELECT * FROM pawl._row_holders(lock) WHERE lock IS NOT NULL;
-  IF g.kind = 'row' THEN
+  IF g.kind = 'row' AND pawl._key_type(g) IS NOT NULL THEN
     EXECUTE format('SELECT xmax FROM %s WHERE %I = $1::%s', (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id), g.key, pawl._key_type(g))
       INTO lock USING _blockers.key;
     RETURN QUERY SELECT * FROM pawl._row_holders(lock) WHERE lock IS NOT NULL;
@@ -1020,14 +1138,22 @@ RETURNS TABLE (pid int, gid text, role text, application_name text, since timest
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT b.pid, b.gid, b.role, b.application_name, b.since,
          CASE WHEN b.role = session_user OR pg_has_role(session_user, 'pg_read_all_stats', 'USAGE') THEN b.query END
-    FROM pawl._find(resource) f, LATERAL pawl._blockers(f.g, f.key) b
+    FROM pawl._find(resource) f, LATERAL (SELECT DISTINCT * FROM pawl._blockers(f.g, f.key)) b
 $$;
 
+CREATE OR REPLACE FUNCTION pawl._spell_holder(pid int, gid text, role text, application_name text, since timestamptz) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT concat_ws(' ', 'pid=' || pid, 'gid=' || quote_literal(gid), 'role=' || role, 'application_name=' || quote_literal(application_name), 'since=' || since)
+$$;
+
+-- Who is in the way, in words. The first holder of a new key has a lock that nobody can look up; then it is one of those
+-- under the guard.
 CREATE OR REPLACE FUNCTION pawl._describe(g pawl.guard, key text) RETURNS text
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT coalesce(string_agg(concat_ws(' ', 'pid=' || b.pid, 'gid=' || quote_literal(b.gid), 'role=' || b.role,
-                                       'application_name=' || quote_literal(b.application_name), 'since=' || b.since), '; '), 'nobody any more')
-    FROM pawl._blockers(g, key) b
+  SELECT coalesce(
+    (SELECT string_agg(pawl._spell_holder(b.pid, b.gid, b.role, b.application_name, b.since), '; ') FROM (SELECT DISTINCT * FROM pawl._blockers(g, key)) b),
+    (SELECT 'one of: ' || string_agg(pawl._spell_holder(h.pid, h.gid, h.role, h.application_name, h.since), '; ') FROM pawl._lock_holders(g) h),
+    'nobody any more')
 $$;
 
 -- One try to raise, waiting no longer than lock_timeout. Returns the fence before it; false in `done` when somebody is in
@@ -1051,7 +1177,9 @@ BEGIN
       PERFORM pawl._raise_fence(g, token);
     END IF;
   ELSE
-    verdict := CASE g.kind WHEN 'row' THEN pawl._advance_row(g, key, token) ELSE (pawl._judge_keyed(g, key, token, true)).verdict END;
+    IF g.kind = 'row' THEN SELECT a.verdict, a.before INTO verdict, before FROM pawl._advance_row(g, key, token) a;
+    ELSE SELECT j.verdict, j.before INTO verdict, before FROM pawl._judge_keyed(g, key, token, true) j;
+    END IF;
     PERFORM pg_logical_emit_message(true, 'pawl', 'advance');  -- As above: a reason to flush.
   END IF;
   DELETE FROM pawl.done d WHERE d.guard = g.id AND d.key = _try_advance.key AND d.token < _try_advance.token;
@@ -1059,16 +1187,14 @@ EXCEPTION WHEN lock_not_available THEN
   done := false;
 END $$;
 
-CREATE OR REPLACE FUNCTION pawl._advance_row(g pawl.guard, key text, token bigint) RETURNS text
+CREATE OR REPLACE FUNCTION pawl._advance_row(g pawl.guard, key text, token bigint, OUT verdict text, OUT before bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  before text := current_setting(g.setting, true);
-  verdict text;
+  carried text := current_setting(g.setting, true);
 BEGIN
   PERFORM pawl._carry(g, key, token::text);
-  verdict := pawl._admit_row(g, key, token, NULL);
-  PERFORM set_config(g.setting, coalesce(before, ''), true);
-  RETURN verdict;
+  SELECT a.verdict, a.before INTO verdict, before FROM pawl._admit_row(g, key, token, NULL, true) a;
+  PERFORM set_config(g.setting, coalesce(carried, ''), true);
 END $$;
 
 -- Raises the fence for a new holder, before it reads what it will build on. Returns the fence before; when it returns,
@@ -1224,19 +1350,19 @@ END $$;
 
 -- The triggers that each kind needs, as the text after CREATE OR REPLACE TRIGGER name. Row triggers come last among a
 -- table's BEFORE triggers (they fire by name): what others do to the key must be judged too. On a partitioned table
--- PostgreSQL itself copies row triggers to the partitions, so those have them from the root.
+-- PostgreSQL itself copies row triggers to the partitions.
 CREATE OR REPLACE FUNCTION pawl._triggers(g pawl.guard)
-RETURNS TABLE (name name, events text, how text, inherited boolean)
+RETURNS TABLE (name name, events text, how text)
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT v.name::name, v.events, v.how, v.inherited FROM (VALUES
-    ('static', 'pawl_guard',          'BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE', 'FOR EACH STATEMENT', false),
-    ('row',    'zzz_pawl_guard',      'BEFORE INSERT OR UPDATE OR DELETE', 'FOR EACH ROW', true),
-    ('row',    'pawl_guard_truncate', 'BEFORE TRUNCATE', 'FOR EACH STATEMENT', false),
-    ('by',     'pawl_guard_insert',   'AFTER INSERT', 'REFERENCING NEW TABLE AS pawl_new FOR EACH STATEMENT', false),
-    ('by',     'pawl_guard_delete',   'AFTER DELETE', 'REFERENCING OLD TABLE AS pawl_old FOR EACH STATEMENT', false),
-    ('by',     'pawl_guard_update',   'AFTER UPDATE', 'REFERENCING OLD TABLE AS pawl_old NEW TABLE AS pawl_new FOR EACH STATEMENT', false),
-    ('by',     'pawl_guard_truncate', 'BEFORE TRUNCATE', 'FOR EACH STATEMENT', false)
-  ) AS v(kind, name, events, how, inherited) WHERE v.kind = g.kind
+  SELECT v.name::name, v.events, v.how FROM (VALUES
+    ('static', 'pawl_guard',          'BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE', 'FOR EACH STATEMENT'),
+    ('row',    'zzz_pawl_guard',      'BEFORE INSERT OR UPDATE OR DELETE', 'FOR EACH ROW'),
+    ('row',    'pawl_guard_truncate', 'BEFORE TRUNCATE', 'FOR EACH STATEMENT'),
+    ('by',     'pawl_guard_insert',   'AFTER INSERT', 'REFERENCING NEW TABLE AS pawl_new FOR EACH STATEMENT'),
+    ('by',     'pawl_guard_delete',   'AFTER DELETE', 'REFERENCING OLD TABLE AS pawl_old FOR EACH STATEMENT'),
+    ('by',     'pawl_guard_update',   'AFTER UPDATE', 'REFERENCING OLD TABLE AS pawl_old NEW TABLE AS pawl_new FOR EACH STATEMENT'),
+    ('by',     'pawl_guard_truncate', 'BEFORE TRUNCATE', 'FOR EACH STATEMENT')
+  ) AS v(kind, name, events, how) WHERE v.kind = g.kind
 $$;
 
 -- A table and everything below it. A write through the root fires the root's statement triggers, a write straight into a
@@ -1248,9 +1374,18 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT c.oid::regclass, c.oid = root FROM family f JOIN pg_class c ON c.oid = f.oid WHERE c.relkind IN ('r', 'p')
 $$;
 
+-- The protected roots of these tables, if they are partitions or have some.
+CREATE OR REPLACE FUNCTION pawl._protected_above(tables oid[]) RETURNS SETOF regclass
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  WITH RECURSIVE above(oid) AS (
+    SELECT t FROM unnest(tables) t WHERE EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = t OR i.inhparent = t)
+    UNION SELECT i.inhparent FROM pg_inherits i JOIN above a ON i.inhrelid = a.oid)
+  SELECT p.tbl FROM pawl.protected p JOIN above a ON a.oid = p.tbl
+$$;
+
 -- Every trigger that should exist, and what there is of it: tgenabled, or NULL when it is missing. 'A' is right: ALWAYS,
 -- also under session_replication_role = replica.
-CREATE OR REPLACE FUNCTION pawl._coverage()
+CREATE OR REPLACE FUNCTION pawl._coverage(only_root regclass DEFAULT NULL)
 RETURNS TABLE (guard_id int, root regclass, tbl regclass, name name, events text, how text, enabled "char")
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT g.id, p.tbl, f.tbl, t.name, t.events, t.how, x.tgenabled
@@ -1259,30 +1394,49 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
          CROSS JOIN LATERAL pawl._triggers(g) t
          LEFT JOIN pg_trigger x ON x.tgrelid = f.tbl AND x.tgname = t.name
                AND x.tgfoid = to_regprocedure(format('pawl.guard_%s()', g.id))
-   WHERE f.is_root OR NOT t.inherited OR NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = f.tbl AND c.relispartition)
+   WHERE p.tbl = coalesce(only_root, p.tbl)
 $$;
 
--- Puts every missing trigger in its place. Idempotent: protect(), upgrades and new partitions all come here.
-CREATE OR REPLACE FUNCTION pawl._cover() RETURNS int
+-- Every trigger of a guard that there is, wherever it is. Copies that PostgreSQL made go with their original.
+CREATE OR REPLACE FUNCTION pawl._own_triggers() RETURNS TABLE (guard_id int, tbl regclass, name name)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT substr(p.proname, 7)::int, x.tgrelid::regclass, x.tgname FROM pg_trigger x JOIN pg_proc p ON p.oid = x.tgfoid
+   WHERE p.pronamespace = 'pawl'::regnamespace AND p.proname ~ '^guard_[0-9]+$' AND x.tgparentid = 0
+$$;
+
+-- Puts one trigger of _coverage() in its place. It may be there by now: PostgreSQL copies row triggers from the root.
+CREATE OR REPLACE FUNCTION pawl._put_trigger(guard_id int, tbl regclass, name name, events text, how text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_trigger x WHERE x.tgrelid = tbl AND x.tgname = _put_trigger.name AND x.tgparentid <> 0) THEN
+    EXECUTE format('CREATE OR REPLACE TRIGGER %I %s ON %s %s EXECUTE FUNCTION pawl.guard_%s()', name, events, tbl, how, guard_id);
+  END IF;
+  EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', tbl, name);
+END $$;
+
+-- Puts triggers in their places: all of them, or those below one root. Returns how many were missing or not ALWAYS.
+CREATE OR REPLACE FUNCTION pawl._cover(root regclass DEFAULT NULL) RETURNS int
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   c record; mended int := 0;
 BEGIN
-  FOR c IN SELECT * FROM pawl._coverage() WHERE enabled IS DISTINCT FROM 'A' LOOP
-    IF c.enabled IS NULL THEN
-      EXECUTE format('CREATE OR REPLACE TRIGGER %I %s ON %s %s EXECUTE FUNCTION pawl.guard_%s()', c.name, c.events, c.tbl, c.how, c.guard_id);
-    END IF;
-    EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', c.tbl, c.name);
+  FOR c IN SELECT * FROM pawl._coverage(_cover.root) x WHERE x.enabled IS DISTINCT FROM 'A'
+            ORDER BY x.root::oid, x.tbl <> x.root LOOP
+    PERFORM pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how);
     mended := mended + 1;
   END LOOP;
   RETURN mended;
 END $$;
 
--- New and attached partitions get their triggers at once, where the installer may create event triggers.
+-- New and attached partitions get their triggers at once, where the installer may create event triggers. Only what is
+-- missing in partitions: an owner who disables a trigger means it, and problems() says so.
 CREATE OR REPLACE FUNCTION pawl._on_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM pawl._cover();
+  IF current_setting('pawl.installing_version', true) <> '' THEN RETURN; END IF;  -- Half of it is not there yet.
+  PERFORM pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how)
+     FROM pawl._protected_above(ARRAY(SELECT d.objid FROM pg_event_trigger_ddl_commands() d WHERE d.classid = 'pg_class'::regclass)) root
+          CROSS JOIN LATERAL pawl._coverage(root) c WHERE c.enabled IS NULL AND c.tbl <> c.root;
 END $$;
 
 -- ---------------------------------------------------------------------------------------------------------------------
@@ -1371,6 +1525,9 @@ BEGIN
     RAISE EXCEPTION 'pawl: % of % is not a column that is NOT NULL and has a unique index of its own', quote_ident(key), tbl
       USING ERRCODE = '42830', HINT = 'protect(tbl, by => ''expression'') guards what several rows share.';
   END IF;
+  IF EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = tbl AND a.attname = 'pawl_token' AND a.atttypid <> 'bigint'::regtype) THEN
+    RAISE EXCEPTION 'pawl: % has a column pawl_token of its own', tbl USING ERRCODE = '42701';
+  END IF;
   EXECUTE format('ALTER TABLE %s ADD COLUMN IF NOT EXISTS pawl_token bigint NOT NULL DEFAULT 0', tbl);
   EXECUTE format('COMMENT ON COLUMN %s.pawl_token IS %L', tbl, 'The fence of this row, kept by pawl; what others write here is ignored.');
 END $$;
@@ -1412,24 +1569,25 @@ BEGIN
     INSERT INTO pawl.protected (tbl, guard) VALUES (protect.tbl, g.id);
     INSERT INTO pawl.audit (guard, what, after) VALUES (g.name, 'protect', protect.tbl::text);
   END IF;
-  PERFORM pawl._cover();
+  PERFORM pawl._cover(protect.tbl);
   RETURN g.name;
 END $$;
 
--- Takes a table out of its guard. The guard stays, with its fence; so does a row guard's column.
+-- Takes a table out of its guard, or drops what a detached partition brought along. The guard stays, with its fence; so
+-- does a row guard's column.
 CREATE OR REPLACE FUNCTION pawl.unprotect(tbl regclass) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  g pawl.guard; c record;
+  guard text; t record; dropped int := 0;
 BEGIN
-  SELECT o.* INTO g FROM pawl.protected p JOIN pawl.guard o ON o.id = p.guard WHERE p.tbl = unprotect.tbl;
-  IF g.id IS NULL THEN RAISE EXCEPTION 'pawl: % is not under guard', tbl USING ERRCODE = 'PW004'; END IF;
-  FOR c IN SELECT f.tbl, t.name FROM pawl._family(tbl) f CROSS JOIN LATERAL pawl._triggers(g) t WHERE f.is_root OR NOT t.inherited LOOP
-    EXECUTE format('DROP TRIGGER IF EXISTS %I ON %s', c.name, c.tbl);
+  DELETE FROM pawl.protected p USING pawl.guard o WHERE p.tbl = unprotect.tbl AND o.id = p.guard RETURNING o.name INTO guard;
+  FOR t IN SELECT x.name, x.tbl FROM pawl._own_triggers() x WHERE x.tbl IN (SELECT f.tbl FROM pawl._family(unprotect.tbl) f) LOOP
+    EXECUTE format('DROP TRIGGER %I ON %s', t.name, t.tbl);
+    dropped := dropped + 1;
   END LOOP;
-  DELETE FROM pawl.protected p WHERE p.tbl = unprotect.tbl;
-  INSERT INTO pawl.audit (guard, what, before) VALUES (g.name, 'unprotect', unprotect.tbl::text);
-  RETURN g.name;
+  IF guard IS NULL AND dropped = 0 THEN RAISE EXCEPTION 'pawl: % is not under guard', tbl USING ERRCODE = 'PW004'; END IF;
+  INSERT INTO pawl.audit (guard, what, before) VALUES (guard, 'unprotect', unprotect.tbl::text);
+  RETURN guard;
 END $$;
 
 -- Forgets a guard, its fences and its counters.
@@ -1468,8 +1626,7 @@ BEGIN
       IF clock_timestamp() >= deadline THEN
         RAISE EXCEPTION 'pawl: the stricter policy of % waits for transactions that began under the old one', g.name
           USING ERRCODE = 'PW007', HINT = 'Nothing has changed. End them, or try again.',
-                DETAIL = (SELECT coalesce(string_agg(concat_ws(' ', 'pid=' || h.pid, 'gid=' || quote_literal(h.gid), 'role=' || h.role,
-                                   'application_name=' || quote_literal(h.application_name), 'since=' || h.since), '; '), 'nobody any more')
+                DETAIL = (SELECT coalesce(string_agg(pawl._spell_holder(h.pid, h.gid, h.role, h.application_name, h.since), '; '), 'nobody any more')
                             FROM pawl._holders(7295, g.id::oid, 2) h);
       END IF;
     END;
@@ -1508,7 +1665,7 @@ END $$;
 -- What is NULL stays as it is.
 CREATE OR REPLACE FUNCTION pawl.set_policy(guard text, require_token boolean DEFAULT NULL, equal text DEFAULT NULL, max_step bigint DEFAULT NULL,
                                            bare_token text DEFAULT NULL, reason text DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
 #variable_conflict use_column
 DECLARE
   g pawl.guard := pawl._guard(set_policy.guard);
@@ -1519,7 +1676,10 @@ BEGIN
       USING ERRCODE = '0A000', HINT = 'SELECT pawl.use(resource, token, op).';
   END IF;
   PERFORM pawl._close_passage(g);
-  IF set_policy.equal <> g.equal AND g.kind = 'static' THEN PERFORM pg_advisory_xact_lock(g.lock_key); END IF;  -- Those admitted under the old rule.
+  IF set_policy.equal <> g.equal AND g.kind = 'static' THEN  -- Those that the fast path admitted, or would on an old snapshot.
+    PERFORM pg_advisory_xact_lock(g.lock_key);
+    PERFORM setval(g.raiser, pg_current_xact_id()::text::bigint) WHERE pg_sequence_last_value(g.fence) IS NOT NULL;
+  END IF;
   PERFORM setval(g.tightened, pg_current_xact_id()::text::bigint);
   UPDATE pawl.guard o SET require_token = coalesce(set_policy.require_token, o.require_token), equal = coalesce(set_policy.equal, o.equal),
                           max_step = coalesce(set_policy.max_step, o.max_step), bare_token = coalesce(set_policy.bare_token, o.bare_token)
@@ -1641,16 +1801,21 @@ END $$;
 -- What keeps the guards from doing their work, and what to do about it. Empty: healthy.
 CREATE OR REPLACE FUNCTION pawl.problems() RETURNS TABLE (severity text, guard text, object text, problem text, fix text)
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  WITH coverage AS MATERIALIZED (SELECT * FROM pawl._coverage())
   SELECT 'error', g.name, c.tbl::text,
          CASE WHEN c.enabled IS NULL AND c.tbl <> c.root THEN format('partition without the trigger %s: writes straight into it are not judged', c.name)
               WHEN c.enabled IS NULL THEN format('the trigger %s is missing: writes are not judged', c.name)
               WHEN c.enabled = 'D' THEN format('the trigger %s is disabled: writes are not judged', c.name)
               ELSE format('the trigger %s is not ALWAYS: session_replication_role = replica passes it by', c.name) END,
          'SELECT pawl.repair()'
-    FROM pawl._coverage() c JOIN pawl.guard g ON g.id = c.guard_id WHERE c.enabled IS DISTINCT FROM 'A'
+    FROM coverage c JOIN pawl.guard g ON g.id = c.guard_id WHERE c.enabled IS DISTINCT FROM 'A'
   UNION ALL
   SELECT 'error', g.name, p.tbl::text, 'the table is gone, its entry is not', format('SELECT pawl.unprotect(%s)', p.tbl::oid)
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = p.tbl)
+  UNION ALL
+  SELECT DISTINCT 'warning', g.name, x.tbl::text, 'a table that is no longer under this guard (detached?) still has its trigger', format('SELECT pawl.unprotect(%L)', x.tbl)
+    FROM pawl._own_triggers() x LEFT JOIN pawl.guard g ON g.id = x.guard_id
+   WHERE NOT EXISTS (SELECT FROM coverage c WHERE c.guard_id = x.guard_id AND c.tbl = x.tbl)
   UNION ALL
   SELECT 'warning', g.name, p.tbl::text, 'new partitions are not guarded by themselves: the event trigger is missing or not ALWAYS',
          'install again as a superuser, or SELECT pawl.repair() after each new partition'
@@ -1680,10 +1845,8 @@ $$;
 -- Puts missing triggers back, and those that a restore left in another state. Returns how many.
 CREATE OR REPLACE FUNCTION pawl.repair() RETURNS int
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  g pawl.guard;
 BEGIN
-  FOR g IN SELECT * FROM pawl.guard ORDER BY id LOOP PERFORM pawl._generate(g); END LOOP;
+  PERFORM pawl._generate(g) FROM pawl.guard g;
   RETURN pawl._cover();
 END $$;
 
@@ -1715,7 +1878,7 @@ BEGIN
   IF pawl._mode(g) = 'observe' THEN
     because := because || 'the mode is observe, which judges nothing: run in shadow first'::text;
   END IF;
-  IF g.kind = 'row' THEN
+  IF g.kind = 'row' AND pawl._key_type(g) IS NOT NULL THEN
     EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE pawl_token > 0)', (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id)) INTO in_rows;
   END IF;
   IF NOT fences AND NOT in_rows THEN
