@@ -11,7 +11,7 @@ help:
 	@echo "make build     set up and build the binaries into build/bin/"
 	@echo "make test      set up, build, run the tests (what continuous integration runs)"
 	@echo "make test-all  the same, and the whole suite under the sanitizers"
-	@echo "make bench     pawld beside Redis and two ceilings, as ratios of one run"
+	@echo "make bench     pawld beside Redis and two ceilings, and what guards cost, as ratios of one run"
 	@echo "make format    format the sources;  make tidy: clang-tidy over them"
 
 # A build for users leaves the tests out, so that it needs fewer packages; the objects are shared.
@@ -40,6 +40,7 @@ bench:
 	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
 	@cmake --build build -j $(JOBS)
 	@/usr/bin/python3 bench/run.py --build build
+	@/usr/bin/python3 bench/guard_postgres.py --build build
 
 format:
 	@scripts/setup test

@@ -285,7 +285,7 @@ BEGIN
   IF pg_visible_in_snapshot(x, snapshot) THEN RETURN true; END IF;
   IF x IS NOT NULL THEN
     BEGIN
-      PERFORM pg_xact_status(x);
+      foreign_mark := pg_xact_status(x) IS NULL;
     EXCEPTION WHEN invalid_parameter_value THEN
       foreign_mark := true;
     END;
@@ -341,7 +341,7 @@ DECLARE
       + pg_backend_pid() % 10000000,
     coalesce(token, 0),
     coalesce(max, 0),
-    login * 2147483648 + (hashtextextended(pawl._normalised(current_query()), 0) & 2147483647),
+    login * 2147483648 + (hashtextextended(pawl._normalised(coalesce(current_query(), '')), 0) & 2147483647),
     pawl._piece(app, 0), pawl._piece(app, 1), pawl._piece(app, 2),
     pawl._piece(coalesce(key, ''), 0), pawl._piece(coalesce(key, ''), 1), pawl._piece(coalesce(key, ''), 2)];
 BEGIN
@@ -372,21 +372,21 @@ BEGIN
 END $$;
 
 -- Records a writer without a token: at most one row per session, statement and minute, and one per minute for sessions
--- that come and go.
+-- that come and go. A new mode starts afresh: readiness() looks at what came since.
 CREATE OR REPLACE FUNCTION pawl._sight(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  normalised text := pawl._normalised(current_query());
+  normalised text := pawl._normalised(coalesce(current_query(), ''));
   print text := to_hex(hashtextextended(normalised, 0));
-  minute text := to_char(clock_timestamp(), 'YYYYMMDDHH24MI');
+  period text := to_char(clock_timestamp(), 'YYYYMMDDHH24MI') || to_char(g.mode_since, 'MISSUS');
   memory text := 'pawl.sighted._' || g.id;
   sighted text := coalesce(current_setting(memory, true), '');
 BEGIN
-  IF left(sighted, 12) <> minute THEN sighted := minute; END IF;
+  IF left(sighted, length(period)) <> period THEN sighted := period; END IF;
   IF position(print IN sighted) > 0 OR length(sighted) > 600 THEN RETURN; END IF;  -- About 32 statements, then enough.
   PERFORM set_config(memory, sighted || ' ' || print, false);
   IF EXISTS (SELECT FROM pawl.sightings s
-              WHERE s.guard = g.name AND s.fingerprint = print AND s.at > clock_timestamp() - interval '1 minute'
+              WHERE s.guard = g.name AND s.fingerprint = print AND s.at > greatest(g.mode_since, clock_timestamp() - interval '1 minute')
                 AND s.login = session_user AND s.application_name = current_setting('application_name')) THEN
     RETURN;
   END IF;
@@ -566,7 +566,10 @@ BEGIN
   IF one_snapshot THEN
     IF pawl._sees(pg_current_snapshot(), g.raiser) THEN RETURN; END IF;
   ELSE
-    IF statement IS NULL THEN RETURN; END IF;
+    IF statement IS NULL THEN
+      PERFORM pawl._sees(pg_current_snapshot(), g.raiser);  -- Only to mend a mark from another cluster while nothing depends on it.
+      RETURN;
+    END IF;
     IF NOT raised AND pg_sequence_last_value(g.raiser) = pg_current_xact_id()::text::bigint THEN RETURN; END IF;  -- By an earlier statement.
     IF NOT raised AND pawl._sees(statement, g.raiser) THEN RETURN; END IF;
   END IF;
@@ -575,41 +578,84 @@ BEGIN
           HINT = format('pawl.advance() before BEGIN, or SELECT pawl.use(%L, token) as a statement of its own, avoids this.', g.name);
 END $$;
 
--- The fence of one key in pawl.keyed_fence. An equal token shares the row's lock; a greater one writes it. The shared
--- advisory lock keeps compact() away, which drops fences and raises the floor instead.
-CREATE OR REPLACE FUNCTION pawl._judge_keyed(g pawl.guard, key text, token bigint, enforced boolean, OUT verdict text, OUT max bigint)
+-- Locks the fence of a key, and makes one (0) where there is none; returns it. An upsert, because only writing waits for a
+-- fence that another transaction has written and not yet committed; a plain look would miss it.
+CREATE OR REPLACE FUNCTION pawl._lock_fence(guard_id int, key text) RETURNS bigint
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+  INSERT INTO pawl.keyed_fence AS f (guard, key, token) VALUES (guard_id, _lock_fence.key, 0)
+    ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = f.token RETURNING f.token
+$$;
+
+-- Writes a fence that _lock_fence() has locked. 0 is none.
+CREATE OR REPLACE FUNCTION pawl._keep_fence(guard_id int, key text, token bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
+BEGIN
+  IF token > 0 THEN
+    UPDATE pawl.keyed_fence f SET token = _keep_fence.token WHERE f.guard = guard_id AND f.key = _keep_fence.key AND f.token < _keep_fence.token;
+  ELSE
+    DELETE FROM pawl.keyed_fence f WHERE f.guard = guard_id AND f.key = _keep_fence.key AND f.token = 0;
+  END IF;
+END $$;
+
+-- The fence of one key in pawl.keyed_fence. An equal token shares the row's lock; a greater one writes it. The shared
+-- advisory lock keeps compact() away, which drops fences and raises the floor instead. `before` is the fence it found.
+CREATE OR REPLACE FUNCTION pawl._judge_keyed(g pawl.guard, key text, token bigint, enforced boolean, OUT verdict text, OUT max bigint, OUT before bigint)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  t bigint := token; k text := key;
-  floor bigint; fence bigint; ours boolean;
+  floor bigint; fence bigint;
 BEGIN
   PERFORM pawl._lock_shared(g, enforced);
   floor := pg_sequence_last_value(g.fence);
-  SELECT f.token INTO fence FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = k;
-  max := greatest(fence, floor);
-  verdict := pawl._verdict(t, max, g.max_step);
+  SELECT f.token INTO fence FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _judge_keyed.key;
+  before := nullif(greatest(fence, floor), 0);
+  max := before;
+  verdict := pawl._verdict(token, max, g.max_step);
   IF verdict <> 'admitted' THEN RETURN; END IF;
-  IF fence = t THEN
-    IF enforced THEN
-      SELECT f.token INTO fence FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = k FOR SHARE;
-    ELSE
-      SELECT f.token INTO fence FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = k FOR SHARE SKIP LOCKED;
-      IF NOT FOUND THEN RETURN; END IF;
-    END IF;
-  ELSE
-    ours := enforced OR fence IS NULL;
-    IF NOT ours THEN
-      PERFORM FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = k FOR UPDATE SKIP LOCKED;
-      IF NOT FOUND THEN RETURN; END IF;
-    END IF;
-    -- ON CONFLICT locks the row even where its WHERE is false, so what is read next stays true.
-    INSERT INTO pawl.keyed_fence AS f (guard, key, token) VALUES (g.id, k, t)
-      ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = excluded.token WHERE f.token < excluded.token;
-    SELECT f.token INTO fence FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = k;
+  IF NOT enforced THEN
+    PERFORM pawl._raise_keyed_if_free(g, key, token);
+    RETURN;
   END IF;
-  max := greatest(fence, floor);
-  verdict := coalesce(pawl._verdict(t, max, g.max_step), 'stale');
+  IF fence = token THEN
+    SELECT f.token INTO fence FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _judge_keyed.key FOR SHARE;
+    fence := coalesce(fence, 0);
+  ELSE
+    PERFORM pawl._insist_that_it_may_raise(g, key, fence, floor);
+    fence := pawl._lock_fence(g.id, key);
+  END IF;
+  before := nullif(greatest(fence, floor), 0);
+  max := before;
+  verdict := pawl._verdict(token, max, g.max_step);
+  PERFORM pawl._keep_fence(g.id, key, CASE verdict WHEN 'admitted' THEN token ELSE 0 END) WHERE fence <> token;
+  IF verdict = 'admitted' THEN max := token; END IF;
+END $$;
+
+-- Nobody is kept waiting, and nothing fails: what cannot be raised at once is left as it is.
+CREATE OR REPLACE FUNCTION pawl._raise_keyed_if_free(g pawl.guard, key text, token bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT pawl._read_committed() THEN RETURN; END IF;  -- Older snapshots would end in 40001.
+  PERFORM FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _raise_keyed_if_free.key FOR UPDATE SKIP LOCKED;
+  IF FOUND THEN
+    PERFORM pawl._keep_fence(g.id, key, token);
+  ELSE
+    INSERT INTO pawl.keyed_fence (guard, key, token) VALUES (g.id, _raise_keyed_if_free.key, _raise_keyed_if_free.token) ON CONFLICT DO NOTHING;
+  END IF;
+END $$;
+
+-- With one snapshot for the whole transaction, whoever raises a key's fence has read before it waited for the holders of
+-- smaller tokens; and unlike a static fence, this raise would be undone with the transaction, so that a retry could not
+-- do better. A key without a fence has had no holder to wait for.
+CREATE OR REPLACE FUNCTION pawl._insist_that_it_may_raise(g pawl.guard, key text, fence bigint, floor bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF pawl._read_committed() THEN RETURN; END IF;
+  IF fence > 0 THEN
+    RAISE EXCEPTION 'pawl: a new token for % inside a transaction that is not READ COMMITTED', pawl._resource(g, key)
+      USING ERRCODE = 'PW006', HINT = format('SELECT pawl.advance(%L, token) before BEGIN.', pawl._resource(g, key));
+  END IF;
+  IF floor IS NOT NULL AND NOT pawl._sees(pg_current_snapshot(), g.raiser) THEN
+    RAISE EXCEPTION 'pawl: the floor of % moved after this snapshot was taken; retry', g.name USING ERRCODE = '40001';
+  END IF;
 END $$;
 
 -- Claims an operation, or under a policy that admits an equal token only once, the token. The unique index makes twins
@@ -651,6 +697,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   g pawl.guard; enforced boolean; refusable boolean; raised boolean;
 BEGIN
+  IF carried IS NULL AND pawl._is_replicated() THEN verdict := 'missing'; RETURN; END IF;
   PERFORM pg_advisory_xact_lock_shared(7295, guard_id);
   SELECT * INTO STRICT g FROM pawl.guard WHERE id = guard_id;
   enforced := coalesce(pawl._enforced(g, pawl._resource(g, key)), true);
@@ -663,7 +710,7 @@ BEGIN
   ELSIF token IS NULL THEN verdict := 'malformed';
   ELSIF g.kind = 'static' THEN SELECT * INTO verdict, max, raised FROM pawl._judge_static(g, token, enforced);
   ELSIF g.kind = 'row' THEN verdict := pawl._verdict(token, max, g.max_step);
-  ELSE SELECT * INTO verdict, max FROM pawl._judge_keyed(g, key, token, enforced);
+  ELSE SELECT j.verdict, j.max INTO verdict, max FROM pawl._judge_keyed(g, key, token, enforced) j;
   END IF;
   IF verdict = 'admitted' AND enforced AND g.kind = 'static' THEN PERFORM pawl._insist_on_fresh_snapshot(g, raised, statement); END IF;
   IF verdict = 'admitted' AND (op IS NOT NULL OR g.equal <> 'accept') THEN verdict := pawl._claim(g, key, token, op); END IF;
@@ -676,12 +723,21 @@ BEGIN
   PERFORM pawl._let_through(g, key, verdict, token, max, refusable);
 END $$;
 
+-- A change that arrives by logical replication was judged where it was made, and carries no token. (No client can claim to
+-- be such a worker; it has no query text, so the process list is looked at by hardly anyone else.)
+CREATE OR REPLACE FUNCTION pawl._is_replicated() RETURNS boolean
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT CASE WHEN current_query() IS NULL THEN EXISTS (
+    SELECT FROM pg_stat_activity a WHERE a.pid = pg_backend_pid() AND a.backend_type = 'logical replication worker') ELSE false END
+$$;
+
 -- Under REPEATABLE READ the policy was read as old as the snapshot. What it lets through must not be what a stricter one
 -- refuses since.
 CREATE OR REPLACE FUNCTION pawl._insist_on_fresh_policy(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF pawl._read_committed() OR pg_sequence_last_value(g.tightened) IS NULL OR pawl._sees(pg_current_snapshot(), g.tightened) THEN RETURN; END IF;
+  IF pawl._read_committed() OR pg_sequence_last_value(g.tightened) IS NULL OR pg_sequence_last_value(g.emergency) = 2
+     OR pawl._sees(pg_current_snapshot(), g.tightened) THEN RETURN; END IF;
   RAISE EXCEPTION 'pawl: the policy of % changed after this snapshot was taken; retry', g.name USING ERRCODE = '40001';
 END $$;
 
@@ -712,45 +768,31 @@ BEGIN
     USING ERRCODE = 'PW003', HINT = 'An operation number is an integer from 1 on, new for each operation under a token.';
 END $$;
 
--- A row guard's fence is in the row: locks the row and raises its token, through the trigger that judges every write. A
--- key without a row has its fence in pawl.keyed_fence.
-CREATE OR REPLACE FUNCTION pawl._admit_row(g pawl.guard, key text, token bigint, op bigint) RETURNS text
+-- A row guard's fence is in the row, or without a row in pawl.keyed_fence. That one is locked first, whether there is a
+-- row or not: whoever inserts the row needs it too, so nothing can change in between; and its new version is what ends a
+-- transaction with an older snapshot in 40001. The row's token rises through the trigger that judges every write.
+CREATE OR REPLACE FUNCTION pawl._admit_row(g pawl.guard, key text, token bigint, op bigint, OUT verdict text, OUT before bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   tbl regclass := (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id);
   is_key text := format('%I = $1::%s', g.key, pawl._key_type(g));
-  fence bigint; busy boolean; verdict text;
+  in_row bigint;
 BEGIN
   IF tbl IS NULL THEN RAISE EXCEPTION 'pawl: the guard % has lost its table', quote_literal(g.name) USING ERRCODE = 'PW004'; END IF;
-  IF coalesce(pawl._enforced(g, pawl._resource(g, key)), true) THEN
-    EXECUTE format('SELECT pawl_token FROM %s WHERE %s FOR NO KEY UPDATE', tbl, is_key) INTO fence USING key;
-  ELSE
-    EXECUTE format('SELECT pawl_token FROM %s WHERE %s FOR NO KEY UPDATE SKIP LOCKED', tbl, is_key) INTO fence USING key;
-    EXECUTE format('SELECT $2 IS NULL AND EXISTS (SELECT FROM %s WHERE %s)', tbl, is_key) INTO busy USING key, fence;
-    IF busy THEN RETURN (pawl._decide(g.id, key, token::text, op, NULL, false, pawl._fence(g, key))).verdict; END IF;
+  IF NOT coalesce(pawl._enforced(g, pawl._resource(g, key)), true) THEN  -- Lock nothing; the trigger raises what is written.
+    before := pawl._fence(g, key);
+    verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, before)).verdict;
+    RETURN;
   END IF;
-  IF fence IS NULL THEN RETURN pawl._admit_absent_row(g, key, token, op); END IF;
-  verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, fence)).verdict;
-  IF verdict = 'admitted' AND token > fence THEN
+  before := pawl._lock_fence(g.id, key);
+  EXECUTE format('SELECT pawl_token FROM %s WHERE %s FOR NO KEY UPDATE', tbl, is_key) INTO in_row USING key;
+  before := greatest(before, in_row);
+  verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, before)).verdict;
+  PERFORM pawl._keep_fence(g.id, key, CASE verdict WHEN 'admitted' THEN token ELSE before END);
+  IF verdict = 'admitted' AND token > in_row THEN
     EXECUTE format('UPDATE %s SET pawl_token = $2 WHERE %s', tbl, is_key) USING key, token;
   END IF;
-  RETURN verdict;
-END $$;
-
-CREATE OR REPLACE FUNCTION pawl._admit_absent_row(g pawl.guard, key text, token bigint, op bigint) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  fence bigint; verdict text;
-BEGIN
-  INSERT INTO pawl.keyed_fence AS f (guard, key, token) VALUES (g.id, _admit_absent_row.key, 0)
-    ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = f.token RETURNING f.token INTO fence;
-  verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, fence)).verdict;
-  IF verdict = 'admitted' THEN
-    UPDATE pawl.keyed_fence f SET token = _admit_absent_row.token WHERE f.guard = g.id AND f.key = _admit_absent_row.key;
-  ELSE
-    DELETE FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _admit_absent_row.key AND f.token = 0;
-  END IF;
-  RETURN verdict;
+  before := nullif(before, 0);
 END $$;
 
 -- The slow path of use() and admit(): everything but "static, and the fence is exactly this token".
@@ -764,7 +806,7 @@ BEGIN
   PERFORM pawl._insist_on_token(g, key, token);
   IF carry OR g.kind = 'row' THEN PERFORM pawl._carry(g, key, token::text); END IF;
   IF g.kind = 'row' THEN
-    verdict := pawl._admit_row(g, key, token, op);
+    verdict := (pawl._admit_row(g, key, token, op)).verdict;
   ELSE
     verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, NULL)).verdict;
   END IF;
@@ -785,8 +827,7 @@ BEGIN
      AND NOT pg_catalog.pg_is_in_recovery()
      AND pg_catalog.pg_try_advisory_xact_lock_shared(g.lock_key)
      AND pg_catalog.pg_sequence_last_value(g.fence) OPERATOR(pg_catalog.=) token
-     AND (pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
-          OR pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot()))
+     AND pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot())
   THEN
     carried := pg_catalog.set_config(g.setting, token::pg_catalog.text, true);
     RETURN 'admitted';
@@ -825,8 +866,7 @@ BEGIN
      AND NOT pg_catalog.pg_is_in_recovery()
      AND pg_catalog.pg_try_advisory_xact_lock_shared(g.lock_key)
      AND pg_catalog.pg_sequence_last_value(g.fence) OPERATOR(pg_catalog.=) token
-     AND (pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
-          OR pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot()))
+     AND pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot())
   THEN
     RETURN 'admitted';
   END IF;
@@ -915,17 +955,14 @@ BEGIN
     ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = greatest(f.token, excluded.token);
 END $$;
 
--- A row comes: the fence of the row that had this key before. It is written before it is read, because only that waits
--- for a DELETE under way; a plain look would miss it, and admit the older token.
+-- A row comes: it takes over the fence of the row that had this key before. The entry stays, also when it says no more
+-- than the row: a transaction whose snapshot does not show the row must run into it. compact() takes it away.
 CREATE OR REPLACE FUNCTION pawl._row_arrives(guard_id int, key text) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  fence bigint;
+  fence bigint := pawl._row_stays(guard_id, key, pawl._lock_fence(guard_id, key));
 BEGIN
-  INSERT INTO pawl.keyed_fence AS f (guard, key, token) VALUES (guard_id, _row_arrives.key, 0)
-    ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = f.token RETURNING f.token INTO fence;
-  fence := pawl._row_stays(guard_id, key, fence);
-  DELETE FROM pawl.keyed_fence f WHERE f.guard = guard_id AND f.key = _row_arrives.key;  -- From now on it is in the row.
+  PERFORM pawl._keep_fence(guard_id, key, fence);
   RETURN fence;
 END $$;
 
@@ -953,38 +990,43 @@ BEGIN
 END $$;
 
 -- TRUNCATE of a table with a fence per key touches them all, so it needs a token for all (SET LOCAL pawl.token.orders =
--- 34), not less than any of them.
+-- 34), not less than any of them. First every row's fence is kept, and locked; then they are judged; then they rise.
 CREATE OR REPLACE FUNCTION pawl._on_truncate(guard_id int) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  g pawl.guard; tbl regclass; fence bigint; in_rows bigint;
+  g pawl.guard; tbl regclass; fence bigint; admitted bigint;
 BEGIN
   SELECT * INTO STRICT g FROM pawl.guard WHERE id = guard_id;
-  SELECT coalesce(max(f.token), 0) INTO fence FROM pawl.keyed_fence f WHERE f.guard = guard_id;
-  IF g.kind = 'row' THEN
-    SELECT p.tbl INTO STRICT tbl FROM pawl.protected p WHERE p.guard = guard_id;
-    EXECUTE format('SELECT max(pawl_token) FROM %s', tbl) INTO in_rows;
-    EXECUTE format('INSERT INTO pawl.keyed_fence AS f (guard, key, token) SELECT $1, %I::text, pawl_token FROM %s WHERE pawl_token > 0
-                    ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = greatest(f.token, excluded.token)', g.key, tbl) USING guard_id;
-  END IF;
-  PERFORM pawl._decide_all(g, greatest(fence, in_rows));
+  SELECT p.tbl INTO STRICT tbl FROM pawl.protected p WHERE p.guard = guard_id;
+  EXECUTE format('INSERT INTO pawl.keyed_fence AS f (guard, key, token)
+                  SELECT $1, k.key, max(k.token) FROM (SELECT coalesce((%s)::text, ''''), %s FROM %s) AS k(key, token) GROUP BY k.key ORDER BY k.key COLLATE "C"
+                  ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = greatest(f.token, excluded.token)',
+                 CASE g.kind WHEN 'row' THEN quote_ident(g.key) ELSE g.key END, CASE g.kind WHEN 'row' THEN 'pawl_token' ELSE '0' END, tbl) USING guard_id;
+  SELECT max(f.token) INTO fence FROM pawl.keyed_fence f WHERE f.guard = guard_id;
+  admitted := pawl._decide_all(g, fence);
+  UPDATE pawl.keyed_fence f SET token = admitted WHERE f.guard = guard_id AND f.token < admitted;
+  DELETE FROM pawl.keyed_fence f WHERE f.guard = guard_id AND f.token = 0;
 END $$;
 
-CREATE OR REPLACE FUNCTION pawl._decide_all(g pawl.guard, fence bigint) RETURNS void
+-- Returns the token if it is admitted for every key, and NULL if the statement is let through.
+CREATE OR REPLACE FUNCTION pawl._decide_all(g pawl.guard, fence bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   carried text := pawl._carried(g, NULL);
   max bigint := nullif(greatest(fence, pg_sequence_last_value(g.fence)), 0);
   token bigint := pawl._token(carried);
   verdict text := CASE WHEN carried IS NOT NULL AND token IS NULL THEN 'malformed' ELSE pawl._verdict(token, max, g.max_step) END;
-  refusable boolean := verdict <> 'missing' OR g.require_token;
+  refusable boolean;
 BEGIN
+  IF verdict = 'admitted' THEN RETURN token; END IF;
+  IF verdict = 'missing' AND pawl._is_replicated() THEN RETURN NULL; END IF;
   PERFORM pg_advisory_xact_lock_shared(7295, g.id);
   SELECT * INTO STRICT g FROM pawl.guard WHERE id = g.id;
-  IF verdict = 'admitted' THEN RETURN; END IF;
+  refusable := verdict <> 'missing' OR g.require_token;
   IF refusable AND coalesce(pawl._enforced(g, g.name), true) THEN PERFORM pawl._refuse(g, NULL, verdict, token, max); END IF;
   PERFORM pawl._insist_on_fresh_policy(g);
   PERFORM pawl._let_through(g, NULL, verdict, token, max, refusable);
+  RETURN NULL;
 END $$;
 
 -- ---------------------------------------------------------------------------------------------------------------------
@@ -994,10 +1036,11 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl._holders(class oid, obj oid, subid int)
 RETURNS TABLE (pid int, gid text, role text, application_name text, since timestamptz, query text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT l.pid, p.gid, coalesce(a.usename, p.owner)::text, a.application_name, coalesce(a.xact_start, p.prepared), a.query
+  SELECT DISTINCT l.pid, p.gid, coalesce(a.usename, p.owner)::text, a.application_name, coalesce(a.xact_start, p.prepared), a.query
     FROM pg_locks l
     LEFT JOIN pg_stat_activity a ON a.pid = l.pid
-    LEFT JOIN pg_prepared_xacts p ON l.pid IS NULL AND l.virtualtransaction = '-1/' || p.transaction::text
+    LEFT JOIN pg_locks x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.virtualtransaction = l.virtualtransaction
+    LEFT JOIN pg_prepared_xacts p ON p.transaction = x.transactionid
    WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
      AND l.classid = class AND l.objid = obj AND l.objsubid = subid AND l.pid IS DISTINCT FROM pg_backend_pid()
 $$;
@@ -1014,7 +1057,7 @@ BEGIN
   EXCEPTION WHEN OTHERS THEN NULL;  -- Not a multixact.
   END;
   RETURN QUERY
-    SELECT l.pid, p.gid, coalesce(a.usename, p.owner)::text, a.application_name, coalesce(a.xact_start, p.prepared), a.query
+    SELECT DISTINCT l.pid, p.gid, coalesce(a.usename, p.owner)::text, a.application_name, coalesce(a.xact_start, p.prepared), a.query
       FROM pg_locks l
       LEFT JOIN pg_stat_activity a ON a.pid = l.pid
       LEFT JOIN pg_prepared_xacts p ON l.pid IS NULL AND p.transaction = l.transactionid
@@ -1046,14 +1089,14 @@ RETURNS TABLE (pid int, gid text, role text, application_name text, since timest
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT b.pid, b.gid, b.role, b.application_name, b.since,
          CASE WHEN b.role = session_user OR pg_has_role(session_user, 'pg_read_all_stats', 'USAGE') THEN b.query END
-    FROM pawl._find(resource) f, LATERAL pawl._blockers(f.g, f.key) b
+    FROM pawl._find(resource) f, LATERAL (SELECT DISTINCT * FROM pawl._blockers(f.g, f.key)) b
 $$;
 
 CREATE OR REPLACE FUNCTION pawl._describe(g pawl.guard, key text) RETURNS text
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(string_agg(concat_ws(' ', 'pid=' || b.pid, 'gid=' || quote_literal(b.gid), 'role=' || b.role,
                                        'application_name=' || quote_literal(b.application_name), 'since=' || b.since), '; '), 'nobody any more')
-    FROM pawl._blockers(g, key) b
+    FROM (SELECT DISTINCT * FROM pawl._blockers(g, key)) b
 $$;
 
 -- One try to raise, waiting no longer than lock_timeout. Returns the fence before it; false in `done` when somebody is in
@@ -1077,7 +1120,9 @@ BEGIN
       PERFORM pawl._raise_fence(g, token);
     END IF;
   ELSE
-    verdict := CASE g.kind WHEN 'row' THEN pawl._advance_row(g, key, token) ELSE (pawl._judge_keyed(g, key, token, true)).verdict END;
+    IF g.kind = 'row' THEN SELECT a.verdict, a.before INTO verdict, before FROM pawl._advance_row(g, key, token) a;
+    ELSE SELECT j.verdict, j.before INTO verdict, before FROM pawl._judge_keyed(g, key, token, true) j;
+    END IF;
     PERFORM pg_logical_emit_message(true, 'pawl', 'advance');  -- As above: a reason to flush.
   END IF;
   DELETE FROM pawl.done d WHERE d.guard = g.id AND d.key = _try_advance.key AND d.token < _try_advance.token;
@@ -1085,16 +1130,14 @@ EXCEPTION WHEN lock_not_available THEN
   done := false;
 END $$;
 
-CREATE OR REPLACE FUNCTION pawl._advance_row(g pawl.guard, key text, token bigint) RETURNS text
+CREATE OR REPLACE FUNCTION pawl._advance_row(g pawl.guard, key text, token bigint, OUT verdict text, OUT before bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  before text := current_setting(g.setting, true);
-  verdict text;
+  carried text := current_setting(g.setting, true);
 BEGIN
   PERFORM pawl._carry(g, key, token::text);
-  verdict := pawl._admit_row(g, key, token, NULL);
-  PERFORM set_config(g.setting, coalesce(before, ''), true);
-  RETURN verdict;
+  SELECT a.verdict, a.before INTO verdict, before FROM pawl._admit_row(g, key, token, NULL) a;
+  PERFORM set_config(g.setting, coalesce(carried, ''), true);
 END $$;
 
 -- Raises the fence for a new holder, before it reads what it will build on. Returns the fence before; when it returns,
@@ -1539,7 +1582,7 @@ END $$;
 -- What is NULL stays as it is.
 CREATE OR REPLACE FUNCTION pawl.set_policy(guard text, require_token boolean DEFAULT NULL, equal text DEFAULT NULL, max_step bigint DEFAULT NULL,
                                            bare_token text DEFAULT NULL, reason text DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
 #variable_conflict use_column
 DECLARE
   g pawl.guard := pawl._guard(set_policy.guard);
@@ -1550,7 +1593,10 @@ BEGIN
       USING ERRCODE = '0A000', HINT = 'SELECT pawl.use(resource, token, op).';
   END IF;
   PERFORM pawl._close_passage(g);
-  IF set_policy.equal <> g.equal AND g.kind = 'static' THEN PERFORM pg_advisory_xact_lock(g.lock_key); END IF;  -- Those admitted under the old rule.
+  IF set_policy.equal <> g.equal AND g.kind = 'static' THEN  -- Those that the fast path admitted, or would on an old snapshot.
+    PERFORM pg_advisory_xact_lock(g.lock_key);
+    PERFORM setval(g.raiser, pg_current_xact_id()::text::bigint) WHERE pg_sequence_last_value(g.fence) IS NOT NULL;
+  END IF;
   PERFORM setval(g.tightened, pg_current_xact_id()::text::bigint);
   UPDATE pawl.guard o SET require_token = coalesce(set_policy.require_token, o.require_token), equal = coalesce(set_policy.equal, o.equal),
                           max_step = coalesce(set_policy.max_step, o.max_step), bare_token = coalesce(set_policy.bare_token, o.bare_token)

@@ -28,7 +28,7 @@ import psycopg2
 import psycopg2.extensions
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-GUARD = ROOT / "guards/postgres/pawl.sql"
+GUARD = pathlib.Path(os.environ.get("PAWL_GUARD_SQL", ROOT / "guards/postgres/pawl.sql"))
 BIN = pathlib.Path("/usr/lib/postgresql/15/bin")
 PATIENCE = 60.0  # Seconds until a condition that never comes true fails the test.
 
@@ -88,6 +88,7 @@ class Cluster:
         self.process = None
         self.port = 0
         self.said = ""
+        self.installed = False
         if os.geteuid() == 0:
             shutil.chown(self.dir, "postgres", "postgres")
         try:
@@ -216,10 +217,12 @@ class Cluster:
         return self.run(BIN / name, "-h", "127.0.0.1", "-p", self.port, "-U", "postgres", *words, check=check, **options)
 
     def create_database(self, name, guard=True):
-        """An empty database, by default with the guard installed."""
-        self.psql(f'CREATE DATABASE "{name}"')
-        if guard:
-            self.install(name)
+        """An empty database, by default with the guard installed (once: the others are copies of the first)."""
+        if guard and not self.installed:
+            self.psql("CREATE DATABASE guarded")
+            self.install("guarded")
+            self.installed = True
+        self.psql(f'CREATE DATABASE "{name}" TEMPLATE {"guarded" if guard else "template1"}')
         return name
 
     def install(self, dbname):

@@ -11,7 +11,8 @@ The judge looks at the end, from outside, twice:
 - view: a write with token t notes how many lower-token rows it saw. Whoever was admitted with t must have seen all of them
   that there ever will be (design rule 3): a later one was a stale write, one missed was an old snapshot.
 
-Every attempt is an outcome: admitted, refused, retry (40001, 40P01), given up (its own ROLLBACK). Anything else fails the race.
+Every attempt is an outcome: admitted, refused, retry (40001, 40P01), advance first (PW006), given up (its own ROLLBACK). Anything
+else fails the race.
 """
 
 import collections
@@ -113,19 +114,38 @@ class Race:
         token = self.tokens.draw(dice)
         resource = dice.choice(self.resources)
         session = advancer if dice.random() < 0.1 else writer
+        for _ in range(4):  # Whoever is told to retry, or to advance first, does, as a good client would.
+            outcome = self._try(session, session is advancer, dice, resource, token, number)
+            self._note(outcome)
+            if outcome == "advance first":
+                outcome = self._try(advancer, True, dice, resource, token, number)
+                self._note(outcome)
+                if outcome == "admitted":
+                    continue
+            if outcome != "retry":
+                return
+
+    def _note(self, outcome):
+        with self._lock:
+            self.outcomes[outcome] += 1
+
+    def _try(self, session, advances, dice, resource, token, number):
         try:
-            outcome = self._advance(session, resource, token) if session is advancer else self._write(
-                session, dice, resource, token, number)
+            if advances:
+                outcome = self._advance(session, resource, token)
+            else:
+                outcome = self._write(session, dice, resource, token, number)
             if outcome == "admitted":
                 session.commit()
             else:
                 session.rollback()
         except psycopg2.Error as error:
             outcome = self._judge_error(error, token)
-            if outcome != "lost":
+            try:
                 session.rollback()
-        with self._lock:
-            self.outcomes[outcome] += 1
+            except psycopg2.Error as worse:
+                outcome = self._judge_error(worse, token)
+        return outcome
 
     def _advance(self, session, resource, token):
         self.form.advance(session, resource, token)
@@ -155,6 +175,8 @@ class Race:
     def _judge_error(self, error, token):
         if error.pgcode in RETRY:
             return "retry"
+        if error.pgcode == "PW006":
+            return "advance first"
         if error.pgcode == "PW002":
             words = dict(word.partition("=")[::2] for word in (error.diag.message_detail or "").split())
             if not int(words.get("max", 0)) > token:

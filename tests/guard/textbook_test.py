@@ -109,6 +109,49 @@ class TheTextbookRaces(TextbookCase):
         self.fail("no violation of a guard that has the race: the harness is blind")
 
 
+class Tombstones(TextbookCase):
+    """A row that was deleted must not be forgotten (design rule 8). 5 deletes it; 4 writes it anew while 5 is still open."""
+
+    def start(self, schema, guard, level):
+        self.db = self.cluster.create_database(f"t{next(self._numbers)}", guard=guard)
+        self.cluster.psql("CREATE TABLE item (id int PRIMARY KEY, n int); INSERT INTO item VALUES (1, 0);" + schema, self.db)
+        self.watch = self.connect(autocommit=True)
+        return self.connect(), self.connect(isolation=level)
+
+    def test_a_tombstone_that_is_only_read_lets_a_stale_insert_through(self):
+        for level in ISOLATIONS:
+            with self.subTest(level):
+                new, old = self.start("CREATE TABLE tombstone (id int PRIMARY KEY, token bigint);", False, level)
+                rows(new, "DELETE FROM item WHERE id = 1")
+                rows(new, "INSERT INTO tombstone VALUES (1, 5)")
+                self.assertEqual(rows(old, "SELECT token FROM tombstone WHERE id = 1"), [], "4 sees no reason to stop")
+                insert = Later(self.watch, old, rows, "INSERT INTO item VALUES (1, 4)")
+                self.assertTrue(insert.waits(), "for the one who deletes")
+                new.commit()
+                insert.result()
+                old.commit()
+                self.assertEqual(rows(self.watch, "SELECT n FROM item"), [(4,)])
+
+    def test_a_deleted_row_under_guard_stays_fenced(self):
+        for level in ISOLATIONS:
+            with self.subTest(level):
+                new, old = self.start("SELECT pawl.protect('item', key => 'id', mode => 'enforce');", True, level)
+                rows(new, "SELECT pawl.use('item:1', 5)")
+                rows(new, "DELETE FROM item WHERE id = 1")
+                use = Later(self.watch, old, rows, "SELECT pawl.use('item:1', 4)").settled()
+                new.commit()
+                with self.assertRaises(psycopg2.Error) as caught:
+                    use.result()
+                    rows(old, "INSERT INTO item VALUES (1, 4)")
+                self.assertIn(caught.exception.pgcode, ("PW002", "40001"))
+                old.rollback()
+                with self.assertRaises(psycopg2.Error) as caught:
+                    rows(old, "SELECT pawl.use('item:1', 4)")
+                self.assertEqual(caught.exception.pgcode, "PW002")
+                old.rollback()
+                self.assertEqual(rows(self.watch, "SELECT n FROM item"), [])
+
+
 class WhatHoldsUnderTheSameSteps(TextbookCase):
     def assertHolds(self, form):
         for level in ISOLATIONS:
