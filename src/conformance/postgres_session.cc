@@ -29,6 +29,7 @@ Outcome refusal(const PgFailure& failure) {
       {guard::kStateMalformed, Answer::kMalformed},
       {guard::kStateUnknownResource, Answer::kUnguarded},
       {guard::kStateAhead, Answer::kAhead},
+      {guard::kStateIsolation, Answer::kIsolation},
       {guard::kStateWaiting, Answer::kBusy},
       {guard::kStateDone, Answer::kReplayed},
       // A token is a bigint here: what cannot be one, PostgreSQL itself refuses before the guard sees it.
