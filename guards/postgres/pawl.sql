@@ -531,8 +531,8 @@ BEGIN
 END $$;
 
 -- Peeks, then takes the lock that the verdict needs, then looks again: nobody ever upgrades from shared to exclusive,
--- so two first users of a new token cannot deadlock.
-CREATE OR REPLACE FUNCTION pawl._judge_static(g pawl.guard, token bigint, enforced boolean, OUT verdict text, OUT max bigint, OUT raised boolean)
+-- so two first users of a new token cannot deadlock. `move` false only holds: nothing moves before all is judged.
+CREATE OR REPLACE FUNCTION pawl._judge_static(g pawl.guard, token bigint, enforced boolean, move boolean, OUT verdict text, OUT max bigint, OUT raised boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   raised := false;
@@ -547,7 +547,7 @@ BEGIN
   ELSIF pawl._lock_exclusive(g, enforced) THEN
     max := pg_sequence_last_value(g.fence);
     verdict := pawl._verdict(token, max, g.max_step);
-    IF verdict = 'admitted' AND token IS DISTINCT FROM max THEN
+    IF verdict = 'admitted' AND token IS DISTINCT FROM max AND move THEN
       PERFORM pawl._raise_fence(g, token);
       max := token;
       raised := true;
@@ -708,7 +708,7 @@ BEGIN
   IF carried IS NULL THEN verdict := 'missing';
   ELSIF carried = 'replayed' THEN verdict := 'replayed';
   ELSIF token IS NULL THEN verdict := 'malformed';
-  ELSIF g.kind = 'static' THEN SELECT * INTO verdict, max, raised FROM pawl._judge_static(g, token, enforced);
+  ELSIF g.kind = 'static' THEN SELECT * INTO verdict, max, raised FROM pawl._judge_static(g, token, enforced, true);
   ELSIF g.kind = 'row' THEN verdict := pawl._verdict(token, max, g.max_step);
   ELSE SELECT j.verdict, j.max INTO verdict, max FROM pawl._judge_keyed(g, key, token, enforced) j;
   END IF;
@@ -806,6 +806,8 @@ BEGIN
   PERFORM pawl._insist_on_token(g, key, token);
   IF carry OR g.kind = 'row' THEN PERFORM pawl._carry(g, key, token::text); END IF;
   IF g.kind = 'row' THEN
+    PERFORM pg_advisory_xact_lock_shared(7295, g.id);  -- Before the row: a stricter policy must not come in between.
+    SELECT * INTO STRICT g FROM pawl.guard o WHERE o.id = g.id;
     verdict := (pawl._admit_row(g, key, token, op)).verdict;
   ELSE
     verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, NULL)).verdict;
@@ -839,15 +841,33 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl.use(resource text, token bigint, op bigint) RETURNS text
 LANGUAGE sql AS $$ SELECT pawl._admit(resource, token, pawl._insist_on_op(op), true) $$;
 
--- Several resources under one token, taken in a fixed order, so that two transactions cannot wait for each other.
--- Answers the worst verdict.
+-- Holds a static fence without moving it, and refuses what is to be refused.
+CREATE OR REPLACE FUNCTION pawl._hold(g pawl.guard, token bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  verdict text; max bigint; enforced boolean := coalesce(pawl._enforced(g, g.name), true);
+BEGIN
+  SELECT j.verdict, j.max INTO verdict, max FROM pawl._judge_static(g, token, enforced, false) j;
+  IF verdict = 'admitted' AND g.equal <> 'accept' THEN verdict := pawl._claim(g, '', token, NULL); END IF;
+  IF enforced AND verdict <> 'admitted' THEN PERFORM pawl._refuse(g, '', verdict, token, max); END IF;
+END $$;
+
+-- Several resources under one token, taken in a fixed order, so that two transactions cannot wait for each other: first
+-- the static ones are held, then those with keys admitted (a rollback undoes that), and only then, when none can be
+-- refused any more, static fences move, which no rollback undoes. Answers the worst verdict that was let through.
 CREATE OR REPLACE FUNCTION pawl.use(resources text[], token bigint) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  resource text; verdict text; worst text;
+  g pawl.guard; r record; verdict text; worst text;
 BEGIN
-  FOR resource IN SELECT u.r FROM (SELECT DISTINCT r FROM unnest(resources) r) u ORDER BY u.r COLLATE "C" LOOP
-    verdict := pawl._admit(resource, token, NULL, true);
+  PERFORM pawl._insist_on_primary();
+  FOR g IN SELECT (f.g).* FROM (SELECT DISTINCT u FROM unnest(resources) u) d, LATERAL pawl._find(d.u) f WHERE (f.g).kind = 'static' ORDER BY d.u COLLATE "C" LOOP
+    PERFORM pawl._insist_on_token(g, '', token);
+    PERFORM pawl._hold(g, token);
+  END LOOP;
+  FOR r IN SELECT d.u AS resource FROM (SELECT DISTINCT u FROM unnest(resources) u) d, LATERAL pawl._find(d.u) f
+            ORDER BY (f.g).kind = 'static', d.u COLLATE "C" LOOP
+    verdict := pawl._admit(r.resource, token, NULL, true);
     IF worst IS NULL OR worst = 'admitted' THEN worst := verdict; END IF;
   END LOOP;
   IF worst IS NULL THEN RAISE EXCEPTION 'pawl: no resource named' USING ERRCODE = 'PW004'; END IF;
@@ -1317,9 +1337,18 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT c.oid::regclass, c.oid = root FROM family f JOIN pg_class c ON c.oid = f.oid WHERE c.relkind IN ('r', 'p')
 $$;
 
+-- The protected roots of these tables, if they are partitions or have some.
+CREATE OR REPLACE FUNCTION pawl._protected_above(tables oid[]) RETURNS SETOF regclass
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  WITH RECURSIVE above(oid) AS (
+    SELECT t FROM unnest(tables) t WHERE EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = t OR i.inhparent = t)
+    UNION SELECT i.inhparent FROM pg_inherits i JOIN above a ON i.inhrelid = a.oid)
+  SELECT p.tbl FROM pawl.protected p JOIN above a ON a.oid = p.tbl
+$$;
+
 -- Every trigger that should exist, and what there is of it: tgenabled, or NULL when it is missing. 'A' is right: ALWAYS,
 -- also under session_replication_role = replica.
-CREATE OR REPLACE FUNCTION pawl._coverage()
+CREATE OR REPLACE FUNCTION pawl._coverage(only_root regclass DEFAULT NULL)
 RETURNS TABLE (guard_id int, root regclass, tbl regclass, name name, events text, how text, enabled "char")
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT g.id, p.tbl, f.tbl, t.name, t.events, t.how, x.tgenabled
@@ -1328,6 +1357,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
          CROSS JOIN LATERAL pawl._triggers(g) t
          LEFT JOIN pg_trigger x ON x.tgrelid = f.tbl AND x.tgname = t.name
                AND x.tgfoid = to_regprocedure(format('pawl.guard_%s()', g.id))
+   WHERE p.tbl = coalesce(only_root, p.tbl)
 $$;
 
 -- Every trigger of a guard that there is, wherever it is. Copies that PostgreSQL made go with their original.
@@ -1337,14 +1367,28 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
    WHERE p.pronamespace = 'pawl'::regnamespace AND p.proname ~ '^guard_[0-9]+$' AND x.tgparentid = 0
 $$;
 
--- Puts one trigger of _coverage() in its place.
-CREATE OR REPLACE FUNCTION pawl._put_trigger(guard_id int, tbl regclass, name name, events text, how text, enabled "char") RETURNS void
+-- Puts one trigger of _coverage() in its place. It may be there by now: PostgreSQL copies row triggers from the root.
+CREATE OR REPLACE FUNCTION pawl._put_trigger(guard_id int, tbl regclass, name name, events text, how text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF enabled IS NULL THEN
+  IF NOT EXISTS (SELECT FROM pg_trigger x WHERE x.tgrelid = tbl AND x.tgname = _put_trigger.name AND x.tgparentid <> 0) THEN
     EXECUTE format('CREATE OR REPLACE TRIGGER %I %s ON %s %s EXECUTE FUNCTION pawl.guard_%s()', name, events, tbl, how, guard_id);
   END IF;
   EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', tbl, name);
+END $$;
+
+-- Puts triggers in their places: all of them, or those below one root. Returns how many were missing or not ALWAYS.
+CREATE OR REPLACE FUNCTION pawl._cover(root regclass DEFAULT NULL) RETURNS int
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  c record; mended int := 0;
+BEGIN
+  FOR c IN SELECT * FROM pawl._coverage(_cover.root) x WHERE x.enabled IS DISTINCT FROM 'A'
+            ORDER BY x.root::oid, x.tbl <> x.root LOOP
+    PERFORM pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how);
+    mended := mended + 1;
+  END LOOP;
+  RETURN mended;
 END $$;
 
 -- New and attached partitions get their triggers at once, where the installer may create event triggers. Only what is
@@ -1353,8 +1397,9 @@ CREATE OR REPLACE FUNCTION pawl._on_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF current_setting('pawl.installing_version', true) <> '' THEN RETURN; END IF;  -- Half of it is not there yet.
-  PERFORM pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how, c.enabled)
-     FROM pawl._coverage() c WHERE c.enabled IS NULL AND c.tbl <> c.root;
+  PERFORM pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how)
+     FROM pawl._protected_above(ARRAY(SELECT d.objid FROM pg_event_trigger_ddl_commands() d WHERE d.classid = 'pg_class'::regclass)) root
+          CROSS JOIN LATERAL pawl._coverage(root) c WHERE c.enabled IS NULL AND c.tbl <> c.root;
 END $$;
 
 -- ---------------------------------------------------------------------------------------------------------------------
@@ -1484,8 +1529,7 @@ BEGIN
     INSERT INTO pawl.protected (tbl, guard) VALUES (protect.tbl, g.id);
     INSERT INTO pawl.audit (guard, what, after) VALUES (g.name, 'protect', protect.tbl::text);
   END IF;
-  PERFORM pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how, c.enabled)
-     FROM pawl._coverage() c WHERE c.enabled IS DISTINCT FROM 'A' AND c.root = protect.tbl;
+  PERFORM pawl._cover(protect.tbl);
   RETURN g.name;
 END $$;
 
@@ -1718,20 +1762,21 @@ END $$;
 -- What keeps the guards from doing their work, and what to do about it. Empty: healthy.
 CREATE OR REPLACE FUNCTION pawl.problems() RETURNS TABLE (severity text, guard text, object text, problem text, fix text)
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  WITH coverage AS MATERIALIZED (SELECT * FROM pawl._coverage())
   SELECT 'error', g.name, c.tbl::text,
          CASE WHEN c.enabled IS NULL AND c.tbl <> c.root THEN format('partition without the trigger %s: writes straight into it are not judged', c.name)
               WHEN c.enabled IS NULL THEN format('the trigger %s is missing: writes are not judged', c.name)
               WHEN c.enabled = 'D' THEN format('the trigger %s is disabled: writes are not judged', c.name)
               ELSE format('the trigger %s is not ALWAYS: session_replication_role = replica passes it by', c.name) END,
          'SELECT pawl.repair()'
-    FROM pawl._coverage() c JOIN pawl.guard g ON g.id = c.guard_id WHERE c.enabled IS DISTINCT FROM 'A'
+    FROM coverage c JOIN pawl.guard g ON g.id = c.guard_id WHERE c.enabled IS DISTINCT FROM 'A'
   UNION ALL
   SELECT 'error', g.name, p.tbl::text, 'the table is gone, its entry is not', format('SELECT pawl.unprotect(%s)', p.tbl::oid)
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = p.tbl)
   UNION ALL
   SELECT DISTINCT 'warning', g.name, x.tbl::text, 'a table that is no longer under this guard (detached?) still has its trigger', format('SELECT pawl.unprotect(%L)', x.tbl)
     FROM pawl._own_triggers() x LEFT JOIN pawl.guard g ON g.id = x.guard_id
-   WHERE NOT EXISTS (SELECT FROM pawl._coverage() c WHERE c.guard_id = x.guard_id AND c.tbl = x.tbl)
+   WHERE NOT EXISTS (SELECT FROM coverage c WHERE c.guard_id = x.guard_id AND c.tbl = x.tbl)
   UNION ALL
   SELECT 'warning', g.name, p.tbl::text, 'new partitions are not guarded by themselves: the event trigger is missing or not ALWAYS',
          'install again as a superuser, or SELECT pawl.repair() after each new partition'
@@ -1761,13 +1806,9 @@ $$;
 -- Puts missing triggers back, and those that a restore left in another state. Returns how many.
 CREATE OR REPLACE FUNCTION pawl.repair() RETURNS int
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  mended int;
 BEGIN
   PERFORM pawl._generate(g) FROM pawl.guard g;
-  SELECT count(pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how, c.enabled) IS NULL) INTO mended
-    FROM pawl._coverage() c WHERE c.enabled IS DISTINCT FROM 'A';
-  RETURN mended;
+  RETURN pawl._cover();
 END $$;
 
 -- After a restore into another cluster: this is home now. Transaction ids noted in the old one mean nothing here.

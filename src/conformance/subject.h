@@ -108,6 +108,7 @@ enum class Answer : std::uint8_t {
   kMalformed,  // No token can look like that, or no operation.
   kUnguarded,  // Nobody put this resource under guard.
   kDone,       // A step that is not judged was taken: begin, apply, commit, roll back, advance.
+  kIsolation,  // Not at this isolation level: nothing happened, and it passes only once the token was advanced to.
   kAgain,  // A serialization failure or a deadlock: nothing happened, the same may pass when it is tried again.
   kBusy,     // advance: an older write is still open. Nothing is promised.
   kUnknown,  // It may have happened.

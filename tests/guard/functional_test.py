@@ -136,6 +136,24 @@ class Verdicts(OrdersCase):
         self.sql("SELECT pawl.advance('orders', 36)")
         self.assertRefused("PW002", self.under, 35, resource=["mail", "orders"])
         self.assertRefused("PW004", self.under, 36, resource=[])
+        self.assertRefused("PW004", self.under, 36, resource=["mail", "nobody"])
+        self.assertRefused("PW003", self.under, 0, resource=["mail", "orders"])
+
+    def test_a_token_that_is_refused_for_one_of_several_moves_none(self):
+        for guard in "ab":
+            self.sql("SELECT pawl.create_guard(%s)", guard)
+            self.sql("SELECT pawl.set_mode(%s, 'enforce')", guard)
+        self.sql("SELECT pawl.create_guard('k', keyed => true)")
+        self.sql("SELECT pawl.set_mode('k', 'enforce')")
+        for refusing in ("b", "k:1"):
+            with self.subTest(refusing=refusing):
+                self.sql("SELECT pawl.advance(%s, 50)", refusing)
+                self.assertRefused("PW002", self.under, 49, resource=["a", refusing, "k:2", "orders"])
+                self.assertEqual([self.fence(r) for r in ("a", "k:2", "orders")], [None, None, None])
+        self.sql("SELECT pawl.set_policy('b', equal => 'refuse')")
+        self.under(50, resource="b")
+        self.assertRefused("PW002", self.under, 50, resource=["a", "b"])
+        self.assertEqual(self.fence("a"), None)
 
     def test_the_bare_token_is_ignored_unless_the_policy_accepts_it(self):
         self.assertRefused("PW001", self.carrying, 34, TOUCH, setting="pawl.token")

@@ -68,14 +68,13 @@ class Tokens:
 class Race:
     """One race: `connections` sessions make `attempts` attempts each."""
 
-    def __init__(self, form, connect, isolation, connections, attempts, seed, resources=("r",), patience=0.002):
+    def __init__(self, form, connect, isolation, connections, attempts, seed, patience=0.002):
         self.form = form
         self.connect = connect
         self.isolation = isolation
         self.connections = connections
         self.attempts = attempts
         self.seed = seed
-        self.resources = resources
         self.patience = patience
         self.tokens = Tokens()
         self.outcomes = collections.Counter()
@@ -112,7 +111,7 @@ class Race:
 
     def _attempt(self, dice, writer, advancer, number):
         token = self.tokens.draw(dice)
-        resource = dice.choice(self.resources)
+        resource = dice.choice(self.form.resources)
         session = advancer if dice.random() < 0.1 else writer
         for _ in range(4):  # Whoever is told to retry, or to advance first, does, as a good client would.
             outcome = self._try(session, session is advancer, dice, resource, token, number)
@@ -149,7 +148,8 @@ class Race:
 
     def _advance(self, session, resource, token):
         self.form.advance(session, resource, token)
-        rows(session, "INSERT INTO advanced VALUES (%s, %s)", resource, token)
+        for name in self.form.names(resource):
+            rows(session, "INSERT INTO advanced VALUES (%s, %s)", name, token)
         return "admitted"
 
     def _write(self, session, dice, resource, token, number):

@@ -20,6 +20,12 @@ END $$;
 
 class Form:
     schema = ""
+    resources = ("r",)
+
+    @staticmethod
+    def names(resource):
+        """The resources that one attempt touches."""
+        return [resource]
 
     def begin(self, session, dice, resource, token):
         pass
@@ -180,3 +186,28 @@ SELECT pawl.set_policy('item', require_token => true);
         else:
             rows(session, "INSERT INTO item (id) VALUES (%s) ON CONFLICT (id) DO UPDATE SET n = item.n + 1", key)
         super().write(session, resource, token, who)
+
+
+class PawlSeveral(Pawl):
+    """Several resources under one token, of two kinds: pawl.use(text[], token). Attempts name them in any order."""
+
+    resources = ("a", "b", "k:1", "a b", "b a", "a k:1 b", "k:2 k:1")
+    schema = """
+SELECT pawl.create_guard('a'), pawl.create_guard('b'), pawl.create_guard('k', keyed => true);
+SELECT pawl.set_mode('a', 'enforce'), pawl.set_mode('b', 'enforce'), pawl.set_mode('k', 'enforce');
+"""
+
+    @staticmethod
+    def names(resource):
+        return resource.split()
+
+    def begin(self, session, dice, resource, token):
+        rows(session, "SELECT pawl.use(%s, %s)", self.names(resource), token)
+
+    def write(self, session, resource, token, who):
+        for name in self.names(resource):
+            super().write(session, name, token, who)
+
+    def advance(self, session, resource, token):
+        for name in sorted(self.names(resource)):
+            super().advance(session, name, token)

@@ -28,8 +28,7 @@ class RaceCase(pg_cluster.ClusterCase):
         self.db = self.cluster.create_database(f"t{next(self._numbers)}", guard=isinstance(form, forms.Pawl))
         self.cluster.psql(race.JOURNAL + form.schema, self.db)
         began = time.monotonic()
-        contest = race.Race(form, self.connect, level, connections, attempts, seed=1,
-                            resources=getattr(form, "resources", ("r",))).run()
+        contest = race.Race(form, self.connect, level, connections, attempts, seed=1).run()
         print(f"  {type(form).__name__}, {level}, {connections} connections: {dict(contest.outcomes)} in "
               f"{time.monotonic() - began:.1f} s", file=sys.stderr)
         self.assertEqual(contest.wrong, [])
@@ -66,6 +65,9 @@ class KeyedGuards(RaceCase):
 
     def test_no_stale_write_to_rows_that_share_a_resource(self):
         self.assertNoStaleEffect(forms.PawlBy(), 12, 20)
+
+    def test_no_stale_write_to_several_resources_at_once(self):
+        self.assertNoStaleEffect(forms.PawlSeveral(), 12, 20)
 
 
 if __name__ == "__main__":
