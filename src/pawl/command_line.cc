@@ -72,6 +72,11 @@ void Verb::choice(const char* name, std::string& into, const std::vector<std::st
   app_.add_option(name, into, help)->required()->check(CLI::IsMember(words));
 }
 
+void Verb::optional_choice(const char* name, std::string& into, const std::vector<std::string>& words,
+                           const char* help) {
+  app_.add_option(name, into, help)->check(CLI::IsMember(words));
+}
+
 void Verb::flag(const char* names, bool& into, const char* help) {
   app_.add_flag(names, into, help);
 }

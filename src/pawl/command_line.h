@@ -32,6 +32,8 @@ class Verb {
   void optional(const char* name, std::string& into, const char* help);
   // One of `words`, nothing else.
   void choice(const char* name, std::string& into, const std::vector<std::string>& words, const char* help);
+  void optional_choice(const char* name, std::string& into, const std::vector<std::string>& words,
+                       const char* help);
   void flag(const char* names, bool& into, const char* help);
   void text(const char* names, const char* shown, std::string& into, const char* help);
   void texts(const char* names, const char* shown, std::vector<std::string>& into, const char* help);

@@ -27,6 +27,7 @@ void add_guard(CommandLine& line) {
   add_guard_advance(line);
   add_guard_max(line);
   add_guard_compact(line);
+  add_guard_conformance(line);
   add_guard_uninstall(line);
 }
 

@@ -9,18 +9,37 @@
 
 namespace pawl::cli {
 
-void GuardTarget::declare(Verb& verb) {
-  verb.choice("KIND", kind, {"postgres"}, "what it is installed in");
+namespace {
+
+const std::vector<std::string> kKinds{"postgres"};
+constexpr const char* kKindHelp = "what it is installed in";
+
+void declare_dsn(Verb& verb, std::string& dsn) {
   verb.text(
       "--dsn", "DSN", dsn,
       "where: a URI or key=value pairs (PAWL_GUARD_DSN; else PGHOST, PGDATABASE, PGSERVICE, …). A password "
       "belongs into ~/.pgpass, not here");
 }
 
-Result<std::unique_ptr<guard::Administration>> GuardTarget::connect() const {
+}  // namespace
+
+void GuardTarget::declare(Verb& verb) {
+  verb.choice("KIND", kind, kKinds, kKindHelp);
+  declare_dsn(verb, dsn);
+}
+
+void GuardTarget::declare_optional(Verb& verb) {
+  verb.optional_choice("KIND", kind, kKinds, kKindHelp);
+  declare_dsn(verb, dsn);
+}
+
+std::string GuardTarget::where() const {
   const char* environment = std::getenv("PAWL_GUARD_DSN");
-  const std::string where = !dsn.empty() ? dsn : environment == nullptr ? "" : environment;
-  return guard::connect_postgres(where);
+  return !dsn.empty() ? dsn : environment == nullptr ? "" : environment;
+}
+
+Result<std::unique_ptr<guard::Administration>> GuardTarget::connect() const {
+  return guard::connect_postgres(where());
 }
 
 Result<std::unique_ptr<guard::Administration>> GuardTarget::open() const {

@@ -15,6 +15,10 @@ struct GuardTarget {
 
   // The first word behind the verb, and --dsn.
   void declare(Verb& verb);
+  // The same for a verb that can do without.
+  void declare_optional(Verb& verb);
+  // --dsn, else PAWL_GUARD_DSN, else nothing, which leaves it to libpq.
+  [[nodiscard]] std::string where() const;
   [[nodiscard]] Result<std::unique_ptr<guard::Administration>> connect() const;
   // Connects, and makes sure that what is installed there keeps the contract this pawl knows.
   [[nodiscard]] Result<std::unique_ptr<guard::Administration>> open() const;

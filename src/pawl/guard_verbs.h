@@ -16,6 +16,7 @@ void add_guard_emergency(CommandLine& line);
 void add_guard_advance(CommandLine& line);
 void add_guard_max(CommandLine& line);
 void add_guard_compact(CommandLine& line);
+void add_guard_conformance(CommandLine& line);
 void add_guard_uninstall(CommandLine& line);
 
 }  // namespace pawl::cli

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <utility>
 
+#include "guard/postgres/connection.h"
 #include "guard/postgres/failures.h"
 #include "guard/postgres/scripts.h"
 #include "guard/postgres/statement.h"
@@ -12,8 +13,6 @@
 
 namespace pawl::guard {
 namespace {
-
-constexpr int kServerMin = 150'000;
 
 std::uint64_t to_number(const PgValue& text) {
   std::uint64_t number = 0;
@@ -271,22 +270,9 @@ class PostgresAdministration final : public Administration {
 }  // namespace
 
 Result<std::unique_ptr<Administration>> connect_postgres(const std::string& dsn) {
-  // expand_dbname: a dsn may stand in place of the name of a database. The application name is for pg_stat_activity.
-  const char* const keys[] = {"dbname", "fallback_application_name", nullptr};
-  const char* const values[] = {dsn.c_str(), "pawl", nullptr};
-  std::shared_ptr<PGconn> connection(PQconnectdbParams(keys, values, 1), PQfinish);
-  if (PQstatus(connection.get()) != CONNECTION_OK) {
-    std::string why = PQerrorMessage(connection.get());
-    while (!why.empty() && why.back() == '\n') why.pop_back();
-    return Error{Code::kUnavailable, why};
-  }
-  PQsetNoticeProcessor(
-      connection.get(), [](void*, const char*) {}, nullptr);
-  if (PQserverVersion(connection.get()) < kServerMin) {
-    return Error{Code::kInvalid, fmt::format("PostgreSQL 15 or newer is needed; this is {}",
-                                             PQparameterStatus(connection.get(), "server_version"))};
-  }
-  return std::unique_ptr<Administration>(std::make_unique<PostgresAdministration>(std::move(connection)));
+  auto connection = connect(dsn);
+  if (!connection) return connection.error();
+  return std::unique_ptr<Administration>(std::make_unique<PostgresAdministration>(*std::move(connection)));
 }
 
 }  // namespace pawl::guard

@@ -8,8 +8,7 @@
 
 namespace pawl::guard {
 
-// `dsn` as libpq reads it (URI or key=value); what it leaves out comes from the environment (PGHOST, PGSERVICE, …) and
-// ~/.pgpass. An error never repeats the dsn: it may hold a password.
+// `dsn` as in connection.h.
 [[nodiscard]] Result<std::unique_ptr<Administration>> connect_postgres(const std::string& dsn);
 
 }  // namespace pawl::guard
