@@ -114,7 +114,8 @@ CREATE TABLE IF NOT EXISTS pawl.protected (
   guard int NOT NULL REFERENCES pawl.guard
 );
 
--- Fences of keyed resources: keyed and by: all of them. row: those without a row (deleted, or advanced before they exist).
+-- Fences of keyed resources. keyed and by: the fences. row: what is left of rows that were deleted, what was advanced before
+-- there was a row, and a memory of rows that came or were used; where there is a row, its own column counts as well.
 CREATE TABLE IF NOT EXISTS pawl.keyed_fence (
   guard int NOT NULL REFERENCES pawl.guard,
   key   text NOT NULL,
@@ -255,7 +256,7 @@ BEGIN
   IF length(key) > 512 THEN
     RAISE EXCEPTION 'pawl: a key has at most 512 characters' USING ERRCODE = 'PW004';
   END IF;
-  IF g.kind <> 'row' THEN RETURN key; END IF;
+  IF g.kind <> 'row' OR pawl._key_type(g) IS NULL THEN RETURN key; END IF;
   EXECUTE format('SELECT ($1::%s)::text', pawl._key_type(g)) INTO spelled USING key;
   RETURN spelled;
 END $$;
@@ -372,19 +373,27 @@ BEGIN
 END $$;
 
 -- Records a writer without a token: at most one row per session, statement and minute, and one per minute for sessions
--- that come and go. A new mode starts afresh: readiness() looks at what came since.
+-- that come and go. A new mode starts afresh: readiness() looks at what came since. The session remembers, in a setting,
+-- the period, the text of its last statement (as a hash: most write the same again and again), and what it has recorded.
 CREATE OR REPLACE FUNCTION pawl._sight(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  normalised text := pawl._normalised(coalesce(current_query(), ''));
-  print text := to_hex(hashtextextended(normalised, 0));
-  period text := to_char(clock_timestamp(), 'YYYYMMDDHH24MI') || to_char(g.mode_since, 'MISSUS');
   memory text := 'pawl.sighted._' || g.id;
-  sighted text := coalesce(current_setting(memory, true), '');
+  remembered text := coalesce(current_setting(memory, true), '');
+  period text := to_char(clock_timestamp(), 'YYYYMMDDHH24MI') || to_char(g.mode_since, 'MISSUS') || ' ';
+  query text := coalesce(current_query(), '');
+  start text := period || to_hex(hashtextextended(query, 0)) || ' ';
+  recorded text; normalised text; print text;
 BEGIN
-  IF left(sighted, length(period)) <> period THEN sighted := period; END IF;
-  IF position(print IN sighted) > 0 OR length(sighted) > 600 THEN RETURN; END IF;  -- About 32 statements, then enough.
-  PERFORM set_config(memory, sighted || ' ' || print, false);
+  IF starts_with(remembered, start) THEN RETURN; END IF;
+  recorded := CASE WHEN starts_with(remembered, period) THEN substr(remembered, position(' ' IN substr(remembered, length(period) + 1)) + length(period) + 1) ELSE '' END;
+  normalised := pawl._normalised(query);
+  print := to_hex(hashtextextended(normalised, 0));
+  IF position(print IN recorded) > 0 OR length(recorded) > 600 THEN  -- About 36 statements a minute are enough.
+    PERFORM set_config(memory, start || recorded, false);
+    RETURN;
+  END IF;
+  PERFORM set_config(memory, start || recorded || print || ' ', false);
   IF EXISTS (SELECT FROM pawl.sightings s
               WHERE s.guard = g.name AND s.fingerprint = print AND s.at > greatest(g.mode_since, clock_timestamp() - interval '1 minute')
                 AND s.login = session_user AND s.application_name = current_setting('application_name')) THEN
@@ -617,11 +626,11 @@ BEGIN
   END IF;
   IF fence = token THEN
     SELECT f.token INTO fence FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _judge_keyed.key FOR SHARE;
-    fence := coalesce(fence, 0);
   ELSE
     PERFORM pawl._insist_that_it_may_raise(g, key, fence, floor);
-    fence := pawl._lock_fence(g.id, key);
+    fence := NULL;
   END IF;
+  IF fence IS NULL THEN fence := pawl._lock_fence(g.id, key); END IF;
   before := nullif(greatest(fence, floor), 0);
   max := before;
   verdict := pawl._verdict(token, max, g.max_step);
@@ -684,9 +693,9 @@ BEGIN
 END $$;
 
 -- THE DECISION, for every kind, every mode, every caller.
---   carried     what the writer shows: a spelled token, 'replayed', or NULL
+--   carried     the token that use() or admit() was given, spelled
+--   writing     a trigger asks: the token is the one that the transaction carries, and 'replayed' is refused too
 --   statement   the snapshot of the statement that writes; NULL when use() or admit() asks
---   writing     a trigger asks: then 'replayed' is refused too
 --   row_max     row guards: the fence in the row, which its trigger has locked
 -- Returns the verdict when the write may go on, whether admitted or let through; raises otherwise.
 -- First the passage lock (7295, guard), shared: making the policy stricter takes it exclusively, so nothing that was let
@@ -697,9 +706,13 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   g pawl.guard; enforced boolean; refusable boolean; raised boolean;
 BEGIN
-  IF carried IS NULL AND pawl._is_replicated() THEN verdict := 'missing'; RETURN; END IF;
   PERFORM pg_advisory_xact_lock_shared(7295, guard_id);
-  SELECT * INTO STRICT g FROM pawl.guard WHERE id = guard_id;
+  SELECT * INTO g FROM pawl.guard WHERE id = guard_id;
+  IF g.id IS NULL THEN RAISE EXCEPTION 'pawl: guard % is gone, its trigger is not', guard_id USING ERRCODE = 'PW004'; END IF;
+  IF writing THEN carried := pawl._carried(g, key); END IF;
+  IF carried IS NULL AND current_query() IS NULL THEN
+    IF pawl._is_replicated() THEN verdict := 'missing'; RETURN; END IF;
+  END IF;
   enforced := coalesce(pawl._enforced(g, pawl._resource(g, key)), true);
   token := pawl._token(carried);
   IF g.kind = 'row' THEN PERFORM pawl._lock_shared(g, enforced); END IF;  -- The row is locked; this keeps the floor.
@@ -719,17 +732,17 @@ BEGIN
   IF verdict = 'replayed' AND NOT writing THEN PERFORM pawl._count(g, verdict); RETURN; END IF;
   refusable := verdict <> 'missing' OR g.require_token OR token IS NOT NULL;
   IF enforced AND refusable THEN PERFORM pawl._refuse(g, key, verdict, token, max); END IF;
-  PERFORM pawl._insist_on_fresh_policy(g);
+  IF NOT pawl._read_committed() THEN PERFORM pawl._insist_on_fresh_policy(g); END IF;
   PERFORM pawl._let_through(g, key, verdict, token, max, refusable);
 END $$;
 
 -- A change that arrives by logical replication was judged where it was made, and carries no token. (No client can claim to
--- be such a worker; it has no query text, so the process list is looked at by hardly anyone else.)
+-- be such a worker. It has no query text, so the process list, which is slow, is looked at by hardly anyone else.)
 CREATE OR REPLACE FUNCTION pawl._is_replicated() RETURNS boolean
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT CASE WHEN current_query() IS NULL THEN EXISTS (
-    SELECT FROM pg_stat_activity a WHERE a.pid = pg_backend_pid() AND a.backend_type = 'logical replication worker') ELSE false END
-$$;
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = pg_backend_pid() AND a.backend_type = 'logical replication worker');
+END $$;
 
 -- Under REPEATABLE READ the policy was read as old as the snapshot. What it lets through must not be what a stricter one
 -- refuses since.
@@ -771,7 +784,7 @@ END $$;
 -- A row guard's fence is in the row, or without a row in pawl.keyed_fence. That one is locked first, whether there is a
 -- row or not: whoever inserts the row needs it too, so nothing can change in between; and its new version is what ends a
 -- transaction with an older snapshot in 40001. The row's token rises through the trigger that judges every write.
-CREATE OR REPLACE FUNCTION pawl._admit_row(g pawl.guard, key text, token bigint, op bigint, OUT verdict text, OUT before bigint)
+CREATE OR REPLACE FUNCTION pawl._admit_row(g pawl.guard, key text, token bigint, op bigint, hold boolean, OUT verdict text, OUT before bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   tbl regclass := (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id);
@@ -779,7 +792,7 @@ DECLARE
   in_row bigint;
 BEGIN
   IF tbl IS NULL THEN RAISE EXCEPTION 'pawl: the guard % has lost its table', quote_literal(g.name) USING ERRCODE = 'PW004'; END IF;
-  IF NOT coalesce(pawl._enforced(g, pawl._resource(g, key)), true) THEN  -- Lock nothing; the trigger raises what is written.
+  IF NOT hold THEN  -- Lock nothing; the trigger raises what is written.
     before := pawl._fence(g, key);
     verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, before)).verdict;
     RETURN;
@@ -808,7 +821,7 @@ BEGIN
   IF g.kind = 'row' THEN
     PERFORM pg_advisory_xact_lock_shared(7295, g.id);  -- Before the row: a stricter policy must not come in between.
     SELECT * INTO STRICT g FROM pawl.guard o WHERE o.id = g.id;
-    verdict := (pawl._admit_row(g, key, token, op)).verdict;
+    verdict := (pawl._admit_row(g, key, token, op, coalesce(pawl._enforced(g, pawl._resource(g, key)), true))).verdict;
   ELSE
     verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, NULL)).verdict;
   END IF;
@@ -910,7 +923,7 @@ BEGIN
     SELECT f.token INTO own FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _fence.key;
     fence := greatest(fence, own);
   END IF;
-  IF g.kind = 'row' THEN
+  IF g.kind = 'row' AND pawl._key_type(g) IS NOT NULL THEN
     EXECUTE format('SELECT pawl_token FROM %s WHERE %I = $1::%s', (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id), g.key, pawl._key_type(g))
       INTO own USING key;
     fence := greatest(fence, own);
@@ -946,22 +959,30 @@ END $$;
 -- ---------------------------------------------------------------------------------------------------------------------
 -- 10. What the triggers call
 
+-- Whoever writes must be able to run these, because a trigger calls them with the writer's rights. Called by hand they would
+-- move fences for writes that nobody makes.
+CREATE OR REPLACE FUNCTION pawl._forbid() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RAISE EXCEPTION 'pawl: only a guard''s trigger may call this' USING ERRCODE = '42501';
+END $$;
+
 -- A statement on a table under a static guard. `statement` is its snapshot.
 CREATE OR REPLACE FUNCTION pawl._on_statement(guard_id int, statement pg_snapshot) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM pawl._decide(g.id, '', pawl._carried(g, ''), NULL, statement, true, NULL) FROM pawl.guard g WHERE g.id = guard_id;
-  IF NOT FOUND THEN RAISE EXCEPTION 'pawl: guard % is gone, its trigger is not', guard_id USING ERRCODE = 'PW004'; END IF;
+  IF pg_trigger_depth() = 0 THEN PERFORM pawl._forbid(); END IF;
+  PERFORM pawl._decide(guard_id, '', NULL, NULL, statement, true, NULL);
 END $$;
 
 -- A row stays: the new value of its fence. A write that is let through does not move it.
 CREATE OR REPLACE FUNCTION pawl._row_stays(guard_id int, key text, fence bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  g pawl.guard; found record;
+  found record;
 BEGIN
-  SELECT * INTO STRICT g FROM pawl.guard WHERE id = guard_id;
-  SELECT * INTO found FROM pawl._decide(guard_id, key, pawl._carried(g, key), NULL, NULL, true, fence);
+  IF pg_trigger_depth() = 0 THEN PERFORM pawl._forbid(); END IF;
+  SELECT * INTO found FROM pawl._decide(guard_id, key, NULL, NULL, NULL, true, fence);
   RETURN CASE found.verdict WHEN 'admitted' THEN found.token ELSE fence END;
 END $$;
 
@@ -993,6 +1014,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   g pawl.guard; k text; plain bigint; at_token bigint;
 BEGIN
+  IF pg_trigger_depth() = 0 THEN PERFORM pawl._forbid(); END IF;
   IF cardinality(keys) IS NULL OR cardinality(keys) = 0 THEN RETURN; END IF;
   SELECT * INTO STRICT g FROM pawl.guard WHERE id = guard_id;
   plain := pawl._token(current_setting(g.setting, true));
@@ -1005,7 +1027,7 @@ BEGIN
     IF at_token = cardinality(keys) THEN RETURN; END IF;
   END IF;
   FOR k IN SELECT u FROM unnest(keys) u ORDER BY u COLLATE "C" LOOP
-    PERFORM pawl._decide(guard_id, k, pawl._carried(g, k), NULL, NULL, true, NULL);
+    PERFORM pawl._decide(guard_id, k, NULL, NULL, NULL, true, NULL);
   END LOOP;
 END $$;
 
@@ -1016,6 +1038,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   g pawl.guard; tbl regclass; fence bigint; admitted bigint;
 BEGIN
+  IF pg_trigger_depth() = 0 THEN PERFORM pawl._forbid(); END IF;
   SELECT * INTO STRICT g FROM pawl.guard WHERE id = guard_id;
   SELECT p.tbl INTO STRICT tbl FROM pawl.protected p WHERE p.guard = guard_id;
   EXECUTE format('INSERT INTO pawl.keyed_fence AS f (guard, key, token)
@@ -1039,7 +1062,7 @@ DECLARE
   refusable boolean;
 BEGIN
   IF verdict = 'admitted' THEN RETURN token; END IF;
-  IF verdict = 'missing' AND pawl._is_replicated() THEN RETURN NULL; END IF;
+  IF verdict = 'missing' AND current_query() IS NULL AND pawl._is_replicated() THEN RETURN NULL; END IF;
   PERFORM pg_advisory_xact_lock_shared(7295, g.id);
   SELECT * INTO STRICT g FROM pawl.guard WHERE id = g.id;
   refusable := verdict <> 'missing' OR g.require_token;
@@ -1063,6 +1086,12 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
     LEFT JOIN pg_prepared_xacts p ON p.transaction = x.transactionid
    WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
      AND l.classid = class AND l.objid = obj AND l.objsubid = subid AND l.pid IS DISTINCT FROM pg_backend_pid()
+$$;
+
+CREATE OR REPLACE FUNCTION pawl._lock_holders(g pawl.guard)
+RETURNS TABLE (pid int, gid text, role text, application_name text, since timestamptz, query text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT * FROM pawl._holders(((g.lock_key >> 32) & 4294967295)::oid, (g.lock_key & 4294967295)::oid, 1)
 $$;
 
 -- Who holds the lock of a row, given its xmax: one transaction, or the members of a multixact.
@@ -1091,12 +1120,12 @@ DECLARE
   lock xid;
 BEGIN
   IF g.kind = 'static' THEN
-    RETURN QUERY SELECT * FROM pawl._holders(((g.lock_key >> 32) & 4294967295)::oid, (g.lock_key & 4294967295)::oid, 1);
+    RETURN QUERY SELECT * FROM pawl._lock_holders(g);
     RETURN;
   END IF;
   SELECT f.xmax INTO lock FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _blockers.key;
   RETURN QUERY SELECT * FROM pawl._row_holders(lock) WHERE lock IS NOT NULL;
-  IF g.kind = 'row' THEN
+  IF g.kind = 'row' AND pawl._key_type(g) IS NOT NULL THEN
     EXECUTE format('SELECT xmax FROM %s WHERE %I = $1::%s', (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id), g.key, pawl._key_type(g))
       INTO lock USING _blockers.key;
     RETURN QUERY SELECT * FROM pawl._row_holders(lock) WHERE lock IS NOT NULL;
@@ -1112,11 +1141,19 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
     FROM pawl._find(resource) f, LATERAL (SELECT DISTINCT * FROM pawl._blockers(f.g, f.key)) b
 $$;
 
+CREATE OR REPLACE FUNCTION pawl._spell_holder(pid int, gid text, role text, application_name text, since timestamptz) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT concat_ws(' ', 'pid=' || pid, 'gid=' || quote_literal(gid), 'role=' || role, 'application_name=' || quote_literal(application_name), 'since=' || since)
+$$;
+
+-- Who is in the way, in words. The first holder of a new key has a lock that nobody can look up; then it is one of those
+-- under the guard.
 CREATE OR REPLACE FUNCTION pawl._describe(g pawl.guard, key text) RETURNS text
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT coalesce(string_agg(concat_ws(' ', 'pid=' || b.pid, 'gid=' || quote_literal(b.gid), 'role=' || b.role,
-                                       'application_name=' || quote_literal(b.application_name), 'since=' || b.since), '; '), 'nobody any more')
-    FROM (SELECT DISTINCT * FROM pawl._blockers(g, key)) b
+  SELECT coalesce(
+    (SELECT string_agg(pawl._spell_holder(b.pid, b.gid, b.role, b.application_name, b.since), '; ') FROM (SELECT DISTINCT * FROM pawl._blockers(g, key)) b),
+    (SELECT 'one of: ' || string_agg(pawl._spell_holder(h.pid, h.gid, h.role, h.application_name, h.since), '; ') FROM pawl._lock_holders(g) h),
+    'nobody any more')
 $$;
 
 -- One try to raise, waiting no longer than lock_timeout. Returns the fence before it; false in `done` when somebody is in
@@ -1156,7 +1193,7 @@ DECLARE
   carried text := current_setting(g.setting, true);
 BEGIN
   PERFORM pawl._carry(g, key, token::text);
-  SELECT a.verdict, a.before INTO verdict, before FROM pawl._admit_row(g, key, token, NULL) a;
+  SELECT a.verdict, a.before INTO verdict, before FROM pawl._admit_row(g, key, token, NULL, true) a;
   PERFORM set_config(g.setting, coalesce(carried, ''), true);
 END $$;
 
@@ -1488,6 +1525,9 @@ BEGIN
     RAISE EXCEPTION 'pawl: % of % is not a column that is NOT NULL and has a unique index of its own', quote_ident(key), tbl
       USING ERRCODE = '42830', HINT = 'protect(tbl, by => ''expression'') guards what several rows share.';
   END IF;
+  IF EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = tbl AND a.attname = 'pawl_token' AND a.atttypid <> 'bigint'::regtype) THEN
+    RAISE EXCEPTION 'pawl: % has a column pawl_token of its own', tbl USING ERRCODE = '42701';
+  END IF;
   EXECUTE format('ALTER TABLE %s ADD COLUMN IF NOT EXISTS pawl_token bigint NOT NULL DEFAULT 0', tbl);
   EXECUTE format('COMMENT ON COLUMN %s.pawl_token IS %L', tbl, 'The fence of this row, kept by pawl; what others write here is ignored.');
 END $$;
@@ -1586,8 +1626,7 @@ BEGIN
       IF clock_timestamp() >= deadline THEN
         RAISE EXCEPTION 'pawl: the stricter policy of % waits for transactions that began under the old one', g.name
           USING ERRCODE = 'PW007', HINT = 'Nothing has changed. End them, or try again.',
-                DETAIL = (SELECT coalesce(string_agg(concat_ws(' ', 'pid=' || h.pid, 'gid=' || quote_literal(h.gid), 'role=' || h.role,
-                                   'application_name=' || quote_literal(h.application_name), 'since=' || h.since), '; '), 'nobody any more')
+                DETAIL = (SELECT coalesce(string_agg(pawl._spell_holder(h.pid, h.gid, h.role, h.application_name, h.since), '; '), 'nobody any more')
                             FROM pawl._holders(7295, g.id::oid, 2) h);
       END IF;
     END;
@@ -1839,7 +1878,7 @@ BEGIN
   IF pawl._mode(g) = 'observe' THEN
     because := because || 'the mode is observe, which judges nothing: run in shadow first'::text;
   END IF;
-  IF g.kind = 'row' THEN
+  IF g.kind = 'row' AND pawl._key_type(g) IS NOT NULL THEN
     EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE pawl_token > 0)', (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id)) INTO in_rows;
   END IF;
   IF NOT fences AND NOT in_rows THEN

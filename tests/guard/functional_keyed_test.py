@@ -133,6 +133,20 @@ class Rows(OrdersCase):
         self.sql("SELECT pawl.advance('orders:1', 35)")
         self.assertEqual(self.n(), 0)
 
+    def test_advance_moves_the_fence_of_a_row_in_every_mode(self):
+        for token, mode in ((34, "shadow"), (35, "observe")):
+            self.sql("SELECT pawl.set_mode('orders', %s)", mode)
+            self.sql("SELECT pawl.advance('orders:1', %s)", token)
+            self.assertEqual((self.fence("orders:1"), self.tokens()), (token, {1: token}))
+
+    def test_a_guard_that_lost_its_table_says_so(self):
+        self.under(34, self.touch(1), resource="orders:1")
+        self.sql("SELECT pawl.unprotect('orders')")
+        self.assertRefused("PW004", self.under, 34, resource="orders:1")
+        self.assertEqual(self.fence("orders:1"), 34)
+        self.sql("SELECT pawl.protect('orders', key => 'id')")
+        self.assertRefused("PW002", self.under, 33, resource="orders:1")
+
     def test_a_hundred_thousand_rows_are_written_without_running_out_of_locks(self):
         self.cluster.psql("SET session_replication_role = replica; ALTER TABLE orders DISABLE TRIGGER ALL;"
                           "INSERT INTO orders SELECT generate_series(1000, 100999); SELECT pawl.repair()", self.db)
@@ -143,6 +157,8 @@ class Rows(OrdersCase):
         self.sql("CREATE TABLE loose (id int, n int)")
         for key in ("id", "n", "nothing"):
             self.assertRefused("42830", self.sql, "SELECT pawl.protect('loose', key => %s)", key)
+        self.sql("CREATE TABLE taken (id int PRIMARY KEY, pawl_token text)")
+        self.assertRefused("42701", self.sql, "SELECT pawl.protect('taken', key => 'id')")
 
 
 class SharedByRows(OrdersCase):
@@ -254,6 +270,12 @@ class Keys(OrdersCase):
                 db.rollback()
                 self.assertEqual(rows(db, "SELECT pawl.admit('mail:a', 34)"), [("admitted",)])
                 self.assertEqual(rows(db, f"SELECT pawl.admit('mail:{level}', 35)"), [("admitted",)])  # Nobody had it before.
+
+    def test_the_first_holder_of_a_new_key_is_named_among_those_under_the_guard(self):
+        first = self.connect(application_name="first")
+        rows(first, "SELECT pawl.admit('mail:new', 34)")
+        error = self.assertRefused("PW007", self.sql, "SELECT pawl.advance('mail:new', 35, '100 ms')")
+        self.assertIn("application_name='first'", error.diag.message_detail)
 
     def test_shadow_never_waits(self):
         self.admit("a", 34)

@@ -58,7 +58,8 @@ class Tokens:
         self._lock = threading.Lock()
         self._last = start
 
-    def draw(self, dice, pace=0.15):
+    def draw(self, dice, pace):
+        """Moves on with the probability `pace`."""
         with self._lock:
             if dice.random() < pace:
                 self._last += 1
@@ -76,6 +77,7 @@ class Race:
         self.attempts = attempts
         self.seed = seed
         self.patience = patience
+        self.pace = min(0.15, 2.4 / connections)  # The more there are, the longer each token must last for one of them to get in.
         self.tokens = Tokens()
         self.outcomes = collections.Counter()
         self.wrong = []  # What must never happen, in words.
@@ -110,7 +112,7 @@ class Race:
                 session.close()
 
     def _attempt(self, dice, writer, advancer, number):
-        token = self.tokens.draw(dice)
+        token = self.tokens.draw(dice, self.pace)
         resource = dice.choice(self.form.resources)
         session = advancer if dice.random() < 0.1 else writer
         for _ in range(4):  # Whoever is told to retry, or to advance first, does, as a good client would.

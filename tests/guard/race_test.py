@@ -50,7 +50,7 @@ class StaticGuards(RaceCase):
         self.assertNoStaleEffect(forms.PawlAdmit(), 16, 20)
 
     def test_no_stale_write_in_a_crowd_of_sixty_four(self):
-        self.assertNoStaleEffect(forms.PawlTable(), 64, 5)
+        self.assertNoStaleEffect(forms.PawlTable(), 64, 8)
 
     def test_the_judge_passes_a_guard_that_serialises_everyone(self):
         self.assertNoStaleEffect(forms.ForUpdate(), 12, 20, ("read committed",))
