@@ -133,6 +133,11 @@ TEST_F(PostgresFront, CheckNeverMovesAFence) {
   ASSERT_TRUE(stale);
   EXPECT_EQ(stale->verdict, Verdict::kStale);
   EXPECT_FALSE(stale->let_through);
+  db.ask("SELECT pawl.set_mode('orders', 'shadow')");
+  const auto shadow = guard.check("orders", lease.token());
+  ASSERT_TRUE(shadow);
+  EXPECT_EQ(shadow->verdict, Verdict::kStale);
+  EXPECT_TRUE(shadow->let_through);
 }
 
 TEST_F(PostgresFront, WhatTheWorkThrowsOrRefusesIsRolledBack) {

@@ -58,7 +58,10 @@ Result<Decision> decision_of(const PgRows& rows, std::uint64_t token) {
     return Error{Code::kInvalid, "the installed guard answered what this libpawl does not know"};
   Decision decision{.verdict = *verdict, .token = token, .mode = *mode};
   decision.max = parse_token(rows.at(0, 1).value_or("")).value_or(0);
-  decision.let_through = *verdict > Verdict::kReplayed && rows.at(0, 3).value_or("t") != "t";
+  // would_refuse is what enforce would do; these two modes refuse nothing.
+  const bool refuses =
+      *mode != GuardMode::kObserve && *mode != GuardMode::kShadow && rows.at(0, 3).value_or("t") == "t";
+  decision.let_through = *verdict > Verdict::kReplayed && !refuses;
   return decision;
 }
 
