@@ -8,14 +8,14 @@ namespace pawl::cli {
 void add_guard(CommandLine& line) {
   line.group(
       "guard", "the check inside a resource that refuses old tokens: install, look at, change",
-      "The way from nothing to refused writes, each step harmless to those before it:\n"
+      "Examples:\n"
       "  pawl guard install postgres --dsn DSN        once per database\n"
       "  pawl guard protect postgres orders           observe: who writes, with which tokens, or without\n"
       "  pawl guard mode postgres orders shadow       judge and count, let everything through\n"
       "  pawl guard status postgres                   ready to enforce? not yet, because …\n"
       "  pawl guard mode postgres orders enforce      refuse stale tokens\n"
       "  pawl guard policy postgres orders --require-token on    and writes without one\n"
-      "Something went wrong: pawl guard emergency postgres --reason …   goes back to shadow at once.");
+      "  pawl guard emergency postgres --reason …     something went wrong: back to shadow at once");
   add_guard_install(line);
   add_guard_protect(line);
   add_guard_unprotect(line);
