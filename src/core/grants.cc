@@ -29,6 +29,7 @@ bool Core::State::has_its_turn(const Waiter& waiter) const {
   });
 }
 
+// Model: lease.pml, action grant.
 void Core::State::grant(const Terms& terms, std::span<const Index> held, Now now) {
   PAWL_ASSERT(tokens_left() && !held.empty());
   last_token.value += 1;

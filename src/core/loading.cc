@@ -94,7 +94,7 @@ Result<void> Core::loaded(Token high_water, Now now) {
   return {};
 }
 
-// Every lease gets its full TTL again, and every delay starts in full (G4).
+// Every lease gets its full TTL again, and every delay starts in full (G4). Model: lease.pml, action restart.
 Result<void> Core::State::place_loaded(Index index, Now now) {
   Lease& lease = leases.items[index];
   for (const Index lock : locks_of(lease)) {
