@@ -198,6 +198,13 @@ void Core::State::remove_holder(Index lock_index, Index index) {
   --lock.holders;
 }
 
+bool Core::State::slot_taken(const Lock& lock, std::uint16_t slot) const {
+  for (Index i = lock.first_holder; i != kNone; i = leases.items[i].holder_after) {
+    if (leases.items[i].slot == slot) return true;
+  }
+  return false;
+}
+
 std::uint16_t Core::State::free_slot(const Lock& lock) const {
   std::bitset<limits::kHoldersMax> used;
   for (Index i = lock.first_holder; i != kNone; i = leases.items[i].holder_after)

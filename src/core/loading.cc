@@ -102,6 +102,10 @@ Result<void> Core::State::place_loaded(Index index, Now now) {
       return Error{Code::kInvalid, fmt::format("token {} and an earlier one both hold \"{}\"",
                                                lease.token.value, locks.items[lock].name.view())};
     }
+    if (lease.mode == Mode::kLimit && slot_taken(locks.items[lock], lease.slot)) {
+      return Error{Code::kInvalid, fmt::format("token {} and an earlier one have the same slot of \"{}\"",
+                                               lease.token.value, locks.items[lock].name.view())};
+    }
     add_holder(lock, index);
   }
   if (lease.phase == Phase::kClosed) {
