@@ -1,0 +1,2 @@
+#pragma once
+#define PAWL_MUTANT(name) false
