@@ -37,6 +37,25 @@ TEST(LeaseIn, FindsTheLeaseOfAGrantAndNothingInANull) {
   EXPECT_EQ(lease_in("*-1\r\n"), "");
 }
 
+TEST(Conversation, ALeaseGoesIntoTheRequestsThatNeedIt) {
+  Conversation talk = conversation(Peer::kPawl, Workload::kCycle, "run", 1, {});
+  EXPECT_FALSE(take_reply(talk, talk.round[0], "*-1\r\n"));
+  EXPECT_TRUE(take_reply(talk, talk.round[0], "*2\r\n$5\r\nlease\r\n$32\r\n" + kLease + "\r\n"));
+  EXPECT_NE(talk.round[1].request.find(kLease), std::string::npos);
+  EXPECT_FALSE(take_reply(talk, talk.round[1], ":0\r\n"));
+  EXPECT_TRUE(take_reply(talk, talk.round[1], ":1\r\n"));
+}
+
+TEST(Histogram, AddsUpWhatSeveralThreadsMeasured) {
+  Histogram one, other;
+  one.add(Nanos(10));
+  other.add(Nanos(30));
+  other.add(Nanos(40));
+  one.add_all(other);
+  EXPECT_EQ(one.total(), 3U);
+  EXPECT_EQ(one.quantile(0.5), Nanos(30));
+}
+
 TEST(Conversation, OnlyAHandoffSharesItsLock) {
   const auto request = [](Workload workload, std::size_t connection) {
     const std::string text = conversation(Peer::kPawl, workload, "r", connection, {}).round[0].request;

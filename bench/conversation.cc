@@ -62,18 +62,6 @@ std::string padded(std::string_view start, std::size_t number, std::size_t size)
   return text;
 }
 
-// 24 and 16 bytes, as in the memory measurement.
-struct Names {
-  std::string lock;
-  std::string owner;
-};
-
-Names names(Workload workload, std::string_view run, std::size_t connection) {
-  const bool shared = workload == Workload::kHandoff;
-  return {padded(std::string("bench/").append(run).append("/"), shared ? 0 : connection, 24),
-          padded(std::string(run).append("@"), connection, 16)};
-}
-
 Conversation with_pawl(Workload workload, const Names& my) {
   const Step acquire = step(Expect::kGrant, {"ACQUIRE", my.lock, "TTL", kTtl, "OWNER", my.owner});
   const Step wait = step(Expect::kGrant, {"ACQUIRE", my.lock, "TTL", kTtl, "WAIT", kWait, "OWNER", my.owner});
@@ -142,7 +130,39 @@ std::optional<std::size_t> frames_end(std::string_view bytes, std::size_t at, lo
   return at;
 }
 
+bool take_lease(Conversation& talk, std::string_view lease) {
+  if (lease.empty()) return false;
+  for (std::vector<Step>* part : {&talk.round, &talk.closing}) {
+    for (Step& each : *part) {
+      if (each.lease_at != kNoLease) lease.copy(each.request.data() + each.lease_at, kLeaseSize);
+    }
+  }
+  return true;
+}
+
 }  // namespace
+
+Names names(Workload workload, std::string_view run, std::size_t connection) {
+  const bool shared = workload == Workload::kHandoff;
+  return {padded(std::string("bench/").append(run).append("/"), shared ? 0 : connection, 24),
+          padded(std::string(run).append("@"), connection, 16)};
+}
+
+bool take_reply(Conversation& talk, const Step& step, std::string_view reply) {
+  switch (step.expect) {
+    case Expect::kGrant:
+      return take_lease(talk, lease_in(reply));
+    case Expect::kPositive:
+      return reply[0] == ':' && reply[1] > '0' && reply[1] <= '9';
+    case Expect::kTokenOrNil:
+      return reply[0] == ':' || reply.starts_with("$-1") || reply[0] == '_';
+    case Expect::kPair:
+      return reply.starts_with("*2");
+    case Expect::kSame:
+      return true;
+  }
+  return false;
+}
 
 Conversation conversation(Peer peer, Workload workload, std::string_view run, std::size_t connection,
                           const std::vector<std::string>& scripts) {

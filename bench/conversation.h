@@ -51,11 +51,21 @@ struct Conversation {
   std::vector<Step> closing;
 };
 
+// Whether `reply` is what `step` of `talk` expects. A lease in it is copied into the requests that need it.
+bool take_reply(Conversation& talk, const Step& step, std::string_view reply);
+
+// 24 and 16 bytes, as in the memory measurement. Unique to `run`, so that what an earlier run left behind stands in
+// nobody's way.
+struct Names {
+  std::string lock;
+  std::string owner;
+};
+Names names(Workload workload, std::string_view run, std::size_t connection);
+
 // Requests to send, in this order, before any conversation: redis must know the scripts. Each is answered by
 // the name of one script, and conversation() wants those names. Empty for the other peers.
 std::vector<std::string> preparation(Peer peer);
 
-// Names are unique to `run`, so that what an earlier run left behind stands in nobody's way.
 Conversation conversation(Peer peer, Workload workload, std::string_view run, std::size_t connection,
                           const std::vector<std::string>& scripts);
 

@@ -1,87 +1,30 @@
 #include "bench/driver.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <vector>
 
+#include "bench/loopback.h"
+
 namespace pawl::bench {
 namespace {
 
-constexpr std::size_t kReplyMax = 2048;
 constexpr Nanos kDrainMax = std::chrono::seconds(20);
-
-[[noreturn]] void fail(const std::string& what) {
-  throw std::runtime_error(what + ": " + std::strerror(errno));
-}
-
-class Socket {
- public:
-  explicit Socket(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    if (fd_ < 0) fail("socket");
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-      ::close(fd_);
-      fail("connect to port " + std::to_string(port));
-    }
-    const int on = 1;
-    ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  }
-  ~Socket() { ::close(fd_); }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-
-  [[nodiscard]] int fd() const { return fd_; }
-
-  // Requests are far smaller than a socket buffer, and at most one is under way: a short write means trouble.
-  void send(std::string_view bytes) const {
-    const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent != static_cast<ssize_t>(bytes.size())) fail("send");
-  }
-
-  [[nodiscard]] std::size_t receive(char* into, std::size_t room) const {
-    const ssize_t got = ::recv(fd_, into, room, 0);
-    if (got < 0) fail("recv");
-    if (got == 0) throw std::runtime_error("the peer closed a connection");
-    return static_cast<std::size_t>(got);
-  }
-
- private:
-  int fd_;
-};
-
-std::string ask(const Socket& socket, std::string_view request) {
-  socket.send(request);
-  std::array<char, kReplyMax> reply{};
-  std::size_t filled = 0;
-  while (true) {
-    filled += socket.receive(reply.data() + filled, reply.size() - filled);
-    const std::string_view bytes(reply.data(), filled);
-    if (const auto size = frame_size(bytes); !size || *size != 0 || filled == reply.size())
-      return std::string(bytes);
-  }
-}
 
 // The names that redis gives to the scripts: "$40\r\n<name>\r\n".
 std::vector<std::string> prepare(const Plan& plan) {
   std::vector<std::string> scripts;
   const std::vector<std::string> requests = preparation(plan.peer);
   if (requests.empty()) return scripts;
-  const Socket socket(plan.port);
+  const Loopback server(plan.port);
+  std::array<char, kReplyMax> room{};
   for (const std::string& request : requests) {
-    const std::string reply = ask(socket, request);
+    const std::string reply(server.ask(request, room.data()));
     if (reply.size() != 47 || !reply.starts_with("$40\r\n"))
       throw std::runtime_error("SCRIPT LOAD: " + reply);
     scripts.push_back(reply.substr(5, 40));
@@ -92,7 +35,7 @@ std::vector<std::string> prepare(const Plan& plan) {
 struct Connection {
   Connection(std::uint16_t port, Conversation conversation) : socket(port), talk(std::move(conversation)) {}
 
-  Socket socket;
+  Loopback socket;
   Conversation talk;
   std::vector<Step>* part = nullptr;  // opening, round or closing
   std::size_t at = 0;                 // the step of `part` that awaits its reply
@@ -102,9 +45,9 @@ struct Connection {
   std::array<char, kReplyMax> reply{};
 };
 
-class Driver {
+class EpollDriver {
  public:
-  explicit Driver(const Plan& plan) : plan_(plan), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  explicit EpollDriver(const Plan& plan) : plan_(plan), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
     if (epoll_ < 0) fail("epoll_create1");
     const std::vector<std::string> scripts = prepare(plan);
     for (std::size_t i = 0; i < plan.connections; ++i) {
@@ -117,9 +60,9 @@ class Driver {
         fail("epoll_ctl");
     }
   }
-  ~Driver() { ::close(epoll_); }
-  Driver(const Driver&) = delete;
-  Driver& operator=(const Driver&) = delete;
+  ~EpollDriver() { ::close(epoll_); }
+  EpollDriver(const EpollDriver&) = delete;
+  EpollDriver& operator=(const EpollDriver&) = delete;
 
   Measured run() {
     once(&Conversation::opening);
@@ -141,8 +84,7 @@ class Driver {
     measured_.elapsed = monotonic_now() - began;
     measuring_ = false;
     const CpuTimes cpu_after = cpu_times(plan_.server);
-    measured_.cpu = {cpu_after.self - cpu_before.self, cpu_after.server - cpu_before.server,
-                     cpu_after.machine - cpu_before.machine, cpu_after.stolen - cpu_before.stolen};
+    measured_.cpu = cpu_after - cpu_before;
   }
 
   void once(std::vector<Step> Conversation::*part) {
@@ -191,8 +133,8 @@ class Driver {
 
   void go_on(Connection& from, std::string_view reply) {
     std::size_t next = from.at + 1;
-    if (!judge(from, reply)) {
-      note_error(reply);
+    if (!take_reply(from.talk, (*from.part)[from.at], reply)) {
+      measured_.note_error(reply);
       next = from.part->size();  // A round that went wrong ends here.
     } else if ((*from.part)[from.at].expect == Expect::kTokenOrNil && reply[0] == ':') {
       ++next;
@@ -228,36 +170,6 @@ class Driver {
 
   static void send(Connection& to) { to.socket.send((*to.part)[to.at].request); }
 
-  static bool judge(Connection& from, std::string_view reply) {
-    switch ((*from.part)[from.at].expect) {
-      case Expect::kGrant:
-        return take_lease(from.talk, lease_in(reply));
-      case Expect::kPositive:
-        return reply[0] == ':' && reply[1] > '0' && reply[1] <= '9';
-      case Expect::kTokenOrNil:
-        return reply[0] == ':' || reply.starts_with("$-1") || reply[0] == '_';
-      case Expect::kPair:
-        return reply.starts_with("*2");
-      case Expect::kSame:
-        return true;
-    }
-    return false;
-  }
-
-  static bool take_lease(Conversation& talk, std::string_view lease) {
-    if (lease.empty()) return false;
-    for (std::vector<Step>* part : {&talk.round, &talk.closing}) {
-      for (Step& each : *part) {
-        if (each.lease_at != kNoLease) lease.copy(each.request.data() + each.lease_at, kLeaseSize);
-      }
-    }
-    return true;
-  }
-
-  void note_error(std::string_view reply) {
-    if (measured_.errors++ == 0) measured_.first_error = std::string(reply.substr(0, 120));
-  }
-
   const Plan& plan_;
   int epoll_;
   std::vector<std::unique_ptr<Connection>> connections_;
@@ -271,7 +183,7 @@ class Driver {
 }  // namespace
 
 Measured drive(const Plan& plan) {
-  return Driver(plan).run();
+  return EpollDriver(plan).run();
 }
 
 }  // namespace pawl::bench

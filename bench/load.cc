@@ -11,13 +11,18 @@
 #include <string>
 
 #include "bench/driver.h"
+#include "bench/threads.h"
 
 namespace pawl::bench {
 namespace {
 
 constexpr const char* kUsage =
     "usage: pawl_bench_load --peer pawl|redis|echo|echolog --workload cycle|handoff|renew --port N\n"
-    "         [--connections N] [--seconds S | --operations N] [--warmup S] [--pid N] [--run NAME]\n"
+    "         [--by epoll|threads|client] [--connections N] [--seconds S | --operations N] [--warmup S] "
+    "[--pid N] [--run NAME]\n"
+    "  --by    one thread for all connections; one for each; or as many threads as --connections says, "
+    "sharing\n"
+    "          one pawl::Client (the last two: pawl's cycle only)\n"
     "  --pid   the server's process, to report the CPU time it used\n"
     "  --run   part of every lock name; default: this process's number\n";
 
@@ -55,6 +60,9 @@ void set(Plan& plan, const std::string& option, const char* text) {
     plan.workload = choice<Workload>(
         option, text,
         {{"cycle", Workload::kCycle}, {"handoff", Workload::kHandoff}, {"renew", Workload::kRenew}});
+  } else if (option == "by") {
+    plan.by =
+        choice<By>(option, text, {{"epoll", By::kEpoll}, {"threads", By::kThreads}, {"client", By::kClient}});
   } else if (option == "port") {
     plan.port = static_cast<std::uint16_t>(amount(option, text, 1, 65535));
   } else if (option == "connections") {
@@ -78,6 +86,7 @@ Plan parse(int argc, char** argv) {
   static const option kOptions[] = {
       {"peer", required_argument, nullptr, 1},
       {"workload", required_argument, nullptr, 1},
+      {"by", required_argument, nullptr, 1},
       {"port", required_argument, nullptr, 1},
       {"connections", required_argument, nullptr, 1},
       {"seconds", required_argument, nullptr, 1},
@@ -103,6 +112,9 @@ Plan parse(int argc, char** argv) {
   if (plan.port == 0) usage("--port is missing");
   if (plan.peer == Peer::kEcho && plan.workload == Workload::kHandoff)
     usage("an echo server hands nothing on");
+  const bool cycle =
+      plan.peer == Peer::kPawl && plan.workload == Workload::kCycle && plan.operations_max == 0;
+  if (plan.by != By::kEpoll && !cycle) usage("--by threads and client know pawl's cycle only, by time");
   return plan;
 }
 
@@ -141,7 +153,8 @@ void print(const Measured& got) {
 int main(int argc, char** argv) {
   const pawl::bench::Plan plan = pawl::bench::parse(argc, argv);
   try {
-    pawl::bench::print(pawl::bench::drive(plan));
+    pawl::bench::print(plan.by == pawl::bench::By::kEpoll ? pawl::bench::drive(plan)
+                                                          : pawl::bench::drive_threads(plan));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "pawl_bench_load: %s\n", error.what());
     return 69;

@@ -34,6 +34,16 @@ Nanos Histogram::quantile(double share) const {
   return {};
 }
 
+void Histogram::add_all(const Histogram& other) {
+  for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket) counts_[bucket] += other.counts_[bucket];
+  total_ += other.total_;
+}
+
+CpuTimes operator-(const CpuTimes& after, const CpuTimes& before) {
+  return {after.self - before.self, after.server - before.server, after.machine - before.machine,
+          after.stolen - before.stolen};
+}
+
 Nanos monotonic_now() {
   return read_clock(CLOCK_MONOTONIC);
 }

@@ -20,6 +20,7 @@ class Histogram {
   [[nodiscard]] std::uint64_t total() const { return total_; }
   // The duration that `share` (0 … 1) of the samples do not exceed; 0 without samples.
   [[nodiscard]] Nanos quantile(double share) const;
+  void add_all(const Histogram& other);
 
  private:
   static constexpr unsigned kFineBits = 6;
@@ -44,8 +45,10 @@ struct CpuTimes {
   Nanos stolen{};   // what the hypervisor gave to others
 };
 
+[[nodiscard]] CpuTimes operator-(const CpuTimes& after, const CpuTimes& before);
+
 // `server` may be 0: then its time stays 0.
-CpuTimes cpu_times(pid_t server);
+[[nodiscard]] CpuTimes cpu_times(pid_t server);
 
 Nanos monotonic_now();
 

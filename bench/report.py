@@ -8,13 +8,14 @@ FOREIGN_MAX = 0.25
 QUIET_MIN = 3  # With fewer quiet cells than this, the noisy ones are used too, and the row is marked.
 
 UNITS = {"cycle": "acquire+release cycles", "handoff": "handoffs on one contended lock", "renew": "renewals"}
-# pawl's share of which peer, for each workload and number of connections.
+# Whose share of which peer, for each workload and number of connections.
 TARGETS = [
-    ("cycle", 64, "redis-always", 1.5), ("cycle", 256, "redis-always", 1.5),
-    ("cycle", 64, "echo+log", 0.8), ("cycle", 256, "echo+log", 0.8),
-    ("handoff", 64, "redis-always", 1.3),
-    ("renew", 64, "echo", 0.7), ("renew", 256, "echo", 0.7),
+    ("cycle", 64, "pawl", "redis-always", 1.5), ("cycle", 256, "pawl", "redis-always", 1.5),
+    ("cycle", 64, "pawl", "echo+log", 0.8), ("cycle", 256, "pawl", "echo+log", 0.8),
+    ("handoff", 64, "pawl", "redis-always", 1.3),
+    ("renew", 64, "pawl", "echo", 0.7), ("renew", 256, "pawl", "echo", 0.7),
 ]
+CLIENT_TARGETS = [("cycle", 64, "libpawl", "pawl-threads", 0.8)]
 
 
 @dataclasses.dataclass
@@ -91,15 +92,45 @@ def speed(cells):
         counts = sorted({key[1] for key in made if key[0] == workload})
         for connections in counts:
             print(f"\n## {unit}, {connections} connection{'s' * (connections > 1)}\n")
-            speed_table(made, workload, connections)
+            speed_table(made, workload, connections, ("redis-always", "echo+log", "echo"))
+    quiet_note(made)
+    return [verdict for target in TARGETS for verdict in speed_verdict(made, *target)]
+
+
+def client(got):
+    made = rows(got["cells"])
+    print("\n## one pawl::Client shared by 64 threads, beside 64 connections with a thread each, and with one for all\n")
+    speed_table(made, "cycle", 64, ("pawl-threads", "pawl"))
+    quiet_note(made)
+    hold_table(got["hold"])
+    return [verdict for target in CLIENT_TARGETS for verdict in speed_verdict(made, *target)]
+
+
+def hold_table(got):
+    if "failed" in got:
+        print(f"\nholding leases: not measured: {got['failed']}")
+        return
+    print(f"\n## {got['leases']:,} leases with a TTL of {got['ttl_s']} s held by one pawl::Client, "
+          f"for {got['elapsed_s']:.0f} s\n")
+    share = 100 / got["elapsed_s"]
+    table(("what", "value"), [
+        ("taken in", f"{got['taken_s']:.1f} s"),
+        ("still held (lost)", f"{got['held']:,} ({got['lost']:,})"),
+        ("the client's threads, connections", f"{got['threads']}, {got['connections']}"),
+        ("renewals, in MRENEW commands", f"{got['renewals']:,}, {got['commands']:,}"),
+        ("CPU time of the client", f"{got['client_cpu_s']:.2f} s ({got['client_cpu_s'] * share:.1f} % of a core)"),
+        ("CPU time of pawld", f"{got['server_cpu_s']:.2f} s ({got['server_cpu_s'] * share:.1f} % of a core)"),
+    ])
+
+
+def quiet_note(made):
     every = [cell for row in made.values() for cell in row.cells]
     print(f"\nMedians over the quiet cells: {sum(map(quiet, every))} of {len(every)} "
           f"(other programs and the hypervisor took at most {FOREIGN_MAX} core). "
           f"`~`: fewer than {QUIET_MIN} were quiet, so all count.")
-    return [verdict for target in TARGETS for verdict in speed_verdict(made, *target)]
 
 
-def speed_table(made, workload, connections):
+def speed_table(made, workload, connections, others):
     def share(peer, other):
         value = ratio(made, workload, connections, peer, other)
         return "-" if value is None else f"{value:.2f}"
@@ -110,19 +141,19 @@ def speed_table(made, workload, connections):
         lines.append((peer, f"{'~' * row.noisy}{row.median('rate'):,.0f}", row.range("rate"), len(row.used),
                       f"{row.median('p50_us') / 1000:.2f}", f"{row.median('p99_us') / 1000:.2f}",
                       f"{row.median('server_us_per_op'):.1f}", f"{row.median('client_cores'):.2f}",
-                      share(peer, "redis-always"), share(peer, "echo+log"), share(peer, "echo"),
+                      *(share(peer, other) for other in others),
                       sum(cell["errors"] for cell in row.cells)))
     lines.sort(key=lambda line: line[0])
     table(("peer", "per second", "min..max", "n", "p50 ms", "p99 ms", "server us/op", "client cores",
-           "x redis-always", "x echo+log", "x echo", "errors"), lines)
+           *(f"x {other}" for other in others), "errors"), lines)
 
 
-def speed_verdict(made, workload, connections, other, limit):
-    value = ratio(made, workload, connections, "pawl", other)
+def speed_verdict(made, workload, connections, peer, other, limit):
+    value = ratio(made, workload, connections, peer, other)
     if value is None:
         return []
-    mine, theirs = made[workload, connections, "pawl"], made[workload, connections, other]
-    return [Verdict(f"{UNITS[workload]}, {connections} connections, x {other}: at least {limit}",
+    mine, theirs = made[workload, connections, peer], made[workload, connections, other]
+    return [Verdict(f"{UNITS[workload]}, {connections} connections, {peer} x {other}: at least {limit}",
                     round(value, 3), limit, value >= limit, mine.noisy or theirs.noisy,
                     f" (quiet cells: {mine.quiet_count} and {theirs.quiet_count})")]
 

@@ -29,23 +29,33 @@ CELLS = [
 ]
 
 
+# libpawl beside what a program could do without it: 64 threads with a connection each, or one that drives them all.
+CLIENT_CELLS = [("cycle", (64,), ("pawl", "pawl-threads", "libpawl"))]
+# Peers that are the same server, spoken to in another way: pawl_bench_load --by.
+WAYS = {"pawl-threads": ("pawl", "threads"), "libpawl": ("pawl", "client")}
+
+
 def progress(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def measure(binary, server, workload, connections, seconds):
+def measure(binary, server, by, workload, connections, seconds):
     """One cell: what pawl_bench_load prints, or {'failed': why}."""
-    command = [binary, "--peer", server.dialect, "--workload", workload, "--port", server.port, "--pid", server.pid,
-               "--connections", connections, "--seconds", seconds, "--warmup", min(0.1, seconds / 4)]
+    return run_json([binary, "--peer", server.dialect, "--by", by, "--workload", workload, "--port", server.port,
+                     "--pid", server.pid, "--connections", connections, "--seconds", seconds,
+                     "--warmup", min(0.1, seconds / 4)])
+
+
+def run_json(command):
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         return {"failed": done.stderr.strip()}
     return json.loads(done.stdout)
 
 
-def start_all(bin_dir, work_dir):
+def start_all(bin_dir, work_dir, kinds=peers.EVERY):
     servers = {}
-    for kind in peers.EVERY:
+    for kind in kinds:
         server = kind(bin_dir, work_dir)
         try:
             server.start()
@@ -56,19 +66,20 @@ def start_all(bin_dir, work_dir):
     return servers
 
 
-def run_rounds(options, servers):
+def run_rounds(options, servers, cells_of):
     """Rounds of all cells, each in an order of its own, so that no peer always runs next to the same neighbour."""
     shuffle = random.Random(options.seed)
     binary = options.bin / "pawl_bench_load"
-    plan = [(workload, connections, name) for workload, counts, names in CELLS for connections in counts
-            for name in names if name in servers]
+    plan = [(workload, connections, name) for workload, counts, names in cells_of for connections in counts
+            for name in names if WAYS.get(name, (name,))[0] in servers]
     cells = []
     for turn in range(options.rounds):
         shuffle.shuffle(plan)
         progress(f"round {turn + 1} of {options.rounds}: {len(plan)} cells of {options.seconds} s")
         for workload, connections, name in plan:
+            server, by = WAYS.get(name, (name, "epoll"))
             for _ in range(1 + options.again):
-                got = measure(binary, servers[name], workload, connections, options.seconds)
+                got = measure(binary, servers[server], by, workload, connections, options.seconds)
                 if "failed" in got or got["errors"]:
                     progress(f"  {name} {workload} {connections}: {got.get('failed') or got['first_error']}")
                 cells.append({"round": turn, "workload": workload, "connections": connections, "peer": name, **got})
@@ -78,13 +89,28 @@ def run_rounds(options, servers):
 
 
 def speed(options):
-    work_dir = options.out / "data"
-    servers = start_all(options.bin, work_dir)
+    servers = start_all(options.bin, options.out / "data")
     try:
-        return run_rounds(options, servers)
+        return run_rounds(options, servers, CELLS)
     finally:
         for server in servers.values():
             server.stop()
+
+
+def client(options):
+    """libpawl: one client for many threads, and one client with many leases."""
+    servers = start_all(options.bin, options.out / "data", [peers.Pawld])
+    if not servers:
+        raise RuntimeError("no pawld, nothing to measure")
+    pawld = servers["pawl"]
+    try:
+        cells = run_rounds(options, servers, CLIENT_CELLS)
+        progress(f"holding {options.leases:,} leases")
+        hold = run_json([options.bin / "pawl_bench_hold", "--port", pawld.port, "--pid", pawld.pid,
+                         "--leases", options.leases])
+        return {"cells": cells, "hold": hold}
+    finally:
+        pawld.stop()
 
 
 def machine():
@@ -100,11 +126,12 @@ def parse():
                         help="binaries are in its bin/")
     parser.add_argument("--out", type=pathlib.Path, help="where data and results go: on a real file system, "
                         "not tmpfs (default: bench/ in the build directory)")
-    parser.add_argument("--only", default="speed,memory,instructions", help="which parts, comma-separated")
+    parser.add_argument("--only", default="speed,client,memory,instructions", help="which parts, comma-separated")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=float, help="of each cell")
     parser.add_argument("--again", type=int, default=1, help="how often to repeat a cell that others disturbed")
     parser.add_argument("--locks", type=int, help="how many to hold in the memory and instruction measurements")
+    parser.add_argument("--leases", type=int, help="how many to hold through one client")
     parser.add_argument("--seed", type=int, default=None, help="of the order of the cells")
     parser.add_argument("--quick", action="store_true", help="fewer, shorter cells and fewer locks: a smoke test")
     options = parser.parse_args()
@@ -113,9 +140,10 @@ def parse():
     options.rounds = options.rounds or (2 if options.quick else 9)
     options.seconds = options.seconds or (0.25 if options.quick else 0.6)
     options.locks = options.locks or (100_000 if options.quick else 1_000_000)
+    options.leases = options.leases or (10_000 if options.quick else 100_000)
     options.seed = random.SystemRandom().randrange(1 << 32) if options.seed is None else options.seed
     options.parts = options.only.split(",")
-    unknown = set(options.parts) - {"speed", "memory", "instructions"}
+    unknown = set(options.parts) - {"speed", "client", "memory", "instructions"}
     if unknown:
         parser.error(f"unknown part: {', '.join(sorted(unknown))}")
     return options
@@ -127,6 +155,7 @@ def main():
     result = {"machine": machine(), "seed": options.seed, "seconds": options.seconds, "quick": options.quick}
     parts = {
         "speed": (lambda: speed(options), report.speed),
+        "client": (lambda: client(options), report.client),
         "memory": (lambda: memory.measure(options.bin, options.out / "data", options.locks, progress), report.memory),
         "instructions": (lambda: instructions.measure(options.bin, options.out, options.locks, progress),
                          report.instructions),

@@ -27,9 +27,10 @@ struct TestAccess;
 struct ClientOptions {
   std::string name = "libpawl";                      // shown by CLIENT LIST
   std::chrono::milliseconds connect_timeout{1'000};  // per address
-  // A connection that owes an answer for so long is given up for a new one. Below TTL/3 of the shortest lease, a lease
-  // survives a connection that went silent.
-  std::chrono::milliseconds answer_timeout{4'000};
+  // A connection that owes an answer for so long is given up for a new one. 0: after 4 s, or a sixth of the shortest TTL
+  // held if that is less (100 ms at least): then leases survive a connection that went silent. Waits that the old
+  // connection carried queue anew.
+  std::chrono::milliseconds answer_timeout{0};
   // How long acquire() may take beyond its wait, e.g. while pawld cannot be reached.
   std::chrono::milliseconds call_timeout{5'000};
   // Hooks; on the client's callback thread, must not throw. Nothing is printed by default. While a callback
@@ -52,7 +53,9 @@ class PAWL_PUBLIC Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Waits up to options.wait, and up to call_timeout for the network. kBusy: someone else holds it. kUnavailable: nothing
+  // Waits up to options.wait, and up to call_timeout for the network. kBusy: someone else holds it; the detail says so
+  // when that is this very client. kInvalid: also when it would wait for itself (AcquireOptions::wait_for_own). A second
+  // grant is never the answer to a second acquire: its greater token would fence out the first. kUnavailable: nothing
   // happened. kUnknown: it may have been granted, and is then given back in the background. When `stop` is
   // requested it gives up with kUnavailable.
   [[nodiscard]] Result<Lease> acquire(std::string_view lock, AcquireOptions options = {},
@@ -68,6 +71,7 @@ class PAWL_PUBLIC Client {
  private:
   friend struct client::TestAccess;  // pawl::testing::Server makes clients that live by its clock.
   Client(std::string_view addresses, ClientOptions options, std::shared_ptr<client::TestTime> time);
+  friend class Election;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -9,6 +9,8 @@
 // matters use Client::acquire(), check() and token(); lease() gives them here.
 #pragma once
 
+#include <cstddef>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -18,7 +20,7 @@
 namespace pawl {
 
 // To be used by one thread at a time, as any object that is not a std::mutex; each thread has its own, with the same
-// client and name. Not recursive.
+// client and name. Not recursive: lock() by a thread that locked it already throws.
 class PAWL_PUBLIC Mutex {
  public:
   // options.wait is how long lock() waits before it asks again (0: a minute); in all it waits for ever.
@@ -36,6 +38,29 @@ class PAWL_PUBLIC Mutex {
   const std::string name_;
   AcquireOptions options_;
   std::optional<Lease> lease_;
+};
+
+// One that the thread which locked it may lock again: as often as it is unlocked, under one lease and one token. A token
+// of its own for the inner lock would fence out the outer one. Shared by the threads of a process, like a
+// std::recursive_mutex: they exclude each other here, without asking pawld.
+class PAWL_PUBLIC RecursiveMutex {
+ public:
+  RecursiveMutex(Client& client, std::string name,
+                 AcquireOptions options = {.wait = std::chrono::minutes(1)});
+
+  // As Mutex::lock(). Locked again, it throws std::system_error (owner_dead) when the lease has been lost meanwhile: who
+  // unlocks all the way out may lock anew, with a new token.
+  void lock();
+  [[nodiscard]] bool try_lock();  // False also when locked again and lost.
+  void unlock();
+  // The lease, while this thread has it locked; the same at every depth.
+  [[nodiscard]] const Lease* lease() const { return outermost_.lease(); }
+
+ private:
+  std::recursive_mutex inside_;
+  // Guarded by inside_.
+  Mutex outermost_;
+  std::size_t depth_ = 0;
 };
 
 }  // namespace pawl

@@ -36,7 +36,11 @@ struct AcquireOptions {
   std::chrono::milliseconds wait{0};  // 0: do not wait
   Sharing sharing = Sharing::kExclusive;
   std::uint32_t limit = 1;  // with kLimit
-  std::string owner = {};   // for people; empty: host:pid
+  // A thread that asks with a wait for a lock it took itself, by acquire() of the same client, would wait for itself:
+  // refused at once (kInvalid, with the token) while that lease is held. True: it handed the lease on, and whoever has it
+  // now will release it. Threads among themselves always wait; reentry within one is pawl::RecursiveMutex.
+  bool wait_for_own = false;
+  std::string owner = {};  // for people; empty: host:pid
   // Keeps the lock closed for so long after this lease has expired: for resources that cannot check tokens.
   std::chrono::milliseconds delay{0};
   // The lease ends after so much time, however well it is renewed. At least the TTL; 0: no cap.

@@ -13,6 +13,9 @@ namespace {
 // always takes longer than the lease lives, no lease can be held honestly.
 constexpr int kConfirmationsMax = 3;
 
+// Two who share a request id would otherwise take the wait from each other for ever.
+constexpr int kSupersededMax = 3;
+
 AcquireSpec to_spec(const AcquireCall& call) {
   AcquireSpec spec;
   for (const std::string& lock : call.locks) spec.locks.push_back(lock);
@@ -116,6 +119,8 @@ void AcquireFlow::pushed(const wire::WaitPush& push, Instant now) {
     case wire::WaitEvent::kCancelled:
       return finish_with(failure({Code::kUnavailable, "the wait was cancelled"}));
     case wire::WaitEvent::kSuperseded:
+      // Whoever it was asked with our request id. The same id gives us the wait back, or the grant.
+      if (++superseded_ <= kSupersededMax) return go(Step::kAsk);
       return finish_with(
           failure({Code::kUnknown, "another connection asked with the same request id and gets the answer"}));
   }

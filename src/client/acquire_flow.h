@@ -57,6 +57,7 @@ class AcquireFlow final : public Flow {
   std::optional<wire::GrantReply> grant_;  // once known
   std::uint64_t position_ = 0;
   int confirmations_ = 0;
+  int superseded_ = 0;
   bool unwanted_ = false;  // nobody waits for the answer any more
 };
 

@@ -14,6 +14,7 @@
 #include "base/types.h"
 #include "client/time.h"
 #include "pawl/result.h"
+#include "wire/events.h"
 #include "wire/value.h"
 
 namespace pawl::client {
@@ -86,12 +87,30 @@ struct CommandCall {
   Instant give_up = kNever;
 };
 
-using Outcome =
-    std::variant<Result<Held>, Result<Renewal>, Result<Renewals>, Result<Release>, Result<wire::Value>>;
+// The events of all locks whose names begin with `prefix`. Lasts until it is cancelled, over any number of connections, or
+// until pawld refuses it; it has no `give_up`. What it tells are Sightings.
+struct ObserveCall {
+  std::string prefix = {};
+};
+struct Unobserved {};  // as asked
+
+// What an observation tells, in order: nothing, once, when it has begun (what is asked for after that, INSPECT for
+// instance, leaves no gap); then each event. kReset: some may have been missed, look again. It may concern another
+// observation of the same machine; to look once too often is harmless.
+struct Sighting {
+  CallId call;
+  std::optional<wire::EventPush> event = {};
+  std::uint64_t order = 0;  // among completions and events
+};
+
+using Outcome = std::variant<Result<Held>, Result<Renewal>, Result<Renewals>, Result<Release>,
+                             Result<Unobserved>, Result<wire::Value>>;
 
 struct Completion {
   CallId call;
   Outcome outcome;
+  // Its place among completions and events of this machine: what came later has a greater one.
+  std::uint64_t order = 0;
 };
 
 }  // namespace pawl::client

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "client/answer.h"
+#include "client/client_handle.h"
 #include "client/lease_handle.h"
 
 namespace pawl {
@@ -16,6 +18,7 @@ using namespace std::chrono_literals;
 
 // Below the second that is promised, as ending takes time too.
 constexpr auto kDestructorWait = 900ms;
+constexpr auto kAnswerTimeout = 4s;
 
 std::string default_owner() {
   std::array<char, 256> host{};
@@ -29,7 +32,9 @@ std::string default_owner() {
 client::DriverOptions to_driver_options(ClientOptions options, std::shared_ptr<client::TestTime> time) {
   client::DriverOptions driver;
   driver.machine.name = std::move(options.name);
-  driver.machine.answer_timeout = options.answer_timeout;
+  const bool given = options.answer_timeout > 0ms;
+  driver.machine.answer_timeout = given ? options.answer_timeout : kAnswerTimeout;
+  driver.patience = given ? client::Keeper::Patience::kAsGiven : client::Keeper::Patience::kByShortestLease;
   driver.connect_timeout = options.connect_timeout;
   driver.log = std::move(options.log);
   driver.metric = std::move(options.metric);
@@ -57,7 +62,7 @@ client::AcquireCall to_call(std::vector<std::string> locks, const AcquireOptions
   call.limit = options.limit;
   call.ttl = options.ttl;
   call.wait = options.wait;
-  call.owner = options.owner.empty() ? default_owner() : options.owner;
+  call.owner = options.owner;
   call.delay = options.delay;
   call.max_hold = options.max_hold;
   call.meta.assign(options.meta.begin(), options.meta.end());
@@ -67,28 +72,13 @@ client::AcquireCall to_call(std::vector<std::string> locks, const AcquireOptions
 
 }  // namespace
 
-struct Client::State {
-  std::shared_ptr<client::Driver> driver;  // Empty when the addresses are wrong.
-  Error wrong;
-  std::chrono::milliseconds call_timeout;
-
-  // How every acquire is begun; `done` runs on the I/O thread.
-  client::CallId acquire(std::vector<std::string> locks, AcquireOptions options,
-                         std::function<void(Result<Lease>)> done) const;
-  // Why nothing can be acquired at all.
-  [[nodiscard]] std::optional<Error> trouble() const {
-    if (!driver) return wrong;
-    if (!driver->forked()) return std::nullopt;
-    return Error{Code::kInvalid, "this client belongs to the parent of this process (fork); make another"};
-  }
-};
-
 Client::Client(std::string_view addresses, ClientOptions options)
     : Client(addresses, std::move(options), nullptr) {}
 
 Client::Client(std::string_view addresses, ClientOptions options, std::shared_ptr<client::TestTime> time)
     : state_(std::make_unique<State>()) {
   state_->call_timeout = options.call_timeout;
+  state_->owner = default_owner();
   auto list = client::parse_addresses(addresses);
   if (list) {
     auto driver_options = to_driver_options(std::move(options), std::move(time));
@@ -109,18 +99,24 @@ Client::~Client() {
 }
 
 client::CallId Client::State::acquire(std::vector<std::string> locks, AcquireOptions options,
+                                      client::ThreadNumber thread,
                                       std::function<void(Result<Lease>)> done) const {
-  auto signal = std::make_shared<client::Signal>();
-  signal->on_change = std::move(options.on_change);
   client::AcquireCall call = to_call(locks, options, driver->now() + options.wait + call_timeout);
-  auto granted = [driver = driver, locks = std::move(locks), signal,
-                  done = std::move(done)](Result<client::Grant> grant) mutable {
+  if (call.owner.empty()) call.owner = owner;
+  auto holder = std::make_shared<client::Holder>();
+  holder->locks = std::move(locks);
+  holder->mode = call.mode;
+  holder->thread = thread;
+  holder->on_change = std::move(options.on_change);
+  using client::Driver;
+  const auto on_self_wait = options.wait_for_own ? Driver::OnSelfWait::kWait : Driver::OnSelfWait::kRefuse;
+  auto granted = [driver = driver, holder, done = std::move(done)](Result<client::Grant> grant) mutable {
     if (!grant) return done(grant.error());
     auto state =
-        std::make_unique<Lease::State>(Lease::State{driver, *grant, std::move(locks), std::move(signal)});
+        std::make_unique<Lease::State>(Lease::State{std::move(driver), *std::move(grant), std::move(holder)});
     done(Lease(std::move(state)));
   };
-  return driver->acquire(std::move(call), {options.max_hold, options.progress_every}, signal,
+  return driver->acquire(std::move(call), {options.max_hold, options.progress_every}, holder, on_self_wait,
                          std::move(granted));
 }
 
@@ -131,17 +127,18 @@ Result<Lease> Client::acquire(std::string_view lock, AcquireOptions options, std
 Result<Lease> Client::acquire_all(std::vector<std::string> locks, AcquireOptions options,
                                   std::stop_token stop) {
   if (const auto trouble = state_->trouble()) return *trouble;
-  const auto answer = std::make_shared<client::Answer<Lease>>();
-  const client::CallId call = state_->acquire(
-      std::move(locks), std::move(options), [answer](Result<Lease> lease) { answer->set(std::move(lease)); });
+  client::Answer<Lease> answer(state_->driver->waking(), client::this_thread());
+  const client::CallId call =
+      state_->acquire(std::move(locks), std::move(options), client::this_thread(),
+                      [&answer](Result<Lease> lease) { answer.set(std::move(lease)); });
   const std::stop_callback give_up(std::move(stop), [this, call] { state_->driver->cancel(call); });
-  return answer->wait();
+  return answer.wait();
 }
 
 void Client::acquire_async(std::vector<std::string> locks, AcquireOptions options,
                            std::function<void(Result<Lease>)> done) {
   if (const auto trouble = state_->trouble()) return done(*trouble);
-  state_->acquire(std::move(locks), std::move(options),
+  state_->acquire(std::move(locks), std::move(options), client::kNoThread,
                   [driver = state_->driver.get(), done = std::move(done)](Result<Lease> lease) {
                     // A std::function can be copied, and a lease cannot.
                     auto shared = std::make_shared<Result<Lease>>(std::move(lease));

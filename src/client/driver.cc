@@ -1,6 +1,7 @@
 #include "client/driver.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -19,6 +20,15 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view kClosed = "its client was closed";
 
+std::string held_here(Token token) {
+  return "this client holds it, as token " + std::to_string(token.value);
+}
+
+Error waits_for_itself(Token token) {
+  return {Code::kInvalid, "this thread would wait for itself: it took the lock already, as token " +
+                              std::to_string(token.value) + " (see AcquireOptions::wait_for_own)"};
+}
+
 std::shared_ptr<UniqueFd> make_wake_fd() {
   const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   PAWL_ASSERT(fd >= 0);
@@ -29,6 +39,32 @@ void wake(const UniqueFd& fd) {
   const std::uint64_t one = 1;
   // It can only fail when the counter is full, and then the thread is awake.
   [[maybe_unused]] const ssize_t written = write(fd.get(), &one, sizeof(one));
+}
+
+// A thread that was cancelled here (pthread_cancel) would leave nobody to send, and an answer nowhere to go.
+class NotCancelled {
+ public:
+  NotCancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NotCancelled() { pthread_setcancelstate(before_, nullptr); }
+  NotCancelled(const NotCancelled&) = delete;
+  NotCancelled& operator=(const NotCancelled&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
+// The lock is held for microseconds: to sleep for it would cost more than it takes. Longer than that only when its holder
+// was put aside, and then sleeping is right.
+std::unique_lock<std::mutex> soon(std::mutex& mutex) {
+  std::unique_lock lock(mutex, std::defer_lock);
+  for (int tries = 0; tries < 100; ++tries) {
+    if (lock.try_lock()) return lock;
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+  lock.lock();
+  return lock;
 }
 
 timespec to_timespec(Nanos span) {
@@ -43,7 +79,8 @@ Driver::Driver(std::vector<Address> addresses, DriverOptions options)
       options_(std::move(options)),
       wake_fd_(make_wake_fd()),
       machine_(random_, options_.machine),
-      keeper_(machine_, random_),
+      keeper_(machine_, random_, options_.patience),
+      watches_(machine_),
       connector_([fd = wake_fd_] { wake(*fd); }) {
   PAWL_ASSERT(!addresses_.empty());
 }
@@ -66,63 +103,98 @@ Nanos Driver::moved() const {
   return options_.test_time ? options_.test_time->moved() : Nanos(0);
 }
 
-CallId Driver::acquire(AcquireCall call, Terms terms, std::shared_ptr<Signal> signal, Acquired done) {
+CallId Driver::acquire(AcquireCall call, Terms terms, std::shared_ptr<Holder> holder, OnSelfWait on_self_wait,
+                       Acquired done) {
   CallId id{};
+  std::optional<Token> own;
   {
-    const std::lock_guard lock(mutex_);
-    if (stop_at_ == kNever) {
-      id = machine_.acquire(std::move(call), now());
-      asked_.emplace(id, Asked{terms, std::move(signal), std::exchange(done, nullptr)});
+    std::unique_lock lock = soon(mutex_);
+    const Instant now = this->now();
+    const bool may_refuse = call.wait > Millis(0) && on_self_wait == OnSelfWait::kRefuse;
+    if (may_refuse) own = first_live(holders_.own(*holder), now);
+    if (stop_at_ == kNever && !own) {
+      id = machine_.acquire(std::move(call), now);
+      asked_.emplace(id, Asked{terms, std::move(holder), std::exchange(done, nullptr)});
+      went_on(lock);
     }
   }
-  if (done) {
-    done(Error{Code::kUnavailable, std::string(kClosed)});
-  } else {
-    wake(*wake_fd_);
-  }
+  if (done) done(own ? waits_for_itself(*own) : Error{Code::kUnavailable, std::string(kClosed)});
   return id;
 }
 
+// Of those that will be renewed on and on: who waits for another kind gets it before long.
+std::optional<Token> Driver::first_live(const std::vector<LeaseNumber>& leases, Instant now) {
+  for (const LeaseNumber lease : leases) {
+    if (keeper_.look(lease, now).state < LeaseState::kUncertain) return holders_.find(lease)->token;
+  }
+  return std::nullopt;
+}
+
 void Driver::cancel(CallId call) {
-  const std::lock_guard lock(mutex_);
-  machine_.cancel(call, now());
-  wake(*wake_fd_);
+  std::unique_lock lock = soon(mutex_);
+  machine_.cancel(call, this->now());
+  went_on(lock);
 }
 
 Standing Driver::look(LeaseNumber lease) {
-  const std::lock_guard lock(mutex_);
-  return keeper_.look(lease, now());
+  const std::unique_lock lock = soon(mutex_);
+  return keeper_.look(lease, this->now());
 }
 
 void Driver::progress(LeaseNumber lease) {
-  const std::lock_guard lock(mutex_);
-  const Instant now = this->now();
-  keeper_.progress(lease, now);
-  // It is called often; the thread is needed only when a renewal had been held back.
-  if (keeper_.next_timer() <= now) wake(*wake_fd_);
+  std::unique_lock lock = soon(mutex_);
+  keeper_.progress(lease, this->now());
+  went_on(lock);
 }
 
-void Driver::release(LeaseNumber lease, Nanos wait_at_most, Released done) {
+Driver::Kept Driver::release(LeaseNumber lease, Nanos wait_at_most, Released done) {
+  Kept kept = Kept::kRemembered;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock = soon(mutex_);
     const Instant now = this->now();
     if (!has_ended_) {
       if (const auto call = keeper_.release(lease, now + wait_at_most, now)) {
         releasing_.emplace(*call, std::exchange(done, nullptr));
+        if (!keeper_.knows(lease)) {
+          holders_.remove(lease);
+          kept = Kept::kForgotten;
+        }
+        went_on(lock);
       }
     }
   }
-  if (done) {
-    done(Release{.was_live = false});
-  } else {
-    wake(*wake_fd_);
-  }
+  if (done) done(Release{.was_live = false});
+  return kept;
 }
 
 void Driver::forget(LeaseNumber lease) {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock = soon(mutex_);
   keeper_.forget(lease);
-  signals_.erase(lease);
+  holders_.remove(lease);
+}
+
+void Driver::command(CommandCall call, Answered done) {
+  {
+    std::unique_lock lock = soon(mutex_);
+    if (stop_at_ == kNever) {
+      asking_.emplace(machine_.command(std::move(call), now()), std::exchange(done, nullptr));
+      went_on(lock);
+    }
+  }
+  if (done) done(Error{Code::kUnavailable, std::string(kClosed)});
+}
+
+WatchNumber Driver::watch(std::string name, LeaderWatches::Told told) {
+  const std::lock_guard lock(mutex_);
+  if (stop_at_ != kNever) return {};
+  wake(*wake_fd_);
+  return watches_.add(std::move(name), std::move(told), now());
+}
+
+void Driver::unwatch(WatchNumber watch) {
+  const std::lock_guard lock(mutex_);
+  watches_.remove(watch, now());
+  wake(*wake_fd_);
 }
 
 void Driver::shut_down(Millis wait_at_most) {
@@ -133,6 +205,8 @@ void Driver::shut_down(Millis wait_at_most) {
       const Instant now = this->now();
       stop_at_ = now + wait_at_most;
       for (const auto& [call, asked] : asked_) machine_.cancel(call, now);
+      for (const auto& [call, answered] : asking_) machine_.cancel(call, now);
+      watches_.remove_all(now);
       for (const LeaseNumber lease : keeper_.leases()) {
         keeper_.end(lease, std::string(kClosed));
         keeper_.release(lease, stop_at_, now);
@@ -142,6 +216,35 @@ void Driver::shut_down(Millis wait_at_most) {
     ended_.wait_until(lock, limit, [this] { return has_ended_; });
   }
   callbacks_.finish(std::max(0ms, std::chrono::ceil<Millis>(limit - std::chrono::steady_clock::now())));
+}
+
+// After every call: sends, and wakes the I/O thread if it would sleep too long.
+void Driver::went_on(std::unique_lock<std::mutex>& lock) {
+  if (!asleep_) return;  // It sends, and looks at everything, before it sleeps.
+  const NotCancelled until_done;
+  flush(lock);
+  const bool too_long = std::min(machine_.next_timer(), keeper_.next_timer()) < sleeps_until_;
+  const bool full = !unsent_.empty() && !awaits_room_;
+  if (too_long || full || machine_.has_completions()) wake(*wake_fd_);
+}
+
+// Sends what there is to send, without the lock while it does. Returns at once when another thread is at it: that one
+// takes along what we have.
+void Driver::flush(std::unique_lock<std::mutex>& lock) {
+  if (sending_) return;
+  sending_ = true;
+  while (socket_ && unsent_.empty()) {
+    std::string bytes = machine_.take_output();
+    if (bytes.empty()) break;
+    const std::shared_ptr<Socket> socket = socket_;
+    lock.unlock();
+    const bool alive = socket->send(bytes);
+    lock.lock();
+    if (socket != socket_) continue;  // It was given up meanwhile, and with it what it was sent.
+    if (!alive) break;                // Reading will tell, after what can still be read.
+    unsent_ = std::move(bytes);       // What did not fit.
+  }
+  sending_ = false;
 }
 
 // --- The I/O thread --------------------------------------------------------------------------------------
@@ -160,6 +263,7 @@ void Driver::run() {
   rested_.notify_all();
   lock.unlock();
   for (auto& call : calls) call();
+  waking_.wake();
 }
 
 // One round: what is due, then out with it, then wait. The lock is held on entry and on return.
@@ -168,46 +272,66 @@ void Driver::turn(std::unique_lock<std::mutex>& lock) {
   machine_.timer(now);
   keeper_.timer(now);
   take_completions(now);
+  tell_leaders(now);
   tend_connection(now);
   tell_changes();
   tell_metrics();
-  unsent_ += machine_.take_output();
-  Nanos timeout = to_call_.empty() ? until_next(now) : Nanos(0);
-  if (rest_wanted_ > 0) timeout = come_to_rest(timeout);
-  auto calls = std::exchange(to_call_, {});
+  // What did not fit: nobody else sends while there is any. If it fails, reading will tell.
+  if (socket_ && !unsent_.empty()) static_cast<void>(socket_->send(unsent_));
+  answer(lock);
+  // Never longer than planned before: then a caller that comes and goes need not wake us to plan its time-out.
+  Instant next = machine_.has_completions() || !to_call_.empty() ? now : next_due(now);
+  if (rest_wanted_ > 0) next = come_to_rest(next, now);
+  sleeps_until_ = sleeps_until_ > now ? std::min(sleeps_until_, next) : next;
+  awaits_room_ = !unsent_.empty();
+  asleep_ = true;
   lock.unlock();
 
-  for (auto& call : calls) call();
   std::string why;
   std::string received;
-  bool alive = true;
-  if (socket_) alive = socket_->send(unsent_);
-  if (!alive) why = "the connection was closed";
-  if (alive) poll(socket_ ? socket_->fd() : -1, !unsent_.empty(), timeout);
-  if (alive && socket_) alive = socket_->receive(received, why);
+  poll(socket_ ? socket_->fd() : -1, awaits_room_, sleeps_until_);
+  const bool alive = !socket_ || socket_->receive(received, why);
 
   lock.lock();
+  asleep_ = false;
   // The socket first, then the clock: an answer must never look younger than it is.
   if (!received.empty()) machine_.received(received, this->now());
   if (!alive) hang_up(why, this->now());
 }
 
-void Driver::poll(int fd, bool wants_send, Nanos timeout) {
+// Sends, and answers callers. In between it sends what those answered first already ask for next, so that pawld is at
+// work while we still wake the others.
+void Driver::answer(std::unique_lock<std::mutex>& lock) {
+  constexpr std::size_t kAtOnce = 16;
+  auto calls = std::exchange(to_call_, {});
+  flush(lock);
+  for (std::size_t at = 0; at < calls.size();) {
+    lock.unlock();
+    for (const std::size_t end = std::min(calls.size(), at + kAtOnce); at < end; ++at) {
+      std::exchange(calls[at], nullptr)();
+    }
+    waking_.wake();
+    lock.lock();
+    flush(lock);
+  }
+}
+
+void Driver::poll(int fd, bool wants_send, Instant until) {
   pollfd ready[2] = {{wake_fd_->get(), POLLIN, 0},
                      {fd, static_cast<short>(POLLIN | (wants_send ? POLLOUT : 0)), 0}};
-  const timespec limit = to_timespec(std::max(timeout, Nanos(0)));
-  if (ppoll(ready, 2, timeout == Nanos::max() ? nullptr : &limit, nullptr) <= 0) return;
+  // From a fresh look at the clock: the calls before this may have taken a while.
+  const timespec limit = to_timespec(std::max(until - now(), Nanos(0)));
+  if (ppoll(ready, 2, until == kNever ? nullptr : &limit, nullptr) <= 0) return;
   std::uint64_t wakes = 0;
   if (ready[0].revents != 0) [[maybe_unused]]
     const ssize_t got = read(wake_fd_->get(), &wakes, sizeof(wakes));
 }
 
-Nanos Driver::until_next(Instant now) const {
+Instant Driver::next_due(Instant now) const {
   // While connecting, the machine would have us connect now; its result wakes us.
   Instant of_machine = machine_.next_timer();
   if (connector_.busy()) of_machine = std::max(of_machine, now + 10ms);
-  const Instant next = std::min({of_machine, keeper_.next_timer(), stop_at_});
-  return next == kNever ? Nanos::max() : next - now;
+  return std::min({of_machine, keeper_.next_timer(), stop_at_});
 }
 
 void Driver::tend_connection(Instant now) {
@@ -240,32 +364,48 @@ void Driver::take_completions(Instant now) {
   for (Completion& done : machine_.take_completions()) {
     if (keeper_.take(done, now)) continue;
     if (auto asked = asked_.extract(done.call)) {
-      take_acquired(std::move(asked.mapped()), std::get<Result<Held>>(done.outcome), now);
+      take_acquired(std::move(asked.mapped()), std::get<Result<Held>>(std::move(done.outcome)), now);
     } else if (auto released = releasing_.extract(done.call)) {
       to_call_.push_back([tell = std::move(released.mapped()),
-                          result = std::get<Result<Release>>(done.outcome)] { tell(result); });
+                          result = std::get<Result<Release>>(std::move(done.outcome))]() mutable {
+        tell(std::move(result));
+      });
+    } else if (auto answered = asking_.extract(done.call)) {
+      to_call_.push_back([tell = std::move(answered.mapped()),
+                          result = std::get<Result<wire::Value>>(std::move(done.outcome))]() mutable {
+        tell(std::move(result));
+      });
+    } else {
+      watches_.take(done, now);
     }
   }
 }
 
-void Driver::take_acquired(Asked asked, const Result<Held>& held, Instant now) {
+void Driver::take_acquired(Asked asked, Result<Held> held, Instant now) {
   count(held ? "acquires" : "acquire_failures", 1);
   Result<Grant> result = Error{};
   if (held) {
     const LeaseNumber number = keeper_.adopt(*held, asked.terms, now);
-    signals_.emplace(number, std::move(asked.signal));
-    result = Grant{number, *held};
+    asked.holder->token = held->token;
+    holders_.add(number, std::move(asked.holder));
+    result = Grant{number, *std::move(held)};
   } else {
-    result = held.error();
+    Error why = held.error();
+    if (why.code == Code::kBusy) {
+      const auto own = first_live(holders_.on(asked.holder->locks), now);
+      if (own) why.detail += "; " + held_here(*own);
+    }
+    result = std::move(why);
   }
-  to_call_.push_back([tell = std::move(asked.done), result = std::move(result)] { tell(result); });
+  to_call_.push_back(
+      [tell = std::move(asked.done), result = std::move(result)]() mutable { tell(std::move(result)); });
 }
 
 // --- Resting, for tests ----------------------------------------------------------------------------------
 
 // Whether a turn that ends with this wait has left nothing undone. If not, it is to look again soon.
-Nanos Driver::come_to_rest(Nanos timeout) {
-  if (timeout <= 0ns || !unsent_.empty() || connector_.busy()) return std::min<Nanos>(timeout, 1ms);
+Instant Driver::come_to_rest(Instant next, Instant now) {
+  if (next <= now || !unsent_.empty() || sending_ || connector_.busy()) return std::min(next, now + 1ms);
   // Noted here, where all that was received has been taken in.
   rest_ = {};
   if (socket_) {
@@ -275,7 +415,7 @@ Nanos Driver::come_to_rest(Nanos timeout) {
   }
   resting_ = true;
   rested_.notify_all();
-  return timeout;
+  return next;
 }
 
 Rest Driver::rest(std::chrono::milliseconds limit) {
@@ -301,15 +441,22 @@ Rest Driver::rest(std::chrono::milliseconds limit) {
 
 void Driver::tell_changes() {
   for (Change& change : keeper_.take_changes()) {
-    const auto found = signals_.find(change.lease);
-    if (found == signals_.end()) continue;
+    auto holder = holders_.find(change.lease);
+    if (!holder) continue;
     if (change.state >= LeaseState::kUncertain) {
       log("a lease is " + std::string(to_text(change.state)) + ": " + change.reason);
     }
-    callbacks_.post([signal = found->second, state = change.state, reason = std::move(change.reason)] {
-      if (state >= LeaseState::kUncertain) signal->lost.request_stop();
-      if (signal->on_change) signal->on_change(state, reason);
+    if (change.explains) continue;
+    callbacks_.post([holder = std::move(holder), state = change.state, reason = std::move(change.reason)] {
+      if (state >= LeaseState::kUncertain) holder->lost.request_stop();
+      if (holder->on_change) holder->on_change(state, reason);
     });
+  }
+}
+
+void Driver::tell_leaders(Instant now) {
+  for (LeaderWatches::News& news : watches_.take_news(now)) {
+    callbacks_.post([told = std::move(news.told), change = std::move(news.change)] { told(change); });
   }
 }
 
@@ -352,8 +499,14 @@ void Driver::end_all() {
       tell(Error{Code::kUnknown, "the client was closed before the release was confirmed"});
     });
   }
+  for (auto& [call, answered] : asking_) {
+    to_call_.push_back([tell = std::move(answered)] {
+      tell(Error{Code::kUnavailable, "the client was closed before the answer came"});
+    });
+  }
   asked_.clear();
   releasing_.clear();
+  asking_.clear();
   socket_.reset();
 }
 

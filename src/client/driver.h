@@ -1,5 +1,9 @@
-// Drives machine and keeper for programs with many threads: one thread does all the I/O, another runs the users'
-// callbacks, a third exists while a connection is being made. Callers only take the lock, never a socket.
+// Drives machine and keeper for programs with many threads: one thread reads, connects and keeps the time, another runs
+// the users' callbacks, a third exists while a connection is being made.
+//
+// Callers send what they ask for themselves: waking another thread to do it would cost more than the sending. One at a
+// time: who finds another at it, or the I/O thread awake, leaves its command to that one, so the more callers there are,
+// the fewer sends each of them costs.
 //
 // One lock guards machine and keeper; it is held for work in memory only, never while waiting and never while a
 // callback runs. The clock is read under it, so that a lease judged uncertain by one thread cannot be renewed by
@@ -24,10 +28,13 @@
 #include "base/random.h"
 #include "base/unique_fd.h"
 #include "client/address.h"
+#include "client/answer.h"
 #include "client/callback_thread.h"
 #include "client/connector.h"
 #include "client/fork_guard.h"
+#include "client/holders.h"
 #include "client/keeper.h"
+#include "client/leader_watches.h"
 #include "client/machine.h"
 #include "client/socket.h"
 #include "client/test_time.h"
@@ -36,17 +43,12 @@ namespace pawl::client {
 
 struct DriverOptions {
   MachineOptions machine = {};
+  Keeper::Patience patience = Keeper::Patience::kByShortestLease;
   Millis connect_timeout{1'000};  // per address
   // Both run on the callback thread.
   std::function<void(std::string_view)> log = {};
   std::function<void(std::string_view, double)> metric = {};
   std::shared_ptr<TestTime> test_time = {};  // Empty: the clock as it is.
-};
-
-// How the holder of a lease hears of it.
-struct Signal {
-  std::stop_source lost;
-  std::function<void(LeaseState, const std::string&)> on_change;
 };
 
 struct Grant {
@@ -56,9 +58,10 @@ struct Grant {
 
 class Driver final : public TestSubject {
  public:
-  // Called on the I/O thread, without the lock; must not wait.
+  // Called on the I/O thread (or before the call returns), without the lock; must not wait.
   using Acquired = std::function<void(Result<Grant>)>;
   using Released = std::function<void(Result<Release>)>;
+  using Answered = std::function<void(Result<wire::Value>)>;
 
   static std::shared_ptr<Driver> start(std::vector<Address> addresses, DriverOptions options);
 
@@ -69,14 +72,25 @@ class Driver final : public TestSubject {
   // Who calls from the I/O thread must not wait for an answer.
   [[nodiscard]] bool on_io_thread() const { return io_thread_.load() == std::this_thread::get_id(); }
 
+  // What to do when the thread that asks took a lease itself which it would have to wait for.
+  enum class OnSelfWait : std::uint8_t { kRefuse, kWait };
   // Exactly one call of `done` follows. Returns what cancel() takes.
-  CallId acquire(AcquireCall call, Terms terms, std::shared_ptr<Signal> signal, Acquired done);
+  CallId acquire(AcquireCall call, Terms terms, std::shared_ptr<Holder> holder, OnSelfWait on_self_wait,
+                 Acquired done);
   void cancel(CallId call);
   [[nodiscard]] Standing look(LeaseNumber lease);
   void progress(LeaseNumber lease);
-  // Exactly one call of `done` follows.
-  void release(LeaseNumber lease, Nanos wait_at_most, Released done);
+  // Exactly one call of `done` follows. kForgotten: forget() need not be called.
+  enum class Kept : std::uint8_t { kForgotten, kRemembered };
+  Kept release(LeaseNumber lease, Nanos wait_at_most, Released done);
   void forget(LeaseNumber lease);
+  // Exactly one call of `done` follows.
+  void command(CommandCall call, Answered done);
+  // Tells who leads, and each change, on the callback thread; an error is the last.
+  WatchNumber watch(std::string name, LeaderWatches::Told told);
+  void unwatch(WatchNumber watch);
+  // Where callers sleep until they are answered.
+  [[nodiscard]] Waking& waking() { return waking_; }
   void post(std::function<void()> callback) { callbacks_.post(std::move(callback)); }
 
   // For tests whose time this client lives by.
@@ -88,23 +102,28 @@ class Driver final : public TestSubject {
  private:
   struct Asked {
     Terms terms;
-    std::shared_ptr<Signal> signal;
+    std::shared_ptr<Holder> holder;
     Acquired done;
   };
 
   Driver(std::vector<Address> addresses, DriverOptions options);
   void run();
   void turn(std::unique_lock<std::mutex>& lock);
+  void answer(std::unique_lock<std::mutex>& lock);
+  void flush(std::unique_lock<std::mutex>& lock);
+  void went_on(std::unique_lock<std::mutex>& lock);
   void take_completions(Instant now);
-  void take_acquired(Asked asked, const Result<Held>& held, Instant now);
+  void take_acquired(Asked asked, Result<Held> held, Instant now);
+  [[nodiscard]] std::optional<Token> first_live(const std::vector<LeaseNumber>& leases, Instant now);
   void tell_changes();
+  void tell_leaders(Instant now);
   void tell_metrics();
   void tend_connection(Instant now);
   void hang_up(const std::string& why, Instant now);
-  [[nodiscard]] Nanos until_next(Instant now) const;
-  void poll(int fd, bool wants_send, Nanos timeout);
+  [[nodiscard]] Instant next_due(Instant now) const;
+  void poll(int fd, bool wants_send, Instant until);
   void end_all();
-  [[nodiscard]] Nanos come_to_rest(Nanos timeout);
+  [[nodiscard]] Instant come_to_rest(Instant next, Instant now);
   void log(std::string line);
   void count(std::string_view name, double value);
 
@@ -113,6 +132,7 @@ class Driver final : public TestSubject {
   const DriverOptions options_;
   const std::shared_ptr<UniqueFd> wake_fd_;  // Shared with the connector's thread.
   CallbackThread callbacks_;
+  Waking waking_;
   std::atomic<std::thread::id> io_thread_{};
 
   std::mutex mutex_;
@@ -120,9 +140,11 @@ class Driver final : public TestSubject {
   SystemRandom random_;
   Machine machine_;
   Keeper keeper_;
+  LeaderWatches watches_;
   std::unordered_map<CallId, Asked> asked_;
   std::unordered_map<CallId, Released> releasing_;
-  std::unordered_map<LeaseNumber, std::shared_ptr<Signal>> signals_;
+  std::unordered_map<CallId, Answered> asking_;
+  Holders holders_;
   std::vector<std::function<void()>> to_call_;  // On the I/O thread, once the lock is free.
   Keeper::Counters told_;                       // As last told to options_.metric.
   Instant stop_at_ = kNever;                    // Set by shut_down().
@@ -131,13 +153,17 @@ class Driver final : public TestSubject {
   std::condition_variable rested_;
   int rest_wanted_ = 0;
   bool resting_ = false;
-  Rest rest_;  // the last one
+  Rest rest_;                       // the last one
+  std::shared_ptr<Socket> socket_;  // Also owned by who is sending.
+  std::string unsent_;              // The socket was full; the I/O thread sees to it.
+  bool sending_ = false;            // One at a time.
+  bool asleep_ = false;             // The I/O thread waits, or is about to:
+  Instant sleeps_until_{};          // until then,
+  bool awaits_room_ = false;        // or until there is room for what is unsent.
 
   // The I/O thread's own.
   Connector connector_;
-  std::unique_ptr<Socket> socket_;
   std::size_t next_address_ = 0;
-  std::string unsent_;
 };
 
 }  // namespace pawl::client

@@ -75,6 +75,8 @@ class Flow {
   [[nodiscard]] Instant next_timer() const;
   [[nodiscard]] bool gives_up_at(Instant now) const { return !told_ && now >= give_up_; }
   [[nodiscard]] bool lingers_past(Instant now) const { return told_ && now >= linger_until_; }
+  // The place in the machine's agenda.
+  [[nodiscard]] Instant& planned() { return planned_; }
   // What to tell the caller, once.
   [[nodiscard]] std::optional<Outcome> take_outcome() { return std::exchange(outcome_, std::nullopt); }
   // Set when the reply says that another pawld must be asked (a standby).
@@ -115,6 +117,7 @@ class Flow {
   Instant give_up_;
   Instant linger_until_ = kNever;
   Instant wake_at_ = kNever;  // when kPaused
+  Instant planned_ = kNever;
   State state_ = State::kReady;
   bool may_have_happened_ = false;
   bool happened_before_ = false;  // the same, before the newest send

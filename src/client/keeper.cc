@@ -16,13 +16,12 @@ Instant uncertain_from(Instant deadline, Millis ttl) {
   return deadline - Nanos(ttl) / 6;
 }
 
-template <class Agenda, class Number>
-void move(Agenda& agenda, Number number, Instant& place, Instant to) {
-  if (place == to) return;
-  if (place != kNever) agenda.erase({place, number});
-  place = to;
-  if (place != kNever) agenda.insert({place, number});
-}
+// Shorter than this would take a pawld that is merely busy for one that is gone.
+constexpr Millis kPatienceMin{100};
+
+// When all leases end at once (a restored pawld), one reason is like the other.
+constexpr std::size_t kInquiriesMax = 100;
+constexpr std::string_view kOver = "pawld says that it is over";
 
 }  // namespace
 
@@ -35,6 +34,7 @@ LeaseNumber Keeper::adopt(const Held& held, const Terms& terms, Instant now) {
   entry.progress_every = terms.progress_every;
   entry.progressed = now;
   if (terms.max_hold > Millis(0)) entry.capped_at = now + terms.max_hold;
+  stake(entry);
   plan_judgement(number, entry);
   plan_renewal(number, entry, entry.deadline - Nanos(entry.ttl) * 2 / 3 - up_to(Nanos(entry.ttl) / 15));
   return number;
@@ -67,12 +67,7 @@ std::optional<CallId> Keeper::release(LeaseNumber lease, Instant give_up, Instan
   const CallId call = machine_.release({entry.lease, entry.ttl, give_up}, now);
   entry.known_over = true;
   judge(lease, entry, now);
-  if (entry.state != LeaseState::kLost) {
-    entry.state = LeaseState::kLost;
-    entry.reason = "released";
-  }
-  plan_renewal(lease, entry, kNever);
-  plan_judgement(lease, entry);
+  if (entry.state != LeaseState::kLost) forget(lease);
   return call;
 }
 
@@ -84,8 +79,9 @@ void Keeper::end(LeaseNumber lease, std::string reason) {
 void Keeper::forget(LeaseNumber lease) {
   const auto found = entries_.find(lease);
   if (found == entries_.end()) return;
-  move(renewals_, lease, found->second.renew_at, kNever);
-  move(judgements_, lease, found->second.judge_at, kNever);
+  unstake(found->second);
+  renewals_.move(lease, found->second.renew_at, kNever);
+  judgements_.move(lease, found->second.judge_at, kNever);
   entries_.erase(found);
 }
 
@@ -93,6 +89,27 @@ std::vector<LeaseNumber> Keeper::leases() const {
   std::vector<LeaseNumber> all;
   for (const auto& [number, entry] : entries_) all.push_back(number);
   return all;
+}
+
+// --- What is at stake ------------------------------------------------------------------------------------
+
+void Keeper::stake(Entry& entry) {
+  entry.at_stake = true;
+  if (++at_stake_[entry.ttl] == 1) tell_patience();
+}
+
+void Keeper::unstake(Entry& entry) {
+  if (!std::exchange(entry.at_stake, false)) return;
+  const auto found = at_stake_.find(entry.ttl);
+  if (--found->second > 0) return;
+  at_stake_.erase(found);
+  tell_patience();
+}
+
+void Keeper::tell_patience() {
+  if (patience_ == Patience::kAsGiven) return;
+  machine_.set_patience(at_stake_.empty() ? Machine::kPatient
+                                          : std::max(kPatienceMin, at_stake_.begin()->first / 6));
 }
 
 // --- What a lease is worth -------------------------------------------------------------------------------
@@ -120,7 +137,10 @@ void Keeper::turn(LeaseNumber number, Entry& entry, LeaseState state, std::strin
   entry.state = state;
   entry.reason = std::move(reason);
   if (state == LeaseState::kLost) ++counters_.lost;
-  if (state >= LeaseState::kUncertain) plan_renewal(number, entry, kNever);
+  if (state >= LeaseState::kUncertain) {
+    plan_renewal(number, entry, kNever);
+    unstake(entry);
+  }
   plan_judgement(number, entry);
   changes_.push_back({number, state, entry.reason});
 }
@@ -140,7 +160,7 @@ void Keeper::plan_judgement(LeaseNumber number, Entry& entry) {
     case LeaseState::kLost:
       break;
   }
-  move(judgements_, number, entry.judge_at, at);
+  judgements_.move(number, entry.judge_at, at);
 }
 
 // --- Renewals --------------------------------------------------------------------------------------------
@@ -151,7 +171,7 @@ Nanos Keeper::up_to(Nanos span) {
 }
 
 void Keeper::plan_renewal(LeaseNumber number, Entry& entry, Instant at) {
-  move(renewals_, number, entry.renew_at, at);
+  renewals_.move(number, entry.renew_at, at);
 }
 
 // A renewal thread that is alive proves nothing about the work. Hard case 32.
@@ -165,8 +185,8 @@ bool Keeper::gets_on(Entry& entry, Instant now) const {
 
 void Keeper::renew_due(Instant now) {
   std::vector<LeaseNumber> batch;
-  while (!renewals_.empty()) {
-    const LeaseNumber number = renewals_.begin()->second;
+  while (renewals_.next() != kNever) {
+    const LeaseNumber number = renewals_.first();
     Entry& entry = entries_.at(number);
     // With the first that is due go those that would be due soon: one command instead of many.
     const Nanos soon = batch.empty() ? Nanos(0) : Nanos(entry.ttl) / 50;
@@ -191,6 +211,10 @@ void Keeper::send(std::vector<LeaseNumber> batch, Instant now) {
 }
 
 bool Keeper::take(const Completion& done, Instant now) {
+  if (const auto inquiry = inquiries_.extract(done.call)) {
+    explain(inquiry.mapped(), std::get<Result<Renewal>>(done.outcome));
+    return true;
+  }
   auto batch = under_way_.extract(done.call);
   if (batch.empty()) return false;
   const auto& renewals = std::get<Result<Renewals>>(done.outcome);
@@ -202,14 +226,28 @@ bool Keeper::take(const Completion& done, Instant now) {
     if (!renewals) {
       failed(number, entry, renewals.error().detail, now);
     } else if (!renewals->answered[i]) {
-      entry.known_over = true;
-      ++counters_.renewal_failures;
-      turn(number, entry, LeaseState::kLost, "pawld says that it is over");
+      over(number, entry, now);
     } else {
       renewed(number, entry, renewals->sent, *renewals->answered[i], now);
     }
   }
   return true;
+}
+
+// The holder is told at once. MRENEW says only that it is over; how it ended is asked for, and known a little later.
+void Keeper::over(LeaseNumber number, Entry& entry, Instant now) {
+  entry.known_over = true;
+  ++counters_.renewal_failures;
+  turn(number, entry, LeaseState::kLost, std::string(kOver));
+  if (inquiries_.size() >= kInquiriesMax) return;
+  inquiries_.emplace(machine_.renew({entry.lease, entry.ttl, now + entry.ttl}, now), number);
+}
+
+void Keeper::explain(LeaseNumber number, const Result<Renewal>& answer) {
+  const auto found = entries_.find(number);
+  if (found == entries_.end() || answer || answer.error().code != Code::kLeaseLost) return;
+  found->second.reason = std::string(kOver) + ": " + answer.error().detail;
+  changes_.push_back({number, LeaseState::kLost, found->second.reason, true});
 }
 
 void Keeper::renewed(LeaseNumber number, Entry& entry, Instant sent, Millis answered, Instant now) {
@@ -235,18 +273,15 @@ void Keeper::failed(LeaseNumber number, Entry& entry, const std::string& why, In
 }
 
 void Keeper::timer(Instant now) {
-  while (!judgements_.empty() && judgements_.begin()->first <= now) {
-    const LeaseNumber number = judgements_.begin()->second;
+  while (judgements_.next() <= now) {
+    const LeaseNumber number = judgements_.first();
     judge(number, entries_.at(number), now);
   }
   renew_due(now);
 }
 
 Instant Keeper::next_timer() const {
-  Instant next = kNever;
-  if (!judgements_.empty()) next = judgements_.begin()->first;
-  if (!renewals_.empty()) next = std::min(next, renewals_.begin()->first);
-  return next;
+  return std::min(judgements_.next(), renewals_.next());
 }
 
 }  // namespace pawl::client

@@ -14,17 +14,21 @@
 // one back: its holder has been told to stop. The answer of look() depends on `now` alone, not on whether timer() was
 // called in time, so a process that was frozen learns the truth on its first call (hard case 1).
 //
+// A connection that went silent is given up while there is still time to renew over another: after a sixth of the shortest
+// TTL held. So renewals are tried at a third, a half and two thirds of it, before the lease is uncertain.
+//
 // Everything costs O(log n) per lease. What is due is renewed together, with what would be due soon after.
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/random.h"
+#include "client/agenda.h"
 #include "client/calls.h"
 #include "client/machine.h"
 #include "client/time.h"
@@ -49,6 +53,7 @@ struct Change {
   LeaseNumber lease;
   LeaseState state;
   std::string reason;
+  bool explains = false;  // The state is known already; only the reason is new.
 };
 
 class Keeper {
@@ -60,21 +65,26 @@ class Keeper {
     std::uint64_t lost = 0;              // leases that ended without being released
   };
 
-  Keeper(Machine& machine, Random& random) : machine_(machine), random_(random) {}
+  // How long the machine believes in a connection that owes an answer.
+  enum class Patience : std::uint8_t { kByShortestLease, kAsGiven };
+
+  Keeper(Machine& machine, Random& random, Patience patience = Patience::kByShortestLease)
+      : machine_(machine), random_(random), patience_(patience) {}
 
   LeaseNumber adopt(const Held& held, const Terms& terms, Instant now);
   // What the lease is worth now. Lost, if it was forgotten.
   [[nodiscard]] Standing look(LeaseNumber lease, Instant now);
   // The work is getting on.
   void progress(LeaseNumber lease, Instant now);
-  // Gives it back: not renewed any more, lost with the reason "released" (which is no change anybody is told of). The
-  // machine goes on with the call after `give_up` until confirmed or the TTL is over. Nothing when it is known to be
-  // over, or was released before.
+  // Gives it back: not renewed any more, lost with the reason "released" (which is no change anybody is told of), and
+  // forgotten, unless it was lost before: then the reason stays known. The machine goes on with the call after `give_up`
+  // until confirmed or the TTL is over. Nothing when it is known to be over, or was released before.
   std::optional<CallId> release(LeaseNumber lease, Instant give_up, Instant now);
   // Lost from now on, for a reason that lies outside.
   void end(LeaseNumber lease, std::string reason);
   // Nobody will ask for it again.
   void forget(LeaseNumber lease);
+  [[nodiscard]] bool knows(LeaseNumber lease) const { return entries_.contains(lease); }
 
   // True: it was a renewal of the keeper's own.
   bool take(const Completion& done, Instant now);
@@ -86,7 +96,6 @@ class Keeper {
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
  private:
-  using Agenda = std::set<std::pair<Instant, LeaseNumber>>;
   struct Entry {
     LeaseId lease;
     Millis ttl{0};
@@ -98,17 +107,23 @@ class Keeper {
     bool final = false;        // No renewal can move the deadline any more: max_hold.
     bool withheld = false;     // Not renewed until the work gets on.
     bool known_over = false;   // pawld said so, or was told to release it.
+    bool at_stake = false;     // is in at_stake_
     std::string trouble = {};  // why the newest renewal came to nothing
     std::string reason = {};
     Instant renew_at = kNever;  // its place in renewals_
     Instant judge_at = kNever;  // its place in judgements_
   };
 
+  void stake(Entry& entry);
+  void unstake(Entry& entry);
+  void tell_patience();
   void judge(LeaseNumber number, Entry& entry, Instant now);
   void turn(LeaseNumber number, Entry& entry, LeaseState state, std::string reason);
   [[nodiscard]] static LeaseState worth(const Entry& entry, Instant now);
   [[nodiscard]] static std::string why(const Entry& entry);
   void renewed(LeaseNumber number, Entry& entry, Instant sent, Millis answered, Instant now);
+  void over(LeaseNumber number, Entry& entry, Instant now);
+  void explain(LeaseNumber number, const Result<Renewal>& answer);
   void failed(LeaseNumber number, Entry& entry, const std::string& why, Instant now);
   void renew_due(Instant now);
   [[nodiscard]] bool gets_on(Entry& entry, Instant now) const;
@@ -119,11 +134,14 @@ class Keeper {
 
   Machine& machine_;
   Random& random_;
+  const Patience patience_;
+  std::map<Millis, std::size_t> at_stake_;  // how many leases of each TTL are being renewed
   std::uint64_t last_number_ = 0;
   std::unordered_map<LeaseNumber, Entry> entries_;
-  Agenda renewals_;
-  Agenda judgements_;
+  Agenda<LeaseNumber> renewals_;
+  Agenda<LeaseNumber> judgements_;
   std::unordered_map<CallId, std::vector<LeaseNumber>> under_way_;
+  std::unordered_map<CallId, LeaseNumber> inquiries_;  // how it ended
   std::vector<Change> changes_;
   Counters counters_;
 };

@@ -63,6 +63,54 @@ TEST_F(KeeperTest, ALeaseIsRenewedWhenAThirdOfItsTtlHasPassed) {
   EXPECT_THAT(changes(), IsEmpty());
 }
 
+TEST_F(KeeperTest, ASilentConnectionIsGivenUpAfterASixthOfTheShortestTtlAndThereIsTimeToRenewOverAnother) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  now = keeper.next_timer();
+  run();
+  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  pass(1'666ms - 1ms);
+  EXPECT_FALSE(machine.wants_close());
+  pass(1ms);
+  EXPECT_TRUE(machine.wants_close());
+  lose_connection();
+  connect();
+  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  EXPECT_EQ(state(lease), LeaseState::kHeld);
+}
+
+TEST_F(KeeperTest, OnlyLeasesThatAreStillRenewedMakeImpatient) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  keeper.release(lease, now + 1s, now);
+  EXPECT_EQ(sent_one(), "RELEASE " + kLeaseText);
+  pass(5s - 1ms);
+  EXPECT_FALSE(machine.wants_close());
+  pass(1ms);
+  EXPECT_TRUE(machine.wants_close());
+}
+
+TEST_F(KeeperTest, AttemptsToConnectAreNoFurtherApartThanTheShortestLeaseCanWait) {
+  hold();
+  machine.command({.words = {"PING"}}, now);
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    machine.disconnected("refused", now);
+    EXPECT_LE(machine.next_timer(), now + 1'666ms);
+    now = machine.next_timer();
+    ASSERT_TRUE(machine.wants_connection(now));
+  }
+}
+
+TEST_F(KeeperTest, APatienceThatWasGivenIsKept) {
+  Keeper patient(machine, random, Keeper::Patience::kAsGiven);
+  be_connected();
+  patient.adopt({LeaseId{0x11, 0x22}, Token{34}, Token{34}, std::nullopt, 10s, 0ms, now + 9'800ms}, {}, now);
+  now = patient.next_timer();
+  patient.timer(now);
+  machine.timer(now + 5s - 1ms);
+  EXPECT_FALSE(machine.wants_close());
+}
+
 TEST_F(KeeperTest, AHundredThousandLeasesAreRenewedByAHundredCommands) {
   be_connected();
   for (std::uint64_t i = 0; i < 100'000; ++i) hold({}, i);
@@ -139,7 +187,7 @@ TEST_F(KeeperTest, ARenewalCountsFromTheSendThatWasAnsweredNotFromTheAnswer) {
   pass(3'300ms);
   EXPECT_THAT(sent(), testing::SizeIs(1));
   const Instant sent_at = now;
-  pass(4'000ms);
+  pass(1'600ms);
   answer("*1\r\n:10000\r\n");
   EXPECT_EQ(keeper.look(lease, now).deadline, sent_at + 9'800ms);
 }
@@ -149,7 +197,7 @@ TEST_F(KeeperTest, ALeaseAtRiskIsHeldAgainOnceItsRenewalIsAnswered) {
   const LeaseNumber lease = hold();
   pass(3'300ms);
   sent();
-  pass(2s);
+  pass(1'600ms);
   EXPECT_EQ(state(lease), LeaseState::kAtRisk);
   answer("*1\r\n:10000\r\n");
   EXPECT_EQ(state(lease), LeaseState::kHeld);
@@ -199,6 +247,36 @@ TEST_F(KeeperTest, ALeaseThatPawldCallsOverIsLostAtOnce) {
   EXPECT_EQ(reason(lost), "pawld says that it is over");
   EXPECT_THAT(changes(), ElementsAre(LeaseState::kLost));
   EXPECT_EQ(keeper.release(lost, now + 1s, now), std::nullopt);
+}
+
+TEST_F(KeeperTest, HowALeaseEndedIsAskedForAndKnownALittleLater) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  pass(3'300ms);
+  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  answer("*1\r\n:-1\r\n");
+  EXPECT_THAT(changes(), ElementsAre(LeaseState::kLost));
+  EXPECT_EQ(sent_one(), "RENEW " + kLeaseText);
+  answer("-LOST broken\r\n");
+  EXPECT_THAT(reason(lease), AllOf(StartsWith("pawld says that it is over: "), HasSubstr("broken")));
+  const auto explained = keeper.take_changes();
+  ASSERT_EQ(explained.size(), 1u);
+  EXPECT_TRUE(explained.front().explains);
+  EXPECT_EQ(keeper.counters().lost, 1u);
+  pass(20s);
+  EXPECT_THAT(sent(), IsEmpty());
+}
+
+TEST_F(KeeperTest, HowALeaseEndedIsNobodysBusinessOnceItIsForgotten) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  pass(3'300ms);
+  sent();
+  answer("*1\r\n:-1\r\n");
+  keeper.forget(lease);
+  EXPECT_THAT(changes(), ElementsAre(LeaseState::kLost));
+  answer("-LOST broken\r\n");
+  EXPECT_THAT(changes(), IsEmpty());
 }
 
 TEST_F(KeeperTest, AnAnswerThatIsNotOneFigureForEachLeaseRenewsNothing) {

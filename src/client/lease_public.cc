@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/hex.h"
+#include "client/answer.h"
 #include "client/lease_handle.h"
 
 namespace pawl {
@@ -55,6 +56,7 @@ void Lease::let_go() noexcept {
     static_cast<void>(state_.release());
     return;
   }
+  if (state_->forgotten) return state_.reset();  // Released.
   if (state_->driver->on_io_thread()) {  // Nobody took the lease; this thread is the one that would answer.
     state_->driver->release(state_->grant.number, kDestructorWait, [](const Result<client::Release>&) {});
   } else {
@@ -77,7 +79,7 @@ std::optional<std::uint32_t> Lease::slot() const {
 }
 
 const std::vector<std::string>& Lease::locks() const {
-  return state_->locks;
+  return state_->holder->locks;
 }
 
 std::chrono::milliseconds Lease::ttl() const {
@@ -113,7 +115,7 @@ std::chrono::nanoseconds Lease::deadline_boottime() const {
 }
 
 std::stop_token Lease::lost() const {
-  if (state_->look().state < LeaseState::kUncertain) return state_->signal->lost.get_token();
+  if (state_->look().state < LeaseState::kUncertain) return state_->holder->lost.get_token();
   // The callback thread may not have come to it yet; the caller need not wait for that.
   std::stop_source over;
   over.request_stop();
@@ -126,10 +128,11 @@ void Lease::progress() const {
 
 Result<bool> Lease::release(std::chrono::milliseconds wait_at_most) {
   if (state_->driver->forked()) return Error{Code::kLeaseLost, state_->look().reason};
-  const auto answer = std::make_shared<client::Answer<client::Release>>();
-  state_->driver->release(state_->grant.number, wait_at_most,
-                          [answer](Result<client::Release> result) { answer->set(std::move(result)); });
-  const Result<client::Release> released = answer->wait();
+  client::Answer<client::Release> answer(state_->driver->waking(), client::this_thread());
+  const auto now_is = state_->driver->release(state_->grant.number, wait_at_most,
+                                              [&answer](auto result) { answer.set(std::move(result)); });
+  if (now_is == client::Driver::Kept::kForgotten) state_->forgotten = true;
+  const Result<client::Release> released = answer.wait();
   if (!released) return released.error();
   return released->was_live;
 }

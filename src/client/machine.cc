@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "client/acquire_flow.h"
 #include "client/lease_flows.h"
+#include "client/observe_flow.h"
 #include "client/request_id.h"
 #include "wire/command_writer.h"
 
@@ -24,6 +25,12 @@ bool refuses_us(wire::ErrorCode code) {
 bool is_pawld(const wire::Value& greeting) {
   const wire::Value* server = greeting.find("server");
   return server != nullptr && server->as_text() == "pawl";
+}
+
+// What pawld says before it closes a connection that reads its events too slowly. It answers no command: none that was
+// still unanswered has happened.
+bool is_farewell(const wire::Value& value) {
+  return value.is_error() && value.text.starts_with("BUSY events:");
 }
 
 // Enough of a stranger's answer to recognise it by.
@@ -49,11 +56,12 @@ CallId Machine::acquire(AcquireCall call, Instant now) {
   }
   if (wrong) {
     const CallId id = next_call();
-    completions_.push_back({id, Result<Held>(*wrong)});
+    completions_.push_back({id, Result<Held>(*wrong), ++order_});
     return id;
   }
-  const std::string request = call.request;
-  const CallId id = start(std::make_unique<AcquireFlow>(std::move(call)));
+  auto flow = std::make_unique<AcquireFlow>(std::move(call));
+  const std::string_view request = *flow->request();
+  const CallId id = start(std::move(flow));
   acquires_.emplace(request, id);
   pump(now);
   return id;
@@ -83,6 +91,13 @@ CallId Machine::command(CommandCall call, Instant now) {
   return id;
 }
 
+CallId Machine::observe(ObserveCall call, Instant now) {
+  const CallId id = next_call();
+  start(id, std::make_unique<ObserveFlow>(id, std::move(call), observers_));
+  pump(now);
+  return id;
+}
+
 void Machine::cancel(CallId call, Instant now) {
   const auto found = flows_.find(call);
   if (found == flows_.end() || found->second->told()) return;
@@ -93,9 +108,14 @@ void Machine::cancel(CallId call, Instant now) {
 
 CallId Machine::start(std::unique_ptr<Flow> flow) {
   const CallId id = next_call();
+  start(id, std::move(flow));
+  return id;
+}
+
+void Machine::start(CallId id, std::unique_ptr<Flow> flow) {
+  agenda_.move(id, flow->planned(), flow->next_timer());
   flows_.emplace(id, std::move(flow));
   ready_.insert(id);
-  return id;
 }
 
 std::optional<std::uint64_t> Machine::position(CallId call) const {
@@ -133,7 +153,8 @@ void Machine::disconnected(std::string_view why, Instant now) {
   output_.clear();
   unread_.clear();
   decoder_.reset();
-  backoff_ = backoff_ == Millis(0) ? options_.backoff_min : std::min(backoff_ * 2, options_.backoff_max);
+  const Millis doubled = backoff_ == Millis(0) ? options_.backoff_min : backoff_ * 2;
+  backoff_ = std::min({doubled, options_.backoff_max, std::max(patience_, options_.backoff_min)});
   // Jitter: those who lost the same pawld must not all come back in the same millisecond.
   const auto half = static_cast<std::uint64_t>(Nanos(backoff_).count() / 2);
   connect_at_ = now + Nanos(half + random_.below(half + 1));
@@ -175,7 +196,9 @@ void Machine::received(std::string_view bytes, Instant now) {
     taken += reply.consumed;
     if (reply.status == wire::DecodeStatus::kNeedMore) break;
     if (reply.status != wire::DecodeStatus::kComplete) {
-      break_link("what the other end sent is not RESP: " + std::string(reply.message));
+      const std::string why = "what the other end sent is not RESP: " + std::string(reply.message);
+      // As a greeting it is a stranger's, a web server's perhaps, and will be the same next time.
+      link_ == Link::kGreeting ? turn_away({Code::kUnavailable, why}) : break_link(why);
       break;
     }
     take_value(reply.value, now);
@@ -186,6 +209,7 @@ void Machine::received(std::string_view bytes, Instant now) {
 
 void Machine::take_value(const wire::Value& value, Instant now) {
   if (value.is_push()) return take_push(value, now);
+  if (is_farewell(value)) return break_link(value.text);
   if (in_flight_.empty()) return break_link("an answer came that nobody asked for");
   const CallId call = in_flight_.front().call;
   in_flight_.pop_front();
@@ -197,6 +221,7 @@ void Machine::take_value(const wire::Value& value, Instant now) {
 }
 
 void Machine::take_push(const wire::Value& push, Instant now) {
+  if (const auto event = wire::read_event(push)) return observers_.tell(*event, ++order_);
   const auto ended = wire::read_wait_push(push);
   if (!ended) return;
   const auto found = acquires_.find(ended->request);
@@ -222,6 +247,11 @@ void Machine::take_greeting(const wire::Value& value) {
       code && refuses_us(*code)
           ? wire::error_from_line(value.text)
           : Error{Code::kUnavailable, "the other end is no pawld; it answered " + summary(value)};
+  turn_away(error);
+}
+
+// There is no pawld here for us: no call has a chance.
+void Machine::turn_away(const Error& error) {
   break_link(error.detail);
   for_each_flow([&](Flow& flow) { flow.refuse(error); });
 }
@@ -230,14 +260,20 @@ void Machine::take_greeting(const wire::Value& value) {
 // -------------------------------------------------------------------------------------------
 
 void Machine::timer(Instant now) {
-  if (silent(now)) break_link("no answer for " + std::to_string(options_.answer_timeout.count()) + " ms");
-  for_each_flow([&](Flow& flow) {
-    if (flow.gives_up_at(now)) flow.abandon(now, trouble_);
-    if (flow.lingers_past(now)) flow.stop();
-    flow.wake(now);
-  });
+  if (silent(now)) break_link("no answer for " + std::to_string(answer_timeout().count()) + " ms");
+  for (const CallId call : agenda_.due(now)) {
+    Flow& flow = *flows_.at(call);
+    wake(flow, now);
+    settle(call, flow);
+  }
   pump(now);
   if (now >= probe_at()) probe(now);
+}
+
+void Machine::wake(Flow& flow, Instant now) {
+  if (flow.gives_up_at(now)) flow.abandon(now, trouble_);
+  if (flow.lingers_past(now)) flow.stop();
+  flow.wake(now);
 }
 
 void Machine::pump(Instant now) {
@@ -250,9 +286,10 @@ void Machine::pump(Instant now) {
 
 // Passes on what the flow has to say after an input. May end it.
 void Machine::settle(CallId call, Flow& flow) {
-  if (auto outcome = flow.take_outcome()) completions_.push_back({call, std::move(*outcome)});
+  if (auto outcome = flow.take_outcome()) completions_.push_back({call, std::move(*outcome), ++order_});
   if (flow.wants_elsewhere()) break_link("this pawld is a standby");
   if (flow.state() == Flow::State::kReady) ready_.insert(call);
+  agenda_.move(call, flow.planned(), flow.finished() ? kNever : flow.next_timer());
   if (!flow.finished()) return;
   ready_.erase(call);
   if (const std::string* request = flow.request()) acquires_.erase(*request);
@@ -260,7 +297,7 @@ void Machine::settle(CallId call, Flow& flow) {
 }
 
 bool Machine::silent(Instant now) const {
-  return !in_flight_.empty() && now - in_flight_.front().at >= options_.answer_timeout;
+  return !in_flight_.empty() && now - in_flight_.front().at >= answer_timeout();
 }
 
 // A wait hears nothing for as long as it lasts. Without a probe, a pawld that vanished without a word would be waited
@@ -276,11 +313,10 @@ void Machine::probe(Instant now) {
 }
 
 Instant Machine::next_timer() const {
-  Instant next = probe_at();
-  for (const auto& [id, flow] : flows_) next = std::min(next, flow->next_timer());
+  Instant next = std::min(probe_at(), agenda_.next());
   if (link_ == Link::kDown && !flows_.empty()) next = std::min(next, connect_at_);
   if (!in_flight_.empty() && link_ != Link::kBroken) {
-    next = std::min(next, in_flight_.front().at + options_.answer_timeout);
+    next = std::min(next, in_flight_.front().at + answer_timeout());
   }
   return next;
 }

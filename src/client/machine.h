@@ -16,6 +16,7 @@
 // (G5).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -28,8 +29,10 @@
 #include <vector>
 
 #include "base/random.h"
+#include "client/agenda.h"
 #include "client/calls.h"
 #include "client/flow.h"
+#include "client/observers.h"
 #include "client/time.h"
 #include "wire/reply_decoder.h"
 
@@ -56,10 +59,15 @@ class Machine {
   CallId renew_many(RenewManyCall call, Instant now);
   CallId release(const ReleaseCall& call, Instant now);
   CallId command(CommandCall call, Instant now);
+  CallId observe(ObserveCall call, Instant now);
   // The caller does not want the answer any more: the call completes at once. Whatever an acquire may have
   // got is given back in the background. Nothing happens when it is complete already: then the lease is the
   // caller's to release.
   void cancel(CallId call, Instant now);
+  // What is at stake cannot wait longer than this for an answer: a connection that owes one for so long is given up, and
+  // attempts to connect are no further apart. Only ever shortens what the options say; kPatient: as they say.
+  static constexpr Millis kPatient = Millis::max();
+  void set_patience(Millis patience) { patience_ = patience; }
 
   // --- What the driver reports
   // -------------------------------------------------------------------------------------
@@ -82,6 +90,9 @@ class Machine {
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
   [[nodiscard]] std::string take_output();
   [[nodiscard]] std::vector<Completion> take_completions();
+  // What observations have told. One that was cancelled tells nothing any more.
+  [[nodiscard]] std::vector<Sighting> take_sightings() { return observers_.take(); }
+  [[nodiscard]] bool has_completions() const { return !completions_.empty(); }
   // When timer() is next due, wants_connection() included; kNever when nothing is.
   [[nodiscard]] Instant next_timer() const;
 
@@ -100,27 +111,35 @@ class Machine {
   };
 
   CallId start(std::unique_ptr<Flow> flow);
+  void start(CallId id, std::unique_ptr<Flow> flow);
   CallId next_call() { return CallId{++last_call_}; }
   void pump(Instant now);
   void settle(CallId call, Flow& flow);
   void take_value(const wire::Value& value, Instant now);
   void take_push(const wire::Value& push, Instant now);
   void take_greeting(const wire::Value& value);
+  void turn_away(const Error& error);
   void break_link(std::string why);
   template <class Visit>
   void for_each_flow(Visit visit);
+  void wake(Flow& flow, Instant now);
+  [[nodiscard]] Millis answer_timeout() const { return std::min(options_.answer_timeout, patience_); }
   [[nodiscard]] bool silent(Instant now) const;
   [[nodiscard]] Instant probe_at() const;
   void probe(Instant now);
 
   Random& random_;
   const MachineOptions options_;
+  Millis patience_ = kPatient;
 
   std::uint64_t last_call_ = 0;
-  std::map<CallId, std::unique_ptr<Flow>> flows_;     // in order of call
-  std::set<CallId> ready_;                            // those with something to send
-  std::unordered_map<std::string, CallId> acquires_;  // by request id, for pushes
+  Observers observers_;                                    // outlives the flows, which leave it
+  std::map<CallId, std::unique_ptr<Flow>> flows_;          // in order of call
+  std::set<CallId> ready_;                                 // those with something to send
+  Agenda<CallId> agenda_;                                  // when each wants to be woken, or gives up
+  std::unordered_map<std::string_view, CallId> acquires_;  // by the flow's request id, for pushes
   std::vector<Completion> completions_;
+  std::uint64_t order_ = 0;  // the last place given, see Completion
 
   Link link_ = Link::kDown;
   bool greeted_ = false;

@@ -73,6 +73,23 @@ class MachineTest : public testing::Test {
     wire::write_queued(reply, {position});
     receive(bytes);
   }
+  // An event of OBSERVE, numbered n.
+  void receive_event(wire::EventKind kind, std::uint64_t n, std::string_view lock, Token token = {},
+                     std::string_view owner = "") {
+    std::string bytes;
+    wire::ReplyWriter reply(bytes, wire::Protocol::kResp3);
+    wire::EventView event;
+    event.kind = kind;
+    event.id = {Incarnation{1}, n};
+    event.lock = lock;
+    event.token = token;
+    event.owner = owner;
+    wire::write_event(reply, event);
+    receive(bytes);
+  }
+  // The answer to OBSERVE.
+  void receive_id(std::uint64_t n) { receive("+" + id(n) + "\r\n"); }
+  static std::string id(std::uint64_t n) { return to_text(wire::EventId{Incarnation{1}, n}); }
   static wire::GrantReply grant(Millis ttl, Millis waited) {
     return {kLease, Token{34}, Token{34}, std::nullopt, ttl, waited};
   }

@@ -89,6 +89,18 @@ TEST_F(MachineTest, BytesThatAreNoRespCloseTheConnectionAndTheCallGoesOn) {
   EXPECT_TRUE(outcome<Held>(call));
 }
 
+TEST_F(MachineTest, AWebServerIsNotAskedAgainAndAgain) {
+  const CallId call = acquire();
+  machine.connected(now);
+  sent();
+  receive("HTTP/1.1 400 Bad Request\r\n");
+  EXPECT_TRUE(machine.wants_close());
+  const auto held = outcome<Held>(call);
+  EXPECT_EQ(held.error().code, Code::kUnavailable);
+  EXPECT_THAT(held.error().detail, HasSubstr("not RESP"));
+  EXPECT_TRUE(machine.idle());
+}
+
 TEST_F(MachineTest, AnswerNobodyAskedForClosesTheConnection) {
   acquire();
   connect();

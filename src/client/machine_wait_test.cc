@@ -143,12 +143,31 @@ TEST_F(MachineTest, WaitThatTimesOutIsBusy) {
   EXPECT_EQ(outcome<Held>(call).error().code, Code::kBusy);
 }
 
-TEST_F(MachineTest, WaitTakenOverByAnotherConnectionIsUnknown) {
+TEST_F(MachineTest, WaitTakenOverByAnotherConnectionIsAskedForAgainWithTheSameRequestId) {
   const CallId call = acquire(30s);
   connect();
   const std::string asked = sent_one();
   receive_queued(1);
+  pass(1s);
   receive_push(wire::WaitEvent::kSuperseded, request_of(asked));
+  EXPECT_FALSE(complete());
+  const std::string again = sent_one();
+  EXPECT_EQ(request_of(again), request_of(asked));
+  EXPECT_THAT(again, testing::HasSubstr("WAIT 29000"));
+  receive_grant(10s, 900ms);
+  EXPECT_TRUE(outcome<Held>(call));
+}
+
+TEST_F(MachineTest, WaitTakenOverAgainAndAgainIsUnknown) {
+  const CallId call = acquire(30s);
+  connect();
+  for (int taken = 0; taken < 4; ++taken) {
+    const std::string asked = sent_one();
+    receive_queued(1);
+    EXPECT_FALSE(complete());
+    receive_push(wire::WaitEvent::kSuperseded, request_of(asked));
+  }
+  EXPECT_THAT(sent(), testing::IsEmpty());
   EXPECT_EQ(outcome<Held>(call).error().code, Code::kUnknown);
 }
 

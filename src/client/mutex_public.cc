@@ -45,4 +45,32 @@ void Mutex::unlock() {
   lease_.reset();
 }
 
+RecursiveMutex::RecursiveMutex(Client& client, std::string name, AcquireOptions options)
+    : outermost_(client, std::move(name), std::move(options)) {}
+
+void RecursiveMutex::lock() {
+  std::unique_lock inside(inside_);
+  if (depth_ == 0) {
+    outermost_.lock();
+  } else if (const auto held = lease()->check(); !held) {
+    throw std::system_error(std::make_error_code(std::errc::owner_dead), held.error().detail);
+  }
+  ++depth_;
+  inside.release();
+}
+
+bool RecursiveMutex::try_lock() {
+  std::unique_lock inside(inside_, std::try_to_lock);
+  if (!inside) return false;
+  if (depth_ == 0 ? !outermost_.try_lock() : !lease()->check()) return false;
+  ++depth_;
+  inside.release();
+  return true;
+}
+
+void RecursiveMutex::unlock() {
+  const std::unique_lock inside(inside_, std::adopt_lock);
+  if (--depth_ == 0) outermost_.unlock();
+}
+
 }  // namespace pawl

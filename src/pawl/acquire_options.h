@@ -1,4 +1,4 @@
-// What `pawl acquire` and `pawl run` have in common: which locks, how, and for how long to wait.
+// What `pawl acquire`, `pawl run` and `pawl elect` have in common: which locks, how, and for how long to wait.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,8 @@ struct AcquireOptions {
   std::uint64_t not_acquired = kExitNotAcquired;
 
   void declare(Verb& verb);
+  // Those that make sense for one exclusive lock, whatever it is called.
+  void declare_lease(Verb& verb);
   // How long to wait; nothing = until it is obtained.
   [[nodiscard]] std::optional<Millis> patience() const;
 };

@@ -98,6 +98,12 @@ int Console::fail(const Error& error, int exit_code) {
   return exit_code;
 }
 
+int Console::fail_unreachable(const std::string& why) {
+  const int code = fail({Code::kUnavailable, "pawld unreachable at " + why});
+  note("Is pawld running? Start it with `make run` or `pawld`, or name another with --addr or PAWL_ADDR.");
+  return code;
+}
+
 std::string Console::explain(const Error& error) const {
   const std::string detail = printable(error.detail);
   const bool reached = pawld_ && pawld_->reached();

@@ -55,6 +55,8 @@ class Console {
   // Says what went wrong and what to do next, and returns the exit code that tells it to scripts.
   int fail(const Error& error);
   int fail(const Error& error, int exit_code);
+  // No pawld has answered, on a connection that is not pawld()'s.
+  int fail_unreachable(const std::string& why);
 
   // Coloured when stdout is a terminal and NO_COLOR is not set.
   [[nodiscard]] std::string paint(Paint paint, std::string_view text) const;

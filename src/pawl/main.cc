@@ -5,6 +5,7 @@
 int main(int argc, char** argv) {
   pawl::cli::CommandLine line;
   pawl::cli::add_run(line);
+  pawl::cli::add_elect(line);
   pawl::cli::add_acquire(line);
   pawl::cli::add_renew(line);
   pawl::cli::add_release(line);

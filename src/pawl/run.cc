@@ -1,92 +1,17 @@
 // pawl run: run a command while holding locks, and never longer.
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <cstdlib>
 #include <memory>
 
-#include "pawl/acquire_options.h"
 #include "pawl/command_line.h"
-#include "pawl/duration.h"
-#include "pawl/exit_codes.h"
-#include "pawl/owner.h"
-#include "pawl/runner.h"
-#include "pawl/utf8.h"
+#include "pawl/run_request.h"
 #include "pawl/verbs.h"
 
 namespace pawl::cli {
 namespace {
 
-constexpr Millis kTtlMin{1'000};
-constexpr Millis kDefault{-1};
-constexpr std::uint64_t kNone = ~std::uint64_t{0};
-
-struct Options {
-  AcquireOptions common;
-  std::string on_lost = "stop";
-  Millis kill_after = kDefault;
-  std::uint64_t report_fd = kNone;
-  std::vector<std::string> command;
-};
-
-Error usage(std::string detail) {
-  return {Code::kInvalid, std::move(detail)};
-}
-
-Result<RunTimes> to_times(const Options& options) {
-  const Millis ttl = options.common.ttl;
-  if (ttl < kTtlMin) return usage("--ttl: at least 1s for run; there must be time to stop the command in");
-  RunTimes times{.ttl = ttl, .kill_after = options.kill_after, .max_hold = options.common.max_hold};
-  if (times.kill_after == kDefault) times.kill_after = ttl / 6;
-  if (times.kill_after > ttl / 3) {
-    return usage(fmt::format("--kill-after: at most a third of the TTL, {} here", to_text(ttl / 3)));
+int run(Console& console, const RunOptions& options) {
+  if (options.command.empty()) {
+    return console.fail({Code::kInvalid, "which command? Write it behind `--`: pawl run LOCK -- CMD…"});
   }
-  if (options.on_lost == "stop") return times;
-  times.on_lost = options.on_lost == "kill" ? OnLost::kKill : OnLost::kIgnore;
-  if (options.on_lost != "kill" && options.on_lost != "ignore")
-    return usage("--on-lost: stop, kill or ignore");
-  return times;
-}
-
-// Ours alone: CMD must not keep it open.
-Result<int> to_report_fd(const Options& options) {
-  if (options.report_fd == kNone) return -1;
-  if (options.report_fd < 3 || options.report_fd > 1'000'000)
-    return usage("--report-fd: 3 or greater; 0 to 2 are the command's");
-  const int fd = static_cast<int>(options.report_fd);
-  if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) return usage(fmt::format("--report-fd {}: it is not open", fd));
-  return fd;
-}
-
-Result<RunRequest> to_request(const Console& console, const Options& options) {
-  if (options.command.empty()) return usage("which command? Write it behind `--`: pawl run LOCK -- CMD…");
-  RunRequest request;
-  auto call = to_call(options.common, default_owner(getpid()));
-  if (!call) return call.error();
-  const auto times = to_times(options);
-  if (!times) return times.error();
-  const auto report_fd = to_report_fd(options);
-  if (!report_fd) return report_fd.error();
-  const char* inherited = std::getenv("PAWL_LOCK");
-  request.names = {call->locks, call->owner, console.addresses(), inherited == nullptr ? "" : inherited};
-  if (const auto held = already_held(call->locks, request.names.inherited_locks)) {
-    return usage(fmt::format(
-        "{} is already held by the `pawl run` around this one (PAWL_LOCK says so); waiting for it would "
-        "be waiting for ourselves. Run the command without another `pawl run`, or take a lock of another "
-        "name. If it is not so, unset PAWL_LOCK.",
-        printable(*held)));
-  }
-  request.call = std::move(*call);
-  request.patience = options.common.patience();
-  request.times = *times;
-  request.command = options.command;
-  request.not_acquired = static_cast<int>(options.common.not_acquired);
-  request.report_fd = *report_fd;
-  return request;
-}
-
-int run(Console& console, const Options& options) {
   auto request = to_request(console, options);
   if (!request) return console.fail(request.error());
   auto endpoints = client::resolve(console.targets());
@@ -97,7 +22,7 @@ int run(Console& console, const Options& options) {
 }  // namespace
 
 void add_run(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   Verb verb = line.verb("run", "run a command while holding a lock, and never longer", Talks::kToPawld);
   options->common.declare(verb);
   verb.text("--on-lost", "stop|kill|ignore", options->on_lost,

@@ -23,8 +23,6 @@ using client::kNever;
 
 constexpr Millis kLook = 10ms;  // between looks at a group that is ending; nothing tells us of grandchildren
 constexpr Millis kStuck = 5s;   // after KILL: what still exists then hangs in the kernel
-constexpr Millis kReleasePatience = 2s;
-constexpr Millis kLostPatience = 500ms;  // where the lease is over anyway
 
 client::MachineOptions machine_options(Millis ttl) {
   client::MachineOptions options;
@@ -59,7 +57,8 @@ int Runner::run() {
   } else if (const auto refusal = wait_for_lock()) {
     code = *refusal;
   } else {
-    code = hold();
+    begin_hold();
+    code = request_.command.empty() ? stay() : hold();
   }
   voice_.exits(code);
   return code;
@@ -77,11 +76,14 @@ short Runner::nap(Instant until) {
   return fds[0].revents;
 }
 
-int Runner::hold() {
+void Runner::begin_hold() {
   pawld_.be_patient();
   voice_.acquired(held_);
   console_.end_progress();
   request_.times.ttl = held_.ttl;
+}
+
+int Runner::hold() {
   RunPlan plan(request_.times, held_.deadline, boot_now(), random_);
   if (boot_now() >=
       held_.deadline - request_.times.kill_after) {  // Kept from it since the grant, by a freeze perhaps.
@@ -133,27 +135,29 @@ void Runner::carry_out(RunPlan& plan) {
     process_.signal_group(SIGCONT);  // What is stopped could not act on it.
   }
   tell_why(plan);
-  if (due.renew) {
-    renewal_ = pawld_.machine().renew({held_.lease, held_.ttl, plan.deadline()}, now);
-    pawld_.flush();
-  }
+  if (due.renew) renew(plan, now);
+}
+
+void Runner::renew(const RunPlan& plan, Instant now) {
+  renewal_ = pawld_.machine().renew({held_.lease, held_.ttl, plan.deadline()}, now);
+  pawld_.flush();
 }
 
 void Runner::tell_why(const RunPlan& plan) {
   if (told_why_ || plan.why() == RunPlan::Why::kNone) return;
   told_why_ = true;
+  const char* then = request_.command.empty() ? "it is over"
+                     : plan.stopping()        ? "stopping the command"
+                                              : "the command runs on without it (--on-lost=ignore)";
   if (plan.why() == RunPlan::Why::kMaxHold) {
     voice_.lost("max_hold");
-    return voice_.say(
-        fmt::format("--max-hold {} reached; stopping the command", to_text(request_.times.max_hold)));
+    return voice_.say(fmt::format("--max-hold {} reached; {}", to_text(request_.times.max_hold), then));
   }
   voice_.lost("lost");
   const std::string& trouble = pawld_.machine().trouble();
-  voice_.say(fmt::format(
-      "the lease (token {}) {}{}{}; {}", held_.token.value,
-      boot_now() >= plan.deadline() ? "is lost" : "cannot be confirmed", trouble.empty() ? "" : ": ",
-      printable(trouble),
-      plan.stopping() ? "stopping the command" : "the command runs on without it (--on-lost=ignore)"));
+  voice_.say(fmt::format("the lease (token {}) {}{}{}; {}", held_.token.value,
+                         boot_now() >= plan.deadline() ? "is lost" : "cannot be confirmed",
+                         trouble.empty() ? "" : ": ", printable(trouble), then));
 }
 
 void Runner::forward_signals() {

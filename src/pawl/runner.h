@@ -1,7 +1,8 @@
-// Drives one `pawl run`: a single thread and one poll loop over the socket, the signals and a timer on CLOCK_BOOTTIME,
+// Drives one `pawl run`, or `pawl elect`: a single thread and one poll loop over the socket, the signals and a timer on CLOCK_BOOTTIME,
 // which also wakes it after a suspend. What to do when is decided by run_plan.h and client::Machine; this only does it.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,7 +23,9 @@ struct RunRequest {
   std::optional<Millis> patience;  // nothing = wait for ever
   RunTimes times;
   RunNames names;
-  std::vector<std::string> command;
+  std::vector<std::string> command;  // none: hold, until a signal or the lease ends it
+  // Without a command: tells those who act on it that it is held. False: nobody could be told, so it is given back.
+  std::function<bool(const client::Held&)> announce;
   int not_acquired = 75;
   int report_fd = -1;
 };
@@ -48,16 +51,25 @@ class Runner {
   void show_holder(const wire::Value& lock);
   int refused(const Error& error);
 
+  // --- without a command: runner_stay.cc
+  int stay();
+  [[nodiscard]] std::optional<int> heed_signals_while_staying();
+
   // --- running
   int hold();
   int not_started(int error, bool before_exec);
   void carry_out(RunPlan& plan);
+  void renew(const RunPlan& plan, Instant now);
+  void begin_hold();
   void forward_signals();
   void take_renewal(RunPlan& plan);
   void watch_command(RunPlan& plan);
   void suspend_with_command();
   void tell_why(const RunPlan& plan);
   void release(Millis patience);
+
+  static constexpr Millis kReleasePatience{2'000};
+  static constexpr Millis kLostPatience{500};  // where the lease is over anyway
 
   // Sleeps until something happens or `until`; what poll says of the socket.
   short nap(Instant until);

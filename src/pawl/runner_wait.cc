@@ -140,10 +140,7 @@ int Runner::refused(const Error& error) {
                          request_.not_acquired);
   }
   if (error.code == Code::kUnavailable && !pawld_.machine().greeted()) {
-    const int code = console_.fail({Code::kUnavailable, "pawld unreachable at " + error.detail});
-    console_.note(
-        "Is pawld running? Start it with `make run` or `pawld`, or name another with --addr or PAWL_ADDR.");
-    return code;
+    return console_.fail_unreachable(error.detail);
   }
   return console_.fail(error);
 }

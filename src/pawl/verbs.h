@@ -6,6 +6,7 @@ namespace pawl::cli {
 class CommandLine;
 
 void add_run(CommandLine& line);
+void add_elect(CommandLine& line);
 void add_acquire(CommandLine& line);
 void add_renew(CommandLine& line);
 void add_release(CommandLine& line);

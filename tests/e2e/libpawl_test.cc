@@ -11,62 +11,16 @@
 #include <set>
 #include <thread>
 
-#include "e2e/pawld_process.h"
-#include "pawl/pawl.h"
+#include "base/random.h"
+#include "client/blocking_connection.h"
+#include "e2e/libpawl_fixture.h"
+#include "e2e/silent_relay.h"
 
 namespace pawl {
 namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
-
-// The states a lease went through, as its holder was told.
-class Story {
- public:
-  auto listener() {
-    return [this](LeaseState state, const std::string& reason) {
-      const std::lock_guard lock(mutex_);
-      states_.push_back(state);
-      reasons_.push_back(reason);
-    };
-  }
-  bool has(LeaseState state) {
-    const std::lock_guard lock(mutex_);
-    return std::find(states_.begin(), states_.end(), state) != states_.end();
-  }
-  std::vector<LeaseState> states() {
-    const std::lock_guard lock(mutex_);
-    return states_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<LeaseState> states_;
-  std::vector<std::string> reasons_;
-};
-
-class LibPawl : public testing::Test {
- protected:
-  Lease take(Client& client, const std::string& lock, AcquireOptions options = {}) {
-    auto lease = client.acquire(lock, std::move(options));
-    if (!lease) throw std::runtime_error(lease.error().detail);
-    return *std::move(lease);
-  }
-  // Waits until the lease was renewed so many times more.
-  static bool renewed(const Lease& lease, int times) {
-    auto deadline = lease.deadline_boottime();
-    return eventually([&] {
-             if (const auto now = lease.deadline_boottime(); now > deadline) {
-               deadline = now;
-               --times;
-             }
-             return times <= 0 || lease.state() == LeaseState::kLost;
-           }) &&
-           lease.state() < LeaseState::kUncertain;
-  }
-
-  PawldProcess pawld;
-};
 
 TEST_F(LibPawl, ALeaseIsRenewedForAsLongAsItIsHeld) {
   Client client(pawld.address());
@@ -128,6 +82,25 @@ TEST_F(LibPawl, ManyThreadsShareOneClientAndExcludeEachOther) {
   EXPECT_EQ(tokens.size(), 200u);
 }
 
+TEST_F(LibPawl, WhatDoesNotFitTheConnectionIsSentWhenItDoes) {
+  constexpr std::size_t kCalls = 20'000;  // More bytes than two socket buffers hold.
+  std::vector<Result<Lease>> leases;
+  leases.reserve(kCalls);
+  std::atomic<std::size_t> answered = 0;
+  Client client(pawld.address(), {.answer_timeout = 60s, .call_timeout = 60s});
+  const Lease first = take(client, "connected");
+  pawld.stop();
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    client.acquire_async({std::string(500, 'x') + std::to_string(i)}, {}, [&](Result<Lease> lease) {
+      leases.push_back(std::move(lease));
+      ++answered;
+    });
+  }
+  pawld.go_on();
+  EXPECT_TRUE(eventually([&] { return answered == kCalls; }));
+  EXPECT_TRUE(std::all_of(leases.begin(), leases.end(), [](const auto& lease) { return bool(lease); }));
+}
+
 TEST_F(LibPawl, WhenPawldDiesTheHolderIsToldStepByStepAndItsTokenFires) {
   Client client(pawld.address());
   Story story;
@@ -168,6 +141,16 @@ TEST_F(LibPawl, APauseOfPawldPutsALeaseAtRiskAndItsEndBringsItBack) {
 }
 
 // Hard case 27.
+TEST_F(LibPawl, ALeaseSurvivesAConnectionThatWentSilent) {
+  SilentRelay relay(pawld.address());
+  Client client(relay.address());
+  Story story;
+  const Lease lease = take(client, "a", {.ttl = 3s, .on_change = story.listener()});
+  relay.go_silent();
+  EXPECT_TRUE(renewed(lease, 3));
+  EXPECT_FALSE(story.has(LeaseState::kUncertain));
+}
+
 TEST_F(LibPawl, APauseOfPawldLongerThanTheLeaseIsALossHoweverItEnds) {
   Client client(pawld.address());
   const Lease lease = take(client, "a", {.ttl = 1s});
@@ -186,6 +169,19 @@ TEST_F(LibPawl, ADestructorThatGetsNoAnswerLeavesTheReleaseToTheBackground) {
   lease.reset();
   pawld.go_on();
   EXPECT_TRUE(other.acquire("a", {.wait = 60s}));  // Long before its TTL is over.
+}
+
+TEST_F(LibPawl, AHolderLearnsThatItsLeaseWasBroken) {
+  Client client(pawld.address());
+  const Lease lease = take(client, "a", {.ttl = 2s});
+  SystemRandom random;
+  client::BlockingConnection operators(*client::parse_addresses(pawld.address()), random, {});
+  const auto broken = operators.command(
+      {.words = {"BREAK", "a", "TOKEN", std::to_string(lease.token()), "NOW", "REASON", "test"}});
+  ASSERT_TRUE(broken) << broken.error().detail;
+  ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kLost; }));
+  EXPECT_TRUE(eventually([&] { return lease.reason().find("broken") != std::string::npos; }))
+      << lease.reason();
 }
 
 TEST_F(LibPawl, TheEndOfAClientFreesItsLocksAndItsLeasesAreLost) {
@@ -274,6 +270,7 @@ TEST_F(LibPawl, AMutexFitsUniqueLock) {
   Client client(pawld.address());
   Mutex mine(client, "a"), theirs(client, "a");
   std::unique_lock lock(mine);
+  EXPECT_THROW(mine.lock(), std::system_error);  // It would wait for itself.
   ASSERT_NE(mine.lease(), nullptr);
   EXPECT_FALSE(theirs.try_lock());
   lock.unlock();

@@ -1,4 +1,4 @@
-"""Installs libpawl into an empty prefix, and builds and runs against it, from outside the tree: the example, by
+"""Installs libpawl into an empty prefix, and builds and runs against it, from outside the tree: the examples, by
 find_package; the README's C++ example and the one of docs/how-to/test-losing-a-lease.md as printed, by pkg-config. Also that
 nothing but the public classes can be seen.
 
@@ -38,14 +38,45 @@ class PackageTest(unittest.TestCase):
         cls.addClassCleanup(cls.pawld.remove)
         cls.pawld.start()
 
-    def test_the_example_finds_the_package_and_works(self):
-        project, build = self.dir / "worker", self.dir / "worker-build"
-        shutil.copytree(SOURCE / "examples/cpp-worker", project)
+    def build(self, example):
+        """Builds it outside the tree; where."""
+        project, build = self.dir / example, self.dir / f"{example}-build"
+        shutil.copytree(SOURCE / "examples" / example, project)
         run("cmake", "-S", project, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
         run("cmake", "--build", build)
-        said = run(build / "worker", f"127.0.0.1:{self.pawld.port}", "3").splitlines()
+        return build
+
+    def test_the_example_finds_the_package_and_works(self):
+        said = run(self.build("cpp-worker") / "worker", f"127.0.0.1:{self.pawld.port}", "3").splitlines()
         self.assertRegex(said[0], r"^working with token \d+$")
         self.assertEqual(said[1:], ["step 1", "step 2", "step 3", "released"])
+
+    def test_of_two_schedulers_one_works_and_the_other_takes_over(self):
+        program, log = self.build("leader-scheduler") / "scheduler", self.dir / "schedule"
+        schedulers = {}
+
+        def start(name):
+            with open(log, "ab") as out:
+                schedulers[name] = subprocess.Popen(
+                    harness.guarded([program, f"127.0.0.1:{self.pawld.port}", name]), stdout=out, stderr=subprocess.STDOUT)
+            self.addCleanup(schedulers[name].wait)
+            self.addCleanup(schedulers[name].kill)
+
+        def until(line):
+            harness.wait_until(lambda: line in log.read_text(), f"{line!r} is said")
+
+        start("first")
+        until("first does turn 3 with token ")
+        start("second")
+        until("second sees first leading")
+        schedulers["first"].kill()
+        until("second does turn 3 with token ")
+        schedulers["second"].terminate()
+        self.assertEqual(schedulers["second"].wait(timeout=harness.PATIENCE), 0)
+        turns = re.findall(r"^(\w+) does turn \d+ with token (\d+)$", log.read_text(), re.M)
+        self.assertEqual([name for name, _ in turns], sorted(name for name, _ in turns), "never both")
+        self.assertEqual(len(set(turns)), 2, turns)
+        self.assertIn("second ends\n", log.read_text())
 
     def compile_as_printed(self, page, package):
         """The one C++ program of a page, compiled by the flags of pkg-config."""
@@ -84,7 +115,7 @@ class PackageTest(unittest.TestCase):
         run(build / "lost")
 
     def test_only_the_public_names_can_be_seen(self):
-        for library, public in [("libpawl.so", r"pawl::(Client|Lease|Mutex|to_text)\b"),
+        for library, public in [("libpawl.so", r"pawl::(Client|Election|LeaderObservation|Lease|Mutex|RecursiveMutex|to_text)\b"),
                                 ("libpawl-testing.so", r"pawl::testing::Server\b")]:
             symbols = run("nm", "-DC", "--defined-only", self.lib / library).splitlines()
             names = [line.split(" ", 2)[2] for line in symbols if " T " in line]
