@@ -80,7 +80,9 @@ client::AcquireCall ClientNode::choose() {
   call.wait = world_.chance(20) ? Millis(0) : Millis(200 + world_.random().below(4000));
   call.owner = fmt::format("client-{}/{}", number_, history_.attempts.size());
   call.request = client::make_request_id(world_.random());
-  if (world_.chance(10)) call.delay = Millis(100 + world_.random().below(300));
+  if (world_.chance(25)) call.delay = Millis(100 + world_.random().below(900));
+  // More than a sector, so that a write that the power cuts off can be torn.
+  if (world_.chance(30)) call.meta = {{"note", std::string(900, 'm')}};
   call.give_up = now() + call.wait + Millis(6000);
   return call;
 }

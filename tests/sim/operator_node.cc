@@ -66,6 +66,8 @@ void OperatorNode::meddle() {
   if (open && a.queued == kOpen) return inspect();
   const bool waits = open && a.queued != kOpen;
   if (waits) return world_.chance(20) ? cancel_wait(a) : world_.chance(10) ? replay(a) : inspect();
+  const bool lives = a.token.value != 0 && a.believed_until > world_.now();
+  if (lives && world_.chance(30)) return break_lease(a);
   switch (world_.random().below(6)) {
     case 0:
       return break_lease(a);
@@ -102,8 +104,8 @@ void OperatorNode::inspect() {
 }
 
 void OperatorNode::break_lease(const Attempt& a) {
-  if (a.token.value == 0 || !world_.chance(40)) return inspect();
-  const bool now = world_.chance(50);
+  if (a.token.value == 0) return inspect();
+  const bool now = world_.chance(30);
   history_.breaks.push_back({a.token, now, world_.now(), kOpen, false});
   world_.note(
       [&] { return fmt::format("the operator breaks token {}{}", a.token.value, now ? " now" : ""); });

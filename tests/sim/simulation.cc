@@ -76,7 +76,7 @@ class Simulation {
     for (std::uint64_t i = 0; i < locks; ++i) workload.locks.push_back(fmt::format("lock-{}", i));
     workload.ttl = Millis(300 + world_.random().below(1500));
     workload.freeze_percent = plan_.has(Trouble::kFreeze) ? 3 : 0;
-    workload.die_percent = plan_.has(Trouble::kDeath) ? 3 : 0;
+    workload.die_percent = plan_.has(Trouble::kDeath) ? 5 : 0;
     workload.long_percent = world_.chance(50) ? 10 : 25;
     return workload;
   }
@@ -84,7 +84,7 @@ class Simulation {
   NetworkFaults network_faults() {
     NetworkFaults faults;
     faults.break_percent = static_cast<unsigned>(world_.random().below(4));
-    faults.slow_percent = static_cast<unsigned>(world_.random().below(6));
+    faults.slow_percent = static_cast<unsigned>(world_.random().below(10));
     if (!plan_.has(Trouble::kBreaks)) faults.break_percent = 0;
     if (!plan_.has(Trouble::kSlow)) faults.slow_percent = 0;
     return faults;
@@ -106,21 +106,19 @@ class Simulation {
   }
 
   void make_trouble() {
-    const auto often = [this](Trouble trouble) { return plan_.has(trouble); };
+    if (demand_ == Demand::kTokensOnly && world_.chance(40)) return spoil_the_disk();
     switch (world_.random().below(8)) {
       case 0:
-        return often(Trouble::kKill) ? server_.kill() : void();
+        return plan_.has(Trouble::kKill) ? server_.kill() : void();
       case 1:
-        return often(Trouble::kPower) ? server_.cut_power() : void();
+        return plan_.has(Trouble::kPower) ? server_.cut_power() : void();
       case 2:
       case 3:
-        return often(Trouble::kPower) ? server_.cut_power_soon(1 + world_.random().below(40)) : void();
+        return plan_.has(Trouble::kPower) ? server_.cut_power_soon(1 + world_.random().below(40)) : void();
       case 4:
-        return often(Trouble::kPause) ? server_.pause(world_.between(Millis(20), Millis(3000))) : void();
+        return plan_.has(Trouble::kPause) ? server_.pause(world_.between(Millis(20), Millis(3000))) : void();
       case 5:
-        return often(Trouble::kGuardRestart) ? guard_.restart() : void();
-      case 6:
-        return demand_ == Demand::kTokensOnly ? spoil_the_disk() : cut_network();
+        return plan_.has(Trouble::kGuardRestart) ? guard_.restart() : void();
       default:
         return cut_network();
     }
