@@ -133,7 +133,7 @@ void ServerNode::fill_disk(bool full) {
 }
 
 void ServerNode::flip_a_bit() {
-  if (up()) return;
+  if (up() || flip_) return;
   disk_.restart(world_.random());
   const auto names = disk_.list(kDirectory);
   if (!names || names->empty()) return;
