@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mutants.h"
 #include "core/core.h"
 #include "core/history.h"
 #include "core/lease_table.h"
@@ -124,6 +125,7 @@ struct Core::State {
 
 // Wheels count whole milliseconds; a deadline is rounded up, so that nothing is ever early.
 inline std::uint64_t due_ms(Tick tick) {
+  if (PAWL_MUTANT(expiry_a_moment_early)) tick -= Millis(1);
   return static_cast<std::uint64_t>(std::chrono::ceil<Millis>(tick.time_since_epoch()).count());
 }
 inline std::uint64_t passed_ms(Tick tick) {
