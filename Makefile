@@ -4,14 +4,16 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 BIN := build/bin
 
-.PHONY: help run build test test-all bench format tidy setup clean
+.PHONY: help run build test test-all mutants soak bench format tidy setup clean
 
 help:
 	@echo "make run       set up, build, start pawld on loopback with its data in ./pawl-data"
 	@echo "make build     set up and build the binaries into build/bin/"
 	@echo "make test      set up, build, run the tests (what continuous integration runs)"
 	@echo "make test-all  the same, and the whole suite under the sanitizers"
-	@echo "make bench     pawld beside Redis and two ceilings, as ratios of one run"
+	@echo "make mutants   plant every known kind of bug, and show which property catches it"
+	@echo "make soak HOURS=n   simulate new seeds for n hours"
+	@echo "make bench     pawld beside Redis and two ceilings, and what guards cost, as ratios of one run"
 	@echo "make format    format the sources;  make tidy: clang-tidy over them"
 
 # A build for users leaves the tests out, so that it needs fewer packages; the objects are shared.
@@ -35,11 +37,25 @@ test-all:
 	@cmake --build build -j $(JOBS)
 	@ctest --test-dir build -j $(JOBS) --output-on-failure
 
+# Bugs planted on purpose, each caught by some property: src/base/mutants.h.
+mutants:
+	@scripts/setup test
+	@scripts/mutants $(JOBS)
+
+# Seeds that no run has seen, one process per core; stops at the first that fails, and says how to replay it.
+HOURS ?= 1
+soak:
+	@scripts/setup test
+	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
+	@cmake --build build -j $(JOBS) --target simulation_test
+	@scripts/soak build/tests/simulation_test $(HOURS) $(JOBS)
+
 bench:
 	@scripts/setup test bench
 	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
 	@cmake --build build -j $(JOBS)
 	@/usr/bin/python3 bench/run.py --build build
+	@/usr/bin/python3 bench/guard_postgres.py --build build
 
 format:
 	@scripts/setup test

@@ -4,6 +4,7 @@
 
 #include "base/acquire_spec.h"
 #include "base/limits.h"
+#include "base/mutants.h"
 #include "wire/command_writer.h"
 
 namespace pawl::client {
@@ -66,7 +67,7 @@ void AcquireFlow::append(std::string& out, Instant now) {
 }
 
 void AcquireFlow::append_ask(std::string& out, Instant now) {
-  if (!first_sent_) first_sent_ = now;
+  if (!first_sent_ || PAWL_MUTANT(deadline_from_retry)) first_sent_ = now;
   AcquireSpec spec = to_spec(call_);
   // A retry waits for what is left of the caller's patience, not for all of it again.
   const auto left = std::chrono::ceil<Millis>(*first_sent_ + call_.wait - now);
@@ -129,7 +130,8 @@ void AcquireFlow::pushed(const wire::WaitPush& push, Instant now) {
 void AcquireFlow::granted(const wire::GrantReply& grant, Instant now) {
   grant_ = grant;
   if (unwanted_) return go(Step::kGiveBack);
-  const Instant until = deadline(Acquired{*first_sent_, grant.waited, grant.ttl});
+  const Instant until =
+      deadline(Acquired{PAWL_MUTANT(deadline_from_reply) ? now : *first_sent_, grant.waited, grant.ttl});
   if (worth_handing_out(until, grant.ttl, now)) return hand_out(until);
   go(Step::kConfirm);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "base/mutants.h"
 #include "client/deadline.h"
 
 namespace pawl::client {
@@ -268,6 +269,7 @@ void Keeper::renewed(LeaseNumber number, Entry& entry, Instant sent, Millis answ
 void Keeper::failed(LeaseNumber number, Entry& entry, const std::string& why, Instant now) {
   ++counters_.renewal_failures;
   entry.trouble = "its renewal failed: " + why;
+  if (PAWL_MUTANT(failed_renewal_extends)) entry.deadline = now + entry.ttl;
   judge(number, entry, now);
   if (entry.state < LeaseState::kUncertain) plan_renewal(number, entry, now + Nanos(entry.ttl) / 10);
 }

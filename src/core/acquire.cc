@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "base/mutants.h"
 #include "core/state.h"
 
 namespace pawl::core {
@@ -26,6 +27,7 @@ Terms terms_of(const Acquire& input, std::string_view meta, Index request) {
 
 }  // namespace
 
+// Model: lease.pml, action receive_ask.
 void Core::State::acquire(const Acquire& input, Now now) {
   const AcquireSpec& spec = input.spec;
   PAWL_ASSERT(!spec.locks.empty() && spec.limit >= 1 && spec.limit <= limits::kHoldersMax);
@@ -35,7 +37,7 @@ void Core::State::acquire(const Acquire& input, Now now) {
   if (!spec.request.empty()) {
     requests.forget_before(now.tick);
     const Index known = requests.find(spec.request);
-    if (known != kNone) return retry(known, input, now);
+    if (known != kNone && !PAWL_MUTANT(retry_is_a_new_request)) return retry(known, input, now);
   }
   std::string meta = encode_meta(spec);
   if (!free_for(spec)) {
@@ -58,14 +60,14 @@ bool Core::State::free_for(const AcquireSpec& spec) const {
     const Index index = locks.find(name);
     if (index == kNone) return true;
     const Lock& lock = locks.items[index];
-    return lock.waiters == 0 && admits(lock, spec.mode, spec.limit);
+    return (lock.waiters == 0 || PAWL_MUTANT(barging)) && admits(lock, spec.mode, spec.limit);
   });
 }
 
 // The same request id again: the caller did not hear the answer, or asks whether there is one yet.
 void Core::State::retry(Index index, const Acquire& input, Now now) {
   const Request& request = requests.items[index];
-  if (request.fingerprint != fingerprint(input.spec)) {
+  if (request.fingerprint != fingerprint(input.spec) && !PAWL_MUTANT(conflict_not_noticed)) {
     return reply(input.waiter, Refused{Refused::Why::kConflict}, last_batch());
   }
   switch (request.state) {

@@ -1,6 +1,7 @@
 #include "core/core.h"
 
 #include "base/bytes.h"
+#include "base/mutants.h"
 #include "core/state.h"
 
 namespace pawl::core {
@@ -52,7 +53,7 @@ BatchId Core::State::last_batch() const {
 
 // Once per batch: only the last one counts.
 void Core::State::put_last_token() {
-  if (last_token == recorded_token) return;
+  if (last_token == recorded_token || PAWL_MUTANT(last_token_not_recorded)) return;
   recorded_token = last_token;
   scratch.clear();
   put_u64(scratch, last_token.value);
@@ -85,6 +86,7 @@ BatchId Core::take_batch(Batch& out) {
   return s.taken;
 }
 
+// Model: lease.pml, action sync.
 void Core::durable(BatchId batch, Now now) {
   State& s = *state_;
   PAWL_ASSERT(batch > s.durable && batch <= s.taken);
@@ -94,6 +96,7 @@ void Core::durable(BatchId batch, Now now) {
     s.not_durable.pop_front();
     Lease& lease = s.leases.items[grant.lease];
     if (lease.token != grant.token || !lease.live()) continue;  // Released before it was durable.
+    if (PAWL_MUTANT(ttl_from_apply)) continue;
     s.start_ttl(lease, now.tick);
     s.arm(grant.lease);
   }
@@ -103,16 +106,18 @@ void Core::apply(const Acquire& input, Now now) {
   state_->acquire(input, now);
 }
 
+// Model: lease.pml, action receive_renew.
 void Core::apply(const Renew& input, Now now) {
   State& s = *state_;
   const Index index = s.leases.find(input.lease);
   if (index == kNone) {
+    if (PAWL_MUTANT(renewal_after_expiry)) return s.reply(input.waiter, Renewed{Millis(500)}, {});
     // The end may rest on a batch that is not durable yet; whoever hears of it may act on it.
     s.reply(input.waiter, s.history.lost(input.lease), s.last_batch());
     return;
   }
   Lease& lease = s.leases.items[index];
-  if (lease.phase == Phase::kBreaking) {
+  if (lease.phase == Phase::kBreaking && !PAWL_MUTANT(break_can_be_renewed)) {
     s.reply(input.waiter, Lost{Ending::kBroken, lease.token}, s.last_batch());
     return;
   }
@@ -134,9 +139,11 @@ void Core::apply(const Renew& input, Now now) {
   s.reply(input.waiter, Renewed{std::chrono::floor<Millis>(lease.ends - now.tick)}, BatchId{});
 }
 
+// Model: lease.pml, action receive_release.
 void Core::apply(const Release& input, Now now) {
   State& s = *state_;
-  const Index index = s.leases.find(input.lease);
+  Index index = s.leases.find(input.lease);
+  if (PAWL_MUTANT(release_by_name) && index == kNone) index = s.leases.youngest();
   if (index != kNone) s.end_lease(index, Ending::kReleased, now);
   s.reply(input.waiter, Released{index != kNone}, s.last_batch());
 }
@@ -150,7 +157,8 @@ void Core::apply(const CancelRequest& input, Now now) {
   State& s = *state_;
   const Index request = s.requests.find(input.request);
   const bool waiting = request != kNone && s.requests.items[request].state == Request::State::kWaiting;
-  if (waiting) s.end_wait(s.requests.items[request].subject, NotObtained::Why::kCancelled, now);
+  if (waiting && !PAWL_MUTANT(cancel_keeps_waiting))
+    s.end_wait(s.requests.items[request].subject, NotObtained::Why::kCancelled, now);
   s.reply(input.waiter, CancelDone{waiting}, s.last_batch());
 }
 
@@ -169,7 +177,7 @@ void Core::apply(const Break& input, Now now) {
     s.end_lease(index, Ending::kBroken, now, {.skip_delay = true, .reason = input.reason});
   } else if (lease.phase != Phase::kBreaking) {
     lease.phase = Phase::kBreaking;
-    s.put_record(lease);
+    if (!PAWL_MUTANT(break_not_persisted)) s.put_record(lease);
     s.emit_for_locks(EventKind::kBreaking, lease, now, {}, input.reason);
   }
   s.reply(input.waiter, BreakDone{true}, s.last_batch());
@@ -194,6 +202,7 @@ void Core::apply(const Raise& input, Now now) {
   s.reply(input.waiter, Raised{s.last_token}, s.last_batch());
 }
 
+// Model: lease.pml, action expire.
 void Core::tick(Now now) {
   State& s = *state_;
   const std::uint64_t passed = passed_ms(now.tick);

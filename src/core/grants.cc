@@ -3,6 +3,7 @@
 #include <bitset>
 
 #include "base/bytes.h"
+#include "base/mutants.h"
 #include "core/state.h"
 
 namespace pawl::core {
@@ -11,11 +12,13 @@ namespace pawl::core {
 // share with readers only. Closed holders keep their place.
 bool Core::State::admits(const Lock& lock, Mode mode, std::uint32_t limit) const {
   if (lock.holders == 0) return true;
+  if (PAWL_MUTANT(reader_beside_writer) && mode == Mode::kShared) return true;
   const bool held_shared = leases.items[lock.first_holder].mode == Mode::kShared;
   if (held_shared || mode == Mode::kShared) return held_shared && mode == Mode::kShared;
-  if (lock.holders + 1 > limit) return false;
+  const std::uint32_t joined = lock.holders + (PAWL_MUTANT(limit_off_by_one) ? 0 : 1);
+  if (joined > limit) return false;
   for (Index i = lock.first_holder; i != kNone; i = leases.items[i].holder_after) {
-    if (lock.holders + 1 > leases.items[i].limit) return false;
+    if (joined > leases.items[i].limit) return false;
   }
   return true;
 }
@@ -25,10 +28,12 @@ bool Core::State::admits(const Lock& lock, Mode mode, std::uint32_t limit) const
 bool Core::State::has_its_turn(const Waiter& waiter) const {
   return std::all_of(waiter.places.begin(), waiter.places.end(), [&](Index at) {
     const Lock& lock = locks.items[waiters.places[at].lock];
-    return lock.first_waiter == at && admits(lock, waiter.mode, waiter.limit);
+    return (lock.first_waiter == at || PAWL_MUTANT(and_out_of_order)) &&
+           admits(lock, waiter.mode, waiter.limit);
   });
 }
 
+// Model: lease.pml, action grant.
 void Core::State::grant(const Terms& terms, std::span<const Index> held, Now now) {
   PAWL_ASSERT(tokens_left() && !held.empty());
   last_token.value += 1;
@@ -64,6 +69,7 @@ void Core::State::grant(const Terms& terms, std::span<const Index> held, Now now
   put_record(lease);
   batch.cover(last_token.value);
   not_durable.push_back({open_batch(), index, lease.token});
+  if (PAWL_MUTANT(ttl_from_apply)) start_ttl(lease, now.tick), arm(index);
   emit_for_locks(EventKind::kGranted, lease, now);
   reply(terms.waiter, granted_view(lease), last_batch());
 }
@@ -122,11 +128,13 @@ void Core::State::end_lease(Index index, Ending ending, Now now, const Parting& 
                                                      : EventKind::kExpired;
   emit_for_locks(kind, lease, now, ending, parting.reason);
   if (lease.extra != nullptr && lease.extra->request != kNone) {
-    requests.ended(lease.extra->request, ending, now.tick);
+    if (!PAWL_MUTANT(request_forgotten_at_end)) requests.ended(lease.extra->request, ending, now.tick);
+    if (PAWL_MUTANT(request_forgotten_at_end)) requests.withdraw(lease.extra->request);
     lease.extra->request = kNone;
   }
   const Millis delay = lease.extra == nullptr ? Millis(0) : lease.extra->delay;
-  const bool closes = delay > Millis(0) && ending != Ending::kReleased && !parting.skip_delay;
+  const bool closes =
+      delay > Millis(0) && ending != Ending::kReleased && !parting.skip_delay && !PAWL_MUTANT(delay_ignored);
   remember(index, ending, now);
   if (!closes) return give_back(index, now);
   lease.phase = Phase::kClosed;
@@ -137,7 +145,7 @@ void Core::State::end_lease(Index index, Ending ending, Now now, const Parting& 
 
 void Core::State::give_back(Index index, Now now) {
   const Lease& lease = leases.items[index];
-  batch.erase(lease_key(lease.token));
+  if (!PAWL_MUTANT(release_not_persisted)) batch.erase(lease_key(lease.token));
   ShortList<Index, limits::kLocksPerLease> held;
   for (const Index lock : locks_of(lease)) held.push_back(lock);
   for (const Index lock : held) remove_holder(lock, index);
@@ -197,7 +205,15 @@ void Core::State::remove_holder(Index lock_index, Index index) {
   --lock.holders;
 }
 
+bool Core::State::slot_taken(const Lock& lock, std::uint16_t slot) const {
+  for (Index i = lock.first_holder; i != kNone; i = leases.items[i].holder_after) {
+    if (leases.items[i].slot == slot) return true;
+  }
+  return false;
+}
+
 std::uint16_t Core::State::free_slot(const Lock& lock) const {
+  if (PAWL_MUTANT(slot_given_twice)) return 0;
   std::bitset<limits::kHoldersMax> used;
   for (Index i = lock.first_holder; i != kNone; i = leases.items[i].holder_after)
     used.set(leases.items[i].slot);
@@ -208,6 +224,7 @@ std::uint16_t Core::State::free_slot(const Lock& lock) const {
 
 // The smallest live token on the lock, a reader that is about to join included.
 Token Core::State::floor_of(const Lock& lock, Token otherwise) const {
+  if (PAWL_MUTANT(floor_is_own_token)) return otherwise;
   for (Index i = lock.first_holder; i != kNone; i = leases.items[i].holder_after) {
     if (leases.items[i].live()) return leases.items[i].token;
   }
@@ -255,7 +272,8 @@ void Core::State::put_record(const Lease& lease) {
     record.delay_ms = static_cast<std::uint32_t>(extra.delay.count());
     record.max_hold_ms = static_cast<std::uint64_t>(extra.max_hold.count());
     record.floor = extra.floor;
-    if (extra.request != kNone) record.request = requests.items[extra.request].id.view();
+    if (extra.request != kNone && !PAWL_MUTANT(request_not_persisted))
+      record.request = requests.items[extra.request].id.view();
     record.meta = extra.meta;
   }
   for (const Index lock : locks_of(lease)) record.locks.push_back(locks.items[lock].name.view());

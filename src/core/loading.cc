@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/mutants.h"
 #include "core/state.h"
 
 namespace pawl::core {
@@ -27,6 +28,7 @@ Result<void> Core::load(std::string_view key, std::string_view value) {
 }
 
 Result<void> Core::State::load_lease(const LeaseRecord& record) {
+  if (PAWL_MUTANT(leases_forgotten_by_restart)) return {};
   if (leases.find(record.id) != kNone) return Error{Code::kInvalid, "two lease records with one id"};
   const Index index = leases.add(record.id);
   Lease& lease = leases.items[index];
@@ -84,7 +86,7 @@ Result<void> Core::loaded(Token high_water, Now now) {
                     "all up to {}; a part of the store is missing or from another time",
                     newest.value, s.last_token.value, high_water.value)};
   }
-  s.last_token = high_water;
+  if (!PAWL_MUTANT(high_water_ignored)) s.last_token = high_water;
   s.lease_timers.start(passed_ms(now.tick));
   s.waiter_timers.start(passed_ms(now.tick));
   for (const Index index : s.loaded) {
@@ -94,7 +96,7 @@ Result<void> Core::loaded(Token high_water, Now now) {
   return {};
 }
 
-// Every lease gets its full TTL again, and every delay starts in full (G4).
+// Every lease gets its full TTL again, and every delay starts in full (G4). Model: lease.pml, action restart.
 Result<void> Core::State::place_loaded(Index index, Now now) {
   Lease& lease = leases.items[index];
   for (const Index lock : locks_of(lease)) {
@@ -102,14 +104,18 @@ Result<void> Core::State::place_loaded(Index index, Now now) {
       return Error{Code::kInvalid, fmt::format("token {} and an earlier one both hold \"{}\"",
                                                lease.token.value, locks.items[lock].name.view())};
     }
+    if (lease.mode == Mode::kLimit && slot_taken(locks.items[lock], lease.slot)) {
+      return Error{Code::kInvalid, fmt::format("token {} and an earlier one have the same slot of \"{}\"",
+                                               lease.token.value, locks.items[lock].name.view())};
+    }
     add_holder(lock, index);
   }
   if (lease.phase == Phase::kClosed) {
     leases.forget_id(index);
-    lease.ends = now.tick + lease.extra->delay;
+    lease.ends = now.tick + (PAWL_MUTANT(delay_forgotten_by_restart) ? Millis(0) : lease.extra->delay);
   } else {
     leases.link_youngest(index);
-    start_ttl(lease, now.tick);
+    start_ttl(lease, now.tick - (PAWL_MUTANT(restart_shortens_ttl) ? lease.ttl() / 4 : Millis(0)));
   }
   arm(index);
   return {};

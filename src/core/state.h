@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mutants.h"
 #include "core/core.h"
 #include "core/history.h"
 #include "core/lease_table.h"
@@ -77,6 +78,7 @@ struct Core::State {
   void add_holder(Index lock, Index lease);
   void remove_holder(Index lock, Index lease);
   [[nodiscard]] std::uint16_t free_slot(const Lock& lock) const;
+  [[nodiscard]] bool slot_taken(const Lock& lock, std::uint16_t slot) const;
   [[nodiscard]] Token floor_of(const Lock& lock, Token otherwise) const;
   [[nodiscard]] std::span<const Index> locks_of(const Lease& lease) const;
   [[nodiscard]] Granted granted_view(const Lease& lease) const;
@@ -123,6 +125,7 @@ struct Core::State {
 
 // Wheels count whole milliseconds; a deadline is rounded up, so that nothing is ever early.
 inline std::uint64_t due_ms(Tick tick) {
+  if (PAWL_MUTANT(expiry_a_moment_early)) tick -= Millis(1);
   return static_cast<std::uint64_t>(std::chrono::ceil<Millis>(tick.time_since_epoch()).count());
 }
 inline std::uint64_t passed_ms(Tick tick) {

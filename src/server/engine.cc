@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/mutants.h"
 
 namespace pawl::server {
 namespace {
@@ -122,14 +123,17 @@ void Engine::run_turn() {
   if (failed_) return;
   in_turn_ = true;
   ++counters_.turns;
-  now_ = clock_.now();
-  apply_hangups();
+  if (!PAWL_MUTANT(clock_before_sockets)) now_ = clock_.now();
+  if (!PAWL_MUTANT(hangups_after_requests)) apply_hangups();
   serve_ready();
+  if (PAWL_MUTANT(hangups_after_requests)) apply_hangups();
   if (!loading_) {
     core_.tick(now_);
     route_replies();
+    if (PAWL_MUTANT(answer_before_sync)) flush();
     commit();
   }
+  if (PAWL_MUTANT(clock_before_sockets)) now_ = clock_.now();
   in_turn_ = false;
   flush();
   bury();
@@ -239,6 +243,7 @@ void Engine::durable(BatchId batch) {
 
 void Engine::failed(BatchId batch, const Error& failure) {
   if (failed_) return;
+  if (PAWL_MUTANT(failed_commit_goes_on)) return durable(batch);
   failed_ = true;
   log_.error(fmt::format("the store failed at batch {}: {}", batch.value, failure.detail));
   on_fatal_(failure);

@@ -1,6 +1,7 @@
 // The engine's replies: what the core decided, to whoever it concerns, in the words of the wire.
 #include "wire/replies.h"
 #include "base/assert.h"
+#include "base/mutants.h"
 #include "server/engine.h"
 
 namespace pawl::server {
@@ -109,7 +110,7 @@ void Engine::write_outcome(Session& session, const core::Outcome& outcome, bool 
 }
 
 void Engine::seal(Session& session, BatchId after) {
-  session.seal(after);
+  session.seal(PAWL_MUTANT(answer_before_sync) ? BatchId{} : after);
   mark_dirty(session);
 }
 

@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "base/assert.h"
+#include "base/mutants.h"
 
 namespace pawl::server {
 
@@ -18,7 +19,8 @@ ClockReading SystemClock::read() {
 }
 
 Now ServiceClock::now() {
-  const ClockReading reading = source_.read();
+  ClockReading reading = source_.read();
+  if (PAWL_MUTANT(wall_clock_decides)) reading.monotonic = Millis(reading.wall.value);
   if (!started_) {
     started_ = true;
     first_ = last_ = reading.monotonic;

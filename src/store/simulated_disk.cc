@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "base/mutants.h"
 
 namespace pawl::store {
 namespace {
@@ -139,7 +140,7 @@ class SimulatedDisk::OpenFile final : public File {
       return Error{Code::kUnavailable, path_ + ": write: No space left on device"};
     }
     const Step step = disk_.begin_operation();
-    if (durable && step == Step::kGo) {
+    if (durable && step == Step::kGo && !PAWL_MUTANT(sync_skipped)) {
       inode_->write_durably(offset, bytes);
       return {};
     }

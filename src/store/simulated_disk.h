@@ -65,6 +65,7 @@ class SimulatedDisk final : public Files {
   void kill_process();
   // Bytes that fit in all; writes past it fail for lack of space.
   void set_capacity(std::uint64_t bytes) { capacity_ = bytes; }
+  [[nodiscard]] std::uint64_t used() const;
   void flip(const std::string& path, std::uint64_t offset, unsigned bit);
   void truncate(const std::string& path, std::uint64_t bytes);
 
@@ -106,7 +107,6 @@ class SimulatedDisk final : public Files {
   Step begin_operation();
   [[nodiscard]] Error step_error(Step step) const;
   [[nodiscard]] std::optional<Error> unusable(std::uint64_t life) const;
-  [[nodiscard]] std::uint64_t used() const;
   void change_name(NameChange change);
   static void apply(Names& names, const NameChange& change);
   InodePtr find(const std::string& path) const;

@@ -5,27 +5,21 @@
 
 #include <utility>
 
+#include "client/request_id.h"
+
 namespace pawl::sim {
 
 using client::Instant;
 
-ClientNode::ClientNode(World& world, Network& network, int number, Rate rate, Workload workload,
-                       std::vector<Attempt>& history)
+ClientNode::ClientNode(World& world, Network& network, GuardModel& guard, int number, Rate rate,
+                       Workload workload, History& history)
     : world_(world),
-      network_(network),
       number_(number),
-      rate_(rate),
       workload_(std::move(workload)),
-      history_(history) {
-  be_born();
-}
-
-void ClientNode::be_born() {
-  keeper_.reset();
-  machine_ = std::make_unique<client::Machine>(world_.random(),
-                                               client::MachineOptions{.answer_timeout = Millis(700)});
-  keeper_ = std::make_unique<client::Keeper>(*machine_, world_.random());
-}
+      history_(history),
+      worker_(world, guard),
+      line_(world, network, rate, [this] { pump(); }),
+      keeper_(std::make_unique<client::Keeper>(line_.machine(), world.random())) {}
 
 void ClientNode::begin() {
   act_at_ = now() + world_.between(Millis(0), Millis(50));
@@ -37,80 +31,19 @@ std::string ClientNode::state() const {
   return fmt::format("client {}: {}, {} grants", number_, kNames[static_cast<int>(work_)], grants_);
 }
 
-void ClientNode::on_bytes(LinkId link, std::string bytes) {
-  if (frozen_) {
-    arrived_.emplace_back(link, std::move(bytes));
-    return;
-  }
-  if (link_ != link) return;
-  machine_->received(bytes, now());
-  pump();
-}
-
-void ClientNode::on_hangup(LinkId link) {
-  if (frozen_) {
-    arrived_.emplace_back(link, "");
-    return;
-  }
-  if (link_ != link) return;
-  link_.reset();
-  machine_->disconnected("the connection broke", now());
-  pump();
-}
-
-void ClientNode::connect_if_wanted() {
-  if (link_ || connecting_ || !machine_->wants_connection(now())) return;
-  connecting_ = true;
-  const std::uint64_t life = life_;
-  const LinkId id = network_.connect(
-      *this,
-      [this, life](LinkId link) {
-        if (life != life_ || !std::exchange(connecting_, false)) return network_.close_by_client(link);
-        link_ = link;
-        machine_->connected(now());
-        pump();
-      },
-      [this, life] {
-        if (life != life_ || !std::exchange(connecting_, false)) return;
-        machine_->disconnected("refused", now());
-        pump();
-      });
-  (void)id;
-  world_.after(Millis(500), [this, life] {  // An attempt that nobody answers is given up.
-    if (life != life_ || !std::exchange(connecting_, false)) return;
-    machine_->disconnected("timed out", now());
-    pump();
-  });
-}
-
 void ClientNode::pump() {
-  if (frozen_) return;
-  machine_->timer(now());
-  for (client::Completion& done : machine_->take_completions()) {
+  if (line_.frozen()) return;
+  line_.machine().timer(now());
+  for (client::Completion& done : line_.machine().take_completions()) {
+    note_renewal(done);
     if (!keeper_->take(done, now())) take(done);
-    if (frozen_) return;
+    if (line_.frozen()) return;
   }
   keeper_->timer(now());
+  note_place();
   look_at_lease();
   work();
-  if (frozen_) return;
-  if (machine_->wants_close() && link_) {
-    network_.close_by_client(*std::exchange(link_, std::nullopt));
-    machine_->disconnected("of no use", now());
-  }
-  connect_if_wanted();
-  if (link_) network_.send_to_server(*link_, machine_->take_output());
-
-  Instant next = std::min({machine_->next_timer(), keeper_->next_timer(), act_at_});
-  if (next == client::kNever) return;
-  if (connecting_)
-    next = std::max(next, now() + Millis(10));  // The machine would connect now, and so it does.
-  const std::uint64_t alarm = ++alarm_;
-  const Moment when =
-      std::max(rate_.moment(next.time_since_epoch()), world_.now() + std::chrono::microseconds(1));
-  world_.at(when, [this, alarm] {
-    if (alarm == alarm_) pump();
-  });
+  line_.settle(std::min(keeper_->next_timer(), act_at_));
 }
 
 // The worker's next thing, when its time has come.
@@ -119,106 +52,164 @@ void ClientNode::work() {
   switch (work_) {
     case Work::kIdle:
       return winding_down_ ? void(act_at_ = client::kNever) : start_acquire();
-    case Work::kAcquiring: {  // It has changed its mind.
-      act_at_ = client::kNever;
-      world_.note(fmt::format("client {} cancels", number_));
-      machine_->cancel(call_, now());
-      world_.after(Nanos(0), [this, life = life_] {  // It is complete already; hear of it.
-        if (life == life_) pump();
-      });
-      return;
-    }
-    case Work::kHolding: {
+    case Work::kAcquiring:
+      return cancel();
+    case Work::kHolding:
       if (!winding_down_ && world_.chance(workload_.die_percent)) return die();
       return start_release();
-    }
     case Work::kReleasing:
       return;
   }
 }
 
-void ClientNode::start_acquire() {
+client::AcquireCall ClientNode::choose() {
   client::AcquireCall call;
   const auto& locks = workload_.locks;
   const std::size_t first = world_.random().below(locks.size());
   call.locks = {locks[first]};
   const std::uint64_t kind = world_.random().below(10);
-  if (kind == 0) {
+  if (kind <= 1) {
     call.mode = Mode::kShared;
-  } else if (kind == 1) {
+  } else if (kind == 2) {
     call.mode = Mode::kLimit;
-    call.limit = 2;
-  } else if (kind <= 3 && locks.size() > 1) {
+    call.limit = 2 + static_cast<std::uint32_t>(world_.random().below(2));
+  } else if (kind <= 4 && locks.size() > 1) {
     call.locks.push_back(locks[(first + 1) % locks.size()]);
   }
   call.ttl = workload_.ttl;
   call.wait = world_.chance(20) ? Millis(0) : Millis(200 + world_.random().below(4000));
-  call.owner = fmt::format("client-{}", number_);
-  if (world_.chance(10)) call.delay = Millis(100);
+  call.owner = fmt::format("client-{}/{}", number_, history_.attempts.size());
+  call.request = client::make_request_id(world_.random());
+  if (world_.chance(25)) call.delay = Millis(100 + world_.random().below(900));
+  // More than a sector, so that a write that the power cuts off can be torn.
+  if (world_.chance(30)) call.meta = {{"note", std::string(900, 'm')}};
   call.give_up = now() + call.wait + Millis(6000);
+  return call;
+}
 
-  attempt_ = history_.size();
+void ClientNode::start_acquire() {
+  client::AcquireCall call = choose();
+  attempt_ = history_.attempts.size();
   Attempt fresh;
   fresh.client = number_;
+  fresh.request = call.request;
   fresh.locks = call.locks;
   fresh.mode = call.mode;
   fresh.limit = call.mode == Mode::kLimit ? call.limit : 1;
+  fresh.ttl = call.ttl;
+  fresh.delay = call.delay;
   fresh.asked = world_.now();
-  history_.push_back(fresh);
+  history_.attempts.push_back(fresh);
 
-  world_.note(fmt::format("client {} asks for {}", number_, fmt::join(call.locks, " and ")));
+  world_.note([&] { return fmt::format("client {} asks for {}", number_, fmt::join(call.locks, " and ")); });
   const bool changes_its_mind = call.wait > Millis(0) && world_.chance(workload_.cancel_percent);
   act_at_ = changes_its_mind ? now() + world_.between(Millis(0), call.wait) : client::kNever;
   work_ = Work::kAcquiring;
-  call_ = machine_->acquire(std::move(call), now());
+  call_ = line_.machine().acquire(std::move(call), now());
+}
+
+void ClientNode::cancel() {
+  act_at_ = client::kNever;
+  world_.note([&] { return fmt::format("client {} cancels", number_); });
+  line_.machine().cancel(call_, now());
+  line_.nudge(Nanos(0));  // It is complete already; hear of it.
+}
+
+// In line since when, without a break (G6).
+void ClientNode::note_place() {
+  if (work_ != Work::kAcquiring) return;
+  const bool in_line = line_.machine().position(call_).has_value();
+  if (!in_line) attempt().queued = kOpen;
+  if (in_line && attempt().queued == kOpen) attempt().queued = world_.now();
 }
 
 void ClientNode::take(client::Completion& done) {
   if (work_ == Work::kAcquiring && done.call == call_) {
     acquired(std::get<Result<client::Held>>(done.outcome));
   } else if (work_ == Work::kReleasing && done.call == call_) {
-    rest();
+    released(std::get<Result<client::Release>>(done.outcome));
   }
 }
 
 void ClientNode::acquired(const Result<client::Held>& held) {
   if (!held) {
-    world_.note(fmt::format("client {} got nothing: {}", number_, held.error().detail));
+    world_.note([&] { return fmt::format("client {} got nothing: {}", number_, held.error().detail); });
+    attempt().ended = world_.now();
     return rest();
   }
   held_ = *held;
+  adopted_ = now();
   lease_ = keeper_->adopt(held_, {}, now());
   Attempt& a = attempt();
-  a.request = held_.request;
+  a.lease = held_.lease;
   a.token = held_.token;
+  a.floor = held_.floor;
+  a.slot = held_.slot;
+  a.waited = held_.waited;
   a.answered = world_.now();
-  a.believed_until = rate_.moment(held_.deadline.time_since_epoch());
+  a.believed_until = line_.moment(held_.deadline);
   ++grants_;
-  world_.note(fmt::format("client {} holds token {}", number_, held_.token.value));
+  world_.note([&] {
+    return fmt::format("client {} holds token {} until {:.3f} ms (waited {} ms, TTL {} ms)", number_,
+                       held_.token.value,
+                       static_cast<double>(a.believed_until.time_since_epoch().count()) / 1e6,
+                       a.waited.count(), a.ttl.count());
+  });
   work_ = Work::kHolding;
-  act_at_ = now() + world_.between(Millis(1), world_.chance(90) ? Millis(30) : workload_.ttl * 3);
+  worker_.begin(a);
+  act_at_ =
+      now() +
+      world_.between(Millis(1), world_.chance(100 - workload_.long_percent) ? Millis(30) : workload_.ttl * 3);
   if (!winding_down_ && world_.chance(workload_.freeze_percent))
     freeze(world_.between(Millis(10), workload_.ttl * 3));
+}
+
+// There is one lease at a time, so a renewal that was sent since it was adopted is its own.
+void ClientNode::note_renewal(const client::Completion& done) {
+  const auto* renewals = std::get_if<Result<client::Renewals>>(&done.outcome);
+  if (renewals == nullptr || !*renewals || work_ != Work::kHolding || (*renewals)->sent < adopted_) return;
+  Renewal renewal;
+  renewal.token = held_.token;
+  renewal.sent =
+      line_.moment((*renewals)->sent) - Nanos(5);  // Clocks are read to the nanosecond, and rounded.
+  renewal.returned = world_.now();
+  renewal.ok = (*renewals)->answered.front().has_value();
+  renewal.answered = (*renewals)->answered.front().value_or(Millis(0));
+  history_.renewals.push_back(renewal);
 }
 
 void ClientNode::look_at_lease() {
   if (work_ != Work::kHolding) return;
   const client::Standing standing = keeper_->look(lease_, now());
-  attempt().believed_until = rate_.moment(standing.deadline.time_since_epoch());
+  attempt().believed_until = line_.moment(standing.deadline);
+  if (worker_.refused()) return start_release();
   if (standing.state != LeaseState::kLost) return;
   if (now() < standing.deadline) attempt().lost_early = standing.reason;
-  world_.note(fmt::format("client {} gives up token {}: {}", number_, held_.token.value, standing.reason));
+  world_.note([&] {
+    return fmt::format("client {} gives up token {}: {}", number_, held_.token.value, standing.reason);
+  });
   start_release();
 }
 
 void ClientNode::start_release() {
   attempt().believed_until = std::min(attempt().believed_until, world_.now());
+  worker_.stop();
   work_ = Work::kReleasing;
   act_at_ = client::kNever;
   const auto call = keeper_->release(lease_, now() + Millis(3000), now());
   keeper_->forget(lease_);
   if (!call) return rest();  // pawld said itself that it is over.
   call_ = *call;
+  release_ = history_.releases.size();
+  history_.releases.push_back({held_.token, world_.now(), kOpen, false});
+}
+
+void ClientNode::released(const Result<client::Release>& done) {
+  if (done) {
+    history_.releases[release_].returned = world_.now();
+    history_.releases[release_].was_live = done->was_live;
+  }
+  rest();
 }
 
 void ClientNode::rest() {
@@ -227,32 +218,28 @@ void ClientNode::rest() {
 }
 
 void ClientNode::freeze(Nanos duration) {
-  world_.note(fmt::format("client {} freezes", number_));
-  frozen_ = true;
-  const std::uint64_t life = life_;
-  world_.after(duration, [this, life] {
+  world_.note([&] { return fmt::format("client {} freezes", number_); });
+  line_.freeze();
+  worker_.freeze(true);
+  world_.after(duration, [this, life = life_] {
     if (life != life_) return;
-    frozen_ = false;
-    world_.note(fmt::format("client {} wakes", number_));
-    for (auto& [link, bytes] : std::exchange(arrived_, {}))
-      bytes.empty() ? on_hangup(link) : on_bytes(link, bytes);
-    pump();
+    world_.note([&] { return fmt::format("client {} wakes", number_); });
+    worker_.freeze(false);
+    worker_.blurt();  // Frozen between looking at the lease and writing.
+    line_.thaw();
   });
 }
 
 void ClientNode::die() {
-  world_.note(fmt::format("client {} dies holding token {}", number_, held_.token.value));
+  world_.note([&] { return fmt::format("client {} dies holding token {}", number_, held_.token.value); });
   attempt().believed_until = std::min(attempt().believed_until, world_.now());
   ++life_;
-  ++alarm_;
-  if (link_) network_.close_by_client(*std::exchange(link_, std::nullopt));
-  connecting_ = false;
-  be_born();
+  worker_.stop();
+  keeper_.reset();
+  line_.be_reborn();
+  keeper_ = std::make_unique<client::Keeper>(line_.machine(), world_.random());
   rest();
-  const std::uint64_t alarm = ++alarm_;
-  world_.after(Millis(20), [this, alarm] {
-    if (alarm == alarm_) pump();
-  });
+  line_.nudge(Millis(20));
 }
 
 }  // namespace pawl::sim

@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "client/keeper.h"
-#include "client/machine.h"
 #include "sim/history.h"
-#include "sim/network.h"
-#include "sim/world.h"
+#include "sim/line.h"
+#include "sim/worker.h"
 
 namespace pawl::sim {
 
@@ -22,64 +21,59 @@ struct Workload {
   unsigned freeze_percent = 3;  // Of the leases: frozen for up to three TTLs in the middle.
   unsigned die_percent = 3;     // Of the leases: dies without releasing.
   unsigned cancel_percent = 5;  // Of the waits.
+  unsigned long_percent = 10;   // Of the leases: held for up to three TTLs.
 };
 
-class ClientNode final : public Endpoint {
+class ClientNode {
  public:
-  ClientNode(World& world, Network& network, int number, Rate rate, Workload workload,
-             std::vector<Attempt>& history);
+  ClientNode(World& world, Network& network, GuardModel& guard, int number, Rate rate, Workload workload,
+             History& history);
 
   void begin();
   // Finish what is held, start nothing new and fail no more.
   void wind_down() { winding_down_ = true; }
-  [[nodiscard]] bool idle() const { return work_ == Work::kIdle && machine_->idle(); }
+  [[nodiscard]] bool idle() { return work_ == Work::kIdle && line_.machine().idle(); }
   [[nodiscard]] std::uint64_t grants() const { return grants_; }
   [[nodiscard]] std::string state() const;
-
-  void on_bytes(LinkId link, std::string bytes) override;
-  void on_hangup(LinkId link) override;
 
  private:
   enum class Work { kIdle, kAcquiring, kHolding, kReleasing };
 
-  [[nodiscard]] client::Instant now() const { return client::Instant(rate_.local(world_.now())); }
-  [[nodiscard]] Attempt& attempt() { return history_[attempt_]; }
+  [[nodiscard]] client::Instant now() const { return line_.now(); }
+  [[nodiscard]] Attempt& attempt() { return history_.attempts[attempt_]; }
   void pump();  // Let machine and worker do what is due, and come back at the next deadline.
-  void connect_if_wanted();
   void work();
+  [[nodiscard]] client::AcquireCall choose();
   void start_acquire();
+  void cancel();
   void take(client::Completion& done);
   void acquired(const Result<client::Held>& held);
+  void note_place();
+  void note_renewal(const client::Completion& done);
   void look_at_lease();
   void start_release();
+  void released(const Result<client::Release>& done);
   void freeze(Nanos duration);
   void die();
   void rest();
-  void be_born();
 
   World& world_;
-  Network& network_;
   const int number_;
-  const Rate rate_;
   const Workload workload_;
-  std::vector<Attempt>& history_;
-
-  std::unique_ptr<client::Machine> machine_;
+  History& history_;
+  Worker worker_;
+  Line line_;
   std::unique_ptr<client::Keeper> keeper_;
-  std::optional<LinkId> link_;
-  bool connecting_ = false;
-  std::uint64_t life_ = 0;   // Events of a former life are ignored.
-  std::uint64_t alarm_ = 0;  // Only the newest alarm counts.
-
-  bool frozen_ = false;
-  std::vector<std::pair<LinkId, std::string>> arrived_;  // While frozen; an empty text is a hang-up.
+  std::uint64_t life_ = 0;
 
   Work work_ = Work::kIdle;
   bool winding_down_ = false;
   client::CallId call_;
   std::size_t attempt_ = 0;
+  std::size_t release_ = 0;
   client::Held held_{};
   client::LeaseNumber lease_{};
+  client::Instant adopted_{};
   client::Instant act_at_{};  // When the worker does its next thing.
   std::uint64_t grants_ = 0;
 };

@@ -1,5 +1,8 @@
-// What clients saw, in true time, and the properties it is checked against (P1–P8 of the hard cases; the ones a run of
-// today's parts can break).
+// A history: what clients, an operator and the guards saw, in true time. Data only; checker.h judges it. A simulated run
+// fills one, and so can any harness whose parts share a clock.
+//
+// Every call has the moment it was made and the moment its answer came. An answer that never came is kOpen: the call may
+// have taken effect at any time since, or never.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +14,26 @@
 
 namespace pawl::sim {
 
-// One acquire, from its first send to what the client made of it.
+inline constexpr Moment kOpen = Moment::max();
+
+// One acquire: one request id, from its first send to what the client made of it.
 struct Attempt {
   int client = 0;
   std::string request;
+  LeaseId lease;
   std::vector<std::string> locks;
   Mode mode = Mode::kExclusive;
   std::uint32_t limit = 1;
-  Moment asked;                    // No later than the first send.
-  std::optional<Moment> answered;  // When the client was handed the lease.
-  Token token;                     // 0 unless granted.
+  Millis ttl{0};
+  Millis delay{0};
+  Moment asked{};         // No later than the first send.
+  Moment queued = kOpen;  // Told that it is in line, on a connection that lasted until the answer; kOpen: no.
+  Moment answered = kOpen;  // When the client was handed the lease.
+  Moment ended = kOpen;     // When it stopped waiting without one.
+  Token token;              // 0 unless granted.
+  Token floor;
+  std::optional<std::uint32_t> slot;
+  Millis waited{0};
   // The client acts as holder from `answered` until here: its own deadline, moved by renewals, or the moment it began to
   // release (or died).
   Moment believed_until{};
@@ -28,7 +41,100 @@ struct Attempt {
   std::optional<std::string> lost_early;
 };
 
-// Every violated property, as sentences; empty when the history is fine.
-[[nodiscard]] std::vector<std::string> check(const std::vector<Attempt>& history);
+// RENEW of a lease, answered. One that got no answer proves nothing and need not be here.
+struct Renewal {
+  Token token;
+  Moment sent{};
+  Moment returned = kOpen;
+  bool ok = false;  // false: LOST
+  Millis answered{0};
+};
+
+struct Release {
+  Token token;
+  Moment invoked{};
+  Moment returned = kOpen;
+  bool was_live = false;
+};
+
+struct Break {
+  Token token;
+  bool now = false;
+  Moment invoked{};
+  Moment returned = kOpen;
+  bool was_live = false;
+};
+
+// INSPECT showed `token` as the greatest live one on `lock`.
+struct Sighting {
+  std::string lock;
+  Token token;
+  Moment invoked{};
+  Moment returned = kOpen;
+};
+
+// The request id of an attempt asked with once more, on another connection and without waiting.
+struct Replay {
+  enum class Answer : std::uint8_t { kGranted, kNothing, kLost, kConflict };
+  std::string request;
+  bool altered = false;  // With another TTL: must be a conflict while the id is remembered.
+  Moment invoked{};
+  Moment returned = kOpen;
+  Answer answer = Answer::kNothing;
+  Token token;
+};
+
+// CANCEL of an attempt's wait, answered 1.
+struct Withdrawal {
+  std::string request;
+  Moment invoked{};
+  Moment returned = kOpen;
+};
+
+// What happened inside a guarded resource, in the order it happened there.
+struct Effect {
+  enum class Kind : std::uint8_t {
+    kAdvance,
+    kRead,   // By a writer that will build on what it saw.
+    kCheck,  // By a reader; must not move the fence.
+    kWrite,
+    kDelete,
+  };
+  enum class Verdict : std::uint8_t { kAdmitted, kReplayed, kStale, kStaleOp, kAhead };
+  std::string resource;
+  Kind kind = Kind::kWrite;
+  Token token;
+  std::uint64_t op = 0;
+  Verdict verdict = Verdict::kAdmitted;
+  bool changed = false;  // The resource really changed, whatever the verdict says.
+  Moment at{};
+};
+
+// pawld began to serve, and this is the last token it knows of.
+struct Start {
+  Moment at{};
+  Token last_token;
+};
+
+// What may be asked of a run, by what was done to it.
+enum class Demand : std::uint8_t {
+  kAll,
+  kClockFree,   // Clocks beyond ρ (hard case 30, wild): P3, G2 and G7 do not hold.
+  kTokensOnly,  // A damaged disk may have lost the last batch: only what tokens promise (P1, P2, P5, P6).
+};
+
+struct History {
+  std::vector<Attempt> attempts;
+  std::vector<Renewal> renewals;
+  std::vector<Release> releases;
+  std::vector<Break> breaks;
+  std::vector<Sighting> sightings;
+  std::vector<Replay> replays;
+  std::vector<Withdrawal> withdrawals;
+  std::vector<Effect> effects;
+  std::vector<Start> starts;
+  Demand demand = Demand::kAll;
+  Moment calm = kOpen;  // From here on no faults (P7).
+};
 
 }  // namespace pawl::sim

@@ -110,8 +110,4 @@ void Network::break_all() {
   }
 }
 
-void Network::cut(bool now_cut) {
-  cut_ = now_cut;
-}
-
 }  // namespace pawl::sim

@@ -52,7 +52,7 @@ class Network {
   // The server's machine or process is gone: every connection breaks, and both directions are lost.
   void break_all();
   // While cut, nothing passes, and connections under way break.
-  void cut(bool now_cut);
+  void cut(bool now_cut) { cut_ = now_cut; }
   void heal() { faults_.break_percent = faults_.slow_percent = 0; }
 
  private:

@@ -8,57 +8,99 @@ namespace pawl::sim {
 namespace {
 
 constexpr const char* kDirectory = "/pawl-data";
+constexpr std::uint64_t kRoomy = std::uint64_t{1} << 40;
+constexpr server::ConnectionId kWatcher{std::uint64_t{1} << 60};
 
 store::journal::Settings small_segments() {
   store::journal::Settings settings;
   settings.segment_bytes = store::journal::kSegmentBytesMin;
-  settings.space_reserve = 0;
+  settings.checkpoint_after = 2;
+  settings.space_reserve = 4 * store::journal::kSegmentBytesMin;
   return settings;
 }
 
 }  // namespace
 
-ServerNode::ServerNode(World& world, Rate rate)
-    : world_(world), rate_(rate), random_(world.random().next()) {}
+ServerNode::ServerNode(World& world, Rate rate, Millis ttl, std::vector<std::string>& faults)
+    : world_(world),
+      rate_(rate),
+      faults_(faults),
+      random_(world.random().next()),
+      speed_(world.random().next()),
+      watch_(ttl, faults) {}
 ServerNode::~ServerNode() = default;
 
-Result<void> ServerNode::start() {
+// --- Starting -------------------------------------------------------------------------------------------------------
+
+void ServerNode::start() {
   PAWL_ASSERT(!up());
+  disk_.set_capacity(kRoomy);
+  auto loaded = try_start();
+  if (!loaded && flip_) {
+    // The operator reads which file it is, and brings it back from somewhere.
+    if (loaded.error().detail.find(kDirectory) == std::string::npos) {
+      faults_.push_back("P6: the refusal does not name the file: " + loaded.error().detail);
+    }
+    world_.note([&] { return "pawld refuses to start: " + loaded.error().detail; });
+    ++refusals_;
+    disk_.flip(flip_->path, flip_->offset, flip_->bit);
+    flip_.reset();
+    loaded = try_start();
+  }
+  if (!loaded) {
+    engine_.reset();
+    journal_.reset();
+    faults_.push_back("P6: pawld does not start: " + loaded.error().detail);
+    return;
+  }
+  // A flipped bit in the very last batch looks like a torn write; nothing else may be missing.
+  const std::uint64_t may_lose = std::exchange(flip_, std::nullopt) ? 1 : 0;
+  if (loaded->sequence + may_lose < sequence_) {
+    faults_.push_back(
+        fmt::format("P6: pawld starts with batch {}, {} was acknowledged", loaded->sequence, sequence_));
+  }
+  serve(*loaded);
+}
+
+Result<store::Loaded> ServerNode::try_start() {
+  engine_.reset();
+  journal_.reset();
   disk_.restart(world_.random());
   auto journal = store::journal::Journal::open(disk_, kDirectory, small_segments(), random_);
   if (!journal) return journal.error();
   journal_ = std::move(*journal);
-  ++life_;
-  dying_ = paused_ = turn_due_ = false;
-  arrived_.clear();
   server::EngineSettings settings;
   settings.core.hash_seed = world_.random().next();
   engine_ = std::make_unique<server::Engine>(
       settings,
       server::EngineParts{*journal_, *this, random_, *this, log_, [this](const Error&) { dying_ = true; }});
-  const auto loaded = engine_->load();
-  if (!loaded) return loaded.error();
-  world_.note(
-      fmt::format("pawld starts: {} leases, last token {}", totals().leases, totals().last_token.value));
+  return engine_->load();
+}
+
+void ServerNode::serve(const store::Loaded& loaded) {
+  ++life_;
+  dying_ = paused_ = turn_due_ = false;
+  arrived_.clear();
+  hung_up_.clear();
+  sequence_ = batches_before_ = loaded.sequence;
+  world_.note([&] {
+    return fmt::format("pawld starts: {} leases, last token {}", totals().leases, totals().last_token.value);
+  });
+  charge();
+  engine_->connected(kWatcher, "watcher");
+  engine_->received(kWatcher, watch_.start(local()));
   turn_soon();
   housekeeping();
-  return {};
+  stall(std::exchange(spent_, Nanos(0)));
 }
 
-// The helper thread's work, at moments of chance.
-void ServerNode::housekeeping() {
-  world_.after(world_.between(Millis(1), Millis(30)), [this, life = life_] {
-    if (life != life_ || !up()) return;
-    if (!paused_) journal_->background_step();
-    if (!disk_.has_power()) return crashed("the power goes during housekeeping");
-    housekeeping();
-  });
-}
+// --- Faults ---------------------------------------------------------------------------------------------------------
 
 void ServerNode::crashed(const char* how) {
-  world_.note(fmt::format("pawld: {}", how));
+  world_.note([&] { return fmt::format("pawld: {}", how); });
   ++life_;
   ++crashes_;
+  spent_ = Nanos(0);
   engine_.reset();
   journal_.reset();
   network_->break_all();
@@ -80,13 +122,45 @@ void ServerNode::cut_power_soon(std::uint64_t operations) {
   if (up()) disk_.cut_power_at(operations);
 }
 
+void ServerNode::fail_disk_soon(std::uint64_t operations) {
+  if (up()) disk_.fail_at(operations, Error{Code::kUnknown, "/pawl-data: write: Input/output error"});
+}
+
+void ServerNode::fill_disk(bool full) {
+  if (!up()) return;
+  world_.note(full ? "the disk is full" : "the disk has room again");
+  disk_.set_capacity(full ? disk_.used() : kRoomy);
+}
+
+void ServerNode::flip_a_bit() {
+  if (up() || flip_) return;
+  disk_.restart(world_.random());
+  const auto names = disk_.list(kDirectory);
+  if (!names || names->empty()) return;
+  const std::string path = std::string(kDirectory) + "/" + (*names)[world_.random().below(names->size())];
+  const std::string content = disk_.content(path);
+  if (content.empty()) return;
+  // Much of a segment is zeros; half of the flips hit the end of what is written, where the last batch is.
+  const std::size_t end = std::min(content.find_last_not_of('\0'), content.size() - 1);
+  const std::uint64_t luck = world_.random().next();
+  const std::uint64_t offset =
+      world_.chance(50) ? luck % content.size() : end - luck % std::min<std::size_t>(end + 1, 100);
+  flip_ = Flip{path, offset, static_cast<unsigned>(world_.random().below(8))};
+  disk_.flip(flip_->path, flip_->offset, flip_->bit);
+  world_.note([&] { return fmt::format("a bit flips in {} at {}", flip_->path, flip_->offset); });
+}
+
 void ServerNode::pause(Nanos duration) {
   if (!up() || paused_) return;
   world_.note("pawld pauses");
+  stall(duration);
+}
+
+void ServerNode::stall(Nanos duration) {
+  if (duration <= Nanos(0) || paused_) return;
   paused_ = true;
   world_.after(duration, [this, life = life_] {
     if (life != life_) return;
-    world_.note("pawld goes on");
     paused_ = false;
     for (Arrival& arrival : std::exchange(arrived_, {})) {
       arrival.hangup ? on_hangup(arrival.link) : on_bytes(arrival.link, std::move(arrival.bytes));
@@ -95,8 +169,10 @@ void ServerNode::pause(Nanos duration) {
   });
 }
 
+// --- The network ----------------------------------------------------------------------------------------------------
+
 bool ServerNode::on_connect(LinkId link) {
-  if (!up() || paused_) return false;
+  if (!up()) return false;
   return engine_->connected(server::ConnectionId{link}, "client");
 }
 
@@ -111,23 +187,65 @@ void ServerNode::on_hangup(LinkId link) {
   if (!up()) return;
   if (paused_) return arrived_.push_back({link, true, {}});
   engine_->hangup(server::ConnectionId{link});
+  hung_up_.insert(link);
   turn_soon();
 }
 
 std::size_t ServerNode::send(server::ConnectionId connection, std::string_view bytes) {
-  network_->send_to_client(connection.value, std::string(bytes));
+  if (connection == kWatcher) {
+    watch_.received(bytes, local());
+    return bytes.size();
+  }
+  if (hung_up_.contains(connection.value) && bytes.find("\r\ngranted\r\n") != std::string_view::npos) {
+    faults_.push_back("G6: a waiter that was known to have hung up is granted");
+  }
+  if (spent_ == Nanos(0)) {  // It is on its way, whatever becomes of pawld in the rest of this turn.
+    network_->send_to_client(connection.value, std::string(bytes));
+    return bytes.size();
+  }
+  world_.after(spent_, [this, life = life_, link = connection.value, text = std::string(bytes)] {
+    if (life == life_) network_->send_to_client(link, text);
+  });
   return bytes.size();
 }
 
 void ServerNode::close(server::ConnectionId connection) {
-  network_->close_by_server(connection.value);
+  if (connection == kWatcher) return;
+  world_.after(spent_, [this, life = life_, link = connection.value] {
+    if (life == life_) network_->close_by_server(link);
+  });
+}
+
+// --- Time -----------------------------------------------------------------------------------------------------------
+
+// Most writes take a moment, some a while, and once in a long time one hangs.
+void ServerNode::charge() {
+  for (; operations_seen_ < disk_.operations(); ++operations_seen_) {
+    const std::uint64_t luck = speed_.below(2000);
+    const std::uint64_t most_us = luck == 0 ? 1'500'000 : luck < 30 ? 40'000 : 150;
+    spent_ += std::chrono::microseconds(10 + speed_.below(most_us));
+  }
 }
 
 server::ClockReading ServerNode::read() {
-  const Nanos local = rate_.local(world_.now());
+  charge();
   // The wall clock is for people and does what it likes.
-  const auto wall = static_cast<std::uint64_t>(1'700'000'000'000 + (local.count() / 777'777) % 10'000'000);
-  return {local, UnixMs{wall}};
+  const auto wall = static_cast<std::uint64_t>(1'700'000'000'000 + (local().count() / 777'777) % 10'000'000);
+  return {local(), UnixMs{wall}};
+}
+
+// The helper thread's work, at moments of chance.
+void ServerNode::housekeeping() {
+  world_.after(world_.between(Millis(1), Millis(30)), [this, life = life_] {
+    if (life != life_ || !up()) return;
+    if (!paused_) {
+      journal_->background_step();
+      journal_->check_space();
+      operations_seen_ = disk_.operations();  // Another thread's time.
+    }
+    if (!disk_.has_power()) return crashed("the power goes during housekeeping");
+    housekeeping();
+  });
 }
 
 // What arrives within a moment is served in one turn: group commit.
@@ -143,7 +261,10 @@ void ServerNode::turn_soon() {
 
 void ServerNode::turn() {
   engine_->run_turn();
+  charge();
   if (dying_ || !disk_.has_power()) return crashed("the store failed in the middle of a turn");
+  sequence_ = batches_before_ + engine_->counters().batches;
+  stall(std::exchange(spent_, Nanos(0)));
   wake_at(engine_->patience());
 }
 

@@ -1,14 +1,18 @@
 // A simulated pawld: the real engine and the real journal on a simulated disk, with a clock of its own. It crashes
-// (the process, or the power), loses what was not synced, starts again, and pauses.
+// (the process, or the power), loses what was not synced, starts again, and pauses. Its disk takes time, and sometimes a
+// long one: whatever pawld says in a turn leaves when the turn's writes are done.
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
 #include "server/engine.h"
 #include "sim/network.h"
+#include "sim/server_watch.h"
 #include "sim/world.h"
 #include "store/journal/journal.h"
 #include "store/simulated_disk.h"
@@ -17,21 +21,29 @@ namespace pawl::sim {
 
 class ServerNode final : public ServerEndpoint, private server::Network, private server::ClockSource {
  public:
-  ServerNode(World& world, Rate rate);
+  // `faults` receives what the node itself sees go wrong.
+  ServerNode(World& world, Rate rate, Millis ttl, std::vector<std::string>& faults);
   ~ServerNode() override;
 
   void attach(sim::Network& network) { network_ = &network; }
 
-  // An error is a violation: what a crash leaves behind must always be startable.
-  Result<void> start();
+  // What a crash leaves behind must always be startable, and what damage leaves behind must be refused cleanly.
+  void start();
   void kill();
   void cut_power();
   // The power goes at the `operations`th disk operation from now: in the middle of a commit, a switch, a checkpoint.
   void cut_power_soon(std::uint64_t operations);
+  // That operation fails with an I/O error instead: pawld must end at once.
+  void fail_disk_soon(std::uint64_t operations);
+  // While it is full, nothing more fits on the disk.
+  void fill_disk(bool full);
+  // Only while down: one bit of one file changes.
+  void flip_a_bit();
   void pause(Nanos duration);
   [[nodiscard]] bool up() const { return engine_ != nullptr; }
   [[nodiscard]] core::Totals totals() const { return engine_->totals(); }
   [[nodiscard]] std::uint64_t crashes() const { return crashes_; }
+  [[nodiscard]] std::uint64_t refusals() const { return refusals_; }
 
   bool on_connect(LinkId link) override;
   void on_bytes(LinkId link, std::string bytes) override;
@@ -45,27 +57,48 @@ class ServerNode final : public ServerEndpoint, private server::Network, private
   // server::ClockSource
   server::ClockReading read() override;
 
+  Result<store::Loaded> try_start();
+  void serve(const store::Loaded& loaded);
   void turn_soon();
   void turn();
   void wake_at(Nanos delay);
+  void stall(Nanos duration);
   void housekeeping();
   void crashed(const char* how);
+  // What the disk's operations since the last look have cost.
+  void charge();
+  [[nodiscard]] Nanos local() const { return rate_.local(world_.now() + spent_); }
 
   World& world_;
   const Rate rate_;
+  std::vector<std::string>& faults_;
   sim::Network* network_ = nullptr;
   store::SimulatedDisk disk_;
   SeededRandom random_;  // Lease ids: not the world's, so that tracing a run does not change it.
+  SeededRandom speed_;   // Of the disk.
   NoLog log_;
+  ServerWatch watch_;
 
   std::unique_ptr<store::journal::Journal> journal_;
   std::unique_ptr<server::Engine> engine_;
   std::uint64_t life_ = 0;
   std::uint64_t crashes_ = 0;
+  std::uint64_t refusals_ = 0;
   std::uint64_t wake_ = 0;
+  std::uint64_t sequence_ = 0;  // Of the last batch that was acknowledged.
+  std::uint64_t batches_before_ = 0;
   bool turn_due_ = false;
   bool dying_ = false;
   bool paused_ = false;
+  Nanos spent_{0};
+  std::uint64_t operations_seen_ = 0;
+  std::set<LinkId> hung_up_;
+  struct Flip {
+    std::string path;
+    std::uint64_t offset;
+    unsigned bit;
+  };
+  std::optional<Flip> flip_;
   struct Arrival {
     LinkId link;
     bool hangup;

@@ -4,7 +4,9 @@
 
 #include <memory>
 
+#include "sim/checker.h"
 #include "sim/client_node.h"
+#include "sim/operator_node.h"
 #include "sim/server_node.h"
 
 namespace pawl::sim {
@@ -12,83 +14,133 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr int kClients = 6;
-constexpr Nanos kStormy = seconds(20);  // With faults; then everything heals.
-constexpr Nanos kCalm = seconds(30);    // Enough for every wait, lease and retry to end (P7).
+constexpr Nanos kCalm = seconds(30);  // Enough for every wait, lease and retry to end (P7).
+
+// The kind of run, by chance: most are normal, some have clocks beyond ρ, some a disk that fails.
+Demand kind_of(World& world, const Plan& plan) {
+  const std::uint64_t luck = world.random().below(10);
+  if (luck == 0 && plan.has(Trouble::kWildClocks)) return Demand::kClockFree;
+  if (luck <= 2 && plan.has(Trouble::kBadDisk)) return Demand::kTokensOnly;
+  return Demand::kAll;
+}
 
 class Simulation {
  public:
-  explicit Simulation(std::uint64_t seed)
-      : world_(seed), server_(world_, rate()), network_(world_, server_, faults()) {
+  explicit Simulation(const Plan& plan)
+      : plan_(plan),
+        world_(plan.seed),
+        demand_(kind_of(world_, plan)),
+        workload_(workload()),
+        server_(world_, rate(), workload_.ttl, faults_),
+        network_(world_, server_, network_faults()),
+        guard_(world_, history_),
+        operator_(world_, network_, rate(), workload_.locks, history_) {
+    history_.demand = demand_;
+    if (plan.traced) world_.keep_trace();
+    if (!plan.has(Trouble::kGuardLoss)) guard_.heal();
     server_.attach(network_);
-    Workload workload;
-    const std::uint64_t locks = 1 + world_.random().below(3);
-    for (std::uint64_t i = 0; i < locks; ++i) workload.locks.push_back(fmt::format("lock-{}", i));
-    workload.ttl = Millis(300 + world_.random().below(1500));
-    for (int i = 1; i <= kClients; ++i) {
-      clients_.push_back(std::make_unique<ClientNode>(world_, network_, i, rate(), workload, history_));
+    for (int i = 1; i <= plan.clients; ++i) {
+      clients_.push_back(
+          std::make_unique<ClientNode>(world_, network_, guard_, i, rate(), workload_, history_));
     }
   }
 
   Verdict run() {
     start_server();
     for (auto& client : clients_) client->begin();
+    if (plan_.has(Trouble::kOperator)) operator_.begin();
     plan_faults();
-    world_.run_until(Moment(kStormy));
+    world_.run_until(storm_end());
     calm_down();
-    world_.run_until(Moment(kStormy + kCalm));
+    world_.run_until(storm_end() + kCalm);
     return judge();
   }
 
  private:
-  // Relative rates stay within ρ = 1 % (hard case 30, normal profile).
+  [[nodiscard]] Moment storm_end() const { return Moment(Millis(plan_.storm_ms)); }
+
+  // Relative rates stay within ρ = 1 %, or do not (hard case 30).
   Rate rate() {
+    const std::int64_t spread = demand_ == Demand::kClockFree ? 100'000 : 5'000;
     Rate rate;
     rate.offset = world_.between(seconds(0), seconds(1'000'000));
-    rate.parts_per_million = 995'000 + static_cast<std::int64_t>(world_.random().below(10'001));
+    rate.parts_per_million =
+        1'000'000 - spread +
+        static_cast<std::int64_t>(world_.random().below(static_cast<std::uint64_t>(2 * spread + 1)));
     return rate;
   }
 
-  NetworkFaults faults() {
+  Workload workload() {
+    Workload workload;
+    const std::uint64_t locks = 1 + world_.random().below(3);
+    for (std::uint64_t i = 0; i < locks; ++i) workload.locks.push_back(fmt::format("lock-{}", i));
+    workload.ttl = Millis(300 + world_.random().below(1500));
+    workload.freeze_percent = plan_.has(Trouble::kFreeze) ? 3 : 0;
+    workload.die_percent = plan_.has(Trouble::kDeath) ? 5 : 0;
+    workload.long_percent = world_.chance(50) ? 10 : 25;
+    return workload;
+  }
+
+  NetworkFaults network_faults() {
     NetworkFaults faults;
     faults.break_percent = static_cast<unsigned>(world_.random().below(4));
-    faults.slow_percent = static_cast<unsigned>(world_.random().below(6));
+    faults.slow_percent = static_cast<unsigned>(world_.random().below(10));
+    if (!plan_.has(Trouble::kBreaks)) faults.break_percent = 0;
+    if (!plan_.has(Trouble::kSlow)) faults.slow_percent = 0;
     return faults;
   }
 
   void start_server() {
-    const auto started = server_.start();
-    if (!started) faults_.push_back(fmt::format("pawld does not start: {}", started.error().detail));
+    server_.start();
+    if (server_.up()) history_.starts.push_back({world_.now(), server_.totals().last_token});
   }
 
   // A fault every now and then; whatever brings pawld down brings it back later.
   void plan_faults() {
     world_.after(world_.between(Millis(100), Millis(3000)), [this] {
       if (calm_) return;
-      switch (world_.random().below(6)) {
-        case 0:
-          server_.kill();
-          break;
-        case 1:
-          server_.cut_power();
-          break;
-        case 2:
-        case 3:
-          server_.cut_power_soon(1 + world_.random().below(40));
-          break;
-        case 4:
-          server_.pause(world_.between(Millis(20), Millis(3000)));
-          break;
-        default:
-          cut_network(world_.between(Millis(20), Millis(2500)));
-          break;
-      }
+      make_trouble();
       restart_when_down();
       plan_faults();
     });
   }
 
-  void cut_network(Nanos duration) {
+  void make_trouble() {
+    if (demand_ == Demand::kTokensOnly && world_.chance(40)) return spoil_the_disk();
+    switch (world_.random().below(8)) {
+      case 0:
+        return plan_.has(Trouble::kKill) ? server_.kill() : void();
+      case 1:
+        return plan_.has(Trouble::kPower) ? server_.cut_power() : void();
+      case 2:
+      case 3:
+        return plan_.has(Trouble::kPower) ? server_.cut_power_soon(1 + world_.random().below(40)) : void();
+      case 4:
+        return plan_.has(Trouble::kPause) ? server_.pause(world_.between(Millis(20), Millis(3000))) : void();
+      case 5:
+        return plan_.has(Trouble::kGuardRestart) ? guard_.restart() : void();
+      default:
+        return cut_network();
+    }
+  }
+
+  // For these only P6 and a clean refusal are demanded.
+  void spoil_the_disk() {
+    switch (world_.random().below(3)) {
+      case 0:
+        return server_.fail_disk_soon(1 + world_.random().below(30));
+      case 1:
+        server_.fill_disk(true);
+        return world_.after(world_.between(Millis(50), Millis(1500)), [this] { server_.fill_disk(false); });
+      default:
+        server_.cut_power();
+        return server_.flip_a_bit();
+    }
+  }
+
+  void cut_network() {
+    const Nanos duration = world_.between(Millis(20), Millis(2500));
+    if (!plan_.has(Trouble::kCut)) return;
     world_.note("the network is cut");
     network_.cut(true);
     world_.after(duration, [this] {
@@ -106,8 +158,12 @@ class Simulation {
 
   void calm_down() {
     calm_ = true;
+    history_.calm = world_.now();
     network_.cut(false);
     network_.heal();
+    guard_.heal();
+    server_.fill_disk(false);
+    operator_.wind_down();
     for (auto& client : clients_) client->wind_down();
     watch_over();
   }
@@ -115,51 +171,55 @@ class Simulation {
   // A power cut planned in the storm may still come; pawld is started again whenever it is down.
   void watch_over() {
     restart_when_down();
-    if (world_.now() < Moment(kStormy + kCalm)) world_.after(Millis(200), [this] { watch_over(); });
+    if (world_.now() < storm_end() + kCalm) world_.after(Millis(200), [this] { watch_over(); });
+  }
+
+  void check_the_end() {
+    for (const auto& client : clients_) {
+      if (!client->idle()) faults_.push_back(fmt::format("P7: all is healed, and still {}", client->state()));
+    }
+    if (!server_.up()) return faults_.push_back("P7: all is healed, and pawld is down");
+    const core::Totals totals = server_.totals();
+    if (totals.locks != 0 || totals.leases != 0 || totals.waiters != 0) {
+      faults_.push_back(fmt::format("P7: nobody is left, and still {} locks, {} leases, {} waiters",
+                                    totals.locks, totals.leases, totals.waiters));
+    }
+    history_.starts.push_back({world_.now(), totals.last_token});  // P6 at the very end, too.
   }
 
   Verdict judge() {
     Verdict verdict;
+    if (faults_.empty()) check_the_end();
     for (std::string& fault : check(history_)) faults_.push_back(std::move(fault));
-    for (const auto& client : clients_) {
-      verdict.grants += client->grants();
-      if (!client->idle()) faults_.push_back(fmt::format("P7: all is healed, and still {}", client->state()));
-    }
-    if (server_.up()) {
-      const core::Totals totals = server_.totals();
-      if (totals.locks != 0 || totals.leases != 0 || totals.waiters != 0) {
-        faults_.push_back(fmt::format("P7: nobody is left, and still {} locks, {} leases, {} waiters",
-                                      totals.locks, totals.leases, totals.waiters));
-      }
-      for (const Attempt& attempt : history_) {
-        if (attempt.token > totals.last_token) {
-          faults_.push_back(fmt::format("P6: token {} was handed out, the counter says {}",
-                                        attempt.token.value, totals.last_token.value));
-        }
-      }
-    } else if (faults_.empty()) {
-      faults_.push_back("P7: all is healed, and pawld is down");
-    }
+    for (const auto& client : clients_) verdict.grants += client->grants();
     verdict.faults = std::move(faults_);
     verdict.crashes = server_.crashes();
+    verdict.refusals = server_.refusals();
+    verdict.effects = history_.effects.size();
     verdict.fingerprint = world_.fingerprint();
+    verdict.simulated = storm_end() + kCalm - Moment{};
     verdict.trace = world_.trace();
     return verdict;
   }
 
+  const Plan plan_;
   World world_;
+  const Demand demand_;
+  const Workload workload_;
+  std::vector<std::string> faults_;
+  History history_;
   ServerNode server_;
   Network network_;
-  std::vector<Attempt> history_;
+  GuardModel guard_;
+  OperatorNode operator_;
   std::vector<std::unique_ptr<ClientNode>> clients_;
-  std::vector<std::string> faults_;
   bool calm_ = false;
 };
 
 }  // namespace
 
-Verdict simulate(std::uint64_t seed) {
-  return Simulation(seed).run();
+Verdict simulate(const Plan& plan) {
+  return Simulation(plan).run();
 }
 
 }  // namespace pawl::sim

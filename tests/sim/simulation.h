@@ -5,16 +5,25 @@
 #include <string>
 #include <vector>
 
+#include "base/types.h"
+#include "sim/plan.h"
+
 namespace pawl::sim {
 
 struct Verdict {
   std::vector<std::string> faults;  // Violated properties, as sentences; empty when all held.
   std::uint64_t grants = 0;
   std::uint64_t crashes = 0;
-  std::uint64_t fingerprint = 0;  // The same seed gives the same one.
-  std::string trace;
+  std::uint64_t refusals = 0;     // Of damaged stores.
+  std::uint64_t effects = 0;      // At the guarded resources.
+  std::uint64_t fingerprint = 0;  // The same plan gives the same one.
+  Nanos simulated{0};
+  std::string trace;  // Only of a traced plan.
 };
 
-[[nodiscard]] Verdict simulate(std::uint64_t seed);
+[[nodiscard]] Verdict simulate(const Plan& plan);
+
+// The smallest plan found that still violates the same property: fewer troubles, clients, seconds.
+[[nodiscard]] Plan shrink(const Plan& failing);
 
 }  // namespace pawl::sim

@@ -1,14 +1,15 @@
-// Whole-system runs on virtual time: core, journal on a simulated disk, sessions, client machine; lost and delayed
-// messages, crashes that lose or tear what was not synced, pauses, drifting clocks. Hard cases 1, 2, 3, 8, 9, 18, 19, 27,
-// 28, 30, 34, 35.
+// Whole-system runs on virtual time: core, journal on a simulated disk, sessions, client machine, guards; lost and delayed
+// messages, crashes that lose or tear what was not synced, pauses, drifting clocks, bad disks. Hard cases 1–9, 18–20,
+// 27–31, 34–39, 54, 55.
 //
 //   simulation_test                       the usual seeds
-//   PAWL_SIM_SEED=17 simulation_test      one seed, with its trace
-//   PAWL_SIM_SEEDS=5000 simulation_test   more of them
+//   PAWL_SIM_SEED=17 simulation_test      one seed, with its trace (PAWL_SIM_PLAN narrows it: plan.h)
+//   PAWL_SIM_SEEDS=5000 simulation_test   more of them; PAWL_SIM_FIRST=100000 others
 #include "sim/simulation.h"
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 
@@ -24,41 +25,81 @@ std::string tail(const std::string& trace, std::size_t bytes) {
   return trace.size() <= bytes ? trace : "…" + trace.substr(trace.size() - bytes);
 }
 
-void report(std::uint64_t seed, const Verdict& verdict) {
-  for (const std::string& fault : verdict.faults) ADD_FAILURE() << "seed " << seed << ": " << fault;
-  if (!verdict.faults.empty()) {
-    std::printf("%s\nreplay it with: PAWL_SIM_SEED=%llu build/tests/simulation_test\n",
-                tail(verdict.trace, 4000).c_str(), static_cast<unsigned long long>(seed));
+void report(const Plan& plan, const Verdict& verdict) {
+  for (const std::string& fault : verdict.faults) {
+    ADD_FAILURE() << "seed " << plan.seed << ": " << fault;
   }
+}
+
+// As small as it gets, with the end of its trace and the command that shows all of it.
+void show(const Plan& failing) {
+  Plan small = shrink(failing);
+  const std::string text = to_text(small);
+  small.traced = true;
+  std::printf("%s\nreplay it with: PAWL_SIM_SEED=%llu%s%s build/tests/simulation_test\n",
+              tail(simulate(small).trace, 4000).c_str(), static_cast<unsigned long long>(small.seed),
+              text.empty() ? "" : " PAWL_SIM_PLAN=", text.c_str());
 }
 
 TEST(Simulation, EveryPropertyHoldsForEverySeed) {
   if (const std::uint64_t one = setting("PAWL_SIM_SEED", 0); one != 0) {
-    const Verdict verdict = simulate(one);
+    const char* text = std::getenv("PAWL_SIM_PLAN");
+    auto plan = plan_from_text(one, text == nullptr ? "" : text);
+    ASSERT_TRUE(plan.has_value()) << "PAWL_SIM_PLAN is no plan: " << text;
+    plan->traced = true;
+    const Verdict verdict = simulate(*plan);
     std::printf("%s", verdict.trace.c_str());
-    return report(one, verdict);
+    return report(*plan, verdict);
   }
-  const std::uint64_t seeds = setting("PAWL_SIM_SEEDS", 300);
-  std::uint64_t grants = 0, crashes = 0;
-  for (std::uint64_t seed = 1; seed <= seeds && !testing::Test::HasFailure(); ++seed) {
-    const Verdict verdict = simulate(seed);
-    report(seed, verdict);
-    grants += verdict.grants;
-    crashes += verdict.crashes;
+  const std::uint64_t first = setting("PAWL_SIM_FIRST", 1), seeds = setting("PAWL_SIM_SEEDS", 300);
+  Verdict sum;
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    Plan plan;
+    plan.seed = seed;
+    const Verdict verdict = simulate(plan);
+    report(plan, verdict);
+    if (!verdict.faults.empty()) return show(plan);
+    sum.grants += verdict.grants;
+    sum.crashes += verdict.crashes;
+    sum.refusals += verdict.refusals;
+    sum.effects += verdict.effects;
+    sum.simulated += verdict.simulated;
+    if (seed % 50 != 0) continue;
+    EXPECT_EQ(simulate(plan).fingerprint, verdict.fingerprint) << "one seed, two histories: " << seed;
   }
-  std::printf("%llu seeds, %llu grants, %llu crashes\n", static_cast<unsigned long long>(seeds),
-              static_cast<unsigned long long>(grants), static_cast<unsigned long long>(crashes));
+  std::printf(
+      "%llu seeds, %.1f simulated hours, %llu grants, %llu crashes, %llu damaged stores refused, %llu "
+      "effects at guards\n",
+      static_cast<unsigned long long>(seeds), static_cast<double>(sum.simulated.count()) / 3.6e12,
+      static_cast<unsigned long long>(sum.grants), static_cast<unsigned long long>(sum.crashes),
+      static_cast<unsigned long long>(sum.refusals), static_cast<unsigned long long>(sum.effects));
   // A run in which nothing happens proves nothing.
-  EXPECT_GT(grants, seeds * 50);
-  EXPECT_GT(crashes, seeds * 2);
+  EXPECT_GT(sum.grants, seeds * 50);
+  EXPECT_GT(sum.crashes, seeds * 2);
+  EXPECT_GT(sum.effects, seeds * 200);
 }
 
 TEST(Simulation, OneSeedIsOneHistory) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    const Verdict first = simulate(seed), second = simulate(seed);
+    Plan plan, traced;
+    plan.seed = traced.seed = seed;
+    traced.traced = true;
+    const Verdict first = simulate(plan), second = simulate(traced);
     EXPECT_EQ(first.fingerprint, second.fingerprint) << seed;
     EXPECT_EQ(first.grants, second.grants) << seed;
   }
+}
+
+TEST(Simulation, APlanIsReadAsItWasWritten) {
+  Plan plan;
+  plan.clients = 2;
+  plan.storm_ms = 700;
+  plan.without = 0b1000000000101;
+  const auto read = plan_from_text(plan.seed, to_text(plan));
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(to_text(*read), "clients=2,storm=700,without=kill+pause+baddisk");
+  EXPECT_FALSE(plan_from_text(1, "without=nothing").has_value());
+  EXPECT_FALSE(plan_from_text(1, "clients").has_value());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "base/random.h"
@@ -70,7 +71,21 @@ class World {
   }
 
   // --- The trace: what happened, in words; also the fingerprint of the run.
-  void note(std::string line);
+  // Words cost more than the run itself, so they are made only when somebody will read them. The fingerprint is of what
+  // happened when, in either case.
+  void keep_trace() { tracing_ = true; }
+  template <class Words>
+  void note(const Words& words) {
+    fingerprint_ =
+        (fingerprint_ ^ static_cast<std::uint64_t>(now_.time_since_epoch().count())) * 0x9e3779b97f4a7c15;
+    fingerprint_ ^= fingerprint_ >> 29;
+    if (!tracing_) return;
+    if constexpr (std::is_invocable_v<Words>) {
+      write(words());
+    } else {
+      write(words);
+    }
+  }
   [[nodiscard]] std::uint64_t fingerprint() const { return fingerprint_; }
   [[nodiscard]] const std::string& trace() const { return trace_; }
 
@@ -79,7 +94,10 @@ class World {
   SeededRandom random_;
   std::uint64_t asked_ = 0;
   std::map<std::pair<Moment, std::uint64_t>, std::function<void()>> events_;
+  void write(const std::string& line);
+
   std::uint64_t fingerprint_ = 0;
+  bool tracing_ = false;
   std::string trace_;
 };
 

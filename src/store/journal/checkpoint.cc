@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
+#include "base/mutants.h"
 #include "store/journal/format.h"
 
 namespace pawl::store::journal {
@@ -86,6 +87,7 @@ Result<void> CheckpointWriter::finish() {
   header_.crc = crc32c({block.data() + kCrcEnd, kBlock - kCrcEnd});
   std::memcpy(block.data(), &header_, sizeof header_);
   if (auto written = file_->write(0, {block.data(), block.size()}); !written) return written;
+  if (PAWL_MUTANT(checkpoint_not_synced)) return {};
   return file_->sync();
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/mutants.h"
 #include "store/journal/format.h"
 
 namespace pawl::store::journal {
@@ -132,7 +133,7 @@ Result<bool> CheckpointJob::merge_piece() {
     }
     const Operation& change = changes[next_change_++];
     if (*has_old && change.key == old_entry_->key) old_entry_.reset();
-    if (change.put) writer_->add(change.key, change.value);
+    if (change.put || PAWL_MUTANT(checkpoint_keeps_deleted)) writer_->add(change.key, change.value);
   }
   if (auto written = writer_->write_piece(); !written) return written.error();
   return false;

@@ -56,9 +56,9 @@ void checkpoint_twice(SimulatedDisk& disk, Ledger& ledger) {
 void oversized(SimulatedDisk& disk, Ledger& ledger) {
   Lifetime run(disk);
   if (!run.ok()) return;
-  if (!ledger.put(run, "huge", std::string(kSegmentBytesMin + 5000, 'h'), 0)) return;
+  if (!ledger.put(run, "huge", std::string(kTestSegmentBytes + 5000, 'h'), 0)) return;
   run.work();
-  if (!ledger.put(run, "huge", std::string(kSegmentBytesMin + 9000, 'H'), 0)) return;
+  if (!ledger.put(run, "huge", std::string(kTestSegmentBytes + 9000, 'H'), 0)) return;
   if (!ledger.put(run, "small", "s", ledger.next_number())) return;
   run.work();
 }

@@ -135,7 +135,7 @@ TEST(JournalDamage, AfterACleanStopAFlipInTheLastRecordIsRefused) {
 
 TEST(JournalDamage, AFlipPastTheLastRecordChangesNothing) {
   const SmallStore store;
-  for (std::uint64_t at = store.end; at < kSegmentBytesMin; at += 7919) {
+  for (std::uint64_t at = store.end; at < kTestSegmentBytes; at += 7919) {
     SimulatedDisk disk(store.disk);
     const std::string trace = flip_one(disk, segment_name(1), at);
     Lifetime run(disk);
@@ -150,8 +150,8 @@ TEST(JournalDamage, ASegmentCutShortAnywhereIsRefused) {
   for (std::uint64_t at = 0; at < store.end; at += 61) cuts.insert(at);
   for (const std::uint64_t offset : store.offsets)
     cuts.insert({offset - 1, offset, offset + 1, offset + sizeof(RecordHeader)});
-  for (std::uint64_t at = store.end; at < kSegmentBytesMin; at += 50'021) cuts.insert(at);
-  cuts.insert(kSegmentBytesMin - kBlock);
+  for (std::uint64_t at = store.end; at < kTestSegmentBytes; at += 50'021) cuts.insert(at);
+  cuts.insert(kTestSegmentBytes - kBlock);
   for (const std::uint64_t cut : cuts) {
     SimulatedDisk disk(store.disk);
     disk.truncate(path(segment_name(1)), cut);

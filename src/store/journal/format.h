@@ -52,7 +52,7 @@
 namespace pawl::store::journal {
 
 inline constexpr std::uint32_t kFormatVersion = 1;
-inline constexpr std::uint64_t kSegmentBytesMin = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kSegmentBytesMin = std::uint64_t{1} << 16;
 inline constexpr std::uint64_t kSegmentBytesDefault = std::uint64_t{64} << 20;
 inline constexpr std::uint64_t kFirstSegment = 1;
 

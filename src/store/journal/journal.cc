@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/mutants.h"
 #include "store/journal/recovery.h"
 
 namespace pawl::store::journal {
@@ -99,7 +100,7 @@ void Journal::submit(const Batch& batch, BatchId id, Sink& sink) {
 
 Result<void> Journal::commit(const Batch& batch) {
   if (housekeeper_->failed()) return housekeeper_->failure();
-  if (batch.covered() > reserved_end_) {
+  if (batch.covered() > reserved_end_ && !PAWL_MUTANT(token_block_not_reserved)) {
     if (auto reserved = reserve(batch.covered()); !reserved) return reserved;
   }
   used_ = std::max(used_, batch.covered());

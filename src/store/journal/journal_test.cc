@@ -161,7 +161,7 @@ TEST(Journal, ACheckpointTakesThePlaceOfClosedSegmentsAndRecyclesThem) {
 TEST(Journal, ABatchGreaterThanASegmentGetsASegmentOfItsOwn) {
   for (const bool prewritten : {false, true}) {
     SimulatedDisk disk;
-    const std::string huge(3 * kSegmentBytesMin + 17, 'h');
+    const std::string huge(3 * kTestSegmentBytes + 17, 'h');
     State model{{"a", "1"}, {"huge", huge}, {"z", "2"}};
     {
       Lifetime run(disk);
@@ -317,7 +317,7 @@ TEST(Journal, AFailureInTheBackgroundFailsTheNextBatch) {
 
 TEST(Journal, LackOfSpaceTakesAwayRoomUntilSpaceReturns) {
   SimulatedDisk disk;
-  disk.set_capacity(kSegmentBytesMin + 100'000);
+  disk.set_capacity(kTestSegmentBytes + 100'000);
   Lifetime run(disk);
   ASSERT_TRUE(run.ok()) << run.error->detail;
   run.work();
@@ -326,7 +326,7 @@ TEST(Journal, LackOfSpaceTakesAwayRoomUntilSpaceReturns) {
   run.journal->check_space();
   EXPECT_FALSE(run.journal->has_room());
   EXPECT_FALSE(run.journal->background_step());
-  disk.set_capacity(10 * kSegmentBytesMin);
+  disk.set_capacity(10 * kTestSegmentBytes);
   run.journal->check_space();
   EXPECT_TRUE(run.journal->has_room());
   run.work();
@@ -336,12 +336,12 @@ TEST(Journal, LackOfSpaceTakesAwayRoomUntilSpaceReturns) {
 TEST(Journal, RoomEndsAtTheReserve) {
   SimulatedDisk disk;
   Settings settings = Lifetime::small();
-  settings.space_reserve = kSegmentBytesMin;
-  disk.set_capacity(20 * kSegmentBytesMin);
+  settings.space_reserve = kTestSegmentBytes;
+  disk.set_capacity(20 * kTestSegmentBytes);
   Lifetime run(disk, settings);
   run.work();
   EXPECT_TRUE(run.journal->has_room());
-  disk.set_capacity(2 * kSegmentBytesMin + kSegmentBytesMin / 2);
+  disk.set_capacity(2 * kTestSegmentBytes + kTestSegmentBytes / 2);
   run.journal->check_space();
   EXPECT_FALSE(run.journal->has_room());
 }

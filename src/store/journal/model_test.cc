@@ -18,7 +18,7 @@ std::size_t random_size(Random& random) {
     case 0:
       return random.below(200'000);
     case 1:
-      return random.below(60) == 0 ? kSegmentBytesMin + random.below(100'000) : random.below(9000);
+      return random.below(60) == 0 ? kTestSegmentBytes + random.below(100'000) : random.below(9000);
     default:
       return random.below(100);
   }

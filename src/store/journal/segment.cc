@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/assert.h"
+#include "base/mutants.h"
 
 namespace pawl::store::journal {
 namespace {
@@ -122,12 +123,14 @@ Result<SegmentEnd> SegmentReader::replay(const std::string& path, const SegmentH
     end.offset += record->stored_bytes;
   }
   for (std::uint64_t later = end.offset + kBlock; later < bytes->size(); later += kBlock) {
-    if (decode_record(bytes->substr(later), header.segment)) {
+    if (!PAWL_MUTANT(damage_taken_for_torn_tail) && decode_record(bytes->substr(later), header.segment)) {
       return damage(path, end.offset,
                     "a damaged record; a good one follows at offset " + std::to_string(later));
     }
   }
   end.leftovers = find_leftovers(*bytes, end.offset);
+  if (PAWL_MUTANT(torn_tail_refused) && !end.leftovers.empty())
+    return damage(path, end.offset, "a torn record");
   return end;
 }
 

@@ -14,6 +14,9 @@
 
 namespace pawl::store::journal {
 
+// Room for a few hundred batches.
+inline constexpr std::uint64_t kTestSegmentBytes = std::uint64_t{1} << 20;
+
 using State = std::map<std::string, std::string>;
 
 inline const std::string kDirectory = "data";
@@ -67,7 +70,7 @@ struct Lifetime {
 
   static Settings small() {
     Settings settings;
-    settings.segment_bytes = kSegmentBytesMin;
+    settings.segment_bytes = kTestSegmentBytes;
     settings.spare_segments = 1;
     settings.checkpoint_after = 2;
     settings.space_reserve = 0;

@@ -76,7 +76,7 @@ TEST(JournalThread, TheSameBytesWithAndWithoutDirectWrites) {
     }
     EXPECT_EQ(answers.last_durable, 5U);
     auto file = files.open_read(directory.path() + "/store/" + segment_name(1));
-    std::string bytes(kSegmentBytesMin, '\0');
+    std::string bytes(kTestSegmentBytes, '\0');
     EXPECT_TRUE((*file)->read(0, bytes));
     return bytes;
   };

@@ -1,0 +1,251 @@
+// The checker must see what it is for: a clean history, and one planted fault for each property.
+#include "sim/checker.h"
+
+#include <gtest/gtest.h>
+
+namespace pawl::sim {
+namespace {
+
+Moment at(int ms) {
+  return Moment(Millis(ms));
+}
+
+// Token t, asked for and answered at these moments, believed until that one; TTL 100 ms.
+Attempt held(std::uint64_t token, int asked, int answered, int until) {
+  Attempt a;
+  a.client = static_cast<int>(token);
+  a.request = "request-" + std::to_string(token);
+  a.locks = {"a"};
+  a.ttl = Millis(100);
+  a.asked = at(asked);
+  a.answered = at(answered);
+  a.token = Token{token};
+  a.believed_until = at(until);
+  return a;
+}
+
+Effect effect(std::uint64_t token, std::uint64_t op, Effect::Verdict verdict = Effect::Verdict::kAdmitted) {
+  Effect e;
+  e.resource = "a";
+  e.token = Token{token};
+  e.op = op;
+  e.verdict = verdict;
+  e.changed = verdict == Effect::Verdict::kAdmitted;
+  e.at = at(500);
+  return e;
+}
+
+Effect advance(std::uint64_t token) {
+  Effect e = effect(token, 0);
+  e.kind = Effect::Kind::kAdvance;
+  e.changed = false;
+  return e;
+}
+
+// Which property the first violation is of; "" when there is none.
+std::string verdict(const History& history) {
+  const auto faults = check(history);
+  return faults.empty() ? "" : faults.front().substr(0, 2);
+}
+
+// Two holders in turn, the first of which released.
+History clean() {
+  History h;
+  h.attempts = {held(1, 0, 10, 50), held(2, 20, 60, 100)};
+  h.releases = {{Token{1}, at(50), at(55), true}, {Token{2}, at(100), at(105), true}};
+  return h;
+}
+
+TEST(Checker, AcceptsACleanHistory) {
+  History h = clean();
+  h.renewals = {{Token{1}, at(30), at(35), true, Millis(100)}, {Token{1}, at(57), at(59), false, {}}};
+  h.sightings = {{"a", Token{1}, at(40), at(45)}, {"a", Token{2}, at(62), at(63)}};
+  h.starts = {{at(0), Token{0}}, {at(70), Token{2}}};
+  h.effects = {advance(1), effect(1, 1), effect(1, 1, Effect::Verdict::kReplayed),
+               advance(2), effect(2, 1), effect(1, 2, Effect::Verdict::kStale)};
+  h.effects.back().at = at(90);
+  EXPECT_EQ(check(h), std::vector<std::string>{});
+}
+
+TEST(Checker, P1SeesOneTokenGivenTwice) {
+  History h = clean();
+  h.attempts[1].token = Token{1};
+  EXPECT_EQ(verdict(h), "P1");
+}
+TEST(Checker, P1SeesOneRequestGrantedTwice) {
+  History h = clean();
+  h.attempts[1].request = h.attempts[0].request;
+  EXPECT_EQ(verdict(h), "P1");
+}
+
+TEST(Checker, P2SeesATokenThatWentBack) {
+  History h;
+  h.attempts = {held(7, 0, 10, 12), held(6, 15, 30, 32)};
+  h.attempts[1].locks = {"b"};
+  EXPECT_EQ(verdict(h), "P2");
+  h.attempts[1].asked = at(9);  // Concurrent: any order is fine.
+  EXPECT_EQ(verdict(h), "");
+}
+
+TEST(Checker, P3SeesALockHandedOnTooEarly) {
+  History h;
+  h.attempts = {held(1, 0, 10, 40), held(2, 20, 90, 95)};  // 1 died; nobody may have it before 99.
+  EXPECT_EQ(verdict(h), "P3");
+  h.attempts[1].answered = at(99);
+  EXPECT_EQ(verdict(h), "");
+  h.renewals = {{Token{1}, at(30), at(35), true, Millis(100)}};  // Now not before 129.
+  EXPECT_EQ(verdict(h), "P3");
+  h.demand = Demand::kClockFree;
+  EXPECT_EQ(verdict(h), "");
+}
+TEST(Checker, P3CountsTheDelayOfALeaseThatRanOut) {
+  History h;
+  h.attempts = {held(1, 0, 10, 40), held(2, 20, 120, 125)};
+  h.attempts[0].delay = Millis(50);
+  EXPECT_EQ(verdict(h), "P3");
+  h.releases = {{Token{1}, at(110), kOpen, false}};
+  EXPECT_EQ(verdict(h), "");
+}
+TEST(Checker, P3SeesMoreHoldersThanTheLimitAndASlotGivenTwice) {
+  History h;
+  h.attempts = {held(1, 0, 10, 12), held(2, 0, 11, 13), held(3, 0, 12, 14)};
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    h.attempts[i].mode = Mode::kLimit;
+    h.attempts[i].limit = 3;
+    h.attempts[i].slot = i;
+  }
+  EXPECT_EQ(verdict(h), "");
+  h.attempts[2].slot = 0;
+  EXPECT_EQ(verdict(h), "P3");
+  h.attempts[2].slot = 2;
+  h.attempts[0].limit = 2;
+  EXPECT_EQ(verdict(h), "P3");
+}
+TEST(Checker, P3SeesAReaderBesideAWriter) {
+  History h;
+  h.attempts = {held(1, 0, 10, 12), held(2, 0, 13, 14)};
+  h.attempts[1].mode = Mode::kShared;
+  EXPECT_EQ(verdict(h), "P3");
+  h.attempts[0].mode = Mode::kShared;
+  EXPECT_EQ(verdict(h), "");
+}
+
+TEST(Checker, P4SeesALeaseThatCameBackToLife) {
+  History h = clean();
+  h.renewals = {{Token{1}, at(56), at(58), true, Millis(1)}};  // Its release was answered at 55.
+  EXPECT_EQ(verdict(h), "P4");
+  h.releases.erase(h.releases.begin());
+  h.demand = Demand::kClockFree;
+  h.attempts[0].believed_until = at(11);
+  EXPECT_EQ(verdict(h), "");
+  h.renewals[0].sent = h.renewals[0].returned = at(61);  // 2 was known at 60.
+  EXPECT_EQ(verdict(h), "P4");
+}
+TEST(Checker, P4SeesARenewalAfterABreak) {
+  History h = clean();
+  h.breaks = {{Token{1}, false, at(20), at(25), true}};
+  h.renewals = {{Token{1}, at(30), at(35), true, Millis(10)}};
+  EXPECT_EQ(verdict(h), "P4");
+}
+
+TEST(Checker, P5SeesAStaleWriteApplied) {
+  History h = clean();
+  h.effects = {effect(1, 1), effect(2, 1), effect(1, 2)};
+  EXPECT_EQ(verdict(h), "P5");
+}
+TEST(Checker, P5SeesAWriteBelowAnAdvance) {
+  History h = clean();
+  h.effects = {advance(2), effect(1, 1)};
+  EXPECT_EQ(verdict(h), "P5");
+}
+TEST(Checker, P5SeesAnOperationAppliedTwice) {
+  History h = clean();
+  h.effects = {effect(1, 1), effect(1, 1)};
+  EXPECT_EQ(verdict(h), "P5");
+}
+TEST(Checker, P5SeesAnOperationCalledReplayedThatNeverHappened) {
+  History h = clean();
+  h.effects = {effect(1, 2), effect(1, 1, Effect::Verdict::kReplayed)};
+  EXPECT_EQ(verdict(h), "P5");
+}
+TEST(Checker, P5SeesARefusalWithoutAReason) {
+  History h = clean();
+  h.effects = {effect(1, 1), effect(1, 2, Effect::Verdict::kStale)};
+  EXPECT_EQ(verdict(h), "P5");
+}
+TEST(Checker, P5SeesALiveHolderRefused) {
+  History h = clean();
+  h.effects = {advance(2), effect(1, 1, Effect::Verdict::kStale)};
+  h.effects[1].at = at(49);
+  EXPECT_EQ(verdict(h), "P5");
+}
+
+TEST(Checker, P6SeesACounterThatForgot) {
+  History h = clean();
+  h.starts = {{at(70), Token{1}}};
+  EXPECT_EQ(verdict(h), "P6");
+}
+
+TEST(Checker, P7SeesAWaiterThatNobodyServes) {
+  History h = clean();
+  h.attempts.push_back(held(0, 150, 0, 0));
+  h.attempts.back().answered = kOpen;
+  h.calm = at(200);
+  EXPECT_EQ(verdict(h), "P7");
+  h.attempts.back().ended = at(5'000);
+  EXPECT_EQ(verdict(h), "");
+}
+
+TEST(Checker, P8SeesAReplayThatIsNotTheRecordedGrant) {
+  History h = clean();
+  Replay r;
+  r.request = "request-1";
+  r.invoked = at(20);
+  r.returned = at(25);
+  r.answer = Replay::Answer::kNothing;
+  h.replays = {r};
+  EXPECT_EQ(verdict(h), "P8");
+  h.replays[0].answer = Replay::Answer::kGranted;
+  EXPECT_EQ(verdict(h), "");
+  h.replays[0].altered = true;
+  EXPECT_EQ(verdict(h), "P8");
+  h.replays[0] = r;
+  h.replays[0].invoked = at(70);  // Released at 55: LOST, until it is forgotten.
+  h.replays[0].returned = at(75);
+  EXPECT_EQ(verdict(h), "P8");
+  h.replays[0].answer = Replay::Answer::kLost;
+  EXPECT_EQ(verdict(h), "");
+}
+
+TEST(Checker, G2SeesALeaseLostBeforeItsTime) {
+  History h;
+  h.attempts = {held(1, 0, 10, 90)};
+  h.renewals = {{Token{1}, at(30), at(35), false, {}}};
+  EXPECT_EQ(verdict(h), "G2");
+  h.renewals.clear();
+  h.attempts[0].lost_early = "expired";
+  EXPECT_EQ(verdict(h), "G2");
+}
+
+TEST(Checker, G6SeesAWaiterOvertaken) {
+  History h = clean();
+  h.attempts.push_back(held(3, 15, 106, 107));
+  EXPECT_EQ(verdict(h), "");
+  h.attempts[2].queued = at(18);  // In line before 2 asked.
+  EXPECT_EQ(verdict(h), "G6");
+}
+TEST(Checker, G6SeesACancelledWaitGranted) {
+  History h = clean();
+  h.attempts[1].queued = at(22);
+  h.withdrawals = {{"request-2", at(25), at(28)}};
+  EXPECT_EQ(verdict(h), "G6");
+}
+
+TEST(Checker, G7SeesTwoWhoBelieveToHoldOneLock) {
+  History h = clean();
+  h.attempts[0].believed_until = at(61);
+  EXPECT_EQ(verdict(h), "G7");
+}
+
+}  // namespace
+}  // namespace pawl::sim

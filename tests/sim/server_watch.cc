@@ -1,0 +1,76 @@
+#include "sim/server_watch.h"
+
+#include <fmt/format.h>
+
+#include "wire/command_writer.h"
+
+namespace pawl::sim {
+
+std::string ServerWatch::start(Nanos now) {
+  decoder_.emplace();
+  unread_.clear();
+  started_ = now;
+  durable_.clear();
+  exclusive_.clear();
+  owners_.clear();
+  std::string out;
+  wire::append_command(out, {"HELLO", "3"});
+  wire::append_command(out, {"OBSERVE", ""});
+  return out;
+}
+
+void ServerWatch::received(std::string_view bytes, Nanos now) {
+  unread_.append(bytes);
+  std::size_t taken = 0;
+  for (;;) {
+    const wire::DecodedReply reply = decoder_->decode(std::string_view(unread_).substr(taken));
+    taken += reply.consumed;
+    if (reply.status != wire::DecodeStatus::kComplete) break;
+    if (const auto event = wire::read_event(reply.value)) see(*event, now);
+  }
+  unread_.erase(0, taken);
+}
+
+void ServerWatch::see(const wire::EventPush& event, Nanos now) {
+  switch (event.kind) {
+    case wire::EventKind::kGranted:
+      return granted(event, now);
+    case wire::EventKind::kReleased:
+    case wire::EventKind::kExpired:
+    case wire::EventKind::kBroken:
+      return ended(event, now);
+    default:
+      return;
+  }
+}
+
+void ServerWatch::granted(const wire::EventPush& event, Nanos now) {
+  auto& holders = exclusive_[event.lock];
+  if (!holders.empty()) {
+    faults_.push_back(fmt::format("G3: \"{}\" is granted as token {} while token {} holds it", event.lock,
+                                  event.token.value, holders.begin()->value));
+  }
+  if (event.mode == "exclusive") holders.insert(event.token);
+  durable_.emplace(event.token, now);
+  if (event.owner.empty()) return;  // Not one of the clients' own.
+  const auto [known, fresh] = owners_.emplace(event.owner, event.token);
+  if (!fresh && known->second != event.token) {
+    faults_.push_back(fmt::format("G5: {} asked once and was granted tokens {} and {}", event.owner,
+                                  known->second.value, event.token.value));
+  }
+}
+
+void ServerWatch::ended(const wire::EventPush& event, Nanos now) {
+  exclusive_[event.lock].erase(event.token);
+  if (event.how != "expired") return;
+  const auto told = durable_.find(event.token);
+  const Nanos since = told == durable_.end() ? started_ : told->second;
+  if (now - since < ttl_) {
+    faults_.push_back(fmt::format(
+        "{}: token {} ran out {:.3f} ms after its {}, its TTL is {} ms", told == durable_.end() ? "G4" : "G3",
+        event.token.value, static_cast<double>((now - since).count()) / 1e6,
+        told == durable_.end() ? "pawld's start" : "grant was durable", ttl_.count()));
+  }
+}
+
+}  // namespace pawl::sim

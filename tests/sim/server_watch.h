@@ -1,0 +1,45 @@
+// What pawld itself says of its locks: an observer on a perfect connection, inside the simulated machine. Checks what no
+// client can see.
+//
+//   G3  a lock is handed on only when it is free, and no lease runs out before its TTL has passed since its grant was
+//       durable, on pawld's own clock; after a restart: since the start (G4)
+//   G5  one request is granted once
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/types.h"
+#include "wire/events.h"
+#include "wire/reply_decoder.h"
+
+namespace pawl::sim {
+
+class ServerWatch {
+ public:
+  ServerWatch(Millis ttl, std::vector<std::string>& faults) : ttl_(ttl), faults_(faults) {}
+
+  // pawld begins to serve, at this moment of its own clock. Returns what the observer sends.
+  [[nodiscard]] std::string start(Nanos now);
+  void received(std::string_view bytes, Nanos now);
+
+ private:
+  void see(const wire::EventPush& event, Nanos now);
+  void granted(const wire::EventPush& event, Nanos now);
+  void ended(const wire::EventPush& event, Nanos now);
+
+  const Millis ttl_;
+  std::vector<std::string>& faults_;
+  std::optional<wire::ReplyDecoder> decoder_;
+  std::string unread_;
+  Nanos started_{0};
+  std::map<Token, Nanos> durable_;                    // When each grant of this life was told.
+  std::map<std::string, std::set<Token>> exclusive_;  // Live exclusive leases of this life, by lock.
+  std::map<std::string, Token> owners_;               // Granted in this life; an owner names one attempt.
+};
+
+}  // namespace pawl::sim
