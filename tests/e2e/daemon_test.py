@@ -49,7 +49,7 @@ class DaemonTest(harness.PawldCase):
 
     def test_settings_out_of_range_name_file_line_and_range(self):
         server = self.own_pawld(start=False)
-        for text, expected in (("[journal]\nsegment_bytes = 4096\n", ("2", "segment_bytes", "1048576")),
+        for text, expected in (("[journal]\nsegment_bytes = 4096\n", ("2", "segment_bytes", "65536")),
                                ("max_ttl_ms = 1\n", ("1", "max_ttl_ms", "100")), ("max_ttl_ms = 'x'\n", ("max_ttl_ms",)),
                                ("resp = 7295\n", ("resp",)), ("= broken", ("1",))):
             with self.subTest(text=text):
