@@ -13,7 +13,7 @@ help:
 	@echo "make test-all  the same, and the whole suite under the sanitizers"
 	@echo "make mutants   plant every known kind of bug, and show which property catches it"
 	@echo "make soak HOURS=n   simulate new seeds for n hours"
-	@echo "make bench     pawld beside Redis and two ceilings, as ratios of one run"
+	@echo "make bench     pawld beside Redis and two ceilings, and what guards cost, as ratios of one run"
 	@echo "make format    format the sources;  make tidy: clang-tidy over them"
 
 # A build for users leaves the tests out, so that it needs fewer packages; the objects are shared.
@@ -55,6 +55,7 @@ bench:
 	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
 	@cmake --build build -j $(JOBS)
 	@/usr/bin/python3 bench/run.py --build build
+	@/usr/bin/python3 bench/guard_postgres.py --build build
 
 format:
 	@scripts/setup test

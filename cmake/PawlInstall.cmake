@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 
 set(pawl_package "${CMAKE_INSTALL_LIBDIR}/cmake/Pawl")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/pawl" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT libpawl)
-install(TARGETS libpawl libpawl_testing EXPORT PawlTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT libpawl
+install(TARGETS libpawl libpawl_testing libpawl_postgres EXPORT PawlTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT libpawl
         NAMELINK_COMPONENT libpawl INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT PawlTargets NAMESPACE Pawl:: DESTINATION "${pawl_package}" COMPONENT libpawl)
 

@@ -58,6 +58,10 @@ class PAWL_PUBLIC Lease {
   // The work is getting on; see AcquireOptions::progress_every.
   void progress() const;
 
+  // What to make of a guard that called this lease's token stale because of a greater one, `max`. Asks pawld:
+  // kIssuerBehind when it never granted one as great, which means that its disk went back in time; else kStaleToken.
+  [[nodiscard]] Error stale(std::uint64_t max) const;
+
   // Gives it back. True: pawld freed it now; false: it was over already, or has been
   // released before. kUnknown, kUnavailable: not confirmed in that
   // time; trying goes on in the background until it is, or until the TTL is over and the lock free all the same.

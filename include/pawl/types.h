@@ -7,6 +7,8 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #if defined(__GNUC__)
 #define PAWL_PUBLIC __attribute__((visibility("default")))
@@ -31,6 +33,18 @@ enum class Sharing : std::uint8_t {
   kLimit,   // up to `limit` holders, each in a slot of its own
 };
 
+class Guard;
+
+// A resource whose guard is advanced to the new token before a lease is handed out.
+struct GuardedResource {
+  GuardedResource(Guard* by)
+      : guard(by) {}  // NOLINT: implicit by design. The resource is named like the lock.
+  GuardedResource(Guard* by, std::string name) : guard(by), resource(std::move(name)) {}
+
+  Guard* guard;               // must live until acquire() returns; used on the calling thread
+  std::string resource = {};  // empty: as the lock, or each of the locks
+};
+
 struct AcquireOptions {
   std::chrono::milliseconds ttl{15'000};
   std::chrono::milliseconds wait{0};  // 0: do not wait
@@ -49,6 +63,12 @@ struct AcquireOptions {
   // later. A worker that is stuck must not hold for ever because a background thread is well.
   std::chrono::milliseconds progress_every{0};
   std::map<std::string, std::string> meta = {};
+  // Fence on grant: from the moment acquire() returns a lease the former holder cannot write to these any more, even if
+  // the new one never does. Not with acquire_async(), as it waits.
+  std::vector<GuardedResource> guards = {};
+  // How long acquire() may wait for transactions of former holders that are still open. When it is over: kBusy, with
+  // their names, and the lock is given back.
+  std::chrono::milliseconds guard_wait{5'000};
   // Every change of state, with the reason; on the client's callback thread. Must not throw.
   std::function<void(LeaseState, const std::string& reason)> on_change = {};
 };

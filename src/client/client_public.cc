@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "client/answer.h"
 #include "client/client_handle.h"
+#include "client/fence_on_grant.h"
 #include "client/lease_handle.h"
 
 namespace pawl {
@@ -70,6 +71,12 @@ client::AcquireCall to_call(std::vector<std::string> locks, const AcquireOptions
   return call;
 }
 
+// Only an exclusive grant writes (design rule 15): readers check, and each slot of a limit is a resource of its own.
+Error only_exclusive() {
+  return {Code::kInvalid,
+          "only an exclusive lease may advance guards; readers use Guard::check() with floor()"};
+}
+
 }  // namespace
 
 Client::Client(std::string_view addresses, ClientOptions options)
@@ -127,17 +134,28 @@ Result<Lease> Client::acquire(std::string_view lock, AcquireOptions options, std
 Result<Lease> Client::acquire_all(std::vector<std::string> locks, AcquireOptions options,
                                   std::stop_token stop) {
   if (const auto trouble = state_->trouble()) return *trouble;
+  auto guards = std::move(options.guards);
+  if (!guards.empty() && options.sharing != Sharing::kExclusive) return only_exclusive();
+  const auto guard_wait = options.guard_wait;
   client::Answer<Lease> answer(state_->driver->waking(), client::this_thread());
   const client::CallId call =
       state_->acquire(std::move(locks), std::move(options), client::this_thread(),
                       [&answer](Result<Lease> lease) { answer.set(std::move(lease)); });
-  const std::stop_callback give_up(std::move(stop), [this, call] { state_->driver->cancel(call); });
-  return answer.wait();
+  const std::stop_callback give_up(stop, [this, call] { state_->driver->cancel(call); });
+  auto lease = answer.wait();
+  if (!lease || guards.empty()) return lease;
+  if (auto fenced = client::fence_on_grant(*lease, std::move(guards), guard_wait, stop); !fenced)
+    return fenced.error();
+  return lease;
 }
 
 void Client::acquire_async(std::vector<std::string> locks, AcquireOptions options,
                            std::function<void(Result<Lease>)> done) {
   if (const auto trouble = state_->trouble()) return done(*trouble);
+  if (!options.guards.empty()) {
+    return done(
+        Error{Code::kInvalid, "guards are advanced on the caller's thread, which may wait: use acquire()"});
+  }
   state_->acquire(std::move(locks), std::move(options), client::kNoThread,
                   [driver = state_->driver.get(), done = std::move(done)](Result<Lease> lease) {
                     // A std::function can be copied, and a lease cannot.

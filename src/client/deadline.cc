@@ -18,10 +18,12 @@ Nanos margin(Millis ttl) {
   return std::max<Nanos>(kMarginMin, Nanos(ttl) / 100);
 }
 
+// Model: lease.pml, action hear_grant.
 Instant deadline(const Acquired& acquired) {
   return acquired.first_sent + surely_passed(acquired.waited + acquired.ttl) - margin(acquired.ttl);
 }
 
+// Model: lease.pml, action hear_renewal.
 Instant deadline(const Renewed& renewed) {
   return renewed.sent + surely_passed(renewed.answered) - margin(renewed.ttl);
 }

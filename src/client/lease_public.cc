@@ -13,6 +13,8 @@ using namespace std::chrono_literals;
 
 // Below the second that is promised, as telling takes time too.
 constexpr auto kDestructorWait = 900ms;
+// How long to look for the reason of a refusal that stands anyway.
+constexpr auto kStatusWait = 2s;
 
 }  // namespace
 
@@ -124,6 +126,22 @@ std::stop_token Lease::lost() const {
 
 void Lease::progress() const {
   if (!state_->driver->forked()) state_->driver->progress(state_->grant.number);
+}
+
+Error Lease::stale(std::uint64_t max) const {
+  const Error plain{Code::kStaleToken, "a newer holder has been here: its token was " + std::to_string(max)};
+  if (state_->driver->forked()) return plain;
+  client::Answer<wire::Value> answer(state_->driver->waking(), client::this_thread());
+  state_->driver->command({.words = {"STATUS"}, .give_up = state_->driver->now() + kStatusWait},
+                          [&answer](Result<wire::Value> status) { answer.set(std::move(status)); });
+  const Result<wire::Value> status = answer.wait();
+  const wire::Value* last = status ? status->find("last_token") : nullptr;
+  if (last == nullptr || static_cast<std::uint64_t>(last->as_integer().value_or(0)) >= max) return plain;
+  return {Code::kIssuerBehind,
+          "a guard has seen token " + std::to_string(max) + ", and pawld has granted none above " +
+              std::to_string(last->as_integer().value_or(0)) +
+              ": its store went back in time. Stop everything that uses it; then: pawl raise " +
+              std::to_string(max) + " --reason …"};
 }
 
 Result<bool> Lease::release(std::chrono::milliseconds wait_at_most) {

@@ -27,6 +27,7 @@ Terms terms_of(const Acquire& input, std::string_view meta, Index request) {
 
 }  // namespace
 
+// Model: lease.pml, action receive_ask.
 void Core::State::acquire(const Acquire& input, Now now) {
   const AcquireSpec& spec = input.spec;
   PAWL_ASSERT(!spec.locks.empty() && spec.limit >= 1 && spec.limit <= limits::kHoldersMax);

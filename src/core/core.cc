@@ -86,6 +86,7 @@ BatchId Core::take_batch(Batch& out) {
   return s.taken;
 }
 
+// Model: lease.pml, action sync.
 void Core::durable(BatchId batch, Now now) {
   State& s = *state_;
   PAWL_ASSERT(batch > s.durable && batch <= s.taken);
@@ -105,6 +106,7 @@ void Core::apply(const Acquire& input, Now now) {
   state_->acquire(input, now);
 }
 
+// Model: lease.pml, action receive_renew.
 void Core::apply(const Renew& input, Now now) {
   State& s = *state_;
   const Index index = s.leases.find(input.lease);
@@ -137,6 +139,7 @@ void Core::apply(const Renew& input, Now now) {
   s.reply(input.waiter, Renewed{std::chrono::floor<Millis>(lease.ends - now.tick)}, BatchId{});
 }
 
+// Model: lease.pml, action receive_release.
 void Core::apply(const Release& input, Now now) {
   State& s = *state_;
   Index index = s.leases.find(input.lease);
@@ -199,6 +202,7 @@ void Core::apply(const Raise& input, Now now) {
   s.reply(input.waiter, Raised{s.last_token}, s.last_batch());
 }
 
+// Model: lease.pml, action expire.
 void Core::tick(Now now) {
   State& s = *state_;
   const std::uint64_t passed = passed_ms(now.tick);

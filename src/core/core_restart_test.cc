@@ -1,5 +1,6 @@
 // What a restart keeps, and what the core shows when asked.
 #include "core/core_fixture.h"
+#include "core/records.h"
 
 namespace pawl::core {
 namespace {
@@ -57,6 +58,40 @@ TEST_F(CoreTest, DamagedRecordsAreRefusedNotLoaded) {
     EXPECT_FALSE(fresh.load(key, value.substr(0, value.size() - 1)));
     EXPECT_FALSE(fresh.load("?" + key, value));
   }
+}
+
+TEST_F(CoreTest, TwoLeasesInOneSlotAreDamage) {
+  std::string value;
+  LeaseRecord record;
+  record.mode = Mode::kLimit;
+  record.limit = 3;
+  record.ttl_ms = 1000;
+  record.locks.push_back("a");
+  Core fresh;
+  for (std::uint64_t n = 1; n <= 2; ++n) {
+    record.id = LeaseId{n, n};
+    record.phase = Phase::kLive;
+    encode(record, value);
+    EXPECT_TRUE(fresh.load(lease_key(Token{n}), value));
+  }
+  value = std::string("\2\0\0\0\0\0\0\0", 8);
+  EXPECT_TRUE(fresh.load(kLastTokenKey, value));
+  const auto loaded = fresh.loaded(Token{2}, now_);
+  ASSERT_FALSE(loaded);
+  EXPECT_NE(loaded.error().detail.find("the same slot"), std::string::npos) << loaded.error().detail;
+}
+
+TEST_F(CoreTest, ARecordThatClaimsMoreLocksThanALeaseMayHaveIsDamage) {
+  std::string value;
+  LeaseRecord record;
+  record.ttl_ms = 1000;
+  record.phase = Phase::kLive;
+  const std::string names = "abcdefghijklmnop";
+  for (std::size_t i = 0; i < names.size(); ++i) record.locks.push_back(std::string_view(names).substr(i, 1));
+  encode(record, value);
+  EXPECT_TRUE(decode_lease(lease_key(Token{1}), value));
+  value[value.size() - 1 - 3 * names.size() - 1] = 17;  // The count; all that follows it still fits.
+  EXPECT_FALSE(decode_lease(lease_key(Token{1}), value));
 }
 
 TEST_F(CoreTest, ALeaseBeyondTheHighWaterIsAContradiction) {  // Rule 10: the store lost a part.

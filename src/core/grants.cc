@@ -33,6 +33,7 @@ bool Core::State::has_its_turn(const Waiter& waiter) const {
   });
 }
 
+// Model: lease.pml, action grant.
 void Core::State::grant(const Terms& terms, std::span<const Index> held, Now now) {
   PAWL_ASSERT(tokens_left() && !held.empty());
   last_token.value += 1;
@@ -202,6 +203,13 @@ void Core::State::remove_holder(Index lock_index, Index index) {
   (lease.holder_after == kNone ? lock.last_holder : leases.items[lease.holder_after].holder_before) =
       lease.holder_before;
   --lock.holders;
+}
+
+bool Core::State::slot_taken(const Lock& lock, std::uint16_t slot) const {
+  for (Index i = lock.first_holder; i != kNone; i = leases.items[i].holder_after) {
+    if (leases.items[i].slot == slot) return true;
+  }
+  return false;
 }
 
 std::uint16_t Core::State::free_slot(const Lock& lock) const {

@@ -96,12 +96,16 @@ Result<void> Core::loaded(Token high_water, Now now) {
   return {};
 }
 
-// Every lease gets its full TTL again, and every delay starts in full (G4).
+// Every lease gets its full TTL again, and every delay starts in full (G4). Model: lease.pml, action restart.
 Result<void> Core::State::place_loaded(Index index, Now now) {
   Lease& lease = leases.items[index];
   for (const Index lock : locks_of(lease)) {
     if (!admits(locks.items[lock], lease.mode, lease.limit)) {
       return Error{Code::kInvalid, fmt::format("token {} and an earlier one both hold \"{}\"",
+                                               lease.token.value, locks.items[lock].name.view())};
+    }
+    if (lease.mode == Mode::kLimit && slot_taken(locks.items[lock], lease.slot)) {
+      return Error{Code::kInvalid, fmt::format("token {} and an earlier one have the same slot of \"{}\"",
                                                lease.token.value, locks.items[lock].name.view())};
     }
     add_holder(lock, index);

@@ -137,7 +137,8 @@ Result<LeaseRecord> decode_lease(std::string_view key, std::string_view value) {
   r.owner = in.text();
   r.request = in.text();
   const std::uint8_t locks = in.u8();
-  for (int i = 0; i < locks && in.ok() && !r.locks.full(); ++i) r.locks.push_back(in.text());
+  if (locks > limits::kLocksPerLease) return damage("too many locks");
+  for (int i = 0; i < locks && in.ok(); ++i) r.locks.push_back(in.text());
   const std::string_view meta = in.rest();
   if (!skip_meta(in) || !in.done()) return damage("its length does not fit its content");
   if (meta.size() > 1) r.meta = meta;

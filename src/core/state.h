@@ -78,6 +78,7 @@ struct Core::State {
   void add_holder(Index lock, Index lease);
   void remove_holder(Index lock, Index lease);
   [[nodiscard]] std::uint16_t free_slot(const Lock& lock) const;
+  [[nodiscard]] bool slot_taken(const Lock& lock, std::uint16_t slot) const;
   [[nodiscard]] Token floor_of(const Lock& lock, Token otherwise) const;
   [[nodiscard]] std::span<const Index> locks_of(const Lease& lease) const;
   [[nodiscard]] Granted granted_view(const Lease& lease) const;

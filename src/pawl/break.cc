@@ -1,10 +1,10 @@
 // pawl break: end someone else's lease, by the token the operator saw.
 #include <fmt/format.h>
 
-#include <iostream>
 #include <memory>
 
 #include "pawl/command_line.h"
+#include "pawl/confirm.h"
 #include "pawl/exit_codes.h"
 #include "pawl/utf8.h"
 #include "pawl/verbs.h"
@@ -23,19 +23,12 @@ struct Options {
 // Whether to go on with --now.
 Result<bool> confirmed(Console& console, const Options& options) {
   if (!options.now || options.yes) return true;
-  if (!console.interactive()) {
-    return Error{Code::kInvalid,
-                 "--now without a terminal to ask on needs --yes: only guards protect the resource then"};
-  }
-  console.note(
-      fmt::format("{} passes on at once, while the holder of token {} may still be at work.\n"
-                  "Only resources whose guards check tokens are protected then. Without --now it passes on\n"
-                  "when the lease has run out, which is safe everywhere.",
-                  printable(options.lock), options.token));
-  std::cerr << "Hand it on now? [y/N] " << std::flush;
-  std::string answer;
-  std::getline(std::cin, answer);
-  return answer == "y" || answer == "Y" || answer == "yes";
+  return confirm(console,
+                 fmt::format("{} passes on at once, while the holder of token {} may still be at work.\n"
+                             "Only resources whose guards check tokens are protected then. Without --now it "
+                             "passes on\nwhen the lease has run out, which is safe everywhere.",
+                             printable(options.lock), options.token),
+                 "Hand it on now?");
 }
 
 int break_lease(Console& console, const Options& options) {

@@ -72,6 +72,11 @@ void Verb::choice(const char* name, std::string& into, const std::vector<std::st
   app_.add_option(name, into, help)->required()->check(CLI::IsMember(words));
 }
 
+void Verb::optional_choice(const char* name, std::string& into, const std::vector<std::string>& words,
+                           const char* help) {
+  app_.add_option(name, into, help)->check(CLI::IsMember(words));
+}
+
 void Verb::flag(const char* names, bool& into, const char* help) {
   app_.add_flag(names, into, help);
 }
@@ -147,9 +152,27 @@ Verb CommandLine::verb(const char* name, const char* help, Talks talks) {
   return {*this, *app};
 }
 
+Verb CommandLine::verb(const char* group, const char* name, const char* help, Talks talks) {
+  CLI::App* app = app_->get_subcommand(group)->add_subcommand(name, help);
+  add_globals(*app, addresses_, json_, talks);
+  return {*this, *app};
+}
+
+void CommandLine::group(const char* name, const char* help, const char* footer) {
+  app_->add_subcommand(name, help)->require_subcommand(0, 1)->footer(footer);
+}
+
+const CLI::App& CommandLine::named() const {
+  const CLI::App* app = app_.get();
+  while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+  return *app;
+}
+
 int CommandLine::usage_error(const std::string& what) const {
-  const auto named = app_->get_subcommands();
-  const std::string where = named.empty() ? "pawl" : "pawl " + named.front()->get_name();
+  std::string where = named().get_name();
+  for (const CLI::App* app = &named(); app->get_parent() != nullptr; app = app->get_parent()) {
+    where = app->get_parent()->get_name() + " " + where;
+  }
   fmt::print(stderr, "{}: {}\nTry `{} --help`.\n", where, what, where);
   return kExitUsage;
 }
@@ -177,7 +200,10 @@ int CommandLine::main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return usage_error(error.what());
   }
-  if (!action_) return usage_error("name a verb, such as `pawl status`");
+  if (!action_) {
+    const bool in_group = &named() != app_.get();
+    return usage_error(in_group ? "what of it? Name one of its verbs" : "name a verb, such as `pawl status`");
+  }
   int exit_code = kExitUsage;
   auto addresses = addresses_from(addresses_, exit_code);
   if (talks_ == Talks::kToPawld && !addresses) {

@@ -32,6 +32,8 @@ class Verb {
   void optional(const char* name, std::string& into, const char* help);
   // One of `words`, nothing else.
   void choice(const char* name, std::string& into, const std::vector<std::string>& words, const char* help);
+  void optional_choice(const char* name, std::string& into, const std::vector<std::string>& words,
+                       const char* help);
   void flag(const char* names, bool& into, const char* help);
   void text(const char* names, const char* shown, std::string& into, const char* help);
   void texts(const char* names, const char* shown, std::vector<std::string>& into, const char* help);
@@ -61,6 +63,9 @@ class CommandLine {
   ~CommandLine();
 
   Verb verb(const char* name, const char* help, Talks talks);
+  // A verb of two words, such as `guard install`; `group` has been declared by group().
+  Verb verb(const char* group, const char* name, const char* help, Talks talks);
+  void group(const char* name, const char* help, const char* footer);
   // Parses and runs. Returns the exit code.
   int main(int argc, char** argv);
 
@@ -70,6 +75,8 @@ class CommandLine {
  private:
   friend class Verb;
   [[nodiscard]] int usage_error(const std::string& what) const;
+  // What was named so far: `pawl`, `pawl guard`, `pawl guard install`.
+  [[nodiscard]] const CLI::App& named() const;
   // Cuts off what stands behind `--`, when the verb takes it. The number of words that are left.
   [[nodiscard]] int split_rest(int argc, char** argv) const;
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,15 +34,32 @@ std::vector<std::string> choices(const CLI::Option& option) {
   return CLI::detail::split(type.substr(left + 1, right - left - 1), ',');
 }
 
+bool knows(const Command& command, const Option& option) {
+  const auto same = [&](const Option& known) {
+    return known.longs == option.longs && known.shorts == option.shorts;
+  };
+  return std::any_of(command.options.begin(), command.options.end(), same);
+}
+
+// A group is described with all that its verbs take: better one word too many than a script for each of three shells
+// that parses command lines.
 Command describe(const CLI::App& app) {
   Command command{app.get_name(), app.get_description(), {}, {}};
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (app.get_parent() == nullptr) break;  // pawl itself: its verbs have descriptions of their own
+    command.words.push_back(verb->get_name());
+    for (const Option& option : describe(*verb).options) {
+      if (!knows(command, option)) command.options.push_back(option);
+    }
+  }
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional()) {
-      command.words = choices(*option);
-    } else {
-      command.options.push_back({option->get_lnames(), option->get_snames(),
-                                 option->get_items_expected_max() > 0, option->get_description()});
+      if (const auto words = choices(*option); !words.empty()) command.words = words;
+      continue;
     }
+    Option described{option->get_lnames(), option->get_snames(), option->get_items_expected_max() > 0,
+                     option->get_description()};
+    if (!knows(command, described)) command.options.push_back(std::move(described));
   }
   return command;
 }

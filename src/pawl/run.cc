@@ -32,6 +32,15 @@ void add_run(CommandLine& line) {
       "TERM so long before the lease is over (default TTL/6, at most TTL/3); KILL follows max(100ms, "
       "TTL/20) before");
   verb.number("--report-fd", options->report_fd, "one JSON line per event to this descriptor, for programs");
+  verb.texts("--guard", "KIND:RESOURCE", options->guards,
+             "advance this guard before the command starts, e.g. postgres:orders: from then on former "
+             "holders cannot "
+             "write to it");
+  verb.text("--guard-dsn", "DSN", options->guard_dsn,
+            "where the guards are (PAWL_GUARD_DSN); see `pawl guard advance`");
+  verb.duration("--guard-wait", options->guard_wait,
+                "how long to wait for older transactions that are still open (default 5s)");
+  verb.flag("--guard-evict", options->guard_evict, "then end them");
   verb.rest(options->command);
   verb.examples(
       "  pawl run reports/nightly -- ./report.sh             wait for it, run, give it back\n"
@@ -48,7 +57,8 @@ void add_run(CommandLine& line) {
       "\n"
       "Exit codes: the command's own, 128+N when signal N ended it (or the wait); 64 usage, 69 pawld "
       "unreachable,\n"
-      "75 not acquired, 77 not permitted, 122 lease lost, 124 --max-hold reached, 125 pawl failed, 126 not\n"
+      "75 not acquired, 77 not permitted, 121 a guard has seen a newer token, 122 lease lost, 124 --max-hold "
+      "reached, 125 pawl failed, 126 not\n"
       "executable, 127 not found.\n"
       "\n"
       "What it cannot do: reach a process that left the group (setsid); stop the rest of the group when pawl "

@@ -44,6 +44,21 @@ Result<int> to_report_fd(const RunOptions& options) {
   return fd;
 }
 
+// `postgres:orders` → the words that advance it to the token in the command's environment.
+Result<std::vector<std::string>> to_guard_command(const RunOptions& options, const std::string& guard) {
+  const std::size_t colon = guard.find(':');
+  const std::string kind = guard.substr(0, colon);
+  if (colon == guard.npos || colon + 1 == guard.size() || kind != "postgres") {
+    return usage(
+        fmt::format("--guard: postgres:RESOURCE, such as postgres:orders; \"{}\" is not", printable(guard)));
+  }
+  std::vector<std::string> words{"/proc/self/exe",        "guard",  "advance", kind,
+                                 guard.substr(colon + 1), "--held", "--wait",  to_text(options.guard_wait)};
+  if (!options.guard_dsn.empty()) words.insert(words.end(), {"--dsn", options.guard_dsn});
+  if (options.guard_evict) words.emplace_back("--evict");
+  return words;
+}
+
 }  // namespace
 
 Result<RunRequest> to_request(const Console& console, const RunOptions& options) {
@@ -67,6 +82,11 @@ Result<RunRequest> to_request(const Console& console, const RunOptions& options)
   request.patience = options.common.patience();
   request.times = *times;
   request.command = options.command;
+  for (const std::string& guard : options.guards) {
+    auto words = to_guard_command(options, guard);
+    if (!words) return words.error();
+    request.guard_commands.push_back(*std::move(words));
+  }
   request.not_acquired = static_cast<int>(options.common.not_acquired);
   request.report_fd = *report_fd;
   return request;

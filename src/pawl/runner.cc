@@ -92,29 +92,58 @@ int Runner::hold() {
     voice_.say("the lease was lost before the command started; it was not started");
     return kExitLost;
   }
+  environment_ = command_environment(inherited_environment(), request_.names, held_);
+  if (const auto refused = fence(plan)) return *refused;
   bool before_exec = false;
-  const auto environment = command_environment(inherited_environment(), request_.names, held_);
-  if (const int error = process_.start(request_.command, environment, signals_, before_exec)) {
+  process_.emplace();
+  if (const int error = process_->start(request_.command, environment_, signals_, before_exec)) {
     return not_started(error, before_exec);
   }
-  voice_.started(process_.pid());
+  voice_.started(process_->pid());
   while (!group_gone_) {
-    const Instant look = ended_ ? boot_now() + kLook : kNever;
-    const short ready = nap(std::min({plan.next_timer(), pawld_.next_timer(), look}));
-    carry_out(plan);  // Before anything else: who was frozen past the deadline learns it here.
-    forward_signals();
-    pawld_.turn(ready);
-    take_renewal(plan);
+    turn(plan, ended_ ? boot_now() + kLook : kNever);
     watch_command(plan);
   }
-  process_.signal_group(SIGKILL);  // Reaches nobody, unless someone was born while we looked.
-  process_.take_terminal();
+  return end(plan, plan.exit_code(*ended_));
+}
+
+void Runner::turn(RunPlan& plan, Instant look) {
+  const short ready = nap(std::min({plan.next_timer(), pawld_.next_timer(), look}));
+  carry_out(plan);  // Before anything else: who was frozen past the deadline learns it here.
+  forward_signals();
+  pawld_.turn(ready);
+  take_renewal(plan);
+}
+
+int Runner::end(const RunPlan& plan, int code) {
+  process_->signal_group(SIGKILL);  // Reaches nobody, unless someone was born while we looked.
+  process_->take_terminal();
   release(plan.why() == RunPlan::Why::kLost ? kLostPatience : kReleasePatience);
-  return plan.exit_code(*ended_);
+  return code;
+}
+
+// A guard is advanced by a process like CMD itself: renewed for, signalled, and killed before the lock can pass on. A
+// database that does not answer can then hold up nothing.
+std::optional<int> Runner::fence(RunPlan& plan) {
+  for (const std::vector<std::string>& words : request_.guard_commands) {
+    bool before_exec = false;
+    process_.emplace();
+    if (const int error = process_->start(words, environment_, signals_, before_exec)) {
+      return not_started(error, before_exec);
+    }
+    std::optional<int> ended;
+    while (!(ended = process_->ended())) turn(plan, kNever);
+    if (plan.why() != RunPlan::Why::kNone) return end(plan, plan.exit_code(*ended));
+    if (*ended == kExitOk) continue;
+    voice_.say("a guard could not be advanced; the command was not started");
+    const bool told = *ended == kExitStale || *ended > kExitSignalled;
+    return end(plan, told ? *ended : *ended == kExitNotAcquired ? request_.not_acquired : kExitFailed);
+  }
+  return std::nullopt;
 }
 
 int Runner::not_started(int error, bool before_exec) {
-  process_.take_terminal();
+  process_->take_terminal();
   const bool missing = error == ENOENT || error == ENOTDIR;
   const int code = before_exec ? kExitFailed : missing ? kExitNotFound : kExitNoExecute;
   voice_.say(fmt::format("{}: {}", printable(request_.command.front()),
@@ -127,12 +156,12 @@ void Runner::carry_out(RunPlan& plan) {
   const Instant now = boot_now();
   const auto due = plan.advance(now);
   if (due.kill) {
-    process_.signal_group(SIGKILL);
+    process_->signal_group(SIGKILL);
     killed_at_ = now;
   }
   if (due.terminate) {
-    process_.signal_group(SIGTERM);
-    process_.signal_group(SIGCONT);  // What is stopped could not act on it.
+    process_->signal_group(SIGTERM);
+    process_->signal_group(SIGCONT);  // What is stopped could not act on it.
   }
   tell_why(plan);
   if (due.renew) renew(plan, now);
@@ -162,7 +191,7 @@ void Runner::tell_why(const RunPlan& plan) {
 
 void Runner::forward_signals() {
   for (const int signal : signals_.take()) {
-    if (signal != SIGCHLD) process_.signal_group(signal);
+    if (signal != SIGCHLD) process_->signal_group(signal);
   }
 }
 
@@ -181,12 +210,12 @@ void Runner::take_renewal(RunPlan& plan) {
 
 void Runner::watch_command(RunPlan& plan) {
   if (!ended_) {
-    if (process_.was_stopped() && process_.has_terminal()) return suspend_with_command();
-    ended_ = process_.ended();
+    if (process_->was_stopped() && process_->has_terminal()) return suspend_with_command();
+    ended_ = process_->ended();
     if (!ended_) return;
-    plan.command_ended(process_.group_lives(), boot_now());
+    plan.command_ended(process_->group_lives(), boot_now());
   }
-  group_gone_ = !process_.group_lives();
+  group_gone_ = !process_->group_lives();
   if (!group_gone_ && boot_now() - kStuck >= killed_at_) {
     voice_.say("something of the command's group survives KILL: it hangs in the kernel");
     group_gone_ = true;
@@ -196,10 +225,10 @@ void Runner::watch_command(RunPlan& plan) {
 // Ctrl-Z, as a shell expects it. Nothing is renewed meanwhile; the command is continued by us, after the deadline has
 // been looked at, so it cannot run on by itself.
 void Runner::suspend_with_command() {
-  process_.take_terminal();
+  process_->take_terminal();
   voice_.say("stopped; without renewals the lease ends by itself, and the command with it");
   raise(SIGSTOP);
-  process_.give_terminal();
+  process_->give_terminal();
 }
 
 // Sent until confirmed, but the exit does not wait long: without renewals the lease ends by itself.

@@ -24,6 +24,8 @@ struct RunRequest {
   RunTimes times;
   RunNames names;
   std::vector<std::string> command;  // none: hold, until a signal or the lease ends it
+  // Run one after the other before CMD, held to the same deadline: each advances a guard to our token.
+  std::vector<std::vector<std::string>> guard_commands;
   // Without a command: tells those who act on it that it is held. False: nobody could be told, so it is given back.
   std::function<bool(const client::Held&)> announce;
   int not_acquired = 75;
@@ -57,6 +59,11 @@ class Runner {
 
   // --- running
   int hold();
+  // Nothing when every guard was advanced; else how to end.
+  std::optional<int> fence(RunPlan& plan);
+  // Sleeps until something happens, `look` at the latest, and does what is due of everything but watching the command.
+  void turn(RunPlan& plan, Instant look);
+  int end(const RunPlan& plan, int code);
   int not_started(int error, bool before_exec);
   void carry_out(RunPlan& plan);
   void renew(const RunPlan& plan, Instant now);
@@ -81,7 +88,7 @@ class Runner {
   UniqueFd timer_;
   RunVoice voice_;
   client::PollConnection pawld_;
-  CommandProcess process_;
+  std::optional<CommandProcess> process_;
 
   client::CallId acquire_{};
   std::optional<Result<client::Held>> answer_;
@@ -90,6 +97,7 @@ class Runner {
   Instant watch_at_{};
 
   client::Held held_{};
+  std::vector<std::string> environment_;  // of CMD
   client::CallId renewal_{};
   std::optional<int> ended_;  // how CMD ended
   bool group_gone_ = false;   // and nothing of its group runs

@@ -27,7 +27,9 @@ std::optional<std::string> out_of(std::string_view range) {
 Reader text(std::string Config::*field) {
   return [field](const toml::node& node, Config& config) -> std::optional<std::string> {
     const auto value = node.value_exact<std::string>();
-    if (!value || value->empty()) return out_of("a text");
+    const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+    if (!value || value->empty() || std::any_of(value->begin(), value->end(), is_control))
+      return out_of("a text of one line");
     config.*field = *value;
     return std::nullopt;
   };
@@ -129,9 +131,12 @@ Result<void> read_table(const toml::table& table, const std::vector<Key>& keys, 
 
 }  // namespace
 
-Result<void> read_config(const std::string& path, Config& config) {
+namespace {
+
+// `parse` answers the table, or throws.
+Result<void> read_from(const std::function<toml::table()>& parse, const std::string& path, Config& config) {
   try {
-    const toml::table table = toml::parse_file(path);
+    const toml::table table = parse();
     if (auto read = read_table(table, top_keys(), path, "", config); !read) return read;
   } catch (const toml::parse_error& error) {
     const auto line = error.source().begin.line;
@@ -143,6 +148,16 @@ Result<void> read_config(const std::string& path, Config& config) {
                  fmt::format("{}: journal.segment_bytes: expected a multiple of {}", path, store::kBlock)};
   }
   return {};
+}
+
+}  // namespace
+
+Result<void> read_config(const std::string& path, Config& config) {
+  return read_from([&] { return toml::parse_file(path); }, path, config);
+}
+
+Result<void> parse_config(std::string_view text, const std::string& name, Config& config) {
+  return read_from([&] { return toml::parse(text, name); }, name, config);
 }
 
 std::string to_toml(const Config& config) {

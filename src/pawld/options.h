@@ -27,6 +27,8 @@ struct Config {
 
 // Reads a TOML file over `config`. Unknown keys, wrong types and values out of range are errors that name key and line.
 [[nodiscard]] Result<void> read_config(const std::string& path, Config& config);
+// The same for a text; `name` is what errors call it.
+[[nodiscard]] Result<void> parse_config(std::string_view text, const std::string& name, Config& config);
 // As a TOML file that read_config() would understand.
 [[nodiscard]] std::string to_toml(const Config& config);
 

@@ -61,6 +61,7 @@ TEST_F(OptionsTest, AnythingUnknownOrOutOfRangeInTheFileIsNamedWithItsLine) {
   EXPECT_THAT(problem_in("[journal]\nsegments = 1\n"), HasSubstr(":2: unknown key \"journal.segments\""));
   EXPECT_THAT(problem_in("[other]\nx = 1\n"), HasSubstr("unknown key \"other\""));
   EXPECT_THAT(problem_in("data = 3\n"), HasSubstr(":1: data: expected a text"));
+  EXPECT_THAT(problem_in("data = \"a\\nb\"\n"), HasSubstr(":1: data: expected a text of one line"));
   EXPECT_THAT(problem_in("max_ttl_ms = 99\n"), HasSubstr("100 to 86400000"));
   EXPECT_THAT(problem_in("[journal]\nsegment_bytes = 1000\n"), HasSubstr("journal.segment_bytes"));
   EXPECT_THAT(problem_in("[journal]\nsegment_bytes = 1048577\n"), HasSubstr("multiple of 4096"));

@@ -88,6 +88,9 @@ class Engine final : private store::Sink {
   void set_address(std::string address) { settings_.address = std::move(address); }
   [[nodiscard]] const Counters& counters() const { return counters_; }
   [[nodiscard]] core::Totals totals() const { return core_.totals(); }
+  // For checkers that look at the whole state (core/invariants.h), and the turn's reading of the clock.
+  [[nodiscard]] const core::Core& core() const { return core_; }
+  [[nodiscard]] Now now() const { return now_; }
   [[nodiscard]] std::size_t connections() const { return sessions_.size(); }
   [[nodiscard]] bool loading() const { return loading_; }
 

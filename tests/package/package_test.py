@@ -15,7 +15,9 @@ import unittest
 
 SOURCE, BUILD = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 sys.path.insert(0, str(SOURCE / "tests/e2e"))
+sys.path.insert(0, str(SOURCE / "tests/guard"))
 import harness  # noqa: E402
+import pg_cluster  # noqa: E402
 
 
 def run(*words, **options):
@@ -114,9 +116,23 @@ class PackageTest(unittest.TestCase):
         run("cmake", "--build", build)
         run(build / "lost")
 
+    def test_the_worker_that_writes_to_postgres_finds_its_part_and_works(self):
+        project, build = self.dir / "postgres-worker", self.dir / "postgres-worker-build"
+        shutil.copytree(SOURCE / "examples/postgres-worker", project)
+        run("cmake", "-S", project, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--build", build)
+        with pg_cluster.Cluster() as cluster:
+            database = cluster.create_database("shop")
+            cluster.psql("CREATE TABLE orders (id int PRIMARY KEY, state text); INSERT INTO orders VALUES (7, 'new');"
+                         "SELECT pawl.protect('orders', mode => 'enforce')", database)
+            said = run(build / "worker", f"127.0.0.1:{self.pawld.port}", cluster.dsn(database), "7")
+            self.assertRegex(said, r"^admitted under token \d+$")
+            self.assertEqual(cluster.psql("SELECT state FROM orders", database).stdout, "shipped\n")
+
     def test_only_the_public_names_can_be_seen(self):
-        for library, public in [("libpawl.so", r"pawl::(Client|Election|LeaderObservation|Lease|Mutex|RecursiveMutex|to_text)\b"),
-                                ("libpawl-testing.so", r"pawl::testing::Server\b")]:
+        for library, public in [("libpawl.so", r"pawl::(Client|Election|LeaderObservation|Lease|Mutex|RecursiveMutex|Guard|to_text)\b"),
+                                ("libpawl-testing.so", r"pawl::testing::Server\b"),
+                                ("libpawl_postgres.so", r"pawl::Pg(Guard|Rows|Transaction)\b")]:
             symbols = run("nm", "-DC", "--defined-only", self.lib / library).splitlines()
             names = [line.split(" ", 2)[2] for line in symbols if " T " in line]
             self.assertTrue(names)

@@ -1,0 +1,73 @@
+#include "conformance/run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace pawl::conformance {
+namespace {
+
+std::string names(Abilities abilities, std::string_view separator) {
+  std::vector<std::string_view> words;
+  for (const Ability ability : abilities.list()) words.push_back(to_text(ability));
+  return fmt::format("{}", fmt::join(words, separator));
+}
+
+// Why the case makes no sense for this guard; empty: it does.
+std::string ruled_out(const Case& wanted, Abilities has) {
+  if (const Abilities lacks = wanted.needs.without(has); lacks.any())
+    return "the guard has no " + names(lacks, ", ");
+  if (wanted.one_of.any() && !wanted.one_of.common(has).any())
+    return "the guard has neither " + names(wanted.one_of, " nor ");
+  return {};
+}
+
+CaseResult run_one(Subject& subject, const Case& wanted, const RunOptions& options) {
+  if (std::string why = ruled_out(wanted, subject.abilities()); !why.empty())
+    return {wanted, CaseEnd::kNotApplicable, std::move(why)};
+  Trial trial(subject, options.seed, options.rounds);
+  try {
+    wanted.run(trial);
+  } catch (Failed& failed) {
+    return {wanted, CaseEnd::kFailed, std::move(failed.why)};
+  }
+  return {wanted, CaseEnd::kPassed, {}};
+}
+
+bool asked_for(const Case& offered, const std::vector<std::string>& names) {
+  return names.empty() || std::find(names.begin(), names.end(), offered.name) != names.end();
+}
+
+}  // namespace
+
+std::string_view to_text(CaseEnd end) {
+  constexpr std::string_view kWords[] = {"passed", "failed", "not applicable"};
+  return kWords[static_cast<std::size_t>(end)];
+}
+
+std::size_t Report::count(CaseEnd end) const {
+  return static_cast<std::size_t>(std::count_if(results.begin(), results.end(),
+                                                [&](const CaseResult& result) { return result.end == end; }));
+}
+
+std::string find_unknown(const std::vector<std::string>& names) {
+  const std::vector<Case> all = all_cases();
+  for (const std::string& name : names) {
+    if (std::none_of(all.begin(), all.end(), [&](const Case& known) { return known.name == name; }))
+      return name;
+  }
+  return {};
+}
+
+Report run(Subject& subject, const RunOptions& options, const std::function<void(const CaseResult&)>& tell) {
+  Report report{subject.name(), options.seed, {}};
+  for (const Case& offered : all_cases()) {
+    if (!asked_for(offered, options.cases)) continue;
+    report.results.push_back(run_one(subject, offered, options));
+    tell(report.results.back());
+  }
+  return report;
+}
+
+}  // namespace pawl::conformance

@@ -1,0 +1,15 @@
+// guards/postgres/*.sql as they stand in the tree, carried along by the program that installs them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace pawl::guard {
+
+// Whole files, for psql: they begin and commit their own transaction.
+[[nodiscard]] std::string_view postgres_install_file();
+[[nodiscard]] std::string_view postgres_uninstall_file();
+// What stands between the lines `BEGIN;` and `COMMIT;`, to be run in a transaction that the caller may take back.
+[[nodiscard]] std::string transaction_body(std::string_view file);
+
+}  // namespace pawl::guard

@@ -1,0 +1,42 @@
+// One statement on a libpq connection: what it gave, or how it failed. The only place that reads libpq's results.
+#pragma once
+
+#include <libpq-fe.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pawl/postgres.h"
+
+namespace pawl {
+
+struct PgFailure {
+  std::string state;  // SQLSTATE; empty when there was no server to ask
+  std::string message;
+  std::string detail;
+  std::string hint;
+  bool disconnected = false;
+};
+
+namespace guard {
+
+struct PgOutcome {
+  std::shared_ptr<PGresult> result;          // empty when it failed
+  std::shared_ptr<const PgFailure> failure;  // empty when it did not
+
+  explicit operator bool() const { return result != nullptr; }
+};
+
+// Parameters are text; the server works out their types, so cast in the SQL where that is ambiguous.
+[[nodiscard]] PgOutcome execute(PGconn* connection, const std::string& sql,
+                                const std::vector<PgValue>& parameters);
+// Several statements in one message, without parameters; the outcome is the last one's, or the first that failed.
+[[nodiscard]] PgOutcome execute_all(PGconn* connection, const std::string& sql);
+// Quoted for execute_all().
+[[nodiscard]] std::string literal(PGconn* connection, std::string_view text);
+// A text[] as a parameter.
+[[nodiscard]] std::string array_of(const std::vector<std::string>& items);
+
+}  // namespace guard
+}  // namespace pawl

@@ -1,0 +1,85 @@
+#include "pawl/guard_target.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "guard/postgres/administration.h"
+#include "pawl/exit_codes.h"
+
+namespace pawl::cli {
+
+namespace {
+
+const std::vector<std::string> kKinds{"postgres"};
+constexpr const char* kKindHelp = "what it is installed in";
+
+void declare_dsn(Verb& verb, std::string& dsn) {
+  verb.text(
+      "--dsn", "DSN", dsn,
+      "where: a URI or key=value pairs (PAWL_GUARD_DSN; else PGHOST, PGDATABASE, PGSERVICE, …). A password "
+      "belongs into ~/.pgpass, not here");
+}
+
+}  // namespace
+
+void GuardTarget::declare(Verb& verb) {
+  verb.choice("KIND", kind, kKinds, kKindHelp);
+  declare_dsn(verb, dsn);
+}
+
+void GuardTarget::declare_optional(Verb& verb) {
+  verb.optional_choice("KIND", kind, kKinds, kKindHelp);
+  declare_dsn(verb, dsn);
+}
+
+std::string GuardTarget::where() const {
+  const char* environment = std::getenv("PAWL_GUARD_DSN");
+  return !dsn.empty() ? dsn : environment == nullptr ? "" : environment;
+}
+
+Result<std::unique_ptr<guard::Administration>> GuardTarget::connect() const {
+  return guard::connect_postgres(where());
+}
+
+Result<std::unique_ptr<guard::Administration>> GuardTarget::open() const {
+  auto opened = connect();
+  if (!opened) return opened;
+  const auto installed = (*opened)->installed();
+  if (!installed) return installed.error();
+  if (!*installed) {
+    return Error{Code::kInvalid,
+                 fmt::format("no guard is installed here. Install it with: pawl guard install {}", kind)};
+  }
+  if ((*installed)->contract != kGuardContract) {
+    return Error{
+        Code::kInvalid,
+        fmt::format("guard {} is installed here, which keeps contract {}; this pawl knows contract {}. {}",
+                    (*installed)->version, (*installed)->contract, kGuardContract,
+                    (*installed)->contract < kGuardContract
+                        ? fmt::format("Upgrade it with: pawl guard install {}", kind)
+                        : "Use a newer pawl.")};
+  }
+  return opened;
+}
+
+void ChangeOptions::declare_dry_run(Verb& verb) {
+  verb.flag("--dry-run", dry_run, "check everything, change nothing");
+}
+
+void ChangeOptions::declare_yes(Verb& verb) {
+  verb.flag("--yes", yes, "do not ask");
+}
+
+int tell_change(Console& console, const ChangeOptions& options, std::string_view done,
+                std::string_view would) {
+  if (console.json()) {
+    Json json;
+    json.object().key("done").boolean(!options.dry_run).key("dry_run").boolean(options.dry_run);
+    json.key("change").string(options.dry_run ? would : done).end();
+    return console.data(json) ? kExitOk : kExitOutput;
+  }
+  return console.data(fmt::format("{}\n", options.dry_run ? would : done)) ? kExitOk : kExitOutput;
+}
+
+}  // namespace pawl::cli

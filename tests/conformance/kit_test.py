@@ -1,0 +1,195 @@
+#!/usr/bin/python3
+"""The conformance kit, proved: a guard that keeps the contract passes, and each planted bug is caught by the case it is for.
+
+Environment: PAWL is the binary.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PAWL = os.environ["PAWL"]
+
+sys.path.insert(0, str(HERE))
+import reference_guard  # noqa: E402
+
+# Which case must find which bug, at least.
+CAUGHT_BY = {
+    "strict-greater": "equal-token",
+    "compares-text": "as-numbers",
+    "narrow": "neighbours",
+    "accepts-odd-spelling": "odd-spelling",
+    "accepts-overflow": "overflow",
+    "accepts-zero": "not-positive",
+    "no-ahead": "ahead",
+    "ahead-off-by-one": "whole-step",
+    "stale-lowers": "smaller-token",
+    "ahead-moves": "refused-moves-nothing",
+    "shadow-moves": "shadow",
+    "ignores-require-token": "missing-refused",
+    "ignores-equal-refuse": "strictly-greater",
+    "ignores-equal-once": "once-needs-an-operation",
+    "admits-unguarded": "unguarded",
+    "check-raises": "check-moves-nothing",
+    "check-blind": "check-tells",
+    "advance-forgets": "advance-fences-out",
+    "advance-lowers": "advance-back",
+    "check-then-write": "open-write",
+    "answers-advance-early": "open-write",
+    "replays-twice": "operation-repeated",
+    "operations-by-maximum": "operations-in-any-order",
+    "operations-for-ever": "operations-begin-anew",
+    "old-operation-replayed": "operation-of-an-old-token",
+    "rollback-keeps-operation": "operation-rolled-back",
+    "lost-commit-forgets-operation": "unknown-commit",
+    "one-fence": "resources-apart",
+    "raises-one-by-one": "all-or-none",
+    "forgets-on-delete": "delete-and-recreate",
+    "compact-forgets": "compact",
+    "shadow-refuses": "shadow",
+    "observe-refuses": "observe",
+    "mode-from-start": "ladder",
+    "emergency-observes-nothing": "emergency",
+    "canary-dice": "canary-stable",
+    "canary-reshuffles": "canary-grows",
+    "counts-twice": "counted",
+    "rollback-applies": "rolled-back",
+    "refused-applies": "smaller-token",
+    "vanished-applies": "vanished",
+    "holder-collides": "one-holder",
+}
+
+
+def pawl(*words):
+    return subprocess.run([PAWL, "guard", "conformance", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=300, check=False)
+
+
+def reference(*words):
+    return " ".join(["/usr/bin/python3", str(HERE / "reference_guard.py"), *words])
+
+
+def report(command, *words):
+    """The only report, and the exit code."""
+    done = pawl("--exec", command, "--json", *words)
+    answer = json.loads(done.stdout)
+    (only,) = answer["reports"]
+    return only, done.returncode
+
+
+def cases(found, end):
+    return [each["case"] for each in found["cases"] if each["end"] == end]
+
+
+class TheReferenceGuard(unittest.TestCase):
+    def assertConforms(self, found, code):
+        self.assertEqual([], [each for each in found["cases"] if each["end"] == "failed"])
+        self.assertEqual(0, code)
+
+    def test_keeps_the_contract_in_transactions(self):
+        found, code = report(reference())
+        self.assertConforms(found, code)
+        self.assertEqual(["smaller-operation", "race-read-committed", "race-repeatable-read", "race-serializable"],
+                         cases(found, "not applicable"))
+
+    def test_keeps_the_contract_in_whole_writes(self):
+        found, code = report(reference("--whole"))
+        self.assertConforms(found, code)
+        self.assertIn("smaller-operation", cases(found, "passed"))
+        self.assertIn("race", cases(found, "passed"))
+        self.assertIn("open-write", cases(found, "not applicable"))
+
+
+class ThePlantedBugs(unittest.TestCase):
+    def test_each_has_a_case_that_must_find_it(self):
+        self.assertEqual(set(reference_guard.BUGS), set(CAUGHT_BY))
+
+    def test_the_race_finds_what_checks_first_and_writes_later(self):
+        for form in ([], ["--whole"]):
+            found, code = report(reference("--bug", "check-then-write", *form), "--case", "race", "--rounds", "100")
+            self.assertEqual((["race"], 1), (cases(found, "failed"), code), found)
+            self.assertRegex(found["cases"][0]["why"], "violations in [0-9]+ attempts")
+
+
+def catches(bug, case):
+    def test(self):
+        found, code = report(reference("--bug", bug), "--case", case)
+        self.assertEqual(([case], 1), (cases(found, "failed"), code), found)
+        self.assertTrue(found["cases"][0]["why"])
+
+    return test
+
+
+for _bug, _case in CAUGHT_BY.items():
+    setattr(ThePlantedBugs, f"test_{_bug.replace('-', '_')}_is_caught", catches(_bug, _case))
+
+
+class TheProcess(unittest.TestCase):
+    """A guard's process that misbehaves is an error that says how, never a verdict."""
+
+    def assertFailsWith(self, command, words):
+        done = pawl("--exec", command, "--case", "first-token")
+        self.assertNotEqual(0, done.returncode)
+        self.assertIn(words, done.stdout + done.stderr)
+
+    def test_that_ends_is_told(self):
+        self.assertFailsWith("true", "closed its stdout")
+
+    def test_that_does_not_exist_is_told(self):
+        self.assertFailsWith("/nowhere/guard 2>/dev/null", "closed its stdout")
+
+    def test_that_talks_no_json_is_told(self):
+        self.assertFailsWith("read line; echo hello; cat >/dev/null", "no JSON object: hello")
+
+    def test_that_answers_without_an_id_is_told(self):
+        self.assertFailsWith("read line; echo '{}'; cat >/dev/null", "without an id")
+
+    def test_that_claims_what_nobody_knows_is_told(self):
+        self.assertFailsWith("read line; echo '{\"id\":1,\"abilities\":[\"flying\"]}'; cat >/dev/null", 'no ability "flying"')
+
+    def test_that_dies_in_a_case_fails_the_case(self):
+        command = "read line; echo '{\"id\":1,\"name\":\"mortal\",\"abilities\":[]}'; read line; exit 3"
+        found, code = report(command, "--case", "first-token")
+        self.assertEqual((["first-token"], 1), (cases(found, "failed"), code))
+        self.assertIn("closed its stdout", found["cases"][0]["why"])
+
+
+class TheCommandLine(unittest.TestCase):
+    def test_lists_every_case_with_its_claim(self):
+        done = pawl("--list", "--json")
+        listed = json.loads(done.stdout)["cases"]
+        self.assertEqual(0, done.returncode)
+        self.assertGreaterEqual(len(listed), 40)
+        self.assertEqual(len(listed), len({each["case"] for each in listed}))
+        self.assertIn(listed[0]["claim"], pawl("--list").stdout)
+
+    def test_the_page_lists_the_same_cases(self):
+        page = (ROOT / "docs/reference/conformance.md").read_text(encoding="utf-8")
+        written = re.findall(r"^\| `([a-z-]+)` \| (.*?) \| (.*?) \|$", page.split("## The cases")[1], re.M)
+        listed = json.loads(pawl("--list", "--json").stdout)["cases"]
+        self.assertEqual([(each["case"], each["claim"], each["needs"].replace("|", " or ")) for each in listed], written)
+
+    def test_an_unknown_case_is_a_usage_error_that_says_where_to_look(self):
+        done = pawl("--exec", "true", "--case", "flying")
+        self.assertEqual(64, done.returncode)
+        self.assertIn("--list", done.stderr)
+
+    def test_nothing_to_test_is_a_usage_error(self):
+        self.assertEqual(64, pawl().returncode)
+
+    def test_people_see_each_case_and_the_sum(self):
+        done = pawl("--exec", reference("--bug", "strict-greater"), "--case", "first-token", "--case", "equal-token")
+        self.assertEqual(1, done.returncode)
+        self.assertIn("ok      first-token: the first token is admitted", done.stdout)
+        self.assertIn("FAILED  equal-token: not true: the holder writes again under its token", done.stdout)
+        self.assertIn("does not keep the contract: 1 passed, 1 failed, 0 not applicable", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
