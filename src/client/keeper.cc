@@ -256,7 +256,7 @@ void Keeper::renewed(LeaseNumber number, Entry& entry, Instant sent, Millis answ
   if (entry.state >= LeaseState::kUncertain) return;  // It came too late; the holder has been told to stop.
   ++counters_.renewals;
   const bool capped = entry.capped_at != kNever;
-  const Instant until = deadline(Renewed{sent, answered, entry.ttl});
+  const Instant until = deadline(Renewed{PAWL_MUTANT(renewal_from_reply) ? now : sent, answered, entry.ttl});
   entry.deadline = std::max(entry.deadline, std::min(until, entry.capped_at));
   entry.final = capped && (answered < entry.ttl || until >= entry.capped_at);
   entry.trouble.clear();

@@ -3,7 +3,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/mutants.h"
 #include "wire/command_writer.h"
 
 namespace pawl::client {
@@ -33,12 +32,12 @@ void RenewManyFlow::append(std::string& out, Instant now) {
   wire::append_mrenew(out, call_.leases);
 }
 
-void RenewManyFlow::on_reply(const wire::Value& value, Instant now) {
+void RenewManyFlow::on_reply(const wire::Value& value, Instant) {
   if (value.is_error()) return finish_with(failure(wire::error_from_line(value.text)));
   if (value.kind != wire::Value::Kind::kArray || value.items.size() != call_.leases.size()) {
     return finish_with(failure({Code::kUnknown, "the answer to a renewal is not one figure for each lease"}));
   }
-  Renewals renewals{PAWL_MUTANT(renewal_from_reply) ? now : sent_};
+  Renewals renewals{sent_};
   for (const wire::Value& item : value.items) {
     const auto left = item.as_integer();
     if (!left) return finish_with(failure({Code::kUnknown, "the answer to a renewal is no number"}));

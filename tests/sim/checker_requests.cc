@@ -65,11 +65,12 @@ void check_order_of_arrival(const std::string& lock, const std::vector<const Att
 
 void check_service(const History& history, const std::map<std::string, std::vector<Moment>>& granted,
                    Faults& faults) {
+  if (history.calm == kOpen) return;
   for (const Attempt& a : history.attempts) {
     const Moment from = std::max(a.asked, history.calm);
     const Moment to = std::min(a.ended, a.answered);
     const Moment due = from + std::max<Nanos>(a.ttl * 2, std::chrono::seconds(10));
-    if (history.calm == kOpen || to <= due) continue;
+    if (to <= due) continue;
     const bool served = std::any_of(a.locks.begin(), a.locks.end(), [&](const std::string& lock) {
       const auto found = granted.find(lock);
       if (found == granted.end()) return false;

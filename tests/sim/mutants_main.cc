@@ -69,7 +69,7 @@ std::string last_line(std::string_view text, std::string_view beginning) {
   return found;
 }
 
-// Prints its line of the table; false when it survived.
+// Prints its line of the table; false when nothing caught it.
 bool finish(Case& one, bool healthy) {
   ::close(one.pipe);
   int status = 0;
@@ -80,14 +80,13 @@ bool finish(Case& one, bool healthy) {
     const std::string where = last_line(one.said, "pawl: assertion failed: ");
     caught = WTERMSIG(status) == SIGALRM ? "--: it hangs" : "!!: assertion " + where;
   }
-  const std::string property = caught.empty() ? "-" : caught.substr(0, 2);
-  const std::string detail = caught.empty() ? "" : caught.substr(std::min<std::size_t>(caught.size(), 4));
-  fmt::print("{:<28} {:<8} {:>5}  {}\n", one.entry.name, caught.empty() ? "SURVIVED" : property, seed,
-             healthy          ? detail
-             : caught.empty() ? one.entry.lesson
-                              : detail.substr(0, 100));
+  const std::string survived = healthy ? "-" : "SURVIVED";
+  if (caught.empty()) caught = fmt::format("{:<2}: {}", "", one.entry.lesson);
+  const bool was_caught = caught.front() != ' ';
+  fmt::print("{:<28} {:<8} {:>5}  {}\n", one.entry.name, was_caught ? caught.substr(0, 2) : survived, seed,
+             caught.substr(std::min<std::size_t>(caught.size(), 4)).substr(0, 100));
   std::fflush(stdout);
-  return !caught.empty();
+  return was_caught;
 }
 
 // Reads what the running ones say, until one of them has ended; returns its place.
@@ -107,7 +106,7 @@ std::size_t wait_for_one(std::vector<Case>& running) {
 }
 
 struct Options {
-  std::uint64_t seeds = 1500;
+  std::uint64_t seeds = 4000;
   std::uint64_t healthy_seeds = 100;
   std::size_t jobs = 2;
   std::vector<MutantEntry> mutants;
@@ -115,7 +114,6 @@ struct Options {
 
 int run(const Options& options) {
   fmt::print("{:<28} {:<8} {:>5}  {}\n", "planted bug", "caught", "seeds", "by");
-  // Nothing planted: whatever is caught below is the bug's doing.
   std::vector<Case> waiting, running;
   for (const MutantEntry& entry : options.mutants) waiting.push_back({entry, 0, -1, {}});
   std::reverse(waiting.begin(), waiting.end());
@@ -143,6 +141,7 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   using namespace pawl;
   sim::Options options;
+  // Nothing planted: whatever is caught after that is the bug's doing.
   options.mutants.push_back({Mutant::none, "(none)", "the healthy build passes"});
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];

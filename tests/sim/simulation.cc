@@ -85,6 +85,7 @@ class Simulation {
     NetworkFaults faults;
     faults.break_percent = static_cast<unsigned>(world_.random().below(4));
     faults.slow_percent = static_cast<unsigned>(world_.random().below(10));
+    if (world_.chance(20)) faults.slow_percent = 25;  // A bad line: answers that come after their time.
     if (!plan_.has(Trouble::kBreaks)) faults.break_percent = 0;
     if (!plan_.has(Trouble::kSlow)) faults.slow_percent = 0;
     return faults;
