@@ -129,11 +129,14 @@ class PAWL_PUBLIC PgGuard final : public Guard {
   }
   Result<Decision> write_all(const Lease& lease, std::vector<std::string> resources, const AnyWork& work,
                              const PgWriteOptions& options);
+  // Asked once: whether what is installed there keeps the contract this was written for.
+  [[nodiscard]] Result<void> shake_hands();
   Result<std::uint64_t> advance_once(std::string_view resource, std::uint64_t token,
                                      std::chrono::milliseconds wait);
 
   pg_conn* connection_;
   bool evicts_ = false;
+  bool known_ = false;  // shake_hands() went well
 };
 
 }  // namespace pawl

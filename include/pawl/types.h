@@ -64,7 +64,7 @@ struct AcquireOptions {
   std::chrono::milliseconds progress_every{0};
   std::map<std::string, std::string> meta = {};
   // Fence on grant: from the moment acquire() returns a lease the former holder cannot write to these any more, even if
-  // the new one never does. Not with acquire_async(), as it waits.
+  // the new one never does. Readers (kShared) advance to their floor. Not with kLimit, and not with acquire_async().
   std::vector<GuardedResource> guards = {};
   // How long acquire() may wait for transactions of former holders that are still open. When it is over: kBusy, with
   // their names, and the lock is given back.

@@ -71,10 +71,10 @@ client::AcquireCall to_call(std::vector<std::string> locks, const AcquireOptions
   return call;
 }
 
-// Only an exclusive grant writes (design rule 15): readers check, and each slot of a limit is a resource of its own.
-Error only_exclusive() {
+// Each slot of a limit is a resource of its own (design rule 15): one token for all of them would fence the others out.
+Error not_with_limit() {
   return {Code::kInvalid,
-          "only an exclusive lease may advance guards; readers use Guard::check() with floor()"};
+          "guards cannot be advanced for a lock with a limit: each slot is a resource of its own"};
 }
 
 }  // namespace
@@ -135,7 +135,7 @@ Result<Lease> Client::acquire_all(std::vector<std::string> locks, AcquireOptions
                                   std::stop_token stop) {
   if (const auto trouble = state_->trouble()) return *trouble;
   auto guards = std::move(options.guards);
-  if (!guards.empty() && options.sharing != Sharing::kExclusive) return only_exclusive();
+  if (!guards.empty() && options.sharing == Sharing::kLimit) return not_with_limit();
   const auto guard_wait = options.guard_wait;
   client::Answer<Lease> answer(state_->driver->waking(), client::this_thread());
   const client::CallId call =

@@ -39,7 +39,7 @@ std::vector<Target> targets_of(const Lease& lease, std::vector<GuardedResource> 
 Error explain(const Lease& lease, const Target& target, const Error& refused) {
   Error error = refused;
   if (refused.code == Code::kStaleToken) {
-    if (const auto decision = target.guard->check(target.resource, lease.token());
+    if (const auto decision = target.guard->check(target.resource, lease.floor());
         decision && decision->max > 0) {
       error = lease.stale(decision->max);
     }
@@ -53,7 +53,8 @@ Result<void> advance(const Lease& lease, const Target& target, Instant give_up, 
     if (auto held = lease.check(); !held) return held.error();
     const auto left = std::chrono::floor<std::chrono::milliseconds>(give_up - boot_now());
     const auto slice = std::clamp<std::chrono::milliseconds>(left, 0ms, kSlice);
-    const auto advanced = target.guard->advance(target.resource, lease.token(), slice);
+    // Readers share the smallest live token, below which nobody may write; of a writer it is the token itself.
+    const auto advanced = target.guard->advance(target.resource, lease.floor(), slice);
     if (advanced) return {};
     // Not known to have happened, and harmless to ask for again: advance is idempotent.
     const bool again = advanced.error().code == Code::kBusy || advanced.error().code == Code::kUnknown;

@@ -16,6 +16,9 @@
 namespace pawl::conformance {
 namespace {
 
+// Which of the two is noticed first is chance.
+constexpr const char* kGone = "the guard's process has ended, or has closed its stdin or stdout";
+
 using namespace std::chrono_literals;
 namespace json = boost::json;
 
@@ -104,8 +107,7 @@ Result<json::object> JsonLines::ask(const json::object& request) {
   auto answer = std::move(answers_.extract(id).mapped());
   if (answer) return *std::move(answer);
   if (!broken_.empty()) return Error{Code::kUnavailable, fmt::format("{}; asked was {}", broken_, asked)};
-  return Error{Code::kUnavailable,
-               sent ? fmt::format("no answer within a minute to {}", asked) : "its stdin is closed"};
+  return Error{Code::kUnavailable, sent ? fmt::format("no answer within a minute to {}", asked) : kGone};
 }
 
 bool JsonLines::send(const std::string& line) {
@@ -125,7 +127,7 @@ void JsonLines::read_answers() {
   for (;;) {
     const ssize_t count = ::read(out_.get(), chunk.data(), chunk.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return give_up("the guard's process has closed its stdout");
+    if (count <= 0) return give_up(kGone);
     text.append(chunk.data(), static_cast<std::size_t>(count));
     std::size_t from = 0;
     for (std::size_t end = 0; (end = text.find('\n', from)) != text.npos; from = end + 1) {

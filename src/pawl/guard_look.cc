@@ -93,14 +93,16 @@ std::string mode_of(const guard::Status& status) {
 }
 
 std::string to_lines(Console& console, const guard::Status& status) {
-  const std::string verdict =
-      status.ready ? console.paint(Paint::kGood, "ready to enforce") : console.paint(Paint::kBad, "not yet");
+  const std::string verdict = status.mode == "enforce" ? console.paint(Paint::kGood, "enforcing")
+                              : status.ready           ? console.paint(Paint::kGood, "ready to enforce")
+                                                       : console.paint(Paint::kBad, "not yet");
   std::string out = fmt::format("{}  {}, {}\n", console.paint(Paint::kStrong, printable(status.guard)),
                                 status.kind, mode_of(status));
   out += fmt::format("  tables   {}\n", printable(fmt::format("{}", fmt::join(status.tables, ", "))));
   if (status.fence) out += fmt::format("  fence    {}\n", *status.fence);
   out += fmt::format(
-      "  judged   stale {}, missing {}, ahead {}, malformed {}, replayed {}; let through although {}\n",
+      "  judged   stale {}, missing {}, ahead {}, malformed {}, replayed {}; enforce would have refused {} "
+      "of these\n",
       status.stale, status.missing, status.ahead, status.malformed, status.replayed, status.would_refuse);
   out += fmt::format("  verdict  {}\n", verdict);
   for (const std::string& reason : status.because)

@@ -139,10 +139,10 @@ class TheProcess(unittest.TestCase):
         self.assertIn(words, done.stdout + done.stderr)
 
     def test_that_ends_is_told(self):
-        self.assertFailsWith("true", "closed its stdout")
+        self.assertFailsWith("true", "has ended, or has closed its stdin or stdout")
 
     def test_that_does_not_exist_is_told(self):
-        self.assertFailsWith("/nowhere/guard 2>/dev/null", "closed its stdout")
+        self.assertFailsWith("/nowhere/guard 2>/dev/null", "has ended, or has closed its stdin or stdout")
 
     def test_that_talks_no_json_is_told(self):
         self.assertFailsWith("read line; echo hello; cat >/dev/null", "no JSON object: hello")
@@ -157,7 +157,7 @@ class TheProcess(unittest.TestCase):
         command = "read line; echo '{\"id\":1,\"name\":\"mortal\",\"abilities\":[]}'; read line; exit 3"
         found, code = report(command, "--case", "first-token")
         self.assertEqual((["first-token"], 1), (cases(found, "failed"), code))
-        self.assertIn("closed its stdout", found["cases"][0]["why"])
+        self.assertIn("has ended, or has closed its stdin or stdout", found["cases"][0]["why"])
 
 
 class TheCommandLine(unittest.TestCase):

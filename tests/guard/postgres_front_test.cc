@@ -361,10 +361,40 @@ TEST_F(PostgresFront, AFenceBeyondEveryTokenEverGrantedMeansThatTheIssuerIsBehin
   EXPECT_EQ(acquired.error().code, Code::kIssuerBehind) << acquired.error().detail;
 }
 
-TEST_F(PostgresFront, OnlyAnExclusiveLeaseMayAdvance) {  // Design rule 15.
-  const auto shared = client.acquire("a", {.sharing = Sharing::kShared, .guards = {{&guard, "orders"}}});
-  ASSERT_FALSE(shared);
-  EXPECT_EQ(shared.error().code, Code::kInvalid);
+TEST_F(PostgresFront, ReadersAdvanceToTheirFloorAndFenceTheFormerWriterOut) {  // Design rule 15.
+  const Lease writer = take("a");
+  const Lease first = take("b", {.sharing = Sharing::kShared});
+  const Lease second = take("b", {.sharing = Sharing::kShared, .guards = {{&guard, "orders"}}});
+  EXPECT_EQ(second.floor(), first.token());
+  EXPECT_EQ(db.ask("SELECT pawl.fence('orders')"), std::to_string(first.token()));
+  EXPECT_EQ(guard.write(writer, "orders", increment()).error().code, Code::kStaleToken);
+  const auto seen = guard.check("orders", second.floor());
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->verdict, Verdict::kAdmitted);
+}
+
+TEST_F(PostgresFront, ALockWithALimitCannotAdvanceAGuardForAllItsSlots) {
+  const auto limited =
+      client.acquire("a", {.sharing = Sharing::kLimit, .limit = 2, .guards = {{&guard, "orders"}}});
+  ASSERT_FALSE(limited);
+  EXPECT_EQ(limited.error().code, Code::kInvalid);
+}
+
+TEST_F(PostgresFront, AGuardOfAnotherContractIsNotSpokenTo) {
+  const Lease lease = take("a");
+  db.ask("CREATE OR REPLACE FUNCTION pawl.contract() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 2'");
+  Connection other;
+  PgGuard unknown(other.get());
+  const auto written = unknown.write(lease, "orders", increment());
+  const auto advanced = unknown.advance("orders", lease.token(), 1s);
+  const auto checked = unknown.check("orders", lease.token());
+  db.ask("CREATE OR REPLACE FUNCTION pawl.contract() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1'");
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, Code::kInvalid);
+  EXPECT_NE(written.error().detail.find("contract 2"), std::string::npos) << written.error().detail;
+  EXPECT_FALSE(advanced);
+  EXPECT_FALSE(checked);
+  EXPECT_EQ(n(), "0");
 }
 
 TEST_F(PostgresFront, BadInputGetsAClearErrorAndNoChange) {

@@ -131,6 +131,9 @@ class Rollout(pg_cluster.ClusterCase):
         self.assertTrue(2 <= len(chosen) <= CUSTOMERS // 4, chosen)
         self.watch(sleepy)
         self.assertEqual(sleepy.refused, chosen, "the same ones as before")
+        ready, because = self.readiness()
+        self.assertFalse(ready)
+        self.assertIn("old-job", because)
 
         # Enforce: the sleepy writer is out. The old job is not judged yet.
         self.sql("SELECT pawl.set_mode('orders', 'enforce', reason => 'rollout')")
@@ -153,6 +156,9 @@ class Rollout(pg_cluster.ClusterCase):
         self.sql("SELECT pawl.set_policy('orders', require_token => true, reason => 'rollout')")
         self.watch(modern, old_job, sleepy)
         self.assertEqual((set(modern.met), set(old_job.met), set(sleepy.met)), ({"written"}, {"PW001"}, {"PW002"}))
+        ready, because = self.readiness()
+        self.assertFalse(ready, "it is refused, and still there")
+        self.assertIn("old-job", because)
         changes = [row[0] for row in self.sql("SELECT reason FROM pawl.audit WHERE guard = 'orders' AND reason IS NOT NULL ORDER BY at")]
         self.assertEqual(changes, ["rollout"] * 3 + ["pager at night", "morning", "rollout"])
 

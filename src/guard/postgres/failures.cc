@@ -28,7 +28,9 @@ constexpr std::array kConclusions{
 };
 
 std::string words(const PgFailure& failure, std::string_view advice) {
+  constexpr std::string_view kPrefix = "pawl: ";  // The guard says who speaks; here it is clear.
   std::string text = failure.message;
+  if (text.starts_with(kPrefix)) text.erase(0, kPrefix.size());
   if (!failure.state.empty()) text += " (" + failure.state + ")";
   if (!failure.detail.empty()) text += ": " + failure.detail;
   if (!advice.empty()) text += "; " + std::string(advice);

@@ -27,8 +27,24 @@ std::string PgGuard::name() const {
                      PQdb(connection_));
 }
 
+Result<void> PgGuard::shake_hands() {
+  if (known_) return {};
+  const auto asked = execute(connection_, "SELECT pawl.contract(), pawl.version()", {});
+  if (!asked) return guard::to_error(*asked.failure);
+  const std::string contract = PgRows(asked.result).at(0, 0).value_or("");
+  if (contract != std::to_string(kGuardContract)) {
+    return Error{
+        Code::kInvalid,
+        fmt::format("guard {} is installed here, which keeps contract {}; this libpawl knows contract {}",
+                    PgRows(asked.result).at(0, 1).value_or("?"), contract, kGuardContract)};
+  }
+  known_ = true;
+  return {};
+}
+
 Result<std::uint64_t> PgGuard::advance(std::string_view resource, std::uint64_t token,
                                        std::chrono::milliseconds wait) {
+  if (const auto known = shake_hands(); !known) return known.error();
   auto advanced = advance_once(resource, token, wait);
   if (advanced || !evicts_ || advanced.error().code != Code::kBusy) return advanced;
   const auto evicted = execute(connection_, "SELECT pawl.evict($1::text, $2::bigint)",
@@ -50,6 +66,7 @@ Result<std::uint64_t> PgGuard::advance_once(std::string_view resource, std::uint
 }
 
 Result<Decision> PgGuard::check(std::string_view resource, std::uint64_t token) {
+  if (const auto known = shake_hands(); !known) return known.error();
   const auto asked =
       execute(connection_, "SELECT verdict, max, mode, would_refuse FROM pawl.check($1::text, $2::bigint)",
               {std::string(resource), std::to_string(token)});
@@ -71,6 +88,7 @@ Result<Decision> PgGuard::write_all(const Lease& lease, std::vector<std::string>
     return Error{Code::kInvalid,
                  "the connection is in a transaction already, or broken; write() begins its own"};
   }
+  if (const auto known = shake_hands(); !known) return known.error();
   return PgWriter(connection_, lease, std::move(resources), work, options).run();
 }
 
