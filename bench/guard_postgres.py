@@ -118,7 +118,9 @@ class Bench:
         """The transaction as pgbench reads it, on table `number`."""
         words = {"table": f"{variant.table}{number}", "guard": f"guarded{number}", "named": f"named{number}",
                  "setting": self.settings[f"guarded{number}"]}
-        statements = [f"\\set id random(1, {ROWS})\n" + variant.update] * shape.statements
+        # Each statement has a range of its own, in rising order: otherwise plain transactions deadlock among themselves.
+        part = ROWS // shape.statements
+        statements = [f"\\set id random({at * part + 1}, {at * part + part})\n" + variant.update for at in range(shape.statements)]
         if not shape.autocommit:
             statements = ["BEGIN;", *([variant.token] if variant.token else []), *statements, "COMMIT;"]
         path = self.scripts / f"{shape.name}-{variant.name.replace(' ', '-')}-{number}.sql"
