@@ -21,30 +21,20 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 import psycopg2
 import psycopg2.extensions
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+
+from harness import PATIENCE, wait_until  # noqa: E402  (PATIENCE: also for those who import it from here)
+
 GUARD = pathlib.Path(os.environ.get("PAWL_GUARD_SQL", ROOT / "guards/postgres/pawl.sql"))
 BIN = pathlib.Path("/usr/lib/postgresql/15/bin")
-PATIENCE = 60.0  # Seconds until a condition that never comes true fails the test.
 
 ISOLATIONS = ("read committed", "repeatable read", "serializable")
-
-
-def wait_until(condition, what, patience=PATIENCE):
-    """Returns the first true answer of `condition`."""
-    deadline = time.monotonic() + patience
-    while True:
-        answer = condition()
-        if answer:
-            return answer
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {patience:.0f} s in vain: {what}")
-        time.sleep(0.002)
 
 
 def free_port():
