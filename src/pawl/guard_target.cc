@@ -39,7 +39,10 @@ std::string GuardTarget::where() const {
 }
 
 Result<std::unique_ptr<guard::Administration>> GuardTarget::connect() const {
-  return guard::connect_postgres(where());
+  auto connected = guard::connect_postgres(where());
+  if (connected || connected.error().code != Code::kUnavailable) return connected;
+  return Error{Code::kUnavailable,
+               connected.error().detail + " Name the database with --dsn or PAWL_GUARD_DSN."};
 }
 
 Result<std::unique_ptr<guard::Administration>> GuardTarget::open() const {

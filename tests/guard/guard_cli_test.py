@@ -109,6 +109,8 @@ class GuardCliTest(ClusterCase):
         secret = "host=127.0.0.1 port=1 dbname=x user=y password=do-not-tell"
         said = self.guard("status", dsn=secret, code=69).stderr
         self.assertNotIn("do-not-tell", said)
+        self.assertNotIn("\\x", said, "one readable line")
+        self.assertIn("--dsn", said)
         self.ready()
         self.sql("CREATE ROLE clerk LOGIN")
         self.addCleanup(self.sql, "DROP ROLE clerk")

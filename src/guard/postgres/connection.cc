@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace pawl::guard {
 namespace {
 
@@ -17,6 +19,8 @@ Result<std::shared_ptr<PGconn>> connect(const std::string& dsn) {
   if (PQstatus(connection.get()) != CONNECTION_OK) {
     std::string why = PQerrorMessage(connection.get());
     while (!why.empty() && why.back() == '\n') why.pop_back();
+    std::replace_if(
+        why.begin(), why.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');  // One line.
     return Error{Code::kUnavailable, why};
   }
   PQsetNoticeProcessor(
