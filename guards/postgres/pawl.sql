@@ -830,7 +830,7 @@ BEGIN
 END $$;
 
 -- Judges now, and carries the token to the statements that follow in this transaction. The fast path runs with the
--- caller's rights: it only reads.
+-- caller's rights: it only reads. (Why three looks are enough: section 12.)
 CREATE OR REPLACE FUNCTION pawl.use(resource text, token bigint) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -841,7 +841,6 @@ BEGIN
   IF pg_catalog.pg_sequence_last_value(g.fence) OPERATOR(pg_catalog.=) token
      AND NOT pg_catalog.pg_is_in_recovery()
      AND pg_catalog.pg_try_advisory_xact_lock_shared(g.lock_key)
-     AND pg_catalog.pg_sequence_last_value(g.fence) OPERATOR(pg_catalog.=) token
      AND pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot())
   THEN
     carried := pg_catalog.set_config(g.setting, token::pg_catalog.text, true);
@@ -898,7 +897,6 @@ BEGIN
   IF pg_catalog.pg_sequence_last_value(g.fence) OPERATOR(pg_catalog.=) token
      AND NOT pg_catalog.pg_is_in_recovery()
      AND pg_catalog.pg_try_advisory_xact_lock_shared(g.lock_key)
-     AND pg_catalog.pg_sequence_last_value(g.fence) OPERATOR(pg_catalog.=) token
      AND pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot())
   THEN
     RETURN 'admitted';
@@ -1268,8 +1266,11 @@ END $$;
 -- 12. The generated part: one trigger function per guard, and its triggers
 --
 -- Generated, so that the fast path has nothing to look up. It is ONE expression (each further one costs as much as the
--- check itself), evaluated from left to right: the token is the fence; the shared lock; it still is; and the statement
--- sees who raised it. It needs no policy: an equal token is admitted in every mode. A NULL anywhere ends in the slow path.
+-- check itself), evaluated from left to right: the token is the fence; the shared lock; and the statement sees who raised
+-- it last. The last also says that the token *still* is the fence: whoever raises it notes its own transaction first, under
+-- the exclusive lock that it keeps to its end. Had it raised after our look at the fence, then it was under way when our
+-- snapshot was taken (before that look), so we do not see it. It needs no policy: an equal token is admitted in every
+-- mode. A NULL anywhere ends in the slow path.
 -- STABLE makes pg_current_snapshot() the snapshot of the statement that writes, which is what must be judged.
 
 CREATE OR REPLACE FUNCTION pawl._generate_static(g pawl.guard) RETURNS void
@@ -1278,7 +1279,6 @@ DECLARE
   fast text := format($f$
   IF pg_catalog.current_setting(%1$L, true) OPERATOR(pg_catalog.=) pg_catalog.pg_sequence_last_value(%2$L::pg_catalog.regclass)::pg_catalog.text
      AND pg_catalog.pg_try_advisory_xact_lock_shared(%3$s)
-     AND pg_catalog.current_setting(%1$L, true) OPERATOR(pg_catalog.=) pg_catalog.pg_sequence_last_value(%2$L::pg_catalog.regclass)::pg_catalog.text
      AND pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(%4$L::pg_catalog.regclass)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot())
   THEN RETURN NULL; END IF;$f$, g.setting, 'pawl.fence_' || g.id, g.lock_key, 'pawl.raiser_' || g.id);
 BEGIN
