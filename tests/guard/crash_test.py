@@ -17,7 +17,7 @@ class CrashInARace(pg_cluster.ClusterCase):
 
     def crash_in(self, form, level, times=2):
         self.cluster.psql(race.JOURNAL + form.schema, self.db)
-        tokens = race.Tokens()
+        tokens = race.Tokens(race.LATE)
         for number in range(times):
             contest = race.Race(form, self.fresh, level, connections=12, attempts=1000000, seed=number)
             contest.tokens = tokens  # Goes on where it was, as pawld's counter would.

@@ -19,16 +19,16 @@ class RaceCase(pg_cluster.ClusterCase):
     def setUp(self):
         self._log_start = len(self.cluster.log_text())
 
-    def assertNoStaleEffect(self, form, connections, attempts, levels=ISOLATIONS):
+    def assertNoStaleEffect(self, form, connections, attempts, levels=ISOLATIONS, **options):
         for level in levels:
             with self.subTest(level):
-                self.race(form, level, connections, race.rounds(attempts))
+                self.race(form, level, connections, race.rounds(attempts), **options)
 
-    def race(self, form, level, connections, attempts):
+    def race(self, form, level, connections, attempts, **options):
         self.db = self.cluster.create_database(f"t{next(self._numbers)}", guard=isinstance(form, forms.Pawl))
         self.cluster.psql(race.JOURNAL + form.schema, self.db)
         began = time.monotonic()
-        contest = race.Race(form, self.connect, level, connections, attempts, seed=1).run()
+        contest = race.Race(form, self.connect, level, connections, attempts, seed=1, **options).run()
         print(f"  {type(form).__name__}, {level}, {connections} connections: {dict(contest.outcomes)} in "
               f"{time.monotonic() - began:.1f} s", file=sys.stderr)
         self.assertEqual(contest.wrong, [])
@@ -51,6 +51,11 @@ class StaticGuards(RaceCase):
 
     def test_no_stale_write_in_a_crowd_of_sixty_four(self):
         self.assertNoStaleEffect(forms.PawlTable(), 64, 8)
+
+    def test_no_stale_write_or_old_view_in_a_crowd_of_one_holder(self):
+        for form in (forms.PawlTable(), forms.PawlSetting(), forms.PawlAdmit()):
+            with self.subTest(type(form).__name__):
+                self.assertNoStaleEffect(form, 16, 30, lags=race.ONE_HOLDER)
 
     def test_the_judge_passes_a_guard_that_serialises_everyone(self):
         self.assertNoStaleEffect(forms.ForUpdate(), 12, 20, ("read committed",))
