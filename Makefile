@@ -4,11 +4,12 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 BIN := build/bin
 
-.PHONY: help run build test test-all mutants soak bench format tidy setup clean
+.PHONY: help run build deb test test-all mutants soak bench format tidy setup clean
 
 help:
 	@echo "make run       set up, build, start pawld on loopback with its data in ./pawl-data"
 	@echo "make build     set up and build the binaries into build/bin/"
+	@echo "make deb       the same, as a Debian package in build/"
 	@echo "make test      set up, build, run the tests (what continuous integration runs)"
 	@echo "make test-all  the same, and the whole suite under the sanitizers"
 	@echo "make mutants   plant every known kind of bug, and show which property catches it"
@@ -21,6 +22,10 @@ build:
 	@scripts/setup build
 	@cmake --preset release -DPAWL_TESTS=OFF >/dev/null
 	@cmake --build build -j $(JOBS)
+
+deb: build
+	@scripts/setup deb
+	@cd build && cpack --config CPackConfig.cmake
 
 run: build
 	@exec $(BIN)/pawld --data pawl-data

@@ -130,6 +130,10 @@ void Verb::examples(const char* text) {
   app_.footer(fmt::format("Examples:\n{}", text));
 }
 
+void Verb::hide() {
+  app_.group("");
+}
+
 void Verb::run(std::function<int(Console&)> action) {
   const bool talks = app_.get_option_no_throw("--addr") != nullptr;
   app_.callback([this_line = &line_, action = std::move(action), talks] {

@@ -44,6 +44,8 @@ class Verb {
   void must_have(const char* name);
   void not_both(const char* name, const char* other);
   void examples(const char* text);
+  // Not listed in --help: for the build, not for people.
+  void hide();
   // What the verb does, once everything is parsed. Returns the exit code.
   void run(std::function<int(Console&)> action);
 

@@ -66,7 +66,8 @@ Command describe(const CLI::App& app) {
 
 std::vector<Command> describe_verbs(const CLI::App& root) {
   std::vector<Command> verbs;
-  for (const CLI::App* verb : root.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* verb :
+       root.get_subcommands([](const CLI::App* v) { return !v->get_group().empty(); })) {
     verbs.push_back(describe(*verb));
   }
   return verbs;

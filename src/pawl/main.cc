@@ -18,5 +18,6 @@ int main(int argc, char** argv) {
   pawl::cli::add_guard(line);
   pawl::cli::add_version(line);
   pawl::cli::add_completion(line);
+  pawl::cli::add_manual(line);
   return line.main(argc, argv);
 }

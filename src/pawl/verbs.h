@@ -19,5 +19,6 @@ void add_status(CommandLine& line);
 void add_guard(CommandLine& line);
 void add_version(CommandLine& line);
 void add_completion(CommandLine& line);
+void add_manual(CommandLine& line);
 
 }  // namespace pawl::cli

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -206,6 +207,35 @@ class Daemon {
 
 int serve(const Options& options) {
   return Daemon(options).run();
+}
+
+int init(const Options& options) {
+  const std::string& data = options.config.data;
+  std::error_code unreadable;
+  const bool there =
+      std::filesystem::exists(data, unreadable) && !std::filesystem::is_empty(data, unreadable);
+  if (there && !unreadable) {
+    fmt::print("{} is not empty; it stays as it is\n", data);
+    return kExitOk;
+  }
+  SystemRandom random;
+  OpenStore store;
+  Config config = options.config;
+  config.journal.must_exist = false;
+  Result<void> done = store.open(config, random);
+  if (done) {
+    struct : store::Visitor {
+      Result<void> record(std::string_view /*key*/, std::string_view /*value*/) override { return {}; }
+    } nothing;
+    const auto loaded = store.get().load(nothing);
+    done = loaded ? store.close() : Result<void>(loaded.error());
+  }
+  if (!done) {
+    fmt::print(stderr, "pawld: {}\n", with_advice(done.error(), config));
+    return exit_code_of(done.error());
+  }
+  fmt::print("created an empty store in {}\n", data);
+  return kExitOk;
 }
 
 int dump(const Options& options) {

@@ -8,6 +8,9 @@ namespace pawl::pawld {
 // Returns the exit code. SIGTERM and SIGINT are blocked by the caller, before any thread exists.
 int serve(const Options& options);
 
+// Creates an empty store in options.config.data; one that is there stays as it is. Returns the exit code.
+int init(const Options& options);
+
 // Prints the store in options.config.data to stdout. Returns the exit code.
 int dump(const Options& options);
 

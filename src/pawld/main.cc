@@ -34,6 +34,8 @@ int main(int argc, char** argv) {
       return kExitOk;
     case Action::kDump:
       return dump(*parsed.options);
+    case Action::kInit:
+      return init(*parsed.options);
     case Action::kServe:
       break;
   }

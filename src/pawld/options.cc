@@ -22,6 +22,7 @@ constexpr const char* kExamples =
     "  pawld                                     serve on loopback, data in ./pawl-data\n"
     "  pawld --data /var/lib/pawl --must-exist   as a service: never start on an unmounted volume\n"
     "  pawld --config pawld.toml --check-config  say whether the file is right\n"
+    "  pawld init --data /var/lib/pawl           create the store that --must-exist asks for\n"
     "  pawld dump --data /var/lib/pawl           print a store for people\n"
     "Then try:\n"
     "  redis-cli -p 7295 ACQUIRE hello TTL 15000\n"
@@ -92,6 +93,10 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   declare(app, flags);
   CLI::App* dump = app.add_subcommand("dump", "Print the store for people; changes nothing");
   dump->add_option("--data", flags.data, "Directory of the store (default pawl-data)")->check(not_empty);
+  CLI::App* init = app.add_subcommand(
+      "init", "Create the store, so that --must-exist finds one; one that exists stays as it is");
+  init->add_option("--data", flags.data, "Directory of the store (default pawl-data)")->check(not_empty);
+  init->add_option("--config", flags.config, "TOML file; flags win over it");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked_for_text) {
@@ -109,6 +114,10 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   options.port_file = flags.port_file;
   if (dump->parsed()) {
     options.action = Action::kDump;
+    return {options, kExitOk};
+  }
+  if (init->parsed()) {
+    options.action = Action::kInit;
     return {options, kExitOk};
   }
   if (const auto listen = check_listen(options.config); !listen)

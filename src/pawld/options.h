@@ -32,7 +32,7 @@ struct Config {
 // As a TOML file that read_config() would understand.
 [[nodiscard]] std::string to_toml(const Config& config);
 
-enum class Action : std::uint8_t { kServe, kCheckConfig, kPrintConfig, kDump };
+enum class Action : std::uint8_t { kServe, kCheckConfig, kPrintConfig, kDump, kInit };
 
 struct Options {
   Action action = Action::kServe;

@@ -1,6 +1,7 @@
 """Restarts, pauses and refusals to start. What is decided is what pawld says (tokens, expires_in_ms), never a stopwatch."""
 
 import shutil
+import subprocess
 import time
 
 import harness
@@ -302,6 +303,13 @@ class RefusalTest(RestartCase):
         code, said = server.refused("--must-exist")
         self.assertEqual(code, 78, said)
         self.assertEqual(list(server.data.glob("segment*")), [])
+
+    def test_init_creates_the_store_that_must_exist_asks_for_and_leaves_one_that_is_there(self):
+        server = self.own_pawld(start=False)
+        for said in ("created an empty store", "stays as it is"):
+            done = subprocess.run([harness.binary(), "init", "--data", server.data], capture_output=True, text=True, timeout=60, check=True)
+            self.assertIn(said, done.stdout)
+        server.start("--must-exist")
 
     def test_must_exist_accepts_data_that_is_there(self):
         # Hard case 40.
