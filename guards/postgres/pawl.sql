@@ -1198,12 +1198,13 @@ END $$;
 -- Raises the fence for a new holder, before it reads what it will build on. Returns the fence before; when it returns,
 -- every transaction with a smaller token has ended. Durable, whatever synchronous_commit says; nothing is promised until
 -- the transaction that called it has committed.
--- It waits in slices, so that others of the same guard are held up for one slice at a time, not for all of `wait`.
+-- It waits in slices, so that others of the same guard are held up for one slice at a time, not for all of `wait`. Each is
+-- twice as long as the one before: transactions that overlap and are longer than a slice would keep it out for ever.
 -- A guard that refuses nothing does not refuse here either: look at what is returned.
 CREATE OR REPLACE FUNCTION pawl.advance(resource text, token bigint, wait interval DEFAULT '5 s') RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = 0 AS $$
 DECLARE
-  named record; g pawl.guard; key text; step record; enforced boolean;
+  named record; g pawl.guard; key text; step record; enforced boolean; slice bigint := 200;
   deadline timestamptz := clock_timestamp() + coalesce(wait, interval '5 s');
 BEGIN
   PERFORM pawl._insist_on_primary();
@@ -1218,10 +1219,11 @@ BEGIN
   IF current_setting('synchronous_commit') = 'off' THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;
   enforced := coalesce(pawl._enforced(g, pawl._resource(g, key)), true);
   LOOP
-    PERFORM set_config('lock_timeout', greatest(1, least(200, CASE WHEN g.mode = 'observe' THEN 1 ELSE
+    PERFORM set_config('lock_timeout', greatest(1, least(slice, CASE WHEN g.mode = 'observe' THEN 1 ELSE
                        (extract(epoch FROM deadline - clock_timestamp()) * 1000)::bigint END))::text, true);
     SELECT * INTO step FROM pawl._try_advance(g, key, token);
     EXIT WHEN step.done;
+    slice := least(2 * slice, 3600000);
     IF NOT enforced AND (g.mode = 'observe' OR clock_timestamp() >= deadline) THEN
       RAISE WARNING 'pawl: % was not advanced to %: older transactions are open, and the mode is %', resource, token, pawl._mode(g)
         USING DETAIL = pawl._describe(g, key);
