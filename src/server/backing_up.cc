@@ -6,7 +6,6 @@
 
 #include "base/version.h"
 #include "server/engine.h"
-#include "wire/text.h"
 
 namespace pawl::server {
 namespace {
@@ -39,7 +38,7 @@ void Engine::handle(Session& session, const wire::Backup& request) {
                            fmt::format("pawld {}", kVersion)};
   const auto begun = store_.begin_backup(order);
   if (!begun) return error(session, code_of(begun.error().code), "backup: " + begun.error().detail);
-  log_.info(fmt::format("BACKUP to {} by {} begins", wire::shown(request.directory), session.peer()));
+  log_.info(fmt::format("BACKUP to {} by {} begins", request.directory, session.peer()));
   backing_up_ = true;
   backup_for_ = session.id();
   backup_directory_ = std::move(order.directory);
@@ -54,11 +53,10 @@ void Engine::tell_of_backup() {
   backing_up_ = false;
   const std::string text = *finished ? "" : "backup: nothing was kept: " + finished->error().detail;
   if (*finished) {
-    log_.info(fmt::format("BACKUP to {} is whole: {} records, {} bytes, last token {}",
-                          wire::shown(backup_directory_), (*finished)->records, (*finished)->bytes,
-                          (*finished)->last_number));
+    log_.info(fmt::format("BACKUP to {} is whole: {} records, {} bytes, last token {}", backup_directory_,
+                          (*finished)->records, (*finished)->bytes, (*finished)->last_number));
   } else {
-    log_.error(fmt::format("BACKUP to {} failed; {}", wire::shown(backup_directory_), text));
+    log_.error(fmt::format("BACKUP to {} failed; {}", backup_directory_, text));
   }
   Session* session = find(backup_for_);
   if (session == nullptr) return;  // It has left.
