@@ -78,9 +78,10 @@ TEST_F(BackupTest, ADirectoryThatCannotBeUsedIsANamedError) {
   EXPECT_THAT(ask(asker, "BACKUP one"), StartsWith("-ERR dir must be absolute"));
   EXPECT_THAT(ask(asker, "BACKUP"), StartsWith("-ERR"));
   EXPECT_THAT(ask(asker, "BACKUP /" + std::string(1024, 'x')), StartsWith("-TOOLONG"));
-  say(asker, "BACKUP /backups");
+  ASSERT_TRUE(disk.make_directory("/backups/taken"));
+  say(asker, "BACKUP /backups/taken");
   finish_backup();
-  EXPECT_THAT(heard(asker), StartsWith("-ERR backup: nothing was kept: /backups: exists already"));
+  EXPECT_THAT(heard(asker), StartsWith("-ERR backup: nothing was kept: /backups/taken: exists already"));
   disk.set_capacity(disk.used());
   say(asker, "BACKUP /backups/full");
   finish_backup();
