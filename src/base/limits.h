@@ -12,8 +12,10 @@ inline constexpr std::uint64_t kTokenMax =
     (std::uint64_t{1} << 53) - 1;  // JSON, Lua and JavaScript hold it exactly.
 inline constexpr std::uint64_t kTokenWarn = std::uint64_t{1} << 52;
 inline constexpr std::uint64_t kRaiseMax = std::uint64_t{1}
-                                           << 44;   // RAISE moves the counter at most this far.
-inline constexpr std::uint64_t kTokenBlock = 4096;  // Tokens reserved durably at a time.
+                                           << 44;  // RAISE moves the counter at most this far.
+inline constexpr std::uint64_t kTokensPerEra = std::uint64_t{1}
+                                               << 40;  // token / this = the era; a restore begins a new one.
+inline constexpr std::uint64_t kTokenBlock = 4096;     // Tokens reserved durably at a time.
 
 inline constexpr std::size_t kLockNameMax = 512;
 inline constexpr std::size_t kLocksPerLease = 16;
@@ -30,6 +32,7 @@ inline constexpr std::size_t kMetaBytes = 1024;
 inline constexpr std::size_t kRequestMin = 22;
 inline constexpr std::size_t kRequestMax = 64;
 inline constexpr std::size_t kReasonMax = 256;
+inline constexpr std::size_t kPathMax = 1024;  // BACKUP
 
 inline constexpr std::size_t kFrameMax = 64 * 1024;
 inline constexpr std::size_t kFrameArgsMax = 2048;  // Enough for MRENEW with 1,024 leases.

@@ -13,6 +13,7 @@
 
 #include "base/crc32c.h"
 #include "base/hex.h"
+#include "base/json_text.h"
 
 namespace pawl {
 namespace {
@@ -34,18 +35,6 @@ std::string timestamp(spdlog::log_clock::time_point when) {
   gmtime_r(&seconds, &parts);
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900, parts.tm_mon + 1,
                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, ms % 1000);
-}
-
-void append_json_text(std::string& out, std::string_view text) {
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\u{:04x}", static_cast<int>(c));
-    } else {
-      out += c;
-    }
-  }
 }
 
 // Waits until the reader has room, and gives up only when the log is being closed: write(2) is called on a

@@ -40,7 +40,9 @@ void Core::State::acquire(const Acquire& input, Now now) {
     if (known != kNone && !PAWL_MUTANT(retry_is_a_new_request)) return retry(known, input, now);
   }
   std::string meta = encode_meta(spec);
-  if (!free_for(spec)) {
+  if (restoring() || !free_for(spec)) {
+    if (spec.wait == Millis(0) && restoring())
+      return reply(input.waiter, Refused{Refused::Why::kRestoring, restoring_for(now)}, last_batch());
     if (spec.wait == Millis(0))
       return reply(input.waiter, NotObtained{NotObtained::Why::kBusy}, last_batch());
     return enqueue(input, std::move(meta), now);

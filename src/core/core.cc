@@ -223,13 +223,14 @@ void Core::tick(Now now) {
     s.end_wait(index, NotObtained::Why::kTimeout, now);
   }
   s.requests.forget_before(now.tick);
+  if (s.restoring() && now.tick >= s.grants_from) s.end_restoring(now);
 }
 
 Tick Core::next_deadline() const {
   const State& s = *state_;
   const std::uint64_t due = std::min(s.lease_timers.next_due(), s.waiter_timers.next_due());
-  if (due == UINT64_MAX) return kNever;
-  return Tick(Millis(due));
+  if (due == UINT64_MAX) return s.grants_from;
+  return std::min(s.grants_from, Tick(Millis(due)));
 }
 
 }  // namespace pawl::core

@@ -91,6 +91,8 @@ class Core {
   // Whether an acquire with this request id would be a retry, which asks for nothing new.
   [[nodiscard]] bool remembers(std::string_view request) const;
   [[nodiscard]] Totals totals() const;
+  // After a restore: until grants begin. 0 otherwise.
+  [[nodiscard]] Millis restoring_for(Now now) const;
 
  private:
   friend class Probe;  // invariants.h: a snapshot for the checker that compares before and after.

@@ -57,6 +57,8 @@ std::string_view name_of(Refused::Why why) {
       return "raise back";
     case Refused::Why::kRaiseTooFar:
       return "raise too far";
+    case Refused::Why::kRestoring:
+      return "restoring";
   }
   return "?";
 }

@@ -26,6 +26,7 @@ bool Core::State::admits(const Lock& lock, Mode mode, std::uint32_t limit) const
 // First in line at every lock it named, and all of them would have it. Strict, so that nobody starves and no
 // cycle of waiters exists: whoever came first of all is first in every line it stands in.
 bool Core::State::has_its_turn(const Waiter& waiter) const {
+  if (restoring()) return false;
   return std::all_of(waiter.places.begin(), waiter.places.end(), [&](Index at) {
     const Lock& lock = locks.items[waiters.places[at].lock];
     return (lock.first_waiter == at || PAWL_MUTANT(and_out_of_order)) &&

@@ -49,6 +49,7 @@ struct Snapshot {
   Totals totals;
   std::map<std::string, OfLock> locks;
   std::map<WaiterId, Standing> waiters;
+  bool restoring = false;  // Nothing is granted for now.
 };
 
 [[nodiscard]] Snapshot snapshot(const Core& core, Now now);

@@ -22,6 +22,12 @@ Result<void> Core::load(std::string_view key, std::string_view value) {
     s.last_token = std::max(s.last_token, *token);
     return {};
   }
+  if (key == kRestoredKey) {
+    const auto wait = decode_restored(value);
+    if (!wait) return wait.error();
+    s.restored_wait = *wait;
+    return {};
+  }
   const auto record = decode_lease(key, value);
   if (!record) return record.error();
   return s.load_lease(*record);
@@ -93,6 +99,8 @@ Result<void> Core::loaded(Token high_water, Now now) {
     if (const auto placed = s.place_loaded(index, now); !placed) return placed;
   }
   s.loaded = {};
+  // In full again after each start: how much of it had passed before is not known.
+  if (s.restored_wait > Millis(0)) s.grants_from = now.tick + s.restored_wait;
   return {};
 }
 

@@ -58,8 +58,10 @@ struct Refused {
     kExhausted,    // Tokens are used up.
     kRaiseBack,    // RAISE to a token that is not greater.
     kRaiseTooFar,  // RAISE further than limits::kRaiseMax, or past the last token.
+    kRestoring,    // Restored from a backup: nothing is granted yet. Waiting is possible.
   };
   Why why = Why::kConflict;
+  Millis left = Millis(0);  // kRestoring: until grants begin.
 };
 
 using Outcome = std::variant<Granted, Queued, NotObtained, Renewed, Released, CancelDone, BreakDone, Raised,

@@ -154,6 +154,31 @@ Result<Token> decode_last_token(std::string_view value) {
   return token;
 }
 
+Result<Millis> decode_restored(std::string_view value) {
+  ByteReader in(value);
+  const std::uint64_t wait = in.u64();
+  if (!in.done() || wait > static_cast<std::uint64_t>(limits::kTtlMaxCeiling.count()))
+    return Error{Code::kInvalid, "record of a restore: out of range"};
+  return Millis(wait);
+}
+
+Result<RestoredRecords> restored_records(Token last, Millis wait) {
+  RestoredRecords restored;
+  const std::uint64_t era = last.value / limits::kTokensPerEra + 1;
+  restored.last_token.value = era * limits::kTokensPerEra;
+  if (restored.last_token.value >= limits::kTokenMax)
+    return Error{Code::kInvalid, fmt::format("tokens: there is no era after that of token {}", last.value)};
+  std::string value;
+  put_u64(value, restored.last_token.value);
+  restored.records.emplace_back(kLastTokenKey, value);
+  if (wait > Millis(0)) {
+    value.clear();
+    put_u64(value, static_cast<std::uint64_t>(wait.count()));
+    restored.records.emplace_back(kRestoredKey, value);
+  }
+  return restored;
+}
+
 std::vector<std::pair<std::string, std::string>> decode_meta(std::string_view meta) {
   std::vector<std::pair<std::string, std::string>> pairs;
   ByteReader in(meta);
@@ -168,6 +193,11 @@ std::string describe(std::string_view key, std::string_view value) {
   if (key == kLastTokenKey) {
     const auto token = decode_last_token(value);
     return token ? fmt::format("last token {}", token->value) : token.error().detail;
+  }
+  if (key == kRestoredKey) {
+    const auto wait = decode_restored(value);
+    return wait ? fmt::format("restored from a backup: nothing is granted for {} ms", wait->count())
+                : wait.error().detail;
   }
   const auto record = decode_lease(key, value);
   if (!record) return record.error().detail;

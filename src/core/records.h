@@ -1,6 +1,8 @@
 // What the core keeps in the store, byte by byte. Integers are little-endian, texts are u16 length + bytes.
 //
 //   key "T"                     value u64: the last token granted or raised to. In every batch that grants.
+//   key "W"                     value u64: milliseconds. Of a store that was restored from a backup: nothing is granted
+//                               until that much service time has passed since a start. Erased then.
 //   key "L" + token (u64, big-endian, so that keys sort by token)
 //     value u8  version (1)
 //           u8  phase: 1 live, 2 breaking, 3 closed (over, keeping its place for its DELAY)
@@ -44,6 +46,7 @@ struct LeaseRecord {
 };
 
 inline constexpr std::string_view kLastTokenKey = "T";
+inline constexpr std::string_view kRestoredKey = "W";
 [[nodiscard]] std::string lease_key(Token token);
 [[nodiscard]] bool is_lease_key(std::string_view key);
 
@@ -52,6 +55,16 @@ void encode(const LeaseRecord& record, std::string& out);
 // Views point into `key` and `value`.
 [[nodiscard]] Result<LeaseRecord> decode_lease(std::string_view key, std::string_view value);
 [[nodiscard]] Result<Token> decode_last_token(std::string_view value);
+[[nodiscard]] Result<Millis> decode_restored(std::string_view value);
+
+// What a store begins with that was restored from a backup in which the last token was `last` (design rule 9): no lease
+// of it lives on, the tokens begin a new era, and nothing is granted for `wait` (0: at once).
+struct RestoredRecords {
+  Token last_token;                                          // A multiple of limits::kTokensPerEra.
+  std::vector<std::pair<std::string, std::string>> records;  // by key
+};
+// kInvalid when there is no era left.
+[[nodiscard]] Result<RestoredRecords> restored_records(Token last, Millis wait);
 
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> decode_meta(std::string_view meta);
 

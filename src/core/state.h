@@ -64,6 +64,11 @@ struct Core::State {
   [[nodiscard]] std::uint64_t position(Index waiter) const;
   [[nodiscard]] bool free_for(const AcquireSpec& spec) const;
 
+  // --- restoring.cc: granting nothing for a while after a restore
+  [[nodiscard]] bool restoring() const { return grants_from != kNever; }
+  [[nodiscard]] Millis restoring_for(Now now) const;
+  void end_restoring(Now now);
+
   // --- grants.cc: handing out and taking back
   [[nodiscard]] bool admits(const Lock& lock, Mode mode, std::uint32_t limit) const;
   [[nodiscard]] bool has_its_turn(const Waiter& waiter) const;
@@ -107,6 +112,8 @@ struct Core::State {
   TimerWheel<Lease> lease_timers;
   TimerWheel<Waiter> waiter_timers;
 
+  Millis restored_wait{0};    // Of a store that was restored,
+  Tick grants_from = kNever;  // and when it has passed; kNever: it has.
   Token last_token;
   Token recorded_token;  // The last one put into a batch.
   Output output;

@@ -47,6 +47,7 @@ client::BlockingConnection& Console::pawld() {
   if (!pawld_) {
     client::ConnectionOptions options;
     options.machine.name = "pawl-cli";
+    if (patience_) options.machine.answer_timeout = options.call_timeout = *patience_;
     options.on_queued = [this](std::uint64_t position) {
       progress(fmt::format("waiting: place {} in the queue", position));
     };

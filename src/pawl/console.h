@@ -37,6 +37,8 @@ class Console {
   [[nodiscard]] const std::vector<client::Address>& targets() const { return settings_.addresses; }
   [[nodiscard]] std::string addresses() const;
 
+  // For what pawld may work on longer than any answer takes. Before the first use of the connection.
+  void be_patient(Millis patience) { patience_ = patience; }
   // The connection, made when first used.
   client::BlockingConnection& pawld();
   // One command, its reply.
@@ -68,6 +70,7 @@ class Console {
   const Settings settings_;
   const bool colour_;
   bool progress_shown_ = false;
+  std::optional<Millis> patience_;
   SystemRandom random_;
   std::optional<client::BlockingConnection> pawld_;
 };

@@ -15,6 +15,7 @@ void add_ls(CommandLine& line);
 void add_history(CommandLine& line);
 void add_break(CommandLine& line);
 void add_raise(CommandLine& line);
+void add_backup(CommandLine& line);
 void add_status(CommandLine& line);
 void add_guard(CommandLine& line);
 void add_version(CommandLine& line);

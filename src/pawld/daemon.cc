@@ -15,10 +15,12 @@
 #include "base/version.h"
 #include "core/records.h"
 #include "pawld/exit_codes.h"
+#include "pawld/machine.h"
 #include "pawld/notify.h"
 #include "server/engine.h"
 #include "server/listener.h"
 #include "server/loop.h"
+#include "store/journal/backup_thread.h"
 #include "store/journal/dump.h"
 #include "store/journal/journal.h"
 #include "store/journal/journal_thread.h"
@@ -27,12 +29,6 @@
 
 namespace pawl::pawld {
 namespace {
-
-int exit_code_of(const Error& error) {
-  const bool a_person_must_look =
-      error.code == Code::kBusy || error.code == Code::kInvalid || error.code == Code::kDenied;
-  return a_person_must_look ? kExitConfig : kExitStore;
-}
 
 std::string with_advice(const Error& error, const Config& config) {
   if (error.code == Code::kBusy) {
@@ -68,12 +64,13 @@ void raise_descriptor_limit(Log& log) {
   }
 }
 
-// The store of one run. The helper thread must end before the journal closes.
+// The store of one run. The helper threads must end before the journal closes.
 struct OpenStore {
   store::PosixFiles files;
   std::unique_ptr<store::journal::Journal> journal;
   std::unique_ptr<store::MemoryStore> memory;
   std::unique_ptr<store::journal::JournalThread> helper;
+  std::unique_ptr<store::journal::BackupThread> backups;
 
   store::Store& get() { return journal ? static_cast<store::Store&>(*journal) : *memory; }
 
@@ -88,9 +85,12 @@ struct OpenStore {
     return {};
   }
   void start_helper() {
-    if (journal) helper = std::make_unique<store::journal::JournalThread>(*journal);
+    if (!journal) return;
+    helper = std::make_unique<store::journal::JournalThread>(*journal);
+    backups = std::make_unique<store::journal::BackupThread>(*journal);
   }
   Result<void> close() {
+    backups.reset();
     helper.reset();
     return get().close();
   }
@@ -129,6 +129,7 @@ class Daemon {
     if (config_.store == StoreKind::kMemory)
       log_->warning("--store memory: for tests; no grant survives this process");
     if (const auto opened = store_.open(config_, random_); !opened) return refuse(opened.error());
+    if (store_.journal && !settle_machine()) return kExitConfig;
 
     server::EngineSettings settings;
     settings.ttl_max = config_.max_ttl;
@@ -142,6 +143,9 @@ class Daemon {
     store_.start_helper();
     if (!loaded->clean && !loaded->fresh)
       log_->info("the last run did not stop cleanly; its acknowledged state was recovered");
+    if (const Millis wait = engine.core().restoring_for(engine.now()); wait > Millis(0))
+      log_->warning(
+          fmt::format("restored from a backup: nothing is granted for {} ms; waiters queue", wait.count()));
     if (const auto address = listen(); address) {
       engine.set_address(*address);
       greet(config_, *address, *loaded, engine.totals());
@@ -171,6 +175,24 @@ class Daemon {
       return Error{Code::kInvalid, "cannot write the port to " + options_.port_file};
     }
     return bound;
+  }
+
+  // Whether the data may be used on this machine.
+  bool settle_machine() {
+    const auto settled = pawld::settle_machine(*store_.journal, options_.machine_id_file,
+                                               options_.adopt ? Adopt::kYes : Adopt::kNo, random_);
+    if (!settled) {
+      log_->error(
+          fmt::format("{}: {}. If that pawld still serves, or has served since this copy was made, both "
+                      "would issue the same tokens: "
+                      "restore a backup instead (pawld restore). If the data was moved here for good, start "
+                      "once with --adopt",
+                      config_.data, settled.error().detail));
+    } else if (*settled == Settled::kAdopted) {
+      log_->warning(fmt::format("{}: adopted from another machine; no pawld may serve the original any more",
+                                config_.data));
+    }
+    return settled.operator bool();
   }
 
   int stop() {

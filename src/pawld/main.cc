@@ -5,6 +5,7 @@
 
 #include "pawld/daemon.h"
 #include "pawld/exit_codes.h"
+#include "pawld/offline.h"
 #include "pawld/options.h"
 
 namespace {
@@ -36,6 +37,10 @@ int main(int argc, char** argv) {
       return dump(*parsed.options);
     case Action::kInit:
       return init(*parsed.options);
+    case Action::kVerify:
+      return verify(*parsed.options);
+    case Action::kRestore:
+      return restore(*parsed.options);
     case Action::kServe:
       break;
   }

@@ -24,6 +24,8 @@ constexpr const char* kExamples =
     "  pawld --config pawld.toml --check-config  say whether the file is right\n"
     "  pawld init --data /var/lib/pawl           create the store that --must-exist asks for\n"
     "  pawld dump --data /var/lib/pawl           print a store for people\n"
+    "  pawld verify --data /var/lib/pawl         say whether a store, or a backup, is whole\n"
+    "  pawld restore --from /backups/pawl-1 --data /var/lib/pawl   make a store from a backup\n"
     "Then try:\n"
     "  redis-cli -p 7295 ACQUIRE hello TTL 15000\n"
     "Exit codes: 0 clean stop, 64 usage, 74 the store failed, 78 configuration or data in use.";
@@ -33,7 +35,27 @@ struct Flags {
   std::optional<std::string> data, resp, log_format, store;
   std::string config, port_file;
   bool check_config = false, print_config = false, must_exist = false, insecure = false;
+  bool adopt = false, json = false;
+  std::string machine_id_file;
+  RestoreOptions restore;
 };
+
+constexpr const char* kVerifyExamples =
+    "Examples:\n"
+    "  pawld verify --data /var/lib/pawl\n"
+    "  pawld verify --data /var/backups/pawl/2026-11-16 --json | jq .last_token\n"
+    "Exit codes: 0 whole, 64 usage, 74 the disk failed, 78 damaged, in use, or no store.";
+constexpr const char* kRestoreExamples =
+    "Every lease of the backup is void, and tokens begin a new era: the next multiple of 2^40. Nothing is "
+    "granted until\n"
+    "the longest TTL there was has passed. A second restore of one backup begins the same era: name the "
+    "greatest token\n"
+    "that was issued since (pawld verify on the old data, pawl status, or a guard's fence) with --above.\n"
+    "Examples:\n"
+    "  pawld restore --from /var/backups/pawl/2026-11-16 --data /var/lib/pawl\n"
+    "  pawld restore --from /var/backups/pawl/2026-11-16 --data /var/lib/pawl --above 1099511628000\n"
+    "Exit codes: 0 restored, 64 usage, 74 the disk failed, 78 no valid backup, or the data directory is not "
+    "empty.";
 
 void declare(CLI::App& app, Flags& flags) {
   app.add_option("--data", flags.data, "Directory of the store (default pawl-data)")->check(not_empty);
@@ -45,11 +67,51 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option("--log-format", flags.log_format, "text or json (default text), to stderr")
       ->check(CLI::IsMember({"text", "json"}));
   app.add_flag("--must-exist", flags.must_exist, "Refuse a data directory that is missing or empty");
+  app.add_flag("--adopt", flags.adopt, "Accept data that was last used on another machine, once");
+  // For tests, and so not in the help.
+  app.add_option("--machine-id-file", flags.machine_id_file)->group("");
   app.add_flag("--insecure", flags.insecure, "Allow a listen address that other machines can reach");
   app.add_option("--store", flags.store, "journal, or memory for tests: nothing survives (default journal)")
       ->check(CLI::IsMember({"journal", "memory"}));
   app.add_option("--port-file", flags.port_file,
                  "Write the bound port to this file once clients can connect");
+}
+
+struct Subcommands {
+  CLI::App* init;
+  CLI::App* dump;
+  CLI::App* verify;
+  CLI::App* restore;
+};
+
+Subcommands declare_subcommands(CLI::App& app, Flags& flags) {
+  CLI::App* init = app.add_subcommand(
+      "init", "Create the store, so that --must-exist finds one; one that exists stays as it is");
+  init->add_option("--data", flags.data, "Directory of the store (default pawl-data)")->check(not_empty);
+  init->add_option("--config", flags.config, "TOML file; flags win over it");
+
+  CLI::App* dump = app.add_subcommand("dump", "Print the store for people; changes nothing");
+  dump->add_option("--data", flags.data, "Directory of the store (default pawl-data)")->check(not_empty);
+
+  CLI::App* verify =
+      app.add_subcommand("verify", "Read all of a store or backup and say whether it is whole");
+  verify->add_option("--data", flags.data, "Directory of the store or backup (default pawl-data)")
+      ->check(not_empty);
+  verify->add_flag("--json", flags.json, "One JSON object");
+  verify->footer(kVerifyExamples);
+
+  CLI::App* restore = app.add_subcommand("restore", "Make a new store from a backup");
+  restore->add_option("--from", flags.restore.from, "The backup")->required()->check(not_empty);
+  restore->add_option("--data", flags.data, "Where the store goes: a directory that is missing or empty")
+      ->required()
+      ->check(not_empty);
+  restore->add_flag("--skip-wait", flags.restore.skip_wait,
+                    "Grant at once; safe only if every resource has a guard");
+  restore->add_option("--above", flags.restore.above, "A token that was issued; all new ones are greater")
+      ->check(CLI::Range(std::uint64_t{0}, limits::kTokenMax));
+  restore->add_flag("--json", flags.json, "One JSON object");
+  restore->footer(kRestoreExamples);
+  return {init, dump, verify, restore};
 }
 
 void override_with(const Flags& flags, Config& config) {
@@ -59,6 +121,14 @@ void override_with(const Flags& flags, Config& config) {
   if (flags.store) config.store = *flags.store == "memory" ? StoreKind::kMemory : StoreKind::kJournal;
   config.journal.must_exist |= flags.must_exist;
   config.insecure |= flags.insecure;
+}
+
+std::optional<Action> offline_action(const Subcommands& subcommands) {
+  if (subcommands.init->parsed()) return Action::kInit;
+  if (subcommands.dump->parsed()) return Action::kDump;
+  if (subcommands.verify->parsed()) return Action::kVerify;
+  if (subcommands.restore->parsed()) return Action::kRestore;
+  return std::nullopt;
 }
 
 ParsedOptions end_with(int exit_code, std::string_view message) {
@@ -91,12 +161,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   app.set_version_flag("--version", fmt::format("pawld {}", kVersion));
   Flags flags;
   declare(app, flags);
-  CLI::App* dump = app.add_subcommand("dump", "Print the store for people; changes nothing");
-  dump->add_option("--data", flags.data, "Directory of the store (default pawl-data)")->check(not_empty);
-  CLI::App* init = app.add_subcommand(
-      "init", "Create the store, so that --must-exist finds one; one that exists stays as it is");
-  init->add_option("--data", flags.data, "Directory of the store (default pawl-data)")->check(not_empty);
-  init->add_option("--config", flags.config, "TOML file; flags win over it");
+  const Subcommands subcommands = declare_subcommands(app, flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked_for_text) {
@@ -112,12 +177,13 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   }
   override_with(flags, options.config);
   options.port_file = flags.port_file;
-  if (dump->parsed()) {
-    options.action = Action::kDump;
-    return {options, kExitOk};
-  }
-  if (init->parsed()) {
-    options.action = Action::kInit;
+  options.adopt = flags.adopt;
+  options.json = flags.json;
+  options.restore = flags.restore;
+  if (!flags.config.empty()) options.restore.wait_at_least = options.config.max_ttl;
+  if (!flags.machine_id_file.empty()) options.machine_id_file = flags.machine_id_file;
+  if (const auto offline = offline_action(subcommands)) {
+    options.action = *offline;
     return {options, kExitOk};
   }
   if (const auto listen = check_listen(options.config); !listen)

@@ -32,11 +32,23 @@ struct Config {
 // As a TOML file that read_config() would understand.
 [[nodiscard]] std::string to_toml(const Config& config);
 
-enum class Action : std::uint8_t { kServe, kCheckConfig, kPrintConfig, kDump, kInit };
+enum class Action : std::uint8_t { kServe, kCheckConfig, kPrintConfig, kDump, kInit, kVerify, kRestore };
+
+// `pawld restore`; the new store goes to Config::data.
+struct RestoreOptions {
+  std::string from;
+  std::uint64_t above = 0;  // a token that was issued, and that the backup may not know of
+  Millis wait_at_least{0};  // the longest TTL that a configuration file names
+  bool skip_wait = false;
+};
 
 struct Options {
   Action action = Action::kServe;
   Config config;
+  RestoreOptions restore;
+  bool json = false;                                // verify, restore: for programs
+  bool adopt = false;                               // accept data that was used on another machine
+  std::string machine_id_file = "/etc/machine-id";  // elsewhere in tests
   std::string port_file;  // where to write the port once it is bound; tests ask for port 0
 };
 

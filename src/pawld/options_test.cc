@@ -43,6 +43,26 @@ TEST_F(OptionsTest, WithNoArgumentItServesOnLoopbackOnly) {
   EXPECT_EQ(parsed.options->config.data, "pawl-data");
 }
 
+TEST_F(OptionsTest, ARestoreNamesABackupAndADirectory) {
+  EXPECT_EQ(parse({"restore", "--data", "new"}).exit_code, kExitUsage);
+  EXPECT_EQ(parse({"restore", "--from", "old"}).exit_code, kExitUsage);
+  EXPECT_EQ(parse({"restore", "--from", "old", "--data", "new", "--above", "9007199254740992"}).exit_code,
+            kExitUsage);
+  const auto parsed =
+      parse({"restore", "--from", "old", "--data", "new", "--above", "7", "--skip-wait", "--json"});
+  ASSERT_TRUE(parsed.options);
+  EXPECT_EQ(parsed.options->action, Action::kRestore);
+  EXPECT_EQ(parsed.options->restore.from, "old");
+  EXPECT_EQ(parsed.options->config.data, "new");
+  EXPECT_EQ(parsed.options->restore.above, 7U);
+  EXPECT_EQ(parsed.options->restore.wait_at_least, Millis(0));
+  EXPECT_TRUE(parsed.options->restore.skip_wait && parsed.options->json);
+  const auto longer =
+      parse({"--config", file("max_ttl_ms = 7000\n"), "restore", "--from", "old", "--data", "new"});
+  ASSERT_TRUE(longer.options);
+  EXPECT_EQ(longer.options->restore.wait_at_least, Millis(7000)) << "of a configuration that is given";
+}
+
 TEST_F(OptionsTest, FlagsWinOverTheFileAndTheFileOverDefaults) {
   const char* path = file(
       "data = \"from-file\"\nresp = \"127.0.0.1:1\"\nmax_ttl_ms = 1000\n[journal]\nsegment_bytes = "

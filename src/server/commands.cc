@@ -222,6 +222,7 @@ StatusView Engine::status() const {
   view.active = settings_.address;
   view.incarnation = loaded_.incarnation;
   view.totals = core_.totals();
+  view.restoring = core_.restoring_for(now_);
   view.uptime = std::chrono::floor<Millis>(clock_.uptime());
   view.paused = std::chrono::floor<Millis>(clock_.paused());
   view.connections = sessions_.size();

@@ -10,6 +10,9 @@
 namespace pawl::server {
 namespace {
 
+// A backup ends on another thread. To look for it now and then is enough, and needs no way to wake the loop.
+constexpr Millis kLookForBackupEvery{20};
+
 class IntoCore final : public store::Visitor {
  public:
   explicit IntoCore(core::Core& core) : core_(core) {}
@@ -99,9 +102,10 @@ void Engine::writable(ConnectionId connection) {
 
 Nanos Engine::patience() const {
   if (!ready_.empty() || !hangups_.empty() || more_to_tell_) return Nanos(0);
+  const Nanos at_most = backing_up_ ? Nanos(kLookForBackupEvery) : Nanos::max();
   const Tick due = core_.next_deadline();
-  if (due == kNever) return Nanos::max();
-  return std::clamp<Nanos>(due - clock_.last(), Nanos(0), kWakeEvery);
+  if (due == kNever) return at_most;
+  return std::min(at_most, std::clamp<Nanos>(due - clock_.last(), Nanos(0), kWakeEvery));
 }
 
 void Engine::stop() {
@@ -125,6 +129,7 @@ void Engine::run_turn() {
   ++counters_.turns;
   if (!PAWL_MUTANT(clock_before_sockets)) now_ = clock_.now();
   if (!PAWL_MUTANT(hangups_after_requests)) apply_hangups();
+  if (backing_up_) tell_of_backup();
   serve_ready();
   if (PAWL_MUTANT(hangups_after_requests)) apply_hangups();
   if (!loading_) {
@@ -144,7 +149,8 @@ void Engine::apply_hangups() {
   for (Session* session : hangups_) {
     session->hung_up = true;
     session->hangup_pending = false;
-    if (session->blocked) {  // Keeps the order of replies; there may be nobody to read it.
+    // Keeps the order of replies; there may be nobody to read it. A backup goes on, and is answered.
+    if (session->blocked && !session->backing_up) {
       session->reply().not_obtained();
       seal(*session, BatchId{});
     }
@@ -293,6 +299,7 @@ void Engine::end(Session& session) {
   network_.close(session.id());
   stop_observing(session);
   session.gone = true;
+  if (session.backing_up) --blocked_;
   gone_.push_back(&session);
   if (session.reserved) --reserved_;
   if (session.waits == 0 || session.hangup_pending) return;

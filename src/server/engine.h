@@ -123,6 +123,7 @@ class Engine final : private store::Sink {
   void handle(Session& session, const wire::Release& request);
   void handle(Session& session, const wire::Break& request);
   void handle(Session& session, const wire::Raise& request);
+  void handle(Session& session, const wire::Backup& request);
   void handle(Session& session, const wire::Inspect& request);
   void handle(Session& session, const wire::Locks& request);
   void handle(Session& session, const wire::History& request);
@@ -148,6 +149,9 @@ class Engine final : private store::Sink {
   // Of one that observes.
   [[nodiscard]] bool is_behind(const Session& session) const;
   void cut_observer(Session& session);
+
+  // --- Backups (backing_up.cc) ---
+  void tell_of_backup();
 
   // --- Replies (replies.cc) ---
   // Stands for "whoever asks right now": an input that never waits is answered before apply() returns.
@@ -200,6 +204,9 @@ class Engine final : private store::Sink {
   std::vector<Session*> gone_;     // closed, and forgotten once no list names them
   std::vector<Place> dropped_;
   std::vector<std::int64_t> renewed_;
+  bool backing_up_ = false;
+  ConnectionId backup_for_;  // whoever asked for it, and may have left
+  std::string backup_directory_;
   Session* asking_ = nullptr;  // whose ACQUIRE is being applied, and the wait it opened
   WaiterId asking_wait_;
   core::Reply direct_;  // what ask() was answered

@@ -104,7 +104,7 @@ void Engine::write_outcome(Session& session, const core::Outcome& outcome, bool 
     void operator()(const core::Lost& lost) const {
       reply.error(wire::ErrorCode::kLost, lost_text(lost, by_request));
     }
-    void operator()(const core::Refused& refused) const { write_refused(reply, refused.why); }
+    void operator()(const core::Refused& refused) const { write_refused(reply, refused); }
   };
   std::visit(Write{reply, by_request}, outcome);
 }

@@ -94,7 +94,7 @@ void write_epoch(wire::ReplyWriter& reply, const core::EpochView& epoch) {
 }
 
 void write_status(wire::ReplyWriter& reply, const StatusView& status) {
-  reply.map(12);
+  reply.map(13);
   reply.field("version", status.version);
   reply.field("store", status.store);
   reply.field("role", status.loading ? "loading" : "active");
@@ -107,6 +107,7 @@ void write_status(wire::ReplyWriter& reply, const StatusView& status) {
   reply.field("leases", status.totals.leases);
   reply.field("waiters", status.totals.waiters);
   reply.field("uptime_ms", std::int64_t{status.uptime.count()});
+  reply.field("restoring_ms", std::int64_t{status.restoring.count()});
 }
 
 std::string info_text(const StatusView& status) {
@@ -137,9 +138,9 @@ std::string lost_text(const core::Lost& lost, bool by_request) {
   return std::string(how);
 }
 
-void write_refused(wire::ReplyWriter& reply, core::Refused::Why why) {
+void write_refused(wire::ReplyWriter& reply, const core::Refused& refused) {
   using Why = core::Refused::Why;
-  switch (why) {
+  switch (refused.why) {
     case Why::kConflict:
       return reply.error(wire::ErrorCode::kConflict,
                          "the request id was used with other locks, mode, limit or TTL");
@@ -155,6 +156,12 @@ void write_refused(wire::ReplyWriter& reply, core::Refused::Why why) {
     case Why::kRaiseTooFar:
       return reply.error(wire::ErrorCode::kErr, fmt::format("RAISE goes at most {} ahead, and never past {}",
                                                             limits::kRaiseMax, limits::kTokenMax));
+    case Why::kRestoring:
+      return reply.error(
+          wire::ErrorCode::kBusy,
+          fmt::format("restoring: restored from a backup, grants begin in {} ms, when every lease "
+                      "from before has run out; WAIT queues",
+                      refused.left.count()));
   }
 }
 

@@ -26,6 +26,7 @@ struct StatusView {
   std::string_view active;  // where the active pawld answers
   Incarnation incarnation;
   core::Totals totals;
+  Millis restoring{0};  // after a restore: until grants begin
   Millis uptime{0};
   Millis paused{0};  // of it, what did not count against leases
   std::uint64_t connections = 0;
@@ -42,6 +43,6 @@ void write_status(wire::ReplyWriter& reply, const StatusView& status);
 
 // "LOST" and what is known: "granted as 33, released", "released", "unknown".
 [[nodiscard]] std::string lost_text(const core::Lost& lost, bool by_request);
-void write_refused(wire::ReplyWriter& reply, core::Refused::Why why);
+void write_refused(wire::ReplyWriter& reply, const core::Refused& refused);
 
 }  // namespace pawl::server

@@ -63,13 +63,27 @@ class Files {
   virtual Result<void> rename(const std::string& from,
                               const std::string& to) = 0;    // Replaces `to` atomically.
   virtual Result<void> remove(const std::string& path) = 0;  // Fine when it is not there.
+  // Moves a directory and all in it, atomically, to a name that is free (kInvalid when it is not); both have one
+  // parent.
+  virtual Result<void> rename_directory(const std::string& from, const std::string& to) = 0;
+  virtual Result<void> remove_directory(const std::string& directory) = 0;  // Empty; fine when not there.
   virtual Result<void> sync_directory(const std::string& directory) = 0;
 
   // Bytes an ordinary user may still write.
   virtual Result<std::uint64_t> free_space(const std::string& directory) = 0;
+  // Whether what is written under one of two existing directories takes free space from the other.
+  virtual Result<bool> share_space(const std::string& directory, const std::string& other) = 0;
   // One process per directory: kBusy, naming the other's pid, when there is one.
   virtual Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directory) = 0;
 };
+
+// The directory that holds `path`; trailing slashes do not count.
+[[nodiscard]] inline std::string parent_of(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
 
 // The file in `directory` that lock_directory() uses.
 inline constexpr std::string_view kLockFile = "lock";

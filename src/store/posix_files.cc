@@ -158,13 +158,6 @@ std::string holder_pid(int descriptor) {
   return pid;
 }
 
-std::string parent_of(std::string directory) {
-  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
-  const std::size_t slash = directory.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : directory.substr(0, slash);
-}
-
 }  // namespace
 
 Result<bool> PosixFiles::exists(const std::string& path) {
@@ -228,6 +221,19 @@ Result<void> PosixFiles::remove(const std::string& path) {
   return {};
 }
 
+// Where two races for one name meet, rename() itself refuses: a directory that holds files is never replaced.
+Result<void> PosixFiles::rename_directory(const std::string& from, const std::string& to) {
+  const auto taken = exists(to);
+  if (!taken) return taken.error();
+  if (*taken) return Error{Code::kInvalid, to + ": exists already"};
+  return rename(from, to);
+}
+
+Result<void> PosixFiles::remove_directory(const std::string& directory) {
+  if (::rmdir(directory.c_str()) != 0 && errno != ENOENT) return failure("rmdir", directory);
+  return {};
+}
+
 Result<void> PosixFiles::sync_directory(const std::string& directory) {
   const Descriptor descriptor(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!descriptor.open()) return failure("open", directory);
@@ -239,6 +245,14 @@ Result<std::uint64_t> PosixFiles::free_space(const std::string& directory) {
   struct statvfs facts {};
   if (::statvfs(directory.c_str(), &facts) != 0) return failure("statvfs", directory);
   return static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
+}
+
+Result<bool> PosixFiles::share_space(const std::string& directory, const std::string& other) {
+  struct stat one {};
+  struct stat two {};
+  if (::stat(directory.c_str(), &one) != 0) return failure("stat", directory);
+  if (::stat(other.c_str(), &two) != 0) return failure("stat", other);
+  return one.st_dev == two.st_dev;
 }
 
 Result<std::unique_ptr<DirectoryLock>> PosixFiles::lock_directory(const std::string& directory) {

@@ -20,8 +20,11 @@ class PosixFiles final : public Files {
   Result<std::unique_ptr<File>> open_durable(const std::string& path) override;
   Result<void> rename(const std::string& from, const std::string& to) override;
   Result<void> remove(const std::string& path) override;
+  Result<void> rename_directory(const std::string& from, const std::string& to) override;
+  Result<void> remove_directory(const std::string& directory) override;
   Result<void> sync_directory(const std::string& directory) override;
   Result<std::uint64_t> free_space(const std::string& directory) override;
+  Result<bool> share_space(const std::string& directory, const std::string& other) override;
   Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directory) override;
 
  private:

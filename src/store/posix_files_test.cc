@@ -101,5 +101,23 @@ TEST(PosixFiles, ASecondLockNamesTheFirstsPid) {
   EXPECT_TRUE(files.lock_directory(directory.path()));
 }
 
+TEST(PosixFiles, ADirectoryMovesToAFreeNameOnly) {
+  const TestDirectory directory;
+  PosixFiles files;
+  const std::string from = directory.path() + "/from";
+  const std::string to = directory.path() + "/to";
+  ASSERT_TRUE(files.make_directory(from));
+  ASSERT_TRUE(files.create(from + "/file"));
+  ASSERT_TRUE(files.make_directory(to));
+  EXPECT_EQ(files.rename_directory(from, to).error().code, Code::kInvalid) << "even an empty one stays";
+  EXPECT_FALSE(files.remove_directory(from)) << "it is not empty";
+  ASSERT_TRUE(files.remove_directory(to));
+  ASSERT_TRUE(files.remove_directory(to)) << "fine when it is not there";
+  ASSERT_TRUE(files.rename_directory(from, to));
+  EXPECT_TRUE(*files.exists(to + "/file"));
+  EXPECT_TRUE(*files.share_space(directory.path(), to));
+  EXPECT_FALSE(*files.share_space(directory.path(), "/proc"));
+}
+
 }  // namespace
 }  // namespace pawl::store

@@ -20,10 +20,6 @@ bool all_zeros(std::string_view bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](char c) { return c == 0; });
 }
 
-std::string directory_of(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
-}
-
 }  // namespace
 
 // --- Inode ---
@@ -191,7 +187,6 @@ SimulatedDisk::~SimulatedDisk() = default;
 SimulatedDisk::SimulatedDisk(const SimulatedDisk& other)
     : Files(),
       unsynced_names_(other.unsynced_names_),
-      directories_(other.directories_),
       operations_(other.operations_),
       capacity_(other.capacity_),
       power_(other.power_) {
@@ -201,8 +196,10 @@ SimulatedDisk::SimulatedDisk(const SimulatedDisk& other)
     if (inode && !made) made = std::make_shared<Inode>(*inode);
     return made;
   };
-  for (const auto& [name, inode] : other.names_) names_[name] = copy(inode);
-  for (const auto& [name, inode] : other.durable_names_) durable_names_[name] = copy(inode);
+  tree_.directories = other.tree_.directories;
+  durable_tree_.directories = other.durable_tree_.directories;
+  for (const auto& [name, inode] : other.tree_.files) tree_.files[name] = copy(inode);
+  for (const auto& [name, inode] : other.durable_tree_.files) durable_tree_.files[name] = copy(inode);
   for (NameChange& change : unsynced_names_) change.inode = copy(change.inode);
 }
 
@@ -226,41 +223,52 @@ std::optional<Error> SimulatedDisk::unusable(std::uint64_t life) const {
 
 std::uint64_t SimulatedDisk::used() const {
   std::uint64_t bytes = 0;
-  for (const auto& [name, inode] : names_) bytes += inode->size;
+  for (const auto& [name, inode] : tree_.files) bytes += inode->size;
   return bytes;
 }
 
 SimulatedDisk::InodePtr SimulatedDisk::find(const std::string& path) const {
-  const auto found = names_.find(path);
-  return found == names_.end() ? nullptr : found->second;
+  const auto found = tree_.files.find(path);
+  return found == tree_.files.end() ? nullptr : found->second;
 }
 
-void SimulatedDisk::apply(Names& names, const NameChange& change) {
-  if (!change.removed.empty()) names.erase(change.removed);
-  if (!change.added.empty()) names[change.added] = change.inode;
+void SimulatedDisk::Tree::apply(const NameChange& change) {
+  if (!change.directory) {
+    if (!change.removed.empty()) files.erase(change.removed);
+    if (!change.added.empty()) files[change.added] = change.inode;
+    return;
+  }
+  directories.erase(change.removed);
+  if (!change.added.empty()) directories.insert(change.added);
+  const std::string inside = change.removed + "/";
+  for (auto at = files.lower_bound(inside); at != files.end() && at->first.starts_with(inside);) {
+    if (!change.added.empty()) files[change.added + "/" + at->first.substr(inside.size())] = at->second;
+    at = files.erase(at);
+  }
 }
 
 void SimulatedDisk::change_name(NameChange change) {
-  apply(names_, change);
+  tree_.apply(change);
   unsynced_names_.push_back(std::move(change));
 }
 
 Result<bool> SimulatedDisk::exists(const std::string& path) {
   if (!power_) return power_is_cut();
-  return find(path) != nullptr || directories_.contains(path);
+  return find(path) != nullptr || tree_.directories.contains(path);
 }
 
 Result<void> SimulatedDisk::make_directory(const std::string& directory) {
   if (!power_) return power_is_cut();
-  directories_.insert(directory);
+  tree_.directories.insert(directory);
+  durable_tree_.directories.insert(directory);
   return {};
 }
 
 Result<std::vector<std::string>> SimulatedDisk::list(const std::string& directory) {
   if (!power_) return power_is_cut();
   std::vector<std::string> names;
-  for (const auto& [path, inode] : names_) {
-    if (directory_of(path) == directory) names.push_back(path.substr(directory.size() + 1));
+  for (const auto& [path, inode] : tree_.files) {
+    if (parent_of(path) == directory) names.push_back(path.substr(directory.size() + 1));
   }
   return names;
 }
@@ -269,7 +277,7 @@ Result<std::unique_ptr<File>> SimulatedDisk::create(const std::string& path) {
   if (!power_) return power_is_cut();
   const Step step = begin_operation();
   auto inode = std::make_shared<Inode>();
-  change_name(NameChange{{}, path, inode});
+  change_name(NameChange{{}, path, inode, false});
   if (step != Step::kGo) return step_error(step);
   return std::unique_ptr<File>(std::make_unique<OpenFile>(*this, inode, path, OpenFile::Kind::kBuffered));
 }
@@ -293,7 +301,7 @@ Result<void> SimulatedDisk::rename(const std::string& from, const std::string& t
   const InodePtr inode = find(from);
   if (!inode) return no_such_file(from);
   const Step step = begin_operation();
-  change_name(NameChange{from, to, inode});
+  change_name(NameChange{from, to, inode, false});
   if (step != Step::kGo) return step_error(step);
   return {};
 }
@@ -302,7 +310,28 @@ Result<void> SimulatedDisk::remove(const std::string& path) {
   if (!power_) return power_is_cut();
   if (!find(path)) return {};
   const Step step = begin_operation();
-  change_name(NameChange{path, {}, nullptr});
+  change_name(NameChange{path, {}, nullptr, false});
+  if (step != Step::kGo) return step_error(step);
+  return {};
+}
+
+Result<void> SimulatedDisk::rename_directory(const std::string& from, const std::string& to) {
+  if (!power_) return power_is_cut();
+  if (!tree_.directories.contains(from)) return no_such_file(from);
+  if (tree_.directories.contains(to) || find(to)) return Error{Code::kInvalid, to + ": exists already"};
+  const Step step = begin_operation();
+  change_name(NameChange{from, to, nullptr, true});
+  if (step != Step::kGo) return step_error(step);
+  return {};
+}
+
+Result<void> SimulatedDisk::remove_directory(const std::string& directory) {
+  if (!power_) return power_is_cut();
+  if (!tree_.directories.contains(directory)) return {};
+  const auto within = list(directory);
+  if (!within->empty()) return Error{Code::kUnknown, directory + ": rmdir: Directory not empty"};
+  const Step step = begin_operation();
+  change_name(NameChange{directory, {}, nullptr, true});
   if (step != Step::kGo) return step_error(step);
   return {};
 }
@@ -313,8 +342,8 @@ Result<void> SimulatedDisk::sync_directory(const std::string& directory) {
   std::vector<NameChange> others;
   for (NameChange& change : unsynced_names_) {
     const std::string& path = change.added.empty() ? change.removed : change.added;
-    if (directory_of(path) == directory) {
-      apply(durable_names_, change);
+    if (parent_of(path) == directory) {
+      durable_tree_.apply(change);
     } else {
       others.push_back(std::move(change));
     }
@@ -327,6 +356,11 @@ Result<std::uint64_t> SimulatedDisk::free_space(const std::string& /*directory*/
   if (!power_) return power_is_cut();
   if (!capacity_) return std::uint64_t{1} << 40;
   return *capacity_ - std::min(*capacity_, used());
+}
+
+Result<bool> SimulatedDisk::share_space(const std::string& /*directory*/, const std::string& /*other*/) {
+  if (!power_) return power_is_cut();
+  return true;
 }
 
 Result<std::unique_ptr<DirectoryLock>> SimulatedDisk::lock_directory(const std::string& directory) {
@@ -342,16 +376,16 @@ void SimulatedDisk::cut_power() {
 }
 
 void SimulatedDisk::restart(Random& random) {
-  Names names = durable_names_;
+  Tree tree = durable_tree_;
   for (const NameChange& change : unsynced_names_) {
-    if (random.below(2) == 0) apply(names, change);
+    if (random.below(2) == 0) tree.apply(change);
   }
   // Decide in the order of names, not of addresses: the same seed must give the same disk.
   std::set<InodePtr> decided;
-  for (const auto& [name, inode] : names) {
+  for (const auto& [name, inode] : tree.files) {
     if (decided.insert(inode).second) inode->decide(random);
   }
-  names_ = durable_names_ = std::move(names);
+  tree_ = durable_tree_ = std::move(tree);
   unsynced_names_.clear();
   locked_.clear();
   ++life_;
@@ -396,7 +430,7 @@ void SimulatedDisk::put_file(const std::string& path, std::string_view bytes) {
   auto inode = std::make_shared<Inode>();
   inode->set(0, bytes);
   inode->sync();
-  names_[path] = durable_names_[path] = inode;
+  tree_.files[path] = durable_tree_.files[path] = inode;
 }
 
 }  // namespace pawl::store

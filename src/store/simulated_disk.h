@@ -45,8 +45,11 @@ class SimulatedDisk final : public Files {
   Result<std::unique_ptr<File>> open_durable(const std::string& path) override;
   Result<void> rename(const std::string& from, const std::string& to) override;
   Result<void> remove(const std::string& path) override;
+  Result<void> rename_directory(const std::string& from, const std::string& to) override;
+  Result<void> remove_directory(const std::string& directory) override;
   Result<void> sync_directory(const std::string& directory) override;
   Result<std::uint64_t> free_space(const std::string& directory) override;
+  Result<bool> share_space(const std::string& directory, const std::string& other) override;
   Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directory) override;
 
   // --- Faults ---
@@ -98,6 +101,13 @@ class SimulatedDisk final : public Files {
     std::string removed;  // Empty: none.
     std::string added;    // Empty: none.
     InodePtr inode;
+    bool directory = false;  // The names are directories', and what is in them goes along.
+  };
+  // All the names there are, of files and of directories.
+  struct Tree {
+    Names files;
+    std::set<std::string> directories;
+    void apply(const NameChange& change);
   };
   class OpenFile;
   class Lock;
@@ -108,13 +118,11 @@ class SimulatedDisk final : public Files {
   [[nodiscard]] Error step_error(Step step) const;
   [[nodiscard]] std::optional<Error> unusable(std::uint64_t life) const;
   void change_name(NameChange change);
-  static void apply(Names& names, const NameChange& change);
   InodePtr find(const std::string& path) const;
 
-  Names names_;
-  Names durable_names_;
+  Tree tree_;
+  Tree durable_tree_;
   std::vector<NameChange> unsynced_names_;
-  std::set<std::string> directories_;
   std::set<std::string> locked_;
   std::uint64_t life_ = 0;  // Grows with each restart or kill: what was open before is of a former life.
   std::uint64_t operations_ = 0;

@@ -69,6 +69,26 @@ TEST(SimulatedDisk, ADurableWriteSurvives) {
   EXPECT_EQ(disk.content(kPath), std::string(kBlock, 'n'));
 }
 
+TEST(SimulatedDisk, AnUnsyncedRenameOfADirectoryTakesAllThatIsInItAlongOrNothing) {
+  std::set<bool> outcomes;
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    SimulatedDisk disk;
+    ASSERT_TRUE(disk.make_directory("d"));
+    make_durable_file(disk, "x");
+    ASSERT_TRUE(disk.rename_directory("d", "e"));
+    EXPECT_EQ(disk.content("e/file"), "x");
+    EXPECT_EQ(disk.rename_directory("e", "e").error().code, Code::kInvalid);
+    SeededRandom random(seed);
+    disk.restart(random);
+    const bool renamed = *disk.exists("e");
+    outcomes.insert(renamed);
+    EXPECT_EQ(*disk.exists("e/file"), renamed);
+    EXPECT_NE(*disk.exists("d/file"), renamed);
+    EXPECT_NE(*disk.exists("d"), renamed);
+  }
+  EXPECT_EQ(outcomes.size(), 2U);
+}
+
 TEST(SimulatedDisk, AnUnsyncedRenameIsKeptOrLostAsAWhole) {
   std::set<bool> outcomes;
   for (std::uint64_t seed = 0; seed < 30; ++seed) {

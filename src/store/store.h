@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,6 +39,22 @@ struct Loaded {
   bool clean = false;            // The last run closed it properly.
 };
 
+// A copy of everything durable, for the day the store is lost. The store only carries the last three for whoever
+// restores it.
+struct BackupOrder {
+  std::string directory;  // Absolute; not there yet, but its parent is.
+  Millis wait{0};         // How long the restored service must grant nothing.
+  UnixMs at;              // For people.
+  std::string writer;     // For people: who made it.
+};
+struct BackupDone {
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t records = 0;
+  std::uint64_t sequence = 0;     // Of the last batch in it.
+  std::uint64_t last_number = 0;  // The greatest number used by then.
+};
+
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -59,6 +76,15 @@ class Store {
 
   // False when space is short: refuse what would grow the store; renewals, releases and expiries still fit.
   virtual bool has_room() = 0;
+
+  // Begins a copy of everything submitted so far; it takes none of the caller's time. At the end there is a
+  // directory that is whole and was read back, or none. An error here: nothing was begun; kBusy: one is under way.
+  virtual Result<void> begin_backup(const BackupOrder& /*order*/) {
+    return Error{Code::kInvalid, std::string("a ") + std::string(kind()) + " store cannot be backed up"};
+  }
+  // How the one that was begun ended, once. Of an error: kUnavailable: no space. kInvalid, kDenied: the directory
+  // cannot be used, or this store is damaged. kUnknown: the disk failed.
+  virtual std::optional<Result<BackupDone>> finished_backup() { return std::nullopt; }
 
   // Records that everything is written and `high_water` is exact. No submit may follow.
   virtual Result<void> close() = 0;

@@ -204,6 +204,14 @@ Help parse_help(ArgReader& in) {
   return help;
 }
 
+// pawld's own working directory is nothing that whoever asks could know.
+Backup parse_backup(ArgReader& in) {
+  const Backup backup{in.text("dir", {1, limits::kPathMax})};
+  if (in.ok() && !backup.directory.starts_with('/'))
+    in.refuse(ErrorCode::kErr, "dir must be absolute: a path on the machine of pawld that begins with /");
+  return backup;
+}
+
 }  // namespace
 
 ParsedRequest RequestParser::parse(const Verb& verb, std::span<const std::string_view> args,
@@ -255,6 +263,9 @@ void RequestParser::read(VerbId verb, ArgReader& in, std::span<const std::string
       return;
     case VerbId::kRaise:
       request = parse_raise(in);
+      return;
+    case VerbId::kBackup:
+      request = parse_backup(in);
       return;
     case VerbId::kStatus:
       request = Status{};

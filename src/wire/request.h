@@ -69,6 +69,9 @@ struct Raise {
   Token token;
   std::string_view reason;
 };
+struct Backup {
+  std::string_view directory;  // absolute
+};
 struct Status {};
 
 struct Credentials {
@@ -115,8 +118,8 @@ struct Help {
 };
 
 using Request = std::variant<std::monostate, AcquireSpec, Cancel, Renew, MRenew, Release, Inspect, Locks,
-                             History, Observe, Unobserve, Break, Raise, Status, Hello, Auth, Ping, Echo, Quit,
-                             Reset, Select, Client, Command, Info, ConfigGet, Time, Help>;
+                             History, Observe, Unobserve, Break, Raise, Backup, Status, Hello, Auth, Ping,
+                             Echo, Quit, Reset, Select, Client, Command, Info, ConfigGet, Time, Help>;
 
 struct ParsedRequest {
   Request request;                 // monostate when refused

@@ -235,6 +235,16 @@ TEST_F(RequestTest, RequestIdsHaveTheirLengthAndLettersAndAreNotRepeatedInErrors
 }
 
 // Hard case 15.
+TEST_F(RequestTest, ABackupGoesToAnAbsolutePath) {
+  EXPECT_EQ(get<Backup>({"BACKUP", "/var/backups/pawl"}).directory, "/var/backups/pawl");
+  EXPECT_THAT(answer({"BACKUP", "backups/pawl"}), StartsWith("ERR dir must be absolute"));
+  EXPECT_THAT(answer({"BACKUP", ""}), StartsWith("ERR dir must be 1 to 1024 bytes"));
+  EXPECT_THAT(answer({"BACKUP", "/" + std::string(1024, 'x')}),
+              StartsWith("TOOLONG dir takes at most 1024 bytes"));
+  EXPECT_THAT(answer({"BACKUP", "/a\nb"}), StartsWith("ERR dir must be UTF-8 without control characters"));
+  EXPECT_THAT(answer({"BACKUP", "/a", "/b"}), StartsWith("ERR"));
+}
+
 TEST_F(RequestTest, TokensAreCanonicalAndExactAsDoubles) {
   EXPECT_EQ(get<Raise>({"RAISE", kTokenMax, "REASON", "x"}).token, Token{limits::kTokenMax});
   EXPECT_EQ(get<Raise>({"RAISE", "1", "REASON", "x"}).token, Token{1});

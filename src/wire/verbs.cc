@@ -63,10 +63,16 @@ constexpr std::array<Verb, kVerbCount> kVerbs{{
     {VerbId::kRaise, "RAISE", 4, Access::kAdmin, "operate", kNoLane, kLoaded, "token REASON text",
      "move the token counter forward, after guards have seen more than this store",
      "integer: the new last token", "RAISE 5000 REASON \"restored from a snapshot\"", "0.1.0"},
+    {VerbId::kBackup, "BACKUP", 2, Access::kAdmin, "operate", kNoLane, kLoaded, "dir",
+     "copy everything that is durable into a new directory on pawld's machine (absolute path), while service "
+     "goes "
+     "on; this connection waits for it",
+     "map: dir, files, bytes, records, last_token, sequence; an error leaves nothing behind",
+     "BACKUP /var/backups/pawl/2026-11-16", "0.1.0"},
     {VerbId::kStatus, "STATUS", 1, Access::kObserve, "inspect", kNoLane, kEarly, "",
      "the state of this pawld",
      "map: version, store, role, epoch, active, incarnation, last_token, oldest_live_token, locks, leases, "
-     "waiters, uptime_ms",
+     "waiters, uptime_ms, restoring_ms (after a restore: until grants begin)",
      "STATUS", "0.1.0"},
     {VerbId::kHello, "HELLO", -1, Access::kNone, "connection", kLane, kEarly,
      "[2 | 3 [AUTH user password] [SETNAME name]]", "choose RESP2 or RESP3, and authenticate",

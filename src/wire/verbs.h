@@ -24,6 +24,7 @@ enum class VerbId : std::uint8_t {
   kUnobserve,
   kBreak,
   kRaise,
+  kBackup,
   kStatus,
   kHello,
   kAuth,
@@ -39,7 +40,7 @@ enum class VerbId : std::uint8_t {
   kTime,
   kHelp,
 };
-inline constexpr std::size_t kVerbCount = 26;
+inline constexpr std::size_t kVerbCount = 27;
 
 // Roles, each including the ones before it. kNone: works before authentication.
 enum class Access : std::uint8_t { kNone, kObserve, kUse, kAdmin };

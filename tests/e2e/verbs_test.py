@@ -9,7 +9,7 @@ GRANT_KEYS = ["lease", "token", "floor", "slot", "ttl_ms", "waited_ms"]
 INSPECT_KEYS = {"lock", "state", "token", "holders", "waiters", "queue", "last_token", "label"}
 HOLDER_KEYS = {"token", "owner", "mode", "limit", "slot", "locks", "held_ms", "expires_in_ms", "renewals", "breaking", "meta"}
 STATUS_KEYS = {"version", "store", "role", "epoch", "active", "incarnation", "last_token", "oldest_live_token", "locks",
-               "leases", "waiters", "uptime_ms"}
+               "leases", "waiters", "uptime_ms", "restoring_ms"}
 UNKNOWN_LEASE = "0123456789abcdef0123456789abcdef"
 
 

@@ -106,6 +106,7 @@ Result<CheckpointReader> CheckpointReader::open(Files& files, const std::string&
   if (header.crc != crc32c({block.data() + kCrcEnd, kBlock - kCrcEnd})) {
     return damage(path, 0, "the header's checksum is wrong");
   }
+  if (header.version > kFormatVersion) return newer_format(path, header.version);
   if (header.version != kFormatVersion) return damage(path, 0, "of a format that this Pawl does not read");
   if (header.bytes != *size) {
     return damage(path, *size,

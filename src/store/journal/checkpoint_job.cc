@@ -9,19 +9,13 @@
 
 namespace pawl::store::journal {
 
-CheckpointJob::CheckpointJob(Files& files, std::string directory, const Identity& identity,
-                             std::optional<std::uint64_t> old_checkpoint, std::vector<ClosedSegment> closed)
-    : files_(files),
-      directory_(std::move(directory)),
-      identity_(identity),
-      old_checkpoint_(old_checkpoint),
-      closed_(std::move(closed)),
-      reader_(files) {
-  PAWL_ASSERT(!closed_.empty());
+CheckpointJob::CheckpointJob(Files& files, CheckpointSource source, std::string into)
+    : files_(files), source_(std::move(source)), into_(std::move(into)), reader_(files) {
+  PAWL_ASSERT(!source_.closed.empty());
 }
 
 std::string CheckpointJob::path() const {
-  return path_in(directory_, checkpoint_name(sequence()));
+  return path_in(into_, checkpoint_name(sequence()));
 }
 std::string CheckpointJob::unfinished_path() const {
   return path() + ".tmp";
@@ -35,7 +29,7 @@ Result<bool> CheckpointJob::step() {
       return false;
     case Phase::kReadSegments:
       if (auto read = read_segment(); !read) return read.error();
-      if (segments_read_ < closed_.size()) return false;
+      if (segments_read_ < source_.closed.size()) return false;
       if (auto begun = begin_merge(); !begun) return begun.error();
       phase_ = Phase::kMerge;
       return false;
@@ -59,8 +53,8 @@ Result<void> CheckpointJob::abandon() {
 }
 
 Result<void> CheckpointJob::open_old() {
-  if (!old_checkpoint_) return {};
-  auto old = CheckpointReader::open(files_, path_in(directory_, checkpoint_name(*old_checkpoint_)));
+  if (!source_.checkpoint) return {};
+  auto old = CheckpointReader::open(files_, path_in(source_.directory, checkpoint_name(*source_.checkpoint)));
   if (!old) return old.error();
   old_ = std::move(*old);
   chain_ = ChainPosition{old_->header().sequence + 1, old_->header().chain_crc};
@@ -69,14 +63,16 @@ Result<void> CheckpointJob::open_old() {
 }
 
 Result<void> CheckpointJob::read_segment() {
-  const ClosedSegment& closed = closed_[segments_read_++];
-  const std::string segment_path = path_in(directory_, segment_name(closed.segment));
-  const auto facts = probe_segment(files_, segment_path, closed.segment, identity_.segment_bytes);
+  const ClosedSegment& closed = source_.closed[segments_read_++];
+  const std::string segment_path = path_in(source_.directory, segment_name(closed.segment));
+  auto facts = probe_segment(files_, segment_path, closed.segment, source_.identity.segment_bytes);
   if (!facts) return facts.error();
   if (!facts->header) return damage(segment_path, 0, "the header of a closed segment is gone");
-  if (auto follows = check_header(segment_path, *facts->header, identity_.incarnation, chain_); !follows)
+  SegmentHeader& header = *facts->header;
+  if (auto follows = check_header(segment_path, header, source_.identity.incarnation, chain_); !follows)
     return follows;
-  const auto end = reader_.replay(segment_path, *facts->header, chain_, [this](const Record& record) {
+  if (closed.bytes != 0) header.bytes = closed.bytes;
+  const auto end = reader_.replay(segment_path, header, chain_, [this](const Record& record) {
     covered_ = std::max(covered_, record.header.covered);
     return overlay_.apply_batch(record.batch);
   });
@@ -90,9 +86,9 @@ Result<void> CheckpointJob::begin_merge() {
   overlay_.sort();
   CheckpointHeader header;
   header.chain_crc = chain_.crc;
-  header.incarnation = identity_.incarnation.value;
+  header.incarnation = source_.identity.incarnation.value;
   header.sequence = sequence();
-  header.next_segment = closed_.back().segment + 1;
+  header.next_segment = source_.closed.back().segment + 1;
   header.covered = covered_;
   auto writer = CheckpointWriter::create(files_, unfinished_path(), header);
   if (!writer) return writer.error();
@@ -143,7 +139,7 @@ Result<void> CheckpointJob::finish() {
   if (auto finished = writer_->finish(); !finished) return finished;
   writer_.reset();
   if (auto renamed = files_.rename(unfinished_path(), path()); !renamed) return renamed;
-  return files_.sync_directory(directory_);
+  return files_.sync_directory(into_);
 }
 
 }  // namespace pawl::store::journal

@@ -1,5 +1,6 @@
 // Makes one checkpoint in bounded steps: the old checkpoint and the closed segments after it, merged into a
-// new file. Reads and writes files only; the loop's memory takes no part.
+// new file. Reads and writes files only; the loop's memory takes no part. For the store itself (housekeeper.h)
+// and for backups (backup_job.h).
 #pragma once
 
 #include <cstdint>
@@ -15,19 +16,28 @@
 
 namespace pawl::store::journal {
 
+// What a checkpoint is made from. Nothing of it may be freed meanwhile.
+struct CheckpointSource {
+  std::string directory;
+  Identity identity;
+  std::optional<std::uint64_t> checkpoint;  // The old one.
+  std::vector<ClosedSegment> closed;        // Not empty; follow directly on the old one (none: on nothing).
+
+  [[nodiscard]] std::uint64_t sequence() const { return closed.back().end.next_sequence - 1; }
+};
+
 class CheckpointJob {
  public:
-  // `closed` is not empty and follows directly on the old checkpoint (none: on nothing).
-  CheckpointJob(Files& files, std::string directory, const Identity& identity,
-                std::optional<std::uint64_t> old_checkpoint, std::vector<ClosedSegment> closed);
+  // The new checkpoint is written in the directory `into`.
+  CheckpointJob(Files& files, CheckpointSource source, std::string into);
 
   // Does one bounded piece; true once the new checkpoint is durable under its name.
   Result<bool> step();
   // Removes what an unfinished job wrote.
   Result<void> abandon();
 
-  [[nodiscard]] std::uint64_t sequence() const { return closed_.back().end.next_sequence - 1; }
-  [[nodiscard]] const std::vector<ClosedSegment>& closed() const { return closed_; }
+  [[nodiscard]] std::uint64_t sequence() const { return source_.sequence(); }
+  [[nodiscard]] const std::vector<ClosedSegment>& closed() const { return source_.closed; }
 
  private:
   enum class Phase { kOpenOld, kReadSegments, kMerge, kDone };
@@ -42,10 +52,8 @@ class CheckpointJob {
   [[nodiscard]] std::string unfinished_path() const;
 
   Files& files_;
-  const std::string directory_;
-  const Identity identity_;
-  const std::optional<std::uint64_t> old_checkpoint_;
-  const std::vector<ClosedSegment> closed_;
+  const CheckpointSource source_;
+  const std::string into_;
 
   Phase phase_ = Phase::kOpenOld;
   std::optional<CheckpointReader> old_;

@@ -42,14 +42,30 @@ std::uint32_t encode_segment_header(SegmentHeader header, char* block) {
   return crc;
 }
 
-std::optional<SegmentHeader> decode_segment_header(std::string_view block, std::uint64_t segment) {
+namespace {
+
+// Everything but the version is right.
+std::optional<SegmentHeader> intact_header(std::string_view block, std::uint64_t segment) {
   if (block.size() < kBlock) return {};
   SegmentHeader header;
   std::memcpy(&header, block.data(), sizeof header);
-  if (header.magic != kSegmentMagic || header.version != kFormatVersion || header.segment != segment)
-    return {};
+  if (header.magic != kSegmentMagic || header.segment != segment) return {};
   if (header.crc != crc32c(block.substr(kCrcEnd, kBlock - kCrcEnd))) return {};
   return header;
+}
+
+}  // namespace
+
+std::optional<SegmentHeader> decode_segment_header(std::string_view block, std::uint64_t segment) {
+  auto header = intact_header(block, segment);
+  if (header && header->version != kFormatVersion) return {};
+  return header;
+}
+
+std::optional<std::uint32_t> newer_segment_format(std::string_view block, std::uint64_t segment) {
+  const auto header = intact_header(block, segment);
+  if (!header || header->version <= kFormatVersion) return {};
+  return header->version;
 }
 
 std::uint32_t encode_record(RecordHeader header, std::string_view batch, char* out) {
@@ -111,8 +127,9 @@ bool is_unfinished(std::string_view name) {
 }
 
 bool is_ours(std::string_view name) {
-  return name == kLockFile || name == kIdentityFile || name == kCreatingFile || name == kHighWaterFile ||
-         segment_of(name) || checkpoint_of(name) || is_unfinished(name);
+  return name == kLockFile || name == kIdentityFile || name == kCreatingFile || name == kRestoringFile ||
+         name == kHighWaterFile || name == kMachineFile || name == kBackupFile || segment_of(name) ||
+         checkpoint_of(name) || is_unfinished(name);
 }
 
 std::string path_in(const std::string& directory, std::string_view name) {
@@ -121,6 +138,11 @@ std::string path_in(const std::string& directory, std::string_view name) {
 
 Error damage(const std::string& path, std::uint64_t offset, std::string_view what) {
   return Error{Code::kInvalid, path + ": offset " + std::to_string(offset) + ": " + std::string(what)};
+}
+
+Error newer_format(const std::string& path, std::uint32_t version) {
+  return Error{Code::kInvalid, path + ": written by a newer Pawl (format " + std::to_string(version) +
+                                   "; this one reads up to " + std::to_string(kFormatVersion) + ")"};
 }
 
 }  // namespace pawl::store::journal

@@ -6,6 +6,8 @@
 //   high-water            the reserved end of the numbers in use (high_water.h)
 //   checkpoint-<sequence> every live record after the batch <sequence> (checkpoint.h)
 //   segment-<id>.log      batches, in order; ids are consecutive and never used again
+//   store.restoring       the identity while a restore (restore.h) is under way: nobody else may use the directory
+//   machine               the machine it was used on last (machine_file.h)
 //   *.tmp                 unfinished work; removed at the next start
 //
 // Segment: blocks of 4 KiB. Block 0 is the header, zeros (or an older segment's) until the segment is begun:
@@ -98,6 +100,9 @@ std::uint32_t encode_segment_header(SegmentHeader header, char* block);
 // The header if `block` (at least kBlock bytes) is valid for `segment`.
 [[nodiscard]] std::optional<SegmentHeader> decode_segment_header(std::string_view block,
                                                                  std::uint64_t segment);
+// The format of a header that would be valid, were it not of a later format.
+[[nodiscard]] std::optional<std::uint32_t> newer_segment_format(std::string_view block,
+                                                                std::uint64_t segment);
 
 // Fills in magic, length and crc, and writes stored_bytes(batch.size()) bytes at `out`. Returns the crc.
 std::uint32_t encode_record(RecordHeader header, std::string_view batch, char* out);
@@ -110,6 +115,9 @@ std::uint32_t encode_record(RecordHeader header, std::string_view batch, char* o
 // File names, and what they say. Numbers have no leading zeros, so that each file has one name only.
 inline constexpr std::string_view kIdentityFile = "store.meta";
 inline constexpr std::string_view kCreatingFile = "store.creating";
+inline constexpr std::string_view kRestoringFile = "store.restoring";
+inline constexpr std::string_view kMachineFile = "machine";
+inline constexpr std::string_view kBackupFile = "backup.meta";  // Of a backup (backup.h), never of a store.
 inline constexpr std::string_view kHighWaterFile = "high-water";
 [[nodiscard]] std::string segment_name(std::uint64_t segment);
 [[nodiscard]] std::string checkpoint_name(std::uint64_t sequence);
@@ -122,5 +130,7 @@ inline constexpr std::string_view kHighWaterFile = "high-water";
 
 // "FILE: offset N: WHAT", for a person who must find it.
 [[nodiscard]] Error damage(const std::string& path, std::uint64_t offset, std::string_view what);
+// Not damage: a later Pawl wrote it.
+[[nodiscard]] Error newer_format(const std::string& path, std::uint32_t version);
 
 }  // namespace pawl::store::journal

@@ -51,10 +51,10 @@ Housekeeper::Housekeeper(Files& files, std::string directory, const Identity& id
       directory_(std::move(directory)),
       identity_(identity),
       settings_(settings),
-      checkpoint_(inventory.checkpoint),
       next_segment_(inventory.next_segment),
       recyclable_(std::move(inventory.obsolete)),
       spares_(std::move(inventory.spares)),
+      checkpoint_(inventory.checkpoint),
       closed_(std::move(inventory.closed)) {}
 
 std::string Housekeeper::segment_path(std::uint64_t segment) const {
@@ -138,7 +138,7 @@ Result<bool> Housekeeper::do_step() {
     if (auto stepped = step_spare(); !stepped) return stepped.error();
     return true;
   }
-  if (!checkpoint_blocked_ && (job_ || checkpoint_is_due())) {
+  if (!checkpoint_blocked_ && may_checkpoint()) {
     if (auto stepped = step_checkpoint(); !stepped) return stepped.error();
     return true;
   }
@@ -150,9 +150,24 @@ bool Housekeeper::spares_are_short() {
   return spares_.size() < settings_.spare_segments;
 }
 
-bool Housekeeper::checkpoint_is_due() {
+bool Housekeeper::may_checkpoint() {
   const std::lock_guard handover(handover_mutex_);
-  return closed_.size() >= settings_.checkpoint_after;
+  return !pinned_ && (job_ || closed_.size() >= settings_.checkpoint_after);
+}
+
+CheckpointSource Housekeeper::pin() {
+  const std::lock_guard handover(handover_mutex_);
+  PAWL_ASSERT(!pinned_);
+  pinned_ = true;
+  return CheckpointSource{directory_, identity_, checkpoint_, closed_};
+}
+
+void Housekeeper::unpin() {
+  {
+    const std::lock_guard handover(handover_mutex_);
+    pinned_ = false;
+  }
+  if (wake_) wake_();
 }
 
 void Housekeeper::add_spare(Spare spare) {
@@ -242,7 +257,7 @@ Result<Spare> Housekeeper::make_oversized(std::uint64_t bytes) {
 Result<void> Housekeeper::step_checkpoint() {
   if (!job_) {
     const std::lock_guard handover(handover_mutex_);
-    job_.emplace(files_, directory_, identity_, checkpoint_, closed_);
+    job_.emplace(files_, CheckpointSource{directory_, identity_, checkpoint_, closed_}, directory_);
     return {};
   }
   const auto done = job_->step();
@@ -265,15 +280,17 @@ Result<void> Housekeeper::step_checkpoint() {
 Result<void> Housekeeper::free_covered() {
   const std::uint64_t sequence = job_->sequence();
   const std::vector<ClosedSegment> covered = job_->closed();
-  job_.reset();
-  if (checkpoint_ && *checkpoint_ != sequence) {
-    if (auto removed = files_.remove(path_in(directory_, checkpoint_name(*checkpoint_))); !removed)
-      return removed;
-  }
-  checkpoint_ = sequence;
+  std::optional<std::uint64_t> replaced;
   {
     const std::lock_guard handover(handover_mutex_);
+    if (pinned_) return {};  // A moment ago. The job is done, and asked again once nobody reads these files.
+    replaced = std::exchange(checkpoint_, sequence);
     closed_.erase(closed_.begin(), closed_.begin() + static_cast<std::ptrdiff_t>(covered.size()));
+  }
+  job_.reset();
+  if (replaced && *replaced != sequence) {
+    if (auto removed = files_.remove(path_in(directory_, checkpoint_name(*replaced))); !removed)
+      return removed;
   }
   for (const ClosedSegment& closed : covered) {
     auto file = files_.open_read(segment_path(closed.segment));

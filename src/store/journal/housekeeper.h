@@ -58,6 +58,10 @@ class Housekeeper {
   void on_work(std::function<void()> wake) { wake_ = std::move(wake); }
   // No step does anything afterwards.
   void stop();
+  // What a checkpoint of everything closed would be made from. None of it is freed, and no checkpoint made, until
+  // unpin(), which another thread may call.
+  CheckpointSource pin();
+  void unpin();
 
   // --- The helper ---
   // Does one bounded piece of work; false when there was none.
@@ -87,7 +91,7 @@ class Housekeeper {
   Result<void> free_covered();
   void stumble(const Error& error);
   [[nodiscard]] bool spares_are_short();
-  [[nodiscard]] bool checkpoint_is_due();
+  [[nodiscard]] bool may_checkpoint();
   void add_spare(Spare spare);
   [[nodiscard]] std::string segment_path(std::uint64_t segment) const;
 
@@ -99,7 +103,6 @@ class Housekeeper {
   std::function<void()> wake_;
 
   std::mutex work_mutex_;
-  std::optional<std::uint64_t> checkpoint_;
   std::uint64_t next_segment_;
   std::vector<std::uint64_t> recyclable_;
   std::optional<Prewrite> prewrite_;
@@ -110,7 +113,9 @@ class Housekeeper {
 
   mutable std::mutex handover_mutex_;
   std::deque<Spare> spares_;
-  std::vector<ClosedSegment> closed_;
+  std::optional<std::uint64_t> checkpoint_;
+  std::vector<ClosedSegment> closed_;  // After the checkpoint: the two change together.
+  bool pinned_ = false;
   std::optional<Error> failure_;
 
   std::atomic<bool> failed_ = false;

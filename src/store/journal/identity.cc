@@ -18,7 +18,8 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
 // May stand in a directory that is called empty: a fresh volume has lost+found, and we make the lock first.
 // `store.creating.tmp` is the very first step of a creation.
 bool is_nothing(const std::string& name) {
-  return name == kLockFile || name == "lost+found" || name == std::string(kCreatingFile) + ".tmp";
+  return name == kLockFile || name == "lost+found" || name == std::string(kCreatingFile) + ".tmp" ||
+         name == std::string(kRestoringFile) + ".tmp";
 }
 
 }  // namespace
@@ -48,6 +49,13 @@ Result<Directory> classify(Files& files, const std::string& directory) {
   const auto names = files.list(directory);
   if (!names) return names.error();
   if (contains(*names, kIdentityFile)) return Directory::kStore;
+  if (contains(*names, kBackupFile)) {
+    return Error{Code::kInvalid, directory +
+                                     ": is a backup, and serving from it would issue tokens again; make a "
+                                     "store from it with: pawld restore --from " +
+                                     directory + " --data NEW-DIRECTORY"};
+  }
+  if (contains(*names, kRestoringFile)) return Directory::kUnfinishedRestore;
   if (contains(*names, kCreatingFile)) return Directory::kEmpty;
   for (const std::string& name : *names) {
     if (is_nothing(name)) continue;

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/mutants.h"
+#include "store/journal/machine_file.h"
 #include "store/journal/recovery.h"
 
 namespace pawl::store::journal {
@@ -24,6 +25,13 @@ Error invalid_segment_bytes() {
                "segment_bytes: a multiple of 4096, at least " + std::to_string(kSegmentBytesMin)};
 }
 
+// To begin anew here would issue tokens again that the restored store was to leave behind.
+Error unfinished_restore(const std::string& directory) {
+  return Error{
+      Code::kInvalid,
+      directory + ": a restore into this directory did not finish; run the same pawld restore again"};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Journal>> Journal::open(Files& files, const std::string& directory,
@@ -39,6 +47,7 @@ Result<std::unique_ptr<Journal>> Journal::open(Files& files, const std::string& 
   if (!lock) return lock.error();
   const auto found = classify(files, directory);
   if (!found) return found.error();
+  if (*found == Directory::kUnfinishedRestore) return unfinished_restore(directory);
   const bool fresh = *found == Directory::kEmpty;
   if (fresh && settings.must_exist) {
     return Error{Code::kInvalid,
@@ -145,10 +154,35 @@ bool Journal::has_room() {
 Result<void> Journal::close() {
   if (closed_ || !active_) return {};
   closed_ = true;
+  backups_.stop();
   housekeeper_->stop();
   if (failure_) return *failure_;
   if (housekeeper_->failed()) return housekeeper_->failure();
   return write_high_water(files_, directory_, HighWater{used_, last_sequence(), true});
+}
+
+Result<void> Journal::begin_backup(const BackupOrder& order) {
+  PAWL_ASSERT(active_ && !closed_);
+  if (backups_.busy()) return Error{Code::kBusy, "a backup is under way; one at a time"};
+  CheckpointSource source = housekeeper_->pin();
+  source.closed.push_back(ClosedSegment{active_->segment(), chain_, active_->offset()});
+  backups_.begin(std::make_unique<BackupJob>(files_, std::move(source), order,
+                                             BackupJob::Facts{used_, settings_.space_reserve}),
+                 [this] { housekeeper_->unpin(); });
+  if (wake_backup_) wake_backup_();
+  return {};
+}
+
+bool Journal::backup_step() {
+  return backups_.step();
+}
+
+Result<std::optional<std::string>> Journal::machine() {
+  return read_machine(files_, directory_);
+}
+
+Result<void> Journal::set_machine(const std::string& machine) {
+  return write_machine(files_, directory_, machine);
 }
 
 bool Journal::background_step() {

@@ -20,6 +20,7 @@
 
 #include "base/random.h"
 #include "store/file.h"
+#include "store/journal/backup_desk.h"
 #include "store/journal/high_water.h"
 #include "store/journal/housekeeper.h"
 #include "store/journal/identity.h"
@@ -40,7 +41,9 @@ class Journal final : public Store {
   Result<Loaded> load(Visitor& visitor) override;
   void submit(const Batch& batch, BatchId id, Sink& sink) override;
   bool has_room() override;
-  Result<void> close() override;  // Not while a JournalThread runs.
+  Result<void> begin_backup(const BackupOrder& order) override;
+  std::optional<Result<BackupDone>> finished_backup() override { return backups_.finished(); }
+  Result<void> close() override;  // Not while a JournalThread or BackupThread runs.
   [[nodiscard]] std::string_view kind() const override { return "journal"; }
 
   // --- The helper; another thread, after load() ---
@@ -50,6 +53,16 @@ class Journal final : public Store {
   void check_space();
   // `wake` is called from the loop's thread when there may be new background work.
   void on_work(std::function<void()> wake);
+
+  // --- Backups; a thread of their own, after load() ---
+  // Does one bounded piece of the backup that was begun; false when there is none.
+  bool backup_step();
+  // `wake` is called from the loop's thread when there is one.
+  void on_backup(std::function<void()> wake) { wake_backup_ = std::move(wake); }
+
+  // The machine it was used on last, and another one (machine_file.h); before load().
+  Result<std::optional<std::string>> machine();
+  Result<void> set_machine(const std::string& machine);
 
  private:
   Journal(Files& files, std::string directory, const Settings& settings, std::unique_ptr<DirectoryLock> lock,
@@ -70,6 +83,8 @@ class Journal final : public Store {
 
   // Set by load(), touched by the loop's thread only (the housekeeper guards itself).
   std::unique_ptr<Housekeeper> housekeeper_;
+  BackupDesk backups_;  // Guards itself.
+  std::function<void()> wake_backup_;
   std::optional<SegmentWriter> active_;
   AlignedBuffer buffer_;
   ChainPosition chain_;

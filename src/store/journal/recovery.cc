@@ -248,34 +248,74 @@ Result<Inventory> repair(Files& files, const std::string& directory, const Ident
   return inventory;
 }
 
-Result<Identity> create_store(Files& files, const std::string& directory, const Identity& identity) {
-  // From here until the rename below, the directory says of itself that it is not a store yet.
-  if (auto marked = write_identity(files, directory, kCreatingFile, identity); !marked) return marked.error();
+namespace {
+
+// Leaves of a former attempt whatever is Pawl's, but for the marker and the lock.
+Result<void> clear_away(Files& files, const std::string& directory, std::string_view marker) {
   const auto names = files.list(directory);
   if (!names) return names.error();
   for (const std::string& name : *names) {
-    if (!is_ours(name) || name == kCreatingFile || name == kLockFile) continue;
-    if (auto removed = files.remove(path_in(directory, name)); !removed) return removed.error();
+    if (!is_ours(name) || name == marker || name == kLockFile) continue;
+    if (auto removed = files.remove(path_in(directory, name)); !removed) return removed;
   }
-  if (auto written = prewrite_segment(files, directory, kFirstSegment, identity.segment_bytes); !written) {
-    return written.error();
-  }
+  return {};
+}
+
+// The records a store begins with are its first checkpoint. The chain begins there with the incarnation, which no
+// other store has.
+Result<ChainPosition> write_beginning(Files& files, const std::string& directory, const Identity& identity,
+                                      const Beginning& beginning) {
+  ChainPosition chain{beginning.sequence + 1, 0};
+  if (beginning.records.empty() && beginning.sequence == 0) return chain;
+  CheckpointHeader header;
+  header.chain_crc = chain.crc = static_cast<std::uint32_t>(identity.incarnation.value);
+  header.incarnation = identity.incarnation.value;
+  header.sequence = beginning.sequence;
+  header.next_segment = kFirstSegment;
+  header.covered = beginning.high_water;
+  const std::string path = path_in(directory, checkpoint_name(beginning.sequence));
+  auto writer = CheckpointWriter::create(files, path + ".tmp", header);
+  if (!writer) return writer.error();
+  for (const auto& [key, value] : beginning.records) writer->add(key, value);
+  if (auto finished = writer->finish(); !finished) return finished.error();
+  if (auto named = files.rename(path + ".tmp", path); !named) return named.error();
+  if (auto synced = files.sync_directory(directory); !synced) return synced.error();
+  return chain;
+}
+
+Result<void> write_first_segment(Files& files, const std::string& directory, const Identity& identity,
+                                 ChainPosition chain) {
+  if (auto written = prewrite_segment(files, directory, kFirstSegment, identity.segment_bytes); !written)
+    return written;
   auto file = files.open_durable(path_in(directory, segment_name(kFirstSegment)));
   if (!file) return file.error();
   SegmentHeader header;
+  header.previous_crc = chain.crc;
   header.incarnation = identity.incarnation.value;
   header.segment = kFirstSegment;
-  header.first_sequence = 1;
+  header.first_sequence = chain.next_sequence;
   header.bytes = identity.segment_bytes;
   AlignedBuffer buffer;
-  ChainPosition chain;
-  if (const auto begun = SegmentWriter::begin(std::move(*file), header, buffer, chain); !begun)
-    return begun.error();
-  HighWater nothing;
-  nothing.clean = true;
-  if (auto written = write_high_water(files, directory, nothing); !written) return written.error();
-  const std::string creating = path_in(directory, kCreatingFile);
-  if (auto named = files.rename(creating, path_in(directory, kIdentityFile)); !named) return named.error();
+  const auto begun = SegmentWriter::begin(std::move(*file), header, buffer, chain);
+  if (!begun) return begun.error();
+  return {};
+}
+
+}  // namespace
+
+Result<Identity> create_store(Files& files, const std::string& directory, const Identity& identity,
+                              const Beginning& beginning) {
+  // From here until the rename below, the directory says of itself that it is not a store yet.
+  if (auto marked = write_identity(files, directory, beginning.marker, identity); !marked)
+    return marked.error();
+  if (auto cleared = clear_away(files, directory, beginning.marker); !cleared) return cleared.error();
+  const auto chain = write_beginning(files, directory, identity, beginning);
+  if (!chain) return chain.error();
+  if (auto begun = write_first_segment(files, directory, identity, *chain); !begun) return begun.error();
+  const HighWater high_water{beginning.high_water, beginning.sequence, true};
+  if (auto written = write_high_water(files, directory, high_water); !written) return written.error();
+  const std::string marker = path_in(directory, beginning.marker);
+  if (auto named = files.rename(marker, path_in(directory, kIdentityFile)); !named) return named.error();
   if (auto synced = files.sync_directory(directory); !synced) return synced.error();
   return identity;
 }

@@ -45,8 +45,19 @@ Result<void> visit(Files& files, const std::string& directory, const Recovered& 
 Result<Inventory> repair(Files& files, const std::string& directory, const Identity& identity,
                          const Recovered& recovered);
 
-// Creates an empty store in a directory that classify() calls empty. A crash before its last step leaves a
-// directory that classify() still calls empty.
-Result<Identity> create_store(Files& files, const std::string& directory, const Identity& identity);
+// What a store holds when it is created.
+struct Beginning {
+  std::uint64_t sequence = 0;    // Of the batch before the first.
+  std::uint64_t high_water = 0;  // Numbers go on above it.
+  // By key, each once; none = an empty store.
+  std::vector<std::pair<std::string, std::string>> records;
+  // kCreatingFile or kRestoringFile: what stands for the store until it is complete.
+  std::string_view marker = kCreatingFile;
+};
+
+// Creates a store in a directory that is locked and holds none. A crash before its last step leaves a directory with
+// the marker, and so one that classify() does not call a store.
+Result<Identity> create_store(Files& files, const std::string& directory, const Identity& identity,
+                              const Beginning& beginning = {});
 
 }  // namespace pawl::store::journal

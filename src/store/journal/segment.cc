@@ -72,7 +72,9 @@ Result<SegmentFacts> probe_segment(Files& files, const std::string& path, std::u
   facts.bytes = *size;
   std::array<char, kBlock> block{};
   if (const auto got = (*file)->read(0, block); !got) return got.error();
-  facts.header = decode_segment_header({block.data(), block.size()}, segment);
+  const std::string_view header(block.data(), block.size());
+  facts.header = decode_segment_header(header, segment);
+  if (const auto version = newer_segment_format(header, segment)) return newer_format(path, *version);
   const std::uint64_t due = facts.header ? facts.header->bytes : expected_bytes;
   if (*size < due || *size % kBlock != 0) {
     return damage(path, *size, "cut short: a segment of " + std::to_string(due) + " bytes should be here");

@@ -26,6 +26,8 @@ struct ChainPosition {
 struct ClosedSegment {
   std::uint64_t segment = 0;
   ChainPosition end;
+  // How much of the file to read; 0 = all. Of a segment that is still written to, what was durable at `end`.
+  std::uint64_t bytes = 0;
 };
 
 // What can be told of a segment from its first blocks.
@@ -97,6 +99,8 @@ class SegmentWriter {
   static SegmentWriter resume(std::unique_ptr<File> file, const SegmentHeader& header, std::uint64_t offset);
 
   [[nodiscard]] std::uint64_t segment() const { return segment_; }
+  // Where the next record goes: all before it is durable.
+  [[nodiscard]] std::uint64_t offset() const { return offset_; }
   [[nodiscard]] bool fits(std::size_t batch_bytes) const {
     return stored_bytes(batch_bytes) <= bytes_ - offset_;
   }

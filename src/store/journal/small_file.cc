@@ -42,10 +42,7 @@ Result<std::string> read_small_file(Files& files, const std::string& directory, 
   ByteReader in(*bytes);
   if (in.bytes(kMagicLength) != magic) return damage(path, 0, "this is not what it should be (wrong magic)");
   const std::uint32_t version = in.u32();
-  if (in.ok() && version > kFormatVersion) {
-    return Error{Code::kInvalid, path + ": written by a newer Pawl (format " + std::to_string(version) +
-                                     "; this one reads up to " + std::to_string(kFormatVersion) + ")"};
-  }
+  if (in.ok() && version > kFormatVersion) return newer_format(path, version);
   if (in.rest().size() < sizeof(std::uint32_t)) return damage(path, bytes->size(), "cut short");
   const std::string_view body = in.bytes(in.rest().size() - sizeof(std::uint32_t));
   const std::string_view summed(bytes->data(), bytes->size() - sizeof(std::uint32_t));

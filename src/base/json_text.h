@@ -1,0 +1,23 @@
+// Text inside a JSON string: what must be escaped is. Bytes that are not UTF-8 pass as they are.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace pawl {
+
+inline void append_json_text(std::string& out, std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (byte < 0x20) {
+      out += {'\\', 'u', '0', '0', kDigits[byte >> 4], kDigits[byte & 15]};
+    } else {
+      out += c;
+    }
+  }
+}
+
+}  // namespace pawl

@@ -1,0 +1,55 @@
+#include "pawld/machine.h"
+
+#include <fmt/format.h>
+#include <openssl/sha.h>
+
+#include <array>
+#include <fstream>
+
+namespace pawl::pawld {
+namespace {
+
+std::string digest(std::string_view salt, std::string_view id) {
+  const std::string text = fmt::format("pawl machine {} {}", salt, id);
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> bytes{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), bytes.data());
+  std::string hex;
+  for (const unsigned char byte : bytes) hex += fmt::format("{:02x}", byte);
+  return hex;
+}
+
+}  // namespace
+
+std::optional<std::string> machine_id(const std::string& path) {
+  std::ifstream file(path);
+  std::string id;
+  if (!std::getline(file, id) || id.empty() || id == "uninitialized") return std::nullopt;
+  return id;
+}
+
+std::string mark_of(std::string_view id, Random& random) {
+  const std::string salt = fmt::format("{:016x}", random.next());
+  return salt + ":" + digest(salt, id);
+}
+
+bool is_mark_of(std::string_view mark, std::string_view id) {
+  const std::size_t colon = mark.find(':');
+  return colon != std::string_view::npos && mark.substr(colon + 1) == digest(mark.substr(0, colon), id);
+}
+
+Result<Settled> settle_machine(store::journal::Journal& journal, const std::string& id_path, Adopt adopt,
+                               Random& random) {
+  const auto id = machine_id(id_path);
+  if (!id) return Settled::kKnown;
+  const auto mark = journal.machine();
+  if (!mark) return mark.error();
+  const bool known = *mark && is_mark_of(**mark, *id);
+  if (known) return Settled::kKnown;
+  const bool elsewhere = mark->has_value();
+  if (elsewhere && adopt == Adopt::kNo)
+    return Error{Code::kInvalid, "this data was last used on another machine"};
+  if (auto written = journal.set_machine(mark_of(*id, random)); !written) return written.error();
+  return elsewhere ? Settled::kAdopted : Settled::kKnown;
+}
+
+}  // namespace pawl::pawld

@@ -1,0 +1,163 @@
+#include "store/journal/backup_job.h"
+
+#include <utility>
+
+#include "store/journal/checkpoint.h"
+#include "store/journal/format.h"
+
+namespace pawl::store::journal {
+namespace {
+
+constexpr std::uint64_t kStepBytes = std::uint64_t{1} << 20;  // More than one step ever writes.
+
+std::string without_last_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+class CountRecords final : public Visitor {
+ public:
+  Result<void> record(std::string_view /*key*/, std::string_view /*value*/) override {
+    ++records;
+    return {};
+  }
+  std::uint64_t records = 0;
+};
+
+BackupOrder tidied(BackupOrder order) {
+  order.directory = without_last_slashes(std::move(order.directory));
+  return order;
+}
+
+// A part of a backup, finished or not. Whatever else is there is somebody's, and stays.
+bool is_part(std::string_view name) {
+  if (name.ends_with(".tmp")) name.remove_suffix(4);
+  return name == kBackupFile || checkpoint_of(name).has_value();
+}
+
+Result<void> remove_partial(Files& files, const std::string& partial) {
+  const auto names = files.list(partial);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    if (!is_part(name)) {
+      return Error{Code::kInvalid,
+                   partial + ": holds " + name + ", which no backup wrote; remove it yourself"};
+    }
+    if (auto removed = files.remove(path_in(partial, name)); !removed) return removed;
+  }
+  return files.remove_directory(partial);
+}
+
+}  // namespace
+
+BackupJob::BackupJob(Files& files, CheckpointSource source, BackupOrder order, const Facts& facts)
+    : files_(files),
+      order_(tidied(std::move(order))),
+      partial_(order_.directory + ".partial"),
+      data_directory_(source.directory),
+      identity_(source.identity),
+      facts_(facts),
+      copy_(files, std::move(source), partial_) {}
+
+Result<std::optional<BackupDone>> BackupJob::step() {
+  auto stepped = do_step();
+  if (stepped) return stepped;
+  Error error = stepped.error();
+  if (auto removed = abandon(); !removed) {
+    error.detail += "; and what was written of it could not be removed: " + removed.error().detail;
+  }
+  return error;
+}
+
+Result<void> BackupJob::abandon() {
+  if (!std::exchange(made_partial_, false)) return {};
+  (void)copy_.abandon();  // Closes its file; whatever is left goes with the rest.
+  return remove_partial(files_, partial_);
+}
+
+Result<std::optional<BackupDone>> BackupJob::do_step() {
+  switch (phase_) {
+    case Phase::kPrepare:
+      if (auto prepared = prepare(); !prepared) return prepared.error();
+      phase_ = Phase::kCopy;
+      break;
+    case Phase::kCopy: {
+      if (auto enough = check_space(); !enough) return enough.error();
+      const auto copied = copy_.step();
+      if (!copied) return copied.error();
+      if (*copied) phase_ = Phase::kVerify;
+      break;
+    }
+    case Phase::kVerify: {
+      const auto finished = finish();
+      if (!finished) return finished.error();
+      phase_ = Phase::kDone;
+      return std::optional(*finished);
+    }
+    case Phase::kDone:
+      break;
+  }
+  return std::optional<BackupDone>();
+}
+
+Result<void> BackupJob::prepare() {
+  const std::string parent = parent_of(order_.directory);
+  const auto parent_there = files_.exists(parent);
+  if (!parent_there) return parent_there.error();
+  if (!*parent_there)
+    return Error{Code::kDenied, parent + ": missing; a backup makes its own directory only"};
+  const auto taken = files_.exists(order_.directory);
+  if (!taken) return taken.error();
+  if (*taken) {
+    return Error{Code::kInvalid,
+                 order_.directory + ": exists already; a backup goes into a directory of its own"};
+  }
+  const auto left_over = files_.exists(partial_);
+  if (!left_over) return left_over.error();
+  if (*left_over) {
+    if (auto removed = remove_partial(files_, partial_); !removed) return removed;
+  }
+  if (auto made = files_.make_directory(partial_); !made) return made;
+  made_partial_ = true;
+  const auto shares = files_.share_space(partial_, data_directory_);
+  if (!shares) return shares.error();
+  shares_space_ = *shares;
+  return {};
+}
+
+Result<void> BackupJob::check_space() {
+  if (!shares_space_) return {};
+  const auto space = files_.free_space(partial_);
+  if (!space) return space.error();
+  if (*space >= facts_.space_reserve + kStepBytes) return {};
+  return Error{Code::kUnavailable,
+               partial_ +
+                   ": no space: the store is on the same disk, and new grants would stop with less than " +
+                   std::to_string(facts_.space_reserve) + " bytes free"};
+}
+
+Result<BackupDone> BackupJob::finish() {
+  const std::string checkpoint = path_in(partial_, checkpoint_name(copy_.sequence()));
+  const auto reader = CheckpointReader::open(files_, checkpoint);
+  if (!reader) return reader.error();
+  BackupMeta meta;
+  meta.incarnation = identity_.incarnation;
+  meta.sequence = copy_.sequence();
+  meta.last_number = facts_.last_number;
+  meta.segment_bytes = identity_.segment_bytes;
+  meta.checkpoint_bytes = reader->header().bytes;
+  meta.wait = order_.wait;
+  meta.at = order_.at;
+  meta.writer = order_.writer;
+  const auto meta_bytes = write_backup_meta(files_, partial_, meta);
+  if (!meta_bytes) return meta_bytes.error();
+
+  CountRecords counted;
+  if (const auto read = read_backup(files_, partial_, counted); !read) return read.error();
+  if (auto named = files_.rename_directory(partial_, order_.directory); !named) return named.error();
+  made_partial_ = false;
+  if (auto synced = files_.sync_directory(parent_of(order_.directory)); !synced) return synced.error();
+  return BackupDone{2, meta.checkpoint_bytes + *meta_bytes, counted.records, meta.sequence, meta.last_number};
+}
+
+}  // namespace pawl::store::journal

@@ -1,0 +1,500 @@
+// Backups of a store that goes on meanwhile, and stores made from them. Hard cases 42, 45.
+#include "store/journal/backup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "base/crc32c.h"
+#include "store/journal/backup_thread.h"
+#include "store/journal/format.h"
+#include "store/journal/journal_thread.h"
+#include "store/journal/ledger.h"
+#include "store/journal/machine_file.h"
+#include "store/journal/restore.h"
+#include "store/journal/test_bench.h"
+#include "store/journal/verify.h"
+#include "store/posix_files.h"
+#include "store/test_directory.h"
+
+namespace pawl::store::journal {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kBackup = "backups/one";
+const std::string kPartial = kBackup + ".partial";
+
+BackupOrder order(std::string directory = kBackup) {
+  return BackupOrder{std::move(directory), Millis(600'000), UnixMs{1'700'000'000'000}, "a test"};
+}
+
+bool put_large(Lifetime& run, Ledger& ledger, int i) {
+  return ledger.put(run, "key" + std::to_string(i % 7), std::string(200'000, static_cast<char>('a' + i % 26)),
+                    ledger.next_number());
+}
+
+Result<BackupDone> make_backup(Lifetime& run, const std::string& directory = kBackup) {
+  if (auto begun = run.journal->begin_backup(order(directory)); !begun) return begun.error();
+  while (run.journal->backup_step()) {
+  }
+  auto finished = run.journal->finished_backup();
+  if (!finished) return Error{Code::kUnknown, "the backup has no end"};
+  return *finished;
+}
+
+State content_of(Files& files, const std::string& directory = kBackup) {
+  Collect collect;
+  const auto read = read_backup(files, directory, collect);
+  EXPECT_TRUE(read) << read.error().detail;
+  return collect.state;
+}
+
+std::string refusal_of(Files& files, const std::string& directory = kBackup) {
+  Collect collect;
+  const auto read = read_backup(files, directory, collect);
+  return read ? "" : read.error().detail;
+}
+
+struct Bench {
+  Bench() { EXPECT_TRUE(disk.make_directory("backups")); }
+  SimulatedDisk disk;
+  Ledger ledger;
+};
+
+TEST(Backup, HoldsWhatWasDurableWhenItWasAskedForAndNothingLater) {
+  Bench b;
+  Lifetime run(b.disk);
+  for (int i = 0; i < 23; ++i) {  // Checkpoints, closed segments, and a segment in use.
+    ASSERT_TRUE(put_large(run, b.ledger, i));
+    if (i % 3 == 0) run.work();
+  }
+  const State asked_for = b.ledger.state();
+  const std::uint64_t last = b.ledger.next_number() - 1;
+  ASSERT_TRUE(run.journal->begin_backup(order()));
+  // The store goes on: new segments, and no checkpoint frees what is being read.
+  for (int i = 0; i < 80; ++i) {
+    ASSERT_TRUE(put_large(run, b.ledger, i + 100));
+    run.work();
+    if (i % 8 == 7) run.journal->backup_step();
+  }
+  while (run.journal->backup_step()) {
+  }
+  const auto done = run.journal->finished_backup();
+  ASSERT_TRUE(done && *done) << done->error().detail;
+  EXPECT_EQ((*done)->sequence, 23U);
+  EXPECT_EQ((*done)->last_number, last);
+  EXPECT_EQ((*done)->records, asked_for.size());
+  EXPECT_TRUE(content_of(b.disk) == asked_for);
+  EXPECT_FALSE(*b.disk.exists(kPartial));
+
+  run.work();  // Checkpoints go on where they were held up.
+  b.disk.kill_process();
+  Lifetime again(b.disk);
+  ASSERT_NO_FATAL_FAILURE(b.ledger.check(again));
+}
+
+TEST(Backup, OfAnEmptyStoreIsABackup) {
+  Bench b;
+  Lifetime run(b.disk);
+  const auto done = make_backup(run);
+  ASSERT_TRUE(done) << done.error().detail;
+  EXPECT_EQ(done->records, 0U);
+  EXPECT_TRUE(content_of(b.disk).empty());
+}
+
+TEST(Backup, OneAtATimeAndEachIntoADirectoryOfItsOwn) {
+  Bench b;
+  Lifetime run(b.disk);
+  ASSERT_TRUE(run.journal->begin_backup(order()));
+  EXPECT_EQ(run.journal->begin_backup(order("backups/two")).error().code, Code::kBusy);
+  while (run.journal->backup_step()) {
+  }
+  EXPECT_EQ(run.journal->begin_backup(order("backups/two")).error().code, Code::kBusy)
+      << "its end is not told yet";
+  ASSERT_TRUE(run.journal->finished_backup());
+  const auto second = make_backup(run);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Code::kInvalid);
+  EXPECT_THAT(second.error().detail, HasSubstr("backups/one: exists already"));
+  EXPECT_TRUE(make_backup(run, "backups/two"));
+  const auto nowhere = make_backup(run, "missing/one");
+  EXPECT_EQ(nowhere.error().code, Code::kDenied);
+}
+
+TEST(Backup, LackOfSpaceLeavesNothingAndTheStoreGoesOn) {
+  Bench b;
+  Lifetime run(b.disk);
+  for (int i = 0; i < 7; ++i) ASSERT_TRUE(put_large(run, b.ledger, i));
+  run.work();
+  const std::uint64_t used = b.disk.used();
+  for (const std::uint64_t room : {std::uint64_t{0}, std::uint64_t{100'000}, std::uint64_t{1'300'000}}) {
+    b.disk.set_capacity(used + room);
+    const auto done = make_backup(run);
+    ASSERT_FALSE(done) << room;
+    EXPECT_EQ(done.error().code, Code::kUnavailable) << done.error().detail;
+    EXPECT_EQ(b.disk.used(), used);
+    EXPECT_FALSE(*b.disk.exists(kPartial));
+    EXPECT_FALSE(*b.disk.exists(kBackup));
+    EXPECT_TRUE(b.ledger.put(run, "small", "s", b.ledger.next_number()));
+  }
+  b.disk.set_capacity(used + 10'000'000);
+  EXPECT_TRUE(make_backup(run));
+}
+
+TEST(Backup, OnTheDiskOfTheStoreKeepsTheReserveFree) {
+  Bench b;
+  Settings settings = Lifetime::small();
+  settings.space_reserve = 30'000'000;
+  Lifetime run(b.disk, settings);
+  b.disk.set_capacity(b.disk.used() + 30'500'000);
+  const auto done = make_backup(run);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Code::kUnavailable);
+  EXPECT_THAT(done.error().detail, HasSubstr("new grants would stop"));
+  EXPECT_FALSE(*b.disk.exists(kPartial));
+}
+
+TEST(Backup, AStoreThatIsDamagedIsNotBackedUpAsIfItWereWhole) {
+  Bench b;
+  Lifetime run(b.disk);
+  for (int i = 0; i < 9; ++i) ASSERT_TRUE(put_large(run, b.ledger, i));
+  b.disk.flip(kDirectory + "/" + segment_name(1), kBlock + 5000, 3);
+  const auto done = make_backup(run);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Code::kInvalid);
+  EXPECT_THAT(done.error().detail, HasSubstr("segment-1.log: offset"));
+  EXPECT_FALSE(*b.disk.exists(kPartial));
+}
+
+TEST(Backup, WhatSomebodyElseKeepsInThePartialDirectoryStays) {
+  Bench b;
+  Lifetime run(b.disk);
+  ASSERT_TRUE(b.disk.make_directory(kPartial));
+  b.disk.put_file(kPartial + "/thesis.txt", "years of work");
+  const auto done = make_backup(run);
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().detail, HasSubstr("thesis.txt"));
+  EXPECT_EQ(b.disk.content(kPartial + "/thesis.txt"), "years of work");
+}
+
+TEST(Backup, AStopInTheMiddleLeavesNothing) {
+  Bench b;
+  Lifetime run(b.disk);
+  ASSERT_TRUE(run.journal->begin_backup(order()));
+  run.journal->backup_step();
+  EXPECT_TRUE(*b.disk.exists(kPartial));
+  ASSERT_TRUE(run.journal->close());
+  EXPECT_FALSE(*b.disk.exists(kPartial));
+}
+
+// --- Damage and power cuts ------------------------------------------------------------------------------------------
+
+TEST(Backup, AFlipAnywhereInItIsRefusedWithTheFile) {
+  Bench b;
+  Lifetime run(b.disk);
+  for (int i = 0; i < 3; ++i)
+    ASSERT_TRUE(b.ledger.put(run, "k" + std::to_string(i), "value", b.ledger.next_number()));
+  ASSERT_TRUE(make_backup(run));
+  for (const std::string& name : {std::string(kBackupFile), checkpoint_name(3)}) {
+    const std::string path = kBackup + "/" + name;
+    const std::uint64_t size = b.disk.content(path).size();
+    // Every byte of what says something; the zeros behind a checkpoint's header at every 61st.
+    for (std::uint64_t at = 0; at < size; at += (at > 80 && at < kBlock - 8 && size > kBlock) ? 61 : 1) {
+      SimulatedDisk damaged(b.disk);
+      damaged.flip(path, at, static_cast<unsigned>(at % 8));
+      EXPECT_THAT(refusal_of(damaged), HasSubstr(name)) << "offset " << at;
+    }
+    for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{7}, size / 2, size - 1}) {
+      SimulatedDisk cut(b.disk);
+      cut.truncate(path, bytes);
+      EXPECT_THAT(refusal_of(cut), HasSubstr(name)) << "cut to " << bytes;
+    }
+    SimulatedDisk without(b.disk);
+    ASSERT_TRUE(without.remove(path));
+    EXPECT_THAT(refusal_of(without), HasSubstr(name));
+  }
+  b.disk.put_file(kBackup + "/checkpoint-9", "");
+  EXPECT_THAT(refusal_of(b.disk), HasSubstr("checkpoint-9: is no part of this backup"));
+}
+
+// All or nothing, wherever the power goes; and the next backup to the same place succeeds.
+TEST(Backup, APowerCutAtAnyOperationLeavesAllOfItOrNothing) {
+  Bench start;
+  {
+    Lifetime run(start.disk);
+    for (int i = 0; i < 8; ++i) ASSERT_TRUE(put_large(run, start.ledger, i));
+    run.work();
+  }
+  start.disk.kill_process();
+  std::uint64_t whole = 0;
+  for (std::uint64_t count = 1;; ++count) {
+    bool done = false;
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      SCOPED_TRACE("power cut at operation " + std::to_string(count) + ", seed " + std::to_string(seed));
+      SimulatedDisk disk(start.disk);
+      Ledger ledger = start.ledger;
+      disk.cut_power_at(count);
+      bool told = false;
+      {
+        Lifetime run(disk);
+        if (run.ok()) told = make_backup(run).operator bool();
+      }
+      done = disk.has_power();
+      SeededRandom random(count * 10 + seed);
+      disk.restart(random);
+      if (*disk.exists(kBackup)) {
+        ++whole;
+        ASSERT_TRUE(content_of(disk) == ledger.state());
+      } else {
+        ASSERT_FALSE(told) << "a backup that was reported is gone";
+      }
+      Lifetime again(disk);
+      ASSERT_NO_FATAL_FAILURE(ledger.check(again));
+      const auto second = make_backup(again, *disk.exists(kBackup) ? "backups/two" : kBackup);
+      ASSERT_TRUE(second) << second.error().detail;
+    }
+    if (done) {
+      EXPECT_GT(count, 15U) << "a backup hardly touched the disk";
+      EXPECT_GT(whole, 3U);
+      return;
+    }
+  }
+}
+
+// --- Stores made from a backup --------------------------------------------------------------------------------------
+
+const std::string kNew = "restored";
+
+Beginning beginning() {
+  Beginning begin;
+  begin.sequence = sequence_after(23);
+  begin.high_water = std::uint64_t{1} << 40;
+  begin.records = {{"T", "last token"}, {"W", "wait"}};
+  return begin;
+}
+
+const Identity kIdentity{Incarnation{77}, kTestSegmentBytes};
+
+Result<Loaded> load_new(Files& files, Collect& collect) {
+  SeededRandom random(1);
+  auto opened = Journal::open(files, kNew, Lifetime::small(), random);
+  if (!opened) return opened.error();
+  return (*opened)->load(collect);
+}
+
+TEST(Restore, ANewStoreBeginsWithItsRecordsAndASequenceThatNobodyReached) {
+  EXPECT_EQ(sequence_after(0), std::uint64_t{1} << 40);
+  EXPECT_EQ(sequence_after((std::uint64_t{1} << 40) - 1), std::uint64_t{1} << 40);
+  EXPECT_EQ(sequence_after(std::uint64_t{1} << 40), std::uint64_t{2} << 40);
+  SimulatedDisk disk;
+  ASSERT_TRUE(make_store(disk, kNew, kIdentity, beginning()));
+  for (int life = 0; life < 2; ++life) {
+    SeededRandom random(1);
+    auto opened = Journal::open(disk, kNew, Lifetime::small(), random);
+    ASSERT_TRUE(opened) << opened.error().detail;
+    Collect collect;
+    const auto loaded = (*opened)->load(collect);
+    ASSERT_TRUE(loaded) << loaded.error().detail;
+    EXPECT_EQ(loaded->incarnation, kIdentity.incarnation);
+    EXPECT_GE(loaded->high_water, std::uint64_t{1} << 40);
+    EXPECT_EQ(loaded->sequence, sequence_after(23) + static_cast<std::uint64_t>(life));
+    EXPECT_FALSE(loaded->fresh);
+    EXPECT_EQ(collect.state.size(), 2U + static_cast<std::size_t>(life));
+    Answers answers;
+    Batch batch;
+    batch.put("later", "x");
+    batch.cover(loaded->high_water + 1);
+    (*opened)->submit(batch, BatchId{1}, answers);
+    EXPECT_EQ(answers.last_durable, 1U);
+  }
+}
+
+TEST(Restore, NeverReplacesAStoreNorWhatIsNotPawls) {
+  SimulatedDisk disk;
+  ASSERT_TRUE(make_store(disk, kNew, kIdentity, beginning()));
+  const auto again = make_store(disk, kNew, kIdentity, beginning());
+  ASSERT_FALSE(again);
+  EXPECT_THAT(again.error().detail, HasSubstr("holds a store already"));
+
+  ASSERT_TRUE(disk.make_directory("home"));
+  disk.put_file("home/thesis.txt", "years of work");
+  EXPECT_THAT(make_store(disk, "home", kIdentity, beginning()).error().detail, HasSubstr("thesis.txt"));
+
+  SimulatedDisk busy;
+  ASSERT_TRUE(busy.make_directory(kNew));
+  const auto held = busy.lock_directory(kNew);
+  EXPECT_EQ(make_store(busy, kNew, kIdentity, beginning()).error().code, Code::kBusy);
+}
+
+// Whoever starts on what a cut restore left would otherwise find an empty directory, and issue tokens from 1.
+TEST(Restore, APowerCutAtAnyOperationLeavesTheStoreOrADirectoryThatOnlyARestoreMayUse) {
+  std::uint64_t refused = 0;
+  for (std::uint64_t count = 1;; ++count) {
+    SCOPED_TRACE("power cut at operation " + std::to_string(count));
+    SimulatedDisk disk;
+    disk.cut_power_at(count);
+    const bool told = make_store(disk, kNew, kIdentity, beginning()).operator bool();
+    const bool done = disk.has_power();
+    SeededRandom random(count);
+    disk.restart(random);
+
+    const auto found = classify(disk, kNew);
+    ASSERT_TRUE(found) << found.error().detail;
+    if (*found == Directory::kStore) {
+      Collect collect;
+      const auto loaded = load_new(disk, collect);
+      ASSERT_TRUE(loaded) << loaded.error().detail;
+      EXPECT_EQ(collect.state.size(), 2U);
+    } else {
+      ASSERT_FALSE(told);
+      if (*found == Directory::kUnfinishedRestore) {
+        ++refused;
+        Collect collect;
+        EXPECT_THAT(load_new(disk, collect).error().detail,
+                    HasSubstr("a restore into this directory did not finish"));
+      }
+      ASSERT_TRUE(make_store(disk, kNew, kIdentity, beginning()));
+      Collect collect;
+      ASSERT_TRUE(load_new(disk, collect));
+    }
+    if (done) {
+      EXPECT_GT(refused, 5U);
+      return;
+    }
+  }
+}
+
+TEST(Restore, ABackupIsNoStoreAndSaysWhatToDo) {
+  Bench b;
+  Lifetime run(b.disk);
+  ASSERT_TRUE(make_backup(run, "backups/" + kNew));
+  SeededRandom random(1);
+  const auto opened = Journal::open(b.disk, "backups/" + kNew, Lifetime::small(), random);
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().detail, HasSubstr("pawld restore --from backups/restored"));
+}
+
+// --- Looking --------------------------------------------------------------------------------------------------------
+
+TEST(Verify, TellsOfAStoreAndOfABackupWhatIsInThem) {
+  Bench b;
+  Lifetime run(b.disk);
+  for (int i = 0; i < 9; ++i) ASSERT_TRUE(put_large(run, b.ledger, i));
+  run.work();
+  ASSERT_TRUE(make_backup(run));
+  Collect busy;
+  EXPECT_EQ(verify(b.disk, kDirectory, busy).error().code, Code::kBusy);
+  ASSERT_TRUE(run.journal->close());
+  run.journal.reset();
+  for (const std::string& directory : {kDirectory, kBackup}) {
+    Collect collect;
+    const auto found = verify(b.disk, directory, collect);
+    ASSERT_TRUE(found) << found.error().detail;
+    EXPECT_EQ(found->backup, directory == kBackup);
+    EXPECT_EQ(found->sequence, 9U);
+    EXPECT_EQ(found->high_water, b.ledger.next_number() - 1);
+    EXPECT_TRUE(found->exact);
+    EXPECT_TRUE(collect.state == b.ledger.state());
+    EXPECT_GE(found->files, 2U);
+  }
+  b.disk.flip(kDirectory + "/" + segment_name(1), kBlock + 5000, 1);
+  Collect collect;
+  EXPECT_THAT(verify(b.disk, kDirectory, collect).error().detail, HasSubstr("segment-1.log: offset"));
+}
+
+// --- Format and machine ---------------------------------------------------------------------------------------------
+
+TEST(Verify, ANewerFormatIsNamedInWhateverFileItIsMet) {  // Hard case 45.
+  Bench b;
+  {
+    Lifetime run(b.disk);
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(put_large(run, b.ledger, i));
+    run.work();
+    ASSERT_TRUE(run.journal->close());
+  }
+  const auto names = b.disk.list(kDirectory);
+  int doctored = 0;
+  for (const std::string& name : *names) {
+    const bool block = segment_of(name) || checkpoint_of(name);
+    if (!block && name != kIdentityFile && name != kHighWaterFile) continue;
+    const std::string path = kDirectory + "/" + name;
+    std::string bytes = b.disk.content(path);
+    if (block && bytes.substr(0, 3) != "PWL") continue;  // A spare, or what was wiped.
+    bytes[8] = 2;
+    if (block) {
+      const std::uint32_t crc = crc32c(std::string_view(bytes).substr(8, kBlock - 8));
+      std::memcpy(bytes.data() + 4, &crc, sizeof crc);
+    }
+    SimulatedDisk disk(b.disk);
+    disk.put_file(path, bytes);
+    const Lifetime run(disk);
+    if (run.ok()) continue;  // A segment that the checkpoint covers is not read.
+    ++doctored;
+    EXPECT_THAT(run.error->detail,
+                HasSubstr(name + ": written by a newer Pawl (format 2; this one reads up to 1)"));
+  }
+  EXPECT_GE(doctored, 4) << "identity, high water, checkpoint and a segment";
+}
+
+TEST(Machine, AStoreRemembersWhereItWasUsedAndOlderOnesKnowNothing) {
+  SimulatedDisk disk;
+  Lifetime run(disk);
+  const auto nothing = run.journal->machine();
+  ASSERT_TRUE(nothing);
+  EXPECT_FALSE(*nothing);
+  ASSERT_TRUE(run.journal->set_machine("here"));
+  disk.kill_process();
+  Lifetime again(disk);
+  EXPECT_EQ(**again.journal->machine(), "here");
+  disk.flip(kDirectory + "/" + std::string(kMachineFile), 13, 0);
+  EXPECT_THAT(read_machine(disk, kDirectory).error().detail, HasSubstr("checksum"));
+}
+
+// --- Real files and threads -----------------------------------------------------------------------------------------
+
+TEST(BackupThread, WorksBesideTheLoopOnRealFiles) {
+  const TestDirectory directory;
+  PosixFiles files;
+  SeededRandom random(5);
+  const std::string data = directory.path() + "/data";
+  auto opened = Journal::open(files, data, Lifetime::small(), random);
+  ASSERT_TRUE(opened) << opened.error().detail;
+  Collect collect;
+  ASSERT_TRUE((*opened)->load(collect));
+  State state;
+  Answers answers;
+  std::uint64_t number = 0;
+  const auto put = [&] {
+    Batch batch;
+    batch.put("key" + std::to_string(random.below(50)), std::string(random.below(20'000), 'v'));
+    batch.cover(++number);
+    (*opened)->submit(batch, BatchId{number}, answers);
+    apply_to(batch, state);
+  };
+  {
+    const JournalThread helper(**opened);
+    const BackupThread backups(**opened);
+    for (int round = 0; round < 5; ++round) {
+      for (int i = 0; i < 60; ++i) put();
+      const State asked_for = state;
+      const std::string to = directory.path() + "/backup-" + std::to_string(round);
+      ASSERT_TRUE((*opened)->begin_backup(order(to)));
+      std::optional<Result<BackupDone>> finished;
+      while (!finished) {
+        put();
+        finished = (*opened)->finished_backup();
+      }
+      ASSERT_TRUE(*finished) << finished->error().detail;
+      EXPECT_TRUE(content_of(files, to) == asked_for);
+    }
+  }
+  EXPECT_FALSE(answers.failure);
+  ASSERT_TRUE((*opened)->close());
+}
+
+}  // namespace
+}  // namespace pawl::store::journal
