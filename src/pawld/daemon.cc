@@ -127,6 +127,13 @@ class Daemon {
     raise_descriptor_limit(*log_);
     if (config_.store == StoreKind::kMemory)
       log_->warning("--store memory: for tests; no grant survives this process");
+    store_.files.on_buffered([this](const std::string& path) {
+      log_->info(
+          fmt::format("{}: the file system refuses direct writes (O_DIRECT); the journal is written through "
+                      "its cache and "
+                      "synced by fdatasync, which is as durable",
+                      path));
+    });
     if (const auto opened = store_.open(config_, random_); !opened) return refuse(opened.error());
 
     server::EngineSettings settings;
