@@ -102,19 +102,19 @@ class SoakTest(FireCase):
         return sum((visitor.counts for visitor in visitors), collections.Counter())
 
     def descriptors(self):
-        """What pawld has open, by kind: sockets, segments, and the rest."""
-        links = []
+        """How many pawld has open: sockets, files of the store, and others."""
+        kinds = collections.Counter()
         for link in pathlib.Path(f"/proc/{self.server.pid}/fd").iterdir():
             with contextlib.suppress(FileNotFoundError):  # Closed meanwhile.
-                links.append(os.readlink(link))
-        kinds = collections.Counter("socket" if link.startswith("socket:") else "segment" if link.endswith(".log") else "other"
-                                    for link in links)
-        return kinds["socket"], kinds["segment"], kinds["other"]
+                target = os.readlink(link)
+                kinds["socket" if target.startswith("socket:") else "store" if str(self.server.data) in target else "other"] += 1
+        return kinds["socket"], kinds["store"], kinds["other"]
 
     def idle(self):
-        """The descriptors of a pawld that nobody is connected to, and whose journal has written its two segments ahead."""
-        sockets, segments, _ = found = self.descriptors()
-        return found if (sockets, segments) == (1, 3) else None
+        """The descriptors once nobody is connected, and the journal has all it wants: the lock, a segment, and two ahead."""
+        sockets, store, _ = found = self.descriptors()
+        written_ahead = len(list(self.server.data.glob("segment-*.log"))) == 3
+        return found if written_ahead and (sockets, store) == (1, 4) else None
 
     def comes_to_rest(self):
         """Waits until nothing is held, waited for or connected."""
