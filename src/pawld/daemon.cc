@@ -141,21 +141,23 @@ class Daemon {
     settings.core.hash_seed = random_.next();
     server::Engine engine(settings,
                           {store_.get(), clock_, random_, loop_, *log_, [this](const Error&) { die(); }});
-    const auto loaded = engine.load();
+    // Before the store is read: who asks meanwhile hears -LOADING, and a port in use is noticed at once.
+    const auto address = listen();
+    if (!address) {
+      log_->error(address.error().detail);
+      return kExitConfig;
+    }
+    engine.set_address(*address);
+    bool stopped = false;
+    const auto loaded = engine.load([&] { return !(stopped = !loop_.poll(engine)); });
+    if (stopped) return stop();
     if (!loaded) return refuse(loaded.error());
     // What reading the store took is a third of what stays; give it back rather than keep it for ever.
     ::malloc_trim(0);
     store_.start_helper();
     if (!loaded->clean && !loaded->fresh)
       log_->info("the last run did not stop cleanly; its acknowledged state was recovered");
-    if (const auto address = listen(); address) {
-      engine.set_address(*address);
-      greet(config_, *address, *loaded, engine.totals());
-    } else {
-      log_->error(address.error().detail);
-      (void)store_.close();
-      return kExitConfig;
-    }
+    greet(config_, *address, *loaded, engine.totals());
     notify("READY=1");
     loop_.run(engine);
     return stop();

@@ -10,16 +10,23 @@
 namespace pawl::server {
 namespace {
 
+// Few enough that whoever asks meanwhile is answered within milliseconds.
+constexpr std::uint64_t kRecordsPerPiece = 1000;
+
 class IntoCore final : public store::Visitor {
  public:
-  explicit IntoCore(core::Core& core) : core_(core) {}
+  IntoCore(core::Core& core, const std::function<bool()>& go_on) : core_(core), go_on_(go_on) {}
   void expect(std::uint64_t records) override { core_.expect(records); }
   Result<void> record(std::string_view key, std::string_view value) override {
+    if (read_++ % kRecordsPerPiece == 0 && !go_on_())
+      return Error{Code::kUnavailable, "loading was stopped; nothing was changed"};
     return core_.load(key, value);
   }
 
  private:
   core::Core& core_;
+  const std::function<bool()>& go_on_;
+  std::uint64_t read_ = 0;
 };
 
 }  // namespace
@@ -39,9 +46,9 @@ Engine::Engine(EngineSettings settings, EngineParts parts)
 
 Engine::~Engine() = default;
 
-Result<store::Loaded> Engine::load() {
+Result<store::Loaded> Engine::load(const std::function<bool()>& go_on) {
   PAWL_ASSERT(loading_);
-  IntoCore visitor(core_);
+  IntoCore visitor(core_, go_on);
   auto loaded = store_.load(visitor);
   if (!loaded) return loaded;
   now_ = clock_.now();  // TTLs start when loading ends.

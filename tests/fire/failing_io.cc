@@ -10,6 +10,7 @@
 //   PAWL_FIRE_REPORT=FILE   the call that went wrong is written there: "pwrite segment-00000001.log EIO"
 //   PAWL_FIRE_GATE=FILE     as long as that file exists, whatever makes bytes durable hangs, and FILE.reached says that
 //                           something does; with a number in it, it only takes so many milliseconds longer
+//   PAWL_FIRE_READ_GATE     the same for reads
 //
 // What makes bytes durable: fsync, fdatasync, and a write to a file that was opened with O_DSYNC.
 #include <dlfcn.h>
@@ -39,6 +40,7 @@ struct Plan {
   const std::string under = variable("PAWL_FIRE_UNDER");
   const std::string report = variable("PAWL_FIRE_REPORT");
   const std::string gate = variable("PAWL_FIRE_GATE");
+  const std::string read_gate = variable("PAWL_FIRE_READ_GATE");
   const std::string how_text = variable("PAWL_FIRE_HOW");
   const long at = std::atol(variable("PAWL_FIRE_AT").c_str());
   const int error_number = how_text == "ENOSPC" ? ENOSPC : EIO;
@@ -83,8 +85,7 @@ void pause_ms(long milliseconds) {
   ::nanosleep(&time, nullptr);
 }
 
-void sync_takes_its_time() {
-  const std::string& gate = plan().gate;
+void wait_at(const std::string& gate) {
   const int file = gate.empty() ? -1 : ::open(gate.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return;
   std::array<char, 16> text{};
@@ -130,7 +131,7 @@ template <class Write>
 ssize_t write_or_fail(std::string_view call, int descriptor, std::size_t size, const Write& write) {
   const std::string_view name = name_of(descriptor);
   if (name.empty()) return write(size);
-  if (is_durable(descriptor)) sync_takes_its_time();
+  if (is_durable(descriptor)) wait_at(plan().gate);
   if (!strikes(call, name)) return write(size);
   switch (plan().how) {
     case How::kShort:
@@ -150,7 +151,7 @@ ssize_t write_or_fail(std::string_view call, int descriptor, std::size_t size, c
 
 int sync_or_fail(const char* call, int descriptor) {
   const std::string_view name = name_of(descriptor);
-  if (!name.empty()) sync_takes_its_time();
+  if (!name.empty()) wait_at(plan().gate);
   return fail_or(call, name, [&] { return real<int (*)(int)>(call)(descriptor); });
 }
 
@@ -169,6 +170,12 @@ ssize_t pwrite64(int descriptor, const void* bytes, size_t size, off64_t offset)
   static const auto next = real<ssize_t (*)(int, const void*, size_t, off64_t)>("pwrite64");
   return write_or_fail("pwrite", descriptor, size,
                        [&](std::size_t count) { return next(descriptor, bytes, count, offset); });
+}
+
+ssize_t pread(int descriptor, void* into, size_t size, off_t offset) {
+  static const auto next = real<ssize_t (*)(int, void*, size_t, off_t)>("pread");
+  if (!plan().read_gate.empty() && !name_of(descriptor).empty()) wait_at(plan().read_gate);
+  return next(descriptor, into, size, offset);
 }
 
 int fsync(int descriptor) {

@@ -28,7 +28,7 @@ SEGMENT_SMALL = 64 << 10  # Fifteen batches to a segment: a few hundred writes m
 INSIDE = "PAWL_FIRE_NAMESPACE"
 
 
-def faults(server, at=0, how="EIO", gate=None):
+def faults(server, at=0, how="EIO", gate=None, read_gate=None):
     """The environment in which pawld's disk goes wrong as told; see failing_io.cc."""
     return {
         "LD_PRELOAD": os.environ["PAWL_FAILING_IO"],
@@ -37,6 +37,7 @@ def faults(server, at=0, how="EIO", gate=None):
         "PAWL_FIRE_HOW": how,
         "PAWL_FIRE_REPORT": str(server.dir / "struck"),
         "PAWL_FIRE_GATE": str(gate or ""),
+        "PAWL_FIRE_READ_GATE": str(read_gate or ""),
     }
 
 
