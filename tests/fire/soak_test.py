@@ -21,7 +21,8 @@ SECONDS = int(os.environ.get("PAWL_FIRE_SOAK_SECONDS", "20"))
 SEED = int(os.environ.get("PAWL_FIRE_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
 VISITORS = 4
 LOCKS = 50
-GROWTH_MAX = 24 << 20  # The ring of the last 100,000 epochs fills up; nothing else may grow.
+REMEMBERED = 110_000  # More grants than the history and the ring of events keep: from then on nothing may grow.
+GROWTH_MAX = 8 << 20
 
 
 class Visitor:
@@ -101,6 +102,14 @@ class SoakTest(FireCase):
             work.result(timeout=seconds + harness.PATIENCE)
         return sum((visitor.counts for visitor in visitors), collections.Counter())
 
+    def fill_what_is_bounded(self):
+        """Grants and releases until what pawld remembers of the past is full."""
+        with self.server.client(3) as client:
+            for at in range(0, REMEMBERED, 1000):
+                grants = client.pipeline(["ACQUIRE", f"soak/{n % LOCKS}/{n}", "TTL", 60000, "META", "k", "v" * 450]
+                                         for n in range(at, at + 1000))
+                client.pipeline(["RELEASE", grant["lease"]] for grant in grants)
+
     def descriptors(self):
         """How many pawld has open: sockets, files of the store, and others."""
         kinds = collections.Counter()
@@ -128,6 +137,7 @@ class SoakTest(FireCase):
         print(f"seed {SEED}")
         self.server = self.own_pawld()
         self.least = wait_until(self.idle, "the journal is ready")
+        self.fill_what_is_bounded()
         with concurrent.futures.ThreadPoolExecutor(VISITORS) as pool:
             self.churn(min(SECONDS / 4, 60), pool)  # Whatever is set up once is set up now.
             before = self.comes_to_rest()
