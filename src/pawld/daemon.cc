@@ -128,6 +128,13 @@ class Daemon {
     raise_descriptor_limit(*log_);
     if (config_.store == StoreKind::kMemory)
       log_->warning("--store memory: for tests; no grant survives this process");
+    store_.files.on_buffered([this](const std::string& path) {
+      log_->info(
+          fmt::format("{}: the file system refuses direct writes (O_DIRECT); the journal is written through "
+                      "its cache and "
+                      "synced by fdatasync, which is as durable",
+                      path));
+    });
     if (const auto opened = store_.open(config_, random_); !opened) return refuse(opened.error());
     if (store_.journal && !settle_machine()) return kExitConfig;
 
@@ -136,7 +143,16 @@ class Daemon {
     settings.core.hash_seed = random_.next();
     server::Engine engine(settings,
                           {store_.get(), clock_, random_, loop_, *log_, [this](const Error&) { die(); }});
-    const auto loaded = engine.load();
+    // Before the store is read: who asks meanwhile hears -LOADING, and a port in use is noticed at once.
+    const auto address = listen();
+    if (!address) {
+      log_->error(address.error().detail);
+      return kExitConfig;
+    }
+    engine.set_address(*address);
+    bool stopped = false;
+    const auto loaded = engine.load([&] { return !(stopped = !loop_.poll(engine)); });
+    if (stopped) return stop();
     if (!loaded) return refuse(loaded.error());
     // What reading the store took is a third of what stays; give it back rather than keep it for ever.
     ::malloc_trim(0);
@@ -146,14 +162,7 @@ class Daemon {
     if (const Millis wait = engine.core().restoring_for(engine.now()); wait > Millis(0))
       log_->warning(
           fmt::format("restored from a backup: nothing is granted for {} ms; waiters queue", wait.count()));
-    if (const auto address = listen(); address) {
-      engine.set_address(*address);
-      greet(config_, *address, *loaded, engine.totals());
-    } else {
-      log_->error(address.error().detail);
-      (void)store_.close();
-      return kExitConfig;
-    }
+    greet(config_, *address, *loaded, engine.totals());
     notify("READY=1");
     loop_.run(engine);
     return stop();

@@ -51,6 +51,40 @@ TEST_F(ConnectionsTest, AProtocolErrorClosesAndSoDoesAWebPage) {
   EXPECT_EQ(engine().connections(), 0U);
 }
 
+TEST_F(ConnectionsTest, ALongLoadLetsConnectionsTakeTurnsAndThenServesThem) {
+  Client client = connect();
+  for (int i = 0; i < 2500; ++i) client.ask("ACQUIRE lock/" + std::to_string(i) + " TTL 60000");
+  Engine loading(settings, EngineParts{store, clock, random, network, log, [](const Error&) {}});
+  store.crash();
+  FakeNetwork::Line& line = network.lines[99];
+  loading.connected(ConnectionId{99}, "early");
+  const auto ask = [&](std::string_view command) {
+    loading.received(ConnectionId{99}, std::string(command) + "\r\n");
+    loading.run_turn();
+    return std::exchange(line.received, {});
+  };
+  int pieces = 0;
+  const auto loaded = loading.load([&] {
+    ++pieces;
+    EXPECT_EQ(ask("PING"), "+PONG\r\n");
+    EXPECT_EQ(ask("INSPECT lock/1").substr(0, 9), "-LOADING ");
+    return true;
+  });
+  ASSERT_TRUE(loaded) << loaded.error().detail;
+  EXPECT_EQ(pieces, 3);
+  EXPECT_NE(ask("INSPECT lock/1").find("held"), std::string::npos);
+}
+
+TEST_F(ConnectionsTest, ALoadThatIsStoppedSaysSo) {
+  connect().ask("ACQUIRE lock TTL 60000");
+  Engine loading(settings, EngineParts{store, clock, random, network, log, [](const Error&) {}});
+  store.crash();
+  const auto loaded = loading.load([] { return false; });
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, Code::kUnavailable);
+  EXPECT_TRUE(loading.loading());
+}
+
 TEST_F(ConnectionsTest, WhileLoadingOnlyTheHandshakeIsServed) {
   store::MemoryStore empty{Incarnation{1}};
   Engine loading(settings, EngineParts{empty, clock, random, network, log, [](const Error&) {}});

@@ -12,17 +12,23 @@ namespace {
 
 // A backup ends on another thread. To look for it now and then is enough, and needs no way to wake the loop.
 constexpr Millis kLookForBackupEvery{20};
+// Few enough that whoever asks meanwhile is answered within milliseconds.
+constexpr std::uint64_t kRecordsPerPiece = 1000;
 
 class IntoCore final : public store::Visitor {
  public:
-  explicit IntoCore(core::Core& core) : core_(core) {}
+  IntoCore(core::Core& core, const std::function<bool()>& go_on) : core_(core), go_on_(go_on) {}
   void expect(std::uint64_t records) override { core_.expect(records); }
   Result<void> record(std::string_view key, std::string_view value) override {
+    if (read_++ % kRecordsPerPiece == 0 && !go_on_())
+      return Error{Code::kUnavailable, "loading was stopped; nothing was changed"};
     return core_.load(key, value);
   }
 
  private:
   core::Core& core_;
+  const std::function<bool()>& go_on_;
+  std::uint64_t read_ = 0;
 };
 
 }  // namespace
@@ -42,9 +48,9 @@ Engine::Engine(EngineSettings settings, EngineParts parts)
 
 Engine::~Engine() = default;
 
-Result<store::Loaded> Engine::load() {
+Result<store::Loaded> Engine::load(const std::function<bool()>& go_on) {
   PAWL_ASSERT(loading_);
-  IntoCore visitor(core_);
+  IntoCore visitor(core_, go_on);
   auto loaded = store_.load(visitor);
   if (!loaded) return loaded;
   now_ = clock_.now();  // TTLs start when loading ends.

@@ -65,7 +65,9 @@ class Engine final : private store::Sink {
   ~Engine() override;
 
   // Loads the store into the core. Until then only the handshake, PING and STATUS are served; the rest is -LOADING.
-  Result<store::Loaded> load();
+  // `go_on` is called each time some records were read: there the driver may let connections take a turn, and by false
+  // it ends the load with kUnavailable. Nothing was changed then.
+  Result<store::Loaded> load(const std::function<bool()>& go_on = [] { return true; });
 
   // --- From the driver, between turns --------------------------------------------------------------------------------
   // A new connection. False: beyond all limits; it was told so and closed.

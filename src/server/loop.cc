@@ -67,6 +67,11 @@ Result<void> Loop::listen(Listener listener) {
   return {};
 }
 
+bool Loop::poll(Engine& engine) {
+  turn(engine, 0);
+  return !stopping_;
+}
+
 void Loop::run(Engine& engine) {
   while (!stopping_) turn(engine, to_epoll_timeout(engine.patience()));
   listener_.reset();

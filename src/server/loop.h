@@ -34,6 +34,8 @@ class Loop final : public Network {
   // Sets up epoll and the signals.
   Result<void> open();
   Result<void> listen(Listener listener);
+  // Serves whoever is ready, without waiting for anyone; false once a signal asks to stop. For an engine that still loads.
+  bool poll(Engine& engine);
   // Serves until a signal asks to stop; then stops accepting, answers what is durable and closes every connection.
   void run(Engine& engine);
 

@@ -117,8 +117,12 @@ class PosixFile : public File {
 // Every write is durable when it returns: by O_DIRECT|O_DSYNC, or by fdatasync where O_DIRECT is refused.
 class DurableFile final : public PosixFile {
  public:
-  DurableFile(Descriptor descriptor, std::string path, bool direct)
-      : PosixFile(std::move(descriptor), std::move(path)), direct_(direct) {}
+  // `left_direct` is called when the file system takes O_DIRECT at open and refuses it in a write.
+  DurableFile(Descriptor descriptor, std::string path, bool direct,
+              std::function<void(const std::string&)> left_direct)
+      : PosixFile(std::move(descriptor), std::move(path)),
+        direct_(direct),
+        left_direct_(std::move(left_direct)) {}
 
   Result<void> write(std::uint64_t offset, std::string_view bytes) override {
     PAWL_ASSERT(offset % kBlock == 0 && bytes.size() % kBlock == 0);
@@ -135,10 +139,12 @@ class DurableFile final : public PosixFile {
     const int flags = ::fcntl(descriptor_.get(), F_GETFL);
     if (flags < 0 || ::fcntl(descriptor_.get(), F_SETFL, flags & ~O_DIRECT) != 0) return false;
     direct_ = false;
+    left_direct_(path_);
     return true;
   }
 
   bool direct_;
+  const std::function<void(const std::string&)> left_direct_;
 };
 
 class PosixLock final : public DirectoryLock {
@@ -198,17 +204,27 @@ Result<std::unique_ptr<File>> PosixFiles::open_read(const std::string& path) {
   return std::unique_ptr<File>(std::make_unique<PosixFile>(std::move(descriptor), path));
 }
 
+void PosixFiles::say_buffered(const std::string& path) {
+  std::call_once(told_, [&] {
+    if (tell_) tell_(path);
+  });
+}
+
 Result<std::unique_ptr<File>> PosixFiles::open_durable(const std::string& path) {
+  const auto left_direct = [this](const std::string& which) { say_buffered(which); };
   if (direct_ == Direct::kWherePossible) {
     Descriptor descriptor(::open(path.c_str(), O_RDWR | O_DIRECT | O_DSYNC | O_CLOEXEC));
     if (descriptor.open()) {
-      return std::unique_ptr<File>(std::make_unique<DurableFile>(std::move(descriptor), path, true));
+      return std::unique_ptr<File>(
+          std::make_unique<DurableFile>(std::move(descriptor), path, true, left_direct));
     }
     if (errno != EINVAL) return failure("open", path);
   }
   Descriptor descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!descriptor.open()) return failure("open", path);
-  return std::unique_ptr<File>(std::make_unique<DurableFile>(std::move(descriptor), path, false));
+  say_buffered(path);
+  return std::unique_ptr<File>(
+      std::make_unique<DurableFile>(std::move(descriptor), path, false, left_direct));
 }
 
 Result<void> PosixFiles::rename(const std::string& from, const std::string& to) {

@@ -2,6 +2,10 @@
 // some network and FUSE file systems) with buffered writes and fdatasync, which leaves the same bytes.
 #pragma once
 
+#include <functional>
+#include <mutex>
+#include <utility>
+
 #include "store/file.h"
 
 namespace pawl::store {
@@ -11,6 +15,10 @@ class PosixFiles final : public Files {
   // Tests only: as if the file system refused O_DIRECT at open.
   enum class Direct { kWherePossible, kNever };
   explicit PosixFiles(Direct direct = Direct::kWherePossible) : direct_(direct) {}
+
+  // Called once, from any thread that writes, with the path of the first file that cannot be written with O_DIRECT. Set it
+  // before the first file is opened; the files must not outlive what it refers to.
+  void on_buffered(std::function<void(const std::string& path)> tell) { tell_ = std::move(tell); }
 
   Result<bool> exists(const std::string& path) override;
   Result<void> make_directory(const std::string& directory) override;
@@ -28,7 +36,11 @@ class PosixFiles final : public Files {
   Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directory) override;
 
  private:
+  void say_buffered(const std::string& path);
+
   const Direct direct_;
+  std::function<void(const std::string& path)> tell_;
+  std::once_flag told_;
 };
 
 }  // namespace pawl::store

@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <string>
+#include <vector>
 
 #include "store/test_directory.h"
 
 namespace pawl::store {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
@@ -56,6 +58,16 @@ TEST(PosixFiles, WhereDirectWritesAreRefusedBufferedOnesLeaveTheSameBytes) {
   const TestDirectory memory("/dev/shm");
   PosixFiles files;
   write_and_read_back(files, memory.path());
+}
+
+TEST(PosixFiles, ThatDirectWritesAreRefusedIsToldOnceWithThePath) {
+  const TestDirectory directory;
+  PosixFiles files(PosixFiles::Direct::kNever);
+  std::vector<std::string> told;
+  files.on_buffered([&](const std::string& path) { told.push_back(path); });
+  write_and_read_back(files, directory.path());
+  write_and_read_back(files, directory.path());
+  EXPECT_THAT(told, ElementsAre(directory.path() + "/file"));
 }
 
 TEST(PosixFiles, NamesCanBeListedRenamedAndRemoved) {

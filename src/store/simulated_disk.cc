@@ -296,6 +296,13 @@ Result<std::unique_ptr<File>> SimulatedDisk::open_durable(const std::string& pat
   return std::unique_ptr<File>(std::make_unique<OpenFile>(*this, inode, path, OpenFile::Kind::kDurable));
 }
 
+Result<std::unique_ptr<File>> SimulatedDisk::open_buffered(const std::string& path) {
+  if (!power_) return power_is_cut();
+  const InodePtr inode = find(path);
+  if (!inode) return no_such_file(path);
+  return std::unique_ptr<File>(std::make_unique<OpenFile>(*this, inode, path, OpenFile::Kind::kBuffered));
+}
+
 Result<void> SimulatedDisk::rename(const std::string& from, const std::string& to) {
   if (!power_) return power_is_cut();
   const InodePtr inode = find(from);

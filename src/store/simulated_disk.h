@@ -52,6 +52,9 @@ class SimulatedDisk final : public Files {
   Result<bool> share_space(const std::string& directory, const std::string& other) override;
   Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directory) override;
 
+  // For file systems on top of it: an existing file for writes that are not durable until it is synced.
+  Result<std::unique_ptr<File>> open_buffered(const std::string& path);
+
   // --- Faults ---
   [[nodiscard]] std::uint64_t operations() const { return operations_; }
   // The `count`th operation from now (1 = the next) is under way when the power goes.

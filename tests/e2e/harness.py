@@ -87,6 +87,7 @@ class Pawld:
         self.config = self.dir / "pawld.toml"
         self.config.write_text(f"{settings}\n[journal]\nsegment_bytes = {segment_bytes}\n")
         self.resp_address = resp_address
+        self.environment = {}  # more variables for the next start
         self.process = None
         self.port = 0
         self.said = ""
@@ -111,7 +112,7 @@ class Pawld:
         self.port_file.unlink(missing_ok=True)
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(guarded(self.command(*more)), cwd=self.dir, stdin=subprocess.DEVNULL,
-                                            stdout=log, stderr=stderr or log)
+                                            stdout=log, stderr=stderr or log, env={**os.environ, **self.environment})
 
     def start(self, *more, stderr=None):
         """Starts it and returns once it serves."""

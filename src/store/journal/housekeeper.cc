@@ -88,6 +88,25 @@ void Housekeeper::add_closed(const ClosedSegment& closed) {
   if (wake_) wake_();
 }
 
+Result<void> Housekeeper::give_up_space() {
+  const std::lock_guard work(work_mutex_);
+  abandon_prewrite();
+  spares_blocked_ = true;
+  room_.store(false, std::memory_order_relaxed);
+  if (!recyclable_.empty()) {
+    const std::uint64_t segment = recyclable_.back();
+    recyclable_.pop_back();
+    return files_.remove(segment_path(segment));
+  }
+  const std::lock_guard handover(handover_mutex_);
+  if (spares_.empty()) return Error{Code::kUnavailable, directory_ + ": no space, and none to give up"};
+  const std::uint64_t segment = spares_.back().segment;
+  PAWL_ASSERT(segment + 1 == next_segment_);
+  spares_.pop_back();
+  next_segment_ = segment;
+  return files_.remove(segment_path(segment));
+}
+
 Error Housekeeper::failure() const {
   const std::lock_guard handover(handover_mutex_);
   PAWL_ASSERT(failure_.has_value());

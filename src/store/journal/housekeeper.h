@@ -48,6 +48,9 @@ class Housekeeper {
   // it is not ready: slow, but correct.
   Result<Spare> take_spare(std::uint64_t record_bytes);
   void add_closed(const ClosedSegment& closed);
+  // Gives the space of one file back that can wait: of a segment to be recycled, or else of the last one written ahead.
+  // kUnavailable when there is none.
+  Result<void> give_up_space();
   [[nodiscard]] bool has_room() const { return room_.load(std::memory_order_relaxed); }
   // Set for good once background work failed for another reason than space: the disk is no longer to be
   // trusted.

@@ -80,20 +80,18 @@ Result<Loaded> Journal::load(Visitor& visitor) {
 
   chain_ = recovered->chain;
   const HighWater known = recovered->high_water;
+  housekeeper_ =
+      std::make_unique<Housekeeper>(files_, directory_, identity_, settings_, std::move(*inventory));
   if (known.clean) {
     // From the next batch on the file's sequence is no longer exact.
-    if (auto opened = write_high_water(files_, directory_, HighWater{known.end, known.sequence, false});
-        !opened) {
+    if (auto opened = record_high_water(HighWater{known.end, known.sequence, false}); !opened)
       return opened.error();
-    }
   }
   const ActiveSegment& active = recovered->active;
   auto file = files_.open_durable(path_in(directory_, segment_name(active.header.segment)));
   if (!file) return file.error();
   active_ = SegmentWriter::resume(std::move(*file), active.header, active.end.offset);
   used_ = reserved_end_ = known.end;
-  housekeeper_ =
-      std::make_unique<Housekeeper>(files_, directory_, identity_, settings_, std::move(*inventory));
   housekeeper_->check_space();
   return Loaded{identity_.incarnation, known.end, last_sequence(), fresh_, known.clean};
 }
@@ -121,11 +119,16 @@ Result<void> Journal::commit(const Batch& batch) {
 
 Result<void> Journal::reserve(std::uint64_t covered) {
   const std::uint64_t end = covered + limits::kTokenBlock;
-  if (auto written = write_high_water(files_, directory_, HighWater{end, last_sequence(), false}); !written) {
-    return written;
-  }
+  if (auto written = record_high_water(HighWater{end, last_sequence(), false}); !written) return written;
   reserved_end_ = end;
   return {};
+}
+
+Result<void> Journal::record_high_water(const HighWater& high_water) {
+  const auto written = write_high_water(files_, directory_, high_water);
+  if (written || written.error().code != Code::kUnavailable) return written;
+  if (auto given_up = housekeeper_->give_up_space(); !given_up) return given_up;
+  return write_high_water(files_, directory_, high_water);
 }
 
 Result<void> Journal::switch_segment(std::size_t batch_bytes) {
@@ -158,7 +161,7 @@ Result<void> Journal::close() {
   housekeeper_->stop();
   if (failure_) return *failure_;
   if (housekeeper_->failed()) return housekeeper_->failure();
-  return write_high_water(files_, directory_, HighWater{used_, last_sequence(), true});
+  return record_high_water(HighWater{used_, last_sequence(), true});
 }
 
 Result<void> Journal::begin_backup(const BackupOrder& order) {

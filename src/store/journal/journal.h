@@ -70,6 +70,8 @@ class Journal final : public Store {
 
   Result<void> commit(const Batch& batch);
   Result<void> reserve(std::uint64_t covered);
+  // Writes the high-water file even on a full disk: a segment that is only written ahead can wait, this cannot.
+  Result<void> record_high_water(const HighWater& high_water);
   Result<void> switch_segment(std::size_t batch_bytes);
   [[nodiscard]] std::uint64_t last_sequence() const { return chain_.next_sequence - 1; }
 

@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "store/journal/dump.h"
+#include "store/journal/ledger.h"
 #include "store/journal/test_bench.h"
 
 namespace pawl::store::journal {
@@ -331,6 +332,45 @@ TEST(Journal, LackOfSpaceTakesAwayRoomUntilSpaceReturns) {
   EXPECT_TRUE(run.journal->has_room());
   run.work();
   EXPECT_EQ(segments_on(disk).size(), 2U);
+}
+
+// Hard case 37. Not a byte is free: a block of numbers, a clean stop and the start after it find the few they need in what was
+// written ahead.
+TEST(Journal, OnADiskThatIsFullToTheLastByteItGoesOnStopsAndStarts) {
+  SimulatedDisk disk;
+  Ledger ledger;
+  {
+    Lifetime run(disk);
+    run.work();
+    ASSERT_EQ(segments_on(disk).size(), 2U);
+    disk.set_capacity(disk.used());
+    EXPECT_TRUE(ledger.put(run, "a", "beyond the reserved block", 1'000'000));
+    EXPECT_FALSE(run.journal->has_room());
+    EXPECT_EQ(segments_on(disk).size(), 1U) << "no segment was given up";
+    disk.set_capacity(10 * kTestSegmentBytes);
+    run.journal->check_space();
+    run.work();
+    EXPECT_TRUE(ledger.put(run, "b", "a segment is written ahead again", ledger.next_number()));
+    EXPECT_EQ(segments_on(disk).size(), 2U);
+    disk.set_capacity(disk.used());
+    ASSERT_TRUE(run.journal->close());
+  }
+  disk.kill_process();
+  disk.set_capacity(10 * kTestSegmentBytes);
+  {
+    Lifetime run(disk);
+    ledger.check(run);
+    run.work();
+    ASSERT_TRUE(run.journal->close());
+  }
+  disk.kill_process();
+  disk.set_capacity(disk.used());
+  Lifetime run(disk);
+  ledger.check(run);
+  EXPECT_TRUE(run.loaded.clean);
+  Batch batch;
+  batch.erase("a");
+  EXPECT_TRUE(ledger.submit(run, batch));
 }
 
 TEST(Journal, RoomEndsAtTheReserve) {

@@ -1,0 +1,109 @@
+// Power cuts, one after the other, in the life of one store that never starts anew: what recovery left is what the next cut
+// hits, through recycled segments, many checkpoints and reserved blocks of numbers. Hard cases 34, 35, 38.
+//
+// PAWL_POWER_CUTS (2,000) says how many, PAWL_POWER_CUT_SEED (1) where to begin.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include "base/random.h"
+#include "store/journal/ledger.h"
+#include "store/journal/test_bench.h"
+
+namespace pawl::store::journal {
+namespace {
+
+constexpr std::uint64_t kCutsPerStore = 100;
+
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// Fifteen blocks: a cut is never far from a switch.
+Settings random_settings(Random& random) {
+  Settings settings = Lifetime::small();
+  settings.segment_bytes = kSegmentBytesMin;
+  settings.spare_segments = random.below(3);
+  settings.checkpoint_after = 1 + random.below(3);
+  return settings;
+}
+
+// As pawld writes them: mostly one grant or release in a batch, sometimes a whole turn of them, rarely more than a segment.
+Batch random_batch(Random& random, const Ledger& ledger) {
+  Batch batch;
+  const std::uint64_t kind = random.below(100);
+  const std::uint64_t count = kind < 70 ? 1 : kind < 98 ? random.below(60) : random.below(600);
+  for (std::uint64_t i = 0; i <= count; ++i) {
+    const std::string key = "lease" + std::to_string(random.below(300));
+    if (random.below(5) < 2) {
+      batch.erase(key);
+    } else {
+      batch.put(key, std::string(40 + random.below(200), static_cast<char>('a' + random.below(26))));
+    }
+  }
+  if (random.below(3) != 0) batch.cover(ledger.next_number() + random.below(3));
+  return batch;
+}
+
+// What the cuts went through, so that a run says what it has shown.
+struct Tally {
+  std::uint64_t in_recovery = 0, batches = 0, clean_stops = 0;
+};
+
+// Works until the power goes: before the store is open, in its work, in its clean stop, or after that.
+void live_until_cut(SimulatedDisk& disk, Ledger& ledger, Random& random, Tally& tally) {
+  disk.cut_power_at(1 + random.below(random.below(3) == 0 ? 8 : 150));
+  Lifetime run(disk, random_settings(random), random.next());
+  if (!run.ok()) {
+    ASSERT_FALSE(disk.has_power()) << run.error->detail;
+    ++tally.in_recovery;
+    return;
+  }
+  ASSERT_NO_FATAL_FAILURE(ledger.check(run));
+  for (std::uint64_t turns = 1 + random.below(100); turns > 0; --turns) {
+    for (std::uint64_t steps = random.below(4); steps > 0; --steps) run.journal->background_step();
+    if (!ledger.submit(run, random_batch(random, ledger))) {
+      ASSERT_FALSE(disk.has_power()) << run.answers.failure->detail;
+      return;
+    }
+    ++tally.batches;
+  }
+  if (random.below(2) == 0 && run.journal->close()) ++tally.clean_stops;
+  disk.cut_power();
+}
+
+// One store through many cuts, and the last look at it.
+void one_store(std::uint64_t seed, std::uint64_t cuts, Tally& tally) {
+  SeededRandom random(seed);
+  SimulatedDisk disk;
+  Ledger ledger;
+  for (std::uint64_t cut = 0; cut < cuts; ++cut) {
+    SCOPED_TRACE("cut " + std::to_string(cut));
+    ASSERT_NO_FATAL_FAILURE(live_until_cut(disk, ledger, random, tally));
+    disk.restart(random);
+  }
+  Lifetime last(disk, random_settings(random), random.next());
+  ASSERT_NO_FATAL_FAILURE(ledger.check(last));
+}
+
+TEST(JournalPowerCut, NothingAcknowledgedIsLostOverManyCutsInOneLife) {
+  const std::uint64_t cuts = from_environment("PAWL_POWER_CUTS", 2000);
+  const std::uint64_t first_seed = from_environment("PAWL_POWER_CUT_SEED", 1);
+  Tally tally;
+  for (std::uint64_t done = 0; done < cuts; done += kCutsPerStore) {
+    const std::uint64_t seed = first_seed + done / kCutsPerStore;
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    ASSERT_NO_FATAL_FAILURE(one_store(seed, std::min(kCutsPerStore, cuts - done), tally));
+  }
+  std::cout << cuts << " power cuts: " << tally.in_recovery << " before the store was open, " << tally.batches
+            << " batches acknowledged, " << tally.clean_stops << " clean stops\n";
+  EXPECT_GT(tally.in_recovery, cuts / 100) << "the cuts hardly ever hit a recovery";
+  EXPECT_GT(tally.batches, cuts) << "the cuts hardly ever hit any work";
+}
+
+}  // namespace
+}  // namespace pawl::store::journal

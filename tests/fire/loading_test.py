@@ -1,0 +1,61 @@
+"""A pawld that takes long to read its data: it answers from the first moment, and says that it is loading."""
+
+import signal
+
+from fire_case import FireCase, faults, harness, wait_until
+from harness import fields
+
+LEASES = 20_000
+TTL = 600000
+
+
+class LoadingTest(FireCase):
+    def setUp(self):
+        super().setUp()
+        self.server = self.own_pawld()
+        with self.server.client(3) as client:
+            grants = client.pipeline(["ACQUIRE", f"lock/{n}", "TTL", TTL] for n in range(LEASES))
+        self.leases = [grant["lease"] for grant in grants]
+        self.server.kill()
+        self.gate = self.server.dir / "slow"
+        self.gate.write_text("100")
+        self.server.environment = faults(self.server, read_gate=self.gate)
+        self.server.launch()
+
+    def early_client(self, *questions):
+        """Connected before the data is read, and asking in one breath; the client and what it is answered."""
+        wait_until(self.server.port_file.exists, "pawld listens")
+        self.server.port = int(self.server.port_file.read_text())
+        client = self.client(2, self.server)
+        return client, client.pipeline(questions)
+
+    def all_there(self, count):
+        with self.server.client(3) as client:
+            self.assertEqual(client.call("STATUS")["leases"], count)
+            for at in range(0, len(self.leases), 1000):
+                some = self.leases[at:at + 1000]
+                self.assertEqual(client.call("MRENEW", *some), [TTL] * len(some))
+
+    def test_who_asks_meanwhile_is_answered_and_served_once_it_is_read(self):
+        client, (status, pong, refused) = self.early_client(["STATUS"], ["PING"], ["ACQUIRE", "new", "TTL", TTL])
+        self.assertEqual(fields(status)["role"], "loading")
+        self.assertEqual(pong, "PONG")
+        self.assertError(refused, "LOADING")
+        self.gate.unlink()
+        wait_until(lambda: fields(client.call("STATUS"))["role"] == "active", "it is read")
+        self.acquire(client, "new")
+        self.assertEqual(client.call("RELEASE", self.leases.pop()), 1)
+        self.all_there(LEASES)
+
+    def test_a_stop_meanwhile_is_obeyed_and_changes_nothing(self):
+        _, (status,) = self.early_client(["STATUS"])
+        self.assertEqual(fields(status)["role"], "loading")
+        self.server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.server.wait(), 0)
+        self.server.environment = {}
+        self.server.start()
+        self.all_there(LEASES)
+
+
+if __name__ == "__main__":
+    harness.main()
