@@ -27,12 +27,6 @@ bool is_pawld(const wire::Value& greeting) {
   return server != nullptr && server->as_text() == "pawl";
 }
 
-// What pawld says before it closes a connection that reads its events too slowly. It answers no command: none that was
-// still unanswered has happened.
-bool is_farewell(const wire::Value& value) {
-  return value.is_error() && value.text.starts_with("BUSY events:");
-}
-
 // Enough of a stranger's answer to recognise it by.
 std::string summary(const wire::Value& value) {
   constexpr std::size_t kEnough = 80;
@@ -209,7 +203,7 @@ void Machine::received(std::string_view bytes, Instant now) {
 
 void Machine::take_value(const wire::Value& value, Instant now) {
   if (value.is_push()) return take_push(value, now);
-  if (is_farewell(value)) return break_link(value.text);
+  if (value.is_error() && wire::is_farewell(value.text)) return break_link(value.text);
   if (in_flight_.empty()) return break_link("an answer came that nobody asked for");
   const CallId call = in_flight_.front().call;
   in_flight_.pop_front();

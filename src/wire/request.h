@@ -72,7 +72,7 @@ struct Raise {
 struct Status {};
 
 struct Credentials {
-  std::string_view user;  // "default" when only a password was given
+  std::string_view user;  // empty when only a password was given
   std::string_view password;
 };
 struct Hello {
