@@ -186,7 +186,7 @@ class Daemon {
       log_->error(users.error().detail);
       return false;
     }
-    log_->info(fmt::format("{} users in {}", users->size(), config_.auth_file));
+    log_->info(fmt::format("users in {}: {}", config_.auth_file, users->size()));
     engine.set_users(server::Users(std::move(*users)));
     return true;
   }
