@@ -69,9 +69,8 @@ void Engine::dismiss(Session& session) {
   become_nobody(session);
   error(session, wire::ErrorCode::kNoAuth, wire::kUsersFarewell);
   session.closing = true;
-  hangup(
-      session
-          .id());  // Before any request of the next turn is served: a release there must not be handed to it.
+  // Like a hang-up, before any request of the next turn is served: a release there must not be handed to it.
+  hangup(session.id());
 }
 
 std::string Engine::describe(const Session& session) {
