@@ -25,7 +25,8 @@ struct TestAccess;
 }  // namespace client
 
 struct ClientOptions {
-  std::string name = "libpawl";                      // shown by CLIENT LIST
+  std::string name = "libpawl";  // shown by CLIENT LIST
+  Auth auth = {};                // sent on each connection; calls of one who is not let in end with kDenied
   std::chrono::milliseconds connect_timeout{1'000};  // per address
   // A connection that owes an answer for so long is given up for a new one. 0: after 4 s, or a sixth of the shortest TTL
   // held if that is less (100 ms at least): then leases survive a connection that went silent. Waits that the old

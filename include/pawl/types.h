@@ -18,6 +18,12 @@
 
 namespace pawl {
 
+// Credentials, as `pawl auth add` prints them: user:secret.
+struct Auth {
+  std::string user;  // empty: none are sent
+  std::string secret;
+};
+
 // How sure the client is of a lease. kHeld and kAtRisk may alternate; from kUncertain on it only gets worse.
 enum class LeaseState : std::uint8_t {
   kHeld,  // Renewed in time. Work.

@@ -33,6 +33,7 @@ std::string default_owner() {
 client::DriverOptions to_driver_options(ClientOptions options, std::shared_ptr<client::TestTime> time) {
   client::DriverOptions driver;
   driver.machine.name = std::move(options.name);
+  driver.machine.auth = std::move(options.auth);
   const bool given = options.answer_timeout > 0ms;
   driver.machine.answer_timeout = given ? options.answer_timeout : kAnswerTimeout;
   driver.patience = given ? client::Keeper::Patience::kAsGiven : client::Keeper::Patience::kByShortestLease;

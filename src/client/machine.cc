@@ -17,6 +17,8 @@ namespace {
 constexpr CallId kGreeting{0};
 constexpr CallId kProbe{~std::uint64_t{0}};
 
+constexpr Millis kRefusalPatience{5'000};  // Several times the delay of pawld's refusal.
+
 bool refuses_us(wire::ErrorCode code) {
   return code == wire::ErrorCode::kNoAuth || code == wire::ErrorCode::kWrongPass ||
          code == wire::ErrorCode::kNoPerm;
@@ -25,12 +27,6 @@ bool refuses_us(wire::ErrorCode code) {
 bool is_pawld(const wire::Value& greeting) {
   const wire::Value* server = greeting.find("server");
   return server != nullptr && server->as_text() == "pawl";
-}
-
-// What pawld says before it closes a connection that reads its events too slowly. It answers no command: none that was
-// still unanswered has happened.
-bool is_farewell(const wire::Value& value) {
-  return value.is_error() && value.text.starts_with("BUSY events:");
 }
 
 // Enough of a stranger's answer to recognise it by.
@@ -142,7 +138,12 @@ void Machine::connected(Instant now) {
   decoder_.emplace();
   // Nothing is sent behind the greeting before it is answered: to a server that is no pawld we have not
   // spoken.
-  wire::append_command(output_, {"HELLO", "3", "SETNAME", options_.name});
+  const Auth& auth = options_.auth;
+  if (auth.user.empty()) {
+    wire::append_command(output_, {"HELLO", "3", "SETNAME", options_.name});
+  } else {
+    wire::append_command(output_, {"HELLO", "3", "AUTH", auth.user, auth.secret, "SETNAME", options_.name});
+  }
   in_flight_.push_back({kGreeting, now});
 }
 
@@ -209,7 +210,7 @@ void Machine::received(std::string_view bytes, Instant now) {
 
 void Machine::take_value(const wire::Value& value, Instant now) {
   if (value.is_push()) return take_push(value, now);
-  if (is_farewell(value)) return break_link(value.text);
+  if (value.is_error() && wire::is_farewell(value.text)) return break_link(value.text);
   if (in_flight_.empty()) return break_link("an answer came that nobody asked for");
   const CallId call = in_flight_.front().call;
   in_flight_.pop_front();
@@ -243,6 +244,10 @@ void Machine::take_greeting(const wire::Value& value) {
     return;
   }
   if (code == wire::ErrorCode::kLoading) return break_link(value.text);
+  if (!options_.auth.user.empty() && value.is_error() && value.text.starts_with("ERR AUTH")) {
+    return turn_away(
+        {Code::kDenied, "this pawld knows no users (it has no auth_file), but credentials were sent"});
+  }
   const Error error =
       code && refuses_us(*code)
           ? wire::error_from_line(value.text)
@@ -294,6 +299,14 @@ void Machine::settle(CallId call, Flow& flow) {
   ready_.erase(call);
   if (const std::string* request = flow.request()) acquires_.erase(*request);
   flows_.erase(call);
+}
+
+// A wrong secret is answered late, on purpose. Until credentials have been right once, giving up earlier would be to guess
+// again and again, and never to hear why.
+Millis Machine::answer_timeout() const {
+  const Millis usual = std::min(options_.answer_timeout, patience_);
+  const bool unproven = link_ == Link::kGreeting && !greeted_ && !options_.auth.user.empty();
+  return unproven ? std::max(usual, kRefusalPatience) : usual;
 }
 
 bool Machine::silent(Instant now) const {

@@ -34,12 +34,14 @@
 #include "client/flow.h"
 #include "client/observers.h"
 #include "client/time.h"
+#include "pawl/types.h"
 #include "wire/reply_decoder.h"
 
 namespace pawl::client {
 
 struct MachineOptions {
   std::string name = "pawl";     // shown by CLIENT LIST
+  Auth auth = {};                // sent with the greeting of each connection
   Millis answer_timeout{5'000};  // A connection that owes an answer for so long is given up.
   Millis backoff_min{50};        // Between attempts to connect; doubles, with jitter,
   Millis backoff_max{2'000};     // up to this.
@@ -123,7 +125,7 @@ class Machine {
   template <class Visit>
   void for_each_flow(Visit visit);
   void wake(Flow& flow, Instant now);
-  [[nodiscard]] Millis answer_timeout() const { return std::min(options_.answer_timeout, patience_); }
+  [[nodiscard]] Millis answer_timeout() const;
   [[nodiscard]] bool silent(Instant now) const;
   [[nodiscard]] Instant probe_at() const;
   void probe(Instant now);

@@ -116,6 +116,79 @@ TEST_F(MachineTest, GreetingThatIsDeniedEndsEveryCallAsDenied) {
   EXPECT_TRUE(machine.wants_close());
 }
 
+class MachineAuthTest : public MachineTest {
+ protected:
+  // As `pawl run` with a short TTL: it expects answers sooner than pawld refuses a wrong secret.
+  MachineOptions options() { return {.auth = {"ci", "secret"}, .answer_timeout = 500ms}; }
+  Machine& known() { return known_; }
+  CallId ask() { return known_.acquire({.locks = {"disk"}, .ttl = 10s, .give_up = now + 1h}, now); }
+
+ private:
+  Machine known_{random, options()};
+};
+
+TEST_F(MachineAuthTest, CredentialsAreSentWithTheGreetingOfEachConnection) {
+  ask();
+  for (int round = 0; round < 2; ++round) {
+    known().connected(now);
+    EXPECT_EQ(known().take_output(),
+              "*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$2\r\nci\r\n$6\r\nsecret\r\n$7\r\nSETNAME\r\n$"
+              "4\r\npawl\r\n");
+    known().received("%1\r\n+server\r\n+pawl\r\n", now);
+    known().disconnected("cut", now);
+    now += 3s;
+  }
+}
+
+TEST_F(MachineAuthTest, AWrongSecretEndsTheCallAtOnceAndIsNotTriedAgain) {
+  const CallId call = ask();
+  known().connected(now);
+  now += 1s;  // pawld takes its time to refuse.
+  known().timer(now);
+  ASSERT_FALSE(known().wants_close()) << "who gives up before the answer guesses for ever";
+  known().received("-WRONGPASS wrong user or secret\r\n", now);
+  auto done = known().take_completions();
+  ASSERT_EQ(done.size(), 1U);
+  EXPECT_EQ(done.front().call, call);
+  EXPECT_EQ(std::get<Result<Held>>(done.front().outcome).error().code, Code::kDenied);
+  known().disconnected("closed", now);
+  now += 1h;
+  EXPECT_FALSE(known().wants_connection(now));
+}
+
+TEST_F(MachineAuthTest, OnceTheCredentialsWereRightASilentGreetingIsGivenUpAsSoonAsAnyAnswer) {
+  ask();
+  known().connected(now);
+  known().received("%1\r\n+server\r\n+pawl\r\n", now);
+  known().disconnected("cut", now);
+  now += 3s;
+  known().connected(now);
+  now += 500ms;
+  known().timer(now);
+  EXPECT_TRUE(known().wants_close());
+}
+
+TEST_F(MachineAuthTest, APawldWithoutUsersIsNamedAsSuch) {
+  ask();
+  known().connected(now);
+  known().received("-ERR AUTH <password> called without any password configured\r\n", now);
+  auto done = known().take_completions();
+  ASSERT_EQ(done.size(), 1U);
+  const auto& held = std::get<Result<Held>>(done.front().outcome);
+  EXPECT_EQ(held.error().code, Code::kDenied);
+  EXPECT_THAT(held.error().detail, HasSubstr("knows no users"));
+}
+
+// pawld closes it because its user has changed: that answers no call, and the next connection authenticates anew.
+TEST_F(MachineAuthTest, TheFarewellToAChangedUserIsNoAnswer) {
+  ask();
+  known().connected(now);
+  known().received("%1\r\n+server\r\n+pawl\r\n", now);
+  known().received("-NOAUTH users: the auth_file has changed for this user; authenticate again\r\n", now);
+  EXPECT_TRUE(known().wants_close());
+  EXPECT_FALSE(known().has_completions());
+}
+
 TEST_F(MachineTest, GreetingOfAStrangerIsNotTakenForAPawld) {
   const CallId call = acquire();
   machine.connected(now);

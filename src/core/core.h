@@ -82,10 +82,10 @@ class Core {
   // --- Reads
   // ----------------------------------------------------------------------------------------------------
   [[nodiscard]] LockView inspect(std::string_view lock, Now now) const;
-  // At most `count` locks whose name begins with `prefix`, after bounded work. A lock that stays is seen
+  // At most `count` locks whose name begins with `prefix` and, when that is given, is `visible`, after bounded work. A lock that stays is seen
   // once.
-  [[nodiscard]] LocksPage list(std::string_view prefix, std::uint64_t cursor, std::size_t count,
-                               Now now) const;
+  [[nodiscard]] LocksPage list(std::string_view prefix, std::uint64_t cursor, std::size_t count, Now now,
+                               const NameFilter& visible = {}) const;
   [[nodiscard]] std::vector<EpochView> history(std::string_view lock,
                                                std::size_t count) const;  // newest first
   // Whether an acquire with this request id would be a retry, which asks for nothing new.

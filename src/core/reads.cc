@@ -89,7 +89,8 @@ LockView Core::inspect(std::string_view lock, Now now) const {
 
 // The cursor is a slot number. A lock never changes its slot, so whatever stays throughout is seen exactly
 // once.
-LocksPage Core::list(std::string_view prefix, std::uint64_t cursor, std::size_t count, Now now) const {
+LocksPage Core::list(std::string_view prefix, std::uint64_t cursor, std::size_t count, Now now,
+                     const NameFilter& visible) const {
   const Slab<Lock>& items = state_->locks.items;
   LocksPage page;
   if (cursor >= items.end()) return page;
@@ -98,6 +99,7 @@ LocksPage Core::list(std::string_view prefix, std::uint64_t cursor, std::size_t 
   Index at = start;
   for (; at < stop && page.locks.size() < count; ++at) {
     if (!items[at].in_use() || !items[at].name.view().starts_with(prefix)) continue;
+    if (visible && !visible(items[at].name.view())) continue;
     page.locks.push_back(state_->view(at, kHoldersInList, now));
   }
   page.cursor = at < items.end() ? at : 0;

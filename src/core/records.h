@@ -8,7 +8,7 @@
 //           u8  phase: 1 live, 2 breaking, 3 closed (over, keeping its place for its DELAY)
 //           u64 u64 lease id   u8 mode   u16 limit   u16 slot   u32 ttl ms   u32 waited ms   u32 delay ms
 //           u64 max_hold ms   u64 granted, Unix ms   u64 floor
-//           text owner   text request (empty = none)
+//           text owner   text request (empty = none; "user:id" where there are users)
 //           u8 locks, each a text   u8 meta pairs, each two texts
 //
 // Valid: exactly these bytes and no more, 1–16 locks, a phase and mode of the list. Anything else is damage.

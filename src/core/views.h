@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -46,6 +48,9 @@ struct LockView {
   std::optional<Token> last_token;   // empty when forgotten
   std::optional<Millis> reopens_in;  // while closed
 };
+
+// Which names to show.
+using NameFilter = std::function<bool(std::string_view)>;
 
 // A page of what is held, closed or waited for. `cursor` 0 = the end; an empty page with a cursor is normal.
 struct LocksPage {

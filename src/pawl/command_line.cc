@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "client/address.h"
+#include "pawl/credentials.h"
 #include "pawl/duration.h"
 #include "pawl/exit_codes.h"
 
@@ -28,11 +29,13 @@ CLI::Option* find(CLI::App& app, const char* name) {
   return app.get_option(name);
 }
 
-void add_globals(CLI::App& app, std::string& addresses, bool& json, Talks talks) {
+void add_globals(CLI::App& app, std::string& addresses, std::string& auth_file, bool& json, Talks talks) {
   if (talks == Talks::kToPawld) {
     app.add_option("--addr", addresses,
                    "where pawld listens: host:port[,host:port] (PAWL_ADDR; default 127.0.0.1:7295)")
         ->type_name("LIST");
+    app.add_option("--auth-file", auth_file, "a file whose first line is user:secret (default: PAWL_AUTH)")
+        ->type_name("FILE");
   }
   app.add_flag("--json", json, "one JSON document on stdout, for programs");
 }
@@ -145,20 +148,20 @@ void Verb::run(std::function<int(Console&)> action) {
 CommandLine::CommandLine() : app_(std::make_unique<CLI::App>(kAbout, "pawl")) {
   app_->require_subcommand(0, 1);  // None is told apart from an unknown one below.
   app_->footer(kFooter);
-  add_globals(*app_, addresses_, json_, Talks::kToPawld);
+  add_globals(*app_, addresses_, auth_file_, json_, Talks::kToPawld);
 }
 
 CommandLine::~CommandLine() = default;
 
 Verb CommandLine::verb(const char* name, const char* help, Talks talks) {
   CLI::App* app = app_->add_subcommand(name, help);
-  add_globals(*app, addresses_, json_, talks);
+  add_globals(*app, addresses_, auth_file_, json_, talks);
   return {*this, *app};
 }
 
 Verb CommandLine::verb(const char* group, const char* name, const char* help, Talks talks) {
   CLI::App* app = app_->get_subcommand(group)->add_subcommand(name, help);
-  add_globals(*app, addresses_, json_, talks);
+  add_globals(*app, addresses_, auth_file_, json_, talks);
   return {*this, *app};
 }
 
@@ -215,7 +218,13 @@ int CommandLine::main(int argc, char** argv) {
     fmt::print(stderr, "pawl: {}: {}\n", source, addresses.error().detail);
     return exit_code;
   }
-  Console console({json_, addresses ? std::move(*addresses) : std::vector<client::Address>{}});
+  auto auth = talks_ == Talks::kToPawld ? find_credentials(auth_file_) : Result<Auth>(Auth{});
+  if (!auth) {
+    fmt::print(stderr, "pawl: {}\n", auth.error().detail);
+    return kExitConfiguration;
+  }
+  Console console(
+      {json_, addresses ? std::move(*addresses) : std::vector<client::Address>{}, std::move(*auth)});
   return action_(console);
 }
 

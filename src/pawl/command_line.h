@@ -84,6 +84,7 @@ class CommandLine {
 
   std::unique_ptr<CLI::App> app_;
   std::string addresses_;  // --addr
+  std::string auth_file_;  // --auth-file
   bool json_ = false;
   std::map<std::string, std::vector<std::string>*> rests_;  // by verb
   std::function<int(Console&)> action_;                     // of the verb that was named

@@ -35,6 +35,16 @@ const char* escape(Paint paint) {
   return "";
 }
 
+// What to do when it is the credentials, and not what they are for.
+const char* auth_hint(std::string_view detail) {
+  if (detail.starts_with("NOAUTH"))
+    return "\nSay who you are with PAWL_AUTH=user:secret, or with --auth-file, a file that holds "
+           "user:secret.";
+  if (detail.starts_with("WRONGPASS"))
+    return "\nCheck PAWL_AUTH, or the file that --auth-file names; `pawl auth ls` shows the users of a file.";
+  return "";
+}
+
 }  // namespace
 
 Console::Console(Settings settings) : settings_(std::move(settings)), colour_(wants_colour()) {}
@@ -48,6 +58,7 @@ client::BlockingConnection& Console::pawld() {
     client::ConnectionOptions options;
     options.machine.name = "pawl-cli";
     if (patience_) options.machine.answer_timeout = options.call_timeout = *patience_;
+    options.machine.auth = settings_.auth;
     options.on_queued = [this](std::uint64_t position) {
       progress(fmt::format("waiting: place {} in the queue", position));
     };
@@ -122,7 +133,7 @@ std::string Console::explain(const Error& error) const {
     case Code::kLeaseLost:
       return fmt::format("the lease is over ({}). Stop the work it covered, and acquire again.", detail);
     case Code::kDenied:
-      return fmt::format("not permitted: {}", detail);
+      return fmt::format("not permitted: {}{}", detail, auth_hint(detail));
     case Code::kBusy:
     case Code::kStaleToken:
     case Code::kInvalid:

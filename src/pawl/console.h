@@ -13,6 +13,7 @@
 #include "client/blocking_connection.h"
 #include "pawl/json.h"
 #include "pawl/result.h"
+#include "pawl/types.h"
 
 namespace pawl::cli {
 
@@ -23,6 +24,7 @@ class Console {
   struct Settings {
     bool json = false;
     std::vector<client::Address> addresses;
+    Auth auth;
   };
   explicit Console(Settings settings);
   ~Console() { clear_progress(); }
@@ -33,6 +35,8 @@ class Console {
   // stdin and stderr are a terminal: someone can be asked.
   [[nodiscard]] bool interactive() const;
 
+  // Who we are to pawld.
+  [[nodiscard]] const Auth& auth() const { return settings_.auth; }
   // Where pawld is said to listen; and the same as people write it.
   [[nodiscard]] const std::vector<client::Address>& targets() const { return settings_.addresses; }
   [[nodiscard]] std::string addresses() const;

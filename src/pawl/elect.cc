@@ -125,7 +125,8 @@ int observe(Console& console, const Options& options) {
   auto endpoints = client::resolve(console.targets());
   if (!endpoints) return console.fail(endpoints.error());
   SystemRandom random;
-  client::PollConnection pawld(std::move(*endpoints), random, {.name = "pawl-elect"}, kConnectTimeout);
+  client::PollConnection pawld(std::move(*endpoints), random, {.name = "pawl-elect", .auth = console.auth()},
+                               kConnectTimeout);
   client::LeaderWatch watch(pawld.machine(), options.name(), boot_now());
   std::string trouble;
   for (;;) {

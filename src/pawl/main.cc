@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   pawl::cli::add_raise(line);
   pawl::cli::add_backup(line);
   pawl::cli::add_status(line);
+  pawl::cli::add_auth(line);
   pawl::cli::add_guard(line);
   pawl::cli::add_version(line);
   pawl::cli::add_completion(line);

@@ -24,9 +24,10 @@ using client::kNever;
 constexpr Millis kLook = 10ms;  // between looks at a group that is ending; nothing tells us of grandchildren
 constexpr Millis kStuck = 5s;   // after KILL: what still exists then hangs in the kernel
 
-client::MachineOptions machine_options(Millis ttl) {
+client::MachineOptions machine_options(Millis ttl, const Auth& auth) {
   client::MachineOptions options;
   options.name = "pawl-run";
+  options.auth = auth;
   // Several attempts must fit between the first unanswered renewal and TERM.
   options.answer_timeout = std::clamp<Millis>(ttl / 3, 500ms, 5s);
   options.backoff_max = std::clamp<Millis>(ttl / 10, 50ms, 2s);
@@ -47,7 +48,7 @@ Runner::Runner(Console& console, RunRequest request, std::vector<client::Endpoin
       request_(std::move(request)),
       timer_(timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC)),
       voice_(request_.report_fd),
-      pawld_(std::move(endpoints), random_, machine_options(request_.times.ttl),
+      pawld_(std::move(endpoints), random_, machine_options(request_.times.ttl, console.auth()),
              std::clamp<Millis>(request_.times.ttl / 3, 500ms, 3s)) {}
 
 int Runner::run() {

@@ -17,6 +17,7 @@ void add_break(CommandLine& line);
 void add_raise(CommandLine& line);
 void add_backup(CommandLine& line);
 void add_status(CommandLine& line);
+void add_auth(CommandLine& line);
 void add_guard(CommandLine& line);
 void add_version(CommandLine& line);
 void add_completion(CommandLine& line);

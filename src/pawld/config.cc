@@ -24,12 +24,14 @@ std::optional<std::string> out_of(std::string_view range) {
   return fmt::format("expected {}", range);
 }
 
-Reader text(std::string Config::*field) {
-  return [field](const toml::node& node, Config& config) -> std::optional<std::string> {
+enum class Empty : std::uint8_t { kAllowed, kRefused };
+
+Reader text(std::string Config::*field, Empty empty = Empty::kRefused) {
+  return [field, empty](const toml::node& node, Config& config) -> std::optional<std::string> {
     const auto value = node.value_exact<std::string>();
     const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
-    if (!value || value->empty() || std::any_of(value->begin(), value->end(), is_control))
-      return out_of("a text of one line");
+    const bool missing = !value || (value->empty() && empty == Empty::kRefused);
+    if (missing || std::any_of(value->begin(), value->end(), is_control)) return out_of("a text of one line");
     config.*field = *value;
     return std::nullopt;
   };
@@ -87,6 +89,7 @@ const std::vector<Key>& top_keys() {
       {"resp", text(&Config::resp)},
       {"log_format", read_log_format},
       {"store", read_store},
+      {"auth_file", text(&Config::auth_file, Empty::kAllowed)},
       {"insecure", flag([](Config& c) -> bool& { return c.insecure; })},
       {"must_exist", flag([](Config& c) -> bool& { return c.journal.must_exist; })},
       {"max_ttl_ms", read_max_ttl},
@@ -172,6 +175,7 @@ std::string to_toml(const Config& config) {
       {"resp", config.resp},
       {"log_format", config.log_format == LogFormat::kJson ? "json" : "text"},
       {"store", config.store == StoreKind::kMemory ? "memory" : "journal"},
+      {"auth_file", config.auth_file},
       {"insecure", config.insecure},
       {"must_exist", config.journal.must_exist},
       {"max_ttl_ms", std::int64_t{config.max_ttl.count()}},

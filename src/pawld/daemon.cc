@@ -10,6 +10,7 @@
 #include <fstream>
 #include <memory>
 
+#include "auth/users_disk.h"
 #include "base/bytes.h"
 #include "base/random.h"
 #include "base/version.h"
@@ -112,6 +113,11 @@ void greet(const Config& config, const std::string& address, const store::Loaded
   const std::string where = config.store == StoreKind::kMemory ? "in memory: nothing survives" : config.data;
   fmt::print("pawld {} serves {} ({}{}; {} leases, last token {})\n", kVersion, address, where,
              loaded.fresh ? ", new" : "", totals.leases, totals.last_token.value);
+  if (!config.auth_file.empty()) {
+    fmt::print("try: PAWL_AUTH=USER:SECRET pawl --addr {} status\n", address);
+    std::fflush(stdout);
+    return;
+  }
   const std::size_t colon = address.rfind(':');
   const std::string host =
       address.substr(0, colon) == "127.0.0.1" ? "" : fmt::format(" -h {}", address.substr(0, colon));
@@ -143,6 +149,8 @@ class Daemon {
     settings.core.hash_seed = random_.next();
     server::Engine engine(settings,
                           {store_.get(), clock_, random_, loop_, *log_, [this](const Error&) { die(); }});
+    if (!config_.auth_file.empty() && !read_users(engine)) return kExitConfig;
+    loop_.on_reload([this, &engine] { reload(engine); });
     // Before the store is read: who asks meanwhile hears -LOADING, and a port in use is noticed at once.
     const auto address = listen();
     if (!address) {
@@ -202,6 +210,26 @@ class Daemon {
                                 config_.data));
     }
     return settled.operator bool();
+  }
+
+  bool read_users(server::Engine& engine) {
+    auto users = auth::load_users(config_.auth_file);
+    if (!users) {
+      log_->error(users.error().detail);
+      return false;
+    }
+    log_->info(fmt::format("users in {}: {}", config_.auth_file, users->size()));
+    engine.set_users(server::Users(std::move(*users)));
+    return true;
+  }
+
+  // SIGHUP. What is wrong changes nothing: a slip in a file must not lock everyone out, nor let everyone in.
+  void reload(server::Engine& engine) {
+    if (config_.auth_file.empty()) {
+      log_->info("HUP: there is no auth_file to read again");
+    } else if (!read_users(engine)) {
+      log_->error("HUP: the users stay as they were");
+    }
   }
 
   int stop() {

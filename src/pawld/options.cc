@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "auth/users_disk.h"
 #include "base/version.h"
 #include "pawld/exit_codes.h"
 #include "server/listener.h"
@@ -23,6 +24,7 @@ constexpr const char* kExamples =
     "  pawld --data /var/lib/pawl --must-exist   as a service: never start on an unmounted volume\n"
     "  pawld --config pawld.toml --check-config  say whether the file is right\n"
     "  pawld init --data /var/lib/pawl           create the store that --must-exist asks for\n"
+    "  pawld --auth-file users                   serve only the users in it (see pawl auth --help)\n"
     "  pawld dump --data /var/lib/pawl           print a store for people\n"
     "  pawld verify --data /var/lib/pawl         say whether a store, or a backup, is whole\n"
     "  pawld restore --from /backups/pawl-1 --data /var/lib/pawl   make a store from a backup\n"
@@ -32,7 +34,7 @@ constexpr const char* kExamples =
 
 // What the command line said, kept apart from the defaults so that the file can come between them.
 struct Flags {
-  std::optional<std::string> data, resp, log_format, store;
+  std::optional<std::string> data, resp, log_format, store, auth_file;
   std::string config, port_file;
   bool check_config = false, print_config = false, must_exist = false, insecure = false;
   bool adopt = false, json = false;
@@ -70,7 +72,12 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_flag("--adopt", flags.adopt, "Accept data that was last used on another machine, once");
   // For tests, and so not in the help.
   app.add_option("--machine-id-file", flags.machine_id_file)->group("");
-  app.add_flag("--insecure", flags.insecure, "Allow a listen address that other machines can reach");
+  app.add_option("--auth-file", flags.auth_file,
+                 "Users and what each may do, made by `pawl auth`; read again on HUP (default: everyone may "
+                 "everything)")
+      ->check(not_empty);
+  app.add_flag("--insecure", flags.insecure,
+               "Allow a listen address that other machines can reach without users and TLS");
   app.add_option("--store", flags.store, "journal, or memory for tests: nothing survives (default journal)")
       ->check(CLI::IsMember({"journal", "memory"}));
   app.add_option("--port-file", flags.port_file,
@@ -117,6 +124,7 @@ Subcommands declare_subcommands(CLI::App& app, Flags& flags) {
 void override_with(const Flags& flags, Config& config) {
   if (flags.data) config.data = *flags.data;
   if (flags.resp) config.resp = *flags.resp;
+  if (flags.auth_file) config.auth_file = *flags.auth_file;
   if (flags.log_format) config.log_format = *flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
   if (flags.store) config.store = *flags.store == "memory" ? StoreKind::kMemory : StoreKind::kJournal;
   config.journal.must_exist |= flags.must_exist;
@@ -136,20 +144,33 @@ ParsedOptions end_with(int exit_code, std::string_view message) {
   return {std::nullopt, exit_code};
 }
 
-// Until there are credentials, whoever reaches the port is an administrator.
+// Without TLS whoever is on the way can read the secrets of users.
+constexpr bool tls_configured(const Config&) {
+  return false;
+}
+
+Result<void> check_users(const Config& config) {
+  if (config.auth_file.empty()) return {};
+  const auto users = auth::load_users(config.auth_file);
+  return users ? Result<void>() : users.error();
+}
+
+// Where other machines reach the port there must be users, and nobody on the way who reads their secrets.
 Result<void> check_listen(const Config& config) {
   const auto address = server::parse_listen_address(config.resp);
   if (!address) return address.error();
   const auto loopback = server::is_loopback(*address);
   if (!loopback) return loopback.error();
   if (*loopback || config.insecure) return {};
+  if (!config.auth_file.empty() && tls_configured(config)) return {};
+  const char* why = config.auth_file.empty()
+                        ? "there is no auth_file, so anyone there could take and break locks"
+                        : "there is no TLS, so anyone on the way could read the secrets of users";
   return Error{
       Code::kInvalid,
-      fmt::format(
-          "refusing to listen on {}: other machines can reach it, and pawld has no authentication yet, so "
-          "anyone there could take and break locks. Listen on 127.0.0.1, or add --insecure if the network "
-          "itself is trusted",
-          config.resp)};
+      fmt::format("refusing to listen on {}: other machines can reach it, and {}. Listen on 127.0.0.1, "
+                  "configure both auth_file and TLS, or add --insecure if the network itself is trusted",
+                  config.resp, why)};
 }
 
 }  // namespace
@@ -186,8 +207,9 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     options.action = *offline;
     return {options, kExitOk};
   }
-  if (const auto listen = check_listen(options.config); !listen)
-    return end_with(kExitConfig, listen.error().detail);
+  for (const auto check : {check_listen, check_users}) {
+    if (const auto right = check(options.config); !right) return end_with(kExitConfig, right.error().detail);
+  }
   if (flags.check_config) options.action = Action::kCheckConfig;
   if (flags.print_config) options.action = Action::kPrintConfig;
   return {options, kExitOk};

@@ -20,6 +20,7 @@ struct Config {
   std::string resp = "127.0.0.1:7295";
   LogFormat log_format = LogFormat::kText;
   StoreKind store = StoreKind::kJournal;
+  std::string auth_file;  // empty: everyone is admin
   bool insecure = false;
   Millis max_ttl = limits::kTtlMaxDefault;
   store::journal::Settings journal;

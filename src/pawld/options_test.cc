@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <fstream>
@@ -25,6 +26,12 @@ class OptionsTest : public testing::Test {
   const char* file(const std::string& text) {
     std::ofstream(path_, std::ios::trunc) << text;
     return path_.c_str();
+  }
+  static std::string users_file(const std::string& text, mode_t mode) {
+    const std::string path = testing::TempDir() + "pawld-options-test.users";
+    std::ofstream(path, std::ios::trunc) << text;
+    EXPECT_EQ(::chmod(path.c_str(), mode), 0);
+    return path;
   }
   std::string problem_in(const std::string& text) {
     Config config;
@@ -92,6 +99,7 @@ TEST_F(OptionsTest, AnythingUnknownOrOutOfRangeInTheFileIsNamedWithItsLine) {
 TEST_F(OptionsTest, WhatIsPrintedIsUnderstoodAgain) {
   Config config;
   config.data = "some \"where\"";
+  config.auth_file = "users";
   config.store = StoreKind::kMemory;
   config.journal.must_exist = true;
   config.journal.spare_segments = 5;
@@ -109,6 +117,25 @@ TEST_F(OptionsTest, AnAddressThatOthersReachNeedsConsent) {
   EXPECT_TRUE(parse({"--resp", "127.3.2.1:0"}).options);
   EXPECT_EQ(parse({"--resp", "7295"}).exit_code, kExitConfig);
   EXPECT_EQ(parse({"--resp", "127.0.0.1:70000"}).exit_code, kExitConfig);
+}
+
+// Both are needed: users whose secrets can be read on the way are no protection.
+TEST_F(OptionsTest, UsersAloneDoNotMakeAnAddressSafeThatOthersReach) {
+  const std::string users = users_file("", 0600);
+  EXPECT_TRUE(parse({"--auth-file", users.c_str()}).options);
+  EXPECT_EQ(parse({"--auth-file", users.c_str(), "--resp", "0.0.0.0:7295"}).exit_code, kExitConfig);
+  EXPECT_TRUE(parse({"--auth-file", users.c_str(), "--resp", "0.0.0.0:7295", "--insecure"}).options);
+  std::remove(users.c_str());
+}
+
+TEST_F(OptionsTest, AFileOfUsersThatCannotBeUsedIsSaidAtOnce) {
+  EXPECT_EQ(parse({"--auth-file", "no/such/file"}).exit_code, kExitConfig);
+  const std::string open = users_file("", 0644);
+  EXPECT_EQ(parse({"--auth-file", open.c_str()}).exit_code, kExitConfig);
+  const std::string wrong = users_file("ci use hunter2\n", 0600);
+  EXPECT_EQ(parse({"--auth-file", wrong.c_str(), "--check-config"}).exit_code, kExitConfig);
+  std::remove(wrong.c_str());
+  EXPECT_EQ(parse({"--auth-file", ""}).exit_code, kExitUsage);
 }
 
 TEST_F(OptionsTest, UsageErrorsAre64AndFilesThatAreWrong78) {

@@ -34,6 +34,7 @@ void write_backup(wire::ReplyWriter& reply, const std::string& directory, const 
 }  // namespace
 
 void Engine::handle(Session& session, const wire::Backup& request) {
+  if (refuse_whole_store(session, "BACKUP")) return;
   store::BackupOrder order{std::string(request.directory), settings_.ttl_max, now_.wall,
                            fmt::format("pawld {}", kVersion)};
   const auto begun = store_.begin_backup(order);

@@ -41,6 +41,7 @@ bool Engine::refuse_early(Session& session, const wire::Verb& verb) {
     error(session, wire::ErrorCode::kLoading, "pawld is still reading its data; ask again in a moment");
     return true;
   }
+  if (refuse_role(session, verb)) return true;
   if (session.observation != nullptr && session.protocol == wire::Protocol::kResp2 &&
       !wire::answered_while_observing(verb.id)) {
     error(
@@ -68,11 +69,16 @@ bool Engine::refuse_early(Session& session, const wire::Verb& verb) {
 // --- Leases --------------------------------------------------------------------------------------------------------
 
 void Engine::handle(Session& session, const AcquireSpec& spec) {
-  if (!store_.has_room() && !core_.remembers(spec.request)) {
+  for (const std::string_view lock : spec.locks) {
+    if (refuse_lock(session, lock)) return;
+  }
+  const std::string_view request = scoped(session, spec.request);
+  if (!store_.has_room() && !core_.remembers(request)) {
     return error(session, wire::ErrorCode::kFull,
                  "no disk space for new grants; renewals and releases go on");
   }
   core::Acquire input{kDirect, spec, random_.lease_id()};
+  input.spec.request = request;
   if (session.hung_up) {
     input.spec.wait = Millis(0);
     input.spec.async = false;
@@ -113,7 +119,7 @@ bool Engine::waits_for(const Session& session, std::string_view request) {
 }
 
 void Engine::handle(Session& session, const wire::Cancel& request) {
-  const core::Reply reply = ask(core::CancelRequest{kDirect, request.request});
+  const core::Reply reply = ask(core::CancelRequest{kDirect, scoped(session, request.request)});
   write_outcome(session, reply.outcome, true);
   seal(session, reply.after);
 }
@@ -148,19 +154,21 @@ void Engine::handle(Session& session, const wire::Release& request) {
 }
 
 void Engine::handle(Session& session, const wire::Break& request) {
+  if (refuse_breaking(session, request)) return;
   const core::Reply reply =
       ask(core::Break{kDirect, request.lock, request.token, request.now, request.reason});
   log_.warning(fmt::format("BREAK{} of token {} on {} by {}: {}", request.now ? " NOW" : "",
-                           request.token.value, wire::shown(request.lock), session.peer(),
+                           request.token.value, wire::shown(request.lock), describe(session),
                            wire::shown(request.reason)));
   write_outcome(session, reply.outcome, false);
   seal(session, reply.after);
 }
 
 void Engine::handle(Session& session, const wire::Raise& request) {
+  if (refuse_whole_store(session, "RAISE")) return;
   const core::Reply reply = ask(core::Raise{kDirect, request.token, request.reason});
-  log_.warning(
-      fmt::format("RAISE to {} by {}: {}", request.token.value, session.peer(), wire::shown(request.reason)));
+  log_.warning(fmt::format("RAISE to {} by {}: {}", request.token.value, describe(session),
+                           wire::shown(request.reason)));
   write_outcome(session, reply.outcome, false);
   seal(session, reply.after);
 }
@@ -168,8 +176,11 @@ void Engine::handle(Session& session, const wire::Raise& request) {
 // --- Questions: they wait for the writes before them ---------------------------------------------------------------
 
 void Engine::handle(Session& session, const wire::Inspect& request) {
+  if (refuse_lock(session, request.lock)) return;
+  core::LockView view = core_.inspect(request.lock, now_);
+  for (core::HolderView& holder : view.holders) hide(session, holder.locks);
   wire::ReplyWriter reply = session.reply();
-  write_lock(reply, core_.inspect(request.lock, now_));
+  write_lock(reply, view);
   seal(session, core_.last_batch());
 }
 
@@ -180,13 +191,20 @@ void Engine::handle(Session& session, const wire::Locks& request) {
   if (problem != std::errc() || stop != end) {
     return error(session, wire::ErrorCode::kErr, "CURSOR must be 0 or what an earlier LOCKS answered");
   }
+  if (refuse_beginning(session, request.prefix)) return;
+  core::NameFilter visible;
+  if (session.user != nullptr && !session.user->prefixes.empty())
+    visible = [&session](std::string_view lock) { return reaches(session.user, lock); };
   std::string locks;
   wire::ReplyWriter writer(locks, session.protocol);
   std::size_t count = 0;
   do {
-    const core::LocksPage page =
-        core_.list(request.prefix, cursor, std::min(request.count - count, kPageStep), now_);
-    for (const core::LockView& view : page.locks) write_lock(writer, view);
+    core::LocksPage page =
+        core_.list(request.prefix, cursor, std::min(request.count - count, kPageStep), now_, visible);
+    for (core::LockView& view : page.locks) {
+      for (core::HolderView& holder : view.holders) hide(session, holder.locks);
+      write_lock(writer, view);
+    }
     count += page.locks.size();
     cursor = page.cursor;
     if (page.locks.empty()) break;  // The core has looked at enough for one call.
@@ -200,11 +218,13 @@ void Engine::handle(Session& session, const wire::Locks& request) {
 }
 
 void Engine::handle(Session& session, const wire::History& request) {
+  if (refuse_lock(session, request.lock)) return;
   std::string epochs;
   wire::ReplyWriter writer(epochs, session.protocol);
   std::size_t count = 0;
-  for (const core::EpochView& epoch : core_.history(request.lock, request.count)) {
+  for (core::EpochView& epoch : core_.history(request.lock, request.count)) {
     if (epochs.size() >= kPageBytes) break;  // The oldest are left out.
+    hide(session, epoch.locks);
     write_epoch(writer, epoch);
     ++count;
   }
@@ -268,7 +288,10 @@ void Engine::handle(Session& session, const wire::Client& request) {
       break;
     case Op::kList: {
       std::vector<const Session*> sessions;
-      for (const auto& [id, other] : sessions_) sessions.push_back(other.get());
+      for (const auto& [id, other] : sessions_) {  // Others than admins see connections of their own user.
+        if (session.access == wire::Access::kAdmin || other->user == session.user)
+          sessions.push_back(other.get());
+      }
       std::sort(sessions.begin(), sessions.end(),
                 [](const auto* a, const auto* b) { return a->id() < b->id(); });
       std::string lines;
@@ -304,6 +327,7 @@ void Engine::handle(Session& session, const wire::Reset& request) {
   drop_waits(session);  // As after a hang-up: without pushes.
   cancel_dropped();
   stop_observing(session);
+  become_nobody(session);
   answer(session, request);
   seal(session, BatchId{});
 }

@@ -78,6 +78,7 @@ bool Engine::connected(ConnectionId connection, std::string_view peer) {
   }
   auto session = std::make_unique<Session>(connection, std::string(peer));
   session->since = session->active = clock_.last();
+  become_nobody(*session);
   session->reserved = sessions_.size() - reserved_ >= settings_.connections_max;
   if (session->reserved) ++reserved_;
   const bool added = sessions_.emplace(connection, std::move(session)).second;
@@ -109,7 +110,7 @@ void Engine::writable(ConnectionId connection) {
 Nanos Engine::patience() const {
   if (!ready_.empty() || !hangups_.empty() || more_to_tell_) return Nanos(0);
   const Nanos at_most = backing_up_ ? Nanos(kLookForBackupEvery) : Nanos::max();
-  const Tick due = core_.next_deadline();
+  const Tick due = std::min(core_.next_deadline(), punished_.empty() ? kNever : punished_.begin()->first);
   if (due == kNever) return at_most;
   return std::min(at_most, std::clamp<Nanos>(due - clock_.last(), Nanos(0), kWakeEvery));
 }
@@ -124,6 +125,7 @@ void Engine::stop() {
   hangups_.clear();
   gone_.clear();
   observers_.clear();
+  punished_.clear();
   sessions_.clear();
 }
 
@@ -136,6 +138,7 @@ void Engine::run_turn() {
   if (!PAWL_MUTANT(clock_before_sockets)) now_ = clock_.now();
   if (!PAWL_MUTANT(hangups_after_requests)) apply_hangups();
   if (backing_up_) tell_of_backup();
+  end_punishments();
   serve_ready();
   if (PAWL_MUTANT(hangups_after_requests)) apply_hangups();
   if (!loading_) {
@@ -156,7 +159,7 @@ void Engine::apply_hangups() {
     session->hung_up = true;
     session->hangup_pending = false;
     // Keeps the order of replies; there may be nobody to read it. A backup goes on, and is answered.
-    if (session->blocked && !session->backing_up) {
+    if (session->blocked && !session->backing_up && !session->closing) {
       session->reply().not_obtained();
       seal(*session, BatchId{});
     }
@@ -205,7 +208,8 @@ void Engine::serve(Session& session) {
     serve_command(session, *args);
   }
   if (session.blocked && !session.wants_input()) refuse_more(session);
-  const bool drained = !session.blocked && session.outbox().size() < Session::kOutputPause;
+  const bool drained =
+      !session.blocked && !session.punished && session.outbox().size() < Session::kOutputPause;
   if (session.hung_up && drained) session.closing = true;  // What is left, if anything, is half a command.
   if (session.closing && session.waits != 0) {  // QUIT, or nonsense, while ASYNC waits are pending.
     drop_waits(session);
@@ -303,6 +307,7 @@ void Engine::flush(Session& session) {
 // The network is done with it at once; the core hears of it first thing in the next turn.
 void Engine::end(Session& session) {
   network_.close(session.id());
+  pardon(session);
   stop_observing(session);
   session.gone = true;
   if (session.backing_up) --blocked_;

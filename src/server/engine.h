@@ -17,6 +17,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -31,6 +33,7 @@
 #include "server/reports.h"
 #include "server/service_clock.h"
 #include "server/session.h"
+#include "server/users.h"
 #include "server/wait_table.h"
 #include "store/store.h"
 #include "wire/request.h"
@@ -78,6 +81,12 @@ class Engine final : private store::Sink {
   void hangup(ConnectionId connection);
   // The network takes bytes of this connection again.
   void writable(ConnectionId connection);
+
+  // From now on only these users are served, each within its role and prefixes. Before the first call everyone is admin.
+  // Called again (a reload), it closes the connections of users that are gone or whose entry has changed; leases stay.
+  void set_users(Users users);
+  // The driver knows by other means (a client certificate) who this is. False: there is no such user.
+  bool identify(ConnectionId connection, std::string_view user);
 
   void run_turn();
 
@@ -132,6 +141,8 @@ class Engine final : private store::Sink {
   void handle(Session& session, const wire::Observe& request);
   void handle(Session& session, const wire::Unobserve& request);
   void handle(Session& session, const wire::Status& request);
+  void handle(Session& session, const wire::Hello& request);
+  void handle(Session& session, const wire::Auth& request);
   void handle(Session& session, const wire::Info& request);
   void handle(Session& session, const wire::Client& request);
   void handle(Session& session, const wire::Command& request);
@@ -142,6 +153,25 @@ class Engine final : private store::Sink {
   template <class Handshake>
   void handle(Session& session, const Handshake& request);
   [[nodiscard]] StatusView status() const;
+
+  // --- Who may do what (access.cc). What begins with `refuse` answers an error when it is true ---
+  void become(Session& session, UserPtr user);
+  void become_nobody(Session& session);
+  void dismiss(Session& session);
+  [[nodiscard]] static std::string describe(const Session& session);
+  bool authenticate(Session& session, const wire::Credentials& credentials);
+  void punish(Session& session);
+  void pardon(Session& session);
+  void end_punishments();
+  void log_wrong_secret(const Session& session, std::string_view user);
+  bool refuse_role(Session& session, const wire::Verb& verb);
+  bool refuse_lock(Session& session, std::string_view lock);
+  bool refuse_beginning(Session& session, std::string_view beginning);
+  bool refuse_whole_store(Session& session, std::string_view verb);
+  bool refuse_breaking(Session& session, const wire::Break& request);
+  static void hide(const Session& session, std::vector<std::string>& locks);
+  // How the core knows the request id. Valid until the next call.
+  [[nodiscard]] std::string_view scoped(const Session& session, std::string_view request);
 
   // --- Observers (observing.cc) ---
   bool refuse_observer(Session& session);
@@ -198,6 +228,12 @@ class Engine final : private store::Sink {
   std::size_t blocked_ = 0;
   WaitTable waits_;
   EventRing events_;
+  std::optional<Users> users_;  // nothing: everyone is admin
+  std::set<std::pair<Tick, ConnectionId>>
+      punished_;  // who waits out a wrong secret; each connection at most once
+  Tick wrong_secret_log_at_{};
+  std::uint64_t wrong_secrets_unsaid_ = 0;
+  std::string scoped_;
   std::vector<Session*> observers_;
   bool more_to_tell_ = false;      // a reader that keeps up is to be told more in another turn
   std::vector<Session*> ready_;    // with input to serve, in order of arrival

@@ -32,8 +32,9 @@ std::int64_t seconds(Tick from, Tick to) {
 
 }  // namespace
 
-void answer(Session& session, const wire::Hello& hello) {
-  if (hello.credentials) return session.reply().error(wire::ErrorCode::kErr, kNoPassword);
+void answer(Session& session, const wire::Hello& hello, Credentials credentials) {
+  if (hello.credentials && credentials == Credentials::kRefused)
+    return session.reply().error(wire::ErrorCode::kErr, kNoPassword);
   if (hello.protocol == wire::Protocol::kResp2 && session.async_waits > 0) {
     return session.reply().error(wire::ErrorCode::kErr, "ASYNC waits are pending, and RESP2 has no pushes");
   }
@@ -98,12 +99,14 @@ void answer(Session& session, const wire::ConfigGet& get) {
 
 std::string client_line(const Session& session, Tick now) {
   return fmt::format(
-      "id={} addr={} name={} age={} idle={} flags={} db=0 cmds={} waits={} omem={} resp={} lib-name={} "
+      "id={} addr={} name={} age={} idle={} flags={} db=0 cmds={} waits={} omem={} resp={} user={} "
+      "lib-name={} "
       "lib-ver={}",
       session.id().value, session.peer(), session.name, seconds(session.since, now),
       seconds(session.active, now), session.blocked ? "b" : "N", session.commands,
       session.async_waits + (session.blocked ? 1 : 0), session.outbox().size(),
-      static_cast<int>(session.protocol), session.library, session.library_version);
+      static_cast<int>(session.protocol), session.user == nullptr ? "" : session.user->name, session.library,
+      session.library_version);
 }
 
 }  // namespace pawl::server

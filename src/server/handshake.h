@@ -6,9 +6,12 @@
 
 namespace pawl::server {
 
+// Whether HELLO's credentials have been looked at already, or are a mistake: this pawld knows no users.
+enum class Credentials : std::uint8_t { kTaken, kRefused };
+
 // Each writes one reply to the session and leaves sealing it to the caller.
-void answer(Session& session, const wire::Hello& hello);
-void answer(Session& session, const wire::Auth& auth);
+void answer(Session& session, const wire::Hello& hello, Credentials credentials);
+void answer(Session& session, const wire::Auth& auth);  // Where pawld knows no users.
 void answer(Session& session, const wire::Ping& ping);
 void answer(Session& session, const wire::Echo& echo);
 void answer(Session& session, const wire::Quit& quit);

@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -48,11 +49,10 @@ Loop::Loop(Log& log) : log_(log), spare_(open_spare()), last_id_(kFirstConnectio
 Result<void> Loop::open() {
   epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_) return system_error("epoll_create1");
-  sigset_t stop;
-  sigemptyset(&stop);
-  sigaddset(&stop, SIGTERM);
-  sigaddset(&stop, SIGINT);
-  signals_ = UniqueFd(::signalfd(-1, &stop, SFD_NONBLOCK | SFD_CLOEXEC));
+  sigset_t heeded;
+  sigemptyset(&heeded);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&heeded, signal);
+  signals_ = UniqueFd(::signalfd(-1, &heeded, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!signals_) return system_error("signalfd");
   epoll_event event{EPOLLIN, {.u64 = kSignalsKey}};
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, signals_.get(), &event) != 0) return system_error("epoll_ctl");
@@ -94,12 +94,23 @@ int Loop::gather(Engine& engine, int timeout_ms) {
     if (event.data.u64 == kListenerKey) {
       accept_some(engine);
     } else if (event.data.u64 == kSignalsKey) {
-      stopping_ = true;
+      take_signals();
     } else {
       serve(engine, ConnectionId{event.data.u64}, event.events);
     }
   }
   return count;
+}
+
+void Loop::take_signals() {
+  signalfd_siginfo signal{};
+  while (::read(signals_.get(), &signal, sizeof signal) == static_cast<ssize_t>(sizeof signal)) {
+    if (signal.ssi_signo != static_cast<std::uint32_t>(SIGHUP)) {
+      stopping_ = true;
+    } else if (reload_) {
+      reload_();
+    }
+  }
 }
 
 // --- Accepting -----------------------------------------------------------------------------------------------------

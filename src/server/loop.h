@@ -2,7 +2,8 @@
 //
 //   Loop loop(log);
 //   loop.listen(std::move(listener));
-//   loop.run(engine);                 // until SIGTERM or SIGINT, which the caller has blocked in every thread
+//   loop.on_reload([&] { … });        // SIGHUP; between turns, on this thread
+//   loop.run(engine);                 // until SIGTERM or SIGINT, which (like HUP) the caller has blocked in every thread
 //
 // Each turn reads every socket that is ready, at most one buffer of each (level-triggered, so the rest comes next time),
 // tells the engine of hang-ups, and lets it take its turn; the engine sends through send(), once per connection and turn.
@@ -14,8 +15,10 @@
 #include <sys/epoll.h>
 
 #include <array>
+#include <functional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -36,6 +39,8 @@ class Loop final : public Network {
   Result<void> listen(Listener listener);
   // Serves whoever is ready, without waiting for anyone; false once a signal asks to stop. For an engine that still loads.
   bool poll(Engine& engine);
+  // What SIGHUP asks for. It holds up every connection while it runs.
+  void on_reload(std::function<void()> reload) { reload_ = std::move(reload); }
   // Serves until a signal asks to stop; then stops accepting, answers what is durable and closes every connection.
   void run(Engine& engine);
 
@@ -56,6 +61,7 @@ class Loop final : public Network {
 
   void turn(Engine& engine, int timeout_ms);
   int gather(Engine& engine, int timeout_ms);
+  void take_signals();
   void accept_some(Engine& engine);
   void accept_one(Engine& engine, UniqueFd socket);
   void turn_away();
@@ -74,6 +80,7 @@ class Loop final : public Network {
   std::uint64_t last_id_ = 0;
   bool turning_away_ = false;  // and said so in the log
   bool stopping_ = false;
+  std::function<void()> reload_;
   std::vector<epoll_event> events_;
   // Small enough that ten thousand talkative clients fit in memory; what is left in a socket comes next turn.
   std::array<char, 16 * 1024> buffer_;

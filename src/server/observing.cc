@@ -14,6 +14,7 @@ constexpr std::string_view kMissed = "what came after that id is not known here 
 
 // The reply is the id to resume from, so that a connection that breaks before the first event misses nothing either.
 void Engine::handle(Session& session, const wire::Observe& request) {
+  if (refuse_beginning(session, request.prefix)) return;
   const bool known = session.observation != nullptr && session.observation->has(request.prefix);
   if (!known && refuse_observer(session)) return;
   EventRing::Position start = events_.end();
@@ -83,7 +84,8 @@ void Engine::tell(Session& session) {
   bool any = false;
   while (observation.next() < events_.end() && session.outbox().size() < Session::kEventsPause) {
     const EventRing::Position position = observation.next();
-    if (!observation.take(events_.lock_at(position))) continue;
+    const std::string_view lock = events_.lock_at(position);
+    if (!observation.take(lock) || (!lock.empty() && !reaches(session.user, lock))) continue;
     wire::ReplyWriter push = session.reply();
     wire::write_event(push, events_.at(position));
     session.seal(BatchId{});  // They are durable; behind a reply that is not yet, they wait all the same.
@@ -102,9 +104,7 @@ void Engine::cut_observer(Session& session) {
   log_.warning(fmt::format("connection {} ({}) reads its events too slowly: they are no longer kept; closed",
                            session.id().value, session.peer()));
   stop_observing(session);
-  error(
-      session, wire::ErrorCode::kBusy,
-      "events: this connection reads too slowly, and what it has not read is no longer kept; observe again");
+  error(session, wire::ErrorCode::kBusy, wire::kEventsFarewell);
   session.closing = true;
   mark_ready(session);  // Its waits end in the next turn.
 }

@@ -118,13 +118,14 @@ std::string info_text(const StatusView& status) {
       "\r\n# Clients\r\nconnected_clients:{}\r\nblocked_clients:{}\r\nmaxclients:{}\r\n"
       "\r\n# Persistence\r\nloading:{}\r\npawl_store:{}\r\npawl_incarnation:{}\r\n"
       "\r\n# Stats\r\ntotal_connections_received:{}\r\nrejected_connections:{}\r\npawl_connections_cut:{}\r\n"
+      "pawl_wrong_secrets:{}\r\n"
       "total_commands_processed:{}\r\npawl_turns:{}\r\npawl_batches:{}\r\npawl_paused_ms:{}\r\n"
       "\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"
       "\r\n# Locks\r\npawl_locks:{}\r\npawl_leases:{}\r\npawl_waiters:{}\r\npawl_last_token:{}\r\n",
       status.version, status.uptime.count() / 1000, status.connections, status.blocked,
       limits::kConnectionsMax, status.loading ? 1 : 0, status.store, to_hex(status.incarnation),
-      c.connections, c.connections_refused, c.connections_cut, c.commands, c.turns, c.batches,
-      status.paused.count(), status.totals.locks, status.totals.leases, status.totals.waiters,
+      c.connections, c.connections_refused, c.connections_cut, c.wrong_secrets, c.commands, c.turns,
+      c.batches, status.paused.count(), status.totals.locks, status.totals.leases, status.totals.waiters,
       status.totals.last_token.value);
 }
 

@@ -17,6 +17,7 @@ struct Counters {
   std::uint64_t connections = 0;  // accepted, ever
   std::uint64_t connections_refused = 0;
   std::uint64_t connections_cut = 0;  // for reading too slowly
+  std::uint64_t wrong_secrets = 0;
 };
 
 struct StatusView {

@@ -5,7 +5,7 @@
 //   network.send(session.outbox().ready(durable))
 //
 // Commands come out one at a time, in order, and replies leave in the order they were sealed. next_command() answers
-// nothing while the session is blocked in a WAIT, while too much output waits to be read, and once it is closing.
+// nothing while the session is blocked in a WAIT or waits out a wrong secret, while too much output waits to be read, and once it is closing.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,10 @@
 #include "server/network.h"
 #include "server/observation.h"
 #include "server/outbox.h"
+#include "server/users.h"
 #include "wire/command_decoder.h"
 #include "wire/reply_writer.h"
+#include "wire/verbs.h"
 
 namespace pawl::server {
 
@@ -58,7 +60,9 @@ class Session {
   // --- State, set by the engine ------------------------------------------------------------------------------------
   wire::Protocol protocol = wire::Protocol::kResp2;
   std::string name, library, library_version;  // CLIENT SETNAME and SETINFO
-  std::uint32_t waits = 0;                     // chain of its waits in the WaitTable
+  wire::Access access = wire::Access::kNone;
+  UserPtr user;             // nullptr: nobody yet, or pawld knows no users
+  std::uint32_t waits = 0;  // chain of its waits in the WaitTable
   std::uint32_t async_waits = 0;
   std::unique_ptr<Observation> observation;  // nullptr: it does not observe
   std::uint64_t commands = 0;
@@ -66,10 +70,12 @@ class Session {
   Tick active{};
   bool blocked = false;     // in a WAIT without ASYNC, or
   bool backing_up = false;  // until its BACKUP is done
-  bool reserved = false;    // beyond the ordinary connections: renewals only
-  bool hung_up = false;     // the peer sends no more; nothing is queued for it
-  bool closing = false;     // serve nothing more; close when the outbox is empty
-  bool gone = false;        // closed; only its waits are still to be cancelled
+  bool punished = false;    // after a wrong secret: served again from punished_until on
+  Tick punished_until{};
+  bool reserved = false;  // beyond the ordinary connections: renewals only
+  bool hung_up = false;   // the peer sends no more; nothing is queued for it
+  bool closing = false;   // serve nothing more; close when the outbox is empty
+  bool gone = false;      // closed; only its waits are still to be cancelled
 
   // --- Membership in the engine's lists, so that none holds a session twice -------------------------------------------
   bool in_ready = false;

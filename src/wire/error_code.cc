@@ -62,6 +62,10 @@ std::optional<ErrorCode> error_code_from_text(std::string_view word) {
   return std::nullopt;
 }
 
+bool is_farewell(std::string_view line) {
+  return line.starts_with("BUSY events:") || line.starts_with("NOAUTH users:");
+}
+
 Error error_from_line(std::string_view line) {
   const auto code = error_code_from_text(line.substr(0, line.find(' ')));
   return Error{code ? conclusion(*code) : Code::kUnknown, std::string(line)};

@@ -47,6 +47,15 @@ struct WireError {
 // What the caller may conclude. BUSY is a limit of the service, not a lock held by someone: kUnavailable.
 [[nodiscard]] Code conclusion(ErrorCode code);
 
+// Before it closes a connection of its own accord, pawld says why. That line answers no command: none that was still
+// unanswered has happened.
+inline constexpr std::string_view kEventsFarewell =
+    "events: this connection reads too slowly, and what it has not read is no longer kept; observe again";
+inline constexpr std::string_view kUsersFarewell =
+    "users: the auth_file has changed for this user; authenticate again";
+// Whether an error line is one of those two.
+[[nodiscard]] bool is_farewell(std::string_view line);
+
 // An error line as it came ("LOST expired"); a first word we do not know concludes kUnknown, the careful
 // reading.
 [[nodiscard]] Error error_from_line(std::string_view line);

@@ -130,7 +130,7 @@ Hello parse_hello(ArgReader& in) {
 
 Auth parse_auth(ArgReader& in) {
   const std::string_view first = in.any("AUTH");
-  if (!in.more()) return {{"default", first}};
+  if (!in.more()) return {{{}, first}};
   const Auth auth{{first, in.any("AUTH")}};
   if (in.more())
     in.refuse(ErrorCode::kErr, "AUTH takes [user] password");  // Shows nothing of what may be a secret.

@@ -75,7 +75,7 @@ struct Backup {
 struct Status {};
 
 struct Credentials {
-  std::string_view user;  // "default" when only a password was given
+  std::string_view user;  // empty when only a password was given
   std::string_view password;
 };
 struct Hello {

@@ -335,7 +335,7 @@ TEST_F(RequestTest, TheHandshakesOfOrdinaryClientsAreUnderstood) {
   EXPECT_EQ(hello.name, "me");
   EXPECT_EQ(answer({"HELLO", "4"}), "NOPROTO unsupported protocol version '4': 2 or 3");
 
-  EXPECT_EQ(get<Auth>({"AUTH", "secret"}).credentials.user, "default");
+  EXPECT_EQ(get<Auth>({"AUTH", "secret"}).credentials.user, "");
   EXPECT_EQ(get<Auth>({"AUTH", "batch", "secret"}).credentials.password, "secret");
   EXPECT_EQ(answer({"AUTH", "a", "b", "c"}), "ERR AUTH takes [user] password");
 

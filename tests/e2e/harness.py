@@ -134,7 +134,7 @@ class Pawld:
                 reply = client.call("INSPECT", "ready")  # Answered only once the store is loaded.
         except (OSError, ValueError, Closed):
             return False
-        return not isinstance(reply, Error)
+        return not isinstance(reply, Error) or reply.code == "NOAUTH"  # It is loaded, and knows users.
 
     def wait(self, patience=PATIENCE):
         """The exit code, once it has ended by itself or by a signal sent before."""
@@ -170,6 +170,9 @@ class Pawld:
 
     def resume(self):
         self.process.send_signal(signal.SIGCONT)
+
+    def reload(self):
+        self.process.send_signal(signal.SIGHUP)
 
     def rss_bytes(self):
         for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines():

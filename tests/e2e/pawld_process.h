@@ -42,11 +42,15 @@ inline pid_t spawn(std::vector<std::string> words) {
 
 class PawldProcess {
  public:
-  PawldProcess() {
+  // `settings` are lines of its configuration; %d in them stands for its directory, which `prepare` may fill before.
+  explicit PawldProcess(std::string settings = "",
+                        const std::function<void(const std::string&)>& prepare = {}) {
     std::string pattern = std::filesystem::temp_directory_path() / "libpawl-test-XXXXXX";
     if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no directory");
     dir_ = pattern;
-    std::ofstream(dir_ + "/pawld.toml") << "[journal]\nsegment_bytes = 1048576\n";
+    if (prepare) prepare(dir_);
+    if (const auto at = settings.find("%d"); at != std::string::npos) settings.replace(at, 2, dir_);
+    std::ofstream(dir_ + "/pawld.toml") << settings << "\n[journal]\nsegment_bytes = 1048576\n";
     start("0");
   }
   ~PawldProcess() {
