@@ -23,6 +23,7 @@
 #include "store/journal/journal_thread.h"
 #include "store/memory_store.h"
 #include "store/posix_files.h"
+#include "tls/context.h"
 
 namespace pawl::pawld {
 namespace {
@@ -114,7 +115,8 @@ void greet(const Config& config, const std::string& address, const store::Loaded
   const std::size_t colon = address.rfind(':');
   const std::string host =
       address.substr(0, colon) == "127.0.0.1" ? "" : fmt::format(" -h {}", address.substr(0, colon));
-  fmt::print("try: redis-cli{} -p {} ACQUIRE hello TTL 15000\n", host, address.substr(colon + 1));
+  const char* tls = config.tls.named() ? " --tls --cacert …" : "";
+  fmt::print("try: redis-cli{}{} -p {} ACQUIRE hello TTL 15000\n", tls, host, address.substr(colon + 1));
   std::fflush(stdout);
 }
 
@@ -141,6 +143,11 @@ class Daemon {
     store_.start_helper();
     if (!loaded->clean && !loaded->fresh)
       log_->info("the last run did not stop cleanly; its acknowledged state was recovered");
+    if (const auto ready = start_tls(); !ready) {
+      log_->error(ready.error().detail);
+      (void)store_.close();
+      return kExitConfig;
+    }
     if (const auto address = listen(); address) {
       engine.set_address(*address);
       greet(config_, *address, *loaded, engine.totals());
@@ -149,6 +156,7 @@ class Daemon {
       (void)store_.close();
       return kExitConfig;
     }
+    loop_.on_reload([this] { reload(); });
     notify("READY=1");
     loop_.run(engine);
     return stop();
@@ -170,6 +178,27 @@ class Daemon {
       return Error{Code::kInvalid, "cannot write the port to " + options_.port_file};
     }
     return bound;
+  }
+
+  Result<void> start_tls() {
+    if (!config_.tls.named()) return {};
+    auto context = tls::ServerContext::load(config_.tls);
+    if (!context) return context.error();
+    log_->info(fmt::format("TLS with the certificate of {}", (*context)->summary()));
+    loop_.use_tls(std::move(*context));
+    return {};
+  }
+
+  // SIGHUP: files that may have changed are read again; what does not fit leaves everything as it was.
+  void reload() {
+    if (!config_.tls.named()) return;
+    auto context = tls::ServerContext::load(config_.tls);
+    if (!context) {
+      return log_->error(fmt::format("the old certificate stays in use, the new one does not fit: {}",
+                                     context.error().detail));
+    }
+    log_->info(fmt::format("new connections get the certificate of {}", (*context)->summary()));
+    loop_.use_tls(std::move(*context));
   }
 
   int stop() {

@@ -5,7 +5,7 @@
 
 namespace pawl::pawld {
 
-// Returns the exit code. SIGTERM and SIGINT are blocked by the caller, before any thread exists.
+// Returns the exit code. SIGTERM, SIGINT and SIGHUP are blocked by the caller, before any thread exists.
 int serve(const Options& options);
 
 // Prints the store in options.config.data to stdout. Returns the exit code.

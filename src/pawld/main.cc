@@ -9,12 +9,13 @@
 
 namespace {
 
-// Before any thread exists, so that all of them inherit it: the loop takes these two from a signalfd.
+// Before any thread exists, so that all of them inherit it: the loop takes these from a signalfd.
 void block_signals() {
   sigset_t stop;
   sigemptyset(&stop);
   sigaddset(&stop, SIGTERM);
   sigaddset(&stop, SIGINT);
+  sigaddset(&stop, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &stop, nullptr);
   std::signal(SIGPIPE, SIG_IGN);  // stderr may be a pipe whose reader has left.
 }

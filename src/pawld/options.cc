@@ -22,6 +22,8 @@ constexpr const char* kExamples =
     "  pawld                                     serve on loopback, data in ./pawl-data\n"
     "  pawld --data /var/lib/pawl --must-exist   as a service: never start on an unmounted volume\n"
     "  pawld --config pawld.toml --check-config  say whether the file is right\n"
+    "  pawld --tls-cert cert.pem --tls-key key.pem  speak TLS; then: pawl --addr tls://localhost:7295 "
+    "status\n"
     "  pawld dump --data /var/lib/pawl           print a store for people\n"
     "Then try:\n"
     "  redis-cli -p 7295 ACQUIRE hello TTL 15000\n"
@@ -29,7 +31,7 @@ constexpr const char* kExamples =
 
 // What the command line said, kept apart from the defaults so that the file can come between them.
 struct Flags {
-  std::optional<std::string> data, resp, log_format, store;
+  std::optional<std::string> data, resp, log_format, store, tls_cert, tls_key, tls_client_ca;
   std::string config, port_file;
   bool check_config = false, print_config = false, must_exist = false, insecure = false;
 };
@@ -47,6 +49,13 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_flag("--insecure", flags.insecure, "Allow a listen address that other machines can reach");
   app.add_option("--store", flags.store, "journal, or memory for tests: nothing survives (default journal)")
       ->check(CLI::IsMember({"journal", "memory"}));
+  app.add_option(
+      "--tls-cert", flags.tls_cert,
+      "PEM file: the certificate, and those between it and its root. From then on only TLS is spoken");
+  app.add_option("--tls-key", flags.tls_key, "PEM file: its private key. SIGHUP reads both again");
+  app.add_option(
+      "--tls-client-ca", flags.tls_client_ca,
+      "PEM file: who may vouch for clients; the common name of a client's certificate is its user");
   app.add_option("--port-file", flags.port_file,
                  "Write the bound port to this file once clients can connect");
 }
@@ -56,6 +65,9 @@ void override_with(const Flags& flags, Config& config) {
   if (flags.resp) config.resp = *flags.resp;
   if (flags.log_format) config.log_format = *flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
   if (flags.store) config.store = *flags.store == "memory" ? StoreKind::kMemory : StoreKind::kJournal;
+  if (flags.tls_cert) config.tls.cert = *flags.tls_cert;
+  if (flags.tls_key) config.tls.key = *flags.tls_key;
+  if (flags.tls_client_ca) config.tls.client_ca = *flags.tls_client_ca;
   config.journal.must_exist |= flags.must_exist;
   config.insecure |= flags.insecure;
 }
@@ -63,6 +75,13 @@ void override_with(const Flags& flags, Config& config) {
 ParsedOptions end_with(int exit_code, std::string_view message) {
   fmt::print(stderr, "pawld: {}\n", message);
   return {std::nullopt, exit_code};
+}
+
+// That they can be used, not only that they are there: so says --check-config, too.
+Result<void> check_tls(const Config& config) {
+  if (!config.tls.named()) return {};
+  const auto loaded = tls::ServerContext::load(config.tls);
+  return loaded ? Result<void>() : loaded.error();
 }
 
 // Until there are credentials, whoever reaches the port is an administrator.
@@ -113,6 +132,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   }
   if (const auto listen = check_listen(options.config); !listen)
     return end_with(kExitConfig, listen.error().detail);
+  if (const auto tls = check_tls(options.config); !tls) return end_with(kExitConfig, tls.error().detail);
   if (flags.check_config) options.action = Action::kCheckConfig;
   if (flags.print_config) options.action = Action::kPrintConfig;
   return {options, kExitOk};

@@ -76,6 +76,7 @@ TEST_F(OptionsTest, WhatIsPrintedIsUnderstoodAgain) {
   config.journal.must_exist = true;
   config.journal.spare_segments = 5;
   config.max_ttl = Millis(12345);
+  config.tls = {"a.pem", "a.key", ""};
   Config again;
   const auto read = read_config(file(to_toml(config)), again);
   ASSERT_TRUE(read) << read.error().detail;
@@ -89,6 +90,23 @@ TEST_F(OptionsTest, AnAddressThatOthersReachNeedsConsent) {
   EXPECT_TRUE(parse({"--resp", "127.3.2.1:0"}).options);
   EXPECT_EQ(parse({"--resp", "7295"}).exit_code, kExitConfig);
   EXPECT_EQ(parse({"--resp", "127.0.0.1:70000"}).exit_code, kExitConfig);
+}
+
+TEST_F(OptionsTest, TheFilesOfTlsComeFromTheFileOrFromFlagsAndMustFit) {
+  Config config;
+  ASSERT_TRUE(
+      read_config(file("[tls]\ncert = \"c.pem\"\nkey = \"k.pem\"\nclient_ca = \"ca.pem\"\n"), config));
+  EXPECT_EQ(config.tls.cert, "c.pem");
+  EXPECT_EQ(config.tls.key, "k.pem");
+  EXPECT_EQ(config.tls.client_ca, "ca.pem");
+  EXPECT_THAT(problem_in("[tls]\ncertificate = \"c\"\n"), HasSubstr(":2: unknown key \"tls.certificate\""));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(parse({"--tls-cert", "no/such.pem", "--tls-key", "k.pem", "--check-config"}).exit_code,
+            kExitConfig);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("no/such.pem: cannot be read"));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(parse({"--tls-cert", "c.pem"}).exit_code, kExitConfig);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("tls.key"));
 }
 
 TEST_F(OptionsTest, UsageErrorsAre64AndFilesThatAreWrong78) {

@@ -76,6 +76,8 @@ class Engine final : private store::Sink {
   void hangup(ConnectionId connection);
   // The network takes bytes of this connection again.
   void writable(ConnectionId connection);
+  // The driver knows by other means (a client certificate) who this is. False: there is no such user.
+  bool identify(ConnectionId connection, std::string_view user);
 
   void run_turn();
 
@@ -106,6 +108,7 @@ class Engine final : private store::Sink {
   void serve_ready();
   void serve(Session& session);
   void refuse_more(Session& session);
+  void log_protocol_error(Session& session);
   void commit();
   void flush();
   void flush(Session& session);
@@ -206,6 +209,8 @@ class Engine final : private store::Sink {
   bool answered_ = false;
   Batch batch_;
   BatchId durable_;
+  Tick protocol_errors_log_at_{};
+  std::uint64_t protocol_errors_unsaid_ = 0;
   bool in_turn_ = false;
   bool loading_ = true;
   bool failed_ = false;

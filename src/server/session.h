@@ -64,11 +64,12 @@ class Session {
   std::uint64_t commands = 0;
   Tick since{};  // when it connected, and when it last sent a command
   Tick active{};
-  bool blocked = false;   // in a WAIT without ASYNC
-  bool reserved = false;  // beyond the ordinary connections: renewals only
-  bool hung_up = false;   // the peer sends no more; nothing is queued for it
-  bool closing = false;   // serve nothing more; close when the outbox is empty
-  bool gone = false;      // closed; only its waits are still to be cancelled
+  bool blocked = false;             // in a WAIT without ASYNC
+  bool reserved = false;            // beyond the ordinary connections: renewals only
+  bool hung_up = false;             // the peer sends no more; nothing is queued for it
+  std::string_view protocol_error;  // what ended it, until it is logged
+  bool closing = false;             // serve nothing more; close when the outbox is empty
+  bool gone = false;                // closed; only its waits are still to be cancelled
 
   // --- Membership in the engine's lists, so that none holds a session twice -------------------------------------------
   bool in_ready = false;
