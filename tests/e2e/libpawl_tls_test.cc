@@ -76,7 +76,7 @@ TEST_F(TlsLibrary, FiftyLeasesAreRenewedWhileTheCertificateIsRotated) {
   const auto count = [&](std::string_view counter, double added) {
     if (counter == "renewals") renewals += static_cast<int>(added);
   };
-  Client client(address_, {.metric = count, .tls = {.ca_file = ca_}});
+  Client client(address_, {.tls = {.ca_file = ca_}, .metric = count});
   std::vector<Lease> leases;
   for (int i = 0; i < 50; ++i) {
     auto lease = client.acquire("rotate/" + std::to_string(i), {.ttl = 3s});
