@@ -43,7 +43,9 @@ inline constexpr std::size_t kCursorMax = 1100;  // LOCKS: room for a lock name 
 
 inline constexpr std::size_t kConnectionsMax = 10'000;
 inline constexpr std::size_t kConnectionsReserved =
-    kConnectionsMax / 10;  // RENEW, MRENEW, RELEASE, PING only.
+    kConnectionsMax / 10;                            // RENEW, MRENEW, RELEASE, PING only.
+inline constexpr std::size_t kHandshakesMax = 1024;  // TLS handshakes under way, besides.
+inline constexpr Millis kHandshakeTime{10 * 1000};   // that each may take
 inline constexpr std::size_t kAsyncWaitsPerConnection = 1024;
 inline constexpr std::size_t kWaitersMax = 1'000'000;
 inline constexpr std::size_t kBehindWaitMax =

@@ -24,15 +24,22 @@ std::optional<std::string> out_of(std::string_view range) {
   return fmt::format("expected {}", range);
 }
 
-enum class Empty : std::uint8_t { kAllowed, kRefused };
-
-Reader text(std::string Config::*field, Empty empty = Empty::kRefused) {
-  return [field, empty](const toml::node& node, Config& config) -> std::optional<std::string> {
+Reader text(std::function<std::string&(Config&)> field) {
+  return [field = std::move(field)](const toml::node& node, Config& config) -> std::optional<std::string> {
     const auto value = node.value_exact<std::string>();
     const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
-    const bool missing = !value || (value->empty() && empty == Empty::kRefused);
-    if (missing || std::any_of(value->begin(), value->end(), is_control)) return out_of("a text of one line");
-    config.*field = *value;
+    if (!value || value->empty() || std::any_of(value->begin(), value->end(), is_control))
+      return out_of("a text of one line");
+    field(config) = *value;
+    return std::nullopt;
+  };
+}
+
+// The path of a file; empty for none.
+Reader path(std::function<std::string&(Config&)> field) {
+  return [read = text(field), field](const toml::node& node, Config& config) -> std::optional<std::string> {
+    if (node.value_exact<std::string>() != "") return read(node, config);
+    field(config).clear();
     return std::nullopt;
   };
 }
@@ -85,11 +92,11 @@ constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
 const std::vector<Key>& top_keys() {
   static const std::vector<Key> keys{
-      {"data", text(&Config::data)},
-      {"resp", text(&Config::resp)},
+      {"data", text([](Config& c) -> std::string& { return c.data; })},
+      {"resp", text([](Config& c) -> std::string& { return c.resp; })},
       {"log_format", read_log_format},
       {"store", read_store},
-      {"auth_file", text(&Config::auth_file, Empty::kAllowed)},
+      {"auth_file", path([](Config& c) -> std::string& { return c.auth_file; })},
       {"insecure", flag([](Config& c) -> bool& { return c.insecure; })},
       {"must_exist", flag([](Config& c) -> bool& { return c.journal.must_exist; })},
       {"max_ttl_ms", read_max_ttl},
@@ -109,13 +116,30 @@ const std::vector<Key>& journal_keys() {
   return keys;
 }
 
+const std::vector<Key>& tls_keys() {
+  static const std::vector<Key> keys{
+      {"cert", path([](Config& c) -> std::string& { return c.tls.cert; })},
+      {"key", path([](Config& c) -> std::string& { return c.tls.key; })},
+      {"client_ca", path([](Config& c) -> std::string& { return c.tls.client_ca; })},
+  };
+  return keys;
+}
+
+// The tables of the file, by name.
+const std::vector<Key>* keys_of_table(std::string_view name) {
+  if (name == "journal") return &journal_keys();
+  if (name == "tls") return &tls_keys();
+  return nullptr;
+}
+
 Result<void> read_table(const toml::table& table, const std::vector<Key>& keys, const std::string& path,
                         const std::string& prefix, Config& config) {
   for (const auto& [name, node] : table) {
     const auto line = node.source().begin.line;
-    if (prefix.empty() && name.str() == "journal" && node.is_table()) {
-      if (auto inner = read_table(*node.as_table(), journal_keys(), path, "journal.", config); !inner)
-        return inner;
+    const std::vector<Key>* inner = prefix.empty() && node.is_table() ? keys_of_table(name.str()) : nullptr;
+    if (inner != nullptr) {
+      const std::string inner_prefix = std::string(name.str()) + ".";
+      if (auto read = read_table(*node.as_table(), *inner, path, inner_prefix, config); !read) return read;
       continue;
     }
     const auto key =
@@ -170,6 +194,7 @@ std::string to_toml(const Config& config) {
       {"checkpoint_after", static_cast<std::int64_t>(config.journal.checkpoint_after)},
       {"space_reserve_bytes", static_cast<std::int64_t>(config.journal.space_reserve)},
   };
+  toml::table tls{{"cert", config.tls.cert}, {"key", config.tls.key}, {"client_ca", config.tls.client_ca}};
   const toml::table all{
       {"data", config.data},
       {"resp", config.resp},
@@ -180,6 +205,7 @@ std::string to_toml(const Config& config) {
       {"must_exist", config.journal.must_exist},
       {"max_ttl_ms", std::int64_t{config.max_ttl.count()}},
       {"journal", journal},
+      {"tls", tls},
   };
   std::ostringstream out;
   out << toml::toml_formatter{all} << '\n';

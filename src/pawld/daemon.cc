@@ -27,6 +27,7 @@
 #include "store/journal/journal_thread.h"
 #include "store/memory_store.h"
 #include "store/posix_files.h"
+#include "tls/context.h"
 
 namespace pawl::pawld {
 namespace {
@@ -121,7 +122,8 @@ void greet(const Config& config, const std::string& address, const store::Loaded
   const std::size_t colon = address.rfind(':');
   const std::string host =
       address.substr(0, colon) == "127.0.0.1" ? "" : fmt::format(" -h {}", address.substr(0, colon));
-  fmt::print("try: redis-cli{} -p {} ACQUIRE hello TTL 15000\n", host, address.substr(colon + 1));
+  const char* tls = config.tls.named() ? " --tls --cacert …" : "";
+  fmt::print("try: redis-cli{}{} -p {} ACQUIRE hello TTL 15000\n", tls, host, address.substr(colon + 1));
   std::fflush(stdout);
 }
 
@@ -152,6 +154,10 @@ class Daemon {
     if (!config_.auth_file.empty() && !read_users(engine)) return kExitConfig;
     loop_.on_reload([this, &engine] { reload(engine); });
     // Before the store is read: who asks meanwhile hears -LOADING, and a port in use is noticed at once.
+    if (const auto ready = start_tls(); !ready) {
+      log_->error(ready.error().detail);
+      return kExitConfig;
+    }
     const auto address = listen();
     if (!address) {
       log_->error(address.error().detail);
@@ -223,13 +229,31 @@ class Daemon {
     return true;
   }
 
-  // SIGHUP. What is wrong changes nothing: a slip in a file must not lock everyone out, nor let everyone in.
+  Result<void> start_tls() {
+    if (!config_.tls.named()) return {};
+    auto context = tls::ServerContext::load(config_.tls);
+    if (!context) return context.error();
+    log_->info(fmt::format("TLS with the certificate of {}", (*context)->summary()));
+    loop_.use_tls(std::move(*context));
+    return {};
+  }
+
+  // SIGHUP: files that may have changed are read again. What is wrong changes nothing: a slip in a file must not lock
+  // everyone out, nor let everyone in.
   void reload(server::Engine& engine) {
-    if (config_.auth_file.empty()) {
-      log_->info("HUP: there is no auth_file to read again");
-    } else if (!read_users(engine)) {
-      log_->error("HUP: the users stay as they were");
+    if (config_.auth_file.empty() && !config_.tls.named()) log_->info("HUP: there is no auth_file or certificate to read again");
+    if (!config_.auth_file.empty() && !read_users(engine)) log_->error("HUP: the users stay as they were");
+    if (config_.tls.named()) reload_tls();
+  }
+
+  void reload_tls() {
+    auto context = tls::ServerContext::load(config_.tls);
+    if (!context) {
+      return log_->error(fmt::format("the old certificate stays in use, the new one does not fit: {}",
+                                     context.error().detail));
     }
+    log_->info(fmt::format("new connections get the certificate of {}", (*context)->summary()));
+    loop_.use_tls(std::move(*context));
   }
 
   int stop() {

@@ -25,6 +25,8 @@ constexpr const char* kExamples =
     "  pawld --config pawld.toml --check-config  say whether the file is right\n"
     "  pawld init --data /var/lib/pawl           create the store that --must-exist asks for\n"
     "  pawld --auth-file users                   serve only the users in it (see pawl auth --help)\n"
+    "  pawld --tls-cert cert.pem --tls-key key.pem  speak TLS; then: pawl --addr tls://localhost:7295 "
+    "status\n"
     "  pawld dump --data /var/lib/pawl           print a store for people\n"
     "  pawld verify --data /var/lib/pawl         say whether a store, or a backup, is whole\n"
     "  pawld restore --from /backups/pawl-1 --data /var/lib/pawl   make a store from a backup\n"
@@ -34,7 +36,7 @@ constexpr const char* kExamples =
 
 // What the command line said, kept apart from the defaults so that the file can come between them.
 struct Flags {
-  std::optional<std::string> data, resp, log_format, store, auth_file;
+  std::optional<std::string> data, resp, log_format, store, auth_file, tls_cert, tls_key, tls_client_ca;
   std::string config, port_file;
   bool check_config = false, print_config = false, must_exist = false, insecure = false;
   bool adopt = false, json = false;
@@ -80,6 +82,13 @@ void declare(CLI::App& app, Flags& flags) {
                "Allow a listen address that other machines can reach without users and TLS");
   app.add_option("--store", flags.store, "journal, or memory for tests: nothing survives (default journal)")
       ->check(CLI::IsMember({"journal", "memory"}));
+  app.add_option(
+      "--tls-cert", flags.tls_cert,
+      "PEM file: the certificate, and those between it and its root. From then on only TLS is spoken");
+  app.add_option("--tls-key", flags.tls_key, "PEM file: its private key. SIGHUP reads both again");
+  app.add_option(
+      "--tls-client-ca", flags.tls_client_ca,
+      "PEM file: who may vouch for clients; the common name of a client's certificate is its user");
   app.add_option("--port-file", flags.port_file,
                  "Write the bound port to this file once clients can connect");
 }
@@ -127,6 +136,9 @@ void override_with(const Flags& flags, Config& config) {
   if (flags.auth_file) config.auth_file = *flags.auth_file;
   if (flags.log_format) config.log_format = *flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
   if (flags.store) config.store = *flags.store == "memory" ? StoreKind::kMemory : StoreKind::kJournal;
+  if (flags.tls_cert) config.tls.cert = *flags.tls_cert;
+  if (flags.tls_key) config.tls.key = *flags.tls_key;
+  if (flags.tls_client_ca) config.tls.client_ca = *flags.tls_client_ca;
   config.journal.must_exist |= flags.must_exist;
   config.insecure |= flags.insecure;
 }
@@ -144,15 +156,17 @@ ParsedOptions end_with(int exit_code, std::string_view message) {
   return {std::nullopt, exit_code};
 }
 
-// Without TLS whoever is on the way can read the secrets of users.
-constexpr bool tls_configured(const Config&) {
-  return false;
-}
-
 Result<void> check_users(const Config& config) {
   if (config.auth_file.empty()) return {};
   const auto users = auth::load_users(config.auth_file);
   return users ? Result<void>() : users.error();
+}
+
+// That they can be used, not only that they are there: so says --check-config, too.
+Result<void> check_tls(const Config& config) {
+  if (!config.tls.named()) return {};
+  const auto loaded = tls::ServerContext::load(config.tls);
+  return loaded ? Result<void>() : loaded.error();
 }
 
 // Where other machines reach the port there must be users, and nobody on the way who reads their secrets.
@@ -162,7 +176,7 @@ Result<void> check_listen(const Config& config) {
   const auto loopback = server::is_loopback(*address);
   if (!loopback) return loopback.error();
   if (*loopback || config.insecure) return {};
-  if (!config.auth_file.empty() && tls_configured(config)) return {};
+  if (!config.auth_file.empty() && config.tls.named()) return {};
   const char* why = config.auth_file.empty()
                         ? "there is no auth_file, so anyone there could take and break locks"
                         : "there is no TLS, so anyone on the way could read the secrets of users";
@@ -207,7 +221,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     options.action = *offline;
     return {options, kExitOk};
   }
-  for (const auto check : {check_listen, check_users}) {
+  for (const auto check : {check_listen, check_users, check_tls}) {
     if (const auto right = check(options.config); !right) return end_with(kExitConfig, right.error().detail);
   }
   if (flags.check_config) options.action = Action::kCheckConfig;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "pawl/result.h"
 #include "store/journal/settings.h"
+#include "tls/context.h"
 
 namespace pawl::pawld {
 
@@ -24,6 +25,7 @@ struct Config {
   bool insecure = false;
   Millis max_ttl = limits::kTtlMaxDefault;
   store::journal::Settings journal;
+  tls::ServerFiles tls;  // Empty: connections are plain.
 };
 
 // Reads a TOML file over `config`. Unknown keys, wrong types and values out of range are errors that name key and line.

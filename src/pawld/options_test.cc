@@ -104,6 +104,7 @@ TEST_F(OptionsTest, WhatIsPrintedIsUnderstoodAgain) {
   config.journal.must_exist = true;
   config.journal.spare_segments = 5;
   config.max_ttl = Millis(12345);
+  config.tls = {"a.pem", "a.key", ""};
   Config again;
   const auto read = read_config(file(to_toml(config)), again);
   ASSERT_TRUE(read) << read.error().detail;
@@ -136,6 +137,23 @@ TEST_F(OptionsTest, AFileOfUsersThatCannotBeUsedIsSaidAtOnce) {
   EXPECT_EQ(parse({"--auth-file", wrong.c_str(), "--check-config"}).exit_code, kExitConfig);
   std::remove(wrong.c_str());
   EXPECT_EQ(parse({"--auth-file", ""}).exit_code, kExitUsage);
+}
+
+TEST_F(OptionsTest, TheFilesOfTlsComeFromTheFileOrFromFlagsAndMustFit) {
+  Config config;
+  ASSERT_TRUE(
+      read_config(file("[tls]\ncert = \"c.pem\"\nkey = \"k.pem\"\nclient_ca = \"ca.pem\"\n"), config));
+  EXPECT_EQ(config.tls.cert, "c.pem");
+  EXPECT_EQ(config.tls.key, "k.pem");
+  EXPECT_EQ(config.tls.client_ca, "ca.pem");
+  EXPECT_THAT(problem_in("[tls]\ncertificate = \"c\"\n"), HasSubstr(":2: unknown key \"tls.certificate\""));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(parse({"--tls-cert", "no/such.pem", "--tls-key", "k.pem", "--check-config"}).exit_code,
+            kExitConfig);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("no/such.pem: cannot be read"));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(parse({"--tls-cert", "c.pem"}).exit_code, kExitConfig);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("tls.key"));
 }
 
 TEST_F(OptionsTest, UsageErrorsAre64AndFilesThatAreWrong78) {

@@ -85,6 +85,29 @@ TEST_F(ConnectionsTest, ALoadThatIsStoppedSaysSo) {
   EXPECT_TRUE(loading.loading());
 }
 
+TEST_F(ConnectionsTest, WhoSpeaksTlsToAPlainPortIsToldSoAndClosed) {
+  Client client = connect();
+  client.send("\x16\x03\x01");
+  turn();
+  EXPECT_EQ(client.take(), "-ERR Protocol error: this port does not speak TLS\r\n");
+  EXPECT_TRUE(client.closed());
+}
+
+TEST_F(ConnectionsTest, ProtocolErrorsAreLoggedAtMostOnceASecondWithTheNumberOfTheOthers) {
+  for (int i = 0; i < 3; ++i) {
+    Client client = connect();
+    client.send("*1\r\nnonsense\r\n");
+    turn();
+  }
+  ASSERT_EQ(log.lines.size(), 1U);
+  EXPECT_NE(log.lines[0].find("expected '$'"), std::string::npos) << log.lines[0];
+  live(Millis(1100));
+  connect().send("*1\r\nnonsense\r\n");
+  turn();
+  ASSERT_EQ(log.lines.size(), 2U);
+  EXPECT_NE(log.lines[1].find("(2 more since the last line)"), std::string::npos) << log.lines[1];
+}
+
 TEST_F(ConnectionsTest, WhileLoadingOnlyTheHandshakeIsServed) {
   store::MemoryStore empty{Incarnation{1}};
   Engine loading(settings, EngineParts{empty, clock, random, network, log, [](const Error&) {}});

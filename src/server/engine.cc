@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/mutants.h"
@@ -30,6 +31,8 @@ class IntoCore final : public store::Visitor {
   const std::function<bool()>& go_on_;
   std::uint64_t read_ = 0;
 };
+
+constexpr Millis kLogEvery{1'000};  // Of what a stranger can cause.
 
 }  // namespace
 
@@ -105,6 +108,10 @@ void Engine::writable(ConnectionId connection) {
   if (session == nullptr) return;
   session->stalled = false;
   mark_dirty(*session);
+}
+
+bool Engine::identify(ConnectionId /*connection*/, std::string_view /*user*/) {
+  return false;  // Without users everyone is admin.
 }
 
 Nanos Engine::patience() const {
@@ -207,6 +214,7 @@ void Engine::serve(Session& session) {
     ++counters_.commands;
     serve_command(session, *args);
   }
+  if (!session.protocol_error.empty()) log_protocol_error(session);
   if (session.blocked && !session.wants_input()) refuse_more(session);
   const bool drained =
       !session.blocked && !session.punished && session.outbox().size() < Session::kOutputPause;
@@ -223,6 +231,19 @@ void Engine::serve(Session& session) {
     stop_observing(session);
     mark_dirty(session);
   }
+}
+
+// Someone has come to the wrong door: an operator should hear of it, but not as often as strangers like.
+void Engine::log_protocol_error(Session& session) {
+  const std::string_view why = std::exchange(session.protocol_error, {});
+  if (now_.tick < protocol_errors_log_at_) {
+    ++protocol_errors_unsaid_;
+    return;
+  }
+  const std::uint64_t unsaid = std::exchange(protocol_errors_unsaid_, 0);
+  const std::string more = unsaid == 0 ? "" : fmt::format(" ({} more since the last line)", unsaid);
+  log_.warning(fmt::format("closing the connection of {}: {}{}", session.peer(), why, more));
+  protocol_errors_log_at_ = now_.tick + kLogEvery;
 }
 
 // Behind a full window the end of a connection cannot be seen, so a blocked one is always read from, up to a bound.

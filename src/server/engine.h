@@ -81,6 +81,8 @@ class Engine final : private store::Sink {
   void hangup(ConnectionId connection);
   // The network takes bytes of this connection again.
   void writable(ConnectionId connection);
+  // The driver knows by other means (a client certificate) who this is. False: there is no such user.
+  bool identify(ConnectionId connection, std::string_view user);
 
   // From now on only these users are served, each within its role and prefixes. Before the first call everyone is admin.
   // Called again (a reload), it closes the connections of users that are gone or whose entry has changed; leases stay.
@@ -117,6 +119,7 @@ class Engine final : private store::Sink {
   void serve_ready();
   void serve(Session& session);
   void refuse_more(Session& session);
+  void log_protocol_error(Session& session);
   void commit();
   void flush();
   void flush(Session& session);
@@ -251,6 +254,8 @@ class Engine final : private store::Sink {
   bool answered_ = false;
   Batch batch_;
   BatchId durable_;
+  Tick protocol_errors_log_at_{};
+  std::uint64_t protocol_errors_unsaid_ = 0;
   bool in_turn_ = false;
   bool loading_ = true;
   bool failed_ = false;

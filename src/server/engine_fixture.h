@@ -43,6 +43,11 @@ class FakeNetwork final : public Network {
   std::map<std::uint64_t, Line> lines;
 };
 
+struct KeptLog final : Log {
+  void write(LogLevel /*level*/, std::string_view line) override { lines.emplace_back(line); }
+  std::vector<std::string> lines;
+};
+
 struct ManualClock final : ClockSource {
   ClockReading read() override {
     ++reads;
@@ -138,7 +143,7 @@ class EngineTest : public testing::Test {
   ManualClock clock;
   SeededRandom random{1};
   FakeNetwork network;
-  NoLog log;
+  KeptLog log;
   int fatal = 0;
 
  private:

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -73,7 +74,7 @@ bool Loop::poll(Engine& engine) {
 }
 
 void Loop::run(Engine& engine) {
-  while (!stopping_) turn(engine, to_epoll_timeout(engine.patience()));
+  while (!stopping_) turn(engine, to_epoll_timeout(std::min(engine.patience(), handshake_patience())));
   listener_.reset();
   engine.stop();
   connections_.clear();
@@ -82,6 +83,7 @@ void Loop::run(Engine& engine) {
 void Loop::turn(Engine& engine, int timeout_ms) {
   int ready = gather(engine, timeout_ms);
   for (int more = 0; more < kGatherMore && ready > 0; ++more) ready = gather(engine, 0);
+  if (!handshakes_.empty()) advance_handshakes(engine);
   engine.run_turn();
 }
 
@@ -116,7 +118,7 @@ void Loop::take_signals() {
 // --- Accepting -----------------------------------------------------------------------------------------------------
 
 void Loop::accept_some(Engine& engine) {
-  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+  for (int i = 0; i < kAcceptsPerTurn && !handshakes_.full(); ++i) {
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket) {
       turning_away_ = false;
@@ -135,9 +137,9 @@ void Loop::accept_one(Engine& engine, UniqueFd socket) {
   ::setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   const ConnectionId id{++last_id_};
   Connection& connection = connections_[id];
-  const std::string peer = peer_of(socket.get());
   connection.socket = std::move(socket);
-  if (engine.connected(id, peer)) watch(id, connection);
+  if (tls_) return begin_handshake(id, connection);
+  if (engine.connected(id, peer_of(connection.socket.get()))) watch(id, connection);
 }
 
 // No descriptor is left. Whoever waits in the backlog is told so; left there it would wake the loop for ever.
@@ -160,18 +162,22 @@ void Loop::turn_away() {
 void Loop::serve(Engine& engine, ConnectionId id, std::uint32_t events) {
   Connection* connection = find(id);
   if (connection == nullptr) return;
+  if (connection->in_handshake) return handshakes_.mark_ready(id);
   const bool ended = (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
   if (connection->hung_up) {
     if ((events & (EPOLLHUP | EPOLLERR)) != 0) connection->broken = true;
   } else if (ended || (events & EPOLLIN) != 0) {
     const bool end_seen = read(engine, id, *connection, ended);
-    if (ended || end_seen) {
-      connection->hung_up = true;
-      engine.hangup(id);
-      watch(id, *connection);
-    }
+    if (ended || end_seen) end_input(engine, id, *connection);
   }
+  if ((events & EPOLLOUT) != 0 && connection->tls) flush_tls(id, *connection);
   if ((events & EPOLLOUT) != 0 || connection->broken) engine.writable(id);
+}
+
+void Loop::end_input(Engine& engine, ConnectionId id, Connection& connection) {
+  connection.hung_up = true;
+  engine.hangup(id);
+  watch(id, connection);
 }
 
 bool Loop::read(Engine& engine, ConnectionId id, Connection& connection, bool to_the_end) {
@@ -185,7 +191,12 @@ bool Loop::read(Engine& engine, ConnectionId id, Connection& connection, bool to
       connection.broken = true;
       return true;
     }
-    engine.received(id, {buffer_.data(), static_cast<std::size_t>(count)});
+    const std::string_view bytes(buffer_.data(), static_cast<std::size_t>(count));
+    if (!connection.tls) {
+      engine.received(id, bytes);
+    } else if (connection.tls->receive(bytes); !decrypt(engine, id, connection)) {
+      return true;
+    }
     total += static_cast<std::size_t>(count);
     if (to_the_end && total < kLastWordsMax) continue;
     // Only a full buffer can have left something behind, and epoll tells of a socket but once.
@@ -196,24 +207,26 @@ bool Loop::read(Engine& engine, ConnectionId id, Connection& connection, bool to
 
 // --- What the engine asks ------------------------------------------------------------------------------------------
 
+std::size_t Loop::to_socket(Connection& connection, std::string_view bytes) {
+  const ssize_t sent = ::send(connection.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  if (sent >= 0) return static_cast<std::size_t>(sent);
+  if (errno == EAGAIN || errno == EINTR) return 0;
+  connection.broken = true;
+  return bytes.size();
+}
+
 std::size_t Loop::send(ConnectionId id, std::string_view bytes) {
   Connection* connection = find(id);
   PAWL_ASSERT(connection != nullptr);
   if (connection->broken) return bytes.size();
-  ssize_t sent = ::send(connection->socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  if (sent < 0) {
-    if (errno != EAGAIN && errno != EINTR) {
-      connection->broken = true;
-      return bytes.size();
-    }
-    sent = 0;
-  }
-  const bool stalled = static_cast<std::size_t>(sent) < bytes.size();
+  const std::size_t sent =
+      connection->tls ? encrypt_and_send(*connection, bytes) : to_socket(*connection, bytes);
+  const bool stalled = sent < bytes.size();
   if (stalled != connection->stalled) {
     connection->stalled = stalled;
     watch(id, *connection);
   }
-  return static_cast<std::size_t>(sent);
+  return sent;
 }
 
 void Loop::want_input(ConnectionId id, bool wanted) {
@@ -226,6 +239,7 @@ void Loop::want_input(ConnectionId id, bool wanted) {
 void Loop::close(ConnectionId id) {
   Connection* connection = find(id);
   PAWL_ASSERT(connection != nullptr);
+  if (connection->tls && !connection->broken) say_goodbye(*connection);
   // Closing with unread input resets the connection, and the peer could miss the last reply.
   if (!connection->hung_up) {
     ::shutdown(connection->socket.get(), SHUT_WR);

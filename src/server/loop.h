@@ -10,13 +10,18 @@
 // In the steady state that is one recv and one send per message, and no epoll_ctl. Interest in a socket changes only when
 // its peer does not keep up: output that the socket would not take, or input that the engine does not want yet.
 // EPOLLRDHUP is always watched, so a hang-up is noticed also of a connection that is blocked or not read from.
+//
+// With use_tls() connections speak TLS (loop_tls.cc). The engine hears of one when its handshake is over; until then it is
+// bounded in number and time, and a flood of handshakes takes a fixed share of each turn.
 #pragma once
 
 #include <sys/epoll.h>
 
 #include <array>
 #include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -27,6 +32,9 @@
 #include "server/engine.h"
 #include "server/listener.h"
 #include "server/network.h"
+#include "server/tls_handshakes.h"
+#include "tls/context.h"
+#include "tls/stream.h"
 
 namespace pawl::server {
 
@@ -39,7 +47,9 @@ class Loop final : public Network {
   Result<void> listen(Listener listener);
   // Serves whoever is ready, without waiting for anyone; false once a signal asks to stop. For an engine that still loads.
   bool poll(Engine& engine);
-  // What SIGHUP asks for. It holds up every connection while it runs.
+  // Whoever connects from now on speaks TLS under this context; those connected already go on as they are.
+  void use_tls(std::shared_ptr<const tls::ServerContext> context);
+  // What SIGHUP, which the caller has blocked too, asks for. It holds up every connection while it runs.
   void on_reload(std::function<void()> reload) { reload_ = std::move(reload); }
   // Serves until a signal asks to stop; then stops accepting, answers what is durable and closes every connection.
   void run(Engine& engine);
@@ -52,11 +62,13 @@ class Loop final : public Network {
  private:
   struct Connection {
     UniqueFd socket;
-    std::uint32_t watched = 0;  // what epoll was told
-    bool reading = true;        // the engine wants input
-    bool stalled = false;       // the socket would not take all
-    bool hung_up = false;       // the engine was told
-    bool broken = false;        // nobody is there to send to
+    std::uint32_t watched = 0;         // what epoll was told
+    bool reading = true;               // the engine wants input
+    bool stalled = false;              // the socket would not take all
+    bool hung_up = false;              // the engine was told
+    bool broken = false;               // nobody is there to send to
+    bool in_handshake = false;         // the engine does not know it yet
+    std::unique_ptr<tls::Stream> tls;  // nullptr: plain
   };
 
   void turn(Engine& engine, int timeout_ms);
@@ -68,10 +80,27 @@ class Loop final : public Network {
   void serve(Engine& engine, ConnectionId id, std::uint32_t events);
   // Reads one buffer, or, of a peer that has hung up, all there is up to a bound. True when the end was seen.
   bool read(Engine& engine, ConnectionId id, Connection& connection, bool to_the_end);
+  // Takes what the socket has room for, and everything when nobody is there.
+  static std::size_t to_socket(Connection& connection, std::string_view bytes);
+  void end_input(Engine& engine, ConnectionId id, Connection& connection);
+  void take_signals();
   void watch(ConnectionId id, Connection& connection);
   void rewatch(ConnectionId id, Connection& connection);
   void control(int operation, ConnectionId id, const Connection& connection);
   [[nodiscard]] Connection* find(ConnectionId id);
+
+  // --- TLS (loop_tls.cc) ---
+  void begin_handshake(ConnectionId id, Connection& connection);
+  [[nodiscard]] Nanos handshake_patience() const;
+  void advance_handshakes(Engine& engine);
+  void advance_handshake(Engine& engine, ConnectionId id);
+  void introduce(Engine& engine, ConnectionId id, Connection& connection);
+  void drop_handshake(ConnectionId id, std::string_view why);
+  void say_sparingly(const std::string& line);
+  bool decrypt(Engine& engine, ConnectionId id, Connection& connection);
+  void flush_tls(ConnectionId id, Connection& connection);
+  static std::size_t encrypt_and_send(Connection& connection, std::string_view bytes);
+  static void say_goodbye(Connection& connection);
 
   Log& log_;
   UniqueFd epoll_, signals_, listener_;
@@ -81,6 +110,11 @@ class Loop final : public Network {
   bool turning_away_ = false;  // and said so in the log
   bool stopping_ = false;
   std::function<void()> reload_;
+  std::shared_ptr<const tls::ServerContext> tls_;  // nullptr: connections are plain
+  TlsHandshakes handshakes_;
+  Nanos period_end_{0};  // of say_sparingly(), with what it has said in it
+  int said_ = 0;
+  std::uint64_t unsaid_ = 0;
   std::vector<epoll_event> events_;
   // Small enough that ten thousand talkative clients fit in memory; what is left in a socket comes next turn.
   std::array<char, 16 * 1024> buffer_;

@@ -22,6 +22,7 @@ std::optional<std::span<const std::string_view>> Session::next_command() {
     if (command.status == wire::DecodeStatus::kProtocolError) {
       reply().error(command.error, command.message);
       seal(BatchId{});
+      protocol_error = command.message;
       closing = true;
       return std::nullopt;
     }

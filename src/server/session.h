@@ -74,6 +74,7 @@ class Session {
   Tick punished_until{};
   bool reserved = false;  // beyond the ordinary connections: renewals only
   bool hung_up = false;   // the peer sends no more; nothing is queued for it
+  std::string_view protocol_error;  // what ended it, until it is logged
   bool closing = false;   // serve nothing more; close when the outbox is empty
   bool gone = false;      // closed; only its waits are still to be cancelled
 

@@ -20,6 +20,7 @@ constexpr std::string_view kNoDollar = "Protocol error: expected '$' and a bulk 
 constexpr std::string_view kNoLineEnd = "Protocol error: expected CRLF behind a bulk string";
 constexpr std::string_view kQuotes = "Protocol error: unbalanced quotes in request";
 constexpr std::string_view kHttp = "Protocol error: this port speaks RESP, not HTTP";
+constexpr std::string_view kTls = "Protocol error: this port does not speak TLS";
 
 DecodedCommand need_more() {
   return {};
@@ -45,6 +46,11 @@ bool is_digit(char c) {
 
 bool begins_like_http(std::string_view buffer) {
   return is_word(buffer.substr(0, 4), "POST") || is_word(buffer.substr(0, 5), "HOST:");
+}
+
+// A record of the type "handshake", of any version.
+bool begins_like_tls(std::string_view buffer) {
+  return buffer.starts_with("\x16\x03");
 }
 
 int hex_digit(char c) {
@@ -162,6 +168,7 @@ DecodedCommand CommandDecoder::decode_array(std::string_view buffer) {
 
 DecodedCommand CommandDecoder::decode_inline(std::string_view buffer) {
   if (begins_like_http(buffer)) return malformed(kHttp);
+  if (begins_like_tls(buffer)) return malformed(kTls);
   const std::string_view frame = buffer.substr(0, limits::kFrameMax);
   const std::size_t end = frame.find('\n', position_);
   if (end == std::string_view::npos) {

@@ -13,7 +13,7 @@
 //   '…' with \'
 // and at most limits::kFrameMax bytes in all. Sizes are checked when they are announced, before anything is
 // allocated or waited for. A line that begins with POST or Host: is an HTTP request that a web page was
-// tricked into sending; it ends the connection.
+// tricked into sending; it ends the connection, and so does the beginning of a TLS handshake.
 //
 // No I/O, no clock. Fed byte by byte it does a bounded amount of work per call: finished arguments are
 // remembered by offset, so the buffer may move between calls.
@@ -38,7 +38,7 @@ struct DecodedCommand {
   std::span<const std::string_view> args;
   // Set on a protocol error: answer it, then close the connection. Further decoding is meaningless.
   ErrorCode error = ErrorCode::kErr;
-  std::string_view message;
+  std::string_view message;  // lives as long as the program
 };
 
 class CommandDecoder {

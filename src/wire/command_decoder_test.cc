@@ -180,6 +180,12 @@ TEST(CommandDecoder, AnHttpRequestEndsTheConnectionBeforeItsLineIsComplete) {
   EXPECT_EQ(feed("HOSTS a\r\n", 99).error, "");
 }
 
+TEST(CommandDecoder, ATlsHandshakeEndsTheConnectionAtItsSecondByte) {
+  EXPECT_THAT(error_of("\x16\x03"), HasSubstr("does not speak TLS"));
+  const std::string hello("\x16\x03\x01\x02\x00\x01\x00", 7);
+  EXPECT_THAT(feed(hello, 1).error, HasSubstr("does not speak TLS"));
+}
+
 TEST(CommandDecoder, AfterALargeCommandTheNextOneIsReadAsUsual) {
   std::string bytes;
   append_mrenew(bytes, std::vector<LeaseId>(1024, LeaseId{1, 2}));

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -70,6 +71,12 @@ class PawldProcess {
   void start_again() { start(port_); }
   void stop() { ::kill(pid_, SIGSTOP); }
   void go_on() { ::kill(pid_, SIGCONT); }
+  void reload() { ::kill(pid_, SIGHUP); }
+  // All it has said so far.
+  [[nodiscard]] std::string log() const {
+    std::ifstream in(dir_ + "/log");
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
 
  private:
   void start(const std::string& port) {
