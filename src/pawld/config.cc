@@ -24,15 +24,34 @@ std::optional<std::string> out_of(std::string_view range) {
   return fmt::format("expected {}", range);
 }
 
+bool is_line(const std::string& text) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  return !text.empty() && std::none_of(text.begin(), text.end(), is_control);
+}
+
 Reader text(std::string Config::*field) {
   return [field](const toml::node& node, Config& config) -> std::optional<std::string> {
     const auto value = node.value_exact<std::string>();
-    const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
-    if (!value || value->empty() || std::any_of(value->begin(), value->end(), is_control))
-      return out_of("a text of one line");
+    if (!value || !is_line(*value)) return out_of("a text of one line");
     config.*field = *value;
     return std::nullopt;
   };
+}
+
+// Names only: a port, or a whole URL, would never match.
+std::optional<std::string> read_hosts(const toml::node& node, Config& config) {
+  const std::string expected = "expected an array of host names, without scheme and port";
+  const toml::array* names = node.as_array();
+  if (names == nullptr) return expected;
+  config.http_hosts.clear();
+  for (const toml::node& entry : *names) {
+    const auto name = entry.value_exact<std::string>();
+    if (!name || !is_line(*name) ||
+        name->find_first_of(name->starts_with('[') ? "/ " : ":/ ") != std::string::npos)
+      return expected;
+    config.http_hosts.push_back(*name);
+  }
+  return std::nullopt;
 }
 
 Reader flag(std::function<bool&(Config&)> field) {
@@ -94,6 +113,14 @@ const std::vector<Key>& top_keys() {
   return keys;
 }
 
+const std::vector<Key>& http_keys() {
+  static const std::vector<Key> keys{
+      {"listen", text(&Config::http)},
+      {"hosts", read_hosts},
+  };
+  return keys;
+}
+
 const std::vector<Key>& journal_keys() {
   using store::journal::Settings;
   static const std::vector<Key> keys{
@@ -106,12 +133,20 @@ const std::vector<Key>& journal_keys() {
   return keys;
 }
 
+const std::vector<Key>* keys_of_table(std::string_view name) {
+  if (name == "http") return &http_keys();
+  if (name == "journal") return &journal_keys();
+  return nullptr;
+}
+
 Result<void> read_table(const toml::table& table, const std::vector<Key>& keys, const std::string& path,
                         const std::string& prefix, Config& config) {
   for (const auto& [name, node] : table) {
     const auto line = node.source().begin.line;
-    if (prefix.empty() && name.str() == "journal" && node.is_table()) {
-      if (auto inner = read_table(*node.as_table(), journal_keys(), path, "journal.", config); !inner)
+    const std::vector<Key>* inside = prefix.empty() ? keys_of_table(name.str()) : nullptr;
+    if (inside != nullptr && node.is_table()) {
+      const std::string inner_prefix = std::string(name.str()) + ".";
+      if (auto inner = read_table(*node.as_table(), *inside, path, inner_prefix, config); !inner)
         return inner;
       continue;
     }
@@ -167,6 +202,9 @@ std::string to_toml(const Config& config) {
       {"checkpoint_after", static_cast<std::int64_t>(config.journal.checkpoint_after)},
       {"space_reserve_bytes", static_cast<std::int64_t>(config.journal.space_reserve)},
   };
+  toml::array hosts;
+  for (const std::string& host : config.http_hosts) hosts.push_back(host);
+  const toml::table http{{"listen", config.http}, {"hosts", hosts}};
   const toml::table all{
       {"data", config.data},
       {"resp", config.resp},
@@ -175,6 +213,7 @@ std::string to_toml(const Config& config) {
       {"insecure", config.insecure},
       {"must_exist", config.journal.must_exist},
       {"max_ttl_ms", std::int64_t{config.max_ttl.count()}},
+      {"http", http},
       {"journal", journal},
   };
   std::ostringstream out;

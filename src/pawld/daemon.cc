@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/random.h"
@@ -15,6 +17,7 @@
 #include "core/records.h"
 #include "pawld/exit_codes.h"
 #include "pawld/notify.h"
+#include "pawld/web.h"
 #include "server/engine.h"
 #include "server/listener.h"
 #include "server/loop.h"
@@ -95,12 +98,16 @@ struct OpenStore {
   }
 };
 
-bool write_port_file(const std::string& path, const std::string& address) {
+std::string port_of(const std::string& address) {
+  return address.substr(address.rfind(':') + 1);
+}
+
+bool write_port_file(const std::string& path, const std::vector<std::string>& addresses) {
   if (path.empty()) return true;
   const std::string partial = path + ".partial";  // Whoever waits for the file must not read half a number.
   {
     std::ofstream out(partial, std::ios::trunc);
-    out << address.substr(address.rfind(':') + 1) << '\n';
+    for (const std::string& address : addresses) out << port_of(address) << '\n';
     if (!out.flush()) return false;
   }
   return std::rename(partial.c_str(), path.c_str()) == 0;
@@ -144,6 +151,7 @@ class Daemon {
     if (const auto address = listen(); address) {
       engine.set_address(*address);
       greet(config_, *address, *loaded, engine.totals());
+      if (web_) web_->greet();
     } else {
       log_->error(address.error().detail);
       (void)store_.close();
@@ -151,6 +159,7 @@ class Daemon {
     }
     notify("READY=1");
     loop_.run(engine);
+    if (web_) web_->stop();  // Before the engine goes: nobody is left to ask it.
     return stop();
   }
 
@@ -166,7 +175,14 @@ class Daemon {
     const std::string bound = listener->address;
     if (const auto opened = loop_.open(); !opened) return opened.error();
     if (const auto listening = loop_.listen(std::move(*listener)); !listening) return listening.error();
-    if (!write_port_file(options_.port_file, bound)) {
+    std::vector<std::string> addresses{bound};
+    if (config_.http != kHttpOff) {
+      web_.emplace(*log_, config_);
+      const auto web = web_->start(loop_);
+      if (!web) return web.error();
+      addresses.push_back(*web);
+    }
+    if (!write_port_file(options_.port_file, addresses)) {
       return Error{Code::kInvalid, "cannot write the port to " + options_.port_file};
     }
     return bound;
@@ -200,6 +216,7 @@ class Daemon {
   server::SystemClock clock_;
   OpenStore store_;
   server::Loop loop_;
+  std::optional<Web> web_;
 };
 
 }  // namespace

@@ -93,6 +93,8 @@ class Engine final : private store::Sink {
   [[nodiscard]] Now now() const { return now_; }
   [[nodiscard]] std::size_t connections() const { return sessions_.size(); }
   [[nodiscard]] bool loading() const { return loading_; }
+  // New grants find space in the store.
+  [[nodiscard]] bool has_room() const { return store_.has_room(); }
 
  private:
   // --- store::Sink ---

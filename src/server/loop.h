@@ -22,6 +22,7 @@
 #include "base/unique_fd.h"
 #include "pawl/result.h"
 #include "server/engine.h"
+#include "server/lane.h"
 #include "server/listener.h"
 #include "server/network.h"
 
@@ -34,6 +35,8 @@ class Loop final : public Network {
   // Sets up epoll and the signals.
   Result<void> open();
   Result<void> listen(Listener listener);
+  // Serves what another thread asks, beside the sockets. After open(); the lane outlives run().
+  Result<void> attach(Lane& lane);
   // Serves until a signal asks to stop; then stops accepting, answers what is durable and closes every connection.
   void run(Engine& engine);
 
@@ -54,6 +57,7 @@ class Loop final : public Network {
 
   void turn(Engine& engine, int timeout_ms);
   int gather(Engine& engine, int timeout_ms);
+  void serve_lane(Engine& engine);
   void accept_some(Engine& engine);
   void accept_one(Engine& engine, UniqueFd socket);
   void turn_away();
@@ -67,6 +71,9 @@ class Loop final : public Network {
 
   Log& log_;
   UniqueFd epoll_, signals_, listener_;
+  Lane* lane_ = nullptr;
+  UniqueFd lane_wake_;  // an eventfd: the lane has messages
+  bool lane_ready_ = false;
   UniqueFd spare_;  // Given up for a moment when descriptors run out, so that a connection can be told so.
   std::unordered_map<ConnectionId, Connection> connections_;
   std::uint64_t last_id_ = 0;
