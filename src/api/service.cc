@@ -71,6 +71,7 @@ struct Service::Talk {
   std::uint64_t number = 0;
   std::shared_ptr<http::Exchange> exchange;
   std::optional<ConnectionId> line;
+  bool greeted = false;  // RESP3 from now on
   bool done = false;
   wire::ReplyDecoder decoder;
   std::string unread;
@@ -138,36 +139,41 @@ void Service::answer(const Handle& talk, http::Response response) {
   talk->exchange->answer(std::move(response));
 }
 
+// RESP3, where a map is a map. With credentials everything else waits for their reply: a command must never run as someone
+// else than it was signed.
 void Service::say(const Handle& talk, const std::vector<std::string>& command, Then then) {
-  if (!talk->line) return connect(talk, command, std::move(then));
   std::string bytes;
+  if (!talk->greeted && !talk->line) {
+    const auto credentials = credentials_of(talk->exchange->request());
+    if (const auto* wrong = std::get_if<Problem>(&credentials)) return advance(talk, *wrong);
+    if (const auto& auth = std::get<std::vector<std::string>>(credentials); !auth.empty()) {
+      append(bytes, auth);
+      talk->expected.emplace_back([this, weak = std::weak_ptr(talk), command, then](const wire::Value&) {
+        if (const Handle here = weak.lock()) say(here, command, then);
+        return std::nullopt;
+      });
+      return send(talk, std::move(bytes));
+    }
+  }
+  if (!std::exchange(talk->greeted, true)) {
+    append(bytes, {"HELLO", "3"});
+    talk->expected.emplace_back([](const wire::Value&) { return std::nullopt; });
+  }
   append(bytes, command);
   talk->expected.push_back(std::move(then));
-  if (!lane_.send(*talk->line, std::move(bytes))) advance(talk, busy("pawld has too much to do"));
+  send(talk, std::move(bytes));
 }
 
-// RESP3, where a map is a map. With credentials the command waits for their reply: a command must never run as someone else
-// than it was signed.
-void Service::connect(const Handle& talk, const std::vector<std::string>& command, Then then) {
-  const auto credentials = credentials_of(talk->exchange->request());
-  if (const auto* wrong = std::get_if<Problem>(&credentials)) return advance(talk, *wrong);
-  const auto& auth = std::get<std::vector<std::string>>(credentials);
-  std::string bytes;
-  append(bytes, {"HELLO", "3"});
-  talk->expected.emplace_back([](const wire::Value&) { return std::nullopt; });
-  if (auth.empty()) {
-    append(bytes, command);
-    talk->expected.push_back(std::move(then));
+void Service::send(const Handle& talk, std::string bytes) {
+  bool sent = true;
+  if (talk->line) {
+    sent = lane_.send(*talk->line, std::move(bytes));
   } else {
-    append(bytes, auth);
-    talk->expected.emplace_back([this, weak = std::weak_ptr(talk), command, then](const wire::Value&) {
-      if (const Handle here = weak.lock()) say(here, command, then);
-      return std::nullopt;
-    });
+    talk->line = lane_.open("http:" + talk->exchange->request().peer, std::move(bytes));
+    sent = talk->line.has_value();
+    if (sent) lines_.emplace(*talk->line, talk);
   }
-  talk->line = lane_.open("http:" + talk->exchange->request().peer, std::move(bytes));
-  if (!talk->line) return advance(talk, busy("pawld has too much to do"));
-  lines_.emplace(*talk->line, talk);
+  if (!sent) advance(talk, busy("http: pawld has too many requests under way"));
 }
 
 void Service::look(const Handle& talk, const Look& look) {
@@ -179,7 +185,7 @@ void Service::look(const Handle& talk, const Look& look) {
       advance(here, then());
     };
   };
-  if (!lane_.look(on_the_loop)) advance(talk, busy("pawld has too much to do"));
+  if (!lane_.look(on_the_loop)) advance(talk, busy("http: pawld has too many requests under way"));
 }
 
 void Service::observe(const Handle& talk, const Stream& stream) {

@@ -55,7 +55,8 @@ class Service {
   void advance(const Handle& talk, Step step);
   void answer(const Handle& talk, http::Response response);
   void say(const Handle& talk, const std::vector<std::string>& command, Then then);
-  void connect(const Handle& talk, const std::vector<std::string>& command, Then then);
+  // On its connection, which is made when first used.
+  void send(const Handle& talk, std::string bytes);
   void look(const Handle& talk, const Look& look);
   void observe(const Handle& talk, const Stream& stream);
 

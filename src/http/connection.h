@@ -61,33 +61,33 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   using Message = beast::http::response<beast::http::string_body>;
   using Handle = std::shared_ptr<Connection>;
 
-  // The exchange as the handler holds it. It may outlive the connection, and an answer may come too late.
+  // The exchange as the handler holds it. It keeps the connection, which may have nothing else to wait for; not the other
+  // way round. An answer may come too late.
   class Open final : public Exchange {
    public:
-    Open(Request request, std::weak_ptr<Connection> connection)
+    Open(Request request, Handle connection)
         : request_(std::move(request)), connection_(std::move(connection)) {}
     const Request& request() const override { return request_; }
     void answer(Response response) override {
-      if (const Handle connection = current()) connection->respond(std::move(response));
+      if (Connection* connection = current()) connection->respond(std::move(response));
     }
     void begin_stream(Response head, std::string quiet) override {
-      if (const Handle connection = current()) connection->stream(std::move(head), std::move(quiet));
+      if (Connection* connection = current()) connection->stream(std::move(head), std::move(quiet));
     }
     void write(std::string text) override {
-      if (const Handle connection = current()) connection->enqueue(text);
+      if (Connection* connection = current()) connection->enqueue(text);
     }
     void end_stream() override {
-      if (const Handle connection = current()) connection->finish_stream();
+      if (Connection* connection = current()) connection->finish_stream();
     }
 
    private:
     // Nothing once the connection has gone on without us.
-    Handle current() const {
-      Handle connection = connection_.lock();
-      return connection && connection->open_.get() == this ? connection : nullptr;
+    [[nodiscard]] Connection* current() const {
+      return connection_->open_.lock().get() == this ? connection_.get() : nullptr;
     }
     const Request request_;
-    const std::weak_ptr<Connection> connection_;
+    const Handle connection_;
   };
 
   // --- Reading -----------------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     if (error != asio::error::eof || !at_work) return close();
     // Of a stream nothing is left to say to someone who leaves; an answer may still be read.
     if (phase_ == Phase::kStreaming) return close();
-    if (open_ != nullptr) tell_gone(Gone::kSilent);
+    tell_gone(Gone::kSilent);
   }
 
   void parse() {
@@ -141,16 +141,17 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
       ErrorCode error;
       const std::size_t used = parser_->put(buffer_.data(), error);
       buffer_.consume(used);
-      if (error == beast::http::error::need_more) return invite_body();
+      if (error == beast::http::error::need_more) break;
       if (error) return refuse(unreadable(error));
       if (parser_->is_done()) return handle();
-      if (used == 0) return;
+      if (used == 0) break;
     }
+    invite_body();
   }
 
   // `Expect: 100-continue`: whoever waits for leave to send its body gets it.
   void invite_body() {
-    if (invited_ || !parser_->is_header_done()) return;
+    if (phase_ != Phase::kReading || invited_ || !parser_->is_header_done()) return;
     if (!same_word(field(parser_->get(), beast::http::field::expect), "100-continue")) return;
     invited_ = true;
     static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -182,8 +183,9 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     }
     request.body = std::move(message.body());
     request.peer = peer_;
-    open_ = std::make_shared<Open>(std::move(request), this->weak_from_this());
-    around_.handler(open_);
+    const auto open = std::make_shared<Open>(std::move(request), this->shared_from_this());
+    open_ = open;
+    around_.handler(open);
   }
 
   void refuse(const Problem& problem) {
@@ -236,9 +238,9 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   void stream(Response head, std::string quiet) {
     if (phase_ != Phase::kHandling) return;
     if (head_only_) {
-      const std::shared_ptr<Open> open = open_;
+      const std::shared_ptr<Open> open = open_.lock();
       respond(std::move(head));
-      if (open->on_gone) open->on_gone(Gone::kClosed);
+      if (open && open->on_gone) open->on_gone(Gone::kClosed);
       return;
     }
     phase_ = Phase::kStreaming;
@@ -281,7 +283,8 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   void pumped(ErrorCode error) {
     if (phase_ != Phase::kStreaming) return;
     if (error) return close();
-    if (waiting_.empty() && open_ != nullptr && open_->on_drained) open_->on_drained();
+    const std::shared_ptr<Open> open = open_.lock();
+    if (waiting_.empty() && open && open->on_drained) open->on_drained();
     pump();
   }
 
@@ -314,16 +317,14 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   // --- The end -----------------------------------------------------------------------------------------------------
 
   void tell_gone(Gone how) {
-    const std::shared_ptr<Open> open = open_;  // What it calls may answer, and so drop it.
-    if (open->on_gone) open->on_gone(how);
+    const std::shared_ptr<Open> open = open_.lock();
+    if (open && open->on_gone) open->on_gone(how);
   }
 
   // Closing with unread input would reset the connection, and the peer could miss what it was told last.
   void linger() {
-    if (open_ != nullptr) {
-      tell_gone(Gone::kClosed);
-      open_.reset();
-    }
+    tell_gone(Gone::kClosed);
+    open_.reset();
     if (ended_) return close();
     phase_ = Phase::kLingering;
     ErrorCode ignored;
@@ -338,7 +339,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     timer_.cancel();
     ErrorCode ignored;
     beast::get_lowest_layer(stream_).close(ignored);
-    if (open_ != nullptr) tell_gone(Gone::kClosed);
+    tell_gone(Gone::kClosed);
     open_.reset();
     place_.reset();
   }
@@ -360,7 +361,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   bool invited_ = false;  // 100 Continue was said
 
   // Of the request that is being answered.
-  std::shared_ptr<Open> open_;
+  std::weak_ptr<Open> open_;
   bool keep_alive_ = false;
   bool head_only_ = false;
   unsigned version_ = 11;

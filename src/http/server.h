@@ -31,7 +31,8 @@ enum class Gone : std::uint8_t {
   kClosed,  // Nobody reads.
 };
 
-// One request, and its answer. Used on the server's thread only.
+// One request, and its answer. Used on the server's thread only, kept by the handler until it is answered, and gone before the
+// server is.
 class Exchange {
  public:
   virtual ~Exchange() = default;

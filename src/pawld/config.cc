@@ -38,6 +38,12 @@ Reader text(std::string Config::*field) {
   };
 }
 
+std::optional<std::string> read_http_listen(const toml::node& node, Config& config) {
+  if (node.value_exact<std::string>() != "") return text(&Config::http)(node, config);
+  config.http = kHttpOff;
+  return std::nullopt;
+}
+
 // Names only: a port, or a whole URL, would never match.
 std::optional<std::string> read_hosts(const toml::node& node, Config& config) {
   const std::string expected = "expected an array of host names, without scheme and port";
@@ -115,7 +121,7 @@ const std::vector<Key>& top_keys() {
 
 const std::vector<Key>& http_keys() {
   static const std::vector<Key> keys{
-      {"listen", text(&Config::http)},
+      {"listen", read_http_listen},
       {"hosts", read_hosts},
   };
   return keys;

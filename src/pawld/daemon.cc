@@ -56,7 +56,8 @@ std::string with_advice(const Error& error, const Config& config) {
 
 // Each connection is a descriptor; take what the system allows without asking for more.
 void raise_descriptor_limit(Log& log) {
-  constexpr rlim_t kNeeded = limits::kConnectionsMax + limits::kConnectionsReserved + 64;
+  constexpr rlim_t kNeeded =
+      limits::kConnectionsMax + limits::kConnectionsReserved + limits::kHttpConnectionsMax + 64;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   if (limit.rlim_cur < kNeeded) {
@@ -164,7 +165,16 @@ class Daemon {
   }
 
  private:
+  // HTTP first: whoever sees RESP answer finds HTTP there too.
   Result<std::string> listen() {
+    if (const auto opened = loop_.open(); !opened) return opened.error();
+    std::optional<std::string> web;
+    if (config_.http != kHttpOff) {
+      web_.emplace(*log_, config_);
+      const auto started = web_->start(loop_);
+      if (!started) return started.error();
+      web = *started;
+    }
     const auto address = server::parse_listen_address(config_.resp);
     if (!address) return address.error();
     auto listener = server::listen_on(*address);
@@ -172,20 +182,13 @@ class Daemon {
       return Error{Code::kInvalid,
                    listener.error().detail + ". Choose another address with --resp, or stop what uses it"};
     }
-    const std::string bound = listener->address;
-    if (const auto opened = loop_.open(); !opened) return opened.error();
+    std::vector<std::string> addresses{listener->address};
+    if (web) addresses.push_back(*web);
     if (const auto listening = loop_.listen(std::move(*listener)); !listening) return listening.error();
-    std::vector<std::string> addresses{bound};
-    if (config_.http != kHttpOff) {
-      web_.emplace(*log_, config_);
-      const auto web = web_->start(loop_);
-      if (!web) return web.error();
-      addresses.push_back(*web);
-    }
     if (!write_port_file(options_.port_file, addresses)) {
       return Error{Code::kInvalid, "cannot write the port to " + options_.port_file};
     }
-    return bound;
+    return addresses.front();
   }
 
   int stop() {

@@ -40,8 +40,7 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option("--resp", flags.resp,
                  "Where Redis clients connect (default 127.0.0.1:7295; port 0 = any free one)");
   app.add_option("--http", flags.http,
-                 "Where HTTP clients connect (default 127.0.0.1:7296; port 0 = any free one; off = nowhere)")
-      ->check(not_empty);
+                 "Where HTTP clients connect (default 127.0.0.1:7296; port 0 = any free one; off = nowhere)");
   app.add_option("--config", flags.config, "TOML file; flags win over it");
   app.add_flag("--check-config", flags.check_config, "Check flags and file, then exit");
   app.add_flag("--print-config", flags.print_config, "Print the settings in force as TOML, then exit");
@@ -59,7 +58,7 @@ void declare(CLI::App& app, Flags& flags) {
 void override_with(const Flags& flags, Config& config) {
   if (flags.data) config.data = *flags.data;
   if (flags.resp) config.resp = *flags.resp;
-  if (flags.http) config.http = *flags.http;
+  if (flags.http) config.http = flags.http->empty() ? kHttpOff : *flags.http;
   if (flags.log_format) config.log_format = *flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
   if (flags.store) config.store = *flags.store == "memory" ? StoreKind::kMemory : StoreKind::kJournal;
   config.journal.must_exist |= flags.must_exist;

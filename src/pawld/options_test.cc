@@ -76,6 +76,8 @@ TEST_F(OptionsTest, WhatIsPrintedIsUnderstoodAgain) {
   config.journal.must_exist = true;
   config.journal.spare_segments = 5;
   config.max_ttl = Millis(12345);
+  config.http = "off";
+  config.http_hosts = {"locks.example", "[fd00::1]"};
   Config again;
   const auto read = read_config(file(to_toml(config)), again);
   ASSERT_TRUE(read) << read.error().detail;
@@ -89,6 +91,26 @@ TEST_F(OptionsTest, AnAddressThatOthersReachNeedsConsent) {
   EXPECT_TRUE(parse({"--resp", "127.3.2.1:0"}).options);
   EXPECT_EQ(parse({"--resp", "7295"}).exit_code, kExitConfig);
   EXPECT_EQ(parse({"--resp", "127.0.0.1:70000"}).exit_code, kExitConfig);
+}
+
+TEST_F(OptionsTest, HttpIsServedOnLoopbackUnlessItIsSwitchedOffAndOtherAddressesNeedConsent) {
+  EXPECT_EQ(parse({}).options->config.http, "127.0.0.1:7296");
+  EXPECT_EQ(parse({"--http", "off"}).options->config.http, kHttpOff);
+  EXPECT_EQ(parse({"--http", "0.0.0.0:7296"}).exit_code, kExitConfig);
+  EXPECT_TRUE(parse({"--http", "0.0.0.0:7296", "--insecure"}).options);
+  EXPECT_EQ(parse({"--http", ""}).options->config.http, kHttpOff);
+  EXPECT_EQ(parse({"--config", file("[http]\nlisten = \"\"\n")}).options->config.http, kHttpOff);
+  const auto parsed =
+      parse({"--config", file("[http]\nlisten = \"127.0.0.1:1\"\nhosts = [\"locks.example\"]\n")});
+  ASSERT_TRUE(parsed.options);
+  EXPECT_EQ(parsed.options->config.http, "127.0.0.1:1");
+  EXPECT_THAT(parsed.options->config.http_hosts, testing::ElementsAre("locks.example"));
+  for (const char* hosts : {"\"a\"", "[1]", "[\"a:80\"]", "[\"http://a\"]", "[\"\"]"}) {
+    EXPECT_THAT(problem_in(std::string("[http]\nhosts = ") + hosts + "\n"),
+                HasSubstr(":2: http.hosts: expected"))
+        << hosts;
+  }
+  EXPECT_THAT(problem_in("[http]\nport = 1\n"), HasSubstr("unknown key \"http.port\""));
 }
 
 TEST_F(OptionsTest, UsageErrorsAre64AndFilesThatAreWrong78) {

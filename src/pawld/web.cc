@@ -10,9 +10,9 @@ namespace pawl::pawld {
 
 Web::Web(Log& log, const Config& config)
     : config_(config),
-      service_(lane_, {.hosts = config.http_hosts}),
       server_(log,
-              [this](std::shared_ptr<http::Exchange> exchange) { service_.handle(std::move(exchange)); }) {
+              [this](std::shared_ptr<http::Exchange> exchange) { service_.handle(std::move(exchange)); }),
+      service_(lane_, {.hosts = config.http_hosts}) {
   lane_.wake_guest_with([this] { server_.post([this] { service_.take_deliveries(); }); });
 }
 

@@ -16,6 +16,9 @@ namespace pawl::pawld {
 class Web {
  public:
   Web(Log& log, const Config& config);
+  ~Web() { stop(); }
+  Web(const Web&) = delete;
+  Web& operator=(const Web&) = delete;
 
   // Listens and serves; from then on `loop` does as well, through the lane. Answers the address as bound.
   Result<std::string> start(server::Loop& loop);
@@ -27,8 +30,8 @@ class Web {
   const Config& config_;
   std::string address_;
   server::Lane lane_;
-  api::Service service_;
   http::Server server_;
+  api::Service service_;  // Goes first: what it still holds are the server's.
 };
 
 }  // namespace pawl::pawld

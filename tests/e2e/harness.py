@@ -87,13 +87,14 @@ class Pawld:
         self.config = self.dir / "pawld.toml"
         self.config.write_text(f"{settings}\n[journal]\nsegment_bytes = {segment_bytes}\n")
         self.resp_address = resp_address
+        self.http_address = "127.0.0.1:0"
         self.process = None
         self.port = 0
         self.http_port = 0
         self.said = ""
 
     def command(self, *more):
-        return [binary(), "--data", self.data, "--resp", self.resp_address, "--http", "127.0.0.1:0", "--port-file",
+        return [binary(), "--data", self.data, "--resp", self.resp_address, "--http", self.http_address, "--port-file",
                 self.port_file, "--config", self.config, *more]
 
     @property
