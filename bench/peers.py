@@ -109,7 +109,8 @@ class Pawld(Server):
     dialect = "pawl"
 
     def command(self):
-        return [self.bin_dir / "pawld", "--data", self.dir / "data", "--resp", f"127.0.0.1:{self.port}"]
+        return [self.bin_dir / "pawld", "--data", self.dir / "data", "--resp", f"127.0.0.1:{self.port}",
+                "--http", "off"]
 
     def ready(self):
         # INSPECT, not PING: the handshake is answered while the store is still being loaded.

@@ -52,6 +52,21 @@ inline constexpr std::size_t kBehindWaitMax =
     128 * 1024;  // Sent behind a blocking WAIT; a connection with more is cut.
 inline constexpr std::size_t kOutputBufferMax = 4 * 1024 * 1024;  // A slower reader is cut.
 
+// HTTP, and the lane between its thread and the loop's.
+inline constexpr std::size_t kHttpConnectionsMax = 1024;
+inline constexpr std::size_t kHttpHeaderMax = 16 * 1024;
+inline constexpr std::size_t kHttpBodyMax = 64 * 1024;
+inline constexpr Millis kHttpWaitMax{60 * 1000};
+inline constexpr Millis kHttpIdleMax{60 * 1000};     // between two requests of one connection
+inline constexpr Millis kHttpRequestMax{10 * 1000};  // from a request's first byte to its last
+inline constexpr Millis kHttpWriteMax{30 * 1000};    // for the reader to take what was written
+inline constexpr Millis kHttpQuietMax{15 * 1000};    // a stream with nothing to say says that it lives
+inline constexpr std::size_t kLaneConnections = kHttpConnectionsMax;
+inline constexpr std::size_t kLaneMessages = 4096;
+inline constexpr std::size_t kLaneUnread = 256 * 1024;
+inline constexpr std::size_t kLanePerTurn =
+    16;  // Taken by one turn of the loop, so that lists never delay renewals.
+
 // The event ring. A batch with more events than fit is told as a reset.
 inline constexpr std::size_t kEventsKept = 64 * 1024;
 inline constexpr std::size_t kEventBytesKept = 8 * 1024 * 1024;  // names, owners and reasons in them

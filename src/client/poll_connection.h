@@ -45,6 +45,8 @@ class PollConnection {
   [[nodiscard]] Instant next_timer() const;
   // Reads, lets time pass, connects, sends. `revents` as poll answered.
   void turn(short revents);
+  // For a program that waits for nothing else: sleeps until there is something to do, then takes a turn.
+  void wait_and_turn();
   // Sends what calls made since the last turn want to send.
   void flush();
   // From now on a round of vain attempts is no reason to give a call up: something is held.

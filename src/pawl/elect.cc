@@ -1,6 +1,5 @@
 // pawl elect: campaign, and lead until it ends; or follow who leads.
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <memory>
@@ -98,19 +97,9 @@ Json to_json(const std::string& name, const client::LeaderNow& leader) {
   return json;
 }
 
-int poll_timeout(Instant until) {
-  constexpr Millis kLongest{60'000};
-  const Instant now = boot_now();
-  if (until <= now) return 0;
-  if (until - now > kLongest) return static_cast<int>(kLongest.count());
-  return static_cast<int>(std::chrono::ceil<Millis>(until - now).count());
-}
-
 // One turn; what there is to tell after it.
 std::vector<Result<client::LeaderNow>> turn(client::PollConnection& pawld, client::LeaderWatch& watch) {
-  pollfd socket = pawld.interest();
-  if (poll(&socket, 1, poll_timeout(pawld.next_timer())) < 0) socket.revents = 0;
-  pawld.turn(socket.revents);
+  pawld.wait_and_turn();
   const Instant now = boot_now();
   for (const client::Completion& done : pawld.machine().take_completions()) watch.take(done, now);
   for (const client::Sighting& seen : pawld.machine().take_sightings()) watch.take(seen, now);

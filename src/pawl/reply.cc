@@ -37,8 +37,11 @@ std::string duration_of(const wire::Value& map, std::string_view key) {
 
 std::string time_of(const wire::Value& map, std::string_view key) {
   const auto ms = integer_of(map, key);
-  if (!ms) return "-";
-  const auto seconds = static_cast<std::time_t>(*ms / 1000);
+  return ms ? time_text(UnixMs{static_cast<std::uint64_t>(*ms)}) : "-";
+}
+
+std::string time_text(UnixMs at) {
+  const auto seconds = static_cast<std::time_t>(at.value / 1000);
   std::tm local{};
   if (localtime_r(&seconds, &local) == nullptr) return "-";
   return fmt::format("{:%Y-%m-%d %H:%M:%S}", local);

@@ -19,6 +19,8 @@ namespace pawl::cli {
 [[nodiscard]] std::optional<std::int64_t> integer_of(const wire::Value& map, std::string_view key);
 // A field in milliseconds, as a duration for people.
 [[nodiscard]] std::string duration_of(const wire::Value& map, std::string_view key);
+// As local time, for people.
+[[nodiscard]] std::string time_text(UnixMs at);
 // A field in Unix milliseconds, as local time.
 [[nodiscard]] std::string time_of(const wire::Value& map, std::string_view key);
 [[nodiscard]] const std::vector<wire::Value>& items_of(const wire::Value& map, std::string_view key);

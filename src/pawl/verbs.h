@@ -12,6 +12,7 @@ void add_renew(CommandLine& line);
 void add_release(CommandLine& line);
 void add_show(CommandLine& line);
 void add_ls(CommandLine& line);
+void add_watch(CommandLine& line);
 void add_history(CommandLine& line);
 void add_break(CommandLine& line);
 void add_raise(CommandLine& line);

@@ -24,12 +24,15 @@ std::optional<std::string> out_of(std::string_view range) {
   return fmt::format("expected {}", range);
 }
 
+bool is_line(const std::string& text) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  return !text.empty() && std::none_of(text.begin(), text.end(), is_control);
+}
+
 Reader text(std::function<std::string&(Config&)> field) {
   return [field = std::move(field)](const toml::node& node, Config& config) -> std::optional<std::string> {
     const auto value = node.value_exact<std::string>();
-    const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
-    if (!value || value->empty() || std::any_of(value->begin(), value->end(), is_control))
-      return out_of("a text of one line");
+    if (!value || !is_line(*value)) return out_of("a text of one line");
     field(config) = *value;
     return std::nullopt;
   };
@@ -42,6 +45,28 @@ Reader path(std::function<std::string&(Config&)> field) {
     field(config).clear();
     return std::nullopt;
   };
+}
+
+std::optional<std::string> read_http_listen(const toml::node& node, Config& config) {
+  if (node.value_exact<std::string>() != "") return text(&Config::http)(node, config);
+  config.http = kHttpOff;
+  return std::nullopt;
+}
+
+// Names only: a port, or a whole URL, would never match.
+std::optional<std::string> read_hosts(const toml::node& node, Config& config) {
+  const std::string expected = "expected an array of host names, without scheme and port";
+  const toml::array* names = node.as_array();
+  if (names == nullptr) return expected;
+  config.http_hosts.clear();
+  for (const toml::node& entry : *names) {
+    const auto name = entry.value_exact<std::string>();
+    if (!name || !is_line(*name) ||
+        name->find_first_of(name->starts_with('[') ? "/ " : ":/ ") != std::string::npos)
+      return expected;
+    config.http_hosts.push_back(*name);
+  }
+  return std::nullopt;
 }
 
 Reader flag(std::function<bool&(Config&)> field) {
@@ -104,6 +129,14 @@ const std::vector<Key>& top_keys() {
   return keys;
 }
 
+const std::vector<Key>& http_keys() {
+  static const std::vector<Key> keys{
+      {"listen", read_http_listen},
+      {"hosts", read_hosts},
+  };
+  return keys;
+}
+
 const std::vector<Key>& journal_keys() {
   using store::journal::Settings;
   static const std::vector<Key> keys{
@@ -127,6 +160,7 @@ const std::vector<Key>& tls_keys() {
 
 // The tables of the file, by name.
 const std::vector<Key>* keys_of_table(std::string_view name) {
+  if (name == "http") return &http_keys();
   if (name == "journal") return &journal_keys();
   if (name == "tls") return &tls_keys();
   return nullptr;
@@ -195,6 +229,9 @@ std::string to_toml(const Config& config) {
       {"space_reserve_bytes", static_cast<std::int64_t>(config.journal.space_reserve)},
   };
   toml::table tls{{"cert", config.tls.cert}, {"key", config.tls.key}, {"client_ca", config.tls.client_ca}};
+  toml::array hosts;
+  for (const std::string& host : config.http_hosts) hosts.push_back(host);
+  const toml::table http{{"listen", config.http}, {"hosts", hosts}};
   const toml::table all{
       {"data", config.data},
       {"resp", config.resp},
@@ -204,6 +241,7 @@ std::string to_toml(const Config& config) {
       {"insecure", config.insecure},
       {"must_exist", config.journal.must_exist},
       {"max_ttl_ms", std::int64_t{config.max_ttl.count()}},
+      {"http", http},
       {"journal", journal},
       {"tls", tls},
   };

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "auth/users_disk.h"
 #include "base/bytes.h"
@@ -18,6 +20,7 @@
 #include "pawld/exit_codes.h"
 #include "pawld/machine.h"
 #include "pawld/notify.h"
+#include "pawld/web.h"
 #include "server/engine.h"
 #include "server/listener.h"
 #include "server/loop.h"
@@ -52,7 +55,8 @@ std::string with_advice(const Error& error, const Config& config) {
 
 // Each connection is a descriptor; take what the system allows without asking for more.
 void raise_descriptor_limit(Log& log) {
-  constexpr rlim_t kNeeded = limits::kConnectionsMax + limits::kConnectionsReserved + 64;
+  constexpr rlim_t kNeeded =
+      limits::kConnectionsMax + limits::kConnectionsReserved + limits::kHttpConnectionsMax + 64;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   if (limit.rlim_cur < kNeeded) {
@@ -98,12 +102,16 @@ struct OpenStore {
   }
 };
 
-bool write_port_file(const std::string& path, const std::string& address) {
+std::string port_of(const std::string& address) {
+  return address.substr(address.rfind(':') + 1);
+}
+
+bool write_port_file(const std::string& path, const std::vector<std::string>& addresses) {
   if (path.empty()) return true;
   const std::string partial = path + ".partial";  // Whoever waits for the file must not read half a number.
   {
     std::ofstream out(partial, std::ios::trunc);
-    out << address.substr(address.rfind(':') + 1) << '\n';
+    for (const std::string& address : addresses) out << port_of(address) << '\n';
     if (!out.flush()) return false;
   }
   return std::rename(partial.c_str(), path.c_str()) == 0;
@@ -177,13 +185,23 @@ class Daemon {
       log_->warning(
           fmt::format("restored from a backup: nothing is granted for {} ms; waiters queue", wait.count()));
     greet(config_, *address, *loaded, engine.totals());
+    if (web_) web_->greet();
     notify("READY=1");
     loop_.run(engine);
     return stop();
   }
 
  private:
+  // HTTP first: whoever sees RESP answer finds HTTP there too.
   Result<std::string> listen() {
+    if (const auto opened = loop_.open(); !opened) return opened.error();
+    std::optional<std::string> web;
+    if (config_.http != kHttpOff) {
+      web_.emplace(*log_, config_);
+      const auto started = web_->start(loop_);
+      if (!started) return started.error();
+      web = *started;
+    }
     const auto address = server::parse_listen_address(config_.resp);
     if (!address) return address.error();
     auto listener = server::listen_on(*address);
@@ -191,13 +209,13 @@ class Daemon {
       return Error{Code::kInvalid,
                    listener.error().detail + ". Choose another address with --resp, or stop what uses it"};
     }
-    const std::string bound = listener->address;
-    if (const auto opened = loop_.open(); !opened) return opened.error();
+    std::vector<std::string> addresses{listener->address};
+    if (web) addresses.push_back(*web);
     if (const auto listening = loop_.listen(std::move(*listener)); !listening) return listening.error();
-    if (!write_port_file(options_.port_file, bound)) {
+    if (!write_port_file(options_.port_file, addresses)) {
       return Error{Code::kInvalid, "cannot write the port to " + options_.port_file};
     }
-    return bound;
+    return addresses.front();
   }
 
   // Whether the data may be used on this machine.
@@ -258,6 +276,7 @@ class Daemon {
 
   int stop() {
     notify("STOPPING=1");
+    if (web_) web_->stop();  // Before the engine goes: nobody is left to ask it.
     log_->info("stopping: every connection is closed, leases stay");
     const auto closed = store_.close();
     if (closed) return kExitOk;
@@ -284,6 +303,7 @@ class Daemon {
   server::SystemClock clock_;
   OpenStore store_;
   server::Loop loop_;
+  std::optional<Web> web_;
 };
 
 }  // namespace

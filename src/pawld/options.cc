@@ -32,11 +32,12 @@ constexpr const char* kExamples =
     "  pawld restore --from /backups/pawl-1 --data /var/lib/pawl   make a store from a backup\n"
     "Then try:\n"
     "  redis-cli -p 7295 ACQUIRE hello TTL 15000\n"
+    "  curl http://127.0.0.1:7296/v1/status\n"
     "Exit codes: 0 clean stop, 64 usage, 74 the store failed, 78 configuration or data in use.";
 
 // What the command line said, kept apart from the defaults so that the file can come between them.
 struct Flags {
-  std::optional<std::string> data, resp, log_format, store, auth_file, tls_cert, tls_key, tls_client_ca;
+  std::optional<std::string> data, resp, http, log_format, store, auth_file, tls_cert, tls_key, tls_client_ca;
   std::string config, port_file;
   bool check_config = false, print_config = false, must_exist = false, insecure = false;
   bool adopt = false, json = false;
@@ -65,6 +66,8 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option("--data", flags.data, "Directory of the store (default pawl-data)")->check(not_empty);
   app.add_option("--resp", flags.resp,
                  "Where Redis clients connect (default 127.0.0.1:7295; port 0 = any free one)");
+  app.add_option("--http", flags.http,
+                 "Where HTTP clients connect (default 127.0.0.1:7296; port 0 = any free one; off = nowhere)");
   app.add_option("--config", flags.config, "TOML file; flags win over it");
   app.add_flag("--check-config", flags.check_config, "Check flags and file, then exit");
   app.add_flag("--print-config", flags.print_config, "Print the settings in force as TOML, then exit");
@@ -89,8 +92,9 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option(
       "--tls-client-ca", flags.tls_client_ca,
       "PEM file: who may vouch for clients; the common name of a client's certificate is its user");
-  app.add_option("--port-file", flags.port_file,
-                 "Write the bound port to this file once clients can connect");
+  app.add_option(
+      "--port-file", flags.port_file,
+      "Write the bound port to this file once clients can connect, and that of HTTP on a second line");
 }
 
 struct Subcommands {
@@ -134,6 +138,7 @@ void override_with(const Flags& flags, Config& config) {
   if (flags.data) config.data = *flags.data;
   if (flags.resp) config.resp = *flags.resp;
   if (flags.auth_file) config.auth_file = *flags.auth_file;
+  if (flags.http) config.http = flags.http->empty() ? kHttpOff : *flags.http;
   if (flags.log_format) config.log_format = *flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
   if (flags.store) config.store = *flags.store == "memory" ? StoreKind::kMemory : StoreKind::kJournal;
   if (flags.tls_cert) config.tls.cert = *flags.tls_cert;
@@ -170,8 +175,8 @@ Result<void> check_tls(const Config& config) {
 }
 
 // Where other machines reach the port there must be users, and nobody on the way who reads their secrets.
-Result<void> check_listen(const Config& config) {
-  const auto address = server::parse_listen_address(config.resp);
+Result<void> check_listen(const std::string& listen, const Config& config) {
+  const auto address = server::parse_listen_address(listen);
   if (!address) return address.error();
   const auto loopback = server::is_loopback(*address);
   if (!loopback) return loopback.error();
@@ -184,7 +189,13 @@ Result<void> check_listen(const Config& config) {
       Code::kInvalid,
       fmt::format("refusing to listen on {}: other machines can reach it, and {}. Listen on 127.0.0.1, "
                   "configure both auth_file and TLS, or add --insecure if the network itself is trusted",
-                  config.resp, why)};
+                  listen, why)};
+}
+
+Result<void> check_listens(const Config& config) {
+  if (auto resp = check_listen(config.resp, config); !resp) return resp;
+  if (config.http == kHttpOff) return {};
+  return check_listen(config.http, config);
 }
 
 }  // namespace
@@ -221,7 +232,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     options.action = *offline;
     return {options, kExitOk};
   }
-  for (const auto check : {check_listen, check_users, check_tls}) {
+  for (const auto check : {check_listens, check_users, check_tls}) {
     if (const auto right = check(options.config); !right) return end_with(kExitConfig, right.error().detail);
   }
   if (flags.check_config) options.action = Action::kCheckConfig;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -14,11 +15,15 @@
 
 namespace pawl::pawld {
 
+inline constexpr std::string_view kHttpOff = "off";
+
 enum class StoreKind : std::uint8_t { kJournal, kMemory };
 
 struct Config {
   std::string data = "pawl-data";
   std::string resp = "127.0.0.1:7295";
+  std::string http = "127.0.0.1:7296";  // "off": not served
+  std::vector<std::string> http_hosts;  // names that requests may give in Host, beside the loopback ones
   LogFormat log_format = LogFormat::kText;
   StoreKind store = StoreKind::kJournal;
   std::string auth_file;  // empty: everyone is admin

@@ -105,6 +105,8 @@ TEST_F(OptionsTest, WhatIsPrintedIsUnderstoodAgain) {
   config.journal.spare_segments = 5;
   config.max_ttl = Millis(12345);
   config.tls = {"a.pem", "a.key", ""};
+  config.http = "off";
+  config.http_hosts = {"locks.example", "[fd00::1]"};
   Config again;
   const auto read = read_config(file(to_toml(config)), again);
   ASSERT_TRUE(read) << read.error().detail;
@@ -154,6 +156,26 @@ TEST_F(OptionsTest, TheFilesOfTlsComeFromTheFileOrFromFlagsAndMustFit) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(parse({"--tls-cert", "c.pem"}).exit_code, kExitConfig);
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("tls.key"));
+}
+
+TEST_F(OptionsTest, HttpIsServedOnLoopbackUnlessItIsSwitchedOffAndOtherAddressesNeedConsent) {
+  EXPECT_EQ(parse({}).options->config.http, "127.0.0.1:7296");
+  EXPECT_EQ(parse({"--http", "off"}).options->config.http, kHttpOff);
+  EXPECT_EQ(parse({"--http", "0.0.0.0:7296"}).exit_code, kExitConfig);
+  EXPECT_TRUE(parse({"--http", "0.0.0.0:7296", "--insecure"}).options);
+  EXPECT_EQ(parse({"--http", ""}).options->config.http, kHttpOff);
+  EXPECT_EQ(parse({"--config", file("[http]\nlisten = \"\"\n")}).options->config.http, kHttpOff);
+  const auto parsed =
+      parse({"--config", file("[http]\nlisten = \"127.0.0.1:1\"\nhosts = [\"locks.example\"]\n")});
+  ASSERT_TRUE(parsed.options);
+  EXPECT_EQ(parsed.options->config.http, "127.0.0.1:1");
+  EXPECT_THAT(parsed.options->config.http_hosts, testing::ElementsAre("locks.example"));
+  for (const char* hosts : {"\"a\"", "[1]", "[\"a:80\"]", "[\"http://a\"]", "[\"\"]"}) {
+    EXPECT_THAT(problem_in(std::string("[http]\nhosts = ") + hosts + "\n"),
+                HasSubstr(":2: http.hosts: expected"))
+        << hosts;
+  }
+  EXPECT_THAT(problem_in("[http]\nport = 1\n"), HasSubstr("unknown key \"http.port\""));
 }
 
 TEST_F(OptionsTest, UsageErrorsAre64AndFilesThatAreWrong78) {

@@ -81,8 +81,6 @@ class Engine final : private store::Sink {
   void hangup(ConnectionId connection);
   // The network takes bytes of this connection again.
   void writable(ConnectionId connection);
-  // The driver knows by other means (a client certificate) who this is. False: there is no such user.
-  bool identify(ConnectionId connection, std::string_view user);
 
   // From now on only these users are served, each within its role and prefixes. Before the first call everyone is admin.
   // Called again (a reload), it closes the connections of users that are gone or whose entry has changed; leases stay.
@@ -106,6 +104,8 @@ class Engine final : private store::Sink {
   [[nodiscard]] Now now() const { return now_; }
   [[nodiscard]] std::size_t connections() const { return sessions_.size(); }
   [[nodiscard]] bool loading() const { return loading_; }
+  // New grants find space in the store.
+  [[nodiscard]] bool has_room() const { return store_.has_room(); }
 
  private:
   // --- store::Sink ---

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,7 +22,8 @@ namespace {
 
 constexpr std::uint64_t kListenerKey = 0;  // Connections count from kFirstConnection.
 constexpr std::uint64_t kSignalsKey = 1;
-constexpr std::uint64_t kFirstConnection = 2;
+constexpr std::uint64_t kLaneKey = 2;
+constexpr std::uint64_t kFirstConnection = 3;
 
 // Every ready socket is seen in one turn: a hang-up must not hide behind a full list of events.
 constexpr std::size_t kEventsMax = limits::kConnectionsMax + limits::kConnectionsReserved + 1024;
@@ -73,6 +75,17 @@ bool Loop::poll(Engine& engine) {
   return !stopping_;
 }
 
+Result<void> Loop::attach(Lane& lane) {
+  lane_wake_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!lane_wake_) return system_error("eventfd");
+  epoll_event event{EPOLLIN | EPOLLET, {.u64 = kLaneKey}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, lane_wake_.get(), &event) != 0)
+    return system_error("epoll_ctl");
+  lane_ = &lane;
+  lane.wake_loop_with([fd = lane_wake_.get()] { (void)::eventfd_write(fd, 1); });
+  return {};
+}
+
 void Loop::run(Engine& engine) {
   while (!stopping_) turn(engine, to_epoll_timeout(std::min(engine.patience(), handshake_patience())));
   listener_.reset();
@@ -84,7 +97,16 @@ void Loop::turn(Engine& engine, int timeout_ms) {
   int ready = gather(engine, timeout_ms);
   for (int more = 0; more < kGatherMore && ready > 0; ++more) ready = gather(engine, 0);
   if (!handshakes_.empty()) advance_handshakes(engine);
+  if (lane_ready_) serve_lane(engine);
   engine.run_turn();
+}
+
+// Once per turn, however often it was ready: the bound on what other threads may ask of one turn.
+void Loop::serve_lane(Engine& engine) {
+  eventfd_t count = 0;
+  (void)::eventfd_read(lane_wake_.get(), &count);
+  lane_ready_ = false;
+  if (lane_->serve(engine, limits::kLanePerTurn)) (void)::eventfd_write(lane_wake_.get(), 1);
 }
 
 // Reads every socket that is ready, and returns how many were.
@@ -97,6 +119,8 @@ int Loop::gather(Engine& engine, int timeout_ms) {
       accept_some(engine);
     } else if (event.data.u64 == kSignalsKey) {
       take_signals();
+    } else if (event.data.u64 == kLaneKey) {
+      lane_ready_ = true;
     } else {
       serve(engine, ConnectionId{event.data.u64}, event.events);
     }
@@ -216,6 +240,7 @@ std::size_t Loop::to_socket(Connection& connection, std::string_view bytes) {
 }
 
 std::size_t Loop::send(ConnectionId id, std::string_view bytes) {
+  if (Lane::owns(id)) return lane_->deliver(id, bytes);
   Connection* connection = find(id);
   PAWL_ASSERT(connection != nullptr);
   if (connection->broken) return bytes.size();
@@ -230,6 +255,7 @@ std::size_t Loop::send(ConnectionId id, std::string_view bytes) {
 }
 
 void Loop::want_input(ConnectionId id, bool wanted) {
+  if (Lane::owns(id)) return;  // The lane bounds what it takes in by itself.
   Connection* connection = find(id);
   PAWL_ASSERT(connection != nullptr);
   connection->reading = wanted;
@@ -237,6 +263,7 @@ void Loop::want_input(ConnectionId id, bool wanted) {
 }
 
 void Loop::close(ConnectionId id) {
+  if (Lane::owns(id)) return lane_->close(id);
   Connection* connection = find(id);
   PAWL_ASSERT(connection != nullptr);
   if (connection->tls && !connection->broken) say_goodbye(*connection);

@@ -30,6 +30,7 @@
 #include "base/unique_fd.h"
 #include "pawl/result.h"
 #include "server/engine.h"
+#include "server/lane.h"
 #include "server/listener.h"
 #include "server/network.h"
 #include "server/tls_handshakes.h"
@@ -51,6 +52,8 @@ class Loop final : public Network {
   void use_tls(std::shared_ptr<const tls::ServerContext> context);
   // What SIGHUP, which the caller has blocked too, asks for. It holds up every connection while it runs.
   void on_reload(std::function<void()> reload) { reload_ = std::move(reload); }
+  // Serves what another thread asks, beside the sockets. After open(); the lane outlives run().
+  Result<void> attach(Lane& lane);
   // Serves until a signal asks to stop; then stops accepting, answers what is durable and closes every connection.
   void run(Engine& engine);
 
@@ -74,6 +77,7 @@ class Loop final : public Network {
   void turn(Engine& engine, int timeout_ms);
   int gather(Engine& engine, int timeout_ms);
   void take_signals();
+  void serve_lane(Engine& engine);
   void accept_some(Engine& engine);
   void accept_one(Engine& engine, UniqueFd socket);
   void turn_away();
@@ -83,7 +87,6 @@ class Loop final : public Network {
   // Takes what the socket has room for, and everything when nobody is there.
   static std::size_t to_socket(Connection& connection, std::string_view bytes);
   void end_input(Engine& engine, ConnectionId id, Connection& connection);
-  void take_signals();
   void watch(ConnectionId id, Connection& connection);
   void rewatch(ConnectionId id, Connection& connection);
   void control(int operation, ConnectionId id, const Connection& connection);
@@ -104,6 +107,9 @@ class Loop final : public Network {
 
   Log& log_;
   UniqueFd epoll_, signals_, listener_;
+  Lane* lane_ = nullptr;
+  UniqueFd lane_wake_;  // an eventfd: the lane has messages
+  bool lane_ready_ = false;
   UniqueFd spare_;  // Given up for a moment when descriptors run out, so that a connection can be told so.
   std::unordered_map<ConnectionId, Connection> connections_;
   std::uint64_t last_id_ = 0;

@@ -25,8 +25,8 @@ class DaemonTest(harness.PawldCase):
 
     def test_without_arguments_it_creates_its_data_and_prints_a_command_that_works(self):
         server = self.own_pawld(start=False)
-        # Only the port differs from a plain `pawld`: another one may be running on this machine.
-        server.command = lambda: [harness.binary(), "--resp", "127.0.0.1:0"]
+        # Only the ports differ from a plain `pawld`: another one may be running on this machine.
+        server.command = lambda: [harness.binary(), "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]
         server.launch()
         line = wait_until(lambda: re.search(r"redis-cli .* TTL \d+", server.log()), "it prints a command to try").group()
         tried = subprocess.run(shlex.split(line), stdout=subprocess.PIPE, text=True, timeout=harness.PATIENCE, check=False)

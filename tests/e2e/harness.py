@@ -89,13 +89,15 @@ class Pawld:
         self.resp_address = resp_address
         self.environment = {}  # more variables for the next start
         self.tls = tls  # an ssl.SSLContext: how its clients connect
+        self.http_address = "127.0.0.1:0"
         self.process = None
         self.port = 0
+        self.http_port = 0
         self.said = ""
 
     def command(self, *more):
-        return [binary(), "--data", self.data, "--resp", self.resp_address, "--port-file", self.port_file, "--config",
-                self.config, *more]
+        return [binary(), "--data", self.data, "--resp", self.resp_address, "--http", self.http_address, "--port-file",
+                self.port_file, "--config", self.config, *more]
 
     @property
     def pid(self):
@@ -130,10 +132,11 @@ class Pawld:
         if code is not None:
             raise AssertionError(f"pawld exited with {code} instead of serving:\n{self.log()[-4000:]}")
         try:
-            self.port = int(self.port_file.read_text().strip().rpartition(":")[2])
+            ports = [int(line) for line in self.port_file.read_text().split()]
+            self.port, self.http_port = ports[0], ports[1] if len(ports) > 1 else 0
             with Client(self.port, tls=self.tls) as client:
                 reply = client.call("INSPECT", "ready")  # Answered only once the store is loaded.
-        except (OSError, ValueError, Closed):
+        except (OSError, ValueError, IndexError, Closed):
             return False
         return not isinstance(reply, Error) or reply.code == "NOAUTH"  # It is loaded, and knows users.
 

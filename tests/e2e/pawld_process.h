@@ -86,8 +86,8 @@ class PawldProcess {
     std::filesystem::remove(port_file);
     // Dies with this test, even when that is killed.
     pid_ = spawn({"sh", "-c", "exec setpriv --pdeathsig KILL \"$@\" >>\"$0\" 2>&1", dir_ + "/log", binary,
-                  "--data", dir_ + "/data", "--resp", "127.0.0.1:" + port, "--port-file", port_file,
-                  "--config", dir_ + "/pawld.toml"});
+                  "--data", dir_ + "/data", "--resp", "127.0.0.1:" + port, "--http", "off", "--port-file",
+                  port_file, "--config", dir_ + "/pawld.toml"});
     const bool serves = eventually([&] {
       std::string text;
       std::ifstream(port_file) >> text;

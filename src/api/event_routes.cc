@@ -1,0 +1,69 @@
+// What happens to locks, as it happens: server-sent events, on the same ring as OBSERVE.
+#include <boost/json/serialize.hpp>
+
+#include <fmt/format.h>
+
+#include "api/json.h"
+#include "api/problems.h"
+#include "api/route.h"
+#include "wire/events.h"
+
+namespace pawl::api {
+namespace {
+
+namespace json = boost::json;
+
+// The id without data makes no event, but a client that loses its connection before the first one resumes from here.
+std::string begin(const wire::Value& id) {
+  return fmt::format("retry: 1000\nid: {}\n\n", id.text);
+}
+
+std::string event_text(std::string_view event, std::string_view id, const json::object& data) {
+  const std::string line = id.empty() ? "" : fmt::format("id: {}\n", id);
+  return fmt::format("{}event: {}\ndata: {}\n\n", line, event, json::serialize(data));
+}
+
+// A push ["pawl", event, id, lock, map]; or the error with which pawld lets a reader go that does not keep up.
+std::string tell(const wire::Value& frame) {
+  if (frame.is_error()) {
+    const http::Problem problem = problem_of(frame.text);
+    return event_text("cut", "", {{"code", problem.code}, {"detail", problem.detail}, {"retryable", true}});
+  }
+  if (!wire::read_event(frame)) return "";
+  const std::string &event = frame.items[1].text, &id = frame.items[2].text;
+  json::object data{{"event", event}, {"id", id}, {"lock", frame.items[3].text}};
+  const json::value more = to_json(frame.items[4]);
+  for (const auto& member : more.as_object()) data.insert(member);
+  return event_text(event, id, data);
+}
+
+Step events(const Asked& asked) {
+  const auto prefix = asked.query.find("prefix");
+  std::vector<std::string> command{"OBSERVE", prefix == asked.query.end() ? "" : prefix->second};
+  if (const auto last = asked.http.header("Last-Event-ID"); last && !last->empty())
+    command.insert(command.end(), {"FROM", std::string(*last)});
+  return Stream{std::move(command), begin, tell};
+}
+
+}  // namespace
+
+void add_event_routes(RouteTable& table) {
+  table.add({
+      .method = "GET",
+      .path = "/v1/events",
+      .access = wire::Access::kObserve,
+      .id = "events",
+      .summary = "what happens to locks, as it happens and only when it is durable: server-sent events",
+      .handler = events,
+      .parameters = {{Place::kQuery, "prefix", false, "string", "only locks whose names begin so"},
+                     {Place::kHeader, "Last-Event-ID", false, "string",
+                      "resume after this event; browsers send it by themselves"}},
+      .answers = {{200, "Event",
+                   "granted, released, expired, breaking, broken, raised; reset: some may have been missed, "
+                   "look again; cut: this reader was too slow and is let go",
+                   "text/event-stream"}},
+      .example = "-N 'http://127.0.0.1:7296/v1/events?prefix=reports/'",
+  });
+}
+
+}  // namespace pawl::api

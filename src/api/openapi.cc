@@ -1,0 +1,108 @@
+#include "api/openapi.h"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "base/version.h"
+
+namespace pawl::api {
+namespace {
+
+namespace json = boost::json;
+
+std::string_view to_text(Place place) {
+  switch (place) {
+    case Place::kPath:
+      return "path";
+    case Place::kQuery:
+      return "query";
+    case Place::kHeader:
+      return "header";
+  }
+  return "";
+}
+
+json::object reference(std::string_view schema) {
+  return {{"$ref", "#/components/schemas/" + std::string(schema)}};
+}
+
+json::object content(std::string_view type, std::string_view schema) {
+  const json::object shape = schema.empty() ? json::object{{"type", "string"}} : reference(schema);
+  return {{type, json::object{{"schema", shape}}}};
+}
+
+json::array parameters_of(const Route& route) {
+  json::array parameters;
+  for (const Parameter& parameter : route.parameters) {
+    parameters.push_back({{"name", parameter.name},
+                          {"in", to_text(parameter.place)},
+                          {"required", parameter.required},
+                          {"description", parameter.summary},
+                          {"schema", {{"type", parameter.type}}}});
+  }
+  return parameters;
+}
+
+json::object responses_of(const Route& route) {
+  json::object responses;
+  for (const Answer& answer : route.answers) {
+    json::object response{{"description", answer.summary}};
+    if (answer.status != 204) response["content"] = content(answer.type, answer.schema);
+    responses[std::to_string(answer.status)] = response;
+  }
+  responses["default"] = json::object{{"description", "a problem; its code says which"},
+                                      {"content", content("application/problem+json", "Problem")}};
+  return responses;
+}
+
+json::object operation_of(const Route& route) {
+  json::object operation{{"operationId", route.id},
+                         {"summary", route.summary},
+                         {"description", "role: " + std::string(wire::to_text(route.access))}};
+  if (!route.parameters.empty()) operation["parameters"] = parameters_of(route);
+  if (!route.body.empty())
+    operation["requestBody"] =
+        json::object{{"required", true}, {"content", content("application/json", route.body)}};
+  if (route.access == wire::Access::kNone) operation["security"] = json::array();
+  operation["responses"] = responses_of(route);
+  return operation;
+}
+
+std::string lower(std::string_view method) {
+  std::string out(method);
+  for (char& c : out) c = static_cast<char>(c + 32);
+  return out;
+}
+
+}  // namespace
+
+std::string openapi_document(const RouteTable& table) {
+  json::object paths;
+  for (const Route& route : table.all()) {
+    json::value& path = paths[route.path];
+    if (path.is_null()) path.emplace_object();
+    path.as_object()[lower(route.method)] = operation_of(route);
+  }
+  // Without an auth file nobody needs credentials: hence the empty alternative.
+  const json::object document{
+      {"openapi", "3.1.0"},
+      {"info",
+       {{"title", "pawld"},
+        {"version", kVersion},
+        {"description",
+         "Locks whose every grant carries a fencing token. Every POST needs Content-Type: "
+         "application/json."},
+        {"license", {{"name", "Apache-2.0"}, {"identifier", "Apache-2.0"}}}}},
+      {"servers", json::array{{{"url", "/"}}}},
+      {"security", json::array{json::object{{"bearer", json::array()}}, json::object()}},
+      {"paths", paths},
+      {"components",
+       {{"securitySchemes",
+         {{"bearer", {{"type", "http"}, {"scheme", "bearer"}, {"description", "USER:SECRET"}}}}},
+        {"schemas", json::parse(std::string(schemas()))}}}};
+  return json::serialize(document) + "\n";
+}
+
+}  // namespace pawl::api

@@ -1,0 +1,17 @@
+// The interface for programs (OpenAPI 3.1) and for people (a Markdown page), both from the table of routes.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "api/route.h"
+
+namespace pawl::api {
+
+[[nodiscard]] std::string openapi_document(const RouteTable& table);
+// docs/reference/http.md
+[[nodiscard]] std::string http_page(const RouteTable& table);
+// The shapes that routes name, as JSON.
+[[nodiscard]] std::string_view schemas();
+
+}  // namespace pawl::api

@@ -1,0 +1,58 @@
+#include "api/route.h"
+
+#include <gtest/gtest.h>
+
+namespace pawl::api {
+namespace {
+
+struct Found {
+  std::string_view id;
+  std::string name;
+};
+
+Found find(std::string_view method, std::string_view path) {
+  static const RouteTable table = all_routes();
+  const Match match = table.find(method, path);
+  return match.route == nullptr ? Found{match.allowed.empty() ? "none" : "other method", ""}
+                                : Found{match.route->id, match.name};
+}
+
+TEST(RouteTable, APathLeadsToItsRouteAndANameStaysEncoded) {
+  EXPECT_EQ(find("GET", "/v1/status").id, "status");
+  EXPECT_EQ(find("GET", "/v1/locks").id, "list");
+  EXPECT_EQ(find("GET", "/v1/locks/a").id, "show");
+  EXPECT_EQ(find("GET", "/v1/locks/a%2Fb").name, "a%2Fb");
+  EXPECT_EQ(find("POST", "/v1/locks/a/break").name, "a");
+}
+
+TEST(RouteTable, SlashesMayStandInANameAndTheLongerPatternCounts) {
+  EXPECT_EQ(find("GET", "/v1/locks/a/b/c").name, "a/b/c");
+  EXPECT_EQ(find("GET", "/v1/locks/a/b/history").id, "history");
+  EXPECT_EQ(find("GET", "/v1/locks/a/b/history").name, "a/b");
+  EXPECT_EQ(find("GET", "/v1/locks/a%2Fhistory").id, "show");
+  EXPECT_EQ(find("GET", "/v1/locks/history").id, "show");
+  EXPECT_EQ(find("GET", "/v1/locks/a/break").id, "other method") << "and not the lock a/break";
+}
+
+TEST(RouteTable, WhatIsNoRouteIsToldFromAnotherMethod) {
+  for (const char* path : {"/nope", "/v1/locks/", "/v1/status/", "/v1", "", "/v1/locks//history/"})
+    EXPECT_NE(find("GET", path).id, "status") << path;
+  EXPECT_EQ(find("GET", "/nope").id, "none");
+  EXPECT_EQ(find("GET", "/v1/locks/").id, "none");
+  EXPECT_EQ(find("GET", "/v1/acquire").id, "other method");
+  EXPECT_EQ(find("OPTIONS", "/v1/acquire").id, "other method");
+}
+
+TEST(RouteTable, EveryRouteSaysWhoMayUseItAndWhatItAnswers) {
+  const RouteTable table = all_routes();
+  for (const Route& route : table.all()) {
+    EXPECT_FALSE(route.summary.empty()) << route.path;
+    EXPECT_FALSE(route.answers.empty()) << route.path;
+    EXPECT_FALSE(route.example.empty()) << route.path;
+    // No side effect without a POST: nothing else keeps a link from causing it.
+    EXPECT_TRUE(route.method == "POST" || route.access <= wire::Access::kObserve) << route.path;
+  }
+}
+
+}  // namespace
+}  // namespace pawl::api

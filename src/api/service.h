@@ -1,0 +1,80 @@
+// Pawl over HTTP: requests come in as exchanges, become commands on connections of the lane, and their replies answers.
+//
+//   api::Service service(lane, {.hosts = config.http_hosts});
+//   service.add_route({.method = "GET", .path = "/metrics", …});       // before the first request
+//   http::Server server(log, [&](auto exchange) { service.handle(std::move(exchange)); });
+//   lane.wake_guest_with([&] { server.post([&] { service.take_deliveries(); }); });
+//
+// Each request that needs the engine has a connection of its own to it, for as long as it takes; so whoever hangs up while
+// waiting for a lock leaves the line like any other client, and the engine's table of permissions is the only one.
+// `Authorization: Bearer USER:SECRET` is that connection's AUTH.
+//
+// Everything here runs on the HTTP server's thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "api/route.h"
+#include "http/server.h"
+#include "server/lane.h"
+
+namespace pawl::api {
+
+class Service {
+ public:
+  struct Settings {
+    std::vector<std::string> hosts;  // that may stand in Host, beside the loopback ones
+  };
+  Service(server::Lane& lane, Settings settings);
+  ~Service();
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  void add_route(Route route) { routes_.add(std::move(route)); }
+  [[nodiscard]] const RouteTable& routes() const { return routes_; }
+
+  void handle(std::shared_ptr<http::Exchange> exchange);
+  // The lane has something for us.
+  void take_deliveries();
+
+ private:
+  struct Talk;
+  using Handle = std::shared_ptr<Talk>;
+  // What a reply leads to; nothing: the next reply decides.
+  using Then = std::function<std::optional<Step>(const wire::Value&)>;
+  using ConnectionId = server::ConnectionId;
+
+  // The first step, or what is wrong before any route is asked.
+  [[nodiscard]] Step first_step(const http::Request& request) const;
+  [[nodiscard]] Step route_step(const http::Request& request, const http::Target& target) const;
+
+  void advance(const Handle& talk, Step step);
+  void answer(const Handle& talk, http::Response response);
+  void say(const Handle& talk, const std::vector<std::string>& command, Then then);
+  // On its connection, which is made when first used.
+  void send(const Handle& talk, std::string bytes);
+  void look(const Handle& talk, const Look& look);
+  void observe(const Handle& talk, const Stream& stream);
+
+  void heard(const Handle& talk, std::string_view bytes);
+  void take(const Handle& talk, const wire::Value& value);
+  // Whether it was anything that the reader of a stream is to hear.
+  bool tell(const Handle& talk, const wire::Value& value);
+  void closed(const Handle& talk);
+  void gone(const Handle& talk, http::Gone how);
+  // Nothing more is to be done for it.
+  void forget(const Handle& talk);
+
+  server::Lane& lane_;
+  const Settings settings_;
+  RouteTable routes_;
+  std::unordered_map<std::uint64_t, Handle> talks_;  // by number
+  std::unordered_map<ConnectionId, Handle> lines_;   // those that are connected
+  std::uint64_t last_ = 0;
+};
+
+}  // namespace pawl::api

@@ -1,0 +1,103 @@
+// About pawld itself.
+#include "api/json.h"
+#include "api/openapi.h"
+#include "api/problems.h"
+#include "api/route.h"
+#include "server/engine.h"
+
+namespace pawl::api {
+namespace {
+
+Step status(const Asked&) {
+  return Ask{{"STATUS"},
+             [](const wire::Value& status) -> Step { return json_response(200, to_json(status)); }};
+}
+
+// The process lives, and this thread of it: asks nobody else.
+Step health(const Asked&) {
+  return json_response(200, boost::json::object{{"status", "ok"}});
+}
+
+Step ready(const Asked&) {
+  return Look{[](const server::Engine& engine) -> std::function<Step()> {
+    return [loading = engine.loading(), room = engine.has_room()]() -> Step {
+      if (loading) return problem_of("LOADING pawld is still reading its data");
+      if (!room) return problem_of("FULL no disk space for new grants; renewals and releases go on");
+      return json_response(200, boost::json::object{{"status", "ready"}});
+    };
+  }};
+}
+
+Step front_page(const Asked& asked) {
+  std::string text = "pawld: locks whose every grant carries a fencing token.\n\n";
+  for (const Route& route : asked.routes.all()) {
+    text.append(route.method)
+        .append(route.method.size() < 4 ? "  " : " ")
+        .append(route.path)
+        .append("\n    ");
+    text.append(route.summary).append("\n");
+  }
+  return http::Response{200, "text/plain; charset=utf-8", std::move(text)};
+}
+
+Step document(const Asked& asked) {
+  return http::Response{200, "application/json", openapi_document(asked.routes)};
+}
+
+}  // namespace
+
+void add_service_routes(RouteTable& table) {
+  constexpr std::string_view kProblem = "application/problem+json";
+  table.add({
+      .method = "GET",
+      .path = "/v1/status",
+      .access = wire::Access::kObserve,
+      .id = "status",
+      .summary = "the state of this pawld",
+      .handler = status,
+      .answers = {{200, "Status", "as it is now"}},
+      .example = "http://127.0.0.1:7296/v1/status",
+  });
+  table.add({
+      .method = "GET",
+      .path = "/v1/openapi.json",
+      .access = wire::Access::kNone,
+      .id = "openapi",
+      .summary = "this interface, as an OpenAPI 3.1 document",
+      .handler = document,
+      .answers = {{200, "Document", "the document"}},
+      .example = "http://127.0.0.1:7296/v1/openapi.json",
+  });
+  table.add({
+      .method = "GET",
+      .path = "/healthz",
+      .access = wire::Access::kNone,
+      .id = "healthz",
+      .summary = "whether the process lives",
+      .handler = health,
+      .answers = {{200, "Health", "it does"}},
+      .example = "http://127.0.0.1:7296/healthz",
+  });
+  table.add({
+      .method = "GET",
+      .path = "/readyz",
+      .access = wire::Access::kNone,
+      .id = "readyz",
+      .summary = "whether locks can be granted: the data is loaded, and the store has room",
+      .handler = ready,
+      .answers = {{200, "Health", "they can"}, {503, "Problem", "not now, and why", kProblem}},
+      .example = "http://127.0.0.1:7296/readyz",
+  });
+  table.add({
+      .method = "GET",
+      .path = "/",
+      .access = wire::Access::kNone,
+      .id = "front",
+      .summary = "what there is, in a few lines",
+      .handler = front_page,
+      .answers = {{200, "", "text for people", "text/plain"}},
+      .example = "http://127.0.0.1:7296/",
+  });
+}
+
+}  // namespace pawl::api

@@ -1,0 +1,60 @@
+// What a route does, without doing it: handlers are functions from what was asked to the next step, and never touch a socket.
+//
+//   Step show(const Asked& asked) {
+//     return Ask{{"INSPECT", asked.name}, [](const wire::Value& lock) -> Step { return json_response(200, lock); }};
+//   }
+//
+// A command that pawld refuses never reaches `then`: it becomes a problem (problems.h).
+#pragma once
+
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "http/message.h"
+#include "http/problem.h"
+#include "http/url.h"
+#include "wire/value.h"
+
+namespace pawl::server {
+class Engine;
+}  // namespace pawl::server
+
+namespace pawl::api {
+
+class RouteTable;
+struct Ask;
+struct Look;
+struct Stream;
+using Step = std::variant<http::Response, http::Problem, Ask, Look, Stream>;
+
+// A command on this request's connection to the engine, and what its reply leads to.
+struct Ask {
+  std::vector<std::string> command;
+  std::function<Step(const wire::Value&)> then;
+};
+
+// A glance at the engine, on its own thread: copy what is needed, be quick, and answer how to go on, which happens here.
+struct Look {
+  std::function<std::function<Step()>(const server::Engine&)> look;
+};
+
+// An answer without end: the command's reply becomes the first text, and every push after it the next. What `tell` answers
+// goes out as it is.
+struct Stream {
+  std::vector<std::string> command;
+  std::function<std::string(const wire::Value&)> begin;
+  std::function<std::string(const wire::Value&)> tell;
+};
+
+// A request on its way to a handler.
+struct Asked {
+  const http::Request& http;
+  const http::Query& query;
+  std::string name;  // {name} of the path, decoded; empty when it has none
+  const RouteTable& routes;
+};
+using Handler = std::function<Step(const Asked&)>;
+
+}  // namespace pawl::api

@@ -1,0 +1,182 @@
+// Peers that do not behave, with time limits short enough to wait for. How long a limit is, is nowhere compared.
+#include "http/server.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <future>
+#include <mutex>
+
+namespace pawl::http {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class KeptLog final : public Log {
+ public:
+  void write(LogLevel, std::string_view line) override {
+    const std::lock_guard lock(mutex_);
+    lines_ += std::string(line) + "\n";
+  }
+  std::string lines() {
+    const std::lock_guard lock(mutex_);
+    return lines_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string lines_;
+};
+
+class HttpServerTest : public testing::Test {
+ protected:
+  void start(Server::Handler handler, Server::Bounds bounds) {
+    UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address_;
+    ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(::listen(listener.get(), 16), 0);
+    ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address_), &size), 0);
+    server_ = std::make_unique<Server>(log_, std::move(handler), bounds);
+    ASSERT_TRUE(server_->start(std::move(listener)));
+  }
+  // A peer that has sent `text`.
+  UniqueFd peer(std::string_view text) {
+    UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address_), sizeof address_), 0);
+    EXPECT_EQ(::send(socket.get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+    return socket;
+  }
+  // Up to the end, or until `enough` has been seen.
+  static std::string heard(const UniqueFd& socket, std::string_view enough = "") {
+    std::string text;
+    char buffer[4096];
+    while (enough.empty() || text.find(enough) == std::string::npos) {
+      const ssize_t count = ::recv(socket.get(), buffer, sizeof buffer, 0);
+      if (count <= 0) break;
+      text.append(buffer, static_cast<std::size_t>(count));
+    }
+    return text;
+  }
+
+  static void say_hello(const std::shared_ptr<Exchange>& exchange) {
+    exchange->answer({200, "text/plain", "hello " + exchange->request().target});
+  }
+  static constexpr std::string_view kGet = "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  static constexpr Millis kShort{50};
+
+  KeptLog log_;
+  sockaddr_in address_{};
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(HttpServerTest, WhoAsksIsAnsweredAndWhoIsSilentAfterThatIsClosed) {
+  start(say_hello, {.idle = kShort});
+  EXPECT_THAT(heard(peer(kGet)), HasSubstr("hello /x"));
+  EXPECT_EQ(heard(peer("")), "");
+}
+
+TEST_F(HttpServerTest, ARequestThatDoesNotEndIsToldSo) {
+  start(say_hello, {.request = kShort});
+  EXPECT_THAT(heard(peer(kGet.substr(0, 20))), StartsWith("HTTP/1.1 408 "));
+  EXPECT_THAT(heard(peer("POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab")),
+              StartsWith("HTTP/1.1 408 "));
+}
+
+TEST_F(HttpServerTest, BeyondTheLimitOfConnectionsOneIsToldSoAndAPlaceThatIsLeftIsGivenAgain) {
+  start(say_hello, {.connections = 1});
+  {
+    const UniqueFd first = peer(kGet);
+    EXPECT_THAT(heard(first, "hello"), HasSubstr("hello"));
+    EXPECT_THAT(heard(peer("")), HasSubstr("the limit of 1 is reached"));
+  }
+  while (heard(peer(kGet), "hello").find("hello") == std::string::npos) {
+  }
+}
+
+TEST_F(HttpServerTest, AQuietStreamSaysThatItLives) {
+  std::shared_ptr<Exchange> kept;
+  start(
+      [&](std::shared_ptr<Exchange> exchange) {
+        kept = std::move(exchange);
+        kept->begin_stream({200, "text/event-stream", "begun\n"}, ": quiet\n");
+        kept->write("said\n");
+      },
+      {.quiet = kShort});
+  const UniqueFd reader = peer(kGet);
+  EXPECT_THAT(heard(reader, ": quiet\n: quiet\n"), HasSubstr("begun\nsaid\n: quiet\n"));
+  server_->stop();
+  kept.reset();
+}
+
+TEST_F(HttpServerTest, AStreamWhoseReaderStopsIsClosedWithAReasonAndItsHandlerToldSo) {
+  std::shared_ptr<Exchange> kept;
+  std::promise<Gone> gone;
+  start(
+      [&](std::shared_ptr<Exchange> exchange) {
+        kept = std::move(exchange);
+        kept->on_gone = [&](Gone how) { gone.set_value(how); };
+        kept->begin_stream({200, "text/event-stream", ""}, ": quiet\n");
+        kept->write(std::string(64 << 20, 'x'));  // More than any socket takes.
+      },
+      {.write = kShort});
+  const UniqueFd reader = peer(kGet);
+  EXPECT_EQ(gone.get_future().get(), Gone::kClosed);
+  EXPECT_THAT(log_.lines(), HasSubstr("reads its stream too slowly"));
+  server_->stop();
+  kept.reset();
+}
+
+TEST_F(HttpServerTest, AHangUpIsToldWhileTheAnswerIsAwaitedAndALateAnswerIsHarmless) {
+  std::shared_ptr<Exchange> kept;
+  std::promise<Gone> silent;
+  start(
+      [&](std::shared_ptr<Exchange> exchange) {
+        kept = std::move(exchange);
+        kept->on_gone = [&](Gone how) {
+          if (how == Gone::kSilent) silent.set_value(how);
+        };
+      },
+      {});
+  UniqueFd waiting = peer(kGet);
+  waiting.reset();
+  EXPECT_EQ(silent.get_future().get(), Gone::kSilent);
+  std::promise<void> answered;
+  server_->post([&] {
+    kept->answer({200, "text/plain", "too late"});
+    kept->answer({200, "text/plain", "and once more"});
+    kept.reset();
+    answered.set_value();
+  });
+  answered.get_future().get();
+}
+
+TEST_F(HttpServerTest, WhoHalfClosesReadsItsAnswer) {
+  std::shared_ptr<Exchange> kept;
+  std::promise<void> silent;
+  start(
+      [&](std::shared_ptr<Exchange> exchange) {
+        kept = std::move(exchange);
+        kept->on_gone = [&](Gone how) {
+          if (how == Gone::kSilent) silent.set_value();
+        };
+      },
+      {});
+  const UniqueFd waiting = peer(kGet);
+  ::shutdown(waiting.get(), SHUT_WR);
+  silent.get_future().get();
+  server_->post([&] {
+    kept->answer({200, "text/plain", "still there"});
+    kept.reset();
+  });
+  EXPECT_THAT(heard(waiting), HasSubstr("still there"));
+}
+
+}  // namespace
+}  // namespace pawl::http

@@ -1,0 +1,27 @@
+// The parts of a request's target.
+//
+//   "/v1/locks/reports%2Fnightly?limit=5"   path "/v1/locks/reports%2Fnightly", query {limit: "5"}
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pawl/result.h"
+
+namespace pawl::http {
+
+// %2F becomes '/'. Nothing when a % is not followed by two hex digits.
+[[nodiscard]] std::optional<std::string> percent_decoded(std::string_view text);
+
+using Query = std::map<std::string, std::string, std::less<>>;
+
+struct Target {
+  std::string path;  // not decoded: an encoded slash is part of a name
+  Query query;       // decoded; '+' is a space
+};
+// kInvalid, with what is wrong, when it is no path, an encoding is broken, or a parameter comes twice.
+[[nodiscard]] Result<Target> parse_target(std::string_view target);
+
+}  // namespace pawl::http

@@ -1,0 +1,38 @@
+#include "http/url.h"
+
+#include <gtest/gtest.h>
+
+namespace pawl::http {
+namespace {
+
+TEST(Url, PercentSignsStandForBytesAndNothingElseChanges) {
+  EXPECT_EQ(percent_decoded("reports%2Fnightly"), "reports/nightly");
+  EXPECT_EQ(percent_decoded("a+b"), "a+b");
+  EXPECT_EQ(percent_decoded("%e2%82%AC"), "€");
+  EXPECT_EQ(percent_decoded("%00"), std::string(1, '\0'));
+  EXPECT_EQ(percent_decoded(""), "");
+}
+
+TEST(Url, APercentSignWithoutTwoHexDigitsIsRefused) {
+  for (const char* text : {"%", "%2", "a%", "a%4", "%zz", "%2g", "%-1"})
+    EXPECT_FALSE(percent_decoded(text)) << text;
+}
+
+TEST(Url, ATargetIsAPathThatStaysEncodedAndAQueryThatDoesNot) {
+  const auto target = parse_target("/v1/locks/a%2Fb?prefix=x%2F&limit=5&empty=&bare&q=a+b");
+  ASSERT_TRUE(target) << target.error().detail;
+  EXPECT_EQ(target->path, "/v1/locks/a%2Fb");
+  EXPECT_EQ(target->query,
+            (Query{{"prefix", "x/"}, {"limit", "5"}, {"empty", ""}, {"bare", ""}, {"q", "a b"}}));
+}
+
+TEST(Url, WhatIsNoPathOrSaysAThingTwiceIsRefused) {
+  EXPECT_FALSE(parse_target("http://elsewhere/v1/status"));
+  EXPECT_FALSE(parse_target("*"));
+  EXPECT_FALSE(parse_target(""));
+  EXPECT_FALSE(parse_target("/x?a=1&a=2"));
+  EXPECT_FALSE(parse_target("/x?a=%4"));
+}
+
+}  // namespace
+}  // namespace pawl::http

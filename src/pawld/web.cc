@@ -1,0 +1,39 @@
+#include "pawld/web.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "server/listener.h"
+
+namespace pawl::pawld {
+
+Web::Web(Log& log, const Config& config)
+    : config_(config),
+      server_(log,
+              [this](std::shared_ptr<http::Exchange> exchange) { service_.handle(std::move(exchange)); }),
+      service_(lane_, {.hosts = config.http_hosts}) {
+  lane_.wake_guest_with([this] { server_.post([this] { service_.take_deliveries(); }); });
+}
+
+Result<std::string> Web::start(server::Loop& loop) {
+  const auto address = server::parse_listen_address(config_.http);
+  if (!address) return address.error();
+  auto listener = server::listen_on(*address);
+  if (!listener) {
+    return Error{Code::kInvalid, listener.error().detail +
+                                     ". Choose another address with --http (or --http off), or "
+                                     "stop what uses it"};
+  }
+  address_ = listener->address;
+  if (auto attached = loop.attach(lane_); !attached) return attached.error();
+  if (auto started = server_.start(std::move(listener->socket)); !started) return started.error();
+  return address_;
+}
+
+void Web::greet() const {
+  fmt::print("http: curl http://{}/v1/status\n", address_);
+  std::fflush(stdout);
+}
+
+}  // namespace pawl::pawld

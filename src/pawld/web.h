@@ -1,0 +1,37 @@
+// HTTP in pawld: a server on a thread of its own, and the lane from it to the loop.
+#pragma once
+
+#include <string>
+
+#include "api/service.h"
+#include "base/log.h"
+#include "http/server.h"
+#include "pawl/result.h"
+#include "pawld/options.h"
+#include "server/lane.h"
+#include "server/loop.h"
+
+namespace pawl::pawld {
+
+class Web {
+ public:
+  Web(Log& log, const Config& config);
+  ~Web() { stop(); }
+  Web(const Web&) = delete;
+  Web& operator=(const Web&) = delete;
+
+  // Listens and serves; from then on `loop` does as well, through the lane. Answers the address as bound.
+  Result<std::string> start(server::Loop& loop);
+  void stop() { server_.stop(); }
+  // Says where, to whoever started pawld.
+  void greet() const;
+
+ private:
+  const Config& config_;
+  std::string address_;
+  server::Lane lane_;
+  http::Server server_;
+  api::Service service_;  // Goes first: what it still holds are the server's.
+};
+
+}  // namespace pawl::pawld

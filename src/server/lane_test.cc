@@ -1,0 +1,184 @@
+#include "server/lane.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <thread>
+
+#include "server/engine_fixture.h"
+#include "wire/command_writer.h"
+
+namespace pawl::server {
+namespace {
+
+// An engine whose only connections come through a lane.
+class LaneTest : public testing::Test, public Network {
+ protected:
+  explicit LaneTest(Lane::Bounds bounds = {}) : lane(bounds) {
+    const auto loaded = engine.load();
+    EXPECT_TRUE(loaded);
+  }
+
+  std::size_t send(ConnectionId id, std::string_view bytes) override { return lane.deliver(id, bytes); }
+  void want_input(ConnectionId, bool) override {}
+  void close(ConnectionId id) override { lane.close(id); }
+
+  bool turn(std::size_t most = 100) {
+    const bool more = lane.serve(engine, most);
+    engine.run_turn();
+    return more;
+  }
+  // Takes what was delivered, acknowledges it, and answers the bytes for one connection.
+  std::string heard(ConnectionId id) {
+    std::string bytes;
+    for (Lane::Delivery& delivery : lane.take()) {
+      if (delivery.looked) delivery.looked();
+      if (!delivery.bytes.empty()) lane.read(delivery.connection, delivery.bytes.size());
+      if (delivery.connection != id) continue;
+      bytes += delivery.bytes;
+      if (delivery.closed) bytes += "(closed)";
+    }
+    return bytes;
+  }
+
+  store::MemoryStore store{Incarnation{7}};
+  ManualClock clock;
+  SeededRandom random{1};
+  NoLog log;
+  Lane lane;
+  Engine engine{EngineSettings{}, EngineParts{store, clock, random, *this, log, [](const Error&) {}}};
+};
+
+TEST_F(LaneTest, AGuestIsServedLikeAnyOtherConnection) {
+  const auto id = lane.open("http:peer", "PING\r\n");
+  ASSERT_TRUE(id);
+  turn();
+  EXPECT_EQ(heard(*id), "+PONG\r\n");
+  EXPECT_TRUE(lane.send(*id, "ECHO a\r\nQUIT\r\n"));
+  turn();
+  EXPECT_EQ(heard(*id), "$1\r\na\r\n+OK\r\n(closed)");
+  EXPECT_TRUE(lane.send(*id, "PING\r\n")) << "of what is closed already everything is swallowed";
+  turn();
+  EXPECT_EQ(heard(*id), "");
+}
+
+TEST_F(LaneTest, AHangUpEndsTheWait) {
+  const auto holder = lane.open("a", "ACQUIRE x TTL 60000\r\n");
+  const auto waiter = lane.open("b", "ACQUIRE x TTL 60000 WAIT 60000\r\n");
+  turn();
+  EXPECT_EQ(engine.totals().waiters, 1U);
+  lane.hang_up(*waiter);
+  lane.hang_up(*waiter);
+  turn();
+  EXPECT_EQ(engine.totals().waiters, 0U);
+  EXPECT_EQ(heard(*waiter), "*-1\r\n(closed)");
+  EXPECT_EQ(engine.connections(), 1U);
+  lane.hang_up(*holder);
+  turn();
+  EXPECT_EQ(engine.connections(), 0U);
+  EXPECT_EQ(engine.totals().leases, 1U) << "a lease is not its connection";
+}
+
+TEST_F(LaneTest, OneTurnTakesOnlySoMuch) {
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(lane.open("a", "PING\r\n"));  // Two messages each.
+  EXPECT_TRUE(turn(8));
+  EXPECT_EQ(lane.take().size(), 4U);
+  EXPECT_TRUE(turn(8));
+  EXPECT_FALSE(turn(8));
+  EXPECT_EQ(lane.take().size(), 6U);
+}
+
+TEST_F(LaneTest, ALookSeesTheEngineAndIsAnsweredOnTheGuestsSide) {
+  std::size_t seen = 99;
+  ASSERT_TRUE(lane.open("a", "ACQUIRE x TTL 60000\r\n"));
+  turn();
+  ASSERT_TRUE(lane.look([&](const Engine& looked_at) {
+    return [&seen, leases = looked_at.totals().leases] { seen = leases; };
+  }));
+  turn();
+  EXPECT_EQ(seen, 99U);
+  heard({});
+  EXPECT_EQ(seen, 1U);
+}
+
+class SmallLaneTest : public LaneTest {
+ protected:
+  SmallLaneTest() : LaneTest({.connections = 2, .messages = 6, .unread = 10}) {}
+};
+
+TEST_F(SmallLaneTest, ALaneThatIsFullSaysSoAndAHangUpAlwaysFits) {
+  const auto a = lane.open("a", "PING\r\n"), b = lane.open("b", "PING\r\n");
+  ASSERT_TRUE(a && b);
+  EXPECT_FALSE(lane.open("c", "PING\r\n")) << "connections";
+  EXPECT_TRUE(lane.send(*a, "PING\r\n"));
+  EXPECT_TRUE(lane.send(*a, "PING\r\n"));
+  EXPECT_FALSE(lane.send(*a, "PING\r\n")) << "messages";
+  EXPECT_FALSE(lane.look([](const Engine&) { return [] {}; }));
+  lane.hang_up(*a);
+  lane.hang_up(*b);
+  turn();
+  while (!heard(*a).empty()) turn();
+  EXPECT_EQ(engine.connections(), 0U);
+  EXPECT_TRUE(lane.open("c", "PING\r\n"));
+}
+
+TEST_F(SmallLaneTest, WhatTheGuestHasNotReadStopsTheRestAndReadingLetsItGoOn) {
+  const auto id = lane.open("a", "ECHO 0123456789\r\n");
+  turn();
+  auto first = lane.take();
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(first[0].bytes, "$10\r\n01234");
+  turn();
+  EXPECT_TRUE(lane.take().empty());
+  lane.read(*id, 10);
+  turn();
+  EXPECT_EQ(heard(*id), "56789\r\n");
+}
+
+// What the thread sanitizer is to look at: two threads that wake each other, and not one message lost.
+TEST(LaneThreads, NothingIsLostBetweenTwoThreads) {
+  class Loop : public LaneTest {
+   public:
+    void TestBody() override {}
+    void serve(std::atomic<bool>& stop) {
+      std::mutex mutex;
+      std::condition_variable condition;
+      bool awake = true;
+      lane.wake_loop_with([&] {
+        const std::lock_guard lock(mutex);
+        awake = true;
+        condition.notify_one();
+      });
+      ready = true;
+      while (!stop) {
+        {
+          std::unique_lock lock(mutex);
+          condition.wait_for(lock, std::chrono::milliseconds(1), [&] { return awake || stop; });
+          awake = false;
+        }
+        while (turn(16)) {
+        }
+      }
+    }
+    using LaneTest::lane;
+    std::atomic<bool> ready = false;
+  };
+  Loop loop;
+  std::atomic<bool> stop = false;
+  std::thread thread([&] { loop.serve(stop); });
+  while (!loop.ready) std::this_thread::yield();
+  constexpr int kAsked = 2000;
+  int opened = 0, answered = 0, closed = 0;
+  while (closed < kAsked) {
+    if (opened < kAsked && loop.lane.open("t", "PING\r\nQUIT\r\n")) ++opened;
+    for (const Lane::Delivery& delivery : loop.lane.take()) {
+      answered += static_cast<int>(delivery.bytes.size());
+      if (delivery.closed) ++closed;
+    }
+  }
+  stop = true;
+  thread.join();
+  EXPECT_EQ(answered, kAsked * static_cast<int>(std::string_view("+PONG\r\n+OK\r\n").size()));
+}
+
+}  // namespace
+}  // namespace pawl::server

@@ -1,0 +1,174 @@
+#!/usr/bin/python3
+"""Events on the real binary: server-sent events over HTTP, and `pawl watch`."""
+
+import json
+import os
+import select
+import subprocess
+import urllib.parse
+
+import harness
+from harness import wait_until
+from web import Events, Web
+
+
+class EventsCase(harness.PawldCase):
+    def events(self, prefix="", server=None, **headers):
+        target = "/v1/events?prefix=" + urllib.parse.quote(prefix)
+        events = Events((server or self.pawld).http_port, target, {name.replace("_", "-"): v for name, v in headers.items()})
+        self.addCleanup(events.close)
+        return events
+
+    def cycle(self, client, lock):
+        grant = self.acquire(client, lock, "OWNER", "me@host:1")
+        self.assertEqual(client.call("RELEASE", grant["lease"]), 1)
+        return grant["token"]
+
+
+class SseTest(EventsCase):
+    def test_what_happens_below_a_prefix_is_told_in_order(self):
+        prefix, client = self.lock("/"), self.client(3)
+        events = self.events(prefix).begun()
+        self.assertEqual(events.response.getheader("Content-Type"), "text/event-stream")
+        self.cycle(client, self.lock("/elsewhere"))
+        token = self.cycle(client, prefix + "a")
+        broken = self.acquire(client, prefix + "b")["token"]
+        self.assertEqual(client.call("BREAK", prefix + "b", "TOKEN", broken, "NOW", "REASON", "gone"), 1)
+        told = events.take(4)
+        self.assertEqual([(event, data["lock"], data["token"]) for event, _, data in told],
+                         [("granted", prefix + "a", token), ("released", prefix + "a", token),
+                          ("granted", prefix + "b", broken), ("broken", prefix + "b", broken)])
+        for event, event_id, data in told:
+            self.assertEqual((data["event"], data["id"]), (event, event_id))
+        self.assertEqual((told[0][2]["owner"], told[3][2]["reason"]), ("me@host:1", "gone"))
+
+    def test_the_id_of_any_event_resumes_right_after_it(self):
+        prefix, client = self.lock("/"), self.client(3)
+        events = self.events(prefix).begun()
+        ids = [events.last_id]
+        for n in range(5):
+            self.cycle(client, f"{prefix}{n}")
+        ids += [event_id for _, event_id, _ in events.take(10)]
+        for place, last in enumerate(ids[:-1]):
+            again = self.events(prefix, Last_Event_ID=last)
+            self.assertEqual([event_id for _, event_id, _ in again.take(10 - place)], ids[place + 1:])
+
+    def test_after_a_restart_an_old_id_gives_a_reset_and_what_follows_comes(self):
+        server = self.own_pawld()
+        events = self.events(server=server).begun()
+        self.cycle(self.client(3, server), "before")
+        last = events.take(2)[-1][1]
+        server.restart()
+        again = self.events(server=server, Last_Event_ID=last)
+        event, event_id, data = again.next()
+        self.assertEqual((event, data["lock"]), ("reset", ""))
+        self.assertTrue(event_id)
+        self.cycle(self.client(3, server), "after")
+        self.assertEqual([event for event, _, _ in again.take(2)], ["granted", "released"])
+
+    def test_an_id_that_is_none_is_refused_before_anything_is_streamed(self):
+        reply = Web(self.pawld.http_port).get("/v1/events", **{"Last-Event-ID": "yesterday"})
+        self.assertEqual((reply.status, reply.code), (400, "invalid"))
+        self.assertEqual(Web(self.pawld.http_port).get("/v1/events?from=1").code, "invalid")
+
+    def test_who_leaves_is_not_told_any_more(self):
+        client = self.client(3)
+        before = len(client.call("CLIENT", "LIST").splitlines())
+        streams = [self.events(self.lock()).begun() for _ in range(20)]
+        self.assertEqual(len(client.call("CLIENT", "LIST").splitlines()), before + 20)
+        for events in streams:
+            events.close()
+        wait_until(lambda: len(client.call("CLIENT", "LIST").splitlines()) == before, "their connections are gone")
+        head = Web(self.pawld.http_port).call("HEAD", "/v1/events")
+        self.assertEqual(head.status, 200)
+        wait_until(lambda: len(client.call("CLIENT", "LIST").splitlines()) == before, "and HEAD leaves none")
+
+    def test_a_reader_that_stops_costs_bounded_memory_and_is_told_why_it_is_cut(self):
+        # Hard case 25. The ring holds 65,536 events; far more happen while one reader reads nothing.
+        server = self.own_pawld()
+        worker = self.client(3, server)
+        slow = Web(server.http_port).raw(b"GET /v1/events?prefix=slow/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        self.addCleanup(slow.close)
+        wait_until(lambda: b"id: " in slow.recv(4096), "it observes")
+        before = server.rss_bytes()
+        names = ["slow/" + "x" * 200 + f"/{n}" for n in range(500)]
+        for _ in range(90):
+            grants = worker.pipeline([["ACQUIRE", name, "TTL", 60000] for name in names])
+            self.assertEqual(worker.pipeline([["RELEASE", grant["lease"]] for grant in grants]), [1] * len(names))
+        wait_until(lambda: "reads its events too slowly" in server.log(), "the cut is logged")
+        self.assertGrewLess(before, 64 << 20, "a reader that reads nothing costs bounded memory", server)
+        text = b""
+        while True:
+            more = slow.recv(1 << 20)
+            if not more:
+                break
+            text += more
+        blocks = text.decode().strip().split("\n\n")
+        self.assertTrue(blocks[-1].startswith("event: cut\n"), blocks[-1][:300])
+        cut = json.loads(blocks[-1].partition("data: ")[2])
+        self.assertEqual((cut["code"], cut["retryable"]), ("busy", True))
+        self.assertIn("too slowly", cut["detail"])
+
+
+class WatchTest(EventsCase):
+    def watch(self, *words, server=None):
+        command = [os.environ["PAWL"], "watch", *words, "--addr", f"127.0.0.1:{(server or self.pawld).port}"]
+        process = subprocess.Popen(harness.guarded(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
+
+        def end():
+            process.kill()
+            process.wait()
+            process.stdout.close()
+            process.stderr.close()
+        self.addCleanup(end)
+        return process
+
+    def first(self, process, client, lock):
+        """Makes things happen until it has begun to watch."""
+        def told():
+            self.cycle(client, lock)
+            return select.select([process.stdout], [], [], 0)[0]
+        wait_until(told, "pawl watch tells something")
+        return process.stdout.readline()
+
+    def test_every_event_is_one_line_of_json(self):
+        prefix, client = self.lock("/"), self.client(3)
+        process = self.watch(prefix, "--json")
+        self.first(process, client, prefix + "begin")
+        token = self.cycle(client, prefix + "it")
+        told = []
+        while not told or told[-1]["event"] != "released" or told[-1]["lock"] != prefix + "it":
+            told.append(json.loads(process.stdout.readline()))
+        granted, released = told[-2:]
+        self.assertEqual((granted["event"], granted["lock"], granted["token"], granted["owner"]),
+                         ("granted", prefix + "it", token, "me@host:1"))
+        self.assertEqual(sorted(int(event["id"].partition("-")[2]) for event in told),
+                         [int(event["id"].partition("-")[2]) for event in told])
+        self.assertGreater(released["at"], 0)
+
+    def test_people_read_when_what_which_lock_and_who(self):
+        prefix, client = self.lock("/"), self.client(3)
+        line = self.first(self.watch(prefix), client, prefix + "x")
+        self.assertRegex(line, rf"^\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d  (granted |released)  {prefix}x  token \d+  me@host:1$")
+
+    def test_it_goes_on_after_a_restart_and_says_that_something_may_be_missing(self):
+        server = self.own_pawld()
+        process = self.watch("--json", server=server)
+        self.first(process, self.client(3, server), "before")
+        port = server.port
+        server.kill()
+        server.resp_address = f"127.0.0.1:{port}"
+        server.start()
+        events = []
+        while "reset" not in events:
+            events.append(json.loads(process.stdout.readline())["event"])
+        self.cycle(self.client(3, server), "after")
+        self.assertEqual(json.loads(process.stdout.readline())["lock"], "after")
+
+    def test_without_pawld_it_says_so_and_ends(self):
+        run = subprocess.run([os.environ["PAWL"], "watch", "--addr", "127.0.0.1:1"], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(run.returncode, 69, run.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,484 @@
+#!/usr/bin/python3
+"""HTTP on the real binary: every route, every problem, and what a request may do to nobody else."""
+
+import json
+import re
+import socket
+import urllib.parse
+
+import harness
+import jsonschema
+from harness import request_id, wait_until
+from web import JSON, PROBLEM, Events, Web, read_all
+
+
+class HttpCase(harness.PawldCase):
+    def setUp(self):
+        super().setUp()
+        self.web = Web(self.pawld.http_port)
+
+    def path(self, lock, suffix=""):
+        return "/v1/locks/" + urllib.parse.quote(lock, safe="") + suffix
+
+    def granted(self, reply):
+        self.assertEqual(reply.status, 201, reply)
+        return reply.json
+
+    def assertProblem(self, reply, status, code, *parts):
+        self.assertEqual((reply.status, reply.type), (status, PROBLEM), reply)
+        problem = reply.json
+        self.assertEqual((problem["status"], problem["code"]), (status, code), reply)
+        self.assertEqual(problem["type"], "urn:pawl:problem:" + code)
+        self.assertIsInstance(problem["retryable"], bool)
+        for part in parts:
+            self.assertIn(part, problem["detail"])
+        return problem
+
+
+class RoutesTest(HttpCase):
+    """What the OpenAPI document says is what there is."""
+
+    def exercises(self):
+        """How each route is called: (method, path) -> a reply. A route without one fails the test below."""
+        lock, other = self.lock("/a b"), self.lock("/é")
+        grant = self.granted(self.web.acquire(lock))
+        held = self.granted(self.web.acquire(other, owner="me"))
+        self.web.with_lease("release", self.granted(self.web.acquire(lock + "x"))["lease"])
+        return {
+            ("post", "/v1/acquire"): lambda: self.web.acquire(self.lock()),
+            ("post", "/v1/renew"): lambda: self.web.with_lease("renew", grant["lease"]),
+            ("post", "/v1/release"): lambda: self.web.with_lease("release", grant["lease"]),
+            ("get", "/v1/locks"): lambda: self.web.get("/v1/locks?limit=1000"),
+            ("get", "/v1/locks/{name}"): lambda: self.web.get(self.path(other)),
+            ("get", "/v1/locks/{name}/history"): lambda: self.web.get(self.path(lock + "x", "/history?limit=5")),
+            ("post", "/v1/locks/{name}/break"): lambda: self.web.post(self.path(other, "/break"),
+                                                                      {"token": held["token"], "reason": "test"}),
+            ("get", "/v1/events"): lambda: self.first_event(other),
+            ("get", "/v1/status"): lambda: self.web.get("/v1/status"),
+            ("get", "/v1/openapi.json"): lambda: self.web.get("/v1/openapi.json"),
+            ("get", "/healthz"): lambda: self.web.get("/healthz"),
+            ("get", "/readyz"): lambda: self.web.get("/readyz"),
+            ("get", "/"): lambda: self.web.get("/"),
+        }
+
+    def first_event(self, prefix):
+        events = Events(self.pawld.http_port, "/v1/events?prefix=" + urllib.parse.quote(prefix)).begun()
+        self.addCleanup(events.close)
+        self.granted(self.web.acquire(prefix + "/new"))
+        reply = type("Reply", (), {})()
+        reply.status, reply.type = events.response.status, events.response.getheader("Content-Type")
+        reply.json = events.next()[2]
+        return reply
+
+    def test_every_route_of_the_document_is_called_and_answers_as_it_says(self):
+        document = self.web.get("/v1/openapi.json").json
+        routes = {(method, path) for path, methods in document["paths"].items() for method in methods}
+        exercises = self.exercises()
+        self.assertEqual(routes, set(exercises))
+        for (method, path), call in exercises.items():
+            with self.subTest(route=f"{method} {path}"):
+                reply = call()
+                responses = document["paths"][path][method]["responses"]
+                self.assertIn(str(reply.status), responses, reply)
+                self.assertLess(reply.status, 300, reply)
+                content = responses[str(reply.status)].get("content")
+                if content is None:
+                    self.assertEqual(reply.body, b"")
+                    continue
+                self.assertIn(reply.type, content)
+                schema = content[reply.type]["schema"]
+                if "$ref" in schema:
+                    self.validate(document, schema, reply.json)
+
+    def validate(self, document, schema, value):
+        """Also holds the document to name every member there is."""
+        jsonschema.Draft202012Validator({**schema, "components": document["components"]}).validate(value)
+        name = schema["$ref"].rpartition("/")[2]
+        described = document["components"]["schemas"][name].get("properties")
+        if described:
+            self.assertEqual(set(value) - set(described), set(), name)
+
+    def test_the_document_is_well_formed_openapi(self):
+        document = self.web.get("/v1/openapi.json").json
+        self.assertRegex(document["openapi"], r"^3\.1\.\d+$")
+        self.assertLessEqual({"title", "version"}, set(document["info"]))
+        schemas = document["components"]["schemas"]
+        for name, schema in schemas.items():
+            with self.subTest(schema=name):
+                jsonschema.Draft202012Validator.check_schema(schema)
+        named = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(document)))
+        self.assertEqual(named, set(schemas), "every shape is used, and every one that is used is there")
+        ids = []
+        for path, methods in document["paths"].items():
+            self.assertTrue(path.startswith("/"), path)
+            for method, operation in methods.items():
+                with self.subTest(route=f"{method} {path}"):
+                    ids.append(operation["operationId"])
+                    parameters = operation.get("parameters", [])
+                    self.assertEqual({p["name"] for p in parameters if p["in"] == "path"}, set(re.findall(r"{(\w+)}", path)))
+                    for parameter in parameters:
+                        self.assertLessEqual({"name", "in", "required", "schema", "description"}, set(parameter))
+                        self.assertTrue(parameter["required"] or parameter["in"] != "path")
+                    self.assertIn("default", operation["responses"])
+                    for status, response in operation["responses"].items():
+                        self.assertTrue(response["description"], status)
+                    self.assertEqual("requestBody" in operation and method == "get", False)
+        self.assertEqual(len(ids), len(set(ids)))
+
+    def test_every_member_that_the_document_names_is_taken(self):
+        schemas = self.web.get("/v1/openapi.json").json["components"]["schemas"]
+        body = {"locks": [self.lock()], "ttl_ms": 60000, "wait_ms": 1000, "owner": "me@host:1", "shared": False, "limit": 3,
+                "delay_ms": 10, "max_hold_ms": 120000, "meta": {"key": "value"}}
+        self.assertEqual(set(body), set(schemas["AcquireRequest"]["properties"]))
+        grant = self.granted(self.web.post("/v1/acquire", body, {"Idempotency-Key": request_id()}))
+        self.assertEqual(grant["slot"], 0)
+        holder = self.web.get(self.path(body["locks"][0])).json["holders"][0]
+        self.assertEqual((holder["owner"], holder["mode"], holder["limit"], holder["meta"]),
+                         ("me@host:1", "limit", 3, {"key": "value"}))
+
+    def test_a_path_with_another_method_says_which_there_are_and_an_unknown_one_that_it_is(self):
+        for path, allowed in (("/v1/acquire", "POST"), ("/v1/status", "GET"), ("/v1/locks/a/break", "POST")):
+            for method in {"GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"} - {allowed}:
+                reply = self.web.call(method, path)
+                self.assertProblem(reply, 405, "wrong_method")
+                self.assertEqual(reply.headers["allow"], allowed)
+                self.assertFalse([name for name in reply.headers if name.startswith("access-control")])
+        for path in ("/nope", "/v1/locks/", "/v1", "/v1/acquire/"):
+            self.assertProblem(self.web.get(path), 404, "unknown_route")
+
+    def test_head_is_get_without_the_body(self):
+        reply = self.web.call("HEAD", "/healthz")
+        self.assertEqual((reply.status, reply.body, int(reply.headers["content-length"])), (200, b"", len(b'{"status":"ok"}\n')))
+
+
+class LeasesTest(HttpCase):
+    def test_a_lease_is_acquired_renewed_and_released_and_over_after_that(self):
+        lock = self.lock()
+        grant = self.granted(self.web.acquire(lock, owner="me"))
+        self.assertRegex(grant["lease"], harness.LEASE)
+        self.assertEqual((grant["ttl_ms"], grant["waited_ms"], grant["floor"], grant["slot"]), (60000, 0, grant["token"], None))
+        renewed = self.web.with_lease("renew", grant["lease"])
+        self.assertEqual((renewed.status, renewed.json), (200, {"expires_in_ms": 60000}))
+        for _ in range(2):  # Hard case 7: released, and already over, look the same.
+            released = self.web.with_lease("release", grant["lease"])
+            self.assertEqual((released.status, released.body), (204, b""))
+        self.assertProblem(self.web.with_lease("renew", grant["lease"]), 410, "lost", "released")
+        again = self.granted(self.web.acquire(lock))
+        self.assertGreater(again["token"], grant["token"])
+
+    def test_a_lock_of_the_wire_and_of_http_is_one_lock(self):
+        lock, client = self.lock(), self.client(3)
+        grant = self.acquire(client, lock, "OWNER", "wire")
+        problem = self.assertProblem(self.web.acquire(lock), 409, "held", "wire")
+        self.assertEqual(problem["token"], grant["token"])
+        self.assertEqual(client.call("RELEASE", grant["lease"]), 1)
+        over_http = self.granted(self.web.acquire(lock))
+        self.assertEqual(client.call("RENEW", over_http["lease"]), 60000)
+
+    def test_held_says_who_and_until_when(self):
+        free, lock = self.lock(), self.lock()
+        grant = self.granted(self.web.acquire(lock, owner="me@host:1", ttl=30000))
+        reply = self.web.acquire(free, lock)
+        problem = self.assertProblem(reply, 409, "held", "me@host:1", str(grant["token"]))
+        self.assertEqual((problem["lock"], problem["owner"], problem["token"], problem["retryable"]),
+                         (lock, "me@host:1", grant["token"], True))
+        self.assertTrue(0 < problem["expires_in_ms"] <= 30000)
+        self.assertTrue(1 <= int(reply.headers["retry-after"]) <= 30)
+        self.assertEqual(self.web.get(self.path(free)).status, 404, "all or none")
+
+    def test_a_closed_lock_says_when_it_opens(self):
+        lock = self.lock()
+        self.granted(self.web.acquire(lock, ttl=100, delay_ms=60000))
+        wait_until(lambda: self.web.get(self.path(lock)).json["state"] == "closed", "its lease runs out")
+        problem = self.assertProblem(self.web.acquire(lock), 409, "held", "closed")
+        self.assertTrue(0 < problem["reopens_in_ms"] <= 60000)
+
+    def test_a_retry_with_the_same_key_answers_the_same_lease(self):
+        # Hard cases 2, 4 and 5.
+        lock, key = self.lock(), request_id()
+        first = self.granted(self.web.acquire(lock, headers={"Idempotency-Key": key}))
+        again = self.granted(self.web.acquire(lock, wait_ms=1000, owner="other", headers={"Idempotency-Key": f'"{key}"'}))
+        self.assertEqual(again, first)
+        self.assertProblem(self.web.acquire(lock, ttl=50000, headers={"Idempotency-Key": key}), 409, "conflict")
+        self.web.with_lease("release", first["lease"])
+        self.assertProblem(self.web.acquire(lock, headers={"Idempotency-Key": key}), 410, "lost",
+                           f"granted as {first['token']}, released")
+
+    def test_a_key_is_needed_to_wait_and_must_be_long_enough_to_be_secret(self):
+        self.assertProblem(self.web.acquire("x", wait_ms=1000), 400, "idempotency_key", "wait_ms")
+        for key in ("short", "x" * 65, "x" * 30 + "!", ""):
+            self.assertProblem(self.web.acquire("x", headers={"Idempotency-Key": key}), 400, "idempotency_key", "22 to 64")
+
+    def test_a_wait_is_granted_when_its_turn_comes(self):
+        lock, client = self.lock(), self.client(3)
+        held = self.granted(self.web.acquire(lock))
+        waiting = self.web.start_post("/v1/acquire", {"locks": [lock], "ttl_ms": 60000, "wait_ms": 60000},
+                                      {"Idempotency-Key": request_id()})
+        self.addCleanup(waiting.close)
+        self.waiting(client, lock, 1)
+        self.web.with_lease("release", held["lease"])
+        response = waiting.getresponse()
+        self.assertEqual(response.status, 201)
+        self.assertGreater(json.loads(response.read())["token"], held["token"])
+
+    def test_a_wait_that_runs_out_says_who_was_in_the_way(self):
+        lock = self.lock()
+        self.granted(self.web.acquire(lock, owner="me"))
+        reply = self.web.acquire(lock, wait_ms=50, headers={"Idempotency-Key": request_id()})
+        self.assertProblem(reply, 409, "held", "me")
+
+    def test_who_hangs_up_leaves_the_line(self):
+        # Hard case 19, over HTTP: a waiter that is gone is never granted.
+        lock, client = self.lock(), self.client(3)
+        held = self.granted(self.web.acquire(lock))
+        for how in ("close", "half-close", "reset"):
+            with self.subTest(how):
+                waiting = self.web.start_post("/v1/acquire", {"locks": [lock], "ttl_ms": 60000, "wait_ms": 60000},
+                                              {"Idempotency-Key": request_id()})
+                self.addCleanup(waiting.close)
+                self.waiting(client, lock, 1)
+                if how == "half-close":
+                    waiting.sock.shutdown(socket.SHUT_WR)
+                elif how == "reset":
+                    waiting.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                    waiting.close()
+                else:
+                    waiting.close()
+                self.waiting(client, lock, 0)
+        self.web.with_lease("release", held["lease"])
+        self.assertEqual(self.inspect(client, lock)["state"], "free")
+
+    def test_a_newer_request_with_the_same_key_takes_the_wait_over(self):
+        lock, key, client = self.lock(), request_id(), self.client(3)
+        held = self.granted(self.web.acquire(lock))
+        body = {"locks": [lock], "ttl_ms": 60000, "wait_ms": 60000}
+        first = self.web.start_post("/v1/acquire", body, {"Idempotency-Key": key})
+        self.waiting(client, lock, 1)
+        second = self.web.start_post("/v1/acquire", body, {"Idempotency-Key": key})
+        self.addCleanup(second.close)
+        response = first.getresponse()
+        self.assertEqual((response.status, json.loads(response.read())["code"]), (409, "conflict"))
+        first.close()
+        self.waiting(client, lock, 1)
+        self.web.with_lease("release", held["lease"])
+        self.assertEqual(second.getresponse().status, 201)
+
+    def test_a_request_without_its_lease_is_told_so(self):
+        for verb in ("renew", "release"):
+            self.assertProblem(self.web.post(f"/v1/{verb}"), 400, "lease_required", "Pawl-Lease")
+            self.assertProblem(self.web.with_lease(verb, "not-a-lease"), 400, "invalid")
+            self.assertProblem(self.web.post(f"/v1/{verb}", {"lease": "0" * 32}), 400, "invalid", "unknown member 'lease'")
+        self.assertProblem(self.web.with_lease("renew", "0" * 32), 410, "lost")
+        self.assertEqual(self.web.with_lease("release", "0" * 32).status, 204)
+
+    def test_a_body_that_is_wrong_is_told_what_was_expected(self):
+        # Hard case 17: nothing is clamped.
+        good = {"locks": ["x"], "ttl_ms": 1000}
+        for change, part in (({"ttl": 5}, "unknown member 'ttl'"), ({"ttl_ms": 1}, "100 to 600000"), ({"ttl_ms": -1}, "ttl_ms"),
+                             ({"ttl_ms": 1e3}, "ttl_ms"), ({"ttl_ms": "1000"}, "ttl_ms"), ({"ttl_ms": None}, "ttl_ms is required"),
+                             ({"locks": []}, "1 to 16"), ({"locks": "x"}, "array of strings"), ({"locks": ["x"] * 17}, "1 to 16"),
+                             ({"locks": ["x", "x"]}, "twice"), ({"locks": [""]}, "1 to 512"), ({"locks": ["a\nb"]}, ""),
+                             ({"wait_ms": 60001}, "0 to 60000"), ({"limit": 0}, "1 to 1024"), ({"limit": 1025}, "1 to 1024"),
+                             ({"shared": 1}, "true or false"), ({"shared": True, "limit": 2}, "exclude"),
+                             ({"meta": {"k": 1}}, "object of strings"), ({"meta": {str(n): "" for n in range(9)}}, "8 pairs"),
+                             ({"max_hold_ms": 500}, "MAXHOLD"), ({"delay_ms": 60001}, "DELAY")):
+            with self.subTest(change=change):
+                self.assertProblem(self.web.post("/v1/acquire", {**good, **change}), 400, "invalid", part)
+        self.assertProblem(self.web.post("/v1/acquire", {**good, "owner": "x" * 129}), 400, "too_long", "OWNER")
+        self.assertProblem(self.web.post("/v1/acquire", {**good, "locks": ["x" * 513]}), 400, "too_long")
+        for text in ("{", "[]", "null", "x", "\xff", "{} {}"):
+            self.assertProblem(self.web.call("POST", "/v1/acquire", text.encode("latin-1"), {"Content-Type": JSON}), 400, "invalid")
+
+
+class LocksTest(HttpCase):
+    def test_names_are_percent_encoded_and_slashes_may_stand(self):
+        lock = self.lock("/a b/é%/x")
+        token = self.granted(self.web.acquire(lock))["token"]
+        raw = "/v1/locks/" + urllib.parse.quote(lock, safe="/")
+        self.assertIn("/", raw[len("/v1/locks/"):])
+        for path in (self.path(lock), raw):
+            self.assertEqual(self.web.get(path).json["token"], token)
+        self.assertEqual(self.web.post(raw + "/break", {"token": token, "now": True, "reason": "x"}).status, 200)
+        self.assertEqual(len(self.web.get(raw + "/history").json["history"]), 1)
+        self.assertProblem(self.web.get("/v1/locks/a%2"), 400, "malformed")
+        self.assertProblem(self.web.get("/v1/locks/a%00b"), 400, "invalid")
+        self.assertProblem(self.web.get("/v1/locks/a%ff"), 400, "invalid")
+
+    def test_a_lock_named_like_a_route_is_reached_with_its_slash_encoded(self):
+        lock = self.lock("/history")
+        self.granted(self.web.acquire(lock))
+        self.assertEqual(self.web.get(self.path(lock)).json["lock"], lock)
+        self.assertEqual(self.web.get("/v1/locks/" + lock).status, 404, "the history of another lock, of which nothing is known")
+
+    def test_a_lock_of_which_nothing_is_known_is_404_and_a_held_one_without_history_is_not(self):
+        lock = self.lock()
+        self.assertProblem(self.web.get(self.path(lock)), 404, "unknown_lock")
+        self.assertProblem(self.web.get(self.path(lock, "/history")), 404, "unknown_lock")
+        self.granted(self.web.acquire(lock))
+        self.assertEqual(self.web.get(self.path(lock, "/history")).json, {"lock": lock, "history": []})
+
+    def test_pages_lead_to_every_lock_once(self):
+        prefix = self.lock("/")
+        names = {f"{prefix}{n}" for n in range(50)}
+        for name in names:
+            self.granted(self.web.acquire(name))
+        seen, cursor = [], "0"
+        while True:
+            page = self.web.get(f"/v1/locks?prefix={urllib.parse.quote(prefix)}&cursor={cursor}&limit=7").json
+            seen += [lock["lock"] for lock in page["locks"]]
+            cursor = page["cursor"]
+            if cursor == "0":
+                break
+        self.assertEqual((set(seen), len(seen)), (names, len(names)))
+        for query in ("limit=0", "limit=1001", "limit=x", "cursor=x", "count=5", "limit=1&limit=2", "prefix=%zz"):
+            self.assertEqual(self.web.get("/v1/locks?" + query).status, 400, query)
+
+    def test_a_break_names_the_token_that_was_seen(self):
+        lock = self.lock()
+        grant = self.granted(self.web.acquire(lock))
+        broken = self.path(lock, "/break")
+        self.assertProblem(self.web.post(broken, {"token": grant["token"] + 1, "reason": "x"}), 404, "not_held")
+        self.assertProblem(self.web.post(broken, {"reason": "x"}), 400, "invalid", "token is required")
+        self.assertProblem(self.web.post(broken, {"token": grant["token"]}), 400, "invalid", "reason is required")
+        self.assertProblem(self.web.post(broken, {"token": 0, "reason": "x"}), 400, "invalid")
+        reply = self.web.post(broken, {"token": grant["token"], "reason": "host is gone"})
+        self.assertEqual((reply.status, reply.json["state"]), (200, "breaking"))
+        self.assertProblem(self.web.with_lease("renew", grant["lease"]), 410, "lost", "broken")
+        wait_until(lambda: "host is gone" in self.pawld.log() and "by http:127.0.0.1:" in self.pawld.log(), "it is logged")
+        reply = self.web.post(broken, {"token": grant["token"], "now": True, "reason": "x"})
+        self.assertEqual((reply.status, reply.json["state"]), (200, "broken"))
+        self.assertEqual(self.inspect(self.client(3), lock)["state"], "free")
+
+
+class WebPagesTest(HttpCase):
+    """What keeps a web page from using a pawld on its visitor's machine. http_browser_test.py tries it with a browser."""
+
+    settings = "[http]\nhosts = [\"locks.example\"]\n"
+
+    def test_only_known_hosts_own_origins_and_json_get_through(self):
+        lock = self.lock()
+        token = self.granted(self.web.acquire(lock))["token"]
+        body = json.dumps({"token": token, "now": True, "reason": "x"})
+        here = f"127.0.0.1:{self.pawld.http_port}"
+        good = {"Host": here, "Content-Type": JSON}
+        for change, status, code in (
+                ({"Host": "evil.example"}, 403, "foreign_host"), ({"Host": f"evil.example:{self.pawld.http_port}"}, 403, "foreign_host"),
+                ({"Origin": "http://evil.example"}, 403, "foreign_origin"), ({"Origin": "null"}, 403, "foreign_origin"),
+                ({"Origin": "http://127.0.0.1:1"}, 403, "foreign_origin"), ({"Origin": f"http://localhost:{self.pawld.http_port}"}, 403, "foreign_origin"),
+                ({"Sec-Fetch-Site": "cross-site"}, 403, "foreign_origin"), ({"Content-Type": "text/plain"}, 415, "media_type"),
+                ({"Content-Type": "application/x-www-form-urlencoded"}, 415, "media_type")):
+            with self.subTest(change=change):
+                self.assertProblem(self.web.call("POST", self.path(lock, "/break"), body, {**good, **change}), status, code)
+        self.assertEqual(self.inspect(self.client(3), lock)["token"], token, "nothing of it happened")
+        for change in ({"Host": "locks.example:1234"}, {"Origin": f"http://{here}"}, {"Host": "localhost"}):
+            self.assertEqual(self.web.call("GET", "/v1/status", headers={**good, **change}).status, 200, change)
+
+    def test_http_1_1_without_a_host_is_refused(self):
+        with self.web.raw(b"GET /v1/status HTTP/1.1\r\nConnection: close\r\n\r\n") as peer:
+            self.assertIn(b" 403 ", read_all(peer).split(b"\r\n")[0])
+
+
+class BytesTest(HttpCase):
+    """Frames, limits, and peers that do not behave."""
+
+    def status_of(self, data):
+        with self.web.raw(data) as peer:
+            answer = read_all(peer)
+            return int(answer.split()[1]) if answer else None, answer
+
+    def test_what_is_no_request_is_refused_and_the_connection_ends(self):
+        for data, status in ((b"PING\r\n\r\n", 400), (b"*1\r\n$4\r\nPING\r\n", 400), (b"\x16\x03\x01\x02\x00\x01", 400),
+                             (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 17000 + b"\r\n\r\n", 431),
+                             (b"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Length: 65537\r\n\r\n" + b" " * 65537, 413),
+                             (b"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+                             (b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", 400)):
+            with self.subTest(data=data[:60]):
+                got, answer = self.status_of(data)
+                self.assertEqual(got, status, answer[:300])
+                self.assertIn(b"application/problem+json", answer)
+
+    def test_requests_of_one_connection_are_answered_in_order_also_when_pipelined(self):
+        request = b"GET /v1/locks/%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n"
+        names = [f"pipelined-{n}".encode() for n in range(20)]
+        data = b"".join(request % (name, b"Connection: close\r\n" if name == names[-1] else b"") for name in names)
+        _, answer = self.status_of(data)
+        self.assertEqual(re.findall(rb"'(pipelined-\d+)'", answer), names)
+
+    def test_a_body_that_comes_in_chunks_or_after_leave_to_send_it_is_taken(self):
+        body = json.dumps({"locks": [self.lock()], "ttl_ms": 60000}).encode()
+        head = b"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        chunked = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+        self.assertEqual(self.status_of(head + b"Transfer-Encoding: chunked\r\n\r\n" + chunked)[0], 201)
+        body = body.replace(b'"locks": ["', b'"locks": ["z')
+        with self.web.raw(head + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body)) as peer:
+            self.assertTrue(peer.recv(100).startswith(b"HTTP/1.1 100 "))
+            peer.sendall(body)
+            self.assertIn(b" 201 ", read_all(peer))
+
+    def test_who_half_closes_after_a_request_still_reads_its_answer(self):
+        with self.web.raw(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n") as peer:
+            peer.shutdown(socket.SHUT_WR)
+            self.assertIn(b" 200 ", read_all(peer))
+
+    def test_connections_beyond_the_limit_are_told_and_the_others_served(self):
+        server = self.own_pawld()
+        harness.allow_descriptors(4096)
+        web = Web(server.http_port)
+        idle = [web.raw(b"") for _ in range(1024)]
+        try:
+            def refused():
+                with web.raw(b"") as peer:
+                    peer.settimeout(0.2)
+                    try:
+                        return b" 503 " in peer.recv(4096)
+                    except TimeoutError:
+                        return False
+            wait_until(refused, "the limit is reached")
+            idle[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertIn(b" 200 ", idle[0].recv(4096))
+        finally:
+            for peer in idle:
+                peer.close()
+        wait_until(lambda: web.get("/healthz").status == 200, "there is room again")
+
+    def test_a_request_that_never_ends_is_given_up(self):
+        # One connection that sends a byte now and then; the limit is 10 s from its first byte.
+        with self.web.raw(b"GET /v1/status HTTP/1.1\r\n") as peer:
+            self.assertIn(b" 408 ", read_all(peer))
+
+
+class ServiceTest(HttpCase):
+    def test_without_http_nothing_listens_and_a_taken_port_is_named(self):
+        server = self.own_pawld(start=False)
+        server.http_address = f"127.0.0.1:{self.pawld.http_port}"
+        code, said = server.refused()
+        self.assertEqual(code, 78, said)
+        self.assertIn("--http", said)
+        server.http_address = "off"
+        server.start()
+        self.assertEqual(server.http_port, 0)
+        self.assertNotIn("http:", server.log())
+
+    def test_a_stop_ends_waiting_requests_and_streams(self):
+        server = self.own_pawld()
+        web = Web(server.http_port)
+        self.granted(web.acquire("x"))
+        waiting = web.start_post("/v1/acquire", {"locks": ["x"], "ttl_ms": 60000, "wait_ms": 60000}, {"Idempotency-Key": request_id()})
+        self.addCleanup(waiting.close)
+        events = Events(server.http_port).begun()
+        self.addCleanup(events.close)
+        self.waiting(self.client(3, server), "x", 1)
+        self.assertEqual(server.terminate(), 0)
+        self.assertIsNone(events.next())
+
+    def test_credentials_that_are_no_credentials_are_refused(self):
+        for value in ("Basic dXNlcjpwYXNz", "Bearer", "Bearer nocolon", "x"):
+            reply = self.web.get("/v1/status", Authorization=value)
+            self.assertProblem(reply, 401, "unauthenticated", "Bearer USER:SECRET")
+            self.assertEqual(reply.headers["www-authenticate"], "Bearer")
+        self.assertNotEqual(self.web.get("/v1/status", Authorization="Bearer some:one").status, 200, "there are no users here")
+        self.assertEqual(self.web.get("/healthz", Authorization="Bearer some:one").status, 200)
+
+
+if __name__ == "__main__":
+    harness.main()
