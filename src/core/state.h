@@ -107,6 +107,7 @@ struct Core::State {
   TimerWheel<Lease> lease_timers;
   TimerWheel<Waiter> waiter_timers;
 
+  std::uint64_t closed_locks = 0;  // Kept closed by leases that are over.
   Token last_token;
   Token recorded_token;  // The last one put into a batch.
   Output output;

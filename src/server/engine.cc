@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/mutants.h"
@@ -69,6 +70,8 @@ bool Engine::connected(ConnectionId connection, std::string_view peer) {
   }
   auto session = std::make_unique<Session>(connection, std::string(peer));
   session->since = session->active = clock_.last();
+  session->guest = peer.starts_with(kGuestPeer);
+  if (session->guest) ++guests_;
   session->reserved = sessions_.size() - reserved_ >= settings_.connections_max;
   if (session->reserved) ++reserved_;
   const bool added = sessions_.emplace(connection, std::move(session)).second;
@@ -124,6 +127,7 @@ void Engine::run_turn() {
   in_turn_ = true;
   ++counters_.turns;
   if (!PAWL_MUTANT(clock_before_sockets)) now_ = clock_.now();
+  turn_began_ = clock_.uptime();
   if (!PAWL_MUTANT(hangups_after_requests)) apply_hangups();
   serve_ready();
   if (PAWL_MUTANT(hangups_after_requests)) apply_hangups();
@@ -137,6 +141,29 @@ void Engine::run_turn() {
   in_turn_ = false;
   flush();
   bury();
+  end_of_turn();
+}
+
+// Pauses included: a sync that hung for ten seconds is to be seen as that.
+Nanos Engine::read_uptime() {
+  (void)clock_.now();
+  return clock_.uptime();
+}
+
+// What was read in this turn has its answer now, unless it waits: all of it took as long as the turn.
+void Engine::end_of_turn() {
+  if (served_verbs_.empty() && granted_waits_.empty()) return;
+  const Nanos took = read_uptime() - turn_began_;
+  telemetry_.turn.observe(took);
+  for (const std::uint8_t place : served_verbs_) {
+    telemetry_.commands[place].duration.observe(took, std::exchange(served_[place], 0));
+  }
+  for (const Millis waited : granted_waits_) {
+    telemetry_.acquire.observe(waited + took);
+    if (waited > Millis(0)) telemetry_.wait.observe(waited);
+  }
+  served_verbs_.clear();
+  granted_waits_.clear();
 }
 
 void Engine::apply_hangups() {
@@ -223,15 +250,20 @@ void Engine::commit() {
   const BatchId id = core_.take_batch(batch_);
   if (id.value == 0) return core_.output().clear();
   events_.append(id, core_.output());
+  telemetry_.count(core_.output());
   core_.output().clear();
   ++counters_.batches;
+  telemetry_.batch_size.observe(static_cast<double>(batch_.operations()));
+  submitted_ = read_uptime();
   store_.submit(batch_, id, *this);
 }
 
 void Engine::durable(BatchId batch) {
   if (failed_) return;
   // Read after the sync: a grant's TTL begins when it is durable, never at the turn's `now`.
-  core_.durable(batch, clock_.now());
+  const Now synced = clock_.now();
+  core_.durable(batch, synced);
+  telemetry_.commit.observe(clock_.uptime() - submitted_);
   durable_ = batch;
   events_.publish(batch);
   if (!observers_.empty()) tell_observers();
@@ -294,6 +326,7 @@ void Engine::end(Session& session) {
   stop_observing(session);
   session.gone = true;
   gone_.push_back(&session);
+  if (session.guest) --guests_;
   if (session.reserved) --reserved_;
   if (session.waits == 0 || session.hangup_pending) return;
   session.hangup_pending = true;

@@ -65,6 +65,7 @@ class Session {
   Tick since{};  // when it connected, and when it last sent a command
   Tick active{};
   bool blocked = false;   // in a WAIT without ASYNC
+  bool guest = false;     // of another thread of this process
   bool reserved = false;  // beyond the ordinary connections: renewals only
   bool hung_up = false;   // the peer sends no more; nothing is queued for it
   bool closing = false;   // serve nothing more; close when the outbox is empty
