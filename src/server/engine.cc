@@ -128,6 +128,7 @@ void Engine::run_turn() {
   ++counters_.turns;
   if (!PAWL_MUTANT(clock_before_sockets)) now_ = clock_.now();
   turn_began_ = clock_.uptime();
+  synced_in_turn_ = false;
   if (!PAWL_MUTANT(hangups_after_requests)) apply_hangups();
   serve_ready();
   if (PAWL_MUTANT(hangups_after_requests)) apply_hangups();
@@ -144,16 +145,12 @@ void Engine::run_turn() {
   end_of_turn();
 }
 
-// Pauses included: a sync that hung for ten seconds is to be seen as that.
-Nanos Engine::read_uptime() {
-  (void)clock_.now();
-  return clock_.uptime();
-}
-
-// What was read in this turn has its answer now, unless it waits: all of it took as long as the turn.
+// What was read in this turn has its answer now, unless it waits: all of it took as long as the turn. A commit has read
+// the clock at its end. By uptime, pauses included: a sync that hung for ten seconds is to be seen as that.
 void Engine::end_of_turn() {
   if (served_verbs_.empty() && granted_waits_.empty()) return;
-  const Nanos took = read_uptime() - turn_began_;
+  if (!synced_in_turn_) (void)clock_.now();
+  const Nanos took = clock_.uptime() - turn_began_;
   telemetry_.turn.observe(took);
   for (const std::uint8_t place : served_verbs_) {
     telemetry_.commands[place].duration.observe(took, std::exchange(served_[place], 0));
@@ -254,7 +251,6 @@ void Engine::commit() {
   core_.output().clear();
   ++counters_.batches;
   telemetry_.batch_size.observe(static_cast<double>(batch_.operations()));
-  submitted_ = read_uptime();
   store_.submit(batch_, id, *this);
 }
 
@@ -263,7 +259,8 @@ void Engine::durable(BatchId batch) {
   // Read after the sync: a grant's TTL begins when it is durable, never at the turn's `now`.
   const Now synced = clock_.now();
   core_.durable(batch, synced);
-  telemetry_.commit.observe(clock_.uptime() - submitted_);
+  telemetry_.commit.observe(clock_.uptime() - turn_began_);
+  synced_in_turn_ = true;
   durable_ = batch;
   events_.publish(batch);
   if (!observers_.empty()) tell_observers();

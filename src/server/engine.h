@@ -121,7 +121,6 @@ class Engine final : private store::Sink {
   void end(Session& session);
   void bury();
   void end_of_turn();
-  Nanos read_uptime();
 
   // --- Commands (commands.cc): each writes and seals exactly one reply, now or when its wait ends ---
   void serve_command(Session& session, std::span<const std::string_view> args);
@@ -232,7 +231,7 @@ class Engine final : private store::Sink {
   std::vector<std::uint8_t> served_verbs_;
   std::vector<Millis> granted_waits_;
   Nanos turn_began_{0};
-  Nanos submitted_{0};           // when the last batch went to the store
+  bool synced_in_turn_ = false;  // and so has read the clock at its end
   bool command_failed_ = false;  // the one that is being served was answered with an error
 };
 

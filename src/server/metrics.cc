@@ -170,7 +170,7 @@ void add_commands(Exposition& all, const Readings& r) {
 
 void add_store(Exposition& all, const Readings& r, const ProcessReadings& process) {
   all.histogram("pawl_store_commit_duration_seconds",
-                "From handing a batch to the store until it was durable.")
+                "From the beginning of a turn until its batch was durable.")
       .add(r.telemetry.commit);
   all.histogram("pawl_store_batch_size", "Records put or deleted in a batch: how well commits are shared.")
       .add(r.telemetry.batch_size);
