@@ -19,12 +19,14 @@ void put_header(std::string& out, std::uint8_t kind, std::size_t key, std::size_
 }  // namespace
 
 void Batch::put(std::string_view key, std::string_view value) {
+  ++operations_;
   put_header(bytes_, kPut, key.size(), value.size());
   bytes_.append(key);
   bytes_.append(value);
 }
 
 void Batch::erase(std::string_view key) {
+  ++operations_;
   put_header(bytes_, kErase, key.size(), 0);
   bytes_.append(key);
 }

@@ -24,14 +24,17 @@ class Batch {
   [[nodiscard]] bool empty() const { return bytes_.empty(); }
   [[nodiscard]] std::string_view bytes() const { return bytes_; }
   [[nodiscard]] std::uint64_t covered() const { return covered_; }
+  [[nodiscard]] std::size_t operations() const { return operations_; }
   void clear() {
     bytes_.clear();
     covered_ = 0;
+    operations_ = 0;
   }
 
  private:
   std::string bytes_;
   std::uint64_t covered_ = 0;
+  std::size_t operations_ = 0;
 };
 
 struct Operation {

@@ -123,7 +123,7 @@ void Core::apply(const Renew& input, Now now) {
   }
   if (lease.ends == kNever) {  // Its grant is not durable yet: the full TTL is still to come.
     ++lease.renewals;
-    s.reply(input.waiter, Renewed{lease.ttl()}, s.last_batch());
+    s.reply(input.waiter, Renewed{lease.ttl(), lease.ttl()}, s.last_batch());
     return;
   }
   if (lease.extra != nullptr && lease.extra->hold_until <= now.tick) {
@@ -133,10 +133,11 @@ void Core::apply(const Renew& input, Now now) {
     return;
   }
   ++lease.renewals;
+  const Millis before = std::chrono::floor<Millis>(lease.ends - now.tick);
   lease.ends = now.tick + lease.ttl();
   if (lease.extra != nullptr) lease.ends = std::min(lease.ends, lease.extra->hold_until);
   // Memory only (G4), so it waits for nothing; the wheel is left alone until the old deadline comes up.
-  s.reply(input.waiter, Renewed{std::chrono::floor<Millis>(lease.ends - now.tick)}, BatchId{});
+  s.reply(input.waiter, Renewed{std::chrono::floor<Millis>(lease.ends - now.tick), before}, BatchId{});
 }
 
 // Model: lease.pml, action receive_release.

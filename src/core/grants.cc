@@ -139,6 +139,7 @@ void Core::State::end_lease(Index index, Ending ending, Now now, const Parting& 
   remember(index, ending, now);
   if (!closes) return give_back(index, now);
   lease.phase = Phase::kClosed;
+  closed_locks += locks_of(lease).size();
   lease.ends = now.tick + delay;
   put_record(lease);
   arm(index);
@@ -149,6 +150,7 @@ void Core::State::give_back(Index index, Now now) {
   if (!PAWL_MUTANT(release_not_persisted)) batch.erase(lease_key(lease.token));
   ShortList<Index, limits::kLocksPerLease> held;
   for (const Index lock : locks_of(lease)) held.push_back(lock);
+  if (lease.phase == Phase::kClosed) closed_locks -= held.size();
   for (const Index lock : held) remove_holder(lock, index);
   leases.items.remove(index);
   for (const Index lock : held) serve(lock, now);
@@ -290,6 +292,9 @@ void Core::State::emit(EventKind kind, const Lease& lease, std::string_view lock
   event.mode = lease.mode;
   event.wall = now.wall;
   event.ending = ending;
+  if (ending)
+    event.held = std::max(Millis(0), Millis(static_cast<std::int64_t>(now.wall.value) -
+                                            static_cast<std::int64_t>(lease.granted.value)));
   const auto keep = [&](std::string_view text, std::uint32_t& at, std::uint32_t& size) {
     if (text.empty()) return;
     at = static_cast<std::uint32_t>(output.text.size());

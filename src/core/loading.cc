@@ -120,6 +120,7 @@ Result<void> Core::State::place_loaded(Index index, Now now) {
   }
   if (lease.phase == Phase::kClosed) {
     leases.forget_id(index);
+    closed_locks += locks_of(lease).size();
     lease.ends = now.tick + (PAWL_MUTANT(delay_forgotten_by_restart) ? Millis(0) : lease.extra->delay);
   } else {
     leases.link_youngest(index);

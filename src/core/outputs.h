@@ -33,6 +33,7 @@ struct NotObtained {
 };
 struct Renewed {
   Millis left{0};
+  Millis before{0};  // what was left without it
 };
 struct Released {
   bool was_live = false;
@@ -85,6 +86,7 @@ struct Event {
   Mode mode = Mode::kExclusive;
   UnixMs wall;
   std::optional<Ending> ending;  // for kReleased, kExpired and kBroken
+  Millis held{0};                // and then, by the wall clock: for people
   std::uint32_t lock_at = 0, lock_size = 0;
   std::uint32_t owner_at = 0, owner_size = 0;
   std::uint32_t reason_at = 0, reason_size = 0;

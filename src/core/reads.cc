@@ -116,6 +116,7 @@ Totals Core::totals() const {
   totals.last_token = s.last_token;
   if (s.leases.oldest() != kNone) totals.oldest_live_token = s.leases.items[s.leases.oldest()].token;
   totals.locks = s.locks.items.size();
+  totals.closed = s.closed_locks;
   totals.leases = s.leases.live();
   totals.waiters = s.waiters.items.size();
   return totals;

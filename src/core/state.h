@@ -112,8 +112,9 @@ struct Core::State {
   TimerWheel<Lease> lease_timers;
   TimerWheel<Waiter> waiter_timers;
 
-  Millis restored_wait{0};    // Of a store that was restored,
-  Tick grants_from = kNever;  // and when it has passed; kNever: it has.
+  Millis restored_wait{0};         // Of a store that was restored,
+  Tick grants_from = kNever;       // and when it has passed; kNever: it has.
+  std::uint64_t closed_locks = 0;  // Kept closed by leases that are over.
   Token last_token;
   Token recorded_token;  // The last one put into a batch.
   Output output;

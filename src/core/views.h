@@ -72,6 +72,7 @@ struct Totals {
   Token last_token;
   std::optional<Token> oldest_live_token;
   std::uint64_t locks = 0;   // held, closed or waited for
+  std::uint64_t closed = 0;  // of them, for a DELAY
   std::uint64_t leases = 0;  // live ones
   std::uint64_t waiters = 0;
 };

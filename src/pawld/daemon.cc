@@ -259,7 +259,8 @@ class Daemon {
   // SIGHUP: files that may have changed are read again. What is wrong changes nothing: a slip in a file must not lock
   // everyone out, nor let everyone in.
   void reload(server::Engine& engine) {
-    if (config_.auth_file.empty() && !config_.tls.named()) log_->info("HUP: there is no auth_file or certificate to read again");
+    if (config_.auth_file.empty() && !config_.tls.named())
+      log_->info("HUP: there is no auth_file or certificate to read again");
     if (!config_.auth_file.empty() && !read_users(engine)) log_->error("HUP: the users stay as they were");
     if (config_.tls.named()) reload_tls();
   }

@@ -23,13 +23,24 @@ constexpr std::size_t kPageStep = 16;
 
 void Engine::serve_command(Session& session, std::span<const std::string_view> args) {
   const wire::Verb* verb = wire::find_verb(args[0]);
+  const std::size_t place = verb == nullptr ? Telemetry::kUnknown : static_cast<std::size_t>(verb->id);
+  if (served_[place]++ == 0) served_verbs_.push_back(static_cast<std::uint8_t>(place));
+  command_failed_ = false;
+  dispatch(session, verb, args);
+  Telemetry::Command& counted = telemetry_.commands[place];
+  ++(command_failed_ ? counted.error : counted.ok);
+}
+
+void Engine::dispatch(Session& session, const wire::Verb* verb, std::span<const std::string_view> args) {
   if (verb == nullptr) {
+    command_failed_ = true;
     session.reply().error(wire::unknown_command(args));
     return seal(session, BatchId{});
   }
   if (refuse_early(session, *verb)) return;
   const wire::ParsedRequest parsed = parser_.parse(*verb, args, session.protocol);
   if (parsed.error) {
+    command_failed_ = true;
     session.reply().error(*parsed.error);
     return seal(session, BatchId{});
   }
@@ -86,6 +97,7 @@ void Engine::handle(Session& session, const AcquireSpec& spec) {
   asking_ = &session;
   if (input.spec.wait == Millis(0)) {
     const core::Reply reply = ask(input);
+    count_acquire(reply.outcome);
     write_outcome(session, reply.outcome, true);
     seal(session, reply.after);
   } else if (input.spec.async && session.async_waits >= settings_.async_waits_max &&
@@ -126,6 +138,7 @@ void Engine::handle(Session& session, const wire::Cancel& request) {
 
 void Engine::handle(Session& session, const wire::Renew& request) {
   const core::Reply reply = ask(core::Renew{kDirect, request.lease});
+  count_renewal(reply.outcome);
   write_outcome(session, reply.outcome, false);
   seal(session, reply.after);
 }
@@ -137,6 +150,7 @@ void Engine::handle(Session& session, const wire::MRenew& request) {
   BatchId after;
   for (const LeaseId lease : request.leases) {
     const core::Reply reply = ask(core::Renew{kDirect, lease});
+    count_renewal(reply.outcome);
     const auto* renewed = std::get_if<core::Renewed>(&reply.outcome);
     renewed_.push_back(renewed != nullptr ? renewed->left.count() : -1);
     after = std::max(after, reply.after);
@@ -160,6 +174,8 @@ void Engine::handle(Session& session, const wire::Break& request) {
   log_.warning(fmt::format("BREAK{} of token {} on {} by {}: {}", request.now ? " NOW" : "",
                            request.token.value, wire::shown(request.lock), describe(session),
                            wire::shown(request.reason)));
+  const auto* done = std::get_if<core::BreakDone>(&reply.outcome);
+  if (done != nullptr && done->was_live) ++telemetry_.breaks;
   write_outcome(session, reply.outcome, false);
   seal(session, reply.after);
 }

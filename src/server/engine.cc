@@ -82,6 +82,8 @@ bool Engine::connected(ConnectionId connection, std::string_view peer) {
   auto session = std::make_unique<Session>(connection, std::string(peer));
   session->since = session->active = clock_.last();
   become_nobody(*session);
+  session->guest = peer.starts_with(kGuestPeer);
+  if (session->guest) ++guests_;
   session->reserved = sessions_.size() - reserved_ >= settings_.connections_max;
   if (session->reserved) ++reserved_;
   const bool added = sessions_.emplace(connection, std::move(session)).second;
@@ -108,10 +110,6 @@ void Engine::writable(ConnectionId connection) {
   if (session == nullptr) return;
   session->stalled = false;
   mark_dirty(*session);
-}
-
-bool Engine::identify(ConnectionId /*connection*/, std::string_view /*user*/) {
-  return false;  // Without users everyone is admin.
 }
 
 Nanos Engine::patience() const {
@@ -143,6 +141,8 @@ void Engine::run_turn() {
   in_turn_ = true;
   ++counters_.turns;
   if (!PAWL_MUTANT(clock_before_sockets)) now_ = clock_.now();
+  turn_began_ = clock_.uptime();
+  synced_in_turn_ = false;
   if (!PAWL_MUTANT(hangups_after_requests)) apply_hangups();
   if (backing_up_) tell_of_backup();
   end_punishments();
@@ -158,6 +158,25 @@ void Engine::run_turn() {
   in_turn_ = false;
   flush();
   bury();
+  end_of_turn();
+}
+
+// What was read in this turn has its answer now, unless it waits: all of it took as long as the turn. A commit has read
+// the clock at its end. By uptime, pauses included: a sync that hung for ten seconds is to be seen as that.
+void Engine::end_of_turn() {
+  if (served_verbs_.empty() && granted_waits_.empty()) return;
+  if (!synced_in_turn_) (void)clock_.now();
+  const Nanos took = clock_.uptime() - turn_began_;
+  telemetry_.turn.observe(took);
+  for (const std::uint8_t place : served_verbs_) {
+    telemetry_.commands[place].duration.observe(took, std::exchange(served_[place], 0));
+  }
+  for (const Millis waited : granted_waits_) {
+    telemetry_.acquire.observe(waited + took);
+    if (waited > Millis(0)) telemetry_.wait.observe(waited);
+  }
+  served_verbs_.clear();
+  granted_waits_.clear();
 }
 
 void Engine::apply_hangups() {
@@ -260,15 +279,20 @@ void Engine::commit() {
   const BatchId id = core_.take_batch(batch_);
   if (id.value == 0) return core_.output().clear();
   events_.append(id, core_.output());
+  telemetry_.count(core_.output());
   core_.output().clear();
   ++counters_.batches;
+  telemetry_.batch_size.observe(static_cast<double>(batch_.operations()));
   store_.submit(batch_, id, *this);
 }
 
 void Engine::durable(BatchId batch) {
   if (failed_) return;
   // Read after the sync: a grant's TTL begins when it is durable, never at the turn's `now`.
-  core_.durable(batch, clock_.now());
+  const Now synced = clock_.now();
+  core_.durable(batch, synced);
+  telemetry_.commit.observe(clock_.uptime() - turn_began_);
+  synced_in_turn_ = true;
   durable_ = batch;
   events_.publish(batch);
   if (!observers_.empty()) tell_observers();
@@ -333,6 +357,7 @@ void Engine::end(Session& session) {
   session.gone = true;
   if (session.backing_up) --blocked_;
   gone_.push_back(&session);
+  if (session.guest) --guests_;
   if (session.reserved) --reserved_;
   if (session.waits == 0 || session.hangup_pending) return;
   session.hangup_pending = true;

@@ -33,6 +33,7 @@
 #include "server/reports.h"
 #include "server/service_clock.h"
 #include "server/session.h"
+#include "server/telemetry.h"
 #include "server/users.h"
 #include "server/wait_table.h"
 #include "store/store.h"
@@ -61,6 +62,9 @@ struct EngineParts {
   Log& log;
   std::function<void(const Error&)> on_fatal;
 };
+
+// How the peer of a connection from within the process is spelled: "http:" and the address of the client behind it.
+inline constexpr std::string_view kGuestPeer = "http:";
 
 class Engine final : private store::Sink {
  public:
@@ -98,11 +102,16 @@ class Engine final : private store::Sink {
 
   void set_address(std::string address) { settings_.address = std::move(address); }
   [[nodiscard]] const Counters& counters() const { return counters_; }
+  [[nodiscard]] const Telemetry& telemetry() const { return telemetry_; }
+  [[nodiscard]] Nanos uptime() const { return clock_.uptime(); }
+  [[nodiscard]] Nanos paused() const { return clock_.paused(); }
   [[nodiscard]] core::Totals totals() const { return core_.totals(); }
   // For checkers that look at the whole state (core/invariants.h), and the turn's reading of the clock.
   [[nodiscard]] const core::Core& core() const { return core_; }
   [[nodiscard]] Now now() const { return now_; }
   [[nodiscard]] std::size_t connections() const { return sessions_.size(); }
+  // Of them, those of other threads of this process, which serve clients of their own.
+  [[nodiscard]] std::size_t guests() const { return guests_; }
   [[nodiscard]] bool loading() const { return loading_; }
   // New grants find space in the store.
   [[nodiscard]] bool has_room() const { return store_.has_room(); }
@@ -125,9 +134,11 @@ class Engine final : private store::Sink {
   void flush(Session& session);
   void end(Session& session);
   void bury();
+  void end_of_turn();
 
   // --- Commands (commands.cc): each writes and seals exactly one reply, now or when its wait ends ---
   void serve_command(Session& session, std::span<const std::string_view> args);
+  void dispatch(Session& session, const wire::Verb* verb, std::span<const std::string_view> args);
   bool refuse_early(Session& session, const wire::Verb& verb);
   void handle(Session& session, const AcquireSpec& spec);
   bool waits_for(const Session& session, std::string_view request);
@@ -197,6 +208,8 @@ class Engine final : private store::Sink {
   void route_replies();
   void end_wait(Wait& wait, const core::Reply& reply);
   void superseded(Wait& wait, const core::Reply& reply);
+  void count_acquire(const core::Outcome& outcome);
+  void count_renewal(const core::Outcome& outcome);
   void write_outcome(Session& session, const core::Outcome& outcome, bool by_request);
   void seal(Session& session, BatchId after);
   void error(Session& session, wire::ErrorCode code, std::string_view text);
@@ -229,6 +242,7 @@ class Engine final : private store::Sink {
   std::unordered_map<ConnectionId, std::unique_ptr<Session>> sessions_;
   std::size_t reserved_ = 0;  // sessions in the reserved lane
   std::size_t blocked_ = 0;
+  std::size_t guests_ = 0;
   WaitTable waits_;
   EventRing events_;
   std::optional<Users> users_;  // nothing: everyone is admin
@@ -261,6 +275,14 @@ class Engine final : private store::Sink {
   bool failed_ = false;
   store::Loaded loaded_;
   Counters counters_;
+  Telemetry telemetry_;
+  // Of this turn: how many commands of each kind, and how long the granted ones had waited.
+  std::array<std::uint32_t, wire::kVerbCount + 1> served_{};
+  std::vector<std::uint8_t> served_verbs_;
+  std::vector<Millis> granted_waits_;
+  Nanos turn_began_{0};
+  bool synced_in_turn_ = false;  // and so has read the clock at its end
+  bool command_failed_ = false;  // the one that is being served was answered with an error
 };
 
 }  // namespace pawl::server

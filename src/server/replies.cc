@@ -45,6 +45,7 @@ void Engine::route_replies() {
 // The wait has an answer: the one its command waits for, or, once that was "queued", a push.
 void Engine::end_wait(Wait& wait, const core::Reply& reply) {
   Session& session = owner(wait);
+  count_acquire(reply.outcome);
   const auto* missed = std::get_if<core::NotObtained>(&reply.outcome);
   if (missed != nullptr && missed->why == core::NotObtained::Why::kSuperseded) return superseded(wait, reply);
   if (wait.async && wait.queued) {
@@ -86,6 +87,22 @@ void Engine::superseded(Wait& wait, const core::Reply& reply) {
   forget(wait);
 }
 
+void Engine::count_acquire(const core::Outcome& outcome) {
+  telemetry_.count(outcome);
+  if (const auto* granted = std::get_if<core::Granted>(&outcome)) granted_waits_.push_back(granted->waited);
+}
+
+void Engine::count_renewal(const core::Outcome& outcome) {
+  if (const auto* renewed = std::get_if<core::Renewed>(&outcome)) {
+    ++telemetry_.renewed;
+    telemetry_.margin.observe(renewed->before);
+    return;
+  }
+  ++telemetry_.not_renewed;
+  const auto* lost = std::get_if<core::Lost>(&outcome);
+  if (lost != nullptr && lost->ending == core::Ending::kExpired) ++telemetry_.heard_after_expiry;
+}
+
 void Engine::write_outcome(Session& session, const core::Outcome& outcome, bool by_request) {
   wire::ReplyWriter reply = session.reply();
   struct Write {
@@ -107,6 +124,8 @@ void Engine::write_outcome(Session& session, const core::Outcome& outcome, bool 
     void operator()(const core::Refused& refused) const { write_refused(reply, refused); }
   };
   std::visit(Write{reply, by_request}, outcome);
+  command_failed_ = command_failed_ || std::holds_alternative<core::Lost>(outcome) ||
+                    std::holds_alternative<core::Refused>(outcome);
 }
 
 void Engine::seal(Session& session, BatchId after) {
@@ -115,6 +134,7 @@ void Engine::seal(Session& session, BatchId after) {
 }
 
 void Engine::error(Session& session, wire::ErrorCode code, std::string_view text) {
+  command_failed_ = true;
   session.reply().error(code, text);
   seal(session, BatchId{});
 }

@@ -72,11 +72,12 @@ class Session {
   bool backing_up = false;  // until its BACKUP is done
   bool punished = false;    // after a wrong secret: served again from punished_until on
   Tick punished_until{};
-  bool reserved = false;  // beyond the ordinary connections: renewals only
-  bool hung_up = false;   // the peer sends no more; nothing is queued for it
+  bool guest = false;               // of another thread of this process
+  bool reserved = false;            // beyond the ordinary connections: renewals only
+  bool hung_up = false;             // the peer sends no more; nothing is queued for it
   std::string_view protocol_error;  // what ended it, until it is logged
-  bool closing = false;   // serve nothing more; close when the outbox is empty
-  bool gone = false;      // closed; only its waits are still to be cancelled
+  bool closing = false;             // serve nothing more; close when the outbox is empty
+  bool gone = false;                // closed; only its waits are still to be cancelled
 
   // --- Membership in the engine's lists, so that none holds a session twice -------------------------------------------
   bool in_ready = false;

@@ -1,0 +1,230 @@
+#include "server/metrics.h"
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+
+#include "base/version.h"
+#include "server/engine.h"
+
+namespace pawl::server {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+struct Label {
+  const char* name;
+  std::string_view value;
+};
+using Labels = std::initializer_list<Label>;
+
+// One name, its help and its samples.
+class Family {
+ public:
+  Family(std::vector<MetricFamily>& into, const char* name, const char* help, MetricType type) : all_(into) {
+    all_.push_back({name, help, type, {}});
+  }
+  Family& add(double value, Labels labels = {}) {
+    ClientMetric metric = labelled(labels);
+    if (all_.back().type == MetricType::Counter) {
+      metric.counter.value = value;
+    } else {
+      metric.gauge.value = value;
+    }
+    all_.back().metric.push_back(std::move(metric));
+    return *this;
+  }
+  Family& add(std::uint64_t value, Labels labels = {}) { return add(static_cast<double>(value), labels); }
+  template <class Bounds>
+  Family& add(const Histogram<Bounds>& histogram, Labels labels = {}) {
+    ClientMetric metric = labelled(labels);
+    std::uint64_t so_far = 0;
+    for (std::size_t i = 0; i < histogram.counts.size(); ++i) {
+      so_far += histogram.counts[i];
+      const double up_to =
+          i < Bounds::kUpTo.size() ? Bounds::kUpTo[i] : std::numeric_limits<double>::infinity();
+      metric.histogram.bucket.push_back({so_far, up_to});
+    }
+    metric.histogram.sample_count = so_far;
+    metric.histogram.sample_sum = histogram.sum;
+    all_.back().metric.push_back(std::move(metric));
+    return *this;
+  }
+
+ private:
+  static ClientMetric labelled(Labels labels) {
+    ClientMetric metric;
+    for (const Label& label : labels) metric.label.push_back({label.name, std::string(label.value)});
+    return metric;
+  }
+
+  std::vector<MetricFamily>& all_;
+};
+
+class Exposition {
+ public:
+  Family counter(const char* name, const char* help) { return {families_, name, help, MetricType::Counter}; }
+  Family gauge(const char* name, const char* help) { return {families_, name, help, MetricType::Gauge}; }
+  Family histogram(const char* name, const char* help) {
+    return {families_, name, help, MetricType::Histogram};
+  }
+  [[nodiscard]] std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
+
+ private:
+  std::vector<MetricFamily> families_;
+};
+
+std::string lower(std::string_view name) {
+  std::string out(name);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+void add_locks(Exposition& all, const Readings& r) {
+  const Telemetry& t = r.telemetry;
+  Family acquires = all.counter("pawl_lock_acquires_total",
+                                "Acquire requests that have ended, by how: granted (a retry that is told its "
+                                "lease again included), busy (held by someone, and the "
+                                "request did not wait), timeout, cancelled (CANCEL or a hang-up), superseded "
+                                "(a newer connection owns the wait), lost (a retry of "
+                                "a lease that is over), refused (a limit or a conflict).");
+  for (std::size_t i = 0; i < kAcquireResults; ++i) {
+    acquires.add(t.acquires[i], {{"result", to_text(static_cast<AcquireResult>(i))}});
+  }
+  all.histogram("pawl_lock_acquire_duration_seconds",
+                "Of granted requests: from receipt to the durable answer, the time in the queue included.")
+      .add(t.acquire);
+  all.histogram("pawl_lock_wait_duration_seconds",
+                "Of granted requests that had to wait: the time in the queue.")
+      .add(t.wait);
+  all.histogram("pawl_lock_hold_duration_seconds",
+                "Of leases that ended: from grant to end, by the wall clock.")
+      .add(t.hold);
+  all.gauge("pawl_locks", "Locks that pawld knows now: held (or kept for a waiter), or closed for a DELAY.")
+      .add(r.totals.locks - std::min(r.totals.locks, r.totals.closed), {{"state", "held"}})
+      .add(r.totals.closed, {{"state", "closed"}});
+  all.gauge("pawl_lock_waiters", "Requests that wait in a queue now.").add(r.totals.waiters);
+  all.counter("pawl_lock_breaks_total", "BREAK commands that named a live token.").add(t.breaks);
+}
+
+void add_leases(Exposition& all, const Readings& r) {
+  const Telemetry& t = r.telemetry;
+  all.gauge("pawl_leases", "Live leases now.").add(r.totals.leases);
+  all.counter("pawl_lease_renewals_total",
+              "Renewals asked for, one for each lease of an MRENEW: ok, or lost (the lease was over).")
+      .add(t.renewed, {{"result", "ok"}})
+      .add(t.not_renewed, {{"result", "lost"}});
+  all.histogram("pawl_lease_renew_margin_seconds",
+                "What a lease had left when its renewal arrived. Small figures: holders live dangerously.")
+      .add(t.margin);
+  Family ended = all.counter("pawl_lease_ended_total",
+                             "Leases that have ended: released, expired, broken, or at their max_hold.");
+  for (std::size_t i = 0; i < t.ended.size(); ++i) {
+    ended.add(t.ended[i], {{"reason", core::to_text(static_cast<core::Ending>(i + 1))}});
+  }
+  all.counter("pawl_lease_expired_while_executing_total",
+              "Renewals of leases that had expired: the holder was still there, and late. Each was a chance "
+              "for two owners.")
+      .add(t.heard_after_expiry);
+  all.counter("pawl_tokens_issued_total", "Tokens granted by this process.").add(t.tokens);
+  all.gauge("pawl_last_token", "The greatest token ever granted, or raised to.")
+      .add(r.totals.last_token.value);
+  all.counter("pawl_token_regressions_total",
+              "RAISE commands: the counter had fallen behind what guards had seen.")
+      .add(t.raises);
+}
+
+void add_commands(Exposition& all, const Readings& r) {
+  const auto name = [](std::size_t place) {
+    return place == Telemetry::kUnknown ? std::string("unknown")
+                                        : lower(wire::verb(static_cast<wire::VerbId>(place)).name);
+  };
+  Family commands = all.counter("pawl_commands_total",
+                                "Commands served, over RESP or for HTTP: ok, or answered with an error.");
+  for (std::size_t i = 0; i < r.telemetry.commands.size(); ++i) {
+    commands.add(r.telemetry.commands[i].ok, {{"command", name(i)}, {"result", "ok"}});
+    commands.add(r.telemetry.commands[i].error, {{"command", name(i)}, {"result", "error"}});
+  }
+  Family durations = all.histogram(
+      "pawl_command_duration_seconds",
+      "From reading a command to the end of the turn that answered it, its commit included. A command that "
+      "waits counts until it is queued. Commands that were never sent are left out.");
+  for (std::size_t i = 0; i < r.telemetry.commands.size(); ++i) {
+    const Telemetry::Command& command = r.telemetry.commands[i];
+    if (command.ok + command.error > 0) durations.add(command.duration, {{"command", name(i)}});
+  }
+  all.gauge("pawl_connections",
+            "Open connections now, by protocol. One of HTTP is a request under way, or a reader of events.")
+      .add(r.connections_resp, {{"proto", "resp"}})
+      .add(r.connections_http, {{"proto", "http"}});
+  all.counter("pawl_connections_refused_total", "Connections turned away at the limit.")
+      .add(r.connections_refused);
+  all.counter("pawl_connections_cut_total", "Connections closed because they read too slowly.")
+      .add(r.connections_cut);
+}
+
+void add_store(Exposition& all, const Readings& r, const ProcessReadings& process) {
+  all.histogram("pawl_store_commit_duration_seconds",
+                "From the beginning of a turn until its batch was durable.")
+      .add(r.telemetry.commit);
+  all.histogram("pawl_store_batch_size", "Records put or deleted in a batch: how well commits are shared.")
+      .add(r.telemetry.batch_size);
+  all.counter("pawl_store_errors_total",
+              "Writes or syncs that failed. The process ends at the first; more than 0 is never seen.")
+      .add(0.0);
+  all.gauge("pawl_store_size_bytes", "Size of the files in the data directory.").add(process.store_bytes);
+  all.gauge("pawl_leader", "1 while this pawld grants locks; 0 while it loads or stands by.")
+      .add(r.loading ? 0.0 : 1.0);
+  all.counter("pawl_leader_changes_total",
+              "Times that this process began or ceased to grant, the first not counted.")
+      .add(0.0);
+  all.histogram("pawl_event_loop_lag_seconds",
+                "How long a turn of the loop took, in which nothing else was read: what a request may wait "
+                "before it is looked at.")
+      .add(r.telemetry.turn);
+  all.counter("pawl_pauses_seconds_total",
+              "Time for which pawld itself stood still beyond 250 ms; it was not held against any lease.")
+      .add(std::chrono::duration<double>(r.paused).count());
+  all.gauge("pawl_build_info", "Always 1; the label tells the version.").add(1.0, {{"version", kVersion}});
+}
+
+void add_process(Exposition& all, const ProcessReadings& process) {
+  all.counter("process_cpu_seconds_total", "User and system CPU time.").add(process.cpu_seconds);
+  all.gauge("process_start_time_seconds", "Start time, since 1970.").add(process.start_seconds);
+  all.gauge("process_resident_memory_bytes", "Resident memory.").add(process.resident_bytes);
+  all.gauge("process_virtual_memory_bytes", "Virtual memory.").add(process.virtual_bytes);
+  all.gauge("process_open_fds", "Open file descriptors.").add(process.open_descriptors);
+  all.gauge("process_max_fds", "The most file descriptors that may be open.").add(process.descriptors_max);
+}
+
+}  // namespace
+
+Readings readings_of(const Engine& engine) {
+  Readings readings;
+  readings.telemetry = engine.telemetry();
+  readings.totals = engine.totals();
+  readings.connections_http = engine.guests();
+  readings.connections_resp = engine.connections() - readings.connections_http;
+  readings.connections_refused = engine.counters().connections_refused;
+  readings.connections_cut = engine.counters().connections_cut;
+  readings.loading = engine.loading();
+  readings.paused = engine.paused();
+  return readings;
+}
+
+std::string metrics_text(const Readings& readings, const ProcessReadings& process) {
+  Exposition all;
+  add_locks(all, readings);
+  add_leases(all, readings);
+  add_commands(all, readings);
+  add_store(all, readings, process);
+  add_process(all, process);
+  return all.text();
+}
+
+}  // namespace pawl::server

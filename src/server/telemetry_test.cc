@@ -1,0 +1,99 @@
+// What the engine counts.
+#include "server/telemetry.h"
+
+#include "server/engine_fixture.h"
+
+namespace pawl::server {
+namespace {
+
+class TelemetryTest : public EngineTest {
+ protected:
+  const Telemetry& counted() { return engine().telemetry(); }
+  const Telemetry::Command& command(wire::VerbId id) {
+    return counted().commands[static_cast<std::size_t>(id)];
+  }
+  std::uint64_t acquires(AcquireResult result) {
+    return counted().acquires[static_cast<std::size_t>(result)];
+  }
+  std::uint64_t ended(core::Ending how) { return counted().ended[static_cast<std::size_t>(how) - 1]; }
+  template <class Bounds>
+  static std::uint64_t observed(const Histogram<Bounds>& histogram) {
+    std::uint64_t all = 0;
+    for (const std::uint64_t count : histogram.counts) all += count;
+    return all;
+  }
+};
+
+TEST_F(TelemetryTest, AValueOnABoundBelongsBelowIt) {
+  Durations durations;
+  durations.observe(1.0);
+  durations.observe(1.001);
+  durations.observe(1e9);
+  const auto at = [&](double bound) {
+    const auto& bounds = Seconds::kUpTo;
+    return durations
+        .counts[static_cast<std::size_t>(std::find(bounds.begin(), bounds.end(), bound) - bounds.begin())];
+  };
+  EXPECT_EQ(at(1.0), 1U);
+  EXPECT_EQ(at(2.5), 1U);
+  EXPECT_EQ(durations.counts.back(), 1U);
+}
+
+TEST_F(TelemetryTest, EveryAcquireEndsInExactlyOneResult) {
+  Client holder = connect();
+  Client other = connect();
+  const std::string lease = lease_in(holder.ask("ACQUIRE a AND b TTL 15000"));
+  other.ask("ACQUIRE a TTL 1000");             // busy
+  other.ask("ACQUIRE b TTL 1000 WAIT 10000");  // waits, and is granted
+  clock.advance(3s);
+  holder.ask("RELEASE " + lease);
+  other.ask("ACQUIRE free TTL 1000 LIMIT 0");  // no such limit: never reached the core
+  EXPECT_EQ(acquires(AcquireResult::kGranted), 2U);
+  EXPECT_EQ(acquires(AcquireResult::kBusy), 1U);
+  EXPECT_EQ(counted().tokens, 2U) << "two locks under one lease are one token";
+  EXPECT_EQ(observed(counted().acquire), 2U);
+  EXPECT_EQ(observed(counted().wait), 1U) << "only one of them had to wait";
+  EXPECT_EQ(command(wire::VerbId::kAcquire).ok, 3U);
+  EXPECT_EQ(command(wire::VerbId::kAcquire).error, 1U);
+}
+
+TEST_F(TelemetryTest, LeasesAreCountedByHowTheyEndedAndHowLongTheyWereHeld) {
+  Client client = connect();
+  const std::string lease = lease_in(client.ask("ACQUIRE a TTL 1000"));
+  clock.advance(200ms);
+  client.ask("RENEW " + lease);
+  EXPECT_EQ(counted().renewed, 1U);
+  EXPECT_NEAR(counted().margin.sum, 0.8, 0.01);
+  for (int i = 0; i < 20; ++i) {
+    clock.advance(100ms);
+    turn();
+  }
+  client.ask("RENEW " + lease);
+  EXPECT_EQ(ended(core::Ending::kExpired), 1U);
+  EXPECT_NEAR(counted().hold.sum, 1.2, 0.2);
+  EXPECT_EQ(counted().not_renewed, 1U);
+  EXPECT_EQ(counted().heard_after_expiry, 1U);
+  client.ask("RELEASE " + lease_in(client.ask("ACQUIRE a TTL 1000")));
+  EXPECT_EQ(ended(core::Ending::kReleased), 1U);
+}
+
+TEST_F(TelemetryTest, ABreakCountsWhenItNamedALiveToken) {
+  Client client = connect();
+  client.ask("ACQUIRE a TTL 1000");
+  client.ask("BREAK a TOKEN 7 NOW REASON mistaken");
+  EXPECT_EQ(counted().breaks, 0U);
+  client.ask("BREAK a TOKEN 1 NOW REASON stuck");
+  EXPECT_EQ(counted().breaks, 1U);
+  EXPECT_EQ(ended(core::Ending::kBroken), 1U);
+}
+
+TEST_F(TelemetryTest, UnknownCommandsShareOnePlace) {
+  Client client = connect();
+  client.ask("FROBNICATE");
+  client.ask("GET key");
+  EXPECT_EQ(counted().commands[Telemetry::kUnknown].error, 2U);
+  EXPECT_EQ(observed(counted().commands[Telemetry::kUnknown].duration), 2U);
+}
+
+}  // namespace
+}  // namespace pawl::server
