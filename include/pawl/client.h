@@ -24,6 +24,15 @@ class TestTime;
 struct TestAccess;
 }  // namespace client
 
+// How to speak TLS to addresses that are written tls://host:port. All are PEM files.
+struct TlsOptions {
+  std::string ca_file = {};    // Whom to believe who pawld is. Empty: those that the system trusts.
+  std::string cert_file = {};  // Who we are, where pawld asks for it; both or neither.
+  std::string key_file = {};
+  // What pawld's certificate must be for. Empty: the host in the address.
+  std::string server_name = {};
+};
+
 struct ClientOptions {
   std::string name = "libpawl";                      // shown by CLIENT LIST
   std::chrono::milliseconds connect_timeout{1'000};  // per address
@@ -33,6 +42,7 @@ struct ClientOptions {
   std::chrono::milliseconds answer_timeout{0};
   // How long acquire() may take beyond its wait, e.g. while pawld cannot be reached.
   std::chrono::milliseconds call_timeout{5'000};
+  TlsOptions tls = {};
   // Hooks; on the client's callback thread, must not throw. Nothing is printed by default. While a callback
   // is stuck and 10,000 wait behind it, lines and counts are dropped.
   std::function<void(std::string_view line)> log = {};
@@ -45,8 +55,8 @@ struct ClientOptions {
 // connects. Belongs to the process that made it: in a child of fork() calls fail and the destructor does nothing.
 class PAWL_PUBLIC Client {
  public:
-  // "host:port[,host:port…]", tried in turn; connects when first needed, and again when the connection is lost. What is
-  // wrong with the list, the first acquire() says.
+  // "host:port[,host:port…]", tried in turn, or "tls://host:port[,tls://…]"; connects when first needed, and again when the
+  // connection is lost. What is wrong with the list, or with the files for TLS, the first acquire() says.
   explicit Client(std::string_view addresses, ClientOptions options = {});
   // Cancels waits and releases every lease, for a second at most in all.
   ~Client();

@@ -1,5 +1,6 @@
 #include "client/address.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -32,7 +33,17 @@ Result<Address> with_port(std::string_view text, std::string_view host, std::str
   return Address{std::string(host), *port};
 }
 
+constexpr std::string_view kTls = "tls://";
+
 Result<Address> parse_address(std::string_view text) {
+  if (text.starts_with(kTls)) {
+    auto address = parse_address(text.substr(kTls.size()));
+    if (address && address->tls) return malformed(text, "expected a host behind tls://");
+    if (address) address->tls = true;
+    return address;
+  }
+  if (text.find("://") != std::string_view::npos)
+    return malformed(text, "expected host:port or tls://host:port");
   if (text.starts_with('[')) {
     const auto close = text.find(']');
     if (close == std::string_view::npos) return malformed(text, "the closing bracket is missing");
@@ -55,14 +66,26 @@ Result<std::vector<Address>> parse_addresses(std::string_view list) {
     auto address = parse_address(trimmed(rest.substr(0, comma)));
     if (!address) return address.error();
     addresses.push_back(std::move(*address));
+    if (addresses.back().tls != addresses.front().tls)
+      return malformed(list, "write tls:// before all of them or before none");
     if (comma == std::string_view::npos) return addresses;
     rest.remove_prefix(comma + 1);
   }
 }
 
+Result<void> use_tls(std::vector<Address>& addresses, const tls::ClientFiles& files) {
+  if (std::none_of(addresses.begin(), addresses.end(), [](const Address& one) { return one.tls; })) return {};
+  auto context = tls::ClientContext::load(files);
+  if (!context) return context.error();
+  for (Address& address : addresses) address.context = *context;
+  return {};
+}
+
 std::string to_text(const Address& address) {
   const bool ipv6 = address.host.find(':') != std::string::npos;
-  return (ipv6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+  const std::string_view scheme = address.tls ? kTls : std::string_view();
+  return std::string(scheme) + (ipv6 ? "[" + address.host + "]" : address.host) + ":" +
+         std::to_string(address.port);
 }
 
 }  // namespace pawl::client

@@ -26,9 +26,33 @@ TEST(Address, MalformedOnesAreRefusedWithAHint) {
 }
 
 TEST(Address, TextOfAnAddressParsesBack) {
-  for (const Address& address : {Address{"db1", 7}, Address{"::1", 7295}}) {
+  for (const Address& address : {Address{"db1", 7}, Address{"::1", 7295}, Address{"db1", 7, true}}) {
     EXPECT_EQ(parse_addresses(to_text(address))->front(), address);
   }
+}
+
+TEST(Addresses, TlsIsWrittenBeforeTheHost) {
+  EXPECT_EQ(*parse_addresses("tls://db1:1,tls://[::1]"),
+            (std::vector<Address>{{"db1", 1, true}, {"::1", kDefaultPort, true}}));
+  for (const char* wrong : {"tls://", "tls://tls://db1", "https://db1", "redis://db1:7295"}) {
+    EXPECT_FALSE(parse_addresses(wrong)) << wrong;
+  }
+}
+
+TEST(Addresses, AListIsTlsAltogetherOrNotAtAll) {
+  EXPECT_FALSE(parse_addresses("tls://db1,db2"));
+  EXPECT_NE(parse_addresses("db1,tls://db2").error().detail.find("all of them"), std::string::npos);
+}
+
+TEST(Addresses, FilesAreReadOnlyForAddressesThatNeedThem) {
+  const tls::ClientFiles missing{.ca = "no/such.pem"};
+  auto plain = *parse_addresses("db1");
+  EXPECT_TRUE(use_tls(plain, missing));
+  EXPECT_EQ(plain.front().context, nullptr);
+  auto secure = *parse_addresses("tls://db1");
+  EXPECT_EQ(use_tls(secure, missing).error().detail.find("no/such.pem: cannot be read"), 0U);
+  EXPECT_TRUE(use_tls(secure, {}));
+  EXPECT_NE(secure.front().context, nullptr);
 }
 
 }  // namespace

@@ -100,6 +100,7 @@ void BlockingConnection::connect() {
   for (std::size_t tried = 0; tried < addresses_.size(); ++tried) {
     const auto connected = socket_.connect(addresses_[next_address_], options_.connect_timeout);
     if (connected) return machine_.connected(boot_now());
+    if (connected.error().code == Code::kInvalid) ++misfits_;
     why += (why.empty() ? "" : "; ") + connected.error().detail;
     next_address_ = (next_address_ + 1) % addresses_.size();
   }
@@ -110,10 +111,12 @@ void BlockingConnection::connect() {
 
 void BlockingConnection::hang_up(const std::string& why) {
   const std::string at = to_text(addresses_[next_address_]);
+  if (socket_.is_misfit()) ++misfits_;
   socket_.close();
   unsent_.clear();
   next_address_ = (next_address_ + 1) % addresses_.size();
   machine_.disconnected(at + ": " + why, boot_now());
+  if (misfits_ >= addresses_.size()) machine_.unreachable();
   report_trouble();
 }
 
@@ -124,6 +127,7 @@ void BlockingConnection::exchange(Instant until) {
   const Nanos timeout = std::min(until - boot_now(), kNapMax);
   const bool alive = socket_.wait(received, !unsent_.empty(), timeout, why);
   // The clock after the socket: an answer must never look younger than it is.
+  if (!received.empty()) misfits_ = 0;
   if (!received.empty()) machine_.received(received, boot_now());
   if (!alive) hang_up(why);
 }

@@ -42,6 +42,8 @@ class BlockingConnection {
 
   // Whether a pawld has ever answered: tells "unreachable" from "refused".
   [[nodiscard]] bool reached() const { return machine_.greeted(); }
+  // Whether it was not reached because TLS does not fit on both ends: a person must look.
+  [[nodiscard]] bool is_misfit() const { return misfits_ > 0 && !reached(); }
 
   Result<Held> acquire(AcquireCall call);
   Result<Renewal> renew(RenewCall call);
@@ -66,6 +68,7 @@ class BlockingConnection {
   Socket socket_;
   std::string unsent_;
   std::size_t next_address_ = 0;
+  std::size_t misfits_ = 0;     // addresses whose TLS does not fit, in a row
   std::uint64_t position_ = 0;  // as last reported
 };
 

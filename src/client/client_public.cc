@@ -88,6 +88,13 @@ Client::Client(std::string_view addresses, ClientOptions options, std::shared_pt
   state_->owner = default_owner();
   auto list = client::parse_addresses(addresses);
   if (list) {
+    const TlsOptions& tls = options.tls;
+    if (const auto ready =
+            client::use_tls(*list, {tls.ca_file, tls.cert_file, tls.key_file, tls.server_name});
+        !ready)
+      list = ready.error();
+  }
+  if (list) {
     auto driver_options = to_driver_options(std::move(options), std::move(time));
     state_->driver = client::Driver::start(*std::move(list), std::move(driver_options));
   } else {

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,13 +20,16 @@
 #include "base/unique_fd.h"
 #include "client/address.h"
 #include "client/machine.h"
+#include "tls/stream.h"
 
 namespace pawl::client {
 
 struct Endpoint {
   sockaddr_storage address{};
   socklen_t size = 0;
-  std::string name;  // for people
+  std::string name;                               // for people
+  std::string host;                               // what its certificate is to be for
+  std::shared_ptr<const tls::ClientContext> tls;  // nullptr: plain
 };
 // Every address of every host. kUnavailable when not one was found.
 [[nodiscard]] Result<std::vector<Endpoint>> resolve(const std::vector<Address>& addresses);
@@ -45,23 +49,33 @@ class PollConnection {
   void flush();
   // From now on a round of vain attempts is no reason to give a call up: something is held.
   void be_patient() { patient_ = true; }
+  // Whether no pawld has answered because TLS does not fit on both ends: a person must look.
+  [[nodiscard]] bool is_misfit() const { return misfits_ > 0 && !machine_.greeted(); }
 
  private:
   void begin_connect();
   void end_connect();
-  void connect_failed(int error);
+  void begin_handshake();
+  void shake_hands();
+  void established();
+  void connect_failed(const std::string& why);
   void read();
+  void decrypt(std::string_view bytes);
+  std::size_t to_socket(std::string_view bytes);
   void hang_up(const std::string& why);
 
   const std::vector<Endpoint> endpoints_;
   const Millis connect_timeout_;
   Machine machine_;
   UniqueFd socket_;
-  bool connecting_ = false;
+  std::unique_ptr<tls::Stream> stream_;  // nullptr: plain, or not there yet
+  bool connecting_ = false;              // or shaking hands
+  int lost_ = 0;                         // why nobody is there to send to
   Instant connect_limit_ = kNever;
   std::string unsent_;
-  std::size_t at_ = 0;     // the endpoint in use
-  std::size_t tried_ = 0;  // in vain, in this round
+  std::size_t at_ = 0;       // the endpoint in use
+  std::size_t tried_ = 0;    // in vain, in this round
+  std::size_t misfits_ = 0;  // endpoints whose TLS does not fit, in a row
   bool patient_ = false;
   std::string why_;  // of this round
 };

@@ -11,9 +11,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <system_error>
+#include <utility>
 
 #include "base/assert.h"
+#include "client/boot_clock.h"
+#include "tls/stream.h"
 
 namespace pawl::client {
 namespace {
@@ -30,14 +35,19 @@ timespec to_timespec(Nanos span) {
 }
 
 // 0, or the error.
-int await_connect(int fd, Millis timeout) {
-  pollfd ready{fd, POLLOUT, 0};
-  const timespec limit = to_timespec(timeout);
+int await(int fd, short events, Nanos timeout) {
+  pollfd ready{fd, events, 0};
+  const timespec limit = to_timespec(std::max(timeout, Nanos(0)));
   int polled = 0;
   do polled = ppoll(&ready, 1, &limit, nullptr);
   while (polled < 0 && errno == EINTR);
   if (polled < 0) return errno;
-  if (polled == 0) return ETIMEDOUT;
+  return polled == 0 ? ETIMEDOUT : 0;
+}
+
+// 0, or the error.
+int await_connect(int fd, Millis timeout) {
+  if (const int error = await(fd, POLLOUT, timeout); error != 0) return error;
   int error = 0;
   socklen_t size = sizeof(error);
   PAWL_ASSERT(getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0);
@@ -55,9 +65,28 @@ int try_connect(int fd, const addrinfo& to, Millis timeout) {
 
 }  // namespace
 
+struct Socket::Secure {
+  Secure(const tls::ClientContext& context, const std::string& host) : stream(context, host) {}
+  mutable std::mutex mutex;
+  tls::Stream stream;  // guarded by mutex
+};
+
+Socket::Socket() = default;
+
+Socket::~Socket() {
+  close();
+}
+
 void Socket::close() {
+  if (fd_ >= 0 && secure_) {
+    bool lost = false;
+    const std::lock_guard lock(secure_->mutex);
+    secure_->stream.close();
+    secure_->stream.flush([&](std::string_view out) { return to_socket(out, lost); });
+  }
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
+  secure_.reset();
   sent_ = 0;
   received_ = 0;
 }
@@ -70,17 +99,62 @@ Result<void> Socket::connect(const Address& address, Millis timeout) {
   const int failed = getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
   if (failed != 0) return Error{Code::kUnavailable, to_text(address) + ": " + gai_strerror(failed)};
   const AddressInfo owner(found, &freeaddrinfo);
-  int error = EADDRNOTAVAIL;
+  Error why{Code::kUnavailable, error_text(EADDRNOTAVAIL)};
   for (const addrinfo* to = found; to != nullptr; to = to->ai_next) {
-    const int fd = ::socket(to->ai_family, to->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, to->ai_protocol);
-    error = try_connect(fd, *to, timeout);
-    if (error == 0) {
-      fd_ = fd;
-      return {};
-    }
-    if (fd >= 0) ::close(fd);
+    const Instant until = boot_now() + timeout;
+    fd_ = ::socket(to->ai_family, to->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, to->ai_protocol);
+    const int error = try_connect(fd_, *to, timeout);
+    const auto done = error != 0    ? Error{Code::kUnavailable, error_text(error)}
+                      : address.tls ? shake_hands(address, until)
+                                    : Result<void>();
+    if (done) return {};
+    // Of several, what does not fit says more than what was not there.
+    if (why.code != Code::kInvalid) why = done.error();
+    close();
   }
-  return Error{Code::kUnavailable, to_text(address) + ": " + error_text(error)};
+  return Error{why.code, to_text(address) + ": " + why.detail};
+}
+
+// --- TLS -------------------------------------------------------------------------------------------------
+
+Result<void> Socket::shake_hands(const Address& address, Instant until) {
+  PAWL_ASSERT(address.context != nullptr);
+  secure_ = std::make_unique<Secure>(*address.context, address.host);
+  tls::Stream& stream = secure_->stream;  // Nobody else has this socket yet.
+  using State = tls::Stream::State;
+  while (stream.state() == State::kHandshake) {
+    bool lost = false;
+    const bool all = stream.flush([&](std::string_view out) { return to_socket(out, lost); });
+    const auto events = static_cast<short>(POLLIN | (all ? 0 : POLLOUT));
+    if (const int error = await(fd_, events, until - boot_now()); error != 0) {
+      return Error{Code::kUnavailable, "TLS handshake: " + error_text(error)};
+    }
+    char buffer[16 * 1024];
+    const ssize_t got = ::recv(fd_, buffer, sizeof(buffer), 0);
+    if (got > 0) stream.receive({buffer, static_cast<std::size_t>(got)});
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) stream.receive_end();
+  }
+  bool lost = false;
+  stream.flush([&](std::string_view out) { return to_socket(out, lost); });  // Also why we refuse it.
+  if (stream.state() != State::kFailed) return {};
+  return Error{stream.is_misfit() ? Code::kInvalid : Code::kUnavailable, "TLS handshake: " + stream.error()};
+}
+
+bool Socket::is_misfit() const {
+  if (!secure_) return false;
+  const std::lock_guard lock(secure_->mutex);
+  return secure_->stream.is_misfit();
+}
+
+std::size_t Socket::to_socket(std::string_view bytes, bool& lost) {
+  for (;;) {
+    const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    lost = sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK;
+    if (sent < 0) return 0;
+    sent_.fetch_add(static_cast<std::uint64_t>(sent), std::memory_order_relaxed);
+    return static_cast<std::size_t>(sent);
+  }
 }
 
 std::uint16_t Socket::local_port() const {
@@ -91,15 +165,22 @@ std::uint16_t Socket::local_port() const {
   return ntohs(reinterpret_cast<const sockaddr_in&>(local).sin_port);
 }
 
+// --- Bytes -----------------------------------------------------------------------------------------------
+
 bool Socket::send(std::string& bytes) {
-  while (!bytes.empty()) {
-    const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
-    sent_.fetch_add(static_cast<std::uint64_t>(sent), std::memory_order_relaxed);
-    bytes.erase(0, static_cast<std::size_t>(sent));
+  bool lost = false;
+  const auto out = [&](std::string_view some) { return to_socket(some, lost); };
+  if (secure_) {
+    const std::lock_guard lock(secure_->mutex);
+    bytes.erase(0, secure_->stream.send(bytes, out));
+    return !lost && secure_->stream.state() != tls::Stream::State::kFailed;
   }
-  return true;
+  while (!bytes.empty() && !lost) {
+    const std::size_t sent = out(bytes);
+    if (sent == 0) break;
+    bytes.erase(0, sent);
+  }
+  return !lost;
 }
 
 bool Socket::wait(std::string& received, bool wants_send, Nanos timeout, std::string& why) {
@@ -116,12 +197,28 @@ bool Socket::receive(std::string& received, std::string& why) {
   const ssize_t got = ::recv(fd_, buffer, sizeof(buffer), 0);
   if (got > 0) {
     received_.fetch_add(static_cast<std::uint64_t>(got), std::memory_order_relaxed);
-    received.append(buffer, static_cast<std::size_t>(got));
+    const std::string_view bytes(buffer, static_cast<std::size_t>(got));
+    if (secure_) return decrypt(bytes, received, why);
+    received.append(bytes);
     return true;
   }
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return true;
   why = got == 0 ? "the connection was closed" : error_text(errno);
   return false;
+}
+
+bool Socket::decrypt(std::string_view bytes, std::string& received, std::string& why) {
+  using State = tls::Stream::State;
+  char buffer[16 * 1024];
+  bool lost = false;
+  const std::lock_guard lock(secure_->mutex);
+  tls::Stream& stream = secure_->stream;
+  stream.receive(bytes);
+  while (const std::size_t count = stream.read(buffer)) received.append(buffer, count);
+  stream.flush([&](std::string_view out) { return to_socket(out, lost); });
+  if (stream.state() == State::kFailed) why = "TLS: " + stream.error();
+  if (stream.state() == State::kEnded) why = "the connection was closed";
+  return stream.state() == State::kOpen;
 }
 
 }  // namespace pawl::client

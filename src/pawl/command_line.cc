@@ -30,8 +30,9 @@ CLI::Option* find(CLI::App& app, const char* name) {
 
 void add_globals(CLI::App& app, std::string& addresses, bool& json, Talks talks) {
   if (talks == Talks::kToPawld) {
-    app.add_option("--addr", addresses,
-                   "where pawld listens: host:port[,host:port] (PAWL_ADDR; default 127.0.0.1:7295)")
+    app.add_option(
+           "--addr", addresses,
+           "where pawld listens: host:port[,host:port], tls://host:port (PAWL_ADDR; default 127.0.0.1:7295)")
         ->type_name("LIST");
   }
   app.add_flag("--json", json, "one JSON document on stdout, for programs");
@@ -55,6 +56,18 @@ Result<std::vector<client::Address>> addresses_from(const std::string& flag, int
   if (environment == nullptr || *environment == '\0') return client::parse_addresses(kDefaultAddress);
   exit_code = kExitConfiguration;
   return client::parse_addresses(environment);
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Files that the environment names; they are a matter of configuration.
+Result<void> use_tls(std::vector<client::Address>& addresses) {
+  return client::use_tls(addresses, {.ca = environment("PAWL_TLS_CA"),
+                                     .cert = environment("PAWL_TLS_CERT"),
+                                     .key = environment("PAWL_TLS_KEY")});
 }
 
 }  // namespace
@@ -210,6 +223,12 @@ int CommandLine::main(int argc, char** argv) {
     const char* source = exit_code == kExitUsage ? "--addr" : "PAWL_ADDR";
     fmt::print(stderr, "pawl: {}: {}\n", source, addresses.error().detail);
     return exit_code;
+  }
+  if (talks_ == Talks::kToPawld) {
+    if (const auto ready = use_tls(*addresses); !ready) {
+      fmt::print(stderr, "pawl: PAWL_TLS_CA, PAWL_TLS_CERT, PAWL_TLS_KEY: {}\n", ready.error().detail);
+      return kExitConfiguration;
+    }
   }
   Console console({json_, addresses ? std::move(*addresses) : std::vector<client::Address>{}});
   return action_(console);

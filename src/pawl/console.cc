@@ -13,6 +13,9 @@
 namespace pawl::cli {
 namespace {
 
+constexpr const char* kTlsHint =
+    "PAWL_TLS_CA names whom to believe who pawld is, PAWL_TLS_CERT and PAWL_TLS_KEY who you are.";
+
 bool wants_colour() {
   const char* no_colour = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");
@@ -82,8 +85,12 @@ void Console::progress(std::string_view line) {
   std::fputs(std::string(line).c_str(), stderr);
 }
 
+bool Console::is_misfit(const Error& error) const {
+  return error.code == Code::kUnavailable && pawld_ && pawld_->is_misfit();
+}
+
 int Console::fail(const Error& error) {
-  return fail(error, exit_code(error.code));
+  return fail(error, is_misfit(error) ? kExitConfiguration : exit_code(error.code));
 }
 
 int Console::fail(const Error& error, int exit_code) {
@@ -104,12 +111,19 @@ int Console::fail_unreachable(const std::string& why) {
   return code;
 }
 
+int Console::fail_misfit(const std::string& why) {
+  const int code = fail({Code::kUnavailable, "no TLS with pawld at " + why}, kExitConfiguration);
+  note(kTlsHint);
+  return code;
+}
+
 std::string Console::explain(const Error& error) const {
   const std::string detail = printable(error.detail);
   const bool reached = pawld_ && pawld_->reached();
   switch (error.code) {
     case Code::kUnavailable:
       if (reached || !pawld_) return detail;
+      if (is_misfit(error)) return fmt::format("no TLS with pawld at {}.\n{}", detail, kTlsHint);
       return fmt::format(
           "pawld unreachable at {}.\n"
           "Is pawld running? Start it with `make run` or `pawld`, or name another with --addr or PAWL_ADDR.",

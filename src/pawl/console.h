@@ -57,12 +57,15 @@ class Console {
   int fail(const Error& error, int exit_code);
   // No pawld has answered, on a connection that is not pawld()'s.
   int fail_unreachable(const std::string& why);
+  // None could, because TLS does not fit on both ends.
+  int fail_misfit(const std::string& why);
 
   // Coloured when stdout is a terminal and NO_COLOR is not set.
   [[nodiscard]] std::string paint(Paint paint, std::string_view text) const;
 
  private:
   void clear_progress();
+  [[nodiscard]] bool is_misfit(const Error& error) const;
   [[nodiscard]] std::string explain(const Error& error) const;
 
   const Settings settings_;

@@ -130,6 +130,7 @@ int observe(Console& console, const Options& options) {
   std::string trouble;
   for (;;) {
     for (const auto& change : turn(pawld, watch)) {
+      if (!change && pawld.is_misfit()) return console.fail_misfit(change.error().detail);
       if (!change && !pawld.machine().greeted()) return console.fail_unreachable(change.error().detail);
       if (!change) return console.fail(change.error());
       const bool written =

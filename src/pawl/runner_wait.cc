@@ -140,7 +140,7 @@ int Runner::refused(const Error& error) {
                          request_.not_acquired);
   }
   if (error.code == Code::kUnavailable && !pawld_.machine().greeted()) {
-    return console_.fail_unreachable(error.detail);
+    return pawld_.is_misfit() ? console_.fail_misfit(error.detail) : console_.fail_unreachable(error.detail);
   }
   return console_.fail(error);
 }

@@ -107,7 +107,8 @@ class Loop final : public Network {
   std::function<void()> reload_;
   std::shared_ptr<const tls::ServerContext> tls_;  // nullptr: connections are plain
   TlsHandshakes handshakes_;
-  Nanos say_at_{0};  // when say_sparingly() may say something again
+  Nanos period_end_{0};  // of say_sparingly(), with what it has said in it
+  int said_ = 0;
   std::uint64_t unsaid_ = 0;
   std::vector<epoll_event> events_;
   // Small enough that ten thousand talkative clients fit in memory; what is left in a socket comes next turn.

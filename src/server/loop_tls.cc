@@ -17,7 +17,8 @@ using State = tls::Stream::State;
 
 // Of each turn. Renewals are served in every turn, so this is what a flood of handshakes can delay one by.
 constexpr Nanos kShareOfTurn = 5ms;
-constexpr Nanos kSayEvery = 1s;
+constexpr Nanos kPeriod = 10s;  // for say_sparingly()
+constexpr int kSayPerPeriod = 10;
 constexpr std::string_view kSpeakTls =
     "-ERR this port speaks TLS: connect to tls://host:port, or with redis-cli --tls\r\n";
 
@@ -106,13 +107,17 @@ void Loop::drop_handshake(ConnectionId id, std::string_view why) {
 // Bounded, like all that a stranger can cause.
 void Loop::say_sparingly(const std::string& line) {
   const Nanos now = monotonic_now();
-  if (now < say_at_) {
+  if (now >= period_end_) {
+    period_end_ = now + kPeriod;
+    said_ = 0;
+  }
+  if (said_ == kSayPerPeriod) {
     ++unsaid_;
     return;
   }
+  ++said_;
   const std::uint64_t unsaid = std::exchange(unsaid_, 0);
   log_.warning(unsaid == 0 ? line : fmt::format("{} ({} more since the last line)", line, unsaid));
-  say_at_ = now + kSayEvery;
 }
 
 // --- Bytes ---------------------------------------------------------------------------------------------------------

@@ -83,7 +83,8 @@ void Stream::check_first_byte(std::string_view bytes) {
 }
 
 void Stream::receive_end() {
-  if (state_ == State::kHandshake) fail("the connection was closed during the TLS handshake");
+  cut_ = state_ == State::kHandshake;
+  if (cut_) fail("the connection was closed during the TLS handshake");
   if (state_ == State::kOpen) state_ = State::kEnded;
 }
 

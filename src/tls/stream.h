@@ -44,6 +44,8 @@ class Stream {
   [[nodiscard]] const std::string& error() const { return error_; }
   // It failed because the peer does not speak TLS at all.
   [[nodiscard]] bool peer_is_plain() const { return peer_is_plain_; }
+  // It failed because of what the two ends were set up with, not because of the line: trying again will not help.
+  [[nodiscard]] bool is_misfit() const { return state_ == State::kFailed && !cut_; }
   // The common name of the peer's certificate, once that was verified; empty when it has none.
   [[nodiscard]] std::string peer_name() const;
 
@@ -103,6 +105,7 @@ class Stream {
   State state_ = State::kHandshake;
   bool heard_ = false;  // anything at all
   bool peer_is_plain_ = false;
+  bool cut_ = false;  // the line ended during the handshake
   std::string error_;
   std::string output_;       // ciphertext
   std::size_t sent_ = 0;     // of output_

@@ -85,6 +85,7 @@ class TlsStream : public testing::Test {
     connect(*server_with(server), *client_with({.ca = ca_}), host);
     EXPECT_EQ(client_->state(), State::kFailed);
     EXPECT_EQ(server_->state(), State::kFailed);
+    EXPECT_TRUE(client_->is_misfit());
     return client_->error();
   }
 
@@ -165,6 +166,7 @@ TEST_F(TlsStream, AnEndDuringTheHandshakeIsAFailure) {
   server_->receive_end();
   EXPECT_EQ(server_->state(), State::kFailed);
   EXPECT_THAT(server_->error(), HasSubstr("closed during the TLS handshake"));
+  EXPECT_FALSE(server_->is_misfit());
 }
 
 TEST_F(TlsStream, WhoSpeaksPlainTextToAServerIsRecognised) {

@@ -79,7 +79,7 @@ def guarded(command):
 class Pawld:
     """A pawld on a free port and a data directory of its own. Start it from the main thread."""
 
-    def __init__(self, segment_bytes=SEGMENT_MIN, settings="", resp_address="127.0.0.1:0"):
+    def __init__(self, segment_bytes=SEGMENT_MIN, settings="", resp_address="127.0.0.1:0", tls=None):
         self.dir = scratch("pawld")
         self.data = self.dir / "data"
         self.log_path = self.dir / "log"
@@ -87,6 +87,7 @@ class Pawld:
         self.config = self.dir / "pawld.toml"
         self.config.write_text(f"{settings}\n[journal]\nsegment_bytes = {segment_bytes}\n")
         self.resp_address = resp_address
+        self.tls = tls  # an ssl.SSLContext: how its clients connect
         self.process = None
         self.port = 0
         self.said = ""
@@ -129,7 +130,7 @@ class Pawld:
             raise AssertionError(f"pawld exited with {code} instead of serving:\n{self.log()[-4000:]}")
         try:
             self.port = int(self.port_file.read_text().strip().rpartition(":")[2])
-            with Client(self.port) as client:
+            with Client(self.port, tls=self.tls) as client:
                 reply = client.call("INSPECT", "ready")  # Answered only once the store is loaded.
         except (OSError, ValueError, Closed):
             return False
@@ -177,7 +178,7 @@ class Pawld:
         raise AssertionError("no VmRSS")
 
     def client(self, protocol=2, **options):
-        return Client(self.port, protocol, **options)
+        return Client(self.port, protocol, **{"tls": self.tls, **options})
 
     def refused(self, *more):
         """Runs it where it must not start: (exit code, what it said)."""

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -42,11 +43,12 @@ inline pid_t spawn(std::vector<std::string> words) {
 
 class PawldProcess {
  public:
-  PawldProcess() {
+  // `settings` for its configuration file, TOML.
+  explicit PawldProcess(const std::string& settings = "") {
     std::string pattern = std::filesystem::temp_directory_path() / "libpawl-test-XXXXXX";
     if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no directory");
     dir_ = pattern;
-    std::ofstream(dir_ + "/pawld.toml") << "[journal]\nsegment_bytes = 1048576\n";
+    std::ofstream(dir_ + "/pawld.toml") << settings << "[journal]\nsegment_bytes = 1048576\n";
     start("0");
   }
   ~PawldProcess() {
@@ -66,6 +68,12 @@ class PawldProcess {
   void start_again() { start(port_); }
   void stop() { ::kill(pid_, SIGSTOP); }
   void go_on() { ::kill(pid_, SIGCONT); }
+  void reload() { ::kill(pid_, SIGHUP); }
+  // All it has said so far.
+  [[nodiscard]] std::string log() const {
+    std::ifstream in(dir_ + "/log");
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
 
  private:
   void start(const std::string& port) {

@@ -124,13 +124,15 @@ def parse(buffer, at=0):
 class Client:
     """One connection. Not thread-safe."""
 
-    def __init__(self, port, protocol=2, timeout=DEADLINE, receive_buffer=None):
+    def __init__(self, port, protocol=2, timeout=DEADLINE, receive_buffer=None, tls=None):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(timeout)
         try:
             self.socket.connect(("127.0.0.1", port))
+            if tls:  # an ssl.SSLContext
+                self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
         except OSError:
             self.socket.close()
             raise
