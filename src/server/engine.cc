@@ -129,7 +129,7 @@ void Engine::run_turn() {
   ++counters_.turns;
   if (!PAWL_MUTANT(clock_before_sockets)) now_ = clock_.now();
   if (!PAWL_MUTANT(hangups_after_requests)) apply_hangups();
-  if (backing_up_) tell_of_backup();
+  if (backup_begun_) tell_of_backup();
   serve_ready();
   if (PAWL_MUTANT(hangups_after_requests)) apply_hangups();
   if (!loading_) {
@@ -137,6 +137,7 @@ void Engine::run_turn() {
     route_replies();
     if (PAWL_MUTANT(answer_before_sync)) flush();
     commit();
+    if (backing_up_ && !backup_begun_) begin_backup();
   }
   if (PAWL_MUTANT(clock_before_sockets)) now_ = clock_.now();
   in_turn_ = false;
