@@ -21,8 +21,8 @@ int status(Console& console) {
   std::string out;
   for (std::size_t i = 0; i + 1 < reply->items.size(); i += 2) {
     const std::string key = printable(reply->items[i].text);
-    const bool span = key == "uptime_ms";
-    out += fmt::format("{:<18} {}\n", (span ? "uptime" : key) + ":",
+    const bool span = key.ends_with("_ms");
+    out += fmt::format("{:<18} {}\n", (span ? key.substr(0, key.size() - 3) : key) + ":",
                        span ? duration_of(*reply, key) : text_of(*reply, key));
   }
   return console.data(out) ? kExitOk : kExitOutput;

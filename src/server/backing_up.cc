@@ -2,8 +2,6 @@
 // when the asker hangs up: it is whole or nothing either way, and the log tells of it.
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "base/version.h"
 #include "server/engine.h"
 
@@ -33,42 +31,46 @@ void write_backup(wire::ReplyWriter& reply, const std::string& directory, const 
 
 }  // namespace
 
+// What was read before it in this turn is to be in it, so it begins when that is submitted.
 void Engine::handle(Session& session, const wire::Backup& request) {
   if (refuse_whole_store(session, "BACKUP")) return;
-  store::BackupOrder order{std::string(request.directory), settings_.ttl_max, now_.wall,
-                           fmt::format("pawld {}", kVersion)};
-  const auto begun = store_.begin_backup(order);
-  if (!begun) return error(session, code_of(begun.error().code), "backup: " + begun.error().detail);
-  log_.info(fmt::format("BACKUP to {} by {} begins", request.directory, session.peer()));
-  backing_up_ = true;
+  if (backing_up_) return error(session, wire::ErrorCode::kBusy, "backup: one is under way; one at a time");
+  backup_ = {std::string(request.directory), settings_.ttl_max, now_.wall, fmt::format("pawld {}", kVersion)};
   backup_for_ = session.id();
-  backup_directory_ = std::move(order.directory);
+  backing_up_ = true;
   session.blocked = session.backing_up = true;
   ++blocked_;
+  log_.info(fmt::format("BACKUP to {} by {} begins", backup_.directory, session.peer()));
 }
 
-// Each turn while one is under way. What is submitted in this turn is no part of it, so it waits for no batch.
+void Engine::begin_backup() {
+  if (const auto begun = store_.begin_backup(backup_); !begun) return end_backup(begun.error());
+  backup_begun_ = true;
+}
+
 void Engine::tell_of_backup() {
-  const auto finished = store_.finished_backup();
-  if (!finished) return;
-  backing_up_ = false;
-  const std::string text = *finished ? "" : "backup: nothing was kept: " + finished->error().detail;
-  if (*finished) {
-    log_.info(fmt::format("BACKUP to {} is whole: {} records, {} bytes, last token {}", backup_directory_,
-                          (*finished)->records, (*finished)->bytes, (*finished)->last_number));
+  if (const auto finished = store_.finished_backup()) end_backup(*finished);
+}
+
+void Engine::end_backup(const Result<store::BackupDone>& outcome) {
+  backing_up_ = backup_begun_ = false;
+  const std::string text = outcome ? "" : "backup: nothing was kept: " + outcome.error().detail;
+  if (outcome) {
+    log_.info(fmt::format("BACKUP to {} is whole: {} records, {} bytes, last token {}", backup_.directory,
+                          outcome->records, outcome->bytes, outcome->last_number));
   } else {
-    log_.error(fmt::format("BACKUP to {} failed; {}", backup_directory_, text));
+    log_.error(fmt::format("BACKUP to {} failed; {}", backup_.directory, text));
   }
   Session* session = find(backup_for_);
   if (session == nullptr) return;  // It has left.
   session->blocked = session->backing_up = false;
   --blocked_;
-  if (*finished) {
+  if (outcome) {
     wire::ReplyWriter reply = session->reply();
-    write_backup(reply, backup_directory_, **finished);
+    write_backup(reply, backup_.directory, *outcome);
     seal(*session, BatchId{});
   } else {
-    error(*session, code_of(finished->error().code), text);
+    error(*session, code_of(outcome.error().code), text);
   }
   mark_ready(*session);
 }

@@ -63,7 +63,7 @@ TEST_F(BackupTest, TheAskerWaitsAndNobodyElseDoes) {
   EXPECT_EQ(heard(asker), "");
   EXPECT_LE(on_journal->patience(), Nanos(20ms)) << "the end is looked for";
   EXPECT_THAT(ask(other, "ACQUIRE meanwhile TTL 60000"), HasSubstr("token"));
-  EXPECT_THAT(ask(other, "BACKUP /backups/two"), StartsWith("-BUSY backup: a backup is under way"));
+  EXPECT_THAT(ask(other, "BACKUP /backups/two"), StartsWith("-BUSY backup: one is under way"));
   finish_backup();
   const std::string reply = heard(asker);
   EXPECT_THAT(reply, StartsWith("*12\r\n$3\r\ndir\r\n$12\r\n/backups/one\r\n"));
@@ -88,6 +88,13 @@ TEST_F(BackupTest, ADirectoryThatCannotBeUsedIsANamedError) {
   EXPECT_THAT(heard(asker), StartsWith("-FULL backup: nothing was kept: "));
 }
 
+TEST_F(BackupTest, HoldsWhatWasSentBeforeIt) {
+  const auto asker = connects();
+  say(asker, "ACQUIRE before TTL 60000\r\nBACKUP /backups/one");
+  finish_backup();
+  EXPECT_THAT(heard(asker), HasSubstr("records\r\n:2\r\n")) << "the lease, and the last token";
+}
+
 TEST_F(BackupTest, GoesOnWhenTheAskerHasLeft) {
   const auto asker = connects();
   say(asker, "BACKUP /backups/one");
@@ -103,7 +110,8 @@ TEST_F(BackupTest, GoesOnWhenTheAskerHasLeft) {
 
 TEST_F(BackupTest, AStoreInMemorySaysThatItHasNothingToKeep) {
   EngineTest::SetUp();
-  EXPECT_THAT(connect().ask("BACKUP /backups/one"), StartsWith("-ERR backup: a memory store"));
+  EXPECT_THAT(connect().ask("BACKUP /backups/one"),
+              StartsWith("-ERR backup: nothing was kept: a memory store"));
 }
 
 }  // namespace

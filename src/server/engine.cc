@@ -144,7 +144,7 @@ void Engine::run_turn() {
   turn_began_ = clock_.uptime();
   synced_in_turn_ = false;
   if (!PAWL_MUTANT(hangups_after_requests)) apply_hangups();
-  if (backing_up_) tell_of_backup();
+  if (backup_begun_) tell_of_backup();
   end_punishments();
   serve_ready();
   if (PAWL_MUTANT(hangups_after_requests)) apply_hangups();
@@ -153,6 +153,7 @@ void Engine::run_turn() {
     route_replies();
     if (PAWL_MUTANT(answer_before_sync)) flush();
     commit();
+    if (backing_up_ && !backup_begun_) begin_backup();
   }
   if (PAWL_MUTANT(clock_before_sockets)) now_ = clock_.now();
   in_turn_ = false;

@@ -197,7 +197,9 @@ class Engine final : private store::Sink {
   void cut_observer(Session& session);
 
   // --- Backups (backing_up.cc) ---
+  void begin_backup();
   void tell_of_backup();
+  void end_backup(const Result<store::BackupDone>& outcome);
 
   // --- Replies (replies.cc) ---
   // Stands for "whoever asks right now": an input that never waits is answered before apply() returns.
@@ -261,7 +263,8 @@ class Engine final : private store::Sink {
   std::vector<std::int64_t> renewed_;
   bool backing_up_ = false;
   ConnectionId backup_for_;  // whoever asked for it, and may have left
-  std::string backup_directory_;
+  store::BackupOrder backup_;
+  bool backup_begun_ = false;
   Session* asking_ = nullptr;  // whose ACQUIRE is being applied, and the wait it opened
   WaiterId asking_wait_;
   core::Reply direct_;  // what ask() was answered
