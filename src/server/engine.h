@@ -106,7 +106,7 @@ class Engine final : private store::Sink {
   void drop_waits(Session& session);
   void cancel_dropped();
   void serve_ready();
-  void serve(Session& session);
+  bool serve(Session& session, std::size_t share);
   void refuse_more(Session& session);
   void commit();
   void flush();
@@ -195,11 +195,12 @@ class Engine final : private store::Sink {
   WaitTable waits_;
   EventRing events_;
   std::vector<Session*> observers_;
-  bool more_to_tell_ = false;      // a reader that keeps up is to be told more in another turn
-  std::vector<Session*> ready_;    // with input to serve, in order of arrival
-  std::vector<Session*> dirty_;    // with unsent output
-  std::vector<Session*> hangups_;  // to be applied first in the next turn
-  std::vector<Session*> gone_;     // closed, and forgotten once no list names them
+  bool more_to_tell_ = false;        // a reader that keeps up is to be told more in another turn
+  std::vector<Session*> ready_;      // with input to serve, in order of arrival
+  std::vector<Session*> postponed_;  // of these, the ones whose next share comes in the next turn
+  std::vector<Session*> dirty_;      // with unsent output
+  std::vector<Session*> hangups_;    // to be applied first in the next turn
+  std::vector<Session*> gone_;       // closed, and forgotten once no list names them
   std::vector<Place> dropped_;
   std::vector<std::int64_t> renewed_;
   Session* asking_ = nullptr;  // whose ACQUIRE is being applied, and the wait it opened
