@@ -13,7 +13,11 @@ namespace {
 
 // A backup ends on another thread. To look for it now and then is enough, and needs no way to wake the loop.
 constexpr Millis kLookForBackupEvery{20};
-// Few enough that whoever asks meanwhile is answered within milliseconds.
+// A turn of so many commands takes some 20 ms; each connection gets its share in it, however many there are.
+constexpr std::size_t kCommandsPerTurn = 4096;
+constexpr std::size_t kShareMin = 4, kShareMax = 64;
+
+// Few enough that whoever asks meanwhile is answered within milliseconds; who has fewer never hears of it.
 constexpr std::uint64_t kRecordsPerPiece = 1000;
 
 class IntoCore final : public store::Visitor {
@@ -21,7 +25,7 @@ class IntoCore final : public store::Visitor {
   IntoCore(core::Core& core, const std::function<bool()>& go_on) : core_(core), go_on_(go_on) {}
   void expect(std::uint64_t records) override { core_.expect(records); }
   Result<void> record(std::string_view key, std::string_view value) override {
-    if (read_++ % kRecordsPerPiece == 0 && !go_on_())
+    if (++read_ % kRecordsPerPiece == 0 && !go_on_())
       return Error{Code::kUnavailable, "loading was stopped; nothing was changed"};
     return core_.load(key, value);
   }
@@ -217,27 +221,46 @@ void Engine::cancel_dropped() {
   route_replies();
 }
 
-// Grows while it runs: who is unblocked by someone else's release is served in the same turn.
+// Grows while it runs: who is unblocked by someone else's release is served in the same turn. So is who has sent more than
+// a share, as long as the turn is short; the rest of that waits for the next one. Otherwise a flood would make a turn of
+// seconds, and a renewal that waits so long comes too late (G10).
 void Engine::serve_ready() {
+  const std::uint64_t enough = counters_.commands + kCommandsPerTurn;
+  const std::size_t share =
+      std::clamp(kCommandsPerTurn / std::max<std::size_t>(ready_.size(), 1), kShareMin, kShareMax);
   for (std::size_t i = 0; i < ready_.size(); ++i) {
-    ready_[i]->in_ready = false;
-    serve(*ready_[i]);
+    Session& session = *ready_[i];
+    session.in_ready = false;
+    if (!serve(session, share)) continue;
+    if (counters_.commands < enough) {
+      mark_ready(session);
+    } else {
+      session.in_ready = true;
+      postponed_.push_back(&session);
+    }
   }
   ready_.clear();
+  ready_.swap(postponed_);
 }
 
-void Engine::serve(Session& session) {
-  if (session.gone) return;
-  while (const auto args = session.next_command()) {
+// True when it has input left that a greater share would have served.
+bool Engine::serve(Session& session, std::size_t share) {
+  if (session.gone) return false;
+  std::size_t served = 0;
+  for (; served < share; ++served) {
+    const auto args = session.next_command();
+    if (!args) break;
     ++session.commands;
     session.active = now_.tick;
     ++counters_.commands;
     serve_command(session, *args);
   }
+  const bool more =
+      served == share && session.has_input() && !session.blocked && !session.punished && !session.closing;
   if (!session.protocol_error.empty()) log_protocol_error(session);
   if (session.blocked && !session.wants_input()) refuse_more(session);
   const bool drained =
-      !session.blocked && !session.punished && session.outbox().size() < Session::kOutputPause;
+      !more && !session.blocked && !session.punished && session.outbox().size() < Session::kOutputPause;
   if (session.hung_up && drained) session.closing = true;  // What is left, if anything, is half a command.
   if (session.closing && session.waits != 0) {  // QUIT, or nonsense, while ASYNC waits are pending.
     drop_waits(session);
@@ -251,6 +274,7 @@ void Engine::serve(Session& session) {
     stop_observing(session);
     mark_dirty(session);
   }
+  return more;
 }
 
 // Someone has come to the wrong door: an operator should hear of it, but not as often as strangers like.

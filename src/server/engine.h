@@ -126,7 +126,7 @@ class Engine final : private store::Sink {
   void drop_waits(Session& session);
   void cancel_dropped();
   void serve_ready();
-  void serve(Session& session);
+  bool serve(Session& session, std::size_t share);
   void refuse_more(Session& session);
   void log_protocol_error(Session& session);
   void commit();
@@ -254,11 +254,12 @@ class Engine final : private store::Sink {
   std::uint64_t wrong_secrets_unsaid_ = 0;
   std::string scoped_;
   std::vector<Session*> observers_;
-  bool more_to_tell_ = false;      // a reader that keeps up is to be told more in another turn
-  std::vector<Session*> ready_;    // with input to serve, in order of arrival
-  std::vector<Session*> dirty_;    // with unsent output
-  std::vector<Session*> hangups_;  // to be applied first in the next turn
-  std::vector<Session*> gone_;     // closed, and forgotten once no list names them
+  bool more_to_tell_ = false;        // a reader that keeps up is to be told more in another turn
+  std::vector<Session*> ready_;      // with input to serve, in order of arrival
+  std::vector<Session*> postponed_;  // of these, the ones whose next share comes in the next turn
+  std::vector<Session*> dirty_;      // with unsent output
+  std::vector<Session*> hangups_;    // to be applied first in the next turn
+  std::vector<Session*> gone_;       // closed, and forgotten once no list names them
   std::vector<Place> dropped_;
   std::vector<std::int64_t> renewed_;
   bool backing_up_ = false;

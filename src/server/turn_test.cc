@@ -213,5 +213,40 @@ TEST_F(TurnTest, StoppingAnswersWhatIsDurableAndClosesWaitersWithoutAReply) {
   EXPECT_EQ(holder.take() + waiter.take(), "");
 }
 
+// G10. What a thousand clients pipeline must not make a turn of seconds: a renewal beside it would come too late.
+TEST_F(TurnTest, AFloodIsServedInSharesAndWhoAsksOneThingIsAnsweredInTheFirstTurn) {
+  Client holder = connect();
+  const std::string lease = lease_in(holder.ask("ACQUIRE held TTL 1000"));
+  std::vector<Client> flood;
+  std::string pings;
+  for (int i = 0; i < 1000; ++i) pings += "PING\r\n";
+  for (int i = 0; i < 100; ++i) flood.push_back(connect().send(pings));
+  const std::uint64_t before = engine().counters().commands;
+  holder.say("RENEW " + lease);
+  turn();
+  EXPECT_EQ(holder.take(), ":1000\r\n");
+  EXPECT_LT(engine().counters().commands - before, 10'000U) << "one turn served nearly all of it";
+  for (Client& client : flood) EXPECT_NE(client.take(), "") << "somebody got no share";
+  for (int turns = 0; engine().patience() == Nanos(0); ++turns) {
+    ASSERT_LT(turns, 1000) << "the rest is never served";
+    turn();
+  }
+  EXPECT_EQ(engine().counters().commands - before, 100U * 1000U + 1U);
+}
+
+TEST_F(TurnTest, WhatWasSentBeforeAHangUpIsServedAlsoWhenItTakesSeveralTurns) {
+  Client client = connect();
+  std::string work;
+  for (int i = 0; i < 10'000; ++i) work += "ACQUIRE lock/" + std::to_string(i) + " TTL 60000\r\n";
+  for (std::size_t at = 0; at < work.size(); at += 16384)
+    client.send(std::string_view(work).substr(at, 16384));
+  client.hang_up();
+  turn();
+  EXPECT_FALSE(client.closed());
+  while (engine().patience() == Nanos(0)) turn();
+  EXPECT_TRUE(client.closed());
+  EXPECT_EQ(engine().totals().leases, 10'000U);
+}
+
 }  // namespace
 }  // namespace pawl::server

@@ -14,7 +14,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/explanation/hard-cases.md"
 CASES = range(1, 59)
-FIRST_RELEASE = {*range(1, 26), *range(27, 30), 34, 35, *range(38, 42)}
+FIRST_RELEASE = {*range(1, 26), *range(27, 30), *range(34, 42)}
 
 AND = r"\s*(?:,\s*and|,|and|-|–)\s*(?:(?://|#)\s*)?"  # A comment may go on in the next line.
 CITATION = re.compile(rf"[Hh]ard cases? (\d+(?:{AND}\d+)*)")

@@ -3,11 +3,13 @@
 //
 //   pawl_flood --port 7295 --rate 60000 --seconds 10 [--connections 200]
 //
-// What a connection's socket does not take any more is dropped and counted: the peer is that far behind.
+// When more than a bound of it waits to be taken by a connection's socket, an acquire is dropped and counted: pawld is that
+// far behind.
 #include <getopt.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -27,6 +29,9 @@ namespace {
 
 using bench::monotonic_now;
 
+constexpr std::uint64_t kBurstMax = 4000;
+constexpr std::size_t kUnsentMax = 256 * 1024;  // of one connection
+
 struct Plan {
   std::uint16_t port = 0;
   double rate = 1000;  // acquires in a second
@@ -39,14 +44,6 @@ struct Tally {
   std::uint64_t behind_max = 0;  // acquires that had no answer yet, at the worst moment
 };
 
-std::string command(std::initializer_list<std::string_view> words) {
-  std::string out = "*" + std::to_string(words.size()) + "\r\n";
-  for (const std::string_view word : words) {
-    out += "$" + std::to_string(word.size()) + "\r\n" + std::string(word) + "\r\n";
-  }
-  return out;
-}
-
 // What is sent and expected on one connection, in order.
 class Asker {
  public:
@@ -55,11 +52,22 @@ class Asker {
 
   [[nodiscard]] int fd() const { return socket_.fd(); }
 
-  // A lock of this connection's own, one of a hundred: most are free again by the time it comes round.
+  // A lock of this connection's own, one of a thousand: most are free again by the time it comes round.
   void ask() {
-    const std::string lock = prefix_ + std::to_string(next_++ % 100);
+    const std::string lock = prefix_ + std::to_string(next_++ % 1000);
     ++tally_.asked;
-    if (!send(command({"ACQUIRE", lock, "TTL", "2000"}))) ++tally_.dropped;
+    if (unsent_.size() < kUnsentMax) {
+      add({"ACQUIRE", lock, "TTL", "2000"});
+    } else {
+      ++tally_.dropped;
+    }
+  }
+
+  // What the socket takes of what was added, in one call.
+  void flush() {
+    if (unsent_.empty()) return;
+    const ssize_t sent = ::send(fd(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0) unsent_.erase(0, static_cast<std::size_t>(sent));
   }
 
   void read() {
@@ -84,24 +92,18 @@ class Asker {
       ++tally_.released;
     } else if (const std::string_view lease = bench::lease_in(reply); !lease.empty()) {
       ++tally_.granted;
-      (void)send(command({"RELEASE", lease}));  // If it is not taken, the lease runs out by itself.
+      add({"RELEASE", lease});
     } else {
       ++tally_.refused;
     }
   }
 
-  // Whole commands only: what is begun is finished first.
-  bool send(const std::string& bytes) {
-    if (!unsent_.empty() && !flush()) return false;
-    unsent_ = bytes;
-    (void)flush();
-    return true;
-  }
-
-  bool flush() {
-    const ssize_t sent = ::send(fd(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent > 0) unsent_.erase(0, static_cast<std::size_t>(sent));
-    return unsent_.empty();
+  void add(std::initializer_list<std::string_view> words) {
+    unsent_ += "*" + std::to_string(words.size()) + "\r\n";
+    for (const std::string_view word : words) {
+      unsent_ += "$" + std::to_string(word.size()) + "\r\n";
+      unsent_.append(word).append("\r\n");
+    }
   }
 
   bench::Loopback socket_;
@@ -129,10 +131,14 @@ Tally flood(const Plan& plan) {
   for (Nanos now = began; now - began < plan.duration; now = monotonic_now()) {
     const auto due =
         static_cast<std::uint64_t>(plan.rate * std::chrono::duration<double>(now - began).count());
-    while (tally.asked < due) askers[tally.asked % askers.size()]->ask();
+    // Not all that is due at once: whoever only asks never reads an answer.
+    const std::uint64_t until = std::min(due, tally.asked + kBurstMax);
+    while (tally.asked < until) askers[tally.asked % askers.size()]->ask();
+    for (const auto& asker : askers) asker->flush();
     const std::uint64_t answered = tally.granted + tally.refused + tally.dropped;
     tally.behind_max = std::max(tally.behind_max, tally.asked - answered);
-    const int count = ::epoll_wait(epoll, ready.data(), static_cast<int>(ready.size()), 1);
+    const int count =
+        ::epoll_wait(epoll, ready.data(), static_cast<int>(ready.size()), tally.asked < due ? 0 : 1);
     for (int i = 0; i < count; ++i) static_cast<Asker*>(ready[static_cast<std::size_t>(i)].data.ptr)->read();
   }
   return tally;
