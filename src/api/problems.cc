@@ -36,6 +36,14 @@ constexpr std::array<Row, wire::kErrorCodes> kRows{{
     {ErrorCode::kExhausted, 503, "exhausted", "the tokens are used up", Retry::kNever},
 }};
 
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < kRows.size(); ++i) {
+    if (static_cast<std::size_t>(kRows[i].error) != i) return false;
+  }
+  return true;
+}
+static_assert(in_order(), "row_of() indexes the table by ErrorCode");
+
 Problem from(const Row& row, std::string detail) {
   Problem problem{row.status, std::string(row.code), std::string(row.title), std::move(detail), row.retry};
   if (row.status == 401) problem.headers.push_back({"WWW-Authenticate", "Bearer"});

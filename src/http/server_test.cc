@@ -155,6 +155,7 @@ TEST_F(HttpServerTest, AHangUpIsToldWhileTheAnswerIsAwaitedAndALateAnswerIsHarml
     answered.set_value();
   });
   answered.get_future().get();
+  server_->stop();
 }
 
 TEST_F(HttpServerTest, WhoHalfClosesReadsItsAnswer) {
@@ -176,6 +177,7 @@ TEST_F(HttpServerTest, WhoHalfClosesReadsItsAnswer) {
     kept.reset();
   });
   EXPECT_THAT(heard(waiting), HasSubstr("still there"));
+  server_->stop();
 }
 
 }  // namespace

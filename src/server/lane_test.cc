@@ -1,10 +1,15 @@
 #include "server/lane.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <condition_variable>
+#include <csignal>
+#include <map>
 #include <thread>
 
 #include "server/engine_fixture.h"
+#include "server/loop.h"
 #include "wire/command_writer.h"
 
 namespace pawl::server {
@@ -132,6 +137,43 @@ TEST_F(SmallLaneTest, WhatTheGuestHasNotReadStopsTheRestAndReadingLetsItGoOn) {
   lane.read(*id, 10);
   turn();
   EXPECT_EQ(heard(*id), "56789\r\n");
+}
+
+// Lists of the guest must not stand in front of a renewal: this is what a flood test relies on.
+TEST(LaneOnLoop, ATurnOfTheLoopTakesNoMoreThanItsShare) {
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTERM);
+  ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, &stop, nullptr), 0);
+  store::MemoryStore store{Incarnation{7}};
+  ManualClock clock;
+  SeededRandom random{1};
+  NoLog log;
+  Lane lane;
+  Loop loop(log);
+  Engine engine{EngineSettings{}, EngineParts{store, clock, random, loop, log, [](const Error&) {}}};
+  ASSERT_TRUE(engine.load());
+  ASSERT_TRUE(loop.open());
+  ASSERT_TRUE(loop.attach(lane));
+  constexpr std::size_t kAsked = 100;
+  std::map<std::uint64_t, std::size_t> in_turn;
+  for (std::size_t i = 0; i < kAsked; ++i) {
+    ASSERT_TRUE(lane.look([&](const Engine& seen) {
+      ++in_turn[seen.counters().turns];
+      return [] {};
+    }));
+  }
+  ASSERT_TRUE(lane.look([](const Engine&) {
+    ::raise(SIGTERM);
+    return [] {};
+  }));
+  loop.run(engine);
+  std::size_t served = 0;
+  for (const auto& [turn, count] : in_turn) {
+    EXPECT_LE(count, limits::kLanePerTurn);
+    served += count;
+  }
+  EXPECT_EQ(served, kAsked) << "and what is left comes in the next turn, without another wake";
 }
 
 // What the thread sanitizer is to look at: two threads that wake each other, and not one message lost.
