@@ -144,6 +144,7 @@ void Engine::apply_hangups() {
   for (Session* session : hangups_) {
     session->hung_up = true;
     session->hangup_pending = false;
+    if (PAWL_MUTANT(blocked_wait_outlives_hangup) && session->blocked) continue;
     if (session->blocked) {  // Keeps the order of replies; there may be nobody to read it.
       session->reply().not_obtained();
       seal(*session, BatchId{});

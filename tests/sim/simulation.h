@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "sim/history.h"
 #include "sim/plan.h"
 
 namespace pawl::sim {
@@ -18,7 +19,9 @@ struct Verdict {
   std::uint64_t effects = 0;      // At the guarded resources.
   std::uint64_t fingerprint = 0;  // The same plan gives the same one.
   Nanos simulated{0};
-  std::string trace;  // Only of a traced plan.
+  // Only of a traced plan.
+  std::string trace;
+  History history;
 };
 
 [[nodiscard]] Verdict simulate(const Plan& plan);
