@@ -249,7 +249,10 @@ class Simulation {
     if (faults_.empty()) check_the_end();
     for (std::string& fault : check(history_)) faults_.push_back(std::move(fault));
     for (const auto& client : clients_) verdict.grants += client->grants();
-    for (const auto& client : plain_) verdict.grants += client->grants();
+    for (const auto& client : plain_) verdict.plain_grants += client->grants();
+    verdict.grants += verdict.plain_grants;
+    for (const Leading& leading : history_.leaders) verdict.leaders += leading.token.value != 0 ? 1 : 0;
+    for (const Raise& raise : history_.raises) verdict.raises += raise.returned != kOpen ? 1 : 0;
     verdict.faults = std::move(faults_);
     verdict.crashes = server_.crashes();
     verdict.refusals = server_.refusals();

@@ -69,6 +69,9 @@ TEST(Simulation, EveryPropertyHoldsForEverySeed) {
     sum.crashes += verdict.crashes;
     sum.refusals += verdict.refusals;
     sum.effects += verdict.effects;
+    sum.plain_grants += verdict.plain_grants;
+    sum.leaders += verdict.leaders;
+    sum.raises += verdict.raises;
     sum.simulated += verdict.simulated;
     if (seed % 50 != 0) continue;
     EXPECT_EQ(simulate(plan).fingerprint, verdict.fingerprint) << "one seed, two histories: " << seed;
@@ -79,10 +82,16 @@ TEST(Simulation, EveryPropertyHoldsForEverySeed) {
       static_cast<unsigned long long>(seeds), static_cast<double>(sum.simulated.count()) / 3.6e12,
       static_cast<unsigned long long>(sum.grants), static_cast<unsigned long long>(sum.crashes),
       static_cast<unsigned long long>(sum.refusals), static_cast<unsigned long long>(sum.effects));
+  std::printf("of the grants %llu to plain clients; %llu leaders told to observers, %llu times RAISE\n",
+              static_cast<unsigned long long>(sum.plain_grants), static_cast<unsigned long long>(sum.leaders),
+              static_cast<unsigned long long>(sum.raises));
   // A run in which nothing happens proves nothing.
   EXPECT_GT(sum.grants, seeds * 50);
   EXPECT_GT(sum.crashes, seeds * 2);
   EXPECT_GT(sum.effects, seeds * 200);
+  EXPECT_GT(sum.plain_grants, seeds * 5);
+  EXPECT_GT(sum.leaders, seeds * 5);
+  EXPECT_GT(sum.raises, seeds / 2);
 }
 
 TEST(Simulation, OneSeedIsOneHistory) {
