@@ -1,10 +1,11 @@
 // A store whose files were damaged, anyhow: recovery refuses it and names the file, or loads exactly what some prefix of the
-// acknowledged batches had left behind; it never crashes, and never takes anything in that was not written. What it accepts it
-// can go on from. Dumping it never fails.
+// acknowledged batches had left behind, and nothing good stands behind that prefix; it never crashes, and never takes anything
+// in that was not written. What it accepts it can go on from. Dumping it never fails.
 //
 // The input is a list of edits to one of two small stores: bytes overwritten, flipped, moved, zeroed, files cut or replaced.
 #include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,12 @@ Result<Opened> open(store::SimulatedDisk& disk) {
   return Opened{std::move(*opened), *loaded, std::move(collect.state)};
 }
 
+// Where a batch stands.
+struct Place {
+  std::string path;
+  std::uint64_t offset, bytes, sequence;
+};
+
 // A store, what it held after each batch, and the files that it consists of.
 struct Original {
   Original(int batches, std::size_t value_bytes, bool closed) {
@@ -96,13 +103,28 @@ struct Original {
     const auto names = disk.list(kDirectory);
     PAWL_ASSERT(names.has_value());
     for (const std::string& name : *names) {
-      if (name != store::kLockFile) files.push_back(journal::path_in(kDirectory, name));
+      if (name == store::kLockFile) continue;
+      files.push_back(journal::path_in(kDirectory, name));
+      if (const auto segment = journal::segment_of(name)) find_records(files.back(), *segment);
+    }
+    PAWL_ASSERT(!records.empty() && records.back().sequence == static_cast<std::uint64_t>(batches));
+  }
+
+  void find_records(const std::string& path, std::uint64_t segment) {
+    const std::string& bytes = segments[path] = disk.content(path);
+    for (std::uint64_t offset = store::kBlock; offset < bytes.size();) {
+      const auto record = journal::decode_record(std::string_view(bytes).substr(offset), segment);
+      if (!record) return;
+      records.push_back({path, offset, record->stored_bytes, record->header.sequence});
+      offset += record->stored_bytes;
     }
   }
 
   store::SimulatedDisk disk;
   std::vector<State> states;
   std::vector<std::string> files;
+  std::map<std::string, std::string> segments;  // Their bytes, by path.
+  std::vector<Place> records;
 };
 
 const std::array<Original, 3>& originals() {
@@ -161,9 +183,28 @@ void dump(store::SimulatedDisk& disk) {
   PAWL_ASSERT(lines > 0);
 }
 
+// The batches that are still there as they were written, each with its segment's header. (A segment without a good header and
+// a good first record passes for one that was never begun: format.h.)
+std::set<std::uint64_t> good_batches(const Original& original, store::SimulatedDisk& disk) {
+  std::set<std::uint64_t> good;
+  for (const auto& [path, before] : original.segments) {
+    const std::string now = disk.content(path);
+    const auto intact = [&, &was = before](std::uint64_t offset, std::uint64_t bytes) {
+      return now.size() >= was.size() && now.compare(offset, bytes, was, offset, bytes) == 0;
+    };
+    if (!intact(0, store::kBlock)) continue;
+    for (const Place& place : original.records) {
+      if (place.path == path && intact(place.offset, place.bytes)) good.insert(place.sequence);
+    }
+  }
+  return good;
+}
+
 // It was accepted: it must be as it was at some batch, stay so, and be able to go on.
-void live(store::SimulatedDisk& disk, Opened opened, const Original& original) {
+void live(store::SimulatedDisk& disk, Opened opened, const Original& original,
+          const std::set<std::uint64_t>& good) {
   const std::uint64_t sequence = opened.loaded.sequence;
+  PAWL_ASSERT(good.upper_bound(sequence) == good.end());
   PAWL_ASSERT(sequence < original.states.size());
   PAWL_ASSERT(opened.state == original.states[sequence]);
   // Even with a lost tail no number is used twice.
@@ -196,9 +237,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::edit(script, original, disk);
   } while (!script.done());
   fuzz::dump(disk);
+  const auto good = fuzz::good_batches(original, disk);
   auto opened = fuzz::open(disk);
   if (opened) {
-    fuzz::live(disk, std::move(*opened), original);
+    fuzz::live(disk, std::move(*opened), original, good);
   } else {
     PAWL_ASSERT(opened.error().detail.find(fuzz::kDirectory) != std::string::npos);
   }
