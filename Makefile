@@ -4,7 +4,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 BIN := build/bin
 
-.PHONY: help run build deb test test-all mutants soak bench format tidy setup clean
+.PHONY: help run build deb test test-all mutants models soak bench format tidy setup clean
 
 help:
 	@echo "make run       set up, build, start pawld on loopback with its data in ./pawl-data"
@@ -13,6 +13,7 @@ help:
 	@echo "make test      set up, build, run the tests (what continuous integration runs)"
 	@echo "make test-all  the same, and the whole suite under the sanitizers"
 	@echo "make mutants   plant every known kind of bug, and show which property catches it"
+	@echo "make models [DEEP=1]   check the models of the protocol; DEEP: within larger bounds (half an hour, 8 GB)"
 	@echo "make soak HOURS=n   simulate new seeds for n hours"
 	@echo "make bench     pawld beside Redis and two ceilings, and what guards cost, as ratios of one run"
 	@echo "make format    format the sources;  make tidy: clang-tidy over them"
@@ -46,6 +47,11 @@ test-all:
 mutants:
 	@scripts/setup test
 	@scripts/mutants $(JOBS)
+
+# Exhaustively, within bounds: tests/models.
+models:
+	@scripts/setup test
+	@tests/models/models_test.py $(if $(DEEP),--deep)
 
 # Seeds that no run has seen, one process per core; stops at the first that fails, and says how to replay it.
 HOURS ?= 1

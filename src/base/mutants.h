@@ -32,6 +32,9 @@
   X(hangups_after_requests, "hang-ups count before grants")                                             \
   X(break_can_be_renewed, "a broken lease is not renewed")                                              \
   X(break_not_persisted, "a broken lease stays broken over a restart")                                  \
+  X(blocked_wait_outlives_hangup, "a hang-up ends a blocking wait as well")                             \
+  X(max_hold_ignored, "MAXHOLD caps the tenure, however often it is renewed")                           \
+  X(max_hold_forgotten_by_restart, "a cap is part of the lease's record")                               \
   X(delay_ignored, "a lock with a delay stays closed after an expiry")                                  \
   X(delay_forgotten_by_restart, "a delay starts in full after a restart")                               \
   /* Time */                                                                                            \
@@ -41,6 +44,7 @@
   X(expiry_a_moment_early, "deadlines are rounded up, never down")                                      \
   X(deadline_from_reply, "the client counts from the send, not from the reply")                         \
   X(deadline_from_retry, "the client counts from the first send, not from the retry")                   \
+  X(clock_stops_in_suspend, "the client's clock goes on while its machine sleeps")                      \
   X(renewal_from_reply, "a renewal counts from its send")                                               \
   X(drift_ignored, "two clocks do not run at one rate")                                                 \
   X(failed_renewal_extends, "uncertainty is loss")                                                      \
@@ -48,6 +52,8 @@
   X(answer_before_sync, "nobody is told before it is on disk")                                          \
   X(failed_commit_goes_on, "after a failed write the disk is not known any more")                       \
   X(sync_skipped, "written is not durable")                                                             \
+  X(recovered_not_synced, "what a killed process left in the cache is synced before it is acted on")    \
+  X(raise_not_persisted, "RAISE survives a crash")                                                      \
   X(small_file_not_synced, "a file is synced before it is renamed into place")                          \
   X(rename_not_synced, "a rename is durable when the directory is")                                     \
   X(token_block_not_reserved, "tokens are reserved before they are used")                               \
@@ -61,6 +67,12 @@
   X(segment_id_not_checked, "records of a recycled segment's former life are not valid")                \
   X(checkpoint_not_synced, "segments go only when the checkpoint is durable")                           \
   X(checkpoint_keeps_deleted, "what was deleted stays deleted")                                         \
+  /* Elections */                                                                                       \
+  X(resumes_from_now, "who observes again goes on from what it heard last")                             \
+  X(reset_ignored, "who missed something looks again")                                                  \
+  X(leader_goes_back, "an event that is older than the last look is no news")                           \
+  X(resume_skips_an_event, "who resumes is told what came next")                                        \
+  X(reset_not_told, "who cannot resume is told to look again")                                          \
   /* Guards */                                                                                          \
   X(strict_token, "a holder writes many times under one token")                                         \
   X(operation_number_ignored, "a repeated operation happens once")                                      \

@@ -83,6 +83,9 @@ class Flow {
   [[nodiscard]] bool wants_elsewhere() { return std::exchange(elsewhere_, false); }
   // The request id that pushes name it by; nullptr for calls without one.
   [[nodiscard]] virtual const std::string* request() const { return nullptr; }
+  // Among those that are written together: the smaller goes first, equals in order of call.
+  static constexpr std::size_t kAnyTime = SIZE_MAX;
+  [[nodiscard]] virtual std::size_t turn() const { return kAnyTime; }
   // The place in the queue, when it waits for a lock.
   [[nodiscard]] virtual std::optional<std::uint64_t> position() const { return std::nullopt; }
 

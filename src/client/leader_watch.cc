@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutants.h"
+
 namespace pawl::client {
 namespace {
 
@@ -49,13 +51,13 @@ bool LeaderWatch::take(const Sighting& seen, Instant now) {
 }
 
 void LeaderWatch::take_event(const wire::EventPush& event, std::uint64_t order, Instant now) {
-  if (order < looked_) return;  // We have seen what came of it.
-  if (event.kind == wire::EventKind::kReset) looking_ = true;
+  if (order < looked_ && !PAWL_MUTANT(leader_goes_back)) return;  // We have seen what came of it.
+  if (event.kind == wire::EventKind::kReset && !PAWL_MUTANT(reset_ignored)) looking_ = true;
   if (looking_) return inspect(now);  // Its answer is newer than this.
   if (event.lock != name_) return;    // The prefix matches more than the name.
   switch (event.kind) {
     case wire::EventKind::kGranted:
-      if (event.token <= newest_) return;
+      if (event.token <= newest_ && !PAWL_MUTANT(leader_goes_back)) return;
       return queue(LeaderView{event.token, event.owner, std::nullopt}, now);
     case wire::EventKind::kReleased:
     case wire::EventKind::kExpired:

@@ -283,7 +283,13 @@ void Machine::wake(Flow& flow, Instant now) {
 
 void Machine::pump(Instant now) {
   if (link_ != Link::kReady) return;
-  for (const CallId id : std::exchange(ready_, {})) {
+  std::vector<CallId> ready(ready_.begin(), ready_.end());
+  ready_.clear();
+  if (ready.size() > 1) {
+    std::stable_sort(ready.begin(), ready.end(),
+                     [this](CallId a, CallId b) { return flows_.at(a)->turn() < flows_.at(b)->turn(); });
+  }
+  for (const CallId id : ready) {
     flows_.at(id)->write(output_, now);
     in_flight_.push_back({id, now});
   }

@@ -26,6 +26,9 @@ class ObserveFlow final : public Flow {
   // The last it was told; nothing before it has begun.
   [[nodiscard]] const std::optional<wire::EventId>& last() const { return last_; }
   void cancel(Instant now) override;
+  // Whoever hears most goes on first. pawld begins to tell at once, and each event once: had the narrower prefix gone on
+  // first, its events would overtake what the wider one has missed, which would then pass for old.
+  [[nodiscard]] std::size_t turn() const override { return call_.prefix.size(); }
 
  private:
   enum class Step : std::uint8_t { kBegin, kEnd };

@@ -58,6 +58,23 @@ TEST_F(ObserveTest, TheNextConnectionGoesOnFromTheLastEvent) {
   EXPECT_THAT(heard(), ElementsAre("granted jobs/a 101", "granted jobs/b 102"));
 }
 
+// Otherwise the narrower one's events come first, and what the wider one has missed would pass for old.
+TEST_F(ObserveTest, OnTheNextConnectionTheWiderPrefixGoesOnFirst) {
+  begin("jobs/a");
+  const CallId wider = observe("jobs/");
+  EXPECT_THAT(sent(), ElementsAre("OBSERVE jobs/"));
+  receive_id(100);
+  lose_connection();
+  connect();
+  EXPECT_THAT(sent(), ElementsAre("OBSERVE jobs/ FROM " + id(100), "OBSERVE jobs/a FROM " + id(100)));
+  heard();
+  receive_id(100);
+  receive_granted(101, "jobs/b");
+  receive_granted(102, "jobs/a");
+  receive_id(100);
+  EXPECT_THAT(heard(wider), ElementsAre("granted jobs/b 101", "granted jobs/a 102"));
+}
+
 TEST_F(ObserveTest, AConnectionLostBeforeTheFirstEventGoesOnFromTheAnswer) {
   begin("jobs/", 7);
   lose_connection();
@@ -165,11 +182,11 @@ TEST_F(ObserveTest, WhatIsToldAgainForAnotherWhoWasFurtherBackIsToldOnce) {
   receive_granted(102, "job");
   lose_connection();
   connect();
-  EXPECT_THAT(sent(), ElementsAre("OBSERVE jobs/ FROM " + id(101), "OBSERVE job FROM " + id(102)));
+  EXPECT_THAT(sent(), ElementsAre("OBSERVE job FROM " + id(102), "OBSERVE jobs/ FROM " + id(101)));
   heard();
+  receive_id(102);
   receive_id(101);
   receive_granted(102, "jobs/x");  // Matches both; the second has been told up to 102.
-  receive_id(102);
   receive_granted(103, "jobs/y");
   std::vector<CallId> who;
   for (const Sighting& seen : machine.take_sightings()) who.push_back(seen.call);

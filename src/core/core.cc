@@ -126,7 +126,8 @@ void Core::apply(const Renew& input, Now now) {
     s.reply(input.waiter, Renewed{lease.ttl(), lease.ttl()}, s.last_batch());
     return;
   }
-  if (lease.extra != nullptr && lease.extra->hold_until <= now.tick) {
+  const bool capped = lease.extra != nullptr && !PAWL_MUTANT(max_hold_ignored);
+  if (capped && lease.extra->hold_until <= now.tick) {
     const Token token = lease.token;
     s.end_lease(index, Ending::kMaxHold, now);
     s.reply(input.waiter, Lost{Ending::kMaxHold, token}, s.last_batch());
@@ -135,16 +136,34 @@ void Core::apply(const Renew& input, Now now) {
   ++lease.renewals;
   const Millis before = std::chrono::floor<Millis>(lease.ends - now.tick);
   lease.ends = now.tick + lease.ttl();
-  if (lease.extra != nullptr) lease.ends = std::min(lease.ends, lease.extra->hold_until);
+  if (capped) lease.ends = std::min(lease.ends, lease.extra->hold_until);
   // Memory only (G4), so it waits for nothing; the wheel is left alone until the old deadline comes up.
   s.reply(input.waiter, Renewed{std::chrono::floor<Millis>(lease.ends - now.tick), before}, BatchId{});
 }
+
+namespace {
+
+// For the planted bug release_by_name: RELEASE takes the lock from whoever has it.
+template <class State>
+Index whoever_holds_it_now(const State& s, LeaseId over) {
+  const Token token = s.history.lost(over).token;
+  for (Index i = 0; i < s.locks.items.end(); ++i) {
+    const Lock& lock = s.locks.items[i];
+    if (!lock.in_use() || lock.first_holder == kNone || !s.leases.items[lock.first_holder].live()) continue;
+    for (const EpochView& epoch : s.history.of(lock.name.view(), 10)) {
+      if (token.value != 0 && epoch.token == token) return lock.first_holder;
+    }
+  }
+  return kNone;
+}
+
+}  // namespace
 
 // Model: lease.pml, action receive_release.
 void Core::apply(const Release& input, Now now) {
   State& s = *state_;
   Index index = s.leases.find(input.lease);
-  if (PAWL_MUTANT(release_by_name) && index == kNone) index = s.leases.youngest();
+  if (PAWL_MUTANT(release_by_name) && index == kNone) index = whoever_holds_it_now(s, input.lease);
   if (index != kNone) s.end_lease(index, Ending::kReleased, now);
   s.reply(input.waiter, Released{index != kNone}, s.last_batch());
 }
@@ -195,6 +214,7 @@ void Core::apply(const Raise& input, Now now) {
     return;
   }
   s.last_token = input.token;
+  if (PAWL_MUTANT(raise_not_persisted)) return s.reply(input.waiter, Raised{s.last_token}, {});
   s.put_last_token();
   s.batch.cover(s.last_token.value);
   Lease nobody;

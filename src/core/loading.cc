@@ -55,7 +55,7 @@ Result<void> Core::State::load_lease(const LeaseRecord& record) {
     lease.extra = std::make_unique<Extra>();
     Extra& extra = *lease.extra;
     extra.delay = Millis(record.delay_ms);
-    extra.max_hold = Millis(record.max_hold_ms);
+    if (!PAWL_MUTANT(max_hold_forgotten_by_restart)) extra.max_hold = Millis(record.max_hold_ms);
     extra.floor = record.floor;
     extra.meta = record.meta;
     if (record.locks.size() > 1) {

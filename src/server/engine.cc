@@ -189,6 +189,7 @@ void Engine::apply_hangups() {
   for (Session* session : hangups_) {
     session->hung_up = true;
     session->hangup_pending = false;
+    if (PAWL_MUTANT(blocked_wait_outlives_hangup) && session->blocked) continue;
     // Keeps the order of replies; there may be nobody to read it. A backup goes on, and is answered.
     if (session->blocked && !session->backing_up && !session->closing) {
       session->reply().not_obtained();

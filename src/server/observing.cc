@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/mutants.h"
 #include "server/engine.h"
 
 namespace pawl::server {
@@ -21,8 +22,9 @@ void Engine::handle(Session& session, const wire::Observe& request) {
   bool missed = false;
   if (request.from) {
     const auto found = events_.after(*request.from);
-    missed = !found;
+    missed = !found && !PAWL_MUTANT(reset_not_told);
     if (found) start = *found;
+    if (PAWL_MUTANT(resume_skips_an_event)) start = std::min(start + 1, events_.end());
   }
   const wire::EventId id = events_.id_before(start);
   session.reply().bulk(to_text(id));

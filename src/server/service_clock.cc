@@ -20,7 +20,7 @@ ClockReading SystemClock::read() {
 
 Now ServiceClock::now() {
   ClockReading reading = source_.read();
-  if (PAWL_MUTANT(wall_clock_decides)) reading.monotonic = Millis(reading.wall.value);
+  if (PAWL_MUTANT(wall_clock_decides)) reading.monotonic = std::max<Nanos>(last_, Millis(reading.wall.value));
   if (!started_) {
     started_ = true;
     first_ = last_ = reading.monotonic;

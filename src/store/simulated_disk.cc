@@ -12,6 +12,9 @@ namespace {
 Error power_is_cut() {
   return Error{Code::kUnknown, "the simulated power is cut"};
 }
+Error process_is_killed() {
+  return Error{Code::kUnknown, "the simulated process was killed"};
+}
 Error no_such_file(const std::string& path) {
   return Error{Code::kUnknown, path + ": open: No such file or directory"};
 }
@@ -189,7 +192,8 @@ SimulatedDisk::SimulatedDisk(const SimulatedDisk& other)
       unsynced_names_(other.unsynced_names_),
       operations_(other.operations_),
       capacity_(other.capacity_),
-      power_(other.power_) {
+      power_(other.power_),
+      process_(other.process_) {
   std::map<InodePtr, InodePtr> copies;
   const auto copy = [&copies](const InodePtr& inode) {
     InodePtr& made = copies[inode];
@@ -209,15 +213,27 @@ SimulatedDisk::Step SimulatedDisk::begin_operation() {
     power_ = false;
     return Step::kPowerCut;
   }
+  if (operations_ == kill_at_) {
+    process_ = false;
+    return Step::kKilled;
+  }
   return operations_ == fail_at_.first ? Step::kFail : Step::kGo;
 }
 
 Error SimulatedDisk::step_error(Step step) const {
-  return step == Step::kFail ? fail_at_.second : power_is_cut();
+  switch (step) {
+    case Step::kFail:
+      return fail_at_.second;
+    case Step::kKilled:
+      return process_is_killed();
+    default:
+      return power_is_cut();
+  }
 }
 
 std::optional<Error> SimulatedDisk::unusable(std::uint64_t life) const {
-  if (!power_ || life != life_) return power_is_cut();
+  if (auto error = unusable(life_)) return *error;
+  if (!process_ || life != life_) return process_is_killed();
   return {};
 }
 
@@ -253,19 +269,19 @@ void SimulatedDisk::change_name(NameChange change) {
 }
 
 Result<bool> SimulatedDisk::exists(const std::string& path) {
-  if (!power_) return power_is_cut();
+  if (auto error = unusable(life_)) return *error;
   return find(path) != nullptr || tree_.directories.contains(path);
 }
 
 Result<void> SimulatedDisk::make_directory(const std::string& directory) {
-  if (!power_) return power_is_cut();
+  if (auto error = unusable(life_)) return *error;
   tree_.directories.insert(directory);
   durable_tree_.directories.insert(directory);
   return {};
 }
 
 Result<std::vector<std::string>> SimulatedDisk::list(const std::string& directory) {
-  if (!power_) return power_is_cut();
+  if (auto error = unusable(life_)) return *error;
   std::vector<std::string> names;
   for (const auto& [path, inode] : tree_.files) {
     if (parent_of(path) == directory) names.push_back(path.substr(directory.size() + 1));
@@ -274,7 +290,7 @@ Result<std::vector<std::string>> SimulatedDisk::list(const std::string& director
 }
 
 Result<std::unique_ptr<File>> SimulatedDisk::create(const std::string& path) {
-  if (!power_) return power_is_cut();
+  if (auto error = unusable(life_)) return *error;
   const Step step = begin_operation();
   auto inode = std::make_shared<Inode>();
   change_name(NameChange{{}, path, inode, false});
@@ -283,28 +299,28 @@ Result<std::unique_ptr<File>> SimulatedDisk::create(const std::string& path) {
 }
 
 Result<std::unique_ptr<File>> SimulatedDisk::open_read(const std::string& path) {
-  if (!power_) return power_is_cut();
+  if (auto error = unusable(life_)) return *error;
   const InodePtr inode = find(path);
   if (!inode) return no_such_file(path);
   return std::unique_ptr<File>(std::make_unique<OpenFile>(*this, inode, path, OpenFile::Kind::kRead));
 }
 
 Result<std::unique_ptr<File>> SimulatedDisk::open_durable(const std::string& path) {
-  if (!power_) return power_is_cut();
+  if (auto error = unusable(life_)) return *error;
   const InodePtr inode = find(path);
   if (!inode) return no_such_file(path);
   return std::unique_ptr<File>(std::make_unique<OpenFile>(*this, inode, path, OpenFile::Kind::kDurable));
 }
 
 Result<std::unique_ptr<File>> SimulatedDisk::open_buffered(const std::string& path) {
-  if (!power_) return power_is_cut();
+  if (auto error = unusable(life_)) return *error;
   const InodePtr inode = find(path);
   if (!inode) return no_such_file(path);
   return std::unique_ptr<File>(std::make_unique<OpenFile>(*this, inode, path, OpenFile::Kind::kBuffered));
 }
 
 Result<void> SimulatedDisk::rename(const std::string& from, const std::string& to) {
-  if (!power_) return power_is_cut();
+  if (auto error = unusable(life_)) return *error;
   const InodePtr inode = find(from);
   if (!inode) return no_such_file(from);
   const Step step = begin_operation();
@@ -314,7 +330,7 @@ Result<void> SimulatedDisk::rename(const std::string& from, const std::string& t
 }
 
 Result<void> SimulatedDisk::remove(const std::string& path) {
-  if (!power_) return power_is_cut();
+  if (auto error = unusable(life_)) return *error;
   if (!find(path)) return {};
   const Step step = begin_operation();
   change_name(NameChange{path, {}, nullptr, false});
@@ -323,7 +339,7 @@ Result<void> SimulatedDisk::remove(const std::string& path) {
 }
 
 Result<void> SimulatedDisk::rename_directory(const std::string& from, const std::string& to) {
-  if (!power_) return power_is_cut();
+  if (auto error = unusable(life_)) return *error;
   if (!tree_.directories.contains(from)) return no_such_file(from);
   if (tree_.directories.contains(to) || find(to)) return Error{Code::kInvalid, to + ": exists already"};
   const Step step = begin_operation();
@@ -333,7 +349,7 @@ Result<void> SimulatedDisk::rename_directory(const std::string& from, const std:
 }
 
 Result<void> SimulatedDisk::remove_directory(const std::string& directory) {
-  if (!power_) return power_is_cut();
+  if (auto error = unusable(life_)) return *error;
   if (!tree_.directories.contains(directory)) return {};
   const auto within = list(directory);
   if (!within->empty()) return Error{Code::kUnknown, directory + ": rmdir: Directory not empty"};
@@ -344,7 +360,7 @@ Result<void> SimulatedDisk::remove_directory(const std::string& directory) {
 }
 
 Result<void> SimulatedDisk::sync_directory(const std::string& directory) {
-  if (!power_) return power_is_cut();
+  if (auto error = unusable(life_)) return *error;
   if (const Step step = begin_operation(); step != Step::kGo) return step_error(step);
   std::vector<NameChange> others;
   for (NameChange& change : unsynced_names_) {
@@ -360,18 +376,18 @@ Result<void> SimulatedDisk::sync_directory(const std::string& directory) {
 }
 
 Result<std::uint64_t> SimulatedDisk::free_space(const std::string& /*directory*/) {
-  if (!power_) return power_is_cut();
+  if (auto error = unusable(life_)) return *error;
   if (!capacity_) return std::uint64_t{1} << 40;
   return *capacity_ - std::min(*capacity_, used());
 }
 
 Result<bool> SimulatedDisk::share_space(const std::string& /*directory*/, const std::string& /*other*/) {
-  if (!power_) return power_is_cut();
+  if (auto error = unusable(life_)) return *error;
   return true;
 }
 
 Result<std::unique_ptr<DirectoryLock>> SimulatedDisk::lock_directory(const std::string& directory) {
-  if (!power_) return power_is_cut();
+  if (auto error = unusable(life_)) return *error;
   if (!locked_.insert(directory).second) {
     return Error{Code::kBusy, directory + ": in use by the process with pid 1"};
   }
@@ -396,16 +412,17 @@ void SimulatedDisk::restart(Random& random) {
   unsynced_names_.clear();
   locked_.clear();
   ++life_;
-  cut_at_ = 0;
+  cut_at_ = kill_at_ = 0;
   fail_at_ = {};
-  power_ = true;
+  power_ = process_ = true;
 }
 
 void SimulatedDisk::kill_process() {
   locked_.clear();
   ++life_;
-  cut_at_ = 0;
+  cut_at_ = kill_at_ = 0;
   fail_at_ = {};
+  process_ = true;
 }
 
 void SimulatedDisk::flip(const std::string& path, std::uint64_t offset, unsigned bit) {

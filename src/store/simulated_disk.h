@@ -67,8 +67,12 @@ class SimulatedDisk final : public Files {
   // files.
   void restart(Random& random);
   // The process was killed, the machine lives on: all writes can be read, but what was not synced still is
-  // not. Faults that were still to come are forgotten.
+  // not. Faults that were still to come are forgotten. What asks from here on is the next process.
   void kill_process();
+  // The process is killed while the `count`th operation from now is under way: its effect can be read and is not
+  // synced, and nothing works until kill_process() or restart().
+  void kill_process_at(std::uint64_t count) { kill_at_ = operations_ + count; }
+  [[nodiscard]] bool has_process() const { return process_; }
   // Bytes that fit in all; writes past it fail for lack of space.
   void set_capacity(std::uint64_t bytes) { capacity_ = bytes; }
   [[nodiscard]] std::uint64_t used() const;
@@ -115,7 +119,7 @@ class SimulatedDisk final : public Files {
   class OpenFile;
   class Lock;
 
-  enum class Step { kGo, kPowerCut, kFail };
+  enum class Step { kGo, kPowerCut, kKilled, kFail };
   // Counts an operation and says what happens to it.
   Step begin_operation();
   [[nodiscard]] Error step_error(Step step) const;
@@ -130,9 +134,11 @@ class SimulatedDisk final : public Files {
   std::uint64_t life_ = 0;  // Grows with each restart or kill: what was open before is of a former life.
   std::uint64_t operations_ = 0;
   std::uint64_t cut_at_ = 0;
+  std::uint64_t kill_at_ = 0;
   std::pair<std::uint64_t, Error> fail_at_;
   std::optional<std::uint64_t> capacity_;
   bool power_ = true;
+  bool process_ = true;
 };
 
 }  // namespace pawl::store

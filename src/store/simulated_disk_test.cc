@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <set>
@@ -130,6 +131,29 @@ TEST(SimulatedDisk, AKilledProcessLosesItsFilesAndLocksButNoBytes) {
   EXPECT_TRUE(second);
   lock = Error{};  // The first life's lock must not end the second's.
   EXPECT_FALSE(disk.lock_directory("d"));
+}
+
+// What the next process reads need not survive the next power cut.
+TEST(SimulatedDisk, AWriteThatAKillInterruptsCanBeReadButIsNotDurable) {
+  int survived = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SimulatedDisk disk;
+    make_durable_file(disk, std::string(kBlock, 'a'));
+    auto file = disk.open_durable(kPath);
+    alignas(kBlock) std::array<char, kBlock> bytes;
+    bytes.fill('b');
+    disk.kill_process_at(1);
+    EXPECT_FALSE((*file)->write(0, {bytes.data(), bytes.size()}));
+    EXPECT_FALSE(disk.has_process());
+    EXPECT_FALSE(disk.exists(kPath));
+    disk.kill_process();
+    EXPECT_TRUE(disk.exists(kPath));
+    EXPECT_EQ(disk.content(kPath), std::string(kBlock, 'b'));
+    SeededRandom random(seed);
+    disk.restart(random);
+    if (disk.content(kPath) == std::string(kBlock, 'b')) ++survived;
+  }
+  EXPECT_LT(survived, 20);
 }
 
 TEST(SimulatedDisk, AFullDiskSaysSo) {

@@ -41,6 +41,9 @@ class Lives {
       if (s.returned == kOpen) continue;
       alive(of(s.token), s.invoked, s.returned, fmt::format("INSPECT of \"{}\"", s.lock));
     }
+    for (const Leading& l : history.leaders) {
+      if (l.token.value != 0) of(l.token).first_seen = std::min(of(l.token).first_seen, l.at);
+    }
   }
 
   std::vector<Life> take() {
@@ -131,6 +134,9 @@ std::vector<std::string> check(const History& history) {
   check_queues(history, faults);
   check_guards(history, faults);
   check_starts(history, faults);
+  check_raises(history, faults);
+  check_tenures(history, faults);
+  check_leaders(history, faults);
   return faults;
 }
 

@@ -1,4 +1,4 @@
-// The properties P1–P8 (and G2, G6, G7) over a history. Near-linear in its length: the token is the witness order, so
+// The properties P1–P8 (and G2, G6, G7, MH, EL) over a history. Near-linear in its length: the token is the witness order, so
 // nothing is searched for. Grants are replayed in order of token, each at the earliest moment at which it can have
 // happened, and an answer that came before that moment is a violation:
 //
@@ -30,6 +30,9 @@ void check_requests(const History& history, Faults& faults);  // P1, P8
 void check_queues(const History& history, Faults& faults);    // G6, P7
 void check_guards(const History& history, Faults& faults);    // P5
 void check_starts(const History& history, Faults& faults);    // P6
+void check_raises(const History& history, Faults& faults);    // P2 and P6 after RAISE
+void check_tenures(const History& history, Faults& faults);   // MH: nobody is promised time beyond MAXHOLD
+void check_leaders(const History& history, Faults& faults);   // EL: what observers of an election are told
 
 // What is surely true in the world after `span` on a clock within ρ of it.
 [[nodiscard]] constexpr Nanos surely_passed(Nanos span) {

@@ -95,6 +95,7 @@ void check_requests(const History& history, Faults& faults) {
     if (a.token.value == 0) continue;
     const auto [at, fresh] = owner.emplace(a.token, &a);
     if (!fresh) faults.push_back(fmt::format("P1: {} and {} have one token", name(*at->second), name(a)));
+    if (a.request.empty()) continue;
     const auto [known, first] = token_of.emplace(a.request, a.token);
     if (!first && known->second != a.token) {
       faults.push_back(
@@ -104,7 +105,8 @@ void check_requests(const History& history, Faults& faults) {
   if (history.demand == Demand::kTokensOnly) return;
   std::map<std::string, Life> by_request;
   for (Life& life : lives(history)) {
-    if (life.attempt != nullptr) by_request.emplace(life.attempt->request, std::move(life));
+    if (life.attempt != nullptr && !life.attempt->request.empty())
+      by_request.emplace(life.attempt->request, std::move(life));
   }
   for (const Replay& r : history.replays) {
     const auto life = by_request.find(r.request);

@@ -247,5 +247,55 @@ TEST(Checker, G7SeesTwoWhoBelieveToHoldOneLock) {
   EXPECT_EQ(verdict(h), "G7");
 }
 
+TEST(Checker, P2SeesATokenBelowOneThatWasRaisedBefore) {
+  History h = clean();
+  h.raises = {{Token{2}, at(11), at(19)}};  // Answered before token 2 was asked for.
+  EXPECT_EQ(verdict(h), "P2");
+  h.raises[0].returned = at(21);  // While it was being asked for.
+  EXPECT_EQ(verdict(h), "");
+  h.raises[0] = {Token{9}, at(11), kOpen};  // Perhaps it never happened.
+  EXPECT_EQ(verdict(h), "");
+}
+
+TEST(Checker, P6SeesAStartBelowWhatWasRaised) {
+  History h = clean();
+  h.raises = {{Token{9}, at(110), at(115)}};
+  h.starts = {{at(120), Token{9}}};
+  EXPECT_EQ(verdict(h), "");
+  h.starts[0].last_token = Token{8};
+  EXPECT_EQ(verdict(h), "P6");
+}
+
+TEST(Checker, MHSeesARenewalThatPromisesMoreThanTheCap) {
+  History h;
+  h.attempts = {held(1, 0, 10, 600)};
+  h.attempts[0].max_hold = Millis(300);
+  h.renewals = {{Token{1}, at(80), at(85), true, Millis(100)}};
+  EXPECT_EQ(verdict(h), "");
+  h.renewals.push_back({Token{1}, at(400), at(401), true, Millis(100)});
+  EXPECT_EQ(verdict(h), "MH");
+  h.pauses = {{at(100), at(300)}};  // What pawld gives back.
+  EXPECT_EQ(verdict(h), "");
+  h.pauses.clear();
+  h.starts = {{at(200), Token{1}}};  // The cap starts again with pawld.
+  EXPECT_EQ(verdict(h), "");
+}
+
+TEST(Checker, ELSeesALeaderThatGoesBackOrIsCalledBySomeoneElsesName) {
+  History h = clean();
+  h.attempts[0].owner = "one";
+  h.leaders = {{1, "a", Token{1}, "one", {}, at(12)},
+               {1, "a", Token{}, "", {}, at(56)},
+               {1, "a", Token{2}, "", {}, at(62)}};
+  EXPECT_EQ(verdict(h), "");
+  History back = h;
+  back.leaders.push_back({1, "a", Token{1}, "one", {}, at(70)});
+  EXPECT_EQ(verdict(back), "EL");
+  back.leaders.back().observer = 2;  // That one is only slow.
+  EXPECT_EQ(verdict(back), "");
+  h.leaders[0].owner = "two";
+  EXPECT_EQ(verdict(h), "EL");
+}
+
 }  // namespace
 }  // namespace pawl::sim

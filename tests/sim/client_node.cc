@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "client/leader_watch.h"
 #include "client/request_id.h"
 
 namespace pawl::sim {
@@ -67,8 +68,12 @@ client::AcquireCall ClientNode::choose() {
   const auto& locks = workload_.locks;
   const std::size_t first = world_.random().below(locks.size());
   call.locks = {locks[first]};
-  const std::uint64_t kind = world_.random().below(10);
-  if (kind <= 1) {
+  const std::uint64_t kind = world_.random().below(12);
+  call.owner = fmt::format("client-{}/{}", number_, history_.attempts.size());
+  if (kind >= 10) {
+    call.locks = {workload_.election};
+    call.meta = {{std::string(client::kLeaderValue), "led by " + call.owner}};
+  } else if (kind <= 1) {
     call.mode = Mode::kShared;
   } else if (kind == 2) {
     call.mode = Mode::kLimit;
@@ -78,11 +83,11 @@ client::AcquireCall ClientNode::choose() {
   }
   call.ttl = workload_.ttl;
   call.wait = world_.chance(20) ? Millis(0) : Millis(200 + world_.random().below(4000));
-  call.owner = fmt::format("client-{}/{}", number_, history_.attempts.size());
   call.request = client::make_request_id(world_.random());
   if (world_.chance(25)) call.delay = Millis(100 + world_.random().below(900));
+  if (world_.chance(15)) call.max_hold = call.ttl + Millis(world_.random().below(2000));
   // More than a sector, so that a write that the power cuts off can be torn.
-  if (world_.chance(30)) call.meta = {{"note", std::string(900, 'm')}};
+  if (world_.chance(30) && call.meta.empty()) call.meta = {{"note", std::string(900, 'm')}};
   call.give_up = now() + call.wait + Millis(6000);
   return call;
 }
@@ -98,6 +103,9 @@ void ClientNode::start_acquire() {
   fresh.limit = call.mode == Mode::kLimit ? call.limit : 1;
   fresh.ttl = call.ttl;
   fresh.delay = call.delay;
+  fresh.max_hold = call.max_hold;
+  fresh.owner = call.owner;
+  if (call.locks[0] == workload_.election) fresh.value = call.meta[0].second;
   fresh.asked = world_.now();
   history_.attempts.push_back(fresh);
 
@@ -139,7 +147,10 @@ void ClientNode::acquired(const Result<client::Held>& held) {
   }
   held_ = *held;
   adopted_ = now();
-  lease_ = keeper_->adopt(held_, {}, now());
+  // Half of them do not know of their cap: pawld must.
+  lease_ = keeper_->adopt(
+      held_, {.max_hold = world_.chance(50) ? attempt().max_hold : Millis(0), .progress_every = Millis(0)},
+      now());
   Attempt& a = attempt();
   a.lease = held_.lease;
   a.token = held_.token;

@@ -17,6 +17,7 @@ namespace pawl::sim {
 
 struct Workload {
   std::vector<std::string> locks;
+  std::string election;  // A lock that is only ever taken alone and exclusively.
   Millis ttl{1000};
   unsigned freeze_percent = 3;  // Of the leases: frozen for up to three TTLs in the middle.
   unsigned die_percent = 3;     // Of the leases: dies without releasing.

@@ -19,13 +19,16 @@ inline constexpr Moment kOpen = Moment::max();
 // One acquire: one request id, from its first send to what the client made of it.
 struct Attempt {
   int client = 0;
-  std::string request;
+  std::string request;  // Empty: without one, so nothing can be said of retries.
   LeaseId lease;
   std::vector<std::string> locks;
   Mode mode = Mode::kExclusive;
   std::uint32_t limit = 1;
   Millis ttl{0};
   Millis delay{0};
+  Millis max_hold{0};  // 0: no cap.
+  std::string owner;
+  std::string value;      // Of a campaign, for observers.
   Moment asked{};         // No later than the first send.
   Moment queued = kOpen;  // Told that it is in line, on a connection that lasted until the answer; kOpen: no.
   Moment answered = kOpen;  // When the client was handed the lease.
@@ -91,6 +94,28 @@ struct Withdrawal {
   Moment returned = kOpen;
 };
 
+// RAISE, answered with the new last token.
+struct Raise {
+  Token token;
+  Moment invoked{};
+  Moment returned = kOpen;
+};
+
+// An observer of an election was told who leads; token 0: nobody.
+struct Leading {
+  int observer = 0;  // One stream of news; who begins to observe anew is another one.
+  std::string lock;
+  Token token;
+  std::string owner;
+  std::optional<std::string> value;  // Nothing: not known.
+  Moment at{};
+};
+
+// pawld stood still, or its clock did: time that it gives back to its holders.
+struct Pause {
+  Moment from{}, to{};
+};
+
 // What happened inside a guarded resource, in the order it happened there.
 struct Effect {
   enum class Kind : std::uint8_t {
@@ -131,8 +156,11 @@ struct History {
   std::vector<Sighting> sightings;
   std::vector<Replay> replays;
   std::vector<Withdrawal> withdrawals;
+  std::vector<Raise> raises;
+  std::vector<Leading> leaders;
   std::vector<Effect> effects;
   std::vector<Start> starts;
+  std::vector<Pause> pauses;
   Demand demand = Demand::kAll;
   Moment calm = kOpen;  // From here on no faults (P7).
 };

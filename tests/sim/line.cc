@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/mutants.h"
+
 namespace pawl::sim {
 
 Line::Line(World& world, Network& network, Rate rate, std::function<void()> on_event)
@@ -84,10 +86,12 @@ void Line::nudge(Nanos delay) {
 
 void Line::freeze() {
   frozen_ = true;
+  frozen_since_ = world_.now();
 }
 
 void Line::thaw() {
   frozen_ = false;
+  if (PAWL_MUTANT(clock_stops_in_suspend)) stopped_ += rate_.local(world_.now()) - rate_.local(frozen_since_);
   for (auto& [link, bytes] : std::exchange(arrived_, {})) {
     bytes.empty() ? on_hangup(link) : on_bytes(link, bytes);
   }

@@ -21,9 +21,10 @@ class Line final : public Endpoint {
   Line(World& world, Network& network, Rate rate, std::function<void()> on_event);
 
   [[nodiscard]] client::Machine& machine() { return *machine_; }
-  [[nodiscard]] client::Instant now() const { return client::Instant(rate_.local(world_.now())); }
+  // CLOCK_BOOTTIME: it goes on while the process or its machine stands still.
+  [[nodiscard]] client::Instant now() const { return client::Instant(rate_.local(world_.now()) - stopped_); }
   [[nodiscard]] Moment moment(client::Instant instant) const {
-    return rate_.moment(instant.time_since_epoch());
+    return rate_.moment(instant.time_since_epoch() + stopped_);
   }
   [[nodiscard]] bool frozen() const { return frozen_; }
 
@@ -51,6 +52,8 @@ class Line final : public Endpoint {
   std::optional<LinkId> link_;
   bool connecting_ = false;
   bool frozen_ = false;
+  Moment frozen_since_{};
+  Nanos stopped_{0};                                     // What the clock has missed: nothing.
   std::vector<std::pair<LinkId, std::string>> arrived_;  // While frozen; an empty text is a hang-up.
   std::uint64_t life_ = 0;                               // Events of a former life are ignored.
   std::uint64_t alarm_ = 0;                              // Only the newest alarm counts.

@@ -83,7 +83,7 @@ bool finish(Case& one, bool healthy) {
   const std::string survived = healthy ? "-" : "SURVIVED";
   if (caught.empty()) caught = fmt::format("{:<2}: {}", "", one.entry.lesson);
   const bool was_caught = caught.front() != ' ';
-  fmt::print("{:<28} {:<8} {:>5}  {}\n", one.entry.name, was_caught ? caught.substr(0, 2) : survived, seed,
+  fmt::print("{:<30} {:<8} {:>5}  {}\n", one.entry.name, was_caught ? caught.substr(0, 2) : survived, seed,
              caught.substr(std::min<std::size_t>(caught.size(), 4)).substr(0, 100));
   std::fflush(stdout);
   return was_caught;
@@ -113,7 +113,7 @@ struct Options {
 };
 
 int run(const Options& options) {
-  fmt::print("{:<28} {:<8} {:>5}  {}\n", "planted bug", "caught", "seeds", "by");
+  fmt::print("{:<30} {:<8} {:>5}  {}\n", "planted bug", "caught", "seeds", "by");
   std::vector<Case> waiting, running;
   for (const MutantEntry& entry : options.mutants) waiting.push_back({entry, 0, -1, {}});
   std::reverse(waiting.begin(), waiting.end());

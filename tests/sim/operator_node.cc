@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/hex.h"
+#include "client/leader_watch.h"
+#include "client/request_id.h"
 #include "wire/replies.h"
 
 namespace pawl::sim {
@@ -47,6 +49,7 @@ OperatorNode::OperatorNode(World& world, Network& network, Rate rate, std::vecto
 void OperatorNode::pump() {
   line_.machine().timer(line_.now());
   for (client::Completion& done : line_.machine().take_completions()) {
+    if (done.call == campaign_) elected(std::get<Result<client::Held>>(done.outcome));
     const auto asked = asked_.extract(done.call);
     if (!asked.empty()) answered(asked.mapped(), std::get<Result<wire::Value>>(done.outcome));
   }
@@ -59,8 +62,10 @@ void OperatorNode::pump() {
 
 void OperatorNode::meddle() {
   if (history_.attempts.empty() || world_.chance(25)) return inspect();
+  if (world_.chance(3)) return raise();
   const std::size_t recent = std::min<std::size_t>(history_.attempts.size(), 12);
   const Attempt a = history_.attempts[history_.attempts.size() - 1 - world_.random().below(recent)];
+  if (a.request.empty()) return a.token.value != 0 ? break_lease(a) : inspect();
   const bool open = a.answered == kOpen && a.ended == kOpen;
   // What its owner has not sent yet is not to be asked for again: deadlines count from the first send of all.
   if (open && a.queued == kOpen) return inspect();
@@ -136,6 +141,62 @@ void OperatorNode::touch_again(const Attempt& a) {
   ask({"RENEW", to_hex(a.lease)}, What::kRenew, history_.renewals.size() - 1);
 }
 
+// Above all that anyone has heard of, as one does after "issuer behind".
+void OperatorNode::raise() {
+  Token known;
+  for (const Attempt& a : history_.attempts) known = std::max(known, a.token);
+  for (const Raise& r : history_.raises) known = std::max(known, r.token);
+  const Token token{known.value + 1 + world_.random().below(world_.chance(50) ? 10 : 1U << 20)};
+  history_.raises.push_back({token, world_.now(), kOpen});
+  world_.note([&] { return fmt::format("the operator raises tokens to {}", token.value); });
+  ask({"RAISE", std::to_string(token.value), "REASON", "simulated"}, What::kRaise,
+      history_.raises.size() - 1);
+}
+
+void OperatorNode::lead(const std::string& lock) {
+  client::AcquireCall call;
+  call.locks = {lock};
+  call.ttl = std::chrono::seconds(10);
+  call.wait = std::chrono::seconds(2);
+  call.owner = "operator";
+  call.request = client::make_request_id(world_.random());
+  call.meta = {{std::string(client::kLeaderValue), "quiet"}};
+  Attempt fresh;
+  fresh.request = call.request;
+  fresh.locks = call.locks;
+  fresh.ttl = call.ttl;
+  fresh.owner = call.owner;
+  fresh.value = "quiet";
+  fresh.asked = world_.now();
+  campaign_attempt_ = history_.attempts.size();
+  history_.attempts.push_back(std::move(fresh));
+  campaign_ = line_.machine().acquire(std::move(call), line_.now());
+  pump();
+}
+
+void OperatorNode::elected(const Result<client::Held>& held) {
+  campaign_.reset();
+  Attempt& a = history_.attempts[campaign_attempt_];
+  if (!held) return void(a.ended = world_.now());
+  led_ = *held;
+  a.lease = held->lease;
+  a.token = held->token;
+  a.floor = held->floor;
+  a.waited = held->waited;
+  a.answered = world_.now();
+  a.believed_until = line_.moment(held->deadline);
+}
+
+void OperatorNode::resign() {
+  if (!led_) return;
+  Attempt& a = history_.attempts[campaign_attempt_];
+  a.believed_until = std::min(a.believed_until, world_.now());
+  history_.releases.push_back({led_->token, world_.now(), kOpen, false});
+  (void)line_.machine().release({.lease = led_->lease, .ttl = led_->ttl}, line_.now());
+  led_.reset();
+  pump();
+}
+
 void OperatorNode::answered(const Asked& asked, const Result<wire::Value>& answer) {
   const std::int64_t number = answer ? answer->as_integer().value_or(-1) : -1;
   switch (asked.what) {
@@ -162,6 +223,10 @@ void OperatorNode::answered(const Asked& asked, const Result<wire::Value>& answe
       if (!answer) return;
       history_.releases[asked.index].was_live = number == 1;
       history_.releases[asked.index].returned = world_.now();
+      return;
+    case What::kRaise:
+      if (answer && number == static_cast<std::int64_t>(history_.raises[asked.index].token.value))
+        history_.raises[asked.index].returned = world_.now();
       return;
     case What::kRenew: {
       const bool lost = !answer && answer.error().code == Code::kLeaseLost;

@@ -1,5 +1,6 @@
 // A simulated operator with a connection of its own, who meddles: asks again with other people's request ids, breaks
-// leases, cancels waits, sends renewals and releases of leases that are over, and looks.
+// leases, cancels waits, sends renewals and releases of leases that are over, raises tokens, and looks. When all is quiet,
+// the operator leads an election for a while.
 #pragma once
 
 #include <map>
@@ -16,8 +17,13 @@ class OperatorNode {
   void begin() { pump(); }
   void wind_down() { winding_down_ = true; }
 
+  // Takes the lock, and gives it back.
+  void lead(const std::string& lock);
+  void resign();
+  [[nodiscard]] Token leads_with() const { return led_ ? led_->token : Token{}; }
+
  private:
-  enum class What { kReplay, kInspect, kBreak, kCancel, kRelease, kRenew };
+  enum class What { kReplay, kInspect, kBreak, kCancel, kRelease, kRenew, kRaise };
   struct Asked {
     What what;
     std::size_t index;  // In the history's list of its kind.
@@ -30,6 +36,8 @@ class OperatorNode {
   void break_lease(const Attempt& attempt);
   void cancel_wait(const Attempt& attempt);
   void touch_again(const Attempt& attempt);
+  void raise();
+  void elected(const Result<client::Held>& held);
   void ask(std::vector<std::string> words, What what, std::size_t index);
   void answered(const Asked& asked, const Result<wire::Value>& answer);
   void inspected(Sighting& sighting, const wire::Value& value);
@@ -39,6 +47,9 @@ class OperatorNode {
   History& history_;
   Line line_;
   std::map<client::CallId, Asked> asked_;
+  std::optional<client::CallId> campaign_;
+  std::size_t campaign_attempt_ = 0;
+  std::optional<client::Held> led_;
   client::Instant act_at_{};
   bool winding_down_ = false;
 };

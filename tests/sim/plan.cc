@@ -38,6 +38,8 @@ std::string to_text(const Plan& plan) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ",") + part; };
   if (plan.clients != Plan{}.clients) add("clients=" + std::to_string(plan.clients));
+  if (plan.plain != Plan{}.plain) add("plain=" + std::to_string(plan.plain));
+  if (plan.observers != Plan{}.observers) add("observers=" + std::to_string(plan.observers));
   if (plan.storm_ms != Plan{}.storm_ms) add("storm=" + std::to_string(plan.storm_ms));
   std::string names;
   for (std::size_t i = 0; i < kTroubles.size(); ++i) {
@@ -54,10 +56,12 @@ std::optional<Plan> plan_from_text(std::uint64_t seed, std::string_view text) {
     const std::size_t at = part.find('=');
     if (at == std::string_view::npos) return std::nullopt;
     const std::string_view key = part.substr(0, at), value = part.substr(at + 1);
-    const bool fine = key == "clients"   ? read(value, plan.clients)
-                      : key == "storm"   ? read(value, plan.storm_ms)
-                      : key == "without" ? leave_out(value, plan)
-                                         : false;
+    const bool fine = key == "clients"     ? read(value, plan.clients)
+                      : key == "plain"     ? read(value, plan.plain)
+                      : key == "observers" ? read(value, plan.observers)
+                      : key == "storm"     ? read(value, plan.storm_ms)
+                      : key == "without"   ? leave_out(value, plan)
+                                           : false;
     if (!fine) return std::nullopt;
   }
   return plan;

@@ -13,7 +13,7 @@
 namespace pawl::sim {
 
 enum class Trouble : std::uint8_t {
-  kKill,       // pawld is killed
+  kKill,       // pawld is killed, between operations and in the middle of one
   kPower,      // the power goes, between operations and in the middle of one
   kPause,      // pawld stands still
   kCut,        // the network is cut, and comes back
@@ -26,14 +26,18 @@ enum class Trouble : std::uint8_t {
   kGuardRestart,
   kWildClocks,  // rates beyond ρ, in some runs (hard case 30)
   kBadDisk,     // I/O errors, no space and flipped bits, in some runs
+  kSuspend,     // pawld's machine sleeps, and its monotonic clock with it
+  kWallClock,   // the wall clock jumps
 };
-inline constexpr std::array<std::string_view, 13> kTroubles{
-    "kill",  "power",    "pause",     "cut",          "slow",       "breaks", "freeze",
-    "death", "operator", "guardloss", "guardrestart", "wildclocks", "baddisk"};
+inline constexpr std::array<std::string_view, 15> kTroubles{
+    "kill",     "power",     "pause",        "cut",        "slow",    "breaks",  "freeze",   "death",
+    "operator", "guardloss", "guardrestart", "wildclocks", "baddisk", "suspend", "wallclock"};
 
 struct Plan {
   std::uint64_t seed = 1;
-  int clients = 6;
+  int clients = 5;
+  int plain = 2;      // Clients without libpawl.
+  int observers = 2;  // Of elections, and of all events.
   std::int64_t storm_ms = 20'000;
   std::uint32_t without = 0;  // A bit for each Trouble.
   bool traced = false;

@@ -21,10 +21,12 @@ store::journal::Settings small_segments() {
 
 }  // namespace
 
-ServerNode::ServerNode(World& world, Rate rate, Millis ttl, std::vector<std::string>& faults)
+ServerNode::ServerNode(World& world, Rate rate, Millis ttl, std::vector<std::string>& faults,
+                       std::vector<Pause>& pauses)
     : world_(world),
       rate_(rate),
       faults_(faults),
+      pauses_(pauses),
       random_(world.random().next()),
       speed_(world.random().next()),
       watch_(ttl, faults) {}
@@ -65,7 +67,7 @@ void ServerNode::start() {
 Result<store::Loaded> ServerNode::try_start() {
   engine_.reset();
   journal_.reset();
-  disk_.restart(world_.random());
+  power_was_lost_ ? disk_.restart(world_.random()) : disk_.kill_process();
   auto journal = store::journal::Journal::open(disk_, kDirectory, small_segments(), random_);
   if (!journal) return journal.error();
   journal_ = std::move(*journal);
@@ -82,6 +84,9 @@ void ServerNode::serve(const store::Loaded& loaded) {
   dying_ = paused_ = turn_due_ = false;
   arrived_.clear();
   hung_up_.clear();
+  waits_on_.clear();
+  asked_on_.clear();
+  unread_.clear();
   sequence_ = batches_before_ = loaded.sequence;
   world_.note([&] {
     return fmt::format("pawld starts: {} leases, last token {}", totals().leases, totals().last_token.value);
@@ -96,8 +101,9 @@ void ServerNode::serve(const store::Loaded& loaded) {
 
 // --- Faults ---------------------------------------------------------------------------------------------------------
 
-void ServerNode::crashed(const char* how) {
+void ServerNode::crashed(const char* how, Ended ended) {
   world_.note([&] { return fmt::format("pawld: {}", how); });
+  power_was_lost_ = ended == Ended::kMachine;
   ++life_;
   ++crashes_;
   spent_ = Nanos(0);
@@ -108,14 +114,17 @@ void ServerNode::crashed(const char* how) {
 
 void ServerNode::kill() {
   if (!up()) return;
-  disk_.kill_process();
-  crashed("is killed");
+  crashed("is killed", Ended::kProcess);
+}
+
+void ServerNode::kill_soon(std::uint64_t operations) {
+  if (up()) disk_.kill_process_at(operations);
 }
 
 void ServerNode::cut_power() {
   if (!up()) return;
   disk_.cut_power();
-  crashed("the power goes");
+  crashed("the power goes", Ended::kMachine);
 }
 
 void ServerNode::cut_power_soon(std::uint64_t operations) {
@@ -156,12 +165,25 @@ void ServerNode::pause(Nanos duration) {
   stall(duration);
 }
 
-void ServerNode::stall(Nanos duration) {
+void ServerNode::suspend(Nanos duration) {
+  if (!up() || paused_) return;
+  world_.note("pawld's machine sleeps");
+  stall(duration, Clock::kStops);
+}
+
+void ServerNode::jump_wall_clock(Nanos by) {
+  world_.note("the wall clock jumps");
+  wall_jumped_ += by;
+}
+
+void ServerNode::stall(Nanos duration, Clock clock) {
   if (duration <= Nanos(0) || paused_) return;
   paused_ = true;
-  world_.after(duration, [this, life = life_] {
+  if (duration >= Millis(50)) pauses_.push_back({world_.now(), world_.now() + duration});
+  world_.after(duration, [this, clock, life = life_, before = local()] {
     if (life != life_) return;
     paused_ = false;
+    if (clock == Clock::kStops) slept_ += local() - before;
     for (Arrival& arrival : std::exchange(arrived_, {})) {
       arrival.hangup ? on_hangup(arrival.link) : on_bytes(arrival.link, std::move(arrival.bytes));
     }
@@ -180,6 +202,7 @@ void ServerNode::on_bytes(LinkId link, std::string bytes) {
   if (!up()) return;
   if (paused_) return arrived_.push_back({link, false, std::move(bytes)});
   engine_->received(server::ConnectionId{link}, bytes);
+  unread_.insert(link);
   turn_soon();
 }
 
@@ -188,7 +211,16 @@ void ServerNode::on_hangup(LinkId link) {
   if (paused_) return arrived_.push_back({link, true, {}});
   engine_->hangup(server::ConnectionId{link});
   hung_up_.insert(link);
+  // What came in the same turn may still be granted at once; what was in line before may not.
+  const auto wait = waits_on_.find(link);
+  if (wait != waits_on_.end() && asked_on_[wait->second] == 1 && !unread_.contains(link))
+    watch_.hung_up(wait->second);
   turn_soon();
+}
+
+void ServerNode::expect_wait(LinkId link, const std::string& owner) {
+  waits_on_[link] = owner;
+  if (++asked_on_[owner] > 1) watch_.came_back(owner);
 }
 
 std::size_t ServerNode::send(server::ConnectionId connection, std::string_view bytes) {
@@ -230,7 +262,7 @@ void ServerNode::charge() {
 server::ClockReading ServerNode::read() {
   charge();
   // The wall clock is for people and does what it likes.
-  const auto wall = static_cast<std::uint64_t>(1'700'000'000'000 + (local().count() / 777'777) % 10'000'000);
+  const auto wall = static_cast<std::uint64_t>(1'700'000'000'000 + (local() + wall_jumped_) / Millis(1));
   return {local(), UnixMs{wall}};
 }
 
@@ -243,7 +275,8 @@ void ServerNode::housekeeping() {
       journal_->check_space();
       operations_seen_ = disk_.operations();  // Another thread's time.
     }
-    if (!disk_.has_power()) return crashed("the power goes during housekeeping");
+    if (!disk_.has_power()) return crashed("the power goes during housekeeping", Ended::kMachine);
+    if (!disk_.has_process()) return crashed("is killed during housekeeping", Ended::kProcess);
     housekeeping();
   });
 }
@@ -260,9 +293,12 @@ void ServerNode::turn_soon() {
 }
 
 void ServerNode::turn() {
+  unread_.clear();
   engine_->run_turn();
   charge();
-  if (dying_ || !disk_.has_power()) return crashed("the store failed in the middle of a turn");
+  if (dying_ || !disk_.has_power() || !disk_.has_process())
+    return crashed("the store failed in the middle of a turn",
+                   disk_.has_process() ? Ended::kMachine : Ended::kProcess);
   sequence_ = batches_before_ + engine_->counters().batches;
   stall(std::exchange(spent_, Nanos(0)));
   wake_at(engine_->patience());

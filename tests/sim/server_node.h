@@ -3,6 +3,7 @@
 // long one: whatever pawld says in a turn leaves when the turn's writes are done.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -11,6 +12,7 @@
 
 #include "base/log.h"
 #include "server/engine.h"
+#include "sim/history.h"
 #include "sim/network.h"
 #include "sim/server_watch.h"
 #include "sim/world.h"
@@ -21,15 +23,19 @@ namespace pawl::sim {
 
 class ServerNode final : public ServerEndpoint, private server::Network, private server::ClockSource {
  public:
-  // `faults` receives what the node itself sees go wrong.
-  ServerNode(World& world, Rate rate, Millis ttl, std::vector<std::string>& faults);
+  // `faults` receives what the node itself sees go wrong, `pauses` when it stood still.
+  ServerNode(World& world, Rate rate, Millis ttl, std::vector<std::string>& faults,
+             std::vector<Pause>& pauses);
   ~ServerNode() override;
 
   void attach(sim::Network& network) { network_ = &network; }
 
   // What a crash leaves behind must always be startable, and what damage leaves behind must be refused cleanly.
   void start();
+  // The process ends; what it wrote stays in the page cache, synced or not, until the power goes.
   void kill();
+  // The same, while the `operations`th disk operation from now is under way.
+  void kill_soon(std::uint64_t operations);
   void cut_power();
   // The power goes at the `operations`th disk operation from now: in the middle of a commit, a switch, a checkpoint.
   void cut_power_soon(std::uint64_t operations);
@@ -40,7 +46,14 @@ class ServerNode final : public ServerEndpoint, private server::Network, private
   // Only while down: one bit of one file changes.
   void flip_a_bit();
   void pause(Nanos duration);
+  // The whole machine sleeps: CLOCK_MONOTONIC, which pawld goes by, stands still meanwhile.
+  void suspend(Nanos duration);
+  // Somebody sets the wall clock, or NTP steps it, either way. Nothing may depend on it.
+  void jump_wall_clock(Nanos by);
+  // On this connection `owner` waits, and does nothing else.
+  void expect_wait(LinkId link, const std::string& owner);
   [[nodiscard]] bool up() const { return engine_ != nullptr; }
+  [[nodiscard]] const ServerWatch& watch() const { return watch_; }
   [[nodiscard]] core::Totals totals() const { return engine_->totals(); }
   [[nodiscard]] std::uint64_t crashes() const { return crashes_; }
   [[nodiscard]] std::uint64_t refusals() const { return refusals_; }
@@ -62,16 +75,19 @@ class ServerNode final : public ServerEndpoint, private server::Network, private
   void turn_soon();
   void turn();
   void wake_at(Nanos delay);
-  void stall(Nanos duration);
+  enum class Clock { kRuns, kStops };
+  void stall(Nanos duration, Clock clock = Clock::kRuns);
   void housekeeping();
-  void crashed(const char* how);
+  enum class Ended { kProcess, kMachine };
+  void crashed(const char* how, Ended ended);
   // What the disk's operations since the last look have cost.
   void charge();
-  [[nodiscard]] Nanos local() const { return rate_.local(world_.now() + spent_); }
+  [[nodiscard]] Nanos local() const { return rate_.local(world_.now() + spent_) - slept_; }
 
   World& world_;
   const Rate rate_;
   std::vector<std::string>& faults_;
+  std::vector<Pause>& pauses_;
   sim::Network* network_ = nullptr;
   store::SimulatedDisk disk_;
   SeededRandom random_;  // Lease ids: not the world's, so that tracing a run does not change it.
@@ -90,9 +106,15 @@ class ServerNode final : public ServerEndpoint, private server::Network, private
   bool turn_due_ = false;
   bool dying_ = false;
   bool paused_ = false;
+  bool power_was_lost_ = true;  // Or the disk failed: what was not synced is decided at the next start.
   Nanos spent_{0};
+  Nanos slept_{0};
+  Nanos wall_jumped_{0};
   std::uint64_t operations_seen_ = 0;
   std::set<LinkId> hung_up_;
+  std::map<LinkId, std::string> waits_on_;  // Whose only wait it is.
+  std::map<std::string, int> asked_on_;     // On so many connections.
+  std::set<LinkId> unread_;                 // Bytes have come since the last turn.
   struct Flip {
     std::string path;
     std::uint64_t offset;

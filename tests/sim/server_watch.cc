@@ -13,6 +13,8 @@ std::string ServerWatch::start(Nanos now) {
   durable_.clear();
   exclusive_.clear();
   owners_.clear();
+  gone_.clear();
+  ++life_;
   std::string out;
   wire::append_command(out, {"HELLO", "3"});
   wire::append_command(out, {"OBSERVE", ""});
@@ -26,7 +28,10 @@ void ServerWatch::received(std::string_view bytes, Nanos now) {
     const wire::DecodedReply reply = decoder_->decode(std::string_view(unread_).substr(taken));
     taken += reply.consumed;
     if (reply.status != wire::DecodeStatus::kComplete) break;
-    if (const auto event = wire::read_event(reply.value)) see(*event, now);
+    const auto event = wire::read_event(reply.value);
+    if (!event) continue;
+    told_.push_back({event->id, event->kind, event->lock, event->token, life_});
+    see(*event, now);
   }
   unread_.erase(0, taken);
 }
@@ -53,6 +58,10 @@ void ServerWatch::granted(const wire::EventPush& event, Nanos now) {
   if (event.mode == "exclusive") holders.insert(event.token);
   durable_.emplace(event.token, now);
   if (event.owner.empty()) return;  // Not one of the clients' own.
+  if (gone_.contains(event.owner)) {
+    faults_.push_back(fmt::format("G6: token {} is granted to {}, which had hung up while it waited",
+                                  event.token.value, event.owner));
+  }
   const auto [known, fresh] = owners_.emplace(event.owner, event.token);
   if (!fresh && known->second != event.token) {
     faults_.push_back(fmt::format("G5: {} asked once and was granted tokens {} and {}", event.owner,

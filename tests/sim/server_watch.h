@@ -4,6 +4,7 @@
 //   G3  a lock is handed on only when it is free, and no lease runs out before its TTL has passed since its grant was
 //       durable, on pawld's own clock; after a restart: since the start (G4)
 //   G5  one request is granted once
+//   G6  a waiter that has hung up is never granted (hard case 19)
 #pragma once
 
 #include <map>
@@ -27,6 +28,21 @@ class ServerWatch {
   [[nodiscard]] std::string start(Nanos now);
   void received(std::string_view bytes, Nanos now);
 
+  // The connection on which `owner` waited, as the last thing it did, is known to be gone; or it asks again elsewhere.
+  void hung_up(const std::string& owner) { gone_.insert(owner); }
+  void came_back(const std::string& owner) { gone_.erase(owner); }
+
+  // Every event that was told, in order, in all lives.
+  struct Told {
+    wire::EventId id;
+    wire::EventKind kind;
+    std::string lock;
+    Token token;
+    std::uint64_t life;
+  };
+  [[nodiscard]] const std::vector<Told>& told() const { return told_; }
+  [[nodiscard]] std::uint64_t life() const { return life_; }
+
  private:
   void see(const wire::EventPush& event, Nanos now);
   void granted(const wire::EventPush& event, Nanos now);
@@ -39,7 +55,10 @@ class ServerWatch {
   Nanos started_{0};
   std::map<Token, Nanos> durable_;                    // When each grant of this life was told.
   std::map<std::string, std::set<Token>> exclusive_;  // Live exclusive leases of this life, by lock.
-  std::map<std::string, Token> owners_;               // Granted in this life; an owner names one attempt.
+  std::set<std::string> gone_;                        // Owners whose waits ended with their connection.
+  std::vector<Told> told_;
+  std::uint64_t life_ = 0;
+  std::map<std::string, Token> owners_;  // Granted in this life; an owner names one attempt.
 };
 
 }  // namespace pawl::sim

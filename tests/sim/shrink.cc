@@ -30,6 +30,10 @@ Plan shrink(const Plan& failing) {
     }
     Plan fewer = best;
     if (--fewer.clients >= 1 && try_it(fewer)) smaller = true;
+    Plan plainer = best;
+    if (--plainer.plain >= 0 && try_it(plainer)) smaller = true;
+    Plan unseen = best;
+    if (--unseen.observers >= 0 && try_it(unseen)) smaller = true;
     Plan shorter = best;
     shorter.storm_ms = shorter.storm_ms * 3 / 4;
     if (shorter.storm_ms >= 100 && try_it(shorter)) smaller = true;

@@ -6,7 +6,9 @@
 
 #include "sim/checker.h"
 #include "sim/client_node.h"
+#include "sim/observer_node.h"
 #include "sim/operator_node.h"
+#include "sim/plain_node.h"
 #include "sim/server_node.h"
 
 namespace pawl::sim {
@@ -31,7 +33,7 @@ class Simulation {
         world_(plan.seed),
         demand_(kind_of(world_, plan)),
         workload_(workload()),
-        server_(world_, rate(), workload_.ttl, faults_),
+        server_(world_, rate(), workload_.ttl, faults_, history_.pauses),
         network_(world_, server_, network_faults()),
         guard_(world_, history_),
         operator_(world_, network_, rate(), workload_.locks, history_) {
@@ -43,11 +45,22 @@ class Simulation {
       clients_.push_back(
           std::make_unique<ClientNode>(world_, network_, guard_, i, rate(), workload_, history_));
     }
+    for (int i = 1; i <= plan.plain; ++i) {
+      plain_.push_back(std::make_unique<PlainNode>(
+          world_, network_, guard_, 100 + i, rate(), workload_, history_,
+          [this](LinkId link, const std::string& owner) { server_.expect_wait(link, owner); }));
+    }
+    for (int i = 1; i <= plan.observers; ++i) {
+      observers_.push_back(std::make_unique<ObserverNode>(world_, network_, i, rate(), workload_.election,
+                                                          server_.watch(), history_, faults_));
+    }
   }
 
   Verdict run() {
     start_server();
     for (auto& client : clients_) client->begin();
+    for (auto& client : plain_) client->begin();
+    for (auto& observer : observers_) observer->begin();
     if (plan_.has(Trouble::kOperator)) operator_.begin();
     plan_faults();
     world_.run_until(storm_end());
@@ -74,6 +87,7 @@ class Simulation {
     Workload workload;
     const std::uint64_t locks = 1 + world_.random().below(3);
     for (std::uint64_t i = 0; i < locks; ++i) workload.locks.push_back(fmt::format("lock-{}", i));
+    workload.election = "election";
     workload.ttl = Millis(300 + world_.random().below(1500));
     workload.freeze_percent = plan_.has(Trouble::kFreeze) ? 3 : 0;
     workload.die_percent = plan_.has(Trouble::kDeath) ? 5 : 0;
@@ -108,9 +122,17 @@ class Simulation {
 
   void make_trouble() {
     if (demand_ == Demand::kTokensOnly && world_.chance(40)) return spoil_the_disk();
-    switch (world_.random().below(8)) {
+    switch (world_.random().below(12)) {
       case 0:
         return plan_.has(Trouble::kKill) ? server_.kill() : void();
+      case 8:
+      case 9:
+        return plan_.has(Trouble::kKill) ? server_.kill_soon(1 + world_.random().below(40)) : void();
+      case 10:
+        return plan_.has(Trouble::kSuspend) ? server_.suspend(world_.between(Millis(20), Millis(3000)))
+                                            : void();
+      case 11:
+        return plan_.has(Trouble::kWallClock) ? jump_wall_clock() : void();
       case 1:
         return plan_.has(Trouble::kPower) ? server_.cut_power() : void();
       case 2:
@@ -123,6 +145,12 @@ class Simulation {
       default:
         return cut_network();
     }
+  }
+
+  // Forwards or backwards, by up to ten hours.
+  void jump_wall_clock() {
+    server_.jump_wall_clock(world_.between(std::chrono::hours(0), std::chrono::hours(20)) -
+                            std::chrono::hours(10));
   }
 
   // For these only P6 and a clean refusal are demanded.
@@ -166,7 +194,31 @@ class Simulation {
     server_.fill_disk(false);
     operator_.wind_down();
     for (auto& client : clients_) client->wind_down();
+    for (auto& client : plain_) client->wind_down();
+    for (auto& observer : observers_) observer->wind_down();
     watch_over();
+    hold_an_election();
+  }
+
+  // Everything has come to rest: whoever observes sees who leads, and in the end that nobody does.
+  void hold_an_election() {
+    world_.at(storm_end() + seconds(20), [this] { operator_.lead(workload_.election); });
+    world_.at(storm_end() + seconds(25), [this] {
+      if (operator_.leads_with().value == 0)
+        faults_.push_back("P7: all is healed, and nobody can be elected");
+      check_observers(operator_.leads_with());
+      operator_.resign();
+    });
+  }
+
+  void check_observers(Token leader) {
+    if (demand_ == Demand::kTokensOnly) return;
+    for (const auto& observer : observers_) {
+      if (observer->leader() == leader) continue;
+      faults_.push_back(fmt::format(
+          "EL: all is quiet, token {} leads (0: nobody), and observer {} was told {}", leader.value,
+          observer->number(), observer->leader() ? std::to_string(observer->leader()->value) : "nothing"));
+    }
   }
 
   // A power cut planned in the storm may still come; pawld is started again whenever it is down.
@@ -179,7 +231,11 @@ class Simulation {
     for (const auto& client : clients_) {
       if (!client->idle()) faults_.push_back(fmt::format("P7: all is healed, and still {}", client->state()));
     }
+    for (const auto& client : plain_) {
+      if (!client->idle()) faults_.push_back(fmt::format("P7: all is healed, and still {}", client->state()));
+    }
     if (!server_.up()) return faults_.push_back("P7: all is healed, and pawld is down");
+    check_observers(Token{});
     const core::Totals totals = server_.totals();
     if (totals.locks != 0 || totals.leases != 0 || totals.waiters != 0) {
       faults_.push_back(fmt::format("P7: nobody is left, and still {} locks, {} leases, {} waiters",
@@ -193,6 +249,10 @@ class Simulation {
     if (faults_.empty()) check_the_end();
     for (std::string& fault : check(history_)) faults_.push_back(std::move(fault));
     for (const auto& client : clients_) verdict.grants += client->grants();
+    for (const auto& client : plain_) verdict.plain_grants += client->grants();
+    verdict.grants += verdict.plain_grants;
+    for (const Leading& leading : history_.leaders) verdict.leaders += leading.token.value != 0 ? 1 : 0;
+    for (const Raise& raise : history_.raises) verdict.raises += raise.returned != kOpen ? 1 : 0;
     verdict.faults = std::move(faults_);
     verdict.crashes = server_.crashes();
     verdict.refusals = server_.refusals();
@@ -200,6 +260,7 @@ class Simulation {
     verdict.fingerprint = world_.fingerprint();
     verdict.simulated = storm_end() + kCalm - Moment{};
     verdict.trace = world_.trace();
+    if (plan_.traced) verdict.history = std::move(history_);
     return verdict;
   }
 
@@ -214,6 +275,8 @@ class Simulation {
   GuardModel guard_;
   OperatorNode operator_;
   std::vector<std::unique_ptr<ClientNode>> clients_;
+  std::vector<std::unique_ptr<PlainNode>> plain_;
+  std::vector<std::unique_ptr<ObserverNode>> observers_;
   bool calm_ = false;
 };
 

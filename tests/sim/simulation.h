@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "sim/history.h"
 #include "sim/plan.h"
 
 namespace pawl::sim {
@@ -14,11 +15,16 @@ struct Verdict {
   std::vector<std::string> faults;  // Violated properties, as sentences; empty when all held.
   std::uint64_t grants = 0;
   std::uint64_t crashes = 0;
-  std::uint64_t refusals = 0;     // Of damaged stores.
-  std::uint64_t effects = 0;      // At the guarded resources.
-  std::uint64_t fingerprint = 0;  // The same plan gives the same one.
+  std::uint64_t refusals = 0;      // Of damaged stores.
+  std::uint64_t effects = 0;       // At the guarded resources.
+  std::uint64_t plain_grants = 0;  // Of the grants: to clients without libpawl.
+  std::uint64_t leaders = 0;       // That observers were told of.
+  std::uint64_t raises = 0;        // Answered.
+  std::uint64_t fingerprint = 0;   // The same plan gives the same one.
   Nanos simulated{0};
-  std::string trace;  // Only of a traced plan.
+  // Only of a traced plan.
+  std::string trace;
+  History history;
 };
 
 [[nodiscard]] Verdict simulate(const Plan& plan);

@@ -4,6 +4,7 @@
 //
 //   simulation_test                       the usual seeds
 //   PAWL_SIM_SEED=17 simulation_test      one seed, with its trace (PAWL_SIM_PLAN narrows it: plan.h)
+//   PAWL_SIM_HISTORY=run.jsonl            with it: writes its history, for check_history
 //   PAWL_SIM_SEEDS=5000 simulation_test   more of them; PAWL_SIM_FIRST=100000 others
 #include "sim/simulation.h"
 
@@ -12,6 +13,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+
+#include "sim/history_json.h"
 
 namespace pawl::sim {
 namespace {
@@ -49,6 +53,8 @@ TEST(Simulation, EveryPropertyHoldsForEverySeed) {
     plan->traced = true;
     const Verdict verdict = simulate(*plan);
     std::printf("%s", verdict.trace.c_str());
+    if (const char* file = std::getenv("PAWL_SIM_HISTORY"))
+      std::ofstream(file) << to_json_lines(verdict.history);
     return report(*plan, verdict);
   }
   const std::uint64_t first = setting("PAWL_SIM_FIRST", 1), seeds = setting("PAWL_SIM_SEEDS", 300);
@@ -63,6 +69,9 @@ TEST(Simulation, EveryPropertyHoldsForEverySeed) {
     sum.crashes += verdict.crashes;
     sum.refusals += verdict.refusals;
     sum.effects += verdict.effects;
+    sum.plain_grants += verdict.plain_grants;
+    sum.leaders += verdict.leaders;
+    sum.raises += verdict.raises;
     sum.simulated += verdict.simulated;
     if (seed % 50 != 0) continue;
     EXPECT_EQ(simulate(plan).fingerprint, verdict.fingerprint) << "one seed, two histories: " << seed;
@@ -73,10 +82,16 @@ TEST(Simulation, EveryPropertyHoldsForEverySeed) {
       static_cast<unsigned long long>(seeds), static_cast<double>(sum.simulated.count()) / 3.6e12,
       static_cast<unsigned long long>(sum.grants), static_cast<unsigned long long>(sum.crashes),
       static_cast<unsigned long long>(sum.refusals), static_cast<unsigned long long>(sum.effects));
+  std::printf("of the grants %llu to plain clients; %llu leaders told to observers, %llu times RAISE\n",
+              static_cast<unsigned long long>(sum.plain_grants), static_cast<unsigned long long>(sum.leaders),
+              static_cast<unsigned long long>(sum.raises));
   // A run in which nothing happens proves nothing.
   EXPECT_GT(sum.grants, seeds * 50);
   EXPECT_GT(sum.crashes, seeds * 2);
   EXPECT_GT(sum.effects, seeds * 200);
+  EXPECT_GT(sum.plain_grants, seeds * 5);
+  EXPECT_GT(sum.leaders, seeds * 5);
+  EXPECT_GT(sum.raises, seeds / 2);
 }
 
 TEST(Simulation, OneSeedIsOneHistory) {
@@ -94,10 +109,12 @@ TEST(Simulation, APlanIsReadAsItWasWritten) {
   Plan plan;
   plan.clients = 2;
   plan.storm_ms = 700;
+  plan.plain = 0;
+  plan.observers = 1;
   plan.without = 0b1000000000101;
   const auto read = plan_from_text(plan.seed, to_text(plan));
   ASSERT_TRUE(read.has_value());
-  EXPECT_EQ(to_text(*read), "clients=2,storm=700,without=kill+pause+baddisk");
+  EXPECT_EQ(to_text(*read), "clients=2,plain=0,observers=1,storm=700,without=kill+pause+baddisk");
   EXPECT_FALSE(plan_from_text(1, "without=nothing").has_value());
   EXPECT_FALSE(plan_from_text(1, "clients").has_value());
 }
