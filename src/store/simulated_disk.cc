@@ -232,7 +232,7 @@ Error SimulatedDisk::step_error(Step step) const {
 }
 
 std::optional<Error> SimulatedDisk::unusable(std::uint64_t life) const {
-  if (auto error = unusable(life_)) return *error;
+  if (!power_) return power_is_cut();
   if (!process_ || life != life_) return process_is_killed();
   return {};
 }
