@@ -46,7 +46,7 @@ class OverloadTest(FireCase):
         held = self.finish(holding)
         asked, answered = flood["asked"] / SECONDS, self.answered(flood, SECONDS)
         print(f"{rate:.0f}/s is what pawld can do; {asked:.0f}/s asked for {SECONDS} s, {answered:.0f}/s answered, "
-              f"{flood['dropped']} dropped by full sockets, up to {flood['behind_max']} unanswered; "
+              f"up to {flood['behind_max']} unanswered at once and {flood['dropped']} beyond that never sent; "
               f"{held['renewals']} renewals of {LEASES} leases, {held['lost']} lost")
         self.assertEqual((held["held"], held["lost"]), (LEASES, 0), "healthy holders lost leases under load")
         self.assertGreater(flood["dropped"] + flood["behind_max"], rate / 2, "pawld kept up: this was no overload")
