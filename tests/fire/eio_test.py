@@ -101,8 +101,8 @@ class EioTest(FireCase):
         self.sweep(range(2, FAULTS + 1, STEP), "EIO-torn", lambda call, name: name == "lock")
 
     def test_no_space_at_any_write_is_survived_or_ends_pawld_and_loses_nothing(self):
-        # Hard case 37. What is written ahead may wait for space; a batch that does not fit after all ends pawld.
-        self.sweep(range(3, FAULTS + 1, STEP), "ENOSPC", lambda call, name: name == "lock" or name.endswith(".tmp"))
+        # Hard case 37. What is done ahead may wait for space; a batch that does not fit after all ends pawld.
+        self.sweep(range(3, FAULTS + 1, STEP), "ENOSPC", lambda call, name: call != "pwrite" or not name.endswith(".log"))
 
     def test_writes_that_take_half_are_finished(self):
         server = self.own_pawld(start=False, segment_bytes=SEGMENT_SMALL)

@@ -12,6 +12,9 @@
 namespace pawl::store::journal {
 namespace {
 
+// What a small file and its place in the directory may take.
+constexpr std::uint64_t kSmallFileSpace = 4 * kBlock;
+
 Result<void> prepare_directory(Files& files, const std::string& directory, const Settings& settings) {
   if (!settings.must_exist) return files.make_directory(directory);
   const auto there = files.exists(directory);
@@ -125,9 +128,13 @@ Result<void> Journal::reserve(std::uint64_t covered) {
 }
 
 Result<void> Journal::record_high_water(const HighWater& high_water) {
-  const auto written = write_high_water(files_, directory_, high_water);
-  if (written || written.error().code != Code::kUnavailable) return written;
-  if (auto given_up = housekeeper_->give_up_space(); !given_up) return given_up;
+  const auto space = files_.free_space(directory_);
+  if (!space) return space.error();
+  if (*space < kSmallFileSpace) {
+    // Beforehand: a write or sync that failed, for whatever reason, is not tried again.
+    const auto given_up = housekeeper_->give_up_space();
+    if (!given_up && given_up.error().code != Code::kUnavailable) return given_up;
+  }
   return write_high_water(files_, directory_, high_water);
 }
 
