@@ -58,8 +58,9 @@ void append_locks(Wish& wish, Body& body) {
 
 void append_number(Wish& wish, std::string_view option, std::optional<std::uint64_t> value,
                    std::uint64_t by_default) {
-  if (!value || *value == by_default) return;
-  wish.command.insert(wish.command.end(), {std::string(option), std::to_string(*value)});
+  const std::uint64_t number = value.value_or(by_default);
+  if (number == by_default) return;
+  wish.command.insert(wish.command.end(), {std::string(option), std::to_string(number)});
 }
 
 void append_meta(Wish& wish, Body& body) {
