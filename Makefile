@@ -13,7 +13,7 @@ help:
 	@echo "make test      set up, build, run the tests (what continuous integration runs)"
 	@echo "make test-all  the same, and the whole suite under the sanitizers"
 	@echo "make mutants   plant every known kind of bug, and show which property catches it"
-	@echo "make models [DEEP=1]   check the models of the protocol; DEEP: within larger bounds (half an hour, 8 GB)"
+	@echo "make models [DEEP=1]   check the models of the protocol; DEEP: within larger bounds (minutes, 6 GB)"
 	@echo "make soak HOURS=n   simulate new seeds for n hours"
 	@echo "make bench     pawld beside Redis and two ceilings, and what guards cost, as ratios of one run"
 	@echo "make format    format the sources;  make tidy: clang-tidy over them"
