@@ -152,7 +152,7 @@ class Daemon {
                       path));
     });
     if (const auto opened = store_.open(config_, random_); !opened) return refuse(opened.error());
-    if (store_.journal && !settle_machine()) return kExitConfig;
+    if (const auto settled = settle_machine(); !settled) return exit_code_of(settled.error());
 
     server::EngineSettings settings;
     settings.ttl_max = config_.max_ttl;
@@ -218,11 +218,14 @@ class Daemon {
     return addresses.front();
   }
 
-  // Whether the data may be used on this machine.
-  bool settle_machine() {
+  // Whether the data may be used on this machine. An error has been told.
+  Result<void> settle_machine() {
+    if (!store_.journal) return {};
     const auto settled = pawld::settle_machine(*store_.journal, options_.machine_id_file,
                                                options_.adopt ? Adopt::kYes : Adopt::kNo, random_);
-    if (!settled) {
+    if (!settled && settled.error().code != Code::kDenied) {
+      log_->error(with_advice(settled.error(), config_));
+    } else if (!settled) {
       log_->error(
           fmt::format("{}: {}. If that pawld still serves, or has served since this copy was made, both "
                       "would issue the same tokens: "
@@ -233,7 +236,7 @@ class Daemon {
       log_->warning(fmt::format("{}: adopted from another machine; no pawld may serve the original any more",
                                 config_.data));
     }
-    return settled.operator bool();
+    return settled ? Result<void>() : settled.error();
   }
 
   bool read_users(server::Engine& engine) {
@@ -260,7 +263,7 @@ class Daemon {
   // everyone out, nor let everyone in.
   void reload(server::Engine& engine) {
     if (config_.auth_file.empty() && !config_.tls.named())
-      log_->info("HUP: there is no auth_file or certificate to read again");
+      log_->info("HUP: there is no auth_file to read again, and no certificate");
     if (!config_.auth_file.empty() && !read_users(engine)) log_->error("HUP: the users stay as they were");
     if (config_.tls.named()) reload_tls();
   }

@@ -47,7 +47,7 @@ Result<Settled> settle_machine(store::journal::Journal& journal, const std::stri
   if (known) return Settled::kKnown;
   const bool elsewhere = mark->has_value();
   if (elsewhere && adopt == Adopt::kNo)
-    return Error{Code::kInvalid, "this data was last used on another machine"};
+    return Error{Code::kDenied, "this data was last used on another machine"};
   if (auto written = journal.set_machine(mark_of(*id, random)); !written) return written.error();
   return elsewhere ? Settled::kAdopted : Settled::kKnown;
 }

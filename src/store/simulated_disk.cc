@@ -284,7 +284,7 @@ Result<std::vector<std::string>> SimulatedDisk::list(const std::string& director
   if (auto error = unusable(life_)) return *error;
   std::vector<std::string> names;
   for (const auto& [path, inode] : tree_.files) {
-    if (parent_of(path) == directory) names.push_back(path.substr(directory.size() + 1));
+    if (parent_of(path) == directory) names.push_back(path.substr(path.rfind('/') + 1));
   }
   return names;
 }

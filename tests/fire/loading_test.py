@@ -25,7 +25,7 @@ class LoadingTest(FireCase):
     def early_client(self, *questions):
         """Connected before the data is read, and asking in one breath; the client and what it is answered."""
         wait_until(self.server.port_file.exists, "pawld listens")
-        self.server.port = int(self.server.port_file.read_text())
+        self.server.port = int(self.server.port_file.read_text().split()[0])
         client = self.client(2, self.server)
         return client, client.pipeline(questions)
 

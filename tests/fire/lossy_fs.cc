@@ -47,7 +47,7 @@ World& world() {
 }
 
 // The root has an empty name, as every path begins with a slash.
-constexpr const char* kRoot = "";
+constexpr const char* kRoot = "/";
 bool is_root(const char* path) {
   return std::strcmp(path, "/") == 0;
 }

@@ -120,10 +120,10 @@ class SoakTest(FireCase):
         return kinds["socket"], kinds["store"], kinds["other"]
 
     def idle(self):
-        """The descriptors once nobody is connected, and the journal has all it wants: the lock, a segment, and two ahead."""
+        """The descriptors once nobody is connected, and the journal has all it wants: two listening sockets; the lock, a segment, and two ahead."""
         sockets, store, _ = found = self.descriptors()
         written_ahead = len(list(self.server.data.glob("segment-*.log"))) == 3
-        return found if written_ahead and (sockets, store) == (1, 4) else None
+        return found if written_ahead and (sockets, store) == (2, 4) else None
 
     def comes_to_rest(self):
         """Waits until nothing is held, waited for or connected."""
