@@ -308,7 +308,7 @@ void Engine::commit() {
   telemetry_.count(core_.output());
   core_.output().clear();
   ++counters_.batches;
-  telemetry_.batch_size.observe(static_cast<double>(batch_.operations()));
+  telemetry_.batch_size.observe(static_cast<std::int64_t>(batch_.operations()));
   store_.submit(batch_, id, *this);
 }
 

@@ -46,12 +46,12 @@ class Family {
     std::uint64_t so_far = 0;
     for (std::size_t i = 0; i < histogram.counts.size(); ++i) {
       so_far += histogram.counts[i];
-      const double up_to =
-          i < Bounds::kUpTo.size() ? Bounds::kUpTo[i] : std::numeric_limits<double>::infinity();
+      const double up_to = i < Bounds::kUpTo.size() ? static_cast<double>(Bounds::kUpTo[i]) / Bounds::kPerUnit
+                                                    : std::numeric_limits<double>::infinity();
       metric.histogram.bucket.push_back({so_far, up_to});
     }
     metric.histogram.sample_count = so_far;
-    metric.histogram.sample_sum = histogram.sum;
+    metric.histogram.sample_sum = histogram.sum / Bounds::kPerUnit;
     all_.back().metric.push_back(std::move(metric));
     return *this;
   }

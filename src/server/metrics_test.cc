@@ -53,6 +53,13 @@ TEST_F(MetricsTest, EveryFamilyThatPawldCanKnowIsThereWithHelpAndType) {
   }
 }
 
+TEST_F(MetricsTest, BoundsAreShownAsPeopleWriteThem) {
+  const std::string all = text();
+  for (const char* bound : {"0.00025", "0.0025", "0.1", "2.5", "3600", "+Inf"}) {
+    EXPECT_THAT(all, HasSubstr(std::string("pawl_lock_hold_duration_seconds_bucket{le=\"") + bound + "\"}"));
+  }
+}
+
 TEST_F(MetricsTest, NoLockNameAndNoOwnerIsALabel) {
   connect().ask("ACQUIRE payroll/2026 TTL 1000 OWNER mallory");
   const std::string all = text();

@@ -2,7 +2,6 @@
 // increment, nothing decides anything. Whoever wants them takes a copy (Engine::telemetry()); metrics.h turns it into text.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -12,31 +11,36 @@
 
 namespace pawl::server {
 
-// How many of what was observed were at most so much. `Bounds::kUpTo` ascends; the last bucket takes the rest.
+// How many of what was observed were at most so much. `Bounds::kUpTo` ascends, in whole units; the last bucket takes the
+// rest. What is observed most is small, so the bucket is looked for from below.
 template <class Bounds>
 struct Histogram {
   std::array<std::uint64_t, Bounds::kUpTo.size() + 1> counts{};
-  double sum = 0;
+  double sum = 0;  // in units
 
-  void observe(double value, std::uint64_t times = 1) {
-    const auto bucket = std::lower_bound(Bounds::kUpTo.begin(), Bounds::kUpTo.end(), value);
-    counts[static_cast<std::size_t>(bucket - Bounds::kUpTo.begin())] += times;
-    sum += value * static_cast<double>(times);
+  void observe(std::int64_t value, std::uint64_t times = 1) {
+    std::size_t bucket = 0;
+    while (bucket < Bounds::kUpTo.size() && value > Bounds::kUpTo[bucket]) ++bucket;
+    counts[bucket] += times;
+    sum += static_cast<double>(value) * static_cast<double>(times);
   }
-  void observe(Nanos duration, std::uint64_t times = 1) {
-    observe(std::chrono::duration<double>(duration).count(), times);
-  }
+  void observe(Nanos duration, std::uint64_t times = 1) { observe(duration.count(), times); }
 };
 
-// Seconds. From what a commit to memory takes to the longest tenure that anyone would look at in a histogram.
+// Nanoseconds, shown as seconds. From what a commit to memory takes to the longest tenure that anyone would look at in a
+// histogram.
 struct Seconds {
-  static constexpr std::array kUpTo{0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
-                                    0.01,    0.025,  0.05,    0.1,    0.25,  0.5,    1.0,
-                                    2.5,     5.0,    10.0,    30.0,   60.0,  300.0,  3600.0};
+  static constexpr double kPerUnit = 1e9;
+  static constexpr std::int64_t kMicro = 1000, kMilli = 1000 * kMicro, kSecond = 1000 * kMilli;
+  static constexpr std::array<std::int64_t, 21> kUpTo{
+      50 * kMicro,  100 * kMicro,  250 * kMicro,    500 * kMicro, kMilli,       5 * kMilli / 2,
+      5 * kMilli,   10 * kMilli,   25 * kMilli,     50 * kMilli,  100 * kMilli, 250 * kMilli,
+      500 * kMilli, kSecond,       5 * kSecond / 2, 5 * kSecond,  10 * kSecond, 30 * kSecond,
+      60 * kSecond, 300 * kSecond, 3600 * kSecond};
 };
 struct Sizes {
-  static constexpr std::array kUpTo{1.0,  2.0,   4.0,   8.0,   16.0,   32.0,
-                                    64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0};
+  static constexpr double kPerUnit = 1;
+  static constexpr std::array<std::int64_t, 12> kUpTo{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096};
 };
 using Durations = Histogram<Seconds>;
 

@@ -26,16 +26,16 @@ class TelemetryTest : public EngineTest {
 
 TEST_F(TelemetryTest, AValueOnABoundBelongsBelowIt) {
   Durations durations;
-  durations.observe(1.0);
-  durations.observe(1.001);
-  durations.observe(1e9);
-  const auto at = [&](double bound) {
+  durations.observe(Nanos(1s));
+  durations.observe(Nanos(1s) + Nanos(1));
+  durations.observe(Nanos(100h));
+  const auto at = [&](std::int64_t bound) {
     const auto& bounds = Seconds::kUpTo;
     return durations
         .counts[static_cast<std::size_t>(std::find(bounds.begin(), bounds.end(), bound) - bounds.begin())];
   };
-  EXPECT_EQ(at(1.0), 1U);
-  EXPECT_EQ(at(2.5), 1U);
+  EXPECT_EQ(at(Seconds::kSecond), 1U);
+  EXPECT_EQ(at(5 * Seconds::kSecond / 2), 1U);
   EXPECT_EQ(durations.counts.back(), 1U);
 }
 
@@ -63,14 +63,14 @@ TEST_F(TelemetryTest, LeasesAreCountedByHowTheyEndedAndHowLongTheyWereHeld) {
   clock.advance(200ms);
   client.ask("RENEW " + lease);
   EXPECT_EQ(counted().renewed, 1U);
-  EXPECT_NEAR(counted().margin.sum, 0.8, 0.01);
+  EXPECT_NEAR(counted().margin.sum / Seconds::kPerUnit, 0.8, 0.01);
   for (int i = 0; i < 20; ++i) {
     clock.advance(100ms);
     turn();
   }
   client.ask("RENEW " + lease);
   EXPECT_EQ(ended(core::Ending::kExpired), 1U);
-  EXPECT_NEAR(counted().hold.sum, 1.2, 0.2);
+  EXPECT_NEAR(counted().hold.sum / Seconds::kPerUnit, 1.2, 0.2);
   EXPECT_EQ(counted().not_renewed, 1U);
   EXPECT_EQ(counted().heard_after_expiry, 1U);
   client.ask("RELEASE " + lease_in(client.ask("ACQUIRE a TTL 1000")));
