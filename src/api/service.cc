@@ -116,7 +116,7 @@ Step Service::route_step(const http::Request& request, const http::Target& targe
   if (auto wrong = refuse_parameters(route, target.query)) return *wrong;
   const auto name = http::percent_decoded(match.name);
   if (!name) return invalid("the path has a % that is not followed by two hex digits", "malformed");
-  Step step = route.handler(Asked{request, target.query, *name, routes_});
+  Step step = route.handler(Asked{request, target.query, *name, routes_, settings_.data});
   const bool asks = std::holds_alternative<Ask>(step) || std::holds_alternative<Stream>(step);
   if (asks || route.access == wire::Access::kNone) return step;
   // What needs no command needs permission all the same.

@@ -28,6 +28,7 @@ class Service {
  public:
   struct Settings {
     std::vector<std::string> hosts;  // that may stand in Host, beside the loopback ones
+    std::string data;                // the directory of the store, whose size /metrics tells
   };
   Service(server::Lane& lane, Settings settings);
   ~Service();

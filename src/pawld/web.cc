@@ -12,7 +12,8 @@ Web::Web(Log& log, const Config& config)
     : config_(config),
       server_(log,
               [this](std::shared_ptr<http::Exchange> exchange) { service_.handle(std::move(exchange)); }),
-      service_(lane_, {.hosts = config.http_hosts}) {
+      service_(lane_,
+               {.hosts = config.http_hosts, .data = config.store == StoreKind::kJournal ? config.data : ""}) {
   lane_.wake_guest_with([this] { server_.post([this] { service_.take_deliveries(); }); });
 }
 

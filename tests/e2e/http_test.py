@@ -55,6 +55,7 @@ class RoutesTest(HttpCase):
                                                                       {"token": held["token"], "reason": "test"}),
             ("get", "/v1/events"): lambda: self.first_event(other),
             ("get", "/v1/status"): lambda: self.web.get("/v1/status"),
+            ("get", "/metrics"): lambda: self.web.get("/metrics"),
             ("get", "/v1/openapi.json"): lambda: self.web.get("/v1/openapi.json"),
             ("get", "/healthz"): lambda: self.web.get("/healthz"),
             ("get", "/readyz"): lambda: self.web.get("/readyz"),
