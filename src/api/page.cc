@@ -40,8 +40,8 @@ struct Code {
 constexpr Code kCodes[]{
     {"400", "`invalid` `too_long` `malformed` `idempotency_key` `lease_required`",
      "The request is wrong; `detail` says what was expected."},
-    {"401", "`unauthenticated` `wrong_credentials`", "Credentials are needed, or were wrong."},
-    {"403", "`forbidden`", "This user may not do that."},
+    {"401", "`noauth` `wrongpass`", "Credentials are needed, or were wrong."},
+    {"403", "`noperm`", "This user may not do that."},
     {"403", "`foreign_host` `foreign_origin`", "The rules that keep web pages out."},
     {"404", "`unknown_route` `unknown_lock` `not_held`",
      "No such route; nothing is known of that lock; that token does not hold it."},

@@ -169,7 +169,8 @@ void Service::send(const Handle& talk, std::string bytes) {
   if (talk->line) {
     sent = lane_.send(*talk->line, std::move(bytes));
   } else {
-    talk->line = lane_.open("http:" + talk->exchange->request().peer, std::move(bytes));
+    const http::Request& request = talk->exchange->request();
+    talk->line = lane_.open("http:" + request.peer, std::move(bytes), request.user);
     sent = talk->line.has_value();
     if (sent) lines_.emplace(*talk->line, talk);
   }

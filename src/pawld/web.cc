@@ -33,7 +33,12 @@ Result<std::string> Web::start(server::Loop& loop) {
 }
 
 void Web::greet() const {
-  fmt::print("http: curl http://{}/v1/status\n", address_);
+  const char* who = config_.auth_file.empty() ? "" : " -H 'Authorization: Bearer USER:SECRET'";
+  if (config_.tls.named()) {
+    fmt::print("http: curl --cacert …{} https://{}/v1/status\n", who, address_);
+  } else {
+    fmt::print("http: curl{} http://{}/v1/status\n", who, address_);
+  }
   std::fflush(stdout);
 }
 

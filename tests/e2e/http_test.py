@@ -475,7 +475,7 @@ class ServiceTest(HttpCase):
     def test_credentials_that_are_no_credentials_are_refused(self):
         for value in ("Basic dXNlcjpwYXNz", "Bearer", "Bearer nocolon", "x"):
             reply = self.web.get("/v1/status", Authorization=value)
-            self.assertProblem(reply, 401, "unauthenticated", "Bearer USER:SECRET")
+            self.assertProblem(reply, 401, "noauth", "Bearer USER:SECRET")
             self.assertEqual(reply.headers["www-authenticate"], "Bearer")
         self.assertNotEqual(self.web.get("/v1/status", Authorization="Bearer some:one").status, 200, "there are no users here")
         self.assertEqual(self.web.get("/healthz", Authorization="Bearer some:one").status, 200)
