@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """Metrics on the real binary, as promtool and a real Prometheus see them; and the rules that come along.
 
-Environment: PAWLD is the binary.
+Environment: PAWL and PAWLD are the binaries.
 """
 
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -16,8 +17,10 @@ import urllib.request
 
 import harness
 from harness import wait_until
+from tls_files import LOCAL, Authority, trusting
 from web import Web
 
+PAWL = os.environ.get("PAWL", "")
 RULES = pathlib.Path(__file__).parents[2] / "deploy/prometheus/pawl.rules.yml"
 TEXTBOOK = ("lock_acquire_success_total", "lock_acquire_latency_ms", "lease_expired_while_executing_total")
 WITH_GUARDS = ("fencing_reject_total", "token_gap", "critical_write_without_token_total")
@@ -122,6 +125,32 @@ class MetricsTest(harness.PawldCase):
         self.assertEqual(asked - told - {"pawl_textbook", "pawl_alerts"}, set())
         for name in WITH_GUARDS:
             self.assertIn(f"#   {name} ", text, "named as one that comes with guards")
+
+
+class GuardedMetricsTest(harness.PawldCase):
+    """As in production: over TLS, with a user for Prometheus."""
+
+    pawld = None
+
+    @classmethod
+    def setUpClass(cls):
+        pass
+
+    def test_a_real_prometheus_scrapes_over_tls_as_a_user_who_may_only_look(self):
+        files = harness.scratch("metrics")
+        self.addCleanup(shutil.rmtree, files)
+        authority = Authority(files, "authority")
+        own, users, secret = authority.sign("pawld", LOCAL), files / "users", files / "prometheus.auth"
+        secret.write_bytes(subprocess.run([PAWL, "auth", "add", "prometheus", "--role", "observe", "--file", users], check=True,
+                                          capture_output=True, timeout=harness.PATIENCE).stdout)
+        server = self.own_pawld(settings=f'auth_file = "{users}"\n[tls]\ncert = "{own.cert}"\nkey = "{own.key}"\n',
+                                tls=trusting(authority))
+        prometheus = Prometheus("- job_name: pawld\n  scheme: https\n"
+                                f"  authorization: {{credentials_file: '{secret}'}}\n"
+                                f"  tls_config: {{ca_file: '{authority.cert}'}}\n"
+                                f"  static_configs: [{{targets: ['localhost:{server.http_port}']}}]\n")
+        self.addCleanup(prometheus.remove)
+        wait_until(lambda: prometheus.query("pawl_leases"), "Prometheus has scraped pawl_leases")
 
 
 if __name__ == "__main__":
