@@ -3,6 +3,7 @@
 include(GNUInstallDirs)
 
 install(FILES deploy/systemd/pawld.service DESTINATION lib/systemd/system COMPONENT service)
+install(FILES deploy/prometheus/pawl.rules.yml DESTINATION share/pawl/prometheus COMPONENT service)
 # A configuration file belongs in /etc, whatever the prefix is.
 install(FILES deploy/pawl.toml DESTINATION /etc/pawl COMPONENT service)
 

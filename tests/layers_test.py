@@ -14,7 +14,7 @@ ALLOWED = {
     "store": {"base"},
     "tls": {"base"},
     "auth": {"base", "wire"},
-    "http": {"base"},
+    "http": {"base", "tls"},
     "server": {"auth", "base", "core", "store", "tls", "wire"},
     "api": {"base", "wire", "http", "server"},
     "guard": {"base"},

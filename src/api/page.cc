@@ -28,7 +28,8 @@ request is a client of the same service that Redis clients talk to: the same nam
 - `Idempotency-Key` makes an acquire safe to retry: the same key answers the same lease while it lives. It is a secret like the lease: at least
   128 random bits. A wait ends when its connection does.
 - A lease travels in the header `Pawl-Lease`, never in a URL. Tokens are JSON numbers up to 9007199254740991.
-- Where pawld has users, send `Authorization: Bearer USER:SECRET`.
+- Where pawld has users, send `Authorization: Bearer USER:SECRET`; a client certificate does as well ([users](auth.md)). Where it has a certificate it speaks
+  HTTPS only: a plain request is answered with 400 `tls_required`.
 - Web pages are kept out: `Host` must be a loopback name or one of `http.hosts` in the configuration, and `Origin`, when a browser sends it, must be
   pawld itself. Nothing answers a preflight.
 
@@ -38,10 +39,10 @@ struct Code {
   std::string_view status, code, meaning;
 };
 constexpr Code kCodes[]{
-    {"400", "`invalid` `too_long` `malformed` `idempotency_key` `lease_required`",
+    {"400", "`invalid` `too_long` `malformed` `idempotency_key` `lease_required` `tls_required`",
      "The request is wrong; `detail` says what was expected."},
-    {"401", "`unauthenticated` `wrong_credentials`", "Credentials are needed, or were wrong."},
-    {"403", "`forbidden`", "This user may not do that."},
+    {"401", "`noauth` `wrongpass`", "Credentials are needed, or were wrong."},
+    {"403", "`noperm`", "This user may not do that."},
     {"403", "`foreign_host` `foreign_origin`", "The rules that keep web pages out."},
     {"404", "`unknown_route` `unknown_lock` `not_held`",
      "No such route; nothing is known of that lock; that token does not hold it."},

@@ -79,7 +79,8 @@ std::string_view schemas() {
     "locks": {"type": "integer"},
     "leases": {"type": "integer"},
     "waiters": {"type": "integer"},
-    "uptime_ms": {"type": "integer"}}},
+    "uptime_ms": {"type": "integer"},
+    "restoring_ms": {"type": "integer", "description": "after a restore: until grants begin"}}},
   "Health": {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}},
   "Document": {"type": "object", "required": ["openapi", "info", "paths"]},
   "Event": {"type": "object", "required": ["event", "id", "lock"], "description": "the data of one event", "properties": {

@@ -116,7 +116,7 @@ Step Service::route_step(const http::Request& request, const http::Target& targe
   if (auto wrong = refuse_parameters(route, target.query)) return *wrong;
   const auto name = http::percent_decoded(match.name);
   if (!name) return invalid("the path has a % that is not followed by two hex digits", "malformed");
-  Step step = route.handler(Asked{request, target.query, *name, routes_});
+  Step step = route.handler(Asked{request, target.query, *name, routes_, settings_.data});
   const bool asks = std::holds_alternative<Ask>(step) || std::holds_alternative<Stream>(step);
   if (asks || route.access == wire::Access::kNone) return step;
   // What needs no command needs permission all the same.
@@ -169,7 +169,8 @@ void Service::send(const Handle& talk, std::string bytes) {
   if (talk->line) {
     sent = lane_.send(*talk->line, std::move(bytes));
   } else {
-    talk->line = lane_.open("http:" + talk->exchange->request().peer, std::move(bytes));
+    const http::Request& request = talk->exchange->request();
+    talk->line = lane_.open("http:" + request.peer, std::move(bytes), request.user);
     sent = talk->line.has_value();
     if (sent) lines_.emplace(*talk->line, talk);
   }

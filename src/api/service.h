@@ -7,7 +7,7 @@
 //
 // Each request that needs the engine has a connection of its own to it, for as long as it takes; so whoever hangs up while
 // waiting for a lock leaves the line like any other client, and the engine's table of permissions is the only one.
-// `Authorization: Bearer USER:SECRET` is that connection's AUTH.
+// `Authorization: Bearer USER:SECRET` is that connection's AUTH; a client certificate says who it is without one.
 //
 // Everything here runs on the HTTP server's thread.
 #pragma once
@@ -28,6 +28,7 @@ class Service {
  public:
   struct Settings {
     std::vector<std::string> hosts;  // that may stand in Host, beside the loopback ones
+    std::string data;                // the directory of the store, whose size /metrics tells
   };
   Service(server::Lane& lane, Settings settings);
   ~Service();

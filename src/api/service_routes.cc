@@ -4,6 +4,7 @@
 #include "api/problems.h"
 #include "api/route.h"
 #include "server/engine.h"
+#include "server/metrics.h"
 
 namespace pawl::api {
 namespace {
@@ -24,6 +25,16 @@ Step ready(const Asked&) {
       if (loading) return problem_of("LOADING pawld is still reading its data");
       if (!room) return problem_of("FULL no disk space for new grants; renewals and releases go on");
       return json_response(200, boost::json::object{{"status", "ready"}});
+    };
+  }};
+}
+
+// Copied on the loop's thread, rendered on this one.
+Step metrics(const Asked& asked) {
+  return Look{[data = asked.data](const server::Engine& engine) -> std::function<Step()> {
+    return [data, readings = server::readings_of(engine)]() -> Step {
+      return http::Response{200, server::kMetricsType,
+                            server::metrics_text(readings, server::read_process(data))};
     };
   }};
 }
@@ -57,6 +68,16 @@ void add_service_routes(RouteTable& table) {
       .handler = status,
       .answers = {{200, "Status", "as it is now"}},
       .example = "http://127.0.0.1:7296/v1/status",
+  });
+  table.add({
+      .method = "GET",
+      .path = "/metrics",
+      .access = wire::Access::kObserve,
+      .id = "metrics",
+      .summary = "figures for Prometheus",
+      .handler = metrics,
+      .answers = {{200, "", "the text format, version 0.0.4", "text/plain"}},
+      .example = "http://127.0.0.1:7296/metrics",
   });
   table.add({
       .method = "GET",

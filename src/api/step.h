@@ -54,6 +54,7 @@ struct Asked {
   const http::Query& query;
   std::string name;  // {name} of the path, decoded; empty when it has none
   const RouteTable& routes;
+  const std::string& data;  // the directory of the store; empty when nothing is stored
 };
 using Handler = std::function<Step(const Asked&)>;
 

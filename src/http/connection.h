@@ -22,6 +22,7 @@
 #include <string>
 
 #include "base/assert.h"
+#include "base/sparing_log.h"
 #include "http/server.h"
 
 namespace pawl::http {
@@ -35,7 +36,26 @@ struct Surroundings {
   const Server::Handler& handler;
   const Server::Bounds& bounds;
   Log& log;
+  SparingLog& complaints;  // about peers, whom nobody here knows
 };
+
+// Who is at the other end.
+struct Peer {
+  std::string address;
+  std::string user = {};  // by its certificate
+};
+
+// Nothing more will be written; the peer may read that. What `done` hears is of no interest: it is the end.
+template <class Done>
+void end_output(asio::ip::tcp::socket& socket, Done&& /*done*/) {
+  ErrorCode ignored;
+  socket.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+}
+// TLS says goodbye, so that the peer knows that nothing was cut off; then it waits for the peer's goodbye.
+template <class Stream, class Done>
+void end_output(Stream& stream, Done&& done) {
+  stream.async_shutdown(std::forward<Done>(done));
+}
 
 // What to answer when what was read is no request.
 [[nodiscard]] Problem unreadable(const ErrorCode& error);
@@ -43,7 +63,7 @@ struct Surroundings {
 template <class Stream>
 class Connection final : public std::enable_shared_from_this<Connection<Stream>> {
  public:
-  Connection(Stream stream, Surroundings around, std::string peer, std::shared_ptr<void> place)
+  Connection(Stream stream, Surroundings around, Peer peer, std::shared_ptr<void> place)
       : stream_(std::move(stream)),
         timer_(stream_.get_executor()),
         around_(around),
@@ -153,11 +173,19 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   void invite_body() {
     if (phase_ != Phase::kReading || invited_ || !parser_->is_header_done()) return;
     if (!same_word(field(parser_->get(), beast::http::field::expect), "100-continue")) return;
-    invited_ = true;
+    invited_ = inviting_ = true;
     static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-    ErrorCode
-        ignored;  // It fits into an empty socket buffer, or the peer sends its body anyway after a while.
-    stream_.write_some(asio::buffer(kContinue), ignored);
+    asio::async_write(stream_, asio::buffer(kContinue),
+                      [self = this->shared_from_this()](ErrorCode, std::size_t) {
+                        self->inviting_ = false;
+                        if (const auto held = std::exchange(self->held_, {})) held();
+                      });
+  }
+
+  // The body may be here, and answered, before the invitation has left.
+  void when_invited(std::function<void()> write) {
+    if (!inviting_) return write();
+    held_ = std::move(write);
   }
 
   static std::string_view field(const Parser::value_type& message, beast::http::field name) {
@@ -182,7 +210,8 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
       request.headers.push_back({std::string(header.name_string()), std::string(header.value())});
     }
     request.body = std::move(message.body());
-    request.peer = peer_;
+    request.peer = peer_.address;
+    request.user = peer_.user;
     const auto open = std::make_shared<Open>(std::move(request), this->shared_from_this());
     open_ = open;
     around_.handler(open);
@@ -219,10 +248,11 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     if (has_body) message->content_length(message->body().size());
     if (head_only_) message->body().clear();
     limit(around_.bounds.write);
-    const auto done = [self = this->shared_from_this(), message](ErrorCode error, std::size_t) {
-      self->responded(error, message->keep_alive());
-    };
-    beast::http::async_write(stream_, *message, done);
+    when_invited([self = this->shared_from_this(), message] {
+      beast::http::async_write(self->stream_, *message, [self, message](ErrorCode error, std::size_t) {
+        self->responded(error, message->keep_alive());
+      });
+    });
   }
 
   void responded(ErrorCode error, bool keep_alive) {
@@ -273,11 +303,12 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     if (waiting_.empty()) return limit(around_.bounds.quiet);
     leaving_.swap(waiting_);
     limit(around_.bounds.write);
-    asio::async_write(stream_, asio::buffer(leaving_),
-                      [self = this->shared_from_this()](ErrorCode error, std::size_t) {
-                        self->leaving_.clear();
-                        self->pumped(error);
-                      });
+    when_invited([self = this->shared_from_this()] {
+      asio::async_write(self->stream_, asio::buffer(self->leaving_), [self](ErrorCode error, std::size_t) {
+        self->leaving_.clear();
+        self->pumped(error);
+      });
+    });
   }
 
   void pumped(ErrorCode error) {
@@ -307,7 +338,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
              "a request must arrive whole within " + std::to_string(around_.bounds.request.count()) + " ms"});
       case Phase::kStreaming:
         if (leaving_.empty()) return enqueue(quiet_);
-        around_.log.warning("http: " + peer_ + " reads its stream too slowly; closed");
+        around_.log.warning("http: " + peer_.address + " reads its stream too slowly; closed");
         return close();
       default:
         return close();
@@ -327,8 +358,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     open_.reset();
     if (ended_) return close();
     phase_ = Phase::kLingering;
-    ErrorCode ignored;
-    beast::get_lowest_layer(stream_).shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+    end_output(stream_, [self = this->shared_from_this()](ErrorCode) { self->close(); });
     limit(kLingerMax);
     read();
   }
@@ -350,15 +380,17 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   Stream stream_;
   asio::steady_timer timer_;
   const Surroundings around_;
-  const std::string peer_;
+  const Peer peer_;
   std::shared_ptr<void> place_;  // among the connections; given back when it closes
 
   Phase phase_ = Phase::kIdle;
   beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
   bool reading_ = false;
-  bool ended_ = false;    // the peer sends no more
-  bool invited_ = false;  // 100 Continue was said
+  bool ended_ = false;          // the peer sends no more
+  bool invited_ = false;        // 100 Continue was said
+  bool inviting_ = false;       // it has not left yet
+  std::function<void()> held_;  // what is to be written after it
 
   // Of the request that is being answered.
   std::weak_ptr<Open> open_;

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "http/connection.h"
+#include "http/handshake.h"
 
 namespace pawl::http {
 namespace {
@@ -35,6 +36,22 @@ Problem unreadable(const ErrorCode& error) {
             fmt::format("a body may have at most {} bytes", limits::kHttpBodyMax)};
   }
   return {400, "malformed", "not HTTP/1.1", "this is no request: " + error.message()};
+}
+
+void tell_in_the_clear(tcp::socket& socket, const Problem& problem) {
+  const Response refusal = to_response(problem);
+  std::string text = fmt::format(
+      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\n", refusal.status,
+      std::string_view(beast::http::obsolete_reason(static_cast<beast::http::status>(refusal.status))),
+      refusal.type);
+  for (const Header& header : refusal.headers) text += fmt::format("{}: {}\r\n", header.name, header.value);
+  text += fmt::format("Connection: close\r\nContent-Length: {}\r\n\r\n{}", refusal.body.size(), refusal.body);
+  ErrorCode ignored;
+  socket.write_some(asio::buffer(text), ignored);
+  socket.shutdown(tcp::socket::shutdown_send, ignored);
+  // Closing with unread input resets the connection, and the peer could miss why.
+  char unread[limits::kHttpHeaderMax];
+  socket.read_some(asio::buffer(unread), ignored);
 }
 
 class Server::Inside {
@@ -63,6 +80,14 @@ class Server::Inside {
 
   void post(std::function<void()> task) { asio::post(io_, std::move(task)); }
 
+  void use_tls(std::shared_ptr<const tls::ServerContext> context) {
+    if (!thread_.joinable()) {
+      tls_ = std::move(context);
+    } else {
+      post([this, context = std::move(context)]() mutable { tls_ = std::move(context); });
+    }
+  }
+
  private:
   void accept() {
     acceptor_.async_accept([this](ErrorCode error, tcp::socket socket) {
@@ -87,23 +112,25 @@ class Server::Inside {
     if (connections_ >= bounds_.connections) return turn_away(std::move(socket));
     ++connections_;
     std::shared_ptr<void> place(nullptr, [this](void*) { --connections_; });
-    std::make_shared<Connection<tcp::socket>>(std::move(socket), Surroundings{handler_, bounds_, log_},
-                                              text_of(peer), std::move(place))
+    const Surroundings around{handler_, bounds_, log_, complaints_};
+    if (tls_ != nullptr) {
+      return std::make_shared<Handshake>(std::move(socket), *tls_, around, text_of(peer), std::move(place))
+          ->start();
+    }
+    std::make_shared<Connection<tcp::socket>>(std::move(socket), around, Peer{text_of(peer)},
+                                              std::move(place))
         ->start();
   }
 
-  // Told in one piece, and not waited for.
+  // Whoever came to speak TLS could not read it, and a handshake is what the limit is to save.
   void turn_away(tcp::socket socket) {
-    const Response refusal = to_response(
-        {503, "busy", "a limit is reached",
-         fmt::format("connections: the limit of {} is reached", bounds_.connections), Retry::kLater});
-    const std::string text = fmt::format(
-        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: {}\r\nRetry-After: 1\r\nConnection: close\r\n"
-        "Content-Length: {}\r\n\r\n{}",
-        refusal.type, refusal.body.size(), refusal.body);
-    ErrorCode ignored;
-    socket.write_some(asio::buffer(text), ignored);
-    socket.shutdown(tcp::socket::shutdown_send, ignored);
+    if (tls_ != nullptr) return;
+    tell_in_the_clear(socket, {503,
+                               "busy",
+                               "a limit is reached",
+                               fmt::format("connections: the limit of {} is reached", bounds_.connections),
+                               Retry::kLater,
+                               {{"Retry-After", "1"}}});
   }
 
   static constexpr Millis kAcceptPause{100};
@@ -111,6 +138,8 @@ class Server::Inside {
   Log& log_;
   const Handler handler_;
   const Bounds bounds_;
+  SparingLog complaints_{log_};
+  std::shared_ptr<const tls::ServerContext> tls_;  // Nothing: connections are plain.
   // Before io_, whose end is the end of the last connections: they give their places back.
   std::size_t connections_ = 0;
   asio::io_context io_{1};
@@ -128,6 +157,10 @@ Server::~Server() {
 
 Result<void> Server::start(UniqueFd listener) {
   return inside_->start(std::move(listener));
+}
+
+void Server::use_tls(std::shared_ptr<const tls::ServerContext> context) {
+  inside_->use_tls(std::move(context));
 }
 
 void Server::stop() {

@@ -10,6 +10,8 @@
 // header and body sizes and every wait for a peer are bounded (base/limits.h): who sends a request byte by byte, does not
 // read its answer, or stays silent is closed.
 //
+// With use_tls() it speaks HTTPS, and nothing else.
+//
 // Boost.Beast and Asio are compiled in server.cc, and nowhere else.
 #pragma once
 
@@ -23,6 +25,7 @@
 #include "http/message.h"
 #include "http/problem.h"
 #include "pawl/result.h"
+#include "tls/context.h"
 
 namespace pawl::http {
 
@@ -61,6 +64,7 @@ class Server {
     Millis request = limits::kHttpRequestMax;
     Millis write = limits::kHttpWriteMax;
     Millis quiet = limits::kHttpQuietMax;
+    Millis handshake = limits::kHandshakeTime;
   };
 
   Server(Log& log, Handler handler, Bounds bounds);
@@ -69,6 +73,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
+  // Connections from now on speak TLS, under this context; those that exist go on as they are. From any thread.
+  void use_tls(std::shared_ptr<const tls::ServerContext> context);
   // Serves a socket that listens; it must be non-blocking.
   Result<void> start(UniqueFd listener);
   // Closes every connection at once and ends the thread. The handler is not called any more.

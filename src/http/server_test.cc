@@ -10,6 +10,8 @@
 #include <future>
 #include <mutex>
 
+#include "tls/made_certificates.h"
+
 namespace pawl::http {
 namespace {
 
@@ -178,6 +180,43 @@ TEST_F(HttpServerTest, WhoHalfClosesReadsItsAnswer) {
   });
   EXPECT_THAT(heard(waiting), HasSubstr("still there"));
   server_->stop();
+}
+
+class HttpsServerTest : public HttpServerTest {
+ protected:
+  void start_tls(Server::Bounds bounds) {
+    start(say_hello, bounds);
+    const tls::Made authority = tls::make_authority("test authority");
+    const tls::Made own = tls::make_signed(authority, {.name = "pawld", .hosts = {"localhost"}});
+    const std::string dir = testing::TempDir();
+    const auto context =
+        tls::ServerContext::load({.cert = tls::write_file(dir, "http_test.pem", own.certificate_pem),
+                                  .key = tls::write_file(dir, "http_test.key", own.key_pem)});
+    ASSERT_TRUE(context);
+    server_->use_tls(*context);
+    std::promise<void> in_use;
+    server_->post([&] { in_use.set_value(); });
+    in_use.get_future().get();
+  }
+};
+
+TEST_F(HttpsServerTest, WhoSpeaksPlainlyIsToldSoAndByName) {
+  start_tls({});
+  const std::string said = heard(peer(kGet));
+  EXPECT_THAT(said, StartsWith("HTTP/1.1 400 Bad Request\r\n"));
+  EXPECT_THAT(said, HasSubstr("\"code\":\"tls_required\""));
+  EXPECT_THAT(log_.lines(), HasSubstr("failed: the client does not speak TLS"));
+}
+
+TEST_F(HttpsServerTest, AHandshakeThatDoesNotGoOnIsGivenUpAndItsPlaceGivenAgain) {
+  start_tls({.connections = 1, .handshake = kShort});
+  for (const std::string_view begun : {"", "\x16\x03\x01"}) {
+    const UniqueFd silent = peer(begun);
+    EXPECT_EQ(heard(silent), "");
+  }
+  EXPECT_THAT(log_.lines(), HasSubstr("failed: not over in time"));
+  while (heard(peer(kGet)).find("tls_required") == std::string::npos) {
+  }
 }
 
 }  // namespace

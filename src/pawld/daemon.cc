@@ -198,6 +198,7 @@ class Daemon {
     std::optional<std::string> web;
     if (config_.http != kHttpOff) {
       web_.emplace(*log_, config_);
+      if (tls_) web_->use_tls(tls_);
       const auto started = web_->start(loop_);
       if (!started) return started.error();
       web = *started;
@@ -255,7 +256,8 @@ class Daemon {
     auto context = tls::ServerContext::load(config_.tls);
     if (!context) return context.error();
     log_->info(fmt::format("TLS with the certificate of {}", (*context)->summary()));
-    loop_.use_tls(std::move(*context));
+    tls_ = std::move(*context);
+    loop_.use_tls(tls_);
     return {};
   }
 
@@ -275,7 +277,9 @@ class Daemon {
                                      context.error().detail));
     }
     log_->info(fmt::format("new connections get the certificate of {}", (*context)->summary()));
-    loop_.use_tls(std::move(*context));
+    tls_ = std::move(*context);
+    loop_.use_tls(tls_);
+    if (web_) web_->use_tls(tls_);
   }
 
   int stop() {
@@ -306,6 +310,7 @@ class Daemon {
   SystemRandom random_;
   server::SystemClock clock_;
   OpenStore store_;
+  std::shared_ptr<const tls::ServerContext> tls_;  // nothing: connections are plain
   server::Loop loop_;
   std::optional<Web> web_;
 };

@@ -12,7 +12,8 @@ Web::Web(Log& log, const Config& config)
     : config_(config),
       server_(log,
               [this](std::shared_ptr<http::Exchange> exchange) { service_.handle(std::move(exchange)); }),
-      service_(lane_, {.hosts = config.http_hosts}) {
+      service_(lane_,
+               {.hosts = config.http_hosts, .data = config.store == StoreKind::kJournal ? config.data : ""}) {
   lane_.wake_guest_with([this] { server_.post([this] { service_.take_deliveries(); }); });
 }
 
@@ -32,7 +33,12 @@ Result<std::string> Web::start(server::Loop& loop) {
 }
 
 void Web::greet() const {
-  fmt::print("http: curl http://{}/v1/status\n", address_);
+  const char* who = config_.auth_file.empty() ? "" : " -H 'Authorization: Bearer USER:SECRET'";
+  if (config_.tls.named()) {
+    fmt::print("http: curl --cacert …{} https://{}/v1/status\n", who, address_);
+  } else {
+    fmt::print("http: curl{} http://{}/v1/status\n", who, address_);
+  }
   std::fflush(stdout);
 }
 

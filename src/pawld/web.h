@@ -1,7 +1,9 @@
 // HTTP in pawld: a server on a thread of its own, and the lane from it to the loop.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "api/service.h"
 #include "base/log.h"
@@ -10,6 +12,7 @@
 #include "pawld/options.h"
 #include "server/lane.h"
 #include "server/loop.h"
+#include "tls/context.h"
 
 namespace pawl::pawld {
 
@@ -22,6 +25,8 @@ class Web {
 
   // Listens and serves; from then on `loop` does as well, through the lane. Answers the address as bound.
   Result<std::string> start(server::Loop& loop);
+  // HTTPS from now on, with this certificate; connections that exist keep theirs.
+  void use_tls(std::shared_ptr<const tls::ServerContext> context) { server_.use_tls(std::move(context)); }
   void stop() { server_.stop(); }
   // Says where, to whoever started pawld.
   void greet() const;

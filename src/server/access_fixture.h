@@ -4,24 +4,12 @@
 #include <utility>
 
 #include "server/engine_fixture.h"
-#include "server/permission_rows.h"
+#include "server/test_users.h"
 
 namespace pawl::server {
 
 class AccessTest : public EngineTest {
  protected:
-  static auth::User user(const std::string& name, wire::Access role, std::vector<std::string> prefixes = {},
-                         const std::string& secret = "") {
-    SeededRandom salt(name.size());
-    return {name, role, auth::digest_of(secret.empty() ? secret_of(name) : secret, salt),
-            std::move(prefixes)};
-  }
-  static std::string secret_of(const std::string& name) { return "secret-of-" + name; }
-  static std::vector<auth::User> everyone() {
-    return {user("looker", wire::Access::kObserve), user("worker", wire::Access::kUse),
-            user("boss", wire::Access::kAdmin), user("limited", wire::Access::kAdmin, {std::string(kMine)})};
-  }
-
   void SetUp() override {
     start();
     engine().set_users(Users(everyone()));

@@ -9,12 +9,12 @@ namespace pawl::server {
 
 // --- Guest ---------------------------------------------------------------------------------------------------------
 
-std::optional<ConnectionId> Lane::open(std::string peer, std::string bytes) {
+std::optional<ConnectionId> Lane::open(std::string peer, std::string bytes, std::string user) {
   std::unique_lock lock(mutex_);
   if (lines_.size() >= bounds_.connections || full()) return std::nullopt;
   const ConnectionId id{kMark | ++last_};
   lines_.emplace(id, Line{});
-  messages_.push_back({Kind::kOpen, id, std::move(peer), {}});
+  messages_.push_back({Kind::kOpen, id, std::move(peer), {}, std::move(user)});
   push(std::move(lock), {Kind::kBytes, id, std::move(bytes), {}});
   return id;
 }
@@ -81,7 +81,8 @@ bool Lane::serve(Engine& engine, std::size_t most) {
 void Lane::pass(Engine& engine, Message& message) {
   switch (message.kind) {
     case Kind::kOpen:
-      engine.connected(message.connection, message.text);
+      if (engine.connected(message.connection, message.text) && !message.user.empty())
+        engine.identify(message.connection, message.user);
       return;
     case Kind::kBytes:
       return engine.received(message.connection, message.text);

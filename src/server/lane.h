@@ -59,8 +59,9 @@ class Lane {
   void wake_guest_with(Wake wake) { wake_guest_ = std::move(wake); }
 
   // --- Guest ---------------------------------------------------------------------------------------------------------
-  // A new connection that has sent `bytes`. Nothing: the lane is full, and nothing happened.
-  [[nodiscard]] std::optional<ConnectionId> open(std::string peer, std::string bytes);
+  // A new connection that has sent `bytes`. `user`: whom a certificate says it speaks for; before anything is served it becomes
+  // that user, when there is one of this name. Nothing: the lane is full, and nothing happened.
+  [[nodiscard]] std::optional<ConnectionId> open(std::string peer, std::string bytes, std::string user = "");
   // False: the lane is full. A connection that is closed already swallows everything; the delivery that says so is under way.
   [[nodiscard]] bool send(ConnectionId connection, std::string bytes);
   [[nodiscard]] bool look(Look look);
@@ -88,6 +89,7 @@ class Lane {
     ConnectionId connection;
     std::string text;  // kOpen: the peer. kBytes: what it sent.
     Look look;
+    std::string user = {};  // kOpen
   };
   struct Line {
     std::size_t unread = 0;  // delivered, and not acknowledged

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/sparing_log.h"
 #include "base/unique_fd.h"
 #include "pawl/result.h"
 #include "server/engine.h"
@@ -99,7 +100,6 @@ class Loop final : public Network {
   void advance_handshake(Engine& engine, ConnectionId id);
   void introduce(Engine& engine, ConnectionId id, Connection& connection);
   void drop_handshake(ConnectionId id, std::string_view why);
-  void say_sparingly(const std::string& line);
   bool decrypt(Engine& engine, ConnectionId id, Connection& connection);
   void flush_tls(ConnectionId id, Connection& connection);
   static std::size_t encrypt_and_send(Connection& connection, std::string_view bytes);
@@ -118,9 +118,7 @@ class Loop final : public Network {
   std::function<void()> reload_;
   std::shared_ptr<const tls::ServerContext> tls_;  // nullptr: connections are plain
   TlsHandshakes handshakes_;
-  Nanos period_end_{0};  // of say_sparingly(), with what it has said in it
-  int said_ = 0;
-  std::uint64_t unsaid_ = 0;
+  SparingLog complaints_{log_};  // about peers, who may be anyone
   std::vector<epoll_event> events_;
   // Small enough that ten thousand talkative clients fit in memory; what is left in a socket comes next turn.
   std::array<char, 16 * 1024> buffer_;

@@ -17,8 +17,6 @@ using State = tls::Stream::State;
 
 // Of each turn. Renewals are served in every turn, so this is what a flood of handshakes can delay one by.
 constexpr Nanos kShareOfTurn = 5ms;
-constexpr Nanos kPeriod = 10s;  // for say_sparingly()
-constexpr int kSayPerPeriod = 10;
 constexpr std::string_view kSpeakTls =
     "-ERR this port speaks TLS: connect to tls://host:port, or with redis-cli --tls\r\n";
 
@@ -97,27 +95,12 @@ void Loop::introduce(Engine& engine, ConnectionId id, Connection& connection) {
 
 void Loop::drop_handshake(ConnectionId id, std::string_view why) {
   Connection& connection = *find(id);
-  say_sparingly(fmt::format("TLS handshake with {} failed: {}", peer_of(connection.socket.get()), why));
+  complaints_.warning(monotonic_now(),
+                      fmt::format("TLS handshake with {} failed: {}", peer_of(connection.socket.get()), why));
   ::shutdown(connection.socket.get(), SHUT_WR);
   // Closing with unread input resets the connection, and the peer could miss why.
   (void)::recv(connection.socket.get(), buffer_.data(), buffer_.size(), 0);
   connections_.erase(id);
-}
-
-// Bounded, like all that a stranger can cause.
-void Loop::say_sparingly(const std::string& line) {
-  const Nanos now = monotonic_now();
-  if (now >= period_end_) {
-    period_end_ = now + kPeriod;
-    said_ = 0;
-  }
-  if (said_ == kSayPerPeriod) {
-    ++unsaid_;
-    return;
-  }
-  ++said_;
-  const std::uint64_t unsaid = std::exchange(unsaid_, 0);
-  log_.warning(unsaid == 0 ? line : fmt::format("{} ({} more since the last line)", line, unsaid));
 }
 
 // --- Bytes ---------------------------------------------------------------------------------------------------------
@@ -129,7 +112,8 @@ bool Loop::decrypt(Engine& engine, ConnectionId id, Connection& connection) {
   // While it is stalled, so may be the engine, and both go on once there is room.
   if (!connection.stalled) flush_tls(id, connection);
   if (stream.state() == State::kFailed) {
-    say_sparingly(fmt::format("TLS with {} failed: {}", peer_of(connection.socket.get()), stream.error()));
+    complaints_.warning(monotonic_now(), fmt::format("TLS with {} failed: {}",
+                                                     peer_of(connection.socket.get()), stream.error()));
     connection.broken = true;
   }
   return stream.state() == State::kOpen;

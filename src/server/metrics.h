@@ -42,5 +42,9 @@ struct ProcessReadings {
 
 // The exposition format, version 0.0.4.
 [[nodiscard]] std::string metrics_text(const Readings& readings, const ProcessReadings& process);
+inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
+
+// docs/reference/metrics.md
+[[nodiscard]] std::string metrics_page();
 
 }  // namespace pawl::server

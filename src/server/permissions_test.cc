@@ -52,19 +52,7 @@ Heard heard(std::string reply) {
 class PermissionsTest : public AccessTest {
  protected:
   Client connect_as_caller(Caller caller) {
-    switch (caller) {
-      case Caller::kNobody:
-        break;
-      case Caller::kObserve:
-        return connect_as("looker");
-      case Caller::kUse:
-        return connect_as("worker");
-      case Caller::kAdmin:
-        return connect_as("boss");
-      case Caller::kLimited:
-        return connect_as("limited");
-    }
-    return connect();
+    return caller == Caller::kNobody ? connect() : connect_as(name_of(caller));
   }
 };
 

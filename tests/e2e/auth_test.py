@@ -12,6 +12,7 @@ import threading
 
 import harness
 from harness import Closed, wait_until
+from web import Web
 
 PAWL = os.environ.get("PAWL", "")
 
@@ -223,6 +224,45 @@ class UsersTest(AuthCase):
     def clients(self):
         with self.client_as(self.boss) as client:
             return len(client.call("CLIENT", "LIST").splitlines())
+
+
+class HttpTest(AuthCase):
+    def setUp(self):
+        super().setUp()
+        self.secrets = {"boss": self.add("boss", "admin"), "ci": self.add("ci", "use", "ci"), "eye": self.add("eye", "observe")}
+        self.serve()
+
+    def web(self, user=None):
+        return Web(self.pawld.http_port, auth=self.secrets.get(user, user))
+
+    def test_each_user_may_do_what_its_role_and_prefixes_say(self):
+        granted = self.web("ci").acquire("ci/deploy")
+        self.assertEqual(granted.status, 201, granted)
+        self.assertEqual(self.web("eye").get("/v1/locks/ci%2Fdeploy").json["holders"][0]["token"], granted.json["token"])
+        body = {"token": granted.json["token"], "reason": "test"}
+        for refused in (self.web("ci").acquire("other"), self.web("eye").acquire("ci/deploy"),
+                        self.web("ci").post("/v1/locks/ci%2Fdeploy/break", body)):
+            self.assertEqual((refused.status, refused.code), (403, "noperm"), refused)
+        self.assertEqual(self.web("boss").post("/v1/locks/ci%2Fdeploy/break", body).status, 200)
+
+    def test_who_is_not_known_is_told_how_to_say_who_it_is_and_health_is_free(self):
+        for user, code in ((None, "noauth"), ("boss:wrong", "wrongpass"), ("nobody:x", "wrongpass")):
+            refused = self.web(user).get("/metrics")
+            self.assertEqual((refused.status, refused.code, refused.headers["www-authenticate"]), (401, code, "Bearer"), refused)
+        self.assertEqual([self.web().get(path).status for path in ("/healthz", "/readyz")], [200, 200])
+        self.assertEqual(self.web("eye").get("/metrics").status, 200)
+
+    def test_a_secret_is_taken_from_the_header_alone_and_never_logged(self):
+        secret = self.secrets["boss"].partition(":")[2]
+        for target in (f"/v1/status?auth=boss:{secret}", f"/v1/status?access_token={secret}"):
+            refused = self.web().get(target)
+            self.assertEqual(refused.status, 400, refused)
+            self.assertNotIn(secret, refused.body.decode())
+        self.web("boss").get("/v1/status")
+        self.web(f"{secret}:boss").get("/v1/status")  # In the wrong place, and refused: logged, without it.
+        self.web(f"boss:{secret}x").get("/v1/status")
+        self.assertIn("wrong secret for", self.pawld.log())
+        self.assertNotIn(secret[:20], self.pawld.log())
 
 
 class ReloadTest(AuthCase):

@@ -55,6 +55,7 @@ class RoutesTest(HttpCase):
                                                                       {"token": held["token"], "reason": "test"}),
             ("get", "/v1/events"): lambda: self.first_event(other),
             ("get", "/v1/status"): lambda: self.web.get("/v1/status"),
+            ("get", "/metrics"): lambda: self.web.get("/metrics"),
             ("get", "/v1/openapi.json"): lambda: self.web.get("/v1/openapi.json"),
             ("get", "/healthz"): lambda: self.web.get("/healthz"),
             ("get", "/readyz"): lambda: self.web.get("/readyz"),
@@ -474,7 +475,7 @@ class ServiceTest(HttpCase):
     def test_credentials_that_are_no_credentials_are_refused(self):
         for value in ("Basic dXNlcjpwYXNz", "Bearer", "Bearer nocolon", "x"):
             reply = self.web.get("/v1/status", Authorization=value)
-            self.assertProblem(reply, 401, "unauthenticated", "Bearer USER:SECRET")
+            self.assertProblem(reply, 401, "noauth", "Bearer USER:SECRET")
             self.assertEqual(reply.headers["www-authenticate"], "Bearer")
         self.assertNotEqual(self.web.get("/v1/status", Authorization="Bearer some:one").status, 200, "there are no users here")
         self.assertEqual(self.web.get("/healthz", Authorization="Bearer some:one").status, 200)

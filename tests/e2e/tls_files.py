@@ -5,6 +5,7 @@
 """
 
 import collections
+import ssl
 import subprocess
 
 Files = collections.namedtuple("Files", "cert key")
@@ -17,6 +18,15 @@ def openssl(*words, stdin=""):
                           timeout=60, check=False)
     if done.returncode != 0:
         raise AssertionError(f"openssl {words}:\n{done.stderr}")
+
+
+def trusting(authority, own=None):
+    """How a client connects that believes `authority`; `own`: its files."""
+    context = ssl.create_default_context(cafile=str(authority.cert))
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if own:
+        context.load_cert_chain(own.cert, own.key)
+    return context
 
 
 class Authority:

@@ -19,16 +19,10 @@ import harness
 import redis
 from harness import fields, wait_until
 from run_case import Cable
-from tls_files import LOCAL, Authority
+from tls_files import LOCAL, Authority, trusting
 
 PAWL = os.environ.get("PAWL", "")
 LONG_AGO = ("20200101000000Z", "20200102000000Z")
-
-
-def trusting(authority):
-    context = ssl.create_default_context(cafile=str(authority.cert))
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    return context
 
 
 class FakeServer:

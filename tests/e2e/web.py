@@ -37,14 +37,26 @@ class Reply:
         return f"{self.status} {self.body[:400]!r}"
 
 
+def connect(port, tls=None):
+    if tls is None:
+        return http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    return http.client.HTTPSConnection("127.0.0.1", port, timeout=PATIENCE, context=tls)
+
+
 class Web:
-    def __init__(self, port):
-        self.port = port
+    """`tls`: an ssl.SSLContext. `auth`: "user:secret", sent with every request."""
+
+    def __init__(self, port, tls=None, auth=None):
+        self.port, self.tls = port, tls
+        self.own = {"Authorization": f"Bearer {auth}"} if auth else {}
+
+    def connection(self):
+        return connect(self.port, self.tls)
 
     def call(self, method, path, body=None, headers=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection = self.connection()
         try:
-            connection.request(method, path, body=body, headers=headers or {})
+            connection.request(method, path, body=body, headers={**self.own, **(headers or {})})
             return Reply(connection.getresponse())
         finally:
             connection.close()
@@ -70,8 +82,8 @@ class Web:
 
     def start_post(self, path, body, headers):
         """A connection that has asked and does not wait for the answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
-        connection.request("POST", path, json.dumps(body), {"Content-Type": JSON, **headers})
+        connection = self.connection()
+        connection.request("POST", path, json.dumps(body), {**self.own, "Content-Type": JSON, **headers})
         return connection
 
 
@@ -91,8 +103,8 @@ def read_all(peer):
 class Events:
     """A reader of server-sent events."""
 
-    def __init__(self, port, target="/v1/events", headers=None):
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    def __init__(self, port, target="/v1/events", headers=None, tls=None):
+        self.connection = connect(port, tls)
         self.connection.request("GET", target, headers=headers or {})
         self.response = self.connection.getresponse()
         self.last_id = None

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The Debian package, in a chroot that is this machine with a layer over it: nothing of it stays. Installs, creates a store, serves as
-the unit says, upgrades over a running one without losing a lease, removes, purges.
+the unit says (over TLS with users, too), upgrades over a running one without losing a lease, removes, purges.
 
     deb_test.py SOURCE_DIR BUILD_DIR
 
@@ -11,6 +11,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -81,12 +82,17 @@ class DebTest(unittest.TestCase):
     def start(self):
         """As the unit does, on a free port. The process, and the port."""
         as_user = ["setpriv", f"--reuid={setting('User')}", f"--regid={setting('Group')}", "--clear-groups"]
-        server = subprocess.Popen(self.root.words(*as_user, *shlex.split(setting("ExecStart")), "--resp", "127.0.0.1:0"),
+        server = subprocess.Popen(self.root.words(*as_user, *shlex.split(setting("ExecStart")), "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"),
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(self.stop, server)
-        line = server.stdout.readline()
-        self.assertIn("serves 127.0.0.1:", line)
-        return server, re.search(r"127\.0\.0\.1:(\d+)", line)[1]
+        said = ""
+        while "http: curl" not in said:  # What it says last before it serves.
+            line = server.stdout.readline()
+            self.assertNotEqual(line, "", said)
+            said += line
+        self.assertIn("serves 127.0.0.1:", said)
+        self.http_port = re.search(r"https?://127\.0\.0\.1:(\d+)", said)[1]
+        return server, re.search(r"serves 127\.0\.0\.1:(\d+)", said)[1]
 
     def stop(self, server):
         if server.poll() is None:
@@ -114,6 +120,62 @@ class DebTest(unittest.TestCase):
         _, port = self.start()
         self.assertIn(f'"token":{before}', self.pawl(port, "show", "kept", "--json"))
         self.assertGreater(self.token(port, "another"), before)
+
+    def configure_tls_and_users(self):
+        """As docs/how-to/run-pawld.md says."""
+        key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
+        self.root.run("sh", "-ec", f"""
+            umask 077
+            mkdir /root/tls && cd /root/tls
+            openssl req -x509 {key} -days 30 -subj "/CN=my authority" -keyout ca.key -out ca.pem
+            openssl req -new {key} -subj /CN=pawld -keyout pawld.key -out pawld.csr
+            printf 'subjectAltName = DNS:localhost\n' > hosts.ext
+            openssl x509 -req -in pawld.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 -extfile hosts.ext -out pawld.pem
+            install -m 644 pawld.pem /etc/pawl/
+            install -m 640 -g pawl pawld.key /etc/pawl/
+            install -m 640 -g pawl /dev/null /etc/pawl/users
+            pawl auth add boss --role admin --file /etc/pawl/users > boss.auth
+            pawl auth add eye --role observe --file /etc/pawl/users > eye.auth
+            for user in boss eye; do printf 'Authorization: Bearer %s\n' "$(cat $user.auth)" > $user.header; done
+            sed -i 's|^#auth_file = .*|auth_file = "/etc/pawl/users"|; s|^#.tls.$|[tls]|; s|^#cert = .*|cert = "/etc/pawl/pawld.pem"|
+                    s|^#key = .*|key = "/etc/pawl/pawld.key"|' /etc/pawl/pawl.toml""")
+
+    def pawl_as(self, user, port, *words):
+        return self.root.run("env", "PAWL_TLS_CA=/root/tls/ca.pem", f"PAWL_ADDR=tls://localhost:{port}", "pawl", *words, "--auth-file",
+                             f"/root/tls/{user}.auth", check=False)
+
+    def curl_as(self, user, path, *words):
+        done = self.root.run("curl", "-sS", "--cacert", "/root/tls/ca.pem", "-H", f"@/root/tls/{user}.header", "-w", "%{http_code}", *words,
+                             f"https://localhost:{self.http_port}{path}")
+        return int(done.stdout[-3:]), done.stdout[:-3]
+
+    def test_installed_it_serves_two_users_of_different_roles_over_tls_on_both_ports(self):
+        self.root.install(self.first)
+        self.configure_tls_and_users()
+        server, port = self.start()
+        granted = self.pawl_as("boss", port, "acquire", "deploy", "--json")
+        token = re.search(r'"token":(\d+)', granted.stdout)[1]
+        self.assertEqual(self.pawl_as("eye", port, "acquire", "deploy").returncode, 77)
+        self.assertIn(f'"token":{token}', self.pawl_as("eye", port, "show", "deploy", "--json").stdout)
+
+        status, shown = self.curl_as("eye", "/v1/locks/deploy")
+        self.assertEqual((status, f'"token":{token}' in shown), (200, True), shown)
+        post = ("-H", "Content-Type: application/json", "-d", f'{{"token": {token}, "reason": "test", "now": true}}')
+        status, said = self.curl_as("eye", "/v1/locks/deploy/break", *post)
+        self.assertEqual((status, '"code":"noperm"' in said), (403, True), said)
+        status, said = self.curl_as("boss", "/v1/locks/deploy/break", *post)
+        self.assertEqual(status, 200, said)
+        self.assertEqual(self.curl_as("eye", "/metrics")[0], 200)
+
+        # What ExecReload does: a user who was removed is nobody from then on.
+        self.assertEqual(setting("ExecReload"), "/bin/kill -HUP $MAINPID")
+        self.root.run("pawl", "auth", "rm", "eye", "--file", "/etc/pawl/users")
+        server.send_signal(signal.SIGHUP)
+        while "users in /etc/pawl/users: 1" not in server.stdout.readline():
+            pass
+        self.assertEqual(self.curl_as("eye", "/v1/status")[0], 401)
+        self.assertEqual(self.curl_as("boss", "/v1/status")[0], 200)
+        self.assertEqual(self.stop(server), 0)
 
     def test_an_upgrade_keeps_a_configuration_that_was_changed(self):
         self.root.install(self.first)

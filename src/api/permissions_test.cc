@@ -1,0 +1,183 @@
+// Every route as every kind of user. A route without a row fails.
+#include <gmock/gmock.h>
+
+#include <array>
+#include <map>
+
+#include "api/service.h"
+#include "server/engine_fixture.h"
+#include "server/test_users.h"
+
+namespace pawl::api {
+namespace {
+
+using server::Caller;
+using server::Heard;
+using server::Permission;
+using server::PermissionRow;
+using wire::Access;
+using enum server::Elsewhere;
+
+// In the order of all_routes(). The role is written here again on purpose: to loosen one takes two decisions. A request is
+// METHOD TARGET [BODY]; all carry the same lease.
+constexpr std::array kRows{
+    PermissionRow{"POST /v1/acquire", Access::kUse,
+                  R"(POST /v1/acquire {"locks":["mine/a","mine/b"],"ttl_ms":1000})", kOutside,
+                  R"(POST /v1/acquire {"locks":["mine/a","minerals"],"ttl_ms":1000})"},
+    PermissionRow{"POST /v1/renew", Access::kUse, "POST /v1/renew"},
+    PermissionRow{"POST /v1/release", Access::kUse, "POST /v1/release"},
+    PermissionRow{"GET /v1/locks", Access::kObserve, "GET /v1/locks?prefix=mi", kOutside,
+                  "GET /v1/locks?prefix=minerals"},
+    PermissionRow{"GET /v1/locks/{name}", Access::kObserve, "GET /v1/locks/mine", kOutside,
+                  "GET /v1/locks/other"},
+    PermissionRow{"GET /v1/locks/{name}/history", Access::kObserve, "GET /v1/locks/mine%2Fa/history",
+                  kOutside, "GET /v1/locks/minerals/history"},
+    PermissionRow{"POST /v1/locks/{name}/break", Access::kAdmin,
+                  R"(POST /v1/locks/mine%2Fa/break {"token":9999,"reason":"why"})", kOutside,
+                  R"(POST /v1/locks/other/break {"token":9999,"reason":"why"})"},
+    PermissionRow{"GET /v1/events", Access::kObserve, "GET /v1/events?prefix=mine/", kOutside,
+                  "GET /v1/events?prefix=other/"},
+    PermissionRow{"GET /v1/status", Access::kObserve, "GET /v1/status"},
+    PermissionRow{"GET /metrics", Access::kObserve, "GET /metrics"},
+    PermissionRow{"GET /v1/openapi.json", Access::kNone, "GET /v1/openapi.json"},
+    PermissionRow{"GET /healthz", Access::kNone, "GET /healthz"},
+    PermissionRow{"GET /readyz", Access::kNone, "GET /readyz"},
+    PermissionRow{"GET /", Access::kNone, "GET /"},
+};
+
+// A request whose answer is kept.
+class KeptExchange final : public http::Exchange {
+ public:
+  explicit KeptExchange(http::Request request) : request_(std::move(request)) {}
+  const http::Request& request() const override { return request_; }
+  void answer(http::Response response) override { answered = std::move(response); }
+  void begin_stream(http::Response head, std::string) override { answered = std::move(head); }
+  void write(std::string) override {}
+  void end_stream() override {}
+
+  std::optional<http::Response> answered;
+
+ private:
+  const http::Request request_;
+};
+
+class RoutePermissionsTest : public testing::Test, public server::Network {
+ protected:
+  RoutePermissionsTest() {
+    const auto loaded = engine_.load();
+    EXPECT_TRUE(loaded);
+    engine_.set_users(server::Users(server::everyone()));
+  }
+  std::size_t send(server::ConnectionId id, std::string_view bytes) override {
+    return lane_.deliver(id, bytes);
+  }
+  void want_input(server::ConnectionId, bool) override {}
+  void close(server::ConnectionId id) override { lane_.close(id); }
+
+  static http::Request request_of(std::string_view text) {
+    http::Request request;
+    const std::size_t method = text.find(' '), target = text.find(' ', method + 1);
+    request.method = text.substr(0, method);
+    request.target = text.substr(method + 1, target - method - 1);
+    if (target != std::string_view::npos) request.body = text.substr(target + 1);
+    request.peer = "test";
+    request.headers = {{"Host", "localhost"},
+                       {"Content-Type", "application/json"},
+                       {"Pawl-Lease", "00112233445566778899aabbccddeeff"}};
+    return request;
+  }
+  http::Response ask(http::Request request) {
+    const auto exchange = std::make_shared<KeptExchange>(std::move(request));
+    service_.handle(exchange);
+    for (int i = 0; i < 10 && !exchange->answered; ++i) turn();
+    EXPECT_TRUE(exchange->answered) << exchange->request().target;
+    if (exchange->on_gone) exchange->on_gone(http::Gone::kClosed);
+    return exchange->answered.value_or(http::Response{});
+  }
+  http::Response ask_with(std::string_view text, const std::string& authorization) {
+    http::Request request = request_of(text);
+    if (!authorization.empty()) request.headers.push_back({"Authorization", authorization});
+    return ask(std::move(request));
+  }
+  static Heard heard(http::Response response) {
+    if (response.status == 401) return {Permission::kAuthenticateFirst, std::move(response.body)};
+    if (response.status == 403) return {Permission::kNotPermitted, std::move(response.body)};
+    EXPECT_TRUE(response.status < 500) << response.body;
+    return {Permission::kServed, std::move(response.body)};
+  }
+  void turn() {
+    (void)lane_.serve(engine_, 100);
+    engine_.run_turn();
+    service_.take_deliveries();
+  }
+
+  store::MemoryStore store_{Incarnation{7}};
+  server::ManualClock clock_;
+  SeededRandom random_{1};
+  NoLog log_;
+  server::Lane lane_;
+  server::Engine engine_{server::EngineSettings{},
+                         server::EngineParts{store_, clock_, random_, *this, log_, [](const Error&) {}}};
+  Service service_{lane_, {}};
+};
+
+TEST_F(RoutePermissionsTest, TheRowsAreTheRoutes) {
+  std::map<std::string, Access> routes, rows;
+  for (const Route& route : service_.routes().all())
+    routes.emplace(std::string(route.method) + " " + std::string(route.path), route.access);
+  for (const PermissionRow& row : kRows) rows.emplace(row.name, row.needs);
+  EXPECT_EQ(rows, routes) << "a route has no row, or another role: say here who may use it";
+  for (const PermissionRow& row : kRows) {
+    const http::Request request = request_of(row.here);
+    const Match match =
+        service_.routes().find(request.method, request.target.substr(0, request.target.find('?')));
+    ASSERT_NE(match.route, nullptr) << row.here;
+    EXPECT_EQ(std::string(match.route->method) + " " + std::string(match.route->path), row.name);
+  }
+}
+
+TEST_F(RoutePermissionsTest, EveryRouteIsServedToWhomItIsForAndToNobodyElse) {
+  server::expect_permissions(kRows, [&](Caller caller, std::string_view request) {
+    const std::string name = server::name_of(caller);
+    return heard(ask_with(request, name.empty() ? "" : "Bearer " + name + ":" + server::secret_of(name)));
+  });
+}
+
+TEST_F(RoutePermissionsTest, ACertificateIsAsGoodAsASecret) {
+  server::expect_permissions(kRows, [&](Caller caller, std::string_view text) {
+    http::Request request = request_of(text);
+    request.user = server::name_of(caller);
+    return heard(ask(std::move(request)));
+  });
+}
+
+TEST_F(RoutePermissionsTest, WhoeverIsNotAuthenticatedIsToldHow) {
+  for (const char* wrong : {"", "Basic d29ya2Vy", "Bearer", "Bearer worker"}) {
+    const http::Response refused = ask_with("GET /v1/status", wrong);
+    EXPECT_EQ(refused.status, 401) << wrong;
+    EXPECT_THAT(refused.body, testing::HasSubstr("\"code\":\"noauth\""));
+    ASSERT_EQ(refused.headers.size(), 1U);
+    EXPECT_EQ(refused.headers[0].name, "WWW-Authenticate");
+  }
+}
+
+TEST_F(RoutePermissionsTest, AWrongSecretIsAnsweredLateAndNothingIsDoneMeanwhile) {
+  http::Request request = request_of(R"(POST /v1/acquire {"locks":["mine/a"],"ttl_ms":1000})");
+  request.headers.push_back({"Authorization", "Bearer worker:wrong"});
+  const auto exchange = std::make_shared<KeptExchange>(std::move(request));
+  service_.handle(exchange);
+  for (int i = 0; i < 10; ++i) turn();
+  EXPECT_FALSE(exchange->answered);
+  for (int i = 0; i < 10; ++i) {  // In steps: a jump would be taken for a pause of pawld's own.
+    clock_.advance(std::chrono::milliseconds(100));
+    turn();
+  }
+  turn();
+  ASSERT_TRUE(exchange->answered);
+  EXPECT_EQ(exchange->answered->status, 401);
+  EXPECT_THAT(exchange->answered->body, testing::HasSubstr("\"code\":\"wrongpass\""));
+  EXPECT_EQ(engine_.totals().leases, 0U);
+}
+
+}  // namespace
+}  // namespace pawl::api
