@@ -70,9 +70,8 @@ class GuardedFile(unittest.TestCase):
         return [row[0] for row in self.connect(extension=False).execute("SELECT state FROM orders ORDER BY id")]
 
     def counted(self, guard, verdict):
-        return one(self.connect(extension=False),
-                   "SELECT coalesce(sum(n), 0) FROM pawl_count c JOIN pawl_guard g ON g.id = c.guard "
-                   "WHERE g.name = ? AND verdict = ?", guard, verdict)
+        return one(self.db, "SELECT coalesce(sum(n), 0) FROM pawl_count c JOIN pawl_guard g ON g.id = c.guard "
+                            "WHERE g.name = ? AND verdict = ?", guard, verdict)
 
 
 def main():

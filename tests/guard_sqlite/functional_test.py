@@ -20,6 +20,24 @@ class Tokens(base.GuardedFile):
         self.assertEqual(self.db.execute("SELECT resource, verdict, token, max FROM pawl_refusal").fetchall(),
                          [("orders", "stale", 33, 34)])
 
+    def test_a_refusal_is_counted_also_when_the_connection_is_closed_instead_of_rolled_back(self):
+        write(self.db, "orders", 34)
+        hasty = base.connect(self.path)
+        hasty.execute("BEGIN")
+        self.refuses("PAWL_STALE", hasty.execute, "SELECT pawl_use('orders', 33)")
+        hasty.close()
+        self.assertEqual(self.counted("orders", "stale"), 1)
+
+    def test_who_ignores_the_refusal_and_writes_on_is_refused_again(self):
+        write(self.db, "orders", 34)
+        for token, word in ((33, "PAWL_STALE"), ("34x", "PAWL_MALFORMED")):
+            self.db.execute("BEGIN")
+            self.refuses(word, self.db.execute, "SELECT pawl_use('orders', ?)", (token,))
+            self.refuses(word, self.db.execute, INSERT.format("x"))
+            self.db.execute("COMMIT")
+        self.assertEqual(self.states(), [])
+        self.assertEqual(self.counted("orders", "stale"), 2)
+
     def test_a_connection_without_the_extension_cannot_write_at_all(self):
         plain = self.connect(extension=False)
         for sql in (INSERT.format("x"), "UPDATE orders SET state = 'x'", "DELETE FROM orders",

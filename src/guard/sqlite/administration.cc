@@ -45,7 +45,11 @@ class SqliteAdministration final : public Administration {
   }
   Result<void> uninstall(Rehearse rehearse) override {
     auto done = in_transaction(rehearse, [&] { sqlite::uninstall(session_); });
-    if (done && rehearse == Rehearse::kNo) sqlite::forget_emergencies(sqlite3_db_filename(db_.get(), "main"));
+    if (done && rehearse == Rehearse::kNo) {
+      const std::string path = sqlite3_db_filename(db_.get(), "main");
+      sqlite::forget_emergencies(path);
+      sqlite::forget_refusals(path);
+    }
     return done;
   }
   [[nodiscard]] std::string_view script() const override { return sqlite::install_script(); }

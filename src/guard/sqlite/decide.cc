@@ -142,12 +142,13 @@ Verdict admit(Session& session, const Named& before, std::uint64_t token,
   if (verdict == Verdict::kAdmitted) verdict = claim(session, named, token, operation);
   if (verdict == Verdict::kAdmitted && token > fence)
     named.store.raise_fence(named.guard.id, named.key, token);
+  // Also what is refused: whoever ignores that and writes on must not pass for someone without a token.
+  if (carry == Carry::kYes) session.carry(named, {token, operation, verdict == Verdict::kReplayed});
   if (verdict == Verdict::kReplayed) {
     session.refused(named, to_text(verdict), token, fence);  // Its transaction may well be rolled back.
   } else if (verdict != Verdict::kAdmitted) {
     settle(session, named, verdict, token, fence);
   }
-  if (carry == Carry::kYes) session.carry(named, {token, operation, verdict == Verdict::kReplayed});
   return verdict;
 }
 
@@ -160,6 +161,7 @@ void judge_write(Session& session, const Named& named) {
     settle(session, named, Verdict::kMissing, {}, fence);
     return;
   }
+  if (carried->malformed) refuse_malformed(session, named, "malformed token");
   if (carried->replayed) {
     settle(session, named, Verdict::kReplayed, carried->token, fence);
     return;
@@ -206,6 +208,7 @@ Decision check(Session& session, std::string_view resource, std::uint64_t token)
 }
 
 void refuse_malformed(Session& session, const Named& named, std::string_view what) {
+  session.carry(named, {.malformed = true});
   session.refused(named, "malformed", {}, 0);
   fail(Word::kMalformed,
        fmt::format("{} for {}. A token is a whole number from 1 to 9007199254740991, as text without sign, "

@@ -138,6 +138,7 @@ void look_at_emergencies(Store& store, std::vector<guard::Problem>& problems) {
 
 std::vector<guard::Status> status(Session& session, const std::string& guard) {
   Store& store = session.main();
+  if (sqlite3_get_autocommit(session.db()) != 0) take_in_refusals(store.path());
   Statement names(session.db(), "SELECT name FROM main.pawl_guard WHERE ?1 = '' OR name = ?1 ORDER BY name");
   std::vector<guard::Status> all;
   for (const std::string& name : list(names.bind(guard))) {

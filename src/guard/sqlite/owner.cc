@@ -110,8 +110,9 @@ void uninstall(Session& session) {
   store.forget_statements();
   execute(session.db(), std::string(guard::kSqliteUninstallFile));
   scope.finish();
-  if (sqlite3_get_autocommit(session.db()) != 0)
-    forget_emergencies(path);  // Else it may still be taken back.
+  if (sqlite3_get_autocommit(session.db()) == 0) return;  // It may still be taken back.
+  forget_emergencies(path);
+  forget_refusals(path);
 }
 
 std::string protect(Session& session, const guard::Protection& wanted) {

@@ -10,9 +10,6 @@
 namespace pawl::sqlite {
 namespace {
 
-constexpr std::size_t kPendingMax = 1000;
-constexpr int kPendingWaitMs = 200;
-
 int count_schemas(sqlite3* db) {
   int count = 0;
   while (sqlite3_db_name(db, count) != nullptr) ++count;
@@ -131,11 +128,11 @@ bool Session::note_synchronous(const Named& named) {
 
 void Session::refused(const Named& named, std::string_view verdict, std::optional<std::uint64_t> token,
                       std::uint64_t fence) {
-  if (pending_.size() >= kPendingMax) return;  // Nobody could write them for long; the newest tell no more.
-  pending_.push_back(
-      {named.store.path(),
-       {named.guard.id, resource_of(named.guard, named.key), std::string(verdict), token, fence}});
-  if (!joined_ && sqlite3_get_autocommit(db_) != 0) write_pending();
+  const std::string path = named.store.path();
+  note_refusal(path,
+               {named.guard.id, resource_of(named.guard, named.key), std::string(verdict), token, fence});
+  refused_in_.insert(path);
+  if (!joined_ && sqlite3_get_autocommit(db_) != 0) take_in();
 }
 
 void Session::ended() noexcept {
@@ -143,44 +140,18 @@ void Session::ended() noexcept {
   carried_.clear();
   claims_.clear();
   noted_.clear();
-  write_pending();
+  // While a connection is being closed its transaction is told to be over before it is; then the destructor does it.
+  if (sqlite3_txn_state(db_, nullptr) != SQLITE_TXN_WRITE) take_in();
 }
 
 void Session::closing() noexcept {
   stores_.clear();
   schemas_ = -1;
-  write_pending();
 }
 
-// Through another connection: this one may be in the middle of its rollback. What cannot be written now waits for the
-// next end of a transaction.
-void Session::write_pending() noexcept {
-  while (!pending_.empty()) {
-    const std::string path = pending_.front().path;
-    sqlite3* other = nullptr;
-    try {
-      if (!path.empty() &&
-          sqlite3_open_v2(path.c_str(), &other, SQLITE_OPEN_READWRITE, nullptr) == SQLITE_OK) {
-        sqlite3_busy_timeout(other, kPendingWaitMs);
-        Scope scope(other);
-        Store store(other, "main", 0);
-        for (const Pending& each : pending_) {
-          if (each.path != path) continue;
-          store.count(each.refusal.guard, each.refusal.verdict, 1);
-          store.remember(each.refusal);
-        }
-        scope.finish();
-      }
-    } catch (const Fault&) {
-      sqlite3_close_v2(other);
-      return;
-    } catch (...) {  // Out of memory.
-      sqlite3_close_v2(other);
-      return;
-    }
-    sqlite3_close_v2(other);
-    std::erase_if(pending_, [&](const Pending& each) { return each.path == path; });
-  }
+void Session::take_in() noexcept {
+  for (const std::string& path : refused_in_) take_in_refusals(path);
+  refused_in_.clear();
 }
 
 }  // namespace pawl::sqlite

@@ -1,11 +1,8 @@
-// One connection's part of the guard: the token that its transaction carries, and what must outlive a rollback.
+// One connection's part of the guard: the token that its transaction carries, and what it was refused.
 //
 // A token belongs to a transaction, not to a connection: pools hand connections on. SQLite's commit and rollback hooks
 // have one place each, which an application may take; so the session is a virtual table that takes part in every guarded
 // transaction (pawl_session, in transaction_watch.h), and is told of its end like any other table.
-//
-// What was refused is rolled back, and its count with it. So refusals are counted here, in memory, and written through a
-// connection of their own as soon as the transaction is over. Who is killed before that loses counts, never a fence.
 //
 // Used by one thread at a time, like the connection.
 #pragma once
@@ -28,7 +25,8 @@ namespace pawl::sqlite {
 struct Carried {
   std::uint64_t token = 0;
   std::optional<std::uint64_t> operation = {};
-  bool replayed = false;  // It was done before: whatever is written now is a mistake.
+  bool replayed = false;   // It was done before: whatever is written now is a mistake.
+  bool malformed = false;  // So was what came with it.
 };
 
 // What a resource's name has led to.
@@ -41,6 +39,9 @@ struct Named {
 class Session {
  public:
   explicit Session(sqlite3* db) : db_(db) {}
+  ~Session() { take_in(); }  // SQLite destroys it last, when what was still open is rolled back.
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   [[nodiscard]] sqlite3* db() const { return db_; }
 
@@ -75,16 +76,12 @@ class Session {
 
  private:
   using Place = std::tuple<std::int64_t, std::int64_t, std::string>;  // installation, guard, key
-  struct Pending {
-    std::string path;
-    Refusal refusal;
-  };
   static Place place(const Named& named) {
     return {named.store.installation(), named.guard.id, named.guard.keyed() ? named.key : ""};
   }
   void look_around();
+  void take_in() noexcept;
   std::optional<Named> find_named(const ResourceName& name);
-  void write_pending() noexcept;
 
   sqlite3* db_;
   std::vector<std::unique_ptr<Store>> stores_;
@@ -94,7 +91,7 @@ class Session {
   std::set<std::pair<Place, std::uint64_t>> claims_;
   std::set<std::pair<Place, std::string>> noted_;
   std::set<std::pair<std::int64_t, std::int64_t>> synchronous_;
-  std::vector<Pending> pending_;
+  std::set<std::string> refused_in_;  // Files in which this transaction was refused something.
 };
 
 }  // namespace pawl::sqlite

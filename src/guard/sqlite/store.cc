@@ -122,13 +122,13 @@ void Store::count(std::int64_t guard, std::string_view verdict, std::int64_t tim
       .run();
 }
 
-void Store::remember(const Refusal& refusal) {
+void Store::remember(const Refusal& refusal, std::string_view application, std::int64_t at) {
   std::optional<std::int64_t> token;
   if (refusal.token) token = to_sql(*refusal.token);
   kept(
-      "INSERT INTO {s}.pawl_refusal (resource, verdict, token, max, application) VALUES (?1, ?2, ?3, "
-      "nullif(?4, 0), ?5)")
-      .bind(refusal.resource, refusal.verdict, token, to_sql(refusal.fence), application_name())
+      "INSERT INTO {s}.pawl_refusal (at, resource, verdict, token, max, application) VALUES (datetime(?1, "
+      "'unixepoch'), ?2, ?3, ?4, nullif(?5, 0), ?6)")
+      .bind(at, refusal.resource, refusal.verdict, token, to_sql(refusal.fence), application)
       .run();
   kept("DELETE FROM {s}.pawl_refusal WHERE id <= (SELECT max(id) FROM {s}.pawl_refusal) - ?1")
       .bind(std::int64_t{kRefusalsKept})

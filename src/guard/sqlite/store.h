@@ -11,18 +11,11 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "guard/sqlite/refusals.h"
 #include "guard/sqlite/rules.h"
 #include "guard/sqlite/statement.h"
 
 namespace pawl::sqlite {
-
-struct Refusal {
-  std::int64_t guard = 0;
-  std::string resource;
-  std::string verdict;
-  std::optional<std::uint64_t> token;
-  std::uint64_t fence = 0;
-};
 
 class Store {
  public:
@@ -53,7 +46,8 @@ class Store {
   bool claim(std::int64_t guard, std::string_view key, std::uint64_t token, std::uint64_t operation);
 
   void count(std::int64_t guard, std::string_view verdict, std::int64_t times);
-  void remember(const Refusal& refusal);
+  // `at`: seconds since 1970.
+  void remember(const Refusal& refusal, std::string_view application, std::int64_t at);
   void sight(std::int64_t guard, std::string_view what);
   void audit(std::string_view guard, std::string_view what, std::string_view detail, std::string_view reason);
 
