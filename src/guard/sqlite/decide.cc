@@ -133,9 +133,11 @@ GuardMode effective_mode(const Named& named) {
 
 Verdict admit(Session& session, const Named& before, std::uint64_t token,
               std::optional<std::uint64_t> operation, Carry carry) {
-  if (before.store.schema() != "main") before.store.lock();
-  // Only now nobody else can change it.
-  const Named named = session.find(before.store.installation(), before.guard.id, before.key);
+  // In main the session's joining has the lock already. Elsewhere only now nobody else can change it.
+  const bool locked = before.store.schema() == "main";
+  if (!locked) before.store.lock();
+  const Named named =
+      locked ? before : session.find(before.store.installation(), before.guard.id, before.key);
   look_at_synchronous(session, named);
   const std::uint64_t fence = fence_of(named);
   Verdict verdict = judge(token, fence, named.guard.max_step);

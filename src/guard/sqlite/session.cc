@@ -96,7 +96,10 @@ Store& Session::main() {
 void Session::join() {
   if (joined_) return;
   const sqlite3_int64 row = sqlite3_last_insert_rowid(db_);
-  execute(db_, "INSERT INTO pawl_session VALUES (1)");
+  if (!joining_)
+    joining_ =
+        std::make_unique<Statement>(db_, "INSERT INTO pawl_session VALUES (1)", SQLITE_PREPARE_PERSISTENT);
+  joining_->run();
   sqlite3_set_last_insert_rowid(db_, row);  // It is the application's.
   joined_ = true;
 }
@@ -145,6 +148,7 @@ void Session::ended() noexcept {
 }
 
 void Session::closing() noexcept {
+  joining_.reset();
   stores_.clear();
   schemas_ = -1;
 }

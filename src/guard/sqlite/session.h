@@ -86,6 +86,7 @@ class Session {
   sqlite3* db_;
   std::vector<std::unique_ptr<Store>> stores_;
   int schemas_ = -1;  // How many there were when stores_ was filled.
+  std::unique_ptr<Statement> joining_;
   bool joined_ = false;
   std::map<Place, Carried> carried_;
   std::set<std::pair<Place, std::uint64_t>> claims_;

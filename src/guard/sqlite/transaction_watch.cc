@@ -21,9 +21,13 @@ int connect(sqlite3* db, void* session, int, const char* const*, sqlite3_vtab** 
 }
 
 int disconnect(sqlite3_vtab* table) {
-  session_of(table).closing();
   delete static_cast<Watch*>(table);
   return SQLITE_OK;
+}
+
+int disconnect_at_close(sqlite3_vtab* table) {
+  session_of(table).closing();
+  return disconnect(table);
 }
 
 int best_index(sqlite3_vtab*, sqlite3_index_info*) {
@@ -95,7 +99,15 @@ sqlite3_module make_module() {
   return module;
 }
 
+// Of a table that no kept statement uses: SQLite lets go of it as soon as the connection is to be closed.
+sqlite3_module make_closing_module() {
+  sqlite3_module module = make_module();
+  module.xDisconnect = disconnect_at_close;
+  return module;
+}
+
 const sqlite3_module kModule = make_module();
+const sqlite3_module kClosingModule = make_closing_module();
 
 void destroy(void* session) {
   delete static_cast<Session*>(session);
@@ -104,11 +116,13 @@ void destroy(void* session) {
 }  // namespace
 
 int watch_transactions(sqlite3* db, std::unique_ptr<Session> session) {
+  Session* const told = session.get();
   // On failure SQLite has destroyed it already.
-  const int rc = sqlite3_create_module_v2(db, "pawl_session", &kModule, session.release(), destroy);
+  int rc = sqlite3_create_module_v2(db, "pawl_session", &kModule, session.release(), destroy);
+  if (rc == SQLITE_OK) rc = sqlite3_create_module_v2(db, "pawl_closing", &kClosingModule, told, nullptr);
   if (rc != SQLITE_OK) return rc;
   // Brings the table into being, so that closing the connection is told to it: kept statements would prevent that.
-  return sqlite3_exec(db, "SELECT one FROM pawl_session", nullptr, nullptr, nullptr);
+  return sqlite3_exec(db, "SELECT one FROM pawl_closing", nullptr, nullptr, nullptr);
 }
 
 }  // namespace pawl::sqlite
