@@ -207,6 +207,18 @@ class Keys(base.GuardedFile):
         self.assertEqual(self.rows(), [(1, "one@x", 1), (2, "two@x", 2)])
         self.assertEqual(self.counted("accounts", "missing"), 3)
 
+    def test_so_it_does_in_a_table_without_any_constraint(self):
+        self.db.execute("CREATE TABLE bare (k, n)")
+        self.db.execute("INSERT INTO bare VALUES (1, 1), (2, 2)")
+        self.db.execute("SELECT pawl_protect('bare', 'k', 'enforce')")
+        self.db.execute("SELECT pawl_set_policy('bare', 'require_token', 1)")
+        self.db.execute("BEGIN")
+        self.db.execute("SELECT pawl_use('bare:1', 60)")
+        for sql in ("UPDATE bare SET n = 9", "DELETE FROM bare", "INSERT INTO bare VALUES (1, 3), (2, 3)"):
+            self.refuses("PAWL_MISSING", self.db.execute, sql)
+        self.db.execute("COMMIT")
+        self.assertEqual(self.db.execute("SELECT * FROM bare").fetchall(), [(1, 1), (2, 2)])
+
     def test_a_deleted_row_keeps_its_fence(self):
         write(self.db, "accounts:1", 51, "DELETE FROM accounts WHERE id = 1")
         self.refuses("PAWL_STALE", write, self.db, "accounts:1", 50, "INSERT INTO accounts VALUES (1, 'x', 0)")

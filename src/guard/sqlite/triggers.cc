@@ -11,8 +11,7 @@ namespace {
 
 using Columns = std::vector<std::string>;
 
-// RAISE is never reached while pawl_judge is ours. It is there because its mere presence makes SQLite keep a journal of
-// the statement, so that a row refused in the middle takes back those before it.
+// RAISE is never reached while pawl_judge is ours, which fails by itself. It refuses whatever a stranger of that name says.
 std::string ask(const Protected& wanted, const std::string& key) {
   return fmt::format("SELECT CASE WHEN pawl_judge({}, {}, {}) IS NOT 1 THEN RAISE(ABORT, 'PAWL_REFUSED') END",
                      wanted.installation, wanted.guard, key);
