@@ -7,6 +7,7 @@
 #include "conformance/postgres_subject.h"
 #include "conformance/process_subject.h"
 #include "conformance/run.h"
+#include "conformance/sqlite_subject.h"
 #include "pawl/exit_codes.h"
 #include "pawl/guard_target.h"
 #include "pawl/guard_verbs.h"
@@ -112,13 +113,19 @@ Result<std::vector<Start>> starts(const Options& options) {
   if (!options.command.empty())
     return std::vector<Start>{[&] { return conformance::start_process_subject(options.command); }};
   if (options.target.kind.empty())
-    return Error{Code::kInvalid, "name what to test: `postgres`, or --exec with a command of your own"};
+    return Error{Code::kInvalid,
+                 "name what to test: `postgres`, `sqlite`, or --exec with a command of your own"};
   std::vector<Start> all;
-  for (const conformance::PostgresForm form : conformance::kPostgresForms) {
-    if (options.form.empty() || options.form == to_text(form)) {
-      all.emplace_back(
-          [form, dsn = options.target.where()] { return conformance::start_postgres_subject(dsn, form); });
+  const auto add = [&](const auto& forms, auto start) {
+    for (const auto form : forms) {
+      if (options.form.empty() || options.form == to_text(form))
+        all.emplace_back([form, start, where = options.target.where()] { return start(where, form); });
     }
+  };
+  if (options.target.kind == "sqlite") {
+    add(conformance::kSqliteForms, conformance::start_sqlite_subject);
+  } else {
+    add(conformance::kPostgresForms, conformance::start_postgres_subject);
   }
   if (all.empty())
     return Error{Code::kInvalid, fmt::format("there is no form \"{}\" of it: admit, keyed, table, row, by",
@@ -170,19 +177,18 @@ void add_guard_conformance(CommandLine& line) {
   verb.text("--exec", "COMMAND", options->command,
             "test a guard of your own: a command that answers in JSON lines (docs/reference/conformance.md)");
   verb.not_both("--exec", "KIND");
-  verb.text("--form", "FORM", options->form,
-            "postgres: only this one of admit, keyed, table, row, by (default: all)");
+  verb.text("--form", "FORM", options->form, "only this one of admit, keyed, table, row, by (default: all)");
   verb.texts("--case", "NAME", options->run.cases, "only this case; may be repeated");
   verb.flag("--list", options->list, "print the cases and run nothing");
   verb.number("--seed", options->run.seed, "of the races (default 1)");
   verb.number("--rounds", options->run.rounds, "how often each racer tries (default 25)");
   verb.examples(
       "  pawl guard conformance postgres --dsn 'dbname=test'\n"
+      "  pawl guard conformance sqlite --file test.db\n"
       "  pawl guard conformance --exec 'python3 my_guard.py' --rounds 1000\n"
       "  pawl guard conformance --list\n"
-      "In PostgreSQL it works in a schema and with guards of its own, and removes them. Use a test database "
-      "all the\n"
-      "same. Ends with 0 when every case that applies has passed, with 1 when one has failed.");
+      "It works with tables and guards of its own, and removes them. Use a test database all the same.\n"
+      " Ends with 0 when every case that applies has passed, with 1 when one has failed.");
   verb.run([options](Console& console) { return options->list ? list(console) : run(console, *options); });
 }
 

@@ -5,40 +5,50 @@
 #include <cstdlib>
 
 #include "guard/postgres/administration.h"
+#include "guard/sqlite/administration.h"
 #include "pawl/exit_codes.h"
 
 namespace pawl::cli {
 
 namespace {
 
-const std::vector<std::string> kKinds{"postgres"};
+const std::vector<std::string> kKinds{"postgres", "sqlite"};
 constexpr const char* kKindHelp = "what it is installed in";
 
-void declare_dsn(Verb& verb, std::string& dsn) {
+void declare_where(Verb& verb, std::string& dsn, std::string& file) {
   verb.text(
       "--dsn", "DSN", dsn,
       "where: a URI or key=value pairs (PAWL_GUARD_DSN; else PGHOST, PGDATABASE, PGSERVICE, …). A password "
       "belongs into ~/.pgpass, not here");
+  verb.text("--file", "PATH", file, "sqlite: where, the same as --dsn");
+  verb.not_both("--file", "--dsn");
 }
 
 }  // namespace
 
 void GuardTarget::declare(Verb& verb) {
   verb.choice("KIND", kind, kKinds, kKindHelp);
-  declare_dsn(verb, dsn);
+  declare_where(verb, dsn, file);
 }
 
 void GuardTarget::declare_optional(Verb& verb) {
   verb.optional_choice("KIND", kind, kKinds, kKindHelp);
-  declare_dsn(verb, dsn);
+  declare_where(verb, dsn, file);
 }
 
 std::string GuardTarget::where() const {
   const char* environment = std::getenv("PAWL_GUARD_DSN");
+  if (!file.empty()) return file;
   return !dsn.empty() ? dsn : environment == nullptr ? "" : environment;
 }
 
 Result<std::unique_ptr<guard::Administration>> GuardTarget::connect() const {
+  if (kind == "sqlite") {
+    if (where().empty())
+      return Error{Code::kInvalid, "which file? Name it with --file, --dsn or PAWL_GUARD_DSN."};
+    return guard::open_sqlite(where());
+  }
+  if (!file.empty()) return Error{Code::kInvalid, "--file is for sqlite; PostgreSQL is named with --dsn"};
   auto connected = guard::connect_postgres(where());
   if (connected || connected.error().code != Code::kUnavailable) return connected;
   return Error{Code::kUnavailable,

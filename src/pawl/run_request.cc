@@ -44,13 +44,13 @@ Result<int> to_report_fd(const RunOptions& options) {
   return fd;
 }
 
-// `postgres:orders` → the words that advance it to the token in the command's environment.
+// `postgres:orders`, `sqlite:orders` → the words that advance it to the token in the command's environment.
 Result<std::vector<std::string>> to_guard_command(const RunOptions& options, const std::string& guard) {
   const std::size_t colon = guard.find(':');
   const std::string kind = guard.substr(0, colon);
-  if (colon == guard.npos || colon + 1 == guard.size() || kind != "postgres") {
-    return usage(
-        fmt::format("--guard: postgres:RESOURCE, such as postgres:orders; \"{}\" is not", printable(guard)));
+  if (colon == guard.npos || colon + 1 == guard.size() || (kind != "postgres" && kind != "sqlite")) {
+    return usage(fmt::format(
+        "--guard: KIND:RESOURCE, such as postgres:orders or sqlite:orders; \"{}\" is not", printable(guard)));
   }
   std::vector<std::string> words{"/proc/self/exe",        "guard",  "advance", kind,
                                  guard.substr(colon + 1), "--held", "--wait",  to_text(options.guard_wait)};

@@ -1,0 +1,282 @@
+#include "guard/sqlite/owner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/limits.h"
+#include "guard/sqlite/decide.h"
+#include "guard/sqlite/emergency.h"
+#include "guard/sqlite/fault.h"
+#include "guard/sqlite/install.h"
+#include "guard/sqlite/triggers.h"
+#include "guard/sqlite/uninstall.h"
+#include "guard/words.h"
+
+namespace pawl::sqlite {
+namespace {
+
+constexpr std::uint64_t kStepMin = std::uint64_t{1} << 41;
+
+GuardRow need_guard(Store& store, const std::string& name) {
+  auto row = store.find(name);
+  if (!row) fail(Word::kUnguarded, fmt::format("there is no guard \"{}\" here", name));
+  return *std::move(row);
+}
+
+void insist_on_name(const std::string& name) {
+  const bool good = !name.empty() && name.size() <= 200 && name.find(':') == name.npos &&
+                    std::none_of(name.begin(), name.end(),
+                                 [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; });
+  if (!good)
+    fail(Word::kInvalid, "a guard's name has 1 to 200 characters, without \":\" and control characters");
+}
+
+GuardMode need_mode(const std::string& mode) {
+  const auto parsed = guard::parse_mode(mode);
+  if (!parsed) fail(Word::kInvalid, "a mode is observe, shadow, canary or enforce");
+  return *parsed;
+}
+
+GuardRow make_guard(Store& store, const std::string& name, const std::string& kind, const std::string& key,
+                    const std::string& mode) {
+  insist_on_name(name);
+  if (const auto other = store.find(name))
+    fail(Word::kInvalid, fmt::format("there is a guard \"{}\" already, and it is {}", name, other->kind));
+  if (need_mode(mode) == GuardMode::kCanary)
+    fail(Word::kInvalid, "a guard begins in observe, shadow or enforce; canary comes later");
+  store.kept("INSERT INTO {s}.pawl_guard (name, kind, key, mode) VALUES (?1, ?2, nullif(?3, ''), ?4)")
+      .bind(name, kind, key, mode)
+      .run();
+  store.audit(name, "create", fmt::format("{} {} {}", kind, key, mode), "");
+  return need_guard(store, name);
+}
+
+std::string kind_of(sqlite3* db, const guard::Protection& wanted) {
+  if (!wanted.expression.empty()) return "expression";
+  if (wanted.key.empty()) return "static";
+  const auto columns = columns_of(db, wanted.table);
+  if (std::find(columns.begin(), columns.end(), wanted.key) == columns.end())
+    fail(Word::kInvalid, fmt::format("{} has no column \"{}\"", wanted.table, wanted.key));
+  return "row";
+}
+
+void drop_triggers(sqlite3* db, const std::string& table) {
+  std::vector<std::string> names;
+  Statement listed(db,
+                   "SELECT name FROM main.sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE "
+                   "NOCASE AND sql LIKE '%pawl_judge(%'");
+  listed.bind(table);
+  while (listed.step()) names.push_back(listed.text(0));
+  for (const std::string& name : names) execute(db, "DROP TRIGGER main." + quoted(name));
+}
+
+std::string mode_text(GuardMode mode, int percent) {
+  return mode == GuardMode::kCanary ? fmt::format("canary {}", percent) : std::string(to_text(mode));
+}
+
+}  // namespace
+
+std::string_view install_script() {
+  return guard::kSqliteInstallFile;
+}
+
+std::optional<guard::Installation> installed(sqlite3* db) {
+  if (!Store::installation_in(db, "main")) return std::nullopt;
+  Statement asked(db, "SELECT version, contract FROM main.pawl_installation");
+  if (!asked.step()) return std::nullopt;
+  return guard::Installation{asked.text(0), static_cast<int>(asked.number(1))};
+}
+
+void install(sqlite3* db) {
+  if (const auto before = installed(db); before && before->contract > kGuardContract)
+    fail(Word::kInvalid, fmt::format("guard {} (contract {}) is installed here; this pawl knows contract {} "
+                                     "only. Use a newer pawl.",
+                                     before->version, before->contract, kGuardContract));
+  Scope scope(db);
+  execute(db, std::string(install_script()));
+  scope.finish();
+}
+
+void uninstall(Session& session) {
+  Store& store = session.main();
+  const std::string path = store.path();
+  Scope scope(session.db());
+  std::vector<std::string> tables;
+  Statement listed(session.db(), "SELECT tbl FROM main.pawl_protected");
+  while (listed.step()) tables.push_back(listed.text(0));
+  for (const std::string& table : tables) drop_triggers(session.db(), table);
+  store.forget_statements();
+  execute(session.db(), std::string(guard::kSqliteUninstallFile));
+  scope.finish();
+  if (sqlite3_get_autocommit(session.db()) == 0) return;  // It may still be taken back.
+  forget_emergencies(path);
+  forget_refusals(path);
+}
+
+std::string protect(Session& session, const guard::Protection& wanted) {
+  Store& store = session.main();
+  sqlite3* db = session.db();
+  const std::string name = wanted.guard.empty() ? wanted.table : wanted.guard;
+  const std::string kind = kind_of(db, wanted);
+  const std::string& key = kind == "row" ? wanted.key : wanted.expression;
+  Scope scope(db);
+  Statement other(db, "SELECT 1 FROM main.pawl_protected WHERE tbl = ?1");
+  if (other.bind(wanted.table).step())
+    fail(Word::kInvalid, fmt::format("{} is under guard already: unprotect it first", wanted.table));
+  auto row = store.find(name);
+  if (!row) row = make_guard(store, name, kind, key, wanted.mode);
+  if (row->kind != kind)
+    fail(Word::kInvalid, fmt::format("the guard {} exists, and is {}, not {}", name, row->kind, kind));
+  for (const Trigger& trigger : triggers_for(db, {wanted.table, store.installation(), row->id, kind, key}))
+    execute(db, trigger.sql);
+  store.kept("INSERT INTO {s}.pawl_protected (tbl, guard) VALUES (?1, ?2)").bind(wanted.table, row->id).run();
+  store.audit(name, "protect", wanted.table, "");
+  scope.finish();
+  return name;
+}
+
+void unprotect(Session& session, const std::string& table) {
+  Store& store = session.main();
+  Scope scope(session.db());
+  if (store.kept("DELETE FROM {s}.pawl_protected WHERE tbl = ?1").bind(table).run() == 0)
+    fail(Word::kUnguarded, fmt::format("{} is not under guard", table));
+  drop_triggers(session.db(), table);
+  store.audit("", "unprotect", table, "");
+  scope.finish();
+}
+
+void create_guard(Session& session, const std::string& name, bool keyed) {
+  Scope scope(session.db());
+  make_guard(session.main(), name, keyed ? "keyed" : "static", "", "observe");
+  scope.finish();
+}
+
+void drop_guard(Session& session, const std::string& name) {
+  Store& store = session.main();
+  Scope scope(session.db());
+  const GuardRow row = need_guard(store, name);
+  Statement used(session.db(), "SELECT tbl FROM main.pawl_protected WHERE guard = ?1");
+  if (used.bind(row.id).step())
+    fail(Word::kInvalid, fmt::format("{} guards {}: unprotect it first", name, used.text(0)));
+  for (const char* table : {"pawl_fence", "pawl_done", "pawl_count", "pawl_sighting"})
+    Statement(session.db(), fmt::format("DELETE FROM main.{} WHERE guard = ?1", table)).bind(row.id).run();
+  Statement(session.db(), "DELETE FROM main.pawl_guard WHERE id = ?1").bind(row.id).run();
+  store.audit(name, "drop", "", "");
+  scope.finish();
+}
+
+void set_mode(Session& session, const guard::ModeChange& change) {
+  const GuardMode mode = need_mode(change.mode);
+  const bool canary = mode == GuardMode::kCanary;
+  if (canary != change.percent.has_value() || (canary && (*change.percent < 1 || *change.percent > 100)))
+    fail(Word::kInvalid, "canary needs a percentage from 1 to 100, and the other modes take none");
+  Scope scope(session.db());
+  Store& store = session.main();
+  const GuardRow row = need_guard(store, change.guard);
+  const GuardMode before = effective_mode({store, row, ""});
+  std::optional<std::int64_t> percent;
+  if (canary) percent = *change.percent;
+  store
+      .kept(
+          "UPDATE {s}.pawl_guard SET mode = ?2, percent = ?3, generation = generation + 1, mode_since = "
+          "strftime('%Y-%m-%d %H:%M:%f', 'now'), would_refuse_before = coalesce((SELECT n FROM "
+          "{s}.pawl_count c WHERE c.guard = ?1 AND verdict = 'would_refuse'), 0) WHERE id = ?1")
+      .bind(row.id, change.mode, percent)
+      .run();
+  store.audit(
+      change.guard, "mode",
+      fmt::format("{}{} -> {}", mode_text(before, row.percent), before == row.mode ? "" : " (emergency)",
+                  mode_text(mode, change.percent.value_or(0))),
+      change.reason);
+  scope.finish();
+}
+
+void set_policy(Session& session, const guard::PolicyChange& change) {
+  if (change.bare_token) fail(Word::kInvalid, "bare_token is a policy of guards in PostgreSQL");
+  if (change.max_step && (*change.max_step < kStepMin || *change.max_step > limits::kTokenMax))
+    fail(Word::kInvalid, fmt::format("max_step is from {} to {}", kStepMin, limits::kTokenMax));
+  if (change.equal && *change.equal != "accept" && *change.equal != "once" && *change.equal != "refuse")
+    fail(Word::kInvalid, "equal is accept, once or refuse");
+  Scope scope(session.db());
+  Store& store = session.main();
+  const GuardRow row = need_guard(store, change.guard);
+  if (change.equal && *change.equal != "accept" && (row.kind == "row" || row.kind == "expression"))
+    fail(Word::kInvalid,
+         fmt::format("a {} guard admits an equal token; give each operation a number instead: "
+                     "pawl_use(resource, token, op)",
+                     row.kind));
+  std::optional<std::int64_t> require;
+  if (change.require_token) require = *change.require_token ? 1 : 0;
+  std::optional<std::int64_t> step;
+  if (change.max_step) step = static_cast<std::int64_t>(*change.max_step);
+  store
+      .kept(
+          "UPDATE {s}.pawl_guard SET require_token = coalesce(?2, require_token), equal = coalesce(?3, "
+          "equal), max_step = coalesce(?4, max_step) WHERE id = ?1")
+      .bind(row.id, require, change.equal, step)
+      .run();
+  const GuardRow after = need_guard(store, change.guard);
+  store.audit(
+      change.guard, "policy",
+      fmt::format("require_token={} equal={} max_step={}", after.require_token, after.equal, after.max_step),
+      change.reason);
+  scope.finish();
+}
+
+std::int64_t emergency(Session& session, const std::string& guard, const std::string& reason) {
+  Store& store = session.main();
+  if (!guard.empty()) static_cast<void>(need_guard(store, guard));
+  std::vector<Emergency> switched;
+  std::string names;
+  Statement listed(session.db(),
+                   "SELECT id, generation, name FROM main.pawl_guard WHERE mode IN ('canary', 'enforce') AND "
+                   "(?1 = '' OR name = ?1)");
+  listed.bind(guard);
+  while (listed.step()) {
+    switched.push_back({store.installation(), listed.number(0), listed.number(1)});
+    names += (names.empty() ? "" : " ") + listed.text(2);
+  }
+  listed.reset();
+  if (switched.empty()) return 0;
+  turn_on(store.path(), switched);
+  try {
+    Scope scope(session.db());
+    store.audit(guard, "emergency", names, reason);
+    scope.finish();
+  } catch (const Fault& fault) {
+    if (fault.word != Word::kBusy) throw;  // The switch is on; who changes the mode back will be told so.
+  }
+  return static_cast<std::int64_t>(switched.size());
+}
+
+std::int64_t compact(Session& session, const std::string& guard, std::uint64_t below) {
+  Scope scope(session.db());
+  Store& store = session.main();
+  const GuardRow row = need_guard(store, guard);
+  std::int64_t gone = 0;
+  const auto limit = static_cast<std::int64_t>(below);
+  if (row.keyed()) {
+    Statement known(session.db(), "SELECT coalesce(max(token), 0) FROM main.pawl_fence WHERE guard = ?1");
+    known.bind(row.id).step();
+    const auto greatest = std::max(row.floor, static_cast<std::uint64_t>(known.number(0)));
+    known.reset();
+    if (judge(below, greatest, row.max_step) == Verdict::kAhead)
+      fail(Word::kAhead, explain(Verdict::kAhead, guard, below, greatest));
+    store.kept("UPDATE {s}.pawl_guard SET floor = max(floor, ?2) WHERE id = ?1").bind(row.id, limit).run();
+    gone +=
+        store.kept("DELETE FROM {s}.pawl_fence WHERE guard = ?1 AND token < ?2").bind(row.id, limit).run();
+  }
+  gone += store
+              .kept(
+                  "DELETE FROM {s}.pawl_done WHERE guard = ?1 AND token < min(?2, CASE WHEN ?3 THEN ?2 ELSE "
+                  "coalesce((SELECT f.token FROM {s}.pawl_fence f WHERE f.guard = ?1), 0) END)")
+              .bind(row.id, limit, std::int64_t{row.keyed() ? 1 : 0})
+              .run();
+  if (gone > 0) store.audit(guard, "compact", fmt::format("below {}: {} rows", below, gone), "");
+  scope.finish();
+  return gone;
+}
+
+}  // namespace pawl::sqlite

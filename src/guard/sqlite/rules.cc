@@ -1,0 +1,77 @@
+#include "guard/sqlite/rules.h"
+
+#include <fmt/format.h>
+
+namespace pawl::sqlite {
+namespace {
+
+// FNV-1a with a last mix: what is stored under a guard's canary must mean the same in every version and process.
+std::uint64_t hash(std::string_view text) {
+  std::uint64_t h = 14695981039346656037U;
+  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  h ^= h >> 33;
+  h *= 0xff51afd7ed558ccdU;
+  return h ^ (h >> 33);
+}
+
+}  // namespace
+
+Verdict judge(std::optional<std::uint64_t> token, std::uint64_t fence, std::uint64_t max_step) {
+  if (!token) return Verdict::kMissing;
+  if (*token < fence) return Verdict::kStale;
+  if (fence != 0 && *token - fence > max_step) return Verdict::kAhead;
+  return Verdict::kAdmitted;
+}
+
+bool enforces(GuardMode mode, int percent, std::string_view resource) {
+  if (mode == GuardMode::kCanary) return hash(resource) % 100 < static_cast<std::uint64_t>(percent);
+  return mode == GuardMode::kEnforce;
+}
+
+bool refusable(Verdict verdict, bool has_token, bool require_token) {
+  if (verdict == Verdict::kAdmitted) return false;
+  return verdict != Verdict::kMissing || has_token || require_token;
+}
+
+ResourceName split(std::string_view resource) {
+  const std::size_t colon = resource.find(':');
+  if (colon == resource.npos) return {std::string(resource), {}};
+  return {std::string(resource.substr(0, colon)), std::string(resource.substr(colon + 1))};
+}
+
+std::string resource_of(const GuardRow& guard, std::string_view key) {
+  return guard.keyed() ? fmt::format("{}:{}", guard.name, key) : guard.name;
+}
+
+std::string explain(Verdict verdict, std::string_view resource, std::optional<std::uint64_t> token,
+                    std::uint64_t fence) {
+  switch (verdict) {
+    case Verdict::kStale:
+      return fmt::format(
+          "stale token {} for {}: {} has been here. A newer holder has taken over; stop, a retry "
+          "cannot succeed.",
+          *token, resource, fence > *token ? fmt::format("token {}", fence) : "it");
+    case Verdict::kMissing:
+      if (token)
+        return fmt::format(
+            "token {} was used for {} before, and is admitted again only with an operation number: "
+            "pawl_use('{}', {}, op)",
+            *token, resource, resource, *token);
+      return fmt::format(
+          "write to {} without a token. First in the transaction: SELECT pawl_use('{}', token)", resource,
+          resource);
+    case Verdict::kAhead:
+      return fmt::format("token {} for {} is further ahead of {} than the guard allows: forged or corrupt",
+                         *token, resource, fence);
+    case Verdict::kReplayed:
+      return fmt::format(
+          "this operation on {} was done before, as pawl_use() has answered: skip the work, and commit "
+          "or roll back",
+          resource);
+    case Verdict::kAdmitted:
+      break;
+  }
+  return std::string(to_text(verdict));
+}
+
+}  // namespace pawl::sqlite

@@ -1,0 +1,161 @@
+#include "guard/sqlite/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "guard/sqlite/fault.h"
+
+namespace pawl::sqlite {
+namespace {
+
+int count_schemas(sqlite3* db) {
+  int count = 0;
+  while (sqlite3_db_name(db, count) != nullptr) ++count;
+  return count;
+}
+
+std::vector<std::string> schemas_of(sqlite3* db) {
+  std::vector<std::string> names;
+  for (int i = 0; const char* name = sqlite3_db_name(db, i); ++i) {
+    if (i != 1) names.emplace_back(name);  // 1 is temp.
+  }
+  return names;
+}
+
+}  // namespace
+
+void Session::look_around() {
+  stores_.clear();
+  for (const std::string& schema : schemas_of(db_)) {
+    if (const auto id = Store::installation_in(db_, schema))
+      stores_.push_back(std::make_unique<Store>(db_, schema, *id));
+  }
+  schemas_ = count_schemas(db_);
+  for (std::size_t i = 0; i < stores_.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (stores_[i]->installation() != stores_[j]->installation()) continue;
+      const std::string names = fmt::format("{} and {}", stores_[j]->schema(), stores_[i]->schema());
+      stores_.clear();
+      schemas_ = -1;
+      fail(Word::kInvalid, names +
+                               " are copies of one guarded file: a trigger cannot tell which fences are "
+                               "its own. Attach one of them only");
+    }
+  }
+}
+
+Named Session::find(std::string_view resource) {
+  const ResourceName name = split(resource);
+  std::optional<Named> found;
+  for (int attempt = 0; attempt < 2 && !found; ++attempt) {
+    if (attempt == 1 || schemas_ != count_schemas(db_)) look_around();
+    if (auto named = find_named(name)) found.emplace(*std::move(named));
+  }
+  if (!found) fail(Word::kUnguarded, fmt::format("there is no guard \"{}\"", name.guard));
+  if (found->guard.keyed() != name.key.has_value())
+    fail(Word::kUnguarded,
+         found->guard.keyed() ? fmt::format("\"{0}\" has a fence for each key: name one, {0}:KEY", name.guard)
+                              : fmt::format("\"{}\" has one fence for all of it, and no keys", name.guard));
+  return *std::move(found);
+}
+
+std::optional<Named> Session::find_named(const ResourceName& name) {
+  std::optional<Named> found;
+  for (const auto& store : stores_) {
+    auto guard = store->find(name.guard);
+    if (!guard) continue;
+    if (found)
+      fail(Word::kInvalid, fmt::format("{} and {} both have a guard {}: attach one of them only",
+                                       found->store.schema(), store->schema(), name.guard));
+    found.emplace(Named{*store, *std::move(guard), name.key.value_or("")});
+  }
+  return found;
+}
+
+Named Session::find(std::int64_t installation, std::int64_t guard, std::string_view key) {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (attempt == 1 || schemas_ != count_schemas(db_)) look_around();
+    for (const auto& store : stores_) {
+      if (store->installation() != installation) continue;
+      if (auto row = store->find(guard)) return {*store, *std::move(row), std::string(key)};
+    }
+  }
+  fail(Word::kUnguarded, fmt::format("guard {} is gone, its trigger is not", guard));
+}
+
+Store& Session::main() {
+  look_around();
+  for (const auto& store : stores_) {
+    if (store->schema() == "main") return *store;
+  }
+  fail(Word::kInvalid, "no guard is installed in this file. Install it with: pawl guard install sqlite");
+}
+
+void Session::join() {
+  if (joined_) return;
+  const sqlite3_int64 row = sqlite3_last_insert_rowid(db_);
+  if (!joining_)
+    joining_ =
+        std::make_unique<Statement>(db_, "INSERT INTO pawl_session VALUES (1)", SQLITE_PREPARE_PERSISTENT);
+  joining_->run();
+  sqlite3_set_last_insert_rowid(db_, row);  // It is the application's.
+  joined_ = true;
+}
+
+void Session::carry(const Named& named, const Carried& carried) {
+  carried_[place(named)] = carried;
+}
+
+const Carried* Session::carried(const Named& named) const {
+  const auto found = carried_.find(place(named));
+  return found == carried_.end() ? nullptr : &found->second;
+}
+
+bool Session::has_claimed(const Named& named, std::uint64_t token) const {
+  return claims_.contains({place(named), token});
+}
+
+void Session::note_claim(const Named& named, std::uint64_t token) {
+  claims_.insert({place(named), token});
+}
+
+bool Session::note(const Named& named, std::string_view what) {
+  return noted_.insert({place(named), std::string(what)}).second;
+}
+
+bool Session::note_synchronous(const Named& named) {
+  return synchronous_.insert({named.store.installation(), named.guard.id}).second;
+}
+
+void Session::refused(const Named& named, std::string_view verdict, std::optional<std::uint64_t> token,
+                      std::uint64_t fence) {
+  const std::string path = named.store.path();
+  note_refusal(path,
+               {named.guard.id, resource_of(named.guard, named.key), std::string(verdict), token, fence});
+  refused_in_.insert(path);
+  if (!joined_ && sqlite3_get_autocommit(db_) != 0) take_in();
+}
+
+void Session::ended() noexcept {
+  joined_ = false;
+  carried_.clear();
+  claims_.clear();
+  noted_.clear();
+  // While a connection is being closed its transaction is told to be over before it is; then the destructor does it.
+  if (sqlite3_txn_state(db_, nullptr) != SQLITE_TXN_WRITE) take_in();
+}
+
+void Session::closing() noexcept {
+  joining_.reset();
+  stores_.clear();
+  schemas_ = -1;
+}
+
+void Session::take_in() noexcept {
+  for (const std::string& path : refused_in_) take_in_refusals(path);
+  refused_in_.clear();
+}
+
+}  // namespace pawl::sqlite

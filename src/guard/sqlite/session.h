@@ -1,0 +1,98 @@
+// One connection's part of the guard: the token that its transaction carries, and what it was refused.
+//
+// A token belongs to a transaction, not to a connection: pools hand connections on. SQLite's commit and rollback hooks
+// have one place each, which an application may take; so the session is a virtual table that takes part in every guarded
+// transaction (pawl_session, in transaction_watch.h), and is told of its end like any other table.
+//
+// Used by one thread at a time, like the connection.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "guard/sqlite/rules.h"
+#include "guard/sqlite/store.h"
+
+namespace pawl::sqlite {
+
+struct Carried {
+  std::uint64_t token = 0;
+  std::optional<std::uint64_t> operation = {};
+  bool replayed = false;   // It was done before: whatever is written now is a mistake.
+  bool malformed = false;  // So was what came with it.
+};
+
+// What a resource's name has led to.
+struct Named {
+  Store& store;
+  GuardRow guard;
+  std::string key;  // static: empty
+};
+
+class Session {
+ public:
+  explicit Session(sqlite3* db) : db_(db) {}
+  ~Session() { take_in(); }  // SQLite destroys it last, when what was still open is rolled back.
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  [[nodiscard]] sqlite3* db() const { return db_; }
+
+  // Among all files of this connection. Throws where there is none, or more than one.
+  Named find(std::string_view resource);
+  // For a trigger: the guard of that installation.
+  Named find(std::int64_t installation, std::int64_t guard, std::string_view key);
+  // The installation in main, for owners.
+  Store& main();
+
+  // Has SQLite tell the end of the transaction, and takes the write lock of main. To be called before anything is read:
+  // SQLite waits for other writers only on behalf of a transaction that has not read yet.
+  void join();
+
+  void carry(const Named& named, const Carried& carried);
+  [[nodiscard]] const Carried* carried(const Named& named) const;
+  // Whether this transaction has claimed the token (or operation) for itself.
+  [[nodiscard]] bool has_claimed(const Named& named, std::uint64_t token) const;
+  void note_claim(const Named& named, std::uint64_t token);
+  // True the first time in this transaction.
+  bool note(const Named& named, std::string_view what);
+  // Once per connection and guard.
+  bool note_synchronous(const Named& named);
+
+  void refused(const Named& named, std::string_view verdict, std::optional<std::uint64_t> token,
+               std::uint64_t fence);
+
+  // The transaction is over, either way.
+  void ended() noexcept;
+  // The connection is about to be closed.
+  void closing() noexcept;
+
+ private:
+  using Place = std::tuple<std::int64_t, std::int64_t, std::string>;  // installation, guard, key
+  static Place place(const Named& named) {
+    return {named.store.installation(), named.guard.id, named.guard.keyed() ? named.key : ""};
+  }
+  void look_around();
+  void take_in() noexcept;
+  std::optional<Named> find_named(const ResourceName& name);
+
+  sqlite3* db_;
+  std::vector<std::unique_ptr<Store>> stores_;
+  int schemas_ = -1;  // How many there were when stores_ was filled.
+  std::unique_ptr<Statement> joining_;
+  bool joined_ = false;
+  std::map<Place, Carried> carried_;
+  std::set<std::pair<Place, std::uint64_t>> claims_;
+  std::set<std::pair<Place, std::string>> noted_;
+  std::set<std::pair<std::int64_t, std::int64_t>> synchronous_;
+  std::set<std::string> refused_in_;  // Files in which this transaction was refused something.
+};
+
+}  // namespace pawl::sqlite

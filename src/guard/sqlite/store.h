@@ -1,0 +1,70 @@
+// What the guard remembers in one file: the tables of guards/sqlite/pawl.sql, seen through one connection.
+//
+// Every statement names the schema it means, so that neither a temporary table nor another attached file can stand in
+// its way. Nothing here begins or ends a transaction.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "guard/sqlite/refusals.h"
+#include "guard/sqlite/rules.h"
+#include "guard/sqlite/statement.h"
+
+namespace pawl::sqlite {
+
+class Store {
+ public:
+  // `schema`: main, or what the file is attached as. `installation`: pawl_installation.id there.
+  Store(sqlite3* db, std::string schema, std::int64_t installation)
+      : db_(db), schema_(std::move(schema)), installation_(installation) {}
+
+  // Those of the installation in that schema; nothing where none is installed.
+  [[nodiscard]] static std::optional<std::int64_t> installation_in(sqlite3* db, const std::string& schema);
+
+  [[nodiscard]] sqlite3* db() const { return db_; }
+  [[nodiscard]] const std::string& schema() const { return schema_; }
+  [[nodiscard]] std::int64_t installation() const { return installation_; }
+  // The file's path; empty in memory.
+  [[nodiscard]] std::string path() const;
+
+  // Takes SQLite's write lock, if the transaction does not have it yet.
+  void lock();
+
+  // Nothing also when another file has taken this one's place.
+  [[nodiscard]] std::optional<GuardRow> find(std::int64_t guard);
+  [[nodiscard]] std::optional<GuardRow> find(std::string_view name);
+
+  [[nodiscard]] std::uint64_t fence(std::int64_t guard, std::string_view key);  // 0: none
+  // Also forgets the operations of older tokens.
+  void raise_fence(std::int64_t guard, std::string_view key, std::uint64_t token);
+  // False: it was done before.
+  bool claim(std::int64_t guard, std::string_view key, std::uint64_t token, std::uint64_t operation);
+
+  void count(std::int64_t guard, std::string_view verdict, std::int64_t times);
+  // `at`: seconds since 1970.
+  void remember(const Refusal& refusal, std::string_view application, std::int64_t at);
+  void sight(std::int64_t guard, std::string_view what);
+  void audit(std::string_view guard, std::string_view what, std::string_view detail, std::string_view reason);
+
+  // With {s} for the schema; kept for the next time.
+  Statement& kept(std::string_view sql);
+  // Before the connection can be closed.
+  void forget_statements() { statements_.clear(); }
+
+ private:
+  sqlite3* db_;
+  std::string schema_;
+  std::int64_t installation_;
+  std::unordered_map<std::string_view, std::unique_ptr<Statement>> statements_;  // by literal
+};
+
+// Who does this: for people, it proves nothing.
+[[nodiscard]] std::string login_name();
+[[nodiscard]] std::string application_name();
+
+}  // namespace pawl::sqlite

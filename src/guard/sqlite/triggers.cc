@@ -1,0 +1,112 @@
+#include "guard/sqlite/triggers.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "guard/sqlite/fault.h"
+#include "guard/sqlite/statement.h"
+
+namespace pawl::sqlite {
+namespace {
+
+using Columns = std::vector<std::string>;
+
+// RAISE is never reached while pawl_judge is ours, which fails by itself. It refuses whatever a stranger of that name says.
+std::string ask(const Protected& wanted, const std::string& key) {
+  return fmt::format("SELECT CASE WHEN pawl_judge({}, {}, {}) IS NOT 1 THEN RAISE(ABORT, 'PAWL_REFUSED') END",
+                     wanted.installation, wanted.guard, key);
+}
+
+// The key of the row OLD or NEW.
+std::string key_in(const Protected& wanted, const Columns& columns, const std::string& row) {
+  if (wanted.kind == "row") return fmt::format("CAST({}.{} AS TEXT)", row, quoted(wanted.key));
+  Columns all;
+  for (const std::string& column : columns)
+    all.push_back(fmt::format("{}.{} AS {}", row, quoted(column), quoted(column)));
+  return fmt::format("(SELECT CAST(({}) AS TEXT) FROM (SELECT {}))", wanted.key, fmt::join(all, ", "));
+}
+
+// One condition: `other` shares all of these with NEW.
+std::string shares(sqlite3* db, const std::string& index) {
+  Columns same;
+  Statement parts(db, "SELECT cid, name, coll FROM pragma_index_xinfo(?1) WHERE key = 1");
+  parts.bind(index);
+  while (parts.step()) {
+    if (parts.number(0) == -2)
+      fail(Word::kInvalid, fmt::format("the unique index {} is on an expression, and REPLACE could delete "
+                                       "another key's row through it: guard the whole table instead",
+                                       index));
+    const std::string column = parts.number(0) == -1 ? "rowid" : quoted(parts.text(1));
+    same.push_back(fmt::format("other.{0} = NEW.{0} COLLATE {1}", column, quoted(parts.text(2))));
+  }
+  return fmt::format("({})", fmt::join(same, " AND "));
+}
+
+// Every way in which a new row can be in another one's place.
+std::string conflicts(sqlite3* db, const Protected& wanted) {
+  Columns ways;
+  Statement indexes(db, "SELECT name FROM pragma_index_list(?1) WHERE \"unique\" = 1");
+  indexes.bind(wanted.table);
+  while (indexes.step()) ways.push_back(shares(db, indexes.text(0)));
+  Statement listed(db, "SELECT wr FROM pragma_table_list(?1) WHERE schema = 'main'");
+  listed.bind(wanted.table);
+  if (listed.step() && listed.number(0) == 0) ways.emplace_back("other.rowid = NEW.rowid");
+  return fmt::format("{}", fmt::join(ways, " OR "));
+}
+
+Trigger trigger(const Protected& wanted, const std::string& when, const std::string& condition,
+                const std::string& body) {
+  std::string name = fmt::format("pawl_{}_{}", wanted.table, when);
+  for (char& c : name) c = c == ' ' ? '_' : c;
+  std::string sql = fmt::format("CREATE TRIGGER {} {} ON {} {}BEGIN {} END", quoted(name), when,
+                                quoted(wanted.table), condition, body);
+  return {std::move(name), std::move(sql)};
+}
+
+std::vector<Trigger> for_keys(sqlite3* db, const Protected& wanted, const Columns& columns) {
+  const std::string before = key_in(wanted, columns, "OLD");
+  const std::string after = key_in(wanted, columns, "NEW");
+  const std::string others =
+      ask(wanted, wanted.kind == "row" ? fmt::format("CAST(other.{} AS TEXT)", quoted(wanted.key))
+                                       : fmt::format("CAST(({}) AS TEXT)", wanted.key)) +
+      fmt::format(" FROM {} AS other WHERE {};", quoted(wanted.table), conflicts(db, wanted));
+  return {
+      trigger(wanted, "BEFORE INSERT", "", others),
+      trigger(wanted, "AFTER INSERT", "", ask(wanted, after) + ";"),
+      trigger(wanted, "BEFORE UPDATE", "", ask(wanted, before) + "; " + others),
+      trigger(wanted, "AFTER UPDATE", fmt::format("WHEN {} IS NOT {} ", before, after),
+              ask(wanted, after) + ";"),
+      trigger(wanted, "BEFORE DELETE", "", ask(wanted, before) + ";"),
+  };
+}
+
+void insist_on_table(sqlite3* db, const std::string& table) {
+  Statement listed(db, "SELECT type FROM pragma_table_list(?1) WHERE schema = 'main'");
+  listed.bind(table);
+  if (!listed.step()) fail(Word::kInvalid, fmt::format("there is no table \"{}\" in this file", table));
+  if (listed.text(0) != "table")
+    fail(Word::kInvalid,
+         fmt::format("\"{}\" is a {} table, which no trigger can watch: guard what is behind it", table,
+                     listed.text(0)));
+}
+
+}  // namespace
+
+std::vector<std::string> columns_of(sqlite3* db, const std::string& table) {
+  Columns columns;
+  Statement listed(db, "SELECT name FROM pragma_table_xinfo(?1, 'main') WHERE hidden <> 1");
+  listed.bind(table);
+  while (listed.step()) columns.push_back(listed.text(0));
+  return columns;
+}
+
+std::vector<Trigger> triggers_for(sqlite3* db, const Protected& wanted) {
+  insist_on_table(db, wanted.table);
+  if (wanted.kind != "static") return for_keys(db, wanted, columns_of(db, wanted.table));
+  std::vector<Trigger> all;
+  for (const char* when : {"BEFORE INSERT", "BEFORE UPDATE", "BEFORE DELETE"})
+    all.push_back(trigger(wanted, when, "", ask(wanted, "''") + ";"));
+  return all;
+}
+
+}  // namespace pawl::sqlite

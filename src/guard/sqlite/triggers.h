@@ -1,0 +1,38 @@
+// The triggers that put a table under guard. They call pawl_judge(), which only Pawl's extension has: a connection
+// without it cannot write to the table at all.
+//
+// A guard of a whole table asks before each row. A guard with keys asks for the row that was and for the row that will
+// be: after an insert, because only then an INTEGER PRIMARY KEY is known. REPLACE deletes rows behind the triggers' back
+// (they fire for those only under PRAGMA recursive_triggers); so before it, every row that shares a unique value with
+// the new one is judged as well.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "guard/sqlite/api.h"
+#include "guard/sqlite/rules.h"
+
+namespace pawl::sqlite {
+
+struct Trigger {
+  std::string name;
+  std::string sql;  // CREATE TRIGGER …, exactly as SQLite keeps it
+};
+
+struct Protected {
+  std::string table;
+  std::int64_t installation = 0;
+  std::int64_t guard = 0;
+  std::string kind;  // static, row, expression
+  std::string key;
+};
+
+// Throws where the table cannot be put under such a guard.
+[[nodiscard]] std::vector<Trigger> triggers_for(sqlite3* db, const Protected& wanted);
+
+// Columns of main.table, in their order; none: there is no such table.
+[[nodiscard]] std::vector<std::string> columns_of(sqlite3* db, const std::string& table);
+
+}  // namespace pawl::sqlite

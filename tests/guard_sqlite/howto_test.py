@@ -1,0 +1,40 @@
+#!/usr/bin/python3
+"""docs/how-to/guard-sqlite.md: its commands do what it says, from the first block to the last, as one person would type them."""
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+import base
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/how-to/guard-sqlite.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"(?:<!-- exits (?P<code>\d+) -->\s*\n)?```sh\n(?P<body>.*?)^```$", re.M | re.S)
+
+
+class HowTo(unittest.TestCase):
+    def test_every_block_runs_and_says_what_the_page_promises(self):
+        said = ""
+        with tempfile.TemporaryDirectory(prefix="pawl-howto-") as folder:
+            os.symlink(pathlib.Path(base.EXTENSION).parents[1], f"{folder}/build")
+            for block in BLOCK.finditer(PAGE):
+                done = subprocess.run(["bash", "-euo", "pipefail", "-c", block["body"]], cwd=folder, text=True, timeout=60,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+                self.assertEqual(done.returncode, int(block["code"] or 0), f"{block['body']}\n{done.stdout}")
+                said += done.stdout
+            self.assertEqual(os.listdir(folder), ["build"])
+        promised = re.search(r"^Error: stepping, (PAWL_STALE: .*)$", PAGE, re.M)[1]
+        for words in (promised, "no such function: pawl_judge", "|orders|stale|33|34|sqlite3", "uninstalled"):
+            self.assertIn(words, said)
+
+    def test_it_names_every_word_of_the_guard(self):
+        source = (ROOT / "src/guard/sqlite/fault.cc").read_text(encoding="utf-8")
+        words = set(re.findall(r'"(PAWL_[A-Z]+)"', source))
+        self.assertGreater(len(words), 5)
+        self.assertEqual(set(re.findall(r"^\| `(PAWL_[A-Z]+)`", PAGE, re.M)), words)
+
+
+if __name__ == "__main__":
+    base.main()
