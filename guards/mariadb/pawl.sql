@@ -359,7 +359,7 @@ BEGIN
 END//
 
 -- ---------------------------------------------------------------------------------------------------------------------
--- 5. For writers: use, use_op, use_all, admit, begin, finish
+-- 5. For writers: use, use_op, use_all, admit, admit_op, begin, finish, abandon
 
 -- Judges now, and carries the token to the statements that follow in this transaction. Answers the verdict.
 CREATE OR REPLACE PROCEDURE pawl.use(IN resource TEXT, IN token TEXT) SQL SECURITY DEFINER
@@ -442,6 +442,13 @@ BEGIN
   SET @pawl = NULL;
 END//
 
+-- ROLLBACK, and the same.
+CREATE OR REPLACE PROCEDURE pawl.abandon() SQL SECURITY DEFINER
+BEGIN
+  ROLLBACK;
+  SET @pawl = NULL;
+END//
+
 -- ---------------------------------------------------------------------------------------------------------------------
 -- 6. For readers: fence, check
 
@@ -455,7 +462,7 @@ BEGIN
   RETURN fence_;
 END//
 
--- Judges without raising, locking or moving anything.
+-- Judges without raising, locking or moving anything. (Inside a SERIALIZABLE transaction every read locks.)
 CREATE OR REPLACE PROCEDURE pawl.check(IN resource TEXT, IN token TEXT) SQL SECURITY DEFINER
 BEGIN
   DECLARE g, wanted TEXT;
@@ -465,6 +472,9 @@ BEGIN
   DECLARE verdict VARCHAR(16);
   DECLARE step BIGINT;
   DECLARE required BOOLEAN;
+  IF @@in_transaction AND @@tx_isolation = 'SERIALIZABLE' THEN
+    SIGNAL SQLSTATE 'PW006' SET MESSAGE_TEXT = 'pawl: check() inside a SERIALIZABLE transaction would lock the fence: ask before it begins, or use()';
+  END IF;
   CALL pawl._split(resource, g, wanted);
   SELECT o.id, o.mode, o.max_step, o.require_token INTO is_id, now_mode, step, required FROM pawl.guard o WHERE o.name = g AND (o.kind = 'static') = (wanted IS NULL);
   IF is_id IS NULL THEN
@@ -900,6 +910,7 @@ GRANT EXECUTE ON PROCEDURE pawl.admit TO PUBLIC;
 GRANT EXECUTE ON PROCEDURE pawl.admit_op TO PUBLIC;
 GRANT EXECUTE ON PROCEDURE pawl.begin TO PUBLIC;
 GRANT EXECUTE ON PROCEDURE pawl.finish TO PUBLIC;
+GRANT EXECUTE ON PROCEDURE pawl.abandon TO PUBLIC;
 GRANT EXECUTE ON PROCEDURE pawl.advance TO PUBLIC;
 GRANT EXECUTE ON PROCEDURE pawl.check TO PUBLIC;
 GRANT EXECUTE ON FUNCTION pawl.fence TO PUBLIC;

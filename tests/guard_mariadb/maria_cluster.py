@@ -181,7 +181,8 @@ def state(error):
     words = str(error.args[1])
     for begin, code in (("pawl: stale", "PW002"), ("pawl: malformed", "PW003"), ("pawl: unknown", "PW004"),
                         ("pawl: this operation", "PW008"), ("pawl: advance of", "PW007"), ("pawl: the policy", "PW007"),
-                        ("pawl: the fence", "40001"), ("pawl: a new token", "PW006"), ("pawl: a token", "PW006"), ("pawl: advance()", "PW006")):
+                        ("pawl: the fence", "40001"), ("pawl: a new token", "PW006"), ("pawl: a token", "PW006"), ("pawl: advance()", "PW006"),
+                        ("pawl: check()", "PW006")):
         if words.startswith(begin):
             return code
     if words.startswith("pawl: ") and "forged or corrupt" in words:
