@@ -768,6 +768,7 @@ BEGIN
   CALL pawl._counted(@pawl_id, 'would_refuse', would);
   UPDATE pawl.guard o SET o.mode = mode, o.percent = percent, o.mode_since = SYSDATE(6), o.would_refuse_before = would WHERE o.id = @pawl_id;
   CALL pawl._emergency(@pawl_id, emergency);
+  IF emergency AND NOT mine THEN CALL pawl._wrong('the emergency switch is on, which no ROLLBACK turns on again: set_mode() needs a transaction of its own'); END IF;
   IF emergency THEN EXECUTE IMMEDIATE CONCAT('DO NEXTVAL(pawl.emergency_', @pawl_id, ')'); END IF;
   CALL pawl._log(guard, 'mode', CONCAT_WS(' ', @pawl_mode, @pawl_percent), CONCAT_WS(' ', mode, percent), reason);
   IF mine THEN COMMIT; END IF;

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "guard/mariadb/administration.h"
 #include "guard/postgres/administration.h"
 #include "pawl/exit_codes.h"
 
@@ -11,14 +12,15 @@ namespace pawl::cli {
 
 namespace {
 
-const std::vector<std::string> kKinds{"postgres"};
+const std::vector<std::string> kKinds{"postgres", "mariadb"};
+const std::vector<std::string> kTestableKinds{"postgres"};  // by `pawl guard conformance` itself
 constexpr const char* kKindHelp = "what it is installed in";
 
 void declare_dsn(Verb& verb, std::string& dsn) {
-  verb.text(
-      "--dsn", "DSN", dsn,
-      "where: a URI or key=value pairs (PAWL_GUARD_DSN; else PGHOST, PGDATABASE, PGSERVICE, …). A password "
-      "belongs into ~/.pgpass, not here");
+  verb.text("--dsn", "DSN", dsn,
+            "where: a URI or key=value pairs (PAWL_GUARD_DSN; else PGHOST, PGDATABASE, PGSERVICE, …, or "
+            "~/.my.cnf). A "
+            "password belongs into ~/.pgpass or ~/.my.cnf, not here");
 }
 
 }  // namespace
@@ -29,7 +31,7 @@ void GuardTarget::declare(Verb& verb) {
 }
 
 void GuardTarget::declare_optional(Verb& verb) {
-  verb.optional_choice("KIND", kind, kKinds, kKindHelp);
+  verb.optional_choice("KIND", kind, kTestableKinds, kKindHelp);
   declare_dsn(verb, dsn);
 }
 
@@ -39,7 +41,7 @@ std::string GuardTarget::where() const {
 }
 
 Result<std::unique_ptr<guard::Administration>> GuardTarget::connect() const {
-  auto connected = guard::connect_postgres(where());
+  auto connected = kind == "mariadb" ? guard::connect_maria(where()) : guard::connect_postgres(where());
   if (connected || connected.error().code != Code::kUnavailable) return connected;
   return Error{Code::kUnavailable,
                connected.error().detail + " Name the database with --dsn or PAWL_GUARD_DSN."};

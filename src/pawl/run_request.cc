@@ -48,9 +48,10 @@ Result<int> to_report_fd(const RunOptions& options) {
 Result<std::vector<std::string>> to_guard_command(const RunOptions& options, const std::string& guard) {
   const std::size_t colon = guard.find(':');
   const std::string kind = guard.substr(0, colon);
-  if (colon == guard.npos || colon + 1 == guard.size() || kind != "postgres") {
+  if (colon == guard.npos || colon + 1 == guard.size() || (kind != "postgres" && kind != "mariadb")) {
     return usage(
-        fmt::format("--guard: postgres:RESOURCE, such as postgres:orders; \"{}\" is not", printable(guard)));
+        fmt::format("--guard: postgres:RESOURCE or mariadb:RESOURCE, such as postgres:orders; \"{}\" is not",
+                    printable(guard)));
   }
   std::vector<std::string> words{"/proc/self/exe",        "guard",  "advance", kind,
                                  guard.substr(colon + 1), "--held", "--wait",  to_text(options.guard_wait)};
