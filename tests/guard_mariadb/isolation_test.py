@@ -57,6 +57,14 @@ class SnapshotTest(ServerCase):
         rows(db, "ROLLBACK")
         self.assertEqual(call(db, "begin", self.orders, 34), [("admitted",)])
 
+    def test_a_token_left_behind_does_not_pass_on_an_old_snapshot_either(self):
+        self.protect()
+        pooled = self.connect(isolation="REPEATABLE READ")
+        self.write(33, on=pooled)
+        rows(pooled, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        call(self.connect(), "advance", self.orders, 34, 5)
+        self.assertRefused("PW002", rows, pooled, "UPDATE orders SET n = 9")
+
     def test_use_takes_a_snapshot_no_older_than_its_lock(self):
         self.protect()
         self.write(33)
