@@ -9,7 +9,7 @@ void add_guard(CommandLine& line) {
   line.group(
       "guard", "the check inside a resource that refuses old tokens: install, look at, change",
       "Examples:\n"
-      "  pawl guard install postgres --dsn DSN        once per database\n"
+      "  pawl guard install postgres --dsn DSN        once per database; mariadb has the same verbs\n"
       "  pawl guard protect postgres orders           observe: who writes, with which tokens, or without\n"
       "  pawl guard mode postgres orders shadow       judge and count, let everything through\n"
       "  pawl guard status postgres                   ready to enforce? not yet, because …\n"

@@ -112,10 +112,11 @@ void add_guard_install(CommandLine& line) {
                         Talks::kToNobody);
   options->target.declare(verb);
   options->change.declare_dry_run(verb);
-  verb.flag("--script", options->script, "print what would be run, for psql and migration tools");
+  verb.flag("--script", options->script, "print what would be run, for psql, mariadb and migration tools");
   verb.examples(
       "  pawl guard install postgres --dsn postgresql:///shop\n"
       "  pawl guard install postgres --script > pawl.sql\n"
+      "  pawl guard install mariadb --dsn 'host=127.0.0.1 user=root'\n"
       "Nothing is under guard afterwards; `pawl guard protect` does that, table by table.");
   verb.run([options](Console& console) { return install(console, *options); });
 }
@@ -146,7 +147,8 @@ void add_guard_protect(CommandLine& line) {
   verb.examples(
       "  pawl guard protect postgres orders               one lock guards all of it\n"
       "  pawl guard protect postgres accounts --key id    a lock for each row\n"
-      "  pawl guard protect postgres lines --by order_id  a lock for each order");
+      "  pawl guard protect postgres lines --by order_id  a lock for each order\n"
+      "  pawl guard protect mariadb shop.orders           in MariaDB --by takes a column");
   verb.run([options](Console& console) { return protect(console, *options); });
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "guard/mariadb/administration.h"
 #include "guard/postgres/administration.h"
 #include "guard/sqlite/administration.h"
 #include "pawl/exit_codes.h"
@@ -12,14 +13,14 @@ namespace pawl::cli {
 
 namespace {
 
-const std::vector<std::string> kKinds{"postgres", "sqlite"};
+const std::vector<std::string> kKinds{"postgres", "sqlite", "mariadb"};
+const std::vector<std::string> kTestableKinds{"postgres", "sqlite"};  // by `pawl guard conformance` itself
 constexpr const char* kKindHelp = "what it is installed in";
 
 void declare_where(Verb& verb, std::string& dsn, std::string& file) {
-  verb.text(
-      "--dsn", "DSN", dsn,
-      "where: a URI or key=value pairs (PAWL_GUARD_DSN; else PGHOST, PGDATABASE, PGSERVICE, …). A password "
-      "belongs into ~/.pgpass, not here");
+  verb.text("--dsn", "DSN", dsn,
+            "where: a URI or key=value pairs (PAWL_GUARD_DSN; else PGHOST, PGDATABASE, PGSERVICE, …, or "
+            "~/.my.cnf). A password belongs into ~/.pgpass or ~/.my.cnf, not here");
   verb.text("--file", "PATH", file, "sqlite: where, the same as --dsn");
   verb.not_both("--file", "--dsn");
 }
@@ -32,7 +33,7 @@ void GuardTarget::declare(Verb& verb) {
 }
 
 void GuardTarget::declare_optional(Verb& verb) {
-  verb.optional_choice("KIND", kind, kKinds, kKindHelp);
+  verb.optional_choice("KIND", kind, kTestableKinds, kKindHelp);
   declare_where(verb, dsn, file);
 }
 
@@ -48,8 +49,8 @@ Result<std::unique_ptr<guard::Administration>> GuardTarget::connect() const {
       return Error{Code::kInvalid, "which file? Name it with --file, --dsn or PAWL_GUARD_DSN."};
     return guard::open_sqlite(where());
   }
-  if (!file.empty()) return Error{Code::kInvalid, "--file is for sqlite; PostgreSQL is named with --dsn"};
-  auto connected = guard::connect_postgres(where());
+  if (!file.empty()) return Error{Code::kInvalid, "--file is for sqlite; other databases are named with --dsn"};
+  auto connected = kind == "mariadb" ? guard::connect_maria(where()) : guard::connect_postgres(where());
   if (connected || connected.error().code != Code::kUnavailable) return connected;
   return Error{Code::kUnavailable,
                connected.error().detail + " Name the database with --dsn or PAWL_GUARD_DSN."};

@@ -10,15 +10,15 @@
 namespace pawl::cli {
 
 struct GuardTarget {
-  std::string kind;  // postgres, sqlite
-  std::string dsn;   // empty: PAWL_GUARD_DSN, else libpq's own environment
+  std::string kind;  // postgres, sqlite, mariadb
+  std::string dsn;   // empty: PAWL_GUARD_DSN, else the database's own environment and files
   std::string file;  // sqlite: instead
 
   // The first word behind the verb, and --dsn or --file.
   void declare(Verb& verb);
   // The same for a verb that can do without.
   void declare_optional(Verb& verb);
-  // --file or --dsn, else PAWL_GUARD_DSN, else nothing, which leaves it to libpq.
+  // --file or --dsn, else PAWL_GUARD_DSN, else nothing, which leaves it to libpq or libmariadb.
   [[nodiscard]] std::string where() const;
   [[nodiscard]] Result<std::unique_ptr<guard::Administration>> connect() const;
   // Connects, and makes sure that what is installed there keeps the contract this pawl knows.

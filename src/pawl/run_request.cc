@@ -48,9 +48,11 @@ Result<int> to_report_fd(const RunOptions& options) {
 Result<std::vector<std::string>> to_guard_command(const RunOptions& options, const std::string& guard) {
   const std::size_t colon = guard.find(':');
   const std::string kind = guard.substr(0, colon);
-  if (colon == guard.npos || colon + 1 == guard.size() || (kind != "postgres" && kind != "sqlite")) {
+  const bool known = kind == "postgres" || kind == "sqlite" || kind == "mariadb";
+  if (colon == guard.npos || colon + 1 == guard.size() || !known) {
     return usage(fmt::format(
-        "--guard: KIND:RESOURCE, such as postgres:orders or sqlite:orders; \"{}\" is not", printable(guard)));
+        "--guard: KIND:RESOURCE, such as postgres:orders, sqlite:orders or mariadb:orders; \"{}\" is not",
+        printable(guard)));
   }
   std::vector<std::string> words{"/proc/self/exe",        "guard",  "advance", kind,
                                  guard.substr(colon + 1), "--held", "--wait",  to_text(options.guard_wait)};

@@ -1,0 +1,944 @@
+-- Pawl's guard for MariaDB 10.11 and newer, InnoDB tables: plain SQL, no plugin.
+--
+--   mariadb < pawl.sql                                                   install, or upgrade in place
+--   CALL pawl.protect('shop.orders', NULL, NULL, 'observe');             put a table under guard
+--   CALL pawl.advance('shop.orders', 34, 5);                             a new holder, before it reads
+--   START TRANSACTION; CALL pawl.use('shop.orders', 34); UPDATE …; COMMIT;   write under token 34
+--   CALL pawl.set_mode('shop.orders', 'enforce', NULL, NULL);            from now on an older token is refused
+--
+-- A guard refuses a write whose fencing token is smaller than the greatest it has seen, in the same transaction as the
+-- write, whichever client writes. Three kinds:
+--
+--   static   one fence for a table, several tables, or anything with a name    protect(table), create_guard(name)
+--   by       rows share a resource that a column names (unique: a row each)    protect(table, …, column)
+--   keyed    a fence per key, for what lives in no table                       create_guard(name, true)
+--
+-- HOW IT WORKS, and why it cannot be raced past:
+--   * A fence is an InnoDB row. Whoever writes reads it LOCK IN SHARE MODE, which is the newest committed value at every
+--     isolation level, and holds that lock to the end of its transaction. A raise writes the row: it waits for every
+--     transaction with a smaller token, and whoever comes later sees the new fence.
+--   * The policy of a guard stands in such a row too, so a stricter mode waits for what was let through before.
+--   * use() carries the token to the triggers in a user variable. MariaDB keeps those beyond the transaction, and pools
+--     hand them to strangers; so a trigger believes it only inside a transaction, and only after it has itself locked and
+--     compared the fence. What leaks is at worst an old token, which is refused, or the present holder's own.
+--   * Under REPEATABLE READ a plain SELECT is as old as the snapshot. A fence that differs between a plain and a locking
+--     read has moved since: the transaction ends in 40001 (retry), never in "stale".
+--   * Counters and the emergency switch are sequences: no ROLLBACK undoes them, and no snapshot hides them.
+--
+-- Everything is a procedure, not a function: a function locks every table it might touch, as strictly as it might ever
+-- need, for the whole statement, and writers of one token would wait for each other. For the same reason triggers only
+-- read fences. Names that begin with an underscore are the inside.
+
+SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION';
+SET NAMES utf8mb4 COLLATE utf8mb4_bin;
+CREATE DATABASE IF NOT EXISTS pawl CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+USE pawl;
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 1. May this file be installed here? And what is remembered
+
+CREATE TABLE IF NOT EXISTS pawl.installation (
+  one      TINYINT PRIMARY KEY DEFAULT 1 CHECK (one = 1),
+  version  VARCHAR(32) NOT NULL,
+  contract INT NOT NULL            -- Grows when callers must change. Whoever talks to a guard compares it.
+) ENGINE=InnoDB;
+
+DELIMITER //
+CREATE OR REPLACE PROCEDURE pawl._insist_on_upgrade(IN offered VARCHAR(32), IN offered_contract INT)
+BEGIN
+  DECLARE there VARCHAR(32);
+  DECLARE words TEXT;
+  SET there = (SELECT version FROM pawl.installation);
+  IF VERSION() NOT LIKE '%MariaDB%' OR CAST(SUBSTRING_INDEX(VERSION(), '.', 1) AS INT) * 1000 + CAST(SUBSTRING_INDEX(SUBSTRING_INDEX(VERSION(), '.', 2), '.', -1) AS INT) < 10011 THEN
+    SET words = CONCAT('pawl: MariaDB 10.11 or newer is needed, this is ', VERSION());
+    SIGNAL SQLSTATE '0A000' SET MESSAGE_TEXT = words;
+  END IF;
+  IF (SELECT contract FROM pawl.installation) > offered_contract
+     OR INET_ATON(CONCAT(there, '.0')) > INET_ATON(CONCAT(offered, '.0')) THEN
+    SET words = CONCAT('pawl: version ', there, ' is installed, and this file is the older ', offered);
+    SIGNAL SQLSTATE '55000' SET MESSAGE_TEXT = words;
+  END IF;
+  REPLACE INTO pawl.installation (one, version, contract) VALUES (1, offered, offered_contract);
+END//
+DELIMITER ;
+CALL pawl._insist_on_upgrade('0.1.0', 1);
+
+-- One row per guard: what it is, its policy, and for a static one its fence. All in one row, because one locking read
+-- must give a writer all of it.
+CREATE TABLE IF NOT EXISTS pawl.guard (
+  name          VARCHAR(200) PRIMARY KEY CHECK (LENGTH(name) > 0 AND LOCATE(':', name) = 0),
+  id            INT NOT NULL AUTO_INCREMENT UNIQUE,
+  kind          VARCHAR(8) NOT NULL CHECK (kind IN ('static', 'by', 'keyed')),
+  fence         BIGINT NOT NULL DEFAULT 0,  -- static: the fence; 0 is none. Others: the floor below which every token is stale.
+  key_column    VARCHAR(64),                -- by
+  mode          VARCHAR(8) NOT NULL DEFAULT 'observe' CHECK (mode IN ('observe', 'shadow', 'canary', 'enforce')),
+  percent       INT CHECK (percent BETWEEN 1 AND 100),
+  require_token BOOLEAN NOT NULL DEFAULT FALSE,
+  equal         VARCHAR(8) NOT NULL DEFAULT 'accept' CHECK (equal IN ('accept', 'once', 'refuse')),
+  max_step      BIGINT NOT NULL DEFAULT 17592186044416 CHECK (max_step BETWEEN 2199023255552 AND 9007199254740991),
+  mode_since    DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
+  would_refuse_before BIGINT NOT NULL DEFAULT 0,
+  touched       BIGINT NOT NULL DEFAULT 0,  -- advance() to an equal token writes too: only then its COMMIT flushes the log.
+  CHECK ((mode = 'canary') = (percent IS NOT NULL))
+) ENGINE=InnoDB;
+
+CREATE TABLE IF NOT EXISTS pawl.protected (
+  db    VARCHAR(64) NOT NULL,
+  tbl   VARCHAR(64) NOT NULL,
+  guard VARCHAR(200) NOT NULL,
+  PRIMARY KEY (db, tbl)
+) ENGINE=InnoDB;
+
+CREATE TABLE IF NOT EXISTS pawl.fence (
+  guard   INT NOT NULL,
+  k       VARCHAR(512) NOT NULL,
+  token   BIGINT NOT NULL,
+  touched BIGINT NOT NULL DEFAULT 0,
+  PRIMARY KEY (guard, k)
+) ENGINE=InnoDB;
+
+-- Operations done under a token, as a set. Op 0 is the token itself, where the policy admits an equal token only once.
+CREATE TABLE IF NOT EXISTS pawl.done (
+  guard INT NOT NULL,
+  k     VARCHAR(512) NOT NULL,
+  token BIGINT NOT NULL,
+  op    BIGINT NOT NULL,
+  PRIMARY KEY (guard, k, token, op)
+) ENGINE=InnoDB;
+
+-- Who writes without a token. Append only: an upsert would make old writers wait for each other.
+CREATE TABLE IF NOT EXISTS pawl.sightings (
+  id        BIGINT AUTO_INCREMENT PRIMARY KEY,
+  at        DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
+  guard     VARCHAR(200) NOT NULL,
+  login     VARCHAR(400) NOT NULL,
+  statement VARCHAR(500) NOT NULL,   -- Without its values.
+  KEY (guard, at)
+) ENGINE=InnoDB;
+
+-- Who changed which mode or policy.
+CREATE TABLE IF NOT EXISTS pawl.audit (
+  id     BIGINT AUTO_INCREMENT PRIMARY KEY,
+  at     DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
+  login  VARCHAR(400) NOT NULL,
+  guard  VARCHAR(200),
+  what   VARCHAR(32) NOT NULL,
+  was    TEXT,
+  now    TEXT,
+  reason TEXT
+) ENGINE=InnoDB;
+
+CREATE OR REPLACE VIEW pawl._counters AS
+  SELECT 'replayed' AS verdict UNION ALL SELECT 'stale' UNION ALL SELECT 'missing' UNION ALL SELECT 'ahead' UNION ALL SELECT 'malformed' UNION ALL SELECT 'would_refuse';
+
+CREATE OR REPLACE VIEW pawl.tokenless_writers AS
+  SELECT guard, login, statement, COUNT(*) AS count, MAX(at) AS last_seen, MIN(at) AS first_seen FROM pawl.sightings GROUP BY guard, login, statement;
+
+DELIMITER //
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 2. The rules, without a lock and without a side effect
+
+CREATE OR REPLACE FUNCTION pawl.version() RETURNS VARCHAR(32) DETERMINISTIC NO SQL RETURN '0.1.0'//
+CREATE OR REPLACE FUNCTION pawl.contract() RETURNS INT DETERMINISTIC NO SQL RETURN 1//
+
+-- A token as text. NULL when it is not one.
+CREATE OR REPLACE FUNCTION pawl._token(spelled TEXT) RETURNS BIGINT DETERMINISTIC NO SQL
+BEGIN
+  IF spelled IS NULL OR NOT spelled REGEXP '^[1-9][0-9]{0,15}\\z' THEN RETURN NULL; END IF;
+  IF CAST(spelled AS UNSIGNED) > 9007199254740991 THEN RETURN NULL; END IF;
+  RETURN CAST(spelled AS SIGNED);
+END//
+
+-- The one place that compares a token with a fence. A fence of 0 is none: any first token is good.
+CREATE OR REPLACE FUNCTION pawl._verdict(token BIGINT, fence BIGINT, max_step BIGINT) RETURNS VARCHAR(16) DETERMINISTIC NO SQL
+  RETURN CASE WHEN token IS NULL THEN 'missing'
+              WHEN fence = 0 THEN 'admitted'
+              WHEN token < fence THEN 'stale'
+              WHEN token - fence > max_step THEN 'ahead'
+              WHEN token >= fence THEN 'admitted'
+              ELSE 'stale' END//  -- A NULL somewhere: fail closed.
+
+-- Whether this resource is refused its stale writes. Canary takes a stable share of the resources.
+CREATE OR REPLACE FUNCTION pawl._enforced(mode VARCHAR(8), percent INT, resource TEXT, emergency INT) RETURNS BOOLEAN DETERMINISTIC NO SQL
+  RETURN emergency = 0 AND (mode = 'enforce' OR mode = 'canary' AND CRC32(resource) % 100 < percent)//
+
+-- What use() left for a resource in this session: a token, 'replayed' or NULL. The last one counts.
+CREATE OR REPLACE FUNCTION pawl._carried(id INT, k TEXT) RETURNS VARCHAR(32) NO SQL DETERMINISTIC
+BEGIN
+  DECLARE tag TEXT DEFAULT CONCAT(';', id, ':', HEX(k), '=');
+  IF @@in_transaction = 0 OR @pawl IS NULL OR LOCATE(tag, @pawl) = 0 THEN RETURN NULL; END IF;
+  RETURN SUBSTRING_INDEX(SUBSTRING_INDEX(@pawl, tag, -1), ';', 1);
+END//
+
+-- Ends the statement with the verdict's own SQLSTATE. The part in brackets has a fixed spelling: programs read it.
+CREATE OR REPLACE PROCEDURE pawl._raise(IN verdict VARCHAR(16), IN resource TEXT, IN token BIGINT, IN fence BIGINT, IN mode VARCHAR(8)) SQL SECURITY DEFINER NO SQL
+BEGIN
+  DECLARE detail TEXT DEFAULT CONCAT(' [token=', IFNULL(token, 'none'), ' max=', IF(fence > 0, fence, 'none'), ' mode=', mode, ']');
+  DECLARE name TEXT DEFAULT LEFT(resource, 200);
+  DECLARE words TEXT;
+  CASE verdict
+    WHEN 'missing' THEN
+      SET words = CONCAT('pawl: ', IF(token IS NULL, CONCAT('write to ', name, ' without a token'), CONCAT('token ', token, ' was used for ', name, ' before: give the operation a number')), detail);
+      SIGNAL SQLSTATE 'PW001' SET MESSAGE_TEXT = words;
+    WHEN 'stale' THEN
+      SET words = CONCAT('pawl: stale token ', token, ' for ', name, ': ', IF(fence > token, CONCAT('token ', fence), 'it'), ' has been here', detail);
+      SIGNAL SQLSTATE 'PW002' SET MESSAGE_TEXT = words;
+    WHEN 'malformed' THEN
+      SET words = CONCAT('pawl: malformed token for ', name, ': an integer from 1 to 9007199254740991', detail);
+      SIGNAL SQLSTATE 'PW003' SET MESSAGE_TEXT = words;
+    WHEN 'ahead' THEN
+      SET words = CONCAT('pawl: token ', token, ' for ', name, ' is further ahead than the guard allows: forged or corrupt', detail);
+      SIGNAL SQLSTATE 'PW005' SET MESSAGE_TEXT = words;
+    WHEN 'replayed' THEN
+      SET words = CONCAT('pawl: this operation on ', name, ' was already done', detail);
+      SIGNAL SQLSTATE 'PW008' SET MESSAGE_TEXT = words;
+  END CASE;
+END//
+
+CREATE OR REPLACE PROCEDURE pawl._unknown(IN resource TEXT) NO SQL
+BEGIN
+  DECLARE words TEXT DEFAULT CONCAT('pawl: unknown resource ', LEFT(IFNULL(QUOTE(resource), 'NULL'), 200));
+  SIGNAL SQLSTATE 'PW004' SET MESSAGE_TEXT = words;
+END//
+
+CREATE OR REPLACE PROCEDURE pawl._wrong(IN words TEXT) NO SQL
+BEGIN
+  SET words = CONCAT('pawl: ', words);
+  SIGNAL SQLSTATE '22023' SET MESSAGE_TEXT = words;
+END//
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 3. Counting, although the transaction rolls back
+
+CREATE OR REPLACE PROCEDURE pawl._count(IN id INT, IN verdict VARCHAR(16))
+  EXECUTE IMMEDIATE CONCAT('DO NEXTVAL(pawl.count_', id, '_', verdict, ')')//
+
+CREATE OR REPLACE PROCEDURE pawl._emergency(IN id INT, OUT emergency INT)
+BEGIN
+  EXECUTE IMMEDIATE CONCAT('SELECT next_not_cached_value % 2 INTO @pawl_emergency FROM pawl.emergency_', id);
+  SET emergency = @pawl_emergency;
+END//
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 4. Judging
+
+-- The guard and the key that a resource names: `guard`, or `guard:key` where each key has a fence of its own.
+CREATE OR REPLACE PROCEDURE pawl._split(IN resource TEXT, OUT g TEXT, OUT k TEXT)
+BEGIN
+  SET g = SUBSTRING_INDEX(resource, ':', 1);
+  SET k = IF(LOCATE(':', resource) > 0, SUBSTRING(resource, LOCATE(':', resource) + 1), NULL);
+END//
+
+-- Locks a guard's row and leaves it in session variables of ours: a procedure cannot return a row.
+CREATE OR REPLACE PROCEDURE pawl._lock_guard(IN resource TEXT, IN g TEXT, IN k TEXT, IN exclusively BOOLEAN)
+BEGIN
+  SET @pawl_id = NULL;
+  IF exclusively THEN
+    SELECT id, kind, fence, mode, percent, require_token, equal, max_step
+      INTO @pawl_id, @pawl_kind, @pawl_fence, @pawl_mode, @pawl_percent, @pawl_require, @pawl_equal, @pawl_max_step
+      FROM pawl.guard WHERE name = g FOR UPDATE;
+  ELSE
+    SELECT id, kind, fence, mode, percent, require_token, equal, max_step
+      INTO @pawl_id, @pawl_kind, @pawl_fence, @pawl_mode, @pawl_percent, @pawl_require, @pawl_equal, @pawl_max_step
+      FROM pawl.guard WHERE name = g LOCK IN SHARE MODE;
+  END IF;
+  IF @pawl_id IS NULL OR (@pawl_kind = 'static') <> (k IS NULL) OR LENGTH(k) > 512 THEN CALL pawl._unknown(resource); END IF;
+END//
+
+-- Locks the fence of a key; 0 where there is none. The floor of the guard counts as well.
+CREATE OR REPLACE PROCEDURE pawl._lock_key(IN wanted TEXT, IN exclusively BOOLEAN, OUT fence BIGINT)
+BEGIN
+  SET fence = 0;
+  IF exclusively THEN
+    -- An upsert: a locking read locks nothing where there is no row yet.
+    INSERT INTO pawl.fence (guard, k, token) VALUES (@pawl_id, wanted, 0) ON DUPLICATE KEY UPDATE touched = touched + 1;
+    SET fence = (SELECT token FROM pawl.fence WHERE guard = @pawl_id AND k = wanted FOR UPDATE);
+  ELSE
+    SET fence = IFNULL((SELECT token FROM pawl.fence WHERE guard = @pawl_id AND k = wanted LOCK IN SHARE MODE), 0);
+  END IF;
+  SET fence = GREATEST(fence, @pawl_fence);
+END//
+
+-- Whether a plain read, which is as old as the snapshot, sees the fence that a locking read has found. (The plain read
+-- comes after the lock: where it takes the snapshot, it takes a new one. It is a SELECT … INTO, because under REPEATABLE
+-- READ a subquery of SET is a locking read.)
+CREATE OR REPLACE PROCEDURE pawl._insist_on_fresh_snapshot(IN resource TEXT, IN g TEXT, IN wanted TEXT, IN token BIGINT)
+BEGIN
+  DECLARE seen BIGINT;
+  DECLARE words TEXT;
+  IF wanted IS NULL THEN SELECT fence INTO seen FROM pawl.guard WHERE name = g;
+  ELSE SELECT f.token INTO seen FROM pawl.fence f WHERE f.guard = @pawl_id AND f.k = wanted;
+  END IF;
+  IF NOT seen <=> token THEN
+    SET words = CONCAT('pawl: the fence of ', LEFT(resource, 200), ' moved to ', token, ' after this snapshot was taken; retry the transaction');
+    SIGNAL SQLSTATE '40001' SET MESSAGE_TEXT = words;
+  END IF;
+END//
+
+-- Claims an operation, or under a policy that admits an equal token only once, the token. The primary key makes twins
+-- wait for each other; a rollback gives the claim back.
+CREATE OR REPLACE PROCEDURE pawl._claim(IN wanted TEXT, IN token BIGINT, IN op BIGINT, INOUT verdict VARCHAR(16))
+BEGIN
+  IF op IS NOT NULL THEN
+    INSERT IGNORE INTO pawl.done (guard, k, token, op) VALUES (@pawl_id, IFNULL(wanted, ''), token, op);
+    IF ROW_COUNT() = 0 THEN SET verdict = 'replayed'; END IF;
+  END IF;
+  IF verdict = 'admitted' AND (@pawl_equal = 'refuse' OR @pawl_equal = 'once' AND op IS NULL) THEN
+    INSERT IGNORE INTO pawl.done (guard, k, token, op) VALUES (@pawl_id, IFNULL(wanted, ''), token, 0);
+    IF ROW_COUNT() = 0 THEN SET verdict = IF(@pawl_equal = 'once', 'missing', 'stale'); END IF;
+  END IF;
+END//
+
+CREATE OR REPLACE PROCEDURE pawl._carry(IN k TEXT, IN carried VARCHAR(32))
+BEGIN
+  DECLARE tag TEXT DEFAULT CONCAT(@pawl_id, ':', HEX(IFNULL(k, '')), '=');
+  DECLARE old TEXT DEFAULT IF(LOCATE(CONCAT(';', tag), @pawl) > 0, SUBSTRING_INDEX(SUBSTRING_INDEX(@pawl, CONCAT(';', tag), -1), ';', 1), NULL);
+  SET @pawl = CONCAT(IFNULL(IF(old IS NULL, @pawl, REPLACE(@pawl, CONCAT(';', tag, old, ';'), ';')), ';'), tag, carried, ';');
+  IF LENGTH(@pawl) > 60000 THEN SET @pawl = SUBSTRING(@pawl, LOCATE(';', @pawl, LENGTH(@pawl) - 30000)); END IF;
+END//
+
+-- THE DECISION of use(), admit() and begin(), for every kind and mode. Holds what keeps it true until the end of the
+-- transaction. `writes` false: only admit(), nothing is carried.
+-- The token is carried before it is judged: who goes on after a refusal is refused again by the trigger.
+CREATE OR REPLACE PROCEDURE pawl._admit(IN resource TEXT, IN spelled TEXT, IN op_spelled TEXT, IN carries BOOLEAN, OUT verdict VARCHAR(16)) SQL SECURITY DEFINER
+BEGIN
+  DECLARE g, wanted TEXT;
+  DECLARE token, op, found BIGINT;
+  DECLARE emergency INT;
+  DECLARE enforced, loose, raises BOOLEAN DEFAULT FALSE;
+  IF @@in_transaction = 0 AND @@autocommit = 1 THEN
+    SIGNAL SQLSTATE 'PW006' SET MESSAGE_TEXT = 'pawl: a token is used in a transaction: START TRANSACTION first, or CALL pawl.begin(resource, token)';
+  END IF;
+  CALL pawl._split(resource, g, wanted);
+  SET token = pawl._token(spelled), op = pawl._token(op_spelled);
+  -- A first look, so that two first users of a token do not both share the row and then both want it alone. Only where a
+  -- plain read does not fix the snapshot of the whole transaction.
+  SET loose = @@tx_isolation IN ('READ-COMMITTED', 'READ-UNCOMMITTED');
+  IF loose AND wanted IS NULL THEN SET raises = token > IFNULL((SELECT fence FROM pawl.guard WHERE name = g AND kind = 'static'), token); END IF;
+  CALL pawl._lock_guard(resource, g, wanted, raises);
+  CALL pawl._emergency(@pawl_id, emergency);
+  SET enforced = pawl._enforced(@pawl_mode, @pawl_percent, resource, emergency);
+  SET found = @pawl_fence;
+  IF token IS NULL OR op_spelled IS NOT NULL AND op IS NULL THEN  -- A bug of the caller, in every mode.
+    CALL pawl._count(@pawl_id, 'malformed');
+    CALL pawl._raise('malformed', resource, NULL, found, IF(emergency, 'shadow', @pawl_mode));
+  END IF;
+  IF carries THEN CALL pawl._carry(wanted, spelled); END IF;
+  IF wanted IS NOT NULL THEN
+    IF loose THEN SET raises = NOT token <=> (SELECT f.token FROM pawl.fence f WHERE f.guard = @pawl_id AND f.k = wanted) AND token >= found; END IF;
+    CALL pawl._lock_key(wanted, raises, found);
+  END IF;
+  SET verdict = pawl._verdict(token, found, @pawl_max_step);
+  IF verdict = 'admitted' AND token > found THEN
+    IF found > 0 AND NOT loose AND @@tx_isolation <> 'SERIALIZABLE' THEN
+      SIGNAL SQLSTATE 'PW006' SET MESSAGE_TEXT = 'pawl: a new token inside a REPEATABLE READ transaction, which may have read before: CALL pawl.advance(resource, token, wait) before it begins, or CALL pawl.begin(resource, token)';
+    END IF;
+    IF wanted IS NULL THEN
+      UPDATE pawl.guard SET fence = token WHERE name = g;
+    ELSE
+      INSERT INTO pawl.fence (guard, k, token) VALUES (@pawl_id, wanted, token) ON DUPLICATE KEY UPDATE token = GREATEST(pawl.fence.token, VALUES(token));
+    END IF;
+  ELSEIF verdict = 'admitted' THEN
+    IF wanted IS NOT NULL AND token = @pawl_fence THEN  -- At the floor: the key needs a row that can be locked.
+      INSERT INTO pawl.fence (guard, k, token) VALUES (@pawl_id, wanted, token) ON DUPLICATE KEY UPDATE token = GREATEST(pawl.fence.token, VALUES(token));
+    END IF;
+    IF enforced THEN CALL pawl._insist_on_fresh_snapshot(resource, g, wanted, token); END IF;
+  END IF;
+  IF verdict = 'admitted' AND (op IS NOT NULL OR @pawl_equal <> 'accept') THEN CALL pawl._claim(wanted, token, op, verdict); END IF;
+  IF verdict <> 'admitted' THEN
+    CALL pawl._count(@pawl_id, verdict);
+    IF verdict = 'replayed' THEN
+      IF carries THEN CALL pawl._carry(wanted, 'replayed'); END IF;  -- A careless write is refused: PW008.
+    ELSEIF enforced THEN
+      CALL pawl._raise(verdict, resource, token, found, @pawl_mode);
+    ELSEIF @pawl_mode <> 'observe' THEN
+      CALL pawl._count(@pawl_id, 'would_refuse');
+    END IF;
+  END IF;
+END//
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 5. For writers: use, use_op, use_all, admit, admit_op, begin, finish, abandon
+
+-- Judges now, and carries the token to the statements that follow in this transaction. Answers the verdict.
+CREATE OR REPLACE PROCEDURE pawl.use(IN resource TEXT, IN token TEXT) SQL SECURITY DEFINER
+BEGIN
+  DECLARE verdict VARCHAR(16);
+  DECLARE id_ INT;
+  DECLARE seen BIGINT;
+  DECLARE wanted, entry TEXT;
+  -- The common case, a token that is the fence, without a call: each costs as much as a look at a fence. It needs no mode:
+  -- an equal token is admitted in every one. Whatever else it is, _admit() finds out.
+  IF NOT @@in_transaction AND @@autocommit THEN SET id_ = NULL;
+  ELSEIF LOCATE(':', resource) = 0 THEN
+    SELECT id INTO id_ FROM pawl.guard WHERE name = resource AND CAST(fence AS CHAR) = token AND fence > 0 AND kind = 'static' AND equal = 'accept' LOCK IN SHARE MODE;
+    IF id_ IS NOT NULL THEN SELECT fence INTO seen FROM pawl.guard WHERE name = resource; END IF;
+  ELSE
+    SET wanted = SUBSTRING(resource, LOCATE(':', resource) + 1);
+    SELECT o.id INTO id_ FROM pawl.guard o STRAIGHT_JOIN pawl.fence f ON f.guard = o.id AND f.k = wanted
+     WHERE o.name = SUBSTRING_INDEX(resource, ':', 1) AND CAST(f.token AS CHAR) = token AND f.token >= o.fence AND f.token > 0 AND o.kind <> 'static' AND o.equal = 'accept'
+      LOCK IN SHARE MODE;
+    IF id_ IS NOT NULL THEN SELECT f.token INTO seen FROM pawl.fence f WHERE f.guard = id_ AND f.k = wanted; END IF;
+  END IF;
+  IF seen = token THEN
+    SET entry = CONCAT(';', id_, ':', HEX(IFNULL(wanted, '')), '=', token, ';');
+    IF @pawl IS NULL OR @pawl = entry THEN SET @pawl = entry;
+    ELSE
+      SET @pawl_id = id_;
+      CALL pawl._carry(wanted, token);
+    END IF;
+    SET verdict = 'admitted';
+  ELSE
+    CALL pawl._admit(resource, token, NULL, TRUE, verdict);
+  END IF;
+  SELECT verdict;
+END//
+
+-- The same with an operation number: admitted once under its token, however often and in whatever order it arrives.
+CREATE OR REPLACE PROCEDURE pawl.use_op(IN resource TEXT, IN token TEXT, IN op TEXT) SQL SECURITY DEFINER
+BEGIN
+  DECLARE verdict VARCHAR(16);
+  CALL pawl._admit(resource, token, IFNULL(op, ''), TRUE, verdict);
+  SELECT verdict;
+END//
+
+-- Judges and holds until the end of the transaction, for those who write what no trigger watches.
+CREATE OR REPLACE PROCEDURE pawl.admit(IN resource TEXT, IN token TEXT) SQL SECURITY DEFINER
+BEGIN
+  DECLARE verdict VARCHAR(16);
+  CALL pawl._admit(resource, token, NULL, FALSE, verdict);
+  SELECT verdict;
+END//
+
+CREATE OR REPLACE PROCEDURE pawl.admit_op(IN resource TEXT, IN token TEXT, IN op TEXT) SQL SECURITY DEFINER
+BEGIN
+  DECLARE verdict VARCHAR(16);
+  CALL pawl._admit(resource, token, IFNULL(op, ''), FALSE, verdict);
+  SELECT verdict;
+END//
+
+-- Several resources (a JSON array) under one token, taken in a fixed order. All or none: an error of a procedure undoes
+-- only its last statement, so what was raised before is taken back here. Answers the worst verdict that was let through.
+CREATE OR REPLACE PROCEDURE pawl.use_all(IN resources TEXT, IN token TEXT) SQL SECURITY DEFINER
+BEGIN
+  DECLARE item, found, worst VARCHAR(800);
+  DECLARE ended BOOLEAN DEFAULT FALSE;
+  DECLARE named CURSOR FOR SELECT DISTINCT r FROM JSON_TABLE(resources, '$[*]' COLUMNS (r VARCHAR(800) PATH '$')) AS list ORDER BY r COLLATE utf8mb4_bin;
+  DECLARE CONTINUE HANDLER FOR NOT FOUND SET ended = TRUE;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION
+  BEGIN
+    BEGIN
+      DECLARE CONTINUE HANDLER FOR 1305 BEGIN END;  -- A deadlock has taken everything back already.
+      ROLLBACK TO SAVEPOINT pawl_use_all;
+    END;
+    RESIGNAL;
+  END;
+  SAVEPOINT pawl_use_all;
+  OPEN named;
+  taking: LOOP
+    FETCH named INTO item;
+    IF ended THEN LEAVE taking; END IF;
+    CALL pawl._admit(item, token, NULL, TRUE, found);
+    SET ended = FALSE;
+    IF worst IS NULL OR worst = 'admitted' THEN SET worst = found; END IF;
+  END LOOP;
+  CLOSE named;
+  IF worst IS NULL THEN CALL pawl._unknown(resources); END IF;
+  SELECT worst AS verdict;
+END//
+
+-- START TRANSACTION and use() in one, at any isolation level: a new token is advanced to first, in a transaction of its
+-- own, so that nothing that is read afterwards can be too old.
+CREATE OR REPLACE PROCEDURE pawl.begin(IN resource TEXT, IN token TEXT) SQL SECURITY DEFINER
+BEGIN
+  DECLARE was BIGINT;
+  SET @pawl = NULL;
+  IF pawl._token(token) > IFNULL(pawl.fence(resource), 0) THEN CALL pawl._advance(resource, token, 5, was); END IF;
+  START TRANSACTION;
+  CALL pawl.use(resource, token);
+END//
+
+-- COMMIT, and forget the token: for connections that go back to a pool.
+CREATE OR REPLACE PROCEDURE pawl.finish() SQL SECURITY DEFINER
+BEGIN
+  COMMIT;
+  SET @pawl = NULL;
+END//
+
+-- ROLLBACK, and the same.
+CREATE OR REPLACE PROCEDURE pawl.abandon() SQL SECURITY DEFINER
+BEGIN
+  ROLLBACK;
+  SET @pawl = NULL;
+END//
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 6. For readers: fence, check
+
+-- The greatest token admitted or advanced to, or the floor; NULL: none yet, or no such guard.
+CREATE OR REPLACE FUNCTION pawl.fence(resource TEXT) RETURNS BIGINT READS SQL DATA SQL SECURITY DEFINER
+BEGIN
+  DECLARE g TEXT DEFAULT SUBSTRING_INDEX(resource, ':', 1);
+  DECLARE wanted TEXT DEFAULT IF(LOCATE(':', resource) > 0, SUBSTRING(resource, LOCATE(':', resource) + 1), '');
+  DECLARE fence_ BIGINT;
+  SELECT NULLIF(GREATEST(o.fence, IFNULL(f.token, 0)), 0) INTO fence_ FROM pawl.guard o LEFT JOIN pawl.fence f ON f.guard = o.id AND f.k = wanted WHERE o.name = g;
+  RETURN fence_;
+END//
+
+-- Judges without raising, locking or moving anything. (Inside a SERIALIZABLE transaction every read locks.)
+CREATE OR REPLACE PROCEDURE pawl.check(IN resource TEXT, IN token TEXT) SQL SECURITY DEFINER
+BEGIN
+  DECLARE g, wanted TEXT;
+  DECLARE is_id, emergency INT;
+  DECLARE now_mode VARCHAR(8);
+  DECLARE is_max BIGINT;
+  DECLARE verdict VARCHAR(16);
+  DECLARE step BIGINT;
+  DECLARE required BOOLEAN;
+  IF @@in_transaction AND @@tx_isolation = 'SERIALIZABLE' THEN
+    SIGNAL SQLSTATE 'PW006' SET MESSAGE_TEXT = 'pawl: check() inside a SERIALIZABLE transaction would lock the fence: ask before it begins, or use()';
+  END IF;
+  CALL pawl._split(resource, g, wanted);
+  SELECT o.id, o.mode, o.max_step, o.require_token INTO is_id, now_mode, step, required FROM pawl.guard o WHERE o.name = g AND (o.kind = 'static') = (wanted IS NULL);
+  IF is_id IS NULL THEN
+    SELECT 'unknown' AS verdict, NULL AS max, NULL AS mode, TRUE AS would_refuse;
+  ELSE
+    CALL pawl._emergency(is_id, emergency);
+    SET is_max = pawl.fence(resource);
+    SET verdict = IF(token IS NOT NULL AND pawl._token(token) IS NULL, 'malformed', pawl._verdict(pawl._token(token), IFNULL(is_max, 0), step));
+    SELECT verdict, is_max AS max, IF(emergency AND now_mode <> 'observe', 'shadow', now_mode) AS mode,
+           CASE verdict WHEN 'admitted' THEN FALSE WHEN 'missing' THEN required ELSE TRUE END AS would_refuse;
+  END IF;
+END//
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 7. Taking over: advance, blockers, evict
+
+CREATE OR REPLACE PROCEDURE pawl._try_advance(IN resource TEXT, IN spelled TEXT, IN g TEXT, IN wanted TEXT, OUT was BIGINT, OUT verdict VARCHAR(16))
+BEGIN
+  DECLARE token BIGINT DEFAULT pawl._token(spelled);
+  CALL pawl._lock_guard(resource, g, wanted, wanted IS NULL);
+  SET was = @pawl_fence;
+  IF wanted IS NOT NULL THEN CALL pawl._lock_key(wanted, TRUE, was); END IF;
+  SET verdict = IF(token IS NULL, 'malformed', pawl._verdict(token, was, @pawl_max_step));
+  IF verdict <> 'admitted' THEN
+    IF wanted IS NOT NULL THEN DELETE FROM pawl.fence WHERE guard = @pawl_id AND k = wanted AND pawl.fence.token = 0; END IF;
+  ELSEIF wanted IS NULL THEN
+    UPDATE pawl.guard SET fence = token, touched = touched + 1 WHERE name = g;
+  ELSE
+    UPDATE pawl.fence f SET f.token = GREATEST(f.token, token), f.touched = f.touched + 1 WHERE f.guard = @pawl_id AND f.k = wanted;
+  END IF;
+  IF verdict = 'admitted' THEN DELETE FROM pawl.done WHERE guard = @pawl_id AND k = IFNULL(wanted, '') AND pawl.done.token < token; END IF;
+END//
+
+CREATE OR REPLACE PROCEDURE pawl._advance(IN resource TEXT, IN token TEXT, IN wait INT, OUT was BIGINT)
+BEGIN
+  DECLARE g, wanted, words TEXT;
+  DECLARE verdict VARCHAR(16);
+  DECLARE emergency INT;
+  DECLARE patience INT DEFAULT @@innodb_lock_wait_timeout;
+  DECLARE EXIT HANDLER FOR 1205
+  BEGIN
+    ROLLBACK;
+    SET SESSION innodb_lock_wait_timeout = patience;
+    SET words = CONCAT('pawl: advance of ', LEFT(resource, 200), ' to ', token, ' waits for older transactions; pawl.blockers(resource) names them');
+    SIGNAL SQLSTATE 'PW007' SET MESSAGE_TEXT = words;
+  END;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION
+  BEGIN
+    ROLLBACK;
+    SET SESSION innodb_lock_wait_timeout = patience;
+    RESIGNAL;
+  END;
+  CALL pawl._split(resource, g, wanted);
+  SET SESSION innodb_lock_wait_timeout = GREATEST(1, IFNULL(wait, 5));
+  START TRANSACTION;
+  CALL pawl._try_advance(resource, token, g, wanted, was, verdict);
+  COMMIT;
+  SET SESSION innodb_lock_wait_timeout = patience;
+  IF verdict <> 'admitted' THEN
+    CALL pawl._emergency(@pawl_id, emergency);
+    CALL pawl._count(@pawl_id, verdict);
+    IF verdict = 'malformed' OR pawl._enforced(@pawl_mode, @pawl_percent, resource, emergency) THEN
+      CALL pawl._raise(verdict, resource, pawl._token(token), was, @pawl_mode);
+    ELSEIF @pawl_mode <> 'observe' THEN
+      CALL pawl._count(@pawl_id, 'would_refuse');
+    END IF;
+  END IF;
+  SET was = NULLIF(was, 0);
+END//
+
+-- Raises the fence for a new holder, before it reads what it will build on, in a transaction of its own, and answers the
+-- fence before. When it has answered, every transaction with a smaller token has ended. Waits up to `wait` seconds.
+-- A guard that refuses nothing does not refuse here either: look at what it answers.
+CREATE OR REPLACE PROCEDURE pawl.advance(IN resource TEXT, IN token TEXT, IN wait INT) SQL SECURITY DEFINER
+BEGIN
+  DECLARE was BIGINT;
+  IF @@in_transaction THEN
+    SIGNAL SQLSTATE 'PW006' SET MESSAGE_TEXT = 'pawl: advance() needs a transaction of its own: COMMIT or ROLLBACK first';
+  END IF;
+  CALL pawl._advance(resource, token, wait, was);
+  SELECT was AS `before`;
+END//
+
+-- Who advance() would wait for now: transactions that hold a lock on a fence of this guard and make somebody wait. (InnoDB
+-- shows locks only while somebody waits for them; when nobody does, these are all transactions that are open.)
+CREATE OR REPLACE PROCEDURE pawl.blockers(IN resource TEXT) SQL SECURITY DEFINER
+BEGIN
+  IF pawl.fence(resource) IS NULL AND NOT EXISTS (SELECT 1 FROM pawl.guard WHERE name = SUBSTRING_INDEX(resource, ':', 1)) THEN CALL pawl._unknown(resource); END IF;
+  SELECT t.trx_mysql_thread_id AS pid, p.user AS login, p.host, t.trx_started AS since, LEFT(t.trx_query, 200) AS query
+    FROM information_schema.innodb_trx t JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
+   WHERE t.trx_mysql_thread_id <> CONNECTION_ID() AND t.trx_rows_locked > 0 AND t.trx_state <> 'LOCK WAIT';
+END//
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 8. The triggers
+--
+-- Generated for each table, so that nothing has to be looked up. Three, because MariaDB has no statement triggers. Each
+-- locks the fence, shared, and compares; the rest runs only when they differ.
+
+-- A tokenless writer, noted at most once a minute by each session.
+CREATE OR REPLACE PROCEDURE pawl._sight(IN g TEXT, IN said TEXT) SQL SECURITY DEFINER
+BEGIN
+  SET @pawl_sighted = CONCAT(g, DATE_FORMAT(NOW(), '%Y%m%d%H%i'));
+  INSERT INTO pawl.sightings (guard, login, statement)
+    VALUES (g, USER(), LEFT(REGEXP_REPLACE(REGEXP_REPLACE(IFNULL(said, ''), '''[^'']*''?|\\b[0-9][0-9.]*', '?'), '\\s+', ' '), 500));
+END//
+
+-- `fenced` is an expression for the fence, `k` one for the key ('' for a static guard).
+CREATE OR REPLACE PROCEDURE pawl._judge_text(IN g TEXT, IN id INT, IN kind TEXT, IN k TEXT, OUT body TEXT)
+BEGIN
+  DECLARE resource TEXT DEFAULT IF(kind = 'static', QUOTE(g), CONCAT('CONCAT(', QUOTE(CONCAT(g, ':')), ', ', k, ')'));
+  SET body = CONCAT('
+  SELECT fence, mode, percent, require_token INTO fence_, mode_, percent_, require_ FROM pawl.guard WHERE name = ', QUOTE(g), ' LOCK IN SHARE MODE;',
+  IF(kind = 'static', '', CONCAT('
+  SET fence_ = GREATEST(fence_, IFNULL((SELECT token FROM pawl.fence WHERE guard = ', id, ' AND k = ', k, ' LOCK IN SHARE MODE), 0));')), '
+  IF @@in_transaction AND fence_ > 0 AND SUBSTRING_INDEX(SUBSTRING_INDEX(@pawl, CONCAT('';', id, ':'', HEX(', k, '), ''=''), -1), '';'', 1) = CAST(fence_ AS CHAR) THEN SET verdict_ = ''admitted'';
+  ELSE
+    SET carried_ = pawl._carried(', id, ', ', k, ');
+    SET token_ = pawl._token(carried_);
+    SET verdict_ = CASE WHEN carried_ = ''replayed'' THEN ''replayed'' WHEN token_ < fence_ THEN ''stale'' ELSE ''missing'' END;
+    IF (SELECT next_not_cached_value % 2 FROM pawl.emergency_', id, ') AND mode_ <> ''observe'' THEN SET mode_ = ''shadow''; END IF;
+    SET refusable_ = verdict_ <> ''missing'' OR require_;
+    IF refusable_ AND IFNULL(pawl._enforced(mode_, percent_, ', resource, ', 0), TRUE) THEN
+      IF verdict_ = ''missing'' THEN DO NEXTVAL(pawl.count_', id, '_missing); ELSEIF verdict_ = ''stale'' THEN DO NEXTVAL(pawl.count_', id, '_stale); END IF;
+      CALL pawl._raise(verdict_, ', resource, ', IF(verdict_ = ''missing'', NULL, token_), fence_, mode_);
+    END IF;
+    IF verdict_ = ''missing'' AND NOT @pawl_noted <=> CONCAT(', id, ', NOW(6)) THEN
+      SET @pawl_noted = CONCAT(', id, ', NOW(6));
+      DO NEXTVAL(pawl.count_', id, '_missing);
+      IF refusable_ AND mode_ <> ''observe'' THEN DO NEXTVAL(pawl.count_', id, '_would_refuse); END IF;
+      IF NOT @pawl_sighted <=> CONCAT(', QUOTE(g), ', DATE_FORMAT(NOW(), ''%Y%m%d%H%i'')) THEN
+        SET said_ = (SELECT info FROM information_schema.processlist WHERE id = CONNECTION_ID());  -- SET: a statement of its own would name itself.
+        CALL pawl._sight(', QUOTE(g), ', said_);
+      END IF;
+    END IF;
+  END IF;');
+END//
+
+CREATE OR REPLACE PROCEDURE pawl._create_trigger(IN db TEXT, IN tbl TEXT, IN event TEXT, IN body TEXT)
+  EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE TRIGGER `', REPLACE(db, '`', '``'), '`.`pawl_', LOWER(event), '_', LEFT(MD5(tbl), 12), '` BEFORE ', event, ' ON `', REPLACE(db, '`', '``'), '`.`', REPLACE(tbl, '`', '``'), '` FOR EACH ROW
+BEGIN
+  DECLARE fence_, token_ BIGINT;
+  DECLARE mode_, carried_, verdict_ VARCHAR(32);
+  DECLARE percent_ INT;
+  DECLARE require_, refusable_ BOOLEAN;
+  DECLARE said_ TEXT;', body, '
+END')//
+
+CREATE OR REPLACE PROCEDURE pawl._cover(IN db TEXT, IN tbl TEXT)
+BEGIN
+  DECLARE g, kind_, col, was, will TEXT;
+  DECLARE id_ INT;
+  SELECT o.name, o.id, o.kind, CONCAT('`', REPLACE(o.key_column, '`', '``'), '`') INTO g, id_, kind_, col
+    FROM pawl.protected p JOIN pawl.guard o ON o.name = p.guard WHERE p.db = db AND p.tbl = tbl;
+  CALL pawl._judge_text(g, id_, kind_, IF(col IS NULL, '''''', CONCAT('IFNULL(NEW.', col, ', '''')')), will);
+  CALL pawl._judge_text(g, id_, kind_, IF(col IS NULL, '''''', CONCAT('IFNULL(OLD.', col, ', '''')')), was);
+  CALL pawl._create_trigger(db, tbl, 'INSERT', will);
+  CALL pawl._create_trigger(db, tbl, 'DELETE', was);
+  CALL pawl._create_trigger(db, tbl, 'UPDATE', IF(col IS NULL, will, CONCAT(was, '
+  IF NOT OLD.', col, ' <=> NEW.', col, ' THEN ', will, '
+  END IF;')));
+END//
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 9. What stands under guard: create_guard, protect, unprotect, drop_guard
+
+CREATE OR REPLACE PROCEDURE pawl._log(IN g TEXT, IN what TEXT, IN was TEXT, IN now TEXT, IN reason TEXT)
+  INSERT INTO pawl.audit (login, guard, what, was, now, reason) VALUES (USER(), g, what, was, now, reason)//
+
+CREATE OR REPLACE PROCEDURE pawl._create(IN g TEXT, IN kind TEXT, IN col TEXT, IN mode TEXT)
+BEGIN
+  DECLARE id_ INT;
+  IF g IS NULL OR CHAR_LENGTH(g) NOT BETWEEN 1 AND 200 OR g REGEXP '[:[:cntrl:]]' THEN
+    CALL pawl._wrong('a guard''s name has 1 to 200 characters, without ":" and control characters');
+  END IF;
+  INSERT INTO pawl.guard (name, kind, key_column, mode) VALUES (g, kind, col, mode);
+  SET id_ = (SELECT id FROM pawl.guard WHERE name = g);
+  FOR c IN (SELECT 'count_' AS a, verdict AS b FROM pawl._counters
+            UNION ALL SELECT 'emergency_', NULL) DO
+    EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE SEQUENCE pawl.', c.a, id_, IF(c.b IS NULL, '', CONCAT('_', c.b)), ' MINVALUE 0 START WITH 0 NOCACHE ENGINE=InnoDB');
+  END FOR;
+  CALL pawl._log(g, 'create', NULL, CONCAT_WS(' ', kind, col, mode), NULL);
+END//
+
+-- A guard without a table: for what admit() protects.
+CREATE OR REPLACE PROCEDURE pawl.create_guard(IN name TEXT, IN keyed BOOLEAN) SQL SECURITY DEFINER
+BEGIN
+  DECLARE wanted TEXT DEFAULT IF(keyed, 'keyed', 'static');
+  DECLARE existing TEXT DEFAULT (SELECT o.kind FROM pawl.guard o WHERE o.name = name COLLATE utf8mb4_bin);
+  IF existing IS NULL THEN CALL pawl._create(name, wanted, NULL, 'observe');
+  ELSEIF existing <> wanted THEN CALL pawl._wrong(CONCAT('the guard ', QUOTE(name), ' exists, and is ', existing));
+  END IF;
+END//
+
+-- Puts a table (`db.table`) under guard. Doing it twice changes nothing. Answers the guard's name.
+CREATE OR REPLACE PROCEDURE pawl.protect(IN tbl TEXT, IN guard TEXT, IN key_column TEXT, IN mode TEXT) SQL SECURITY DEFINER
+BEGIN
+  DECLARE db_ TEXT DEFAULT SUBSTRING_INDEX(tbl, '.', 1);
+  DECLARE tbl_ TEXT DEFAULT SUBSTRING(tbl, LOCATE('.', tbl) + 1);
+  DECLARE g TEXT DEFAULT IFNULL(guard, tbl);
+  DECLARE kind_ TEXT DEFAULT IF(key_column IS NULL, 'static', 'by');
+  DECLARE engine_, existing TEXT;
+  IF LOCATE('.', tbl) = 0 THEN CALL pawl._wrong('name the table with its database: shop.orders'); END IF;
+  SET engine_ = (SELECT t.engine FROM information_schema.tables t WHERE t.table_schema = db_ AND t.table_name = tbl_ AND t.table_type = 'BASE TABLE');
+  IF engine_ IS NULL THEN CALL pawl._wrong(CONCAT(tbl, ' is not a table; views need no guard of their own')); END IF;
+  IF engine_ <> 'InnoDB' THEN CALL pawl._wrong(CONCAT(tbl, ' is ', engine_, ': only InnoDB can take a refused write back')); END IF;
+  IF db_ IN ('pawl', 'mysql', 'sys') THEN CALL pawl._wrong(CONCAT(tbl, ' cannot be put under guard')); END IF;
+  IF mode NOT IN ('observe', 'shadow', 'enforce') THEN CALL pawl._wrong('a new guard starts in observe, shadow or enforce'); END IF;
+  IF key_column IS NOT NULL AND NOT EXISTS (SELECT 1 FROM information_schema.columns c WHERE c.table_schema = db_ AND c.table_name = tbl_ AND c.column_name = key_column) THEN
+    CALL pawl._wrong(CONCAT(tbl, ' has no column ', key_column, '; an expression can be a generated column'));
+  END IF;
+  IF EXISTS (SELECT 1 FROM pawl.protected p WHERE p.db = db_ AND p.tbl = tbl_ AND p.guard <> g) THEN CALL pawl._wrong(CONCAT(tbl, ' is under another guard: pawl.unprotect() first')); END IF;
+  SET existing = (SELECT CONCAT_WS(' ', o.kind, o.key_column) FROM pawl.guard o WHERE o.name = g);
+  IF existing IS NULL THEN CALL pawl._create(g, kind_, key_column, IFNULL(mode, 'observe'));
+  ELSEIF existing <> CONCAT_WS(' ', kind_, key_column) THEN CALL pawl._wrong(CONCAT('the guard ', QUOTE(g), ' exists, and is ', existing));
+  ELSEIF kind_ = 'by' AND EXISTS (SELECT 1 FROM pawl.protected p WHERE p.guard = g AND (p.db, p.tbl) <> (db_, tbl_)) THEN
+    CALL pawl._wrong(CONCAT('the guard ', QUOTE(g), ' has its table; only a guard with one fence is shared by several'));
+  END IF;
+  INSERT IGNORE INTO pawl.protected (db, tbl, guard) VALUES (db_, tbl_, g);
+  IF ROW_COUNT() = 1 THEN CALL pawl._log(g, 'protect', NULL, tbl, NULL); END IF;
+  CALL pawl._cover(db_, tbl_);
+  SELECT g AS guard;
+END//
+
+-- Takes a table out of its guard. The guard stays, with its fence.
+CREATE OR REPLACE PROCEDURE pawl.unprotect(IN tbl TEXT) SQL SECURITY DEFINER
+BEGIN
+  DECLARE db_ TEXT DEFAULT SUBSTRING_INDEX(tbl, '.', 1);
+  DECLARE tbl_ TEXT DEFAULT SUBSTRING(tbl, LOCATE('.', tbl) + 1);
+  DECLARE g TEXT DEFAULT (SELECT p.guard FROM pawl.protected p WHERE p.db = db_ AND p.tbl = tbl_);
+  IF g IS NULL THEN CALL pawl._unknown(tbl); END IF;
+  FOR t IN (SELECT trigger_name AS name FROM information_schema.triggers WHERE trigger_schema = db_ AND event_object_table = tbl_ AND trigger_name REGEXP '^pawl_(insert|update|delete)_') DO
+    EXECUTE IMMEDIATE CONCAT('DROP TRIGGER `', REPLACE(db_, '`', '``'), '`.`', t.name, '`');
+  END FOR;
+  DELETE FROM pawl.protected WHERE db = db_ AND pawl.protected.tbl = tbl_;
+  CALL pawl._log(g, 'unprotect', tbl, NULL, NULL);
+END//
+
+-- Forgets a guard, its fences and its counters.
+CREATE OR REPLACE PROCEDURE pawl.drop_guard(IN guard TEXT) SQL SECURITY DEFINER
+BEGIN
+  DECLARE id_ INT DEFAULT (SELECT o.id FROM pawl.guard o WHERE o.name = guard);
+  IF id_ IS NULL THEN CALL pawl._unknown(guard); END IF;
+  IF EXISTS (SELECT 1 FROM pawl.protected p WHERE p.guard = guard COLLATE utf8mb4_bin) THEN CALL pawl._wrong('tables are under this guard: pawl.unprotect() each of them first'); END IF;
+  CALL pawl._log(guard, 'drop', (SELECT CONCAT_WS(' ', o.kind, o.mode, 'fence', o.fence) FROM pawl.guard o WHERE o.id = id_), NULL, NULL);
+  DELETE FROM pawl.fence WHERE pawl.fence.guard = id_;
+  DELETE FROM pawl.done WHERE pawl.done.guard = id_;
+  DELETE FROM pawl.guard WHERE id = id_;
+  FOR c IN (SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'pawl' AND table_name REGEXP CONCAT('^(count_', id_, '_.*|emergency_', id_, ')$')) DO
+    EXECUTE IMMEDIATE CONCAT('DROP SEQUENCE pawl.`', c.name, '`');
+  END FOR;
+END//
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 10. Policy: set_mode, set_policy, emergency, compact
+
+CREATE OR REPLACE PROCEDURE pawl._counted(IN id INT, IN verdict TEXT, OUT count BIGINT)
+BEGIN
+  EXECUTE IMMEDIATE CONCAT('SELECT next_not_cached_value INTO @pawl_counted FROM pawl.count_', id, '_', verdict);
+  SET count = @pawl_counted;
+END//
+
+-- Takes the guard's row for itself: waits for what was let through under the policy so far, five seconds.
+CREATE OR REPLACE PROCEDURE pawl._close_passage(IN g TEXT)
+BEGIN
+  DECLARE patience INT DEFAULT @@innodb_lock_wait_timeout;
+  DECLARE EXIT HANDLER FOR 1205
+  BEGIN
+    SET SESSION innodb_lock_wait_timeout = patience;
+    SIGNAL SQLSTATE 'PW007' SET MESSAGE_TEXT = 'pawl: the policy waits for transactions that began under the old one; nothing has changed';
+  END;
+  SET SESSION innodb_lock_wait_timeout = 5;
+  SET @pawl_id = NULL;
+  SELECT id, mode, percent INTO @pawl_id, @pawl_mode, @pawl_percent FROM pawl.guard WHERE name = g FOR UPDATE;
+  SET SESSION innodb_lock_wait_timeout = patience;
+  IF @pawl_id IS NULL THEN CALL pawl._unknown(g); END IF;
+END//
+
+CREATE OR REPLACE PROCEDURE pawl.set_mode(IN guard TEXT, IN mode TEXT, IN percent INT, IN reason TEXT) SQL SECURITY DEFINER
+BEGIN
+  DECLARE emergency INT;
+  DECLARE would BIGINT;
+  DECLARE mine BOOLEAN DEFAULT NOT @@in_transaction;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN IF mine THEN ROLLBACK; END IF; RESIGNAL; END;
+  IF mode IS NULL OR mode NOT IN ('observe', 'shadow', 'canary', 'enforce') THEN CALL pawl._wrong('a mode is observe, shadow, canary or enforce'); END IF;
+  IF (mode = 'canary') <> (percent IS NOT NULL) OR percent NOT BETWEEN 1 AND 100 THEN
+    CALL pawl._wrong('canary needs a percentage from 1 to 100, and the other modes take none');
+  END IF;
+  IF mine THEN START TRANSACTION; END IF;
+  CALL pawl._close_passage(guard);
+  CALL pawl._counted(@pawl_id, 'would_refuse', would);
+  UPDATE pawl.guard o SET o.mode = mode, o.percent = percent, o.mode_since = SYSDATE(6), o.would_refuse_before = would WHERE o.id = @pawl_id;
+  CALL pawl._emergency(@pawl_id, emergency);
+  IF emergency AND NOT mine THEN CALL pawl._wrong('the emergency switch is on, which no ROLLBACK turns on again: set_mode() needs a transaction of its own'); END IF;
+  IF emergency THEN EXECUTE IMMEDIATE CONCAT('DO NEXTVAL(pawl.emergency_', @pawl_id, ')'); END IF;
+  CALL pawl._log(guard, 'mode', CONCAT_WS(' ', @pawl_mode, @pawl_percent), CONCAT_WS(' ', mode, percent), reason);
+  IF mine THEN COMMIT; END IF;
+END//
+
+-- What is NULL stays as it is.
+CREATE OR REPLACE PROCEDURE pawl.set_policy(IN guard TEXT, IN require_token BOOLEAN, IN equal TEXT, IN max_step BIGINT, IN reason TEXT) SQL SECURITY DEFINER
+BEGIN
+  DECLARE was, will TEXT;
+  DECLARE mine BOOLEAN DEFAULT NOT @@in_transaction;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN IF mine THEN ROLLBACK; END IF; RESIGNAL; END;
+  IF mine THEN START TRANSACTION; END IF;
+  CALL pawl._close_passage(guard);
+  IF equal NOT IN ('accept', 'once', 'refuse') THEN CALL pawl._wrong('equal is accept, once or refuse'); END IF;
+  IF equal <> 'accept' AND (SELECT kind FROM pawl.guard WHERE id = @pawl_id) = 'by' THEN
+    CALL pawl._wrong('a guard by a column admits an equal token; give each operation a number instead');
+  END IF;
+  SET was = (SELECT CONCAT('require_token=', o.require_token, ' equal=', o.equal, ' max_step=', o.max_step) FROM pawl.guard o WHERE o.id = @pawl_id FOR UPDATE);
+  UPDATE pawl.guard o SET o.require_token = IFNULL(require_token, o.require_token), o.equal = IFNULL(equal, o.equal), o.max_step = IFNULL(max_step, o.max_step) WHERE o.id = @pawl_id;
+  SET will = (SELECT CONCAT('require_token=', o.require_token, ' equal=', o.equal, ' max_step=', o.max_step) FROM pawl.guard o WHERE o.id = @pawl_id FOR UPDATE);
+  CALL pawl._log(guard, 'policy', was, will, reason);
+  IF mine THEN COMMIT; END IF;
+END//
+
+-- Back to shadow, at once: a sequence is the switch, so it waits behind nobody and is seen at every isolation level.
+-- Odd is on. set_mode() turns it off again. NULL: every guard.
+CREATE OR REPLACE PROCEDURE pawl.emergency(IN guard TEXT, IN reason TEXT) SQL SECURITY DEFINER
+BEGIN
+  DECLARE on_ INT;
+  IF guard IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pawl.guard o WHERE o.name = guard) THEN CALL pawl._unknown(guard); END IF;
+  FOR g IN (SELECT o.id, o.name, o.mode FROM pawl.guard o WHERE (guard IS NULL OR o.name = guard) AND o.mode IN ('canary', 'enforce')) DO
+    CALL pawl._emergency(g.id, on_);
+    IF NOT on_ THEN
+      EXECUTE IMMEDIATE CONCAT('DO NEXTVAL(pawl.emergency_', g.id, ')');
+      CALL pawl._log(g.name, 'emergency', g.mode, 'shadow', reason);
+    END IF;
+  END FOR;
+END//
+
+-- Forgets fences and operations below a token. The floor of the guard rises instead, so what is forgotten stays refused.
+CREATE OR REPLACE PROCEDURE pawl.compact(IN guard TEXT, IN below TEXT) SQL SECURITY DEFINER
+BEGIN
+  DECLARE token_, most BIGINT;
+  DECLARE mine BOOLEAN DEFAULT NOT @@in_transaction;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN IF mine THEN ROLLBACK; END IF; RESIGNAL; END;
+  IF mine THEN START TRANSACTION; END IF;
+  CALL pawl._close_passage(guard);
+  SET token_ = pawl._token(below);
+  IF token_ IS NULL THEN CALL pawl._raise('malformed', guard, NULL, 0, @pawl_mode); END IF;
+  IF (SELECT kind FROM pawl.guard WHERE id = @pawl_id) <> 'static' THEN
+    SET most = GREATEST((SELECT o.fence FROM pawl.guard o WHERE o.id = @pawl_id FOR UPDATE), IFNULL((SELECT MAX(f.token) FROM pawl.fence f WHERE f.guard = @pawl_id), 0));
+    IF pawl._verdict(token_, most, (SELECT o.max_step FROM pawl.guard o WHERE o.id = @pawl_id)) = 'ahead' THEN CALL pawl._raise('ahead', guard, token_, most, @pawl_mode); END IF;
+    UPDATE pawl.guard o SET o.fence = GREATEST(o.fence, token_) WHERE o.id = @pawl_id;
+    DELETE FROM pawl.fence WHERE pawl.fence.guard = @pawl_id AND token < token_;
+    DELETE FROM pawl.done WHERE pawl.done.guard = @pawl_id AND token < token_;
+  ELSE
+    DELETE FROM pawl.done WHERE pawl.done.guard = @pawl_id AND token < LEAST(token_, (SELECT o.fence FROM pawl.guard o WHERE o.id = @pawl_id));
+  END IF;
+  CALL pawl._log(guard, 'compact', NULL, CONCAT('below ', below), NULL);
+  IF mine THEN COMMIT; END IF;
+END//
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 11. What people look at: status, problems
+
+-- One line per guard. Counters grow only; admitted writes are not counted, because that would cost each of them.
+CREATE OR REPLACE PROCEDURE pawl.status(IN guard TEXT) SQL SECURITY DEFINER
+BEGIN
+  DECLARE sql_ LONGTEXT;
+  FOR g IN (SELECT o.id, o.name FROM pawl.guard o WHERE guard IS NULL OR o.name = guard) DO
+    SET sql_ = CONCAT(IFNULL(CONCAT(sql_, ' UNION ALL '), ''), '(SELECT ', g.id, ' AS id, ',
+      (SELECT GROUP_CONCAT('(SELECT next_not_cached_value FROM pawl.count_', g.id, '_', verdict, ') AS `', verdict, '`' SEPARATOR ', ')
+         FROM pawl._counters),
+      ', (SELECT next_not_cached_value % 2 FROM pawl.emergency_', g.id, ') AS emergency)');
+  END FOR;
+  EXECUTE IMMEDIATE CONCAT('SELECT g.name AS guard, g.kind,
+      IFNULL((SELECT GROUP_CONCAT(CONCAT(p.db, ''.'', p.tbl) ORDER BY 1 SEPARATOR ''\\n'') FROM pawl.protected p WHERE p.guard = g.name), '''') AS tables,
+      IF(s.emergency AND g.mode IN (''canary'', ''enforce''), ''shadow'', g.mode) AS mode, IF(s.emergency, NULL, g.percent) AS percent, g.require_token, g.equal, g.max_step,
+      IF(g.kind = ''static'', NULLIF(g.fence, 0), NULL) AS fence, IF(g.kind = ''static'', 0, g.fence) AS floor,
+      s.replayed, s.stale, s.missing, s.ahead, s.malformed, s.would_refuse, s.emergency, g.mode_since,
+      s.would_refuse - g.would_refuse_before AS would_refuse_since,
+      (SELECT COUNT(*) FROM pawl.sightings w WHERE w.guard = g.name AND w.at >= g.mode_since) AS tokenless_since,
+      g.fence > 0 OR EXISTS (SELECT 1 FROM pawl.fence f WHERE f.guard = g.id) AS has_fence
+    FROM pawl.guard g JOIN (', IFNULL(sql_, 'SELECT 0 AS id, 0 AS replayed, 0 AS stale, 0 AS missing, 0 AS ahead, 0 AS malformed, 0 AS would_refuse, 0 AS emergency'), ') s ON s.id = g.id ORDER BY g.name');
+END//
+
+-- What keeps the guards from doing their work, and what to do about it. Empty: healthy.
+CREATE OR REPLACE PROCEDURE pawl.problems() SQL SECURITY DEFINER
+BEGIN
+  SELECT 'error' AS severity, p.guard, CONCAT(p.db, '.', p.tbl) AS object, 'a trigger of the guard is missing: writes are not judged' AS problem,
+         CONCAT('CALL pawl.repair()') AS fix
+    FROM pawl.protected p
+    JOIN information_schema.tables t ON t.table_schema = p.db AND t.table_name = p.tbl
+   WHERE (SELECT COUNT(*) FROM information_schema.triggers x WHERE x.event_object_schema = p.db AND x.event_object_table = p.tbl AND x.trigger_name REGEXP '^pawl_(insert|update|delete)_') < 3
+  UNION ALL
+  SELECT 'error', p.guard, CONCAT(p.db, '.', p.tbl), 'the table is gone or no longer InnoDB', CONCAT('CALL pawl.unprotect(''', p.db, '.', p.tbl, ''')')
+    FROM pawl.protected p LEFT JOIN information_schema.tables t ON t.table_schema = p.db AND t.table_name = p.tbl
+   WHERE t.engine IS NULL OR t.engine <> 'InnoDB'
+  UNION ALL
+  SELECT 'error', p.guard, CONCAT(p.db, '.', p.tbl), CONCAT('foreign key ', r.constraint_name, ' changes rows by ', IF(r.delete_rule IN ('CASCADE', 'SET NULL'), CONCAT('ON DELETE ', r.delete_rule), CONCAT('ON UPDATE ', r.update_rule)), ': InnoDB fires no trigger for that'),
+         CONCAT('put ', r.constraint_schema, '.', r.referenced_table_name, ' under the same guard, or use RESTRICT')
+    FROM pawl.protected p JOIN information_schema.referential_constraints r ON r.constraint_schema = p.db AND r.table_name = p.tbl
+   WHERE (r.delete_rule IN ('CASCADE', 'SET NULL') OR r.update_rule IN ('CASCADE', 'SET NULL'))
+     AND NOT EXISTS (SELECT 1 FROM pawl.protected q JOIN pawl.guard o ON o.name = q.guard AND o.kind = 'static' WHERE q.db = r.unique_constraint_schema AND q.tbl = r.referenced_table_name AND q.guard = p.guard)
+  UNION ALL
+  SELECT 'warning', p.guard, CONCAT(p.db, '.', p.tbl), CONCAT(w.grantee, ' may TRUNCATE and DROP it, which fires no trigger'), CONCAT('REVOKE DROP ON ', w.place, ' FROM ', w.grantee)
+    FROM pawl.protected p JOIN (
+      SELECT grantee, '%' AS db, '%' AS tbl, '*.*' AS place FROM information_schema.user_privileges WHERE privilege_type = 'DROP'
+        AND grantee NOT IN (SELECT s.grantee FROM information_schema.user_privileges s WHERE s.privilege_type = 'SUPER')
+      UNION ALL SELECT grantee, table_schema, '%', CONCAT(table_schema, '.*') FROM information_schema.schema_privileges WHERE privilege_type = 'DROP'
+      UNION ALL SELECT grantee, table_schema, table_name, CONCAT(table_schema, '.', table_name) FROM information_schema.table_privileges WHERE privilege_type = 'DROP') w
+      ON p.db LIKE w.db AND (p.tbl = w.tbl OR w.tbl = '%')
+  UNION ALL
+  SELECT 'error', NULL, NULL, 'innodb_flush_log_at_trx_commit is not 1: an acknowledged advance() does not survive a crash', 'SET GLOBAL innodb_flush_log_at_trx_commit = 1'
+    FROM DUAL WHERE @@global.innodb_flush_log_at_trx_commit <> 1
+  UNION ALL
+  SELECT 'warning', NULL, NULL, 'binlog_format is STATEMENT: replicas run the triggers again, and counters differ there', 'SET GLOBAL binlog_format = ROW'
+    FROM DUAL WHERE @@global.log_bin AND @@global.binlog_format = 'STATEMENT'
+  UNION ALL
+  SELECT 'warning', NULL, NULL, 'this server is read_only: tokens are admitted on the primary', 'ask the primary' FROM DUAL WHERE @@global.read_only;
+END//
+
+-- Puts missing triggers back.
+CREATE OR REPLACE PROCEDURE pawl.repair() SQL SECURITY DEFINER
+BEGIN
+  FOR p IN (SELECT q.db, q.tbl FROM pawl.protected q JOIN information_schema.tables t ON t.table_schema = q.db AND t.table_name = q.tbl) DO
+    CALL pawl._cover(p.db, p.tbl);
+  END FOR;
+END//
+DELIMITER ;
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 12. Who may do what, and what an upgrade brings up to date. Everyone may write with tokens; nobody else may change a
+-- fence downwards or a policy. Hand out more one by one: GRANT EXECUTE ON PROCEDURE pawl.emergency TO oncall.
+
+GRANT EXECUTE ON PROCEDURE pawl.use TO PUBLIC;
+GRANT EXECUTE ON PROCEDURE pawl.use_op TO PUBLIC;
+GRANT EXECUTE ON PROCEDURE pawl.use_all TO PUBLIC;
+GRANT EXECUTE ON PROCEDURE pawl.admit TO PUBLIC;
+GRANT EXECUTE ON PROCEDURE pawl.admit_op TO PUBLIC;
+GRANT EXECUTE ON PROCEDURE pawl.begin TO PUBLIC;
+GRANT EXECUTE ON PROCEDURE pawl.finish TO PUBLIC;
+GRANT EXECUTE ON PROCEDURE pawl.abandon TO PUBLIC;
+GRANT EXECUTE ON PROCEDURE pawl.advance TO PUBLIC;
+GRANT EXECUTE ON PROCEDURE pawl.check TO PUBLIC;
+GRANT EXECUTE ON FUNCTION pawl.fence TO PUBLIC;
+GRANT EXECUTE ON FUNCTION pawl.version TO PUBLIC;
+GRANT EXECUTE ON FUNCTION pawl.contract TO PUBLIC;
+CALL pawl.repair();

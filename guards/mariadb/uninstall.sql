@@ -1,0 +1,13 @@
+-- Takes Pawl's guard out of this MariaDB: every trigger, every fence, every counter. From then on every old token can write.
+
+DELIMITER //
+FOR t IN (SELECT trigger_schema AS db, trigger_name AS name FROM information_schema.triggers
+           WHERE trigger_name REGEXP '^pawl_(insert|update|delete)_[0-9a-f]{12}$') DO
+  EXECUTE IMMEDIATE CONCAT('DROP TRIGGER `', REPLACE(t.db, '`', '``'), '`.`', t.name, '`');
+END FOR//
+-- One by one: DROP DATABASE would leave the rights behind.
+FOR r IN (SELECT routine_type AS kind, routine_name AS name FROM information_schema.routines WHERE routine_schema = 'pawl') DO
+  EXECUTE IMMEDIATE CONCAT('DROP ', r.kind, ' pawl.`', r.name, '`');
+END FOR//
+DELIMITER ;
+DROP DATABASE IF EXISTS pawl;

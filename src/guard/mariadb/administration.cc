@@ -1,0 +1,331 @@
+#include "guard/mariadb/administration.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <utility>
+
+#include "guard/mariadb/connection.h"
+#include "guard/mariadb/failures.h"
+#include "guard/mariadb/scripts.h"
+
+namespace pawl::guard {
+namespace {
+
+constexpr unsigned kNoSuchRoutine = 1305;
+
+std::uint64_t to_number(const MariaValue& text) {
+  std::uint64_t number = 0;
+  if (text) std::from_chars(text->data(), text->data() + text->size(), number);
+  return number;
+}
+
+MariaValue given(const std::string& text) {
+  return text.empty() ? MariaValue{} : MariaValue{text};
+}
+
+template <class T>
+MariaValue given(const std::optional<T>& value) {
+  if (!value) return std::nullopt;
+  if constexpr (std::is_same_v<T, std::string>) {
+    return *value;
+  } else {
+    return std::to_string(*value);  // A bool is 0 or 1.
+  }
+}
+
+// Names that were joined with line feeds.
+std::vector<std::string> lines_of(const MariaValue& text) {
+  std::vector<std::string> lines;
+  if (!text || text->empty()) return lines;
+  for (std::size_t from = 0; from <= text->size();) {
+    const std::size_t to = std::min(text->find('\n', from), text->size());
+    lines.push_back(text->substr(from, to - from));
+    from = to + 1;
+  }
+  return lines;
+}
+
+class MariaAdministration final : public Administration {
+ public:
+  MariaAdministration(std::shared_ptr<MYSQL> connection, std::string database)
+      : connection_(std::move(connection)), database_(std::move(database)) {}
+
+  Result<std::optional<Installation>> installed() override {
+    // Asked outright: information_schema hides routines from those who may run them only as everyone.
+    const auto found =
+        execute(connection_.get(), "SELECT pawl.version() AS version, pawl.contract() AS contract");
+    if (!found && found.failure->number == kNoSuchRoutine) return std::optional<Installation>{};
+    if (!found) return to_error(*found.failure);
+    return std::optional<Installation>{
+        {found.at(0, "version").value_or(""), static_cast<int>(to_number(found.at(0, "contract")))}};
+  }
+
+  Result<Installation> install(Rehearse rehearse) override {
+    const auto before = installed();
+    if (!before) return before.error();
+    if (*before && (*before)->contract > kGuardContract) {
+      return Error{
+          Code::kInvalid,
+          fmt::format(
+              "guard {} (contract {}) is installed here; this pawl knows contract {} only. Use a newer pawl.",
+              (*before)->version, (*before)->contract, kGuardContract)};
+    }
+    if (rehearse == Rehearse::kYes) {
+      if (const auto may = insist_on_rights(); !may) return may.error();
+      return Installation{std::string(offered_version()), kGuardContract};
+    }
+    if (const auto ran = run_script(maria_install_file()); !ran) return ran.error();
+    const auto after = installed();
+    if (!after) return after.error();
+    if (!*after) return Error{Code::kInvalid, "the script ran and installed nothing"};
+    return **after;
+  }
+
+  Result<void> uninstall(Rehearse rehearse) override {
+    return rehearse == Rehearse::kYes ? insist_on_rights() : run_script(maria_uninstall_file());
+  }
+
+  [[nodiscard]] std::string_view script() const override { return maria_install_file(); }
+
+  Result<std::string> protect(const Protection& wanted, Rehearse rehearse) override {
+    const std::string table = qualified(wanted.table);
+    const std::string column = wanted.key.empty() ? wanted.expression : wanted.key;
+    if (rehearse == Rehearse::kYes) {
+      if (const auto there = insist_on_table(table); !there) return there.error();
+      return wanted.guard.empty() ? table : wanted.guard;
+    }
+    const auto done = ask("protect", {table, given(wanted.guard), given(column), wanted.mode});
+    if (!done) return done.error();
+    return done->at(0, "guard").value_or("");
+  }
+
+  Result<void> unprotect(const std::string& table, Rehearse rehearse) override {
+    const std::string name = qualified(table);
+    if (rehearse == Rehearse::kNo) return done_or_error(ask("unprotect", {name}));
+    const auto there = query("SELECT 1 FROM pawl.protected WHERE CONCAT(db, '.', tbl) = " + quoted(name));
+    if (!there) return there.error();
+    if (there->rows.empty()) return Error{Code::kInvalid, fmt::format("{} is not under guard", name)};
+    return {};
+  }
+
+  Result<std::vector<Problem>> problems() override {
+    const auto found = ask("problems", {});
+    if (!found) return found.error();
+    std::vector<Problem> list;
+    for (std::size_t i = 0; i < found->rows.size(); ++i) {
+      const auto text = [&](const char* column) { return found->at(i, column).value_or(""); };
+      list.push_back({text("severity"), text("guard"), text("object"), text("problem"), text("fix")});
+    }
+    return list;
+  }
+
+  Result<std::vector<Status>> status(const std::string& guard) override {
+    const auto found = ask("status", {given(guard)});
+    if (!found) return found.error();
+    if (found->rows.empty() && !guard.empty())
+      return Error{Code::kInvalid, fmt::format("there is no guard \"{}\" here", guard)};
+    const auto wrong = problems();
+    if (!wrong) return wrong.error();
+    std::vector<Status> list;
+    for (std::size_t i = 0; i < found->rows.size(); ++i) list.push_back(status_of(*found, i, *wrong));
+    return list;
+  }
+
+  Result<std::vector<Sighting>> sightings(const std::string& guard) override {
+    const auto found =
+        query("SELECT guard, login, statement, count, last_seen FROM pawl.tokenless_writers WHERE " +
+              (guard.empty() ? "TRUE" : "guard = " + quoted(guard)) + " ORDER BY count DESC LIMIT 100");
+    if (!found) return found.error();
+    std::vector<Sighting> list;
+    for (std::size_t i = 0; i < found->rows.size(); ++i) {
+      const auto text = [&](const char* column) { return found->at(i, column).value_or(""); };
+      list.push_back({text("guard"), text("login"), "", "", text("statement"),
+                      to_number(found->at(i, "count")), text("last_seen")});
+    }
+    return list;
+  }
+
+  Result<void> set_mode(const ModeChange& wanted, Rehearse rehearse) override {
+    return change(rehearse, "set_mode",
+                  {wanted.guard, wanted.mode, given(wanted.percent), given(wanted.reason)});
+  }
+
+  Result<void> set_policy(const PolicyChange& wanted, Rehearse rehearse) override {
+    if (wanted.bare_token)
+      return Error{Code::kInvalid, "a guard in MariaDB has no bare_token: tokens come by pawl.use() only"};
+    return change(rehearse, "set_policy",
+                  {wanted.guard, given(wanted.require_token), given(wanted.equal), given(wanted.max_step),
+                   given(wanted.reason)});
+  }
+
+  Result<void> emergency(const std::string& guard, const std::string& reason) override {
+    return done_or_error(ask("emergency", {given(guard), reason}));
+  }
+
+  Result<std::optional<std::uint64_t>> fence(const std::string& resource) override {
+    const auto known = ask("check", {resource, std::nullopt});
+    if (!known) return known.error();
+    if (known->at(0, "verdict") == "unknown")
+      return Error{Code::kInvalid, fmt::format("unknown resource '{}'", resource)};
+    const MariaValue text = known->at(0, "max");
+    return text ? std::optional(to_number(text)) : std::nullopt;
+  }
+
+  Result<std::vector<std::string>> blockers(const std::string& resource) override {
+    const auto found = ask("blockers", {resource});
+    if (!found) return found.error();
+    std::vector<std::string> list;
+    for (std::size_t i = 0; i < found->rows.size(); ++i) {
+      const auto text = [&](const char* column) { return found->at(i, column).value_or(""); };
+      list.push_back(fmt::format("connection {} {}@{} since {} {}", text("pid"), text("login"), text("host"),
+                                 text("since"), text("query")));
+    }
+    return list;
+  }
+
+  Result<std::uint64_t> advance(const std::string& resource, std::uint64_t token,
+                                std::chrono::milliseconds wait, Stragglers stragglers) override {
+    if (stragglers == Stragglers::kEvict)
+      return Error{Code::kInvalid,
+                   "MariaDB does not tell whose lock it is: look at CALL pawl.blockers(resource), then KILL"};
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(wait).count();
+    const auto done =
+        call(connection_.get(), "advance", {resource, std::to_string(token), std::to_string(seconds)});
+    if (done) return to_number(done.at(0, "before"));
+    if (done.failure->disconnected)
+      return Error{Code::kUnknown, "the connection broke; the fence may have been raised"};
+    return to_error(*done.failure);
+  }
+
+  Result<void> compact(const std::string& guard, std::uint64_t below, Rehearse rehearse) override {
+    return change(rehearse, "compact", {guard, std::to_string(below)});
+  }
+
+ private:
+  static Status status_of(const MariaOutcome& found, std::size_t row, const std::vector<Problem>& problems) {
+    const auto text = [&](const char* column) { return found.at(row, column).value_or(""); };
+    const auto number = [&](const char* column) { return to_number(found.at(row, column)); };
+    Status status;
+    status.guard = text("guard");
+    status.kind = text("kind");
+    status.tables = lines_of(found.at(row, "tables"));
+    status.mode = text("mode");
+    if (found.at(row, "percent")) status.percent = static_cast<int>(number("percent"));
+    status.require_token = number("require_token") != 0;
+    status.equal = text("equal");
+    status.max_step = number("max_step");
+    if (found.at(row, "fence")) status.fence = number("fence");
+    status.floor = number("floor");
+    status.replayed = number("replayed");
+    status.stale = number("stale");
+    status.missing = number("missing");
+    status.ahead = number("ahead");
+    status.malformed = number("malformed");
+    status.would_refuse = number("would_refuse");
+    for (const Problem& problem : problems) {
+      if (problem.severity == "error" && (problem.guard.empty() || problem.guard == status.guard))
+        status.because.push_back(
+            fmt::format("{}{}{}", problem.object, problem.object.empty() ? "" : ": ", problem.problem));
+    }
+    if (status.mode == "observe")
+      status.because.emplace_back("the mode is observe, which judges nothing: run in shadow first");
+    if (number("has_fence") == 0)
+      status.because.emplace_back("no token has been seen yet: nobody writes with one");
+    if (number("tokenless_since") > 0)
+      status.because.push_back(fmt::format("somebody writes without a token, seen {} times since {}",
+                                           number("tokenless_since"), text("mode_since")));
+    if (number("would_refuse_since") > 0 && status.mode != "enforce")
+      status.because.push_back(fmt::format("{} writes would have been refused since {}",
+                                           number("would_refuse_since"), text("mode_since")));
+    status.ready = status.because.empty();
+    return status;
+  }
+
+  // The version that the script installs, as it says itself.
+  static std::string_view offered_version() {
+    constexpr std::string_view kBefore = "_insist_on_upgrade('";
+    const std::string_view file = maria_install_file();
+    const std::size_t from = file.find(kBefore) + kBefore.size();
+    return file.substr(from, file.find('\'', from) - from);
+  }
+
+  [[nodiscard]] std::string quoted(const std::string& text) const { return literal(connection_.get(), text); }
+
+  // `orders` is meant in the connection's database.
+  [[nodiscard]] std::string qualified(const std::string& table) const {
+    return table.find('.') != table.npos || database_.empty() ? table : database_ + "." + table;
+  }
+
+  Result<void> insist_on_rights() {
+    const auto found = query(
+        "SELECT 1 FROM information_schema.user_privileges WHERE privilege_type = 'CREATE ROUTINE' AND "
+        "grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')");
+    if (!found) return found.error();
+    if (found->rows.empty())
+      return Error{Code::kDenied, "an account with all rights, such as root, installs and uninstalls it"};
+    return {};
+  }
+
+  Result<void> insist_on_table(const std::string& table) {
+    const auto found = query(
+        "SELECT engine FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND "
+        "CONCAT(table_schema, '.', table_name) = " +
+        quoted(table));
+    if (!found) return found.error();
+    if (found->rows.empty())
+      return Error{Code::kInvalid, fmt::format("{} is not a table; name it with its database", table)};
+    if (found->at(0, "engine") != "InnoDB")
+      return Error{Code::kInvalid, fmt::format("{} is not InnoDB: only that can take a write back", table)};
+    return {};
+  }
+
+  Result<MariaOutcome> query(const std::string& sql) {
+    auto done = execute(connection_.get(), sql);
+    if (!done) return to_error(*done.failure);
+    return done;
+  }
+
+  Result<MariaOutcome> ask(std::string_view procedure, const std::vector<MariaValue>& values) {
+    auto done = call(connection_.get(), procedure, values);
+    if (!done) return to_error(*done.failure);
+    return done;
+  }
+
+  static Result<void> done_or_error(const Result<MariaOutcome>& done) {
+    if (!done) return done.error();
+    return {};
+  }
+
+  Result<void> run_script(std::string_view script) {
+    for (const std::string& statement : statements_of(script)) {
+      if (const auto done = query(statement); !done) return done.error();
+    }
+    return {};
+  }
+
+  // A rehearsal is a transaction around the procedure, which then leaves the end to us.
+  Result<void> change(Rehearse rehearse, std::string_view procedure, const std::vector<MariaValue>& values) {
+    if (rehearse == Rehearse::kNo) return done_or_error(ask(procedure, values));
+    if (const auto begun = query("START TRANSACTION"); !begun) return begun.error();
+    const auto done = ask(procedure, values);
+    const auto taken_back = query("ROLLBACK");
+    return done_or_error(done ? taken_back : done);
+  }
+
+  std::shared_ptr<MYSQL> connection_;
+  std::string database_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Administration>> connect_maria(const std::string& dsn) {
+  const auto where = parse_maria_dsn(dsn);
+  if (!where) return where.error();
+  auto connection = connect(*where);
+  if (!connection) return connection.error();
+  return std::unique_ptr<Administration>(
+      std::make_unique<MariaAdministration>(*std::move(connection), where->database));
+}
+
+}  // namespace pawl::guard

@@ -1,0 +1,43 @@
+// One statement on a connection to MariaDB: what it gave, or how it failed. The only place that reads libmariadb's results.
+#pragma once
+
+#include <mysql.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pawl::guard {
+
+// A value as text, or NULL.
+using MariaValue = std::optional<std::string>;
+
+struct MariaFailure {
+  unsigned number = 0;  // MariaDB's, or the client's from 2000 on
+  std::string state;    // SQLSTATE
+  std::string message;
+  bool disconnected = false;
+};
+
+struct MariaOutcome {
+  std::vector<std::string> columns;
+  std::vector<std::vector<MariaValue>> rows;
+  std::optional<MariaFailure> failure;
+
+  explicit operator bool() const { return !failure; }
+  // Nothing for NULL, and for a column that is not there.
+  [[nodiscard]] MariaValue at(std::size_t row, std::string_view column) const;
+};
+
+// A procedure may give several results; the rows are the first one's, and a failure of any of them counts.
+[[nodiscard]] MariaOutcome execute(MYSQL* connection, const std::string& sql);
+// CALL pawl.<procedure>(values).
+[[nodiscard]] MariaOutcome call(MYSQL* connection, std::string_view procedure,
+                                const std::vector<MariaValue>& values);
+// Quoted, or NULL.
+[[nodiscard]] std::string literal(MYSQL* connection, const MariaValue& value);
+
+}  // namespace pawl::guard
