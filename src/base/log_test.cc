@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "base/sparing_log.h"
+
 namespace pawl {
 namespace {
 
@@ -48,6 +50,24 @@ TEST(Log, AReaderThatStopsNeitherBlocksTheWriterNorTheClose) {
       log->info("a line that fills the pipe long before the last one is written");
   }
   EXPECT_FALSE(pipe.read_all().empty());
+}
+
+TEST(SparingLog, StrangersCauseOnlySoManyLinesAndTheNextSaysHowManyWereLeftOut) {
+  struct Counting final : Log {
+    void write(LogLevel, std::string_view line) override {
+      ++count;
+      last = line;
+    }
+    int count = 0;
+    std::string last;
+  } log;
+  SparingLog said(log);
+  for (int i = 0; i < SparingLog::kLinesPerPeriod + 5; ++i) said.warning(Nanos(1), "strange");
+  EXPECT_EQ(log.count, SparingLog::kLinesPerPeriod);
+  said.warning(Nanos(1) + SparingLog::kPeriod, "strange");
+  EXPECT_EQ(log.last, "strange (5 more since the last line)");
+  said.warning(Nanos(1) + SparingLog::kPeriod, "strange");
+  EXPECT_EQ(log.last, "strange");
 }
 
 TEST(Log, ALeaseIsNeverShownItself) {

@@ -73,16 +73,25 @@ class Handshake final : public std::enable_shared_from_this<Handshake> {
   }
 
   void refuse_plain() {
+    complain("the client does not speak TLS");
     tell_in_the_clear(stream_.next_layer(), {400, "tls_required", "this port speaks TLS",
                                              "ask again with https:// in front of the address"});
-    fail("the client does not speak TLS");
+    give_up();
   }
 
   void fail(const std::string& why) {
-    over_ = true;
-    timer_.cancel();
+    complain(why);
+    give_up();
+  }
+
+  void complain(const std::string& why) {
     around_.complaints.warning(std::chrono::steady_clock::now().time_since_epoch(),
                                fmt::format("http: TLS handshake with {} failed: {}", peer_, why));
+  }
+
+  void give_up() {
+    over_ = true;
+    timer_.cancel();
     ErrorCode ignored;
     stream_.next_layer().close(ignored);
   }

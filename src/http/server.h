@@ -73,7 +73,7 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Connections from now on speak TLS, under this context; those that exist go on as they are. From any thread.
+  // Connections from now on speak TLS, under this context; those that exist go on as they are. From the thread that starts and stops it.
   void use_tls(std::shared_ptr<const tls::ServerContext> context);
   // Serves a socket that listens; it must be non-blocking.
   Result<void> start(UniqueFd listener);
