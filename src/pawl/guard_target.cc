@@ -49,7 +49,8 @@ Result<std::unique_ptr<guard::Administration>> GuardTarget::connect() const {
       return Error{Code::kInvalid, "which file? Name it with --file, --dsn or PAWL_GUARD_DSN."};
     return guard::open_sqlite(where());
   }
-  if (!file.empty()) return Error{Code::kInvalid, "--file is for sqlite; other databases are named with --dsn"};
+  if (!file.empty())
+    return Error{Code::kInvalid, "--file is for sqlite; other databases are named with --dsn"};
   auto connected = kind == "mariadb" ? guard::connect_maria(where()) : guard::connect_postgres(where());
   if (connected || connected.error().code != Code::kUnavailable) return connected;
   return Error{Code::kUnavailable,
