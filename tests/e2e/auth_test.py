@@ -308,7 +308,7 @@ class ReloadTest(AuthCase):
 
     def test_hup_without_users_to_read_stops_nothing(self):
         self.pawld = self.own_pawld()
-        self.reload("no auth_file or certificate to read again")
+        self.reload("there is no auth_file to read again")
         with self.client() as client:
             self.assertEqual(client.call("PING"), "PONG")
 

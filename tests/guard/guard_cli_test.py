@@ -163,7 +163,7 @@ class GuardCliTest(ClusterCase):
             self.assertNotIn("ran", blocked.stdout)
             self.assertEqual(self.pawl("run", "a", "--guard", "postgres:orders", "--guard-wait", "50ms", "--guard-evict", "--",
                                        "echo", "ran", env=env).stdout, "ran\n")
-            self.assertIn("postgres:RESOURCE", self.pawl("run", "a", "--guard", "orders", "--", "true", env=env, code=64).stderr)
+            self.assertIn("KIND:RESOURCE", self.pawl("run", "a", "--guard", "orders", "--", "true", env=env, code=64).stderr)
 
     def test_every_verb_has_examples(self):
         listed = self.pawl("guard", "--help").stdout
