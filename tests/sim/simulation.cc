@@ -159,7 +159,8 @@ class Simulation {
     if (!restored) return;
     history_.restores.push_back({world_.now(), restored->last_token});
     operator_.forget_backups();
-    restart_when_down();
+    restart_when_down(
+        Millis(world_.chance(50) ? 20 : 800));  // The sooner, the more of a too short wait shows.
     if (--restores_left_ > 0) plan_loss();
   }
 
@@ -221,9 +222,9 @@ class Simulation {
     });
   }
 
-  void restart_when_down() {
+  void restart_when_down(Millis at_most = Millis(800)) {
     if (server_.up()) return;
-    world_.after(world_.between(Millis(5), Millis(800)), [this] {
+    world_.after(world_.between(Millis(5), at_most), [this] {
       if (!server_.up() && faults_.empty()) start_server();
     });
   }
