@@ -67,6 +67,11 @@
   X(segment_id_not_checked, "records of a recycled segment's former life are not valid")                \
   X(checkpoint_not_synced, "segments go only when the checkpoint is durable")                           \
   X(checkpoint_keeps_deleted, "what was deleted stays deleted")                                         \
+  /* Restores */                                                                                        \
+  X(restore_without_new_era, "a restored store begins above all that was issued after its backup")      \
+  X(restore_without_wait, "who was granted something after the backup has lost it before the next is")  \
+  X(restored_wait_not_repeated, "a restart starts the wait in full")                                    \
+  X(restored_sequence_goes_back, "the numbers of events only grow, over a restore, too")                \
   /* Elections */                                                                                       \
   X(resumes_from_now, "who observes again goes on from what it heard last")                             \
   X(reset_ignored, "who missed something looks again")                                                  \

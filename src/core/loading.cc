@@ -100,7 +100,9 @@ Result<void> Core::loaded(Token high_water, Now now) {
   }
   s.loaded = {};
   // In full again after each start: how much of it had passed before is not known.
+  if (PAWL_MUTANT(restore_without_wait)) s.restored_wait = Millis(0);
   if (s.restored_wait > Millis(0)) s.grants_from = now.tick + s.restored_wait;
+  if (PAWL_MUTANT(restored_wait_not_repeated)) s.batch.erase(kRestoredKey);
   return {};
 }
 

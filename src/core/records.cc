@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/limits.h"
+#include "base/mutants.h"
 
 namespace pawl::core {
 namespace {
@@ -165,7 +166,7 @@ Result<Millis> decode_restored(std::string_view value) {
 Result<RestoredRecords> restored_records(Token last, Millis wait) {
   RestoredRecords restored;
   const std::uint64_t era = last.value / limits::kTokensPerEra + 1;
-  restored.last_token.value = era * limits::kTokensPerEra;
+  restored.last_token.value = PAWL_MUTANT(restore_without_new_era) ? last.value : era * limits::kTokensPerEra;
   if (restored.last_token.value >= limits::kTokenMax)
     return Error{Code::kInvalid, fmt::format("tokens: there is no era after that of token {}", last.value)};
   std::string value;

@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "pawl/result.h"
+#include "pawld/restoring.h"
 #include "store/journal/settings.h"
 #include "tls/context.h"
 
@@ -42,18 +43,10 @@ struct Config {
 
 enum class Action : std::uint8_t { kServe, kCheckConfig, kPrintConfig, kDump, kInit, kVerify, kRestore };
 
-// `pawld restore`; the new store goes to Config::data.
-struct RestoreOptions {
-  std::string from;
-  std::uint64_t above = 0;  // a token that was issued, and that the backup may not know of
-  Millis wait_at_least{0};  // the longest TTL that a configuration file names
-  bool skip_wait = false;
-};
-
 struct Options {
   Action action = Action::kServe;
   Config config;
-  RestoreOptions restore;
+  RestoreOptions restore;                           // the new store goes to Config::data
   bool json = false;                                // verify, restore: for programs
   bool adopt = false;                               // accept data that was used on another machine
   std::string machine_id_file = "/etc/machine-id";  // elsewhere in tests

@@ -15,10 +15,20 @@ double ms(Moment moment) {
   return static_cast<double>(moment.time_since_epoch().count()) / 1e6;
 }
 
+Moment voided_at(const History& history, Token token) {
+  Moment first = kOpen;
+  for (const Restore& restore : history.restores) {
+    if (token <= restore.last_token) first = std::min(first, restore.lost);
+  }
+  return first;
+}
+
 Moment Life::end(Demand demand) const {
-  // A delay keeps the lock closed after the lease ran out, not after it was given up.
-  const Moment by_clock =
-      demand == Demand::kAll && attempt != nullptr ? clock_end + surely_passed(attempt->delay) : Moment{};
+  // A delay keeps the lock closed after the lease ran out, not after it was given up; a restored pawld knows of none.
+  Moment by_clock{};
+  if (demand == Demand::kAll && attempt != nullptr) {
+    by_clock = std::min(clock_end + surely_passed(attempt->delay), std::max(clock_end, voided));
+  }
   return std::max(std::min(by_clock, given_up), last_proof);
 }
 
@@ -26,7 +36,7 @@ namespace {
 
 class Lives {
  public:
-  explicit Lives(const History& history) {
+  explicit Lives(const History& history) : history_(history) {
     for (const Attempt& a : history.attempts) {
       if (a.token.value == 0) continue;
       Life& life = of(a.token);
@@ -48,7 +58,10 @@ class Lives {
 
   std::vector<Life> take() {
     std::vector<Life> all;
-    for (auto& [token, life] : lives_) all.push_back(std::move(life));
+    for (auto& [token, life] : lives_) {
+      life.voided = voided_at(history_, token);
+      all.push_back(std::move(life));
+    }
     return all;
   }
 
@@ -105,6 +118,7 @@ class Lives {
     if (b.now) ended(life, b.returned);
   }
 
+  const History& history_;
   std::map<Token, Life> lives_;
 };
 

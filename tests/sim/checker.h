@@ -50,6 +50,7 @@ struct Life {
   Moment over = kOpen;        // Someone had heard by then that it is over.
   Moment breaking = kOpen;    // BREAK was answered: no renewal after that.
   Moment touched_by_break = kOpen;
+  Moment voided = kOpen;  // By a restore: whoever asks hears LOST, and only its clock keeps its locks closed.
   // Of the release that ended it, if one is known to have.
   Moment released_sent = kOpen, released = kOpen;
   std::string proof;
@@ -59,6 +60,9 @@ struct Life {
 };
 // In order of token.
 [[nodiscard]] std::vector<Life> lives(const History& history);
+
+// When a restore made the lease void; kOpen: none did.
+[[nodiscard]] Moment voided_at(const History& history, Token token);
 
 [[nodiscard]] std::string name(const Attempt& attempt);
 [[nodiscard]] double ms(Moment moment);

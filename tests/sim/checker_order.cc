@@ -60,6 +60,11 @@ class Sweep {
       fault("P4", fmt::format("token {} was over at {:.3f} ms, and {} sent at {:.3f} ms found it alive",
                               life.token.value, ms(life.over), life.proof, ms(life.last_proof)));
     }
+    if (life.last_proof > life.voided) {
+      fault("P4", fmt::format("token {} was void from {:.3f} ms on, by a restore, and {} sent at {:.3f} ms "
+                              "found it alive",
+                              life.token.value, ms(life.voided), life.proof, ms(life.last_proof)));
+    }
     for (const Renewal& r : renewals_of(life.token)) {
       if (r.ok && r.sent > life.breaking) {
         fault("P4", fmt::format("token {} was renewed, sent at {:.3f} ms, after its BREAK was answered",
@@ -72,7 +77,8 @@ class Sweep {
   void not_robbed(const Life& life) {
     if (life.attempt == nullptr) return;
     for (const Renewal& r : renewals_of(life.token)) {
-      const bool excused = life.given_up <= r.returned || life.touched_by_break <= r.returned;
+      const bool excused =
+          life.given_up <= r.returned || life.touched_by_break <= r.returned || life.voided <= r.returned;
       if (!r.ok && r.returned != kOpen && r.returned < life.clock_end && !excused) {
         fault("G2", fmt::format("{} was called lost at {:.3f} ms, it had until {:.3f} ms",
                                 name(*life.attempt), ms(r.returned), ms(life.clock_end)));
@@ -178,7 +184,8 @@ void check_belief(const History& history, Faults& faults) {
   std::map<std::string, std::vector<const Attempt*>> by_lock;
   for (const Attempt& a : history.attempts) {
     if (a.token.value == 0) continue;
-    if (a.lost_early && !broken.contains(a.token)) {
+    const bool robbed = !broken.contains(a.token) && a.believed_until < voided_at(history, a.token);
+    if (a.lost_early && robbed) {
       faults.push_back(fmt::format("G2: pawld called {} lost before its time: {}", name(a), *a.lost_early));
     }
     if (a.believed_until <= a.answered || broken.contains(a.token))

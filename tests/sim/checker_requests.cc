@@ -19,7 +19,8 @@ bool restarted_between(const History& history, Moment from, Moment to) {
 void check_replay(const History& history, const Replay& r, const Life& life, Faults& faults) {
   const Attempt& a = *life.attempt;
   const bool live = r.invoked >= a.answered && r.returned < std::min(life.given_up, life.clock_end) &&
-                    r.returned < life.touched_by_break && history.demand == Demand::kAll;
+                    r.returned < std::min(life.touched_by_break, life.voided) &&
+                    history.demand == Demand::kAll;
   const bool remembered = life.released != kOpen && r.invoked >= life.released &&
                           r.returned < life.released_sent + surely_passed(limits::kRequestMemory) &&
                           !restarted_between(history, life.released_sent, r.returned);
@@ -66,8 +67,12 @@ void check_order_of_arrival(const std::string& lock, const std::vector<const Att
 void check_service(const History& history, const std::map<std::string, std::vector<Moment>>& granted,
                    Faults& faults) {
   if (history.calm == kOpen) return;
+  Moment granting = history.calm;  // And no longer restoring.
+  for (const Start& start : history.starts) {
+    if (start.restoring > Millis(0)) granting = std::max(granting, start.at + start.restoring);
+  }
   for (const Attempt& a : history.attempts) {
-    const Moment from = std::max(a.asked, history.calm);
+    const Moment from = std::max(a.asked, granting);
     const Moment to = std::min(a.ended, a.answered);
     const Moment due = from + std::max<Nanos>(a.ttl * 2, std::chrono::seconds(10));
     if (to <= due) continue;

@@ -266,6 +266,55 @@ TEST(Checker, P6SeesAStartBelowWhatWasRaised) {
   EXPECT_EQ(verdict(h), "P6");
 }
 
+TEST(Checker, ARestoreMayCallALeaseLostBeforeItsTime) {
+  History h;
+  h.attempts = {held(1, 0, 10, 35)};
+  h.attempts[0].lost_early = "unknown";
+  h.renewals = {{Token{1}, at(30), at(35), false, {}}};
+  h.replays = {{"request-1", false, at(36), at(37), Replay::Answer::kNothing, {}}};
+  h.restores = {{at(20), Token{1000}}};
+  EXPECT_EQ(verdict(h), "");
+  h.restores[0].lost = at(40);  // It was not lost yet when pawld said so.
+  EXPECT_EQ(verdict(h), "P8");
+  h.replays.clear();
+  EXPECT_EQ(verdict(h), "G2");
+  h.restores[0] = {at(20), Token{0}};  // Of a later era than the restore.
+  EXPECT_EQ(verdict(h), "G2");
+}
+
+TEST(Checker, P4SeesALeaseAliveThatARestoreMadeVoid) {
+  History h;
+  h.attempts = {held(1, 0, 10, 100)};
+  h.restores = {{at(20), Token{1000}}};
+  h.renewals = {{Token{1}, at(19), at(30), true, Millis(100)}};  // Answered before the store was lost.
+  EXPECT_EQ(verdict(h), "");
+  h.renewals[0].sent = at(21);
+  EXPECT_EQ(verdict(h), "P4");
+}
+
+TEST(Checker, P3SeesAGrantAfterARestoreThatDidNotWait) {
+  History h;
+  h.attempts = {held(1, 0, 10, 50), held(1001, 30, 60, 90)};
+  h.attempts[0].delay = Millis(200);
+  h.restores = {{at(20), Token{1000}}};
+  EXPECT_EQ(verdict(h), "P3");
+  h.attempts[1] = held(1001, 30, 105, 130);  // The lease has run out; its delay went with the store.
+  EXPECT_EQ(verdict(h), "");
+  h.restores.clear();
+  EXPECT_EQ(verdict(h), "P3");
+}
+
+TEST(Checker, P7CountsFromWhenARestoredPawldGrantsAgain) {
+  History h;
+  h.attempts = {held(1, 0, 15'000, 15'001)};
+  h.calm = at(0);
+  EXPECT_EQ(verdict(h), "P7");
+  h.starts = {{at(0), Token{0}, Millis(6000)}};
+  EXPECT_EQ(verdict(h), "");
+  h.starts[0].restoring = Millis(4000);
+  EXPECT_EQ(verdict(h), "P7");
+}
+
 TEST(Checker, MHSeesARenewalThatPromisesMoreThanTheCap) {
   History h;
   h.attempts = {held(1, 0, 10, 600)};

@@ -139,6 +139,13 @@ struct Effect {
 struct Start {
   Moment at{};
   Token last_token;
+  Millis restoring{0};  // It grants nothing for so long.
+};
+
+// The store was lost, and made anew from a backup: every lease with a token up to this one is void from here on.
+struct Restore {
+  Moment lost{};
+  Token last_token;
 };
 
 // What may be asked of a run, by what was done to it.
@@ -160,6 +167,7 @@ struct History {
   std::vector<Leading> leaders;
   std::vector<Effect> effects;
   std::vector<Start> starts;
+  std::vector<Restore> restores;
   std::vector<Pause> pauses;
   Demand demand = Demand::kAll;
   Moment calm = kOpen;  // From here on no faults (P7).

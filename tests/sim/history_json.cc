@@ -138,6 +138,12 @@ template <class Fields>
 void visit(Fields& f, Start& s) {
   f.must("at_ns", s.at);
   f.must("last_token", s.last_token);
+  f("restoring_ms", s.restoring);
+}
+template <class Fields>
+void visit(Fields& f, Restore& r) {
+  f.must("lost_ns", r.lost);
+  f.must("last_token", r.last_token);
 }
 template <class Fields>
 void visit(Fields& f, Pause& p) {
@@ -159,6 +165,7 @@ void for_each_kind(HistoryType& h, Each each) {
   each("leading", h.leaders);
   each("effect", h.effects);
   each("start", h.starts);
+  each("restore", h.restores);
   each("pause", h.pauses);
 }
 

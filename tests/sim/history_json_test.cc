@@ -33,7 +33,7 @@ std::string wrong_with(const std::string& lines) {
 }
 
 TEST(HistoryJson, ASimulatedHistoryIsTheSameAfterReading) {
-  std::size_t leaders = 0, raises = 0, effects = 0;
+  std::size_t leaders = 0, raises = 0, effects = 0, restores = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const History history = simulated(seed);
     const std::string text = to_json_lines(history);
@@ -45,10 +45,12 @@ TEST(HistoryJson, ASimulatedHistoryIsTheSameAfterReading) {
     leaders += read->leaders.size();
     raises += read->raises.size();
     effects += read->effects.size();
+    restores += read->restores.size();
   }
   EXPECT_GT(leaders, 0U);
   EXPECT_GT(raises, 0U);
   EXPECT_GT(effects, 0U);
+  EXPECT_GT(restores, 0U);
 }
 
 TEST(HistoryJson, AViolationIsJudgedTheSameBeforeWritingAndAfterReading) {

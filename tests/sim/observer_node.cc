@@ -74,8 +74,9 @@ void ObserverNode::told(const client::LeaderNow& leader) {
 
 std::optional<std::size_t> ObserverNode::place_of(const wire::EventId& id) const {
   const auto& all = truth_.told();
+  // In all lives, restored or not, the numbers only grow; incarnations have no order.
   const auto found = std::lower_bound(all.begin(), all.end(), id,
-                                      [](const auto& told, const auto& i) { return told.id < i; });
+                                      [](const auto& told, const auto& i) { return told.id.n < i.n; });
   if (found == all.end() || found->id != id) return std::nullopt;
   return static_cast<std::size_t>(found - all.begin());
 }

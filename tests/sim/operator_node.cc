@@ -5,6 +5,7 @@
 #include "base/hex.h"
 #include "client/leader_watch.h"
 #include "client/request_id.h"
+#include "sim/server_node.h"
 #include "wire/replies.h"
 
 namespace pawl::sim {
@@ -153,10 +154,29 @@ void OperatorNode::raise() {
       history_.raises.size() - 1);
 }
 
+// Each into a directory of its own: one whose answer was lost may be there.
+void OperatorNode::back_up() {
+  backups_.push_back(fmt::format("{}/{}", kBackups, backups_.size() + 1));
+  world_.note([&] { return fmt::format("the operator asks for {}", backups_.back()); });
+  ask({"BACKUP", backups_.back()}, What::kBackup, backups_.size() - 1);
+  pump();
+}
+
+std::optional<std::string> OperatorNode::some_backup() {
+  if (whole_.empty()) return std::nullopt;
+  const auto offset = static_cast<std::ptrdiff_t>(world_.random().below(whole_.size()));
+  return backups_[*std::next(whole_.begin(), offset)];
+}
+
+void OperatorNode::forget_backups() {
+  whole_.clear();
+  std::erase_if(asked_, [](const auto& asked) { return asked.second.what == What::kBackup; });
+}
+
 void OperatorNode::lead(const std::string& lock) {
   client::AcquireCall call;
   call.locks = {lock};
-  call.ttl = std::chrono::seconds(10);
+  call.ttl = kMaxTtl;
   call.wait = std::chrono::seconds(2);
   call.owner = "operator";
   call.request = client::make_request_id(world_.random());
@@ -227,6 +247,9 @@ void OperatorNode::answered(const Asked& asked, const Result<wire::Value>& answe
     case What::kRaise:
       if (answer && number == static_cast<std::int64_t>(history_.raises[asked.index].token.value))
         history_.raises[asked.index].returned = world_.now();
+      return;
+    case What::kBackup:
+      if (answer) whole_.insert(asked.index);
       return;
     case What::kRenew: {
       const bool lost = !answer && answer.error().code == Code::kLeaseLost;

@@ -1,9 +1,10 @@
 // A simulated operator with a connection of its own, who meddles: asks again with other people's request ids, breaks
-// leases, cancels waits, sends renewals and releases of leases that are over, raises tokens, and looks. When all is quiet,
-// the operator leads an election for a while.
+// leases, cancels waits, sends renewals and releases of leases that are over, raises tokens, makes backups, and looks. When
+// all is quiet, the operator leads an election for a while.
 #pragma once
 
 #include <map>
+#include <set>
 
 #include "sim/history.h"
 #include "sim/line.h"
@@ -17,13 +18,18 @@ class OperatorNode {
   void begin() { pump(); }
   void wind_down() { winding_down_ = true; }
 
+  void back_up();
+  // Any of those that pawld called whole since its store was last restored.
+  [[nodiscard]] std::optional<std::string> some_backup();
+  void forget_backups();
+
   // Takes the lock, and gives it back.
   void lead(const std::string& lock);
   void resign();
   [[nodiscard]] Token leads_with() const { return led_ ? led_->token : Token{}; }
 
  private:
-  enum class What { kReplay, kInspect, kBreak, kCancel, kRelease, kRenew, kRaise };
+  enum class What { kReplay, kInspect, kBreak, kCancel, kRelease, kRenew, kRaise, kBackup };
   struct Asked {
     What what;
     std::size_t index;  // In the history's list of its kind.
@@ -50,6 +56,8 @@ class OperatorNode {
   std::optional<client::CallId> campaign_;
   std::size_t campaign_attempt_ = 0;
   std::optional<client::Held> led_;
+  std::vector<std::string> backups_;  // Asked for, in order.
+  std::set<std::size_t> whole_;       // Those of them that are known to be.
   client::Instant act_at_{};
   bool winding_down_ = false;
 };

@@ -28,10 +28,11 @@ enum class Trouble : std::uint8_t {
   kBadDisk,     // I/O errors, no space and flipped bits, in some runs
   kSuspend,     // pawld's machine sleeps, and its monotonic clock with it
   kWallClock,   // the wall clock jumps
+  kRestore,     // pawld's machine is lost, and its store made anew from a backup, in some runs
 };
-inline constexpr std::array<std::string_view, 15> kTroubles{
-    "kill",     "power",     "pause",        "cut",        "slow",    "breaks",  "freeze",   "death",
-    "operator", "guardloss", "guardrestart", "wildclocks", "baddisk", "suspend", "wallclock"};
+inline constexpr std::array<std::string_view, 16> kTroubles{
+    "kill",     "power",     "pause",        "cut",        "slow",    "breaks",  "freeze",    "death",
+    "operator", "guardloss", "guardrestart", "wildclocks", "baddisk", "suspend", "wallclock", "restore"};
 
 struct Plan {
   std::uint64_t seed = 1;

@@ -7,7 +7,6 @@
 namespace pawl::sim {
 namespace {
 
-constexpr const char* kDirectory = "/pawl-data";
 constexpr std::uint64_t kRoomy = std::uint64_t{1} << 40;
 constexpr server::ConnectionId kWatcher{std::uint64_t{1} << 60};
 
@@ -29,7 +28,9 @@ ServerNode::ServerNode(World& world, Rate rate, Millis ttl, std::vector<std::str
       pauses_(pauses),
       random_(world.random().next()),
       speed_(world.random().next()),
-      watch_(ttl, faults) {}
+      watch_(ttl, faults) {
+  PAWL_ASSERT(disk_.make_directory(kBackups));
+}
 ServerNode::~ServerNode() = default;
 
 // --- Starting -------------------------------------------------------------------------------------------------------
@@ -40,7 +41,7 @@ void ServerNode::start() {
   auto loaded = try_start();
   if (!loaded && flip_) {
     // The operator reads which file it is, and brings it back from somewhere.
-    if (loaded.error().detail.find(kDirectory) == std::string::npos) {
+    if (loaded.error().detail.find(directory_) == std::string::npos) {
       faults_.push_back("P6: the refusal does not name the file: " + loaded.error().detail);
     }
     world_.note([&] { return "pawld refuses to start: " + loaded.error().detail; });
@@ -57,6 +58,7 @@ void ServerNode::start() {
   }
   // A flipped bit in the very last batch looks like a torn write; nothing else may be missing.
   const std::uint64_t may_lose = std::exchange(flip_, std::nullopt) ? 1 : 0;
+  if (may_lose != 0) watch_.last_batch_may_be_gone();
   if (loaded->sequence + may_lose < sequence_) {
     faults_.push_back(
         fmt::format("P6: pawld starts with batch {}, {} was acknowledged", loaded->sequence, sequence_));
@@ -68,10 +70,11 @@ Result<store::Loaded> ServerNode::try_start() {
   engine_.reset();
   journal_.reset();
   power_was_lost_ ? disk_.restart(world_.random()) : disk_.kill_process();
-  auto journal = store::journal::Journal::open(disk_, kDirectory, small_segments(), random_);
+  auto journal = store::journal::Journal::open(disk_, directory_, small_segments(), random_);
   if (!journal) return journal.error();
   journal_ = std::move(*journal);
   server::EngineSettings settings;
+  settings.ttl_max = kMaxTtl;
   settings.core.hash_seed = world_.random().next();
   engine_ = std::make_unique<server::Engine>(
       settings,
@@ -144,9 +147,9 @@ void ServerNode::fill_disk(bool full) {
 void ServerNode::flip_a_bit() {
   if (up() || flip_) return;
   disk_.restart(world_.random());
-  const auto names = disk_.list(kDirectory);
+  const auto names = disk_.list(directory_);
   if (!names || names->empty()) return;
-  const std::string path = std::string(kDirectory) + "/" + (*names)[world_.random().below(names->size())];
+  const std::string path = directory_ + "/" + (*names)[world_.random().below(names->size())];
   const std::string content = disk_.content(path);
   if (content.empty()) return;
   // Much of a segment is zeros; half of the flips hit the end of what is written, where the last batch is.
@@ -157,6 +160,27 @@ void ServerNode::flip_a_bit() {
   flip_ = Flip{path, offset, static_cast<unsigned>(world_.random().below(8))};
   disk_.flip(flip_->path, flip_->offset, flip_->bit);
   world_.note([&] { return fmt::format("a bit flips in {} at {}", flip_->path, flip_->offset); });
+}
+
+std::optional<pawld::Restored> ServerNode::lose_and_restore(const std::string& backup) {
+  disk_.cut_power();
+  if (up()) crashed("its machine is lost", Ended::kMachine);
+  power_was_lost_ = true;
+  flip_.reset();
+  disk_.restart(world_.random());
+  disk_.set_capacity(kRoomy);
+  directory_ = fmt::format("/pawl-data-{}", crashes_);
+  const auto restored = pawld::make_from_backup(disk_, random_, {.from = backup}, directory_);
+  operations_seen_ = disk_.operations();  // Nobody waits for those.
+  if (!restored) {
+    faults_.push_back("P6: a backup that was told to be whole is not restored: " + restored.error().detail);
+    return std::nullopt;
+  }
+  world_.note([&] {
+    return fmt::format("{} is restored: last token {}, {} leases are void", backup,
+                       restored->last_token.value, restored->void_leases);
+  });
+  return *restored;
 }
 
 void ServerNode::pause(Nanos duration) {
@@ -272,6 +296,7 @@ void ServerNode::housekeeping() {
     if (life != life_ || !up()) return;
     if (!paused_) {
       journal_->background_step();
+      journal_->backup_step();
       journal_->check_space();
       operations_seen_ = disk_.operations();  // Another thread's time.
     }

@@ -1,6 +1,7 @@
 // A simulated pawld: the real engine and the real journal on a simulated disk, with a clock of its own. It crashes
 // (the process, or the power), loses what was not synced, starts again, and pauses. Its disk takes time, and sometimes a
-// long one: whatever pawld says in a turn leaves when the turn's writes are done.
+// long one: whatever pawld says in a turn leaves when the turn's writes are done. Its machine can be lost for good; then
+// a new one gets a store that was restored from a backup.
 #pragma once
 
 #include <map>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "pawld/restoring.h"
 #include "server/engine.h"
 #include "sim/history.h"
 #include "sim/network.h"
@@ -20,6 +22,12 @@
 #include "store/simulated_disk.h"
 
 namespace pawl::sim {
+
+// The longest TTL that the simulated pawld allows, and so how long it grants nothing after a restore. Of the order of a
+// run's seconds.
+inline constexpr Millis kMaxTtl{4000};
+// Where BACKUP may put its directories: they outlive the machine.
+inline constexpr const char* kBackups = "/backups";
 
 class ServerNode final : public ServerEndpoint, private server::Network, private server::ClockSource {
  public:
@@ -45,6 +53,8 @@ class ServerNode final : public ServerEndpoint, private server::Network, private
   void fill_disk(bool full);
   // Only while down: one bit of one file changes.
   void flip_a_bit();
+  // The machine is lost with all its data, and a new store is made from a backup, for the next start().
+  [[nodiscard]] std::optional<pawld::Restored> lose_and_restore(const std::string& backup);
   void pause(Nanos duration);
   // The whole machine sleeps: CLOCK_MONOTONIC, which pawld goes by, stands still meanwhile.
   void suspend(Nanos duration);
@@ -55,6 +65,7 @@ class ServerNode final : public ServerEndpoint, private server::Network, private
   [[nodiscard]] bool up() const { return engine_ != nullptr; }
   [[nodiscard]] const ServerWatch& watch() const { return watch_; }
   [[nodiscard]] core::Totals totals() const { return engine_->totals(); }
+  [[nodiscard]] Millis restoring() const { return engine_->core().restoring_for(engine_->now()); }
   [[nodiscard]] std::uint64_t crashes() const { return crashes_; }
   [[nodiscard]] std::uint64_t refusals() const { return refusals_; }
 
@@ -90,6 +101,7 @@ class ServerNode final : public ServerEndpoint, private server::Network, private
   std::vector<Pause>& pauses_;
   sim::Network* network_ = nullptr;
   store::SimulatedDisk disk_;
+  std::string directory_ = "/pawl-data";
   SeededRandom random_;  // Lease ids: not the world's, so that tracing a run does not change it.
   SeededRandom speed_;   // Of the disk.
   NoLog log_;

@@ -30,6 +30,11 @@ void ServerWatch::received(std::string_view bytes, Nanos now) {
     if (reply.status != wire::DecodeStatus::kComplete) break;
     const auto event = wire::read_event(reply.value);
     if (!event) continue;
+    if (event->id.n <= newest_) {
+      faults_.push_back(
+          fmt::format("EL: event {} is told after one with number {:x}", to_text(event->id), newest_));
+    }
+    newest_ = event->id.n;
     told_.push_back({event->id, event->kind, event->lock, event->token, life_});
     see(*event, now);
   }

@@ -5,6 +5,7 @@
 //       durable, on pawld's own clock; after a restart: since the start (G4)
 //   G5  one request is granted once
 //   G6  a waiter that has hung up is never granted (hard case 19)
+//   EL  the numbers of events only grow, over restarts and restores
 #pragma once
 
 #include <map>
@@ -32,6 +33,9 @@ class ServerWatch {
   void hung_up(const std::string& owner) { gone_.insert(owner); }
   void came_back(const std::string& owner) { gone_.erase(owner); }
 
+  // Where the disk was damaged: the last batch may be gone, and the numbers of its events are given again.
+  void last_batch_may_be_gone() { newest_ = 0; }
+
   // Every event that was told, in order, in all lives.
   struct Told {
     wire::EventId id;
@@ -58,6 +62,7 @@ class ServerWatch {
   std::set<std::string> gone_;                        // Owners whose waits ended with their connection.
   std::vector<Told> told_;
   std::uint64_t life_ = 0;
+  std::uint64_t newest_ = 0;             // The number of the last event that was told.
   std::map<std::string, Token> owners_;  // Granted in this life; an owner names one attempt.
 };
 

@@ -26,12 +26,20 @@ Demand kind_of(World& world, const Plan& plan) {
   return Demand::kAll;
 }
 
+// In one run of eight pawld's machine is lost, and in some of those the next one, too. It takes an operator to restore.
+unsigned restores(World& world, const Plan& plan) {
+  const std::uint64_t luck = world.random().below(24);
+  if (luck >= 3 || !plan.has(Trouble::kRestore) || !plan.has(Trouble::kOperator)) return 0;
+  return luck == 0 ? 2 : 1;
+}
+
 class Simulation {
  public:
   explicit Simulation(const Plan& plan)
       : plan_(plan),
         world_(plan.seed),
         demand_(kind_of(world_, plan)),
+        restores_left_(restores(world_, plan)),
         workload_(workload()),
         server_(world_, rate(), workload_.ttl, faults_, history_.pauses),
         network_(world_, server_, network_faults()),
@@ -63,6 +71,10 @@ class Simulation {
     for (auto& observer : observers_) observer->begin();
     if (plan_.has(Trouble::kOperator)) operator_.begin();
     plan_faults();
+    if (restores_left_ > 0) {
+      plan_backups();
+      plan_loss();
+    }
     world_.run_until(storm_end());
     calm_down();
     world_.run_until(storm_end() + kCalm);
@@ -89,6 +101,8 @@ class Simulation {
     for (std::uint64_t i = 0; i < locks; ++i) workload.locks.push_back(fmt::format("lock-{}", i));
     workload.election = "election";
     workload.ttl = Millis(300 + world_.random().below(1500));
+    // A lease as long as the wait after a restore shows whether that is long enough.
+    if (restores_left_ > 0 && world_.chance(50)) workload.ttl = kMaxTtl;
     workload.freeze_percent = plan_.has(Trouble::kFreeze) ? 3 : 0;
     workload.die_percent = plan_.has(Trouble::kDeath) ? 5 : 0;
     workload.long_percent = world_.chance(50) ? 10 : 25;
@@ -107,7 +121,8 @@ class Simulation {
 
   void start_server() {
     server_.start();
-    if (server_.up()) history_.starts.push_back({world_.now(), server_.totals().last_token});
+    if (server_.up())
+      history_.starts.push_back({world_.now(), server_.totals().last_token, server_.restoring()});
   }
 
   // A fault every now and then; whatever brings pawld down brings it back later.
@@ -118,6 +133,35 @@ class Simulation {
       restart_when_down();
       plan_faults();
     });
+  }
+
+  // --- Backups, and the day they are for
+
+  void plan_backups() {
+    world_.after(world_.between(Millis(200), Millis(3000)), [this] {
+      if (calm_) return;
+      operator_.back_up();
+      plan_backups();
+    });
+  }
+
+  void plan_loss() {
+    const Nanos storm = Millis(plan_.storm_ms);
+    world_.after(world_.between(storm / 20, storm / 2), [this] { lose_the_machine(); });
+  }
+
+  // A store that was restored is restored from a backup of its own: an older one would begin its era again.
+  void lose_the_machine() {
+    if (calm_) return;
+    const auto backup = operator_.some_backup();
+    if (!backup) return world_.after(Millis(300), [this] { lose_the_machine(); });
+    const auto restored = server_.lose_and_restore(*backup);
+    if (!restored) return;
+    history_.restores.push_back({world_.now(), restored->last_token});
+    operator_.forget_backups();
+    restart_when_down(
+        Millis(world_.chance(50) ? 20 : 800));  // The sooner, the more of a too short wait shows.
+    if (--restores_left_ > 0) plan_loss();
   }
 
   void make_trouble() {
@@ -178,9 +222,9 @@ class Simulation {
     });
   }
 
-  void restart_when_down() {
+  void restart_when_down(Millis at_most = Millis(800)) {
     if (server_.up()) return;
-    world_.after(world_.between(Millis(5), Millis(800)), [this] {
+    world_.after(world_.between(Millis(5), at_most), [this] {
       if (!server_.up() && faults_.empty()) start_server();
     });
   }
@@ -203,7 +247,7 @@ class Simulation {
   // Everything has come to rest: whoever observes sees who leads, and in the end that nobody does.
   void hold_an_election() {
     world_.at(storm_end() + seconds(20), [this] { operator_.lead(workload_.election); });
-    world_.at(storm_end() + seconds(25), [this] {
+    world_.at(storm_end() + Millis(23'500), [this] {
       if (operator_.leads_with().value == 0)
         faults_.push_back("P7: all is healed, and nobody can be elected");
       check_observers(operator_.leads_with());
@@ -241,7 +285,7 @@ class Simulation {
       faults_.push_back(fmt::format("P7: nobody is left, and still {} locks, {} leases, {} waiters",
                                     totals.locks, totals.leases, totals.waiters));
     }
-    history_.starts.push_back({world_.now(), totals.last_token});  // P6 at the very end, too.
+    history_.starts.push_back({world_.now(), totals.last_token, Millis(0)});  // P6 at the very end, too.
   }
 
   Verdict judge() {
@@ -253,6 +297,7 @@ class Simulation {
     verdict.grants += verdict.plain_grants;
     for (const Leading& leading : history_.leaders) verdict.leaders += leading.token.value != 0 ? 1 : 0;
     for (const Raise& raise : history_.raises) verdict.raises += raise.returned != kOpen ? 1 : 0;
+    verdict.restores = history_.restores.size();
     verdict.faults = std::move(faults_);
     verdict.crashes = server_.crashes();
     verdict.refusals = server_.refusals();
@@ -267,6 +312,7 @@ class Simulation {
   const Plan plan_;
   World world_;
   const Demand demand_;
+  unsigned restores_left_;
   const Workload workload_;
   std::vector<std::string> faults_;
   History history_;

@@ -1,6 +1,6 @@
 // Whole-system runs on virtual time: core, journal on a simulated disk, sessions, client machine, guards; lost and delayed
-// messages, crashes that lose or tear what was not synced, pauses, drifting clocks, bad disks. Hard cases 1–9, 18–20,
-// 27–31, 34–39, 54, 55.
+// messages, crashes that lose or tear what was not synced, pauses, drifting clocks, bad disks, lost stores and backups. Hard
+// cases 1–9, 18–20, 27–31, 34–39, 42, 54, 55.
 //
 //   simulation_test                       the usual seeds
 //   PAWL_SIM_SEED=17 simulation_test      one seed, with its trace (PAWL_SIM_PLAN narrows it: plan.h)
@@ -72,6 +72,7 @@ TEST(Simulation, EveryPropertyHoldsForEverySeed) {
     sum.plain_grants += verdict.plain_grants;
     sum.leaders += verdict.leaders;
     sum.raises += verdict.raises;
+    sum.restores += verdict.restores;
     sum.simulated += verdict.simulated;
     if (seed % 50 != 0) continue;
     EXPECT_EQ(simulate(plan).fingerprint, verdict.fingerprint) << "one seed, two histories: " << seed;
@@ -82,9 +83,11 @@ TEST(Simulation, EveryPropertyHoldsForEverySeed) {
       static_cast<unsigned long long>(seeds), static_cast<double>(sum.simulated.count()) / 3.6e12,
       static_cast<unsigned long long>(sum.grants), static_cast<unsigned long long>(sum.crashes),
       static_cast<unsigned long long>(sum.refusals), static_cast<unsigned long long>(sum.effects));
-  std::printf("of the grants %llu to plain clients; %llu leaders told to observers, %llu times RAISE\n",
-              static_cast<unsigned long long>(sum.plain_grants), static_cast<unsigned long long>(sum.leaders),
-              static_cast<unsigned long long>(sum.raises));
+  std::printf(
+      "of the grants %llu to plain clients; %llu leaders told to observers, %llu times RAISE, %llu "
+      "restores\n",
+      static_cast<unsigned long long>(sum.plain_grants), static_cast<unsigned long long>(sum.leaders),
+      static_cast<unsigned long long>(sum.raises), static_cast<unsigned long long>(sum.restores));
   // A run in which nothing happens proves nothing.
   EXPECT_GT(sum.grants, seeds * 50);
   EXPECT_GT(sum.crashes, seeds * 2);
@@ -92,6 +95,7 @@ TEST(Simulation, EveryPropertyHoldsForEverySeed) {
   EXPECT_GT(sum.plain_grants, seeds * 5);
   EXPECT_GT(sum.leaders, seeds * 5);
   EXPECT_GT(sum.raises, seeds / 2);
+  EXPECT_GT(sum.restores, seeds / 20);
 }
 
 TEST(Simulation, OneSeedIsOneHistory) {

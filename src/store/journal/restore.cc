@@ -1,5 +1,7 @@
 #include "store/journal/restore.h"
 
+#include "base/mutants.h"
+
 namespace pawl::store::journal {
 namespace {
 
@@ -17,6 +19,7 @@ Result<void> check_vacant(Files& files, const std::string& directory) {
 }  // namespace
 
 std::uint64_t sequence_after(std::uint64_t sequence) {
+  if (PAWL_MUTANT(restored_sequence_goes_back)) return sequence;
   return (sequence / kSequenceStride + 1) * kSequenceStride;
 }
 
