@@ -261,7 +261,7 @@ class HttpTest(AuthCase):
         self.web("boss").get("/v1/status")
         self.web(f"{secret}:boss").get("/v1/status")  # In the wrong place, and refused: logged, without it.
         self.web(f"boss:{secret}x").get("/v1/status")
-        self.assertIn("wrong secret for", self.pawld.log())
+        wait_until(lambda: "wrong secret for" in self.pawld.log(), "the log tells of it")
         self.assertNotIn(secret[:20], self.pawld.log())
 
 
@@ -297,7 +297,7 @@ class ReloadTest(AuthCase):
         for bad, said in ((good + "eve admin hunter2\n", ":4: the secret must be"), ("\0" * 10, ":1: ")):
             self.users.write_text(bad)
             self.reload("the users stay as they were")
-            self.assertIn(said, self.pawld.log())
+            wait_until(lambda said=said: said in self.pawld.log(), "the log tells of it")
         os.chmod(self.users, 0o644)
         self.reload("the users stay as they were")
         self.users.unlink()

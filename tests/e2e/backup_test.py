@@ -164,7 +164,7 @@ class CountdownTest(BackupCase):
         left = client.call("STATUS")["restoring_ms"]
         self.assertTrue(0 < left <= MAX_TTL, left)
         self.assertError(client.call("ACQUIRE", "free", "TTL", 1000), "BUSY", "restoring", "ms")
-        self.assertIn("nothing is granted for", server.log())
+        wait_until(lambda: "nothing is granted for" in server.log(), "the log tells of it")
         waiter = self.client(3, server)
         waiter.send("ACQUIRE", "a", "TTL", 1000, "WAIT", 60000)
         grant = waiter.read()
@@ -351,7 +351,7 @@ class MachineTest(BackupCase):  # Hard case 43.
 
         other = self.machine(server, "fedcba9876543210fedcba9876543210\n")
         server.start(*other, "--adopt")
-        self.assertIn("adopted", server.log())
+        wait_until(lambda: "adopted" in server.log(), "the log tells of it")
         self.assertGreater(self.acquire(self.client(3, server), "b")["token"], token)
         server.terminate()
         server.start(*other)

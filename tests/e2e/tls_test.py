@@ -281,7 +281,7 @@ class TlsTest(harness.PawldCase):
         shutil.copy(self.batch.key, current.key)
         server.process.send_signal(signal.SIGHUP)
         wait_until(lambda: "the old certificate stays in use" in server.log(), "the log says so")
-        self.assertIn(f"{current.key}: does not belong to the certificate in {current.cert}", server.log())
+        wait_until(lambda: f"{current.key}: does not belong to the certificate in {current.cert}" in server.log(), "the log tells of it")
         renew_all()
         self.pawl("status", port=server.port)
         # A pair by another authority.
