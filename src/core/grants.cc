@@ -7,6 +7,16 @@
 #include "core/state.h"
 
 namespace pawl::core {
+namespace {
+
+// By the wall clock, which may have jumped, and from a record that may say anything.
+Millis held_for(UnixMs granted, UnixMs now) {
+  constexpr std::uint64_t kCentury = std::uint64_t{100} * 366 * 24 * 3600 * 1000;
+  if (now.value <= granted.value) return Millis(0);
+  return Millis(static_cast<std::int64_t>(std::min(now.value - granted.value, kCentury)));
+}
+
+}  // namespace
 
 // LIMIT n: live holders + 1 ≤ the least of n and the limits of all holders; exclusive is LIMIT 1. Readers
 // share with readers only. Closed holders keep their place.
@@ -292,9 +302,7 @@ void Core::State::emit(EventKind kind, const Lease& lease, std::string_view lock
   event.mode = lease.mode;
   event.wall = now.wall;
   event.ending = ending;
-  if (ending)
-    event.held = std::max(Millis(0), Millis(static_cast<std::int64_t>(now.wall.value) -
-                                            static_cast<std::int64_t>(lease.granted.value)));
+  if (ending) event.held = held_for(lease.granted, now.wall);
   const auto keep = [&](std::string_view text, std::uint32_t& at, std::uint32_t& size) {
     if (text.empty()) return;
     at = static_cast<std::uint32_t>(output.text.size());
