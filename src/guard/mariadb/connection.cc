@@ -25,7 +25,8 @@ Result<std::shared_ptr<MYSQL>> connect(const MariaDsn& dsn) {
   if (mysql_real_connect(connection.get(), or_null(dsn.host), or_null(dsn.user), nullptr,
                          or_null(dsn.database), dsn.port, or_null(dsn.socket),
                          CLIENT_MULTI_RESULTS) == nullptr) {
-    return Error{Code::kUnavailable, mysql_error(connection.get())};
+    return Error{Code::kUnavailable,
+                 fmt::format("MariaDB was not reached: {}.", mysql_error(connection.get()))};
   }
   if (mysql_get_server_version(connection.get()) < kServerMin) {
     return Error{Code::kInvalid, fmt::format("MariaDB 10.11 or newer is needed; this is {}",
