@@ -3,7 +3,7 @@
 
 A block is a fence that begins with ```sh. One that follows the comment `<!-- in the background -->` is started and left
 running (pawld), and the next block begins once port 7295 answers. One that follows `<!-- exits N -->` must exit with N.
-Blocks of other languages (```console, ```toml …) are for reading and not run.
+Blocks of other languages (```console, ```toml …) are for reading and not run. What a block prints is shown only when it fails.
 
     shell_blocks_test.py SOURCE_DIR WORK_DIR FILE.md...
 """
@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 PORT = 7295
@@ -39,11 +40,46 @@ def port_answers():
         return probe.connect_ex(("127.0.0.1", PORT)) == 0
 
 
-def wait_for_port(process):
-    while not port_answers():
-        if process.poll() is not None:
-            raise SystemExit(f"the background block ended with {process.returncode} before it listened")
-        time.sleep(0.05)
+def group_lives(group):
+    try:
+        os.killpg(group, 0)
+        return True
+    except ProcessLookupError:
+        return False
+
+
+class Background:
+    """A block that goes on while the next ones run, in a process group of its own."""
+
+    def __init__(self, shell, tree):
+        self.output = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(shell, cwd=tree, stdin=subprocess.DEVNULL, stdout=self.output,
+                                        stderr=subprocess.STDOUT, start_new_session=True)
+
+    def wait_until_it_listens(self):
+        while not port_answers():
+            if self.process.poll() is not None:
+                raise SystemExit(f"the background block ended with {self.process.returncode} before it listened")
+            time.sleep(0.05)
+
+    def stop(self):
+        """Ends all of it: the shell is gone before the pawld it started, which holds the port that the next page needs."""
+        if group_lives(self.process.pid):
+            os.killpg(self.process.pid, signal.SIGTERM)
+        self.process.wait()
+        while group_lives(self.process.pid):
+            time.sleep(0.01)
+
+    def show(self):
+        self.output.seek(0)
+        print("--- the end of what the background block printed\n" + self.output.read().decode()[-4000:], flush=True)
+
+
+def run_block(shell, tree, expected):
+    done = subprocess.run(shell, cwd=tree, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode != expected:
+        print(done.stdout.decode(errors="replace"), flush=True)
+        raise SystemExit(f"exit code {done.returncode}, expected {expected}")
 
 
 def run_file(path, tree):
@@ -54,22 +90,21 @@ def run_file(path, tree):
         for block in FENCE.finditer(text):
             mark, body = block.group("mark") or "", block.group("body")
             line = text.count("\n", 0, block.start("body")) + 1
-            print(f"--- {path}:{line}\n{body}", end="", flush=True)
             count += 1
             shell = ["bash", "-euo", "pipefail", "-c", body]
             if mark == "in the background":
-                process = subprocess.Popen(shell, cwd=tree, stdin=subprocess.DEVNULL, start_new_session=True)
-                background.append(process)
-                wait_for_port(process)
-                continue
-            expected = int(mark.split()[1]) if mark.startswith("exits ") else 0
-            done = subprocess.run(shell, cwd=tree, stdin=subprocess.DEVNULL)
-            if done.returncode != expected:
-                raise SystemExit(f"{path}:{line}: exit code {done.returncode}, expected {expected}")
+                background.append(Background(shell, tree))
+                background[-1].wait_until_it_listens()
+            else:
+                run_block(shell, tree, int(mark.split()[1]) if mark.startswith("exits ") else 0)
+    except SystemExit as failure:
+        print(f"--- {path}:{line}\n{body}", flush=True)
+        for process in background:
+            process.show()
+        raise SystemExit(f"{path}:{line}: {failure}") from None
     finally:
         for process in background:
-            os.killpg(process.pid, signal.SIGTERM)
-            process.wait()
+            process.stop()
     print(f"{path}: {count} blocks ran", flush=True)
     return count
 
