@@ -22,6 +22,8 @@ int status(Console& console) {
   for (std::size_t i = 0; i + 1 < reply->items.size(); i += 2) {
     const std::string key = printable(reply->items[i].text);
     const bool span = key.ends_with("_ms");
+    // Only news while it lasts: until then nothing is granted.
+    if (key == "restoring_ms" && reply->items[i + 1].integer == 0) continue;
     out += fmt::format("{:<18} {}\n", (span ? key.substr(0, key.size() - 3) : key) + ":",
                        span ? duration_of(*reply, key) : text_of(*reply, key));
   }

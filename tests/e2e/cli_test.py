@@ -367,6 +367,7 @@ class CliTest(harness.PawldCase):
         for key in ("version", "store", "role", "incarnation", "last_token", "locks", "leases", "waiters", "uptime_ms"):
             self.assertIn(key, status)
         text = self.pawl("status").stdout
+        self.assertNotIn("restoring", text, "it was not restored")
         self.assertIn("version:", text)
         self.assertIn("last_token:", text)
 
