@@ -246,7 +246,21 @@ TEST_F(KeeperTest, ALeaseThatPawldCallsOverIsLostAtOnce) {
   const LeaseNumber lost = state(over) == LeaseState::kLost ? over : live;
   EXPECT_EQ(reason(lost), "pawld says that it is over");
   EXPECT_THAT(changes(), ElementsAre(LeaseState::kLost));
-  EXPECT_EQ(keeper.release(lost, now + 1s, now), std::nullopt);
+}
+
+// After a BREAK pawld renews no more, but keeps the lock for the holder until the TTL is over, unless it says it is done.
+TEST_F(KeeperTest, ALeaseThatPawldDoesNotRenewIsGivenBackAllTheSame) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  pass(3'300ms);
+  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  answer("*1\r\n:-1\r\n");
+  EXPECT_EQ(sent_one(), "RENEW " + kLeaseText);
+  answer("-LOST broken\r\n");
+  ASSERT_TRUE(keeper.release(lease, now + 1s, now));
+  EXPECT_EQ(sent_one(), "RELEASE " + kLeaseText);
+  EXPECT_THAT(reason(lease), HasSubstr("broken"));
+  EXPECT_EQ(keeper.release(lease, now + 1s, now), std::nullopt);
 }
 
 TEST_F(KeeperTest, HowALeaseEndedIsAskedForAndKnownALittleLater) {
