@@ -183,8 +183,7 @@ void dump(store::SimulatedDisk& disk) {
   PAWL_ASSERT(lines > 0);
 }
 
-// The batches that are still there as they were written, each with its segment's header. (A segment without a good header and
-// a good first record passes for one that was never begun: format.h.)
+// The batches that are still there as they were written.
 std::set<std::uint64_t> good_batches(const Original& original, store::SimulatedDisk& disk) {
   std::set<std::uint64_t> good;
   for (const auto& [path, before] : original.segments) {
@@ -192,7 +191,6 @@ std::set<std::uint64_t> good_batches(const Original& original, store::SimulatedD
     const auto intact = [&, &was = before](std::uint64_t offset, std::uint64_t bytes) {
       return now.size() >= was.size() && now.compare(offset, bytes, was, offset, bytes) == 0;
     };
-    if (!intact(0, store::kBlock)) continue;
     for (const Place& place : original.records) {
       if (place.path == path && intact(place.offset, place.bytes)) good.insert(place.sequence);
     }

@@ -269,6 +269,23 @@ TEST(JournalDamage, AFlipInTheHeaderOfTheActiveSegmentIsRefused) {
   }
 }
 
+// One bad page of a disk takes both.
+TEST(JournalDamage, ASegmentWhoseHeaderAndFirstRecordAreGoneIsRefusedWhileAnyRecordIsLeft) {
+  const LargeStore store;
+  const std::string name = segment_name(4);
+  std::string bytes = SimulatedDisk(store.disk).content(path(name));
+  const auto first = decode_record(std::string_view(bytes).substr(kBlock), 4);
+  ASSERT_TRUE(first);
+  const std::uint64_t second = kBlock + first->stored_bytes;
+  ASSERT_TRUE(decode_record(std::string_view(bytes).substr(second), 4)) << "there is a record to be missed";
+  for (const char left : {'\0', 'x'}) {
+    SimulatedDisk disk(store.disk);
+    bytes.replace(0, second, second, left);
+    disk.put_file(path(name), bytes);
+    ASSERT_NO_FATAL_FAILURE(expect_refused(disk, name, "filled with " + std::to_string(left)));
+  }
+}
+
 // The checkpoint is made beside the loop: it must not launder what has gone bad meanwhile.
 TEST(JournalDamage, ACheckpointNeverTakesInADamagedSegment) {
   for (const std::uint64_t sequence_from_end : {1U, 2U}) {

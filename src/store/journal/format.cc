@@ -81,12 +81,18 @@ std::uint32_t encode_record(RecordHeader header, std::string_view batch, char* o
   return crc;
 }
 
-bool looks_like_record(std::string_view bytes, std::uint64_t segment) {
-  if (bytes.size() < kBlock) return false;
+std::optional<std::uint32_t> claimed_length(std::string_view bytes, std::uint64_t segment) {
+  if (bytes.size() < kBlock) return {};
   RecordHeader header;
   std::memcpy(&header, bytes.data(), sizeof header);
-  return header.magic == kRecordMagic && (header.segment == segment || PAWL_MUTANT(segment_id_not_checked)) &&
-         stored_bytes(header.length) <= bytes.size();
+  if (header.magic != kRecordMagic) return {};
+  if (header.segment != segment && !PAWL_MUTANT(segment_id_not_checked)) return {};
+  return header.length;
+}
+
+bool looks_like_record(std::string_view bytes, std::uint64_t segment) {
+  const auto length = claimed_length(bytes, segment);
+  return length && stored_bytes(*length) <= bytes.size();
 }
 
 std::optional<Record> decode_record(std::string_view bytes, std::uint64_t segment) {

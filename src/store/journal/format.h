@@ -38,7 +38,7 @@
 //   - none does, and the next segment is not begun: the end. What stands there is zeros, a former life, or
 //     the torn last batch, which was never acknowledged. Recovery overwrites it with zeros, durably, before
 //     anything else.
-// A segment whose header is not valid counts as not begun, unless its first record is valid or a later
+// A segment whose header is not valid counts as not begun, unless any record of it is valid or a later
 // segment is begun: then that is damage, too. A file shorter than its header says is damage: segments have
 // their full size before use.
 #pragma once
@@ -106,8 +106,9 @@ std::uint32_t encode_segment_header(SegmentHeader header, char* block);
 
 // Fills in magic, length and crc, and writes stored_bytes(batch.size()) bytes at `out`. Returns the crc.
 std::uint32_t encode_record(RecordHeader header, std::string_view batch, char* out);
-// Whether what stands at the front of `bytes` claims to be a record of `segment`; says nothing about its
-// checksum.
+// The length of the record of `segment` that what stands at the front of `bytes` claims to be, if it does.
+[[nodiscard]] std::optional<std::uint32_t> claimed_length(std::string_view bytes, std::uint64_t segment);
+// Whether it claims to be one, and all of it is there; says nothing about its checksum.
 [[nodiscard]] bool looks_like_record(std::string_view bytes, std::uint64_t segment);
 // The record at the front of `bytes` (the rest of the segment), if it is valid in `segment`.
 [[nodiscard]] std::optional<Record> decode_record(std::string_view bytes, std::uint64_t segment);

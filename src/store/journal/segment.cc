@@ -14,18 +14,29 @@ namespace {
 constexpr std::uint64_t kLeftoverStep = 64 * 1024;
 constexpr std::uint64_t kLeftoverMax = 4 * 1024 * 1024;  // Wiped by one write: each costs a flush.
 
-// Whether block 1 begins a valid record: then the segment was begun, whatever its header looks like now.
-Result<bool> first_record_is_valid(File& file, std::uint64_t segment, std::uint64_t file_bytes) {
-  std::string first(kBlock, '\0');
-  if (const auto got = file.read(kBlock, first); !got) return got.error();
-  RecordHeader header;
-  std::memcpy(&header, first.data(), sizeof header);
-  const std::uint64_t stored = stored_bytes(header.length);
-  if (stored > file_bytes - kBlock) return false;
-  first.resize(stored);
-  if (!looks_like_record(first, segment)) return false;
-  if (const auto got = file.read(kBlock, first); !got) return got.error();
-  return decode_record(first, segment).has_value();
+constexpr std::uint64_t kSearchStep = 1024 * 1024;
+
+Result<bool> record_is_valid(File& file, std::uint64_t offset, std::uint64_t stored, std::uint64_t segment) {
+  std::string bytes(stored, '\0');
+  if (const auto got = file.read(offset, bytes); !got) return got.error();
+  return decode_record(bytes, segment).has_value();
+}
+
+// Whether any block begins a valid record of this segment: then it was begun, whatever its header looks like now. (What
+// stands there from the file's former life carries another number.)
+Result<bool> holds_a_record(File& file, std::uint64_t segment, std::uint64_t file_bytes) {
+  std::string piece(kSearchStep, '\0');
+  for (std::uint64_t at = kBlock; at < file_bytes; at += kSearchStep) {
+    const auto got = file.read(at, piece);
+    if (!got) return got.error();
+    for (std::uint64_t offset = 0; offset + kBlock <= *got; offset += kBlock) {
+      const auto length = claimed_length(std::string_view(piece).substr(offset), segment);
+      if (!length || stored_bytes(*length) > file_bytes - at - offset) continue;
+      const auto valid = record_is_valid(file, at + offset, stored_bytes(*length), segment);
+      if (!valid || *valid) return valid;
+    }
+  }
+  return false;
 }
 
 bool all_zeros(std::string_view bytes) {
@@ -80,7 +91,7 @@ Result<SegmentFacts> probe_segment(Files& files, const std::string& path, std::u
     return damage(path, *size, "cut short: a segment of " + std::to_string(due) + " bytes should be here");
   }
   if (facts.header) return facts;
-  const auto begun = first_record_is_valid(**file, segment, *size);
+  const auto begun = holds_a_record(**file, segment, *size);
   if (!begun) return begun.error();
   if (*begun) return damage(path, 0, "the segment's header is damaged");
   return facts;

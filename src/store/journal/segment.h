@@ -30,13 +30,13 @@ struct ClosedSegment {
   std::uint64_t bytes = 0;
 };
 
-// What can be told of a segment from its first blocks.
+// What can be told of a segment without its records.
 struct SegmentFacts {
   std::uint64_t bytes = 0;              // Size of the file.
   std::optional<SegmentHeader> header;  // Set when the segment is begun.
 };
-// Damage when the file is too short to be a segment, shorter than its header says, or holds a valid first
-// record under a header that is not valid. `expected_bytes`: the least size of a segment that is not begun.
+// Damage when the file is too short to be a segment, shorter than its header says, or holds a valid record under
+// a header that is not valid. `expected_bytes`: the least size of a segment that is not begun.
 Result<SegmentFacts> probe_segment(Files& files, const std::string& path, std::uint64_t segment,
                                    std::uint64_t expected_bytes);
 
