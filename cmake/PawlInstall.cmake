@@ -7,8 +7,6 @@ set(pawl_package "${CMAKE_INSTALL_LIBDIR}/cmake/Pawl")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/pawl" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT libpawl)
 install(TARGETS libpawl libpawl_testing libpawl_postgres libpawl_sqlite_front EXPORT PawlTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT libpawl
         NAMELINK_COMPONENT libpawl INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-# For sqlite3, Python and others that load it by its path; nobody links it.
-install(TARGETS libpawl_sqlite LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT libpawl)
 install(EXPORT PawlTargets NAMESPACE Pawl:: DESTINATION "${pawl_package}" COMPONENT libpawl)
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/PawlConfig.cmake.in" "${PROJECT_BINARY_DIR}/PawlConfig.cmake"

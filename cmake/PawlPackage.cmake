@@ -1,5 +1,5 @@
-# The Debian package: `cpack --config build/CPackConfig.cmake`, or `make deb`. Programs, manual, completions, service unit, configuration;
-# libpawl for developers is installed by cmake --install (PawlInstall.cmake).
+# The Debian package: `cpack --config build/CPackConfig.cmake`, or `make deb`. Programs, manual, completions, the extension for SQLite, service unit,
+# configuration; libpawl for developers is installed by cmake --install (PawlInstall.cmake).
 include(GNUInstallDirs)
 
 install(FILES deploy/systemd/pawld.service DESTINATION lib/systemd/system COMPONENT service)

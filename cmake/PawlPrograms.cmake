@@ -1,7 +1,9 @@
-# Installs the programs, their manual pages and completions. Only this: cmake --install build --component programs
+# Installs the programs, their manual pages and completions, and what programs of others load. Only this: cmake --install build --component programs
 include(GNUInstallDirs)
 
 install(TARGETS pawl pawld RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT programs)
+# For sqlite3, Python and others, by its path: nobody links it, so it is in a folder where no linker looks.
+install(TARGETS libpawl_sqlite LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/pawl" COMPONENT programs)
 foreach(section 1 8)
   file(GLOB pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/man/*.${section}")
   install(FILES ${pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}" COMPONENT programs)

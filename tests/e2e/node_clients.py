@@ -1,4 +1,4 @@
-"""The Redis clients for Node.js, in the versions of clients/package-lock.json. They are installed into the build directory,
+"""The packages for Node.js that tests use, in the versions of clients/package-lock.json. They are installed into the build directory,
 never into the tree, once for all tests that use them."""
 
 import fcntl
@@ -25,7 +25,8 @@ def installed():
             return modules
         for name in ("package.json", "package-lock.json"):
             shutil.copy(WANTED / name, modules / name)
-        done = subprocess.run(harness.guarded(["npm", "ci", "--no-audit", "--no-fund"]), cwd=modules,
+        # No package needs a script of its own to be of use, so none is run.
+        done = subprocess.run(harness.guarded(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]), cwd=modules,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=200, check=False)
         if done.returncode:
@@ -34,6 +35,15 @@ def installed():
         return modules
 
 
-def node_major():
+def node_version():
     done = subprocess.run(["node", "--version"], stdout=subprocess.PIPE, text=True, timeout=60, check=True)
-    return int(done.stdout.lstrip("v").split(".")[0])
+    return tuple(int(word) for word in done.stdout.lstrip("v").split(".")[:2])
+
+
+def node_major():
+    return node_version()[0]
+
+
+def sqlite_module():
+    """What to require for SQLite that loads extensions: Node.js's own module, or the package that has its interface in older ones."""
+    return "node:sqlite" if node_version() >= (22, 13) else str(installed().resolve() / "node_modules/@photostructure/sqlite")

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """The guard in SQLite, statement by statement."""
+import json
 import sqlite3
 
 import base
@@ -319,6 +320,40 @@ class Modes(base.GuardedFile):
         self.db.execute("SELECT pawl_set_mode('orders', 'enforce')")
         self.refuses("PAWL_STALE", write, self.db, "orders", 33)
         self.assertIn(("shadow (emergency) -> enforce",), self.db.execute("SELECT detail FROM pawl_audit").fetchall())
+
+    def emergencies(self):
+        return self.db.execute("SELECT guard, reason FROM pawl_audit WHERE what = 'emergency' ORDER BY id").fetchall()
+
+    def test_the_reason_of_an_emergency_behind_a_writer_is_in_the_audit_once_someone_looks(self):
+        stuck = self.connect()
+        stuck.execute("BEGIN IMMEDIATE")
+        one(self.connect(timeout=0), "SELECT pawl_emergency('pager 7:\nthe new shop is refused')")
+        one(self.db, "SELECT pawl_status()")  # Behind the same writer: it tells what there is, and waits for nobody.
+        self.assertEqual(self.emergencies(), [])
+        stuck.execute("ROLLBACK")
+        for _ in range(2):
+            one(self.db, "SELECT pawl_status()")
+            self.assertEqual(self.emergencies(), [("orders", "pager 7: the new shop is refused")])
+
+    def test_the_reason_of_an_emergency_behind_a_writer_comes_before_the_mode_that_ends_it(self):
+        stuck = self.connect()
+        stuck.execute("BEGIN IMMEDIATE")
+        one(self.connect(timeout=0), "SELECT pawl_emergency('first')")
+        stuck.execute("ROLLBACK")
+        self.db.execute("SELECT pawl_set_mode('orders', 'enforce')")
+        one(self.db, "SELECT pawl_emergency('second')")
+        self.db.execute("SELECT pawl_set_mode('orders', 'enforce')")
+        self.assertEqual(self.emergencies(), [("orders", "first"), ("orders", "second")])
+        told = [what for what, in self.db.execute("SELECT what FROM pawl_audit ORDER BY id")]
+        self.assertEqual(told[-4:], ["emergency", "mode", "emergency", "mode"])
+
+    def test_an_emergency_in_a_transaction_that_is_rolled_back_stays_on_and_is_told_later(self):
+        self.db.execute("BEGIN IMMEDIATE")
+        one(self.db, "SELECT pawl_emergency('in between')")
+        self.db.execute("ROLLBACK")
+        self.assertEqual(self.emergencies(), [])
+        self.assertEqual(json.loads(one(self.db, "SELECT pawl_status('orders')"))[0]["mode"], "shadow")
+        self.assertEqual(self.emergencies(), [("orders", "in between")])
 
     def test_a_rolled_back_change_of_mode_changes_nothing(self):
         write(self.db, "orders", 34)

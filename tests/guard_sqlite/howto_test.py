@@ -4,14 +4,24 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
 import base
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+import node_clients  # noqa: E402  (the packages for Node.js that tests use)
+
 PAGE = (ROOT / "docs/how-to/guard-sqlite.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"(?:<!-- exits (?P<code>\d+) -->\s*\n)?```sh\n(?P<body>.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"(?:<!-- exits (?P<code>\d+) -->\s*\n)?```(?P<language>sh|js)\n(?P<body>.*?)^```$", re.M | re.S)
+
+
+def command_of(block):
+    if block["language"] == "sh":
+        return ["bash", "-euo", "pipefail", "-c", block["body"]]
+    return ["node", "--eval", block["body"].replace("node:sqlite", node_clients.sqlite_module())]
 
 
 class HowTo(unittest.TestCase):
@@ -20,11 +30,12 @@ class HowTo(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="pawl-howto-") as folder:
             os.symlink(pathlib.Path(base.EXTENSION).parents[1], f"{folder}/build")
             for block in BLOCK.finditer(PAGE):
-                done = subprocess.run(["bash", "-euo", "pipefail", "-c", block["body"]], cwd=folder, text=True, timeout=60,
+                done = subprocess.run(command_of(block), cwd=folder, text=True, timeout=60,
                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
                 self.assertEqual(done.returncode, int(block["code"] or 0), f"{block['body']}\n{done.stdout}")
                 said += done.stdout
             self.assertEqual(os.listdir(folder), ["build"])
+            self.assertIn("js", [block["language"] for block in BLOCK.finditer(PAGE)])
         promised = re.search(r"^Error: stepping, (PAWL_STALE: .*)$", PAGE, re.M)[1]
         for words in (promised, "no such function: pawl_judge", "|orders|stale|33|34|sqlite3", "uninstalled"):
             self.assertIn(words, said)

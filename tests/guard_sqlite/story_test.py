@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The story that Pawl is for, in a file: a worker frozen past its lease wakes up and writes, and the table refuses. Hard cases 1 and 54.
 
-Real pawld, real `pawl run`, the plain sqlite3 shell and plain Python. Nobody's clock decides: what counts is that the new token
+Real pawld, real `pawl run`, the plain sqlite3 shell, plain Python and plain Node.js. Nobody's clock decides: what counts is that the new token
 reached the file before the old worker woke.
 
 Environment: PAWL and PAWLD are the binaries.
@@ -18,8 +18,10 @@ import sys
 import base
 from base import one
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "e2e"))
 import harness  # noqa: E402  (starts pawld)
+import node_clients  # noqa: E402  (the packages for Node.js that tests use)
 from harness import wait_until  # noqa: E402
 
 PAWL = os.environ.get("PAWL", "")
@@ -44,6 +46,9 @@ db.execute("UPDATE orders SET n = ?", (sys.argv[1],))
 db.execute("COMMIT")
 END
 }
+"""
+NODE = """
+write() { node "$CLIENTS/write.cjs" "$NODE_SQLITE" "$FILE" "$EXTENSION" "$PAWL_TOKEN" "$1"; }
 """
 # Writes 1, waits to be told to go on, writes 666. What is said then goes to a file.
 OLD_WORKER = """
@@ -151,6 +156,11 @@ class Story(base.GuardedFile):
 
     def test_and_so_it_is_in_python(self):
         self.assertRefusedAndCounted(*self.play(PYTHON, "write 2"))
+        self.assertEqual(one(self.db, "SELECT n FROM orders"), 2)
+
+    def test_and_so_it_is_in_node(self):
+        self.environment.update(CLIENTS=str(HERE / "clients"), NODE_SQLITE=node_clients.sqlite_module())
+        self.assertRefusedAndCounted(*self.play(NODE, "write 2"))
         self.assertEqual(one(self.db, "SELECT n FROM orders"), 2)
 
     def test_it_is_refused_also_when_the_new_holder_was_fenced_on_its_grant_and_has_not_written_yet(self):

@@ -121,6 +121,18 @@ class DebTest(unittest.TestCase):
         self.assertIn(f'"token":{before}', self.pawl(port, "show", "kept", "--json"))
         self.assertGreater(self.token(port, "another"), before)
 
+    def test_installed_it_guards_a_sqlite_file(self):
+        self.root.install(self.first)
+        where = re.search(r"`(/\S+/libpawl_sqlite\.so)`", (SOURCE / "docs/how-to/guard-sqlite.md").read_text(encoding="utf-8"))[1]
+        self.root.run("sqlite3", "/root/shop.db", "CREATE TABLE orders (n INT)")
+        self.root.run("pawl", "guard", "install", "sqlite", "--file", "/root/shop.db")
+        self.root.run("pawl", "guard", "protect", "sqlite", "--file", "/root/shop.db", "orders", "--mode", "enforce")
+        write = ("BEGIN IMMEDIATE; SELECT pawl_use('orders', {}); INSERT INTO orders VALUES (1); COMMIT")
+        self.root.run("sqlite3", "-bail", "/root/shop.db", f".load {where.removesuffix('.so')}", write.format(34))
+        refused = self.root.run("sqlite3", "-bail", "/root/shop.db", f".load {where.removesuffix('.so')}", write.format(33), check=False)
+        self.assertIn("PAWL_STALE", refused.stderr)
+        self.assertIn("no such function", self.root.run("sqlite3", "/root/shop.db", "DELETE FROM orders", check=False).stderr)
+
     def configure_tls_and_users(self):
         """As docs/how-to/run-pawld.md says."""
         key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"

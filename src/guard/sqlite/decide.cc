@@ -127,7 +127,7 @@ std::uint64_t advance_locked(Session& session, std::string_view resource, std::u
 GuardMode effective_mode(const Named& named) {
   const bool off =
       named.guard.mode >= GuardMode::kCanary &&
-      is_on(named.store.path(), {named.store.installation(), named.guard.id, named.guard.generation});
+      find_switched(named.store.path(), {named.store.installation(), named.guard.id, named.guard.generation});
   return off ? GuardMode::kShadow : named.guard.mode;
 }
 

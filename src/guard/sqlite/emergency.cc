@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <sstream>
 
 #include "base/unique_fd.h"
+#include "guard/sqlite/aside.h"
 #include "guard/sqlite/fault.h"
 
 namespace pawl::sqlite {
@@ -18,26 +21,74 @@ std::string switch_of(const std::string& path) {
   return path + "-pawl-emergency";
 }
 
-}  // namespace
-
-bool is_on(const std::string& path, const Emergency& emergency) {
-  if (path.empty()) return false;
-  std::ifstream file(switch_of(path));
-  std::string line;
-  while (std::getline(file, line)) {
-    Emergency told;
-    std::istringstream words(line);
-    if (words >> told.installation >> told.guard >> told.generation && told == emergency) return true;
-  }
-  return false;
+std::optional<Switched> parse(const std::string& line) {
+  Switched told;
+  std::istringstream words(line);
+  if (!(words >> told.emergency.installation >> told.emergency.guard >> told.emergency.generation >>
+        told.at_ms >> told.login >> told.application))
+    return std::nullopt;
+  std::getline(words >> std::ws, told.reason);
+  return told;
 }
 
-void turn_on(const std::string& path, const std::vector<Emergency>& emergencies) {
+std::vector<Switched> all_switched(const std::string& path) {
+  std::vector<Switched> all;
+  if (path.empty()) return all;
+  std::ifstream file(switch_of(path));
+  for (std::string line; std::getline(file, line);) {
+    if (auto told = parse(line)) all.push_back(*std::move(told));
+  }
+  return all;
+}
+
+// On one line, whatever is in it.
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+  return text;
+}
+
+std::int64_t now_ms() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+bool is_known(Store& store, const Switched& told) {
+  Statement& asked =
+      store
+          .kept(
+              "SELECT 1 FROM {s}.pawl_audit a JOIN {s}.pawl_guard g ON g.name = a.guard WHERE g.id = ?1 AND "
+              "a.what = 'emergency' AND a.at = strftime('%Y-%m-%d %H:%M:%f', ?2 / 1000.0, 'unixepoch')")
+          .bind(told.emergency.guard, told.at_ms);
+  const bool known = asked.step();
+  asked.reset();
+  return known;
+}
+
+std::vector<Switched> unknown_to(Store& store) {
+  std::vector<Switched> all = all_switched(store.path());
+  std::erase_if(all, [&](const Switched& told) {
+    return told.emergency.installation != store.installation() || is_known(store, told);
+  });
+  return all;
+}
+
+}  // namespace
+
+std::optional<Switched> find_switched(const std::string& path, const Emergency& emergency) {
+  for (Switched& told : all_switched(path)) {
+    if (told.emergency == emergency) return std::move(told);
+  }
+  return std::nullopt;
+}
+
+void turn_on(const std::string& path, const std::vector<Emergency>& emergencies, const std::string& reason) {
   if (path.empty())
     fail(Word::kInvalid, "a database in memory has no emergency switch: set the mode instead");
   std::string lines;
   for (const Emergency& each : emergencies)
-    lines += fmt::format("{} {} {}\n", each.installation, each.guard, each.generation);
+    lines += fmt::format("{} {} {} {} {} {} {}\n", each.installation, each.guard, each.generation, now_ms(),
+                         one_word(login_name()), one_word(application_name()), one_line(reason));
   const std::string name = switch_of(path);
   // Who may write to the database must be able to read it, whoever throws the switch.
   const UniqueFd file(::open(name.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
@@ -46,6 +97,26 @@ void turn_on(const std::string& path, const std::vector<Emergency>& emergencies)
       ::write(file.get(), lines.data(), lines.size()) != static_cast<ssize_t>(lines.size()) ||
       ::fsync(file.get()) != 0)
     fail(Word::kInvalid, fmt::format("cannot write {}: {}", name, std::strerror(errno)));
+}
+
+void take_in_emergencies(Store& store) {
+  for (const Switched& told : unknown_to(store)) {
+    store
+        .kept(
+            "INSERT INTO {s}.pawl_audit (at, login, application, guard, what, reason) SELECT "
+            "strftime('%Y-%m-%d %H:%M:%f', ?2 / 1000.0, 'unixepoch'), ?3, ?4, g.name, 'emergency', "
+            "nullif(?5, "
+            "'') FROM {s}.pawl_guard g WHERE g.id = ?1")
+        .bind(told.emergency.guard, told.at_ms, told.login, told.application, told.reason)
+        .run();
+  }
+}
+
+void take_in_late_emergencies(Store& store) noexcept {
+  try {
+    if (!unknown_to(store).empty()) static_cast<void>(aside(store.path(), take_in_emergencies));
+  } catch (...) {  // It is for people, and for later.
+  }
 }
 
 void forget_emergencies(const std::string& path) {

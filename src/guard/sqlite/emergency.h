@@ -3,11 +3,19 @@
 // SQLite has one writer at a time, and a stuck writer is what an emergency is often about. So the switch cannot be in
 // the database. It is looked at only by who is about to refuse. A line names the installation, the guard and the
 // generation of its mode: the next change of mode, in its own transaction, turns it off.
+//
+//   INSTALLATION GUARD GENERATION AT LOGIN APPLICATION REASON…      AT: milliseconds since 1970
+//
+// Nobody takes a line out again, so it may be appended without a lock. The audit in the database gets it at once, or, where
+// a writer is in the way, from whoever asks for the status or changes the mode.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "guard/sqlite/store.h"
 
 namespace pawl::sqlite {
 
@@ -19,10 +27,23 @@ struct Emergency {
   bool operator==(const Emergency&) const = default;
 };
 
-// `path`: of the database; empty (in memory): there can be none.
-[[nodiscard]] bool is_on(const std::string& path, const Emergency& emergency);
+// Who threw the switch, and why.
+struct Switched {
+  Emergency emergency;
+  std::int64_t at_ms = 0;
+  std::string login;
+  std::string application;
+  std::string reason;
+};
+
+// Whether the switch is on, and since when. `path`: of the database; empty (in memory): there can be none.
+[[nodiscard]] std::optional<Switched> find_switched(const std::string& path, const Emergency& emergency);
 // Durably, without a lock. Throws a Fault where the file cannot be written.
-void turn_on(const std::string& path, const std::vector<Emergency>& emergencies);
+void turn_on(const std::string& path, const std::vector<Emergency>& emergencies, const std::string& reason);
+// Into the audit of that file, each once. In a transaction of the caller's.
+void take_in_emergencies(Store& store);
+// The same in one of its own, if there is something to take in and nobody writes now.
+void take_in_late_emergencies(Store& store) noexcept;
 // Of an installation that is taken out.
 void forget_emergencies(const std::string& path);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "guard/sqlite/decide.h"
+#include "guard/sqlite/emergency.h"
 #include "guard/sqlite/fault.h"
 #include "guard/sqlite/owner.h"
 #include "guard/sqlite/triggers.h"
@@ -128,9 +129,12 @@ void look_at_emergencies(Store& store, std::vector<guard::Problem>& problems) {
   Statement listed(store.db(), "SELECT name FROM main.pawl_guard ORDER BY name");
   for (const std::string& name : list(listed)) {
     const auto row = store.find(name);
-    if (row && effective_mode({store, *row, ""}) != row->mode)
-      problems.push_back({"warning", name, name, "the emergency switch is on: nothing is refused",
-                          fmt::format("pawl guard mode sqlite {} {}", name, to_text(row->mode))});
+    if (!row || effective_mode({store, *row, ""}) == row->mode) continue;
+    const auto told = find_switched(store.path(), {store.installation(), row->id, row->generation});
+    problems.push_back({"warning", name, name,
+                        fmt::format("the emergency switch is on: nothing is refused. {} ({}): {}",
+                                    told->login, told->application, told->reason),
+                        fmt::format("pawl guard mode sqlite {} {}", name, to_text(row->mode))});
   }
 }
 
@@ -138,7 +142,10 @@ void look_at_emergencies(Store& store, std::vector<guard::Problem>& problems) {
 
 std::vector<guard::Status> status(Session& session, const std::string& guard) {
   Store& store = session.main();
-  if (sqlite3_get_autocommit(session.db()) != 0) take_in_refusals(store.path());
+  if (sqlite3_get_autocommit(session.db()) != 0) {
+    take_in_refusals(store.path());
+    take_in_late_emergencies(store);
+  }
   Statement names(session.db(), "SELECT name FROM main.pawl_guard WHERE ?1 = '' OR name = ?1 ORDER BY name");
   std::vector<guard::Status> all;
   for (const std::string& name : list(names.bind(guard))) {

@@ -156,6 +156,7 @@ void create_guard(Session& session, const std::string& name, bool keyed) {
 void drop_guard(Session& session, const std::string& name) {
   Store& store = session.main();
   Scope scope(session.db());
+  take_in_emergencies(store);
   const GuardRow row = need_guard(store, name);
   Statement used(session.db(), "SELECT tbl FROM main.pawl_protected WHERE guard = ?1");
   if (used.bind(row.id).step())
@@ -174,6 +175,7 @@ void set_mode(Session& session, const guard::ModeChange& change) {
     fail(Word::kInvalid, "canary needs a percentage from 1 to 100, and the other modes take none");
   Scope scope(session.db());
   Store& store = session.main();
+  take_in_emergencies(store);  // Before what ends them, as it happened.
   const GuardRow row = need_guard(store, change.guard);
   const GuardMode before = effective_mode({store, row, ""});
   std::optional<std::int64_t> percent;
@@ -229,24 +231,20 @@ std::int64_t emergency(Session& session, const std::string& guard, const std::st
   Store& store = session.main();
   if (!guard.empty()) static_cast<void>(need_guard(store, guard));
   std::vector<Emergency> switched;
-  std::string names;
   Statement listed(session.db(),
-                   "SELECT id, generation, name FROM main.pawl_guard WHERE mode IN ('canary', 'enforce') AND "
+                   "SELECT id, generation FROM main.pawl_guard WHERE mode IN ('canary', 'enforce') AND "
                    "(?1 = '' OR name = ?1)");
   listed.bind(guard);
-  while (listed.step()) {
-    switched.push_back({store.installation(), listed.number(0), listed.number(1)});
-    names += (names.empty() ? "" : " ") + listed.text(2);
-  }
+  while (listed.step()) switched.push_back({store.installation(), listed.number(0), listed.number(1)});
   listed.reset();
   if (switched.empty()) return 0;
-  turn_on(store.path(), switched);
+  turn_on(store.path(), switched, reason);
   try {
     Scope scope(session.db());
-    store.audit(guard, "emergency", names, reason);
+    take_in_emergencies(store);
     scope.finish();
   } catch (const Fault& fault) {
-    if (fault.word != Word::kBusy) throw;  // The switch is on; who changes the mode back will be told so.
+    if (fault.word != Word::kBusy) throw;  // The switch is on, and says who threw it and why.
   }
   return static_cast<std::int64_t>(switched.size());
 }

@@ -5,30 +5,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <ctime>
 #include <fstream>
 #include <sstream>
 
 #include "base/unique_fd.h"
-#include "guard/sqlite/fault.h"
-#include "guard/sqlite/store.h"
+#include "guard/sqlite/aside.h"
 
 namespace pawl::sqlite {
 namespace {
 
 constexpr off_t kBytesMax = 1 << 20;  // Nobody has taken them in for long; more would tell no more.
-constexpr int kWaitMs = 200;
 
 std::string waiting_room(const std::string& path) {
   return path + "-pawl-refusals";
-}
-
-// One word, whatever is in it.
-std::string plain(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) <= ' '; }, '_');
-  return text.empty() ? "_" : text;
 }
 
 void take_in(Store& store, const std::string& name) {
@@ -56,7 +46,7 @@ void note_refusal(const std::string& path, const Refusal& refusal) noexcept {
   try {
     const std::string line = fmt::format("{} {} {} {} {} {} {}\n", std::time(nullptr), refusal.guard,
                                          refusal.verdict, refusal.token.value_or(0), refusal.fence,
-                                         plain(application_name()), plain(refusal.resource));
+                                         one_word(application_name()), one_word(refusal.resource));
     const UniqueFd file(::open(waiting_room(path).c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
     struct stat now {};
     if (!file || ::fstat(file.get(), &now) != 0 || now.st_size > kBytesMax) return;
@@ -69,22 +59,9 @@ void take_in_refusals(const std::string& path) noexcept {
   struct stat now {};
   const std::string name = waiting_room(path);
   if (path.empty() || ::stat(name.c_str(), &now) != 0 || now.st_size == 0) return;
-  sqlite3* db = nullptr;
-  try {
-    if (sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE, nullptr) == SQLITE_OK) {
-      sqlite3_busy_timeout(db, kWaitMs);
-      Scope scope(db);
-      Store store(db, "main", 0);
-      take_in(store, name);
-      store.forget_statements();
-      scope.finish();
-      // Not unlinked: others may have it open.
-      [[maybe_unused]] const int rc = ::truncate(name.c_str(), 0);
-    }
-  } catch (const Fault&) {
-  } catch (...) {  // Out of memory.
-  }
-  sqlite3_close_v2(db);
+  if (!aside(path, [&](Store& store) { take_in(store, name); })) return;
+  // Not unlinked: others may have it open.
+  [[maybe_unused]] const int rc = ::truncate(name.c_str(), 0);
 }
 
 void forget_refusals(const std::string& path) {

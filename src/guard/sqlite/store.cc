@@ -5,6 +5,8 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "guard/sqlite/fault.h"
 #include "guard/words.h"
 
@@ -164,6 +166,12 @@ std::string login_name() {
 
 std::string application_name() {
   return program_invocation_short_name;
+}
+
+std::string one_word(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) <= ' '; }, '_');
+  return text.empty() ? "_" : text;
 }
 
 }  // namespace pawl::sqlite

@@ -66,5 +66,7 @@ class Store {
 // Who does this: for people, it proves nothing.
 [[nodiscard]] std::string login_name();
 [[nodiscard]] std::string application_name();
+// The same as one word of a line in a file, whatever is in it.
+[[nodiscard]] std::string one_word(std::string text);
 
 }  // namespace pawl::sqlite
