@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <boost/json.hpp>
 #include <utility>
 
 #include "base/assert.h"
@@ -95,8 +94,9 @@ class MariaSession final : public SqlSession {
     const std::string verb = place().watched() ? "use" : "admit";
     const MariaOutcome outcome = [&] {
       if (admission.resources.size() > 1) {
-        const boost::json::array all(admission.resources.begin(), admission.resources.end());
-        return call("use_all", {boost::json::serialize(all), admission.token});
+        return ask(fmt::format("CALL pawl.use_all({}, {})",
+                               guard::json_array(connection_.get(), admission.resources),
+                               quoted(*admission.token)));
       }
       if (!admission.operation) return call(verb, {admission.resources.front(), admission.token});
       return call(verb + "_op",

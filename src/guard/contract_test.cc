@@ -28,5 +28,25 @@ TEST(Words, ATokenIsPlainDigitsUpToTwoToTheFiftyThree) {  // Hard cases 15, 58.
   }
 }
 
+TEST(Words, NumbersAreReadOutOfARefusal) {
+  for (const char* told : {"token=33 max=34 mode=enforce resource=a max=7",
+                           "stale token 33 for climax=5 [token=33 max=34 mode=enforce]"}) {
+    EXPECT_EQ(number_told(told, "token"), 33u) << told;
+    EXPECT_EQ(number_told(told, "max"), 34u) << told;
+    EXPECT_EQ(number_told(told, "step"), 0u) << told;
+  }
+}
+
+TEST(Words, AModeThatRefusesNothingLetsThroughAndAnotherContractIsNamed) {
+  const auto shadow = to_decision({"stale", "34", "shadow", true}, 33);
+  ASSERT_TRUE(shadow);
+  EXPECT_TRUE(shadow->let_through);
+  EXPECT_EQ(shadow->max, 34u);
+  EXPECT_FALSE(to_decision({"stale", "34", "enforce", true}, 33)->let_through);
+  EXPECT_FALSE(to_decision({"perhaps", "34", "enforce", true}, 33));
+  EXPECT_TRUE(insist_on_contract(std::to_string(kGuardContract), "0.1.0"));
+  EXPECT_NE(insist_on_contract("99", "7.0.0").error().detail.find("contract 99"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace pawl::guard

@@ -1,6 +1,8 @@
 #include "guard/words.h"
 
+#include <charconv>
 #include <initializer_list>
+#include <string>
 
 #include "base/limits.h"
 
@@ -35,6 +37,36 @@ std::optional<std::uint64_t> parse_token(std::string_view text) {
   }
   if (token > limits::kTokenMax) return std::nullopt;
   return token;
+}
+
+std::uint64_t number_told(std::string_view text, std::string_view key) {
+  const std::string wanted = std::string(key) + "=";
+  for (std::size_t at = text.find(wanted); at != text.npos; at = text.find(wanted, at + 1)) {
+    if (at != 0 && text[at - 1] != ' ' && text[at - 1] != '[') continue;
+    std::uint64_t number = 0;
+    std::from_chars(text.data() + at + wanted.size(), text.data() + text.size(), number);
+    return number;
+  }
+  return 0;
+}
+
+Result<Decision> to_decision(const CheckedRow& row, std::uint64_t token) {
+  const auto verdict = parse_verdict(row.verdict);
+  const auto mode = parse_mode(row.mode);
+  if (!verdict || !mode)
+    return Error{Code::kInvalid, "the installed guard answered what this libpawl does not know"};
+  Decision decision{.verdict = *verdict, .token = token, .mode = *mode};
+  decision.max = parse_token(row.max).value_or(0);
+  const bool refuses = *mode != GuardMode::kObserve && *mode != GuardMode::kShadow && row.would_refuse;
+  decision.let_through = *verdict > Verdict::kReplayed && !refuses;
+  return decision;
+}
+
+Result<void> insist_on_contract(std::string_view contract, std::string_view version) {
+  const std::string ours = std::to_string(kGuardContract);
+  if (contract == ours) return {};
+  return Error{Code::kInvalid, "guard " + std::string(version) + " is installed here, which keeps contract " +
+                                   std::string(contract) + "; this libpawl knows contract " + ours};
 }
 
 }  // namespace pawl::guard

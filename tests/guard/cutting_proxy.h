@@ -1,5 +1,5 @@
-// Stands between a libpq connection and PostgreSQL, and can cut it at the worst moment: the COMMIT has been carried out,
-// its answer is lost.
+// Stands between a client and its database, and can cut the connection at the worst moment: the COMMIT has been carried
+// out, its answer is lost.
 #pragma once
 
 #include <arpa/inet.h>
@@ -27,8 +27,9 @@ class CuttingProxy {
     kAfterCommit,   // It is answered, and the answer is thrown away.
   };
 
-  explicit CuttingProxy(std::uint16_t server_port)
-      : server_port_(server_port), listener_(listen_on_loopback()) {
+  // `commit`: the bytes that one is known by.
+  CuttingProxy(std::uint16_t server_port, std::string_view commit)
+      : server_port_(server_port), commit_(commit), listener_(listen_on_loopback()) {
     acceptor_ = std::thread([this] { accept_all(); });
   }
   ~CuttingProxy() {
@@ -42,8 +43,6 @@ class CuttingProxy {
   void arm(Cut cut) { cut_ = cut; }
 
  private:
-  static constexpr std::string_view kCommit{"COMMIT\0", 7};  // The whole statement: not READ COMMITTED.
-
   static sockaddr_in loopback(std::uint16_t port) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -89,7 +88,7 @@ class CuttingProxy {
       if (items[0].revents != 0) {
         const std::string bytes = take(client.get());
         if (bytes.empty()) return;
-        if (bytes.find(kCommit) != bytes.npos) {
+        if (bytes.find(commit_) != bytes.npos) {
           const Cut cut = cut_.exchange(Cut::kNever);
           if (cut == Cut::kBeforeCommit) return;
           swallow = cut == Cut::kAfterCommit;
@@ -120,6 +119,7 @@ class CuttingProxy {
   }
 
   const std::uint16_t server_port_;
+  const std::string commit_;
   std::uint16_t port_ = 0;
   UniqueFd listener_;
   std::atomic<Cut> cut_ = Cut::kNever;

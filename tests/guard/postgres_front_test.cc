@@ -203,7 +203,8 @@ TEST_F(PostgresFront, AnOperationTakesEffectOnceHoweverOftenItIsWritten) {  // H
 
 class UnknownCommit : public PostgresFront {
  protected:
-  CuttingProxy proxy{static_cast<std::uint16_t>(std::atoi(PQport(db.get())))};
+  static constexpr std::string_view kCommit{"COMMIT\0", 7};  // The whole statement: not READ COMMITTED.
+  CuttingProxy proxy{static_cast<std::uint16_t>(std::atoi(PQport(db.get()))), kCommit};
   Connection through{"port=" + std::to_string(proxy.port())};
   PgGuard cut{through.get()};
 };

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <utility>
 
+#include "guard/mariadb/advance.h"
 #include "guard/mariadb/connection.h"
 #include "guard/mariadb/failures.h"
 #include "guard/mariadb/scripts.h"
@@ -173,15 +174,7 @@ class MariaAdministration final : public Administration {
   }
 
   Result<std::vector<std::string>> blockers(const std::string& resource) override {
-    const auto found = ask("blockers", {resource});
-    if (!found) return found.error();
-    std::vector<std::string> list;
-    for (std::size_t i = 0; i < found->rows.size(); ++i) {
-      const auto text = [&](const char* column) { return found->at(i, column).value_or(""); };
-      list.push_back(fmt::format("connection {} {}@{} since {} {}", text("pid"), text("login"), text("host"),
-                                 text("since"), text("query")));
-    }
-    return list;
+    return guard::blockers(connection_.get(), resource);
   }
 
   Result<std::uint64_t> advance(const std::string& resource, std::uint64_t token,
@@ -189,13 +182,7 @@ class MariaAdministration final : public Administration {
     if (stragglers == Stragglers::kEvict)
       return Error{Code::kInvalid,
                    "MariaDB does not tell whose lock it is: look at CALL pawl.blockers(resource), then KILL"};
-    const auto seconds = std::chrono::ceil<std::chrono::seconds>(wait).count();
-    const auto done =
-        call(connection_.get(), "advance", {resource, std::to_string(token), std::to_string(seconds)});
-    if (done) return to_number(done.at(0, "before"));
-    if (done.failure->disconnected)
-      return Error{Code::kUnknown, "the connection broke; the fence may have been raised"};
-    return to_error(*done.failure);
+    return guard::advance(connection_.get(), resource, token, wait);
   }
 
   Result<void> compact(const std::string& guard, std::uint64_t below, Rehearse rehearse) override {

@@ -19,10 +19,11 @@ constexpr std::array kConclusions{
     Conclusion{0, kStateWaiting, Code::kBusy, ""},
     Conclusion{1205, "", Code::kUnavailable, "somebody holds the row; try again"},  // lock wait timeout
     Conclusion{0, "40", Code::kUnavailable, "try again"},                           // deadlock, old snapshot
-    Conclusion{1044, "", Code::kDenied, ""},                                        // database
-    Conclusion{1142, "", Code::kDenied, ""},                                        // table
-    Conclusion{1227, "", Code::kDenied, ""},                                        // server-wide
-    Conclusion{1370, "", Code::kDenied, ""},                                        // routine
+    Conclusion{1020, "", Code::kUnavailable, "try again"},  // innodb_snapshot_isolation
+    Conclusion{1044, "", Code::kDenied, ""},                // database
+    Conclusion{1142, "", Code::kDenied, ""},                // table
+    Conclusion{1227, "", Code::kDenied, ""},                // server-wide
+    Conclusion{1370, "", Code::kDenied, ""},                // routine
     Conclusion{1290, "", Code::kInvalid, "this server is read-only: ask the primary"},
     Conclusion{1305, "", Code::kInvalid,
                "no guard of this version is installed here: pawl guard install mariadb"},
@@ -42,6 +43,10 @@ std::string words(const MariaFailure& failure, std::string_view advice) {
 }
 
 }  // namespace
+
+bool may_pass_again(const MariaFailure& failure) {
+  return failure.state == "40001" || failure.number == 1020;
+}
 
 Error to_error(const MariaFailure& failure) {
   if (failure.disconnected || failure.number >= 2000) return {Code::kUnavailable, words(failure, "")};

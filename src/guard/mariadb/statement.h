@@ -4,16 +4,17 @@
 #include <mysql.h>
 
 #include <cstddef>
-#include <memory>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "pawl/mariadb.h"
+
 namespace pawl::guard {
 
-// A value as text, or NULL.
-using MariaValue = std::optional<std::string>;
+using pawl::MariaValue;
 
 struct MariaFailure {
   unsigned number = 0;  // MariaDB's, or the client's from 2000 on
@@ -25,6 +26,7 @@ struct MariaFailure {
 struct MariaOutcome {
   std::vector<std::string> columns;
   std::vector<std::vector<MariaValue>> rows;
+  std::uint64_t affected = 0;
   std::optional<MariaFailure> failure;
 
   explicit operator bool() const { return !failure; }
@@ -34,10 +36,16 @@ struct MariaOutcome {
 
 // A procedure may give several results; the rows are the first one's, and a failure of any of them counts.
 [[nodiscard]] MariaOutcome execute(MYSQL* connection, const std::string& sql);
+// A `?` for each parameter, which the server puts in.
+[[nodiscard]] MariaOutcome execute(MYSQL* connection, const std::string& sql,
+                                   const std::vector<MariaValue>& parameters);
 // CALL pawl.<procedure>(values).
 [[nodiscard]] MariaOutcome call(MYSQL* connection, std::string_view procedure,
                                 const std::vector<MariaValue>& values);
 // Quoted, or NULL.
 [[nodiscard]] std::string literal(MYSQL* connection, const MariaValue& value);
+// JSON_ARRAY(…), an expression: the server does the quoting.
+[[nodiscard]] std::string json_array(MYSQL* connection, const std::vector<std::string>& items);
+[[nodiscard]] bool in_transaction(MYSQL* connection);
 
 }  // namespace pawl::guard

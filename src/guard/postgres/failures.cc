@@ -1,7 +1,6 @@
 #include "guard/postgres/failures.h"
 
 #include <array>
-#include <charconv>
 
 namespace pawl::guard {
 namespace {
@@ -50,17 +49,6 @@ Error to_error(const PgFailure& failure) {
     if (failure.state.starts_with(known.state)) return {known.code, words(failure, known.advice)};
   }
   return {Code::kInvalid, words(failure, "")};
-}
-
-std::uint64_t number_in_detail(const PgFailure& failure, std::string_view key) {
-  const std::string wanted = std::string(key) + "=";
-  std::size_t at = failure.detail.find(wanted);
-  if (at != 0) at = failure.detail.find(" " + wanted);
-  if (at == std::string::npos) return 0;
-  at = failure.detail.find('=', at) + 1;
-  std::uint64_t number = 0;
-  std::from_chars(failure.detail.data() + at, failure.detail.data() + failure.detail.size(), number);
-  return number;
 }
 
 }  // namespace pawl::guard

@@ -11,7 +11,5 @@ namespace pawl::guard {
 [[nodiscard]] bool may_pass_again(const PgFailure& failure);
 // For a statement before the commit: whatever the code, nothing has taken effect.
 [[nodiscard]] Error to_error(const PgFailure& failure);
-// A number the guard wrote into DETAIL: `token=33 max=34 mode=enforce resource=orders`.
-[[nodiscard]] std::uint64_t number_in_detail(const PgFailure& failure, std::string_view key);
 
 }  // namespace pawl::guard

@@ -40,14 +40,6 @@ TEST(Failures, ADatabaseWithoutTheGuardIsToldHowToGetIt) {
   EXPECT_EQ(to_error(failure("42501")).code, Code::kDenied);
 }
 
-TEST(Failures, NumbersAreReadOutOfTheDetail) {
-  PgFailure stale = failure("PW002");
-  stale.detail = "token=33 max=34 mode=enforce resource=a max=7";
-  EXPECT_EQ(number_in_detail(stale, "token"), 33u);
-  EXPECT_EQ(number_in_detail(stale, "max"), 34u);
-  EXPECT_EQ(number_in_detail(stale, "step"), 0u);
-}
-
 TEST(Statement, ArraysQuoteWhatPostgresWouldRead) {
   EXPECT_EQ(array_of({}), "{}");
   EXPECT_EQ(array_of({"a", "b,c", "d\"e\\f", ""}), R"({"a","b,c","d\"e\\f",""})");

@@ -31,13 +31,10 @@ Result<void> PgGuard::shake_hands() {
   if (known_) return {};
   const auto asked = execute(connection_, "SELECT pawl.contract(), pawl.version()", {});
   if (!asked) return guard::to_error(*asked.failure);
-  const std::string contract = PgRows(asked.result).at(0, 0).value_or("");
-  if (contract != std::to_string(kGuardContract)) {
-    return Error{
-        Code::kInvalid,
-        fmt::format("guard {} is installed here, which keeps contract {}; this libpawl knows contract {}",
-                    PgRows(asked.result).at(0, 1).value_or("?"), contract, kGuardContract)};
-  }
+  const PgRows told(asked.result);
+  if (const auto same = guard::insist_on_contract(told.at(0, 0).value_or(""), told.at(0, 1).value_or("?"));
+      !same)
+    return same.error();
   known_ = true;
   return {};
 }
@@ -89,7 +86,9 @@ Result<Decision> PgGuard::write_all(const Lease& lease, std::vector<std::string>
                  "the connection is in a transaction already, or broken; write() begins its own"};
   }
   if (const auto known = shake_hands(); !known) return known.error();
-  return PgWriter(connection_, lease, std::move(resources), work, options).run();
+  return PgWriter(connection_, {lease, std::move(resources), options.operation, options.retries}, work,
+                  options.isolation)
+      .run();
 }
 
 }  // namespace pawl
