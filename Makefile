@@ -67,6 +67,8 @@ bench:
 	@cmake --build build -j $(JOBS)
 	@/usr/bin/python3 bench/run.py --build build
 	@/usr/bin/python3 bench/guard_postgres.py --build build
+	@/usr/bin/python3 bench/guard_sqlite.py --build build
+	@/usr/bin/python3 bench/guard_mariadb.py
 
 format:
 	@scripts/setup test

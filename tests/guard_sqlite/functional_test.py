@@ -99,6 +99,39 @@ class Tokens(base.GuardedFile):
         self.assertEqual(one(self.db, "SELECT pawl_fence('orders')"), 34)
         self.assertEqual(write(self.db, "orders", 34, operation=1), "replayed")
 
+    def test_what_was_read_before_a_savepoint_was_taken_back_is_read_again(self):
+        self.db.execute("BEGIN IMMEDIATE")
+        self.db.execute("SAVEPOINT a")
+        for _ in range(2):  # The second one reads what the first one wrote.
+            self.db.execute("SELECT pawl_use('orders', 34)")
+        self.db.execute("ROLLBACK TO a")
+        self.db.execute(INSERT.format("a"))
+        self.db.execute("COMMIT")
+        self.assertEqual(one(self.db, "SELECT pawl_fence('orders')"), 34)
+
+    def test_what_was_read_before_a_failed_statement_is_read_again(self):
+        # The first row raises the fence, the second one reads it, the third one takes it back with the whole statement.
+        self.db.execute("CREATE TABLE parts (id INTEGER PRIMARY KEY, n INT CHECK (n > 0))")
+        self.db.execute("SELECT pawl_protect('parts', '1', 'enforce')")
+        self.db.execute("BEGIN IMMEDIATE")
+        self.db.execute("SAVEPOINT a")
+        self.db.execute("SELECT pawl_use('parts:1', 34)")
+        self.db.execute("ROLLBACK TO a")
+        with self.assertRaises(sqlite3.IntegrityError):
+            self.db.execute("INSERT INTO parts (n) VALUES (1), (2), (0)")
+        self.db.execute("INSERT INTO parts (n) VALUES (1), (2)")
+        self.db.execute("COMMIT")
+        self.assertEqual(one(self.db, "SELECT pawl_fence('parts:1')"), 34)
+
+    def test_what_this_connection_changed_itself_is_read_again(self):
+        for change in ("UPDATE pawl_fence SET token = 40", "UPDATE pawl_guard SET floor = 40"):
+            self.db.execute("BEGIN IMMEDIATE")
+            for _ in range(2):
+                self.db.execute("SELECT pawl_use('orders', 34)")
+            self.db.execute(change)
+            self.refuses("PAWL_STALE", self.db.execute, INSERT.format("a"))
+            self.db.execute("ROLLBACK")
+
     def test_pawl_leaves_the_applications_row_id_alone(self):
         self.db.execute("BEGIN")
         self.db.execute("SELECT pawl_use('orders', 34)")

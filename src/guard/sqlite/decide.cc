@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "guard/sqlite/emergency.h"
 #include "guard/sqlite/fault.h"
 
@@ -11,10 +9,6 @@ namespace pawl::sqlite {
 namespace {
 
 using std::chrono::milliseconds;
-
-std::uint64_t fence_of(const Named& named) {
-  return std::max(named.guard.floor, named.store.fence(named.guard.id, named.key));
-}
 
 Word word_of(Verdict verdict) {
   switch (verdict) {
@@ -114,7 +108,7 @@ class Durable {
 
 std::uint64_t advance_locked(Session& session, std::string_view resource, std::uint64_t token) {
   const Named named = session.find(resource);
-  const std::uint64_t fence = fence_of(named);
+  const std::uint64_t fence = session.fence(named);
   const Verdict verdict = judge(token, fence, named.guard.max_step);
   if (verdict != Verdict::kAdmitted)  // In every mode: an advance lets nothing through.
     fail(word_of(verdict), explain(verdict, resource, token, fence));
@@ -139,7 +133,7 @@ Verdict admit(Session& session, const Named& before, std::uint64_t token,
   const Named named =
       locked ? before : session.find(before.store.installation(), before.guard.id, before.key);
   look_at_synchronous(session, named);
-  const std::uint64_t fence = fence_of(named);
+  const std::uint64_t fence = session.fence(named);
   Verdict verdict = judge(token, fence, named.guard.max_step);
   if (verdict == Verdict::kAdmitted) verdict = claim(session, named, token, operation);
   if (verdict == Verdict::kAdmitted && token > fence)
@@ -157,7 +151,7 @@ Verdict admit(Session& session, const Named& before, std::uint64_t token,
 void judge_write(Session& session, const Named& named) {
   session.join();
   const Carried* carried = session.carried(named);
-  const std::uint64_t fence = fence_of(named);
+  const std::uint64_t fence = session.fence(named);
   if (carried == nullptr) {
     look_at_synchronous(session, named);
     settle(session, named, Verdict::kMissing, {}, fence);
@@ -201,7 +195,7 @@ Decision check(Session& session, std::string_view resource, std::uint64_t token)
   const Named named = session.find(resource);
   Decision decision;
   decision.token = token;
-  decision.max = fence_of(named);
+  decision.max = session.fence(named);
   decision.verdict = judge(token, decision.max, named.guard.max_step);
   decision.mode = effective_mode(named);
   decision.let_through = decision.verdict != Verdict::kAdmitted &&

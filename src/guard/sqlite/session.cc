@@ -27,6 +27,7 @@ std::vector<std::string> schemas_of(sqlite3* db) {
 }  // namespace
 
 void Session::look_around() {
+  seen_.reset();
   stores_.clear();
   for (const std::string& schema : schemas_of(db_)) {
     if (const auto id = Store::installation_in(db_, schema))
@@ -44,6 +45,27 @@ void Session::look_around() {
                                "its own. Attach one of them only");
     }
   }
+}
+
+Session::Seen* Session::seen_in(const Store& store) {
+  if (!joined_ || !seen_ || seen_->store != &store || seen_->changes != sqlite3_total_changes(db_))
+    return nullptr;
+  return &*seen_;
+}
+
+void Session::note_seen(const Store& store, const GuardRow& guard, std::optional<Fence> fence) {
+  // Of an attached file the transaction may not have the write lock yet.
+  if (joined_ && store.schema() == "main")
+    seen_ = Seen{&store, sqlite3_total_changes(db_), guard, std::move(fence)};
+}
+
+std::uint64_t Session::fence(const Named& named) {
+  Seen* seen = seen_in(named.store);
+  if (seen != nullptr && seen->guard.id != named.guard.id) seen = nullptr;
+  if (seen != nullptr && seen->fence && seen->fence->first == named.key) return seen->fence->second;
+  const std::uint64_t fence = std::max(named.guard.floor, named.store.fence(named.guard.id, named.key));
+  if (seen != nullptr) seen->fence = {named.key, fence};
+  return fence;
 }
 
 Named Session::find(std::string_view resource) {
@@ -64,12 +86,14 @@ Named Session::find(std::string_view resource) {
 std::optional<Named> Session::find_named(const ResourceName& name) {
   std::optional<Named> found;
   for (const auto& store : stores_) {
-    auto guard = store->find(name.guard);
-    if (!guard) continue;
+    auto fenced = store->find(name.guard, name.key.value_or(""));
+    if (!fenced) continue;
     if (found)
       fail(Word::kInvalid, fmt::format("{} and {} both have a guard {}: attach one of them only",
                                        found->store.schema(), store->schema(), name.guard));
-    found.emplace(Named{*store, *std::move(guard), name.key.value_or("")});
+    note_seen(*store, fenced->guard,
+              Fence{name.key.value_or(""), std::max(fenced->guard.floor, fenced->fence)});
+    found.emplace(Named{*store, std::move(fenced->guard), name.key.value_or("")});
   }
   return found;
 }
@@ -79,7 +103,12 @@ Named Session::find(std::int64_t installation, std::int64_t guard, std::string_v
     if (attempt == 1 || schemas_ != count_schemas(db_)) look_around();
     for (const auto& store : stores_) {
       if (store->installation() != installation) continue;
-      if (auto row = store->find(guard)) return {*store, *std::move(row), std::string(key)};
+      if (const Seen* seen = seen_in(*store); seen != nullptr && seen->guard.id == guard)
+        return {*store, seen->guard, std::string(key)};
+      if (auto row = store->find(guard)) {
+        note_seen(*store, *row, {});
+        return {*store, *std::move(row), std::string(key)};
+      }
     }
   }
   fail(Word::kUnguarded, fmt::format("guard {} is gone, its trigger is not", guard));
@@ -140,6 +169,7 @@ void Session::refused(const Named& named, std::string_view verdict, std::optiona
 
 void Session::ended() noexcept {
   joined_ = false;
+  seen_.reset();
   carried_.clear();
   claims_.clear();
   noted_.clear();
@@ -149,6 +179,7 @@ void Session::ended() noexcept {
 
 void Session::closing() noexcept {
   joining_.reset();
+  seen_.reset();
   stores_.clear();
   schemas_ = -1;
 }

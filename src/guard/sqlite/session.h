@@ -49,6 +49,8 @@ class Session {
   Named find(std::string_view resource);
   // For a trigger: the guard of that installation.
   Named find(std::int64_t installation, std::int64_t guard, std::string_view key);
+  // The greatest token admitted or advanced to; 0: none.
+  [[nodiscard]] std::uint64_t fence(const Named& named);
   // The installation in main, for owners.
   Store& main();
 
@@ -71,6 +73,8 @@ class Session {
 
   // The transaction is over, either way.
   void ended() noexcept;
+  // A part of the transaction is taken back: what was read in it may be so no more.
+  void rolled_back_in_part() noexcept { seen_.reset(); }
   // The connection is about to be closed.
   void closing() noexcept;
 
@@ -79,6 +83,19 @@ class Session {
   static Place place(const Named& named) {
     return {named.store.installation(), named.guard.id, named.guard.keyed() ? named.key : ""};
   }
+  // What this transaction has read last. Nobody else can change it while the transaction has the write lock, and what this
+  // connection itself changes is counted. The trigger of a row asks for what pawl_use() has just read.
+  using Fence = std::pair<std::string, std::uint64_t>;  // by key; not less than the guard's floor
+  struct Seen {
+    const Store* store = nullptr;
+    int changes = 0;
+    GuardRow guard;
+    std::optional<Fence> fence;
+  };
+  // None where it may have changed meanwhile.
+  Seen* seen_in(const Store& store);
+  void note_seen(const Store& store, const GuardRow& guard, std::optional<Fence> fence);
+
   void look_around();
   void take_in() noexcept;
   std::optional<Named> find_named(const ResourceName& name);
@@ -88,6 +105,7 @@ class Session {
   int schemas_ = -1;  // How many there were when stores_ was filled.
   std::unique_ptr<Statement> joining_;
   bool joined_ = false;
+  std::optional<Seen> seen_;
   std::map<Place, Carried> carried_;
   std::set<std::pair<Place, std::uint64_t>> claims_;
   std::set<std::pair<Place, std::string>> noted_;

@@ -88,6 +88,20 @@ std::optional<GuardRow> Store::find(std::string_view name) {
           .bind(installation_, name));
 }
 
+std::optional<Store::Fenced> Store::find(std::string_view name, std::string_view key) {
+  Statement& asked =
+      kept(
+          "SELECT g.id, g.name, g.kind, g.mode, g.percent, g.require_token, g.equal, g.max_step, g.floor, "
+          "g.generation, f.token FROM {s}.pawl_guard g LEFT JOIN {s}.pawl_fence f ON f.guard = g.id AND "
+          "f.key "
+          "= ?3 WHERE g.name = ?2 AND (SELECT id FROM {s}.pawl_installation) = ?1")
+          .bind(installation_, name, key);
+  if (!asked.step()) return std::nullopt;
+  Fenced fenced{row_of(asked), static_cast<std::uint64_t>(asked.number(10))};
+  asked.reset();
+  return fenced;
+}
+
 std::uint64_t Store::fence(std::int64_t guard, std::string_view key) {
   Statement& asked = kept("SELECT token FROM {s}.pawl_fence WHERE guard = ?1 AND key = ?2").bind(guard, key);
   if (!asked.step()) return 0;

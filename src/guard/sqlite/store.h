@@ -38,6 +38,12 @@ class Store {
   // Nothing also when another file has taken this one's place.
   [[nodiscard]] std::optional<GuardRow> find(std::int64_t guard);
   [[nodiscard]] std::optional<GuardRow> find(std::string_view name);
+  // With the fence of that key, in one look: who writes needs both.
+  struct Fenced {
+    GuardRow guard;
+    std::uint64_t fence = 0;  // none
+  };
+  [[nodiscard]] std::optional<Fenced> find(std::string_view name, std::string_view key);
 
   [[nodiscard]] std::uint64_t fence(std::int64_t guard, std::string_view key);  // 0: none
   // Also forgets the operations of older tokens.

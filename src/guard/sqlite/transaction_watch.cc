@@ -79,9 +79,19 @@ int over(sqlite3_vtab* table) {
   return SQLITE_OK;
 }
 
+int savepoint(sqlite3_vtab*, int) {
+  return SQLITE_OK;
+}
+
+// Of a savepoint, or of one statement that has failed.
+int rolled_back_to(sqlite3_vtab* table, int) {
+  session_of(table).rolled_back_in_part();
+  return SQLITE_OK;
+}
+
 sqlite3_module make_module() {
   sqlite3_module module{};
-  module.iVersion = 1;
+  module.iVersion = 2;
   module.xConnect = connect;  // No xCreate: it is there by itself, and nobody can create another.
   module.xDisconnect = disconnect;
   module.xBestIndex = best_index;
@@ -96,6 +106,9 @@ sqlite3_module make_module() {
   module.xBegin = begin;
   module.xCommit = over;
   module.xRollback = over;
+  module.xSavepoint = savepoint;
+  module.xRelease = savepoint;
+  module.xRollbackTo = rolled_back_to;
   return module;
 }
 
