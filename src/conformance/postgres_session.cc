@@ -19,27 +19,12 @@ Outcome broken(const PgFailure& failure) {
 
 // What a failed statement says.
 Outcome refusal(const PgFailure& failure) {
-  struct Known {
-    std::string_view state;
-    Answer answer;
-  };
-  static constexpr Known kKnown[] = {
-      {guard::kStateMissing, Answer::kMissing},
-      {guard::kStateStale, Answer::kStale},
-      {guard::kStateMalformed, Answer::kMalformed},
-      {guard::kStateUnknownResource, Answer::kUnguarded},
-      {guard::kStateAhead, Answer::kAhead},
-      {guard::kStateIsolation, Answer::kIsolation},
-      {guard::kStateWaiting, Answer::kBusy},
-      {guard::kStateDone, Answer::kReplayed},
-      // A token is a bigint here: what cannot be one, PostgreSQL itself refuses before the guard sees it.
-      {"22P02", Answer::kMalformed},
-      {"22003", Answer::kMalformed},
-  };
   if (guard::may_pass_again(failure)) return {Answer::kAgain, false, failure.message};
-  for (const Known& known : kKnown) {
-    if (failure.state == known.state) return {known.answer, false, failure.message + " " + failure.detail};
-  }
+  if (const auto known = answer_of_state(failure.state))
+    return {*known, false, failure.message + " " + failure.detail};
+  // A token is a bigint here: what cannot be one, PostgreSQL itself refuses before the guard sees it.
+  if (failure.state == "22P02" || failure.state == "22003")
+    return {Answer::kMalformed, false, failure.message};
   return broken(failure);
 }
 
@@ -47,14 +32,9 @@ Outcome done_or(const PgOutcome& outcome) {
   return outcome ? Outcome{Answer::kDone} : refusal(*outcome.failure);
 }
 
-// A verdict that came as a value: the writer may go on.
 Outcome verdict_of(const PgOutcome& outcome) {
   if (!outcome) return refusal(*outcome.failure);
-  const std::string word = PgRows(outcome.result).at(0, 0).value_or("");
-  const auto verdict = guard::parse_verdict(word);
-  if (!verdict) return {Answer::kBroken, false, "the guard's verdict is \"" + word + "\""};
-  const auto answer = *parse_answer(word);
-  return {answer, *verdict > Verdict::kReplayed};
+  return to_outcome(PgRows(outcome.result).at(0, 0).value_or(""));
 }
 
 std::optional<std::uint64_t> token_in(const PgOutcome& outcome, std::size_t column) {
@@ -75,39 +55,10 @@ std::string begin_sql(Isolation isolation) {
   return {};
 }
 
-class PostgresSession final : public Session {
+class PostgresSession final : public SqlSession {
  public:
-  PostgresSession(std::shared_ptr<PGconn> connection, PostgresPlace place)
-      : connection_(std::move(connection)), place_(std::move(place)) {}
-
-  Outcome begin(Isolation isolation) override {
-    token_.reset();
-    return done_or(ask(begin_sql(isolation)));
-  }
-
-  Outcome admit(const Admission& admission) override {
-    token_ = admission.token;
-    // What no use() was called for, the trigger judges when it comes to it.
-    if (!admission.token) return {Answer::kMissing, true};
-    if (place_.watched() && !guard::parse_token(*admission.token) && !admission.token->empty())
-      return carry(admission);
-    const std::string verb = place_.watched() || admission.resources.size() > 1 ? "use" : "admit";
-    if (admission.resources.size() > 1) {
-      return verdict_of(ask("SELECT pawl.use($1::text[], $2::bigint)",
-                            {guard::array_of(admission.resources), *admission.token}));
-    }
-    if (!admission.operation) {
-      return verdict_of(ask("SELECT pawl." + verb + "($1::text, $2::bigint)",
-                            {admission.resources.front(), *admission.token}));
-    }
-    return verdict_of(
-        ask("SELECT pawl." + verb + "($1::text, $2::bigint, $3::bigint)",
-            {admission.resources.front(), *admission.token, std::to_string(*admission.operation)}));
-  }
-
-  Outcome apply(const std::string& resource, const std::string& value) override {
-    return done_or(ask(apply_sql(resource), {place_.key_of(resource), token_or_zero(), value}));
-  }
+  PostgresSession(std::shared_ptr<PGconn> connection, const Place& place)
+      : SqlSession(place), connection_(std::move(connection)) {}
 
   Outcome commit() override {
     const PgOutcome outcome = ask("COMMIT");
@@ -116,10 +67,6 @@ class PostgresSession final : public Session {
   }
 
   Outcome rollback() override { return done_or(ask("ROLLBACK")); }
-
-  Outcome write(const Admission&, const std::string&) override {
-    return {Answer::kBroken, false, "PostgreSQL writes in transactions"};
-  }
 
   void lose_commit() override {
     PQsendQuery(connection_.get(), "COMMIT");
@@ -149,16 +96,32 @@ class PostgresSession final : public Session {
     return {verdict, token_in(outcome, 1)};
   }
 
-  Outcome remove(const std::string& resource, std::uint64_t token) override {
-    Outcome outcome = begin(Isolation::kDefault);
-    if (outcome.passed()) outcome = admit({{resource}, std::to_string(token), {}});
-    if (outcome.passed()) {
-      outcome = done_or(ask(fmt::format("DELETE FROM {} WHERE resource = $1", place_.table_of(resource)),
-                            {place_.key_of(resource)}));
+ protected:
+  Outcome begin_at(Isolation isolation) override { return done_or(ask(begin_sql(isolation))); }
+
+  Outcome judge(const Admission& admission) override {
+    if (place().watched() && !guard::parse_token(*admission.token) && !admission.token->empty())
+      return carry(admission);
+    const std::string verb = place().watched() || admission.resources.size() > 1 ? "use" : "admit";
+    if (admission.resources.size() > 1) {
+      return verdict_of(ask("SELECT pawl.use($1::text[], $2::bigint)",
+                            {guard::array_of(admission.resources), *admission.token}));
     }
-    if (outcome.passed()) return commit();
-    static_cast<void>(rollback());
-    return outcome;
+    if (!admission.operation) {
+      return verdict_of(ask("SELECT pawl." + verb + "($1::text, $2::bigint)",
+                            {admission.resources.front(), *admission.token}));
+    }
+    return verdict_of(
+        ask("SELECT pawl." + verb + "($1::text, $2::bigint, $3::bigint)",
+            {admission.resources.front(), *admission.token, std::to_string(*admission.operation)}));
+  }
+
+  Outcome append(const Line& line) override {
+    return done_or(ask(append_sql(line), {line.key, std::to_string(line.token), line.value}));
+  }
+
+  Outcome erase(const std::string& table, const std::string& key) override {
+    return done_or(ask(fmt::format("DELETE FROM {} WHERE resource = $1", table), {key}));
   }
 
  private:
@@ -173,56 +136,26 @@ class PostgresSession final : public Session {
     for (const std::string& resource : admission.resources) {
       if (!outcome.passed()) break;
       outcome = done_or(ask("SELECT set_config('pawl.token.' || $1::text, $2::text, true)",
-                            {PostgresPlace::guard_of(resource), *admission.token}));
+                            {Place::guard_of(resource), *admission.token}));
     }
     return outcome;
   }
 
-  [[nodiscard]] std::string apply_sql(const std::string& resource) const {
-    const std::string table = place_.table_of(resource);
-    if (place_.form != PostgresForm::kRow)
-      return fmt::format("INSERT INTO {} (resource, token, value) VALUES ($1, $2::bigint, $3)", table);
+  static std::string append_sql(const Line& line) {
+    if (line.layout == Layout::kLines)
+      return fmt::format("INSERT INTO {} (resource, token, value) VALUES ($1, $2::bigint, $3)", line.table);
     return fmt::format(
         "INSERT INTO {} AS t (resource, log) VALUES ($1, jsonb_build_array(jsonb_build_array($2::bigint, "
         "$3::text))) ON CONFLICT (resource) DO UPDATE SET log = t.log || excluded.log",
-        table);
-  }
-
-  [[nodiscard]] std::string token_or_zero() const {
-    return token_ && guard::parse_token(*token_) ? *token_ : "0";
+        line.table);
   }
 
   std::shared_ptr<PGconn> connection_;
-  const PostgresPlace place_;
-  std::optional<std::string> token_;  // of the open transaction
 };
 
 }  // namespace
 
-std::string PostgresPlace::guard_of(const std::string& resource) {
-  return resource.substr(0, resource.find(':'));
-}
-
-std::string PostgresPlace::key_of(const std::string& resource) const {
-  if (!watched()) return resource;
-  const std::size_t colon = resource.find(':');
-  return colon == resource.npos ? resource : resource.substr(colon + 1);
-}
-
-std::string PostgresPlace::table_of(const std::string& resource) const {
-  return schema + "." + (watched() ? guard_of(resource) : "effects");
-}
-
-bool PostgresPlace::keyed() const {
-  return form == PostgresForm::kKeyed || form == PostgresForm::kRow || form == PostgresForm::kBy;
-}
-
-bool PostgresPlace::watched() const {
-  return form == PostgresForm::kTable || form == PostgresForm::kRow || form == PostgresForm::kBy;
-}
-
-std::unique_ptr<Session> make_postgres_session(std::shared_ptr<PGconn> connection,
-                                               const PostgresPlace& place) {
+std::unique_ptr<Session> make_postgres_session(std::shared_ptr<PGconn> connection, const Place& place) {
   return std::make_unique<PostgresSession>(std::move(connection), place);
 }
 

@@ -1,32 +1,14 @@
-// One connection to PostgreSQL as a Session, and the names that it shares with its Subject.
+// One connection to PostgreSQL as a Session.
 #pragma once
 
 #include <memory>
-#include <string>
 
-#include "conformance/postgres_subject.h"
+#include "conformance/sql_session.h"
 #include "guard/postgres/statement.h"
 
 namespace pawl::conformance {
 
-// Where a form keeps what it guards.
-struct PostgresPlace {
-  PostgresForm form = PostgresForm::kAdmit;
-  std::string schema;
-
-  // The guard of a resource: what stands before the first ':'.
-  [[nodiscard]] static std::string guard_of(const std::string& resource);
-  // What a resource's effects are marked with in their table.
-  [[nodiscard]] std::string key_of(const std::string& resource) const;
-  // The table that a resource's effects are in: of its guard's own, where tables are under guard.
-  [[nodiscard]] std::string table_of(const std::string& resource) const;
-  // Each key has a fence of its own.
-  [[nodiscard]] bool keyed() const;
-  // A trigger judges; else only those who ask are judged.
-  [[nodiscard]] bool watched() const;
-};
-
 [[nodiscard]] std::unique_ptr<Session> make_postgres_session(std::shared_ptr<PGconn> connection,
-                                                             const PostgresPlace& place);
+                                                             const Place& place);
 
 }  // namespace pawl::conformance

@@ -199,6 +199,11 @@ class Subject {
 
   // Resources that nobody has used, under a guard with this policy; under one guard where a guard has several.
   virtual Result<std::vector<std::string>> fresh(const Policy& policy, std::size_t count) = 0;
+  // One more of the kind, without a guard: admitting is kDone whatever the token, and effects() tells the token all the
+  // same. For showing what happens where nothing refuses; no case needs it.
+  virtual Result<std::string> bare() {
+    return Error{Code::kInvalid, name() + " has nothing without a guard"};
+  }
   virtual Result<std::unique_ptr<Session>> open() = 0;
   // No case will use them again; whoever pays for keeping them may drop them.
   virtual void retire(const std::vector<std::string>& resources) { static_cast<void>(resources); }

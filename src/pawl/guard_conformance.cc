@@ -4,10 +4,9 @@
 #include <functional>
 #include <memory>
 
-#include "conformance/postgres_subject.h"
 #include "conformance/process_subject.h"
 #include "conformance/run.h"
-#include "conformance/sqlite_subject.h"
+#include "conformance/subjects.h"
 #include "pawl/exit_codes.h"
 #include "pawl/guard_target.h"
 #include "pawl/guard_verbs.h"
@@ -114,18 +113,13 @@ Result<std::vector<Start>> starts(const Options& options) {
     return std::vector<Start>{[&] { return conformance::start_process_subject(options.command); }};
   if (options.target.kind.empty())
     return Error{Code::kInvalid,
-                 "name what to test: `postgres`, `sqlite`, or --exec with a command of your own"};
+                 "name what to test: `postgres`, `sqlite`, `mariadb`, or --exec with a command of your own"};
   std::vector<Start> all;
-  const auto add = [&](const auto& forms, auto start) {
-    for (const auto form : forms) {
-      if (options.form.empty() || options.form == to_text(form))
-        all.emplace_back([form, start, where = options.target.where()] { return start(where, form); });
-    }
-  };
-  if (options.target.kind == "sqlite") {
-    add(conformance::kSqliteForms, conformance::start_sqlite_subject);
-  } else {
-    add(conformance::kPostgresForms, conformance::start_postgres_subject);
+  for (const conformance::Form form : conformance::kForms) {
+    if (!options.form.empty() && options.form != to_text(form)) continue;
+    all.emplace_back([&options, form] {
+      return conformance::start_subject(options.target.kind, options.target.where(), form);
+    });
   }
   if (all.empty())
     return Error{Code::kInvalid, fmt::format("there is no form \"{}\" of it: admit, keyed, table, row, by",
@@ -185,6 +179,7 @@ void add_guard_conformance(CommandLine& line) {
   verb.examples(
       "  pawl guard conformance postgres --dsn 'dbname=test'\n"
       "  pawl guard conformance sqlite --file test.db\n"
+      "  pawl guard conformance mariadb --dsn 'host=127.0.0.1 user=root' --form table\n"
       "  pawl guard conformance --exec 'python3 my_guard.py' --rounds 1000\n"
       "  pawl guard conformance --list\n"
       "It works with tables and guards of its own, and removes them. Use a test database all the same.\n"

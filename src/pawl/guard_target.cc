@@ -14,7 +14,6 @@ namespace pawl::cli {
 namespace {
 
 const std::vector<std::string> kKinds{"postgres", "sqlite", "mariadb"};
-const std::vector<std::string> kTestableKinds{"postgres", "sqlite"};  // by `pawl guard conformance` itself
 constexpr const char* kKindHelp = "what it is installed in";
 
 void declare_where(Verb& verb, std::string& dsn, std::string& file) {
@@ -33,7 +32,7 @@ void GuardTarget::declare(Verb& verb) {
 }
 
 void GuardTarget::declare_optional(Verb& verb) {
-  verb.optional_choice("KIND", kind, kTestableKinds, kKindHelp);
+  verb.optional_choice("KIND", kind, kKinds, kKindHelp);
   declare_where(verb, dsn, file);
 }
 

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "guard/states.h"
+
 namespace pawl::guard {
 namespace {
 
@@ -13,8 +15,8 @@ struct Conclusion {
 };
 
 constexpr std::array kConclusions{
-    Conclusion{0, "PW002", Code::kStaleToken, ""},
-    Conclusion{0, "PW007", Code::kBusy, ""},
+    Conclusion{0, kStateStale, Code::kStaleToken, ""},
+    Conclusion{0, kStateWaiting, Code::kBusy, ""},
     Conclusion{1205, "", Code::kUnavailable, "somebody holds the row; try again"},  // lock wait timeout
     Conclusion{0, "40", Code::kUnavailable, "try again"},                           // deadlock, old snapshot
     Conclusion{1044, "", Code::kDenied, ""},                                        // database

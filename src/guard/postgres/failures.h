@@ -2,18 +2,10 @@
 #pragma once
 
 #include "guard/postgres/statement.h"
+#include "guard/states.h"
 #include "pawl/result.h"
 
 namespace pawl::guard {
-
-inline constexpr const char* kStateMissing = "PW001";
-inline constexpr const char* kStateStale = "PW002";
-inline constexpr const char* kStateMalformed = "PW003";
-inline constexpr const char* kStateUnknownResource = "PW004";
-inline constexpr const char* kStateAhead = "PW005";
-inline constexpr const char* kStateIsolation = "PW006";
-inline constexpr const char* kStateWaiting = "PW007";
-inline constexpr const char* kStateDone = "PW008";
 
 // A serialization failure or a deadlock: the same transaction may pass when it is run again. Never a verdict.
 [[nodiscard]] bool may_pass_again(const PgFailure& failure);

@@ -1,0 +1,22 @@
+// Pawl's own guards as Subjects, by the words that users name them with.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "conformance/sql_place.h"
+#include "conformance/subject.h"
+
+namespace pawl::conformance {
+
+// `kind`: postgres, sqlite, mariadb. `where`: a DSN, or a file. The guard must be installed there.
+// It makes tables and guards of its own, named pawl_conformance_…, and removes them at its end.
+//   postgres  effects are in the order of commits where the server records it (track_commit_timestamp), else in that of
+//             inserts, which shows less; name() tells which
+//   sqlite    the file must be in WAL mode (kInvalid): with a rollback journal an open reader keeps others from committing
+//   mariadb   effects are in the order of inserts
+[[nodiscard]] Result<std::unique_ptr<Subject>> start_subject(std::string_view kind, const std::string& where,
+                                                             Form form);
+
+}  // namespace pawl::conformance
