@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace pawl::conformance {
 namespace {
 
@@ -26,6 +28,14 @@ bool Place::keyed() const {
 
 bool Place::watched() const {
   return form == Form::kTable || form == Form::kRow || form == Form::kBy;
+}
+
+Place Place::around(Form form, std::string_view resource) {
+  std::string name = guard_of(std::string(resource));
+  name.resize(std::min(name.find_last_not_of("0123456789"), name.size()));
+  if (constexpr std::string_view kBare = "_bare"; name.ends_with(kBare))
+    name.resize(name.size() - kBare.size());
+  return {form, name, ""};
 }
 
 std::string Place::guard(std::uint64_t number) const {

@@ -37,6 +37,8 @@ struct Place {
   // Triggers judge; else only those who ask are judged.
   [[nodiscard]] bool watched() const;
 
+  // The place that made this resource, by guard() or bare(); what it is not, nobody can tell.
+  [[nodiscard]] static Place around(Form form, std::string_view resource);
   [[nodiscard]] std::string guard(std::uint64_t number) const;
   [[nodiscard]] std::string bare(std::uint64_t number) const;
   // Made by bare(): nobody guards it.

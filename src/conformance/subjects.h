@@ -19,4 +19,8 @@ namespace pawl::conformance {
 [[nodiscard]] Result<std::unique_ptr<Subject>> start_subject(std::string_view kind, const std::string& where,
                                                              Form form);
 
+// A writer to a resource that a Subject of this form has made there, perhaps in another process, by fresh() or bare().
+[[nodiscard]] Result<std::unique_ptr<Session>> open_session(std::string_view kind, const std::string& where,
+                                                            Form form, const std::string& resource);
+
 }  // namespace pawl::conformance

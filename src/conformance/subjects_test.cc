@@ -62,6 +62,21 @@ TEST_P(Subjects, WhatIsBareTakesAnOlderTokenAndTellsIt) {
   EXPECT_TRUE(subject_->effects(*other)->empty());
 }
 
+TEST_P(Subjects, AnotherProcessWritesToWhatThisOneMade) {
+  const auto guarded = subject_->fresh({}, 1);
+  const auto bare = subject_->bare();
+  ASSERT_TRUE(guarded && bare);
+  for (const std::string& resource : {guarded->front(), *bare}) {
+    auto session = open_session("sqlite", path_, GetParam(), resource);
+    ASSERT_TRUE(session) << session.error().detail;
+    EXPECT_TRUE((*session)->begin(Isolation::kDefault).passed());
+    EXPECT_TRUE((*session)->admit({{resource}, "34", {}}).passed());
+    EXPECT_TRUE((*session)->apply(resource, "v").passed());
+    EXPECT_TRUE((*session)->commit().passed());
+    EXPECT_EQ(*subject_->effects(resource), (std::vector<Effect>{{34, "v"}}));
+  }
+}
+
 TEST_P(Subjects, NothingIsLeftBehind) {
   ASSERT_TRUE(subject_->fresh({}, 2));
   ASSERT_TRUE(subject_->bare());

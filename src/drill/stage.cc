@@ -1,0 +1,531 @@
+#include "drill/stage.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/version.h"
+#include "client/boot_clock.h"
+#include "drill/verdict.h"
+
+namespace pawl::drill {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kSetUp{30'000};   // to start a process, to reach a database
+constexpr milliseconds kAnswer{30'000};  // of a write
+constexpr milliseconds kTick{100};       // how often setting.wait is called
+
+std::string wall_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+std::string to_list(const std::vector<client::Address>& addresses) {
+  std::string list;
+  for (const client::Address& each : addresses) list += (list.empty() ? "" : ",") + client::to_text(each);
+  return list;
+}
+
+template <class T>
+T need(Result<T> result) {
+  if (!result) throw Impossible{result.error()};
+  return *std::move(result);
+}
+void need(const Result<void>& result) {
+  if (!result) throw Impossible{result.error()};
+}
+
+}  // namespace
+
+Stage::Stage(Setting setting) : setting_(std::move(setting)), began_(client::boot_now()) {
+  record_.drill = setting_.drill;
+  record_.lock = setting_.lock;
+  record_.guard = setting_.target.kind;
+  record_.resource = setting_.target.resource;
+  record_.mode = setting_.mode;
+  record_.scratch = setting_.target.scratch;
+  record_.pawld = to_list(setting_.pawld);
+  record_.version = kVersion;
+  record_.began = wall_time();
+  record_.ttl = setting_.ttl;
+}
+
+Stage::~Stage() = default;
+
+Moment Stage::now() const {
+  return moment(client::boot_now());
+}
+
+Moment Stage::moment(client::Instant at) const {
+  return at - began_;
+}
+
+// --- pawld
+
+ThrowawayPawld& Stage::use_throwaway_pawld() {
+  PAWL_ASSERT(roles_.empty() && throwaway_ == nullptr);
+  throwaway_ = need(ThrowawayPawld::open(need(find_pawld())));
+  throwaway_address_ = {throwaway_->address()};
+  record_.pawld = "throw-away";
+  say("pawld", "a pawld of the drill's own serves");
+  return *throwaway_;
+}
+
+const std::vector<client::Address>& Stage::pawld() const {
+  return throwaway_ ? throwaway_address_ : setting_.pawld;
+}
+
+void Stage::kill_pawld() {
+  PAWL_ASSERT(throwaway_ != nullptr);
+  throwaway_->kill();
+  fault(FaultKind::kKilled, "pawld");
+  say("pawld", "is killed (kill -9)");
+}
+
+void Stage::start_pawld(Process::Clocks clocks) {
+  need(throwaway_->start(clocks));
+  end_fault(FaultKind::kKilled, "pawld");
+  const auto step =
+      std::chrono::duration_cast<std::chrono::hours>(clocks - std::exchange(clocks_, clocks)).count();
+  if (step == 0) {
+    fault(FaultKind::kRestarted, "pawld").until = now();
+    return say("pawld", "is started again");
+  }
+  const std::string note =
+      fmt::format("its clocks have gone {} h {}", std::abs(step), step > 0 ? "ahead" : "back");
+  fault(FaultKind::kClockStepped, "pawld", note).until = now();
+  say("pawld", "is started again, and " + note);
+}
+
+void Stage::back_up_pawld() {
+  need(throwaway_->back_up());
+  say("pawld", "is backed up");
+}
+
+void Stage::restore_pawld() {
+  need(throwaway_->restore());
+  fault(FaultKind::kRestored, "pawld").until = now();
+  say("pawld", "has lost its data, and is restored from the backup");
+}
+
+// --- actors
+
+Actor& Stage::enter(const std::string& name, Through through) {
+  if (observer_ == nullptr) {
+    observer_ = need(Observer::open(pawld(), setting_.auth, setting_.lock));
+    until("pawld to tell of the lock", kSetUp,
+          [&] { return observer_->began() || !observer_->refusal().empty(); });
+    if (!observer_->began()) throw Impossible{{Code::kUnavailable, observer_->refusal()}};
+  }
+  auto role = std::make_unique<Role>();
+  if (through == Through::kProxy) role->proxy = need(Proxy::open(pawld()));
+  role->actor = need(Actor::start(options_for(*role, name)));
+  roles_.push_back(std::move(role));
+  await_ready(*roles_.back(), name);
+  return *roles_.back()->actor;
+}
+
+ActorOptions Stage::options_for(const Role& role, const std::string& name) const {
+  ActorOptions options{setting_.program, name,         to_list(pawld()),
+                       setting_.auth,    setting_.tls, setting_.target};
+  if (role.proxy == nullptr) return options;
+  options.pawld = role.proxy->address();
+  if (!pawld().front().tls) return options;
+  options.pawld = "tls://" + options.pawld;
+  if (options.tls.server_name.empty()) options.tls.server_name = pawld().front().host;
+  return options;
+}
+
+void Stage::await_ready(Role& role, const std::string& name) {
+  role.ready = false;
+  until(name + " to be ready", kSetUp, [&] { return role.ready || role.trouble; });
+  if (role.trouble) throw Impossible{{role.trouble->code, fmt::format("{}: {}", name, role.trouble->detail)}};
+}
+
+Stage::Role& Stage::part_of(const Actor& actor) {
+  return const_cast<Role&>(std::as_const(*this).part_of(actor));
+}
+
+const Stage::Role& Stage::part_of(const Actor& actor) const {
+  const auto found = std::find_if(roles_.begin(), roles_.end(),
+                                  [&](const auto& role) { return role->actor.get() == &actor; });
+  PAWL_ASSERT(found != roles_.end());
+  return **found;
+}
+
+std::uint64_t Stage::acquire(Actor& actor) {
+  queue(actor);
+  return granted(actor);
+}
+
+void Stage::queue(Actor& actor) {
+  Role& role = part_of(actor);
+  role.waits = true;
+  role.trouble.reset();
+  actor.acquire(setting_.lock, setting_.ttl, handover());
+}
+
+std::uint64_t Stage::granted(Actor& actor) {
+  Role& role = part_of(actor);
+  until(actor.name() + " to be granted the lock", handover() + kAnswer,
+        [&] { return !role.waits || role.trouble; });
+  if (role.trouble) throw Impossible{*role.trouble};
+  return role.token;
+}
+
+Actor& Stage::first_granted(const std::vector<Actor*>& actors) {
+  Actor* first = nullptr;
+  until("the lock to change hands", handover() + kAnswer, [&] {
+    for (Actor* each : actors) {
+      if (part_of(*each).trouble) throw Impossible{*part_of(*each).trouble};
+      if (!part_of(*each).waits) first = each;
+    }
+    return first != nullptr;
+  });
+  return *first;
+}
+
+milliseconds Stage::handover() const {
+  return 3 * setting_.ttl + setting_.patience;
+}
+
+void Stage::knows_loss(Actor& actor) {
+  const Role& role = part_of(actor);
+  until(actor.name() + " to know that the lease is over", handover(), [&] { return !role.believes; });
+}
+
+void Stage::release(Actor& actor) {
+  const Role& role = part_of(actor);
+  if (!role.believes) return;
+  actor.release();
+  until(actor.name() + " to give the lock back", kAnswer, [&] { return !role.believes; });
+}
+
+void Stage::advance(Actor& actor) {
+  if (!setting_.target.guarded) return;
+  Role& role = part_of(actor);
+  role.advanced = false;
+  role.trouble.reset();
+  actor.advance(role.token, kAnswer);
+  until(actor.name() + " to advance the fence", kAnswer + kAnswer,
+        [&] { return role.advanced || role.trouble; });
+  if (role.trouble) throw Impossible{*role.trouble};
+  say(actor.name(), fmt::format("has advanced the fence to {}, and has written nothing yet", role.token));
+}
+
+// --- writes
+
+std::size_t Stage::send(Actor& actor, std::uint64_t token, Manner manner) {
+  const std::size_t id = record_.writes.size();
+  Write write{.actor = actor.name(), .token = token, .value = fmt::format("{}{}", actor.name(), id + 1)};
+  write.sent = now();
+  actor.write(id + 1, token, write.value, manner);
+  record_.writes.push_back(std::move(write));
+  return id;
+}
+
+const Write& Stage::answered(std::size_t write) {
+  const Role* role = nullptr;
+  for (const auto& each : roles_) {
+    if (each->actor->name() == record_.writes.at(write).actor) role = each.get();
+  }
+  PAWL_ASSERT(role != nullptr);
+  until(fmt::format("an answer to {}'s write", record_.writes[write].actor), kAnswer,
+        [&] { return record_.writes[write].answered != Moment{} || !role->actor->lives(); });
+  return record_.writes[write];
+}
+
+// --- faults
+
+void Stage::freeze(Actor& actor) {
+  actor.freeze();
+  fault(FaultKind::kFrozen, actor.name());
+  say(actor.name(), "is frozen (SIGSTOP)");
+}
+
+void Stage::wake(Actor& actor) {
+  end_fault(FaultKind::kFrozen, actor.name());
+  say(actor.name(), "is woken (SIGCONT)");
+  actor.wake();
+}
+
+void Stage::kill(Actor& actor) {
+  Role& role = part_of(actor);
+  actor.kill();
+  end_belief(role, client::boot_now());
+  fault(FaultKind::kKilled, actor.name());
+  say(actor.name(), "is killed (kill -9)");
+}
+
+void Stage::revive(Actor& actor) {
+  Role& role = part_of(actor);
+  const std::string name = actor.name();
+  role.trouble.reset();
+  role.waits = false;
+  // In place: whoever has a reference to the actor keeps it.
+  auto next = need(Actor::start(options_for(role, name)));
+  actor.take_over(*next);
+  await_ready(role, name);
+  end_fault(FaultKind::kKilled, name);
+  say(name, fmt::format("is started again, and still knows its token {}", role.token));
+}
+
+void Stage::delay(Actor& actor) {
+  fault(FaultKind::kDelayed, actor.name(), "a write of it is on its way");
+  say(actor.name(), "sends a write that is held up on its way, and gives up waiting for the answer");
+}
+
+void Stage::arrive(Actor& actor) {
+  end_fault(FaultKind::kDelayed, actor.name());
+  say(actor.name(), "its write arrives now");
+}
+
+void Stage::cut(Actor& actor, Cut cut) {
+  const Role& role = part_of(actor);
+  PAWL_ASSERT(role.proxy != nullptr && cut != Cut::kNone);
+  role.proxy->cut(cut);
+  const char* const note = cut == Cut::kBoth      ? "nothing passes between it and pawld"
+                           : cut == Cut::kToPawld ? "nothing passes from it to pawld"
+                                                  : "nothing passes from pawld to it";
+  fault(FaultKind::kCut, actor.name(), note);
+  say(actor.name(), fmt::format("is cut off: {}", note));
+}
+
+void Stage::mend(Actor& actor) {
+  part_of(actor).proxy->cut(Cut::kNone);
+  end_fault(FaultKind::kCut, actor.name());
+  say(actor.name(), "can reach pawld again");
+}
+
+Fault& Stage::fault(FaultKind kind, const std::string& whom, std::string note) {
+  record_.faults.push_back({kind, whom, now(), {}, std::move(note)});
+  return record_.faults.back();
+}
+
+void Stage::end_fault(FaultKind kind, const std::string& whom) {
+  for (Fault& each : record_.faults) {
+    if (each.kind == kind && each.whom == whom && !each.until) each.until = now();
+  }
+}
+
+// --- the loop
+
+void Stage::say(std::string_view who, std::string text) {
+  record_.lines.push_back({now(), std::string(who), std::move(text)});
+  if (setting_.tell) setting_.tell(record_.lines.back());
+}
+
+void Stage::until(std::string_view what, milliseconds limit, const std::function<bool()>& holds) {
+  const client::Instant from = client::boot_now();
+  while (!holds()) {
+    const client::Instant at = client::boot_now();
+    if (at > from + limit) {
+      throw Impossible{{Code::kUnavailable, fmt::format("waited in vain for {}, {:.0f} s", what,
+                                                        std::chrono::duration<double>(limit).count())}};
+    }
+    if (setting_.wait) setting_.wait(what, at - from);
+    turn(std::min(from + limit + 1ms, at + kTick));
+  }
+}
+
+void Stage::pass(milliseconds time) {
+  const client::Instant end = client::boot_now() + time;
+  while (client::boot_now() < end) turn(end);
+}
+
+void Stage::turn(client::Instant limit) {
+  std::vector<Part*> parts;
+  if (observer_) parts.push_back(observer_.get());
+  for (const auto& role : roles_) {
+    if (role->proxy) parts.push_back(role->proxy.get());
+    if (role->actor->lives()) parts.push_back(role->actor.get());
+  }
+  std::vector<pollfd> wanted{{setting_.stop, POLLIN, 0}};
+  std::vector<std::size_t> begins;
+  for (const Part* part : parts) {
+    begins.push_back(wanted.size());
+    for (const pollfd& each : part->interest()) wanted.push_back(each);
+    limit = std::min(limit, part->timer());
+  }
+  begins.push_back(wanted.size());
+  const auto left = std::chrono::ceil<milliseconds>(limit - client::boot_now());
+  if (::poll(wanted.data(), wanted.size(), static_cast<int>(std::max(left, 0ms).count())) < 0) return;
+  if (wanted.front().revents != 0) throw Interrupted{};
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    parts[i]->turn(std::span(wanted).subspan(begins[i], begins[i + 1] - begins[i]));
+  if (observer_) {
+    for (const wire::EventPush& event : observer_->take_events()) hear(event);
+  }
+  for (const auto& role : roles_) {
+    for (const Telling& told : role->actor->take_tellings()) hear(*role, told);
+  }
+}
+
+// --- what is heard
+
+void Stage::hear(Role& role, const Telling& told) {
+  using enum Telling::Kind;
+  switch (told.kind) {
+    case kReady:
+      role.ready = true;
+      break;
+    case kFailed:
+      role.trouble = Error{Code::kUnavailable, told.detail};
+      break;
+    case kGranted:
+      hear_grant(role, told);
+      break;
+    case kNotGranted:
+      role.trouble = Error{told.code, told.detail};
+      break;
+    case kReleased:
+      end_belief(role, told.at);
+      say(role.actor->name(), "gives the lock back");
+      break;
+    case kAdvanced:
+      if (told.outcome.answer == conformance::Answer::kDone) {
+        role.advanced = true;
+      } else {
+        role.trouble = Error{Code::kUnavailable, "the fence was not advanced: " + told.detail};
+      }
+      break;
+    case kWritten:
+    case kWithheld:
+      hear_write(told);
+      break;
+    case kLease:
+      if (told.state < LeaseState::kUncertain || !role.believes) break;
+      end_belief(role, told.at);
+      say(role.actor->name(), fmt::format("knows that it does not hold the lock any more: {}", told.detail));
+      break;
+    case kEnded:
+      role.trouble = Error{Code::kUnavailable, told.detail};
+      break;
+  }
+}
+
+void Stage::hear_grant(Role& role, const Telling& told) {
+  role.token = told.token;
+  role.waits = false;
+  role.believes = true;
+  const std::string& name = role.actor->name();
+  record_.beliefs.push_back({name, told.token, moment(told.at), {}});
+  Ownership& owned = ownership(told.token, name, moment(told.at));
+  owned.actor = name;
+  owned.from = std::min(owned.from, moment(told.at));
+  say(name, fmt::format("has the lock, with token {}", told.token));
+}
+
+void Stage::end_belief(Role& role, client::Instant at) {
+  if (!std::exchange(role.believes, false)) return;
+  for (Belief& each : record_.beliefs) {
+    if (each.actor == role.actor->name() && each.token == role.token && !each.until) each.until = moment(at);
+  }
+}
+
+void Stage::hear_write(const Telling& told) {
+  if (told.id == 0 || told.id > record_.writes.size()) return;
+  Write& write = record_.writes[told.id - 1];
+  write.sent = moment(told.sent);
+  write.answered = moment(told.at);
+  write.detail = told.detail;
+  using conformance::Answer;
+  std::string what;
+  if (told.kind == Telling::Kind::kWithheld) {
+    write.fate = Fate::kWithheld;
+    what = "asks its lease first, and does not write";
+  } else if (told.outcome.passed()) {
+    write.fate = Fate::kAdmitted;
+    what = fmt::format("writes with token {}: it is in effect", write.token);
+  } else if (told.outcome.answer == Answer::kStale) {
+    write.fate = Fate::kRefused;
+    what = fmt::format("writes with token {}: refused", write.token);
+  } else {
+    what = fmt::format("writes with token {}: {} {}", write.token, to_text(told.outcome.answer), told.detail);
+  }
+  mark_stale(record_);
+  if (write.fate == Fate::kLetThrough) what += ", although it is stale";
+  say(write.actor, std::move(what));
+}
+
+void Stage::hear(const wire::EventPush& event) {
+  constexpr std::string_view kOwner = "pawl drill: ";
+  const std::string actor =
+      event.owner.starts_with(kOwner) ? event.owner.substr(kOwner.size()) : "someone else";
+  if (event.kind == wire::EventKind::kGranted) {
+    ownership(event.token.value, actor, now());
+    return;
+  }
+  const bool ends = event.kind == wire::EventKind::kReleased || event.kind == wire::EventKind::kExpired ||
+                    event.kind == wire::EventKind::kBroken;
+  if (!ends) return;
+  Ownership& owned = ownership(event.token.value, actor, now());
+  owned.until = now();
+  owned.ending = wire::to_text(event.kind);
+  if (event.kind != wire::EventKind::kReleased)
+    say("pawld", fmt::format("{}'s lease (token {}) is over: {}", owned.actor, owned.token, owned.ending));
+}
+
+Ownership& Stage::ownership(std::uint64_t token, const std::string& actor, Moment from) {
+  for (Ownership& each : record_.ownerships) {
+    if (each.token == token) return each;
+  }
+  record_.ownerships.push_back({actor, token, from});
+  return record_.ownerships.back();
+}
+
+// --- the end
+
+void Stage::settle(const std::vector<std::string>& values) {
+  for (Write& write : record_.writes) {
+    if (write.fate == Fate::kWithheld) continue;
+    const bool there = std::find(values.begin(), values.end(), write.value) != values.end();
+    const bool said = write.fate == Fate::kAdmitted || write.fate == Fate::kLetThrough;
+    if (there && !said) {
+      write.detail += " (and yet it is in effect)";
+      write.fate = Fate::kAdmitted;
+    } else if (said && !there) {
+      write.detail += " (but it is not in effect)";
+      write.fate = Fate::kUnknown;
+    }
+  }
+}
+
+Record Stage::finish() {
+  for (const auto& role : roles_) {
+    if (role->actor->frozen()) wake(*role->actor);
+    if (role->proxy) role->proxy->cut(Cut::kNone);
+    if (role->actor->lives()) release(*role->actor);
+  }
+  record_.length = now();
+  for (Fault& each : record_.faults) {
+    if (!each.until && each.kind != FaultKind::kKilled) each.until = record_.length;
+  }
+  std::sort(record_.ownerships.begin(), record_.ownerships.end(),
+            [](const Ownership& a, const Ownership& b) { return a.from < b.from; });
+  // What ended while nobody told: no later than when the next was granted the lock.
+  for (std::size_t i = 0; i + 1 < record_.ownerships.size(); ++i) {
+    Ownership& each = record_.ownerships[i];
+    if (!each.until) each.until = record_.ownerships[i + 1].from;
+    if (each.ending.empty()) each.ending = "ended";
+  }
+  mark_stale(record_);
+  record_.verdict = judge(record_);
+  return record_;
+}
+
+}  // namespace pawl::drill
