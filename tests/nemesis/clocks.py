@@ -1,5 +1,5 @@
 """Time namespaces to start processes in: there CLOCK_BOOTTIME and CLOCK_MONOTONIC are far from what they were, as after a move to
-another machine, and no longer agree with each other.
+another machine, and no longer agree with each other; and the wall clock jumps all the time (jumping_wall.cc).
 
     clocks = clocks.Clocks(3)
     subprocess.Popen([*clocks.enter(2), "pawld", …])          # enter(0): the machine's own clocks
@@ -43,8 +43,11 @@ class Clocks:
     def __len__(self):
         return len(self._inside)
 
-    def enter(self, number):
-        return ["nsenter", f"--time={self._inside[number]}"] if number else []
+    def enter(self, number, preload=""):
+        """What to write before a command; `preload` is loaded into it as well."""
+        libraries = [library for library in (preload, os.environ["PAWL_JUMPING_WALL"] if number else "") if library]
+        words = ["nsenter", f"--time={self._inside[number]}"] if number else []
+        return [*words, "env", f"LD_PRELOAD={' '.join(libraries)}"] if libraries else words
 
     def ahead(self, number):
         return self._ahead[number]

@@ -69,29 +69,34 @@ class Lossy(Disk):
 
 
 class Failing(Disk):
-    """One write, sync or rename of a life fails."""
+    """One write, sync or rename of a life fails; or all that make bytes durable hang."""
 
     def __init__(self, server):
         super().__init__(server)
         self.armed = None
-        self.struck = 0
+        self.will_fail = False
+        self.gate = server.dir / "gate"
 
     def fails(self):
-        return bool(self.server.environment)
+        return self.will_fail
+
+    def hang(self):
+        self.gate.touch()
 
     def arm(self, seed):
         """For the next start."""
         self.armed = seed
 
     def prepare(self, seed):
-        if fire_case.struck(self.server):
-            self.struck += 1
+        self.gate.unlink(missing_ok=True)  # Nobody waits for a start that hangs.
         how = ("EIO", "EIO-torn", "EIO-done", "ENOSPC")[(self.armed or 0) % 4]
-        self.server.environment = fire_case.faults(self.server, at=1 + self.armed % 60, how=how) if self.armed else {}
+        at = 1 + self.armed % 60 if self.armed is not None else 0
+        self.server.environment = fire_case.faults(self.server, at=at, how=how, gate=self.gate)
+        self.will_fail = self.armed is not None
         self.armed = None
 
     def mend(self):
-        self.armed = None
+        self.gate.unlink(missing_ok=True)
 
 
 class Small(Disk):

@@ -49,6 +49,13 @@ class Faults:
         self.world.kill_pawld()
         self.world.start_pawld()
 
+    def hang_sync(self, step):
+        if self.world.server.process is None:
+            return False  # A start would hang with it, and with that all the rest of the schedule.
+        self.world.disk.hang()
+        self.world.later(step.span, self.world.disk.mend)
+        return True
+
     def disk_full(self, step):
         self.world.disk.fill((0, 40 << 10, 200 << 10)[step.arg % 3])
         self.world.later(step.span, self.world.disk.mend)

@@ -32,7 +32,7 @@ SUMS = {
     "freezes": ("freeze_client", "freeze_pawld", "freeze_run", "freeze_child"),
     "partitions": ("cut_both", "cut_requests", "cut_replies", "half_open"),
     "other network faults": ("reset", "delay"),
-    "disk faults": ("power_cut", "io_error", "disk_full"),
+    "disk faults": ("power_cut", "io_error", "hang_sync", "disk_full"),
 }
 # What a run of every kind of fault needs, at least one of each.
 EVERY_KIND = [("plain", "sqlite"), ("lossy", "postgres"), ("small", "mariadb"), ("failing", "sqlite")]

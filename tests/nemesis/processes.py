@@ -30,7 +30,7 @@ class Pawld(harness.Pawld):
         self.clock = 0
 
     def command(self, *more):
-        return [*self.clocks.enter(self.clock), *super().command(*more)]
+        return [*self.clocks.enter(self.clock, self.environment.get("LD_PRELOAD", "")), *super().command(*more)]
 
 
 class Client:

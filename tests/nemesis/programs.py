@@ -15,6 +15,7 @@ def find():
         "PAWL_CHECK_HISTORY": str(build / "tests/check_history"),
         "PAWL_SQLITE": str(build / "lib/libpawl_sqlite.so"),
         "PAWL_FAILING_IO": str(build / "tests/failing_io.so"),
+        "PAWL_JUMPING_WALL": str(build / "tests/jumping_wall.so"),
         "PAWL_LOSSY_FS": str(build / "tests/pawl_lossy_fs"),
         "PAWL_E2E_DIR": str(build / "tests/e2e"),
     })

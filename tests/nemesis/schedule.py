@@ -43,10 +43,11 @@ FAULTS = {
     "clock_client": Fault(12.0, ALL_CLIENTS, None, None),
     "power_cut": Fault(5.0, ["disk"], None, None),
     "io_error": Fault(5.0, ["disk"], None, None),
+    "hang_sync": Fault(7.0, ["disk"], (0.2, 1.5), "disk"),
     "disk_full": Fault(8.0, ["disk"], (0.5, 2.0), "disk"),
     "kill_database": Fault(9.0, ["database"], None, None),
 }
-OF_DISK = {"lossy": "power_cut", "failing": "io_error", "small": "disk_full"}
+OF_DISK = {"plain": [], "lossy": ["power_cut"], "failing": ["io_error", "hang_sync"], "small": ["disk_full"]}
 CLOCKS = 3  # How many time namespaces there are to be started in, beside the machine's own.
 
 
@@ -61,8 +62,8 @@ def profile(seed, seconds, disk=None, guard=None, kinds=None):
 
 
 def _possible(kind, disk, guard):
-    if kind in OF_DISK.values():
-        return OF_DISK.get(disk) == kind
+    if any(kind in kinds for kinds in OF_DISK.values()):
+        return kind in OF_DISK[disk]
     return kind != "kill_database" or guard != "sqlite"
 
 
