@@ -63,8 +63,10 @@ def margin_ns(ttl_ms):
 class Attempt:
     """What one acquire came to, from its events."""
 
-    def __init__(self, life, events):
+    def __init__(self, life, events, broken=None):
+        """`broken`: token -> when an operator asked for its end."""
         self.life = life
+        self.broken = broken or {}
         self.ask = first(events, "ask")
         self.granted = first(events, "granted")
         self.lost = first(events, "lost")
@@ -86,9 +88,9 @@ class Attempt:
         told = self.releasing and self.releasing["at"]
         if not self.life.under_run:
             return told
-        # pawl run ends its command a sixth of the TTL before the deadline, and releases.
+        # pawl run ends its command a sixth of the TTL before the deadline, or when it is told that it is over, and releases.
         by_run = self.deadlines[0] - self.ask["ttl"] * 1_000_000 // 6
-        return min(told or by_run, by_run)
+        return min(told or by_run, by_run, self.broken.get(self.token, by_run))
 
     def robbed(self):
         return self.lost and self.lost["over"] and self.lost["at"] < max(self.deadlines)
@@ -126,7 +128,8 @@ class Attempt:
         if since is None:
             return
         line = {"kind": "release", "token": self.token, "invoked_ns": since}
-        if self.released:
+        # What is lost by the client's own reckoning, or broken, it calls over without asking pawld.
+        if self.released and (self.released["live"] or not self.lost):
             line.update(returned_ns=self.released["at"], was_live=self.released["live"])
         yield line
 
@@ -150,15 +153,16 @@ def _effect(resource, kind, token, at):
     return {"kind": "effect", "resource": resource, "effect": kind, "token": token, "verdict": "admitted", "at_ns": at}
 
 
-def faults_at_resources(attempts, rows):
+def faults_at_resources(attempts, rows, history):
     """What writers were told, held against what is there."""
+    handed_on = {line["token"] for line in history if line["kind"] == "break" and line["now"]}
     there = collections.Counter((resource, row["token"], row["op"]) for resource, written in rows.items() for row in written)
     told = collections.defaultdict(set)
     for attempt in attempts:
         until = attempt.believed_until()
         for event in attempt.writes:
             place = f"op {event.get('op')} of token {event['token']} at \"{event['resource']}\""
-            if event["outcome"] == "stale" and event["at"] < until:
+            if event["outcome"] == "stale" and event["at"] < until and attempt.token not in handed_on:
                 yield f"P5: {place} was refused at {event['at'] / 1e6:.3f} ms, its holder holds until {until / 1e6:.3f} ms"
             if event["e"] == "wrote":
                 told[event["resource"], event["token"], event["op"]].add(event["outcome"])
@@ -172,8 +176,9 @@ def faults_at_resources(attempts, rows):
             yield f"P5: {place} is there {count} times"
 
 
-def count(attempts, rows):
+def count(attempts, rows, history):
     counts = collections.Counter(grants=len(attempts), rows=sum(map(len, rows.values())))
+    counts.update(f"{line['kind']}s" for line in history)
     for attempt in attempts:
         counts[f"grants_{attempt.ask['mode']}"] += 1
         counts["grants_several"] += len(attempt.locks) > 1
@@ -186,7 +191,8 @@ def count(attempts, rows):
 
 
 def judge(lives, rows, history, calm_ns, checker, path):
-    every = [Attempt(life, events) for life in lives for events in attempts_of(life) if first(events, "ask")]
+    broken = {line["token"]: line["invoked_ns"] for line in reversed(history) if line["kind"] == "break"}
+    every = [Attempt(life, events, broken) for life in lives for events in attempts_of(life) if first(events, "ask")]
     granted = [attempt for attempt in every if attempt.granted]
     lines = [{"kind": "history", "calm_ns": calm_ns}]
     lines += [line for attempt in every for line in attempt.lines()]
@@ -196,4 +202,4 @@ def judge(lives, rows, history, calm_ns, checker, path):
     if run.returncode not in (0, 1):
         raise AssertionError(f"check_history: {run.returncode}: {run.stderr}")
     details = collections.Counter(event["detail"][:90] for attempt in granted for event in attempt.writes if event["outcome"] in ("nothing", "unknown"))
-    return Verdict(json.loads(run.stdout)["faults"] + list(faults_at_resources(granted, rows)), count(granted, rows), details)
+    return Verdict(json.loads(run.stdout)["faults"] + list(faults_at_resources(granted, rows, history)), count(granted, rows, history), details)

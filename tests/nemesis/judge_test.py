@@ -104,9 +104,24 @@ class JudgeTest(unittest.TestCase):
         self.story.say(0, 300, "lost", over=True, deadline=970, reason="pawld says so")
         self.assertFound("G2")
 
+    def test_a_lease_that_is_being_broken_is_found_alive_though_its_client_calls_it_over(self):
+        self.first_holder(release=False)
+        self.story.history.append({"kind": "break", "token": 1, "now": False, "invoked_ns": 110 * MS, "returned_ns": 112 * MS, "was_live": True})
+        self.story.say(0, 300, "lost", over=True, deadline=970, reason="broken")
+        self.story.say(0, 310, "releasing")
+        self.story.say(0, 311, "released", live=False)
+        self.story.history.append({"kind": "sighting", "lock": "alpha", "token": 1, "invoked_ns": 400 * MS, "returned_ns": 401 * MS})
+        self.assertFine()
+
     def test_what_pawl_run_gives_back_before_its_deadline_is_fine(self):
         self.story.grant(50, asked=0, at=5, token=1, under_run=True)
         self.story.grant(1, asked=700, at=900, token=2)
+        self.assertFine()
+
+    def test_what_pawl_run_gives_back_because_it_was_broken_is_fine(self):
+        self.story.grant(50, asked=0, at=5, token=1, under_run=True)
+        self.story.history.append({"kind": "break", "token": 1, "now": False, "invoked_ns": 110 * MS, "returned_ns": 112 * MS, "was_live": True})
+        self.story.grant(1, asked=100, at=300, token=2)
         self.assertFine()
 
     def test_a_start_below_a_token_that_was_handed_out_is_found(self):
@@ -152,6 +167,12 @@ class JudgeTest(unittest.TestCase):
         self.first_holder(release=False)
         self.story.wrote(0, 60, token=1, op=2, outcome="stale", there=0)
         self.assertFound("P5")
+
+    def test_but_not_when_an_operator_handed_it_on_at_once(self):
+        self.first_holder(release=False)
+        self.story.wrote(0, 60, token=1, op=2, outcome="stale", there=0)
+        self.story.history.append({"kind": "break", "token": 1, "now": True, "invoked_ns": 55 * MS, "returned_ns": 57 * MS, "was_live": True})
+        self.assertFine()
 
     def test_a_refusal_of_one_whose_time_is_over_is_fine(self):
         self.first_holder(release=False)

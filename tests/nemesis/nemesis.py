@@ -23,6 +23,7 @@ import tempfile
 import time
 
 import namespaces
+import schedule
 
 WORLD = pathlib.Path(__file__).resolve().parent / "world.py"
 NEVER_LONGER = 240  # Seconds that a world may take beyond its schedule.
@@ -52,7 +53,8 @@ def play(seed, seconds, disk=None, guard=None, more=()):
         text = pathlib.Path(out.name).read_text(encoding="utf-8")
     if text:
         return json.loads(text)
-    return {"seed": seed, "seconds": seconds, "disk": disk, "guard": guard, "faults": [f"world: {said[-2000:]}"], "done": {}, "counts": {}, "dir": None}
+    profile = schedule.profile(seed, seconds, disk, guard)
+    return {"seed": seed, "seconds": seconds, "disk": profile.disk, "guard": profile.guard, "faults": [f"world: {said[-2000:]}"], "done": {}, "counts": {}, "dir": None}
 
 
 class Tally:

@@ -1,5 +1,6 @@
 """Looks at pawld all the time, over a wire that nobody cuts, and writes the history of what it was told: INSPECT of the locks that
-others hold, and requests of its own that it asks again with the same id while they live and when they are over.
+others hold, now and then a BREAK of what it saw, and requests of its own that it asks again with the same id while they live and when
+they are over.
 
     witness = witness.Witness(port, dice)        # a thread
     witness.stop()
@@ -13,6 +14,7 @@ from clocks import boot_now
 from harness import Closed, Error, request_id
 
 OWN_TTL_MS = 3000
+BREAKS = 0.02  # of what is seen
 
 
 class Witness:
@@ -58,6 +60,17 @@ class Witness:
         seen = client.call("INSPECT", lock)
         if not isinstance(seen, Error) and seen["token"] is not None:
             self.history.append({"kind": "sighting", "lock": lock, "token": seen["token"], "invoked_ns": sent, "returned_ns": boot_now()})
+            if self._dice.random() < BREAKS:
+                self._break(client, lock, seen["token"])
+
+    def _break(self, client, lock, token):
+        """One in four hands it on at once: only the guard protects then."""
+        now = self._dice.random() < 0.25
+        line = {"kind": "break", "token": token, "now": now, "invoked_ns": boot_now()}
+        self.history.append(line)  # It may happen, whatever becomes of the answer.
+        broken = client.call("BREAK", lock, "TOKEN", token, *(["NOW"] if now else []), "REASON", "nemesis")
+        if not isinstance(broken, Error):
+            line.update(returned_ns=boot_now(), was_live=broken == 1)
 
     def _ask_again(self, client):
         """A grant, its replay on another connection, its release, and the replay of what is over."""
