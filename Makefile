@@ -4,7 +4,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 BIN := build/bin
 
-.PHONY: help run build deb test test-all mutants models soak bench format tidy setup clean
+.PHONY: help run build deb test test-all mutants models soak torture bench format tidy setup clean
 
 help:
 	@echo "make run       set up, build, start pawld on loopback with its data in ./pawl-data"
@@ -15,6 +15,7 @@ help:
 	@echo "make mutants   plant every known kind of bug, and show which property catches it"
 	@echo "make models [DEEP=1]   check the models of the protocol; DEEP: within larger bounds (minutes, 6 GB)"
 	@echo "make soak HOURS=n   simulate new seeds for n hours"
+	@echo "make torture HOURS=n [SEED=n]   real programs under kills, freezes, partitions and bad disks for n hours"
 	@echo "make bench     pawld beside Redis and two ceilings, and what guards cost, as ratios of one run"
 	@echo "make format    format the sources;  make tidy: clang-tidy over them"
 
@@ -60,6 +61,14 @@ soak:
 	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
 	@cmake --build build -j $(JOBS) --target simulation_test
 	@scripts/soak build/tests/simulation_test $(HOURS) $(JOBS)
+
+# Real programs, real faults, seeds that no run has seen unless SEED says which; tells how to play a failing world again.
+TORTURE := pawld pawl nemesis_worker check_history libpawl_sqlite pawl_failing_io pawl_lossy_fs
+torture:
+	@scripts/setup test
+	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
+	@cmake --build build -j $(JOBS) --target $(TORTURE)
+	@/usr/bin/python3 tests/nemesis/nemesis.py --hours $(HOURS) $(if $(SEED),--seed $(SEED)) --json build/torture.json
 
 bench:
 	@scripts/setup test bench

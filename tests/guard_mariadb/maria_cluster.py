@@ -63,7 +63,7 @@ class Server:
             shutil.chown(self.dir, "mysql", "mysql")
         try:
             self._check(["mariadb-install-db", "--no-defaults", f"--datadir={self.data}", "--auth-root-authentication-method=normal",
-                         "--skip-test-db"])
+                         "--skip-test-db", f"--tmpdir={self.dir}"])  # See _launch().
         except BaseException:
             shutil.rmtree(self.dir, ignore_errors=True)
             raise

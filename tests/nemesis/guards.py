@@ -1,0 +1,125 @@
+"""The guarded resources of a world: a database with one protected table for each.
+
+    guard = guards.make("sqlite", directory)
+    guard.where               # what a worker is told
+    guard.rows("alpha")       # in the order of their commits: dicts of token, op, writer, at
+    guard.crash(); guard.start()
+
+Each table has the columns token, op, writer, at; the worker inserts a row per write.
+"""
+
+import json
+import os
+import pathlib
+import sqlite3
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "guard"), str(ROOT / "guard_mariadb"), str(ROOT / "e2e")]
+
+RESOURCES = ["alpha", "beta", "gamma", "pool_0", "pool_1"]
+COLUMNS = "token BIGINT, op BIGINT, writer VARCHAR(40), at BIGINT"
+ROWS = "SELECT token, op, writer, at FROM {} ORDER BY id"
+
+
+def make(kind, directory, mode="enforce"):
+    """`mode`: what the guards are told; a world whose guards only watch must be found out."""
+    return {"sqlite": Sqlite, "postgres": Postgres, "mariadb": Maria}[kind](directory, mode)
+
+
+def _rows(found):
+    return [dict(zip(("token", "op", "writer", "at"), row)) for row in found]
+
+
+class Sqlite:
+    def __init__(self, directory, mode):
+        self.path = directory / "guarded.db"
+        self.where = f"sqlite:{self.path}"
+        self.run_options = lambda lock: ["--guard", f"sqlite:{lock}", "--guard-dsn", str(self.path)]
+        with sqlite3.connect(self.path) as db:
+            db.isolation_level = None
+            db.enable_load_extension(True)
+            db.load_extension(os.environ["PAWL_SQLITE"])
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("SELECT pawl_install()")
+            for name in RESOURCES:
+                db.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY AUTOINCREMENT, {COLUMNS})")
+                db.execute("SELECT pawl_protect(?, NULL, ?)", (name, mode))
+        db.close()
+
+    def rows(self, resource):
+        db = sqlite3.connect(self.path, timeout=60)
+        try:
+            return _rows(db.execute(ROWS.format(resource)).fetchall())
+        finally:
+            db.close()
+
+    def close(self):
+        pass
+
+
+class Postgres:
+    def __init__(self, directory, mode):  # pylint: disable=unused-argument
+        import pg_cluster
+        self.cluster = pg_cluster.Cluster({"shared_buffers": "16MB", "max_connections": 40})
+        try:
+            self.cluster.start()
+            self.db = self.cluster.create_database("guarded_world")
+            for name in RESOURCES:
+                self.cluster.psql(f"CREATE TABLE {name} (id BIGSERIAL PRIMARY KEY, {COLUMNS});"
+                                  f"SELECT pawl.protect('{name}', mode => '{mode}')", self.db)
+        except BaseException:
+            self.cluster.remove()
+            raise
+        self.where = f"postgres:{self.cluster.dsn(self.db)}"
+        self.run_options = lambda lock: ["--guard", f"postgres:{lock}", "--guard-dsn", self.cluster.dsn(self.db)]
+
+    def crash(self):
+        self.cluster.crash()
+
+    def start(self):
+        self.cluster.start()
+
+    def rows(self, resource):
+        found = self.cluster.psql(f"SELECT json_agg(json_build_array(token, op, writer, at) ORDER BY id) FROM {resource}", self.db)
+        return _rows(json.loads(found.stdout.strip() or "null") or [])
+
+    def close(self):
+        self.cluster.remove()
+
+
+class Maria:
+    def __init__(self, directory, mode):  # pylint: disable=unused-argument
+        import maria_cluster
+        self.library = maria_cluster
+        self.server = maria_cluster.Server({"innodb_buffer_pool_size": "24M"})
+        try:
+            self.server.start()
+            self.server.install()
+            db = self.server.connect()
+            maria_cluster.rows(db, "CREATE DATABASE world")
+            for name in RESOURCES:
+                maria_cluster.rows(db, f"CREATE TABLE world.{name} (id BIGINT AUTO_INCREMENT PRIMARY KEY, {COLUMNS})")
+                maria_cluster.call(db, "protect", f"world.{name}", name, None, mode)
+            db.close()
+        except BaseException:
+            self.server.remove()
+            raise
+        self.where = f"mariadb:{self.server.dsn(database='world')}"
+        self.run_options = lambda lock: ["--guard", f"mariadb:{lock}", "--guard-dsn", self.server.dsn()]
+
+    def crash(self):
+        self.server.crash()
+
+    def start(self):
+        self.server.start()
+
+    def rows(self, resource):
+        db = self.server.connect(database="world")
+        try:
+            return _rows(self.library.rows(db, ROWS.format(resource)))
+        finally:
+            db.close()
+
+    def close(self):
+        self.server.remove()

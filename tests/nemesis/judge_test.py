@@ -1,0 +1,205 @@
+#!/usr/bin/python3
+"""Judges the judge: stories that are fine, and the same with one thing wrong.
+
+Environment: PAWL_BUILD is the build directory, whose checker it uses.
+"""
+
+import collections
+import json
+import os
+import pathlib
+import tempfile
+import unittest
+
+import judge
+import programs
+import schedule
+import world
+
+MS = 1_000_000
+TTL = 1000
+
+
+class Story:
+    """What processes wrote down, in milliseconds. Fine as it is: c0 holds and gives back, then c1 does."""
+
+    def __init__(self, directory):
+        self.dir = pathlib.Path(directory)
+        self.events = collections.defaultdict(list)  # (client, under run) -> events
+        self.rows = {"alpha": []}
+        self.history = []
+
+    def say(self, client, at, event, under_run=False, **fields):
+        if "deadline" in fields:
+            fields["deadline"] *= MS
+        self.events[client, under_run].append({"e": event, "at": at * MS, "n": 1, **fields})
+
+    def grant(self, client, asked, at, token, deadline=None, fenced=False, under_run=False):
+        self.say(client, asked, "ask", under_run, locks="alpha", mode="exclusive", limit=1, ttl=TTL)
+        deadline = deadline or asked + TTL * 99 // 100 - 20
+        self.say(client, at, "granted", under_run, token=token, floor=token, slot=-1, deadline=deadline, fenced=fenced)
+
+    def wrote(self, client, at, token, op, outcome="admitted", there=1):
+        self.say(client, at, "wrote", resource="alpha", token=token, op=op, outcome=outcome, unasked=False, detail="")
+        self.rows["alpha"] += [{"token": token, "op": op, "writer": f"c{client}", "at": (at - 1) * MS}] * there
+
+    def release(self, client, at):
+        self.say(client, at, "releasing")
+        self.say(client, at + 2, "released", live=True)
+
+    def faults(self, torn=""):
+        lives = []
+        for (client, under_run), events in self.events.items():
+            path = self.dir / f"{client}-{under_run}.log"
+            path.write_text("".join(json.dumps(event) + "\n" for event in events) + torn)
+            lives.append(judge.Life(client, path, ended_ns=90_000 * MS, under_run=under_run))
+        return judge.judge(lives, self.rows, self.history, 80_000 * MS, os.environ["PAWL_CHECK_HISTORY"], self.dir / "history").faults
+
+
+class JudgeTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="pawl-judge-")
+        self.addCleanup(folder.cleanup)
+        self.story = Story(folder.name)
+
+    def first_holder(self, release=True):
+        self.story.grant(0, asked=0, at=5, token=1)
+        self.story.wrote(0, 50, token=1, op=1)
+        if release:
+            self.story.release(0, 100)
+
+    def assertFine(self, **options):
+        self.assertEqual(self.story.faults(**options), [])
+
+    def assertFound(self, *beginnings):
+        """Of every beginning there is a fault, and no other kind."""
+        faults = self.story.faults()
+        self.assertEqual({fault[:2] for fault in faults}, set(beginnings), faults)
+
+    def test_one_after_the_other_is_fine(self):
+        self.first_holder()
+        self.story.grant(1, asked=60, at=103, token=2, fenced=True)
+        self.story.wrote(1, 130, token=2, op=1)
+        self.story.release(1, 150)
+        self.assertFine()
+
+    def test_a_holder_that_is_gone_is_succeeded_after_its_time(self):
+        self.first_holder(release=False)
+        self.story.grant(1, asked=500, at=1020, token=2)
+        self.assertFine()
+
+    def test_a_grant_while_another_believes_to_hold_is_found(self):
+        self.first_holder(release=False)
+        self.story.grant(1, asked=500, at=800, token=2)
+        self.assertFound("G7", "P3")
+
+    def test_renewals_move_what_a_holder_may_believe(self):
+        self.first_holder(release=False)
+        self.story.say(0, 600, "held", deadline=500 + TTL * 99 // 100 - 20)
+        self.story.grant(1, asked=700, at=1100, token=2)
+        self.assertFound("G7", "P3")
+
+    def test_a_client_that_was_called_lost_before_its_time_is_found(self):
+        self.first_holder(release=False)
+        self.story.say(0, 300, "lost", over=True, deadline=970, reason="pawld says so")
+        self.assertFound("G2")
+
+    def test_a_lease_that_is_being_broken_is_found_alive_though_its_client_calls_it_over(self):
+        self.first_holder(release=False)
+        self.story.history.append({"kind": "break", "token": 1, "now": False, "invoked_ns": 110 * MS, "returned_ns": 112 * MS, "was_live": True})
+        self.story.say(0, 300, "lost", over=True, deadline=970, reason="broken")
+        self.story.say(0, 310, "releasing")
+        self.story.say(0, 311, "released", live=False)
+        self.story.history.append({"kind": "sighting", "lock": "alpha", "token": 1, "invoked_ns": 400 * MS, "returned_ns": 401 * MS})
+        self.assertFine()
+
+    def test_what_pawl_run_gives_back_before_its_deadline_is_fine(self):
+        self.story.grant(50, asked=0, at=5, token=1, under_run=True)
+        self.story.grant(1, asked=700, at=900, token=2)
+        self.assertFine()
+
+    def test_what_pawl_run_gives_back_because_it_was_broken_is_fine(self):
+        self.story.grant(50, asked=0, at=5, token=1, under_run=True)
+        self.story.history.append({"kind": "break", "token": 1, "now": False, "invoked_ns": 110 * MS, "returned_ns": 112 * MS, "was_live": True})
+        self.story.grant(1, asked=100, at=300, token=2)
+        self.assertFine()
+
+    def test_a_start_below_a_token_that_was_handed_out_is_found(self):
+        self.story.grant(0, asked=0, at=5, token=7)
+        self.story.history.append({"kind": "start", "at_ns": 50 * MS, "last_token": 6})
+        self.assertFound("P6")
+
+    def test_a_write_after_a_greater_token_is_found(self):
+        self.first_holder()
+        self.story.grant(1, asked=60, at=103, token=2)
+        self.story.wrote(1, 130, token=2, op=1)
+        self.story.rows["alpha"].append({"token": 1, "op": 2, "writer": "c0", "at": 140 * MS})
+        self.assertFound("P5")
+
+    def test_a_write_after_an_advance_to_a_greater_token_is_found(self):
+        self.first_holder()
+        self.story.grant(1, asked=60, at=103, token=2, fenced=True)
+        self.story.rows["alpha"].append({"token": 1, "op": 2, "writer": "c0", "at": 140 * MS})
+        self.assertFound("P5")
+
+    def test_an_acknowledged_write_that_is_not_there_is_found(self):
+        self.first_holder()
+        self.story.wrote(0, 60, token=1, op=2, there=0)
+        self.assertFound("P5")
+
+    def test_a_write_that_is_there_twice_is_found(self):
+        self.first_holder()
+        self.story.wrote(0, 60, token=1, op=2, there=2)
+        self.assertFound("P5")
+
+    def test_a_write_that_failed_and_is_there_is_found(self):
+        self.first_holder()
+        self.story.wrote(0, 60, token=1, op=2, outcome="nothing")
+        self.assertFound("P5")
+
+    def test_a_write_of_unknown_outcome_may_be_there_or_not(self):
+        self.first_holder()
+        self.story.wrote(0, 60, token=1, op=2, outcome="unknown", there=0)
+        self.story.wrote(0, 70, token=1, op=3, outcome="unknown", there=1)
+        self.assertFine()
+
+    def test_a_refusal_of_one_who_still_holds_is_found(self):
+        self.first_holder(release=False)
+        self.story.wrote(0, 60, token=1, op=2, outcome="stale", there=0)
+        self.assertFound("P5")
+
+    def test_but_not_when_an_operator_handed_it_on_at_once(self):
+        self.first_holder(release=False)
+        self.story.wrote(0, 60, token=1, op=2, outcome="stale", there=0)
+        self.story.history.append({"kind": "break", "token": 1, "now": True, "invoked_ns": 55 * MS, "returned_ns": 57 * MS, "was_live": True})
+        self.assertFine()
+
+    def test_a_refusal_of_one_whose_time_is_over_is_fine(self):
+        self.first_holder(release=False)
+        self.story.wrote(0, 2000, token=1, op=2, outcome="stale", there=0)
+        self.assertFine()
+
+    def test_a_line_that_a_kill_has_cut_is_not_read(self):
+        self.first_holder()
+        self.assertFine(torn='{"e":"wrote","at":12')
+
+
+class IdleTest(unittest.TestCase):
+    def idle(self, done, **counts):
+        profile = schedule.profile(1, 10, "plain", "sqlite", kinds=["kill_pawld", "cut_both"])
+        verdict = judge.Verdict([], collections.Counter(counts), collections.Counter())
+        return world.idle(profile, verdict, collections.Counter(done))
+
+    def test_a_run_with_enough_of_everything_counts(self):
+        self.assertEqual(self.idle({"kill_pawld": 1, "cut_both": 1}, grants=50, writes_admitted=50, renewals=5), [])
+
+    def test_a_run_without_a_kind_that_was_asked_for_does_not_count(self):
+        self.assertEqual(self.idle({"kill_pawld": 3}, grants=50, writes_admitted=50, renewals=5), ["idle: no cut_both"])
+
+    def test_a_run_with_hardly_a_grant_does_not_count(self):
+        self.assertEqual(len(self.idle({"kill_pawld": 1, "cut_both": 1}, grants=4, writes_admitted=50, renewals=5)), 1)
+
+
+if __name__ == "__main__":
+    programs.find()
+    unittest.main(verbosity=2)

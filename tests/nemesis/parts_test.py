@@ -1,0 +1,152 @@
+#!/usr/bin/python3
+"""The tools do what they say: a nemesis whose faults do not happen finds nothing.
+
+Environment: PAWL_BUILD is the build directory.
+"""
+
+import contextlib
+import fcntl
+import pathlib
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+
+import clocks  # noqa: E402
+import namespaces  # noqa: E402
+import network  # noqa: E402
+import programs  # noqa: E402
+import relay  # noqa: E402
+
+
+def echo(address):
+    """A server that says what it hears, one connection after the other; its listener."""
+    listener = socket.create_server(address)
+
+    def serve():
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=answer, args=(connection,), daemon=True).start()
+
+    def answer(connection):
+        with connection, contextlib.suppress(ConnectionResetError):
+            while data := connection.recv(1000):
+                connection.sendall(data)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return listener
+
+
+class PartsTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.wire = network.Wire()
+        cls.listener = echo(("0.0.0.0", network.PORT))
+        cls.addClassCleanup(cls.listener.close)
+
+    def connect(self, host, port):
+        connection = socket.create_connection((host, port), timeout=30)
+        self.addCleanup(connection.close)
+        return connection
+
+    def says(self, connection, words):
+        connection.sendall(words)
+        self.assertEqual(connection.recv(1000), words)
+
+    @staticmethod
+    def unacknowledged(connection):
+        """Bytes that were sent and did not arrive, by the kernel's own account."""
+        return struct.unpack("i", fcntl.ioctl(connection, termios.TIOCOUTQ, b"\0" * 4))[0]
+
+    def test_a_cut_wire_loses_what_is_sent_and_a_mended_one_delivers_it(self):
+        mine, other = self.connect(self.wire.host("a"), network.PORT), self.connect(self.wire.host("b"), network.PORT)
+        self.says(mine, b"before")
+        self.wire.cut("a", requests=True, replies=False)
+        mine.sendall(b"during")
+        self.says(other, b"others go on")
+        self.assertEqual(self.unacknowledged(mine), len(b"during"))
+        self.wire.mend("a")
+        self.assertEqual(mine.recv(1000), b"during")
+
+    def test_a_wire_that_loses_replies_delivers_requests(self):
+        mine = self.connect(self.wire.host("c"), network.PORT)
+        self.wire.cut("c", requests=False, replies=True)
+        mine.sendall(b"heard")
+        mine.setblocking(False)
+        self.says(self.connect(self.wire.host("d"), network.PORT), b"others go on")
+        self.assertRaises(BlockingIOError, mine.recv, 1000)
+        self.wire.mend("c")
+        mine.settimeout(30)
+        self.assertEqual(mine.recv(1000), b"heard")
+
+    def test_a_wire_that_resets_ends_the_connection(self):
+        mine = self.connect(self.wire.host("e"), network.PORT)
+        self.says(mine, b"before")
+        self.wire.reset("e")
+        with self.assertRaises(ConnectionResetError):
+            mine.sendall(b"after")
+            mine.recv(1000)
+        self.wire.mend("e")
+
+    def make_relay(self):
+        made = relay.Relay(network.PORT)
+        self.addCleanup(made.close)
+        return made, self.connect("127.0.0.1", made.port)
+
+    def test_the_relay_holds_what_is_sent_and_keeps_its_order(self):
+        made, mine = self.make_relay()
+        self.says(mine, b"before")
+        made.hold(True)
+        mine.sendall(b"one")
+        mine.setblocking(False)
+        self.says(self.connect(self.wire.host("f"), network.PORT), b"others go on")
+        self.assertRaises(BlockingIOError, mine.recv, 1000)
+        mine.settimeout(30)
+        made.hold(False)
+        self.assertEqual(mine.recv(1000), b"one")
+
+    def test_the_relay_passes_on_late(self):
+        made, mine = self.make_relay()
+        self.says(mine, b"before")
+        made.delay(0.2)
+        began = time.monotonic()
+        self.says(mine, b"late")
+        self.assertGreaterEqual(time.monotonic() - began, 0.2)
+
+    def test_the_relay_resets(self):
+        made, mine = self.make_relay()
+        self.says(mine, b"before")
+        made.reset()
+        self.assertRaises(ConnectionResetError, mine.recv, 1000)
+
+    def test_other_clocks_are_elsewhere_by_what_they_say(self):
+        made = clocks.Clocks(3)
+        self.addCleanup(made.close)
+        walls = []
+        for number in range(len(made)):
+            read = "import time; print(time.clock_gettime_ns(time.CLOCK_BOOTTIME), time.time())"
+            before = clocks.boot_now()
+            said = subprocess.run([*made.enter(number), sys.executable, "-c", read], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+            there = int(said[0]) - made.ahead(number)
+            self.assertLess(before, there)
+            self.assertLess(there, clocks.boot_now())
+            walls.append(abs(float(said[1]) - time.time()))
+        self.assertLess(walls[0], 60)
+        self.assertTrue(any(wall > 60 for wall in walls[1:]), walls)
+
+
+if __name__ == "__main__":
+    if not namespaces.allowed():
+        sys.exit(77)
+    namespaces.enter()
+    programs.find()
+    unittest.main(verbosity=2)

@@ -1,0 +1,102 @@
+"""What will be done to a world, and when: made from a seed before anything starts. Pure: the same seed, the same list.
+
+    world = schedule.profile(seed=17, seconds=60)          # which disk, which guard, how many clients
+    for step in schedule.steps(world): …                   # Step(at=3.141, kind="freeze_client", target="c2", span=1.2, arg=…)
+
+A fault that lasts has a span, within the schedule; when it is over the runner mends it. No two faults of one family meet on
+one target, and each kind that the profile names comes at least once.
+"""
+
+import collections
+import random
+
+Profile = collections.namedtuple("Profile", "seed seconds disk guard clients ttl_ms kinds")
+Step = collections.namedtuple("Step", "at kind target span arg")
+Fault = collections.namedtuple("Fault", "every targets spans family")
+
+DISKS = {"plain": 5, "lossy": 2, "small": 2, "failing": 2}
+GUARDS = {"sqlite": 6, "postgres": 2, "mariadb": 2}
+CLIENTS = 5
+RELAYED = 2  # The first clients talk through the relay, the others over a wire that nft cuts.
+
+RELAYED_CLIENTS = [f"c{n}" for n in range(RELAYED)]
+WIRED_CLIENTS = [f"c{n}" for n in range(RELAYED, CLIENTS)]
+ALL_CLIENTS = RELAYED_CLIENTS + WIRED_CLIENTS
+
+# Mean seconds between two, whom it meets, how long it lasts in TTLs (None: a moment), what it must not meet on one target.
+FAULTS = {
+    "kill_client": Fault(0.9, ALL_CLIENTS, None, None),
+    "kill_pawld": Fault(4.0, ["pawld"], None, None),
+    "kill_run": Fault(9.0, ["run"], None, None),
+    "kill_child": Fault(9.0, ["child"], None, None),
+    "freeze_client": Fault(3.0, ALL_CLIENTS, (0.3, 3.0), "freeze"),
+    "freeze_pawld": Fault(12.0, ["pawld"], (0.1, 2.0), "freeze"),
+    "freeze_run": Fault(15.0, ["run"], (0.3, 2.5), "freeze"),
+    "freeze_child": Fault(15.0, ["child"], (0.3, 2.5), "freeze"),
+    "cut_both": Fault(9.0, [*WIRED_CLIENTS, "run"], (0.2, 2.5), "wire"),
+    "cut_requests": Fault(11.0, [*WIRED_CLIENTS, "run"], (0.2, 2.5), "wire"),
+    "cut_replies": Fault(11.0, [*WIRED_CLIENTS, "run"], (0.2, 2.5), "wire"),
+    "reset": Fault(9.0, [*WIRED_CLIENTS, "run"], (0.05, 0.5), "wire"),
+    "delay": Fault(9.0, RELAYED_CLIENTS, (0.5, 3.0), "relay"),
+    "half_open": Fault(9.0, RELAYED_CLIENTS, (0.3, 2.5), "relay"),
+    "clock_pawld": Fault(15.0, ["pawld"], None, None),
+    "clock_client": Fault(12.0, ALL_CLIENTS, None, None),
+    "power_cut": Fault(5.0, ["disk"], None, None),
+    "io_error": Fault(5.0, ["disk"], None, None),
+    "hang_sync": Fault(7.0, ["disk"], (0.2, 1.5), "disk"),
+    "disk_full": Fault(8.0, ["disk"], (0.5, 2.0), "disk"),
+    "kill_database": Fault(9.0, ["database"], None, None),
+}
+OF_DISK = {"plain": [], "lossy": ["power_cut"], "failing": ["io_error", "hang_sync"], "small": ["disk_full"]}
+CLOCKS = 3  # How many time namespaces there are to be started in, beside the machine's own.
+
+
+def profile(seed, seconds, disk=None, guard=None, kinds=None):
+    """What the seed does not decide may be given."""
+    dice = random.Random(f"{seed}/profile")
+    by_chance = [dice.choices(list(weights), list(weights.values()))[0] for weights in (DISKS, GUARDS)]
+    disk, guard = disk or by_chance[0], guard or by_chance[1]
+    possible = [kind for kind in FAULTS if _possible(kind, disk, guard)]
+    wanted = [kind for kind in possible if kinds is None or kind in kinds]
+    return Profile(seed, seconds, disk, guard, CLIENTS, dice.choice((800, 1000, 1400)), tuple(wanted))
+
+
+def _possible(kind, disk, guard):
+    if any(kind in kinds for kinds in OF_DISK.values()):
+        return kind in OF_DISK[disk]
+    return kind != "kill_database" or guard != "sqlite"
+
+
+def steps(world):
+    """In order of time."""
+    busy = collections.defaultdict(list)  # (family, target) -> [(from, to)]
+    made = [step for kind in world.kinds for step in _of_kind(world, kind, busy)]
+    return sorted(made)
+
+
+def _of_kind(world, kind, busy):
+    fault = FAULTS[kind]
+    dice = random.Random(f"{world.seed}/{kind}")
+    at = dice.uniform(0.05, 0.5) * min(fault.every, world.seconds)
+    while at < world.seconds:
+        step = _one(world, kind, at, dice, busy)
+        if step:
+            yield step
+        at += dice.expovariate(1 / fault.every) if step else 0.05 * fault.every
+
+
+def _one(world, kind, at, dice, busy):
+    """None: everybody it could meet is busy with one like it."""
+    fault = FAULTS[kind]
+    span = round(dice.uniform(*fault.spans) * world.ttl_ms / 1000, 3) if fault.spans else 0.0
+    at = round(max(0.0, min(at, world.seconds - span)), 3)
+    free = [target for target in fault.targets if not fault.family or not _met(busy[fault.family, target], at, at + span)]
+    if not free:
+        return None
+    target = dice.choice(free)
+    busy[fault.family, target].append((at, at + span))
+    return Step(at, kind, target, span, dice.randrange(1 << 31))
+
+
+def _met(intervals, begin, end):
+    return any(begin <= to and since <= end for since, to in intervals)

@@ -1,0 +1,69 @@
+#!/usr/bin/python3
+"""The schedule is a function of the seed, and does what its profile says."""
+
+import collections
+import unittest
+
+import schedule
+
+
+class ScheduleTest(unittest.TestCase):
+    def test_the_same_seed_gives_the_same_steps(self):
+        for seed in range(20):
+            world = schedule.profile(seed, 30)
+            self.assertEqual(world, schedule.profile(seed, 30))
+            self.assertEqual(schedule.steps(world), schedule.steps(world))
+
+    def test_another_seed_gives_other_steps(self):
+        lists = {tuple(schedule.steps(schedule.profile(seed, 30, "plain", "sqlite"))) for seed in range(20)}
+        self.assertEqual(len(lists), 20)
+
+    def test_every_kind_that_is_asked_for_comes(self):
+        for seed in range(50):
+            for disk in schedule.DISKS:
+                world = schedule.profile(seed, 20, disk, "postgres")
+                self.assertEqual({step.kind for step in schedule.steps(world)}, set(world.kinds), (seed, disk))
+
+    def test_every_step_and_its_end_is_within_the_time(self):
+        for seed in range(50):
+            for step in schedule.steps(schedule.profile(seed, 15)):
+                self.assertGreaterEqual(step.at, 0)
+                self.assertLessEqual(step.at + step.span, 15.001, step)
+
+    def test_no_two_faults_of_one_family_meet_on_one_target(self):
+        for seed in range(50):
+            lasting = collections.defaultdict(list)
+            for step in schedule.steps(schedule.profile(seed, 60)):
+                family = schedule.FAULTS[step.kind].family
+                if family:
+                    lasting[family, step.target].append((step.at, step.at + step.span))
+            for intervals in lasting.values():
+                for (_, end), (begin, _) in zip(sorted(intervals), sorted(intervals)[1:]):
+                    self.assertLess(end, begin)
+
+    def test_disks_and_databases_have_the_faults_that_they_can_have(self):
+        self.assertIn("power_cut", schedule.profile(1, 30, "lossy", "sqlite").kinds)
+        self.assertNotIn("power_cut", schedule.profile(1, 30, "plain", "sqlite").kinds)
+        self.assertNotIn("kill_database", schedule.profile(1, 30, "plain", "sqlite").kinds)
+        self.assertIn("kill_database", schedule.profile(1, 30, "plain", "mariadb").kinds)
+
+    def test_what_is_not_asked_for_does_not_come(self):
+        world = schedule.profile(1, 30, "plain", "sqlite", kinds=["kill_pawld"])
+        self.assertEqual({step.kind for step in schedule.steps(world)}, {"kill_pawld"})
+
+    def test_an_hour_of_one_world_has_kills_freezes_and_partitions_in_plenty(self):
+        counts = collections.Counter()
+        for seed in range(60):
+            counts.update(step.kind.split("_")[0] for step in schedule.steps(schedule.profile(seed, 60, "plain", "sqlite")))
+        self.assertGreater(counts["kill"], 5000)
+        self.assertGreater(counts["freeze"], 500)
+        self.assertGreater(counts["cut"], 500)
+
+    def test_over_many_seeds_every_disk_and_guard_has_its_turn(self):
+        worlds = [schedule.profile(seed, 10) for seed in range(100)]
+        self.assertEqual({world.disk for world in worlds}, set(schedule.DISKS))
+        self.assertEqual({world.guard for world in worlds}, set(schedule.GUARDS))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,118 @@
+"""Looks at pawld all the time, over a wire that nobody cuts, and writes the history of what it was told: INSPECT of the locks that
+others hold, now and then a BREAK of what it saw, and requests of its own that it asks again with the same id while they live and when
+they are over.
+
+    witness = witness.Witness(port, dice)        # a thread
+    witness.stop()
+    witness.history                              # lines as check_history reads them
+"""
+
+import threading
+
+import harness
+from clocks import boot_now
+from harness import Closed, Error, request_id
+
+OWN_TTL_MS = 3000
+BREAKS = 0.02  # of what is seen
+
+
+class Witness:
+    def __init__(self, port, dice, locks):
+        self.history = []
+        self.fault = None
+        self._port = port
+        self._dice = dice
+        self._locks = locks
+        self._stopping = threading.Event()
+        self._numbers = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self):
+        self._stopping.set()
+        self._thread.join()
+        if self.fault:
+            raise self.fault
+
+    def _run(self):
+        try:
+            while not self._stopping.is_set():
+                try:
+                    with harness.Client(self._port, 3) as client:
+                        while not self._stopping.wait(0.05):
+                            self._turn(client)
+                except (Closed, OSError, AssertionError) as cut:  # pawld is gone; or says HELLO that it is loading.
+                    if isinstance(cut, AssertionError) and "LOADING" not in str(cut):
+                        raise
+                    self._stopping.wait(0.02)
+        except BaseException as fault:  # pylint: disable=broad-except
+            self.fault = fault
+
+    def _turn(self, client):
+        if self._dice.random() < 0.7:
+            self._look(client, self._dice.choice(self._locks))
+        else:
+            self._ask_again(client)
+
+    def _look(self, client, lock):
+        sent = boot_now()
+        seen = client.call("INSPECT", lock)
+        if not isinstance(seen, Error) and seen["token"] is not None:
+            self.history.append({"kind": "sighting", "lock": lock, "token": seen["token"], "invoked_ns": sent, "returned_ns": boot_now()})
+            if self._dice.random() < BREAKS:
+                self._break(client, lock, seen["token"])
+
+    def _break(self, client, lock, token):
+        """One in four hands it on at once: only the guard protects then."""
+        now = self._dice.random() < 0.25
+        line = {"kind": "break", "token": token, "now": now, "invoked_ns": boot_now()}
+        self.history.append(line)  # It may happen, whatever becomes of the answer.
+        broken = client.call("BREAK", lock, "TOKEN", token, *(["NOW"] if now else []), "REASON", "nemesis")
+        if not isinstance(broken, Error):
+            line.update(returned_ns=boot_now(), was_live=broken == 1)
+
+    def _ask_again(self, client):
+        """A grant, its replay on another connection, its release, and the replay of what is over."""
+        self._numbers += 1
+        lock, request = f"witness/{self._numbers % 7}", request_id()
+        attempt = {"kind": "attempt", "client": 99, "request": request, "locks": [lock], "ttl_ms": OWN_TTL_MS, "asked_ns": boot_now()}
+        self.history.append(attempt)
+        try:
+            grant = self._acquire(client, lock, request)
+        except (Closed, OSError):
+            attempt["ended_ns"] = boot_now()
+            raise
+        if not isinstance(grant, dict):
+            attempt["ended_ns"] = boot_now()
+            return  # Held by one whose answer was lost, or there is no room.
+        attempt.update(lease=grant["lease"], token=grant["token"], floor=grant["floor"], waited_ms=grant["waited_ms"], answered_ns=boot_now())
+        attempt["believed_until_ns"] = attempt["asked_ns"] + OWN_TTL_MS * 990_000 - 30_000_000
+        with harness.Client(self._port, 3) as another:
+            self._replay(another, lock, request)
+        release = {"kind": "release", "token": grant["token"], "invoked_ns": boot_now()}
+        attempt["believed_until_ns"] = min(attempt["believed_until_ns"], release["invoked_ns"])
+        self.history.append(release)
+        live = client.call("RELEASE", grant["lease"])
+        if isinstance(live, Error):
+            return
+        release.update(returned_ns=boot_now(), was_live=live == 1)
+        self._replay(client, lock, request)
+
+    @staticmethod
+    def _acquire(client, lock, request):
+        return client.call("ACQUIRE", lock, "TTL", OWN_TTL_MS, "REQUEST", request)
+
+    def _replay(self, client, lock, request):
+        replay = {"kind": "replay", "request": request, "invoked_ns": boot_now()}
+        answer = self._acquire(client, lock, request)
+        replay["returned_ns"] = boot_now()
+        if isinstance(answer, dict):
+            replay.update(answer="granted", token=answer["token"])
+        elif answer is None:
+            replay["answer"] = "nothing"
+        elif answer.code in ("LOST", "CONFLICT"):
+            replay["answer"] = answer.code.lower()
+        else:
+            return  # It is loading, or there is no room: nothing is said of the request.
+        self.history.append(replay)

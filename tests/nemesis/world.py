@@ -1,0 +1,294 @@
+#!/usr/bin/python3
+"""One world: a pawld and its disk, clients and their wires, a guarded database; and what a schedule does to them.
+
+    world.py --seed 17 --seconds 60 [--disk lossy] [--guard postgres] [--only kill_pawld,cut_both] [--json FILE]
+
+Runs in namespaces of its own (mounts, network, and clocks for some of its processes). Prints what was done and found; exit 0:
+nothing wrong, 1: a violation, or too little happened to mean anything. The history stays where it says if something is wrong.
+
+Environment: PAWL_BUILD is the build directory, by default build/.
+"""
+
+import argparse
+import collections
+import heapq
+import itertools
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+
+import clocks  # noqa: E402
+import disks  # noqa: E402
+import faults  # noqa: E402
+import guards  # noqa: E402
+import harness  # noqa: E402
+import judge  # noqa: E402
+import namespaces  # noqa: E402
+import network  # noqa: E402
+import processes  # noqa: E402
+import programs  # noqa: E402
+import relay  # noqa: E402
+import schedule  # noqa: E402
+import witness  # noqa: E402
+from clocks import boot_now  # noqa: E402
+from harness import wait_until  # noqa: E402
+
+EXIT_STORE = 74
+LOCKS = ["alpha", "beta", "gamma", "pool"]
+PATIENT = 15.0  # How long a fault looks for someone to meet.
+
+
+class World:
+    """Built part by part; close() takes them down in the opposite order."""
+
+    def __init__(self, profile, guard_mode="enforce"):
+        self.profile = profile
+        self.dir = harness.scratch(f"nemesis-{profile.seed}")
+        self.dice = random.Random(f"{profile.seed}/world")
+        self.done = collections.Counter()
+        self.history = []  # of pawld itself
+        self.undo = []     # heap of (when, number, what to do)
+        self.numbers = itertools.count()
+        self.cleanups = []
+        self.frozen_since = None
+        self.calm_ns = 0
+        try:
+            self._build(guard_mode)
+        except BaseException:
+            self.close()
+            raise
+
+    def _build(self, guard_mode):
+        self.wire = network.Wire()
+        self.clocks = self._part(clocks.Clocks(schedule.CLOCKS))
+        self.server = processes.Pawld(self.clocks)
+        self.cleanups.append(self._remove_server)
+        self.disk = self._part(disks.make(self.profile.disk, self.server))
+        self.guard = self._part(guards.make(self.profile.guard, self.dir, guard_mode))
+        self.clients = {f"c{n}": processes.Client(n, self) for n in range(self.profile.clients)}
+        self.relays = {name: self._part(relay.Relay(network.PORT)) for name in schedule.RELAYED_CLIENTS}
+        self.run = processes.Run(self, random.Random(f"{self.profile.seed}/run"))
+        self.faults = faults.Faults(self)
+
+    def _part(self, part):
+        self.cleanups.append(part.close)
+        return part
+
+    def _remove_server(self):
+        if self.server.process is not None:
+            self.server.process.kill()
+            self.server.process.wait()
+            self.server.process = None
+
+    def close(self):
+        for process in [*self.clients.values(), self.run] if hasattr(self, "run") else ():
+            if process.process is not None and process.process.poll() is None:
+                process.process.kill()
+                process.process.wait()
+        # pawld first, then what it stands on.
+        self._remove_server()
+        for cleanup in reversed(self.cleanups):
+            cleanup()
+        self.cleanups = []
+
+    # -- what the parts ask of it
+
+    def address(self, name):
+        if name in self.relays:
+            return f"127.0.0.1:{self.relays[name].port}"
+        return f"{self.wire.host(name)}:{network.PORT}"
+
+    def spawn(self, clock, command):
+        with open(self.dir / "said", "ab") as said:
+            return subprocess.Popen(harness.guarded([*self.clocks.enter(clock), *command]), stdin=subprocess.DEVNULL, stdout=said,
+                                    stderr=said, cwd=self.dir)
+
+    # -- pawld
+
+    def start_pawld(self, seed=0):
+        """Until it serves: on a bad disk it may end before. Every start is held against every token handed out before."""
+        while self.server.process is None:
+            self.disk.prepare(seed)
+            at = boot_now()
+            self.server.launch()
+            if wait_until(self._serves_or_ended, "pawld serves or ends") == "serves":
+                return self._note_start(at)
+            self._ended_by_itself()
+
+    def _note_start(self, at):
+        try:
+            with self.server.client(3) as client:
+                self.history.append({"kind": "start", "at_ns": at, "last_token": client.call("STATUS")["last_token"] or 0})
+        except (harness.Closed, OSError):
+            pass  # It has ended again, or will have.
+
+    def _serves_or_ended(self):
+        if self.server.process.poll() is not None:
+            return "ended"
+        try:
+            return "serves" if self.server._serving() else None
+        except AssertionError:
+            return "ended"
+
+    def _ended_by_itself(self):
+        code = self.server.wait()
+        if code != EXIT_STORE or not self.disk.fails():
+            raise AssertionError(f"pawld ended by itself with {code}:\n{self.server.log()[-3000:]}")
+        self.done["pawld_ended_74"] += 1
+        self.frozen_since = None
+
+    def kill_pawld(self):
+        if self.server.process is None:
+            return
+        if self.server.process.poll() is not None:
+            return self._ended_by_itself()
+        self.note_pause()
+        self.server.process.kill()
+        self.server.process.wait()
+        self.server.process = None
+
+    def note_pause(self):
+        if self.frozen_since:
+            self.history.append({"kind": "pause", "from_ns": self.frozen_since, "to_ns": boot_now()})
+        self.frozen_since = None
+
+    # -- running
+
+    def play(self):
+        """The whole story; then everything is healed and must come to rest."""
+        self.start_pawld()
+        self.witness = witness.Witness(network.PORT, random.Random(f"{self.profile.seed}/witness"), LOCKS)
+        for process in [*self.clients.values(), self.run]:
+            process.start()
+        self.began = time.monotonic()
+        for step in schedule.steps(self.profile):
+            self._wait(self.began + step.at)
+            self._do(step, time.monotonic() + PATIENT)
+        self._wait(self.began + self.profile.seconds)
+        self._heal()
+        self._come_to_rest()
+
+    def _do(self, step, until):
+        """Tried again for a while if there is nobody at the moment whom it could meet."""
+        if self.faults.meet(step):
+            self.done[step.kind] += 1
+        elif time.monotonic() < until and not self.calm_ns:
+            self.later(0.05, lambda: self._do(step, until))
+
+    def later(self, span, action):
+        heapq.heappush(self.undo, (time.monotonic() + span, next(self.numbers), action))
+
+    def _wait(self, until):
+        """Meanwhile mends what is due, and looks after everyone."""
+        while True:
+            self._watch()
+            now = time.monotonic()
+            if self.undo and self.undo[0][0] <= now:
+                heapq.heappop(self.undo)[2]()
+            elif now >= until:
+                return
+            else:
+                time.sleep(min(0.02, until - now))
+
+    def _watch(self):
+        for process in [*self.clients.values(), self.run]:
+            process.watch()
+        if self.server.process is not None and self.server.process.poll() is not None:
+            self._ended_by_itself()
+            self.start_pawld(self.dice.randrange(1 << 32))
+        if self.witness.fault:
+            raise self.witness.fault
+
+    def _heal(self):
+        self.calm_ns = boot_now()  # Nothing is done to anyone from now on.
+        while self.undo:
+            heapq.heappop(self.undo)[2]()
+        self.disk.mend()
+        self.kill_pawld()  # Once more, without any fault that is still to come.
+        self.start_pawld()
+        self.calm_ns = boot_now()
+
+    def _come_to_rest(self):
+        """P7, on real clocks: every client has a grant again; then everyone stops and gives back."""
+        for client in self.clients.values():
+            wait_until(lambda c=client: self._granted_since_calm(c), f"all is healed, and {client.name} is granted something")
+        for process in [*self.clients.values(), self.run]:
+            process.stop()
+        self.witness.stop()
+
+    def _granted_since_calm(self, client):
+        self._watch()
+        return any(event["e"] == "granted" and event["at"] > self.calm_ns for event in judge.read_events(client.lives[-1].path))
+
+    def verdict(self):
+        lives = [life for process in [*self.clients.values(), self.run] for life in process.lives]
+        rows = {name: self.guard.rows(name) for name in guards.RESOURCES}
+        return judge.judge(lives, rows, self.history + self.witness.history, self.calm_ns, os.environ["PAWL_CHECK_HISTORY"],
+                           self.dir / "history.jsonl")
+
+
+def idle(profile, verdict, done):
+    """What was asked for and hardly came: such a run proves nothing."""
+    missing = [f"no {kind}" for kind in profile.kinds if not done[kind]]
+    for what, least in (("grants", profile.seconds / 2), ("writes_admitted", profile.seconds), ("renewals", profile.seconds / 20)):
+        if verdict.counts[what] < least:
+            missing.append(f"only {verdict.counts[what]} {what.replace('_', ' ')} in {profile.seconds} s")
+    return [f"idle: {words}" for words in missing]
+
+
+def play(profile, guard_mode):
+    world = World(profile, guard_mode)
+    try:
+        world.play()
+        verdict = world.verdict()
+        found = verdict.faults + idle(profile, verdict, world.done)
+        counts, details = verdict.counts, verdict.details
+    except AssertionError as error:
+        found, counts, details = [f"world: {error}"], collections.Counter(), collections.Counter()
+    finally:
+        world.close()
+    if found:
+        (world.dir / "pawld.log").write_text(world.server.log())
+    else:
+        shutil.rmtree(world.dir, ignore_errors=True)
+    shutil.rmtree(world.server.dir, ignore_errors=True)
+    return {"seed": profile.seed, "seconds": profile.seconds, "disk": profile.disk, "guard": profile.guard, "faults": found,
+            "done": world.done, "counts": counts, "details": details.most_common(6), "run_exits": world.run.exits,
+            "dir": str(world.dir) if found else None}
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--disk", choices=list(schedule.DISKS))
+    parser.add_argument("--guard", choices=list(schedule.GUARDS))
+    parser.add_argument("--only", help="kinds of faults, with commas between")
+    parser.add_argument("--guard-mode", default="enforce", help="shadow: a planted bug, which must be found")
+    parser.add_argument("--json", help="where to put the result")
+    return parser.parse_args()
+
+
+def main():
+    given = arguments()
+    namespaces.enter()
+    programs.find()
+    profile = schedule.profile(given.seed, given.seconds, given.disk, given.guard, given.only and given.only.split(","))
+    result = play(profile, given.guard_mode)
+    text = json.dumps(result, indent=1)
+    if given.json:
+        pathlib.Path(given.json).write_text(text, encoding="utf-8")
+    else:
+        print(text)
+    sys.exit(1 if result["faults"] else 0)
+
+
+if __name__ == "__main__":
+    main()
