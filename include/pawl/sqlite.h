@@ -2,7 +2,7 @@
 //
 //   pawl::sqlite::register_functions(db);                  // a sqlite3* you already have, opened by the same SQLite
 //   pawl::SqliteGuard guard(db);
-//   auto done = guard.write(lease.token(), "orders", [&] {
+//   auto done = guard.write(lease, "orders", [&] {
 //     return sqlite3_exec(db, "UPDATE orders SET state = 'shipped' WHERE id = 7", nullptr, nullptr, nullptr);
 //   });
 //   if (!done) return report(done.error());                // kStaleToken is final
@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "pawl/guard.h"
+#include "pawl/lease.h"
 #include "pawl/result.h"
 
 struct sqlite3;
@@ -49,14 +50,20 @@ class PAWL_PUBLIC SqliteGuard final : public Guard {
                                               std::chrono::milliseconds wait) override;
   [[nodiscard]] Result<Decision> check(std::string_view resource, std::uint64_t token) override;
 
-  // Runs `work` between BEGIN IMMEDIATE and COMMIT, with the token admitted. `work` returns SQLite's result code; any other
-  // than SQLITE_OK, SQLITE_DONE and SQLITE_ROW rolls back. The value says that the work is in effect: admitted now,
+  // Runs `work` between BEGIN IMMEDIATE and COMMIT, with the lease's token admitted. `work` returns SQLite's result code; any
+  // other than SQLITE_OK, SQLITE_DONE and SQLITE_ROW rolls back. The value says that the work is in effect: admitted now,
   // replayed (done before, `work` did not run), or let through by a mode that does not refuse.
   //   kStaleToken    a newer holder has been here. Stop; never retried.
+  //   kIssuerBehind  stale, and yet the lease is alive: the authority has gone back. An operator must raise it.
+  //   kLeaseLost     the lease is over, noticed before the commit. Nothing happened.
   //   kBusy          others were writing until the wait was over. Nothing happened.
   //   kInvalid       the guard or the SQL is wrong: the detail has SQLite's words.
   //   kUnavailable   the file could not be written (full, I/O). Nothing happened.
   // Waiting for others, `work` may run several times. What it throws rolls back and is thrown on.
+  [[nodiscard]] Result<Decision> write(const Lease& lease, std::string_view resource,
+                                       const std::function<int()>& work,
+                                       const SqliteWriteOptions& options = {});
+  // The same for who has only a token, such as a command under `pawl run`: nobody looks at a lease then.
   [[nodiscard]] Result<Decision> write(std::uint64_t token, std::string_view resource,
                                        const std::function<int()>& work,
                                        const SqliteWriteOptions& options = {});

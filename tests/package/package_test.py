@@ -84,11 +84,15 @@ class PackageTest(unittest.TestCase):
         """The one C++ program of a page, compiled by the flags of pkg-config."""
         blocks = re.findall(r"^```cpp\n(.*?)^```", (SOURCE / page).read_text(encoding="utf-8"), re.M | re.S)
         self.assertEqual(len(blocks), 1)
-        program = self.dir / pathlib.Path(page).stem
+        return self.compile(pathlib.Path(page).stem, blocks[0], package)
+
+    def compile(self, name, text, *packages):
+        """A program by the flags of pkg-config; where."""
+        program = self.dir / name
         source = program.with_suffix(".cc")
-        source.write_text(blocks[0], encoding="utf-8")
+        source.write_text(text, encoding="utf-8")
         environment = {**os.environ, "PKG_CONFIG_PATH": str(self.lib / "pkgconfig")}
-        flags = run("pkg-config", "--cflags", "--libs", package, env=environment).split()
+        flags = run("pkg-config", "--cflags", "--libs", *packages, env=environment).split()
         run("c++", "-Wall", "-Wextra", "-Werror", source, "-o", program, *flags, f"-Wl,-rpath,{self.lib}")
         return program
 
@@ -129,10 +133,17 @@ class PackageTest(unittest.TestCase):
             self.assertRegex(said, r"^admitted under token \d+$")
             self.assertEqual(cluster.psql("SELECT state FROM orders", database).stdout, "shipped\n")
 
+    def test_each_front_of_a_guard_is_found_by_pkg_config(self):
+        for kind, native, statement in [("postgres", "libpq", "pawl::PgGuard(nullptr)"), ("mariadb", "libmariadb", "pawl::MariaGuard(nullptr)"),
+                                        ("sqlite", "sqlite3", "pawl::SqliteGuard(nullptr)")]:
+            run(self.compile(f"front-{kind}", f"#include <pawl/{kind}.h>\nint main() {{ {statement}; }}\n", f"pawl-{kind}", native))
+
     def test_only_the_public_names_can_be_seen(self):
         for library, public in [("libpawl.so", r"pawl::(Client|Election|LeaderObservation|Lease|Mutex|RecursiveMutex|Guard|to_text)\b"),
                                 ("libpawl-testing.so", r"pawl::testing::Server\b"),
-                                ("libpawl_postgres.so", r"pawl::Pg(Guard|Rows|Transaction)\b")]:
+                                ("libpawl_postgres.so", r"pawl::Pg(Guard|Rows|Transaction)\b"),
+                                ("libpawl_mariadb.so", r"pawl::Maria(Guard|Rows|Transaction)\b"),
+                                ("libpawl_sqlite_front.so", r"pawl::(SqliteGuard|sqlite::register_functions)\b")]:
             symbols = run("nm", "-DC", "--defined-only", self.lib / library).splitlines()
             names = [line.split(" ", 2)[2] for line in symbols if " T " in line]
             self.assertTrue(names)

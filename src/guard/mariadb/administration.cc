@@ -2,50 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <utility>
 
 #include "guard/mariadb/advance.h"
 #include "guard/mariadb/connection.h"
 #include "guard/mariadb/failures.h"
 #include "guard/mariadb/scripts.h"
+#include "guard/sql_values.h"
 
 namespace pawl::guard {
 namespace {
 
 constexpr unsigned kNoSuchRoutine = 1305;
-
-std::uint64_t to_number(const MariaValue& text) {
-  std::uint64_t number = 0;
-  if (text) std::from_chars(text->data(), text->data() + text->size(), number);
-  return number;
-}
-
-MariaValue given(const std::string& text) {
-  return text.empty() ? MariaValue{} : MariaValue{text};
-}
-
-template <class T>
-MariaValue given(const std::optional<T>& value) {
-  if (!value) return std::nullopt;
-  if constexpr (std::is_same_v<T, std::string>) {
-    return *value;
-  } else {
-    return std::to_string(*value);  // A bool is 0 or 1.
-  }
-}
-
-// Names that were joined with line feeds.
-std::vector<std::string> lines_of(const MariaValue& text) {
-  std::vector<std::string> lines;
-  if (!text || text->empty()) return lines;
-  for (std::size_t from = 0; from <= text->size();) {
-    const std::size_t to = std::min(text->find('\n', from), text->size());
-    lines.push_back(text->substr(from, to - from));
-    from = to + 1;
-  }
-  return lines;
-}
 
 class MariaAdministration final : public Administration {
  public:
@@ -65,13 +33,7 @@ class MariaAdministration final : public Administration {
   Result<Installation> install(Rehearse rehearse) override {
     const auto before = installed();
     if (!before) return before.error();
-    if (*before && (*before)->contract > kGuardContract) {
-      return Error{
-          Code::kInvalid,
-          fmt::format(
-              "guard {} (contract {}) is installed here; this pawl knows contract {} only. Use a newer pawl.",
-              (*before)->version, (*before)->contract, kGuardContract)};
-    }
+    if (const auto newer = insist_on_upgrade(*before); !newer) return newer.error();
     if (rehearse == Rehearse::kYes) {
       if (const auto may = insist_on_rights(); !may) return may.error();
       return Installation{std::string(offered_version()), kGuardContract};
@@ -79,8 +41,7 @@ class MariaAdministration final : public Administration {
     if (const auto ran = run_script(maria_install_file()); !ran) return ran.error();
     const auto after = installed();
     if (!after) return after.error();
-    if (!*after) return Error{Code::kInvalid, "the script ran and installed nothing"};
-    return **after;
+    return insist_on_installed(*after);
   }
 
   Result<void> uninstall(Rehearse rehearse) override {
@@ -124,8 +85,7 @@ class MariaAdministration final : public Administration {
   Result<std::vector<Status>> status(const std::string& guard) override {
     const auto found = ask("status", {given(guard)});
     if (!found) return found.error();
-    if (found->rows.empty() && !guard.empty())
-      return Error{Code::kInvalid, fmt::format("there is no guard \"{}\" here", guard)};
+    if (found->rows.empty() && !guard.empty()) return no_such_guard(guard);
     const auto wrong = problems();
     if (!wrong) return wrong.error();
     std::vector<Status> list;
@@ -193,23 +153,7 @@ class MariaAdministration final : public Administration {
   static Status status_of(const MariaOutcome& found, std::size_t row, const std::vector<Problem>& problems) {
     const auto text = [&](const char* column) { return found.at(row, column).value_or(""); };
     const auto number = [&](const char* column) { return to_number(found.at(row, column)); };
-    Status status;
-    status.guard = text("guard");
-    status.kind = text("kind");
-    status.tables = lines_of(found.at(row, "tables"));
-    status.mode = text("mode");
-    if (found.at(row, "percent")) status.percent = static_cast<int>(number("percent"));
-    status.require_token = number("require_token") != 0;
-    status.equal = text("equal");
-    status.max_step = number("max_step");
-    if (found.at(row, "fence")) status.fence = number("fence");
-    status.floor = number("floor");
-    status.replayed = number("replayed");
-    status.stale = number("stale");
-    status.missing = number("missing");
-    status.ahead = number("ahead");
-    status.malformed = number("malformed");
-    status.would_refuse = number("would_refuse");
+    Status status = to_status([&](std::string_view column) { return found.at(row, column); });
     for (const Problem& problem : problems) {
       if (problem.severity == "error" && (problem.guard.empty() || problem.guard == status.guard))
         status.because.push_back(

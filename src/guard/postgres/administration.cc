@@ -2,51 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "guard/postgres/connection.h"
 #include "guard/postgres/failures.h"
 #include "guard/postgres/scripts.h"
 #include "guard/postgres/statement.h"
+#include "guard/sql_values.h"
 #include "pawl/postgres.h"
 
 namespace pawl::guard {
 namespace {
-
-std::uint64_t to_number(const PgValue& text) {
-  std::uint64_t number = 0;
-  if (text) std::from_chars(text->data(), text->data() + text->size(), number);
-  return number;
-}
-
-PgValue given(const std::string& text) {
-  return text.empty() ? PgValue{} : PgValue{text};
-}
-
-template <class T>
-PgValue given(const std::optional<T>& value) {
-  if (!value) return std::nullopt;
-  if constexpr (std::is_same_v<T, std::string>) {
-    return *value;
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return *value ? "true" : "false";
-  } else {
-    return std::to_string(*value);
-  }
-}
-
-// A text[] that was joined with line feeds, which no name here contains.
-std::vector<std::string> lines_of(const PgValue& text) {
-  std::vector<std::string> lines;
-  if (!text || text->empty()) return lines;
-  for (std::size_t from = 0; from <= text->size();) {
-    const std::size_t to = std::min(text->find('\n', from), text->size());
-    lines.push_back(text->substr(from, to - from));
-    from = to + 1;
-  }
-  return lines;
-}
 
 class PostgresAdministration final : public Administration {
  public:
@@ -65,13 +33,7 @@ class PostgresAdministration final : public Administration {
   Result<Installation> install(Rehearse rehearse) override {
     const auto before = installed();
     if (!before) return before.error();
-    if (*before && (*before)->contract > kGuardContract) {
-      return Error{
-          Code::kInvalid,
-          fmt::format(
-              "guard {} (contract {}) is installed here; this pawl knows contract {} only. Use a newer pawl.",
-              (*before)->version, (*before)->contract, kGuardContract)};
-    }
+    if (const auto newer = insist_on_upgrade(*before); !newer) return newer.error();
     std::optional<Installation> after;
     const auto done = in_transaction(rehearse, [&]() -> Result<void> {
       if (const auto ran = run_script(transaction_body(postgres_install_file())); !ran) return ran.error();
@@ -81,8 +43,7 @@ class PostgresAdministration final : public Administration {
       return {};
     });
     if (!done) return done.error();
-    if (!after) return Error{Code::kInvalid, "the script ran and installed nothing"};
-    return *after;
+    return insist_on_installed(after);
   }
 
   Result<void> uninstall(Rehearse rehearse) override {
@@ -124,17 +85,13 @@ class PostgresAdministration final : public Administration {
   Result<std::vector<Status>> status(const std::string& guard) override {
     const auto rows = query(
         "SELECT s.guard, kind, array_to_string(tables, E'\\n'), mode, percent, require_token, equal, "
-        "max_step, fence, floor, "
-        "replayed, stale, missing, ahead, malformed, would_refuse, r.ready, array_to_string(r.because, "
-        "E'\\n') "
-        "FROM pawl.status s CROSS JOIN LATERAL pawl.readiness(s.guard) r WHERE $1::text IS NULL OR s.guard = "
-        "$1 "
-        "ORDER BY s.guard",
+        "max_step, fence, floor, replayed, stale, missing, ahead, malformed, would_refuse, "
+        "r.ready, array_to_string(r.because, E'\\n') "
+        "FROM pawl.status s CROSS JOIN LATERAL pawl.readiness(s.guard) r "
+        "WHERE $1::text IS NULL OR s.guard = $1 ORDER BY s.guard",
         {given(guard)});
     if (!rows) return rows.error();
-    if (rows->size() == 0 && !guard.empty()) {
-      return Error{Code::kInvalid, fmt::format("there is no guard \"{}\" here", guard)};
-    }
+    if (rows->size() == 0 && !guard.empty()) return no_such_guard(guard);
     std::vector<Status> list;
     for (std::size_t i = 0; i < rows->size(); ++i) list.push_back(status_of(*rows, i));
     return list;
@@ -204,28 +161,20 @@ class PostgresAdministration final : public Administration {
   }
 
  private:
+  // As status() selects them.
+  static constexpr std::array<std::string_view, 18> kStatusColumns{
+      "guard",   "kind",     "tables",    "mode",         "percent",  "require_token",
+      "equal",   "max_step", "fence",     "floor",        "replayed", "stale",
+      "missing", "ahead",    "malformed", "would_refuse", "ready",    "because"};
+
   static Status status_of(const PgRows& rows, std::size_t row) {
-    const auto text = [&](std::size_t column) { return rows.at(row, column).value_or(""); };
-    const auto number = [&](std::size_t column) { return to_number(rows.at(row, column)); };
-    Status status;
-    status.guard = text(0);
-    status.kind = text(1);
-    status.tables = lines_of(rows.at(row, 2));
-    status.mode = text(3);
-    if (rows.at(row, 4)) status.percent = static_cast<int>(number(4));
-    status.require_token = text(5) == "t";
-    status.equal = text(6);
-    status.max_step = number(7);
-    if (rows.at(row, 8)) status.fence = number(8);
-    status.floor = number(9);
-    status.replayed = number(10);
-    status.stale = number(11);
-    status.missing = number(12);
-    status.ahead = number(13);
-    status.malformed = number(14);
-    status.would_refuse = number(15);
-    status.ready = text(16) == "t";
-    status.because = lines_of(rows.at(row, 17));
+    const auto value = [&](std::string_view column) {
+      const auto* const found = std::find(kStatusColumns.begin(), kStatusColumns.end(), column);
+      return rows.at(row, static_cast<std::size_t>(found - kStatusColumns.begin()));
+    };
+    Status status = to_status(value);
+    status.ready = value("ready") == "t";
+    status.because = lines_of(value("because"));
     return status;
   }
 

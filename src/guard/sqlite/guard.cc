@@ -43,6 +43,10 @@ class Transaction {
   sqlite::fail_with(db, rc);
 }
 
+bool went_well(int rc) {
+  return rc == SQLITE_OK || rc == SQLITE_DONE || rc == SQLITE_ROW;
+}
+
 Decision write_once(sqlite3* db, std::uint64_t token, std::string_view resource,
                     const std::function<int()>& work, const SqliteWriteOptions& options) {
   Session& session = session_of(db);
@@ -57,8 +61,7 @@ Decision write_once(sqlite3* db, std::uint64_t token, std::string_view resource,
   decision.let_through = decision.verdict > Verdict::kReplayed;
   if (decision.verdict == Verdict::kReplayed) return decision;
   const int rc = work();
-  if (rc != SQLITE_OK && rc != SQLITE_DONE && rc != SQLITE_ROW)
-    fail_as_told(db, sqlite3_extended_errcode(db));
+  if (!went_well(rc)) fail_as_told(db, sqlite3_extended_errcode(db));
   if (sqlite3_get_autocommit(db) != 0)
     sqlite::fail(Word::kTransaction, "the work has ended the transaction that its token was admitted in");
   transaction.commit();
@@ -98,6 +101,26 @@ Result<Decision> SqliteGuard::check(std::string_view resource, std::uint64_t tok
   } catch (const Fault& fault) {
     return sqlite::to_error(fault);
   }
+}
+
+Result<Decision> SqliteGuard::write(const Lease& lease, std::string_view resource,
+                                    const std::function<int()>& work, const SqliteWriteOptions& options) {
+  Result<void> held = lease.check();
+  if (!held) return held.error();
+  const auto work_while_held = [&] {
+    const int rc = work();
+    // The guard would protect all the same; this spares everybody a late write.
+    if (went_well(rc)) held = lease.check();
+    return held ? rc : SQLITE_ABORT;
+  };
+  auto done = write(lease.token(), resource, work_while_held, options);
+  if (!held) return held.error();
+  if (done || done.error().code != Code::kStaleToken) return done;
+  // The lease was alive a moment ago; whether the authority has gone back in time only it can tell.
+  const auto now = check(resource, lease.token());
+  Error stale = lease.stale(now ? now->max : 0);
+  if (stale.code == Code::kIssuerBehind) return stale;
+  return done;
 }
 
 Result<Decision> SqliteGuard::write(std::uint64_t token, std::string_view resource,
