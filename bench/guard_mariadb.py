@@ -13,6 +13,7 @@ Commits are durable. Round trips are equal on both sides: the plain transaction 
 
 import argparse
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -62,6 +63,12 @@ def measure(server, variant, clients, transactions):
     return seconds / transactions * 1e6
 
 
+def cpu(server):
+    """Seconds of processor time that the server has used so far, in all of its threads."""
+    fields = pathlib.Path(f"/proc/{server.process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def run(options):
     found = []
     with Server({"innodb_buffer_pool_size": "256M", "innodb_log_file_size": "256M"}) as server:
@@ -69,15 +76,18 @@ def run(options):
         prepare(server)
         for clients in options.clients:
             times = {name: [] for name in VARIANTS}
+            used = dict.fromkeys(VARIANTS, 0.0)
             for number in range(options.rounds):
                 for name in list(VARIANTS) if number % 2 == 0 else reversed(list(VARIANTS)):
+                    before = cpu(server)
                     times[name].append(measure(server, name, clients, options.transactions))
+                    used[name] += cpu(server) - before
             for name, (_, _, against) in VARIANTS.items():
                 ratio = statistics.median(a / b for a, b in zip(times[name], times[against])) if against else None
                 found.append({"clients": clients, "variant": name, "against": against, "microseconds": round(statistics.median(times[name])),
-                              "ratio": ratio and round(ratio, 2)})
+                              "server_cpu": round(used[name] / (options.rounds * clients * options.transactions) * 1e6), "ratio": ratio and round(ratio, 2)})
                 if not options.json:
-                    print(f"{clients:3} clients  {name:7} {found[-1]['microseconds']:7} us" + (f"  {ratio:5.2f} x {against}" if against else ""), flush=True)
+                    print(f"{clients:3} clients  {name:7} {found[-1]['microseconds']:7} us {found[-1]['server_cpu']:6} us of the server's CPU" + (f"  {ratio:5.2f} x {against}" if against else ""), flush=True)
     return found
 
 
