@@ -398,7 +398,7 @@ BEGIN
   IF @@in_transaction OR NOT @@autocommit THEN CALL pawl._recognise(resource, token, entry); END IF;
   -- A plain read, after the lock: it is as old as the snapshot, which must not be older than the fence.
   IF entry IS NOT NULL AND LOCATE(':', resource) = 0 THEN SELECT fence INTO seen FROM pawl.guard WHERE name = resource;
-  ELSEIF entry IS NOT NULL THEN SELECT f.token INTO seen FROM pawl.fence f WHERE f.guard = SUBSTRING_INDEX(SUBSTRING(entry, 2), ':', 1) AND f.k = SUBSTRING(resource, LOCATE(':', resource) + 1);
+  ELSEIF entry IS NOT NULL THEN SELECT f.token INTO seen FROM pawl.fence f WHERE f.guard = CAST(SUBSTRING_INDEX(SUBSTRING(entry, 2), ':', 1) AS INT) AND f.k = SUBSTRING(resource, LOCATE(':', resource) + 1);
   END IF;
   IF seen IS NULL OR seen <> token THEN CALL pawl._answer(resource, token, NULL, TRUE);
   ELSE

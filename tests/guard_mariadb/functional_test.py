@@ -79,6 +79,17 @@ class WriteTest(ServerCase):
         rows(db, "ROLLBACK")
         self.assertEqual(self.write(9007199254740991), "admitted")
 
+    def test_the_token_that_is_the_fence_is_spelled_in_plain_digits_too(self):
+        """MariaDB's "=" pads with spaces, and compares a number with the beginning of a text."""
+        self.protect()
+        guard = self.protect("lines", key="customer")
+        for resource in (self.orders, f"{guard}:7"):
+            call(self.connect(), "advance", resource, 34, 5)
+            for spelled in ("34 ", "34\n", "034", "34.0", "34x", "%", "__"):
+                with self.subTest((resource, spelled)):
+                    self.assertRefused("PW003", call, self.connect(autocommit=False), "use", resource, spelled)
+                    self.assertRefused("PW003", call, self.connect(), "begin", resource, spelled)
+
     def test_a_token_too_far_ahead_is_refused_and_moves_nothing(self):
         self.protect()
         self.write(34)
