@@ -7,12 +7,14 @@
 
 In a round every variant runs for a short slice, one after the other, the next round in the opposite order; a ratio is taken inside a
 round, and the median over the rounds is printed. So a machine that is busy with other things disturbs both sides of a ratio.
-Commits are durable. Round trips are equal on both sides: the plain transaction sends one more message too, which does nothing.
-`bare` does not, and shows what the trip itself costs. Clients are the threads of mariadb-slap; each writes rows of its own.
+Commits are durable. Round trips are equal on both sides: `plain` sends one message that does nothing, where `use` sends the token;
+`bare` does not, and neither do `begin` (it starts the transaction) and a token column. Clients are the threads of mariadb-slap; each
+writes rows of its own. The server's CPU time is what a busy machine disturbs least.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -23,16 +25,21 @@ from maria_cluster import Server, call, rows  # noqa: E402
 
 ROWS = 2000
 TOKEN = 34
-TARGET = 1.25  # by, on distinct resources
-UPDATE = "UPDATE bench.`{table}` SET n = n + 1 WHERE id = CONNECTION_ID() % 2000"
-MINE = "CONCAT('bench.by:', CONNECTION_ID() % 2000)"
-# What each variant sends before its UPDATE, to which table it writes, and what it is compared with.
+TARGET = 1.25  # each form, on distinct resources
+MINE = "CONCAT('bench.{}:', CONNECTION_ID() % 2000)"
+START, COMMIT, FINISH = "START TRANSACTION", "COMMIT", "CALL pawl.finish()"
+UPDATE = "UPDATE bench.`{}` SET n = n + 1 WHERE id = CONNECTION_ID() % 2000"
+CARRYING = f"UPDATE bench.`{{}}` SET n = n + 1, pawl_token = {TOKEN} WHERE id = CONNECTION_ID() % 2000"
+# What each variant sends, and what it is compared with: as many messages that do the same without a guard.
 VARIANTS = {
-    "bare": (["START TRANSACTION"], "plain", None),
-    "plain": (["START TRANSACTION", f"DO CONCAT({MINE}, 34)"], "plain", None),
-    "static": (["START TRANSACTION", f"CALL pawl.use('bench.static', {TOKEN})"], "static", "plain"),
-    "by": (["START TRANSACTION", f"CALL pawl.use({MINE}, {TOKEN})"], "by", "plain"),
-    "begin": ([f"CALL pawl.begin('bench.static', {TOKEN})"], "static", "bare"),
+    "bare": ([START, UPDATE.format("plain"), COMMIT], None),
+    "plain": ([START, f"DO CONCAT({MINE.format('by')}, {TOKEN})", UPDATE.format("plain"), COMMIT], None),
+    "use static": ([START, f"CALL pawl.use('bench.static', {TOKEN})", UPDATE.format("static"), COMMIT], "plain"),
+    "use by": ([START, f"CALL pawl.use({MINE.format('by')}, {TOKEN})", UPDATE.format("by"), COMMIT], "plain"),
+    "begin static": ([f"CALL pawl.begin('bench.static', {TOKEN})", UPDATE.format("static"), FINISH], "bare"),
+    "begin by": ([f"CALL pawl.begin({MINE.format('by')}, {TOKEN})", UPDATE.format("by"), FINISH], "bare"),
+    "column static": ([START, CARRYING.format("column_static"), COMMIT], "bare"),
+    "column by": ([START, CARRYING.format("column_by"), COMMIT], "bare"),
 }
 
 
@@ -40,26 +47,52 @@ def prepare(server):
     admin = server.connect()
     rows(admin, "CREATE DATABASE bench")
     rows(admin, "USE bench")
-    for table in ("plain", "static", "by"):
+    for table in ("plain", "static", "by", "column_static", "column_by"):
         rows(admin, f"CREATE TABLE bench.`{table}` (id INT PRIMARY KEY, n INT NOT NULL)")
         rows(admin, f"INSERT INTO bench.`{table}` SELECT seq, 0 FROM seq_0_to_{ROWS - 1}")
-    call(admin, "protect", "bench.static", None, None, "enforce")
-    call(admin, "protect", "bench.by", None, "id", "enforce")
-    call(admin, "advance", "bench.static", TOKEN, 5)
-    (guard,) = rows(admin, "SELECT id FROM pawl.guard WHERE name = 'bench.by'")[0]
-    rows(admin, f"INSERT INTO pawl.fence (guard, k, token) SELECT {guard}, seq, {TOKEN} FROM seq_0_to_{ROWS - 1}")
+    for table in ("static", "column_static"):
+        call(admin, "protect", f"bench.{table}", None, None, "enforce")
+        call(admin, "advance", f"bench.{table}", TOKEN, 5)
+    for table in ("by", "column_by"):
+        call(admin, "protect", f"bench.{table}", None, "id", "enforce")
+        rows(admin, f"INSERT INTO pawl.fence (guard, k, token) SELECT o.id, seq, {TOKEN} FROM pawl.guard o, seq_0_to_{ROWS - 1} WHERE o.name = %s", f"bench.{table}")
+    for table in ("column_static", "column_by"):
+        call(admin, "token_column", f"bench.{table}", True)
     admin.close()
 
 
 def measure(server, variant, clients, transactions):
     """Microseconds for a transaction, as one of the clients sees it."""
-    before, table, _ = VARIANTS[variant]
-    statements = [*before, UPDATE.format(table=table), "COMMIT"]
+    statements, _ = VARIANTS[variant]
     done = subprocess.run(["mariadb-slap", "--no-defaults", f"--socket={server.socket}", "--user=root", "--create-schema=bench", "--no-drop",
                            f"--concurrency={clients}", f"--number-of-queries={clients * transactions * len(statements)}", "--delimiter=;",
                            f"--query={';'.join(statements)}", "--csv"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600, check=True)
     seconds = float(done.stdout.strip().split(",")[2])
     return seconds / transactions * 1e6
+
+
+def cpu(server):
+    """Seconds of processor time that the server has used so far, in all of its threads."""
+    fields = pathlib.Path(f"/proc/{server.process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def result(name, clients, times, used, transactions):
+    """Both as medians and as the fastest slice, which is the one that others disturbed least."""
+    against = VARIANTS[name][1]
+    return {"clients": clients, "variant": name, "against": against, "microseconds": round(statistics.median(times[name])),
+            "fastest": round(min(times[name])), "server_cpu": round(used[name] / (len(times[name]) * clients * transactions) * 1e6),
+            "ratio": round(statistics.median(a / b for a, b in zip(times[name], times[against])), 2) if against else None,
+            "ratio_fastest": round(min(times[name]) / min(times[against]), 2) if against else None,
+            "ratio_cpu": round(used[name] / used[against], 2) if against and used[against] else None}
+
+
+def line(found):
+    text = (f"{found['clients']:3} clients  {found['variant']:13} {found['microseconds']:6} us, fastest {found['fastest']:6} us, "
+            f"server CPU {found['server_cpu']:5} us")
+    if not found["against"]:
+        return text
+    return f"{text}   {found['ratio']:4.2f} x {found['against']:5}, fastest {found['ratio_fastest']:4.2f} x, CPU {found['ratio_cpu'] or 0:4.2f} x"
 
 
 def run(options):
@@ -69,15 +102,16 @@ def run(options):
         prepare(server)
         for clients in options.clients:
             times = {name: [] for name in VARIANTS}
+            used = dict.fromkeys(VARIANTS, 0.0)
             for number in range(options.rounds):
                 for name in list(VARIANTS) if number % 2 == 0 else reversed(list(VARIANTS)):
+                    before = cpu(server)
                     times[name].append(measure(server, name, clients, options.transactions))
-            for name, (_, _, against) in VARIANTS.items():
-                ratio = statistics.median(a / b for a, b in zip(times[name], times[against])) if against else None
-                found.append({"clients": clients, "variant": name, "against": against, "microseconds": round(statistics.median(times[name])),
-                              "ratio": ratio and round(ratio, 2)})
+                    used[name] += cpu(server) - before
+            for name in VARIANTS:
+                found.append(result(name, clients, times, used, options.transactions))
                 if not options.json:
-                    print(f"{clients:3} clients  {name:7} {found[-1]['microseconds']:7} us" + (f"  {ratio:5.2f} x {against}" if against else ""), flush=True)
+                    print(line(found[-1]), flush=True)
     return found
 
 
@@ -86,17 +120,17 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8])
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--transactions", type=int, default=400, help="of each client, in a slice")
     options = parser.parse_args()
     if options.quick:
         options.rounds, options.transactions, options.clients = 2, 20, [1]
     found = run(options)
-    missed = [each for each in found if each["variant"] == "by" and each["ratio"] > TARGET]
+    missed = sorted({each["variant"] for each in found if each["ratio"] and each["ratio"] > TARGET})
     if options.json:
-        print(json.dumps({"target": TARGET, "missed": bool(missed), "results": found}, indent=2))
+        print(json.dumps({"target": TARGET, "missed": missed, "results": found}, indent=2))
     else:
-        print(f"target: by at most {TARGET} x plain: {'missed' if missed else 'met'}")
+        print(f"target: at most {TARGET} x the same without a guard: {'missed by ' + ', '.join(missed) if missed else 'met'}")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@
 --   CALL pawl.protect('shop.orders', NULL, NULL, 'observe');             put a table under guard
 --   CALL pawl.advance('shop.orders', 34, 5);                             a new holder, before it reads
 --   START TRANSACTION; CALL pawl.use('shop.orders', 34); UPDATE …; COMMIT;   write under token 34
+--   CALL pawl.token_column('shop.orders', TRUE);                         or: the write itself carries its token,
+--   UPDATE shop.orders SET n = 1, pawl_token = 34 WHERE …;               and no message goes before it
 --   CALL pawl.set_mode('shop.orders', 'enforce', NULL, NULL);            from now on an older token is refused
 --
 -- A guard refuses a write whose fencing token is smaller than the greatest it has seen, in the same transaction as the
@@ -20,7 +22,9 @@
 --   * The policy of a guard stands in such a row too, so a stricter mode waits for what was let through before.
 --   * use() carries the token to the triggers in a user variable. MariaDB keeps those beyond the transaction, and pools
 --     hand them to strangers; so a trigger believes it only inside a transaction, and only after it has itself locked and
---     compared the fence. What leaks is at worst an old token, which is refused, or the present holder's own.
+--     compared the fence. What leaks is at worst an old token, which is refused, or the present holder's own: nothing that
+--     a trigger can read tells one transaction from the next. finish(), abandon() and begin() clear the variable.
+--   * token_column() does without it: the write carries its token in a column, so there is nothing that could leak.
 --   * Under REPEATABLE READ a plain SELECT is as old as the snapshot. A fence that differs between a plain and a locking
 --     read has moved since: the transaction ends in 40001 (retry), never in "stale".
 --   * Counters and the emergency switch are sequences: no ROLLBACK undoes them, and no snapshot hides them.
@@ -88,6 +92,7 @@ CREATE TABLE IF NOT EXISTS pawl.protected (
   guard VARCHAR(200) NOT NULL,
   PRIMARY KEY (db, tbl)
 ) ENGINE=InnoDB;
+ALTER TABLE pawl.protected ADD COLUMN IF NOT EXISTS token_column BOOLEAN NOT NULL DEFAULT FALSE;  -- INSERT and UPDATE carry their token in pawl_token.
 
 CREATE TABLE IF NOT EXISTS pawl.fence (
   guard   INT NOT NULL,
@@ -163,14 +168,6 @@ CREATE OR REPLACE FUNCTION pawl._verdict(token BIGINT, fence BIGINT, max_step BI
 CREATE OR REPLACE FUNCTION pawl._enforced(mode VARCHAR(8), percent INT, resource TEXT, emergency INT) RETURNS BOOLEAN DETERMINISTIC NO SQL
   RETURN emergency = 0 AND (mode = 'enforce' OR mode = 'canary' AND CRC32(resource) % 100 < percent)//
 
--- What use() left for a resource in this session: a token, 'replayed' or NULL. The last one counts.
-CREATE OR REPLACE FUNCTION pawl._carried(id INT, k TEXT) RETURNS VARCHAR(32) NO SQL DETERMINISTIC
-BEGIN
-  DECLARE tag TEXT DEFAULT CONCAT(';', id, ':', HEX(k), '=');
-  IF @@in_transaction = 0 OR @pawl IS NULL OR LOCATE(tag, @pawl) = 0 THEN RETURN NULL; END IF;
-  RETURN SUBSTRING_INDEX(SUBSTRING_INDEX(@pawl, tag, -1), ';', 1);
-END//
-
 -- Ends the statement with the verdict's own SQLSTATE. The part in brackets has a fixed spelling: programs read it.
 CREATE OR REPLACE PROCEDURE pawl._raise(IN verdict VARCHAR(16), IN resource TEXT, IN token BIGINT, IN fence BIGINT, IN mode VARCHAR(8)) SQL SECURITY DEFINER NO SQL
 BEGIN
@@ -190,6 +187,9 @@ BEGIN
     WHEN 'ahead' THEN
       SET words = CONCAT('pawl: token ', token, ' for ', name, ' is further ahead than the guard allows: forged or corrupt', detail);
       SIGNAL SQLSTATE 'PW005' SET MESSAGE_TEXT = words;
+    WHEN 'early' THEN
+      SET words = CONCAT('pawl: a new token ', token, ' for ', name, ' in a column, where the fence cannot be raised: CALL pawl.advance(resource, token, wait) first', detail);
+      SIGNAL SQLSTATE 'PW006' SET MESSAGE_TEXT = words;
     WHEN 'replayed' THEN
       SET words = CONCAT('pawl: this operation on ', name, ' was already done', detail);
       SIGNAL SQLSTATE 'PW008' SET MESSAGE_TEXT = words;
@@ -214,10 +214,17 @@ END//
 CREATE OR REPLACE PROCEDURE pawl._count(IN id INT, IN verdict VARCHAR(16))
   EXECUTE IMMEDIATE CONCAT('DO NEXTVAL(pawl.count_', id, '_', verdict, ')')//
 
+-- What a sequence has counted to: a counter, or the emergency switch (odd is on).
+CREATE OR REPLACE PROCEDURE pawl._counted(IN sequence TEXT, OUT count BIGINT)
+BEGIN
+  EXECUTE IMMEDIATE CONCAT('SELECT next_not_cached_value INTO @pawl_counted FROM pawl.', sequence);
+  SET count = @pawl_counted;
+END//
+
 CREATE OR REPLACE PROCEDURE pawl._emergency(IN id INT, OUT emergency INT)
 BEGIN
-  EXECUTE IMMEDIATE CONCAT('SELECT next_not_cached_value % 2 INTO @pawl_emergency FROM pawl.emergency_', id);
-  SET emergency = @pawl_emergency;
+  CALL pawl._counted(CONCAT('emergency_', id), emergency);
+  SET emergency = emergency % 2;
 END//
 
 -- ---------------------------------------------------------------------------------------------------------------------
@@ -290,9 +297,10 @@ BEGIN
   END IF;
 END//
 
-CREATE OR REPLACE PROCEDURE pawl._carry(IN k TEXT, IN carried VARCHAR(32))
+-- Notes in @pawl what the triggers shall find for a resource, `id:HEX(key)`, in place of what it said before.
+CREATE OR REPLACE PROCEDURE pawl._carry(IN of_resource TEXT, IN carried VARCHAR(32))
 BEGIN
-  DECLARE tag TEXT DEFAULT CONCAT(@pawl_id, ':', HEX(IFNULL(k, '')), '=');
+  DECLARE tag TEXT DEFAULT CONCAT(of_resource, '=');
   DECLARE old TEXT DEFAULT IF(LOCATE(CONCAT(';', tag), @pawl) > 0, SUBSTRING_INDEX(SUBSTRING_INDEX(@pawl, CONCAT(';', tag), -1), ';', 1), NULL);
   SET @pawl = CONCAT(IFNULL(IF(old IS NULL, @pawl, REPLACE(@pawl, CONCAT(';', tag, old, ';'), ';')), ';'), tag, carried, ';');
   IF LENGTH(@pawl) > 60000 THEN SET @pawl = SUBSTRING(@pawl, LOCATE(';', @pawl, LENGTH(@pawl) - 30000)); END IF;
@@ -324,7 +332,7 @@ BEGIN
     CALL pawl._count(@pawl_id, 'malformed');
     CALL pawl._raise('malformed', resource, NULL, found, IF(emergency, 'shadow', @pawl_mode));
   END IF;
-  IF carries THEN CALL pawl._carry(wanted, spelled); END IF;
+  IF carries THEN CALL pawl._carry(CONCAT(@pawl_id, ':', HEX(IFNULL(wanted, ''))), spelled); END IF;
   IF wanted IS NOT NULL THEN
     IF loose THEN SET raises = NOT token <=> (SELECT f.token FROM pawl.fence f WHERE f.guard = @pawl_id AND f.k = wanted) AND token >= found; END IF;
     CALL pawl._lock_key(wanted, raises, found);
@@ -349,7 +357,7 @@ BEGIN
   IF verdict <> 'admitted' THEN
     CALL pawl._count(@pawl_id, verdict);
     IF verdict = 'replayed' THEN
-      IF carries THEN CALL pawl._carry(wanted, 'replayed'); END IF;  -- A careless write is refused: PW008.
+      IF carries THEN CALL pawl._carry(CONCAT(@pawl_id, ':', HEX(IFNULL(wanted, ''))), 'replayed'); END IF;  -- A careless write is refused: PW008.
     ELSEIF enforced THEN
       CALL pawl._raise(verdict, resource, token, found, @pawl_mode);
     ELSEIF @pawl_mode <> 'observe' THEN
@@ -358,65 +366,57 @@ BEGIN
   END IF;
 END//
 
+CREATE OR REPLACE PROCEDURE pawl._answer(IN resource TEXT, IN token TEXT, IN op TEXT, IN carries BOOLEAN)
+BEGIN
+  DECLARE verdict VARCHAR(16);
+  CALL pawl._admit(resource, token, op, carries, verdict);
+  SELECT verdict;
+END//
+
 -- ---------------------------------------------------------------------------------------------------------------------
 -- 5. For writers: use, use_op, use_all, admit, admit_op, begin, finish, abandon
+
+-- THE COMMON CASE of use() and begin(): the token is the fence. Locks it, shared, and answers what the triggers shall find in
+-- @pawl, or NULL. An equal token is admitted in every mode, so no mode is looked at; whatever else it is, _admit() finds out.
+-- LIKE: "=" would call '34 ' and '34' the same.
+CREATE OR REPLACE PROCEDURE pawl._recognise(IN resource TEXT, IN token TEXT, OUT entry VARCHAR(1200))
+  IF LOCATE(':', resource) = 0 THEN
+    SELECT CONCAT(';', id, ':=', token, ';') INTO entry FROM pawl.guard
+     WHERE name = resource AND fence > 0 AND token LIKE fence AND kind = 'static' AND equal = 'accept' LOCK IN SHARE MODE;
+  ELSE
+    SELECT CONCAT(';', o.id, ':', HEX(SUBSTRING(resource, LOCATE(':', resource) + 1)), '=', token, ';') INTO entry
+      FROM pawl.guard o STRAIGHT_JOIN pawl.fence f ON f.guard = o.id AND f.k = SUBSTRING(resource, LOCATE(':', resource) + 1)
+     WHERE o.name = SUBSTRING_INDEX(resource, ':', 1) AND f.token > 0 AND f.token >= o.fence AND token LIKE f.token AND o.kind <> 'static' AND o.equal = 'accept'
+      LOCK IN SHARE MODE;
+  END IF//
 
 -- Judges now, and carries the token to the statements that follow in this transaction. Answers the verdict.
 CREATE OR REPLACE PROCEDURE pawl.use(IN resource TEXT, IN token TEXT) SQL SECURITY DEFINER
 BEGIN
-  DECLARE verdict VARCHAR(16);
-  DECLARE id_ INT;
+  DECLARE entry VARCHAR(1200);
   DECLARE seen BIGINT;
-  DECLARE wanted, entry TEXT;
-  -- The common case, a token that is the fence, without a call: each costs as much as a look at a fence. It needs no mode:
-  -- an equal token is admitted in every one. Whatever else it is, _admit() finds out.
-  IF NOT @@in_transaction AND @@autocommit THEN SET id_ = NULL;
-  ELSEIF LOCATE(':', resource) = 0 THEN
-    SELECT id INTO id_ FROM pawl.guard WHERE name = resource AND CAST(fence AS CHAR) = token AND fence > 0 AND kind = 'static' AND equal = 'accept' LOCK IN SHARE MODE;
-    IF id_ IS NOT NULL THEN SELECT fence INTO seen FROM pawl.guard WHERE name = resource; END IF;
-  ELSE
-    SET wanted = SUBSTRING(resource, LOCATE(':', resource) + 1);
-    SELECT o.id INTO id_ FROM pawl.guard o STRAIGHT_JOIN pawl.fence f ON f.guard = o.id AND f.k = wanted
-     WHERE o.name = SUBSTRING_INDEX(resource, ':', 1) AND CAST(f.token AS CHAR) = token AND f.token >= o.fence AND f.token > 0 AND o.kind <> 'static' AND o.equal = 'accept'
-      LOCK IN SHARE MODE;
-    IF id_ IS NOT NULL THEN SELECT f.token INTO seen FROM pawl.fence f WHERE f.guard = id_ AND f.k = wanted; END IF;
+  IF @@in_transaction OR NOT @@autocommit THEN CALL pawl._recognise(resource, token, entry); END IF;
+  -- A plain read, after the lock: it is as old as the snapshot, which must not be older than the fence.
+  IF entry IS NOT NULL AND LOCATE(':', resource) = 0 THEN SELECT fence INTO seen FROM pawl.guard WHERE name = resource;
+  ELSEIF entry IS NOT NULL THEN SELECT f.token INTO seen FROM pawl.fence f WHERE f.guard = CAST(SUBSTRING_INDEX(SUBSTRING(entry, 2), ':', 1) AS INT) AND f.k = SUBSTRING(resource, LOCATE(':', resource) + 1);
   END IF;
-  IF seen = token THEN
-    SET entry = CONCAT(';', id_, ':', HEX(IFNULL(wanted, '')), '=', token, ';');
-    IF @pawl IS NULL OR @pawl = entry THEN SET @pawl = entry;
-    ELSE
-      SET @pawl_id = id_;
-      CALL pawl._carry(wanted, token);
-    END IF;
-    SET verdict = 'admitted';
+  IF seen IS NULL OR seen <> token THEN CALL pawl._answer(resource, token, NULL, TRUE);
   ELSE
-    CALL pawl._admit(resource, token, NULL, TRUE, verdict);
+    IF @pawl IS NULL OR @pawl = entry THEN SET @pawl = entry; ELSE CALL pawl._carry(SUBSTRING_INDEX(SUBSTRING(entry, 2), '=', 1), token); END IF;
+    SELECT 'admitted' AS verdict;
   END IF;
-  SELECT verdict;
 END//
 
 -- The same with an operation number: admitted once under its token, however often and in whatever order it arrives.
 CREATE OR REPLACE PROCEDURE pawl.use_op(IN resource TEXT, IN token TEXT, IN op TEXT) SQL SECURITY DEFINER
-BEGIN
-  DECLARE verdict VARCHAR(16);
-  CALL pawl._admit(resource, token, IFNULL(op, ''), TRUE, verdict);
-  SELECT verdict;
-END//
+  CALL pawl._answer(resource, token, IFNULL(op, ''), TRUE)//
 
 -- Judges and holds until the end of the transaction, for those who write what no trigger watches.
 CREATE OR REPLACE PROCEDURE pawl.admit(IN resource TEXT, IN token TEXT) SQL SECURITY DEFINER
-BEGIN
-  DECLARE verdict VARCHAR(16);
-  CALL pawl._admit(resource, token, NULL, FALSE, verdict);
-  SELECT verdict;
-END//
+  CALL pawl._answer(resource, token, NULL, FALSE)//
 
 CREATE OR REPLACE PROCEDURE pawl.admit_op(IN resource TEXT, IN token TEXT, IN op TEXT) SQL SECURITY DEFINER
-BEGIN
-  DECLARE verdict VARCHAR(16);
-  CALL pawl._admit(resource, token, IFNULL(op, ''), FALSE, verdict);
-  SELECT verdict;
-END//
+  CALL pawl._answer(resource, token, IFNULL(op, ''), FALSE)//
 
 -- Several resources (a JSON array) under one token, taken in a fixed order. All or none: an error of a procedure undoes
 -- only its last statement, so what was raised before is taken back here. Answers the worst verdict that was let through.
@@ -452,11 +452,20 @@ END//
 -- own, so that nothing that is read afterwards can be too old.
 CREATE OR REPLACE PROCEDURE pawl.begin(IN resource TEXT, IN token TEXT) SQL SECURITY DEFINER
 BEGIN
+  DECLARE entry VARCHAR(1200);
   DECLARE was BIGINT;
   SET @pawl = NULL;
-  IF pawl._token(token) > IFNULL(pawl.fence(resource), 0) THEN CALL pawl._advance(resource, token, 5, was); END IF;
   START TRANSACTION;
-  CALL pawl.use(resource, token);
+  CALL pawl._recognise(resource, token, entry);  -- A locking read takes no snapshot, so there is none yet that could be too old.
+  IF entry IS NOT NULL THEN
+    SET @pawl = entry;
+    SELECT 'admitted' AS verdict;
+  ELSE
+    ROLLBACK;
+    IF pawl._token(token) > IFNULL(pawl.fence(resource), 0) THEN CALL pawl._advance(resource, token, 5, was); END IF;
+    START TRANSACTION;
+    CALL pawl._answer(resource, token, NULL, TRUE);
+  END IF;
 END//
 
 -- COMMIT, and forget the token: for connections that go back to a pool.
@@ -595,8 +604,10 @@ END//
 -- ---------------------------------------------------------------------------------------------------------------------
 -- 8. The triggers
 --
--- Generated for each table, so that nothing has to be looked up. Three, because MariaDB has no statement triggers. Each
--- locks the fence, shared, and compares; the rest runs only when they differ.
+-- Generated for each table, so that nothing has to be looked up. Three, because MariaDB has no statement triggers. Each is one
+-- statement that locks the fence, shared, and compares it with what the writer said. Only when they differ it calls the guard's
+-- judge, a procedure: its variables then cost nothing in the common case. (Its tables are opened all the same: MariaDB opens
+-- whatever a trigger might touch.)
 
 -- A tokenless writer, noted at most once a minute by each session.
 CREATE OR REPLACE PROCEDURE pawl._sight(IN g TEXT, IN said TEXT) SQL SECURITY DEFINER
@@ -606,64 +617,96 @@ BEGIN
     VALUES (g, USER(), LEFT(REGEXP_REPLACE(REGEXP_REPLACE(IFNULL(said, ''), '''[^'']*''?|\\b[0-9][0-9.]*', '?'), '\\s+', ' '), 500));
 END//
 
--- `fenced` is an expression for the fence, `k` one for the key ('' for a static guard).
-CREATE OR REPLACE PROCEDURE pawl._judge_text(IN g TEXT, IN id INT, IN kind TEXT, IN k TEXT, OUT body TEXT)
+-- THE DECISION of the triggers of a guard, where the token that was said is not the fence. `said` is the token in a column; where
+-- there is none, what use() left for the resource: a token, 'replayed' or nothing. Outside a transaction it left nothing.
+-- A token from use() that is greater than the fence is left from a raise that was rolled back: it is nobody's. A token at the
+-- floor is not enough: only a fence of the row's own can be locked against whoever raises it (use() and advance() make one).
+CREATE OR REPLACE PROCEDURE pawl._create_judge(IN id INT, IN g TEXT, IN kind TEXT)
+  EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE PROCEDURE pawl._judge_', id, '(IN wanted TEXT, IN said VARCHAR(32), IN in_column BOOLEAN, IN statement_ TEXT) SQL SECURITY DEFINER
 BEGIN
-  DECLARE resource TEXT DEFAULT IF(kind = 'static', QUOTE(g), CONCAT('CONCAT(', QUOTE(CONCAT(g, ':')), ', ', k, ')'));
-  SET body = CONCAT('
+  DECLARE fence_, own_, token_ BIGINT;
+  DECLARE mode_, verdict_ VARCHAR(16);
+  DECLARE percent_ INT;
+  DECLARE require_, refusable_ BOOLEAN;
+  DECLARE tag_ TEXT DEFAULT CONCAT('';', id, ':'', HEX(wanted));
+  DECLARE resource_ TEXT DEFAULT ', IF(kind = 'static', QUOTE(g), CONCAT('CONCAT(', QUOTE(CONCAT(g, ':')), ', wanted)')), ';
   SELECT fence, mode, percent, require_token INTO fence_, mode_, percent_, require_ FROM pawl.guard WHERE name = ', QUOTE(g), ' LOCK IN SHARE MODE;',
-  IF(kind = 'static', '', CONCAT('
-  SET fence_ = GREATEST(fence_, IFNULL((SELECT token FROM pawl.fence WHERE guard = ', id, ' AND k = ', k, ' LOCK IN SHARE MODE), 0));')), '
-  IF @@in_transaction AND fence_ > 0 AND SUBSTRING_INDEX(SUBSTRING_INDEX(@pawl, CONCAT('';', id, ':'', HEX(', k, '), ''=''), -1), '';'', 1) = CAST(fence_ AS CHAR) THEN SET verdict_ = ''admitted'';
-  ELSE
-    SET carried_ = pawl._carried(', id, ', ', k, ');
-    SET token_ = pawl._token(carried_);
-    SET verdict_ = CASE WHEN carried_ = ''replayed'' THEN ''replayed'' WHEN token_ < fence_ THEN ''stale'' ELSE ''missing'' END;
+
+  IF(kind = 'static', '
+  SET own_ = fence_;', CONCAT('
+  SET own_ = IFNULL((SELECT f.token FROM pawl.fence f WHERE f.guard = ', id, ' AND f.k = wanted LOCK IN SHARE MODE), 0);
+  SET fence_ = GREATEST(fence_, own_);')), '
+  IF NOT in_column AND @@in_transaction AND LOCATE(CONCAT(tag_, ''=''), @pawl) > 0 THEN
+    SET said = SUBSTRING_INDEX(SUBSTRING_INDEX(@pawl, CONCAT(tag_, ''=''), -1), '';'', 1);
+  END IF;
+  SET token_ = pawl._token(said);
+  SET verdict_ = CASE WHEN said = ''replayed'' THEN ''replayed'' WHEN token_ < fence_ THEN ''stale'' WHEN token_ = own_ THEN ''admitted''
+                      WHEN in_column AND token_ IS NOT NULL THEN ''early'' WHEN in_column AND said IS NOT NULL THEN ''malformed'' ELSE ''missing'' END;
+  IF verdict_ = ''malformed'' THEN  -- A bug of the caller, in every mode.
+    DO NEXTVAL(pawl.count_', id, '_malformed);
+    CALL pawl._raise(verdict_, resource_, NULL, fence_, mode_);
+  ELSEIF verdict_ <> ''admitted'' THEN
     IF (SELECT next_not_cached_value % 2 FROM pawl.emergency_', id, ') AND mode_ <> ''observe'' THEN SET mode_ = ''shadow''; END IF;
     SET refusable_ = verdict_ <> ''missing'' OR require_;
-    IF refusable_ AND IFNULL(pawl._enforced(mode_, percent_, ', resource, ', 0), TRUE) THEN
+    IF refusable_ AND IFNULL(pawl._enforced(mode_, percent_, resource_, 0), TRUE) THEN
       IF verdict_ = ''missing'' THEN DO NEXTVAL(pawl.count_', id, '_missing); ELSEIF verdict_ = ''stale'' THEN DO NEXTVAL(pawl.count_', id, '_stale); END IF;
-      CALL pawl._raise(verdict_, ', resource, ', IF(verdict_ = ''missing'', NULL, token_), fence_, mode_);
+      CALL pawl._raise(verdict_, resource_, IF(verdict_ = ''missing'', NULL, token_), fence_, mode_);
     END IF;
-    IF verdict_ = ''missing'' AND NOT @pawl_noted <=> CONCAT(', id, ', NOW(6)) THEN
+    IF (in_column OR verdict_ = ''missing'') AND NOT @pawl_noted <=> CONCAT(', id, ', NOW(6)) THEN
       SET @pawl_noted = CONCAT(', id, ', NOW(6));
-      DO NEXTVAL(pawl.count_', id, '_missing);
+      IF verdict_ = ''missing'' THEN DO NEXTVAL(pawl.count_', id, '_missing); ELSEIF verdict_ = ''stale'' THEN DO NEXTVAL(pawl.count_', id, '_stale); END IF;
       IF refusable_ AND mode_ <> ''observe'' THEN DO NEXTVAL(pawl.count_', id, '_would_refuse); END IF;
-      IF NOT @pawl_sighted <=> CONCAT(', QUOTE(g), ', DATE_FORMAT(NOW(), ''%Y%m%d%H%i'')) THEN
-        SET said_ = (SELECT info FROM information_schema.processlist WHERE id = CONNECTION_ID());  -- SET: a statement of its own would name itself.
-        CALL pawl._sight(', QUOTE(g), ', said_);
+      IF verdict_ = ''missing'' AND NOT @pawl_sighted <=> CONCAT(', QUOTE(g), ', DATE_FORMAT(NOW(), ''%Y%m%d%H%i'')) THEN
+        CALL pawl._sight(', QUOTE(g), ', statement_);
       END IF;
     END IF;
+  END IF;
+END')//
+
+-- The check of one row. `k` is an expression for its key ('' for a static guard), `said` one for the column with the token, or
+-- NULL where use() says it. Outside a transaction use() has said nothing: what the variable holds is left from earlier.
+CREATE OR REPLACE PROCEDURE pawl._check_text(IN g TEXT, IN id INT, IN kind TEXT, IN k TEXT, IN said TEXT, OUT body TEXT)
+BEGIN
+  DECLARE fence_ TEXT DEFAULT IF(kind = 'static', 'fence', 'token');
+  DECLARE source TEXT DEFAULT IF(kind = 'static', CONCAT('pawl.guard WHERE name = ', QUOTE(g)), CONCAT('pawl.fence WHERE guard = ', id, ' AND k = ', k));
+  SET body = CONCAT('
+  IF NOT IFNULL((SELECT ', IF(said IS NULL, CONCAT('@@in_transaction AND LOCATE(CONCAT('';', id, ':'', HEX(', k, '), ''='', ', fence_, ', '';''), @pawl)'),
+                                            CONCAT(fence_, ' > 0 AND ', said, ' LIKE ', fence_)), ' FROM ', source, ' LOCK IN SHARE MODE), FALSE) THEN
+  BEGIN
+    DECLARE statement_ TEXT;
+    IF NOT @pawl_sighted <=> CONCAT(', QUOTE(g), ', DATE_FORMAT(NOW(), ''%Y%m%d%H%i'')) THEN  -- Here, and into a variable of this kind: all else would name itself.
+      SET statement_ = (SELECT info FROM information_schema.processlist WHERE id = CONNECTION_ID());
+    END IF;
+    CALL pawl._judge_', id, '(', k, ', ', IF(said IS NULL, 'NULL, FALSE', CONCAT(said, ', TRUE')), ', statement_);
+  END;
   END IF;');
 END//
 
 CREATE OR REPLACE PROCEDURE pawl._create_trigger(IN db TEXT, IN tbl TEXT, IN event TEXT, IN body TEXT)
   EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE TRIGGER `', REPLACE(db, '`', '``'), '`.`pawl_', LOWER(event), '_', LEFT(MD5(tbl), 12), '` BEFORE ', event, ' ON `', REPLACE(db, '`', '``'), '`.`', REPLACE(tbl, '`', '``'), '` FOR EACH ROW
-BEGIN
-  DECLARE fence_, token_ BIGINT;
-  DECLARE mode_, carried_, verdict_ VARCHAR(32);
-  DECLARE percent_ INT;
-  DECLARE require_, refusable_ BOOLEAN;
-  DECLARE said_ TEXT;', body, '
+BEGIN', body, '
 END')//
 
 CREATE OR REPLACE PROCEDURE pawl._cover(IN db TEXT, IN tbl TEXT)
 BEGIN
-  DECLARE g, kind_, col, was, will TEXT;
+  DECLARE g, kind_, col, was, will, gone, said, spent TEXT;
   DECLARE id_ INT;
-  SELECT o.name, o.id, o.kind, CONCAT('`', REPLACE(o.key_column, '`', '``'), '`') INTO g, id_, kind_, col
+  SELECT o.name, o.id, o.kind, CONCAT('`', REPLACE(o.key_column, '`', '``'), '`'), IF(p.token_column, 'NEW.pawl_token', NULL) INTO g, id_, kind_, col, said
     FROM pawl.protected p JOIN pawl.guard o ON o.name = p.guard WHERE p.db = db AND p.tbl = tbl;
-  CALL pawl._judge_text(g, id_, kind_, IF(col IS NULL, '''''', CONCAT('IFNULL(NEW.', col, ', '''')')), will);
-  CALL pawl._judge_text(g, id_, kind_, IF(col IS NULL, '''''', CONCAT('IFNULL(OLD.', col, ', '''')')), was);
-  CALL pawl._create_trigger(db, tbl, 'INSERT', will);
-  CALL pawl._create_trigger(db, tbl, 'DELETE', was);
-  CALL pawl._create_trigger(db, tbl, 'UPDATE', IF(col IS NULL, will, CONCAT(was, '
+  CALL pawl._create_judge(id_, g, kind_);
+  CALL pawl._check_text(g, id_, kind_, IF(col IS NULL, '\'\'', CONCAT('IFNULL(NEW.', col, ', \'\')')), said, will);
+  CALL pawl._check_text(g, id_, kind_, IF(col IS NULL, '\'\'', CONCAT('IFNULL(OLD.', col, ', \'\')')), said, was);
+  CALL pawl._check_text(g, id_, kind_, IF(col IS NULL, '\'\'', CONCAT('IFNULL(OLD.', col, ', \'\')')), NULL, gone);
+  SET spent = IF(said IS NULL, '', '\n  SET NEW.pawl_token = NULL;');  -- Else the next UPDATE, which says nothing, would say the same.
+  CALL pawl._create_trigger(db, tbl, 'INSERT', CONCAT(will, spent));
+  CALL pawl._create_trigger(db, tbl, 'DELETE', gone);
+  CALL pawl._create_trigger(db, tbl, 'UPDATE', CONCAT(IF(col IS NULL, will, CONCAT(was, '
   IF NOT OLD.', col, ' <=> NEW.', col, ' THEN ', will, '
-  END IF;')));
+  END IF;')), spent));
 END//
 
 -- ---------------------------------------------------------------------------------------------------------------------
--- 9. What stands under guard: create_guard, protect, unprotect, drop_guard
+-- 9. What stands under guard: create_guard, protect, token_column, unprotect, drop_guard
 
 CREATE OR REPLACE PROCEDURE pawl._log(IN g TEXT, IN what TEXT, IN was TEXT, IN now TEXT, IN reason TEXT)
   INSERT INTO pawl.audit (login, guard, what, was, now, reason) VALUES (USER(), g, what, was, now, reason)//
@@ -723,6 +766,27 @@ BEGIN
   SELECT g AS guard;
 END//
 
+-- From now on every INSERT and UPDATE of the table carries its token in itself, in the column `pawl_token`, and nothing that was
+-- said before counts: there is nothing that a pool could hand to a stranger, and no message of its own. FALSE: back to use().
+-- The column is INVISIBLE (no SELECT *, no INSERT without a column list meets it), and always NULL when it is read.
+CREATE OR REPLACE PROCEDURE pawl.token_column(IN tbl TEXT, IN wanted BOOLEAN) SQL SECURITY DEFINER
+BEGIN
+  DECLARE db_ TEXT DEFAULT SUBSTRING_INDEX(tbl, '.', 1);
+  DECLARE tbl_ TEXT DEFAULT SUBSTRING(tbl, LOCATE('.', tbl) + 1);
+  DECLARE place TEXT DEFAULT CONCAT('`', REPLACE(db_, '`', '``'), '`.`', REPLACE(tbl_, '`', '``'), '`');
+  DECLARE g TEXT DEFAULT (SELECT p.guard FROM pawl.protected p WHERE p.db = db_ AND p.tbl = tbl_);
+  IF g IS NULL THEN CALL pawl._unknown(tbl); END IF;
+  IF wanted AND (SELECT o.equal FROM pawl.guard o WHERE o.name = g) <> 'accept' THEN
+    CALL pawl._wrong('a column carries no operation number: with a token column, equal stays accept');
+  END IF;
+  -- The column comes before the triggers that name it, and goes after them.
+  IF wanted THEN EXECUTE IMMEDIATE CONCAT('ALTER TABLE ', place, ' ADD COLUMN IF NOT EXISTS pawl_token VARCHAR(32) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL INVISIBLE'); END IF;
+  UPDATE pawl.protected p SET p.token_column = wanted WHERE p.db = db_ AND p.tbl = tbl_;
+  CALL pawl._cover(db_, tbl_);
+  IF NOT wanted THEN EXECUTE IMMEDIATE CONCAT('ALTER TABLE ', place, ' DROP COLUMN IF EXISTS pawl_token'); END IF;
+  CALL pawl._log(g, 'token_column', NULL, CONCAT(tbl, IF(wanted, ' on', ' off')), NULL);
+END//
+
 -- Takes a table out of its guard. The guard stays, with its fence.
 CREATE OR REPLACE PROCEDURE pawl.unprotect(IN tbl TEXT) SQL SECURITY DEFINER
 BEGIN
@@ -730,6 +794,7 @@ BEGIN
   DECLARE tbl_ TEXT DEFAULT SUBSTRING(tbl, LOCATE('.', tbl) + 1);
   DECLARE g TEXT DEFAULT (SELECT p.guard FROM pawl.protected p WHERE p.db = db_ AND p.tbl = tbl_);
   IF g IS NULL THEN CALL pawl._unknown(tbl); END IF;
+  IF (SELECT p.token_column FROM pawl.protected p WHERE p.db = db_ AND p.tbl = tbl_) THEN CALL pawl.token_column(tbl, FALSE); END IF;
   FOR t IN (SELECT trigger_name AS name FROM information_schema.triggers WHERE trigger_schema = db_ AND event_object_table = tbl_ AND trigger_name REGEXP '^pawl_(insert|update|delete)_') DO
     EXECUTE IMMEDIATE CONCAT('DROP TRIGGER `', REPLACE(db_, '`', '``'), '`.`', t.name, '`');
   END FOR;
@@ -747,6 +812,7 @@ BEGIN
   DELETE FROM pawl.fence WHERE pawl.fence.guard = id_;
   DELETE FROM pawl.done WHERE pawl.done.guard = id_;
   DELETE FROM pawl.guard WHERE id = id_;
+  EXECUTE IMMEDIATE CONCAT('DROP PROCEDURE IF EXISTS pawl._judge_', id_);
   FOR c IN (SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'pawl' AND table_name REGEXP CONCAT('^(count_', id_, '_.*|emergency_', id_, ')$')) DO
     EXECUTE IMMEDIATE CONCAT('DROP SEQUENCE pawl.`', c.name, '`');
   END FOR;
@@ -754,12 +820,6 @@ END//
 
 -- ---------------------------------------------------------------------------------------------------------------------
 -- 10. Policy: set_mode, set_policy, emergency, compact
-
-CREATE OR REPLACE PROCEDURE pawl._counted(IN id INT, IN verdict TEXT, OUT count BIGINT)
-BEGIN
-  EXECUTE IMMEDIATE CONCAT('SELECT next_not_cached_value INTO @pawl_counted FROM pawl.count_', id, '_', verdict);
-  SET count = @pawl_counted;
-END//
 
 -- Takes the guard's row for itself: waits for what was let through under the policy so far, five seconds.
 CREATE OR REPLACE PROCEDURE pawl._close_passage(IN g TEXT)
@@ -789,7 +849,7 @@ BEGIN
   END IF;
   IF mine THEN START TRANSACTION; END IF;
   CALL pawl._close_passage(guard);
-  CALL pawl._counted(@pawl_id, 'would_refuse', would);
+  CALL pawl._counted(CONCAT('count_', @pawl_id, '_would_refuse'), would);
   UPDATE pawl.guard o SET o.mode = mode, o.percent = percent, o.mode_since = SYSDATE(6), o.would_refuse_before = would WHERE o.id = @pawl_id;
   CALL pawl._emergency(@pawl_id, emergency);
   IF emergency AND NOT mine THEN CALL pawl._wrong('the emergency switch is on, which no ROLLBACK turns on again: set_mode() needs a transaction of its own'); END IF;
@@ -809,6 +869,9 @@ BEGIN
   IF equal NOT IN ('accept', 'once', 'refuse') THEN CALL pawl._wrong('equal is accept, once or refuse'); END IF;
   IF equal <> 'accept' AND (SELECT kind FROM pawl.guard WHERE id = @pawl_id) = 'by' THEN
     CALL pawl._wrong('a guard by a column admits an equal token; give each operation a number instead');
+  END IF;
+  IF equal <> 'accept' AND EXISTS (SELECT 1 FROM pawl.protected p WHERE p.guard = guard COLLATE utf8mb4_bin AND p.token_column) THEN
+    CALL pawl._wrong('a column carries no operation number: with a token column, equal stays accept');
   END IF;
   SET was = (SELECT CONCAT('require_token=', o.require_token, ' equal=', o.equal, ' max_step=', o.max_step) FROM pawl.guard o WHERE o.id = @pawl_id FOR UPDATE);
   UPDATE pawl.guard o SET o.require_token = IFNULL(require_token, o.require_token), o.equal = IFNULL(equal, o.equal), o.max_step = IFNULL(max_step, o.max_step) WHERE o.id = @pawl_id;

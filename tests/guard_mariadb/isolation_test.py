@@ -157,6 +157,51 @@ class AdvanceTest(ServerCase):
         self.assertEqual(sorted(ends), ["40001", "admitted"])
 
 
+class OneOffLevelTest(ServerCase):
+    """SET TRANSACTION ISOLATION LEVEL … is for the next transaction only, and no SQL can read it. What a fence is compared with is a
+    locking read at every level, so that it decides nothing about stale writes."""
+
+    PAIRS = [(session, once) for session in ISOLATIONS for once in ISOLATIONS if session != once]
+
+    def start(self, session, once):
+        db = self.connect(isolation=session)
+        rows(db, f"SET TRANSACTION ISOLATION LEVEL {once}")
+        rows(db, "START TRANSACTION")
+        self.assertEqual(self.value("SELECT @@tx_isolation", on=db), session.replace(" ", "-"))  # The guard sees this.
+        return db
+
+    def test_an_old_snapshot_cannot_write_with_an_old_token(self):
+        self.protect()
+        for token, (session, once) in enumerate(self.PAIRS, 33):
+            with self.subTest(f"{once} once, in a session of {session}"):
+                call(self.connect(), "advance", self.orders, token, 5)
+                old = self.start(session, once)
+                rows(old, "SELECT * FROM accounts")
+                call(self.connect(), "advance", self.orders, token + 1, 5)
+                self.assertRefused("PW002", call, old, "use", self.orders, token)
+                self.assertRefused("PW002", rows, old, "UPDATE orders SET n = 9")
+                rows(old, "ROLLBACK")
+
+    def test_advance_waits_for_an_open_write(self):
+        self.protect()
+        call(self.connect(), "advance", self.orders, 34, 5)
+        for session, once in self.PAIRS:
+            with self.subTest(f"{once} once, in a session of {session}"):
+                db = self.start(session, once)
+                call(db, "use", self.orders, 34)
+                rows(db, "UPDATE orders SET n = n + 1 WHERE id = 1")
+                self.assertRefused("PW007", call, self.connect(), "advance", self.orders, 35, 1)
+                rows(db, "ROLLBACK")
+
+    def test_a_snapshot_from_before_the_advance_must_be_taken_anew(self):
+        self.protect()
+        self.write(33)
+        new = self.start("READ COMMITTED", "REPEATABLE READ")
+        rows(new, "SELECT * FROM orders")
+        call(self.connect(), "advance", self.orders, 34, 5)
+        self.assertRefused("40001", call, new, "use", self.orders, 34)
+
+
 class CrashTest(ServerCase):
     def test_an_acknowledged_advance_and_a_commit_survive_kill_9_and_nothing_else_does(self):
         self.protect()
