@@ -1,0 +1,138 @@
+// What a drill's page says. How it looks in a browser: tests/e2e/drill_page_test.py.
+#include "drill/page.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "drill/marks.h"
+#include "drill/page_samples.h"
+#include "drill/page_words.h"
+#include "drill/time_scale.h"
+
+namespace pawl::drill {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::Not;
+
+std::size_t occurrences(const std::string& text, std::string_view what) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+TEST(DrillPage, SaysThatADrillPassedBecauseTheStaleWriteWasRefused) {
+  const std::string page = html(passed_pause());
+  EXPECT_THAT(page, HasSubstr("✓ Passed: the stale write was refused"));
+  EXPECT_THAT(page, Not(HasSubstr("class='verdict failed'")));
+  EXPECT_THAT(page, Not(HasSubstr("class='through'")));
+}
+
+TEST(DrillPage, SaysThatADrillFailedWithHowManyGotThrough) {
+  const std::string page = html(shadowed_pause());
+  EXPECT_THAT(page, HasSubstr("✕ Failed: 1 stale write got through"));
+  EXPECT_THAT(page, HasSubstr("class='verdict failed'"));
+  EXPECT_THAT(page, HasSubstr("class='alarm'"));
+  EXPECT_THAT(page, HasSubstr(">34 got through</text>"));
+}
+
+TEST(DrillPage, ADrillThatTestedNothingDoesNotLookPassed) {
+  const std::string page = html(idle());
+  EXPECT_THAT(page, HasSubstr("✕ Failed<"));
+  EXPECT_THAT(page, HasSubstr("nothing has been put to the test"));
+}
+
+TEST(DrillPage, NeverSaysThatAllWereRefusedWhenOneHadNoAnswer) {
+  EXPECT_THAT(html(issuer_restart()), Not(HasSubstr("stale writes were refused")));
+}
+
+TEST(DrillPage, LoadsNothingAndRunsNothing) {
+  for (const Sample& sample : samples()) {
+    const std::string page = html(sample.record);
+    EXPECT_THAT(page, HasSubstr("default-src 'none'")) << sample.name;
+    for (const char* way :
+         {"<script", "<img", "<iframe", " src=", "@import", "http://", "https://", "//cdn"}) {
+      // A hostile text may say so, but only as text.
+      if (sample.name == "hostile" && std::string_view(way) == " src=") continue;
+      EXPECT_THAT(page, Not(HasSubstr(way))) << sample.name;
+    }
+  }
+}
+
+TEST(DrillPage, ShowsWhateverARecordHoldsAsText) {
+  const std::string page = html(hostile()), harmless = html(passed_pause());
+  for (const char* tag : {"<script", "<img", "</style>", "</title></style>"}) {
+    EXPECT_EQ(occurrences(page, tag), occurrences(harmless, tag)) << tag;
+  }
+  EXPECT_THAT(page, HasSubstr("&lt;script&gt;alert(1)"));
+  EXPECT_THAT(page, Not(HasSubstr("\x1b")));
+}
+
+TEST(DrillPage, EscapesWhatEndsAnAttribute) {
+  EXPECT_EQ(escaped("a'b\"c<d>&\n"), "a&#39;b&quot;c&lt;d&gt;&amp; ");
+}
+
+TEST(DrillPage, EveryTokenOfAShortDrillIsInThePicture) {
+  const std::string page = html(flapping(40));
+  for (int token = 1041; token < 1081; ++token) {
+    EXPECT_THAT(page, HasSubstr(fmt::format(">{}</text>", token)));
+  }
+}
+
+TEST(DrillPage, ALongDrillIsDrawnInSeveralRowsButNotInEndless) {
+  EXPECT_EQ(occurrences(html(passed_pause()), "<svg class='timeline'"), 1U);
+  EXPECT_EQ(occurrences(html(flapping(40)), "<svg class='timeline'"), 3U);
+  EXPECT_EQ(occurrences(html(flapping(400)), "<svg class='timeline'"), kRowsMax);
+}
+
+TEST(DrillPage, AnEmptyRecordHasAPageToo) {
+  EXPECT_THAT(html({}), HasSubstr("</html>"));
+}
+
+TEST(TimeScale, TicksAreRoundNumbersInsideTheRow) {
+  const TimeScale scale{milliseconds(1300), milliseconds(6400), 100, 1000};
+  const std::vector<Tick> ticks = scale.ticks();
+  ASSERT_FALSE(ticks.empty());
+  EXPECT_EQ(ticks.front().at, milliseconds(1500));
+  EXPECT_EQ(ticks.front().label, "1.5 s");
+  EXPECT_LE(ticks.back().at, scale.to);
+  EXPECT_LE(ticks.size(), 12U);
+}
+
+TEST(TimeScale, RowsFollowEachOtherWithoutAGap) {
+  const std::vector<TimeScale> rows = time_rows(seconds(10), 2500, 100, 1000);
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0].from, Moment{});
+  EXPECT_EQ(rows[0].to, rows[1].from);
+  EXPECT_EQ(rows[1].to, rows[2].from);
+  EXPECT_GT(rows[2].to, seconds(10)) << "what happened at the end is seen whole";
+}
+
+TEST(Clusters, WritesTooCloseToBeToldApartAreOneMarkWithTheirNumber) {
+  const TimeScale scale{Moment{}, seconds(10), 0, 1000};
+  const Write first{"A", 1, false, milliseconds(1000), {}, Fate::kAdmitted, "", ""};
+  Write close = first, other = first, far = first;
+  close.sent += milliseconds(50);
+  other.sent += milliseconds(60), other.fate = Fate::kRefused;
+  far.sent += milliseconds(3000);
+  const std::vector<Write> writes{far, first, close, other};
+  const std::vector<Cluster> made = clusters(writes, scale);
+  ASSERT_EQ(made.size(), 3U);
+  EXPECT_EQ(made[0].count, 2U);
+  EXPECT_EQ(made[1].first->fate, Fate::kRefused) << "a refusal never hides among what was admitted";
+  EXPECT_EQ(made[2].count, 1U);
+}
+
+TEST(PageWords, SpansHaveAboutThreeDigits) {
+  EXPECT_EQ(span_text(std::chrono::microseconds(4210)), "4.2\u00a0ms");
+  EXPECT_EQ(span_text(milliseconds(310)), "310\u00a0ms");
+  EXPECT_EQ(span_text(milliseconds(2134)), "2.13\u00a0s");
+  EXPECT_EQ(span_text(milliseconds(64'480)), "64.5\u00a0s");
+  EXPECT_EQ(span_text(milliseconds(-2950)), "-2.95\u00a0s");
+}
+
+}  // namespace
+}  // namespace pawl::drill
