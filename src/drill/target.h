@@ -21,6 +21,7 @@ struct Target {
   std::string resource;  //
   bool scratch = true;   // made by a conformance::Subject of the drill, in kScratchForm; else the user's own
   bool guarded = true;   // false: nobody judges; scratch only
+  bool watched = true;   // tables with triggers, else a guard that is only asked; the user's own only
   std::string statement = {};  // of the user's own: what a write does. Empty: it is judged, and taken back.
 };
 

@@ -60,8 +60,13 @@ class DrillCase(harness.PawldCase):
 
     @classmethod
     def words(cls, *more):
-        return [PAWL, "drill", *more[:1], "--addr", f"127.0.0.1:{cls.pawld.port}", "--guard", cls.kind, *cls.where, "--ttl", TTL,
-                *more[1:]]
+        guard = [] if "--guard" in more else ["--guard", cls.kind]
+        return [PAWL, "drill", *more[:1], "--addr", f"127.0.0.1:{cls.pawld.port}", *guard, *cls.where, "--ttl", TTL, *more[1:]]
+
+    @classmethod
+    def pawl(cls, *words):
+        subprocess.run([PAWL, *words, *(word.replace("--guard-dsn", "--dsn") for word in cls.where)], check=True,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     @classmethod
     def start(cls, *more, **options):
@@ -81,8 +86,9 @@ class DrillCase(harness.PawldCase):
 
     def records(self, *more, code):
         ended, out, error = self.run_drill(*more, "--json")
-        self.assertEqual(ended, code, f"{more}\n{out}\n{error}")
         report = json.loads(out)
+        told = [(record["drill"], record["verdict"], [line["text"] for line in record["lines"]]) for record in report.get("drills", [])]
+        self.assertEqual(ended, code, f"{more}\n{told}\n{error}")
         self.assertEqual(report["passed"], code == 0)
         return report["drills"]
 
@@ -116,6 +122,41 @@ class DrillCase(harness.PawldCase):
         self.assertPlayed(record, name, mode)
         self.assertEqual(record["verdict"]["refused"], 0)
         self.assertIn("got through", record["verdict"]["because"][0])
+
+
+class OwnResource:
+    """Drills with the user's own lock and resource, a table `orders` with one row, n = 0; mixed into a DrillCase.
+
+    count() is that row's n, protect() puts the table under guard and returns the guard's name."""
+
+    def put_under_guard(self, mode):
+        guard = self.protect()
+        self.pawl("guard", "mode", self.kind, guard, mode, "--yes", "--reason", "drill")
+        return guard
+
+    def own(self, drill, guard, *more, code):
+        (record,) = self.records(drill, "--guard", f"{self.kind}:{guard}", "--yes", *more, code=code)
+        self.assertEqual((record["resource"], record["lock"], record["scratch"]), (guard, guard, False))
+        self.assertGreater(record["verdict"]["stale_sent"], 0)
+        return record
+
+    def test_the_users_own_guard_is_judged_in_the_mode_that_it_is_in(self):
+        guard = self.put_under_guard("enforce")
+        for drill in WITH_USERS_PAWLD:
+            with self.subTest(drill=drill):
+                record = self.own(drill, guard, code=0)
+                self.assertEqual((record["mode"], record["verdict"]["let_through"]), ("enforce", 0))
+        self.pawl("guard", "mode", self.kind, guard, "shadow", "--yes", "--reason", "drill")
+        record = self.own("pause", guard, code=1)
+        self.assertEqual((record["mode"], record["verdict"]["let_through"]), ("shadow", 1))
+        self.assertEqual(self.count(), 0, "nothing is written by default")
+        self.writes_only_what_may_pass(guard)
+
+    def writes_only_what_may_pass(self, guard):
+        add = "UPDATE orders SET n = n + 1 WHERE id = 1"
+        self.pawl("guard", "mode", self.kind, guard, "enforce", "--yes", "--reason", "drill")
+        record = self.own("pause", guard, "--write", add, code=0)
+        self.assertEqual(self.count(), record["verdict"]["writes"] - record["verdict"]["refused"])
 
 
 class Matrix:
