@@ -57,6 +57,7 @@ class MariaSession final : public SqlSession {
     return done_or(outcome);
   }
   Outcome rollback() override { return done_or(call("abandon", {})); }
+  Outcome execute(const std::string& statement) override { return done_or(ask(statement)); }
 
   void lose_commit() override {
     constexpr std::string_view kCommit = "COMMIT";

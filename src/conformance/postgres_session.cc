@@ -67,6 +67,7 @@ class PostgresSession final : public SqlSession {
   }
 
   Outcome rollback() override { return done_or(ask("ROLLBACK")); }
+  Outcome execute(const std::string& statement) override { return done_or(ask(statement)); }
 
   void lose_commit() override {
     PQsendQuery(connection_.get(), "COMMIT");

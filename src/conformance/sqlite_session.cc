@@ -45,6 +45,7 @@ class SqliteSession final : public SqlSession {
 
   Outcome commit() override { return run("COMMIT"); }
   Outcome rollback() override { return run("ROLLBACK"); }
+  Outcome execute(const std::string& statement) override { return run(statement.c_str()); }
 
   void lose_commit() override { PAWL_ASSERT(false); }  // Not among the abilities: there is no wire to cut.
   void vanish() override { db_.reset(); }

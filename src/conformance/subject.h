@@ -186,6 +186,11 @@ class Session {
   virtual Checked check(const std::string& resource, std::uint64_t token) = 0;
   // Deletes what is under guard, as the holder of that token.
   virtual Outcome remove(const std::string& resource, std::uint64_t token) = 0;
+  // Instead of apply(), where there is a language for it: whatever the user wants done under what was admitted. No case
+  // asks for it.
+  virtual Outcome execute(const std::string& statement) {
+    return {Answer::kBroken, false, "cannot execute: " + statement};
+  }
 };
 
 // Used by one thread, except that sessions go their own ways. An error of these calls means that the kit cannot go on

@@ -4,6 +4,7 @@
 
 #include "conformance/subjects.h"
 #include "conformance/trial.h"
+#include "drill/statement_writer.h"
 
 namespace pawl::drill {
 namespace {
@@ -53,6 +54,7 @@ class ScratchWriter final : public Writer {
 }  // namespace
 
 Result<std::unique_ptr<Writer>> open_writer(const Target& target) {
+  if (target.scratch && !target.statement.empty()) return open_statement_writer(target);
   auto session = conformance::open_session(target.kind, target.where, kScratchForm, target.resource);
   if (!session) return session.error();
   return std::unique_ptr<Writer>(std::make_unique<ScratchWriter>(*std::move(session), target));

@@ -21,7 +21,9 @@ struct Target {
   std::string resource;  //
   bool scratch = true;   // made by a conformance::Subject of the drill, in kScratchForm; else the user's own
   bool guarded = true;   // false: nobody judges; scratch only
-  std::string statement = {};  // of the user's own: what a write does. Empty: it is judged, and taken back.
+  // What a write does (statement_writer.h). Empty: it adds a line to the log of a scratch resource; the user's own is judged
+  // and the write taken back.
+  std::string statement = {};
 };
 
 // One writer's connection to the target. Used by one thread.
