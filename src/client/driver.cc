@@ -67,11 +67,6 @@ std::unique_lock<std::mutex> soon(std::mutex& mutex) {
   return lock;
 }
 
-timespec to_timespec(Nanos span) {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(span);
-  return {static_cast<time_t>(seconds.count()), static_cast<long>((span - seconds).count())};
-}
-
 }  // namespace
 
 Driver::Driver(std::vector<Address> addresses, DriverOptions options)
@@ -319,9 +314,10 @@ void Driver::answer(std::unique_lock<std::mutex>& lock) {
 void Driver::poll(int fd, bool wants_send, Instant until) {
   pollfd ready[2] = {{wake_fd_->get(), POLLIN, 0},
                      {fd, static_cast<short>(POLLIN | (wants_send ? POLLOUT : 0)), 0}};
-  // From a fresh look at the clock: the calls before this may have taken a while.
-  const timespec limit = to_timespec(std::max(until - now(), Nanos(0)));
-  if (ppoll(ready, 2, until == kNever ? nullptr : &limit, nullptr) <= 0) return;
+  // From a fresh look at the clock: the calls before this may have taken a while. Not ppoll(): in a process that was stopped
+  // meanwhile (SIGSTOP) it goes on with what was left of its time then, and a lease that is long over would be said to
+  // be lost as much later. poll() remembers when its time is up.
+  if (::poll(ready, 2, poll_timeout(until - now())) <= 0) return;
   std::uint64_t wakes = 0;
   if (ready[0].revents != 0) [[maybe_unused]]
     const ssize_t got = read(wake_fd_->get(), &wakes, sizeof(wakes));

@@ -21,15 +21,6 @@ std::string error_text(int error) {
   return std::generic_category().message(error);
 }
 
-// A clock that was suspended is looked at again now and then.
-int poll_timeout(Instant until) {
-  constexpr Millis kLongest{60'000};
-  const Instant now = boot_now();
-  if (until <= now) return 0;
-  if (until - now > kLongest) return static_cast<int>(kLongest.count());
-  return static_cast<int>(std::chrono::ceil<Millis>(until - now).count());
-}
-
 }  // namespace
 
 Result<std::vector<Endpoint>> resolve(const std::vector<Address>& addresses) {
@@ -96,7 +87,7 @@ void PollConnection::turn(short revents) {
 
 void PollConnection::wait_and_turn() {
   pollfd socket = interest();
-  if (::poll(&socket, 1, poll_timeout(next_timer())) < 0) socket.revents = 0;
+  if (::poll(&socket, 1, poll_timeout(next_timer() - boot_now())) < 0) socket.revents = 0;
   turn(socket.revents);
 }
 

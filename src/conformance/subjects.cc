@@ -38,4 +38,10 @@ Result<std::unique_ptr<Session>> open_session(std::string_view kind, const std::
   return (*database)->open(place);
 }
 
+Result<std::unique_ptr<Session>> open_session(std::string_view kind, const std::string& where, Form form) {
+  auto database = open_database(kind, where);
+  if (!database) return database.error();
+  return (*database)->open({form, "\n", ""});  // No resource is named so: none is taken for a bare one.
+}
+
 }  // namespace pawl::conformance

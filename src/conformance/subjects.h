@@ -27,5 +27,9 @@ namespace pawl::conformance {
 // A writer to a resource that a Subject of this form has made there, perhaps in another process, by fresh() or bare().
 [[nodiscard]] Result<std::unique_ptr<Session>> open_session(std::string_view kind, const std::string& where,
                                                             Form form, const std::string& resource);
+// A writer to what users have put under guard themselves: admit() asks as a table with triggers wants it (kTable), or as
+// create_guard() does (kAdmit), and execute() does what is to be done; there is no log to apply() to.
+[[nodiscard]] Result<std::unique_ptr<Session>> open_session(std::string_view kind, const std::string& where,
+                                                            Form form);
 
 }  // namespace pawl::conformance

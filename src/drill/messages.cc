@@ -50,13 +50,14 @@ bool flag(const json::object& object, const char* key) {
 }
 
 json::object to_json(const Target& target) {
-  return {{"kind", target.kind},       {"where", target.where},     {"resource", target.resource},
-          {"scratch", target.scratch}, {"guarded", target.guarded}, {"statement", target.statement}};
+  return {{"kind", target.kind},          {"where", target.where},     {"resource", target.resource},
+          {"scratch", target.scratch},    {"guarded", target.guarded}, {"watched", target.watched},
+          {"statement", target.statement}};
 }
 
 Target target_from(const json::object& object) {
-  return {text(object, "kind"),    text(object, "where"),   text(object, "resource"),
-          flag(object, "scratch"), flag(object, "guarded"), text(object, "statement")};
+  return {text(object, "kind"),    text(object, "where"),   text(object, "resource"), flag(object, "scratch"),
+          flag(object, "guarded"), flag(object, "watched"), text(object, "statement")};
 }
 
 json::object to_json(const TlsOptions& tls) {

@@ -142,8 +142,8 @@ class Stage {
     bool ready = false;
     bool waits = false;
     bool believes = false;
-    bool advanced = false;
     std::uint64_t token = 0;
+    std::uint64_t advanced_to = 0;
     std::optional<Error> trouble = {};  // not granted, or failed
   };
 
@@ -152,6 +152,8 @@ class Stage {
   [[nodiscard]] const std::vector<client::Address>& pawld() const;
   [[nodiscard]] ActorOptions options_for(const Role& role, const std::string& name) const;
   void await_ready(Role& role, const std::string& name);
+  // What is the user's own is fenced at each grant: writes to it may be judged only, and raise no fence.
+  void fence_on_grant(Actor& actor);
 
   // One wait for everything there is, not beyond `limit`.
   void turn(client::Instant limit);
@@ -159,6 +161,7 @@ class Stage {
   void hear(const wire::EventPush& event);
   void hear_grant(Role& role, const Telling& told);
   void hear_write(const Telling& told);
+  [[nodiscard]] std::string describe(const Write& write) const;
   void end_belief(Role& role, client::Instant at);
   Ownership& ownership(std::uint64_t token, const std::string& actor, Moment from);
   Fault& fault(FaultKind kind, const std::string& whom, std::string note = {});

@@ -21,8 +21,9 @@ struct Target {
   std::string resource;  //
   bool scratch = true;   // made by a conformance::Subject of the drill, in kScratchForm; else the user's own
   bool guarded = true;   // false: nobody judges; scratch only
-  // What a write does (statement_writer.h). Empty: it adds a line to the log of a scratch resource; the user's own is judged
-  // and the write taken back.
+  bool watched = true;   // tables with triggers, else a guard that is only asked; the user's own only
+  // What a write does. Empty: it is a line in the log of what is scratch; of the user's own it is judged, and taken back. For a
+  // table of ours that is scratch, `:value` and `:token` stand for those of the write.
   std::string statement = {};
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 
 #include "base/random.h"
 #include "drill/run.h"
@@ -29,10 +30,13 @@ constexpr Millis kTtlMin{500};  // Less than that a busy machine takes away by i
 
 struct Options {
   std::string drill;
-  std::string guard;  // KIND or KIND:RESOURCE
+  std::string guard;     // KIND or KIND:RESOURCE
+  std::string resource;  // the user's own; empty: a scratch one
   GuardTarget target;
   std::string lock;
-  std::string mode = "enforce";  // of a scratch resource
+  std::string mode;       // of a scratch resource; empty: enforce
+  std::string statement;  // what a write to the user's own does; empty: it is judged only
+  bool yes = false;
   Millis ttl{2'000};
   Millis wait{10'000};
   std::uint64_t rounds = 1;
@@ -75,30 +79,84 @@ Result<void> check(Options& options) {
   if (kind != "postgres" && kind != "sqlite" && kind != "mariadb")
     return usage(
         fmt::format("--guard: postgres, sqlite or mariadb; \"{}\" is not", printable(options.guard)));
-  if (colon != std::string::npos)
-    return usage("--guard: a scratch resource only, so far: name the kind of database alone");
+  if (colon != std::string::npos) options.resource = options.guard.substr(colon + 1);
+  if (colon != std::string::npos && options.resource.empty())
+    return usage(
+        "--guard: which resource? Name it behind the colon, or leave the colon out for a scratch one");
+  if (!options.resource.empty() && !options.mode.empty())
+    return usage("--mode is for a scratch resource; yours has the mode that it has");
+  if (options.resource.empty() && !options.statement.empty())
+    return usage("--write is for a resource of yours, which --guard names: postgres:orders");
   if (options.ttl < kTtlMin)
     return usage(
         fmt::format("--ttl: at least {}, or a busy machine loses leases by itself", to_text(kTtlMin)));
   if (options.rounds < 1 || options.rounds > kRoundsMax)
     return usage(fmt::format("--rounds: 1 to {}", kRoundsMax));
-  if (options.lock.empty()) options.lock = scratch_lock();
+  if (options.mode.empty()) options.mode = "enforce";
   return {};
 }
 
-drill::Order to_order(Console& console, const Options& options, const StopSignals& signals) {
+// What a drill writes to, and where its lock is.
+struct Scene {
+  drill::Target target;
+  std::string mode;
+  std::string lock;
+};
+
+Scene scratch_scene(const Options& options) {
+  Scene scene{{options.target.kind, options.target.where(), ""}, options.mode, options.lock};
+  if (scene.lock.empty() || !options.resource.empty()) scene.lock = scratch_lock();
+  return scene;
+}
+
+// The user's own resource, as its guard describes it.
+Result<Scene> own_scene(const Options& options) {
+  auto opened = options.target.open();
+  if (!opened) return opened.error();
+  const std::string guard = options.resource.substr(0, options.resource.find(':'));
+  const auto found = (*opened)->status(guard);
+  if (!found) return found.error();
+  if (found->empty())
+    return usage(
+        fmt::format("there is no guard \"{}\" there: pawl guard status shows them", printable(guard)));
+  const guard::Status& status = found->front();
+  if (status.kind != "static" && guard == options.resource)
+    return usage(fmt::format("{} has a fence for each key: name one, such as {}:{}:7", guard,
+                             options.target.kind, guard));
+  Scene scene{{options.target.kind, options.target.where(), options.resource}, status.mode, options.lock};
+  scene.target.watched = !status.tables.empty();
+  scene.target.statement = options.statement;
+  if (scene.lock.empty()) scene.lock = options.resource;
+  return scene;
+}
+
+// What will happen to it, before it does.
+std::string warning(const Console& console, const Options& options, const Scene& scene) {
+  std::string writes = "Nothing is written: each write is judged by the guard and taken back.";
+  if (!options.statement.empty()) {
+    writes = fmt::format("Each write that the guard lets pass runs: {}", printable(options.statement));
+    if (scene.mode != "enforce") writes += fmt::format(" (in mode {} stale ones as well)", scene.mode);
+  }
+  return fmt::format(
+      "this takes the lock {} at {} again and again, and whoever else wants it waits. The fence of {} rises "
+      "to the "
+      "tokens of the drill, and its guard (mode {}) counts the stale ones. {}",
+      printable(scene.lock), console.addresses(), printable(options.resource), scene.mode, writes);
+}
+
+drill::Order to_order(Console& console, const Options& options, const Scene& scene,
+                      const StopSignals& signals) {
   drill::Order order;
   order.rounds = options.rounds;
   drill::Setting& setting = order.setting;
   setting.pawld = console.targets();
   setting.auth = console.auth();
   setting.tls = {environment("PAWL_TLS_CA"), environment("PAWL_TLS_CERT"), environment("PAWL_TLS_KEY"), ""};
-  setting.lock = options.lock;
+  setting.lock = scene.lock;
   setting.ttl = options.ttl;
   setting.patience = options.wait;
-  setting.target.kind = options.target.kind;
-  setting.target.where = options.target.where();
-  setting.mode = options.mode;
+  setting.target = scene.target;
+  setting.mode = scene.mode;
   setting.stop = signals.fd();
   if (console.json()) return order;
   setting.tell = [&console](const drill::Line& line) { console.data(to_line(console, line)); };
@@ -114,49 +172,95 @@ Result<void> look(Console& console, const Options& options, const std::vector<co
   const bool users = std::any_of(drills.begin(), drills.end(),
                                  [](const Drill* each) { return each->pawld == Whose::kUsers; });
   if (users) {
-    if (const auto there = console.ask({"INSPECT", options.lock}); !there) return there.error();
+    if (const auto there = console.ask({"INSPECT", options.lock.empty() ? "pawl-drill" : options.lock});
+        !there)
+      return there.error();
   }
   if (const auto opened = options.target.open(); !opened) return opened.error();
   return {};
 }
 
-int drill_all(Console& console, const Options& options, const std::vector<const Drill*>& drills) {
-  StopSignals signals;
-  Json json;
-  json.object().key("drills").array();
-  bool passed = true;
-  int impossible = kExitOk;
-  for (const Drill* each : drills) {
-    if (!console.json())
-      console.data(fmt::format("{}: {}\n", console.paint(Paint::kStrong, each->name), each->about));
-    const drill::Ended ended = drill::run(*each, to_order(console, options, signals));
-    console.end_progress();
-    if (ended.interrupted) {
-      console.note("pawl: stopped; nothing is left behind");
-      return kExitSignalled + signals.take();
-    }
-    if (ended.trouble) {
-      const Error why{ended.trouble->code, fmt::format("the drill {} could not be carried out: {}",
-                                                       each->name, ended.trouble->detail)};
-      if (drills.size() == 1) return console.fail(why);
-      console.note("pawl: " + printable(why.detail));
-      impossible = exit_code(why.code);
-      continue;
-    }
-    passed = passed && ended.record->verdict.passed;
-    if (!console.json() && !console.data(to_verdict(console, *ended.record))) return kExitOutput;
-    write(json, *ended.record);
+// The exit code, and what is still to be told.
+class Session {
+ public:
+  Session(Console& console, const Options& options) : console_(console), options_(options) {
+    json_.object().key("drills").array();
   }
-  json.end().key("passed").boolean(passed && impossible == kExitOk).end();
-  if (console.json() && !console.data(json)) return kExitOutput;
-  return passed ? impossible : kExitNothingDone;
-}
+
+  // False: it was interrupted, or nobody reads what it says.
+  bool play(const Drill& drill, const Scene& scene) {
+    if (!console_.json() &&
+        !console_.data(fmt::format("{}: {}\n", console_.paint(Paint::kStrong, drill.name), drill.about))) {
+      exit_ = kExitOutput;
+      return false;
+    }
+    const drill::Ended ended = drill::run(drill, to_order(console_, options_, scene, signals_));
+    console_.end_progress();
+    if (ended.interrupted) {
+      console_.note("pawl: stopped; nothing is left behind");
+      exit_ = kExitSignalled + signals_.take();
+      return false;
+    }
+    if (ended.trouble) return give_up(drill, *ended.trouble);
+    passed_ = passed_ && ended.record->verdict.passed;
+    write(json_, *ended.record);
+    if (!console_.json() && !console_.data(to_verdict(console_, *ended.record))) exit_ = kExitOutput;
+    return exit_ != kExitOutput;
+  }
+
+  int end() {
+    if (exit_ != kExitOk) return exit_;
+    json_.end().key("passed").boolean(passed_ && !impossible_).end();
+    // One alone that could not be carried out is simply an error.
+    if (impossible_ && options_.drill != kAll) return console_.fail(*impossible_);
+    if (console_.json() && !console_.data(json_)) return kExitOutput;
+    if (!passed_) return kExitNothingDone;
+    return impossible_ ? exit_code(impossible_->code) : kExitOk;
+  }
+
+ private:
+  bool give_up(const Drill& drill, const Error& why) {
+    impossible_ =
+        Error{why.code, fmt::format("the drill {} could not be carried out: {}", drill.name, why.detail)};
+    if (options_.drill == kAll) console_.note("pawl: " + printable(impossible_->detail));
+    return true;
+  }
+
+  Console& console_;
+  const Options& options_;
+  StopSignals signals_;
+  Json json_;
+  bool passed_ = true;
+  std::optional<Error> impossible_;
+  int exit_ = kExitOk;
+};
 
 int drill_verb(Console& console, Options& options) {
   if (const auto fine = check(options); !fine) return console.fail(fine.error());
   const std::vector<const Drill*> drills = chosen(options);
+  const bool own = !options.resource.empty();
+  if (own && drills.size() == 1 && drills.front()->pawld == Whose::kThrowaway)
+    return console.fail(
+        usage(fmt::format("{} plays with a pawld of its own, whose tokens your pawld does not know: with a "
+                          "scratch resource only, --guard {}",
+                          options.drill, options.target.kind)));
   if (const auto there = look(console, options, drills); !there) return console.fail(there.error());
-  return drill_all(console, options, drills);
+  Scene scene = scratch_scene(options);
+  if (own) {
+    auto found = own_scene(options);
+    if (!found) return console.fail(found.error());
+    scene = *std::move(found);
+    const auto agreed =
+        options.yes ? Result<bool>(true) : confirm(console, warning(console, options, scene), "Go on?");
+    if (!agreed) return console.fail(agreed.error());
+    if (!*agreed) return kExitNothingDone;
+  }
+  Session session(console, options);
+  for (const Drill* each : drills) {
+    // What happens to a throw-away pawld cannot be done to the user's own resource.
+    if (!session.play(*each, own && each->pawld == Whose::kThrowaway ? scratch_scene(options) : scene)) break;
+  }
+  return session.end();
 }
 
 }  // namespace
@@ -168,8 +272,9 @@ void add_drill(CommandLine& line) {
       "freeze, cut off and kill workers of its own, and see whether your guard refuses what they write",
       Talks::kToPawld);
   verb.choice("DRILL", options->drill, names(), "which; the last four start a pawld of their own");
-  verb.text("--guard", "KIND", options->guard,
-            "postgres, sqlite or mariadb: where a scratch resource is made, written to and removed");
+  verb.text("--guard", "KIND[:RESOURCE]", options->guard,
+            "postgres, sqlite or mariadb: a scratch resource is made there, and removed; postgres:orders: "
+            "your own");
   verb.must_have("--guard");
   verb.text("--guard-dsn,--dsn", "DSN", options->target.dsn,
             "where the database is: a URI or key=value pairs (PAWL_GUARD_DSN; else PGHOST, …, or ~/.my.cnf)");
@@ -177,16 +282,20 @@ void add_drill(CommandLine& line) {
   verb.not_both("--file", "--guard-dsn");
   verb.text("--mode", "MODE", options->mode,
             "of the scratch resource: enforce (default), shadow, observe, or none: no guard at all");
+  verb.text("--write", "SQL", options->statement,
+            "your own resource: the statement of each write (default: nothing is written, only judged)");
   verb.text("--lock", "LOCK", options->lock,
-            "which lock the workers use (default: one that nobody else does)");
+            "which lock the workers take (default: named like your resource; else one that nobody uses)");
   verb.duration("-t,--ttl", options->ttl, "of the leases (default 2s)");
   verb.duration("-w,--wait", options->wait, "how long to wait for the lock at most (default 10s)");
   verb.number("--rounds", options->rounds, "how many times over (default 1)");
+  verb.flag("--yes", options->yes, "do not ask before your own resource is used");
   verb.examples(
       "  pawl drill pause --guard postgres --guard-dsn 'dbname=shop'\n"
       "  pawl drill all --guard sqlite --file shop.db --json\n"
       "  pawl drill partition --guard postgres --mode shadow     what a guard in shadow lets through\n"
       "  pawl drill pause --guard mariadb --mode none            what happens without one\n"
+      "  pawl drill pause --guard postgres:orders                your own guard, in the mode that it is in\n"
       "\n"
       "Workers are processes of its own. They take a lock, write to the resource, and lose the lock in one "
       "of eight\n"

@@ -1,0 +1,168 @@
+#!/usr/bin/python3
+"""`pawl drill` as people and scripts meet it: what it says, how it ends, and that it leaves nothing behind."""
+
+import os
+import pathlib
+import signal
+import sqlite3
+import subprocess
+
+from drill_case import PAWL, DrillCase, children_of
+from sqlite_test import make_file
+import harness
+
+
+class DrillCliTest(DrillCase):
+    kind = "sqlite"
+
+    @classmethod
+    def open_database(cls):
+        cls.path = make_file(cls.pawld.dir)
+        cls.where = ("--file", str(cls.path))
+
+    def setUp(self):
+        super().setUp()
+        self.temporary = harness.scratch("drill-tmp")
+        self.addCleanup(lambda: self.temporary.rmdir())  # It must be empty.
+
+    @classmethod
+    def leftovers(cls):
+        with sqlite3.connect(cls.path) as db:
+            found = db.execute("SELECT name FROM sqlite_schema WHERE name LIKE '%conformance%'").fetchall()
+            found += db.execute("SELECT name FROM pawl_guard WHERE name LIKE '%conformance%'").fetchall()
+        db.close()
+        return found
+
+    def interrupted(self, drill, line, sign):
+        """Starts it, ends it by a signal once it has said that line; its exit code and what it said on stderr."""
+        process = self.start(drill, env={**os.environ, "TMPDIR": str(self.temporary)})
+        self.addCleanup(process.kill)
+        said = ""
+        while line not in said:
+            more = process.stdout.readline()
+            self.assertTrue(more, f"ended before it said \"{line}\":\n{said}{process.stderr.read() if not more else ''}")
+            said += more
+        started = children_of(process.pid)
+        self.assertTrue([words for _, words in started if "drill-worker" in words], started)
+        process.send_signal(sign)
+        _, error = process.communicate(timeout=60)
+        harness.wait_until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid, _ in started),
+                           f"what it started has ended: {started}")
+        return process.returncode, error
+
+    def test_ctrl_c_while_a_worker_is_frozen_leaves_nothing_behind(self):
+        code, error = self.interrupted("pause", "is frozen (SIGSTOP)", signal.SIGINT)
+        self.assertEqual(code, 130)
+        self.assertIn("nothing is left behind", error)
+        self.assertEqual(self.leftovers(), [])
+
+    def test_sigterm_while_a_throw_away_pawld_runs_leaves_nothing_behind(self):
+        code, _ = self.interrupted("restore-from-backup", "is backed up", signal.SIGTERM)
+        self.assertEqual(code, 143)
+        self.assertEqual(self.leftovers(), [])
+
+    def test_no_process_outlives_a_drill_that_is_killed(self):
+        where = type(self).where
+        self.addCleanup(setattr, type(self), "where", where)
+        folder = self.pawld.dir / "killed"  # What it has made stays behind, of course.
+        folder.mkdir()
+        type(self).where = ("--file", str(make_file(folder)))
+        self.interrupted("pause", "is frozen (SIGSTOP)", signal.SIGKILL)
+
+    def test_it_tells_the_story_and_the_verdict(self):
+        code, out, error = self.run_drill("pause")
+        self.assertEqual((code, error), (0, ""))
+        steps = ["A      has the lock", "A      is frozen", "B      has the lock", "A      is woken", "refused",
+                 "asks its lease first, and does not write", "PASSED  pause: The stale write was refused."]
+        at = 0
+        for step in steps:
+            self.assertIn(step, out[at:])
+            at = out.index(step, at)
+        self.assertNotIn("\033", out)
+
+    def test_what_got_through_is_said_in_red_on_a_terminal(self):
+        words = " ".join(self.words("delayed-write", "--mode", "shadow"))
+        done = subprocess.run(["script", "-qec", words, "/dev/null"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=60, check=False, env={**os.environ, "TERM": "xterm"})
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("\033[31mFAILED\033[0m", done.stdout)
+        self.assertIn("\033[31m2 stale writes got through.\033[0m", done.stdout)
+
+    def test_all_drills_in_one_command(self):
+        records = self.records("all", code=0)
+        self.assertEqual(len(records), 8)
+
+    def test_rounds_repeat_the_story(self):
+        (record,) = self.records("delayed-write", "--rounds", "3", code=0)
+        self.assertEqual(record["verdict"]["stale_sent"], 6)
+        self.assertEqual(len(record["ownerships"]), 6)
+
+    def test_a_drill_takes_the_lock_it_is_told_to(self):
+        lock = self.lock()
+        (record,) = self.records("delayed-write", "--lock", lock, code=0)
+        self.assertEqual(record["lock"], lock)
+        with self.client() as client:
+            held = [harness.fields(epoch)["token"] for epoch in client.call("HISTORY", lock)]
+        self.assertEqual(held, [owned["token"] for owned in reversed(record["ownerships"])])
+
+    def test_a_lock_that_someone_else_holds_is_not_taken(self):
+        lock = self.lock()
+        with self.client() as client:
+            self.acquire(client, lock)
+            code, out, error = self.run_drill("delayed-write", "--lock", lock, "--wait", "100ms")
+        self.assertEqual(code, 75, out + error)
+        self.assertIn("could not be carried out", error)
+        self.assertEqual(self.leftovers(), [])
+
+    def test_the_users_own_resource_is_asked_about_first(self):
+        self.pawl("guard", "protect", "sqlite", "orders")
+        self.addCleanup(self.pawl, "guard", "unprotect", "sqlite", "orders", "--yes")
+        code, _, error = self.run_drill("pause", "--guard", "sqlite:orders")
+        self.assertEqual(code, 64)
+        for part in ("needs --yes", "takes the lock orders", "The fence of orders rises", "Nothing is written"):
+            self.assertIn(part, error)
+        words = " ".join(self.words("pause", "--guard", "sqlite:orders"))
+        done = subprocess.run(["script", "-qec", words, "/dev/null"], input="n\n", capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("Go on? [y/N]", done.stdout)
+        with self.client() as client:
+            self.assertEqual(client.call("HISTORY", "orders"), [], "nobody has taken the lock")
+
+    def test_what_needs_a_throw_away_pawld_keeps_off_the_users_own_resource(self):
+        self.pawl("guard", "protect", "sqlite", "orders", "--mode", "enforce")
+        self.addCleanup(self.pawl, "guard", "unprotect", "sqlite", "orders", "--yes")
+        records = self.records("all", "--guard", "sqlite:orders", "--yes", code=0)
+        self.assertEqual([(record["pawld"] == "throw-away", record["scratch"]) for record in records],
+                         [(False, False)] * 4 + [(True, True)] * 4)
+        fence = subprocess.run([PAWL, "guard", "max", "sqlite", "orders", *self.where], check=True, capture_output=True, text=True)
+        self.assertEqual(int(fence.stdout), records[3]["ownerships"][-1]["token"])
+
+    def assertFails(self, code, part, *words):
+        done = subprocess.run([PAWL, "drill", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        self.assertIn(part, done.stderr)
+
+    def test_wrong_words_are_named(self):
+        here = ["--addr", f"127.0.0.1:{self.pawld.port}", *self.where]
+        self.assertFails(64, "DRILL", *here, "--guard", "sqlite")
+        self.assertFails(64, "earthquake", "earthquake", *here, "--guard", "sqlite")
+        self.assertFails(64, "--guard is required", "pause", *here)
+        self.assertFails(64, "postgres, sqlite or mariadb", "pause", *here, "--guard", "oracle")
+        self.assertFails(64, "--ttl: at least 500ms", "pause", *here, "--guard", "sqlite", "--ttl", "100ms")
+        self.assertFails(64, "--rounds: 1 to 1000", "pause", *here, "--guard", "sqlite", "--rounds", "0")
+        self.assertFails(64, "which resource?", "pause", *here, "--guard", "sqlite:")
+        self.assertFails(64, "there is no guard", "pause", *here, "--guard", "sqlite:nothing", "--yes")
+        self.assertFails(64, "--mode is for a scratch", "pause", *here, "--guard", "sqlite:orders", "--mode", "shadow")
+        self.assertFails(64, "--write is for a resource of yours", "pause", *here, "--guard", "sqlite", "--write", "SELECT 1")
+        self.assertFails(64, "with a scratch resource only", "kill", *here, "--guard", "sqlite:orders", "--yes")
+        self.assertFails(64, "there is no mode \"lax\"", "pause", *here, "--guard", "sqlite", "--mode", "lax")
+
+    def test_what_is_not_there_is_named(self):
+        self.assertFails(69, "pawld unreachable", "pause", "--addr", "127.0.0.1:1", *self.where, "--guard", "sqlite")
+        empty = self.pawld.dir / "empty.db"
+        sqlite3.connect(empty).close()
+        self.assertFails(64, "pawl guard install sqlite", "pause", "--addr", f"127.0.0.1:{self.pawld.port}", "--guard", "sqlite",
+                         "--file", str(empty))
+
+
+harness.main()

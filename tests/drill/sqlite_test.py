@@ -1,0 +1,50 @@
+#!/usr/bin/python3
+"""Drills against SQLite."""
+
+import sqlite3
+import subprocess
+
+from drill_case import PAWL, DrillCase, Matrix, OwnResource
+import harness
+
+
+def make_file(folder):
+    path = folder / "shop.db"
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)")
+        db.execute("INSERT INTO orders VALUES (1, 0)")
+    db.close()
+    subprocess.run([PAWL, "guard", "install", "sqlite", "--file", path], check=True, stdout=subprocess.DEVNULL)
+    return path
+
+
+class SqliteDrillTest(Matrix, OwnResource, DrillCase):
+    kind = "sqlite"
+
+    @classmethod
+    def open_database(cls):
+        cls.path = make_file(cls.pawld.dir)
+        cls.where = ("--file", str(cls.path))
+
+    @classmethod
+    def leftovers(cls):
+        with sqlite3.connect(cls.path) as db:
+            tables = db.execute("SELECT name FROM sqlite_schema WHERE name LIKE '%conformance%'").fetchall()
+            guards = db.execute("SELECT name FROM pawl_guard WHERE name LIKE '%conformance%'").fetchall()
+        db.close()
+        return tables + guards
+
+    def protect(self):
+        self.pawl("guard", "protect", "sqlite", "orders")
+        return "orders"
+
+    def count(self):
+        with sqlite3.connect(self.path) as db:
+            ((n,),) = db.execute("SELECT n FROM orders").fetchall()
+        db.close()
+        return n
+
+
+if __name__ == "__main__":
+    harness.main()
