@@ -120,7 +120,10 @@ void play_flapping(Stage& stage, std::uint64_t rounds) {
     holder = next;
     token = stage.token(*holder);
   }
-  stage.release(*holder);
+  for (stage.release(*holder); !waiting.empty(); stage.release(*holder)) {
+    holder = &stage.first_granted(waiting);
+    std::erase(waiting, holder);
+  }
 }
 
 // Power fails where the holder and pawld are. The holder is started again and goes on with the token it had written down.

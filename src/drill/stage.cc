@@ -297,7 +297,7 @@ void Stage::delay(Actor& actor) {
 
 void Stage::arrive(Actor& actor) {
   end_fault(FaultKind::kDelayed, actor.name());
-  say(actor.name(), "its write arrives now");
+  say(actor.name(), "the write that was held up arrives");
 }
 
 void Stage::cut(Actor& actor, Cut cut) {

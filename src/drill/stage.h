@@ -162,6 +162,7 @@ class Stage {
   void hear_grant(Role& role, const Telling& told);
   void hear_write(const Telling& told);
   [[nodiscard]] std::string describe(const Write& write) const;
+  void await_endings();
   void end_belief(Role& role, client::Instant at);
   Ownership& ownership(std::uint64_t token, const std::string& actor, Moment from);
   Fault& fault(FaultKind kind, const std::string& whom, std::string note = {});

@@ -4,10 +4,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/boot_clock.h"
 #include "drill/stage.h"
 #include "drill/verdict.h"
 
 namespace pawl::drill {
+namespace {
+
+constexpr const char* kSomeoneElse = "someone else";
+constexpr std::chrono::milliseconds kEndings{500};
+
+}  // namespace
 
 void Stage::hear(Role& role, const Telling& told) {
   using enum Telling::Kind;
@@ -113,7 +120,7 @@ std::string Stage::describe(const Write& write) const {
 void Stage::hear(const wire::EventPush& event) {
   constexpr std::string_view kOwner = "pawl drill: ";
   const std::string actor =
-      event.owner.starts_with(kOwner) ? event.owner.substr(kOwner.size()) : "someone else";
+      event.owner.starts_with(kOwner) ? event.owner.substr(kOwner.size()) : kSomeoneElse;
   if (event.kind == wire::EventKind::kGranted) {
     ownership(event.token.value, actor, now());
     return;
@@ -153,12 +160,23 @@ void Stage::settle(const std::vector<std::string>& values) {
   }
 }
 
+// What was given back is told by pawld a moment later; whoever is slower than that is left open in the record.
+void Stage::await_endings() {
+  const client::Instant limit = client::boot_now() + kEndings;
+  const auto open = [&] {
+    return std::any_of(record_.ownerships.begin(), record_.ownerships.end(),
+                       [](const Ownership& each) { return !each.until && each.actor != kSomeoneElse; });
+  };
+  while (open() && client::boot_now() < limit) turn(limit);
+}
+
 Record Stage::finish() {
   for (const auto& role : roles_) {
     if (role->actor->frozen()) wake(*role->actor);
     if (role->proxy) role->proxy->cut(Cut::kNone);
     if (role->actor->lives()) release(*role->actor);
   }
+  await_endings();
   record_.length = now();
   for (Fault& each : record_.faults) {
     if (!each.until && each.kind != FaultKind::kKilled) each.until = record_.length;

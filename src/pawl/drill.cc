@@ -1,12 +1,18 @@
 // pawl drill: what happens when a worker is frozen, cut off or killed, on the user's own database.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 
 #include "base/random.h"
+#include "drill/page.h"
 #include "drill/run.h"
 #include "pawl/command_line.h"
 #include "pawl/confirm.h"
@@ -36,6 +42,7 @@ struct Options {
   std::string lock;
   std::string mode;       // of a scratch resource; empty: enforce
   std::string statement;  // what a write to the user's own does; empty: it is judged only
+  std::string report;     // where the page goes
   bool yes = false;
   Millis ttl{2'000};
   Millis wait{10'000};
@@ -92,6 +99,9 @@ Result<void> check(Options& options) {
         fmt::format("--ttl: at least {}, or a busy machine loses leases by itself", to_text(kTtlMin)));
   if (options.rounds < 1 || options.rounds > kRoundsMax)
     return usage(fmt::format("--rounds: 1 to {}", kRoundsMax));
+  const std::filesystem::path folder = std::filesystem::path(options.report).parent_path();
+  if (!folder.empty() && ::access(folder.c_str(), W_OK) != 0)
+    return usage(fmt::format("--report: no directory {} that can be written to", printable(folder.string())));
   if (options.mode.empty()) options.mode = "enforce";
   return {};
 }
@@ -180,6 +190,16 @@ Result<void> look(Console& console, const Options& options, const std::vector<co
   return {};
 }
 
+// FILE.html as it is for one drill; with the drill's name in it when there are several.
+std::string report_path(const Options& options, const std::string& drill) {
+  const std::filesystem::path path = options.report;
+  if (options.drill != kAll) return path;
+  std::filesystem::path name = path.stem();
+  name += "-" + drill;
+  name += path.extension();
+  return path.parent_path() / name;
+}
+
 // The exit code, and what is still to be told.
 class Session {
  public:
@@ -204,6 +224,7 @@ class Session {
     if (ended.trouble) return give_up(drill, *ended.trouble);
     passed_ = passed_ && ended.record->verdict.passed;
     write(json_, *ended.record);
+    if (!options_.report.empty() && !save(*ended.record)) return false;
     if (!console_.json() && !console_.data(to_verdict(console_, *ended.record))) exit_ = kExitOutput;
     return exit_ != kExitOutput;
   }
@@ -224,6 +245,21 @@ class Session {
         Error{why.code, fmt::format("the drill {} could not be carried out: {}", drill.name, why.detail)};
     if (options_.drill == kAll) console_.note("pawl: " + printable(impossible_->detail));
     return true;
+  }
+
+  // One page for each drill.
+  bool save(const drill::Record& record) {
+    const std::string path = report_path(options_, record.drill);
+    std::ofstream file(path, std::ios::trunc);
+    file << drill::html(record);
+    if (file.flush()) {
+      if (!console_.json()) console_.note("report: " + path);
+      return true;
+    }
+    exit_ = console_.fail({Code::kUnavailable,
+                           fmt::format("the report {} could not be written: {}", path, std::strerror(errno))},
+                          kExitOutput);
+    return false;
   }
 
   Console& console_;
@@ -289,6 +325,8 @@ void add_drill(CommandLine& line) {
   verb.duration("-t,--ttl", options->ttl, "of the leases (default 2s)");
   verb.duration("-w,--wait", options->wait, "how long to wait for the lock at most (default 10s)");
   verb.number("--rounds", options->rounds, "how many times over (default 1)");
+  verb.text("--report", "FILE", options->report,
+            "write a page that shows what happened, for people; of `all` one for each: FILE-pause.html, …");
   verb.flag("--yes", options->yes, "do not ask before your own resource is used");
   verb.examples(
       "  pawl drill pause --guard postgres --guard-dsn 'dbname=shop'\n"
@@ -296,6 +334,7 @@ void add_drill(CommandLine& line) {
       "  pawl drill partition --guard postgres --mode shadow     what a guard in shadow lets through\n"
       "  pawl drill pause --guard mariadb --mode none            what happens without one\n"
       "  pawl drill pause --guard postgres:orders                your own guard, in the mode that it is in\n"
+      "  pawl drill pause --guard postgres --report drill.html   a page to attach to a change request\n"
       "\n"
       "Workers are processes of its own. They take a lock, write to the resource, and lose the lock in one "
       "of eight\n"

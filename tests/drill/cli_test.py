@@ -7,7 +7,7 @@ import signal
 import sqlite3
 import subprocess
 
-from drill_case import PAWL, DrillCase, children_of
+from drill_case import DRILLS, PAWL, DrillCase, children_of
 from sqlite_test import make_file
 import harness
 
@@ -88,9 +88,20 @@ class DrillCliTest(DrillCase):
         self.assertIn("\033[31mFAILED\033[0m", done.stdout)
         self.assertIn("\033[31m2 stale writes got through.\033[0m", done.stdout)
 
-    def test_all_drills_in_one_command(self):
-        records = self.records("all", code=0)
-        self.assertEqual(len(records), 8)
+    def test_a_report_is_a_page_for_each_drill(self):
+        one = self.temporary / "one.html"
+        self.addCleanup(one.unlink)
+        self.records("delayed-write", "--report", str(one), code=0)
+        page = one.read_text(encoding="utf-8")
+        self.assertIn("<svg", page)
+        self.assertIn("delayed-write", page)
+        self.assertNotIn("<script", page)
+        several = [self.temporary / f"all-{name}.html" for name in DRILLS]
+        records = self.records("all", "--report", str(self.temporary / "all.html"), code=0)
+        self.assertEqual(tuple(record["drill"] for record in records), DRILLS)
+        self.assertEqual(sorted(self.temporary.iterdir()), sorted([one, *several]))
+        for path in several:
+            path.unlink()
 
     def test_rounds_repeat_the_story(self):
         (record,) = self.records("delayed-write", "--rounds", "3", code=0)
@@ -129,7 +140,8 @@ class DrillCliTest(DrillCase):
             self.assertEqual(client.call("HISTORY", "orders"), [], "nobody has taken the lock")
 
     def test_what_needs_a_throw_away_pawld_keeps_off_the_users_own_resource(self):
-        self.pawl("guard", "protect", "sqlite", "orders", "--mode", "enforce")
+        self.pawl("guard", "protect", "sqlite", "orders")
+        self.pawl("guard", "mode", "sqlite", "orders", "enforce", "--yes", "--reason", "drill")
         self.addCleanup(self.pawl, "guard", "unprotect", "sqlite", "orders", "--yes")
         records = self.records("all", "--guard", "sqlite:orders", "--yes", code=0)
         self.assertEqual([(record["pawld"] == "throw-away", record["scratch"]) for record in records],
@@ -155,6 +167,7 @@ class DrillCliTest(DrillCase):
         self.assertFails(64, "--mode is for a scratch", "pause", *here, "--guard", "sqlite:orders", "--mode", "shadow")
         self.assertFails(64, "--write is for a resource of yours", "pause", *here, "--guard", "sqlite", "--write", "SELECT 1")
         self.assertFails(64, "with a scratch resource only", "kill", *here, "--guard", "sqlite:orders", "--yes")
+        self.assertFails(64, "no directory", "pause", *here, "--guard", "sqlite", "--report", "/nowhere/at/all.html")
         self.assertFails(64, "there is no mode \"lax\"", "pause", *here, "--guard", "sqlite", "--mode", "lax")
 
     def test_what_is_not_there_is_named(self):

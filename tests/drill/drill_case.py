@@ -86,8 +86,9 @@ class DrillCase(harness.PawldCase):
 
     def records(self, *more, code):
         ended, out, error = self.run_drill(*more, "--json")
-        self.assertEqual(ended, code, f"{more}\n{out}\n{error}")
         report = json.loads(out)
+        told = [(record["drill"], record["verdict"], [line["text"] for line in record["lines"]]) for record in report.get("drills", [])]
+        self.assertEqual(ended, code, f"{more}\n{told}\n{error}")
         self.assertEqual(report["passed"], code == 0)
         return report["drills"]
 
