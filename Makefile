@@ -4,9 +4,10 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 BIN := build/bin
 
-.PHONY: help run build deb test test-all mutants models soak torture bench format tidy setup clean
+.PHONY: help demo run build deb test test-all mutants models soak torture bench format tidy setup clean
 
 help:
+	@echo "make demo      set up, build, and show in a minute what this is about"
 	@echo "make run       set up, build, start pawld on loopback with its data in ./pawl-data"
 	@echo "make build     set up and build the binaries into build/bin/"
 	@echo "make deb       the same, as a Debian package in build/"
@@ -28,6 +29,10 @@ build:
 deb: build
 	@scripts/setup deb
 	@cd build && cpack --config CPackConfig.cmake
+
+# `make demo FAST=1` for the impatient.
+demo: build
+	@exec $(BIN)/pawl demo $(if $(FAST),--fast)
 
 run: build
 	@exec $(BIN)/pawld --data pawl-data

@@ -8,8 +8,6 @@
 
 namespace pawl::conformance {
 
-namespace {
-
 Result<std::unique_ptr<SqlDatabase>> open_database(std::string_view kind, const std::string& where) {
   struct Known {
     std::string_view kind;
@@ -24,8 +22,6 @@ Result<std::unique_ptr<SqlDatabase>> open_database(std::string_view kind, const 
   return Error{Code::kInvalid,
                fmt::format("there is no guard of ours in \"{}\": postgres, sqlite, mariadb", kind)};
 }
-
-}  // namespace
 
 Result<std::unique_ptr<Subject>> start_subject(std::string_view kind, const std::string& where, Form form) {
   auto database = open_database(kind, where);

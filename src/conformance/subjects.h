@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "conformance/sql_database.h"
 #include "conformance/sql_place.h"
 #include "conformance/subject.h"
 
@@ -18,6 +19,10 @@ namespace pawl::conformance {
 //   mariadb   effects are in the order of inserts
 [[nodiscard]] Result<std::unique_ptr<Subject>> start_subject(std::string_view kind, const std::string& where,
                                                              Form form);
+
+// The database alone, for who makes tables of his own there.
+[[nodiscard]] Result<std::unique_ptr<SqlDatabase>> open_database(std::string_view kind,
+                                                                 const std::string& where);
 
 // A writer to a resource that a Subject of this form has made there, perhaps in another process, by fresh() or bare().
 [[nodiscard]] Result<std::unique_ptr<Session>> open_session(std::string_view kind, const std::string& where,

@@ -1,7 +1,9 @@
 #include "drill/target.h"
 
+#include <string_view>
 #include <utility>
 
+#include "base/assert.h"
 #include "conformance/subjects.h"
 #include "conformance/trial.h"
 
@@ -87,6 +89,38 @@ class OwnWriter final : public SessionWriter {
   }
 };
 
+void replace_all(std::string& text, std::string_view what, const std::string& with) {
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
+    text.replace(at, what.size(), with);
+  }
+}
+
+// A row in a table of ours, under guard or not: a write overwrites what it says.
+class RowWriter final : public SessionWriter {
+ public:
+  using SessionWriter::SessionWriter;
+
+ private:
+  Outcome write_once(const Admission& admission, const std::string& value) override {
+    Outcome outcome = session().begin(Isolation::kDefault);
+    if (!outcome.passed()) return outcome;
+    Outcome verdict{Answer::kAdmitted};
+    if (target().guarded) verdict = session().admit(admission);
+    outcome = verdict.passed() ? session().execute(filled(*admission.token, value)) : verdict;
+    if (outcome.passed()) return commit(verdict);
+    static_cast<void>(session().rollback());
+    return outcome;
+  }
+
+  [[nodiscard]] std::string filled(const std::string& token, const std::string& value) const {
+    PAWL_ASSERT(value.find_first_of("'\\") == std::string::npos);  // It is ours.
+    std::string sql = target().statement;
+    replace_all(sql, ":token", token);
+    replace_all(sql, ":value", "'" + value + "'");
+    return sql;
+  }
+};
+
 template <class Kind>
 Result<std::unique_ptr<Writer>> make_writer(Result<std::unique_ptr<Session>> session, const Target& target) {
   if (!session) return session.error();
@@ -97,6 +131,9 @@ Result<std::unique_ptr<Writer>> make_writer(Result<std::unique_ptr<Session>> ses
 
 Result<std::unique_ptr<Writer>> open_writer(const Target& target) {
   using conformance::Form;
+  if (target.scratch && !target.statement.empty()) {
+    return make_writer<RowWriter>(conformance::open_session(target.kind, target.where, Form::kTable), target);
+  }
   if (target.scratch) {
     return make_writer<ScratchWriter>(
         conformance::open_session(target.kind, target.where, kScratchForm, target.resource), target);

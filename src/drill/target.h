@@ -22,7 +22,9 @@ struct Target {
   bool scratch = true;   // made by a conformance::Subject of the drill, in kScratchForm; else the user's own
   bool guarded = true;   // false: nobody judges; scratch only
   bool watched = true;   // tables with triggers, else a guard that is only asked; the user's own only
-  std::string statement = {};  // of the user's own: what a write does. Empty: it is judged, and taken back.
+  // What a write does. Empty: it is a line in the log of what is scratch; of the user's own it is judged, and taken back. For a
+  // table of ours that is scratch, `:value` and `:token` stand for those of the write.
+  std::string statement = {};
 };
 
 // One writer's connection to the target. Used by one thread.

@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   pawl::cli::add_guard(line);
   pawl::cli::add_drill(line);
   pawl::cli::add_drill_worker(line);
+  pawl::cli::add_demo(line);
   pawl::cli::add_version(line);
   pawl::cli::add_completion(line);
   pawl::cli::add_manual(line);

@@ -22,6 +22,7 @@ void add_auth(CommandLine& line);
 void add_guard(CommandLine& line);
 void add_drill(CommandLine& line);
 void add_drill_worker(CommandLine& line);
+void add_demo(CommandLine& line);
 void add_version(CommandLine& line);
 void add_completion(CommandLine& line);
 void add_manual(CommandLine& line);
