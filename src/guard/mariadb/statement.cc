@@ -34,7 +34,8 @@ MariaValue MariaOutcome::at(std::size_t row, std::string_view column) const {
 
 MariaOutcome execute(MYSQL* connection, const std::string& sql) {
   MariaOutcome outcome;
-  int more = mysql_real_query(connection, sql.data(), sql.size());
+  // Not sent is -1 as well, which of the next call only means that there is no other result.
+  int more = mysql_real_query(connection, sql.data(), sql.size()) == 0 ? 0 : 1;
   while (more == 0) {
     const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> result(mysql_store_result(connection),
                                                                           mysql_free_result);
