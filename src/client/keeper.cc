@@ -62,11 +62,12 @@ void Keeper::progress(LeaseNumber lease, Instant now) {
 
 std::optional<CallId> Keeper::release(LeaseNumber lease, Instant give_up, Instant now) {
   const auto found = entries_.find(lease);
-  if (found == entries_.end() || found->second.known_over) return std::nullopt;
+  if (found == entries_.end() || found->second.released) return std::nullopt;
   Entry& entry = found->second;
-  // Also when its deadline has passed: pawld's own comes later, and the next in the queue need not wait for it.
+  // Also when its deadline has passed: pawld's own comes later, and the next in the queue need not wait for it. Also when
+  // pawld has called it over: one that is being broken keeps its locks closed until its time is over, or until this.
   const CallId call = machine_.release({entry.lease, entry.ttl, give_up}, now);
-  entry.known_over = true;
+  entry.released = true;
   judge(lease, entry, now);
   if (entry.state != LeaseState::kLost) forget(lease);
   return call;
@@ -222,7 +223,7 @@ bool Keeper::take(const Completion& done, Instant now) {
   for (std::size_t i = 0; i < batch.mapped().size(); ++i) {
     const LeaseNumber number = batch.mapped()[i];
     const auto found = entries_.find(number);
-    if (found == entries_.end() || found->second.known_over) continue;  // Released meanwhile.
+    if (found == entries_.end() || found->second.released || found->second.called_over) continue;
     Entry& entry = found->second;
     if (!renewals) {
       failed(number, entry, renewals.error().detail, now);
@@ -237,7 +238,7 @@ bool Keeper::take(const Completion& done, Instant now) {
 
 // The holder is told at once. MRENEW says only that it is over; how it ended is asked for, and known a little later.
 void Keeper::over(LeaseNumber number, Entry& entry, Instant now) {
-  entry.known_over = true;
+  entry.called_over = true;
   ++counters_.renewal_failures;
   turn(number, entry, LeaseState::kLost, std::string(kOver));
   if (inquiries_.size() >= kInquiriesMax) return;

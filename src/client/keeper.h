@@ -78,7 +78,7 @@ class Keeper {
   void progress(LeaseNumber lease, Instant now);
   // Gives it back: not renewed any more, lost with the reason "released" (which is no change anybody is told of), and
   // forgotten, unless it was lost before: then the reason stays known. The machine goes on with the call after `give_up`
-  // until confirmed or the TTL is over. Nothing when it is known to be over, or was released before.
+  // until confirmed or the TTL is over. Nothing when it was released before.
   std::optional<CallId> release(LeaseNumber lease, Instant give_up, Instant now);
   // Lost from now on, for a reason that lies outside.
   void end(LeaseNumber lease, std::string reason);
@@ -106,7 +106,8 @@ class Keeper {
     LeaseState state = LeaseState::kHeld;
     bool final = false;        // No renewal can move the deadline any more: max_hold.
     bool withheld = false;     // Not renewed until the work gets on.
-    bool known_over = false;   // pawld said so, or was told to release it.
+    bool called_over = false;  // by pawld
+    bool released = false;     // pawld is told to.
     bool at_stake = false;     // is in at_stake_
     std::string trouble = {};  // why the newest renewal came to nothing
     std::string reason = {};

@@ -246,7 +246,6 @@ TEST_F(KeeperTest, ALeaseThatPawldCallsOverIsLostAtOnce) {
   const LeaseNumber lost = state(over) == LeaseState::kLost ? over : live;
   EXPECT_EQ(reason(lost), "pawld says that it is over");
   EXPECT_THAT(changes(), ElementsAre(LeaseState::kLost));
-  EXPECT_EQ(keeper.release(lost, now + 1s, now), std::nullopt);
 }
 
 TEST_F(KeeperTest, HowALeaseEndedIsAskedForAndKnownALittleLater) {
@@ -377,6 +376,22 @@ TEST_F(KeeperTest, AReleaseWhoseReplyIsLostIsSentAgainAndTheLeaseIsNotRenewedMea
   EXPECT_TRUE(machine.idle());
   EXPECT_EQ(keeper.release(lease, now + 1s, now), std::nullopt);
   EXPECT_THAT(changes(), IsEmpty());
+}
+
+// Found by the nemesis: its locks stayed closed for what was left of the TTL.
+TEST_F(KeeperTest, ALeaseThatIsBrokenIsGivenBackAllTheSameWhichOpensItsLocksAtOnce) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  pass(3'300ms);
+  sent();
+  answer("*1\r\n:-1\r\n");
+  EXPECT_EQ(sent_one(), "RENEW " + kLeaseText);  // How did it end?
+  answer("-LOST broken\r\n");
+  ASSERT_EQ(state(lease), LeaseState::kLost);
+  ASSERT_TRUE(keeper.release(lease, now + 1s, now));
+  EXPECT_EQ(sent_one(), "RELEASE " + kLeaseText);
+  EXPECT_EQ(keeper.release(lease, now + 1s, now), std::nullopt);
+  EXPECT_THAT(reason(lease), HasSubstr("broken"));
 }
 
 }  // namespace
