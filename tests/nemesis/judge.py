@@ -128,8 +128,7 @@ class Attempt:
         if since is None:
             return
         line = {"kind": "release", "token": self.token, "invoked_ns": since}
-        # What is lost by the client's own reckoning, or broken, it calls over without asking pawld.
-        if self.released and (self.released["live"] or not self.lost):
+        if self.released:
             line.update(returned_ns=self.released["at"], was_live=self.released["live"])
         yield line
 
