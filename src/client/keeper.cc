@@ -64,7 +64,8 @@ std::optional<CallId> Keeper::release(LeaseNumber lease, Instant give_up, Instan
   const auto found = entries_.find(lease);
   if (found == entries_.end() || found->second.released) return std::nullopt;
   Entry& entry = found->second;
-  // Also when its deadline has passed: pawld's own comes later, and the next in the queue need not wait for it.
+  // Also when its deadline has passed: pawld's own comes later, and the next in the queue need not wait for it. Also when
+  // pawld has called it over: one that is being broken keeps its locks closed until its time is over, or until this.
   const CallId call = machine_.release({entry.lease, entry.ttl, give_up}, now);
   entry.released = true;
   judge(lease, entry, now);

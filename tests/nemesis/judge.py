@@ -128,8 +128,7 @@ class Attempt:
         if since is None:
             return
         line = {"kind": "release", "token": self.token, "invoked_ns": since}
-        # What is lost by the client's own reckoning, or broken, it calls over without asking pawld.
-        if self.released and (self.released["live"] or not self.lost):
+        if self.released:
             line.update(returned_ns=self.released["at"], was_live=self.released["live"])
         yield line
 
@@ -178,7 +177,7 @@ def faults_at_resources(attempts, rows, history):
 
 def count(attempts, rows, history):
     counts = collections.Counter(grants=len(attempts), rows=sum(map(len, rows.values())))
-    counts.update(f"{line['kind']}s" for line in history)
+    counts.update(f"{line['kind']}s" for line in history if line["kind"] in ("start", "sighting", "replay", "break"))
     for attempt in attempts:
         counts[f"grants_{attempt.ask['mode']}"] += 1
         counts["grants_several"] += len(attempt.locks) > 1

@@ -32,7 +32,8 @@ class MariaResource final : public Resource {
     const auto done = guard::call(connection_.get(), "check", {resource, std::to_string(token)});
     if (!done) return undone(*done.failure);
     const auto verdict = done.at(0, "verdict");
-    return {verdict == "admitted" ? Outcome::kAdmitted : Outcome::kStale, verdict.value_or("")};
+    if (!verdict) return {Outcome::kNothing, "no verdict"};
+    return {verdict == "admitted" ? Outcome::kAdmitted : Outcome::kStale, *verdict};
   }
 
   Answer write(const Row& row, const Lease*) override {
@@ -76,11 +77,7 @@ class MariaResource final : public Resource {
   Answer undone(const guard::MariaFailure& failure) {
     const bool stale = failure.state == "PW002";
     const std::string detail = failure.message;
-    if (failure.disconnected) {
-      connection_.reset();
-    } else {
-      (void)guard::execute(connection_.get(), "ROLLBACK");
-    }
+    if (failure.disconnected || !guard::execute(connection_.get(), "ROLLBACK")) connection_.reset();
     return {stale ? Outcome::kStale : Outcome::kNothing, detail};
   }
 

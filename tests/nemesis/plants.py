@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Proves that the nemesis can fail: the real programs with one bug planted in each run must be found out.
 
-    plants.py [NAME…] [--tries 8]                  needs the build of `make mutants`: PAWL_BUILD=build/mutants
+    plants.py [NAME…] [--tries 12]                 in the build with planted bugs: scripts/plants makes that, and runs this
 
 Prints a table: the bug, what found it, how many worlds that took. Exit 1: one was not found, or the same build without any bug
 was; 77: see nemesis.py.
@@ -58,7 +58,7 @@ def find(name, plant, tries, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--tries", type=int, default=8, help="worlds for each, at most")
+    parser.add_argument("--tries", type=int, default=12, help="worlds for each, at most")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     if not namespaces.allowed():
@@ -67,7 +67,7 @@ def main():
     survived = []
     for name in given.names or every:
         found, worlds = find(name, every[name], given.tries, given.seed)
-        print(f"{name:<32}{worlds:>3}  {found or 'NOT FOUND'}"[:200], flush=True)
+        print(f"{name:<32}{worlds:>3}  {(found or 'NOT FOUND').splitlines()[0]}", flush=True)
         if not found:
             survived.append(name)
     healthy, _ = find("none", Plant("plain", "sqlite", ""), 1, given.seed)

@@ -113,7 +113,8 @@ MariaValue MariaOutcome::at(std::size_t row, std::string_view column) const {
 
 MariaOutcome execute(MYSQL* connection, const std::string& sql) {
   MariaOutcome outcome;
-  int more = mysql_real_query(connection, sql.data(), sql.size());
+  // Not sent is -1 as well, which of the next call only means that there is no other result.
+  int more = mysql_real_query(connection, sql.data(), sql.size()) == 0 ? 0 : 1;
   for (bool first = true; more == 0; first = false) {
     const Result result(mysql_store_result(connection), mysql_free_result);
     if (result == nullptr && mysql_errno(connection) != 0) break;
