@@ -255,6 +255,13 @@ const Write& Stage::answered(std::size_t write) {
   return record_.writes[write];
 }
 
+const Write& Stage::write(Actor& actor, std::uint64_t token, Manner manner) {
+  const std::size_t sent = send(actor, token, manner);
+  answered(sent);
+  pass(setting_.ttl / 8);
+  return record_.writes[sent];
+}
+
 // --- faults
 
 void Stage::freeze(Actor& actor) {

@@ -98,9 +98,8 @@ class Stage {
   // `value`: what is written; empty: something that no other write has.
   std::size_t send(Actor& actor, std::uint64_t token, Manner manner = Manner::kBlind, std::string value = {});
   const Write& answered(std::size_t write);
-  const Write& write(Actor& actor, std::uint64_t token, Manner manner = Manner::kBlind) {
-    return answered(send(actor, token, manner));
-  }
+  // Both, and then a moment in which nothing is done, so that a picture shows apart what happened one after the other.
+  const Write& write(Actor& actor, std::uint64_t token, Manner manner = Manner::kBlind);
 
   // --- faults
 

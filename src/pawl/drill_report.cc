@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 
+#include "drill/page_words.h"
 #include "pawl/duration.h"
 #include "pawl/utf8.h"
 
@@ -33,15 +35,17 @@ std::string times(std::uint64_t count, std::string_view what) {
 }
 
 // Who knew how late, as a sentence.
-std::string lateness(const Verdict& verdict) {
-  if (!verdict.knew_late) return "";
-  const Moment late = *verdict.knew_late;
+std::string lateness(const Record& record) {
+  if (!record.verdict.knew_late) return "";
+  const Moment late = *record.verdict.knew_late;
   if (late <= Moment{})
     return fmt::format(
-        "No client believed that it held the lock when another did (it knew {:.2f} s before, at the latest).",
-        seconds(-late));
-  return fmt::format("A client still believed that it held the lock {:.2f} s after another did.",
-                     seconds(late));
+        "No client believed that it held the lock when another did (it knew {} before, at the latest).",
+        drill::span_text(-late));
+  const bool frozen = std::ranges::any_of(
+      record.faults, [](const drill::Fault& fault) { return fault.kind == FaultKind::kFrozen; });
+  return fmt::format("A client still believed that it held the lock {} after another did{}.",
+                     drill::span_text(late), frozen ? ": it was frozen, and could not know" : "");
 }
 
 std::string what(const Record& record) {
@@ -136,7 +140,7 @@ std::string to_verdict(Console& console, const Record& record) {
       fmt::format("        {}, {} stale: {} refused, {} let through{}. {}\n", times(verdict.writes, "write"),
                   verdict.stale_sent, verdict.refused, verdict.let_through,
                   verdict.unknown == 0 ? "" : fmt::format(", {} unknown", verdict.unknown), what(record));
-  if (const std::string late = lateness(verdict); !late.empty()) text += fmt::format("        {}\n", late);
+  if (const std::string late = lateness(record); !late.empty()) text += fmt::format("        {}\n", late);
   return text;
 }
 
