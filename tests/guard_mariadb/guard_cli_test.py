@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 
+import pymysql
+
 from maria_cluster import GUARD, ServerCase, call, main, rows
 
 PAWL = os.environ["PAWL"]
@@ -64,9 +66,54 @@ class GuardCliTest(ServerCase):
         rows(old, "START TRANSACTION")
         call(old, "use", self.orders, 33)
         self.assertIn("waits for older transactions", self.guard("advance", self.orders, "34", "--wait", "1s", code=75).stderr)
-        self.assertIn("KILL", self.guard("advance", self.orders, "34", "--wait", "1s", "--evict", code=64).stderr)
         rows(old, "COMMIT")
         self.guard("advance", self.orders, "34")
+
+    def open_write(self, token, resource=None, sql="UPDATE orders SET n = 666"):
+        db = self.connect(isolation="READ COMMITTED")
+        rows(db, "START TRANSACTION")
+        call(db, "use", resource or self.orders, token)
+        rows(db, sql)
+        return db
+
+    def evict(self, resource, token, **options):
+        return self.guard("advance", resource, str(token), "--wait", "1s", "--evict", **options)
+
+    def test_a_straggler_is_evicted_and_its_effect_is_gone(self):
+        self.protect()
+        self.protect("lines", key="customer")
+        lines = f"{self.db}.lines:7"
+        bystander = self.open_write(90, f"{self.db}.lines:8", "INSERT INTO `lines` (customer) VALUES (8)")
+        for resource, sql in ((self.orders, "UPDATE orders SET n = 666"), (lines, "INSERT INTO `lines` (customer, n) VALUES (7, 666)")):
+            old = self.open_write(33, resource, sql)
+            self.evict(resource, 34)
+            self.assertEqual(self.guard("max", resource).stdout, "34\n")
+            with self.assertRaises(pymysql.MySQLError):
+                rows(old, "COMMIT")
+        rows(bystander, "COMMIT")
+        self.assertEqual(self.value("SELECT (SELECT COUNT(*) FROM orders WHERE n = 666) + (SELECT COUNT(*) FROM `lines` WHERE n = 666)"), 0)
+
+    def test_only_older_transactions_are_evicted(self):
+        self.protect()
+        self.guard("advance", self.orders, "34")
+        own = self.open_write(34)
+        self.evict(self.orders, 34, code=75)  # The holder's own, perhaps.
+        rows(own, "COMMIT")
+        newer = self.open_write(50)
+        self.evict(self.orders, 40, code=75)
+        rows(newer, "COMMIT")
+        self.assertEqual(self.guard("max", self.orders).stdout, "50\n")
+
+    def test_who_may_not_see_or_kill_others_is_told_so(self):
+        self.protect()
+        user = f"meek_{self.db}"
+        rows(self.connect(), f"CREATE USER {user}@localhost")
+        self.addCleanup(lambda: rows(self.server.connect(), f"DROP USER {user}@localhost"))
+        old = self.open_write(33)
+        self.assertIn("PROCESS", self.evict(self.orders, 34, code=77, dsn=self.server.dsn(user=user)).stderr)
+        rows(self.connect(), f"GRANT PROCESS ON *.* TO {user}@localhost")
+        self.assertIn("CONNECTION ADMIN", self.evict(self.orders, 34, code=77, dsn=self.server.dsn(user=user)).stderr)
+        rows(old, "COMMIT")
 
     def test_check_names_accounts_that_may_truncate(self):
         self.protect()

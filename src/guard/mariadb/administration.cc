@@ -17,8 +17,8 @@ constexpr unsigned kNoSuchRoutine = 1305;
 
 class MariaAdministration final : public Administration {
  public:
-  MariaAdministration(std::shared_ptr<MYSQL> connection, std::string database)
-      : connection_(std::move(connection)), database_(std::move(database)) {}
+  MariaAdministration(std::shared_ptr<MYSQL> connection, MariaDsn dsn)
+      : connection_(std::move(connection)), dsn_(std::move(dsn)) {}
 
   Result<std::optional<Installation>> installed() override {
     // Asked outright: information_schema hides routines from those who may run them only as everyone.
@@ -139,10 +139,10 @@ class MariaAdministration final : public Administration {
 
   Result<std::uint64_t> advance(const std::string& resource, std::uint64_t token,
                                 std::chrono::milliseconds wait, Stragglers stragglers) override {
-    if (stragglers == Stragglers::kEvict)
-      return Error{Code::kInvalid,
-                   "MariaDB does not tell whose lock it is: look at CALL pawl.blockers(resource), then KILL"};
-    return guard::advance(connection_.get(), resource, token, wait);
+    if (stragglers == Stragglers::kSpare) return guard::advance(connection_.get(), resource, token, wait);
+    const auto killer = connect(dsn_);
+    if (!killer) return killer.error();
+    return advance_and_evict(connection_.get(), killer->get(), resource, token, wait);
   }
 
   Result<void> compact(const std::string& guard, std::uint64_t below, Rehearse rehearse) override {
@@ -185,7 +185,7 @@ class MariaAdministration final : public Administration {
 
   // `orders` is meant in the connection's database.
   [[nodiscard]] std::string qualified(const std::string& table) const {
-    return table.find('.') != table.npos || database_.empty() ? table : database_ + "." + table;
+    return table.find('.') != table.npos || dsn_.database.empty() ? table : dsn_.database + "." + table;
   }
 
   Result<void> insist_on_rights() {
@@ -245,7 +245,7 @@ class MariaAdministration final : public Administration {
   }
 
   std::shared_ptr<MYSQL> connection_;
-  std::string database_;
+  const MariaDsn dsn_;
 };
 
 }  // namespace
@@ -256,7 +256,7 @@ Result<std::unique_ptr<Administration>> connect_maria(const std::string& dsn) {
   auto connection = connect(*where);
   if (!connection) return connection.error();
   return std::unique_ptr<Administration>(
-      std::make_unique<MariaAdministration>(*std::move(connection), where->database));
+      std::make_unique<MariaAdministration>(*std::move(connection), *where));
 }
 
 }  // namespace pawl::guard

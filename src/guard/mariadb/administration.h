@@ -1,7 +1,7 @@
 // The administration of a guard in MariaDB, over a connection of its own.
 //
-// MariaDB commits at every CREATE and DROP, so a rehearsal of those checks what can be checked and runs nothing. It cannot
-// tell whose lock an advance waits for, so stragglers cannot be evicted.
+// MariaDB commits at every CREATE and DROP, so a rehearsal of those checks what can be checked and runs nothing. Evicting
+// stragglers takes a second connection, which looks whom the first one waits for.
 #pragma once
 
 #include <memory>

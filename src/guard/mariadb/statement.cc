@@ -41,6 +41,20 @@ void read(MYSQL_RES* result, MariaOutcome& outcome) {
   }
 }
 
+// All results of a query. `more`: 0 when there is one, -1 when there is none any more, else it has failed.
+MariaOutcome read_all(MYSQL* connection, int more) {
+  MariaOutcome outcome;
+  for (bool first = true; more == 0; first = false) {
+    const Result result(mysql_store_result(connection), mysql_free_result);
+    if (result == nullptr && mysql_errno(connection) != 0) break;
+    if (first) outcome.affected = mysql_affected_rows(connection);
+    if (result != nullptr && outcome.columns.empty()) read(result.get(), outcome);
+    more = mysql_next_result(connection);
+  }
+  if (more >= 0) outcome.failure = failure_of(connection);
+  return outcome;
+}
+
 // Buffers that a prepared statement's values are written to and read from.
 class Buffers {
  public:
@@ -112,18 +126,16 @@ MariaValue MariaOutcome::at(std::size_t row, std::string_view column) const {
 }
 
 MariaOutcome execute(MYSQL* connection, const std::string& sql) {
-  MariaOutcome outcome;
-  // Not sent is -1 as well, which of the next call only means that there is no other result.
-  int more = mysql_real_query(connection, sql.data(), sql.size()) == 0 ? 0 : 1;
-  for (bool first = true; more == 0; first = false) {
-    const Result result(mysql_store_result(connection), mysql_free_result);
-    if (result == nullptr && mysql_errno(connection) != 0) break;
-    if (first) outcome.affected = mysql_affected_rows(connection);
-    if (result != nullptr && outcome.columns.empty()) read(result.get(), outcome);
-    more = mysql_next_result(connection);  // -1: that was the last one
-  }
-  if (more >= 0) outcome.failure = failure_of(connection);
-  return outcome;
+  // Not sent is -1 as well, which of the next result only means that there is none.
+  return read_all(connection, mysql_real_query(connection, sql.data(), sql.size()) == 0 ? 0 : 1);
+}
+
+void send(MYSQL* connection, const std::string& sql) {
+  mysql_send_query(connection, sql.data(), sql.size());  // What goes wrong, receive() tells.
+}
+
+MariaOutcome receive(MYSQL* connection) {
+  return read_all(connection, mysql_read_query_result(connection) ? 1 : 0);
 }
 
 MariaOutcome execute(MYSQL* connection, const std::string& sql, const std::vector<MariaValue>& parameters) {
