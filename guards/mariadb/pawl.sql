@@ -622,7 +622,7 @@ END//
 -- A token from use() that is greater than the fence is left from a raise that was rolled back: it is nobody's. A token at the
 -- floor is not enough: only a fence of the row's own can be locked against whoever raises it (use() and advance() make one).
 CREATE OR REPLACE PROCEDURE pawl._create_judge(IN id INT, IN g TEXT, IN kind TEXT)
-  EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE PROCEDURE pawl._judge_', id, '(IN wanted TEXT, IN said VARCHAR(32), IN in_column BOOLEAN, IN statement_ TEXT) SQL SECURITY DEFINER
+  EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE PROCEDURE pawl._judge_', id, '(IN wanted TEXT, IN said VARCHAR(32), IN in_column BOOLEAN) SQL SECURITY DEFINER
 BEGIN
   DECLARE fence_, own_, token_ BIGINT;
   DECLARE mode_, verdict_ VARCHAR(16);
@@ -657,7 +657,7 @@ BEGIN
       IF verdict_ = ''missing'' THEN DO NEXTVAL(pawl.count_', id, '_missing); ELSEIF verdict_ = ''stale'' THEN DO NEXTVAL(pawl.count_', id, '_stale); END IF;
       IF refusable_ AND mode_ <> ''observe'' THEN DO NEXTVAL(pawl.count_', id, '_would_refuse); END IF;
       IF verdict_ = ''missing'' AND NOT @pawl_sighted <=> CONCAT(', QUOTE(g), ', DATE_FORMAT(NOW(), ''%Y%m%d%H%i'')) THEN
-        CALL pawl._sight(', QUOTE(g), ', statement_);
+        CALL pawl._sight(', QUOTE(g), ', @pawl_statement);
       END IF;
     END IF;
   END IF;
@@ -672,13 +672,9 @@ BEGIN
   SET body = CONCAT('
   IF NOT IFNULL((SELECT ', IF(said IS NULL, CONCAT('@@in_transaction AND LOCATE(CONCAT('';', id, ':'', HEX(', k, '), ''='', ', fence_, ', '';''), @pawl)'),
                                             CONCAT(fence_, ' > 0 AND ', said, ' LIKE ', fence_)), ' FROM ', source, ' LOCK IN SHARE MODE), FALSE) THEN
-  BEGIN
-    DECLARE statement_ TEXT;
-    IF NOT @pawl_sighted <=> CONCAT(', QUOTE(g), ', DATE_FORMAT(NOW(), ''%Y%m%d%H%i'')) THEN  -- Here, and into a variable of this kind: all else would name itself.
-      SET statement_ = (SELECT info FROM information_schema.processlist WHERE id = CONNECTION_ID());
-    END IF;
-    CALL pawl._judge_', id, '(', k, ', ', IF(said IS NULL, 'NULL, FALSE', CONCAT(said, ', TRUE')), ', statement_);
-  END;
+    -- The statement, for who says no token. An IF does not name itself, as a SELECT would; and a variable of the trigger would cost every write.
+    IF NOT @pawl_sighted <=> CONCAT(', QUOTE(g), ', DATE_FORMAT(NOW(), ''%Y%m%d%H%i'')) AND (@pawl_statement := (SELECT info FROM information_schema.processlist WHERE id = CONNECTION_ID())) IS NULL THEN BEGIN END; END IF;
+    CALL pawl._judge_', id, '(', k, ', ', IF(said IS NULL, 'NULL, FALSE', CONCAT(said, ', TRUE')), ');
   END IF;');
 END//
 
