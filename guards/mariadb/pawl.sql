@@ -665,6 +665,7 @@ END')//
 
 -- The check of one row. `k` is an expression for its key ('' for a static guard), `said` one for the column with the token, or
 -- NULL where use() says it. Outside a transaction use() has said nothing: what the variable holds is left from earlier.
+-- The floor of the guard is not looked at: no fence lies below it, because compact() deletes those before it raises the floor.
 CREATE OR REPLACE PROCEDURE pawl._check_text(IN g TEXT, IN id INT, IN kind TEXT, IN k TEXT, IN said TEXT, OUT body TEXT)
 BEGIN
   DECLARE fence_ TEXT DEFAULT IF(kind = 'static', 'fence', 'token');
@@ -896,6 +897,11 @@ CREATE OR REPLACE PROCEDURE pawl.compact(IN guard TEXT, IN below TEXT) SQL SECUR
 BEGIN
   DECLARE token_, most BIGINT;
   DECLARE mine BOOLEAN DEFAULT NOT @@in_transaction;
+  DECLARE EXIT HANDLER FOR 1205
+  BEGIN
+    IF mine THEN ROLLBACK; END IF;
+    SIGNAL SQLSTATE 'PW007' SET MESSAGE_TEXT = 'pawl: the policy waits for writes under tokens that it would forget; nothing has changed';
+  END;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN IF mine THEN ROLLBACK; END IF; RESIGNAL; END;
   IF mine THEN START TRANSACTION; END IF;
   CALL pawl._close_passage(guard);
@@ -904,9 +910,10 @@ BEGIN
   IF (SELECT kind FROM pawl.guard WHERE id = @pawl_id) <> 'static' THEN
     SET most = GREATEST((SELECT o.fence FROM pawl.guard o WHERE o.id = @pawl_id FOR UPDATE), IFNULL((SELECT MAX(f.token) FROM pawl.fence f WHERE f.guard = @pawl_id), 0));
     IF pawl._verdict(token_, most, (SELECT o.max_step FROM pawl.guard o WHERE o.id = @pawl_id)) = 'ahead' THEN CALL pawl._raise('ahead', guard, token_, most, @pawl_mode); END IF;
-    UPDATE pawl.guard o SET o.fence = GREATEST(o.fence, token_) WHERE o.id = @pawl_id;
+    -- The floor comes last: a DELETE may wait for an open write in vain, and in a transaction of the caller's what was done before stays.
     DELETE FROM pawl.fence WHERE pawl.fence.guard = @pawl_id AND token < token_;
     DELETE FROM pawl.done WHERE pawl.done.guard = @pawl_id AND token < token_;
+    UPDATE pawl.guard o SET o.fence = GREATEST(o.fence, token_) WHERE o.id = @pawl_id;
   ELSE
     DELETE FROM pawl.done WHERE pawl.done.guard = @pawl_id AND token < LEAST(token_, (SELECT o.fence FROM pawl.guard o WHERE o.id = @pawl_id));
   END IF;
