@@ -622,7 +622,7 @@ END//
 -- A token from use() that is greater than the fence is left from a raise that was rolled back: it is nobody's. A token at the
 -- floor is not enough: only a fence of the row's own can be locked against whoever raises it (use() and advance() make one).
 CREATE OR REPLACE PROCEDURE pawl._create_judge(IN id INT, IN g TEXT, IN kind TEXT)
-  EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE PROCEDURE pawl._judge_', id, '(IN wanted TEXT, IN said VARCHAR(32), IN in_column BOOLEAN, IN statement_ TEXT) SQL SECURITY DEFINER
+  EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE PROCEDURE pawl._judge_', id, '(IN wanted TEXT, IN said VARCHAR(32), IN in_column BOOLEAN) SQL SECURITY DEFINER
 BEGIN
   DECLARE fence_, own_, token_ BIGINT;
   DECLARE mode_, verdict_ VARCHAR(16);
@@ -657,7 +657,7 @@ BEGIN
       IF verdict_ = ''missing'' THEN DO NEXTVAL(pawl.count_', id, '_missing); ELSEIF verdict_ = ''stale'' THEN DO NEXTVAL(pawl.count_', id, '_stale); END IF;
       IF refusable_ AND mode_ <> ''observe'' THEN DO NEXTVAL(pawl.count_', id, '_would_refuse); END IF;
       IF verdict_ = ''missing'' AND NOT @pawl_sighted <=> CONCAT(', QUOTE(g), ', DATE_FORMAT(NOW(), ''%Y%m%d%H%i'')) THEN
-        CALL pawl._sight(', QUOTE(g), ', statement_);
+        CALL pawl._sight(', QUOTE(g), ', @pawl_statement);
       END IF;
     END IF;
   END IF;
@@ -665,6 +665,7 @@ END')//
 
 -- The check of one row. `k` is an expression for its key ('' for a static guard), `said` one for the column with the token, or
 -- NULL where use() says it. Outside a transaction use() has said nothing: what the variable holds is left from earlier.
+-- The floor of the guard is not looked at: no fence lies below it, because compact() deletes those before it raises the floor.
 CREATE OR REPLACE PROCEDURE pawl._check_text(IN g TEXT, IN id INT, IN kind TEXT, IN k TEXT, IN said TEXT, OUT body TEXT)
 BEGIN
   DECLARE fence_ TEXT DEFAULT IF(kind = 'static', 'fence', 'token');
@@ -672,13 +673,9 @@ BEGIN
   SET body = CONCAT('
   IF NOT IFNULL((SELECT ', IF(said IS NULL, CONCAT('@@in_transaction AND LOCATE(CONCAT('';', id, ':'', HEX(', k, '), ''='', ', fence_, ', '';''), @pawl)'),
                                             CONCAT(fence_, ' > 0 AND ', said, ' LIKE ', fence_)), ' FROM ', source, ' LOCK IN SHARE MODE), FALSE) THEN
-  BEGIN
-    DECLARE statement_ TEXT;
-    IF NOT @pawl_sighted <=> CONCAT(', QUOTE(g), ', DATE_FORMAT(NOW(), ''%Y%m%d%H%i'')) THEN  -- Here, and into a variable of this kind: all else would name itself.
-      SET statement_ = (SELECT info FROM information_schema.processlist WHERE id = CONNECTION_ID());
-    END IF;
-    CALL pawl._judge_', id, '(', k, ', ', IF(said IS NULL, 'NULL, FALSE', CONCAT(said, ', TRUE')), ', statement_);
-  END;
+    -- The statement, for who says no token. An IF does not name itself, as a SELECT would; and a variable of the trigger would cost every write.
+    IF NOT @pawl_sighted <=> CONCAT(', QUOTE(g), ', DATE_FORMAT(NOW(), ''%Y%m%d%H%i'')) AND (@pawl_statement := (SELECT info FROM information_schema.processlist WHERE id = CONNECTION_ID())) IS NULL THEN BEGIN END; END IF;
+    CALL pawl._judge_', id, '(', k, ', ', IF(said IS NULL, 'NULL, FALSE', CONCAT(said, ', TRUE')), ');
   END IF;');
 END//
 
@@ -900,6 +897,11 @@ CREATE OR REPLACE PROCEDURE pawl.compact(IN guard TEXT, IN below TEXT) SQL SECUR
 BEGIN
   DECLARE token_, most BIGINT;
   DECLARE mine BOOLEAN DEFAULT NOT @@in_transaction;
+  DECLARE EXIT HANDLER FOR 1205
+  BEGIN
+    IF mine THEN ROLLBACK; END IF;
+    SIGNAL SQLSTATE 'PW007' SET MESSAGE_TEXT = 'pawl: the policy waits for writes under tokens that it would forget; nothing has changed';
+  END;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN IF mine THEN ROLLBACK; END IF; RESIGNAL; END;
   IF mine THEN START TRANSACTION; END IF;
   CALL pawl._close_passage(guard);
@@ -908,9 +910,10 @@ BEGIN
   IF (SELECT kind FROM pawl.guard WHERE id = @pawl_id) <> 'static' THEN
     SET most = GREATEST((SELECT o.fence FROM pawl.guard o WHERE o.id = @pawl_id FOR UPDATE), IFNULL((SELECT MAX(f.token) FROM pawl.fence f WHERE f.guard = @pawl_id), 0));
     IF pawl._verdict(token_, most, (SELECT o.max_step FROM pawl.guard o WHERE o.id = @pawl_id)) = 'ahead' THEN CALL pawl._raise('ahead', guard, token_, most, @pawl_mode); END IF;
-    UPDATE pawl.guard o SET o.fence = GREATEST(o.fence, token_) WHERE o.id = @pawl_id;
+    -- The floor comes last: a DELETE may wait for an open write in vain, and in a transaction of the caller's what was done before stays.
     DELETE FROM pawl.fence WHERE pawl.fence.guard = @pawl_id AND token < token_;
     DELETE FROM pawl.done WHERE pawl.done.guard = @pawl_id AND token < token_;
+    UPDATE pawl.guard o SET o.fence = GREATEST(o.fence, token_) WHERE o.id = @pawl_id;
   ELSE
     DELETE FROM pawl.done WHERE pawl.done.guard = @pawl_id AND token < LEAST(token_, (SELECT o.fence FROM pawl.guard o WHERE o.id = @pawl_id));
   END IF;

@@ -213,6 +213,24 @@ class ColumnTest(ServerCase):
         call(self.connect(), "advance", f"{guard}:7", 34, 5)
         rows(self.connect(), insert)
 
+    def test_compact_does_not_forget_a_fence_under_an_open_write(self):
+        guard = self.protect("accounts", key="id")
+        call(self.connect(), "token_column", guard, True)
+        call(self.connect(), "advance", f"{guard}:7", 34, 5)
+        writer = self.connect(isolation="READ COMMITTED")
+        rows(writer, "START TRANSACTION")
+        rows(writer, "INSERT INTO accounts (id, pawl_token) VALUES (7, 34)")
+        admin = self.connect()
+        rows(admin, "SET SESSION innodb_lock_wait_timeout = 1")
+        for before, after in (("DO 0", "DO 0"), ("START TRANSACTION", "COMMIT")):
+            rows(admin, before)
+            self.assertRefused("PW007", call, admin, "compact", guard, 36)
+            rows(admin, after)
+            self.assertEqual(self.count("floor", guard), 0)
+        rows(writer, "COMMIT")
+        call(admin, "compact", guard, 36)
+        self.assertRefused("PW002", rows, self.connect(), "UPDATE accounts SET n = 1, pawl_token = 35 WHERE id = 7")
+
     def test_shadow_refuses_nothing_and_counts_what_it_would_refuse(self):
         call(self.connect(), "advance", self.orders, 35, 5)
         call(self.connect(), "set_mode", self.orders, "shadow", None, None)
