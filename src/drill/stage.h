@@ -126,6 +126,8 @@ class Stage {
   void until(std::string_view what, std::chrono::milliseconds limit, const std::function<bool()>& holds);
   // Lets time pass, serving everything.
   void pass(std::chrono::milliseconds time);
+  // A sixth of the TTL: the holder is at work for a moment. Without it all would happen at once, and no picture show it.
+  void beat() { pass(setting_.ttl / 6); }
   // How long a lease that nobody renews may take to pass on.
   [[nodiscard]] std::chrono::milliseconds handover() const;
   // Sets right what effects tell: `values` are those that are in effect.
@@ -143,7 +145,8 @@ class Stage {
     bool believes = false;
     std::uint64_t token = 0;
     std::uint64_t advanced_to = 0;
-    std::optional<Error> trouble = {};  // not granted, or failed
+    std::optional<Error> trouble =
+        {};  // why what was last asked of it will not come: not granted, failed, ended
   };
 
   [[nodiscard]] Role& part_of(const Actor& actor);
@@ -159,7 +162,7 @@ class Stage {
   void hear(Role& role, const Telling& told);
   void hear(const wire::EventPush& event);
   void hear_grant(Role& role, const Telling& told);
-  void hear_write(const Telling& told);
+  void hear_write(Role& role, const Telling& told);
   [[nodiscard]] std::string describe(const Write& write) const;
   void await_endings();
   void end_belief(Role& role, client::Instant at);

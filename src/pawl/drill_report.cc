@@ -6,7 +6,6 @@
 #include <array>
 #include <chrono>
 
-#include "drill/page_words.h"
 #include "pawl/duration.h"
 #include "pawl/utf8.h"
 
@@ -38,14 +37,14 @@ std::string times(std::uint64_t count, std::string_view what) {
 std::string lateness(const Record& record) {
   if (!record.verdict.knew_late) return "";
   const Moment late = *record.verdict.knew_late;
+  const std::string span = to_text(std::chrono::duration_cast<Millis>(late < Moment{} ? -late : late));
   if (late <= Moment{})
-    return fmt::format(
-        "No client believed that it held the lock when another did (it knew {} before, at the latest).",
-        drill::span_text(-late));
+    return fmt::format("Every client knew that it had lost the lock, {} or more before another had it.",
+                       span);
   const bool frozen = std::ranges::any_of(
       record.faults, [](const drill::Fault& fault) { return fault.kind == FaultKind::kFrozen; });
-  return fmt::format("A client still believed that it held the lock {} after another did{}.",
-                     drill::span_text(late), frozen ? ": it was frozen, and could not know" : "");
+  return fmt::format("A client still believed that it held the lock {} after another did{}.", span,
+                     frozen ? ": it was frozen, and could not know" : "");
 }
 
 std::string what(const Record& record) {
