@@ -21,9 +21,11 @@ Pair turns(Actor& a, Actor& b, std::uint64_t round) {
 
 // The first wakes up, or has been told late: it writes once more, and only then looks at its lease.
 void write_late(Stage& stage, const Pair& pair, std::uint64_t old) {
+  stage.beat();
   stage.write(*pair.first, old);
   stage.knows_loss(*pair.first);
   stage.write(*pair.first, old, Manner::kAsks);
+  stage.beat();
   stage.write(*pair.second, stage.token(*pair.second));
 }
 
@@ -31,14 +33,17 @@ void write_late(Stage& stage, const Pair& pair, std::uint64_t old) {
 void freeze_and_take_over(Stage& stage, const Pair& pair) {
   const std::uint64_t old = stage.token(*pair.first);
   stage.queue(*pair.second);
+  stage.beat();
   stage.freeze(*pair.first);
   stage.write(*pair.second, stage.granted(*pair.second));
+  stage.beat();
   // It had looked at its lease before it froze, so the write is the first thing it does.
   const std::size_t late = stage.send(*pair.first, old);
   stage.wake(*pair.first);
   stage.answered(late);
   stage.knows_loss(*pair.first);
   stage.write(*pair.first, old, Manner::kAsks);
+  stage.beat();
   stage.write(*pair.second, stage.token(*pair.second));
   stage.release(*pair.second);
 }
@@ -63,6 +68,7 @@ void play_partition(Stage& stage, std::uint64_t rounds) {
     const std::uint64_t old = stage.acquire(*pair.first);
     stage.write(*pair.first, old);
     stage.queue(*pair.second);
+    stage.beat();
     stage.cut(*pair.first, kCuts.at(round % kCuts.size()));
     stage.write(*pair.second, stage.granted(*pair.second));
     write_late(stage, pair, old);
@@ -80,14 +86,18 @@ void play_delayed_write(Stage& stage, std::uint64_t rounds) {
     const Pair pair = turns(a, b, round);
     const std::uint64_t old = stage.acquire(*pair.first);
     stage.write(*pair.first, old);
+    stage.beat();
     stage.delay(*pair.first);
     stage.release(*pair.first);
     const std::uint64_t token = stage.acquire(*pair.second);
     stage.advance(*pair.second);
+    stage.beat();
     stage.arrive(*pair.first);
     stage.write(*pair.first, old);
+    stage.beat();
     stage.write(*pair.second, token);
     stage.write(*pair.first, old);
+    stage.beat();
     stage.write(*pair.second, token);
     stage.release(*pair.second);
   }
@@ -105,7 +115,7 @@ void play_flapping(Stage& stage, std::uint64_t rounds) {
   for (Actor* each : waiting) stage.queue(*each);
   for (std::uint64_t i = 0; i < kHandovers * rounds; ++i) {
     stage.cut(*holder, Cut::kBoth);
-    stage.pass(stage.setting().ttl / 6);
+    stage.beat();
     stage.mend(*holder);
     stage.write(*holder, token);
     stage.cut(*holder, Cut::kBoth);
@@ -136,6 +146,7 @@ void play_kill(Stage& stage, std::uint64_t rounds) {
     const std::uint64_t old = stage.acquire(*pair.first);
     stage.write(*pair.first, old);
     stage.queue(*pair.second);
+    stage.beat();
     stage.kill(*pair.first);
     stage.kill_pawld();
     stage.start_pawld();
@@ -155,10 +166,12 @@ void play_issuer_restart(Stage& stage, std::uint64_t rounds) {
     const Pair pair = turns(a, b, round);
     const std::uint64_t old = stage.acquire(*pair.first);
     stage.write(*pair.first, old);
+    stage.beat();
     stage.kill_pawld();
     stage.start_pawld();
     stage.write(*pair.first, old);
     stage.queue(*pair.second);
+    stage.beat();
     stage.kill_pawld();
     stage.knows_loss(*pair.first);
     stage.start_pawld();
@@ -178,6 +191,7 @@ void play_clock_step(Stage& stage, std::uint64_t rounds) {
     const Pair pair = turns(a, b, round);
     const std::uint64_t old = stage.acquire(*pair.first);
     stage.write(*pair.first, old);
+    stage.beat();
     stage.kill_pawld();
     stage.start_pawld(round % 2 == 0 ? 2h : 1h);
     stage.write(*pair.first, old);
@@ -195,9 +209,11 @@ void play_restore(Stage& stage, std::uint64_t rounds) {
     const Pair pair = turns(a, b, round);
     stage.write(*pair.second, stage.acquire(*pair.second));
     stage.back_up_pawld();
+    stage.beat();
     stage.release(*pair.second);
     const std::uint64_t old = stage.acquire(*pair.first);
     stage.write(*pair.first, old);
+    stage.beat();
     stage.kill_pawld();
     stage.restore_pawld();
     stage.start_pawld();

@@ -127,6 +127,8 @@ class Stage {
   void until(std::string_view what, std::chrono::milliseconds limit, const std::function<bool()>& holds);
   // Lets time pass, serving everything.
   void pass(std::chrono::milliseconds time);
+  // A sixth of the TTL: the holder is at work for a moment. Without it all would happen at once, and no picture show it.
+  void beat() { pass(setting_.ttl / 6); }
   // How long a lease that nobody renews may take to pass on.
   [[nodiscard]] std::chrono::milliseconds handover() const;
   // Sets right what effects tell: `values` are those that are in effect.

@@ -49,7 +49,8 @@ void Stage::hear(Role& role, const Telling& told) {
       hear_write(told);
       break;
     case kLease:
-      if (told.state < LeaseState::kUncertain || !role.believes) break;
+      // Of the lease before this one nothing more is wanted.
+      if (told.state < LeaseState::kUncertain || told.token != role.token || !role.believes) break;
       end_belief(role, told.at);
       say(role.actor->name(), fmt::format("knows that it does not hold the lock any more: {}", told.detail));
       break;

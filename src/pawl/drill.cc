@@ -307,7 +307,7 @@ void add_drill(CommandLine& line) {
       "drill",
       "freeze, cut off and kill workers of its own, and see whether your guard refuses what they write",
       Talks::kToPawld);
-  verb.choice("DRILL", options->drill, names(), "which; the last four start a pawld of their own");
+  verb.choice("DRILL", options->drill, names(), "which; see below");
   verb.text("--guard", "KIND[:RESOURCE]", options->guard,
             "postgres, sqlite or mariadb: a scratch resource is made there, and removed; postgres:orders: "
             "your own");
@@ -339,6 +339,17 @@ void add_drill(CommandLine& line) {
       "Workers are processes of its own. They take a lock, write to the resource, and lose the lock in one "
       "of eight\n"
       "ways, without knowing; then they write with the old token. A guard refuses that.\n"
+      "\n"
+      "  pause                the holder is frozen until another has written; then it wakes and writes\n"
+      "  partition            the holder is cut off from pawld, but not from the resource\n"
+      "  delayed-write        a write is held up on its way until its sender has handed the lock on\n"
+      "  flapping             a network that comes and goes: the lock changes hands again and again\n"
+      "  kill                 the holder and pawld are killed; the holder comes back with its old token\n"
+      "  clock-step           pawld comes back with its clocks two hours ahead, then one hour back\n"
+      "  issuer-restart       pawld is away for a moment, and then for longer than a lease\n"
+      "  restore-from-backup  pawld's data is lost, and comes back from a backup that is too old\n"
+      "The last four start a pawld of their own, and use a scratch resource.\n"
+      "\n"
       "Ends with 0 when stale writes were sent and every one was refused, with 1 when one got through (or "
       "the guard\n"
       "refused the holder), with 69, 75 or 77 when the drill could not be carried out.");

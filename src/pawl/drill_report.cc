@@ -36,12 +36,11 @@ std::string times(std::uint64_t count, std::string_view what) {
 std::string lateness(const Verdict& verdict) {
   if (!verdict.knew_late) return "";
   const Moment late = *verdict.knew_late;
-  if (late <= Moment{})
-    return fmt::format(
-        "No client believed that it held the lock when another did (it knew {:.2f} s before, at the latest).",
-        seconds(-late));
-  return fmt::format("A client still believed that it held the lock {:.2f} s after another did.",
-                     seconds(late));
+  const std::string span = to_text(std::chrono::duration_cast<Millis>(late < Moment{} ? -late : late));
+  return late > Moment{}
+             ? fmt::format("A client still believed that it held the lock {} after another did.", span)
+             : fmt::format("Every client knew that it had lost the lock, {} or more before another had it.",
+                           span);
 }
 
 std::string what(const Record& record) {

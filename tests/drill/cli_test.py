@@ -6,6 +6,7 @@ import pathlib
 import signal
 import sqlite3
 import subprocess
+import threading
 
 from drill_case import DRILLS, PAWL, DrillCase, children_of
 from sqlite_test import make_file
@@ -115,6 +116,33 @@ class DrillCliTest(DrillCase):
         with self.client() as client:
             held = [harness.fields(epoch)["token"] for epoch in client.call("HISTORY", lock)]
         self.assertEqual(held, [owned["token"] for owned in reversed(record["ownerships"])])
+
+    def test_others_get_the_lock_in_between_and_disturb_nothing(self):
+        lock = self.lock()
+        done = threading.Event()
+        tokens = []
+
+        def compete():
+            with self.client() as client:
+                while not done.is_set():
+                    reply = client.call("ACQUIRE", lock, "TTL", 60000, "WAIT", 100)
+                    if reply is None:
+                        continue
+                    tokens.append(harness.fields(reply)["token"])
+                    client.call("RELEASE", harness.fields(reply)["lease"])
+
+        other = threading.Thread(target=compete)
+        other.start()
+        try:
+            (record,) = self.records("pause", "--lock", lock, "--rounds", "3", code=0)
+        finally:
+            done.set()
+            other.join()
+        self.assertTrue(tokens)
+        seen = {owned["token"]: owned["actor"] for owned in record["ownerships"]}
+        for token in tokens:
+            self.assertEqual(seen.get(token, "someone else"), "someone else")
+        self.assertIn("someone else", seen.values())
 
     def test_a_lock_that_someone_else_holds_is_not_taken(self):
         lock = self.lock()

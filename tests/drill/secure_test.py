@@ -1,0 +1,52 @@
+#!/usr/bin/python3
+"""Drills with a pawld that speaks TLS and knows its users."""
+
+import json
+import os
+import shutil
+import subprocess
+
+from drill_case import PAWL, TTL
+from sqlite_test import make_file
+from tls_files import LOCAL, Authority, trusting
+import harness
+
+
+class SecureDrillTest(harness.PawldCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = harness.scratch("drill-tls")
+        cls.addClassCleanup(shutil.rmtree, cls.dir)
+        cls.authority = Authority(cls.dir, "authority")
+        files = cls.authority.sign("pawld", LOCAL)
+        cls.pawld = harness.Pawld(settings=f'[tls]\ncert = "{files.cert}"\nkey = "{files.key}"\n', tls=trusting(cls.authority))
+        cls.addClassCleanup(cls.pawld.remove)
+        cls.user = cls.add("driller", "drills/")
+        cls.stranger = cls.add("stranger", "elsewhere/")
+        cls.pawld.start("--auth-file", cls.dir / "users")
+        cls.path = make_file(cls.dir)
+
+    @classmethod
+    def add(cls, name, prefix):
+        return subprocess.run([PAWL, "auth", "add", name, "--role", "use", "--prefix", prefix, "--file", cls.dir / "users"],
+                              check=True, capture_output=True, text=True).stdout.strip()
+
+    def drill(self, name, auth, code):
+        words = [PAWL, "drill", name, "--guard", "sqlite", "--file", self.path, "--lock", "drills/orders", "--ttl", TTL, "--json"]
+        done = subprocess.run(harness.guarded(words), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+                              env={**os.environ, "PAWL_ADDR": f"tls://localhost:{self.pawld.port}",
+                                   "PAWL_TLS_CA": str(self.authority.cert), "PAWL_AUTH": auth})
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return json.loads(done.stdout)
+
+    def test_workers_speak_tls_and_say_who_they_are(self):
+        self.assertTrue(self.drill("pause", self.user, 0)["passed"])
+
+    def test_a_proxy_stands_between_them_too(self):
+        self.assertTrue(self.drill("partition", self.user, 0)["passed"])
+
+    def test_who_may_not_take_the_lock_is_told_so(self):
+        self.assertEqual(self.drill("pause", self.stranger, 77)["error"]["code"], "denied")
+
+
+harness.main()
