@@ -66,6 +66,13 @@ std::string headline(const Verdict& verdict) {
              : fmt::format("Passed: all {} stale writes were refused", verdict.stale_sent);
 }
 
+// Whether the headline has said it already, the first letter and the full stop aside.
+bool repeats(std::string_view headline, std::string_view reason) {
+  if (reason.ends_with('.')) reason.remove_suffix(1);
+  if (reason.empty()) return true;
+  return headline.ends_with(reason.substr(1));
+}
+
 std::string knew(const Verdict& verdict) {
   if (!verdict.knew_late) return "–";
   return *verdict.knew_late > Moment{} ? span_text(*verdict.knew_late) + " late" : "in time";
@@ -93,11 +100,11 @@ void verdict(std::string& out, const Record& record) {
          record.mode == "none" ? "without a guard" : "guard in mode <b>" + escaped(record.mode) + "</b>");
   append(out, "<section class='verdict{}'><p class='word'>{} {}</p>\n",
          record.verdict.passed ? "" : " failed", record.verdict.passed ? "✓" : "✕", headline(record.verdict));
-  if (!record.verdict.because.empty()) {
-    out += "<ul>\n";
-    for (const std::string& reason : record.verdict.because) append(out, "<li>{}</li>\n", escaped(reason));
-    out += "</ul>\n";
+  std::string reasons;
+  for (const std::string& reason : record.verdict.because) {
+    if (!repeats(headline(record.verdict), reason)) append(reasons, "<li>{}</li>\n", escaped(reason));
   }
+  if (!reasons.empty()) append(out, "<ul>\n{}</ul>\n", reasons);
   out += "</section>\n";
   figures(out, record.verdict);
 }
@@ -117,6 +124,9 @@ void what_happened(std::string& out, const Record& record) {
   append(out, "<div class='scroll' tabindex='0' aria-label='The picture'>\n{}</div>\n{}",
          timeline(record, story), legend(record));
   out +=
+      "<p class='lead'>Time runs from left to right, stretched where much happens and shortened where "
+      "nothing does: the "
+      "figures below say when it was. Point at anything to read more.</p>\n"
       "<p class='lead'>A lock with a time limit cannot stop a process that does not know that its time is "
       "up. "
       "So every grant carries a number, the fencing token, greater than all before it, and the resource "

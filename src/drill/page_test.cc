@@ -92,27 +92,52 @@ TEST(DrillPage, AnEmptyRecordHasAPageToo) {
   EXPECT_THAT(html({}), HasSubstr("</html>"));
 }
 
-TEST(TimeScale, TicksAreRoundNumbersInsideTheRow) {
-  const TimeScale scale{milliseconds(1300), milliseconds(6400), 100, 1000};
-  const std::vector<Tick> ticks = scale.ticks();
+std::vector<TimeScale> rows_of(std::vector<Moment> events, double wanted) {
+  return time_rows(std::move(events), seconds(10), {100, 1000, wanted});
+}
+
+TEST(TimeScale, StretchesWhereMuchHappensAndNeverGoesBack) {
+  const TimeScale scale =
+      rows_of({seconds(1), seconds(9), seconds(9) + milliseconds(2), seconds(9) + milliseconds(4)}, 1)
+          .front();
+  const double idle = scale.x(seconds(9)) - scale.x(seconds(1));
+  const double busy = scale.x(seconds(9) + milliseconds(4)) - scale.x(seconds(9));
+  EXPECT_GT(busy, 60) << "two thousandths of a second apart, and told apart";
+  EXPECT_GT(idle, busy) << "longer is still wider";
+  double before = -1;
+  for (Moment at{}; at < seconds(11); at += milliseconds(1)) {
+    ASSERT_GE(scale.x(at), before);
+    before = scale.x(at);
+  }
+  EXPECT_EQ(scale.x(Moment{}), 100);
+  EXPECT_EQ(scale.x(seconds(11)), 1000);
+}
+
+TEST(TimeScale, TicksSayWhenAnEventWasAndDoNotTouch) {
+  const TimeScale scale =
+      rows_of({seconds(1), seconds(1) + milliseconds(1), seconds(4), seconds(7)}, 1).front();
+  const std::vector<Tick> ticks = scale.ticks(64);
   ASSERT_FALSE(ticks.empty());
-  EXPECT_EQ(ticks.front().at, milliseconds(1500));
-  EXPECT_EQ(ticks.front().label, "1.5 s");
-  EXPECT_LE(ticks.back().at, scale.to);
-  EXPECT_LE(ticks.size(), 12U);
+  EXPECT_EQ(ticks.front().label, "1.000 s");
+  EXPECT_EQ(ticks.front().x, scale.x(seconds(1)));
+  for (std::size_t i = 1; i < ticks.size(); ++i) EXPECT_GE(ticks[i].x - ticks[i - 1].x, 64);
 }
 
 TEST(TimeScale, RowsFollowEachOtherWithoutAGap) {
-  const std::vector<TimeScale> rows = time_rows(seconds(10), 2500, 100, 1000);
+  const std::vector<TimeScale> rows = rows_of({seconds(2), seconds(5), seconds(6)}, 2500);
   ASSERT_EQ(rows.size(), 3U);
-  EXPECT_EQ(rows[0].from, Moment{});
-  EXPECT_EQ(rows[0].to, rows[1].from);
-  EXPECT_EQ(rows[1].to, rows[2].from);
-  EXPECT_GT(rows[2].to, seconds(10)) << "what happened at the end is seen whole";
+  EXPECT_EQ(rows[0].from(), Moment{});
+  EXPECT_EQ(rows[0].to(), rows[1].from());
+  EXPECT_EQ(rows[1].to(), rows[2].from());
+  EXPECT_GT(rows[2].to(), seconds(10)) << "what happened at the end is seen whole";
+}
+
+TEST(TimeScale, ManagesWithoutAnyEvent) {
+  EXPECT_EQ(time_rows({}, Moment{}, {100, 1000, 0}).size(), 1U);
 }
 
 TEST(Clusters, WritesTooCloseToBeToldApartAreOneMarkWithTheirNumber) {
-  const TimeScale scale{Moment{}, seconds(10), 0, 1000};
+  const TimeScale scale({{Moment{}, 0}, {seconds(10), 1000}});
   const Write first{"A", 1, false, milliseconds(1000), {}, Fate::kAdmitted, "", ""};
   Write close = first, other = first, far = first;
   close.sent += milliseconds(50);

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <set>
 #include <utility>
 
 #include "drill/page_words.h"
@@ -56,7 +56,7 @@ std::string fault_sentence(const Fault& fault, const Record& record) {
     case FaultKind::kDelayed:
       break;
   }
-  return fmt::format("What {} had sent was held up{} for {}.", fault.whom, note, lasted);
+  return fmt::format("A write that {} had sent was held up on its way, for {}.", fault.whom, lasted);
 }
 
 std::string ending_sentence(const Ownership& grant) {
@@ -64,13 +64,15 @@ std::string ending_sentence(const Ownership& grant) {
     return fmt::format("Nobody renewed {}'s lease: it ran out.", grant.actor);
   }
   if (grant.ending == "released") return fmt::format("{} gave the lock back.", grant.actor);
-  if (grant.ending.empty()) return fmt::format("{}'s lease ended.", grant.actor);
+  if (grant.ending.empty() || grant.ending == "ended") return fmt::format("{}'s lease ended.", grant.actor);
   return fmt::format("{}'s lease ended: {}.", grant.actor, grant.ending);
 }
 
 std::string final_sentence(const Write& write, const Record& record) {
   const std::string head = fmt::format("{} wrote with its old token {}", write.actor, write.token);
-  const std::string said = write.detail.empty() ? "" : fmt::format(" (“{}”)", write.detail);
+  // Its first sentence; the rest is advice to programs.
+  const std::string detail = write.detail.substr(0, write.detail.find(". "));
+  const std::string said = detail.empty() ? "" : fmt::format(" (“{}”)", detail);
   switch (write.fate) {
     case Fate::kLetThrough:
       return head +
@@ -90,11 +92,6 @@ std::string final_sentence(const Write& write, const Record& record) {
   return head + ": no answer came, and the resource does not tell whether it took effect" + said + ".";
 }
 
-// What belongs to the same breath: two steps closer than this are one number in the picture.
-Moment together(const Record& record) {
-  return std::min<Moment>(record.length / 60, std::chrono::milliseconds(300));
-}
-
 void add(Story& story, Moment at, std::string text) {
   story.steps.push_back({at, std::move(text)});
 }
@@ -105,49 +102,39 @@ void tell_grant(Story& story, const Ownership& grant) {
 }
 
 void tell_faults(Story& story, const Record& record, const Write& write, Moment since) {
-  std::array<bool, 7> told{};  // one of each kind: a flapping drill has dozens
+  std::set<std::pair<FaultKind, std::string>> told;  // one of each kind: a flapping drill has dozens
   for (const Fault& fault : record.faults) {
     if (fault.from < since || fault.from > write.sent) continue;
     if (fault.whom != write.actor && fault.whom != "pawld") continue;
-    bool& known = told.at(static_cast<std::size_t>(fault.kind));
-    if (std::exchange(known, true)) continue;
+    if (!told.emplace(fault.kind, fault.whom).second) continue;
     add(story, fault.from, fault_sentence(fault, record));
   }
 }
 
-void tell_successor(Story& story, const Record& record, const Write& stale, const Ownership& next) {
-  add(story, next.from,
-      fmt::format("{} was granted the lock, with a greater token: {}.", next.actor, next.token));
-  const auto wrote = std::find_if(record.writes.begin(), record.writes.end(), [&](const Write& write) {
-    return write.token == next.token && write.fate == Fate::kAdmitted && write.sent < stale.sent;
-  });
-  if (wrote != record.writes.end()) add(story, wrote->sent, fmt::format("{} wrote: admitted.", wrote->actor));
-}
-
-void tell_belief(Story& story, const Record& record, const Write& stale, const Ownership& next) {
+// For how long it went on believing; empty: it knew in time.
+std::string belief_sentence(const Record& record, const Write& stale, const Ownership& next) {
   for (const Belief& belief : record.beliefs) {
     if (belief.actor != stale.actor || belief.token != stale.token) continue;
     const Moment late = until_or_end(belief.until, record) - next.from;
     if (late <= Moment{}) continue;
-    add(story, next.from,
-        fmt::format("{} still believed that the lock was its own, and went on believing it for {}.",
-                    belief.actor, span_text(late)));
-    return;
+    return fmt::format(" {} did not know: it went on believing that the lock was its own, for {}.",
+                       belief.actor, span_text(late));
   }
+  return {};
 }
 
-void merge(Story& story, const Record& record) {
-  std::stable_sort(story.steps.begin(), story.steps.end(),
-                   [](const Step& left, const Step& right) { return left.at < right.at; });
-  std::vector<Step> merged;
-  for (Step& step : story.steps) {
-    if (!merged.empty() && step.at - merged.back().at < together(record)) {
-      merged.back().text += " " + step.text;
-    } else {
-      merged.push_back(std::move(step));
-    }
-  }
-  story.steps = std::move(merged);
+// The end of one and the beginning of the other are one step: the lock passes on.
+void tell_successor(Story& story, const Record& record, const Write& stale, const Ownership* former,
+                    const Ownership& next) {
+  const bool over = former != nullptr && former->until && *former->until <= stale.sent;
+  add(story, next.from,
+      fmt::format("{}{} was granted the lock, with a greater token: {}.{}",
+                  over ? ending_sentence(*former) + " " : "", next.actor, next.token,
+                  belief_sentence(record, stale, next)));
+  const auto wrote = std::find_if(record.writes.begin(), record.writes.end(), [&](const Write& write) {
+    return write.token == next.token && write.fate == Fate::kAdmitted && write.sent < stale.sent;
+  });
+  if (wrote != record.writes.end()) add(story, wrote->sent, fmt::format("{} wrote: admitted.", wrote->actor));
 }
 
 std::string rest_of(const Record& record, const Write& told) {
@@ -173,15 +160,11 @@ Story story_of(const Record& record) {
   const Ownership* grant = grant_of(record, stale->token);
   if (grant != nullptr) tell_grant(story, *grant);
   tell_faults(story, record, *stale, grant != nullptr ? grant->from : Moment{});
-  if (grant != nullptr && grant->until && *grant->until <= stale->sent) {
-    add(story, *grant->until, ending_sentence(*grant));
-  }
-  if (const Ownership* next = successor_of(record, *stale)) {
-    tell_successor(story, record, *stale, *next);
-    tell_belief(story, record, *stale, *next);
-  }
+  if (const Ownership* next = successor_of(record, *stale))
+    tell_successor(story, record, *stale, grant, *next);
   add(story, stale->sent, final_sentence(*stale, record));
-  merge(story, record);
+  std::stable_sort(story.steps.begin(), story.steps.end(),
+                   [](const Step& left, const Step& right) { return left.at < right.at; });
   story.rest = rest_of(record, *stale);
   return story;
 }

@@ -21,7 +21,7 @@ TEST(Story, OfAPauseTellsGrantFreezeExpirySuccessorAndRefusalInOrder) {
   const std::string words = told(story);
   std::size_t at = 0;
   for (const char* part : {"A was granted the lock, with the fencing token 34", "A was frozen", "it ran out",
-                           "B was granted the lock, with a greater token: 35", "A still believed",
+                           "B was granted the lock, with a greater token: 35", "A did not know",
                            "B wrote: admitted", "A wrote with its old token 34: the resource refused it"}) {
     const std::size_t found = words.find(part, at);
     ASSERT_NE(found, std::string::npos) << part << "\nin\n" << words;
@@ -50,7 +50,7 @@ TEST(Story, IsInOrderOfTime) {
   for (const Sample& sample : samples()) {
     const Story story = story_of(sample.record);
     for (std::size_t i = 1; i < story.steps.size(); ++i) {
-      EXPECT_GT(story.steps[i].at, story.steps[i - 1].at) << sample.name;
+      EXPECT_GE(story.steps[i].at, story.steps[i - 1].at) << sample.name;
     }
   }
 }

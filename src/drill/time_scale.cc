@@ -4,60 +4,101 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/assert.h"
 
 namespace pawl::drill {
 namespace {
 
-constexpr int kTicksMax = 11;
+// How much of the picture a stretch without an event is given.
+double weight(Moment span) {
+  const double ms = static_cast<double>(span.count()) / 1e6;
+  return 0.3 + 0.35 * std::log2(1 + ms / 0.5);
+}
+// Before the first event and after the last there is nothing to see.
+constexpr double kEdge = 0.5;
 
-// The least of 1, 2, 5, 10, … (times a power of ten) of which no more than kTicksMax fit.
-Moment tick_step(Moment span) {
-  for (std::int64_t power = 1;; power *= 10) {
-    for (const std::int64_t digit : {1, 2, 5}) {
-      const Moment step(digit * power);
-      if (span / step <= kTicksMax) return step;
-    }
+// Moments, and the sum of the weights up to them.
+struct Mark {
+  Moment at{};
+  double sum = 0;
+};
+
+std::vector<Mark> marks_of(std::vector<Moment> events, Moment length) {
+  std::erase_if(events, [&](Moment at) { return at <= Moment{} || at >= length; });
+  std::sort(events.begin(), events.end());
+  events.erase(std::unique(events.begin(), events.end()), events.end());
+  std::vector<Mark> marks{{}};
+  for (const Moment at : events) {
+    const double more = marks.size() == 1 ? kEdge : weight(at - marks.back().at);
+    marks.push_back({at, marks.back().sum + more});
   }
+  marks.push_back({length, marks.back().sum + kEdge});
+  return marks;
 }
 
-std::string tick_label(Moment at, Moment step) {
-  const double seconds = static_cast<double>(at.count()) / 1e9;
-  const double digits = -std::floor(std::log10(static_cast<double>(step.count()) / 1e9));
-  return fmt::format("{:.{}f} s", seconds, std::clamp(static_cast<int>(digits), 0, 9));
+Moment moment_at(const std::vector<Mark>& marks, double sum) {
+  const auto next = std::lower_bound(marks.begin(), marks.end(), sum,
+                                     [](const Mark& mark, double wanted) { return mark.sum < wanted; });
+  if (next == marks.begin()) return marks.front().at;
+  if (next == marks.end()) return marks.back().at;
+  const Mark& before = *(next - 1);
+  const double share = (sum - before.sum) / (next->sum - before.sum);
+  return before.at +
+         Moment(static_cast<std::int64_t>(share * static_cast<double>((next->at - before.at).count())));
 }
 
 }  // namespace
 
+TimeScale::TimeScale(std::vector<Knot> knots) : knots_(std::move(knots)) {
+  PAWL_ASSERT(knots_.size() >= 2);
+}
+
 double TimeScale::x(Moment at) const {
-  const double share = static_cast<double>((at - from).count()) / static_cast<double>((to - from).count());
-  return left + share * (right - left);
+  const auto next = std::lower_bound(knots_.begin(), knots_.end(), at,
+                                     [](const Knot& knot, Moment wanted) { return knot.at < wanted; });
+  if (next == knots_.begin()) return knots_.front().x;
+  if (next == knots_.end()) return knots_.back().x;
+  const Knot& before = *(next - 1);
+  const double share =
+      static_cast<double>((at - before.at).count()) / static_cast<double>((next->at - before.at).count());
+  return before.x + share * (next->x - before.x);
 }
 
-double TimeScale::clamped(Moment at) const {
-  return std::clamp(x(at), left, right);
-}
-
-std::vector<Tick> TimeScale::ticks() const {
-  const Moment step = tick_step(to - from);
+std::vector<Tick> TimeScale::ticks(double room) const {
+  const int digits = to() < std::chrono::seconds(60) ? 3 : 1;
   std::vector<Tick> ticks;
-  for (Moment at = (from + step - Moment(1)) / step * step; at <= to; at += step) {
-    ticks.push_back({at, tick_label(at, step)});
+  for (std::size_t i = 1; i + 1 < knots_.size(); ++i) {
+    const double x = knots_[i].x;
+    if (x - room / 2 < knots_.front().x || x + room / 2 > knots_.back().x) continue;
+    if (!ticks.empty() && x - ticks.back().x < room) continue;
+    const double seconds = static_cast<double>(knots_[i].at.count()) / 1e9;
+    ticks.push_back({x, fmt::format("{:.{}f} s", seconds, digits)});
   }
   return ticks;
 }
 
-std::vector<TimeScale> time_rows(Moment length, double wanted, double left, double right) {
-  PAWL_ASSERT(left < right);
+std::vector<TimeScale> time_rows(std::vector<Moment> events, Moment length, const Extent& extent) {
+  PAWL_ASSERT(extent.left < extent.right);
   length = std::max<Moment>(length + length / 50, std::chrono::milliseconds(1));
-  const double rows = std::ceil(wanted / (right - left));
-  const auto count = static_cast<std::int64_t>(std::clamp(rows, 1.0, static_cast<double>(kRowsMax)));
-  std::vector<TimeScale> scales;
-  for (std::int64_t row = 0; row < count; ++row) {
-    scales.push_back({length * row / count, length * (row + 1) / count, left, right});
+  const std::vector<Mark> marks = marks_of(std::move(events), length);
+  const double width = extent.right - extent.left;
+  const auto count = static_cast<std::size_t>(
+      std::clamp(std::ceil(extent.wanted / width), 1.0, static_cast<double>(kRowsMax)));
+  std::vector<TimeScale> rows;
+  for (std::size_t row = 0; row < count; ++row) {
+    const double begin = marks.back().sum * static_cast<double>(row) / static_cast<double>(count);
+    const double end = marks.back().sum * static_cast<double>(row + 1) / static_cast<double>(count);
+    std::vector<TimeScale::Knot> knots{{moment_at(marks, begin), extent.left}};
+    for (const Mark& mark : marks) {
+      if (mark.at <= knots.back().at || mark.sum >= end) continue;
+      knots.push_back({mark.at, extent.left + (mark.sum - begin) / (end - begin) * width});
+    }
+    knots.push_back({row + 1 == count ? length : moment_at(marks, end), extent.right});
+    rows.emplace_back(std::move(knots));
   }
-  return scales;
+  return rows;
 }
 
 }  // namespace pawl::drill

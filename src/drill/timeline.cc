@@ -18,7 +18,7 @@ constexpr double kWidth = 1000, kLeft = 132, kRight = 992;
 constexpr double kPawldTop = 30, kPawldHeight = 26;
 constexpr double kPawldFaults = 20;  // the strip under pawld's lane, where anything was done to it
 constexpr double kActorHeight = 46, kBeliefEnd = 26;
-constexpr double kWallGap = 24, kLabelRow = 14;
+constexpr double kWallGap = 24, kLabelRow = 14, kTickRoom = 64;
 // Until it was over: a killed process is gone until somebody starts it again.
 Moment end_of(const Fault& fault, const Record& record) {
   if (fault.until) return *fault.until;
@@ -64,8 +64,8 @@ class Row {
         "<svg class='timeline' viewBox='0 0 {0:.0f} {1:.0f}' role='img' aria-labelledby='t{2} d{2}'>\n"
         "<title id='t{2}'>Who owned the lock, who believed it, and what became of their writes, from {3} to "
         "{4}</title>\n<desc id='d{2}'>{5}</desc>\n{6}</svg>\n",
-        kWidth, axis_y() + 22, number_, span_text(scale_.from),
-        span_text(std::min(scale_.to, record_.length)), escaped(description()), out_);
+        kWidth, axis_y() + 22, number_, span_text(scale_.from()),
+        span_text(std::min(scale_.to(), record_.length)), escaped(description()), out_);
   }
 
  private:
@@ -101,10 +101,9 @@ class Row {
   }
 
   void axis() {
-    for (const Tick& tick : scale_.ticks()) {
-      const double x = scale_.x(tick.at);
-      out_ += fmt::format("<path class='grid' d='M{0:.1f} {1}V{2:.1f}'/>", x, kPawldTop - 2, axis_y());
-      if (x + text_width(tick.label) / 2 <= kWidth) out_ += text("tick", x, axis_y() + 15, tick.label);
+    for (const Tick& tick : scale_.ticks(kTickRoom)) {
+      out_ += fmt::format("<path class='grid' d='M{0:.1f} {1}V{2:.1f}'/>", tick.x, kPawldTop - 2, axis_y());
+      out_ += text("tick", tick.x, axis_y() + 15, tick.label);
     }
     out_ += fmt::format("<path class='axis' d='M{} {:.1f}H{}'/>", kLeft, axis_y(), kRight);
   }
@@ -139,7 +138,7 @@ class Row {
   void ownership(const Ownership& own) {
     const Moment end = until_or_end(own.until, record_);
     if (!scale_.meets(own.from, end)) return;
-    const double x = scale_.clamped(own.from), width = std::max(scale_.clamped(end) - x, 2.0);
+    const double x = scale_.x(own.from), width = std::max(scale_.x(end) - x, 2.0);
     out_ += fmt::format(
         "<g class='own {}'>{}<rect x='{:.1f}' y='{}' width='{:.1f}' height='{}' rx='3'/>{}</g>\n",
         colour(own.actor),
@@ -158,7 +157,7 @@ class Row {
   void twice() {
     for (const auto& [from, to] : doubled()) {
       if (!scale_.meets(from, to)) continue;
-      const double x = scale_.clamped(from), width = std::max(scale_.clamped(to) - x, 2.0);
+      const double x = scale_.x(from), width = std::max(scale_.x(to) - x, 2.0);
       out_ += fmt::format(
           "<g class='twice'>{}<rect x='{:.1f}' y='{}' width='{:.1f}' height='{:.1f}'/>{}</g>\n",
           titled(fmt::format("For {} two believed that they held the lock", span_text(to - from))), x,
@@ -220,7 +219,7 @@ class Row {
                 const std::vector<std::string>& labels) {
     const auto& [from, to] = span;
     if (!scale_.meets(from, to)) return;
-    const double x = scale_.clamped(from), width = std::max(scale_.clamped(to) - x, 2.0);
+    const double x = scale_.x(from), width = std::max(scale_.x(to) - x, 2.0);
     out_ += fmt::format(
         "<g class='{} {}'>{}<rect x='{:.1f}' y='{:.1f}' width='{:.1f}' height='20' rx='3'/>{}</g>\n", style,
         colour(belief.actor),
@@ -234,7 +233,7 @@ class Row {
     for (const Fault& fault : record_.faults) {
       const Moment end = is_instant(fault) ? fault.from : end_of(fault, record_);
       if (fault.whom != whom || !scale_.meets(fault.from, end)) continue;
-      const double x = scale_.clamped(fault.from), width = std::max(scale_.clamped(end) - x, 3.0);
+      const double x = scale_.x(fault.from), width = std::max(scale_.x(end) - x, 3.0);
       const std::string word(fault_word(fault.kind)), lasted = word + " for " + span_text(end - fault.from);
       out_ += fmt::format("<g class='fault'>{}<rect x='{:.1f}' y='{:.1f}' width='{:.1f}' height='{:.1f}'/>",
                           titled(fmt::format("{} {}{}{}", whom, is_instant(fault) ? word : lasted,
@@ -340,6 +339,20 @@ double wanted_width(const Record& record) {
   return std::max(static_cast<double>(record.ownerships.size()) * 64, static_cast<double>(stale) * 48);
 }
 
+// Whatever can be seen in the picture to begin or end.
+std::vector<Moment> events_of(const Record& record) {
+  std::vector<Moment> events;
+  const auto add = [&](Moment from, const std::optional<Moment>& until) {
+    events.push_back(from);
+    if (until) events.push_back(*until);
+  };
+  for (const Ownership& own : record.ownerships) add(own.from, own.until);
+  for (const Belief& belief : record.beliefs) add(belief.from, belief.until);
+  for (const Fault& fault : record.faults) add(fault.from, fault.until);
+  for (const Write& write : record.writes) add(write.sent, {});
+  return events;
+}
+
 }  // namespace
 
 std::string timeline(const Record& record, const Story& story) {
@@ -348,7 +361,8 @@ std::string timeline(const Record& record, const Story& story) {
       "height='7' "
       "patternUnits='userSpaceOnUse' patternTransform='rotate(45)'><path class='hatch' d='M0 0V7'/></pattern>"
       "</defs></svg>\n";
-  const std::vector<TimeScale> rows = time_rows(record.length, wanted_width(record), kLeft, kRight);
+  const std::vector<TimeScale> rows =
+      time_rows(events_of(record), record.length, {kLeft, kRight, wanted_width(record)});
   for (std::size_t i = 0; i < rows.size(); ++i) out += Row(record, story, rows[i], i).svg();
   return out;
 }
