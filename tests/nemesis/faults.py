@@ -87,6 +87,17 @@ class Faults:
         self.world.later(step.span, client.thaw)
         return True
 
+    def freeze_and_restart(self, step):
+        """A holder stands still while pawld is killed and comes back: what it was promised must last as long."""
+        client = self.world.clients[step.target]
+        if not client.holds():
+            return False
+        client.freeze()
+        self.world.later(step.span, client.thaw)
+        self.world.kill_pawld()
+        self.world.start_pawld()
+        return True
+
     def freeze_pawld(self, step):
         if self.world.server.process is None or self.world.server.process.poll() is not None:
             return False

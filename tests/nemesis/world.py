@@ -36,6 +36,7 @@ import processes  # noqa: E402
 import programs  # noqa: E402
 import relay  # noqa: E402
 import schedule  # noqa: E402
+import waiter  # noqa: E402
 import witness  # noqa: E402
 from clocks import boot_now  # noqa: E402
 from harness import wait_until  # noqa: E402
@@ -164,7 +165,8 @@ class World:
     def play(self):
         """The whole story; then everything is healed and must come to rest."""
         self.start_pawld()
-        self.witness = witness.Witness(network.PORT, random.Random(f"{self.profile.seed}/witness"), LOCKS)
+        self.onlookers = [witness.Witness(network.PORT, random.Random(f"{self.profile.seed}/witness"), LOCKS),
+                          waiter.Waiter(network.PORT, random.Random(f"{self.profile.seed}/waiter"), LOCKS[:3])]
         for process in [*self.clients.values(), self.run]:
             process.start()
         self.began = time.monotonic()
@@ -203,8 +205,9 @@ class World:
         if self.server.process is not None and self.server.process.poll() is not None:
             self._ended_by_itself()
             self.start_pawld(self.dice.randrange(1 << 32))
-        if self.witness.fault:
-            raise self.witness.fault
+        for onlooker in self.onlookers:
+            if onlooker.fault:
+                raise onlooker.fault
 
     def _heal(self):
         self.calm_ns = boot_now()  # Nothing is done to anyone from now on.
@@ -221,7 +224,8 @@ class World:
             wait_until(lambda c=client: self._granted_since_calm(c), f"all is healed, and {client.name} is granted something")
         for process in [*self.clients.values(), self.run]:
             process.stop()
-        self.witness.stop()
+        for onlooker in self.onlookers:
+            onlooker.stop()
 
     def _granted_since_calm(self, client):
         self._watch()
@@ -230,8 +234,8 @@ class World:
     def verdict(self):
         lives = [life for process in [*self.clients.values(), self.run] for life in process.lives]
         rows = {name: self.guard.rows(name) for name in guards.RESOURCES}
-        return judge.judge(lives, rows, self.history + self.witness.history, self.calm_ns, os.environ["PAWL_CHECK_HISTORY"],
-                           self.dir / "history.jsonl")
+        history = self.history + [line for onlooker in self.onlookers for line in onlooker.history]
+        return judge.judge(lives, rows, history, self.calm_ns, os.environ["PAWL_CHECK_HISTORY"], self.dir / "history.jsonl")
 
 
 def idle(profile, verdict, done):
