@@ -3,6 +3,9 @@
 
     world.py --seed 17 --seconds 60 [--disk lossy] [--guard postgres] [--only kill_pawld,cut_both] [--json FILE]
 
+Its parts (disk, guard, wire, relays, clocks, processes, onlookers) know nothing of each other. Another store, or a gate before the
+resource, joins as a part with a close(), with what can be done to it in faults.py, and how often in schedule.py.
+
 Runs in namespaces of its own (mounts, network, and clocks for some of its processes). Prints what was done and found; exit 0:
 nothing wrong, 1: a violation, or too little happened to mean anything. The history stays where it says if something is wrong.
 
