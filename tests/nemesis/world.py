@@ -63,6 +63,7 @@ class World:
         self.cleanups = []
         self.frozen_since = None
         self.calm_ns = 0
+        self.clients, self.run, self.server = {}, None, None
         try:
             self._build(guard_mode)
         except BaseException:
@@ -73,7 +74,6 @@ class World:
         self.wire = network.Wire()
         self.clocks = self._part(clocks.Clocks(schedule.CLOCKS))
         self.server = processes.Pawld(self.clocks)
-        self.cleanups.append(self._remove_server)
         self.disk = self._part(disks.make(self.profile.disk, self.server))
         self.guard = self._part(guards.make(self.profile.guard, self.dir, guard_mode))
         self.clients = {f"c{n}": processes.Client(n, self) for n in range(self.profile.clients)}
@@ -85,19 +85,13 @@ class World:
         self.cleanups.append(part.close)
         return part
 
-    def _remove_server(self):
-        if self.server.process is not None:
-            self.server.process.kill()
-            self.server.process.wait()
-            self.server.process = None
-
     def close(self):
-        for process in [*self.clients.values(), self.run] if hasattr(self, "run") else ():
-            if process.process is not None and process.process.poll() is None:
-                process.process.kill()
-                process.process.wait()
-        # pawld first, then what it stands on.
-        self._remove_server()
+        """The processes first, then what they stand on."""
+        for part in [*self.clients.values(), self.run, self.server]:
+            if part is not None and part.process is not None:
+                part.process.kill()
+                part.process.wait()
+                part.process = None
         for cleanup in reversed(self.cleanups):
             cleanup()
         self.cleanups = []
