@@ -133,20 +133,25 @@ class Faults:
         self.world.later(step.span, lambda: self.world.wire.mend(step.target))
 
     def delay(self, step):
-        self.world.relays[step.target].delay(0.02 + (step.arg % 500) / 1000)
+        # Half of them are short enough for a client to stay on the connection.
+        self.world.relays[step.target].delay((0.02 + step.arg % 60 / 1000) if step.arg % 2 else (0.1 + step.arg % 420 / 1000))
         self.world.later(step.span, lambda: self.world.relays[step.target].delay(0))
 
     def half_open(self, step):
         if step.arg % 4 and not self.world.clients[step.target].holds():
             return False
-        self.world.relays[step.target].hold(True)
-        self.world.later(step.span, lambda: self._mend_relay(step))
+        relay = self.world.relays[step.target]
+        relay.delay(0.02 + step.arg % 60 / 1000)  # It gets slow before it falls silent, as networks do.
+        slow = 0.4 * self.world.profile.ttl_ms / 1000
+        self.world.later(slow, lambda: relay.hold(True))
+        self.world.later(slow + step.span, lambda: self._mend_relay(step))
         return True
 
     def _mend_relay(self, step):
         if step.arg % 2:
             self.world.relays[step.target].reset()
         self.world.relays[step.target].hold(False)
+        self.world.relays[step.target].delay(0)
 
     def kill_database(self, step):
         self.world.guard.crash()

@@ -103,7 +103,7 @@ class Attempt:
 
     def lines(self):
         line = {"kind": "attempt", "client": self.life.client, "locks": self.locks, "mode": self.ask["mode"], "ttl_ms": self.ask["ttl"],
-                "asked_ns": self.ask["at"]}
+                "asked_ns": self.ask["at"], "delay_ms": self.ask.get("delay", 0)}
         if self.ask["mode"] == "limit":
             line["limit"] = self.ask["limit"]
         if not self.granted:
