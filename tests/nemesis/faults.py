@@ -87,6 +87,17 @@ class Faults:
         self.world.later(step.span, client.thaw)
         return True
 
+    def freeze_and_restart(self, step):
+        """A holder stands still while pawld is killed and comes back: what it was promised must last as long."""
+        client = self.world.clients[step.target]
+        if not client.holds():
+            return False
+        client.freeze()
+        self.world.later(step.span, client.thaw)
+        self.world.kill_pawld()
+        self.world.start_pawld()
+        return True
+
     def freeze_pawld(self, step):
         if self.world.server.process is None or self.world.server.process.poll() is not None:
             return False
@@ -122,20 +133,25 @@ class Faults:
         self.world.later(step.span, lambda: self.world.wire.mend(step.target))
 
     def delay(self, step):
-        self.world.relays[step.target].delay(0.02 + (step.arg % 500) / 1000)
+        # Half of them are short enough for a client to stay on the connection.
+        self.world.relays[step.target].delay((0.02 + step.arg % 60 / 1000) if step.arg % 2 else (0.1 + step.arg % 420 / 1000))
         self.world.later(step.span, lambda: self.world.relays[step.target].delay(0))
 
     def half_open(self, step):
         if step.arg % 4 and not self.world.clients[step.target].holds():
             return False
-        self.world.relays[step.target].hold(True)
-        self.world.later(step.span, lambda: self._mend_relay(step))
+        relay = self.world.relays[step.target]
+        relay.delay(0.02 + step.arg % 60 / 1000)  # It gets slow before it falls silent, as networks do.
+        slow = 0.4 * self.world.profile.ttl_ms / 1000
+        self.world.later(slow, lambda: relay.hold(True))
+        self.world.later(slow + step.span, lambda: self._mend_relay(step))
         return True
 
     def _mend_relay(self, step):
         if step.arg % 2:
             self.world.relays[step.target].reset()
         self.world.relays[step.target].hold(False)
+        self.world.relays[step.target].delay(0)
 
     def kill_database(self, step):
         self.world.guard.crash()

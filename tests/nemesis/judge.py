@@ -103,7 +103,7 @@ class Attempt:
 
     def lines(self):
         line = {"kind": "attempt", "client": self.life.client, "locks": self.locks, "mode": self.ask["mode"], "ttl_ms": self.ask["ttl"],
-                "asked_ns": self.ask["at"]}
+                "asked_ns": self.ask["at"], "delay_ms": self.ask.get("delay", 0)}
         if self.ask["mode"] == "limit":
             line["limit"] = self.ask["limit"]
         if not self.granted:
@@ -178,6 +178,7 @@ def faults_at_resources(attempts, rows, history):
 def count(attempts, rows, history):
     counts = collections.Counter(grants=len(attempts), rows=sum(map(len, rows.values())))
     counts.update(f"{line['kind']}s" for line in history if line["kind"] in ("start", "sighting", "replay", "break"))
+    counts["grants_in_line"] = sum("queued_ns" in line for line in history)
     for attempt in attempts:
         counts[f"grants_{attempt.ask['mode']}"] += 1
         counts["grants_several"] += len(attempt.locks) > 1

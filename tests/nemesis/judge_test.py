@@ -34,8 +34,8 @@ class Story:
             fields["deadline"] *= MS
         self.events[client, under_run].append({"e": event, "at": at * MS, "n": 1, **fields})
 
-    def grant(self, client, asked, at, token, deadline=None, fenced=False, under_run=False):
-        self.say(client, asked, "ask", under_run, locks="alpha", mode="exclusive", limit=1, ttl=TTL)
+    def grant(self, client, asked, at, token, deadline=None, fenced=False, under_run=False, delay=0):
+        self.say(client, asked, "ask", under_run, locks="alpha", mode="exclusive", limit=1, ttl=TTL, delay=delay)
         deadline = deadline or asked + TTL * 99 // 100 - 20
         self.say(client, at, "granted", under_run, token=token, floor=token, slot=-1, deadline=deadline, fenced=fenced)
 
@@ -87,6 +87,11 @@ class JudgeTest(unittest.TestCase):
         self.first_holder(release=False)
         self.story.grant(1, asked=500, at=1020, token=2)
         self.assertFine()
+
+    def test_one_who_is_granted_it_within_the_delay_of_a_holder_that_is_gone_is_found(self):
+        self.story.grant(0, asked=0, at=5, token=1, delay=300)
+        self.story.grant(1, asked=500, at=1200, token=2)
+        self.assertFound("P3")
 
     def test_a_grant_while_another_believes_to_hold_is_found(self):
         self.first_holder(release=False)

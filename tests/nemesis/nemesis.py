@@ -29,8 +29,8 @@ WORLD = pathlib.Path(__file__).resolve().parent / "world.py"
 NEVER_LONGER = 240  # Seconds that a world may take beyond its schedule.
 # The rows of the table, and the kinds they sum up.
 SUMS = {
-    "kills": ("kill_client", "kill_pawld", "kill_run", "kill_child", "kill_database", "clock_pawld", "clock_client"),
-    "freezes": ("freeze_client", "freeze_pawld", "freeze_run", "freeze_child"),
+    "kills": ("kill_client", "kill_pawld", "kill_run", "kill_child", "kill_database", "clock_pawld", "clock_client", "freeze_and_restart"),
+    "freezes": ("freeze_client", "freeze_and_restart", "freeze_pawld", "freeze_run", "freeze_child"),
     "partitions": ("cut_both", "cut_requests", "cut_replies", "half_open"),
     "other network faults": ("reset", "delay"),
     "disk faults": ("power_cut", "io_error", "hang_sync", "disk_full"),

@@ -32,6 +32,8 @@ PLANTS = {
     "reader_beside_writer": Plant("plain", "sqlite", "readers are let in beside a writer"),
     "limit_off_by_one": Plant("plain", "sqlite", "one holder too many"),
     "slot_given_twice": Plant("plain", "sqlite", "two holders in one slot"),
+    "barging": Plant("plain", "sqlite", "who comes later is served first"),
+    "break_can_be_renewed": Plant("plain", "sqlite", "a broken lease is renewed"),
     "answer_before_sync": Plant("lossy", "sqlite", "told before it is on disk"),
     "failed_commit_goes_on": Plant("failing", "sqlite", "a failed write is passed over"),
 }

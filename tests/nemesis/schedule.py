@@ -30,6 +30,7 @@ FAULTS = {
     "kill_run": Fault(9.0, ["run"], None, None),
     "kill_child": Fault(9.0, ["child"], None, None),
     "freeze_client": Fault(3.0, ALL_CLIENTS, (0.3, 3.0), "freeze"),
+    "freeze_and_restart": Fault(8.0, ALL_CLIENTS, (1.0, 2.0), "freeze"),
     "freeze_pawld": Fault(12.0, ["pawld"], (0.1, 2.0), "freeze"),
     "freeze_run": Fault(15.0, ["run"], (0.3, 2.5), "freeze"),
     "freeze_child": Fault(15.0, ["child"], (0.3, 2.5), "freeze"),

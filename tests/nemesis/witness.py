@@ -2,56 +2,24 @@
 others hold, now and then a BREAK of what it saw, and requests of its own that it asks again with the same id while they live and when
 they are over.
 
-    witness = witness.Witness(port, dice)        # a thread
-    witness.stop()
-    witness.history                              # lines as check_history reads them
+    witness = witness.Witness(port, dice, locks)  # an Onlooker
 """
 
-import threading
-
 import harness
+import onlooker
 from clocks import boot_now
 from harness import Closed, Error, request_id
 
 OWN_TTL_MS = 3000
-BREAKS = 0.02  # of what is seen
+BREAKS = 0.04  # of what is seen
 
 
-class Witness:
-    def __init__(self, port, dice, locks):
-        self.history = []
-        self.fault = None
-        self._port = port
-        self._dice = dice
-        self._locks = locks
-        self._stopping = threading.Event()
-        self._numbers = 0
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+class Witness(onlooker.Onlooker):
+    _numbers = 0
 
-    def stop(self):
-        self._stopping.set()
-        self._thread.join()
-        if self.fault:
-            raise self.fault
-
-    def _run(self):
-        try:
-            while not self._stopping.is_set():
-                try:
-                    with harness.Client(self._port, 3) as client:
-                        while not self._stopping.wait(0.05):
-                            self._turn(client)
-                except (Closed, OSError, AssertionError) as cut:  # pawld is gone; or says HELLO that it is loading.
-                    if isinstance(cut, AssertionError) and "LOADING" not in str(cut):
-                        raise
-                    self._stopping.wait(0.02)
-        except BaseException as fault:  # pylint: disable=broad-except
-            self.fault = fault
-
-    def _turn(self, client):
-        if self._dice.random() < 0.7:
-            self._look(client, self._dice.choice(self._locks))
+    def turn(self, client):
+        if self.dice.random() < 0.7:
+            self._look(client, self.dice.choice(self.locks))
         else:
             self._ask_again(client)
 
@@ -60,12 +28,12 @@ class Witness:
         seen = client.call("INSPECT", lock)
         if not isinstance(seen, Error) and seen["token"] is not None:
             self.history.append({"kind": "sighting", "lock": lock, "token": seen["token"], "invoked_ns": sent, "returned_ns": boot_now()})
-            if self._dice.random() < BREAKS:
+            if self.dice.random() < BREAKS:
                 self._break(client, lock, seen["token"])
 
     def _break(self, client, lock, token):
         """One in four hands it on at once: only the guard protects then."""
-        now = self._dice.random() < 0.25
+        now = self.dice.random() < 0.25
         line = {"kind": "break", "token": token, "now": now, "invoked_ns": boot_now()}
         self.history.append(line)  # It may happen, whatever becomes of the answer.
         broken = client.call("BREAK", lock, "TOKEN", token, *(["NOW"] if now else []), "REASON", "nemesis")
@@ -88,7 +56,7 @@ class Witness:
             return  # Held by one whose answer was lost, or there is no room.
         attempt.update(lease=grant["lease"], token=grant["token"], floor=grant["floor"], waited_ms=grant["waited_ms"], answered_ns=boot_now())
         attempt["believed_until_ns"] = attempt["asked_ns"] + OWN_TTL_MS * 990_000 - 30_000_000
-        with harness.Client(self._port, 3) as another:
+        with harness.Client(self.port, 3) as another:
             self._replay(another, lock, request)
         release = {"kind": "release", "token": grant["token"], "invoked_ns": boot_now()}
         attempt["believed_until_ns"] = min(attempt["believed_until_ns"], release["invoked_ns"])

@@ -66,6 +66,7 @@ Worker::Wish Worker::wish() {
     const std::string& second = kLocks[dice_.below(kLocks.size())];
     if (second != wish.locks[0]) wish.locks.push_back(second);
   }
+  if (chance(10)) wish.options.delay = milliseconds(100 + dice_.below(400));
   wish.fence = wish.options.sharing == Sharing::kExclusive && chance(75);
   if (wish.fence && resource_->guard() != nullptr) {
     wish.options.guards = {GuardedResource(resource_->guard())};
@@ -79,7 +80,8 @@ void Worker::announce(std::uint64_t number, const Wish& wish) {
                    {"locks", joined(wish.locks)},
                    {"mode", word(wish.options.sharing)},
                    {"limit", std::uint64_t{wish.options.limit}},
-                   {"ttl", std::int64_t{wish.options.ttl.count()}}});
+                   {"ttl", std::int64_t{wish.options.ttl.count()}},
+                   {"delay", std::int64_t{wish.options.delay.count()}}});
 }
 
 void Worker::turn() {

@@ -3,6 +3,9 @@
 
     world.py --seed 17 --seconds 60 [--disk lossy] [--guard postgres] [--only kill_pawld,cut_both] [--json FILE]
 
+Its parts (disk, guard, wire, relays, clocks, processes, onlookers) know nothing of each other. Another store, or a gate before the
+resource, joins as a part with a close(), with what can be done to it in faults.py, and how often in schedule.py.
+
 Runs in namespaces of its own (mounts, network, and clocks for some of its processes). Prints what was done and found; exit 0:
 nothing wrong, 1: a violation, or too little happened to mean anything. The history stays where it says if something is wrong.
 
@@ -36,6 +39,7 @@ import processes  # noqa: E402
 import programs  # noqa: E402
 import relay  # noqa: E402
 import schedule  # noqa: E402
+import waiter  # noqa: E402
 import witness  # noqa: E402
 from clocks import boot_now  # noqa: E402
 from harness import wait_until  # noqa: E402
@@ -59,6 +63,7 @@ class World:
         self.cleanups = []
         self.frozen_since = None
         self.calm_ns = 0
+        self.clients, self.run, self.server = {}, None, None
         try:
             self._build(guard_mode)
         except BaseException:
@@ -69,7 +74,6 @@ class World:
         self.wire = network.Wire()
         self.clocks = self._part(clocks.Clocks(schedule.CLOCKS))
         self.server = processes.Pawld(self.clocks)
-        self.cleanups.append(self._remove_server)
         self.disk = self._part(disks.make(self.profile.disk, self.server))
         self.guard = self._part(guards.make(self.profile.guard, self.dir, guard_mode))
         self.clients = {f"c{n}": processes.Client(n, self) for n in range(self.profile.clients)}
@@ -81,19 +85,13 @@ class World:
         self.cleanups.append(part.close)
         return part
 
-    def _remove_server(self):
-        if self.server.process is not None:
-            self.server.process.kill()
-            self.server.process.wait()
-            self.server.process = None
-
     def close(self):
-        for process in [*self.clients.values(), self.run] if hasattr(self, "run") else ():
-            if process.process is not None and process.process.poll() is None:
-                process.process.kill()
-                process.process.wait()
-        # pawld first, then what it stands on.
-        self._remove_server()
+        """The processes first, then what they stand on."""
+        for part in [*self.clients.values(), self.run, self.server]:
+            if part is not None and part.process is not None:
+                part.process.kill()
+                part.process.wait()
+                part.process = None
         for cleanup in reversed(self.cleanups):
             cleanup()
         self.cleanups = []
@@ -164,7 +162,8 @@ class World:
     def play(self):
         """The whole story; then everything is healed and must come to rest."""
         self.start_pawld()
-        self.witness = witness.Witness(network.PORT, random.Random(f"{self.profile.seed}/witness"), LOCKS)
+        self.onlookers = [witness.Witness(network.PORT, random.Random(f"{self.profile.seed}/witness"), LOCKS),
+                          waiter.Waiter(network.PORT, random.Random(f"{self.profile.seed}/waiter"), LOCKS[:3])]
         for process in [*self.clients.values(), self.run]:
             process.start()
         self.began = time.monotonic()
@@ -203,8 +202,9 @@ class World:
         if self.server.process is not None and self.server.process.poll() is not None:
             self._ended_by_itself()
             self.start_pawld(self.dice.randrange(1 << 32))
-        if self.witness.fault:
-            raise self.witness.fault
+        for onlooker in self.onlookers:
+            if onlooker.fault:
+                raise onlooker.fault
 
     def _heal(self):
         self.calm_ns = boot_now()  # Nothing is done to anyone from now on.
@@ -221,7 +221,8 @@ class World:
             wait_until(lambda c=client: self._granted_since_calm(c), f"all is healed, and {client.name} is granted something")
         for process in [*self.clients.values(), self.run]:
             process.stop()
-        self.witness.stop()
+        for onlooker in self.onlookers:
+            onlooker.stop()
 
     def _granted_since_calm(self, client):
         self._watch()
@@ -230,8 +231,8 @@ class World:
     def verdict(self):
         lives = [life for process in [*self.clients.values(), self.run] for life in process.lives]
         rows = {name: self.guard.rows(name) for name in guards.RESOURCES}
-        return judge.judge(lives, rows, self.history + self.witness.history, self.calm_ns, os.environ["PAWL_CHECK_HISTORY"],
-                           self.dir / "history.jsonl")
+        history = self.history + [line for onlooker in self.onlookers for line in onlooker.history]
+        return judge.judge(lives, rows, history, self.calm_ns, os.environ["PAWL_CHECK_HISTORY"], self.dir / "history.jsonl")
 
 
 def idle(profile, verdict, done):
