@@ -41,7 +41,6 @@ void freeze_and_take_over(Stage& stage, const Pair& pair) {
   const std::size_t late = stage.send(*pair.first, old);
   stage.wake(*pair.first);
   stage.answered(late);
-  stage.pass(stage.setting().ttl / 8);
   stage.knows_loss(*pair.first);
   stage.write(*pair.first, old, Manner::kAsks);
   stage.beat();

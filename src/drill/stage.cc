@@ -234,10 +234,9 @@ void Stage::advance(Actor& actor) {
 
 // --- writes
 
-std::size_t Stage::send(Actor& actor, std::uint64_t token, Manner manner, std::string value) {
+std::size_t Stage::send(Actor& actor, std::uint64_t token, Manner manner) {
   const std::size_t id = record_.writes.size();
-  if (value.empty()) value = fmt::format("{}{}", actor.name(), id + 1);
-  Write write{.actor = actor.name(), .token = token, .value = std::move(value)};
+  Write write{.actor = actor.name(), .token = token, .value = fmt::format("{}{}", actor.name(), id + 1)};
   write.sent = now();
   part_of(actor).trouble.reset();
   actor.write(id + 1, token, write.value, manner);
@@ -255,13 +254,6 @@ const Write& Stage::answered(std::size_t write) {
         [&] { return record_.writes[write].answered != Moment{} || role->trouble; });
   if (role->trouble) throw Impossible{*role->trouble};
   return record_.writes[write];
-}
-
-const Write& Stage::write(Actor& actor, std::uint64_t token, Manner manner) {
-  const std::size_t sent = send(actor, token, manner);
-  answered(sent);
-  pass(setting_.ttl / 8);
-  return record_.writes[sent];
 }
 
 // --- faults

@@ -95,11 +95,11 @@ class Stage {
   // --- writes
 
   // Sends a write under this token; answered() waits for what became of it. A frozen actor sends it when it wakes.
-  // `value`: what is written; empty: something that no other write has.
-  std::size_t send(Actor& actor, std::uint64_t token, Manner manner = Manner::kBlind, std::string value = {});
+  std::size_t send(Actor& actor, std::uint64_t token, Manner manner = Manner::kBlind);
   const Write& answered(std::size_t write);
-  // Both, and then a moment in which nothing is done, so that a picture shows apart what happened one after the other.
-  const Write& write(Actor& actor, std::uint64_t token, Manner manner = Manner::kBlind);
+  const Write& write(Actor& actor, std::uint64_t token, Manner manner = Manner::kBlind) {
+    return answered(send(actor, token, manner));
+  }
 
   // --- faults
 
