@@ -138,6 +138,20 @@ class PackageTest(unittest.TestCase):
                                         ("sqlite", "sqlite3", "pawl::SqliteGuard(nullptr)")]:
             run(self.compile(f"front-{kind}", f"#include <pawl/{kind}.h>\nint main() {{ {statement}; }}\n", f"pawl-{kind}", native))
 
+    def test_the_package_has_each_front_as_a_target(self):
+        project, build = self.dir / "fronts", self.dir / "fronts-build"
+        project.mkdir()
+        (project / "main.cc").write_text("#include <pawl/mariadb.h>\n#include <pawl/postgres.h>\n#include <pawl/sqlite.h>\n"
+                                         "int main() { pawl::MariaGuard a(nullptr); pawl::PgGuard b(nullptr); pawl::SqliteGuard c(nullptr); }\n",
+                                         encoding="utf-8")
+        (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.23)\nproject(fronts CXX)\n"
+                                                "find_package(Pawl CONFIG REQUIRED)\nadd_executable(fronts main.cc)\n"
+                                                "target_link_libraries(fronts PRIVATE Pawl::mariadb Pawl::postgres Pawl::sqlite)\n",
+                                                encoding="utf-8")
+        run("cmake", "-S", project, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--build", build)
+        run(build / "fronts")
+
     def test_only_the_public_names_can_be_seen(self):
         for library, public in [("libpawl.so", r"pawl::(Client|Election|LeaderObservation|Lease|Mutex|RecursiveMutex|Guard|to_text)\b"),
                                 ("libpawl-testing.so", r"pawl::testing::Server\b"),

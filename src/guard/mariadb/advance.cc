@@ -76,7 +76,8 @@ Result<std::uint64_t> advance_and_evict(MYSQL* connection, MYSQL* killer, const 
   const auto newest = newest_fence(killer, resource);
   if (!newest) return newest.error();
   if (*newest >= token) return advanced;
-  send(connection, advance_sql(connection, resource, token, kAfterEviction));
+  if (const auto unsent = send(connection, advance_sql(connection, resource, token, kAfterEviction)))
+    return to_error(*unsent);
   Result<void> killed;
   while (!answered(connection)) {
     if (killed) killed = kill_blockers(killer, mysql_thread_id(connection));

@@ -36,8 +36,9 @@ struct MariaOutcome {
 
 // A procedure may give several results; the rows are the first one's, and a failure of any of them counts.
 [[nodiscard]] MariaOutcome execute(MYSQL* connection, const std::string& sql);
-// The same in two steps, for who has something to do meanwhile: when receive() would not wait, the socket is readable.
-void send(MYSQL* connection, const std::string& sql);
+// The same in two steps, for who has something to do meanwhile: when receive() would not wait, the socket is readable. A
+// failure of send() means that there is nothing to receive.
+[[nodiscard]] std::optional<MariaFailure> send(MYSQL* connection, const std::string& sql);
 [[nodiscard]] MariaOutcome receive(MYSQL* connection);
 // A `?` for each parameter, which the server puts in.
 [[nodiscard]] MariaOutcome execute(MYSQL* connection, const std::string& sql,
