@@ -339,6 +339,9 @@ BEGIN
   END IF;
   SET verdict = pawl._verdict(token, found, @pawl_max_step);
   IF verdict = 'admitted' AND token > found THEN
+    IF @@read_only THEN
+      SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'pawl: this server is read-only: a fence raised on a replica holds nobody back; ask the primary';
+    END IF;
     IF found > 0 AND NOT loose AND @@tx_isolation <> 'SERIALIZABLE' THEN
       SIGNAL SQLSTATE 'PW006' SET MESSAGE_TEXT = 'pawl: a new token inside a REPEATABLE READ transaction, which may have read before: CALL pawl.advance(resource, token, wait) before it begins, or CALL pawl.begin(resource, token)';
     END IF;
@@ -561,6 +564,10 @@ BEGIN
     RESIGNAL;
   END;
   CALL pawl._split(resource, g, wanted);
+  -- The definer may write to a replica, and whoever calls may not know that it is one.
+  IF @@read_only THEN
+    SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'pawl: this server is read-only: a fence raised on a replica holds nobody back; ask the primary';
+  END IF;
   SET SESSION innodb_lock_wait_timeout = GREATEST(1, IFNULL(wait, 5));
   START TRANSACTION;
   CALL pawl._try_advance(resource, token, g, wanted, was, verdict);

@@ -98,6 +98,19 @@ class RowEvents(ServerCase):
         self.assertRefused("PW001", rows, self.on_replica("app"), "UPDATE orders SET n = 666")
         self.assertRefused("PW002", self.write, 33, on=self.on_replica("app", isolation="READ COMMITTED"))
 
+    def test_a_fence_is_not_raised_on_a_replica_that_is_read_only(self):
+        self.write(34)
+        self.catch_up()
+        for user in ("app", "root"):
+            for verb, words in (("advance", (self.orders, 35, 1)), ("begin", (self.orders, 35)), ("use", (self.orders, 35))):
+                db = self.on_replica(user, isolation="READ COMMITTED", autocommit=verb != "use")
+                with self.subTest(user=user, verb=verb), self.assertRaises(pymysql.MySQLError) as caught:
+                    call(db, verb, *words)
+                    call(db, "finish")
+                self.assertIn("read-only", str(caught.exception))
+                rows(db, "ROLLBACK")
+        self.assertEqual(call(self.on_replica(), "check", self.orders, 34)[0][:2], ("admitted", 34))
+
     def test_a_promoted_replica_refuses_what_the_primary_had_fenced(self):
         self.write(34)
         call(self.connect(), "advance", self.orders, 40, 5)
