@@ -4,7 +4,7 @@
 //   (*a)->acquire("orders", 2s, 60s);
 //   …poll its interest(), turn()…, then:  for (const Telling& told : (*a)->take_tellings()) …
 //
-// Orders are only sent here; what comes of them is told. A frozen one does what it was ordered once it is woken.
+// Whoever has actors ignores SIGPIPE: one that has died must not end the drill. Orders are only sent here; what comes of them is told. A frozen one does what it was ordered once it is woken.
 #pragma once
 
 #include <chrono>

@@ -239,6 +239,7 @@ std::size_t Stage::send(Actor& actor, std::uint64_t token, Manner manner, std::s
   if (value.empty()) value = fmt::format("{}{}", actor.name(), id + 1);
   Write write{.actor = actor.name(), .token = token, .value = std::move(value)};
   write.sent = now();
+  part_of(actor).trouble.reset();
   actor.write(id + 1, token, write.value, manner);
   record_.writes.push_back(std::move(write));
   return id;
@@ -251,7 +252,8 @@ const Write& Stage::answered(std::size_t write) {
   }
   PAWL_ASSERT(role != nullptr);
   until(fmt::format("an answer to {}'s write", record_.writes[write].actor), kAnswer,
-        [&] { return record_.writes[write].answered != Moment{} || !role->actor->lives(); });
+        [&] { return record_.writes[write].answered != Moment{} || role->trouble; });
+  if (role->trouble) throw Impossible{*role->trouble};
   return record_.writes[write];
 }
 

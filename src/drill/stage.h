@@ -146,7 +146,8 @@ class Stage {
     bool believes = false;
     std::uint64_t token = 0;
     std::uint64_t advanced_to = 0;
-    std::optional<Error> trouble = {};  // not granted, or failed
+    std::optional<Error> trouble =
+        {};  // why what was last asked of it will not come: not granted, failed, ended
   };
 
   [[nodiscard]] Role& part_of(const Actor& actor);
@@ -162,7 +163,7 @@ class Stage {
   void hear(Role& role, const Telling& told);
   void hear(const wire::EventPush& event);
   void hear_grant(Role& role, const Telling& told);
-  void hear_write(const Telling& told);
+  void hear_write(Role& role, const Telling& told);
   [[nodiscard]] std::string describe(const Write& write) const;
   void await_endings();
   void end_belief(Role& role, client::Instant at);

@@ -11,6 +11,8 @@
 namespace pawl::drill {
 namespace {
 
+using conformance::Answer;
+
 constexpr const char* kSomeoneElse = "someone else";
 constexpr std::chrono::milliseconds kEndings{500};
 
@@ -36,17 +38,17 @@ void Stage::hear(Role& role, const Telling& told) {
       say(role.actor->name(), "gives the lock back");
       break;
     case kAdvanced:
-      if (told.outcome.answer == conformance::Answer::kDone) {
+      if (told.outcome.answer == Answer::kDone) {
         role.advanced_to = role.token;
       } else {
-        const bool stale = told.outcome.answer == conformance::Answer::kStale;
+        const bool stale = told.outcome.answer == Answer::kStale;
         role.trouble = Error{stale ? Code::kIssuerBehind : Code::kUnavailable,
                              "the fence was not advanced: " + told.detail};
       }
       break;
     case kWritten:
     case kWithheld:
-      hear_write(told);
+      hear_write(role, told);
       break;
     case kLease:
       // Of the lease before this one nothing more is wanted.
@@ -79,7 +81,7 @@ void Stage::end_belief(Role& role, client::Instant at) {
   }
 }
 
-void Stage::hear_write(const Telling& told) {
+void Stage::hear_write(Role& role, const Telling& told) {
   if (told.id == 0 || told.id > record_.writes.size()) return;
   Write& write = record_.writes[told.id - 1];
   write.sent = moment(told.sent);
@@ -89,10 +91,14 @@ void Stage::hear_write(const Telling& told) {
     write.fate = Fate::kWithheld;
   } else if (told.outcome.passed()) {
     write.fate = Fate::kAdmitted;
-  } else if (told.outcome.answer == conformance::Answer::kStale) {
+  } else if (told.outcome.answer == Answer::kStale) {
     write.fate = Fate::kRefused;
   } else {
     write.detail = fmt::format("{} {}", to_text(told.outcome.answer), told.detail);
+    // Neither in effect nor refused for its token: that is no answer to what the drill asks.
+    if (told.outcome.answer != Answer::kUnknown)
+      role.trouble = Error{told.outcome.answer == Answer::kBroken ? Code::kInvalid : Code::kUnavailable,
+                           fmt::format("{}'s write failed: {}", write.actor, write.detail)};
   }
   mark_stale(record_);
   say(write.actor, describe(write));

@@ -167,6 +167,14 @@ class DrillCliTest(DrillCase):
         with self.client() as client:
             self.assertEqual(client.call("HISTORY", "orders"), [], "nobody has taken the lock")
 
+    def test_a_statement_that_does_not_work_is_no_verdict(self):
+        self.pawl("guard", "protect", "sqlite", "orders")
+        self.addCleanup(self.pawl, "guard", "unprotect", "sqlite", "orders", "--yes")
+        code, out, error = self.run_drill("delayed-write", "--guard", "sqlite:orders", "--yes", "--write", "UPDATE nonsense")
+        self.assertEqual(code, 64, out + error)
+        self.assertIn("could not be carried out: A's write failed", error)
+        self.assertNotIn("FAILED  ", out)
+
     def test_what_needs_a_throw_away_pawld_keeps_off_the_users_own_resource(self):
         self.pawl("guard", "protect", "sqlite", "orders")
         self.pawl("guard", "mode", "sqlite", "orders", "enforce", "--yes", "--reason", "drill")
