@@ -109,6 +109,15 @@ class PollConnectionTest : public testing::Test {
   SeededRandom random{7};
 };
 
+TEST(PollTimeout, RoundsUpAndNeverSleepsLongerThanAMinute) {
+  EXPECT_EQ(poll_timeout(1ns), 1) << "0 would be a loop that never sleeps";
+  EXPECT_EQ(poll_timeout(20ms), 20);
+  EXPECT_EQ(poll_timeout(0ns), 0);
+  EXPECT_EQ(poll_timeout(-5s), 0);
+  EXPECT_EQ(poll_timeout(24h), 60'000);
+  EXPECT_EQ(poll_timeout(kNever - boot_now()), 60'000);
+}
+
 TEST_F(PollConnectionTest, WithoutACallItConnectsToNobody) {
   const Port port;
   PollConnection pawld = connection({port.address()});

@@ -32,6 +32,7 @@ using drill::Whose;
 
 constexpr const char* kAll = "all";
 constexpr std::uint64_t kRoundsMax = 1'000;
+constexpr Millis kPatience{200};
 constexpr Millis kTtlMin{500};  // Less than that a busy machine takes away by itself.
 
 struct Options {
@@ -171,6 +172,7 @@ drill::Order to_order(Console& console, const Options& options, const Scene& sce
   if (console.json()) return order;
   setting.tell = [&console](const drill::Line& line) { console.data(to_line(console, line)); };
   setting.wait = [&console](std::string_view what, drill::Moment waited) {
+    if (waited < kPatience) return;  // Most waits are over before anyone could read what for.
     console.progress(
         fmt::format("waiting for {} … {:.1f} s", what, std::chrono::duration<double>(waited).count()));
   };
