@@ -201,6 +201,9 @@ class Demo {
     const std::size_t late = stage.send(a, first, Manner::kBlind, value);
     stage.wake(a);
     const Write wrote = stage.answered(late);
+    if (wrote.fate != Fate::kRefused && wrote.fate != Fate::kLetThrough) {
+      throw Impossible{{Code::kUnknown, "nobody knows what became of A's late write: " + wrote.detail}};
+    }
     stage.knows_loss(a);
     if (wrote.fate == Fate::kRefused) {
       scene_.a = "was refused, and told why";

@@ -125,8 +125,7 @@ void what_happened(std::string& out, const Record& record) {
          timeline(record, story), legend(record));
   out +=
       "<p class='lead'>Time runs from left to right, stretched where much happens and shortened where "
-      "nothing does: the "
-      "figures below say when it was. Point at anything to read more.</p>\n"
+      "nothing does: the figures under the picture say when. Point at anything in it to read more.</p>\n"
       "<p class='lead'>A lock with a time limit cannot stop a process that does not know that its time is "
       "up. "
       "So every grant carries a number, the fencing token, greater than all before it, and the resource "

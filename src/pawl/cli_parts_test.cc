@@ -102,6 +102,14 @@ TEST(Printable, SomeoneElsesLabelCannotDriveTheTerminal) {
             "\\xffok é 日");
 }
 
+TEST(Wrapped, BreaksAtSpacesAndCountsCharactersNotBytes) {
+  EXPECT_EQ(wrapped("A  ", "one two three", 3, 10), "A  one two\n   three");
+  EXPECT_EQ(wrapped("", "äöü äöü", 0, 7), "äöü äöü");
+  EXPECT_EQ(wrapped("", "äöü äöü", 0, 6), "äöü\näöü");
+  EXPECT_EQ(wrapped("> ", "overlong a", 2, 5), "> overlong\n  a");
+  EXPECT_EQ(wrapped("> ", "", 2, 5), "> ");
+}
+
 TEST(Table, LinesUpByCharactersNotBytes) {
   Table table({"A", "B"});
   table.row({"é", "x"});

@@ -57,7 +57,7 @@ std::string where_next() {
   std::vector<Next> list = offers();
   list.insert(list.end(),
               {{"pawl drill pause --guard sqlite --file shop.db",
-                "the same and worse, against a database of your own: pawl drill --help"},
+                "the same and worse, against a database of your own: docs/how-to/drill.md"},
                {"pawl guard protect sqlite orders --file shop.db",
                 "put a table of your own under guard: docs/how-to/guard-sqlite.md"},
                {"pawl run LOCK -- COMMAND", "run a command under a lock: docs/reference/pawl-run.md"}});

@@ -162,27 +162,6 @@ class PictureView final : public LineView {
 
 }  // namespace
 
-std::string wrapped(std::string_view head, std::string_view text, std::size_t indent, std::size_t width) {
-  std::string out(head);
-  std::size_t at = columns(head);
-  bool first = true;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (!first && at + 1 + columns(word) > width) {
-      out += "\n" + std::string(indent, ' ');
-      at = indent;
-      first = true;
-    }
-    if (!first) out += ' ', ++at;
-    out += word;
-    at += columns(word);
-    first = false;
-  }
-  return out;
-}
-
 std::unique_ptr<drill::DemoView> make_demo_view(Console& console) {
   if (console.json()) return std::make_unique<JsonView>(console);
   if (can_draw()) return std::make_unique<PictureView>(console);

@@ -58,4 +58,25 @@ std::size_t columns(std::string_view text) {
       text.begin(), text.end(), [](char byte) { return !is_tail(static_cast<unsigned char>(byte)); }));
 }
 
+std::string wrapped(std::string_view head, std::string_view text, std::size_t indent, std::size_t width) {
+  std::string out(head);
+  std::size_t at = columns(head);
+  bool first = true;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!first && at + 1 + columns(word) > width) {
+      out += "\n" + std::string(indent, ' ');
+      at = indent;
+      first = true;
+    }
+    if (!first) out += ' ', ++at;
+    out += word;
+    at += columns(word);
+    first = false;
+  }
+  return out;
+}
+
 }  // namespace pawl::cli

@@ -16,4 +16,9 @@ namespace pawl::cli {
 // How many columns printable text takes, near enough: one per character.
 [[nodiscard]] std::size_t columns(std::string_view text);
 
+// Printable text in lines of at most `width` columns, broken at spaces: the first begins with `head`, the others with that many
+// spaces (`indent`). A word that is longer than a line stays whole.
+[[nodiscard]] std::string wrapped(std::string_view head, std::string_view text, std::size_t indent,
+                                  std::size_t width);
+
 }  // namespace pawl::cli

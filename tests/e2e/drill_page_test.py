@@ -35,6 +35,25 @@ document.body.innerHTML = ''; document.body.append(JSON.stringify({labels: boxes
 </script>"""
 
 
+# What stands on what, as the style names its colours.
+ON = [("ink", "page"), ("soft", "page"), ("soft", "card"), ("ink", "card"), ("good", "good-page"), ("ink", "good-page"),
+      ("bad", "bad-page"), ("ink", "bad-page"), ("on-bad", "bad"), ("bad", "page"), ("warn", "warn-page"), ("page", "ink"), ("page", "good"),
+      *(("on-actor", f"a{i}") for i in range(6)), *((f"a{i}", "page") for i in range(6))]
+
+
+def contrast(one, other):
+    """As the W3C counts it: 1 to 21."""
+    def luminance(colour):
+        digits = colour.strip("#")
+        digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
+        parts = [int(digits[i:i + 2], 16) / 255 for i in (0, 2, 4)]
+        red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    darker, lighter = sorted((luminance(one), luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
 class Site(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.asked.append(self.path)
@@ -92,6 +111,15 @@ class DrillPageTest(unittest.TestCase):
         dom, asked = self.visit(planted, "1200,900")
         self.assertEqual(asked, ["/page"])
         self.assertNotIn("<title>ran</title>", dom)
+
+    def test_every_text_stands_out_from_what_it_stands_on(self):
+        looks = re.findall(r":root \{(.*?)\}", self.pages["passed"].decode(), re.S)
+        self.assertEqual(len(looks), 3, "light, dark and on paper")
+        for look in looks:
+            colours = dict(re.findall(r"--([\w-]+): (#\w+)", look))
+            for text, ground in ON:
+                with self.subTest(text=text, ground=ground):
+                    self.assertGreaterEqual(contrast(colours[text], colours[ground]), 4.5)
 
     def test_no_label_covers_another_and_the_page_is_no_wider_than_its_window(self):
         # All of them in one page, without its policy, which would keep the probe from running.
