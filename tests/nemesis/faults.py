@@ -141,8 +141,9 @@ class Faults:
         if step.arg % 4 and not self.world.clients[step.target].holds():
             return False
         relay = self.world.relays[step.target]
-        relay.delay(0.02 + step.arg % 60 / 1000)  # It gets slow before it falls silent, as networks do.
-        slow = 0.4 * self.world.profile.ttl_ms / 1000
+        # Its replies get slow before it falls silent, as networks do; not so slow that a client would give it up.
+        relay.delay(0, self.world.profile.ttl_ms / 12000)
+        slow = 0.5 * self.world.profile.ttl_ms / 1000
         self.world.later(slow, lambda: relay.hold(True))
         self.world.later(slow + step.span, lambda: self._mend_relay(step))
         return True

@@ -1,7 +1,7 @@
 """A TCP relay between a client and pawld that can be slow, or say nothing at all while both ends believe to be connected.
 
     relay = relay.Relay(pawld_port)
-    relay.delay(0.4)          # every byte from now on is passed on so much later, in order
+    relay.delay(0.4)          # every byte from now on is passed on so much later, in order; delay(0, 0.1): replies only
     relay.hold(True)          # half open: what is sent is taken and stays here; a hang-up of pawld is not told
     relay.reset()             # every connection ends with a reset
 """
@@ -19,7 +19,7 @@ NO_LINGER = struct.pack("ii", 1, 0)  # Closing sends a reset.
 class Relay:
     def __init__(self, port):
         self._pawld = port
-        self._late = 0.0
+        self._late = {"requests": 0.0, "replies": 0.0}
         self._holding = False
         self._resetting = False
         self._stopping = False
@@ -32,8 +32,8 @@ class Relay:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def delay(self, seconds):
-        self._late = seconds
+    def delay(self, requests, replies=None):
+        self._late = {"requests": requests, "replies": requests if replies is None else replies}
 
     def hold(self, wanted):
         self._holding = wanted
@@ -51,7 +51,7 @@ class Relay:
                 if key.fileobj is self._listener:
                     self._accept()
                 else:
-                    key.data.read(key.fileobj, time.monotonic() + self._late)
+                    key.data.read(key.fileobj, time.monotonic(), self._late)
             for pair in self._pairs:
                 if self._resetting:
                     pair.end(reset=True)
@@ -75,12 +75,13 @@ class Relay:
 
 
 class _Pair:
-    """Two sockets and what is on its way between them: (when it is due, to whom, bytes; nothing: the end)."""
+    """Two sockets and what is on its way to each of them: (when it is due, bytes; nothing: the end)."""
 
     def __init__(self, selector, near, far):
         self._selector = selector
+        self._near = near
         self._other = {near: far, far: near}
-        self._under_way = collections.deque()
+        self._under_way = {near: collections.deque(), far: collections.deque()}
         self.ended = False
         for end in self._other:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -89,9 +90,9 @@ class _Pair:
 
     @property
     def waiting(self):
-        return bool(self._under_way)
+        return any(self._under_way.values())
 
-    def read(self, end, due):
+    def read(self, end, now, late):
         if self.ended:
             return
         try:
@@ -100,18 +101,21 @@ class _Pair:
             data = b""
         if not data:
             self._selector.unregister(end)
-        self._under_way.append((due, self._other[end], data))
+        due = now + late["requests" if end is self._near else "replies"]
+        self._under_way[self._other[end]].append((due, data))
 
     def pass_on(self, now):
-        while self._under_way and self._under_way[0][0] <= now and not self.ended:
-            _, end, data = self._under_way.popleft()
-            try:
-                if not data:
-                    self.end()
-                else:
-                    end.sendall(data)
-            except OSError:
-                self.end()
+        for end, queue in self._under_way.items():
+            while queue and queue[0][0] <= now and not self.ended:
+                self._send(end, queue.popleft()[1])
+
+    def _send(self, end, data):
+        try:
+            if data:
+                return end.sendall(data)
+        except OSError:
+            pass
+        return self.end()
 
     def end(self, reset=False):
         if self.ended:

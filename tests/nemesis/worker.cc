@@ -116,8 +116,8 @@ void Worker::hold(Lease& lease, std::uint64_t number, const Wish& wish) {
         log_.say("fenced", {{"n", number}, {"resource", resource}, {"token", lease.token()}});
     }
   }
-  // Some hold for many TTLs, most for a moment.
-  const auto steps = chance(10) ? 10 + dice_.below(60) : 1 + dice_.below(6);
+  // Some hold for several TTLs, most for a moment.
+  const auto steps = chance(35) ? 10 + dice_.below(70) : 1 + dice_.below(6);
   for (std::uint64_t i = 0; i < steps; ++i) {
     if (!still_held(held)) {
       if (!reader && chance(60)) write_all_the_same(held);
