@@ -126,12 +126,13 @@ MariaValue MariaOutcome::at(std::size_t row, std::string_view column) const {
 }
 
 MariaOutcome execute(MYSQL* connection, const std::string& sql) {
-  // Not sent is -1 as well, which of the next result only means that there is none.
+  // Not sent is -1 as well, which of the next call only means that there is no other result.
   return read_all(connection, mysql_real_query(connection, sql.data(), sql.size()) == 0 ? 0 : 1);
 }
 
-void send(MYSQL* connection, const std::string& sql) {
-  mysql_send_query(connection, sql.data(), sql.size());  // What goes wrong, receive() tells.
+std::optional<MariaFailure> send(MYSQL* connection, const std::string& sql) {
+  if (mysql_send_query(connection, sql.data(), sql.size()) == 0) return std::nullopt;
+  return failure_of(connection);
 }
 
 MariaOutcome receive(MYSQL* connection) {
