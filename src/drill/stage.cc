@@ -234,9 +234,10 @@ void Stage::advance(Actor& actor) {
 
 // --- writes
 
-std::size_t Stage::send(Actor& actor, std::uint64_t token, Manner manner) {
+std::size_t Stage::send(Actor& actor, std::uint64_t token, Manner manner, std::string value) {
   const std::size_t id = record_.writes.size();
-  Write write{.actor = actor.name(), .token = token, .value = fmt::format("{}{}", actor.name(), id + 1)};
+  if (value.empty()) value = fmt::format("{}{}", actor.name(), id + 1);
+  Write write{.actor = actor.name(), .token = token, .value = std::move(value)};
   write.sent = now();
   part_of(actor).trouble.reset();
   actor.write(id + 1, token, write.value, manner);

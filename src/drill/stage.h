@@ -95,7 +95,8 @@ class Stage {
   // --- writes
 
   // Sends a write under this token; answered() waits for what became of it. A frozen actor sends it when it wakes.
-  std::size_t send(Actor& actor, std::uint64_t token, Manner manner = Manner::kBlind);
+  // `value`: what is written; empty: something that no other write has.
+  std::size_t send(Actor& actor, std::uint64_t token, Manner manner = Manner::kBlind, std::string value = {});
   const Write& answered(std::size_t write);
   const Write& write(Actor& actor, std::uint64_t token, Manner manner = Manner::kBlind) {
     return answered(send(actor, token, manner));
