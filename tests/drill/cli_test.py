@@ -210,6 +210,11 @@ class DrillCliTest(DrillCase):
         self.assertFails(69, "pawld unreachable", "pause", "--addr", "127.0.0.1:1", *self.where, "--guard", "sqlite")
         empty = self.pawld.dir / "empty.db"
         sqlite3.connect(empty).close()
+        plain = self.pawld.dir / "plain.db"
+        sqlite3.connect(plain).close()
+        subprocess.run([PAWL, "guard", "install", "sqlite", "--file", plain], check=True, stdout=subprocess.DEVNULL)
+        self.assertFails(64, "need the file in WAL mode", "pause", "--addr", f"127.0.0.1:{self.pawld.port}", "--guard", "sqlite",
+                         "--file", str(plain))
         self.assertFails(64, "pawl guard install sqlite", "pause", "--addr", f"127.0.0.1:{self.pawld.port}", "--guard", "sqlite",
                          "--file", str(empty))
 
