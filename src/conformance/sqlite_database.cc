@@ -37,7 +37,8 @@ class SqliteDatabase final : public SqlDatabase {
     return attempt([&]() -> Result<void> {
       Statement asked(db_.get(), "PRAGMA journal_mode");
       if (asked.step() && asked.text(0) == "wal") return {};
-      return Error{Code::kInvalid, "the cases need the file in WAL mode: PRAGMA journal_mode = WAL"};
+      return Error{Code::kInvalid,
+                   "several writers at once need the file in WAL mode: PRAGMA journal_mode = WAL"};
     });
   }
 

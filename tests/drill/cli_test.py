@@ -156,6 +156,8 @@ class DrillCliTest(DrillCase):
     def test_the_users_own_resource_is_asked_about_first(self):
         self.pawl("guard", "protect", "sqlite", "orders")
         self.addCleanup(self.pawl, "guard", "unprotect", "sqlite", "orders", "--yes")
+        client = self.client()
+        before = client.call("HISTORY", "orders")
         code, _, error = self.run_drill("pause", "--guard", "sqlite:orders")
         self.assertEqual(code, 64)
         for part in ("needs --yes", "takes the lock orders", "The fence of orders rises", "Nothing is written"):
@@ -164,8 +166,7 @@ class DrillCliTest(DrillCase):
         done = subprocess.run(["script", "-qec", words, "/dev/null"], input="n\n", capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("Go on? [y/N]", done.stdout)
-        with self.client() as client:
-            self.assertEqual(client.call("HISTORY", "orders"), [], "nobody has taken the lock")
+        self.assertEqual(client.call("HISTORY", "orders"), before, "nobody has taken the lock")
 
     def test_a_statement_that_does_not_work_is_no_verdict(self):
         self.pawl("guard", "protect", "sqlite", "orders")
@@ -210,6 +211,11 @@ class DrillCliTest(DrillCase):
         self.assertFails(69, "pawld unreachable", "pause", "--addr", "127.0.0.1:1", *self.where, "--guard", "sqlite")
         empty = self.pawld.dir / "empty.db"
         sqlite3.connect(empty).close()
+        plain = self.pawld.dir / "plain.db"
+        sqlite3.connect(plain).close()
+        subprocess.run([PAWL, "guard", "install", "sqlite", "--file", plain], check=True, stdout=subprocess.DEVNULL)
+        self.assertFails(64, "need the file in WAL mode", "pause", "--addr", f"127.0.0.1:{self.pawld.port}", "--guard", "sqlite",
+                         "--file", str(plain))
         self.assertFails(64, "pawl guard install sqlite", "pause", "--addr", f"127.0.0.1:{self.pawld.port}", "--guard", "sqlite",
                          "--file", str(empty))
 
