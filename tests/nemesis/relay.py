@@ -21,7 +21,7 @@ class Relay:
         self._pawld = port
         self._late = {"requests": 0.0, "replies": 0.0}
         self._holding = False
-        self._resetting = False
+        self._resets = threading.Event()
         self._stopping = False
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._listener.setblocking(False)
@@ -39,7 +39,7 @@ class Relay:
         self._holding = wanted
 
     def reset(self):
-        self._resetting = True
+        self._resets.set()
 
     def close(self):
         self._stopping = True
@@ -52,12 +52,14 @@ class Relay:
                     self._accept()
                 else:
                     key.data.read(key.fileobj, time.monotonic(), self._late)
+            resetting = self._resets.is_set()
+            if resetting:
+                self._resets.clear()  # Before it is done: whoever asks from now on is served in the next turn.
             for pair in self._pairs:
-                if self._resetting:
+                if resetting:
                     pair.end(reset=True)
                 elif not self._holding:
                     pair.pass_on(time.monotonic())
-            self._resetting = False
             self._pairs = [pair for pair in self._pairs if not pair.ended]
         for pair in self._pairs:
             pair.end()
