@@ -21,7 +21,6 @@ SECONDS = 20
 # Bugs of src/base/mutants.h that real programs can be made to show within seconds, on the disk where they matter.
 PLANTS = {
     "deadline_from_reply": Plant("plain", "sqlite", "the client counts from the reply"),
-    "renewal_from_reply": Plant("plain", "sqlite", "a renewal counts from its reply"),
     "failed_renewal_extends": Plant("plain", "sqlite", "a renewal without an answer counts"),
     "leases_forgotten_by_restart": Plant("plain", "sqlite", "pawld forgets leases when it is killed"),
     "restart_shortens_ttl": Plant("plain", "sqlite", "a restart does not begin the TTL anew"),
