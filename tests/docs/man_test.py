@@ -88,7 +88,7 @@ class ManTest(unittest.TestCase):
             output("cmake", "--install", BUILD, "--component", "programs", "--prefix", prefix)
             there = {path.relative_to(prefix).as_posix() for path in pathlib.Path(prefix).rglob("*") if path.is_file()}
         pages = {f"share/man/man{page.suffix[1:]}/{page.name}" for page in PAGES}
-        self.assertEqual(there, {"bin/pawl", "bin/pawld"} | pages | COMPLETIONS)
+        self.assertEqual(there, {"bin/pawl", "bin/pawld", "lib/pawl/libpawl_sqlite.so"} | pages | COMPLETIONS)
 
 
 if __name__ == "__main__":
