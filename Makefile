@@ -68,7 +68,7 @@ soak:
 	@scripts/soak build/tests/simulation_test $(HOURS) $(JOBS)
 
 # Real programs, real faults, seeds that no run has seen unless SEED says which; tells how to play a failing world again.
-TORTURE := pawld pawl nemesis_worker check_history libpawl_sqlite pawl_failing_io pawl_lossy_fs
+TORTURE := pawld pawl nemesis_worker nemesis_jumping_wall check_history libpawl_sqlite pawl_failing_io pawl_lossy_fs
 torture:
 	@scripts/setup test
 	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
