@@ -2,8 +2,6 @@
 
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
-# Most of what tests do is to wait, for a lease to run out or a server to start.
-TESTS_AT_ONCE ?= $(shell echo $$((2 * $(JOBS))))
 BIN := build/bin
 
 .PHONY: help demo run build deb test test-all mutants models soak torture bench format tidy setup clean
@@ -43,13 +41,13 @@ test:
 	@scripts/setup test
 	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
 	@cmake --build build -j $(JOBS)
-	@ctest --test-dir build -j $(TESTS_AT_ONCE) -LE long --output-on-failure
+	@ctest --test-dir build -j $(JOBS) -LE long --output-on-failure
 
 test-all:
 	@scripts/setup test bench
 	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
 	@cmake --build build -j $(JOBS)
-	@ctest --test-dir build -j $(TESTS_AT_ONCE) --output-on-failure
+	@ctest --test-dir build -j $(JOBS) --output-on-failure
 
 # Bugs planted on purpose, each caught by some property: src/base/mutants.h.
 mutants:
