@@ -152,7 +152,8 @@ std::vector<guard::Status> status(Session& session, const std::string& guard) {
     if (const auto row = store.find(name)) all.push_back(status_of(store, *row));
   }
   if (all.empty() && !guard.empty())
-    fail(Word::kUnguarded, fmt::format("there is no guard \"{}\" here", guard));
+    fail(Word::kUnguarded,
+         fmt::format("there is no guard \"{}\" here; pawl guard status shows those there are", guard));
   return all;
 }
 
