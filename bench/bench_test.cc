@@ -9,7 +9,7 @@
 namespace pawl::bench {
 namespace {
 
-const std::vector<std::string> kScripts(5, std::string(40, 'a'));
+const std::vector<std::string> kScriptHashes(5, std::string(40, 'a'));
 const std::string kLease = "0123456789abcdef0123456789abcdef";
 
 TEST(FrameSize, IsZeroForEveryProperPrefixOfAReplyAndTheWholeSizeForTheWhole) {
@@ -78,7 +78,7 @@ TEST(Conversation, TheEchoServersGetTheVeryBytesThatPawlGets) {
 TEST(Conversation, EveryRequestIsOneWholeCommand) {
   for (const Peer peer : {Peer::kPawl, Peer::kRedis}) {
     for (const Workload workload : {Workload::kCycle, Workload::kHandoff, Workload::kRenew}) {
-      for (const Step& step : conversation(peer, workload, "r", 3, kScripts).round) {
+      for (const Step& step : conversation(peer, workload, "r", 3, kScriptHashes).round) {
         EXPECT_EQ(frame_size(step.request), step.request.size()) << step.request;
       }
     }

@@ -17,9 +17,6 @@ if(PAWL_CCACHE)
   # Paths relative to the tree, so that a second clone finds what the first one compiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_CURRENT_SOURCE_DIR}"
                                   CCACHE_NOHASHDIR=1)
-  if(PAWL_PRECOMPILED)
-    list(APPEND CMAKE_CXX_COMPILER_LAUNCHER CCACHE_SLOPPINESS=pch_defines,time_macros)
-  endif()
   list(APPEND CMAKE_CXX_COMPILER_LAUNCHER "${PAWL_CCACHE}")
 endif()
 find_program(PAWL_MOLD mold)
@@ -51,62 +48,26 @@ function(pawl_warnings target)
   endif()
 endfunction()
 
-# Most of what a small file costs to compile is reading the standard library. Builds beside the one that people look at read it once;
-# that one does not, so that it notices a file which forgets to include what it uses. (Warnings are its business, too: those of a
-# sanitized or mutated build say nothing about what ships.)
-set(pawl_standard <algorithm> <array> <chrono> <cstdint> <deque> <functional> <map> <memory> <mutex> <optional> <set> <span> <string>
-                  <string_view> <tuple> <unordered_map> <utility> <variant> <vector>)
-# pawl_precompile(name [HEADERS <a.h> …] [DEPS other …])
-function(pawl_precompile name)
-  if(NOT PAWL_PRECOMPILED)
-    return()
-  endif()
-  cmake_parse_arguments(ARG "" "" "HEADERS;DEPS" ${ARGN})
-  add_library(${name} OBJECT "${PROJECT_BINARY_DIR}/precompiled.cc")
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS})
-  pawl_warnings(${name})
-  target_precompile_headers(${name} PRIVATE ${pawl_standard} ${ARG_HEADERS})
-endfunction()
-if(PAWL_PRECOMPILED)
-  set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)  # One for all: a precompiled header is good for the very same options only.
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # ccache wants to see it; and one that does not fit would be read as text, without a word.
-    add_compile_options(-fpch-preprocess -Werror=invalid-pch)
-  else()
-    add_compile_options("SHELL:-Xclang -fno-pch-timestamp")
-  endif()
-  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/precompiled.cc" CONTENT "")
-endif()
-pawl_precompile(pawl_precompiled)
-
-# pawl_use_precompiled(target library)
-function(pawl_use_precompiled target library)
-  if(PAWL_PRECOMPILED)
-    target_precompile_headers(${target} REUSE_FROM ${library})
-  endif()
-endfunction()
-
-# pawl_library(name SOURCES a.cc … DEPS other …): the library of one folder of src/.
+# pawl_library(name SOURCES a.cc … DEPS other … [HOT]): the library of one folder of src/. HOT: every request passes
+# through it, so its files are compiled one by one: in large units the compiler inlines less.
 function(pawl_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "HOT" "" "SOURCES;DEPS" ${ARGN})
   add_library(pawl_${name} STATIC ${ARG_SOURCES})
   target_include_directories(pawl_${name} PUBLIC "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
   target_link_libraries(pawl_${name} PUBLIC ${ARG_DEPS})
   pawl_warnings(pawl_${name})
-  pawl_use_precompiled(pawl_${name} pawl_precompiled)
+  if(ARG_HOT)
+    set_target_properties(pawl_${name} PROPERTIES UNITY_BUILD OFF)
+  endif()
 endfunction()
 
-# pawl_executable(name SOURCES a.cc … DEPS other … [PRECOMPILED library]): a binary in build/bin/.
+# pawl_executable(name SOURCES a.cc … DEPS other …): a binary in build/bin/.
 function(pawl_executable name)
-  cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;DEPS" ${ARGN})
-  if(NOT ARG_PRECOMPILED)
-    set(ARG_PRECOMPILED pawl_precompiled)
-  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
   pawl_warnings(${name})
-  pawl_use_precompiled(${name} ${ARG_PRECOMPILED})
 endfunction()
 
 # pawl_test_options(target): what is tested is to be sanitized, not the tests' own arithmetic; and optimising them under a sanitizer
@@ -132,8 +93,7 @@ function(pawl_test name)
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
-  pawl_executable(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main
-                  PRECOMPILED pawl_precompiled_test)
+  pawl_executable(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   pawl_test_options(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)

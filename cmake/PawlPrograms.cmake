@@ -1,13 +1,11 @@
-# Installs the programs, their manual pages and completions, and what programs of others load. Only this: cmake --install build --component programs
+# Installs the programs, their manual pages and completions, and what programs of others load. Only this:
+# cmake --install build --component programs
+# The Debian packages have components of their own (PawlPackage.cmake), which no other installation wants: EXCLUDE_FROM_ALL.
 include(GNUInstallDirs)
 
-install(TARGETS pawl pawld RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT programs)
-# For sqlite3, Python and others, by its path: nobody links it, so it is in a folder where no linker looks.
-install(TARGETS libpawl_sqlite LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/pawl" COMPONENT programs)
-foreach(section 1 8)
-  file(GLOB pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/man/*.${section}")
-  install(FILES ${pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}" COMPONENT programs)
-endforeach()
+set(pawl_all COMPONENT programs)
+set(pawl_client COMPONENT pawl EXCLUDE_FROM_ALL)
+set(pawl_server COMPONENT pawld EXCLUDE_FROM_ALL)
 
 # Pages and completions that pawl makes from its own declarations. A page written by hand goes before one that is made.
 file(STRINGS "${PROJECT_SOURCE_DIR}/man/pawl.1" dated REGEX "^\\.Dd ")
@@ -30,8 +28,21 @@ add_custom_command(
   COMMAND ${CMAKE_COMMAND} -E touch "${made}/stamp"
   DEPENDS pawl VERBATIM)
 add_custom_target(pawl_made ALL DEPENDS "${made}/stamp")
-install(DIRECTORY "${made}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT programs)
+
+file(GLOB pages_of_pawl CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/man/*.1")
+set(pages_of_pawld "${PROJECT_SOURCE_DIR}/man/pawld.8")
 set(completions "${made}/completions")
-install(FILES "${completions}/pawl" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" COMPONENT programs)
-install(FILES "${completions}/_pawl" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions" COMPONENT programs)
-install(FILES "${completions}/pawl.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d" COMPONENT programs)
+foreach(place pawl_all pawl_client)
+  install(TARGETS pawl RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" ${${place}})
+  # For sqlite3, Python and others, by its path: nobody links it, so it is in a folder where no linker looks.
+  install(TARGETS libpawl_sqlite LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/pawl" ${${place}})
+  install(FILES ${pages_of_pawl} DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" ${${place}})
+  install(DIRECTORY "${made}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" ${${place}})
+  install(FILES "${completions}/pawl" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" ${${place}})
+  install(FILES "${completions}/_pawl" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions" ${${place}})
+  install(FILES "${completions}/pawl.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d" ${${place}})
+endforeach()
+foreach(place pawl_all pawl_server)
+  install(TARGETS pawld RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" ${${place}})
+  install(FILES ${pages_of_pawld} DESTINATION "${CMAKE_INSTALL_MANDIR}/man8" ${${place}})
+endforeach()

@@ -179,7 +179,10 @@ BEGIN
       SET words = CONCAT('pawl: ', IF(token IS NULL, CONCAT('write to ', name, ' without a token'), CONCAT('token ', token, ' was used for ', name, ' before: give the operation a number')), detail);
       SIGNAL SQLSTATE 'PW001' SET MESSAGE_TEXT = words;
     WHEN 'stale' THEN
-      SET words = CONCAT('pawl: stale token ', token, ' for ', name, ': ', IF(fence > token, CONCAT('token ', fence), 'it'), ' has been here', detail);
+      -- MESSAGE_TEXT holds 512 characters; a longer one would be another error than PW002.
+      SET words = CONCAT('pawl: stale token ', token, ' for ', LEFT(name, 120), ': ', IF(fence > token, CONCAT('token ', fence), 'it'), ' has been here. Stop; a retry cannot succeed',
+                         IF(fence > token, CONCAT(': a newer holder has taken over, or a holder of another lock writes here (if pawld still grants tokens below ',
+                                                  fence, ': pawl raise ', fence, ' --reason TEXT)'), ''), detail);
       SIGNAL SQLSTATE 'PW002' SET MESSAGE_TEXT = words;
     WHEN 'malformed' THEN
       SET words = CONCAT('pawl: malformed token for ', name, ': an integer from 1 to 9007199254740991', detail);
@@ -884,7 +887,7 @@ BEGIN
   IF mine THEN COMMIT; END IF;
 END//
 
--- Back to shadow, at once: a sequence is the switch, so it waits behind nobody and is seen at every isolation level.
+-- Back to shadow, at once: a sequence is the switch, so it waits for no open transaction and is seen at every isolation level.
 -- Odd is on. set_mode() turns it off again. NULL: every guard.
 CREATE OR REPLACE PROCEDURE pawl.emergency(IN guard TEXT, IN reason TEXT) SQL SECURITY DEFINER
 BEGIN

@@ -95,7 +95,7 @@ CREATE TABLE IF NOT EXISTS pawl.guard (
   fence         regclass NOT NULL,       -- static: the fence. Others: the floor below which every token is stale.
   raiser        regclass NOT NULL,       -- The transaction that raised it last.
   tightened     regclass NOT NULL,       -- The transaction that made the policy stricter last.
-  emergency     regclass NOT NULL,       -- 2 while the emergency switch is on. A sequence: at once, and behind nobody.
+  emergency     regclass NOT NULL,       -- 2 while the emergency switch is on. A sequence: seen at once, without waiting for open transactions.
   key           text,                    -- row: the key column. by: the expression.
   mode          text NOT NULL DEFAULT 'observe' CHECK (mode IN ('observe', 'shadow', 'canary', 'enforce')),
   percent       int CHECK (percent BETWEEN 1 AND 100),
@@ -421,7 +421,10 @@ BEGIN
       state := 'PW002';
       message := format('stale token %s for %s: %s has been here', token, resource,
                         CASE WHEN max > token THEN 'token ' || max ELSE 'it' END);
-      hint := 'A newer holder has taken over. Stop; a retry cannot succeed.';
+      hint := CASE WHEN max > token
+        THEN format('Stop; a retry cannot succeed. A newer holder has taken over, or a holder of another lock writes here: one guarded '
+                    'resource needs one lock. If pawld still grants tokens below %s, run: pawl raise %s --reason TEXT', max, max)
+        ELSE 'Stop; a retry cannot succeed. The policy of this guard admits each token once.' END;
     WHEN 'malformed' THEN
       state := 'PW003';
       message := format('malformed token for %s', resource);
@@ -1696,7 +1699,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('require_token=%s equal=%s max_step=%s bare_token=%s', g.require_token, g.equal, g.max_step, g.bare_token)
 $$;
 
--- Back to shadow, at once. A sequence is the switch: it waits behind nobody, not even behind an uncommitted set_mode(),
+-- Back to shadow, at once. A sequence is the switch: it waits for no open transaction, not even for an uncommitted set_mode(),
 -- and is seen by transactions of every isolation level. set_mode() turns it off again.
 CREATE OR REPLACE FUNCTION pawl.emergency(reason text, guard text DEFAULT NULL) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

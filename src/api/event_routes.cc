@@ -6,7 +6,9 @@
 #include "api/json.h"
 #include "api/problems.h"
 #include "api/route.h"
+#include "base/limits.h"
 #include "wire/events.h"
+#include "wire/text.h"
 
 namespace pawl::api {
 namespace {
@@ -27,7 +29,12 @@ std::string event_text(std::string_view event, std::string_view id, const json::
 std::string tell(const wire::Value& frame) {
   if (frame.is_error()) {
     const http::Problem problem = problem_of(frame.text);
-    return event_text("cut", "", {{"code", problem.code}, {"detail", problem.detail}, {"retryable", true}});
+    return event_text("cut", "",
+                      {{"event", "cut"},
+                       {"lock", ""},
+                       {"code", problem.code},
+                       {"detail", problem.detail},
+                       {"retryable", true}});
   }
   if (!wire::read_event(frame)) return "";
   const std::string &event = frame.items[1].text, &id = frame.items[2].text;
@@ -40,8 +47,17 @@ std::string tell(const wire::Value& frame) {
 Step events(const Asked& asked) {
   const auto prefix = asked.query.find("prefix");
   std::vector<std::string> command{"OBSERVE", prefix == asked.query.end() ? "" : prefix->second};
-  if (const auto last = asked.http.header("Last-Event-ID"); last && !last->empty())
-    command.insert(command.end(), {"FROM", std::string(*last)});
+  if (prefix != asked.query.end()) {
+    if (auto wrong = wrong_text("prefix", prefix->second, {0, limits::kLockNameMax})) return *wrong;
+  }
+  const auto last = asked.http.header("Last-Event-ID");
+  if (last && !last->empty() && !wire::event_id_from_text(*last)) {
+    return invalid(
+        fmt::format("Last-Event-ID must be the id of an earlier event, got {}; leave it out to begin "
+                    "with what happens now",
+                    wire::shown(*last)));
+  }
+  if (last && !last->empty()) command.insert(command.end(), {"FROM", std::string(*last)});
   return Stream{std::move(command), begin, tell};
 }
 
@@ -55,8 +71,9 @@ void add_event_routes(RouteTable& table) {
       .id = "events",
       .summary = "what happens to locks, as it happens and only when it is durable: server-sent events",
       .handler = events,
-      .parameters = {{Place::kQuery, "prefix", false, "string", "only locks whose names begin so"},
-                     {Place::kHeader, "Last-Event-ID", false, "string",
+      .parameters = {{Place::kQuery, "prefix", false, R"({"type":"string"})",
+                      "only locks whose names begin so"},
+                     {Place::kHeader, "Last-Event-ID", false, R"({"type":"string"})",
                       "resume after this event; browsers send it by themselves"}},
       .answers = {{200, "Event",
                    "granted, released, expired, breaking, broken, raised; reset: some may have been missed, "

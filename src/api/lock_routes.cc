@@ -1,6 +1,9 @@
 // Looking at locks, and breaking them.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+
 #include "api/json.h"
 #include "api/problems.h"
 #include "api/route.h"
@@ -12,19 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Free, nobody waits, and its last token is forgotten: nothing is known of it.
-bool is_unknown(const wire::Value& lock) {
-  const wire::Value *state = lock.find("state"), *waiters = lock.find("waiters"),
-                    *last = lock.find("last_token");
-  return state != nullptr && state->text == "free" && waiters != nullptr && waiters->as_integer() == 0 &&
-         (last == nullptr || last->is_null());
-}
-
-http::Problem unknown_lock(const std::string& name) {
-  return not_found("unknown_lock", "nothing is known of this lock",
-                   fmt::format("{} is free, and pawld remembers no holder of it", wire::shown(name)));
-}
-
+// Adds `option` and the parameter's value to the command. An empty value is the same as no parameter.
 void append_parameter(std::vector<std::string>& command, const Asked& asked, std::string_view name,
                       std::string_view option) {
   const auto found = asked.query.find(name);
@@ -32,7 +23,42 @@ void append_parameter(std::vector<std::string>& command, const Asked& asked, std
     command.insert(command.end(), {std::string(option), found->second});
 }
 
+template <class Wrong>
+std::optional<http::Problem> refuse_value(const Asked& asked, std::string_view name, Wrong wrong) {
+  const auto found = asked.query.find(name);
+  return found == asked.query.end() || found->second.empty() ? std::nullopt : wrong(found->second);
+}
+
+std::optional<std::uint64_t> digits_of(std::string_view text) {
+  std::uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
+
+std::optional<http::Problem> refuse_limit(const Asked& asked) {
+  return refuse_value(asked, "limit", [](std::string_view text) -> std::optional<http::Problem> {
+    const auto number = digits_of(text);
+    if (number && *number >= 1 && *number <= limits::kCountMax) return std::nullopt;
+    return invalid(fmt::format("limit must be 1 to {}, got {}", limits::kCountMax, wire::shown(text)));
+  });
+}
+
+std::optional<http::Problem> refuse_page(const Asked& asked) {
+  if (auto wrong = refuse_limit(asked)) return wrong;
+  auto wrong = refuse_value(asked, "cursor", [](std::string_view text) -> std::optional<http::Problem> {
+    if (digits_of(text)) return std::nullopt;
+    return invalid(
+        fmt::format("cursor must be the cursor of the page before, or 0, got {}", wire::shown(text)));
+  });
+  if (wrong) return wrong;
+  return refuse_value(asked, "prefix", [](std::string_view text) {
+    return wrong_text("prefix", text, {0, limits::kLockNameMax});
+  });
+}
+
 Step list(const Asked& asked) {
+  if (auto wrong = refuse_page(asked)) return *wrong;
   std::vector<std::string> command{"LOCKS"};
   append_parameter(command, asked, "prefix", "PREFIX");
   append_parameter(command, asked, "cursor", "CURSOR");
@@ -44,34 +70,28 @@ Step list(const Asked& asked) {
              }};
 }
 
+// Every name is a lock: one that was never held is free, before and after a restart.
 Step show(const Asked& asked) {
-  return Ask{{"INSPECT", asked.name}, [name = asked.name](const wire::Value& lock) -> Step {
-               if (is_unknown(lock)) return unknown_lock(name);
-               return json_response(200, to_json(lock));
-             }};
+  return Ask{{"INSPECT", asked.name},
+             [](const wire::Value& lock) -> Step { return json_response(200, to_json(lock)); }};
 }
 
 Step history(const Asked& asked) {
+  if (auto wrong = refuse_limit(asked)) return *wrong;
   std::vector<std::string> command{"HISTORY", asked.name};
   append_parameter(command, asked, "limit", "COUNT");
-  return Ask{std::move(command), [name = asked.name](const wire::Value& epochs) -> Step {
-               const json::object answer{{"lock", name}, {"history", to_json(epochs)}};
-               if (!epochs.items.empty()) return json_response(200, answer);
-               // Nobody held it before; perhaps somebody holds it now.
-               return Ask{{"INSPECT", name}, [name, answer](const wire::Value& lock) -> Step {
-                            if (is_unknown(lock)) return unknown_lock(name);
-                            return json_response(200, answer);
-                          }};
+  return Ask{std::move(command), [name = asked.name](const wire::Value& leases) -> Step {
+               return json_response(200, json::object{{"lock", name}, {"history", to_json(leases)}});
              }};
 }
 
 Step break_lock(const Asked& asked) {
-  Body body(asked.http.body);
-  const auto token = body.number("token");
+  Body body(asked.http.body, {"token", "now", "reason"});
+  const auto token = body.number("token", {1, limits::kTokenMax});
   const bool now = body.boolean("now").value_or(false);
-  const auto reason = body.text("reason");
+  const auto reason = body.text("reason", {1, limits::kReasonMax});
   if (!token) body.refuse("token is required: the one that the operator saw");
-  if (!reason) body.refuse("reason is required: it is logged, and observers are told");
+  if (!reason) body.refuse("reason is required: it is logged, and sent to observers");
   if (auto wrong = body.finish()) return *wrong;
   std::vector<std::string> command{"BREAK", asked.name, "TOKEN", std::to_string(*token)};
   if (now) command.emplace_back("NOW");
@@ -91,9 +111,12 @@ Step break_lock(const Asked& asked) {
 
 void add_lock_routes(RouteTable& table) {
   constexpr std::string_view kProblem = "application/problem+json";
-  const Parameter name{Place::kPath, "name", true, "string",
+  constexpr std::string_view kPageSize = R"({"type":"integer","minimum":1,"maximum":1000,"default":100})";
+  const Parameter name{Place::kPath, "name", true, R"({"$ref":"#/components/schemas/LockName"})",
                        "the lock, percent-encoded; slashes may stand as they are"};
-  const Answer unknown{404, "Problem", "nothing is known of this lock", kProblem};
+  const Parameter page_size{Place::kQuery, "limit", false, kPageSize,
+                            "page size: at most so many, 1 to 1000 (default 100); nothing to do with the "
+                            "limit of acquire"};
   table.add({
       .method = "GET",
       .path = "/v1/locks",
@@ -101,10 +124,10 @@ void add_lock_routes(RouteTable& table) {
       .id = "list",
       .summary = "the locks that are held, closed or waited for, page by page",
       .handler = list,
-      .parameters = {{Place::kQuery, "prefix", false, "string", "only names that begin so"},
-                     {Place::kQuery, "cursor", false, "string",
+      .parameters = {{Place::kQuery, "prefix", false, R"({"type":"string"})", "only names that begin so"},
+                     {Place::kQuery, "cursor", false, R"({"type":"string","pattern":"^[0-9]*$"})",
                       "of the page before; an empty page with a cursor is normal"},
-                     {Place::kQuery, "limit", false, "integer", "at most so many, 1 to 1000 (default 100)"}},
+                     page_size},
       .answers = {{200, "Page", "a page; the last one's cursor is \"0\""}},
       .example = "'http://127.0.0.1:7296/v1/locks?prefix=reports/'",
   });
@@ -116,7 +139,7 @@ void add_lock_routes(RouteTable& table) {
       .summary = "who holds a lock, until when, and who waits",
       .handler = show,
       .parameters = {name},
-      .answers = {{200, "Lock", "as it is now"}, unknown},
+      .answers = {{200, "Lock", "as it is now; a lock that was never held is free"}},
       .example = "http://127.0.0.1:7296/v1/locks/reports%2Fnightly",
   });
   table.add({
@@ -126,9 +149,8 @@ void add_lock_routes(RouteTable& table) {
       .id = "history",
       .summary = "the leases that held a lock before, newest first; forgotten when pawld restarts",
       .handler = history,
-      .parameters = {name,
-                     {Place::kQuery, "limit", false, "integer", "at most so many, 1 to 1000 (default 100)"}},
-      .answers = {{200, "History", "what is remembered"}, unknown},
+      .parameters = {name, page_size},
+      .answers = {{200, "History", "what is remembered, which may be nothing"}},
       .example = "http://127.0.0.1:7296/v1/locks/reports%2Fnightly/history",
   });
   table.add({

@@ -40,9 +40,30 @@ json::array parameters_of(const Route& route) {
                           {"in", to_text(parameter.place)},
                           {"required", parameter.required},
                           {"description", parameter.summary},
-                          {"schema", {{"type", parameter.type}}}});
+                          {"schema", json::parse(std::string(parameter.schema))}});
   }
   return parameters;
+}
+
+// The problems that any route may answer, by status. Every other one is a `default`.
+struct Common {
+  std::string_view status, name, summary;
+};
+constexpr Common kCommon[]{
+    {"400", "Invalid", "the request is wrong; detail says what was expected"},
+    {"401", "Unauthorized", "credentials are needed, or were wrong"},
+    {"403", "Forbidden",
+     "this user may not do that, or the request came from a web page or for another host"},
+    {"503", "Unavailable", "not now (limits, loading, disk); the code says whether it happened"},
+};
+
+json::object common_responses() {
+  json::object responses;
+  for (const Common& common : kCommon) {
+    responses[common.name] = json::object{{"description", common.summary},
+                                          {"content", content("application/problem+json", "Problem")}};
+  }
+  return responses;
 }
 
 json::object responses_of(const Route& route) {
@@ -51,6 +72,11 @@ json::object responses_of(const Route& route) {
     json::object response{{"description", answer.summary}};
     if (answer.status != 204) response["content"] = content(answer.type, answer.schema);
     responses[std::to_string(answer.status)] = response;
+  }
+  for (const Common& common : kCommon) {
+    if (common.status == "401" && route.access == wire::Access::kNone) continue;
+    if (!responses.contains(common.status))
+      responses[common.status] = json::object{{"$ref", "#/components/responses/" + std::string(common.name)}};
   }
   responses["default"] = json::object{{"description", "a problem; its code says which"},
                                       {"content", content("application/problem+json", "Problem")}};
@@ -68,6 +94,14 @@ json::object operation_of(const Route& route) {
   if (route.access == wire::Access::kNone) operation["security"] = json::array();
   operation["responses"] = responses_of(route);
   return operation;
+}
+
+json::value shapes() {
+  json::value shapes = json::parse(std::string(schemas()));
+  json::array codes;
+  for (const std::string_view code : problem_codes()) codes.push_back(json::value(code));
+  shapes.at("Problem").at("properties").at("code").as_object()["enum"] = codes;
+  return shapes;
 }
 
 std::string lower(std::string_view method) {
@@ -92,7 +126,8 @@ std::string openapi_document(const RouteTable& table) {
        {{"title", "pawld"},
         {"version", kVersion},
         {"description",
-         "Locks whose every grant carries a fencing token. Every POST needs Content-Type: "
+         "Locks whose every grant carries a fencing token. Members that end in _ms are durations in "
+         "milliseconds; granted, ended and at are times in Unix milliseconds. A body needs Content-Type: "
          "application/json."},
         {"license", {{"name", "Apache-2.0"}, {"identifier", "Apache-2.0"}}}}},
       {"servers", json::array{{{"url", "/"}}}},
@@ -101,7 +136,8 @@ std::string openapi_document(const RouteTable& table) {
       {"components",
        {{"securitySchemes",
          {{"bearer", {{"type", "http"}, {"scheme", "bearer"}, {"description", "USER:SECRET"}}}}},
-        {"schemas", json::parse(std::string(schemas()))}}}};
+        {"responses", common_responses()},
+        {"schemas", shapes()}}}};
   return json::serialize(document) + "\n";
 }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/route.h"
 
@@ -11,6 +12,8 @@ namespace pawl::api {
 [[nodiscard]] std::string openapi_document(const RouteTable& table);
 // docs/reference/http.md
 [[nodiscard]] std::string http_page(const RouteTable& table);
+// The codes of problems, all of them.
+[[nodiscard]] std::vector<std::string_view> problem_codes();
 // The shapes that routes name, as JSON.
 [[nodiscard]] std::string_view schemas();
 

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "api/openapi.h"
 #include "base/limits.h"
 
@@ -22,7 +24,10 @@ pawld speaks HTTP/1.1 with JSON (port 7296, loopback by default; `--http ADDR`, 
 request is a client of the same service that Redis clients talk to: the same names, limits, roles and guarantees
 ([the protocol](protocol.md)). The routes are also an OpenAPI 3.1 document: `GET /v1/openapi.json`.
 
-- Every POST needs `Content-Type: application/json`. A member that pawld does not know is an error that names it.
+- A body is one JSON object, with `Content-Type: application/json`; renew and release take none. A member that pawld does not know, or that is
+  given twice, is an error that names it.
+- Members that end in `_ms` are durations in milliseconds. `granted`, `ended` and `at` are times: Unix milliseconds, by the wall clock of pawld.
+- Every name is a lock. One that was never held is `free`, and so is one that pawld has forgotten.
 - Lock names in paths are percent-encoded: `reports%2Fnightly`. Slashes may stand as they are, except where that would read as another route
   (the lock `a/history` is `a%2Fhistory`).
 - `Idempotency-Key` makes an acquire safe to retry: the same key answers the same lease while it lives. It is a secret like the lease: at least
@@ -30,8 +35,24 @@ request is a client of the same service that Redis clients talk to: the same nam
 - A lease travels in the header `Pawl-Lease`, never in a URL. Tokens are JSON numbers up to 9007199254740991.
 - Where pawld has users, send `Authorization: Bearer USER:SECRET`; a client certificate does as well ([users](auth.md)). Where it has a certificate it speaks
   HTTPS only: a plain request is answered with 400 `tls_required`.
-- Web pages are kept out: `Host` must be a loopback name or one of `http.hosts` in the configuration, and `Origin`, when a browser sends it, must be
-  pawld itself. Nothing answers a preflight.
+- Web pages are kept out: `Host` must be a loopback name or one of `http.hosts` in the configuration (except for `/healthz` and `/readyz`, which
+  probes ask by address), and `Origin`, when a browser sends it, must be pawld itself. Nothing answers a preflight.
+
+Over HTTP there is no MRENEW (renew each lease), CANCEL (close the connection that waits), ASYNC, RAISE or BACKUP: use [the protocol](protocol.md), or
+`pawl raise` and `pawl backup`.
+
+## Words
+
+| word | means | elsewhere |
+|---|---|---|
+| `how` | how a lease ended: `released`, `expired`, `broken`, `max_hold`; of a lease that pawld does not know (any more): `unknown` | the label `reason` of `pawl_lease_ended_total` |
+| `reason` | the text that an operator gave with a break, or with RAISE | REASON |
+| `label` | what pawld knows about the guards of a lock's resource. It cannot see them, so this is *unknown: no guard has reported* | *protection* in `pawl show` |
+| `limit` in acquire | how many may hold the lock at a time | LIMIT |
+| `?limit=` in a list | the size of a page | COUNT |
+| `max_hold_ms` | the longest tenure; 0: no cap | MAXHOLD |
+| `wait_ms` | how long to wait in line, up to 60000 | WAIT, up to 3600000 |
+| `Idempotency-Key` | names a request, so that it can be sent again | REQUEST |
 
 )";
 
@@ -39,27 +60,39 @@ struct Code {
   std::string_view status, code, meaning;
 };
 constexpr Code kCodes[]{
-    {"400", "`invalid` `too_long` `malformed` `idempotency_key` `lease_required` `tls_required`",
+    {"400", "invalid too_long malformed idempotency_key lease_required no_users tls_required",
      "The request is wrong; `detail` says what was expected."},
-    {"401", "`noauth` `wrongpass`", "Credentials are needed, or were wrong."},
-    {"403", "`noperm`", "This user may not do that."},
-    {"403", "`foreign_host` `foreign_origin`", "The rules that keep web pages out."},
-    {"404", "`unknown_route` `unknown_lock` `not_held`",
-     "No such route; nothing is known of that lock; that token does not hold it."},
-    {"405", "`wrong_method`", "`Allow` names the methods."},
-    {"408", "`too_slow`", "The request did not arrive in time."},
-    {"409", "`held`",
+    {"401", "noauth wrongpass", "Credentials are needed, or were wrong."},
+    {"403", "noperm", "This user may not do that."},
+    {"403", "foreign_host foreign_origin", "The rules that keep web pages out."},
+    {"404", "unknown_route not_held", "No such route; that token does not hold the lock."},
+    {"405", "wrong_method", "`Allow` names the methods."},
+    {"408", "too_slow", "The request did not arrive in time."},
+    {"409", "held",
      "Not obtained; `lock`, `owner`, `token`, `expires_in_ms` and `Retry-After` say who is in the way. "
      "Retryable."},
-    {"409", "`conflict`",
-     "The key was used with other locks, mode, limit or TTL; or a newer request took over the wait."},
-    {"410", "`lost`", "The lease is over; stop touching the resource."},
-    {"413 415 431", "`body_too_large` `media_type` `header_too_large`", "Not taken."},
-    {"503", "`busy` `loading` `standby` `full`",
-     "Nothing happened; retryable. Of a standby `Pawl-Active` names the active one."},
-    {"503", "`uncertain`", "It may have happened; ask again with the same key."},
-    {"503", "`exhausted`", "The tokens are used up."},
+    {"409", "conflict",
+     "The key was used with other locks, shared, limit or ttl_ms; or a newer request took over the wait."},
+    {"410", "lost", "The lease is over, and `how` says how it ended. Stop touching the resource."},
+    {"413 415 431", "body_too_large media_type header_too_large", "Not taken."},
+    {"503", "busy loading full", "Nothing happened; retryable."},
+    {"503", "uncertain", "It may have happened; ask again with the same key."},
+    {"503", "restoring",
+     "After a restore no lock is granted before `Retry-After`; of acquire without `wait_ms`, and of /readyz. "
+     "Retryable."},
+    {"503", "exhausted", "The tokens are used up."},
+    {"500", "strange", "A bug of pawld."},
 };
+
+std::vector<std::string_view> codes_of(const Code& row) {
+  std::vector<std::string_view> codes;
+  for (std::string_view rest = row.code; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    codes.push_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return codes;
+}
 
 std::string capital(std::string_view text) {
   return fmt::format("{}{}", static_cast<char>(text.front() - 32), text.substr(1));
@@ -69,15 +102,44 @@ std::string_view word(Place place) {
   return place == Place::kPath ? "path" : place == Place::kQuery ? "query" : "header";
 }
 
+// What a "$ref" stands for, or the schema itself.
+const json::object& referred(const json::object& schema, const json::object& shapes) {
+  const auto* reference = schema.if_contains("$ref");
+  if (reference == nullptr) return schema;
+  const std::string_view path = reference->as_string();
+  return shapes.at(path.substr(path.rfind('/') + 1)).as_object();
+}
+
+// "100 to 86400000", "1 to 128 bytes"; and the default, if there is one.
+std::string allowed(const json::object& schema) {
+  struct Range {
+    std::string_view min, max, unit;
+  };
+  constexpr Range kRanges[]{{"minimum", "maximum", ""},
+                            {"minLength", "maxLength", " bytes"},
+                            {"minItems", "maxItems", " different locks"},
+                            {"minProperties", "maxProperties", " pairs"}};
+  std::string text;
+  for (const Range& range : kRanges) {
+    if (!schema.contains(range.max)) continue;
+    const auto* min = schema.if_contains(range.min);
+    text = fmt::format("{} to {}{}", min != nullptr ? json::serialize(*min) : "0",
+                       json::serialize(schema.at(range.max)), range.unit);
+  }
+  if (const auto* by_default = schema.if_contains("default"))
+    text += fmt::format("{}default {}", text.empty() ? "" : "; ", json::serialize(*by_default));
+  return text;
+}
+
 void append_body(std::string& out, const json::object& shapes, std::string_view name) {
   const json::object& shape = shapes.at(name).as_object();
-  out += "\n| member | type | meaning |\n|---|---|---|\n";
+  out += "\n| member | type | allowed | meaning |\n|---|---|---|---|\n";
   for (const auto& member : shape.at("properties").as_object()) {
     const json::object& described = member.value().as_object();
-    const bool token = described.contains("$ref");
     const auto* meaning = described.if_contains("description");
-    out += fmt::format("| `{}` | {} | {} |\n", std::string_view(member.key()),
-                       token ? "token" : std::string_view(described.at("type").as_string()),
+    const json::object& shown = referred(described, shapes);
+    out += fmt::format("| `{}` | {} | {} | {} |\n", std::string_view(member.key()),
+                       std::string_view(shown.at("type").as_string()), allowed(shown),
                        meaning != nullptr ? std::string_view(meaning->as_string()) : "");
   }
   out += "\nRequired: ";
@@ -107,8 +169,8 @@ void append_limits(std::string& out) {
     out += fmt::format("| {} | {} |\n", what, limit);
   };
   out += "\n## Limits\n\nThose of the protocol, and:\n\n| what | limit |\n|---|---|\n";
-  row("`wait_ms`",
-      fmt::format("0 to {}; ask again, with the same key, to wait longer", limits::kHttpWaitMax.count()));
+  row("`wait_ms`", fmt::format("0 to {}, where WAIT takes {}; ask again, with the same key, to wait longer",
+                               limits::kHttpWaitMax.count(), limits::kWaitMax.count()));
   row("header", fmt::format("{} bytes", limits::kHttpHeaderMax));
   row("body", fmt::format("{} bytes", limits::kHttpBodyMax));
   row("connections", fmt::format("{}, then 503 `busy`", limits::kHttpConnectionsMax));
@@ -122,6 +184,14 @@ void append_limits(std::string& out) {
 
 }  // namespace
 
+std::vector<std::string_view> problem_codes() {
+  std::vector<std::string_view> all;
+  for (const Code& row : kCodes) {
+    for (const std::string_view code : codes_of(row)) all.push_back(code);
+  }
+  return all;
+}
+
 std::string http_page(const RouteTable& table) {
   std::string out(kIntroduction);
   const json::value shapes = json::parse(std::string(schemas()));
@@ -133,7 +203,7 @@ std::string http_page(const RouteTable& table) {
       "stable, and\n`retryable`, which says whether the same request may succeed later.\n\n| status | code | "
       "meaning |\n|---|---|---|\n";
   for (const Code& code : kCodes)
-    out += fmt::format("| {} | {} | {} |\n", code.status, code.code, code.meaning);
+    out += fmt::format("| {} | `{}` | {} |\n", code.status, fmt::join(codes_of(code), "` `"), code.meaning);
   append_limits(out);
   return out;
 }

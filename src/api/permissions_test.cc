@@ -37,7 +37,7 @@ constexpr std::array kRows{
                   R"(POST /v1/locks/other/break {"token":9999,"reason":"why"})"},
     PermissionRow{"GET /v1/events", Access::kObserve, "GET /v1/events?prefix=mine/", kOutside,
                   "GET /v1/events?prefix=other/"},
-    PermissionRow{"GET /v1/status", Access::kObserve, "GET /v1/status"},
+    PermissionRow{"GET /v1/status", Access::kUser, "GET /v1/status"},
     PermissionRow{"GET /metrics", Access::kObserve, "GET /metrics"},
     PermissionRow{"GET /v1/openapi.json", Access::kNone, "GET /v1/openapi.json"},
     PermissionRow{"GET /healthz", Access::kNone, "GET /healthz"},
@@ -159,6 +159,19 @@ TEST_F(RoutePermissionsTest, WhoeverIsNotAuthenticatedIsToldHow) {
     ASSERT_EQ(refused.headers.size(), 1U);
     EXPECT_EQ(refused.headers[0].name, "WWW-Authenticate");
   }
+}
+
+TEST_F(RoutePermissionsTest, ARefusalNamesTheRouteAndTheHeaderAndNotTheCommandBehindThem) {
+  EXPECT_THAT(ask_with("GET /v1/locks/mine", "").body,
+              testing::HasSubstr("GET /v1/locks/{name} needs the role observe: send Authorization: Bearer "
+                                 "USER:SECRET\""));
+  EXPECT_THAT(ask_with("GET /metrics", "").body, testing::HasSubstr("GET /metrics needs the role observe"));
+  const std::string worker = server::name_of(Caller::kUse);
+  const http::Response refused = ask_with(R"(POST /v1/locks/mine%2Fa/break {"token":9999,"reason":"why"})",
+                                          "Bearer " + worker + ":" + server::secret_of(worker));
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_THAT(refused.body, testing::HasSubstr("POST /v1/locks/{name}/break needs the role admin; user " +
+                                               worker + " has use"));
 }
 
 TEST_F(RoutePermissionsTest, AWrongSecretIsAnsweredLateAndNothingIsDoneMeanwhile) {

@@ -1,6 +1,11 @@
 #include "api/problems.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
+#include <charconv>
+#include <chrono>
 
 #include "wire/error_code.h"
 
@@ -22,7 +27,7 @@ struct Row {
 constexpr std::array<Row, wire::kErrorCodes> kRows{{
     {ErrorCode::kErr, 400, "invalid", "the request is wrong", Retry::kNever},
     {ErrorCode::kLost, 410, "lost", "the lease is over", Retry::kNever},
-    {ErrorCode::kConflict, 409, "conflict", "the request id means something else", Retry::kNever},
+    {ErrorCode::kConflict, 409, "conflict", "the Idempotency-Key means something else", Retry::kNever},
     {ErrorCode::kBusy, 503, "busy", "a limit is reached", Retry::kLater},
     {ErrorCode::kTooLong, 400, "too_long", "longer than its limit", Retry::kNever},
     {ErrorCode::kNoAuth, 401, "noauth", "credentials are needed", Retry::kNever},
@@ -55,7 +60,54 @@ const Row& row_of(ErrorCode error) {
   return kRows[static_cast<std::size_t>(error)];
 }
 
+// What a lease's holder should know, by how the lease ended.
+struct End {
+  std::string_view how, detail;
+};
+constexpr std::array kEnds{
+    End{"released", "the lease was released"},
+    End{"expired", "the lease expired: no renewal arrived within its ttl_ms"},
+    End{"broken", "the lease was broken by an operator"},
+    End{"max_hold", "the lease reached its max_hold_ms"},
+    End{"unknown",
+        "pawld does not know this lease: it never existed, or it ended before pawld restarted, or so long "
+        "ago that pawld forgot it"},
+};
+
+// `detail` is how it ended, of a lease ("expired") or of a request that is sent again ("granted as 34, expired").
+void explain_loss(Problem& problem) {
+  const std::string_view detail = problem.detail;
+  const std::string_view how = detail.substr(detail.rfind(' ') + 1);
+  const auto* const end =
+      std::find_if(kEnds.begin(), kEnds.end(), [&](const End& e) { return e.how == how; });
+  if (end == kEnds.end()) return;
+  problem.more["how"] = end->how;
+  if (detail == how) problem.detail = end->detail;
+}
+
+// Of "restoring: … grants begin in N ms, …".
+Millis time_left(std::string_view detail) {
+  constexpr std::string_view kBefore = "grants begin in ";
+  const std::size_t at = detail.find(kBefore);
+  std::int64_t ms = 0;
+  if (at != std::string_view::npos)
+    std::from_chars(detail.data() + at + kBefore.size(), detail.data() + detail.size(), ms);
+  return Millis(ms);
+}
+
 }  // namespace
+
+Problem still_restoring(Millis left) {
+  const auto seconds = std::max<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(left).count(), 1);
+  return {503,
+          "restoring",
+          "locks are not granted yet after a restore",
+          fmt::format(
+              "restored from a backup: locks are granted in {} s, when every lease from before has run out",
+              seconds),
+          Retry::kLater,
+          {{"Retry-After", std::to_string(seconds)}}};
+}
 
 Problem problem_of(std::string_view line) {
   const std::size_t space = line.find(' ');
@@ -63,10 +115,45 @@ Problem problem_of(std::string_view line) {
   const auto error = wire::error_code_from_text(line.substr(0, space));
   if (!error) return from(row_of(ErrorCode::kNoProto), std::string(line));
   Problem problem = from(row_of(*error), detail);
+  if (error == ErrorCode::kLost) explain_loss(problem);
+  if (error == ErrorCode::kBusy && detail.starts_with("restoring: "))
+    return still_restoring(time_left(detail));
+  if (error == ErrorCode::kConflict && detail.starts_with("the request id "))
+    problem.detail = "the Idempotency-Key was used with other locks, shared, limit or ttl_ms";
   constexpr std::string_view kActive = "active=";
   if (error == ErrorCode::kReadOnly && detail.starts_with(kActive))
     problem.headers.push_back({"Pawl-Active", detail.substr(kActive.size())});
   return problem;
+}
+
+Problem problem_of(std::string_view line, const Subject& subject) {
+  Problem problem = problem_of(line);
+  const std::string refused = fmt::format("{} needs the role ", subject.command);
+  if (!problem.detail.starts_with(refused)) return problem;
+  const std::string route = fmt::format("{} {} needs the role ", subject.method, subject.path);
+  if (problem.code == "noauth") {
+    problem.detail =
+        fmt::format("{}{}: send Authorization: Bearer USER:SECRET", route, wire::to_text(subject.access));
+  } else {
+    problem.detail = route + problem.detail.substr(refused.size());
+  }
+  return problem;
+}
+
+// AUTH with a user and a secret is answered -ERR only where there are no users.
+Problem problem_of_credentials(std::string_view line) {
+  Problem problem = problem_of(line);
+  if (problem.code != "invalid") return problem;
+  problem = invalid(
+      "this pawld has no users, so it cannot check the Authorization header: leave the header out, or start "
+      "pawld with auth_file",
+      "no_users");
+  problem.title = "pawld has no users";
+  return problem;
+}
+
+Problem too_long(std::string detail) {
+  return from(row_of(ErrorCode::kTooLong), std::move(detail));
 }
 
 Problem invalid(std::string detail, std::string code) {

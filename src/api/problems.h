@@ -4,16 +4,33 @@
 #include <string>
 #include <string_view>
 
+#include "base/types.h"
 #include "http/problem.h"
 #include "wire/value.h"
+#include "wire/verbs.h"
 
 namespace pawl::api {
 
-// Of an error reply ("LOST expired").
+// Of an error reply ("LOST expired"), in the words of HTTP where the wire's are others.
 [[nodiscard]] http::Problem problem_of(std::string_view line);
+// After a restore: no lock is granted for `left`.
+[[nodiscard]] http::Problem still_restoring(Millis left);
+
+// The command that a request became, and what the request calls it.
+struct Subject {
+  std::string_view command;  // "BREAK"
+  std::string_view method;   // "POST"
+  std::string_view path;     // "/v1/locks/{name}/break"
+  wire::Access access = wire::Access::kNone;
+};
+// The same, for a refusal that names the command or how to authenticate.
+[[nodiscard]] http::Problem problem_of(std::string_view line, const Subject& subject);
+// Of the error that the credentials of a request were answered with.
+[[nodiscard]] http::Problem problem_of_credentials(std::string_view line);
 
 // The request itself is wrong; `detail` says what was expected.
 [[nodiscard]] http::Problem invalid(std::string detail, std::string code = "invalid");
+[[nodiscard]] http::Problem too_long(std::string detail);
 [[nodiscard]] http::Problem not_found(std::string code, std::string title, std::string detail);
 // A limit is reached; nothing happened.
 [[nodiscard]] http::Problem busy(std::string detail);

@@ -22,7 +22,7 @@ struct Parameter {
   Place place = Place::kQuery;
   std::string_view name;
   bool required = false;
-  std::string_view type;  // of JSON Schema: "string", "integer"
+  std::string_view schema;  // JSON Schema, as JSON
   std::string_view summary;
 };
 
@@ -43,6 +43,8 @@ struct Route {
   std::vector<Parameter> parameters = {};
   std::string_view body = {};  // its schema; empty: none
   std::vector<Answer> answers = {};
+  bool any_host =
+      false;  // whatever Host says: probes send an address, and learn nothing that is worth hiding
   std::string_view example = {};  // arguments of curl, behind its options; for the reference page
 };
 

@@ -1,6 +1,10 @@
 #include "api/route.h"
 
 #include <gtest/gtest.h>
+#include <boost/json/parse.hpp>
+
+#include "api/openapi.h"
+#include "base/limits.h"
 
 namespace pawl::api {
 namespace {
@@ -52,6 +56,43 @@ TEST(RouteTable, EveryRouteSaysWhoMayUseItAndWhatItAnswers) {
     // No side effect without a POST: nothing else keeps a link from causing it.
     EXPECT_TRUE(route.method == "POST" || route.access <= wire::Access::kObserve) << route.path;
   }
+}
+
+TEST(OpenApi, TheLimitsOfTheDocumentAreThoseThatAreEnforced) {
+  const RouteTable table = all_routes();
+  const boost::json::value document = boost::json::parse(openapi_document(table));
+  const auto number = [&](const std::string& pointer) {
+    return static_cast<std::uint64_t>(document.at_pointer("/components/schemas/" + pointer).as_int64());
+  };
+  const auto ms = [](Millis limit) { return static_cast<std::uint64_t>(limit.count()); };
+  const std::string acquire = "AcquireRequest/properties/";
+  EXPECT_EQ(number("Token/maximum"), limits::kTokenMax);
+  EXPECT_EQ(number("LockName/maxLength"), limits::kLockNameMax);
+  EXPECT_EQ(number(acquire + "locks/maxItems"), limits::kLocksPerLease);
+  EXPECT_EQ(number(acquire + "ttl_ms/minimum"), ms(limits::kTtlMin));
+  EXPECT_EQ(number(acquire + "ttl_ms/maximum"), ms(limits::kTtlMaxCeiling));
+  EXPECT_EQ(number(acquire + "wait_ms/maximum"), ms(limits::kHttpWaitMax));
+  EXPECT_EQ(number(acquire + "owner/maxLength"), limits::kOwnerMax);
+  EXPECT_EQ(number(acquire + "limit/maximum"), limits::kHoldersMax);
+  EXPECT_EQ(number(acquire + "delay_ms/maximum"), ms(limits::kDelayMax));
+  EXPECT_EQ(number(acquire + "max_hold_ms/maximum"), ms(limits::kMaxHoldMax));
+  EXPECT_EQ(number(acquire + "meta/maxProperties"), limits::kMetaPairs);
+  EXPECT_EQ(number("BreakRequest/properties/reason/maxLength"), limits::kReasonMax);
+  for (const Route& route : table.all()) {
+    for (const Parameter& parameter : route.parameters) {
+      if (parameter.name != "limit") continue;
+      const boost::json::value schema = boost::json::parse(std::string(parameter.schema));
+      EXPECT_EQ(static_cast<std::size_t>(schema.at("maximum").as_int64()), limits::kCountMax) << route.path;
+      EXPECT_EQ(static_cast<std::size_t>(schema.at("default").as_int64()), limits::kCountDefault)
+          << route.path;
+    }
+  }
+}
+
+TEST(RouteTable, OnlyProbesAreAnsweredForAnyHost) {
+  const RouteTable table = all_routes();
+  for (const Route& route : table.all())
+    EXPECT_EQ(route.any_host, route.path == "/healthz" || route.path == "/readyz") << route.path;
 }
 
 }  // namespace

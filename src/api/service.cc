@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <deque>
 
+#include "api/json.h"
 #include "api/problems.h"
+#include "base/assert.h"
 #include "http/web_rules.h"
 #include "wire/command_writer.h"
 #include "wire/reply_decoder.h"
@@ -18,6 +20,7 @@ using http::Problem;
 
 // A proxy or a browser must not wait for more before it passes events on.
 constexpr std::string_view kQuiet = ": quiet\n\n";
+constexpr std::string_view kAuth = "AUTH";
 
 void append(std::string& out, const std::vector<std::string>& command) {
   const std::vector<std::string_view> words(command.begin(), command.end());
@@ -31,9 +34,10 @@ std::variant<std::vector<std::string>, Problem> credentials_of(const http::Reque
   const std::string_view sent = request.header("Authorization").value_or("");
   const std::size_t colon = sent.find(':');
   if (sent.size() <= kScheme.size() || !http::same_word(sent.substr(0, kScheme.size()), kScheme) ||
-      colon == std::string_view::npos)
+      colon == std::string_view::npos || colon == kScheme.size())
     return problem_of("NOAUTH Authorization must be: Bearer USER:SECRET");
-  return std::vector<std::string>{"AUTH", std::string(sent.substr(kScheme.size(), colon - kScheme.size())),
+  return std::vector<std::string>{std::string(kAuth),
+                                  std::string(sent.substr(kScheme.size(), colon - kScheme.size())),
                                   std::string(sent.substr(colon + 1))};
 }
 
@@ -55,27 +59,36 @@ Problem wrong_method(const Match& match) {
 }
 
 std::optional<Problem> refuse_parameters(const Route& route, const http::Query& query) {
+  std::vector<std::string_view> known;
+  for (const Parameter& parameter : route.parameters) {
+    if (parameter.place == Place::kQuery) known.push_back(parameter.name);
+  }
   for (const auto& [name, value] : query) {
-    const bool known =
-        std::any_of(route.parameters.begin(), route.parameters.end(),
-                    [&, n = name](const Parameter& p) { return p.place == Place::kQuery && p.name == n; });
-    if (!known) return invalid("unknown parameter " + wire::shown(name));
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return invalid(fmt::format("unknown parameter {}{}", wire::shown(name), suggestion(name, known)));
   }
   return std::nullopt;
 }
 
 }  // namespace
 
+// A reply to come: of which command, and what it leads to.
+struct Service::Expected {
+  std::string command;
+  Then then;
+};
+
 // One request under way.
 struct Service::Talk {
   std::uint64_t number = 0;
   std::shared_ptr<http::Exchange> exchange;
+  const Route* route = nullptr;  // nothing: it has none
   std::optional<ConnectionId> line;
   bool greeted = false;  // RESP3 from now on
   bool done = false;
   wire::ReplyDecoder decoder;
   std::string unread;
-  std::deque<Then> expected;  // for the replies to come, in order
+  std::deque<Expected> expected;  // in order
   std::optional<Stream> stream;
   std::size_t untaken = 0;  // bytes of the lane that the reader of the stream has not taken yet
 };
@@ -95,32 +108,40 @@ void Service::handle(std::shared_ptr<http::Exchange> exchange) {
   talk->exchange->on_gone = [this, weak = std::weak_ptr(talk)](http::Gone how) {
     if (const Handle here = weak.lock()) gone(here, how);
   };
-  advance(talk, first_step(talk->exchange->request()));
+  advance(talk, first_step(*talk));
 }
 
-Step Service::first_step(const http::Request& request) const {
-  if (auto foreign = http::refuse_foreign(request, settings_.hosts)) return *foreign;
+Step Service::first_step(Talk& talk) const {
+  const http::Request& request = talk.exchange->request();
   const auto target = http::parse_target(request.target);
+  const Match match = target ? routes_.find(request.method, target->path) : Match{};
+  if (match.route == nullptr || !match.route->any_host) {
+    if (auto foreign = http::refuse_host(request, settings_.hosts)) return *foreign;
+  }
+  if (auto foreign = http::refuse_origin(request)) return *foreign;
   if (!target) return invalid(target.error().detail, "malformed");
-  return route_step(request, *target);
+  return route_step(talk, match, *target);
 }
 
-Step Service::route_step(const http::Request& request, const http::Target& target) const {
-  const Match match = routes_.find(request.method, target.path);
+Step Service::route_step(Talk& talk, const Match& match, const http::Target& target) const {
+  const http::Request& request = talk.exchange->request();
   if (match.allowed.empty()) return no_such_route(target);
   if (match.route == nullptr) return wrong_method(match);
   const Route& route = *match.route;
+  talk.route = &route;
   if (request.method == "POST") {
     if (auto wrong = http::refuse_media_type(request)) return *wrong;
   }
   if (auto wrong = refuse_parameters(route, target.query)) return *wrong;
   const auto name = http::percent_decoded(match.name);
   if (!name) return invalid("the path has a % that is not followed by two hex digits", "malformed");
-  Step step = route.handler(Asked{request, target.query, *name, routes_, settings_.data});
+  Step step = route.handler(Asked{request, target.query, *name, routes_, settings_.data, settings_.ttl_max});
   const bool asks = std::holds_alternative<Ask>(step) || std::holds_alternative<Stream>(step);
   if (asks || route.access == wire::Access::kNone) return step;
-  // What needs no command needs permission all the same.
-  return Ask{{"PING"}, [step = std::move(step)](const wire::Value&) { return step; }};
+  // An answer without a command still needs the user: first a command that needs the role of the route, or,
+  // for a request that is wrong in itself and changes nothing, any user (PING).
+  const std::string command = route.access == wire::Access::kObserve ? "TIME" : "PING";
+  return Ask{{command}, [step = std::move(step)](const wire::Value&) { return step; }};
 }
 
 // --- Its steps -----------------------------------------------------------------------------------------------------
@@ -148,19 +169,20 @@ void Service::say(const Handle& talk, const std::vector<std::string>& command, T
     if (const auto* wrong = std::get_if<Problem>(&credentials)) return advance(talk, *wrong);
     if (const auto& auth = std::get<std::vector<std::string>>(credentials); !auth.empty()) {
       append(bytes, auth);
-      talk->expected.emplace_back([this, weak = std::weak_ptr(talk), command, then](const wire::Value&) {
-        if (const Handle here = weak.lock()) say(here, command, then);
-        return std::nullopt;
-      });
+      talk->expected.push_back(
+          {std::string(kAuth), [this, weak = std::weak_ptr(talk), command, then](const wire::Value&) {
+             if (const Handle here = weak.lock()) say(here, command, then);
+             return std::nullopt;
+           }});
       return send(talk, std::move(bytes));
     }
   }
   if (!std::exchange(talk->greeted, true)) {
     append(bytes, {"HELLO", "3"});
-    talk->expected.emplace_back([](const wire::Value&) { return std::nullopt; });
+    talk->expected.push_back({"HELLO", [](const wire::Value&) { return std::nullopt; }});
   }
   append(bytes, command);
-  talk->expected.push_back(std::move(then));
+  talk->expected.push_back({command.front(), std::move(then)});
   send(talk, std::move(bytes));
 }
 
@@ -246,10 +268,16 @@ void Service::heard(const Handle& talk, std::string_view bytes) {
 }
 
 void Service::take(const Handle& talk, const wire::Value& value) {
-  const Then then = std::move(talk->expected.front());
+  const Expected expected = std::move(talk->expected.front());
   talk->expected.pop_front();
-  if (value.is_error()) return advance(talk, problem_of(value.text));
-  if (auto step = then(value)) advance(talk, std::move(*step));
+  if (value.is_error()) return advance(talk, refusal(*talk, expected.command, value.text));
+  if (auto step = expected.then(value)) advance(talk, std::move(*step));
+}
+
+http::Problem Service::refusal(const Talk& talk, std::string_view command, std::string_view line) {
+  if (command == kAuth) return problem_of_credentials(line);
+  if (talk.route == nullptr) return problem_of(line);
+  return problem_of(line, {command, talk.route->method, talk.route->path, talk.route->access});
 }
 
 bool Service::tell(const Handle& talk, const wire::Value& value) {

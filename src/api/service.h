@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "api/route.h"
+#include "base/limits.h"
 #include "http/server.h"
 #include "server/lane.h"
 
@@ -29,6 +30,7 @@ class Service {
   struct Settings {
     std::vector<std::string> hosts;  // that may stand in Host, beside the loopback ones
     std::string data;                // the directory of the store, whose size /metrics tells
+    Millis ttl_max = limits::kTtlMaxDefault;
   };
   Service(server::Lane& lane, Settings settings);
   ~Service();
@@ -44,14 +46,15 @@ class Service {
 
  private:
   struct Talk;
+  struct Expected;
   using Handle = std::shared_ptr<Talk>;
   // What a reply leads to; nothing: the next reply decides.
   using Then = std::function<std::optional<Step>(const wire::Value&)>;
   using ConnectionId = server::ConnectionId;
 
   // The first step, or what is wrong before any route is asked.
-  [[nodiscard]] Step first_step(const http::Request& request) const;
-  [[nodiscard]] Step route_step(const http::Request& request, const http::Target& target) const;
+  [[nodiscard]] Step first_step(Talk& talk) const;
+  [[nodiscard]] Step route_step(Talk& talk, const Match& match, const http::Target& target) const;
 
   void advance(const Handle& talk, Step step);
   void answer(const Handle& talk, http::Response response);
@@ -63,6 +66,9 @@ class Service {
 
   void heard(const Handle& talk, std::string_view bytes);
   void take(const Handle& talk, const wire::Value& value);
+  // What an error reply to `command` tells whoever sent the request.
+  [[nodiscard]] static http::Problem refusal(const Talk& talk, std::string_view command,
+                                             std::string_view line);
   // Whether it was anything that the reader of a stream is to hear.
   bool tell(const Handle& talk, const wire::Value& value);
   void closed(const Handle& talk);

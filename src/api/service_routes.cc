@@ -1,4 +1,9 @@
 // About pawld itself.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <string>
+
 #include "api/json.h"
 #include "api/openapi.h"
 #include "api/problems.h"
@@ -21,9 +26,17 @@ Step health(const Asked&) {
 
 Step ready(const Asked&) {
   return Look{[](const server::Engine& engine) -> std::function<Step()> {
-    return [loading = engine.loading(), room = engine.has_room()]() -> Step {
-      if (loading) return problem_of("LOADING pawld is still reading its data");
-      if (!room) return problem_of("FULL no disk space for new grants; renewals and releases go on");
+    return [state = engine.state(), restoring = engine.restoring()]() -> Step {
+      switch (state) {
+        case server::ServiceState::kLoading:
+          return problem_of("LOADING pawld is still reading its data");
+        case server::ServiceState::kFull:
+          return problem_of("FULL no disk space for new grants; renewals and releases go on");
+        case server::ServiceState::kRestoring:
+          return still_restoring(restoring);
+        case server::ServiceState::kGranting:
+          break;
+      }
       return json_response(200, boost::json::object{{"status", "ready"}});
     };
   }};
@@ -62,7 +75,7 @@ void add_service_routes(RouteTable& table) {
   table.add({
       .method = "GET",
       .path = "/v1/status",
-      .access = wire::Access::kObserve,
+      .access = wire::Access::kUser,
       .id = "status",
       .summary = "the state of this pawld",
       .handler = status,
@@ -97,6 +110,7 @@ void add_service_routes(RouteTable& table) {
       .summary = "whether the process lives",
       .handler = health,
       .answers = {{200, "Health", "it does"}},
+      .any_host = true,
       .example = "http://127.0.0.1:7296/healthz",
   });
   table.add({
@@ -104,9 +118,11 @@ void add_service_routes(RouteTable& table) {
       .path = "/readyz",
       .access = wire::Access::kNone,
       .id = "readyz",
-      .summary = "whether locks can be granted: the data is loaded, and the store has room",
+      .summary = "whether locks can be granted: the data is loaded, the disk is not full, and no restore is "
+                 "waited out",
       .handler = ready,
       .answers = {{200, "Health", "they can"}, {503, "Problem", "not now, and why", kProblem}},
+      .any_host = true,
       .example = "http://127.0.0.1:7296/readyz",
   });
   table.add({

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/types.h"
 #include "http/message.h"
 #include "http/problem.h"
 #include "http/url.h"
@@ -55,6 +56,7 @@ struct Asked {
   std::string name;  // {name} of the path, decoded; empty when it has none
   const RouteTable& routes;
   const std::string& data;  // the directory of the store; empty when nothing is stored
+  Millis ttl_max;           // the configuration's limit on ttl_ms
 };
 using Handler = std::function<Step(const Asked&)>;
 

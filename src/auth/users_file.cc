@@ -96,7 +96,7 @@ std::optional<std::string> read_user(const std::vector<std::string_view>& fields
   if (auto problem = problem_with_name(fields[0])) return problem;
   user.name = fields[0];
   const auto role = role_from_text(fields[1]);
-  if (!role) return "the role must be observe, use or admin";
+  if (!role) return "the role must be observe, use, admin or backup";
   user.role = *role;
   auto secret = parse_secret(fields[2]);
   if (!secret) {
@@ -104,7 +104,6 @@ std::optional<std::string> read_user(const std::vector<std::string_view>& fields
            "writes it";
   }
   user.secret = *std::move(secret);
-  if (fields.size() - 3 > kPrefixesMax) return fmt::format("at most {} prefixes for a user", kPrefixesMax);
   for (std::size_t i = 3; i < fields.size(); ++i) {
     auto prefix = decode_prefix(fields[i]);
     if (!prefix)
@@ -112,7 +111,7 @@ std::optional<std::string> read_user(const std::vector<std::string_view>& fields
     if (auto problem = problem_with_prefix(*prefix)) return problem;
     user.prefixes.push_back(*std::move(prefix));
   }
-  return std::nullopt;
+  return problem_with_prefixes_of(user.role, user.prefixes.size());
 }
 
 std::string to_line(const User& user) {
@@ -130,7 +129,8 @@ bool covers(std::string_view prefix, std::string_view lock) {
 }
 
 std::optional<wire::Access> role_from_text(std::string_view text) {
-  for (const wire::Access role : {wire::Access::kObserve, wire::Access::kUse, wire::Access::kAdmin}) {
+  for (const wire::Access role :
+       {wire::Access::kObserve, wire::Access::kUse, wire::Access::kAdmin, wire::Access::kBackup}) {
     if (text == wire::to_text(role)) return role;
   }
   return std::nullopt;
@@ -147,6 +147,13 @@ std::optional<std::string> problem_with_prefix(std::string_view prefix) {
   if (!prefix.empty() && prefix.size() <= limits::kLockNameMax && wire::is_plain_text(prefix))
     return std::nullopt;
   return fmt::format("a prefix is 1 to {} bytes of UTF-8 without control characters", limits::kLockNameMax);
+}
+
+std::optional<std::string> problem_with_prefixes_of(wire::Access role, std::size_t prefixes) {
+  if (prefixes > kPrefixesMax) return fmt::format("at most {} prefixes for a user", kPrefixesMax);
+  if (role == wire::Access::kBackup && prefixes > 0)
+    return "a user with the role backup has no prefixes: a backup holds every lock";
+  return std::nullopt;
 }
 
 Result<std::vector<User>> parse_users(std::string_view text, const std::string& file) {

@@ -54,11 +54,19 @@ TEST(UsersFile, EachLineIsAUserAndCommentsAreForPeople) {
   EXPECT_THAT(users->back().prefixes, IsEmpty());
 }
 
+TEST(UsersFile, AUserForBackupsHasARoleOfItsOwnAndNoPrefixes) {
+  const auto users = parse_users("night backup " + kSecret, "users");
+  ASSERT_TRUE(users) << users.error().detail;
+  EXPECT_EQ(users->front().role, wire::Access::kBackup);
+  EXPECT_EQ(with_user("", users->front()), "night backup " + kSecret + "\n");
+  EXPECT_THAT(problem_in("night backup " + kSecret + " ci"), HasSubstr("has no prefixes"));
+}
+
 TEST(UsersFile, WhatIsWrongIsNamedWithFileAndLineAndNothingOfTheLineIsRepeated) {
   EXPECT_THAT(problem_in("\nci use\n"), HasSubstr("users:2: expected: name role secret"));
   EXPECT_THAT(problem_in("c:i use " + kSecret), HasSubstr("users:1: a user's name is 1 to 64"));
   EXPECT_THAT(problem_in(std::string(65, 'a') + " use " + kSecret), HasSubstr("a user's name"));
-  EXPECT_THAT(problem_in("ci owner " + kSecret), HasSubstr("observe, use or admin"));
+  EXPECT_THAT(problem_in("ci owner " + kSecret), HasSubstr("observe, use, admin or backup"));
   EXPECT_THAT(problem_in("ci use hunter2"), HasSubstr("sha256:SALT:DIGEST"));
   EXPECT_THAT(problem_in("ci use hunter2"), Not(HasSubstr("hunter2")));
   EXPECT_THAT(problem_in("ci use sha256:" + kSalt + ":" + std::string(64, 'A')), HasSubstr("lowercase"));

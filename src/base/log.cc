@@ -10,6 +10,7 @@
 #include <chrono>
 #include <ctime>
 #include <mutex>
+#include <thread>
 
 #include "base/crc32c.h"
 #include "base/hex.h"
@@ -20,8 +21,66 @@ namespace {
 
 constexpr int kPollMs = 50;
 constexpr std::chrono::milliseconds kFarewell{250};
+constexpr std::chrono::milliseconds kSettle{1000};
 // A pipe that poll() calls writable takes PIPE_BUF bytes without blocking; a longer line is cut to that.
 constexpr std::size_t kLineMax = 4096;
+// Of these, what time and level take in a JSON line, and what fields may take.
+constexpr std::size_t kJsonFrame = 80;
+constexpr std::size_t kFieldsMax = 1500;
+
+// How many bytes the UTF-8 character at the beginning of `text` has; 0 when there is none.
+std::size_t character(std::string_view text) {
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t bytes = first >= 0xf0 && first <= 0xf4   ? 4
+                            : first >= 0xe0 && first <= 0xef ? 3
+                            : first >= 0xc2 && first <= 0xdf ? 2
+                                                             : 0;
+  if (bytes == 0 || text.size() < bytes) return 0;
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // Longer than needed, a surrogate, or beyond the last character.
+  const bool wrong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) ||
+                     (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f);
+  return wrong ? 0 : bytes;
+}
+
+// At most `most` bytes, in whole characters. Bytes that are not UTF-8 become U+FFFD: the line must be JSON whatever it
+// quotes.
+void append_json_string(std::string& out, std::string_view text, std::size_t most) {
+  const std::size_t end = out.size() + most;
+  out += '"';
+  std::string next;
+  while (!text.empty()) {
+    const std::size_t bytes = character(text);
+    next.clear();
+    append_json_text(next, bytes == 0 ? "\xef\xbf\xbd" : text.substr(0, bytes));
+    if (out.size() + next.size() + 1 > end) break;
+    out += next;
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  out += '"';
+}
+
+// The members of a JSON line behind time and level.
+std::string json_members(std::string_view line, LogFields fields) {
+  std::string members;
+  for (const LogField& field : fields) {
+    if (field.text.empty() && !field.number) continue;
+    std::string member = fmt::format(",\"{}\":", field.name);
+    if (field.number) {
+      member += std::to_string(*field.number);
+    } else {
+      append_json_string(member, field.text, kFieldsMax / 3);
+    }
+    if (members.size() + member.size() <= kFieldsMax) members += member;
+  }
+  std::string all = "\"message\":";
+  append_json_string(all, line, kLineMax - kJsonFrame - members.size() - all.size());
+  return all + members;
+}
 
 std::string_view name_of(spdlog::level::level_enum level) {
   if (level >= spdlog::level::err) return "error";
@@ -44,15 +103,19 @@ class PatientSink final : public spdlog::sinks::base_sink<std::mutex> {
   PatientSink(LogFormat format, int fd, std::weak_ptr<spdlog::details::thread_pool> pool)
       : format_(format), fd_(fd), pool_(std::move(pool)) {}
 
+  [[nodiscard]] std::uint64_t handled() const { return handled_.load(); }
+
   void say_farewell() {
     give_up_at_.store((std::chrono::steady_clock::now() + kFarewell).time_since_epoch().count());
   }
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
-    if (!wait_for_reader()) return;
-    mention_dropped(message.time);
-    put(message.level, message.time, {message.payload.data(), message.payload.size()});
+    if (wait_for_reader()) {
+      mention_dropped(message.time);
+      put(message.level, message.time, {message.payload.data(), message.payload.size()});
+    }
+    ++handled_;
   }
   void flush_() override {}
 
@@ -74,21 +137,22 @@ class PatientSink final : public spdlog::sinks::base_sink<std::mutex> {
     const auto pool = pool_.lock();
     const std::size_t dropped = pool ? pool->overrun_counter() : mentioned_;
     if (dropped == mentioned_) return;
+    const std::size_t lost = dropped - mentioned_;
+    const std::string line = fmt::format("{} log lines were dropped: stderr was not read", lost);
     put(spdlog::level::warn, when,
-        fmt::format("{} log lines were dropped: stderr was not read", dropped - mentioned_));
+        format_ == LogFormat::kJson ? json_members(line, {{"dropped", lost}}) : line);
     mentioned_ = dropped;
   }
 
+  // `text` is the message, or the members of a JSON line.
   void put(spdlog::level::level_enum level, spdlog::log_clock::time_point when, std::string_view text) const {
     std::string line;
     if (format_ == LogFormat::kJson) {
-      line = fmt::format(R"({{"time":"{}","level":"{}","message":")", timestamp(when), name_of(level));
-      append_json_text(line, text.substr(0, kLineMax / 2));
-      line += "\"}";
+      line = fmt::format(R"({{"time":"{}","level":"{}",{}}})", timestamp(when), name_of(level), text);
     } else {
       line = fmt::format("{} {} {}", timestamp(when), name_of(level), text);
+      line.resize(std::min(line.size(), kLineMax - 1));
     }
-    line.resize(std::min(line.size(), kLineMax - 1));
     line += '\n';
     // Nothing can be done about an error here, and nobody could be told.
     [[maybe_unused]] const auto written = ::write(fd_, line.data(), line.size());
@@ -98,26 +162,44 @@ class PatientSink final : public spdlog::sinks::base_sink<std::mutex> {
   const int fd_;
   const std::weak_ptr<spdlog::details::thread_pool> pool_;
   std::atomic<std::chrono::steady_clock::rep> give_up_at_{0};
+  std::atomic<std::uint64_t> handled_{0};
   std::size_t mentioned_ = 0;  // touched only by the pool's thread
 };
 
 class AsyncLog final : public Log {
  public:
   AsyncLog(LogFormat format, int fd)
-      : pool_(std::make_shared<spdlog::details::thread_pool>(kLogLinesMax, 1)),
+      : format_(format),
+        pool_(std::make_shared<spdlog::details::thread_pool>(kLogLinesMax, 1)),
         sink_(std::make_shared<PatientSink>(format, fd, pool_)),
         logger_(std::make_shared<spdlog::async_logger>("pawl", sink_, pool_,
                                                        spdlog::async_overflow_policy::overrun_oldest)) {}
   ~AsyncLog() override { sink_->say_farewell(); }
 
-  void write(LogLevel level, std::string_view line) override {
+  void write(LogLevel level, std::string_view line) override { write_with(level, line, {}); }
+
+  void write_with(LogLevel level, std::string_view line, LogFields fields) override {
+    if (format_ == LogFormat::kText) return queue(level, line);
+    queue(level, json_members(line, fields));
+  }
+
+  void settle() override {
+    const auto until = std::chrono::steady_clock::now() + kSettle;
+    while (sink_->handled() < queued_.load() && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+ private:
+  void queue(LogLevel level, std::string_view line) {
+    ++queued_;
     const auto as = level == LogLevel::kError     ? spdlog::level::err
                     : level == LogLevel::kWarning ? spdlog::level::warn
                                                   : spdlog::level::info;
     logger_->log(as, spdlog::string_view_t(line.data(), line.size()));
   }
 
- private:
+  const LogFormat format_;
+  std::atomic<std::uint64_t> queued_{0};
   // Destroyed last to first: the pool goes last and joins its thread after the queue is written or given up.
   std::shared_ptr<spdlog::details::thread_pool> pool_;
   std::shared_ptr<PatientSink> sink_;

@@ -1,16 +1,22 @@
 // What pawld tells its operator, on stderr, one line each.
 //
 //   std::unique_ptr<Log> log = open_log(LogFormat::kText);
-//   log->info(fmt::format("listening on {}", address));
+//   log->info(fmt::format("listening on {}", address), {{"address", address}});
+//
+// The message is complete by itself. Fields repeat parts of it for programs: a JSON line has them as members beside
+// "message", a text line leaves them out.
 //
 // A line is handed to a thread of its own and the caller goes on: a stderr that nobody reads must never stop
 // the loop (hard case 25). When more than kLogLinesMax lines wait, the oldest are dropped, and the next line
 // that gets through says how many. Never log a lease or a request id; log their redacted() form.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,15 +29,30 @@ inline constexpr std::size_t kLogLinesMax = 8192;
 enum class LogLevel : std::uint8_t { kInfo, kWarning, kError };
 enum class LogFormat : std::uint8_t { kText, kJson };
 
+// A text or a number with a name. It refers to its text: use it as an argument only.
+struct LogField {
+  LogField(std::string_view its_name, std::string_view its_text) : name(its_name), text(its_text) {}
+  LogField(std::string_view its_name, std::unsigned_integral auto its_number)
+      : name(its_name), number(its_number) {}
+
+  std::string_view name;
+  std::string_view text;  // Where it is empty and there is no number, the field is left out.
+  std::optional<std::uint64_t> number;
+};
+using LogFields = std::initializer_list<LogField>;
+
 // Any thread may call it.
 class Log {
  public:
   virtual ~Log() = default;
   virtual void write(LogLevel level, std::string_view line) = 0;
+  virtual void write_with(LogLevel level, std::string_view line, LogFields /*fields*/) { write(level, line); }
+  // Returns once all lines so far are written, or after a second: before something else is printed.
+  virtual void settle() {}
 
-  void info(std::string_view line) { write(LogLevel::kInfo, line); }
-  void warning(std::string_view line) { write(LogLevel::kWarning, line); }
-  void error(std::string_view line) { write(LogLevel::kError, line); }
+  void info(std::string_view line, LogFields fields = {}) { write_with(LogLevel::kInfo, line, fields); }
+  void warning(std::string_view line, LogFields fields = {}) { write_with(LogLevel::kWarning, line, fields); }
+  void error(std::string_view line, LogFields fields = {}) { write_with(LogLevel::kError, line, fields); }
 };
 
 // For tests and simulations.

@@ -23,7 +23,7 @@ class SparingLog {
   explicit SparingLog(Log& log) : log_(log) {}
 
   // `now` of any clock that does not go back, the same at every call.
-  void warning(Nanos now, const std::string& line) {
+  void warning(Nanos now, const std::string& line, LogFields fields = {}) {
     if (now >= period_end_) {
       period_end_ = now + kPeriod;
       said_ = 0;
@@ -34,7 +34,8 @@ class SparingLog {
     }
     ++said_;
     const std::uint64_t unsaid = std::exchange(unsaid_, 0);
-    log_.warning(unsaid == 0 ? line : line + " (" + std::to_string(unsaid) + " more since the last line)");
+    log_.warning(unsaid == 0 ? line : line + " (" + std::to_string(unsaid) + " more since the last line)",
+                 fields);
   }
 
  private:

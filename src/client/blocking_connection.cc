@@ -99,7 +99,7 @@ void BlockingConnection::connect() {
   std::string why;
   for (std::size_t tried = 0; tried < addresses_.size(); ++tried) {
     const auto connected = socket_.connect(addresses_[next_address_], options_.connect_timeout);
-    if (connected) return machine_.connected(boot_now());
+    if (connected) return machine_.connected(boot_now(), to_text(addresses_[next_address_]));
     if (connected.error().code == Code::kInvalid) ++misfits_;
     why += (why.empty() ? "" : "; ") + connected.error().detail;
     next_address_ = (next_address_ + 1) % addresses_.size();

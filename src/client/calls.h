@@ -91,6 +91,7 @@ struct CommandCall {
 // until pawld refuses it; it has no `give_up`. What it tells are Sightings.
 struct ObserveCall {
   std::string prefix = {};
+  std::optional<wire::EventId> from = {};  // from after that event; nothing: from now
 };
 struct Unobserved {};  // as asked
 

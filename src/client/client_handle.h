@@ -1,4 +1,4 @@
-// What is behind a public Client. Shared by client_public.cc, which makes it, and election_public.cc, which asks it for more.
+// What is behind a public Client. Shared by the public classes.
 #pragma once
 
 #include <chrono>
@@ -12,6 +12,14 @@
 #include "pawl/client.h"
 
 namespace pawl {
+
+// How long a destructor waits for pawld: below the second that is promised, since ending takes time too.
+inline constexpr std::chrono::milliseconds kDestructorWait{900};
+
+// Whether the same call may succeed later.
+[[nodiscard]] inline bool retry_may_help(Code code) {
+  return code == Code::kBusy || code == Code::kUnavailable || code == Code::kUnknown;
+}
 
 struct Client::State {
   std::shared_ptr<client::Driver> driver;  // Empty when the addresses are wrong.

@@ -17,8 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Below the second that is promised, as ending takes time too.
-constexpr auto kDestructorWait = 900ms;
 constexpr auto kAnswerTimeout = 4s;
 
 std::string default_owner() {

@@ -19,9 +19,9 @@ void Connector::start(const Address& address, Millis timeout) {
   std::thread([attempt = attempt_, wake = wake_, address, timeout] {
     auto socket = std::make_unique<Socket>();
     const Result<void> connected = socket->connect(address, timeout);
-    using Outcome = Result<std::unique_ptr<Socket>>;
+    using Connected = Result<std::unique_ptr<Socket>>;
     auto outcome =
-        std::make_unique<Outcome>(connected ? Outcome(std::move(socket)) : Outcome(connected.error()));
+        std::make_unique<Connected>(connected ? Connected(std::move(socket)) : Connected(connected.error()));
     {
       const std::lock_guard lock(attempt->mutex);
       attempt->outcome = std::move(outcome);

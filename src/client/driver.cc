@@ -335,7 +335,7 @@ void Driver::tend_connection(Instant now) {
   if (const auto outcome = connector_.take()) {
     if (*outcome) {
       socket_ = *std::move(*outcome);
-      machine_.connected(now);
+      machine_.connected(now, to_text(addresses_[connecting_to_]));
       count("connects", 1);
     } else {
       log("cannot connect: " + outcome->error().detail);
@@ -343,6 +343,7 @@ void Driver::tend_connection(Instant now) {
     }
   }
   if (!socket_ && !connector_.busy() && machine_.wants_connection(now)) {
+    connecting_to_ = next_address_;
     connector_.start(addresses_[next_address_], options_.connect_timeout);
     next_address_ = (next_address_ + 1) % addresses_.size();
   }

@@ -163,7 +163,7 @@ class Driver final : public TestSubject {
 
   // The I/O thread's own.
   Connector connector_;
-  std::size_t next_address_ = 0;
+  std::size_t next_address_ = 0, connecting_to_ = 0;
 };
 
 }  // namespace pawl::client

@@ -16,14 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Below the second that is promised.
-constexpr auto kDestructorWait = 900ms;
-
-// Whether campaigning on may help.
-bool may_pass(Code code) {
-  return code == Code::kBusy || code == Code::kUnavailable || code == Code::kUnknown;
-}
-
 AcquireOptions to_acquire(std::string_view value, CampaignOptions options) {
   AcquireOptions acquire;
   acquire.ttl = options.ttl;
@@ -53,7 +45,8 @@ Result<Lease> Election::campaign(std::string_view value, CampaignOptions options
   acquire.wait = wait.value_or(limits::kWaitMax);
   for (;;) {
     auto leadership = client_.acquire(name_, acquire, stop);
-    const bool again = !leadership && !wait && may_pass(leadership.error().code) && !stop.stop_requested();
+    const bool again =
+        !leadership && !wait && retry_may_help(leadership.error().code) && !stop.stop_requested();
     if (!again) return leadership;
   }
 }

@@ -4,6 +4,7 @@
 
 #include "base/hex.h"
 #include "client/answer.h"
+#include "client/client_handle.h"
 #include "client/lease_handle.h"
 
 namespace pawl {
@@ -11,8 +12,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Below the second that is promised, as telling takes time too.
-constexpr auto kDestructorWait = 900ms;
 // How long to look for the reason of a refusal that stands anyway.
 constexpr auto kStatusWait = 2s;
 

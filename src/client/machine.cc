@@ -9,6 +9,7 @@
 #include "client/observe_flow.h"
 #include "client/request_id.h"
 #include "wire/command_writer.h"
+#include "wire/error_code.h"
 
 namespace pawl::client {
 namespace {
@@ -132,12 +133,12 @@ void Machine::for_each_flow(Visit visit) {
 // --- The connection
 // ----------------------------------------------------------------------------------------------
 
-void Machine::connected(Instant now) {
+void Machine::connected(Instant now, std::string peer) {
   PAWL_ASSERT(link_ == Link::kDown);
+  peer_ = peer.empty() ? "the server" : std::move(peer);
   link_ = Link::kGreeting;
   decoder_.emplace();
-  // Nothing is sent behind the greeting before it is answered: to a server that is no pawld we have not
-  // spoken.
+  // Nothing is sent behind the greeting before it is answered: the server may be something else than pawld.
   const Auth& auth = options_.auth;
   if (auth.user.empty()) {
     wire::append_command(output_, {"HELLO", "3", "SETNAME", options_.name});
@@ -248,10 +249,11 @@ void Machine::take_greeting(const wire::Value& value) {
     return turn_away(
         {Code::kDenied, "this pawld knows no users (it has no auth_file), but credentials were sent"});
   }
-  const Error error =
-      code && refuses_us(*code)
-          ? wire::error_from_line(value.text)
-          : Error{Code::kUnavailable, "the other end is no pawld; it answered " + summary(value)};
+  if (value.is_error() && value.text.find(wire::kPortSpeaksTls) != std::string::npos)
+    return turn_away({Code::kUnavailable, peer_ + std::string(kSpeaksTls) + "tls://" + peer_});
+  const Error error = code && refuses_us(*code)
+                          ? wire::error_from_line(value.text)
+                          : Error{Code::kUnavailable, peer_ + ": not a pawld; it answered " + summary(value)};
   turn_away(error);
 }
 

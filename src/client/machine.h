@@ -39,6 +39,9 @@
 
 namespace pawl::client {
 
+// In an error, between the address of a port that speaks TLS and the address to use instead.
+inline constexpr std::string_view kSpeaksTls = " speaks TLS: write ";
+
 struct MachineOptions {
   std::string name = "pawl";     // shown by CLIENT LIST
   Auth auth = {};                // sent with the greeting of each connection
@@ -73,7 +76,8 @@ class Machine {
 
   // --- What the driver reports
   // -------------------------------------------------------------------------------------
-  void connected(Instant now);
+  // `peer` is the address as people write it, for messages.
+  void connected(Instant now, std::string peer = {});
   // The connection is gone, or the attempt failed. `why` is for people.
   void disconnected(std::string_view why, Instant now);
   // Every address was tried in vain. Calls that cannot have happened end with kUnavailable; the others
@@ -153,6 +157,7 @@ class Machine {
   Instant connect_at_{};
   Millis backoff_{0};
   std::string trouble_;
+  std::string peer_;
 };
 
 }  // namespace pawl::client

@@ -191,11 +191,20 @@ TEST_F(MachineAuthTest, TheFarewellToAChangedUserIsNoAnswer) {
 
 TEST_F(MachineTest, GreetingOfAStrangerIsNotTakenForAPawld) {
   const CallId call = acquire();
-  machine.connected(now);
+  machine.connected(now, "db1:6379");
   receive("-ERR unknown command 'HELLO'\r\n");
   const auto held = outcome<Held>(call);
   EXPECT_EQ(held.error().code, Code::kUnavailable);
-  EXPECT_THAT(held.error().detail, HasSubstr("no pawld"));
+  EXPECT_THAT(held.error().detail, HasSubstr("db1:6379: not a pawld; it answered"));
+}
+
+TEST_F(MachineTest, APortThatSpeaksTlsIsNamedWithTheAddressToUse) {
+  const CallId call = acquire();
+  machine.connected(now, "db1:7295");
+  receive("-ERR this port speaks TLS: connect to tls://host:port, or with redis-cli --tls\r\n");
+  const auto held = outcome<Held>(call);
+  EXPECT_EQ(held.error().code, Code::kUnavailable);
+  EXPECT_EQ(held.error().detail, "db1:7295 speaks TLS: write tls://db1:7295");
 }
 
 TEST_F(MachineTest, ServerThatSpeaksRespButIsNoPawldIsLeftAlone) {

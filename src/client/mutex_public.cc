@@ -3,13 +3,10 @@
 #include <system_error>
 #include <utility>
 
+#include "client/client_handle.h"
+
 namespace pawl {
 namespace {
-
-// Whether asking again may help.
-bool may_pass(Code code) {
-  return code == Code::kBusy || code == Code::kUnavailable || code == Code::kUnknown;
-}
 
 [[noreturn]] void refuse(const Error& error) {
   const auto code = error.code == Code::kDenied ? std::errc::permission_denied : std::errc::invalid_argument;
@@ -28,7 +25,7 @@ void Mutex::lock() {
   for (;;) {
     auto lease = client_.acquire(name_, options_);
     if (lease) return void(lease_.emplace(*std::move(lease)));
-    if (!may_pass(lease.error().code)) refuse(lease.error());
+    if (!retry_may_help(lease.error().code)) refuse(lease.error());
   }
 }
 

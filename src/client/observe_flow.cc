@@ -6,7 +6,7 @@
 namespace pawl::client {
 
 ObserveFlow::ObserveFlow(CallId id, ObserveCall call, Observers& observers)
-    : Flow(kNever), id_(id), call_(std::move(call)), observers_(observers) {
+    : Flow(kNever), id_(id), call_(std::move(call)), observers_(observers), last_(call_.from) {
   observers_.add(id_, *this);
 }
 

@@ -47,6 +47,15 @@ TEST_F(ObserveTest, EventsAreToldInOrderFromTheAnswerOn) {
   EXPECT_FALSE(machine.idle());
 }
 
+TEST_F(ObserveTest, GoesOnAfterTheEventThatItIsGiven) {
+  machine.observe({.prefix = "jobs/", .from = wire::event_id_from_text(id(100))}, now);
+  connect();
+  EXPECT_THAT(sent(), ElementsAre("OBSERVE jobs/ FROM " + id(100)));
+  receive_id(100);
+  receive_granted(101, "jobs/a");
+  EXPECT_THAT(heard(), ElementsAre("granted jobs/a 101"));
+}
+
 TEST_F(ObserveTest, TheNextConnectionGoesOnFromTheLastEvent) {
   begin("jobs/");
   receive_granted(101, "jobs/a");

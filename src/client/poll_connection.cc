@@ -13,15 +13,10 @@
 
 #include "base/assert.h"
 #include "client/boot_clock.h"
+#include "client/socket.h"
 
 namespace pawl::client {
-namespace {
-
-std::string error_text(int error) {
-  return std::generic_category().message(error);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Result<std::vector<Endpoint>> resolve(const std::vector<Address>& addresses) {
   std::vector<Endpoint> endpoints;
@@ -135,7 +130,7 @@ void PollConnection::established() {
   connecting_ = false;
   tried_ = 0;
   why_.clear();
-  machine_.connected(boot_now());
+  machine_.connected(boot_now(), endpoints_[at_].name);
 }
 
 // The next endpoint at once; after all of them the machine backs off.

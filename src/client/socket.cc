@@ -25,10 +25,6 @@ namespace {
 
 using AddressInfo = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-std::string error_text(int error) {
-  return std::generic_category().message(error);
-}
-
 timespec to_timespec(Nanos span) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(span);
   return {static_cast<time_t>(seconds.count()), static_cast<long>((span - seconds).count())};

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "base/types.h"
 #include "client/address.h"
@@ -15,6 +16,11 @@
 #include "pawl/result.h"
 
 namespace pawl::client {
+
+// The system's text for an errno value; strerror() is not safe in threads.
+[[nodiscard]] inline std::string error_text(int error) {
+  return std::generic_category().message(error);
+}
 
 class Socket {
  public:

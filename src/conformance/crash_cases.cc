@@ -99,9 +99,9 @@ void unknown_commit_then_fenced(Trial& trial) {
     fail("an old commit took effect after the advance was answered");
 }
 
-constexpr Abilities kOperations{Ability::kOperationSet, Ability::kOperationLast};
+constexpr Abilities kOperationAbilities{Ability::kOperationSet, Ability::kOperationLast};
 
-constexpr std::array kCases{
+constexpr std::array kCrashCases{
     Case{"rolled-back",
          "a write that was rolled back has no effect and lowers no fence",
          rolled_back,
@@ -114,12 +114,12 @@ constexpr std::array kCases{
          "an operation that was cut off before its commit can be sent again",
          vanished_operation,
          {Ability::kTransactions, Ability::kVanish},
-         kOperations},
+         kOperationAbilities},
     Case{"unknown-commit",
          "an operation sent again after an unknown commit takes effect exactly once",
          unknown_commit,
          {Ability::kTransactions, Ability::kLostCommit},
-         kOperations},
+         kOperationAbilities},
     Case{"unknown-commit-fenced",
          "an unknown commit is settled before an advance is answered",
          unknown_commit_then_fenced,
@@ -129,7 +129,7 @@ constexpr std::array kCases{
 }  // namespace
 
 std::span<const Case> crash_cases() {
-  return kCases;
+  return kCrashCases;
 }
 
 }  // namespace pawl::conformance

@@ -22,7 +22,7 @@ constexpr const char* kGone = "the guard's process has ended, or has closed its 
 using namespace std::chrono_literals;
 namespace json = boost::json;
 
-constexpr auto kPatience = 60s;  // Longer than any wait that the kit asks for.
+constexpr auto kAnswerLimit = 60s;  // Longer than any wait that the kit asks for.
 constexpr auto kFarewell = 5s;
 constexpr std::size_t kLineMax = 16U << 20;
 
@@ -102,7 +102,7 @@ Result<json::object> JsonLines::ask(const json::object& request) {
   const std::string asked = json::serialize(numbered);
   const bool sent = send(asked + "\n");
   lock.lock();
-  changed_.wait_for(lock, sent ? kPatience : 0s,
+  changed_.wait_for(lock, sent ? kAnswerLimit : 0s,
                     [&] { return answers_.at(id).has_value() || !broken_.empty(); });
   auto answer = std::move(answers_.extract(id).mapped());
   if (answer) return *std::move(answer);

@@ -13,7 +13,7 @@
 namespace pawl::conformance {
 namespace {
 
-constexpr SqlTraits kTraits{
+constexpr SqlTraits kMariadbTraits{
     .kind = "mariadb",
     .call = "CALL pawl.",
     .by = "resource",
@@ -29,7 +29,7 @@ class MariaDatabase final : public SqlDatabase {
         connection_(std::move(connection)),
         administration_(std::move(administration)) {}
 
-  [[nodiscard]] const SqlTraits& traits() const override { return kTraits; }
+  [[nodiscard]] const SqlTraits& traits() const override { return kMariadbTraits; }
   guard::Administration& administration() override { return *administration_; }
   Result<void> inspect() override { return {}; }
 

@@ -75,7 +75,7 @@ void per_resource(Trial& trial) {
   trial.expect(Answer::kReplayed, write(resources[0], 34, 1));
 }
 
-void rolled_back(Trial& trial) {
+void rolled_back_operation(Trial& trial) {
   const std::string resource = trial.fresh();
   trial.expect(Answer::kAdmitted, write(resource, 34));
   const Outcome opened =
@@ -97,7 +97,7 @@ void once_needs_one(Trial& trial) {
 
 constexpr Abilities kAny{Ability::kOperationSet, Ability::kOperationLast};
 
-constexpr std::array kCases{
+constexpr std::array kOperationCases{
     Case{"operation-repeated",
          "an operation that is repeated under its token is replayed and takes effect once",
          repeated,
@@ -131,7 +131,7 @@ constexpr std::array kCases{
     Case{"operations-per-resource", "each resource has operations of its own", per_resource, {}, kAny},
     Case{"operation-rolled-back",
          "an operation that was rolled back was not done",
-         rolled_back,
+         rolled_back_operation,
          {Ability::kTransactions},
          kAny},
     Case{"once-needs-an-operation",
@@ -144,7 +144,7 @@ constexpr std::array kCases{
 }  // namespace
 
 std::span<const Case> operation_cases() {
-  return kCases;
+  return kOperationCases;
 }
 
 }  // namespace pawl::conformance

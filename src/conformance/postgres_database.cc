@@ -14,7 +14,7 @@ namespace pawl::conformance {
 namespace {
 
 // A token is a bigint in the functions, so that only where it travels as a setting does the guard see its spelling.
-constexpr SqlTraits kTraits{
+constexpr SqlTraits kPostgresTraits{
     .kind = "postgres",
     .call = "SELECT pawl.",
     .by = "resource",
@@ -31,7 +31,7 @@ class PostgresDatabase final : public SqlDatabase {
         connection_(std::move(connection)),
         administration_(std::move(administration)) {}
 
-  [[nodiscard]] const SqlTraits& traits() const override { return kTraits; }
+  [[nodiscard]] const SqlTraits& traits() const override { return kPostgresTraits; }
   guard::Administration& administration() override { return *administration_; }
 
   Result<void> inspect() override {

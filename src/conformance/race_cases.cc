@@ -168,7 +168,7 @@ void opposite_orders(Trial& trial) {
   if (first.empty()) fail("none of the writes was admitted");
 }
 
-constexpr std::array kCases{
+constexpr std::array kRaceCases{
     Case{"race",
          "no racer's effect comes after an effect or an advance with a greater token",
          race_default,
@@ -215,7 +215,7 @@ constexpr std::array kCases{
 }  // namespace
 
 std::span<const Case> race_cases() {
-  return kCases;
+  return kRaceCases;
 }
 
 }  // namespace pawl::conformance

@@ -85,7 +85,7 @@ void advance_ahead(Trial& trial) {
   trial.expect(Answer::kAdmitted, write(resource, 34));
 }
 
-constexpr std::array kCases{
+constexpr std::array kReaderCases{
     Case{"check-tells", "check tells a reader whether its token is stale", check_tells},
     Case{"check-moves-nothing", "check never moves the fence, however great the token", check_moves_nothing},
     Case{"check-ahead", "check says ahead of a token beyond max_step", check_says_ahead, {Ability::kMaxStep}},
@@ -104,7 +104,7 @@ constexpr std::array kCases{
 }  // namespace
 
 std::span<const Case> reader_cases() {
-  return kCases;
+  return kReaderCases;
 }
 
 }  // namespace pawl::conformance

@@ -70,7 +70,7 @@ void compacted(Trial& trial) {
   trial.expect(Answer::kAdmitted, write(resources[1], 50));
 }
 
-constexpr std::array kCases{
+constexpr std::array kResourceCases{
     Case{"resources-apart", "resources do not share a fence", apart},
     Case{"resources-together",
          "a write to several resources raises the fence of each",
@@ -91,7 +91,7 @@ constexpr std::array kCases{
 }  // namespace
 
 std::span<const Case> resource_cases() {
-  return kCases;
+  return kResourceCases;
 }
 
 }  // namespace pawl::conformance

@@ -15,7 +15,7 @@ namespace {
 
 using sqlite::Statement;
 
-constexpr SqlTraits kTraits{
+constexpr SqlTraits kSqliteTraits{
     .kind = "sqlite",
     .call = "SELECT pawl_",
     .by = "substr(resource, 1)",
@@ -30,7 +30,7 @@ class SqliteDatabase final : public SqlDatabase {
                  std::unique_ptr<guard::Administration> administration)
       : path_(std::move(path)), db_(std::move(db)), administration_(std::move(administration)) {}
 
-  [[nodiscard]] const SqlTraits& traits() const override { return kTraits; }
+  [[nodiscard]] const SqlTraits& traits() const override { return kSqliteTraits; }
   guard::Administration& administration() override { return *administration_; }
 
   Result<void> inspect() override {

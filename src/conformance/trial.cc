@@ -11,7 +11,7 @@
 namespace pawl::conformance {
 namespace {
 
-constexpr int kPatience = 50;  // How often a write is tried again before that itself is the failure.
+constexpr int kWriteTriesMax = 50;  // How often a write is tried again before that itself is the failure.
 
 std::string to_text(const Outcome& outcome) {
   return fmt::format("\"{}\"{}{}", to_text(outcome.answer), outcome.let_through ? ", let through" : "",
@@ -123,11 +123,12 @@ Outcome Trial::attempt(const Admission& admission) {
 
 Outcome Trial::attempt(const Admission& admission, const std::string& value) {
   Outcome outcome;
-  for (int i = 0; i < kPatience; ++i) {
+  for (int i = 0; i < kWriteTriesMax; ++i) {
     outcome = write_once(*this, session(), Isolation::kDefault, admission, value);
     if (outcome.answer != Answer::kAgain) return outcome;
   }
-  fail(fmt::format("{} was answered \"again\" {} times: {}", to_text(admission), kPatience, outcome.detail));
+  fail(fmt::format("{} was answered \"again\" {} times: {}", to_text(admission), kWriteTriesMax,
+                   outcome.detail));
 }
 
 Trial::Picture Trial::picture(const std::string& resource) {

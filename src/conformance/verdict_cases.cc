@@ -7,7 +7,7 @@
 namespace pawl::conformance {
 namespace {
 
-constexpr std::uint64_t kStepMin = std::uint64_t{1} << 41;  // No guard allows a smaller max_step.
+constexpr std::uint64_t kVerdictStep = std::uint64_t{1} << 41;  // No guard allows a smaller max_step.
 
 Policy whole_range() {
   return {.max_step = limits::kTokenMax};
@@ -99,17 +99,17 @@ void odd_spelling(Trial& trial) {
 }
 
 void ahead(Trial& trial) {
-  const std::string resource = trial.fresh({.max_step = kStepMin});
+  const std::string resource = trial.fresh({.max_step = kVerdictStep});
   trial.expect(Answer::kAdmitted, write(resource, 10));
-  trial.expect(Answer::kAhead, write(resource, 10 + kStepMin + 1));
+  trial.expect(Answer::kAhead, write(resource, 10 + kVerdictStep + 1));
   trial.expect(Answer::kAhead, write(resource, limits::kTokenMax));
   trial.expect(Answer::kAdmitted, write(resource, 11));
 }
 
 void whole_step(Trial& trial) {
-  const std::string resource = trial.fresh({.max_step = kStepMin});
+  const std::string resource = trial.fresh({.max_step = kVerdictStep});
   trial.expect(Answer::kAdmitted, write(resource, 10));
-  trial.expect(Answer::kAdmitted, write(resource, 10 + kStepMin));
+  trial.expect(Answer::kAdmitted, write(resource, 10 + kVerdictStep));
 }
 
 void missing_refused(Trial& trial) {
@@ -144,7 +144,7 @@ void unguarded(Trial& trial) {
 
 // The holder loses nothing through what others were refused.
 void refused_moves_nothing(Trial& trial) {
-  const std::string resource = trial.fresh({.max_step = kStepMin});
+  const std::string resource = trial.fresh({.max_step = kVerdictStep});
   trial.expect(Answer::kAdmitted, write(resource, 34));
   const auto still_holds = [&] {
     trial.expect_fence(resource, 34);
@@ -159,7 +159,7 @@ void refused_moves_nothing(Trial& trial) {
   still_holds();
 }
 
-constexpr std::array kCases{
+constexpr std::array kVerdictCases{
     Case{"first-token", "the first token is admitted and becomes the fence", first_token},
     Case{"smallest-token", "token 1 is a token", smallest_token},
     Case{"greater-token", "a greater token is admitted and raises the fence", greater_token},
@@ -206,7 +206,7 @@ constexpr std::array kCases{
 }  // namespace
 
 std::span<const Case> verdict_cases() {
-  return kCases;
+  return kVerdictCases;
 }
 
 }  // namespace pawl::conformance

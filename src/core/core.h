@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "base/batch.h"
@@ -88,6 +89,9 @@ class Core {
                                const NameFilter& visible = {}) const;
   [[nodiscard]] std::vector<EpochView> history(std::string_view lock,
                                                std::size_t count) const;  // newest first
+  // How a lease ended. Nothing: it is live, it never was, or its end is forgotten (after a restart, or
+  // after limits::kHistoryEpochs more).
+  [[nodiscard]] std::optional<Ending> ending_of(LeaseId lease) const;
   // Whether an acquire with this request id would be a retry, which asks for nothing new.
   [[nodiscard]] bool remembers(std::string_view request) const;
   [[nodiscard]] Totals totals() const;

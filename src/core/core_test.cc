@@ -418,5 +418,21 @@ TEST_F(CoreTest, ALateTickDoesNotTakeAnExpiryForAMaxHold) {
   EXPECT_EQ(how_it_ended("a"), "expired");
 }
 
+TEST_F(CoreTest, HowALeaseEndedIsKnownUntilARestartAndOfALiveOneThereIsNoEnd) {
+  const Granted released = takes(exclusive({"a"}, 1s)), expired = takes(exclusive({"b"}, 1s));
+  const Granted broken = takes(exclusive({"c"}, 1s)), live = takes(exclusive({"d"}, 60s));
+  EXPECT_TRUE(releases(released.lease));
+  EXPECT_TRUE(breaks("c", broken.token, true));
+  after(2s);
+  EXPECT_EQ(core_->ending_of(released.lease), Ending::kReleased);
+  EXPECT_EQ(core_->ending_of(expired.lease), Ending::kExpired);
+  EXPECT_EQ(core_->ending_of(broken.lease), Ending::kBroken);
+  EXPECT_EQ(core_->ending_of(live.lease), std::nullopt);
+  EXPECT_EQ(core_->ending_of(LeaseId{1, 2}), std::nullopt);
+  commit();
+  restart();
+  EXPECT_EQ(core_->ending_of(expired.lease), std::nullopt);
+}
+
 }  // namespace
 }  // namespace pawl::core

@@ -110,6 +110,10 @@ std::vector<EpochView> Core::history(std::string_view lock, std::size_t count) c
   return state_->history.of(lock, count);
 }
 
+std::optional<Ending> Core::ending_of(LeaseId lease) const {
+  return state_->history.lost(lease).ending;
+}
+
 Totals Core::totals() const {
   const State& s = *state_;
   Totals totals;

@@ -31,15 +31,6 @@ std::string widgets(int count) {
   return fmt::format("{} widgets", count);
 }
 
-template <class T>
-T need(Result<T> result) {
-  if (!result) throw Impossible{result.error()};
-  return *std::move(result);
-}
-void need(const Result<void>& result) {
-  if (!result) throw Impossible{result.error()};
-}
-
 // Who holds the lock, as pawld tells anyone who asks.
 class Watcher {
  public:

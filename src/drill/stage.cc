@@ -39,15 +39,6 @@ std::string to_list(const std::vector<client::Address>& addresses) {
   return list;
 }
 
-template <class T>
-T need(Result<T> result) {
-  if (!result) throw Impossible{result.error()};
-  return *std::move(result);
-}
-void need(const Result<void>& result) {
-  if (!result) throw Impossible{result.error()};
-}
-
 }  // namespace
 
 Stage::Stage(Setting setting) : setting_(std::move(setting)), began_(client::boot_now()) {
@@ -224,6 +215,9 @@ void Stage::advance(Actor& actor) {
   if (!setting_.target.guarded) return;
   Role& role = part_of(actor);
   if (role.advanced_to == role.token) return;
+  if (setting_.before_advance) {
+    if (auto refusal = setting_.before_advance(role.token)) throw Impossible{*std::move(refusal)};
+  }
   role.trouble.reset();
   actor.advance(role.token, kAnswer);
   until(actor.name() + " to advance the fence", kAnswer + kAnswer,

@@ -32,6 +32,15 @@ namespace pawl::drill {
 struct Impossible {
   Error error;
 };
+// The value of a result; Impossible is thrown where there is none.
+template <class T>
+T need(Result<T> result) {
+  if (!result) throw Impossible{result.error()};
+  return *std::move(result);
+}
+inline void need(const Result<void>& result) {
+  if (!result) throw Impossible{result.error()};
+}
 // Someone pressed Ctrl-C.
 struct Interrupted {};
 
@@ -49,6 +58,9 @@ struct Setting {
   std::string mode;  // of the target's guard, for the record
   int stop = -1;     // a descriptor that can be read once the drill is to stop; -1: none
   std::function<void(const Line&)> tell = {};  // each line, as it happens
+  // Called before a worker advances the fence to the token that it was granted. An error: it must not, and the
+  // drill ends with it.
+  std::function<std::optional<Error>(std::uint64_t token)> before_advance = {};
   // While something is waited for, several times a second: what, and how long already.
   std::function<void(std::string_view what, Moment waited)> wait = {};
 };

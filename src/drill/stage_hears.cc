@@ -7,6 +7,7 @@
 #include "client/boot_clock.h"
 #include "drill/stage.h"
 #include "drill/verdict.h"
+#include "drill/worker.h"
 
 namespace pawl::drill {
 namespace {
@@ -125,9 +126,8 @@ std::string Stage::describe(const Write& write) const {
 }
 
 void Stage::hear(const wire::EventPush& event) {
-  constexpr std::string_view kOwner = "pawl drill: ";
   const std::string actor =
-      event.owner.starts_with(kOwner) ? event.owner.substr(kOwner.size()) : kSomeoneElse;
+      event.owner.starts_with(kWorkerOwner) ? event.owner.substr(kWorkerOwner.size()) : kSomeoneElse;
   if (event.kind == wire::EventKind::kGranted) {
     ownership(event.token.value, actor, now());
     return;

@@ -79,7 +79,7 @@ class Worker {
     AcquireOptions options{.ttl = milliseconds(number(order, "ttl_ms")),
                            .wait = milliseconds(number(order, "wait_ms"))};
     options.wait_for_own = true;
-    options.owner = "pawl drill: " + name_;
+    options.owner = std::string(kWorkerOwner) + name_;
     // The token is not known before the grant, which is told on the same thread: so it is, before it is used.
     auto token = std::make_shared<std::uint64_t>(0);
     options.on_change = [mouth = mouth_, token](LeaseState state, const std::string& reason) {

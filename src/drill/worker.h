@@ -15,7 +15,12 @@
 // It ends when its stdin does.
 #pragma once
 
+#include <string_view>
+
 namespace pawl::drill {
+
+// How the owner of every lease of a worker begins; its name follows.
+inline constexpr std::string_view kWorkerOwner = "pawl drill: ";
 
 // The exit code.
 int work(int in, int out);

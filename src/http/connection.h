@@ -230,6 +230,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   Message message_of(Response response) const {
     Message message(static_cast<beast::http::status>(response.status), version_);
     if (!response.type.empty()) message.set(beast::http::field::content_type, response.type);
+    message.set(beast::http::field::date, date_text(std::chrono::system_clock::now()));
     message.set(beast::http::field::cache_control, "no-store");
     message.set("X-Content-Type-Options", "nosniff");
     message.set("Cross-Origin-Resource-Policy", "same-origin");
@@ -338,7 +339,8 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
              "a request must arrive whole within " + std::to_string(around_.bounds.request.count()) + " ms"});
       case Phase::kStreaming:
         if (leaving_.empty()) return enqueue(quiet_);
-        around_.log.warning("http: " + peer_.address + " reads its stream too slowly; closed");
+        around_.log.warning("http: " + peer_.address + " reads its stream too slowly; closed",
+                            {{"address", peer_.address}});
         return close();
       default:
         return close();

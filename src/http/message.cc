@@ -1,6 +1,9 @@
 #include "http/message.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 
 namespace pawl::http {
 namespace {
@@ -14,6 +17,20 @@ char lower(char c) {
 bool same_word(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](char x, char y) { return lower(x) == lower(y); });
+}
+
+std::string date_text(std::chrono::system_clock::time_point time) {
+  using namespace std::chrono;
+  static constexpr std::array kDays{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  static constexpr std::array kMonths{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  const auto day = floor<days>(time);
+  const year_month_day date(day);
+  const hh_mm_ss clock(floor<seconds>(time - day));
+  return fmt::format("{}, {:02} {} {:04} {:02}:{:02}:{:02} GMT", kDays[weekday(day).c_encoding()],
+                     static_cast<unsigned>(date.day()), kMonths[static_cast<unsigned>(date.month()) - 1],
+                     static_cast<int>(date.year()), clock.hours().count(), clock.minutes().count(),
+                     clock.seconds().count());
 }
 
 std::size_t Request::count(std::string_view name) const {

@@ -1,6 +1,7 @@
 // A request and its answer, as plain values: what handlers see of HTTP.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,6 +34,9 @@ struct Response {
   std::string body = {};
   std::vector<Header> headers = {};
 };
+
+// As the header Date has it: "Tue, 17 Nov 2026 03:01:06 GMT".
+[[nodiscard]] std::string date_text(std::chrono::system_clock::time_point time);
 
 // ASCII, ignoring case.
 [[nodiscard]] bool same_word(std::string_view a, std::string_view b);

@@ -41,9 +41,9 @@ Problem unreadable(const ErrorCode& error) {
 void tell_in_the_clear(tcp::socket& socket, const Problem& problem) {
   const Response refusal = to_response(problem);
   std::string text = fmt::format(
-      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\n", refusal.status,
+      "HTTP/1.1 {} {}\r\nDate: {}\r\nContent-Type: {}\r\n", refusal.status,
       std::string_view(beast::http::obsolete_reason(static_cast<beast::http::status>(refusal.status))),
-      refusal.type);
+      date_text(std::chrono::system_clock::now()), refusal.type);
   for (const Header& header : refusal.headers) text += fmt::format("{}: {}\r\n", header.name, header.value);
   text += fmt::format("Connection: close\r\nContent-Length: {}\r\n\r\n{}", refusal.body.size(), refusal.body);
   ErrorCode ignored;

@@ -1,9 +1,19 @@
 #include "http/url.h"
 
+#include "http/message.h"
+
 #include <gtest/gtest.h>
 
 namespace pawl::http {
 namespace {
+
+TEST(Message, ADateIsWrittenInGreenwichTimeWithEnglishNames) {
+  using std::chrono::system_clock;
+  EXPECT_EQ(date_text(system_clock::time_point()), "Thu, 01 Jan 1970 00:00:00 GMT");
+  EXPECT_EQ(date_text(system_clock::from_time_t(951'868'799)), "Tue, 29 Feb 2000 23:59:59 GMT");
+  EXPECT_EQ(date_text(system_clock::from_time_t(1'794'884'466) + std::chrono::milliseconds(999)),
+            "Tue, 17 Nov 2026 03:01:06 GMT");
+}
 
 TEST(Url, PercentSignsStandForBytesAndNothingElseChanges) {
   EXPECT_EQ(percent_decoded("reports%2Fnightly"), "reports/nightly");

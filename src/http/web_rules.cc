@@ -18,6 +18,7 @@ bool is_known(std::string_view host, const std::vector<std::string>& hosts) {
 
 // Scheme, name and port: the page came from here.
 bool is_same(std::string_view origin, std::string_view host) {
+  if (host.empty()) return false;
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (origin.starts_with(scheme) && same_word(origin.substr(scheme.size()), host)) return true;
   }
@@ -44,14 +45,19 @@ bool is_loopback_name(std::string_view host) {
          (ntohl(address.s_addr) >> 24) == 127;
 }
 
-std::optional<Problem> refuse_foreign(const Request& request, const std::vector<std::string>& hosts) {
+std::optional<Problem> refuse_host(const Request& request, const std::vector<std::string>& hosts) {
   const auto host = request.header("Host");
   if (!host || !is_known(without_port(*host), hosts)) {
     return forbidden(
         "foreign_host", "not a name of this service",
         "Host must be a loopback name or one of http.hosts in the configuration; this keeps web pages out");
   }
-  const bool foreign = request.count("Origin") > 0 && !is_same(request.header("Origin").value_or(""), *host);
+  return std::nullopt;
+}
+
+std::optional<Problem> refuse_origin(const Request& request) {
+  const bool foreign = request.count("Origin") > 0 &&
+                       !is_same(request.header("Origin").value_or(""), request.header("Host").value_or(""));
   if (foreign || from_another_site(request)) {
     return forbidden("foreign_origin", "a web page of another site",
                      "a page that did not come from this service may not use it");
@@ -60,11 +66,12 @@ std::optional<Problem> refuse_foreign(const Request& request, const std::vector<
 }
 
 std::optional<Problem> refuse_media_type(const Request& request) {
+  if (request.body.empty()) return std::nullopt;
   const std::string_view type = request.header("Content-Type").value_or("");
   std::string_view name = type.substr(0, type.find(';'));
   while (name.ends_with(' ')) name.remove_suffix(1);
   if (same_word(name, "application/json")) return std::nullopt;
-  return Problem{415, "media_type", "not JSON", "every POST needs Content-Type: application/json"};
+  return Problem{415, "media_type", "not JSON", "a body needs Content-Type: application/json"};
 }
 
 }  // namespace pawl::http

@@ -8,7 +8,8 @@ namespace {
 std::string refused(std::vector<Header> headers, std::vector<std::string> hosts = {},
                     std::string method = "POST") {
   const Request request{std::move(method), "/v1/status", std::move(headers), "", "127.0.0.1:1"};
-  const auto problem = refuse_foreign(request, hosts);
+  auto problem = refuse_host(request, hosts);
+  if (!problem) problem = refuse_origin(request);
   return problem ? problem->code : "";
 }
 
@@ -53,9 +54,9 @@ TEST(WebRules, WhatABrowserMarksAsAnotherSitesIsRefusedUnlessALinkWasFollowed) {
   EXPECT_EQ(marked("none", "navigate", "GET"), "");
 }
 
-TEST(WebRules, OnlyJsonIsPosted) {
+TEST(WebRules, ABodyMustBeJson) {
   const auto refused_type = [](const char* type) {
-    return refuse_media_type({"POST", "/", {{"Content-Type", type}}, "", ""}).has_value();
+    return refuse_media_type({"POST", "/", {{"Content-Type", type}}, "{}", ""}).has_value();
   };
   EXPECT_FALSE(refused_type("application/json"));
   EXPECT_FALSE(refused_type("Application/JSON; charset=utf-8"));
@@ -63,7 +64,8 @@ TEST(WebRules, OnlyJsonIsPosted) {
                            "application/jsonp", "text/plain; application/json"}) {
     EXPECT_TRUE(refused_type(type)) << type;
   }
-  EXPECT_TRUE(refuse_media_type({"POST", "/", {}, "", ""}).has_value());
+  EXPECT_TRUE(refuse_media_type({"POST", "/", {}, "{}", ""}).has_value());
+  EXPECT_FALSE(refuse_media_type({"POST", "/", {}, "", ""}).has_value()) << "there is no body to describe";
 }
 
 }  // namespace

@@ -19,14 +19,14 @@
 namespace pawl::cli {
 namespace {
 
-struct Options {
+struct AcquireArguments {
   AcquireOptions common;
   std::string request;
   Millis delay{0};
   bool exports = false;
 };
 
-Result<client::AcquireCall> to_call(const Options& options) {
+Result<client::AcquireCall> to_call(const AcquireArguments& options) {
   auto call = to_call(options.common, default_owner(getppid()));
   if (!call) return call;
   call->wait = options.common.patience().value_or(limits::kWaitMax);
@@ -94,7 +94,7 @@ std::string who_holds(Console& console, const client::AcquireCall& call) {
   return fmt::format("{} was not free", names(call));
 }
 
-int not_acquired(Console& console, const Options& options, const client::AcquireCall& call) {
+int not_acquired(Console& console, const AcquireArguments& options, const client::AcquireCall& call) {
   const std::string why = who_holds(console, call);
   const std::string hint =
       options.common.no_wait ? "Leave out -n to wait for it." : "Wait longer with -w, or see `pawl show`.";
@@ -102,7 +102,7 @@ int not_acquired(Console& console, const Options& options, const client::Acquire
                       static_cast<int>(options.common.not_acquired));
 }
 
-int acquire(Console& console, const Options& options) {
+int acquire(Console& console, const AcquireArguments& options) {
   const auto call = to_call(options);
   if (!call) return console.fail(call.error());
   auto held = console.pawld().acquire(*call);
@@ -128,7 +128,7 @@ int acquire(Console& console, const Options& options) {
 }  // namespace
 
 void add_acquire(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AcquireArguments>();
   Verb verb =
       line.verb("acquire", "take a lock (or several, all or none) and print the lease", Talks::kToPawld);
   options->common.declare(verb);
@@ -136,12 +136,12 @@ void add_acquire(CommandLine& line) {
             "request id, 22 to 64 of A-Za-z0-9_-: the same id again returns the same lease. A secret, like "
             "the lease");
   verb.duration("--delay", options->delay,
-                "keep the lock closed so long if the lease is not released but expires");
+                "keep the lock closed for this time if the lease expires instead of being released");
   verb.flag("--export", options->exports, "print `export PAWL_LEASE=… PAWL_TOKEN=…`, for eval");
   verb.not_both("--export", "--json");
   verb.examples(
       "  pawl acquire reports/nightly                    wait for it, print lease and token\n"
-      "  pawl acquire reports/nightly -n -E 0            not now? then not at all, and that is fine\n"
+      "  pawl acquire reports/nightly -n -E 0            do not wait; exit 0 also when it is held\n"
       "  pawl acquire a --and b -t 1m -w 30s             both or neither, for a minute, waiting 30 s at "
       "most\n"
       "  lease=$(pawl acquire hello --json | jq -r .lease)\n"

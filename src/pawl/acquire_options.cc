@@ -9,8 +9,8 @@ namespace pawl::cli {
 void AcquireOptions::declare(Verb& verb) {
   verb.required("LOCK", lock, "its name");
   verb.texts("--and", "LOCK", more, "another lock under the same lease and token; repeatable, 16 in all");
-  verb.flag("--shared", shared, "as a reader, among readers");
-  verb.number("--limit", limit, "as one of up to N holders");
+  verb.flag("--shared", shared, "share the lock with other --shared holders");
+  verb.number("--limit", limit, "share the lock among at most N holders");
   declare_lease(verb);
   verb.texts("--meta", "KEY=VALUE", meta, "shown to others with the lease; repeatable");
   verb.not_both("--shared", "--limit");
@@ -20,11 +20,12 @@ void AcquireOptions::declare(Verb& verb) {
 
 void AcquireOptions::declare_lease(Verb& verb) {
   verb.duration("-t,--ttl", ttl, "how long the lease lives without renewal (default 15s)");
-  verb.duration("-w,--wait", wait, "wait at most so long (default: until it is obtained)");
+  verb.duration("-w,--wait", wait, "wait at most this long (default: until the lock is acquired)");
   verb.flag("-n,--no-wait", no_wait, "do not wait");
   verb.text("--owner", "TEXT", owner, "a label for people (default user@host:pid)");
-  verb.duration("--max-hold", max_hold, "end the lease after so long, renewed or not");
-  verb.number("-E", not_acquired, "exit code for \"not acquired\" (default 75)");
+  verb.duration("--max-hold", max_hold, "end the lease after this time, even if it is renewed");
+  verb.number("-E", not_acquired,
+              "exit code for \"not acquired\" (default 75); other codes stay as they are");
   verb.not_both("--wait", "--no-wait");
 }
 

@@ -15,22 +15,23 @@ namespace {
 constexpr const char* kHeader =
     "# The users of pawld: name role secret [prefix]...  Made by `pawl auth`, read by pawld at start and on "
     "HUP.\n";
-constexpr const char* kTakesEffect = "pawld knows when it is started, or told: kill -HUP its pid.";
+constexpr const char* kTakesEffect =
+    "Takes effect after a restart or reload of pawld: systemctl reload pawld, or kill -HUP its pid.";
 
-struct Options {
+struct AuthArguments {
   std::string user;
   std::string role;
   std::vector<std::string> prefixes;
   std::string file;
 };
 
-void declare_file(Verb& verb, Options& options) {
+void declare_file(Verb& verb, AuthArguments& options) {
   verb.text("--file", "FILE", options.file, "the auth_file of pawld");
   verb.must_have("--file");
 }
 
 // Why the user cannot be added to the file as it is.
-std::optional<Error> objection(const std::vector<auth::User>& users, const Options& options) {
+std::optional<Error> objection(const std::vector<auth::User>& users, const AuthArguments& options) {
   const bool known = std::any_of(users.begin(), users.end(),
                                  [&](const auth::User& user) { return user.name == options.user; });
   if (known) {
@@ -44,17 +45,15 @@ std::optional<Error> objection(const std::vector<auth::User>& users, const Optio
   return std::nullopt;
 }
 
-std::optional<std::string> problem_with(const Options& options) {
+std::optional<std::string> problem_with(const AuthArguments& options) {
   if (auto problem = auth::problem_with_name(options.user)) return problem;
   for (const std::string& prefix : options.prefixes) {
     if (auto problem = auth::problem_with_prefix(prefix)) return problem;
   }
-  if (options.prefixes.size() > auth::kPrefixesMax)
-    return fmt::format("at most {} prefixes for a user", auth::kPrefixesMax);
-  return std::nullopt;
+  return auth::problem_with_prefixes_of(*auth::role_from_text(options.role), options.prefixes.size());
 }
 
-int add(Console& console, const Options& options) {
+int add(Console& console, const AuthArguments& options) {
   if (const auto problem = problem_with(options)) return console.fail({Code::kInvalid, *problem});
   SystemRandom random;
   const std::string secret = auth::new_secret(random);
@@ -89,7 +88,7 @@ int add(Console& console, const Options& options) {
   return written ? kExitOk : kExitOutput;
 }
 
-int list(Console& console, const Options& options) {
+int list(Console& console, const AuthArguments& options) {
   const auto users = auth::load_users(options.file);
   if (!users) return console.fail(users.error(), kExitConfiguration);
   if (console.json()) {
@@ -113,7 +112,7 @@ int list(Console& console, const Options& options) {
   return console.data(text) ? kExitOk : kExitOutput;
 }
 
-int remove(Console& console, const Options& options) {
+int remove(Console& console, const AuthArguments& options) {
   bool found = false;
   const auto change = [&](std::string_view old) -> Result<std::string> {
     const auto users = auth::parse_users(old, options.file);
@@ -129,7 +128,7 @@ int remove(Console& console, const Options& options) {
     json.object().key("user").string(options.user).key("removed").boolean(found).end();
     if (!console.data(json)) return kExitOutput;
   } else if (found) {
-    console.note(fmt::format("removed. Leases stay until they end; {}", kTakesEffect));
+    console.note(fmt::format("removed. {} Leases stay until they end.", kTakesEffect));
   } else {
     console.note(fmt::format("pawl: {} has no user of that name; nothing was changed", options.file));
   }
@@ -137,11 +136,12 @@ int remove(Console& console, const Options& options) {
 }
 
 void declare_add(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AuthArguments>();
   Verb verb = line.verb("auth", "add", "make a user, and print its secret once", Talks::kToNobody);
   verb.required("USER", options->user, "its name: 1 to 64 of A-Z a-z 0-9 . _ @ -");
-  verb.choice("--role", options->role, {"observe", "use", "admin"},
-              "observe: look; use: and take locks; admin: and break them, raise tokens");
+  verb.choice("--role", options->role, {"observe", "use", "admin", "backup"},
+              "observe: look; use: and take locks; admin: and break them, raise tokens, back up; "
+              "backup: only back up (and STATUS, PING)");
   verb.texts("--prefix", "PREFIX", options->prefixes,
              "only these locks, by path segment: a/b is a/b and a/b/c, not a/bc; may be given several times");
   declare_file(verb, *options);
@@ -149,12 +149,13 @@ void declare_add(CommandLine& line) {
       "  pawl auth add ci --role use --prefix ci --file users > ci.auth    the file is made if need be, mode "
       "0600\n"
       "  pawl status --auth-file ci.auth\n"
-      "  PAWL_AUTH=$(cat ci.auth) pawl run ci/deploy -- ./deploy.sh");
+      "  PAWL_AUTH=$(cat ci.auth) pawl run ci/deploy -- ./deploy.sh\n"
+      "  pawl auth add backup --role backup --file users > backup.auth    for a timer or cron");
   verb.run([options](Console& console) { return add(console, *options); });
 }
 
 void declare_ls(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AuthArguments>();
   Verb verb = line.verb("auth", "ls", "list the users, their roles and prefixes", Talks::kToNobody);
   declare_file(verb, *options);
   verb.examples("  pawl auth ls --file users\n  pawl auth ls --file users --json | jq -r '.users[].user'");
@@ -162,7 +163,7 @@ void declare_ls(CommandLine& line) {
 }
 
 void declare_rm(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AuthArguments>();
   Verb verb = line.verb("auth", "rm", "take a user out", Talks::kToNobody);
   verb.required("USER", options->user, "its name");
   declare_file(verb, *options);

@@ -15,11 +15,11 @@ namespace {
 // A large store on a slow disk takes its time; whoever loses patience earlier can interrupt.
 constexpr std::chrono::hours kPatience{24};
 
-struct Options {
+struct BackupArguments {
   std::string directory;
 };
 
-int backup(Console& console, const Options& options) {
+int backup(Console& console, const BackupArguments& options) {
   if (!options.directory.starts_with('/')) {
     return console.fail(
         Error{Code::kInvalid,
@@ -47,15 +47,16 @@ int backup(Console& console, const Options& options) {
 }  // namespace
 
 void add_backup(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BackupArguments>();
   Verb verb = line.verb("backup", "copy everything that is durable into a new directory, while pawld serves",
                         Talks::kToPawld);
   verb.required("DIR", options->directory,
                 "absolute path on the machine of pawld; it must not exist, its parent must");
   verb.examples(
-      "  pawl backup /var/backups/pawl/$(date +%F)\n"
-      "  pawld verify --data /var/backups/pawl/2026-11-16\n"
-      "  pawld restore --from /var/backups/pawl/2026-11-16 --data /var/lib/pawl");
+      "  pawl backup /var/backups/pawl/$(date -u +%Y-%m-%dT%H%M%SZ)\n"
+      "  pawld verify --data /var/backups/pawl/2026-11-16T031700Z\n"
+      "  pawld restore --from /var/backups/pawl/2026-11-16T031700Z --data /var/lib/pawl\n"
+      "It needs the role backup or admin. The package has a timer for it: pawl-backup.timer.");
   verb.run([options](Console& console) { return backup(console, *options); });
 }
 

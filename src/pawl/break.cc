@@ -12,7 +12,7 @@
 namespace pawl::cli {
 namespace {
 
-struct Options {
+struct BreakArguments {
   std::string lock;
   std::uint64_t token = 0;
   std::string reason;
@@ -21,17 +21,17 @@ struct Options {
 };
 
 // Whether to go on with --now.
-Result<bool> confirmed(Console& console, const Options& options) {
+Result<bool> confirmed(Console& console, const BreakArguments& options) {
   if (!options.now || options.yes) return true;
   return confirm(console,
-                 fmt::format("{} passes on at once, while the holder of token {} may still be at work.\n"
+                 fmt::format("{} passes on at once, while the holder of token {} may still be working.\n"
                              "Only resources whose guards check tokens are protected then. Without --now it "
                              "passes on\nwhen the lease has run out, which is safe everywhere.",
                              printable(options.lock), options.token),
-                 "Hand it on now?");
+                 "Pass it on now?");
 }
 
-int break_lease(Console& console, const Options& options) {
+int break_lease(Console& console, const BreakArguments& options) {
   const auto go = confirmed(console, options);
   if (!go) return console.fail(go.error());
   if (!*go) {
@@ -52,10 +52,10 @@ int break_lease(Console& console, const Options& options) {
   } else if (broken) {
     console.data(options.now ? "broken: the lock has passed on\n"
                              : "broken: it cannot be renewed any more\n");
-    if (!options.now) console.note("The lock passes on when the lease has run out; `pawl show` says when.");
+    if (!options.now) console.note("The lock passes on when the lease has run out; `pawl show` shows when.");
   }
   if (broken) return kExitOk;
-  console.note(fmt::format("pawl: token {} does not hold {} (any more). `pawl show` says which one does.",
+  console.note(fmt::format("pawl: token {} does not hold {} (any more). `pawl show` shows which one does.",
                            options.token, printable(options.lock)));
   return kExitNothingDone;
 }
@@ -63,12 +63,12 @@ int break_lease(Console& console, const Options& options) {
 }  // namespace
 
 void add_break(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BreakArguments>();
   Verb verb = line.verb("break", "end someone else's lease", Talks::kToPawld);
   verb.required("LOCK", options->lock, "a lock of the lease");
   verb.number("--token", options->token, "the token that holds it, as `pawl show` printed it");
   verb.text("--reason", "TEXT", options->reason, "why; kept with the event");
-  verb.flag("--now", options->now, "hand the lock on at once: only guards protect the resource then");
+  verb.flag("--now", options->now, "pass the lock on at once: from then on only guards protect the resource");
   verb.flag("--yes", options->yes, "do not ask");
   verb.must_have("--token");
   verb.must_have("--reason");

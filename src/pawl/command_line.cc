@@ -16,8 +16,7 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kAbout =
-    "pawl: locks that do not lie. Leases coordinate intent, fencing tokens protect truth.";
+constexpr const char* kAbout = "pawl: locks with fencing tokens, which a guarded resource checks.";
 constexpr const char* kFooter =
     "Try `pawl acquire hello`, then `pawl show hello`; `pawl VERB --help` has examples.\n"
     "Exit codes: 0 done, 64 usage, 69 pawld unreachable, 75 not acquired, 77 not permitted, 78 "
@@ -114,7 +113,7 @@ void Verb::number(const char* names, std::uint64_t& into, const char* help) {
   const auto take = [names, &into](const std::string& text) {
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), into);
     if (text.empty() || parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size()) {
-      throw CLI::ValidationError(names, fmt::format("\"{}\" is no whole number", text));
+      throw CLI::ValidationError(names, fmt::format("\"{}\" is not a whole number", text));
     }
   };
   app_.add_option_function<std::string>(names, take, help)->type_name("N");
@@ -222,7 +221,7 @@ int CommandLine::main(int argc, char** argv) {
   }
   if (!action_) {
     const bool in_group = &named() != app_.get();
-    return usage_error(in_group ? "what of it? Name one of its verbs" : "name a verb, such as `pawl status`");
+    return usage_error(in_group ? "name one of its subcommands" : "name a verb, such as `pawl status`");
   }
   int exit_code = kExitUsage;
   auto addresses = addresses_from(addresses_, exit_code);

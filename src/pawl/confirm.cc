@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <string>
 
@@ -9,7 +10,9 @@ namespace pawl::cli {
 
 Result<bool> confirm(Console& console, std::string_view warning, std::string_view question) {
   if (!console.interactive()) {
-    return Error{Code::kInvalid, fmt::format("without a terminal to ask on this needs --yes: {}", warning)};
+    std::string line(warning);
+    std::replace(line.begin(), line.end(), '\n', ' ');  // An error is one line.
+    return Error{Code::kInvalid, fmt::format("without a terminal to ask on this needs --yes: {}", line)};
   }
   console.note(warning);
   std::cerr << question << " [y/N] " << std::flush;

@@ -14,7 +14,16 @@ namespace pawl::cli {
 namespace {
 
 constexpr const char* kTlsHint =
-    "PAWL_TLS_CA names whom to believe who pawld is, PAWL_TLS_CERT and PAWL_TLS_KEY who you are.";
+    "PAWL_TLS_CA: CA certificates used to verify pawld. PAWL_TLS_CERT, PAWL_TLS_KEY: your client "
+    "certificate.";
+
+// The error text of libpawl for a port that speaks TLS, as it is written on the command line; nothing when it is something else.
+std::optional<std::string> tls_advice(const std::string& detail) {
+  const std::size_t at = detail.find(client::kSpeaksTls);
+  if (at == std::string::npos) return std::nullopt;
+  const std::size_t behind = at + client::kSpeaksTls.size();
+  return fmt::format("{}--addr {}\n{}", detail.substr(0, behind), detail.substr(behind), kTlsHint);
+}
 
 bool wants_colour() {
   const char* no_colour = std::getenv("NO_COLOR");
@@ -41,8 +50,7 @@ const char* escape(Paint paint) {
 // What to do when it is the credentials, and not what they are for.
 const char* auth_hint(std::string_view detail) {
   if (detail.starts_with("NOAUTH"))
-    return "\nSay who you are with PAWL_AUTH=user:secret, or with --auth-file, a file that holds "
-           "user:secret.";
+    return "\nSet PAWL_AUTH=user:secret, or use --auth-file with a file that contains user:secret.";
   if (detail.starts_with("WRONGPASS"))
     return "\nCheck PAWL_AUTH, or the file that --auth-file names; `pawl auth ls` shows the users of a file.";
   return "";
@@ -118,6 +126,7 @@ int Console::fail(const Error& error, int exit_code) {
 }
 
 int Console::fail_unreachable(const std::string& why) {
+  if (tls_advice(why)) return fail({Code::kUnavailable, why});  // explain() advises.
   const int code = fail({Code::kUnavailable, "pawld unreachable at " + why});
   note("Is pawld running? Start it with `make run` or `pawld`, or name another with --addr or PAWL_ADDR.");
   return code;
@@ -134,6 +143,7 @@ std::string Console::explain(const Error& error) const {
   const bool reached = pawld_ && pawld_->reached();
   switch (error.code) {
     case Code::kUnavailable:
+      if (const auto advice = tls_advice(detail)) return *advice;
       if (reached || !pawld_) return detail;
       if (is_misfit(error)) return fmt::format("no TLS with pawld at {}.\n{}", detail, kTlsHint);
       return fmt::format(
@@ -142,7 +152,8 @@ std::string Console::explain(const Error& error) const {
           detail);
     case Code::kUnknown:
       return fmt::format(
-          "no certain answer from pawld at {}: {}.\nIt may have happened: look with `pawl show` first.",
+          "no confirmation from pawld at {}: {}.\nThe command may have taken effect; check with `pawl show` "
+          "first.",
           addresses(), detail);
     case Code::kLeaseLost:
       return fmt::format("the lease is over ({}). Stop the work it covered, and acquire again.", detail);

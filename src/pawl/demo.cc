@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct Options {
+struct DemoArguments {
   GuardTarget target;
   bool fast = false;
 };
@@ -85,7 +85,7 @@ int conclude(Console& console, const drill::DemoEnd& end) {
   return kExitStale;
 }
 
-int demo(Console& console, const Options& options) {
+int demo(Console& console, const DemoArguments& options) {
   if (options.target.kind != "sqlite") {
     if (const auto there = options.target.open(); !there) return console.fail(there.error());
   } else if (!options.target.dsn.empty()) {
@@ -112,17 +112,16 @@ int demo(Console& console, const Options& options) {
 }  // namespace
 
 void add_demo(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DemoArguments>();
   options->target.kind = "sqlite";
-  Verb verb =
-      line.verb("demo", "a minute that shows what a lock cannot do, and a guard can", Talks::kToNobody);
+  Verb verb = line.verb("demo", "show in a minute what a lock cannot do, and a guard can", Talks::kToNobody);
   verb.optional_choice(
       "--guard", options->target.kind, {"sqlite", "postgres", "mariadb"},
       "where the row is: a SQLite file of the demo's own (by default), or a scratch table in a "
       "database of yours");
   verb.text("--dsn", "DSN", options->target.dsn,
             "postgres, mariadb: which database (PAWL_GUARD_DSN); the guard must be installed there");
-  verb.flag("--fast", options->fast, "short leases, and no time to read");
+  verb.flag("--fast", options->fast, "short leases, and no pauses for reading");
   verb.examples(
       "  pawl demo                                                needs nothing, leaves nothing behind\n"
       "  pawl demo --guard postgres --dsn postgresql:///shop      in a scratch table, which is removed "

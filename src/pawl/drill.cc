@@ -16,6 +16,7 @@
 #include "drill/run.h"
 #include "pawl/command_line.h"
 #include "pawl/confirm.h"
+#include "pawl/drill_fence_watch.h"
 #include "pawl/drill_report.h"
 #include "pawl/duration.h"
 #include "pawl/exit_codes.h"
@@ -32,10 +33,10 @@ using drill::Whose;
 
 constexpr const char* kAll = "all";
 constexpr std::uint64_t kRoundsMax = 1'000;
-constexpr Millis kPatience{200};
-constexpr Millis kTtlMin{500};  // Less than that a busy machine takes away by itself.
+constexpr Millis kQuietWait{200};
+constexpr Millis kDrillTtlMin{500};  // Less than that a busy machine takes away by itself.
 
-struct Options {
+struct DrillArguments {
   std::string drill;
   std::string guard;     // KIND or KIND:RESOURCE
   std::string resource;  // the user's own; empty: a scratch one
@@ -61,7 +62,7 @@ std::vector<std::string> names() {
   return list;
 }
 
-std::vector<const Drill*> chosen(const Options& options) {
+std::vector<const Drill*> chosen(const DrillArguments& options) {
   std::vector<const Drill*> list;
   for (const Drill& each : drill::all_drills()) {
     if (options.drill == kAll || options.drill == each.name) list.push_back(&each);
@@ -75,29 +76,29 @@ std::string scratch_lock() {
   return fmt::format("pawl-drill/{:08x}", random.next() & 0xffff'ffff);
 }
 
-std::string environment(const char* name) {
+std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
-Result<void> check(Options& options) {
+Result<void> check(DrillArguments& options) {
   const std::size_t colon = options.guard.find(':');
   options.target.kind = options.guard.substr(0, colon);
   const std::string& kind = options.target.kind;
   if (kind != "postgres" && kind != "sqlite" && kind != "mariadb")
     return usage(
-        fmt::format("--guard: postgres, sqlite or mariadb; \"{}\" is not", printable(options.guard)));
+        fmt::format("--guard: expected postgres, sqlite or mariadb; got \"{}\"", printable(options.guard)));
   if (colon != std::string::npos) options.resource = options.guard.substr(colon + 1);
   if (colon != std::string::npos && options.resource.empty())
     return usage(
-        "--guard: which resource? Name it behind the colon, or leave the colon out for a scratch one");
+        "--guard: no resource: name it after the colon, or leave out the colon for a scratch resource");
   if (!options.resource.empty() && !options.mode.empty())
-    return usage("--mode is for a scratch resource; yours has the mode that it has");
+    return usage("--mode is for a scratch resource; change the mode of your own with pawl guard mode");
   if (options.resource.empty() && !options.statement.empty())
     return usage("--write is for a resource of yours, which --guard names: postgres:orders");
-  if (options.ttl < kTtlMin)
+  if (options.ttl < kDrillTtlMin)
     return usage(
-        fmt::format("--ttl: at least {}, or a busy machine loses leases by itself", to_text(kTtlMin)));
+        fmt::format("--ttl: at least {}, or a busy machine loses leases by itself", to_text(kDrillTtlMin)));
   if (options.rounds < 1 || options.rounds > kRoundsMax)
     return usage(fmt::format("--rounds: 1 to {}", kRoundsMax));
   const std::filesystem::path folder = std::filesystem::path(options.report).parent_path();
@@ -112,16 +113,17 @@ struct Scene {
   drill::Target target;
   std::string mode;
   std::string lock;
+  std::shared_ptr<FenceWatch> watch = {};  // of the user's own resource
 };
 
-Scene scratch_scene(const Options& options) {
+Scene scratch_scene(const DrillArguments& options) {
   Scene scene{{options.target.kind, options.target.where(), ""}, options.mode, options.lock};
   if (scene.lock.empty() || !options.resource.empty()) scene.lock = scratch_lock();
   return scene;
 }
 
 // The user's own resource, as its guard describes it.
-Result<Scene> own_scene(const Options& options) {
+Result<Scene> own_scene(Console& console, const DrillArguments& options) {
   auto opened = options.target.open();
   if (!opened) return opened.error();
   const std::string guard = options.resource.substr(0, options.resource.find(':'));
@@ -138,41 +140,74 @@ Result<Scene> own_scene(const Options& options) {
   scene.target.watched = !status.tables.empty();
   scene.target.statement = options.statement;
   if (scene.lock.empty()) scene.lock = options.resource;
+  scene.watch = std::make_shared<FenceWatch>(console, *std::move(opened), options.resource, scene.lock);
   return scene;
 }
 
-// What will happen to it, before it does.
-std::string warning(const Console& console, const Options& options, const Scene& scene) {
-  std::string writes = "Nothing is written: each write is judged by the guard and taken back.";
-  if (!options.statement.empty()) {
-    writes = fmt::format("Each write that the guard lets pass runs: {}", printable(options.statement));
-    if (scene.mode != "enforce") writes += fmt::format(" (in mode {} stale ones as well)", scene.mode);
-  }
-  return fmt::format(
-      "this takes the lock {} at {} again and again, and whoever else wants it waits. The fence of {} rises "
-      "to the "
-      "tokens of the drill, and its guard (mode {}) counts the stale ones. {}",
-      printable(scene.lock), console.addresses(), printable(options.resource), scene.mode, writes);
+// What will happen to the user's own resource.
+std::string warning(const Console& console, const DrillArguments& options, const Scene& scene) {
+  const std::string resource = printable(options.resource);
+  const std::string lock = printable(scene.lock);
+  const auto fence = scene.watch->fence();
+  std::string text = fmt::format(
+      "The drill takes the lock {} at {} several times, for a few TTLs ({}) each. Programs that want this "
+      "lock "
+      "wait meanwhile.\n"
+      "It raises the fence of {} from {} to the tokens that it is granted. A program that writes to {} with "
+      "an "
+      "older token, under whichever lock, {}.\n",
+      lock, console.addresses(), to_text(options.ttl), resource, fence.value_or(0), resource,
+      scene.mode == "enforce" ? "is refused from then on (guard mode enforce)"
+                              : fmt::format("counts as stale from then on (guard mode {})", scene.mode));
+  if (options.statement.empty())
+    return text + "Nothing is written: the guard judges each write, and it is rolled back.";
+  text += fmt::format("Each write that the guard lets pass runs: {}", printable(options.statement));
+  if (scene.mode != "enforce") text += fmt::format(" (in mode {} stale ones as well)", scene.mode);
+  return text;
 }
 
-drill::Order to_order(Console& console, const Options& options, const Scene& scene,
+// Whether to go on with the user's own resource. An error: the drill must not, or nobody could be asked.
+Result<bool> agreed(Console& console, const DrillArguments& options, const Scene& scene) {
+  const auto finding = scene.watch->look();
+  if (!finding) return finding.error();
+  if (finding->use == FenceUse::kWrongLock) return usage(finding->detail);
+  if (finding->use != FenceUse::kUnproven)
+    return options.yes ? Result<bool>(true) : confirm(console, warning(console, options, scene), "Go on?");
+  if (options.lock.empty())
+    return usage(fmt::format("{} Name the lock that the programs that write to {} take: --lock",
+                             finding->detail, printable(options.resource)));
+  if (options.yes || !console.interactive())
+    return usage(
+        fmt::format("{} --yes does not cover that. Run the program that takes {} once, so that pawld "
+                    "knows its token, or start the drill on a terminal and answer the question",
+                    finding->detail, printable(scene.lock)));
+  auto answer = confirm(console, warning(console, options, scene) + "\n" + finding->detail, "Go on anyway?");
+  if (answer && *answer) scene.watch->accept();
+  return answer;
+}
+
+drill::Order to_order(Console& console, const DrillArguments& options, const Scene& scene,
                       const StopSignals& signals) {
   drill::Order order;
   order.rounds = options.rounds;
   drill::Setting& setting = order.setting;
   setting.pawld = console.targets();
   setting.auth = console.auth();
-  setting.tls = {environment("PAWL_TLS_CA"), environment("PAWL_TLS_CERT"), environment("PAWL_TLS_KEY"), ""};
+  setting.tls = {variable("PAWL_TLS_CA"), variable("PAWL_TLS_CERT"), variable("PAWL_TLS_KEY"), ""};
   setting.lock = scene.lock;
   setting.ttl = options.ttl;
   setting.patience = options.wait;
   setting.target = scene.target;
   setting.mode = scene.mode;
   setting.stop = signals.fd();
+  if (scene.watch)
+    setting.before_advance = [watch = scene.watch](std::uint64_t token) {
+      return watch->before_advance(token);
+    };
   if (console.json()) return order;
   setting.tell = [&console](const drill::Line& line) { console.data(to_line(console, line)); };
   setting.wait = [&console](std::string_view what, drill::Moment waited) {
-    if (waited < kPatience) return;  // Most waits are over before anyone could read what for.
+    if (waited < kQuietWait) return;  // Most waits are over before anyone could read what for.
     console.progress(
         fmt::format("waiting for {} … {:.1f} s", what, std::chrono::duration<double>(waited).count()));
   };
@@ -180,7 +215,7 @@ drill::Order to_order(Console& console, const Options& options, const Scene& sce
 }
 
 // Whether there is a pawld to drill with, and a guard.
-Result<void> look(Console& console, const Options& options, const std::vector<const Drill*>& drills) {
+Result<void> look(Console& console, const DrillArguments& options, const std::vector<const Drill*>& drills) {
   const bool users = std::any_of(drills.begin(), drills.end(),
                                  [](const Drill* each) { return each->pawld == Whose::kUsers; });
   if (users) {
@@ -193,7 +228,7 @@ Result<void> look(Console& console, const Options& options, const std::vector<co
 }
 
 // FILE.html as it is for one drill; with the drill's name in it when there are several.
-std::string report_path(const Options& options, const std::string& drill) {
+std::string report_path(const DrillArguments& options, const std::string& drill) {
   const std::filesystem::path path = options.report;
   if (options.drill != kAll) return path;
   std::filesystem::path name = path.stem();
@@ -205,7 +240,7 @@ std::string report_path(const Options& options, const std::string& drill) {
 // The exit code, and what is still to be told.
 class Session {
  public:
-  Session(Console& console, const Options& options) : console_(console), options_(options) {
+  Session(Console& console, const DrillArguments& options) : console_(console), options_(options) {
     json_.object().key("drills").array();
   }
 
@@ -265,7 +300,7 @@ class Session {
   }
 
   Console& console_;
-  const Options& options_;
+  const DrillArguments& options_;
   StopSignals signals_;
   Json json_;
   bool passed_ = true;
@@ -273,25 +308,24 @@ class Session {
   int exit_ = kExitOk;
 };
 
-int drill_verb(Console& console, Options& options) {
+int drill_verb(Console& console, DrillArguments& options) {
   if (const auto fine = check(options); !fine) return console.fail(fine.error());
   const std::vector<const Drill*> drills = chosen(options);
   const bool own = !options.resource.empty();
   if (own && drills.size() == 1 && drills.front()->pawld == Whose::kThrowaway)
     return console.fail(
-        usage(fmt::format("{} plays with a pawld of its own, whose tokens your pawld does not know: with a "
-                          "scratch resource only, --guard {}",
+        usage(fmt::format("{} uses a pawld of its own, whose tokens your pawld does not know. It works "
+                          "with a scratch resource only: --guard {}",
                           options.drill, options.target.kind)));
   if (const auto there = look(console, options, drills); !there) return console.fail(there.error());
   Scene scene = scratch_scene(options);
   if (own) {
-    auto found = own_scene(options);
+    auto found = own_scene(console, options);
     if (!found) return console.fail(found.error());
     scene = *std::move(found);
-    const auto agreed =
-        options.yes ? Result<bool>(true) : confirm(console, warning(console, options, scene), "Go on?");
-    if (!agreed) return console.fail(agreed.error());
-    if (!*agreed) return kExitNothingDone;
+    const auto go_on = agreed(console, options, scene);
+    if (!go_on) return console.fail(go_on.error());
+    if (!*go_on) return kExitNothingDone;
   }
   Session session(console, options);
   for (const Drill* each : drills) {
@@ -304,7 +338,7 @@ int drill_verb(Console& console, Options& options) {
 }  // namespace
 
 void add_drill(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DrillArguments>();
   Verb verb = line.verb(
       "drill",
       "freeze, cut off and kill workers of its own, and see whether your guard refuses what they write",
@@ -322,20 +356,24 @@ void add_drill(CommandLine& line) {
             "of the scratch resource: enforce (default), shadow, observe, or none: no guard at all");
   verb.text("--write", "SQL", options->statement,
             "your own resource: the statement of each write (default: nothing is written, only judged)");
-  verb.text("--lock", "LOCK", options->lock,
-            "which lock the workers take (default: named like your resource; else one that nobody uses)");
+  verb.text(
+      "--lock", "LOCK", options->lock,
+      "which lock the workers take: with your own resource, the lock that the programs that write to it take "
+      "(default: named like the resource, if no other holder can be shut out; else one that nobody uses)");
   verb.duration("-t,--ttl", options->ttl, "of the leases (default 2s)");
   verb.duration("-w,--wait", options->wait, "how long to wait for the lock at most (default 10s)");
-  verb.number("--rounds", options->rounds, "how many times over (default 1)");
+  verb.number("--rounds", options->rounds, "how often to repeat it (default 1)");
   verb.text("--report", "FILE", options->report,
             "write a page that shows what happened, for people; of `all` one for each: FILE-pause.html, …");
-  verb.flag("--yes", options->yes, "do not ask before your own resource is used");
+  verb.flag("--yes", options->yes,
+            "do not ask before your own resource is used, if pawld knows that its writers take LOCK");
   verb.examples(
       "  pawl drill pause --guard postgres --guard-dsn 'dbname=shop'\n"
       "  pawl drill all --guard sqlite --file shop.db --json\n"
       "  pawl drill partition --guard postgres --mode shadow     what a guard in shadow lets through\n"
       "  pawl drill pause --guard mariadb --mode none            what happens without one\n"
-      "  pawl drill pause --guard postgres:orders                your own guard, in the mode that it is in\n"
+      "  pawl drill pause --guard postgres:invoices --lock billing/nightly\n"
+      "                                                          your own guard, in the mode that it is in\n"
       "  pawl drill pause --guard postgres --report drill.html   a page to attach to a change request\n"
       "\n"
       "Workers are processes of its own. They take a lock, write to the resource, and lose the lock in one "
@@ -352,9 +390,17 @@ void add_drill(CommandLine& line) {
       "  restore-from-backup  pawld's data is lost, and comes back from a backup that is too old\n"
       "The last four start a pawld of their own, and use a scratch resource.\n"
       "\n"
+      "With your own resource the fence rises, and holders of older tokens are shut out. So the drill takes "
+      "the "
+      "lock\n"
+      "that the programs that write to it take. It refuses to begin when the token that the fence is at "
+      "holds "
+      "another\n"
+      "lock, and looks again before each advance.\n"
+      "\n"
       "Ends with 0 when stale writes were sent and every one was refused, with 1 when one got through (or "
       "the guard\n"
-      "refused the holder), with 69, 75 or 77 when the drill could not be carried out.");
+      "refused the holder), with 64, 69, 75 or 77 when the drill could not be carried out.");
   verb.run([options](Console& console) { return drill_verb(console, *options); });
 }
 

@@ -1,18 +1,11 @@
-// Durations as people write and read them: 250ms, 15s, 5m, 1h.
+// Durations on the command line.
 #pragma once
 
-#include <string>
-#include <string_view>
-
-#include "base/types.h"
-#include "pawl/result.h"
+#include "base/duration.h"
 
 namespace pawl::cli {
 
-// A whole number and a unit (ms, s, m, h). A bare number is refused with a hint: 15 of what?
-[[nodiscard]] Result<Millis> parse_duration(std::string_view text);
-
-// For people, about three digits: 250ms, 9.3s, 15s, 4m12s, 2h05m, 3d04h. Negative ones are 0ms.
-[[nodiscard]] std::string to_text(Millis span);
+using pawl::parse_duration;
+using pawl::to_text;
 
 }  // namespace pawl::cli

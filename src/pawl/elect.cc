@@ -19,7 +19,7 @@ using client::boot_now;
 
 constexpr Millis kConnectTimeout{3'000};
 
-struct Options {
+struct ElectArguments {
   RunOptions run;
   std::string value;
   bool observe = false;
@@ -29,13 +29,13 @@ struct Options {
 
 // --- Campaigning -----------------------------------------------------------------------------------------
 
-Json begin(const Options& options, std::string_view state) {
+Json begin(const ElectArguments& options, std::string_view state) {
   Json json;
   json.object().key("name").string(options.name()).key("state").string(state);
   return json;
 }
 
-bool announce(Console& console, const Options& options, const client::Held& held) {
+bool announce(Console& console, const ElectArguments& options, const client::Held& held) {
   if (!console.json()) {
     return console.data(fmt::format("elected {} token {}\n", printable(options.name()), held.token.value));
   }
@@ -46,14 +46,14 @@ bool announce(Console& console, const Options& options, const client::Held& held
 }
 
 // How it ended, for programs; people read stderr and the exit code.
-void conclude(Console& console, const Options& options, int code) {
+void conclude(Console& console, const ElectArguments& options, int code) {
   if (!console.json()) return;
   Json json = begin(options, code == kExitLost ? "lost" : "resigned");
   json.end();
   console.data(json);
 }
 
-int campaign(Console& console, const Options& options) {
+int campaign(Console& console, const ElectArguments& options) {
   RunOptions run = options.run;
   if (!options.value.empty())
     run.common.meta.push_back(fmt::format("{}={}", client::kLeaderValue, options.value));
@@ -107,9 +107,11 @@ std::vector<Result<client::LeaderNow>> turn(client::PollConnection& pawld, clien
   return watch.take_changes();
 }
 
-int observe(Console& console, const Options& options) {
+int observe(Console& console, const ElectArguments& options) {
   if (!options.value.empty() || !options.run.command.empty()) {
-    return console.fail({Code::kInvalid, "--observe only looks on: it takes neither --value nor a command"});
+    return console.fail(
+        {Code::kInvalid,
+         "--observe does not take part in the election: it takes neither --value nor a command"});
   }
   auto endpoints = client::resolve(console.targets());
   if (!endpoints) return console.fail(endpoints.error());
@@ -139,11 +141,11 @@ int observe(Console& console, const Options& options) {
 }  // namespace
 
 void add_elect(CommandLine& line) {
-  auto options = std::make_shared<Options>();
-  Verb verb = line.verb("elect", "lead, one of many at a time; or follow who leads", Talks::kToPawld);
-  verb.required("NAME", options->run.common.lock, "of the election; it is the lock of that name");
-  verb.text("--value", "TEXT", options->value,
-            "what others learn about you when you lead, such as an address");
+  auto options = std::make_shared<ElectArguments>();
+  Verb verb =
+      line.verb("elect", "become the leader among many candidates, or print who leads", Talks::kToPawld);
+  verb.required("NAME", options->run.common.lock, "name of the election, which is the name of its lock");
+  verb.text("--value", "TEXT", options->value, "shown to others while you lead, such as an address");
   verb.flag("--observe", options->observe, "do not campaign: print who leads now, then every change");
   options->run.common.declare_lease(verb);
   for (const char* option : {"--ttl", "--wait", "--no-wait", "--owner", "--max-hold", "-E"}) {

@@ -16,6 +16,7 @@ inline constexpr int kExitConfiguration =
     78;                                     // PAWL_ADDR, PAWL_AUTH, certificates or a file of users is wrong
 inline constexpr int kExitStale = 121;      // refused by a guard
 inline constexpr int kExitLost = 122;       // the lease is over
+inline constexpr int kExitGuardBusy = 123;  // run: a guard could not be advanced in time; never mapped by -E
 inline constexpr int kExitMaxHold = 124;    // run: --max-hold was reached
 inline constexpr int kExitFailed = 125;     // run: pawl itself failed before CMD started
 inline constexpr int kExitNoExecute = 126;  // run: CMD cannot be executed

@@ -7,7 +7,7 @@ namespace pawl::cli {
 
 void add_guard(CommandLine& line) {
   line.group(
-      "guard", "the check inside a resource that refuses old tokens: install, look at, change",
+      "guard", "manage guards: the checks inside a database that refuse old tokens",
       "Examples:\n"
       "  pawl guard install postgres --dsn DSN        once per database; mariadb has the same verbs\n"
       "  pawl guard protect postgres orders           observe: who writes, with which tokens, or without\n"

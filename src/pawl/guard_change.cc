@@ -21,7 +21,8 @@ constexpr std::uint64_t kNone = ~std::uint64_t{0};
 Result<std::uint64_t> to_token(const std::string& text) {
   if (const auto token = guard::parse_token(text)) return *token;
   return Error{Code::kInvalid,
-               fmt::format("\"{}\" is no token: 1 to 9007199254740991, in plain digits", printable(text))};
+               fmt::format("\"{}\" is not a token: an integer from 1 to 9007199254740991, in plain digits",
+                           printable(text))};
 }
 
 // --- mode
@@ -36,7 +37,8 @@ struct ModeOptions {
 int mode(Console& console, const ModeOptions& options) {
   guard::ModeChange wanted = options.wanted;
   if ((options.percent != kNone) != (wanted.mode == "canary")) {
-    return console.fail({Code::kInvalid, "canary needs --percent 1 to 99, the other modes take none"});
+    return console.fail(
+        {Code::kInvalid, "canary needs --percent 1 to 99; other modes do not take --percent"});
   }
   if (options.percent != kNone && (options.percent < 1 || options.percent > 99)) {
     return console.fail({Code::kInvalid, "--percent: 1 to 99"});
@@ -52,14 +54,19 @@ int mode(Console& console, const ModeOptions& options) {
     console.note(fmt::format("{} is not ready to enforce:", name));
     for (const std::string& reason : now.because) console.note("  " + printable(reason));
     if (!options.change.dry_run && !options.change.yes) {
-      const auto go =
-          confirm(console, "Writers that are not ready will be refused.", "Enforce all the same?");
+      const auto go = confirm(console, "Writes with an old token will be refused.", "Enforce anyway?");
       if (!go) return console.fail(go.error());
       if (!*go) return kExitNothingDone;
     }
   }
   if (const auto done = (*opened)->set_mode(wanted, options.change.rehearse()); !done)
     return console.fail(done.error());
+  if (wanted.mode == "enforce" && !now.require_token) {
+    console.note(
+        fmt::format("writes without a token are still admitted; to refuse them: pawl guard policy {} {} "
+                    "--require-token on",
+                    options.target.kind, name));
+  }
   const std::string from_to = fmt::format("{}: {} -> {}", name, now.mode, wanted.mode);
   return tell_change(console, options.change, from_to, "would change " + from_to);
 }
@@ -94,7 +101,7 @@ int policy(Console& console, const PolicyOptions& options) {
     return console.fail(done.error());
   }
   const std::string name = printable(options.guard);
-  return tell_change(console, options.change, name + ": the policy is in force",
+  return tell_change(console, options.change, name + ": policy changed",
                      "would change the policy of " + name);
 }
 
@@ -132,9 +139,9 @@ Result<std::uint64_t> token_of(const AdvanceOptions& options) {
   const char* held = std::getenv("PAWL_TOKEN");
   if (!options.held) {
     if (!options.token.empty()) return to_token(options.token);
-    return Error{Code::kInvalid, "which token? Name it, or say --held inside `pawl run`"};
+    return Error{Code::kInvalid, "no token: name it, or use --held inside `pawl run`"};
   }
-  if (!options.token.empty()) return Error{Code::kInvalid, "either TOKEN or --held"};
+  if (!options.token.empty()) return Error{Code::kInvalid, "give either TOKEN or --held, not both"};
   if (held == nullptr)
     return Error{Code::kInvalid, "--held: PAWL_TOKEN is not set; this is not inside `pawl run`"};
   return to_token(held);
@@ -227,14 +234,14 @@ int compact(Console& console, const CompactOptions& options) {
 
 void add_guard_mode(CommandLine& line) {
   auto options = std::make_shared<ModeOptions>();
-  Verb verb = line.verb("guard", "mode", "how strict a guard is; in force at once, for every client",
+  Verb verb = line.verb("guard", "mode", "set how strict a guard is; applies at once to every client",
                         Talks::kToNobody);
   options->target.declare(verb);
   verb.required("GUARD", options->wanted.guard, "its name");
   verb.choice("MODE", options->wanted.mode, {"observe", "shadow", "canary", "enforce"}, "the new mode");
   verb.number("--percent", options->percent,
-              "with canary: for so many per cent of the resources, always the same ones");
-  verb.text("--reason", "TEXT", options->wanted.reason, "why; kept in the audit");
+              "with canary: the percentage of resources to enforce for, always the same ones");
+  verb.text("--reason", "TEXT", options->wanted.reason, "reason, for the audit table");
   options->change.declare_dry_run(verb);
   options->change.declare_yes(verb);
   verb.examples(
@@ -246,17 +253,19 @@ void add_guard_mode(CommandLine& line) {
 
 void add_guard_policy(CommandLine& line) {
   auto options = std::make_shared<PolicyOptions>();
-  Verb verb = line.verb("guard", "policy", "what a guard asks of a write", Talks::kToNobody);
+  Verb verb = line.verb("guard", "policy", "set what a guard requires of a write", Talks::kToNobody);
   options->target.declare(verb);
   verb.required("GUARD", options->guard, "its name");
   verb.text("--require-token", "on|off", options->require_token, "refuse writes without a token, too");
   verb.text("--equal", "accept|once|refuse", options->equal,
-            "a token that was there before: fine (the default), with an operation number only, or stale");
+            "a token that was used before: admitted (accept, the default), only with an operation number "
+            "(once), stale (refuse)");
   verb.number("--max-step", options->max_step,
               "a token further ahead than this is refused as forged or corrupt");
   verb.text("--bare-token", "accept|refuse", options->bare_token,
-            "whether the setting pawl.token counts, which names no guard; not behind a pooler");
-  verb.text("--reason", "TEXT", options->reason, "why; kept in the audit");
+            "whether the setting pawl.token, which names no guard, is accepted; refuse it when clients use a "
+            "pooler");
+  verb.text("--reason", "TEXT", options->reason, "reason, for the audit table");
   options->change.declare_dry_run(verb);
   verb.examples("  pawl guard policy postgres orders --require-token on");
   verb.run([options](Console& console) { return policy(console, *options); });
@@ -264,11 +273,12 @@ void add_guard_policy(CommandLine& line) {
 
 void add_guard_emergency(CommandLine& line) {
   auto options = std::make_shared<EmergencyOptions>();
-  Verb verb = line.verb("guard", "emergency", "back to shadow at once, whatever is under way; audited",
+  Verb verb = line.verb("guard", "emergency",
+                        "switch back to shadow at once, without waiting for open transactions; audited",
                         Talks::kToNobody);
   options->target.declare(verb);
   verb.optional("GUARD", options->guard, "one of them (default: all)");
-  verb.text("--reason", "TEXT", options->reason, "why; kept in the audit");
+  verb.text("--reason", "TEXT", options->reason, "reason, for the audit table");
   verb.must_have("--reason");
   verb.examples("  pawl guard emergency postgres --reason \"checkout is down, looking\"");
   verb.run([options](Console& console) { return emergency(console, *options); });
@@ -283,13 +293,13 @@ void add_guard_advance(CommandLine& line) {
   verb.optional("TOKEN", options->token, "the new fence");
   verb.flag("--held", options->held, "the token of the `pawl run` around this (PAWL_TOKEN); prints nothing");
   verb.duration("-w,--wait", options->wait, "how long to wait for older transactions (default 5s)");
-  verb.flag("--evict", options->evict, "end older transactions that are still open then");
+  verb.flag("--evict", options->evict, "end older transactions that are still open after that wait");
   options->change.declare_dry_run(verb);
   verb.examples(
       "  pawl guard advance postgres orders --held     first thing in a job under `pawl run`; so does `pawl "
       "run --guard`\n"
       "  pawl guard advance postgres orders 34 --dry-run\n"
-      "Exit codes: 75 an older transaction is still open (nothing is promised then), 121 the token is "
+      "Exit codes: 75 an older transaction is still open (old holders may still write), 121 the token is "
       "stale.");
   verb.run([options](Console& console) { return advance(console, *options); });
 }

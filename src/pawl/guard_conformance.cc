@@ -21,7 +21,7 @@ using conformance::CaseResult;
 using conformance::Report;
 using conformance::Subject;
 
-struct Options {
+struct GuardConformanceArguments {
   GuardTarget target;
   std::string command;  // --exec
   std::string form;     // --form
@@ -108,7 +108,7 @@ void write(Json& json, const Report& report) {
 
 using Start = std::function<Result<std::unique_ptr<Subject>>()>;
 
-Result<std::vector<Start>> starts(const Options& options) {
+Result<std::vector<Start>> starts(const GuardConformanceArguments& options) {
   if (!options.command.empty())
     return std::vector<Start>{[&] { return conformance::start_process_subject(options.command); }};
   if (options.target.kind.empty())
@@ -129,7 +129,7 @@ Result<std::vector<Start>> starts(const Options& options) {
   return all;
 }
 
-int run(Console& console, const Options& options) {
+int run(Console& console, const GuardConformanceArguments& options) {
   if (const std::string unknown = conformance::find_unknown(options.run.cases); !unknown.empty()) {
     return console.fail(
         {Code::kInvalid, fmt::format("there is no case \"{}\"; --list shows them", printable(unknown))});
@@ -163,7 +163,7 @@ int run(Console& console, const Options& options) {
 }  // namespace
 
 void add_guard_conformance(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GuardConformanceArguments>();
   Verb verb = line.verb("guard", "conformance",
                         "find out whether a guard keeps the contract: some seventy cases, races included",
                         Talks::kToNobody);
@@ -182,8 +182,8 @@ void add_guard_conformance(CommandLine& line) {
       "  pawl guard conformance mariadb --dsn 'host=127.0.0.1 user=root' --form table\n"
       "  pawl guard conformance --exec 'python3 my_guard.py' --rounds 1000\n"
       "  pawl guard conformance --list\n"
-      "It works with tables and guards of its own, and removes them. Use a test database all the same.\n"
-      " Ends with 0 when every case that applies has passed, with 1 when one has failed.");
+      "It creates tables and guards of its own, and removes them. Use a test database anyway.\n"
+      "Ends with 0 when every case that applies has passed, with 1 when one has failed.");
   verb.run([options](Console& console) { return options->list ? list(console) : run(console, *options); });
 }
 

@@ -12,7 +12,7 @@
 namespace pawl::cli {
 namespace {
 
-struct Options {
+struct GuardLookArguments {
   GuardTarget target;
   std::string name;  // a guard, or a resource
 };
@@ -25,7 +25,7 @@ void write(Json& json, const guard::Problem& problem) {
   json.key("fix").string(problem.fix).end();
 }
 
-int check(Console& console, const Options& options) {
+int check(Console& console, const GuardLookArguments& options) {
   auto opened = options.target.open();
   if (!opened) return console.fail(opened.error());
   const auto problems = (*opened)->problems();
@@ -93,20 +93,23 @@ std::string mode_of(const guard::Status& status) {
 }
 
 std::string to_lines(Console& console, const guard::Status& status) {
-  const std::string verdict = status.mode == "enforce" ? console.paint(Paint::kGood, "enforcing")
-                              : status.ready           ? console.paint(Paint::kGood, "ready to enforce")
-                                                       : console.paint(Paint::kBad, "not yet");
+  const bool enforcing = status.mode == "enforce";
+  std::string verdict = enforcing      ? console.paint(Paint::kGood, "enforcing")
+                        : status.ready ? console.paint(Paint::kGood, "ready to enforce")
+                                       : console.paint(Paint::kBad, "not yet");
+  if (enforcing && !status.require_token)
+    verdict += ", but writes without a token are admitted (require_token is off)";
   std::string out = fmt::format("{}  {}, {}\n", console.paint(Paint::kStrong, printable(status.guard)),
                                 status.kind, mode_of(status));
   out += fmt::format("  tables   {}\n", printable(fmt::format("{}", fmt::join(status.tables, ", "))));
   if (status.fence) out += fmt::format("  fence    {}\n", *status.fence);
   out += fmt::format(
-      "  judged   stale {}, missing {}, ahead {}, malformed {}, replayed {}; enforce would have refused {} "
-      "of these\n",
-      status.stale, status.missing, status.ahead, status.malformed, status.replayed, status.would_refuse);
+      "  judged   stale {}, missing {}, ahead {}, malformed {}, replayed {}{}\n", status.stale,
+      status.missing, status.ahead, status.malformed, status.replayed,
+      enforcing ? "" : fmt::format("; enforce would have refused {} of these", status.would_refuse));
   out += fmt::format("  verdict  {}\n", verdict);
   for (const std::string& reason : status.because)
-    out += fmt::format("           because {}\n", printable(reason));
+    out += fmt::format("           {} {}\n", enforcing ? "note:" : "because", printable(reason));
   return out;
 }
 
@@ -119,7 +122,7 @@ std::string to_table(const std::vector<guard::Sighting>& sightings) {
   return table.empty() ? "" : "\n" + table.text(true);
 }
 
-int status(Console& console, const Options& options) {
+int status(Console& console, const GuardLookArguments& options) {
   auto opened = options.target.open();
   if (!opened) return console.fail(opened.error());
   const auto guards = (*opened)->status(options.name);
@@ -138,14 +141,14 @@ int status(Console& console, const Options& options) {
   } else {
     for (const guard::Status& guard : *guards) out += to_lines(console, guard);
     out += to_table(*sightings);
-    if (guards->empty()) console.note("nothing is under guard yet: pawl guard protect");
+    if (guards->empty()) console.note("no table is guarded yet; see pawl guard protect");
   }
   return console.data(out) ? kExitOk : kExitOutput;
 }
 
 // --- max
 
-int max(Console& console, const Options& options) {
+int max(Console& console, const GuardLookArguments& options) {
   auto opened = options.target.open();
   if (!opened) return console.fail(opened.error());
   const auto fence = (*opened)->fence(options.name);
@@ -157,14 +160,14 @@ int max(Console& console, const Options& options) {
     json.end();
     return console.data(json) ? kExitOk : kExitOutput;
   }
-  if (!*fence) console.note("no token has been here yet");
+  if (!*fence) console.note("no token has been used yet");
   return console.data(*fence ? fmt::format("{}\n", **fence) : "") ? kExitOk : kExitOutput;
 }
 
 }  // namespace
 
 void add_guard_check(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GuardLookArguments>();
   Verb verb = line.verb("guard", "check",
                         "find what weakens the guards: disabled triggers, partitions without one, …",
                         Talks::kToNobody);
@@ -175,10 +178,11 @@ void add_guard_check(CommandLine& line) {
 }
 
 void add_guard_status(CommandLine& line) {
-  auto options = std::make_shared<Options>();
-  Verb verb =
-      line.verb("guard", "status", "modes, verdicts, who writes without a token, and whether to enforce",
-                Talks::kToNobody);
+  auto options = std::make_shared<GuardLookArguments>();
+  Verb verb = line.verb(
+      "guard", "status",
+      "show modes and verdicts, who writes without a token, and whether a guard is ready to enforce",
+      Talks::kToNobody);
   options->target.declare(verb);
   verb.optional("GUARD", options->name, "one of them (default: all)");
   verb.examples(
@@ -187,10 +191,9 @@ void add_guard_status(CommandLine& line) {
 }
 
 void add_guard_max(CommandLine& line) {
-  auto options = std::make_shared<Options>();
-  Verb verb =
-      line.verb("guard", "max", "print the fence of a resource: the greatest token that has been there",
-                Talks::kToNobody);
+  auto options = std::make_shared<GuardLookArguments>();
+  Verb verb = line.verb("guard", "max", "print the fence of a resource: the greatest token used on it",
+                        Talks::kToNobody);
   options->target.declare(verb);
   verb.required("RESOURCE", options->name, "GUARD or GUARD:KEY");
   verb.examples("  pawl guard max postgres orders");

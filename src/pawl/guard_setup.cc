@@ -27,7 +27,7 @@ int install(Console& console, const Install& options) {
   if (!before) return console.fail(before.error());
   const auto after = (*opened)->install(options.change.rehearse());
   if (!after) return console.fail(after.error());
-  const std::string from = *before ? fmt::format(" (there was {})", (*before)->version) : "";
+  const std::string from = *before ? fmt::format(" (replaces {})", (*before)->version) : "";
   return tell_change(console, options.change, fmt::format("installed: guard {}{}", after->version, from),
                      fmt::format("would install guard {}{}", after->version, from));
 }
@@ -94,7 +94,7 @@ int unprotect(Console& console, const Unprotect& options) {
   if (!options.change.dry_run && !options.change.yes) {
     const auto go =
         confirm(console, fmt::format("Writes to {} would no longer be checked.", printable(options.table)),
-                "Take it from under its guard?");
+                "Stop guarding it?");
     if (!go) return console.fail(go.error());
     if (!*go) return kExitNothingDone;
   }
@@ -108,7 +108,7 @@ int unprotect(Console& console, const Unprotect& options) {
 
 void add_guard_install(CommandLine& line) {
   auto options = std::make_shared<Install>();
-  Verb verb = line.verb("guard", "install", "put the guard into a database, or upgrade it in place",
+  Verb verb = line.verb("guard", "install", "install the guard in a database, or upgrade it in place",
                         Talks::kToNobody);
   options->target.declare(verb);
   options->change.declare_dry_run(verb);
@@ -117,13 +117,14 @@ void add_guard_install(CommandLine& line) {
       "  pawl guard install postgres --dsn postgresql:///shop\n"
       "  pawl guard install postgres --script > pawl.sql\n"
       "  pawl guard install mariadb --dsn 'host=127.0.0.1 user=root'\n"
-      "Nothing is under guard afterwards; `pawl guard protect` does that, table by table.");
+      "No table is guarded yet: run `pawl guard protect` for each of them.");
   verb.run([options](Console& console) { return install(console, *options); });
 }
 
 void add_guard_uninstall(CommandLine& line) {
   auto options = std::make_shared<Uninstall>();
-  Verb verb = line.verb("guard", "uninstall", "take the guard out, and forget every fence", Talks::kToNobody);
+  Verb verb =
+      line.verb("guard", "uninstall", "remove the guard from a database, with all fences", Talks::kToNobody);
   options->target.declare(verb);
   options->change.declare_dry_run(verb);
   options->change.declare_yes(verb);
@@ -154,7 +155,7 @@ void add_guard_protect(CommandLine& line) {
 
 void add_guard_unprotect(CommandLine& line) {
   auto options = std::make_shared<Unprotect>();
-  Verb verb = line.verb("guard", "unprotect", "take a table from under its guard", Talks::kToNobody);
+  Verb verb = line.verb("guard", "unprotect", "stop guarding a table", Talks::kToNobody);
   options->target.declare(verb);
   verb.required("TABLE", options->table, "the table, as in SQL");
   options->change.declare_dry_run(verb);

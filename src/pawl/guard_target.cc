@@ -19,7 +19,7 @@ constexpr const char* kKindHelp = "what it is installed in";
 void declare_where(Verb& verb, std::string& dsn, std::string& file) {
   verb.text("--dsn", "DSN", dsn,
             "where: a URI or key=value pairs (PAWL_GUARD_DSN; else PGHOST, PGDATABASE, PGSERVICE, …, or "
-            "~/.my.cnf). A password belongs into ~/.pgpass or ~/.my.cnf, not here");
+            "~/.my.cnf). Put passwords into ~/.pgpass or ~/.my.cnf, not here");
   verb.text("--file", "PATH", file, "sqlite: where, the same as --dsn");
   verb.not_both("--file", "--dsn");
 }
@@ -45,7 +45,7 @@ std::string GuardTarget::where() const {
 Result<std::unique_ptr<guard::Administration>> GuardTarget::connect() const {
   if (kind == "sqlite") {
     if (where().empty())
-      return Error{Code::kInvalid, "which file? Name it with --file, --dsn or PAWL_GUARD_DSN."};
+      return Error{Code::kInvalid, "no file: name it with --file, --dsn or PAWL_GUARD_DSN."};
     return guard::open_sqlite(where());
   }
   if (!file.empty())
@@ -68,7 +68,7 @@ Result<std::unique_ptr<guard::Administration>> GuardTarget::open() const {
   if ((*installed)->contract != kGuardContract) {
     return Error{
         Code::kInvalid,
-        fmt::format("guard {} is installed here, which keeps contract {}; this pawl knows contract {}. {}",
+        fmt::format("guard {} is installed here, with contract version {}; this pawl knows version {}. {}",
                     (*installed)->version, (*installed)->contract, kGuardContract,
                     (*installed)->contract < kGuardContract
                         ? fmt::format("Upgrade it with: pawl guard install {}", kind)

@@ -13,7 +13,7 @@
 namespace pawl::cli {
 namespace {
 
-struct Options {
+struct HistoryArguments {
   std::string lock;
   std::uint64_t count = 20;
 };
@@ -23,7 +23,7 @@ std::string tenure(const wire::Value& epoch) {
   return granted && ended ? to_text(Millis(*ended - *granted)) : "-";
 }
 
-int history(Console& console, const Options& options) {
+int history(Console& console, const HistoryArguments& options) {
   const auto reply = console.ask({"HISTORY", options.lock, "COUNT", std::to_string(options.count)});
   if (!reply) return console.fail(reply.error());
   if (console.json()) {
@@ -32,9 +32,9 @@ int history(Console& console, const Options& options) {
     return console.data(json) ? kExitOk : kExitOutput;
   }
   if (reply->items.empty()) {
-    console.note(
-        fmt::format("nothing is known of earlier holders of {} (pawld forgets them when it restarts)",
-                    printable(options.lock)));
+    console.note(fmt::format(
+        "no earlier holders of {} are known (pawld keeps the history in memory, until it restarts)",
+        printable(options.lock)));
     return kExitOk;
   }
   Table table({"TOKEN", "OWNER", "GRANTED", "ENDED", "HELD", "HOW"});
@@ -48,10 +48,10 @@ int history(Console& console, const Options& options) {
 }  // namespace
 
 void add_history(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<HistoryArguments>();
   Verb verb = line.verb("history", "who held a lock before, newest first", Talks::kToPawld);
   verb.required("LOCK", options->lock, "its name");
-  verb.number("-c,--count", options->count, "at most so many (default 20)");
+  verb.number("-c,--count", options->count, "how many at most (default 20)");
   verb.examples(
       "  pawl history reports/nightly\n"
       "  pawl history reports/nightly -c 3 --json");

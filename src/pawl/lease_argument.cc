@@ -24,7 +24,7 @@ Result<LeaseId> lease_from(const std::string& argument) {
   if (argument.empty()) {
     const char* environment = std::getenv("PAWL_LEASE");
     if (environment == nullptr || *environment == '\0') {
-      return Error{Code::kInvalid, "which lease? Name it, pipe it in with `-`, or set PAWL_LEASE."};
+      return Error{Code::kInvalid, "no lease: name it, use `-` to read it from stdin, or set PAWL_LEASE."};
     }
     digits = environment;
   }

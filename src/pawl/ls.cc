@@ -1,11 +1,11 @@
 // pawl ls: every lock that is held, closed or waited for; or who waits for whom.
 #include <fmt/format.h>
 
-#include <functional>
 #include <memory>
 
 #include "pawl/command_line.h"
 #include "pawl/exit_codes.h"
+#include "pawl/lock_pages.h"
 #include "pawl/reply.h"
 #include "pawl/utf8.h"
 #include "pawl/verbs.h"
@@ -13,29 +13,10 @@
 namespace pawl::cli {
 namespace {
 
-struct Options {
+struct LsArguments {
   std::string prefix;
   bool waits = false;
 };
-
-using Page = std::vector<wire::Value>;
-
-// Calls `take` with each page, until the cursor is back at "0". Pages may be empty.
-Result<void> each_page(Console& console, const std::string& prefix,
-                       const std::function<Result<void>(const Page&)>& take) {
-  std::string cursor = "0";
-  do {
-    std::vector<std::string> words{"LOCKS", "CURSOR", cursor, "COUNT", "500"};
-    if (!prefix.empty()) words.insert(words.end(), {"PREFIX", prefix});
-    const auto reply = console.ask(words);
-    if (!reply) return reply.error();
-    if (reply->items.size() != 2) return Error{Code::kUnknown, "LOCKS answered something else than a page"};
-    if (auto taken = take(reply->items[1].items); !taken) return taken;
-    const wire::Value& next = reply->items[0];
-    cursor = next.as_text() ? std::string(*next.as_text()) : std::to_string(next.as_integer().value_or(0));
-  } while (cursor != "0");
-  return {};
-}
 
 std::string first_owner(const wire::Value& lock) {
   const auto& holders = items_of(lock, "holders");
@@ -50,9 +31,9 @@ std::string expires(const wire::Value& lock) {
   return duration_of(holders.front(), "expires_in_ms");
 }
 
-int list_locks(Console& console, const Options& options) {
+int list_locks(Console& console, const LsArguments& options) {
   bool first = true;
-  const auto print = [&](const Page& page) -> Result<void> {
+  const auto print = [&](const LockPage& page) -> Result<void> {
     Table table({"LOCK", "STATE", "TOKEN", "OWNER", "EXPIRES", "WAITING"});
     for (const wire::Value& lock : page) {
       table.row({text_of(lock, "lock"), text_of(lock, "state"), text_of(lock, "token"), first_owner(lock),
@@ -61,7 +42,7 @@ int list_locks(Console& console, const Options& options) {
     if (!table.empty()) console.data(table.text(std::exchange(first, false)));
     return {};
   };
-  const auto listed = each_page(console, options.prefix, print);
+  const auto listed = each_lock_page(console, options.prefix, print);
   if (!listed) return console.fail(listed.error());
   if (first)
     console.note("no lock is held or waited for" +
@@ -69,10 +50,10 @@ int list_locks(Console& console, const Options& options) {
   return kExitOk;
 }
 
-int list_locks_json(Console& console, const Options& options) {
+int list_locks_json(Console& console, const LsArguments& options) {
   Json json;
   json.array();
-  const auto listed = each_page(console, options.prefix, [&](const Page& page) -> Result<void> {
+  const auto listed = each_lock_page(console, options.prefix, [&](const LockPage& page) -> Result<void> {
     for (const wire::Value& lock : page) json.value(lock);
     return {};
   });
@@ -84,7 +65,7 @@ int list_locks_json(Console& console, const Options& options) {
 // Each lock with a queue, as INSPECT shows it.
 Result<std::vector<wire::Value>> locks_waited_for(Console& console, const std::string& prefix) {
   std::vector<wire::Value> found;
-  const auto listed = each_page(console, prefix, [&](const Page& page) -> Result<void> {
+  const auto listed = each_lock_page(console, prefix, [&](const LockPage& page) -> Result<void> {
     for (const wire::Value& lock : page) {
       const wire::Value* name = lock.find("lock");
       if (name == nullptr || integer_of(lock, "waiters").value_or(0) == 0) continue;
@@ -111,7 +92,7 @@ void add_wait(Json& json, const wire::Value& lock, const wire::Value& waiter) {
   json.end().end();
 }
 
-int list_waits(Console& console, const Options& options) {
+int list_waits(Console& console, const LsArguments& options) {
   const auto locks = locks_waited_for(console, options.prefix);
   if (!locks) return console.fail(locks.error());
   Table table({"WAITING", "FOR", "LOCK", "HELD BY"});
@@ -126,12 +107,12 @@ int list_waits(Console& console, const Options& options) {
   }
   json.end();
   if (console.json()) return console.data(json) ? kExitOk : kExitOutput;
-  if (table.empty()) console.note("nobody waits");
+  if (table.empty()) console.note("no request is waiting");
   if (!table.empty()) console.data(table.text(true));
   return kExitOk;
 }
 
-int list(Console& console, const Options& options) {
+int list(Console& console, const LsArguments& options) {
   if (options.waits) return list_waits(console, options);
   return console.json() ? list_locks_json(console, options) : list_locks(console, options);
 }
@@ -139,7 +120,7 @@ int list(Console& console, const Options& options) {
 }  // namespace
 
 void add_ls(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LsArguments>();
   Verb verb = line.verb("ls", "list the locks that are held, closed or waited for", Talks::kToPawld);
   verb.optional("PREFIX", options->prefix, "only locks whose name begins with it");
   verb.flag("--waits", options->waits, "who waits for whom (the first 16 of each queue)");

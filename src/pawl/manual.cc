@@ -107,12 +107,12 @@ std::string page(const CLI::App& verb, const std::string& date) {
   return out + ".Sh SEE ALSO\n.Xr pawl 1 ,\n.Xr pawld 8\n";
 }
 
-struct Options {
+struct ManualArguments {
   std::string directory, date = "November 16, 2026";
   std::vector<std::string> except;
 };
 
-int manual(Console& console, const CLI::App& app, const Options& options) {
+int manual(Console& console, const CLI::App& app, const ManualArguments& options) {
   for (const CLI::App* verb : verbs_of(app)) {
     const std::string name = verb->get_name();
     if (std::find(options.except.begin(), options.except.end(), name) != options.except.end()) continue;
@@ -129,7 +129,7 @@ int manual(Console& console, const CLI::App& app, const Options& options) {
 }  // namespace
 
 void add_manual(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ManualArguments>();
   Verb verb = line.verb("manual", "write the manual pages of the verbs", Talks::kToNobody);
   verb.required("DIR", options->directory, "where to");
   verb.text("--date", "TEXT", options->date, "what the pages are dated");

@@ -10,12 +10,12 @@
 namespace pawl::cli {
 namespace {
 
-struct Options {
+struct RaiseArguments {
   std::string token;
   std::string reason;
 };
 
-int raise(Console& console, const Options& options) {
+int raise(Console& console, const RaiseArguments& options) {
   const auto reply = console.ask({"RAISE", options.token, "REASON", options.reason},
                                  client::CommandCall::Repeat::kForbidden);
   if (!reply) return console.fail(reply.error());
@@ -32,9 +32,10 @@ int raise(Console& console, const Options& options) {
 }  // namespace
 
 void add_raise(CommandLine& line) {
-  auto options = std::make_shared<Options>();
-  Verb verb = line.verb("raise", "move the token counter forward, when guards have seen more than this store",
-                        Talks::kToPawld);
+  auto options = std::make_shared<RaiseArguments>();
+  Verb verb = line.verb(
+      "raise", "move the token counter forward, when a guard has seen greater tokens than pawld has granted",
+      Talks::kToPawld);
   verb.required("TOKEN", options->token, "every later grant gets a greater one");
   verb.text("--reason", "TEXT", options->reason, "why; kept with the event");
   verb.must_have("--reason");

@@ -29,7 +29,7 @@ int release(Console& console, const std::string& argument) {
 
 void add_release(CommandLine& line) {
   auto lease = std::make_shared<std::string>();
-  Verb verb = line.verb("release", "end a lease and hand its locks on", Talks::kToPawld);
+  Verb verb = line.verb("release", "end a lease and release its locks", Talks::kToPawld);
   verb.optional("LEASE", *lease, kLeaseHelp);
   verb.examples(
       "  pawl release 5f0c1b7a9d3e4f60812233445566778f\n"

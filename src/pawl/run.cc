@@ -10,7 +10,7 @@ namespace {
 
 int run(Console& console, const RunOptions& options) {
   if (options.command.empty()) {
-    return console.fail({Code::kInvalid, "which command? Write it behind `--`: pawl run LOCK -- CMD…"});
+    return console.fail({Code::kInvalid, "no command. Write it after `--`: pawl run LOCK -- CMD…"});
   }
   auto request = to_request(console, options);
   if (!request) return console.fail(request.error());
@@ -29,8 +29,8 @@ void add_run(CommandLine& line) {
             "when the lease cannot be confirmed: TERM, then KILL (stop, the default), KILL, or nothing");
   verb.duration(
       "--kill-after", options->kill_after,
-      "TERM so long before the lease is over (default TTL/6, at most TTL/3); KILL follows max(100ms, "
-      "TTL/20) before");
+      "send TERM this long before the lease ends (default TTL/6, at most TTL/3); KILL follows max(100ms, "
+      "TTL/20) before its end");
   verb.number("--report-fd", options->report_fd, "one JSON line per event to this descriptor, for programs");
   verb.texts("--guard", "KIND:RESOURCE", options->guards,
              "advance this guard before the command starts, e.g. postgres:orders: from then on former "
@@ -40,12 +40,11 @@ void add_run(CommandLine& line) {
             "where the guards are (PAWL_GUARD_DSN); see `pawl guard advance`");
   verb.duration("--guard-wait", options->guard_wait,
                 "how long to wait for older transactions that are still open (default 5s)");
-  verb.flag("--guard-evict", options->guard_evict, "then end them");
+  verb.flag("--guard-evict", options->guard_evict, "end them after that wait (without it: exit 123)");
   verb.rest(options->command);
   verb.examples(
       "  pawl run reports/nightly -- ./report.sh             wait for it, run, give it back\n"
-      "  pawl run reports/nightly -n -E 0 -- ./report.sh     elsewhere already? then not here, and that is "
-      "fine\n"
+      "  pawl run reports/nightly -n -E 0 -- ./report.sh     exit 0 if another holder has the lock\n"
       "  pawl run a --and b -w 30s --max-hold 10m -- make    both or neither; never longer than ten minutes\n"
       "\n"
       "The command gets PAWL_TOKEN (send it with every write), PAWL_LOCK, PAWL_LEASE, PAWL_OWNER, "
@@ -57,9 +56,16 @@ void add_run(CommandLine& line) {
       "\n"
       "Exit codes: the command's own, 128+N when signal N ended it (or the wait); 64 usage, 69 pawld "
       "unreachable,\n"
-      "75 not acquired, 77 not permitted, 121 a guard has seen a newer token, 122 lease lost, 124 --max-hold "
-      "reached, 125 pawl failed, 126 not\n"
-      "executable, 127 not found.\n"
+      "75 not acquired (-E), 77 not permitted, 78 configuration; 122 lease lost, 124 --max-hold reached, 125 "
+      "pawl "
+      "failed,\n"
+      "126 not executable, 127 not found. With --guard, and the command not started: 121 the guard has seen "
+      "a "
+      "newer\n"
+      "token, 123 an older transaction stayed open for --guard-wait. -E changes 75 only: nobody ran the "
+      "command "
+      "in\n"
+      "the other cases.\n"
       "\n"
       "What it cannot do: reach a process that left the group (setsid); stop the rest of the group when pawl "
       "itself\n"

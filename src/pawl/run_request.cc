@@ -50,9 +50,10 @@ Result<std::vector<std::string>> to_guard_command(const RunOptions& options, con
   const std::string kind = guard.substr(0, colon);
   const bool known = kind == "postgres" || kind == "sqlite" || kind == "mariadb";
   if (colon == guard.npos || colon + 1 == guard.size() || !known) {
-    return usage(fmt::format(
-        "--guard: KIND:RESOURCE, such as postgres:orders, sqlite:orders or mariadb:orders; \"{}\" is not",
-        printable(guard)));
+    return usage(
+        fmt::format("--guard: expected KIND:RESOURCE, such as postgres:orders, sqlite:orders or "
+                    "mariadb:orders; got \"{}\"",
+                    printable(guard)));
   }
   std::vector<std::string> words{"/proc/self/exe",        "guard",  "advance", kind,
                                  guard.substr(colon + 1), "--held", "--wait",  to_text(options.guard_wait)};
@@ -75,9 +76,8 @@ Result<RunRequest> to_request(const Console& console, const RunOptions& options)
   request.names = {call->locks, call->owner, console.addresses(), inherited == nullptr ? "" : inherited};
   if (const auto held = already_held(call->locks, request.names.inherited_locks)) {
     return usage(fmt::format(
-        "{} is already held by the `pawl run` around this one (PAWL_LOCK says so); waiting for it would "
-        "be waiting for ourselves. Run the command without another `pawl run`, or take a lock of another "
-        "name. If it is not so, unset PAWL_LOCK.",
+        "{} is already held by the enclosing `pawl run` (see PAWL_LOCK); this one would wait for itself. Run "
+        "the command without a second `pawl run`, or use another lock. If PAWL_LOCK is wrong, unset it.",
         printable(*held)));
   }
   request.call = std::move(*call);

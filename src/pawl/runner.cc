@@ -54,7 +54,7 @@ Runner::Runner(Console& console, RunRequest request, std::vector<client::Endpoin
 int Runner::run() {
   int code = kExitFailed;
   if (!signals_.ready() || !timer_) {
-    console_.note("pawl: no descriptor left for signals and timer");
+    console_.note("pawl: no file descriptor left for signals and timer");
   } else if (const auto refusal = wait_for_lock()) {
     code = *refusal;
   } else {
@@ -137,8 +137,10 @@ std::optional<int> Runner::fence(RunPlan& plan) {
     if (plan.why() != RunPlan::Why::kNone) return end(plan, plan.exit_code(*ended));
     if (*ended == kExitOk) continue;
     voice_.say("a guard could not be advanced; the command was not started");
-    const bool told = *ended == kExitStale || *ended > kExitSignalled;
-    return end(plan, told ? *ended : *ended == kExitNotAcquired ? request_.not_acquired : kExitFailed);
+    // Not -E's code: that one says that another holder does the work, and here nobody does it.
+    if (*ended == kExitNotAcquired) return end(plan, kExitGuardBusy);
+    const bool specific = *ended == kExitStale || *ended > kExitSignalled;
+    return end(plan, specific ? *ended : kExitFailed);
   }
   return std::nullopt;
 }
@@ -178,7 +180,7 @@ void Runner::tell_why(const RunPlan& plan) {
   told_why_ = true;
   const char* then = request_.command.empty() ? "it is over"
                      : plan.stopping()        ? "stopping the command"
-                                              : "the command runs on without it (--on-lost=ignore)";
+                                              : "the command continues without it (--on-lost=ignore)";
   if (plan.why() == RunPlan::Why::kMaxHold) {
     voice_.lost("max_hold");
     return voice_.say(fmt::format("--max-hold {} reached; {}", to_text(request_.times.max_hold), then));
@@ -218,7 +220,7 @@ void Runner::watch_command(RunPlan& plan) {
   }
   group_gone_ = !process_->group_lives();
   if (!group_gone_ && boot_now() - kStuck >= killed_at_) {
-    voice_.say("something of the command's group survives KILL: it hangs in the kernel");
+    voice_.say("a process of the command survived SIGKILL (it is stuck in the kernel)");
     group_gone_ = true;
   }
 }

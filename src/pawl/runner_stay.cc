@@ -20,7 +20,7 @@ int Runner::stay() {
     if (plan.stopping()) {
       code = plan.exit_code(kExitOk);
     } else if (!std::exchange(announced, true) && !request_.announce(held_)) {
-      voice_.say("stdout cannot be written, so nobody could learn of it; it is given back");
+      voice_.say("stdout cannot be written, so nobody would learn of the election; the lease is released");
       code = kExitOutput;
     } else {
       code = heed_signals_while_staying();

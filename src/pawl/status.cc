@@ -33,7 +33,7 @@ int status(Console& console) {
 }  // namespace
 
 void add_status(CommandLine& line) {
-  Verb verb = line.verb("status", "how this pawld is: version, role, tokens, counts", Talks::kToPawld);
+  Verb verb = line.verb("status", "show the state of pawld: version, role, tokens, counts", Talks::kToPawld);
   verb.examples("  pawl status\n  pawl status --json | jq .last_token");
   verb.run([](Console& console) { return status(console); });
 }

@@ -17,10 +17,11 @@ namespace {
 using wire::EventKind;
 using wire::EventPush;
 
-constexpr Millis kConnectTimeout{3'000};
+constexpr Millis kWatchConnectTimeout{3'000};
 
-struct Options {
+struct WatchArguments {
   std::string prefix;
+  std::string from;
 };
 
 std::string to_line(const EventPush& event) {
@@ -65,13 +66,21 @@ std::optional<Error> refusal(client::Machine& machine) {
   return std::nullopt;
 }
 
-int watch(Console& console, const Options& options) {
+int watch(Console& console, const WatchArguments& options) {
+  const auto from = wire::event_id_from_text(options.from);
+  if (!options.from.empty() && !from) {
+    return console.fail({Code::kInvalid, fmt::format("--from: \"{}\" is not the id of an event; take it from "
+                                                     "the output of pawl watch --json",
+                                                     printable(options.from))},
+                        kExitUsage);
+  }
   auto endpoints = client::resolve(console.targets());
   if (!endpoints) return console.fail(endpoints.error());
   SystemRandom random;
-  client::PollConnection pawld(std::move(*endpoints), random, {.name = "pawl-watch"}, kConnectTimeout);
+  client::PollConnection pawld(std::move(*endpoints), random, {.name = "pawl-watch", .auth = console.auth()},
+                               kWatchConnectTimeout);
   client::Machine& machine = pawld.machine();
-  machine.observe({.prefix = options.prefix}, client::boot_now());
+  machine.observe({.prefix = options.prefix, .from = from}, client::boot_now());
   std::string trouble;
   for (;;) {
     pawld.wait_and_turn();
@@ -98,17 +107,20 @@ int watch(Console& console, const Options& options) {
 }  // namespace
 
 void add_watch(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<WatchArguments>();
   Verb verb = line.verb("watch", "what happens to locks, as it happens", Talks::kToPawld);
   verb.optional("PREFIX", options->prefix, "only locks whose names begin so");
+  verb.text("--from", "ID", options->from, "go on after the event with this id (from --json), not from now");
   verb.examples(
       "  pawl watch                                 every grant, release, expiry and break\n"
       "  pawl watch reports/\n"
       "  pawl watch --json | jq --unbuffered -r 'select(.event == \"expired\") | .lock'\n"
+      "  pawl watch --json --from 8c1f0a2b5d3e4f60-458753   what came after that event\n"
       "\n"
       "One line per event, until a signal; with --json one JSON object per line. Only what is durable is "
       "told. Over a\n"
-      "lost connection it goes on where it was; `reset` says that some events may have been missed.");
+      "lost connection it goes on where it was, and with --from after the event named; `reset` says that "
+      "some events may have been missed.");
   verb.run([options](Console& console) { return watch(console, *options); });
 }
 

@@ -113,6 +113,14 @@ std::optional<std::string> read_max_ttl(const toml::node& node, Config& config) 
   return std::nullopt;
 }
 
+std::optional<std::string> read_wait(const toml::node& node, Config& config) {
+  const auto value = node.value_exact<std::int64_t>();
+  if (!value || *value < 0 || Millis(*value) > kWaitMax)
+    return out_of(fmt::format("milliseconds, 0 to {}", kWaitMax.count()));
+  config.wait = Millis(*value);
+  return std::nullopt;
+}
+
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
 const std::vector<Key>& top_keys() {
@@ -125,6 +133,7 @@ const std::vector<Key>& top_keys() {
       {"insecure", flag([](Config& c) -> bool& { return c.insecure; })},
       {"must_exist", flag([](Config& c) -> bool& { return c.journal.must_exist; })},
       {"max_ttl_ms", read_max_ttl},
+      {"wait_ms", read_wait},
   };
   return keys;
 }
@@ -241,6 +250,7 @@ std::string to_toml(const Config& config) {
       {"insecure", config.insecure},
       {"must_exist", config.journal.must_exist},
       {"max_ttl_ms", std::int64_t{config.max_ttl.count()}},
+      {"wait_ms", std::int64_t{config.wait.count()}},
       {"http", http},
       {"journal", journal},
       {"tls", tls},

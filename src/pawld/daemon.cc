@@ -20,10 +20,12 @@
 #include "pawld/exit_codes.h"
 #include "pawld/machine.h"
 #include "pawld/notify.h"
+#include "pawld/patience.h"
 #include "pawld/web.h"
 #include "server/engine.h"
 #include "server/listener.h"
 #include "server/loop.h"
+#include "server/metrics.h"
 #include "store/journal/backup_thread.h"
 #include "store/journal/dump.h"
 #include "store/journal/journal.h"
@@ -102,43 +104,57 @@ struct OpenStore {
   }
 };
 
+// As bound. `http` is empty where it is off.
+struct ListenAddresses {
+  std::string resp, http;
+};
+
 std::string port_of(const std::string& address) {
   return address.substr(address.rfind(':') + 1);
 }
 
-bool write_port_file(const std::string& path, const std::vector<std::string>& addresses) {
+bool write_port_file(const std::string& path, const ListenAddresses& bound) {
   if (path.empty()) return true;
   const std::string partial = path + ".partial";  // Whoever waits for the file must not read half a number.
   {
     std::ofstream out(partial, std::ios::trunc);
-    for (const std::string& address : addresses) out << port_of(address) << '\n';
+    out << port_of(bound.resp) << '\n';
+    if (!bound.http.empty()) out << port_of(bound.http) << '\n';
     if (!out.flush()) return false;
   }
   return std::rename(partial.c_str(), path.c_str()) == 0;
 }
 
-void greet(const Config& config, const std::string& address, const store::Loaded& loaded,
-           const core::Totals& totals) {
-  const std::string where = config.store == StoreKind::kMemory ? "in memory: nothing survives" : config.data;
-  fmt::print("pawld {} serves {} ({}{}; {} leases, last token {})\n", kVersion, address, where,
-             loaded.fresh ? ", new" : "", totals.leases, totals.last_token.value);
-  if (!config.auth_file.empty()) {
-    fmt::print("try: PAWL_AUTH=USER:SECRET pawl --addr {} status\n", address);
-    std::fflush(stdout);
-    return;
+// Commands to try, for a person who has started pawld by hand.
+void print_hints(const Config& config, const ListenAddresses& at, const tls::ServerContext* tls) {
+  const bool users = !config.auth_file.empty();
+  const std::size_t colon = at.resp.rfind(':');
+  const std::string bound = at.resp.substr(0, colon), port = at.resp.substr(colon + 1);
+  const std::string host = tls == nullptr ? bound : tls->host_for_clients(bound);
+  const std::string trust = tls == nullptr ? "" : "PAWL_TLS_CA=CA.pem ";
+  if (users || tls != nullptr) {
+    fmt::print("try: {}{}pawl --addr {}{}:{} status\n", trust, users ? "PAWL_AUTH=USER:SECRET " : "",
+               tls == nullptr ? "" : "tls://", host, port);
+  } else {
+    fmt::print("try: redis-cli{} -p {} ACQUIRE hello TTL 15000\n", bound == "127.0.0.1" ? "" : " -h " + bound,
+               port);
   }
-  const std::size_t colon = address.rfind(':');
-  const std::string host =
-      address.substr(0, colon) == "127.0.0.1" ? "" : fmt::format(" -h {}", address.substr(0, colon));
-  const char* tls = config.tls.named() ? " --tls --cacert …" : "";
-  fmt::print("try: redis-cli{}{} -p {} ACQUIRE hello TTL 15000\n", tls, host, address.substr(colon + 1));
+  if (!at.http.empty()) {
+    fmt::print("http: curl{}{} {}://{}:{}/v1/status\n", tls == nullptr ? "" : " --cacert CA.pem",
+               users ? " -H 'Authorization: Bearer USER:SECRET'" : "", tls == nullptr ? "http" : "https",
+               tls == nullptr ? at.http.substr(0, at.http.rfind(':')) : host, port_of(at.http));
+  }
   std::fflush(stdout);
 }
 
 class Daemon {
  public:
   explicit Daemon(const Options& options)
-      : options_(options), config_(options.config), log_(open_log(config_.log_format)), loop_(*log_) {}
+      : options_(options),
+        config_(options.config),
+        log_(open_log(config_.log_format)),
+        patience_(config_.wait, *log_),
+        loop_(*log_) {}
 
   int run() {
     raise_descriptor_limit(*log_);
@@ -151,7 +167,9 @@ class Daemon {
                       "synced by fdatasync, which is as durable",
                       path));
     });
-    if (const auto opened = store_.open(config_, random_); !opened) return refuse(opened.error());
+    if (const auto opened = patience_.wait_for<void>([this] { return store_.open(config_, random_); });
+        !opened)
+      return patience_.interrupted() ? stop_waiting() : refuse(opened.error());
     if (const auto settled = settle_machine(); !settled) return exit_code_of(settled.error());
 
     server::EngineSettings settings;
@@ -162,61 +180,99 @@ class Daemon {
     if (!config_.auth_file.empty() && !read_users(engine)) return kExitConfig;
     loop_.on_reload([this, &engine] { reload(engine); });
     // Before the store is read: who asks meanwhile hears -LOADING, and a port in use is noticed at once.
-    if (const auto ready = start_tls(); !ready) {
+    if (const auto ready = start_tls(engine); !ready) {
       log_->error(ready.error().detail);
       return kExitConfig;
     }
     const auto address = listen();
     if (!address) {
+      if (patience_.interrupted()) return stop_waiting();
       log_->error(address.error().detail);
       return kExitConfig;
     }
-    engine.set_address(*address);
+    engine.set_address(address->resp);
     bool stopped = false;
     const auto loaded = engine.load([&] { return !(stopped = !loop_.poll(engine)); });
     if (stopped) return stop();
     if (!loaded) return refuse(loaded.error());
     // What reading the store took is a third of what stays; give it back rather than keep it for ever.
     ::malloc_trim(0);
+    warn_of_small_volume();  // Before the helper takes more of the free space.
     store_.start_helper();
     if (!loaded->clean && !loaded->fresh)
-      log_->info("the last run did not stop cleanly; its acknowledged state was recovered");
+      log_->info(fmt::format(
+          "the last run did not stop cleanly; its acknowledged state was recovered. Tokens go on after {}: "
+          "they are reserved in blocks of {}, and what was left of a block is skipped, so the gap is not "
+          "lost grants",
+          engine.totals().last_token.value, limits::kTokenBlock));
     if (const Millis wait = engine.core().restoring_for(engine.now()); wait > Millis(0))
       log_->warning(
           fmt::format("restored from a backup: nothing is granted for {} ms; waiters queue", wait.count()));
-    greet(config_, *address, *loaded, engine.totals());
-    if (web_) web_->greet();
+    log_start(*address, *loaded, engine.totals());
     notify("READY=1");
+    if (config_.log_format == LogFormat::kText) {
+      log_->settle();
+      print_hints(config_, *address, tls_.get());
+    }
     loop_.run(engine);
     return stop();
   }
 
  private:
   // HTTP first: whoever sees RESP answer finds HTTP there too.
-  Result<std::string> listen() {
+  Result<ListenAddresses> listen() {
     if (const auto opened = loop_.open(); !opened) return opened.error();
-    std::optional<std::string> web;
+    ListenAddresses bound;
     if (config_.http != kHttpOff) {
       web_.emplace(*log_, config_);
       if (tls_) web_->use_tls(tls_);
-      const auto started = web_->start(loop_);
+      const auto started = web_->start(loop_, patience_);
       if (!started) return started.error();
-      web = *started;
+      bound.http = *started;
     }
     const auto address = server::parse_listen_address(config_.resp);
     if (!address) return address.error();
-    auto listener = server::listen_on(*address);
+    auto listener = patience_.wait_for<server::Listener>([&] { return server::listen_on(*address); });
     if (!listener) {
       return Error{Code::kInvalid,
                    listener.error().detail + ". Choose another address with --resp, or stop what uses it"};
     }
-    std::vector<std::string> addresses{listener->address};
-    if (web) addresses.push_back(*web);
+    bound.resp = listener->address;
     if (const auto listening = loop_.listen(std::move(*listener)); !listening) return listening.error();
-    if (!write_port_file(options_.port_file, addresses)) {
+    if (!write_port_file(options_.port_file, bound)) {
       return Error{Code::kInvalid, "cannot write the port to " + options_.port_file};
     }
-    return addresses.front();
+    return bound;
+  }
+
+  void log_start(const ListenAddresses& at, const store::Loaded& loaded, const core::Totals& totals) {
+    const bool journal = config_.store == StoreKind::kJournal;
+    log_->info(
+        fmt::format("pawld {} serves {}{} ({}{}; {} {}, last token {})", kVersion, at.resp,
+                    at.http.empty() ? "" : " and http " + at.http,
+                    journal ? config_.data : "in memory: nothing survives", loaded.fresh ? ", new" : "",
+                    totals.leases, totals.leases == 1 ? "lease" : "leases", totals.last_token.value),
+        {{"event", "serving"},
+         {"version", kVersion},
+         {"address", at.resp},
+         {"http_address", at.http},
+         {"tls", tls_ ? "yes" : "no"},
+         {"data", journal ? config_.data : std::string_view()},
+         {"leases", totals.leases},
+         {"last_token", totals.last_token.value}});
+  }
+
+  // Free space and the store's own files together: a new store on a small volume has not taken its space yet.
+  void warn_of_small_volume() {
+    const auto space = store_.get().space();
+    if (!space) return;
+    const std::uint64_t volume = space->free + server::read_process(config_.data).store_bytes;
+    if (volume >= space->volume_needed) return;
+    log_->warning(fmt::format(
+        "{}: the volume is too small: {} MiB are there for the store, {} MiB are needed. With less, the "
+        "store's own files can fill the disk, and then no lock is granted. Use a larger volume, or a smaller "
+        "segment_bytes for a new store",
+        config_.data, volume >> 20, (space->volume_needed + (1 << 20) - 1) >> 20));
   }
 
   // Whether the data may be used on this machine. An error has been told.
@@ -251,13 +307,14 @@ class Daemon {
     return true;
   }
 
-  Result<void> start_tls() {
+  Result<void> start_tls(server::Engine& engine) {
     if (!config_.tls.named()) return {};
     auto context = tls::ServerContext::load(config_.tls);
     if (!context) return context.error();
     log_->info(fmt::format("TLS with the certificate of {}", (*context)->summary()));
     tls_ = std::move(*context);
     loop_.use_tls(tls_);
+    engine.set_certificate_expiry(tls_->expires());
     return {};
   }
 
@@ -267,19 +324,25 @@ class Daemon {
     if (config_.auth_file.empty() && !config_.tls.named())
       log_->info("HUP: there is no auth_file to read again, and no certificate");
     if (!config_.auth_file.empty() && !read_users(engine)) log_->error("HUP: the users stay as they were");
-    if (config_.tls.named()) reload_tls();
+    if (config_.tls.named()) reload_tls(engine);
   }
 
-  void reload_tls() {
+  void reload_tls(server::Engine& engine) {
     auto context = tls::ServerContext::load(config_.tls);
     if (!context) {
       return log_->error(fmt::format("the old certificate stays in use, the new one does not fit: {}",
                                      context.error().detail));
     }
-    log_->info(fmt::format("new connections get the certificate of {}", (*context)->summary()));
     tls_ = std::move(*context);
     loop_.use_tls(tls_);
-    if (web_) web_->use_tls(tls_);
+    engine.set_certificate_expiry(tls_->expires());
+    // Logged once it is true, for HTTP as well, which has a thread of its own.
+    const auto log_it = [log = log_.get(), tls = tls_] {
+      log->info(fmt::format("new connections get the certificate of {}", tls->summary()));
+    };
+    if (!web_) return log_it();
+    web_->use_tls(tls_);
+    web_->after_changes(log_it);
   }
 
   int stop() {
@@ -290,6 +353,11 @@ class Daemon {
     if (closed) return kExitOk;
     log_->error(fmt::format("the store did not close cleanly: {}", closed.error().detail));
     return kExitStore;
+  }
+
+  int stop_waiting() {
+    log_->info("stopping: a signal ended the wait; nothing was changed");
+    return kExitOk;
   }
 
   int refuse(const Error& error) {
@@ -307,6 +375,7 @@ class Daemon {
   const Options& options_;
   const Config& config_;
   std::unique_ptr<Log> log_;
+  Patience patience_;
   SystemRandom random_;
   server::SystemClock clock_;
   OpenStore store_;

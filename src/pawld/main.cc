@@ -27,8 +27,7 @@ int main(int argc, char** argv) {
   if (!parsed.options) return parsed.exit_code;
   switch (parsed.options->action) {
     case Action::kCheckConfig:
-      fmt::print("the configuration is right\n");
-      return kExitOk;
+      return check_config(*parsed.options);
     case Action::kPrintConfig:
       fmt::print("{}", to_toml(parsed.options->config));
       return kExitOk;

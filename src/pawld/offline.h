@@ -12,4 +12,8 @@ int verify(const Options& options);
 // Makes a store in options.config.data from the backup options.restore.from (design rule 9). Returns the exit code.
 int restore(const Options& options);
 
+// Prints that the configuration, which parse_options() has accepted, is right, and as which user its files were tried. As
+// root it also tries them as the owner of the data. Returns the exit code.
+int check_config(const Options& options);
+
 }  // namespace pawl::pawld

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "auth/users_disk.h"
+#include "base/duration.h"
 #include "base/version.h"
 #include "pawld/exit_codes.h"
 #include "server/listener.h"
@@ -18,18 +19,27 @@ std::string not_empty(const std::string& text) {
   return text.empty() ? "must not be empty" : "";
 }
 
+// A bare 0 needs no unit.
+Result<Millis> read_wait(const std::string& text) {
+  const auto wait = parse_duration(text == "0" ? "0s" : text);
+  if (wait && *wait > kWaitMax) {
+    return Error{Code::kInvalid, fmt::format("{} is too long; at most {}", text, to_text(kWaitMax))};
+  }
+  return wait;
+}
+
 constexpr const char* kExamples =
     "Examples:\n"
     "  pawld                                     serve on loopback, data in ./pawl-data\n"
     "  pawld --data /var/lib/pawl --must-exist   as a service: never start on an unmounted volume\n"
-    "  pawld --config pawld.toml --check-config  say whether the file is right\n"
-    "  pawld init --data /var/lib/pawl           create the store that --must-exist asks for\n"
-    "  pawld --auth-file users                   serve only the users in it (see pawl auth --help)\n"
+    "  pawld --config pawld.toml --check-config  check the configuration\n"
+    "  pawld init --data /var/lib/pawl           create the store that --must-exist requires\n"
+    "  pawld --auth-file users                   serve only these users (see pawl auth --help)\n"
     "  pawld --tls-cert cert.pem --tls-key key.pem  speak TLS; then: pawl --addr tls://localhost:7295 "
     "status\n"
-    "  pawld dump --data /var/lib/pawl           print a store for people\n"
-    "  pawld verify --data /var/lib/pawl         say whether a store, or a backup, is whole\n"
-    "  pawld restore --from /backups/pawl-1 --data /var/lib/pawl   make a store from a backup\n"
+    "  pawld dump --data /var/lib/pawl           print the contents of a store\n"
+    "  pawld verify --data /var/lib/pawl         check that a store or a backup is complete\n"
+    "  pawld restore --from /backups/pawl-1 --data /var/lib/pawl   create a store from a backup\n"
     "Then try:\n"
     "  redis-cli -p 7295 ACQUIRE hello TTL 15000\n"
     "  curl http://127.0.0.1:7296/v1/status\n"
@@ -41,6 +51,7 @@ struct Flags {
   std::string config, port_file;
   bool check_config = false, print_config = false, must_exist = false, insecure = false;
   bool adopt = false, json = false;
+  std::optional<Millis> wait;
   std::string machine_id_file;
   RestoreOptions restore;
 };
@@ -49,52 +60,65 @@ constexpr const char* kVerifyExamples =
     "Examples:\n"
     "  pawld verify --data /var/lib/pawl\n"
     "  pawld verify --data /var/backups/pawl/2026-11-16 --json | jq .last_token\n"
-    "Exit codes: 0 whole, 64 usage, 74 the disk failed, 78 damaged, in use, or no store.";
+    "Exit codes: 0 complete, 64 usage, 74 the disk failed, 78 damaged, in use, or not a store.";
 constexpr const char* kRestoreExamples =
-    "Every lease of the backup is void, and tokens begin a new era: the next multiple of 2^40. Nothing is "
-    "granted until\n"
-    "the longest TTL there was has passed. A second restore of one backup begins the same era: name the "
-    "greatest token\n"
-    "that was issued since (pawld verify on the old data, pawl status, or a guard's fence) with --above.\n"
+    "All leases of the backup are void. Tokens continue above the next multiple of 2^40. No lock is granted "
+    "for the longest\n"
+    "TTL that was allowed (10 minutes by default), so that leases granted after the backup can expire. A "
+    "second restore of\n"
+    "the same backup would issue the same tokens: pass the greatest token issued since then with --above "
+    "(from pawld verify\n"
+    "on the old data, pawl status, or a guard's fence).\n"
     "Examples:\n"
     "  pawld restore --from /var/backups/pawl/2026-11-16 --data /var/lib/pawl\n"
     "  pawld restore --from /var/backups/pawl/2026-11-16 --data /var/lib/pawl --above 1099511628000\n"
-    "Exit codes: 0 restored, 64 usage, 74 the disk failed, 78 no valid backup, or the data directory is not "
-    "empty.";
+    "Exit codes: 0 restored, 64 usage, 74 the disk failed, 78 not a valid backup, or the data directory is "
+    "not empty.";
 
 void declare(CLI::App& app, Flags& flags) {
   app.add_option("--data", flags.data, "Directory of the store (default pawl-data)")->check(not_empty);
   app.add_option("--resp", flags.resp,
-                 "Where Redis clients connect (default 127.0.0.1:7295; port 0 = any free one)");
-  app.add_option("--http", flags.http,
-                 "Where HTTP clients connect (default 127.0.0.1:7296; port 0 = any free one; off = nowhere)");
-  app.add_option("--config", flags.config, "TOML file; flags win over it");
-  app.add_flag("--check-config", flags.check_config, "Check flags and file, then exit");
-  app.add_flag("--print-config", flags.print_config, "Print the settings in force as TOML, then exit");
+                 "Listen address for Redis clients (default 127.0.0.1:7295; port 0: any free port)");
+  app.add_option(
+      "--http", flags.http,
+      "Listen address for HTTP clients (default 127.0.0.1:7296; port 0: any free port; off: no HTTP)");
+  app.add_option("--config", flags.config, "TOML file; flags override it");
+  app.add_flag("--check-config", flags.check_config, "Check flags and configuration file, then exit");
+  app.add_flag("--print-config", flags.print_config, "Print the effective settings as TOML, then exit");
   app.add_option("--log-format", flags.log_format, "text or json (default text), to stderr")
       ->check(CLI::IsMember({"text", "json"}));
   app.add_flag("--must-exist", flags.must_exist, "Refuse a data directory that is missing or empty");
-  app.add_flag("--adopt", flags.adopt, "Accept data that was last used on another machine, once");
+  app.add_flag("--adopt", flags.adopt, "Accept data that was last used on another machine; needed once");
   // For tests, and so not in the help.
   app.add_option("--machine-id-file", flags.machine_id_file)->group("");
-  app.add_option("--auth-file", flags.auth_file,
-                 "Users and what each may do, made by `pawl auth`; read again on HUP (default: everyone may "
-                 "everything)")
+  app.add_option(
+         "--auth-file", flags.auth_file,
+         "File of users, roles and prefixes, written by `pawl auth`; reloaded on SIGHUP (default: no users, "
+         "every client is an administrator)")
       ->check(not_empty);
-  app.add_flag("--insecure", flags.insecure,
-               "Allow a listen address that other machines can reach without users and TLS");
-  app.add_option("--store", flags.store, "journal, or memory for tests: nothing survives (default journal)")
+  app.add_flag("--insecure", flags.insecure, "Allow a non-loopback listen address without users and TLS");
+  app.add_option_function<std::string>(
+         "--wait", [&flags](const std::string& text) { flags.wait = *read_wait(text); },
+         "How long to wait for data or a port that another process still holds, as in a restart (default "
+         "10s; 0 = not at all)")
+      ->check([](const std::string& text) {
+        const auto wait = read_wait(text);
+        return wait ? std::string() : wait.error().detail;
+      })
+      ->type_name("DURATION");
+  app.add_option("--store", flags.store,
+                 "journal, or memory: for tests, lost when pawld stops (default journal)")
       ->check(CLI::IsMember({"journal", "memory"}));
   app.add_option(
       "--tls-cert", flags.tls_cert,
-      "PEM file: the certificate, and those between it and its root. From then on only TLS is spoken");
-  app.add_option("--tls-key", flags.tls_key, "PEM file: its private key. SIGHUP reads both again");
-  app.add_option(
-      "--tls-client-ca", flags.tls_client_ca,
-      "PEM file: who may vouch for clients; the common name of a client's certificate is its user");
+      "PEM file: certificate, followed by intermediate certificates. Both ports then accept TLS only");
+  app.add_option("--tls-key", flags.tls_key,
+                 "PEM file: private key of the certificate. Both files are reloaded on SIGHUP");
+  app.add_option("--tls-client-ca", flags.tls_client_ca,
+                 "PEM file: CA that signs client certificates; the common name of a certificate is its user");
   app.add_option(
       "--port-file", flags.port_file,
-      "Write the bound port to this file once clients can connect, and that of HTTP on a second line");
+      "Write the RESP port to this file once clients can connect, and the HTTP port on a second line");
 }
 
 struct Subcommands {
@@ -105,29 +129,29 @@ struct Subcommands {
 };
 
 Subcommands declare_subcommands(CLI::App& app, Flags& flags) {
-  CLI::App* init = app.add_subcommand(
-      "init", "Create the store, so that --must-exist finds one; one that exists stays as it is");
+  CLI::App* init =
+      app.add_subcommand("init", "Create an empty store for --must-exist; an existing store is not changed");
   init->add_option("--data", flags.data, "Directory of the store (default pawl-data)")->check(not_empty);
-  init->add_option("--config", flags.config, "TOML file; flags win over it");
+  init->add_option("--config", flags.config, "TOML file; flags override it");
 
-  CLI::App* dump = app.add_subcommand("dump", "Print the store for people; changes nothing");
+  CLI::App* dump = app.add_subcommand("dump", "Print the contents of the store; changes nothing");
   dump->add_option("--data", flags.data, "Directory of the store (default pawl-data)")->check(not_empty);
 
   CLI::App* verify =
-      app.add_subcommand("verify", "Read all of a store or backup and say whether it is whole");
+      app.add_subcommand("verify", "Read all of a store or backup and check that it is complete");
   verify->add_option("--data", flags.data, "Directory of the store or backup (default pawl-data)")
       ->check(not_empty);
   verify->add_flag("--json", flags.json, "One JSON object");
   verify->footer(kVerifyExamples);
 
-  CLI::App* restore = app.add_subcommand("restore", "Make a new store from a backup");
-  restore->add_option("--from", flags.restore.from, "The backup")->required()->check(not_empty);
-  restore->add_option("--data", flags.data, "Where the store goes: a directory that is missing or empty")
+  CLI::App* restore = app.add_subcommand("restore", "Create a new store from a backup");
+  restore->add_option("--from", flags.restore.from, "Directory of the backup")->required()->check(not_empty);
+  restore->add_option("--data", flags.data, "Directory of the new store; must be missing or empty")
       ->required()
       ->check(not_empty);
   restore->add_flag("--skip-wait", flags.restore.skip_wait,
                     "Grant at once; safe only if every resource has a guard");
-  restore->add_option("--above", flags.restore.above, "A token that was issued; all new ones are greater")
+  restore->add_option("--above", flags.restore.above, "Issue only tokens greater than this one")
       ->check(CLI::Range(std::uint64_t{0}, limits::kTokenMax));
   restore->add_flag("--json", flags.json, "One JSON object");
   restore->footer(kRestoreExamples);
@@ -146,6 +170,7 @@ void override_with(const Flags& flags, Config& config) {
   if (flags.tls_client_ca) config.tls.client_ca = *flags.tls_client_ca;
   config.journal.must_exist |= flags.must_exist;
   config.insecure |= flags.insecure;
+  if (flags.wait) config.wait = *flags.wait;
 }
 
 std::optional<Action> offline_action(const Subcommands& subcommands) {
@@ -158,6 +183,13 @@ std::optional<Action> offline_action(const Subcommands& subcommands) {
 
 ParsedOptions end_with(int exit_code, std::string_view message) {
   fmt::print(stderr, "pawld: {}\n", message);
+  return {std::nullopt, exit_code};
+}
+
+// Of a pawld that was to serve: whoever reads its log as JSON reads this as well.
+ParsedOptions end_service(int exit_code, std::string_view message, LogFormat format) {
+  if (format == LogFormat::kText) return end_with(exit_code, message);
+  open_log(format)->error(message);
   return {std::nullopt, exit_code};
 }
 
@@ -201,8 +233,9 @@ Result<void> check_listens(const Config& config) {
 }  // namespace
 
 ParsedOptions parse_options(int argc, const char* const* argv) {
-  CLI::App app{"pawld: a lock service whose every grant carries a fencing token, durable before it is told",
-               "pawld"};
+  CLI::App app{
+      "pawld: a lock service. Every grant carries a fencing token and is on disk before it is answered",
+      "pawld"};
   app.footer(kExamples);
   app.set_version_flag("--version", fmt::format("pawld {}", kVersion));
   Flags flags;
@@ -213,27 +246,32 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   } catch (const CLI::Success& asked_for_text) {
     return {std::nullopt, app.exit(asked_for_text)};
   } catch (const CLI::ParseError& error) {
-    return end_with(kExitUsage, fmt::format("{} (pawld --help shows what there is)", error.what()));
+    return end_with(kExitUsage, fmt::format("{} (see pawld --help)", error.what()));
   }
 
   Options options;
-  if (!flags.config.empty()) {
-    if (const auto read = read_config(flags.config, options.config); !read)
-      return end_with(kExitConfig, read.error().detail);
-  }
+  const auto offline = offline_action(subcommands);
+  // An error of a pawld that was to serve is a line of its log, as far as its form is known by then.
+  const auto fail = [&](const Error& error) {
+    const bool serves = !offline && !flags.check_config && !flags.print_config;
+    return end_service(kExitConfig, error.detail, serves ? options.config.log_format : LogFormat::kText);
+  };
+  const auto read = flags.config.empty() ? Result<void>() : read_config(flags.config, options.config);
   override_with(flags, options.config);
+  if (!read) return fail(read.error());
+  options.config_file = flags.config;
   options.port_file = flags.port_file;
   options.adopt = flags.adopt;
   options.json = flags.json;
   options.restore = flags.restore;
   if (!flags.config.empty()) options.restore.wait_at_least = options.config.max_ttl;
   if (!flags.machine_id_file.empty()) options.machine_id_file = flags.machine_id_file;
-  if (const auto offline = offline_action(subcommands)) {
+  if (offline) {
     options.action = *offline;
     return {options, kExitOk};
   }
   for (const auto check : {check_listens, check_users, check_tls}) {
-    if (const auto right = check(options.config); !right) return end_with(kExitConfig, right.error().detail);
+    if (const auto right = check(options.config); !right) return fail(right.error());
   }
   if (flags.check_config) options.action = Action::kCheckConfig;
   if (flags.print_config) options.action = Action::kPrintConfig;

@@ -17,6 +17,7 @@
 namespace pawl::pawld {
 
 inline constexpr std::string_view kHttpOff = "off";
+inline constexpr Millis kWaitMax{600'000};
 
 enum class StoreKind : std::uint8_t { kJournal, kMemory };
 
@@ -29,6 +30,7 @@ struct Config {
   StoreKind store = StoreKind::kJournal;
   std::string auth_file;  // empty: everyone is admin
   bool insecure = false;
+  Millis wait{10'000};  // For data or a port that the pawld before this one still holds.
   Millis max_ttl = limits::kTtlMaxDefault;
   store::journal::Settings journal;
   tls::ServerFiles tls;  // Empty: connections are plain.
@@ -50,6 +52,7 @@ struct Options {
   bool json = false;                                // verify, restore: for programs
   bool adopt = false;                               // accept data that was used on another machine
   std::string machine_id_file = "/etc/machine-id";  // elsewhere in tests
+  std::string config_file;                          // empty: none
   std::string port_file;  // where to write the port once it is bound; tests ask for port 0
 };
 

@@ -104,6 +104,7 @@ TEST_F(OptionsTest, WhatIsPrintedIsUnderstoodAgain) {
   config.journal.must_exist = true;
   config.journal.spare_segments = 5;
   config.max_ttl = Millis(12345);
+  config.wait = Millis(1);
   config.tls = {"a.pem", "a.key", ""};
   config.http = "off";
   config.http_hosts = {"locks.example", "[fd00::1]"};
@@ -111,6 +112,16 @@ TEST_F(OptionsTest, WhatIsPrintedIsUnderstoodAgain) {
   const auto read = read_config(file(to_toml(config)), again);
   ASSERT_TRUE(read) << read.error().detail;
   EXPECT_EQ(to_toml(again), to_toml(config));
+}
+
+TEST_F(OptionsTest, TheWaitForAnotherPawldIsADurationOrMillisecondsInTheFile) {
+  EXPECT_EQ(parse({}).options->config.wait, Millis(10'000));
+  EXPECT_EQ(parse({"--wait", "0"}).options->config.wait, Millis(0));
+  EXPECT_EQ(parse({"--config", file("wait_ms = 7\n")}).options->config.wait, Millis(7));
+  EXPECT_EQ(parse({"--config", file("wait_ms = 7\n"), "--wait", "2s"}).options->config.wait, Millis(2000));
+  EXPECT_EQ(parse({"--wait", "5"}).exit_code, kExitUsage);
+  EXPECT_EQ(parse({"--wait", "1h"}).exit_code, kExitUsage);
+  EXPECT_THAT(problem_in("wait_ms = -1\n"), HasSubstr("milliseconds, 0 to 600000"));
 }
 
 TEST_F(OptionsTest, AnAddressThatOthersReachNeedsConsent) {

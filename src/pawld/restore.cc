@@ -1,6 +1,8 @@
 // pawld restore: the command, and what it says.
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include "base/hex.h"
 #include "base/json_text.h"
 #include "base/limits.h"
@@ -29,9 +31,10 @@ void report(const Options& options, const Restored& done) {
       options.config.data, options.restore.from, era, done.last_token.value, done.void_leases);
   if (done.wait > Millis(0)) {
     fmt::print(
-        "grants begin {} ms after pawld starts: whoever was granted a lease since the backup must have "
-        "lost it first\n",
-        done.wait.count());
+        "No lock is granted for the first {} s after pawld starts, so that leases granted after the backup "
+        "can "
+        "expire.\n",
+        std::chrono::ceil<std::chrono::seconds>(done.wait).count());
   }
 }
 

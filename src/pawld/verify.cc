@@ -31,7 +31,7 @@ Result<Findings> examine(const std::string& directory) {
   return Findings{*verified, visitor.records, visitor.core.totals(), visitor.core.restoring_for(Now{})};
 }
 
-std::string quoted(std::string_view text) {
+std::string json_quoted(std::string_view text) {
   std::string out = "\"";
   append_json_text(out, text);
   return out + "\"";
@@ -41,7 +41,7 @@ std::string in_json(const std::string& directory, const Findings& found) {
   return fmt::format(
       R"({{"directory":{},"kind":"{}","whole":true,"format":{},"incarnation":"{}","era":{},"last_token":{},)"
       R"("last_token_exact":{},"records":{},"leases":{},"sequence":{},"restoring_ms":{},"files":{},"bytes":{}}})",
-      quoted(directory), found.store.backup ? "backup" : "store", store::journal::kFormatVersion,
+      json_quoted(directory), found.store.backup ? "backup" : "store", store::journal::kFormatVersion,
       to_hex(found.store.incarnation), found.store.high_water / limits::kTokensPerEra, found.store.high_water,
       found.store.exact, found.records, found.totals.leases, found.store.sequence, found.restoring.count(),
       found.store.files, found.store.bytes);
@@ -78,8 +78,8 @@ int verify(const Options& options) {
   const auto found = examine(directory);
   if (!found) {
     if (options.json) {
-      fmt::print("{{\"directory\":{},\"whole\":false,\"error\":{}}}\n", quoted(directory),
-                 quoted(found.error().detail));
+      fmt::print("{{\"directory\":{},\"whole\":false,\"error\":{}}}\n", json_quoted(directory),
+                 json_quoted(found.error().detail));
     } else {
       fmt::print(stderr, "pawld: {}; {}\n", found.error().detail, advice(found.error()));
     }

@@ -1,9 +1,5 @@
 #include "pawld/web.h"
 
-#include <fmt/format.h>
-
-#include <cstdio>
-
 #include "server/listener.h"
 
 namespace pawl::pawld {
@@ -12,34 +8,25 @@ Web::Web(Log& log, const Config& config)
     : config_(config),
       server_(log,
               [this](std::shared_ptr<http::Exchange> exchange) { service_.handle(std::move(exchange)); }),
-      service_(lane_,
-               {.hosts = config.http_hosts, .data = config.store == StoreKind::kJournal ? config.data : ""}) {
+      service_(lane_, {.hosts = config.http_hosts,
+                       .data = config.store == StoreKind::kJournal ? config.data : "",
+                       .ttl_max = config.max_ttl}) {
   lane_.wake_guest_with([this] { server_.post([this] { service_.take_deliveries(); }); });
 }
 
-Result<std::string> Web::start(server::Loop& loop) {
+Result<std::string> Web::start(server::Loop& loop, Patience& patience) {
   const auto address = server::parse_listen_address(config_.http);
   if (!address) return address.error();
-  auto listener = server::listen_on(*address);
+  auto listener = patience.wait_for<server::Listener>([&] { return server::listen_on(*address); });
   if (!listener) {
     return Error{Code::kInvalid, listener.error().detail +
                                      ". Choose another address with --http (or --http off), or "
                                      "stop what uses it"};
   }
-  address_ = listener->address;
+  const std::string bound = listener->address;
   if (auto attached = loop.attach(lane_); !attached) return attached.error();
   if (auto started = server_.start(std::move(listener->socket)); !started) return started.error();
-  return address_;
-}
-
-void Web::greet() const {
-  const char* who = config_.auth_file.empty() ? "" : " -H 'Authorization: Bearer USER:SECRET'";
-  if (config_.tls.named()) {
-    fmt::print("http: curl --cacert …{} https://{}/v1/status\n", who, address_);
-  } else {
-    fmt::print("http: curl{} http://{}/v1/status\n", who, address_);
-  }
-  std::fflush(stdout);
+  return bound;
 }
 
 }  // namespace pawl::pawld

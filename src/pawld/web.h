@@ -1,6 +1,7 @@
 // HTTP in pawld: a server on a thread of its own, and the lane from it to the loop.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "http/server.h"
 #include "pawl/result.h"
 #include "pawld/options.h"
+#include "pawld/patience.h"
 #include "server/lane.h"
 #include "server/loop.h"
 #include "tls/context.h"
@@ -24,16 +26,15 @@ class Web {
   Web& operator=(const Web&) = delete;
 
   // Listens and serves; from then on `loop` does as well, through the lane. Answers the address as bound.
-  Result<std::string> start(server::Loop& loop);
+  Result<std::string> start(server::Loop& loop, Patience& patience);
   // HTTPS from now on, with this certificate; connections that exist keep theirs.
   void use_tls(std::shared_ptr<const tls::ServerContext> context) { server_.use_tls(std::move(context)); }
+  // Calls it, on HTTP's thread, once what was changed so far is in force.
+  void after_changes(std::function<void()> call) { server_.post(std::move(call)); }
   void stop() { server_.stop(); }
-  // Says where, to whoever started pawld.
-  void greet() const;
 
  private:
   const Config& config_;
-  std::string address_;
   server::Lane lane_;
   http::Server server_;
   api::Service service_;  // Goes first: what it still holds are the server's.

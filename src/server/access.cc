@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 // Between guesses on one connection. It costs a timer and no thread, and nobody else notices.
 constexpr Nanos kWrongSecretDelay = 1s;
-constexpr Nanos kLogEvery = 1s;
+constexpr Nanos kWrongSecretLogEvery = 1s;
 
 }  // namespace
 
@@ -64,7 +64,8 @@ void Engine::become_nobody(Session& session) {
 // be granted on the old terms.
 void Engine::dismiss(Session& session) {
   log_.info(fmt::format("connection {} ({}) is closed: the auth_file has changed for its user",
-                        session.id().value, describe(session)));
+                        session.id().value, describe(session)),
+            {{"user", user_of(session)}, {"address", session.peer()}});
   pardon(session);
   become_nobody(session);
   error(session, wire::ErrorCode::kNoAuth, wire::kUsersFarewell);
@@ -76,6 +77,10 @@ void Engine::dismiss(Session& session) {
 std::string Engine::describe(const Session& session) {
   return session.user == nullptr ? session.peer()
                                  : fmt::format("{} at {}", session.user->name, session.peer());
+}
+
+std::string_view Engine::user_of(const Session& session) {
+  return session.user == nullptr ? std::string_view() : session.user->name;
 }
 
 // --- AUTH ----------------------------------------------------------------------------------------------------------
@@ -143,23 +148,29 @@ void Engine::log_wrong_secret(const Session& session, std::string_view user) {
     ++wrong_secrets_unsaid_;
     return;
   }
-  const std::string name = users_->find(user) != nullptr ? std::string(user) : "an unknown user";
+  const bool known = users_->find(user) != nullptr;
+  const std::string name = known ? std::string(user) : "an unknown user";
   const std::string more =
       wrong_secrets_unsaid_ == 0 ? "" : fmt::format(" ({} more since the last)", wrong_secrets_unsaid_);
-  log_.warning(fmt::format("wrong secret for {} from {}{}", name, session.peer(), more));
-  wrong_secret_log_at_ = now_.tick + kLogEvery;
+  log_.warning(fmt::format("wrong secret for {} from {}{}", name, session.peer(), more),
+               {{"event", "wrong_secret"},
+                {"user", known ? name : std::string_view()},
+                {"address", session.peer()},
+                {"more", wrong_secrets_unsaid_}});
+  wrong_secret_log_at_ = now_.tick + kWrongSecretLogEvery;
   wrong_secrets_unsaid_ = 0;
 }
 
 // --- What it may do ------------------------------------------------------------------------------------------------
 
 bool Engine::refuse_role(Session& session, const wire::Verb& verb) {
-  if (session.access >= verb.access) return false;
+  if (wire::permits(session.access, verb.access)) return false;
   if (session.user == nullptr) {
+    const std::string needed =
+        verb.access == wire::Access::kUser ? "a user" : fmt::format("the role {}", to_text(verb.access));
     error(session, wire::ErrorCode::kNoAuth,
-          fmt::format(
-              "{} needs the role {}: authenticate first, with AUTH user secret or HELLO 3 AUTH user secret",
-              verb.name, to_text(verb.access)));
+          fmt::format("{} needs {}: authenticate first, with AUTH user secret or HELLO 3 AUTH user secret",
+                      verb.name, needed));
   } else {
     error(session, wire::ErrorCode::kNoPerm,
           fmt::format("{} needs the role {}; user {} has {}", verb.name, to_text(verb.access),

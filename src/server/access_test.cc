@@ -166,6 +166,15 @@ TEST_F(AccessTest, EventsOutsideThePrefixesAreNotTold) {
   EXPECT_THAT(limited.take(), AllOf(HasSubstr("mine/b"), Not(HasSubstr("other/2"))));
 }
 
+TEST_F(AccessTest, TheLogNamesTheUserOfABackupFromBeginningToEnd) {
+  Client boss = connect_as("boss");
+  const std::size_t before = log.lines.size();
+  boss.ask("BACKUP /nowhere");  // A store in memory cannot be backed up.
+  ASSERT_EQ(log.lines.size(), before + 2);
+  for (std::size_t i = before; i < log.lines.size(); ++i)
+    EXPECT_THAT(log.lines[i], StartsWith("BACKUP to /nowhere by boss at "));
+}
+
 // A lease ends as a whole: to break it is to break it on every lock.
 TEST_F(AccessTest, ALeaseThatAlsoHoldsSomethingOutsideThePrefixesIsNotBroken) {
   Client boss = connect_as("boss"), limited = connect_as("limited");

@@ -40,7 +40,12 @@ void Engine::handle(Session& session, const wire::Backup& request) {
   backing_up_ = true;
   session.blocked = session.backing_up = true;
   ++blocked_;
-  log_.info(fmt::format("BACKUP to {} by {} begins", backup_.directory, session.peer()));
+  backup_by_ = describe(session);
+  log_.info(fmt::format("BACKUP to {} by {} begins", backup_.directory, backup_by_),
+            {{"event", "backup_begins"},
+             {"directory", backup_.directory},
+             {"user", user_of(session)},
+             {"address", session.peer()}});
 }
 
 void Engine::begin_backup() {
@@ -56,10 +61,19 @@ void Engine::end_backup(const Result<store::BackupDone>& outcome) {
   backing_up_ = backup_begun_ = false;
   const std::string text = outcome ? "" : "backup: nothing was kept: " + outcome.error().detail;
   if (outcome) {
-    log_.info(fmt::format("BACKUP to {} is whole: {} records, {} bytes, last token {}", backup_.directory,
-                          outcome->records, outcome->bytes, outcome->last_number));
+    telemetry_.last_backup = backup_.at;
+    log_.info(
+        fmt::format("BACKUP to {} by {} is whole: {} records, {} bytes, last token {}", backup_.directory,
+                    backup_by_, outcome->records, outcome->bytes, outcome->last_number),
+        {{"event", "backup"},
+         {"directory", backup_.directory},
+         {"by", backup_by_},
+         {"records", outcome->records},
+         {"bytes", outcome->bytes},
+         {"last_token", outcome->last_number}});
   } else {
-    log_.error(fmt::format("BACKUP to {} failed; {}", backup_.directory, text));
+    log_.error(fmt::format("BACKUP to {} by {} failed; {}", backup_.directory, backup_by_, text),
+               {{"event", "backup_failed"}, {"directory", backup_.directory}, {"by", backup_by_}});
   }
   Session* session = find(backup_for_);
   if (session == nullptr) return;  // It has left.

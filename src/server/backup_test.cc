@@ -88,6 +88,19 @@ TEST_F(BackupTest, ADirectoryThatCannotBeUsedIsANamedError) {
   EXPECT_THAT(heard(asker), StartsWith("-FULL backup: nothing was kept: "));
 }
 
+TEST_F(BackupTest, TheTimeOfTheLastGoodOneIsKeptAndAFailureDoesNotMoveIt) {
+  const auto asker = connects();
+  EXPECT_EQ(on_journal->telemetry().last_backup, UnixMs{0});
+  const UnixMs asked = clock.reading.wall;
+  say(asker, "BACKUP /backups/one");
+  finish_backup();
+  EXPECT_EQ(on_journal->telemetry().last_backup, asked);
+  clock.advance(std::chrono::seconds(60));
+  say(asker, "BACKUP /backups/one");  // It exists already.
+  finish_backup();
+  EXPECT_EQ(on_journal->telemetry().last_backup, asked);
+}
+
 TEST_F(BackupTest, HoldsWhatWasSentBeforeIt) {
   const auto asker = connects();
   say(asker, "ACQUIRE before TTL 60000\r\nBACKUP /backups/one");

@@ -37,7 +37,10 @@ void Engine::dispatch(Session& session, const wire::Verb* verb, std::span<const 
     session.reply().error(wire::unknown_command(args));
     return seal(session, BatchId{});
   }
-  if (refuse_early(session, *verb)) return;
+  if (refuse_early(session, *verb)) {
+    if (verb->id == wire::VerbId::kAcquire) telemetry_.count_refused();
+    return;
+  }
   const wire::ParsedRequest parsed = parser_.parse(*verb, args, session.protocol);
   if (parsed.error) {
     command_failed_ = true;
@@ -81,10 +84,11 @@ bool Engine::refuse_early(Session& session, const wire::Verb& verb) {
 
 void Engine::handle(Session& session, const AcquireSpec& spec) {
   for (const std::string_view lock : spec.locks) {
-    if (refuse_lock(session, lock)) return;
+    if (refuse_lock(session, lock)) return telemetry_.count_refused();
   }
   const std::string_view request = scoped(session, spec.request);
   if (!store_.has_room() && !core_.remembers(request)) {
+    telemetry_.count_refused();
     return error(session, wire::ErrorCode::kFull,
                  "no disk space for new grants; renewals and releases go on");
   }
@@ -102,6 +106,7 @@ void Engine::handle(Session& session, const AcquireSpec& spec) {
     seal(session, reply.after);
   } else if (input.spec.async && session.async_waits >= settings_.async_waits_max &&
              !waits_for(session, spec.request)) {
+    telemetry_.count_refused();
     error(session, wire::ErrorCode::kBusy,
           fmt::format("waiters: the limit of {} per ASYNC connection is reached", settings_.async_waits_max));
   } else {
@@ -163,6 +168,7 @@ void Engine::handle(Session& session, const wire::MRenew& request) {
 
 void Engine::handle(Session& session, const wire::Release& request) {
   const core::Reply reply = ask(core::Release{kDirect, request.lease});
+  count_release(request.lease, reply.outcome);
   write_outcome(session, reply.outcome, false);
   seal(session, reply.after);
 }
@@ -171,11 +177,21 @@ void Engine::handle(Session& session, const wire::Break& request) {
   if (refuse_breaking(session, request)) return;
   const core::Reply reply =
       ask(core::Break{kDirect, request.lock, request.token, request.now, request.reason});
-  log_.warning(fmt::format("BREAK{} of token {} on {} by {}: {}", request.now ? " NOW" : "",
-                           request.token.value, wire::shown(request.lock), describe(session),
-                           wire::shown(request.reason)));
   const auto* done = std::get_if<core::BreakDone>(&reply.outcome);
-  if (done != nullptr && done->was_live) ++telemetry_.breaks;
+  const bool was_live = done != nullptr && done->was_live;
+  if (was_live) ++telemetry_.breaks;
+  const std::string what = fmt::format("BREAK{} of token {} on {} by {}", request.now ? " NOW" : "",
+                                       request.token.value, wire::shown(request.lock), describe(session));
+  const std::string reason = wire::shown(request.reason);
+  const std::string line = was_live ? fmt::format("{}: {}", what, reason)
+                                    : fmt::format("{} did nothing: that token does not hold it", what);
+  log_.write_with(was_live ? LogLevel::kWarning : LogLevel::kInfo, line,
+                  {{"event", was_live ? "break" : "break_without_effect"},
+                   {"lock", request.lock},
+                   {"token", request.token.value},
+                   {"user", user_of(session)},
+                   {"address", session.peer()},
+                   {"reason", request.reason}});
   write_outcome(session, reply.outcome, false);
   seal(session, reply.after);
 }
@@ -183,8 +199,15 @@ void Engine::handle(Session& session, const wire::Break& request) {
 void Engine::handle(Session& session, const wire::Raise& request) {
   if (refuse_whole_store(session, "RAISE")) return;
   const core::Reply reply = ask(core::Raise{kDirect, request.token, request.reason});
-  log_.warning(fmt::format("RAISE to {} by {}: {}", request.token.value, describe(session),
-                           wire::shown(request.reason)));
+  const bool raised = std::holds_alternative<core::Raised>(reply.outcome);
+  log_.write_with(raised ? LogLevel::kWarning : LogLevel::kInfo,
+                  fmt::format("RAISE to {} by {}{}: {}", request.token.value, describe(session),
+                              raised ? "" : " was refused", wire::shown(request.reason)),
+                  {{"event", raised ? "raise" : "raise_refused"},
+                   {"token", request.token.value},
+                   {"user", user_of(session)},
+                   {"address", session.peer()},
+                   {"reason", request.reason}});
   write_outcome(session, reply.outcome, false);
   seal(session, reply.after);
 }
@@ -254,11 +277,11 @@ StatusView Engine::status() const {
   StatusView view;
   view.version = kVersion;
   view.store = store_.kind();
-  view.loading = loading_;
+  view.state = state();
   view.active = settings_.address;
   view.incarnation = loaded_.incarnation;
   view.totals = core_.totals();
-  view.restoring = core_.restoring_for(now_);
+  view.restoring = restoring();
   view.uptime = std::chrono::floor<Millis>(clock_.uptime());
   view.paused = std::chrono::floor<Millis>(clock_.paused());
   view.connections = sessions_.size();

@@ -225,6 +225,21 @@ TEST_F(ConnectionsTest, LocksArePagedToTheEndAndEachIsSeenOnce) {
   EXPECT_EQ(client.ask("LOCKS CURSOR x").substr(0, 4), "-ERR");
 }
 
+TEST_F(ConnectionsTest, TheLogTellsABreakOrRaiseThatHappenedFromOneThatDidNot) {
+  Client client = connect();
+  client.ask("ACQUIRE a TTL 1000");
+  const auto last = [this] { return log.lines.empty() ? std::string() : log.lines.back(); };
+  client.ask("BREAK a TOKEN 9 NOW REASON gone");
+  EXPECT_TRUE(last().ends_with("did nothing: that token does not hold it")) << last();
+  client.ask("BREAK a TOKEN 1 NOW REASON gone");
+  EXPECT_TRUE(last().starts_with("BREAK NOW of token 1 on 'a' by ") && last().ends_with(": 'gone'"))
+      << last();
+  client.ask("RAISE 5000 REASON restored");
+  EXPECT_TRUE(last().starts_with("RAISE to 5000 by ") && last().ends_with(": 'restored'")) << last();
+  client.ask("RAISE 4000 REASON back");
+  EXPECT_TRUE(last().ends_with(" was refused: 'back'")) << last();
+}
+
 TEST_F(ConnectionsTest, BreakNamesTheTokenAndRaiseMovesTheCounter) {
   Client client = connect();
   const std::string lease = lease_in(client.ask("ACQUIRE a TTL 1000"));

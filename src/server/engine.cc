@@ -36,7 +36,8 @@ class IntoCore final : public store::Visitor {
   std::uint64_t read_ = 0;
 };
 
-constexpr Millis kLogEvery{1'000};  // Of what a stranger can cause.
+constexpr Millis kPauseLogged{500};  // Shorter ones are only counted; a busy machine has many.
+constexpr Millis kLogEvery{1'000};   // Of what a stranger can cause.
 
 }  // namespace
 
@@ -60,6 +61,7 @@ Result<store::Loaded> Engine::load(const std::function<bool()>& go_on) {
   IntoCore visitor(core_, go_on);
   auto loaded = store_.load(visitor);
   if (!loaded) return loaded;
+  clock_.expect_sleep(Nanos::max());
   now_ = clock_.now();  // TTLs start when loading ends.
   if (const auto done = core_.loaded(Token{loaded->high_water}, now_); !done) return done.error();
   loaded_ = *loaded;
@@ -124,6 +126,16 @@ Nanos Engine::patience() const {
   return std::min(at_most, std::clamp<Nanos>(due - clock_.last(), Nanos(0), kWakeEvery));
 }
 
+ServiceState Engine::state() const {
+  if (loading_) return ServiceState::kLoading;
+  if (!store_.has_room()) return ServiceState::kFull;  // First: it does not end by itself.
+  return restoring() > Millis(0) ? ServiceState::kRestoring : ServiceState::kGranting;
+}
+
+std::optional<store::Space> Engine::space() const {
+  return loading_ ? std::nullopt : store_.space();
+}
+
 void Engine::stop() {
   flush();
   for (auto& [id, session] : sessions_) {
@@ -144,7 +156,7 @@ void Engine::run_turn() {
   if (failed_) return;
   in_turn_ = true;
   ++counters_.turns;
-  if (!PAWL_MUTANT(clock_before_sockets)) now_ = clock_.now();
+  if (!PAWL_MUTANT(clock_before_sockets)) now_ = read_clock(Doing::kWaiting);
   turn_began_ = clock_.uptime();
   synced_in_turn_ = false;
   if (!PAWL_MUTANT(hangups_after_requests)) apply_hangups();
@@ -153,24 +165,61 @@ void Engine::run_turn() {
   serve_ready();
   if (PAWL_MUTANT(hangups_after_requests)) apply_hangups();
   if (!loading_) {
+    watch_room();
     core_.tick(now_);
     route_replies();
     if (PAWL_MUTANT(answer_before_sync)) flush();
     commit();
     if (backing_up_ && !backup_begun_) begin_backup();
   }
-  if (PAWL_MUTANT(clock_before_sockets)) now_ = clock_.now();
+  if (PAWL_MUTANT(clock_before_sockets)) now_ = read_clock(Doing::kWaiting);
   in_turn_ = false;
   flush();
   bury();
   end_of_turn();
 }
 
+Now Engine::read_clock(Doing doing) {
+  if (loading_) clock_.expect_sleep(Nanos::max());  // Reading the store is no pause: no lease runs yet.
+  const Now now = clock_.now();
+  if (const Nanos pause = clock_.last_pause(); pause >= kPauseLogged) {
+    const double seconds = std::chrono::duration<double>(pause).count();
+    constexpr std::string_view kEffect = "Every lease runs longer by all but 250 ms of it";
+    pause_log_.warning(
+        clock_.uptime(),
+        doing == Doing::kCommitting
+            ? fmt::format("a commit took {:.1f} s: the disk is too slow, or shared. {}", seconds, kEffect)
+            : fmt::format(
+                  "pawld stood still for {:.1f} s: the process or the machine was stopped, or had no CPU. {}",
+                  seconds, kEffect));
+  }
+  return now;
+}
+
+void Engine::watch_room() {
+  const bool room = store_.has_room();
+  if (room == std::exchange(had_room_, room)) return;
+  const store::Space space = store_.space().value_or(store::Space{});
+  if (room) {
+    log_.info(fmt::format("locks are granted again: {} bytes are free on the volume of the data directory",
+                          space.free));
+  } else {
+    room_log_.warning(
+        clock_.uptime(),
+        fmt::format(
+            "the disk is full: no new lock is granted, renewals and releases go on. {} bytes are free on the "
+            "volume of the data directory, {} are needed (space_reserve_bytes, and a segment where none "
+            "could "
+            "be made). Free some space; grants resume within a second or two",
+            space.free, space.needed));
+  }
+}
+
 // What was read in this turn has its answer now, unless it waits: all of it took as long as the turn. A commit has read
 // the clock at its end. By uptime, pauses included: a sync that hung for ten seconds is to be seen as that.
 void Engine::end_of_turn() {
   if (served_verbs_.empty() && granted_waits_.empty()) return;
-  if (!synced_in_turn_) (void)clock_.now();
+  if (!synced_in_turn_) (void)read_clock(Doing::kWaiting);
   const Nanos took = clock_.uptime() - turn_began_;
   telemetry_.turn.observe(took);
   for (const std::uint8_t place : served_verbs_) {
@@ -287,7 +336,8 @@ void Engine::log_protocol_error(Session& session) {
   }
   const std::uint64_t unsaid = std::exchange(protocol_errors_unsaid_, 0);
   const std::string more = unsaid == 0 ? "" : fmt::format(" ({} more since the last line)", unsaid);
-  log_.warning(fmt::format("closing the connection of {}: {}{}", session.peer(), why, more));
+  log_.warning(fmt::format("closing the connection of {}: {}{}", session.peer(), why, more),
+               {{"address", session.peer()}, {"user", user_of(session)}, {"more", unsaid}});
   protocol_errors_log_at_ = now_.tick + kLogEvery;
 }
 
@@ -315,7 +365,7 @@ void Engine::commit() {
 void Engine::durable(BatchId batch) {
   if (failed_) return;
   // Read after the sync: a grant's TTL begins when it is durable, never at the turn's `now`.
-  const Now synced = clock_.now();
+  const Now synced = read_clock(Doing::kCommitting);
   core_.durable(batch, synced);
   telemetry_.commit.observe(clock_.uptime() - turn_began_);
   synced_in_turn_ = true;
@@ -332,7 +382,8 @@ void Engine::failed(BatchId batch, const Error& failure) {
   if (failed_) return;
   if (PAWL_MUTANT(failed_commit_goes_on)) return durable(batch);
   failed_ = true;
-  log_.error(fmt::format("the store failed at batch {}: {}", batch.value, failure.detail));
+  log_.error(fmt::format("the store failed at batch {}: {}", batch.value, failure.detail),
+             {{"event", "store_failed"}});
   on_fatal_(failure);
 }
 
@@ -368,7 +419,8 @@ void Engine::flush(Session& session) {
     ++counters_.connections_cut;
     log_.warning(
         fmt::format("connection {} ({}) reads too slowly: {} bytes of output wait, the limit is {}; closed",
-                    session.id().value, session.peer(), session.outbox().size(), settings_.output_max));
+                    session.id().value, session.peer(), session.outbox().size(), settings_.output_max),
+        {{"address", session.peer()}, {"user", user_of(session)}});
     return end(session);
   }
   if (session.closing && session.outbox().empty()) return end(session);

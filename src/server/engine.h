@@ -27,6 +27,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/sparing_log.h"
 #include "core/core.h"
 #include "server/event_ring.h"
 #include "server/network.h"
@@ -94,6 +95,9 @@ class Engine final : private store::Sink {
 
   void run_turn();
 
+  // The driver is about to wait for input, at most so long. That part of the time until the next turn is no pause.
+  void expect_sleep(Nanos at_most) { clock_.expect_sleep(at_most); }
+
   // How long the driver may sleep if nothing arrives. Zero: another turn is due at once.
   [[nodiscard]] Nanos patience() const;
 
@@ -113,8 +117,17 @@ class Engine final : private store::Sink {
   // Of them, those of other threads of this process, which serve clients of their own.
   [[nodiscard]] std::size_t guests() const { return guests_; }
   [[nodiscard]] bool loading() const { return loading_; }
-  // New grants find space in the store.
-  [[nodiscard]] bool has_room() const { return store_.has_room(); }
+  [[nodiscard]] ServiceState state() const;
+  // After a restore: until grants begin.
+  [[nodiscard]] Millis restoring() const { return core_.restoring_for(now_); }
+  // Nothing while loading, and of a store that needs no volume.
+  [[nodiscard]] std::optional<store::Space> space() const;
+
+  // The driver refused a connection before the engine saw it.
+  void count_refused_connection() { ++counters_.connections_refused; }
+  // Of the certificate that new connections are shown, in seconds since 1970.
+  void set_certificate_expiry(std::int64_t at) { certificate_expiry_ = at; }
+  [[nodiscard]] std::optional<std::int64_t> certificate_expiry() const { return certificate_expiry_; }
 
  private:
   // --- store::Sink ---
@@ -135,6 +148,11 @@ class Engine final : private store::Sink {
   void end(Session& session);
   void bury();
   void end_of_turn();
+  // Reads the clock, and logs a pause that ends with this reading.
+  enum class Doing : std::uint8_t { kWaiting, kCommitting };
+  Now read_clock(Doing doing);
+  // Logs when the store begins or ceases to have room.
+  void watch_room();
 
   // --- Commands (commands.cc): each writes and seals exactly one reply, now or when its wait ends ---
   void serve_command(Session& session, std::span<const std::string_view> args);
@@ -173,6 +191,8 @@ class Engine final : private store::Sink {
   void become_nobody(Session& session);
   void dismiss(Session& session);
   [[nodiscard]] static std::string describe(const Session& session);
+  // For the log; empty when there is none.
+  [[nodiscard]] static std::string_view user_of(const Session& session);
   bool authenticate(Session& session, const wire::Credentials& credentials);
   void punish(Session& session);
   void pardon(Session& session);
@@ -212,6 +232,7 @@ class Engine final : private store::Sink {
   void superseded(Wait& wait, const core::Reply& reply);
   void count_acquire(const core::Outcome& outcome);
   void count_renewal(const core::Outcome& outcome);
+  void count_release(LeaseId lease, const core::Outcome& outcome);
   void write_outcome(Session& session, const core::Outcome& outcome, bool by_request);
   void seal(Session& session, BatchId after);
   void error(Session& session, wire::ErrorCode code, std::string_view text);
@@ -264,6 +285,7 @@ class Engine final : private store::Sink {
   std::vector<std::int64_t> renewed_;
   bool backing_up_ = false;
   ConnectionId backup_for_;  // whoever asked for it, and may have left
+  std::string backup_by_;    // the same, for the log
   store::BackupOrder backup_;
   bool backup_begun_ = false;
   Session* asking_ = nullptr;  // whose ACQUIRE is being applied, and the wait it opened
@@ -272,6 +294,10 @@ class Engine final : private store::Sink {
   bool answered_ = false;
   Batch batch_;
   BatchId durable_;
+  SparingLog pause_log_{log_};
+  SparingLog room_log_{log_};
+  bool had_room_ = true;
+  std::optional<std::int64_t> certificate_expiry_;
   Tick protocol_errors_log_at_{};
   std::uint64_t protocol_errors_unsaid_ = 0;
   bool in_turn_ = false;

@@ -92,7 +92,7 @@ Result<Listener> listen_on(const ListenAddress& address) {
   if (!list) return list.error();
   const addrinfo& first = preferred(*list->get());
   const auto problem = [&](const char* what) {
-    return Error{Code::kUnavailable,
+    return Error{errno == EADDRINUSE ? Code::kBusy : Code::kUnavailable,
                  fmt::format("cannot {} {}:{}: {}", what, address.host, address.port, std::strerror(errno))};
   };
   Listener listener;

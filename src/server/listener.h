@@ -23,6 +23,7 @@ struct Listener {
   UniqueFd socket;      // non-blocking
   std::string address;  // as bound, the port filled in
 };
+// kBusy: another process listens there.
 [[nodiscard]] Result<Listener> listen_on(const ListenAddress& address);
 
 // "127.0.0.1:40312" of the other end; "?" when it cannot be told.

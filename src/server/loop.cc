@@ -30,6 +30,8 @@ constexpr std::size_t kEventsMax = limits::kConnectionsMax + limits::kConnection
 // Looks again, without waiting, before a turn: what arrived while the sockets were read shares its commit.
 constexpr int kGatherMore = 2;
 constexpr int kAcceptsPerTurn = 256;
+// An idle loop wakes so often, to notice that it stood still, or that the disk is full or no longer full.
+constexpr Millis kIdleWake{250};
 constexpr std::size_t kLastWordsMax = 2 * limits::kFrameMax;  // Read of a peer that has hung up.
 
 Error system_error(const char* what) {
@@ -37,7 +39,6 @@ Error system_error(const char* what) {
 }
 
 int to_epoll_timeout(Nanos patience) {
-  if (patience == Nanos::max()) return -1;
   return static_cast<int>(std::chrono::ceil<Millis>(patience).count());
 }
 
@@ -87,13 +88,15 @@ Result<void> Loop::attach(Lane& lane) {
 }
 
 void Loop::run(Engine& engine) {
-  while (!stopping_) turn(engine, to_epoll_timeout(std::min(engine.patience(), handshake_patience())));
+  while (!stopping_)
+    turn(engine, to_epoll_timeout(std::min({engine.patience(), handshake_patience(), Nanos(kIdleWake)})));
   listener_.reset();
   engine.stop();
   connections_.clear();
 }
 
 void Loop::turn(Engine& engine, int timeout_ms) {
+  engine.expect_sleep(Millis(timeout_ms));
   int ready = gather(engine, timeout_ms);
   for (int more = 0; more < kGatherMore && ready > 0; ++more) ready = gather(engine, 0);
   if (!handshakes_.empty()) advance_handshakes(engine);
@@ -148,6 +151,7 @@ void Loop::accept_some(Engine& engine) {
       turning_away_ = false;
       accept_one(engine, std::move(socket));
     } else if (errno == EMFILE || errno == ENFILE) {
+      engine.count_refused_connection();
       turn_away();
     } else if (errno != ECONNABORTED && errno != EINTR) {
       return;

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "server/loop.h"
+#include "wire/error_code.h"
 
 namespace pawl::server {
 namespace {
@@ -19,6 +20,7 @@ using State = tls::Stream::State;
 constexpr Nanos kShareOfTurn = 5ms;
 constexpr std::string_view kSpeakTls =
     "-ERR this port speaks TLS: connect to tls://host:port, or with redis-cli --tls\r\n";
+static_assert(kSpeakTls.find(wire::kPortSpeaksTls) == std::string_view("-ERR ").size());
 
 Nanos monotonic_now() {
   timespec now{};
@@ -95,8 +97,9 @@ void Loop::introduce(Engine& engine, ConnectionId id, Connection& connection) {
 
 void Loop::drop_handshake(ConnectionId id, std::string_view why) {
   Connection& connection = *find(id);
-  complaints_.warning(monotonic_now(),
-                      fmt::format("TLS handshake with {} failed: {}", peer_of(connection.socket.get()), why));
+  const std::string peer = peer_of(connection.socket.get());
+  complaints_.warning(monotonic_now(), fmt::format("TLS handshake with {} failed: {}", peer, why),
+                      {{"address", peer}});
   ::shutdown(connection.socket.get(), SHUT_WR);
   // Closing with unread input resets the connection, and the peer could miss why.
   (void)::recv(connection.socket.get(), buffer_.data(), buffer_.size(), 0);
@@ -112,8 +115,9 @@ bool Loop::decrypt(Engine& engine, ConnectionId id, Connection& connection) {
   // While it is stalled, so may be the engine, and both go on once there is room.
   if (!connection.stalled) flush_tls(id, connection);
   if (stream.state() == State::kFailed) {
-    complaints_.warning(monotonic_now(), fmt::format("TLS with {} failed: {}",
-                                                     peer_of(connection.socket.get()), stream.error()));
+    const std::string peer = peer_of(connection.socket.get());
+    complaints_.warning(monotonic_now(), fmt::format("TLS with {} failed: {}", peer, stream.error()),
+                        {{"address", peer}});
     connection.broken = true;
   }
   return stream.state() == State::kOpen;

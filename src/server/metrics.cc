@@ -87,12 +87,15 @@ std::string lower(std::string_view name) {
 
 void add_locks(Exposition& all, const Readings& r) {
   const Telemetry& t = r.telemetry;
-  Family acquires = all.counter("pawl_lock_acquires_total",
-                                "Acquire requests that have ended, by how: granted (a retry that is told its "
-                                "lease again included), busy (held by someone, and the "
-                                "request did not wait), timeout, cancelled (CANCEL or a hang-up), superseded "
-                                "(a newer connection owns the wait), lost (a retry of "
-                                "a lease that is over), refused (a limit or a conflict).");
+  Family acquires = all.counter(
+      "pawl_lock_acquires_total",
+      "Acquire requests that have ended, by result: granted (a retry that gets its lease again included), "
+      "busy "
+      "(the lock was held, and the request did not wait), timeout, cancelled (by CANCEL, or its "
+      "connection closed), superseded (a newer connection took over the wait), lost (a retry of a "
+      "lease that is over), refused (answered with an error: the disk is full, pawld is loading "
+      "or restoring, a limit, a conflict, or missing permission). Requests that are malformed are not "
+      "counted here.");
   for (std::size_t i = 0; i < kAcquireResults; ++i) {
     acquires.add(t.acquires[i], {{"result", to_text(static_cast<AcquireResult>(i))}});
   }
@@ -120,19 +123,26 @@ void add_leases(Exposition& all, const Readings& r) {
       .add(t.renewed, {{"result", "ok"}})
       .add(t.not_renewed, {{"result", "lost"}});
   all.histogram("pawl_lease_renew_margin_seconds",
-                "What a lease had left when its renewal arrived. Small figures: holders live dangerously.")
+                "What a lease had left when its renewal arrived. Small figures: holders nearly lose it.")
       .add(t.margin);
+  all.histogram("pawl_lease_renew_margin_ratio",
+                "The same as a part of the TTL: 0.66 for a holder that renews every third of its TTL.")
+      .add(t.margin_ratio);
   Family ended = all.counter("pawl_lease_ended_total",
-                             "Leases that have ended: released, expired, broken, or at their max_hold.");
+                             "Leases that have ended: released; expired (its time ran out, and it was "
+                             "neither released nor broken: the holder was frozen, cut off or killed, or let "
+                             "it run out on purpose); broken; or at their max_hold.");
   for (std::size_t i = 0; i < t.ended.size(); ++i) {
     ended.add(t.ended[i], {{"reason", core::to_text(static_cast<core::Ending>(i + 1))}});
   }
-  all.counter("pawl_lease_expired_while_executing_total",
-              "Renewals of leases that had expired: the holder was still there, and late. Each was a chance "
-              "for two owners.")
+  all.counter(
+         "pawl_lease_expired_while_executing_total",
+         "RENEW, MRENEW and RELEASE of leases that had expired, one for each lease named: the holder was "
+         "still there, and late. A client that stops at its own deadline sends none of these; "
+         "pawl_lease_ended_total{reason=\"expired\"} counts its lease.")
       .add(t.heard_after_expiry);
   all.counter("pawl_tokens_issued_total", "Tokens granted by this process.").add(t.tokens);
-  all.gauge("pawl_last_token", "The greatest token ever granted, or raised to.")
+  all.gauge("pawl_last_token", "The greatest token ever granted, raised to, or skipped after a crash.")
       .add(r.totals.last_token.value);
   all.counter("pawl_token_regressions_total",
               "RAISE commands: the counter had fallen behind what guards had seen.")
@@ -162,10 +172,20 @@ void add_commands(Exposition& all, const Readings& r) {
             "Open connections now, by protocol. One of HTTP is a request under way, or a reader of events.")
       .add(r.connections_resp, {{"proto", "resp"}})
       .add(r.connections_http, {{"proto", "http"}});
-  all.counter("pawl_connections_refused_total", "Connections turned away at the limit.")
+  all.counter(
+         "pawl_connections_refused_total",
+         "RESP connections that were refused: the limit of connections, or of file descriptors, was reached.")
       .add(r.connections_refused);
   all.counter("pawl_connections_cut_total", "Connections closed because they read too slowly.")
       .add(r.connections_cut);
+  all.counter("pawl_auth_failures_total",
+              "Wrong users or secrets, in AUTH, HELLO or an Authorization header.")
+      .add(r.wrong_secrets);
+  if (r.certificate_expiry) {
+    all.gauge("pawl_tls_certificate_expiry_timestamp_seconds",
+              "When the certificate that new connections are shown expires, since 1970. Only with TLS.")
+        .add(static_cast<double>(*r.certificate_expiry));
+  }
 }
 
 void add_store(Exposition& all, const Readings& r, const ProcessReadings& process) {
@@ -174,23 +194,41 @@ void add_store(Exposition& all, const Readings& r, const ProcessReadings& proces
       .add(r.telemetry.commit);
   all.histogram("pawl_store_batch_size", "Records put or deleted in a batch: how well commits are shared.")
       .add(r.telemetry.batch_size);
-  all.counter("pawl_store_errors_total",
-              "Writes or syncs that failed. The process ends at the first; more than 0 is never seen.")
-      .add(0.0);
   all.gauge("pawl_store_size_bytes", "Size of the files in the data directory.").add(process.store_bytes);
-  all.gauge("pawl_leader", "1 while this pawld grants locks; 0 while it loads or stands by.")
-      .add(r.loading ? 0.0 : 1.0);
-  all.counter("pawl_leader_changes_total",
-              "Times that this process began or ceased to grant, the first not counted.")
-      .add(0.0);
+  if (r.space && process.free_bytes) {
+    all.gauge("pawl_store_free_bytes", "Free space on the volume of the data directory.")
+        .add(*process.free_bytes);
+    all.gauge("pawl_store_free_needed_bytes",
+              "Below so much free space no lock is granted: space_reserve_bytes, and a segment more where "
+              "none could be made.")
+        .add(r.space->needed);
+  }
+  all.gauge("pawl_store_full", "1 while no lock is granted because the disk is full.")
+      .add(r.state == ServiceState::kFull ? 1.0 : 0.0);
+  all.gauge(
+         "pawl_restoring_seconds",
+         "After a restore: until locks are granted, when every lease from before has run out. Otherwise 0.")
+      .add(std::chrono::duration<double>(r.restoring).count());
+  all.gauge("pawl_leader",
+            "1 while it is this pawld that grants locks; 0 while it loads, or waits after a restore. A full "
+            "disk leaves it 1.")
+      .add(r.state == ServiceState::kLoading || r.restoring > Millis(0) ? 0.0 : 1.0);
+  all.gauge("pawl_ready",
+            "1 while locks are granted, as /readyz answers; 0 while loading, restoring or full.")
+      .add(r.state == ServiceState::kGranting ? 1.0 : 0.0);
+  all.gauge("pawl_last_backup_timestamp_seconds",
+            "When the last good backup of this pawld was begun, in seconds since 1970. 0: none since it "
+            "started.")
+      .add(static_cast<double>(r.telemetry.last_backup.value) / 1000);
   all.histogram("pawl_event_loop_lag_seconds",
                 "How long a turn of the loop took, in which nothing else was read: what a request may wait "
                 "before it is looked at.")
       .add(r.telemetry.turn);
   all.counter("pawl_pauses_seconds_total",
-              "Time for which pawld itself stood still beyond 250 ms; it was not held against any lease.")
+              "Time for which pawld itself stood still beyond 250 ms: stopped, without CPU, or in a commit "
+              "that hung. Not counted against any lease. Sleep while nothing is to be done is not a pause.")
       .add(std::chrono::duration<double>(r.paused).count());
-  all.gauge("pawl_build_info", "Always 1; the label tells the version.").add(1.0, {{"version", kVersion}});
+  all.gauge("pawl_build_info", "Always 1; the label is the version.").add(1.0, {{"version", kVersion}});
 }
 
 void add_process(Exposition& all, const ProcessReadings& process) {
@@ -212,7 +250,11 @@ Readings readings_of(const Engine& engine) {
   readings.connections_resp = engine.connections() - readings.connections_http;
   readings.connections_refused = engine.counters().connections_refused;
   readings.connections_cut = engine.counters().connections_cut;
-  readings.loading = engine.loading();
+  readings.wrong_secrets = engine.counters().wrong_secrets;
+  readings.state = engine.state();
+  readings.restoring = engine.loading() ? Millis(0) : engine.restoring();
+  readings.space = engine.space();
+  readings.certificate_expiry = engine.certificate_expiry();
   readings.paused = engine.paused();
   return readings;
 }

@@ -5,11 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/views.h"
+#include "server/reports.h"
 #include "server/telemetry.h"
+#include "store/store.h"
 
 namespace pawl::server {
 
@@ -23,7 +26,11 @@ struct Readings {
   std::uint64_t connections_http = 0;
   std::uint64_t connections_refused = 0;
   std::uint64_t connections_cut = 0;
-  bool loading = false;
+  std::uint64_t wrong_secrets = 0;
+  ServiceState state = ServiceState::kGranting;
+  Millis restoring{0};
+  std::optional<store::Space> space;
+  std::optional<std::int64_t> certificate_expiry;  // seconds since 1970
   Nanos paused{0};
 };
 [[nodiscard]] Readings readings_of(const Engine& engine);
@@ -37,6 +44,7 @@ struct ProcessReadings {
   std::uint64_t open_descriptors = 0;
   std::uint64_t descriptors_max = 0;
   std::uint64_t store_bytes = 0;
+  std::optional<std::uint64_t> free_bytes;  // of its volume; nothing without a data directory
 };
 [[nodiscard]] ProcessReadings read_process(const std::string& data_directory);
 

@@ -11,18 +11,62 @@ namespace pawl::server {
 namespace {
 
 constexpr std::string_view kIntroduction =
-    R"(<!-- Rendered by pawl_metrics_page from what pawld tells. Change src/server/metrics.cc instead. -->
+    R"(<!-- Rendered by pawl_metrics_page. Change src/server/metrics.cc and metrics_page.cc instead. -->
 # Metrics
 
 `GET /metrics` on the HTTP port, in the text format of Prometheus. Where pawld has users it needs the role *observe*:
 [how to scrape it](../how-to/run-pawld.md#scrape-it). Counters begin at zero when pawld starts. A scrape takes a copy of the figures
 from the thread that grants locks, and renders it elsewhere. No metric has the names of locks in its labels.
 
-Recording rules for the names that textbooks use (`lock_acquire_success_total`, `lock_acquire_latency_ms` …) and alerts worth having are in
-`deploy/prometheus/pawl.rules.yml`.
+In `deploy/prometheus` (with the package: `/usr/share/pawl/prometheus`) there are
+
+| file | what it is |
+|---|---|
+| `pawl.rules.yml` | the [alerts](#alerts) |
+| `pawl.generic-names.rules.yml` | generic names, if your dashboards expect them: `lock_acquire_success_total`, `lock_acquire_latency_ms` …  Optional: without a prefix they may collide with those of other services |
+| `pawl.postgres_exporter.yml` | what [guards in PostgreSQL](#guards) have counted |
+
+## What pawld exposes
 
 | metric | type | labels | what it is |
 |---|---|---|---|
+)";
+
+constexpr std::string_view kRest = R"(
+## Alerts
+
+| alert | fires when | what to do |
+|---|---|---|
+| `PawldDown` | it cannot be scraped for a minute | Start it. Leases that are held stay until their TTL ends |
+| `PawldDoesNotGrant` | it has been loading, or waiting after a restore, for five minutes | `pawl status` shows the state and, after a restore, the time left |
+| `PawlDiskIsFull` | no lock is granted because the disk is full | Free some space. Renewals and releases go on meanwhile |
+| `PawlDiskIsNearlyFull` | the free space is less than twice what pawld needs | Free some space, or use a larger volume |
+| `PawlHoldersAreLate` | a lease ran out without being released, or a holder came back after that | See below |
+| `PawlRenewalsAreClose` | one renewal in a hundred arrives in the last tenth of its lease | Choose a longer TTL, or find out what delays the holders |
+| `PawlTokensWereRaised` | RAISE was used | Expected once after a restore. Otherwise find out whether two pawlds served the same locks |
+| `PawlGuardMetStaleTokens` | a guard met a token older than its fence: a former holder tried to write | In mode *enforce* nothing was written. Find out why that holder did not stop |
+| `PawlCommitsAreSlow` | one commit in a hundred takes longer than 250 ms | Give pawld a faster disk, or one of its own |
+| `PawldStoodStill` | pawld was paused for more than a second within ten minutes | The log gives time and length. Look for a frozen machine, missing CPU or a disk that hung |
+| `PawlCertificateExpires` | the certificate in use expires within 14 days | Replace its files, then reload pawld |
+| `PawlBackupIsOld` | there has been no good backup for 36 hours, or none at all | [Back it up](../how-to/back-up.md) |
+| `PawlConnectionsAreRefused` | a limit of connections or file descriptors is reached | Close what is not used, or raise the limit of descriptors |
+| `PawlSecretsAreWrong` | more than ten wrong users or secrets within ten minutes | The log names user and address |
+
+A holder that is frozen for longer than its TTL usually sends nothing when it comes back: a client that watches its own
+deadline stops instead. Such a lease is one of `pawl_lease_ended_total{reason="expired"}`: it was neither released nor
+broken. `pawl_lease_expired_while_executing_total` counts the others, which do send a RENEW, MRENEW or RELEASE too late.
+`PawlHoldersAreLate` fires for both. A holder that was killed looks the same, and so does one that lets its lease run out
+on purpose; whoever does that keeps only the second half of the rule.
+
+## Guards
+
+Guards count in the database, not in pawld. For PostgreSQL, postgres_exporter reads the view `pawl.status` and exposes
+`pawl_guard_decisions_total{guard,verdict}`, with the verdicts `replayed`, `stale`, `missing`, `ahead`, `malformed` and
+`would_refuse`; admitted writes are not counted. Any role of the database may read that view.
+
+```console
+$ postgres_exporter --extend.query-path=/usr/share/pawl/prometheus/pawl.postgres_exporter.yml
+```
 )";
 
 struct Row {
@@ -62,6 +106,8 @@ std::vector<Row> rows_of(const std::string& exposition) {
 Readings something() {
   Readings readings;
   for (auto& command : readings.telemetry.commands) command.ok = 1;
+  readings.space.emplace();
+  readings.certificate_expiry = 0;
   return readings;
 }
 
@@ -69,7 +115,7 @@ Readings something() {
 
 std::string metrics_page() {
   std::string out(kIntroduction);
-  for (const Row& row : rows_of(metrics_text(something(), {}))) {
+  for (const Row& row : rows_of(metrics_text(something(), {.free_bytes = 0}))) {
     out.append("| `").append(row.name).append("` | ").append(row.type).append(" | ");
     const char* comma = "";
     for (const std::string& label : row.labels) {
@@ -78,6 +124,7 @@ std::string metrics_page() {
     }
     out.append(" | ").append(row.help).append(" |\n");
   }
+  out.append(kRest);
   return out;
 }
 

@@ -27,6 +27,7 @@ TEST_F(MetricsTest, EveryFamilyThatPawldCanKnowIsThereWithHelpAndType) {
                            "pawl_leases",
                            "pawl_lease_renewals_total",
                            "pawl_lease_renew_margin_seconds",
+                           "pawl_lease_renew_margin_ratio",
                            "pawl_lease_ended_total",
                            "pawl_lease_expired_while_executing_total",
                            "pawl_tokens_issued_total",
@@ -36,10 +37,14 @@ TEST_F(MetricsTest, EveryFamilyThatPawldCanKnowIsThereWithHelpAndType) {
                            "pawl_command_duration_seconds",
                            "pawl_store_commit_duration_seconds",
                            "pawl_store_batch_size",
-                           "pawl_store_errors_total",
                            "pawl_store_size_bytes",
+                           "pawl_store_full",
+                           "pawl_restoring_seconds",
+                           "pawl_last_backup_timestamp_seconds",
                            "pawl_leader",
-                           "pawl_leader_changes_total",
+                           "pawl_ready",
+                           "pawl_auth_failures_total",
+                           "pawl_connections_refused_total",
                            "pawl_event_loop_lag_seconds",
                            "pawl_pauses_seconds_total",
                            "pawl_build_info",
@@ -58,6 +63,13 @@ TEST_F(MetricsTest, BoundsAreShownAsPeopleWriteThem) {
   for (const char* bound : {"0.00025", "0.0025", "0.1", "2.5", "3600", "+Inf"}) {
     EXPECT_THAT(all, HasSubstr(std::string("pawl_lock_hold_duration_seconds_bucket{le=\"") + bound + "\"}"));
   }
+}
+
+TEST_F(MetricsTest, TheTimeOfTheLastBackupIsInSeconds) {
+  Readings readings;
+  EXPECT_THAT(metrics_text(readings, {}), HasSubstr("\npawl_last_backup_timestamp_seconds 0\n"));
+  readings.telemetry.last_backup = UnixMs{1'794'825'198'500};
+  EXPECT_THAT(metrics_text(readings, {}), HasSubstr("\npawl_last_backup_timestamp_seconds 1794825198.5\n"));
 }
 
 TEST_F(MetricsTest, NoLockNameAndNoOwnerIsALabel) {
@@ -90,6 +102,27 @@ TEST_F(MetricsTest, ConnectionsFromWithinTheProcessAreThoseOfHttp) {
   engine().connected(ConnectionId{77}, "http:127.0.0.1:9");
   EXPECT_THAT(text(), HasSubstr("pawl_connections{proto=\"resp\"} 1\n"));
   EXPECT_THAT(text(), HasSubstr("pawl_connections{proto=\"http\"} 1\n"));
+}
+
+TEST_F(MetricsTest, AFullDiskIsNotReadyAndLeavesTheLeaderAsItIs) {
+  EXPECT_THAT(text(), HasSubstr("pawl_ready 1\n"));
+  store.set_room(false);
+  EXPECT_THAT(text(), HasSubstr("pawl_store_full 1\n"));
+  EXPECT_THAT(text(), HasSubstr("pawl_ready 0\n"));
+  EXPECT_THAT(text(), HasSubstr("pawl_leader 1\n"));
+}
+
+TEST_F(MetricsTest, SpaceAndCertificateAreShownOnlyWhereTheyExist) {
+  const ProcessReadings process = read_process("/");
+  EXPECT_THAT(metrics_text(readings_of(engine()), process), Not(HasSubstr("pawl_store_free")));
+  EXPECT_THAT(text(), Not(HasSubstr("pawl_tls_certificate_expiry")));
+  store.set_space({.free = 5, .needed = 7, .volume_needed = 9});
+  engine().set_certificate_expiry(1'893'456'000);
+  const std::string all = metrics_text(readings_of(engine()), process);
+  ASSERT_TRUE(process.free_bytes.has_value());
+  EXPECT_THAT(all, HasSubstr("\npawl_store_free_bytes "));
+  EXPECT_THAT(all, HasSubstr("pawl_store_free_needed_bytes 7\n"));
+  EXPECT_THAT(all, HasSubstr("pawl_tls_certificate_expiry_timestamp_seconds 1893456000\n"));
 }
 
 TEST_F(MetricsTest, TheProcessIsSeenAsTheKernelSeesIt) {

@@ -104,7 +104,8 @@ bool Engine::is_behind(const Session& session) const {
 void Engine::cut_observer(Session& session) {
   ++counters_.connections_cut;
   log_.warning(fmt::format("connection {} ({}) reads its events too slowly: they are no longer kept; closed",
-                           session.id().value, session.peer()));
+                           session.id().value, session.peer()),
+               {{"address", session.peer()}, {"user", user_of(session)}});
   stop_observing(session);
   error(session, wire::ErrorCode::kBusy, wire::kEventsFarewell);
   session.closing = true;

@@ -15,7 +15,7 @@
 namespace pawl::server {
 
 // Who asks. kLimited is an admin who may touch only what kMine covers.
-enum class Caller : std::uint8_t { kNobody, kObserve, kUse, kAdmin, kLimited };
+enum class Caller : std::uint8_t { kNobody, kObserve, kUse, kAdmin, kLimited, kBackup };
 inline constexpr std::string_view kMine = "mine";
 
 // kServed: whatever the answer, it was no question of permission.
@@ -48,7 +48,7 @@ inline void expect_refused(const Heard& heard, std::string_view naming, std::str
 template <class Ask>
 void expect_as_role(const PermissionRow& row, Caller caller, wire::Access role, Ask& ask) {
   const Heard heard = ask(caller, row.here);
-  if (role >= row.needs) {
+  if (wire::permits(role, row.needs)) {
     EXPECT_EQ(heard.permission, Permission::kServed) << row.here << " says: " << heard.text;
   } else {
     expect_refused(heard, "role " + std::string(to_text(row.needs)), row.here);
@@ -65,6 +65,7 @@ void expect_permissions(std::span<const PermissionRow> rows, Ask ask) {
     expect_as_role(row, Caller::kObserve, wire::Access::kObserve, ask);
     expect_as_role(row, Caller::kUse, wire::Access::kUse, ask);
     expect_as_role(row, Caller::kAdmin, wire::Access::kAdmin, ask);
+    expect_as_role(row, Caller::kBackup, wire::Access::kBackup, ask);
     const Heard here = ask(Caller::kLimited, row.here);
     if (row.elsewhere == Elsewhere::kWholeStore) {
       expect_refused(here, "limited to the prefixes", row.here);

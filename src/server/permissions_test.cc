@@ -25,16 +25,16 @@ constexpr std::array kRows{
     PermissionRow{"BREAK", Access::kAdmin, "BREAK mine/a TOKEN 9999 REASON why", kOutside,
                   "BREAK other TOKEN 9999 REASON why"},
     PermissionRow{"RAISE", Access::kAdmin, "RAISE 50 REASON why", kWholeStore},
-    PermissionRow{"BACKUP", Access::kAdmin, "BACKUP /nonexistent/copy", kWholeStore},
-    PermissionRow{"STATUS", Access::kObserve, "STATUS"},
+    PermissionRow{"BACKUP", Access::kBackup, "BACKUP /nonexistent/copy", kWholeStore},
+    PermissionRow{"STATUS", Access::kUser, "STATUS"},
     PermissionRow{"HELLO", Access::kNone, "HELLO 3"},
     PermissionRow{"AUTH", Access::kNone, "AUTH boss secret-of-boss"},
-    PermissionRow{"PING", Access::kObserve, "PING"},
+    PermissionRow{"PING", Access::kUser, "PING"},
     PermissionRow{"ECHO", Access::kObserve, "ECHO hello"},
     PermissionRow{"QUIT", Access::kNone, "QUIT"},
     PermissionRow{"RESET", Access::kNone, "RESET"},
-    PermissionRow{"SELECT", Access::kObserve, "SELECT 0"},
-    PermissionRow{"CLIENT", Access::kObserve, "CLIENT LIST"},
+    PermissionRow{"SELECT", Access::kUser, "SELECT 0"},
+    PermissionRow{"CLIENT", Access::kUser, "CLIENT LIST"},
     PermissionRow{"COMMAND", Access::kObserve, "COMMAND COUNT"},
     PermissionRow{"INFO", Access::kObserve, "INFO"},
     PermissionRow{"CONFIG", Access::kObserve, "CONFIG GET save"},
@@ -71,6 +71,17 @@ TEST_F(PermissionsTest, EveryVerbIsServedToWhomItIsForAndToNobodyElse) {
     EXPECT_NE(reply, "") << request;
     return heard(std::move(reply));
   });
+}
+
+// By name, so that a new verb, or another role for one, does not widen it unseen.
+TEST_F(PermissionsTest, TheRoleBackupMayMakeBackupsAndNothingThatTouchesOrShowsLocks) {
+  std::string served;
+  for (const PermissionRow& row : kRows) {
+    Client client = connect_as("copier");
+    if (heard(client.ask(std::string(row.here))).permission == Permission::kServed)
+      served += std::string(row.name) + " ";
+  }
+  EXPECT_EQ(served, "BACKUP STATUS HELLO AUTH PING QUIT RESET SELECT CLIENT ");
 }
 
 TEST_F(PermissionsTest, WithoutUsersEveryVerbIsServedToEveryone) {

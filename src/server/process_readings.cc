@@ -72,6 +72,9 @@ ProcessReadings read_process(const std::string& data_directory) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) readings.descriptors_max = limit.rlim_cur;
   readings.store_bytes = size_of(data_directory);
+  std::error_code unknown;
+  const auto volume = std::filesystem::space(data_directory, unknown);
+  if (!unknown) readings.free_bytes = volume.available;
   return readings;
 }
 

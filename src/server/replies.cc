@@ -24,6 +24,12 @@ wire::WaitEvent event_of(core::NotObtained::Why why) {
   return wire::WaitEvent::kTimeout;
 }
 
+// In the histogram's unit. Near its MAXHOLD a lease gets less than its TTL; it is compared with what it got.
+std::int64_t parts_left(const core::Renewed& renewed) {
+  if (renewed.before >= renewed.left) return Ratio::kWhole;
+  return Ratio::kWhole * renewed.before.count() / renewed.left.count();
+}
+
 }  // namespace
 
 void Engine::route_replies() {
@@ -96,11 +102,18 @@ void Engine::count_renewal(const core::Outcome& outcome) {
   if (const auto* renewed = std::get_if<core::Renewed>(&outcome)) {
     ++telemetry_.renewed;
     telemetry_.margin.observe(renewed->before);
+    telemetry_.margin_ratio.observe(parts_left(*renewed));
     return;
   }
   ++telemetry_.not_renewed;
   const auto* lost = std::get_if<core::Lost>(&outcome);
   if (lost != nullptr && lost->ending == core::Ending::kExpired) ++telemetry_.heard_after_expiry;
+}
+
+void Engine::count_release(LeaseId lease, const core::Outcome& outcome) {
+  const auto* released = std::get_if<core::Released>(&outcome);
+  if (released == nullptr || released->was_live) return;
+  if (core_.ending_of(lease) == core::Ending::kExpired) ++telemetry_.heard_after_expiry;
 }
 
 void Engine::write_outcome(Session& session, const core::Outcome& outcome, bool by_request) {

@@ -64,6 +64,20 @@ std::string_view mode_text(Mode mode) {
   return "unknown";
 }
 
+std::string_view to_text(ServiceState state) {
+  switch (state) {
+    case ServiceState::kGranting:
+      return "granting";
+    case ServiceState::kLoading:
+      return "loading";
+    case ServiceState::kRestoring:
+      return "restoring";
+    case ServiceState::kFull:
+      return "full";
+  }
+  return "unknown";
+}
+
 void write_lock(wire::ReplyWriter& reply, const core::LockView& view) {
   reply.map(view.reopens_in ? 9 : 8);
   reply.field("lock", view.lock);
@@ -77,8 +91,8 @@ void write_lock(wire::ReplyWriter& reply, const core::LockView& view) {
   reply.array(view.queue.size());
   for (const core::WaiterView& waiter : view.queue) write_waiter(reply, waiter);
   write_token(reply, "last_token", view.last_token);
-  // Until a guard reports that it checks tokens, a lock alone excludes nobody (G9).
-  reply.field("label", "best effort");
+  // pawld cannot see the guards of a resource. Whether they check tokens is unknown until one reports.
+  reply.field("label", "unknown: no guard has reported");
   if (view.reopens_in) reply.field("reopens_in_ms", std::int64_t{view.reopens_in->count()});
 }
 
@@ -94,10 +108,11 @@ void write_epoch(wire::ReplyWriter& reply, const core::EpochView& epoch) {
 }
 
 void write_status(wire::ReplyWriter& reply, const StatusView& status) {
-  reply.map(13);
+  reply.map(14);
   reply.field("version", status.version);
   reply.field("store", status.store);
-  reply.field("role", status.loading ? "loading" : "active");
+  reply.field("role", status.state == ServiceState::kLoading ? "loading" : "active");
+  reply.field("state", to_text(status.state));
   reply.field("epoch", 0);
   reply.field("active", status.active);
   reply.field("incarnation", to_hex(status.incarnation));
@@ -116,17 +131,17 @@ std::string info_text(const StatusView& status) {
       "# "
       "Server\r\nredis_version:7.0.0\r\npawl_version:{}\r\nredis_mode:standalone\r\nuptime_in_seconds:{}\r\n"
       "\r\n# Clients\r\nconnected_clients:{}\r\nblocked_clients:{}\r\nmaxclients:{}\r\n"
-      "\r\n# Persistence\r\nloading:{}\r\npawl_store:{}\r\npawl_incarnation:{}\r\n"
+      "\r\n# Persistence\r\nloading:{}\r\npawl_state:{}\r\npawl_store:{}\r\npawl_incarnation:{}\r\n"
       "\r\n# Stats\r\ntotal_connections_received:{}\r\nrejected_connections:{}\r\npawl_connections_cut:{}\r\n"
       "pawl_wrong_secrets:{}\r\n"
       "total_commands_processed:{}\r\npawl_turns:{}\r\npawl_batches:{}\r\npawl_paused_ms:{}\r\n"
       "\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"
       "\r\n# Locks\r\npawl_locks:{}\r\npawl_leases:{}\r\npawl_waiters:{}\r\npawl_last_token:{}\r\n",
       status.version, status.uptime.count() / 1000, status.connections, status.blocked,
-      limits::kConnectionsMax, status.loading ? 1 : 0, status.store, to_hex(status.incarnation),
-      c.connections, c.connections_refused, c.connections_cut, c.wrong_secrets, c.commands, c.turns,
-      c.batches, status.paused.count(), status.totals.locks, status.totals.leases, status.totals.waiters,
-      status.totals.last_token.value);
+      limits::kConnectionsMax, status.state == ServiceState::kLoading ? 1 : 0, to_text(status.state),
+      status.store, to_hex(status.incarnation), c.connections, c.connections_refused, c.connections_cut,
+      c.wrong_secrets, c.commands, c.turns, c.batches, status.paused.count(), status.totals.locks,
+      status.totals.leases, status.totals.waiters, status.totals.last_token.value);
 }
 
 std::string lost_text(const core::Lost& lost, bool by_request) {
@@ -161,7 +176,7 @@ void write_refused(wire::ReplyWriter& reply, const core::Refused& refused) {
       return reply.error(
           wire::ErrorCode::kBusy,
           fmt::format("restoring: restored from a backup, grants begin in {} ms, when every lease "
-                      "from before has run out; WAIT queues",
+                      "from before has run out; a request that waits is queued",
                       refused.left.count()));
   }
 }

@@ -20,10 +20,19 @@ struct Counters {
   std::uint64_t wrong_secrets = 0;
 };
 
+// Whether new locks are granted, and if not, why. Renewals and releases are served in every state but kLoading.
+enum class ServiceState : std::uint8_t {
+  kGranting,
+  kLoading,    // The store is still being read.
+  kRestoring,  // Restored from a backup: leases from before may still run.
+  kFull,       // Too little free space on the volume of the store.
+};
+[[nodiscard]] std::string_view to_text(ServiceState state);  // granting, loading, restoring, full
+
 struct StatusView {
   std::string_view version;
   std::string_view store;
-  bool loading = false;
+  ServiceState state = ServiceState::kGranting;
   std::string_view active;  // where the active pawld answers
   Incarnation incarnation;
   core::Totals totals;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/mutants.h"
@@ -26,7 +27,12 @@ Now ServiceClock::now() {
     first_ = last_ = reading.monotonic;
   }
   PAWL_ASSERT(reading.monotonic >= last_);
-  counted_ += std::min<Nanos>(reading.monotonic - last_, limits::kPauseMax);
+  const Nanos gap = reading.monotonic - last_;
+  const Nanos expected = std::min(gap, std::exchange(expected_, Nanos(0)));
+  const Nanos longer = std::max<Nanos>(expected - kWakeEvery, Nanos(0));  // Than while anything runs out.
+  const Nanos counted = std::min<Nanos>(gap, limits::kPauseMax + longer);
+  last_pause_ = gap > counted ? gap - expected : Nanos(0);
+  counted_ += counted;
   last_ = reading.monotonic;
   return {counted_, reading.wall};
 }

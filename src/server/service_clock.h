@@ -5,7 +5,9 @@
 //
 // Leases run in service time. While pawld was stopped, or hung in a sync, nobody could renew; such a gap must not be
 // held against them (hard case 27). A gap is what lies between two readings, so the loop has to wake often enough
-// while anything runs out: every kWakeEvery. The clock knows no system call; its source does.
+// while anything runs out: every kWakeEvery. Where nothing does, the loop may sleep longer; it announces that with
+// expect_sleep(), and the announced part of the gap is neither a pause nor cut. The clock makes no system call; its
+// source does.
 #pragma once
 
 #include "base/limits.h"
@@ -40,6 +42,12 @@ class ServiceClock {
   // Reads the source. The first reading is service time zero.
   Now now();
 
+  // The next gap contains a sleep of at most this length that the loop asked for. Holds for one reading.
+  void expect_sleep(Nanos at_most) { expected_ = at_most; }
+
+  // How far the last gap went beyond the announced sleep, if that was a pause; zero otherwise.
+  [[nodiscard]] Nanos last_pause() const { return last_pause_; }
+
   // Monotonic time between the first and the last reading, pauses included.
   [[nodiscard]] Nanos uptime() const { return last_ - first_; }
   // What of it did not count.
@@ -51,6 +59,8 @@ class ServiceClock {
   bool started_ = false;
   Nanos first_{0};
   Nanos last_{0};
+  Nanos expected_{0};
+  Nanos last_pause_{0};
   Tick counted_{};
 };
 

@@ -46,6 +46,38 @@ TEST_F(ServiceClockTest, ManyPausesEachCountOnce) {
   EXPECT_EQ(clock.last().time_since_epoch(), 10 * limits::kPauseMax);
 }
 
+// An idle pawld counted its own sleep as pauses, and the alert for them never went off again.
+TEST_F(ServiceClockTest, ASleepThatTheLoopAskedForIsNoPause) {
+  after(0ns);
+  for (int i = 0; i < 60; ++i) {
+    clock.expect_sleep(1s);
+    after(1s + 100us);  // Nobody wakes on the dot.
+  }
+  EXPECT_EQ(clock.paused(), 0ns);
+  EXPECT_EQ(clock.last_pause(), 0ns);
+  EXPECT_EQ(clock.last().time_since_epoch(), 60s + 6ms);
+}
+
+TEST_F(ServiceClockTest, StandingStillBeyondTheSleepIsAPauseAsLongAsTheExcess) {
+  after(0ns);
+  clock.expect_sleep(1s);
+  after(5s);
+  EXPECT_EQ(clock.paused(), 4s - (limits::kPauseMax - kWakeEvery));
+  EXPECT_EQ(clock.last_pause(), 4s);
+  after(3s);  // The announcement held for one gap only.
+  EXPECT_EQ(clock.last_pause(), 3s);
+  after(10ms);
+  EXPECT_EQ(clock.last_pause(), 0ns);
+}
+
+// With leases alive the loop sleeps at most kWakeEvery: what counts against them must stay what it was.
+TEST_F(ServiceClockTest, AShortSleepLeavesTheBoundOfAPauseAsItIs) {
+  after(0ns);
+  clock.expect_sleep(kWakeEvery);
+  EXPECT_EQ(after(4s + kWakeEvery), limits::kPauseMax);
+  EXPECT_EQ(clock.last_pause(), 4s);
+}
+
 // Hard case 26.
 TEST_F(ServiceClockTest, TheWallClockDecidesNothing) {
   after(0ns);

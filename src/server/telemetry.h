@@ -42,6 +42,12 @@ struct Sizes {
   static constexpr double kPerUnit = 1;
   static constexpr std::array<std::int64_t, 12> kUpTo{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096};
 };
+// Parts of a whole: thousandths, shown as 0 to 1.
+struct Ratio {
+  static constexpr std::int64_t kWhole = 1000;
+  static constexpr double kPerUnit = kWhole;
+  static constexpr std::array<std::int64_t, 11> kUpTo{10, 50, 100, 200, 300, 400, 500, 600, 700, 850, 1000};
+};
 using Durations = Histogram<Seconds>;
 
 enum class AcquireResult : std::uint8_t {
@@ -70,6 +76,7 @@ struct Telemetry {
   Durations wait;     // of it, in the queue
   Durations hold;     // of leases that ended
   Durations margin;   // what a lease had left when it was renewed
+  Histogram<Ratio> margin_ratio;  // the same, as a part of what the renewal gave it
   std::uint64_t renewed = 0;
   std::uint64_t not_renewed = 0;
   std::uint64_t heard_after_expiry = 0;
@@ -78,6 +85,8 @@ struct Telemetry {
   std::uint64_t breaks = 0;
   std::uint64_t raises = 0;
 
+  UnixMs last_backup;  // When the last good one was asked for, so how fresh it is; 0: none in this process.
+
   Durations turn;
   Durations commit;
   Histogram<Sizes> batch_size;
@@ -85,6 +94,8 @@ struct Telemetry {
   // What the core told. Consecutive events of one lease, one for each of its locks, count once.
   void count(const core::Output& output);
   void count(const core::Outcome& acquired);
+  // An acquire that was answered before it reached the core.
+  void count_refused() { ++acquires[static_cast<std::size_t>(AcquireResult::kRefused)]; }
 };
 
 }  // namespace pawl::server

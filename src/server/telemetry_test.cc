@@ -77,6 +77,48 @@ TEST_F(TelemetryTest, LeasesAreCountedByHowTheyEndedAndHowLongTheyWereHeld) {
   EXPECT_EQ(ended(core::Ending::kReleased), 1U);
 }
 
+// A holder that comes back late and knows it releases; it sends no RENEW any more.
+TEST_F(TelemetryTest, ALateReleaseIsHeardOfLikeALateRenewal) {
+  Client client = connect();
+  const std::string lease = lease_in(client.ask("ACQUIRE a TTL 1000"));
+  live(2s);
+  EXPECT_EQ(ended(core::Ending::kExpired), 1U) << "and no late command was needed for that";
+  EXPECT_EQ(counted().heard_after_expiry, 0U);
+  client.ask("RELEASE " + lease);
+  EXPECT_EQ(counted().heard_after_expiry, 1U);
+}
+
+TEST_F(TelemetryTest, ASecondReleaseAndAnUnknownLeaseAreNotLate) {
+  Client client = connect();
+  const std::string lease = lease_in(client.ask("ACQUIRE a TTL 1000"));
+  client.ask("RELEASE " + lease);
+  client.ask("RELEASE " + lease);
+  client.ask("RELEASE 00000000000000000000000000000001");
+  EXPECT_EQ(counted().heard_after_expiry, 0U);
+}
+
+TEST_F(TelemetryTest, AnAcquireThatIsRefusedEarlyIsCountedAsRefused) {
+  Client client = connect();
+  store.set_room(false);
+  client.ask("ACQUIRE a TTL 1000");
+  client.ask("ACQUIRE a TTL 1000 WAIT 1000");
+  EXPECT_EQ(acquires(AcquireResult::kRefused), 2U);
+  EXPECT_EQ(command(wire::VerbId::kAcquire).error, 2U);
+  client.ask("ACQUIRE");  // Malformed.
+  EXPECT_EQ(acquires(AcquireResult::kRefused), 2U);
+}
+
+TEST_F(TelemetryTest, TheMarginOfARenewalIsComparedWithItsTtl) {
+  Client client = connect();
+  for (const char* ttl : {"1000", "10000"}) {
+    const std::string lease = lease_in(client.ask(std::string("ACQUIRE ") + ttl + " TTL " + ttl));
+    live(Millis(std::stoi(ttl)) * 9 / 10);
+    client.ask("RENEW " + lease);
+  }
+  EXPECT_NEAR(counted().margin_ratio.sum / Ratio::kPerUnit, 0.2, 0.01) << "a tenth of each";
+  EXPECT_EQ(counted().margin_ratio.counts[2], 2U) << "both up to 0.1";
+}
+
 TEST_F(TelemetryTest, ABreakCountsWhenItNamedALiveToken) {
   Client client = connect();
   client.ask("ACQUIRE a TTL 1000");

@@ -24,7 +24,8 @@ inline auth::User user(const std::string& name, wire::Access role, std::vector<s
 
 inline std::vector<auth::User> everyone() {
   return {user("looker", wire::Access::kObserve), user("worker", wire::Access::kUse),
-          user("boss", wire::Access::kAdmin), user("limited", wire::Access::kAdmin, {std::string(kMine)})};
+          user("boss", wire::Access::kAdmin), user("limited", wire::Access::kAdmin, {std::string(kMine)}),
+          user("copier", wire::Access::kBackup)};
 }
 
 // The name of such a user; empty for kNobody.
@@ -40,6 +41,8 @@ inline std::string name_of(Caller caller) {
       return "boss";
     case Caller::kLimited:
       return "limited";
+    case Caller::kBackup:
+      return "copier";
   }
   return "";
 }

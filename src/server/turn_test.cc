@@ -192,6 +192,70 @@ TEST_F(TurnTest, AFullDiskRefusesNewGrantsOnly) {
   EXPECT_FALSE(lease_in(client.ask("ACQUIRE b TTL 1000")).empty());
 }
 
+TEST_F(TurnTest, AFullDiskIsLoggedWhenItBeginsAndWhenItEnds) {
+  Client client = connect();
+  turn();
+  store.set_space({.free = 1000, .needed = 5000, .volume_needed = 9000});
+  store.set_room(false);
+  turn();
+  turn();
+  ASSERT_EQ(log.lines.size(), 1U);
+  EXPECT_NE(log.lines[0].find("the disk is full"), std::string::npos) << log.lines[0];
+  EXPECT_NE(log.lines[0].find("1000 bytes are free"), std::string::npos) << log.lines[0];
+  EXPECT_NE(log.lines[0].find("5000 are needed"), std::string::npos) << log.lines[0];
+  EXPECT_NE(client.ask("STATUS").find("$5\r\nstate\r\n$4\r\nfull\r\n"), std::string::npos);
+  store.set_space({.free = 6000, .needed = 5000, .volume_needed = 9000});
+  store.set_room(true);
+  turn();
+  ASSERT_EQ(log.lines.size(), 2U);
+  EXPECT_NE(log.lines[1].find("granted again: 6000 bytes"), std::string::npos) << log.lines[1];
+  EXPECT_NE(client.ask("STATUS").find("$5\r\nstate\r\n$8\r\ngranting\r\n"), std::string::npos);
+}
+
+TEST_F(TurnTest, AnIdleMinuteIsNoPauseAndIsNotLogged) {
+  for (int second = 0; second < 60; ++second) {
+    engine().expect_sleep(std::min<Nanos>(engine().patience(), 1s));
+    advance(1s + 1ms);
+    turn();
+  }
+  EXPECT_EQ(engine().paused(), Nanos(0));
+  EXPECT_TRUE(log.lines.empty()) << log.lines[0];
+}
+
+TEST_F(TurnTest, APauseIsLoggedOnceWithItsLength) {
+  connect().ask("ACQUIRE a TTL 1000");
+  engine().expect_sleep(engine().patience());
+  advance(engine().patience() + 4s);
+  turn();
+  turn();
+  ASSERT_EQ(log.lines.size(), 1U);
+  EXPECT_NE(log.lines[0].find("stood still for 4.0 s"), std::string::npos) << log.lines[0];
+}
+
+TEST_F(TurnTest, ACommitThatHungIsLoggedAsThat) {
+  store.hold();
+  connect().say("ACQUIRE a TTL 1000");
+  turn();
+  advance(3s);
+  store.release();
+  ASSERT_EQ(log.lines.size(), 1U);
+  EXPECT_NE(log.lines[0].find("a commit took 3.0 s"), std::string::npos) << log.lines[0];
+}
+
+TEST_F(TurnTest, ReadingTheStoreIsNoPause) {
+  connect().ask("ACQUIRE a TTL 1000");
+  restart();
+  log.lines.clear();
+  Engine slow(settings, EngineParts{store, clock, random, network, log, [this](const Error&) { ++fatal; }});
+  store.crash();
+  advance(5s);
+  slow.run_turn();  // As the loop does while it loads.
+  advance(5s);
+  ASSERT_TRUE(slow.load());
+  EXPECT_EQ(slow.paused(), Nanos(0));
+  EXPECT_TRUE(log.lines.empty()) << log.lines[0];
+}
+
 TEST_F(TurnTest, TheLoopMaySleepLongOnlyWhenNothingRunsOut) {
   EXPECT_EQ(engine().patience(), Nanos::max());
   Client client = connect();

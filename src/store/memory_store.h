@@ -24,6 +24,7 @@ class MemoryStore final : public Store {
   void submit(const Batch& batch, BatchId id, Sink& sink) override;
   bool has_room() override { return room_; }
   Result<void> close() override;
+  [[nodiscard]] std::optional<Space> space() const override { return space_; }
   [[nodiscard]] std::string_view kind() const override { return "memory"; }
 
   // From now on batches wait; each release_next() makes the oldest durable.
@@ -37,6 +38,7 @@ class MemoryStore final : public Store {
   // The process dies: what is held back never happened, its sinks hear nothing, and load() comes next.
   void crash();
   void set_room(bool room) { room_ = room; }
+  void set_space(const Space& space) { space_ = space; }
   // Every batch from now on fails.
   void fail(Error error) { failure_ = std::move(error); }
 
@@ -60,6 +62,7 @@ class MemoryStore final : public Store {
   bool clean_ = true;
   bool holding_ = false;
   bool room_ = true;
+  std::optional<Space> space_;
 };
 
 }  // namespace pawl::store

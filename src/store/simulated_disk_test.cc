@@ -13,8 +13,8 @@ namespace {
 
 const std::string kPath = "d/file";
 
-struct AlignedBlock {
-  explicit AlignedBlock(char fill) { std::fill(bytes, bytes + kBlock, fill); }
+struct SimulatedBlock {
+  explicit SimulatedBlock(char fill) { std::fill(bytes, bytes + kBlock, fill); }
   [[nodiscard]] std::string_view view() const { return {bytes, kBlock}; }
   alignas(kBlock) char bytes[kBlock];
 };
@@ -45,7 +45,7 @@ TEST(SimulatedDisk, UnsyncedSectorsSurviveInAnyCombination) {
     auto file = disk.open_durable(kPath);
     ASSERT_TRUE(file);
     disk.cut_power_at(1);
-    const AlignedBlock block('n');
+    const SimulatedBlock block('n');
     EXPECT_FALSE((*file)->write(0, block.view()));
     EXPECT_FALSE(disk.exists(kPath));
     SeededRandom random(seed);
@@ -62,7 +62,7 @@ TEST(SimulatedDisk, ADurableWriteSurvives) {
   make_durable_file(disk, std::string(kBlock, 'o'));
   {
     auto file = disk.open_durable(kPath);
-    const AlignedBlock block('n');
+    const SimulatedBlock block('n');
     ASSERT_TRUE((*file)->write(0, block.view()));
   }
   SeededRandom random(1);

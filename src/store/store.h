@@ -55,6 +55,14 @@ struct BackupDone {
   std::uint64_t last_number = 0;  // The greatest number used by then.
 };
 
+// What a store that lives on a volume knows about its size. All in bytes.
+struct Space {
+  std::uint64_t free = 0;    // When it was last looked at, about a second ago.
+  std::uint64_t needed = 0;  // Below so much free space has_room() is false.
+  std::uint64_t volume_needed =
+      0;  // Its own files and the free space together: with less it can run full by itself.
+};
+
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -75,6 +83,7 @@ class Store {
   virtual void submit(const Batch& batch, BatchId id, Sink& sink) = 0;
 
   // False when space is short: refuse what would grow the store; renewals, releases and expiries still fit.
+  // Never false for a store that has failed, whose next batch reports the failure.
   virtual bool has_room() = 0;
 
   // Begins a copy of everything submitted so far; it takes none of the caller's time. At the end there is a
@@ -85,6 +94,9 @@ class Store {
   // How the one that was begun ended, once. Of an error: kUnavailable: no space. kInvalid, kDenied: the directory
   // cannot be used, or this store is damaged. kUnknown: the disk failed.
   virtual std::optional<Result<BackupDone>> finished_backup() { return std::nullopt; }
+
+  // Nothing for a store that no volume can be too small for. After load().
+  [[nodiscard]] virtual std::optional<Space> space() const { return std::nullopt; }
 
   // Records that everything is written and `high_water` is exact. No submit may follow.
   virtual Result<void> close() = 0;

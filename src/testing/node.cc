@@ -52,7 +52,9 @@ void Node::start() {
 
 void Node::run() {
   while (!stopping_) {
-    sockets_.serve(*engine_, wake_.get(), to_poll_timeout(engine_->patience()));
+    const Nanos patience = engine_->patience();
+    engine_->expect_sleep(patience);
+    sockets_.serve(*engine_, wake_.get(), to_poll_timeout(patience));
     engine_->run_turn();
     run_jobs();
   }

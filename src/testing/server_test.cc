@@ -216,6 +216,22 @@ TEST(TestingServer, ACutThatIsMendedInTimeCostsNothing) {
   EXPECT_EQ(lease.state(), LeaseState::kHeld);
 }
 
+// The figure in the README: with a TTL of 15 s an outage of 5 s costs no holder its lease, whenever it begins.
+TEST(TestingServer, AnOutageOfAThirdOfTheTtlCostsNoLeaseWheneverItBegins) {
+  Server server;
+  Client client = server.client();
+  const Lease lease = take(client, "job");
+  for (int round = 0; round < 24; ++round) {
+    server.run_for(15s + round * 250ms);  // Rounds begin at different times after the last renewal.
+    server.stop_answering();
+    server.run_for(5s);
+    server.answer_again();
+    server.run_for(2s);
+    ASSERT_EQ(lease.state(), LeaseState::kHeld) << "round " << round;
+    ASSERT_FALSE(lease.lost().stop_requested()) << "round " << round;
+  }
+}
+
 TEST(TestingServer, NothingIsHadFromAServerThatDoesNotAnswer) {
   Server server;
   server.stop_answering();

@@ -74,11 +74,30 @@ std::string hosts_of(const X509& certificate) {
   return hosts.empty() ? "no host" : hosts;
 }
 
+std::string host_for_clients(const X509& certificate, const std::string& host) {
+  X509* own = const_cast<X509*>(&certificate);
+  const auto covers = [own](const std::string& name) {
+    return X509_check_ip_asc(own, name.c_str(), 0) == 1 ||
+           X509_check_host(own, name.c_str(), name.size(), 0, nullptr) == 1;
+  };
+  if (covers(host)) return host;
+  if (host.starts_with("127.") && covers("localhost")) return "localhost";
+  const std::string hosts = hosts_of(certificate);
+  const std::string first = hosts.substr(0, hosts.find(','));
+  return covers(first) ? first : host;
+}
+
 std::string to_text(const ASN1_TIME& time) {
   std::tm parts{};
   char text[32] = "?";
   if (ASN1_TIME_to_tm(&time, &parts) == 1) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
   return text;
+}
+
+std::optional<std::int64_t> to_unix(const ASN1_TIME& time) {
+  std::tm parts{};
+  if (ASN1_TIME_to_tm(&time, &parts) != 1) return std::nullopt;
+  return ::timegm(&parts);
 }
 
 std::optional<std::string> out_of_date(const X509& certificate) {

@@ -144,12 +144,17 @@ Result<std::shared_ptr<const ServerContext>> ServerContext::load(const ServerFil
   const auto own = use_identity(raw, files.cert, files.key);
   if (!own) return own.error();
   loaded->summary_ = title_of(**own) + ", valid until " + to_text(*X509_get0_notAfter(own->get()));
+  loaded->expires_ = to_unix(*X509_get0_notAfter(own->get())).value_or(0);
   if (!files.client_ca.empty()) {
     if (const auto trusted = trust(raw, files.client_ca); !trusted) return trusted.error();
     // A client without a certificate may still prove who it is by a password.
     SSL_CTX_set_verify(raw, SSL_VERIFY_PEER, &note_verification);
   }
   return std::shared_ptr<const ServerContext>(std::move(loaded));
+}
+
+std::string ServerContext::host_for_clients(const std::string& host) const {
+  return tls::host_for_clients(*SSL_CTX_get0_certificate(handle_.get()), host);
 }
 
 Result<std::shared_ptr<const ClientContext>> ClientContext::load(const ClientFiles& files) {

@@ -10,6 +10,7 @@
 // and whoever resumes one would skip the check of its certificate.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -21,7 +22,7 @@ namespace pawl::tls {
 struct ServerFiles {
   std::string cert = {};       // its own certificate first, then those between it and the root
   std::string key = {};        // of the first certificate; not encrypted
-  std::string client_ca = {};  // Who may vouch for clients. Empty: clients are not asked for a certificate.
+  std::string client_ca = {};  // CA that signs client certificates. Empty: clients are not asked for one.
 
   // TLS is wanted at all.
   [[nodiscard]] bool named() const { return !cert.empty() || !key.empty() || !client_ca.empty(); }
@@ -35,11 +36,16 @@ class ServerContext {
   [[nodiscard]] SSL_CTX* native() const { return handle_.get(); }
   // "pawl.example, valid until 2027-01-31 12:00:00 UTC", for the log.
   [[nodiscard]] const std::string& summary() const { return summary_; }
+  // When its certificate expires, in seconds since 1970.
+  [[nodiscard]] std::int64_t expires() const { return expires_; }
+  // The name or address by which clients can verify a server that listens on `host`; `host` itself if there is none.
+  [[nodiscard]] std::string host_for_clients(const std::string& host) const;
 
  private:
   ServerContext() = default;
   Handle<SSL_CTX> handle_;
   std::string summary_;
+  std::int64_t expires_ = 0;
 };
 
 struct ClientFiles {

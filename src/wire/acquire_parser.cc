@@ -13,7 +13,6 @@ struct Given {
   bool wait = false;
   bool shared = false;
   bool limit = false;
-  bool max_hold = false;
 };
 
 void parse_locks(ArgReader& in, AcquireSpec& spec) {
@@ -73,8 +72,7 @@ void parse_option(ArgReader& in, AcquireSpec& spec, Given& given, Millis ttl_max
   } else if (in.option("DELAY")) {
     spec.delay = in.millis("DELAY", Millis{0}, limits::kDelayMax);
   } else if (in.option("MAXHOLD")) {
-    given.max_hold = true;
-    spec.max_hold = in.millis("MAXHOLD", limits::kTtlMin, limits::kMaxHoldMax);
+    spec.max_hold = in.millis("MAXHOLD", Millis{0}, limits::kMaxHoldMax);
   } else if (in.repeated_option("META")) {
     parse_meta(in, spec);
   } else {
@@ -93,9 +91,9 @@ void check_together(ArgReader& in, const AcquireSpec& spec, const Given& given, 
   if (spec.async && !given.wait) return refuse("ASYNC needs WAIT ms");
   if (spec.async && spec.request.empty()) return refuse("ASYNC needs REQUEST id");
   if (spec.async && protocol != Protocol::kResp3) return refuse("ASYNC needs RESP3: send HELLO 3 first");
-  if (given.max_hold && spec.max_hold < spec.ttl) {
-    return refuse(fmt::format("MAXHOLD must be {} (the TTL) to {} ms, got {}", spec.ttl.count(),
-                              limits::kMaxHoldMax.count(), spec.max_hold.count()));
+  if (spec.max_hold > Millis{0} && spec.max_hold < spec.ttl) {
+    return refuse(fmt::format("MAXHOLD must be 0 (no cap), or {} (the TTL) to {} ms, got {}",
+                              spec.ttl.count(), limits::kMaxHoldMax.count(), spec.max_hold.count()));
   }
 }
 

@@ -12,9 +12,9 @@ namespace {
 std::vector<std::string_view> flags(const Verb& verb) {
   std::vector<std::string_view> flags;
   if (verb.access == Access::kNone) flags.push_back("no_auth");
-  if (verb.access == Access::kObserve) flags.push_back("readonly");
+  if (verb.access == Access::kUser || verb.access == Access::kObserve) flags.push_back("readonly");
   if (verb.access == Access::kUse) flags.push_back("write");
-  if (verb.access == Access::kAdmin) flags.push_back("admin");
+  if (verb.access == Access::kAdmin || verb.access == Access::kBackup) flags.push_back("admin");
   if (verb.while_loading) flags.push_back("loading");
   if (verb.id == VerbId::kAcquire) flags.push_back("blocking");
   return flags;

@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 
 template <class Write>
-Value sent(Protocol protocol, Write write) {
+Value documented(Protocol protocol, Write write) {
   std::string bytes;
   ReplyWriter reply(bytes, protocol);
   write(reply);
@@ -60,7 +60,7 @@ TEST(Verbs, WhileLoadingOnlyStatusAndTheHandshakeAnswer) {
 
 TEST(CommandDocs, DocsAreAMapFromNameToFactsInBothVersions) {
   for (const Protocol protocol : {Protocol::kResp2, Protocol::kResp3}) {
-    const Value docs = sent(protocol, [](ReplyWriter& r) {
+    const Value docs = documented(protocol, [](ReplyWriter& r) {
       write_command_reply(r, {Command::Op::kDocs, {}});
     });
     EXPECT_EQ(docs.items.size(), 2 * kVerbCount);
@@ -74,11 +74,11 @@ TEST(CommandDocs, DocsAreAMapFromNameToFactsInBothVersions) {
 
 TEST(CommandDocs, NamedDocsLeaveOutWhatIsUnknown) {
   const std::vector<std::string_view> names{"ACQUIRE", "flushall"};
-  const Value docs = sent(Protocol::kResp3, [&](ReplyWriter& r) {
+  const Value docs = documented(Protocol::kResp3, [&](ReplyWriter& r) {
     write_command_reply(r, {Command::Op::kDocs, names});
   });
   EXPECT_EQ(docs.items.size(), 2u);
-  const Value infos = sent(Protocol::kResp2, [&](ReplyWriter& r) {
+  const Value infos = documented(Protocol::kResp2, [&](ReplyWriter& r) {
     write_command_reply(r, {Command::Op::kInfo, names});
   });
   ASSERT_EQ(infos.items.size(), 2u);
@@ -89,7 +89,7 @@ TEST(CommandDocs, NamedDocsLeaveOutWhatIsUnknown) {
 
 TEST(CommandDocs, CountListAndAllAgreeWithTheTable) {
   const auto ask = [](Command::Op op) {
-    return sent(Protocol::kResp3, [op](ReplyWriter& r) { write_command_reply(r, {op, {}}); });
+    return documented(Protocol::kResp3, [op](ReplyWriter& r) { write_command_reply(r, {op, {}}); });
   };
   EXPECT_EQ(ask(Command::Op::kCount).as_integer(), static_cast<std::int64_t>(kVerbCount));
   EXPECT_EQ(ask(Command::Op::kList).items.size(), kVerbCount);
@@ -97,9 +97,9 @@ TEST(CommandDocs, CountListAndAllAgreeWithTheTable) {
 }
 
 TEST(CommandDocs, HelpKnowsEveryVerb) {
-  const Value list = sent(Protocol::kResp2, [](ReplyWriter& r) { write_help(r, {}); });
+  const Value list = documented(Protocol::kResp2, [](ReplyWriter& r) { write_help(r, {}); });
   EXPECT_EQ(list.items.size(), kVerbCount);
-  const Value one = sent(Protocol::kResp2, [](ReplyWriter& r) { write_help(r, {"renew"}); });
+  const Value one = documented(Protocol::kResp2, [](ReplyWriter& r) { write_help(r, {"renew"}); });
   EXPECT_EQ(one.items[0].as_text(), "RENEW lease");
 }
 

@@ -30,7 +30,7 @@ constexpr std::array<Row, kErrorCodes> kRows{{
     {ErrorCode::kLoading, "LOADING", Code::kUnavailable,
      "pawld is still reading its data; nothing happened."},
     {ErrorCode::kReadOnly, "READONLY", Code::kUnavailable,
-     "A standby; `active=host:port` says who answers. Nothing happened."},
+     "Reserved for standby servers, which do not exist yet; this version never sends it."},
     {ErrorCode::kUncertain, "UNCERTAIN", Code::kUnknown,
      "The store did not confirm; ask again with the same request id."},
     {ErrorCode::kFull, "FULL", Code::kUnavailable, "No disk space; nothing happened."},

@@ -56,6 +56,9 @@ inline constexpr std::string_view kUsersFarewell =
 // Whether an error line is one of those two.
 [[nodiscard]] bool is_farewell(std::string_view line);
 
+// What a port that speaks TLS answers in plain text to a client that does not, behind "-ERR ".
+inline constexpr std::string_view kPortSpeaksTls = "this port speaks TLS";
+
 // An error line as it came ("LOST expired"); a first word we do not know concludes kUnknown, the careful
 // reading.
 [[nodiscard]] Error error_from_line(std::string_view line);

@@ -65,11 +65,12 @@ void append_limits(std::string& out) {
       "\n## Limits\n\nOut of range is an error that names the range; nothing is clamped.\n\n| what | limit "
       "|\n|---|---|\n";
   row("lock name", fmt::format("1 to {} bytes of UTF-8 without control characters", limits::kLockNameMax));
-  row("TTL", fmt::format("{} ms to `max_ttl` (default {} ms, at most {} ms)", limits::kTtlMin.count(),
+  row("TTL", fmt::format("{} ms to `max_ttl_ms` (default {} ms, at most {} ms)", limits::kTtlMin.count(),
                          limits::kTtlMaxDefault.count(), limits::kTtlMaxCeiling.count()));
-  row("WAIT", fmt::format("0 to {} ms", limits::kWaitMax.count()));
+  row("WAIT",
+      fmt::format("0 to {} ms (over HTTP {} ms)", limits::kWaitMax.count(), limits::kHttpWaitMax.count()));
   row("DELAY", fmt::format("0 to {} ms", limits::kDelayMax.count()));
-  row("MAXHOLD", fmt::format("the TTL to {} ms", limits::kMaxHoldMax.count()));
+  row("MAXHOLD", fmt::format("0 (no cap), or the TTL to {} ms", limits::kMaxHoldMax.count()));
   row("locks in one ACQUIRE", fmt::format("{}", limits::kLocksPerLease));
   row("LIMIT", fmt::format("1 to {}", limits::kHoldersMax));
   row("OWNER", fmt::format("1 to {} bytes, as a lock name", limits::kOwnerMax));
@@ -85,6 +86,9 @@ void append_limits(std::string& out) {
   row("waits in all", fmt::format("{}", limits::kWaitersMax));
   row("events kept for FROM",
       fmt::format("{}, and {} bytes of names in them", limits::kEventsKept, limits::kEventBytesKept));
+  row("history kept for HISTORY",
+      fmt::format("the last {} leases that ended, of all locks together; in memory, so empty after a restart",
+                  limits::kHistoryEpochs));
   row("connections that observe",
       fmt::format("{}, each up to {} prefixes", limits::kObserversMax, limits::kPrefixesPerObserver));
   row("output not yet read by a client", fmt::format("{} bytes, then it is cut", limits::kOutputBufferMax));

@@ -11,7 +11,7 @@ constexpr std::size_t kLineMax = 64 * 1024;  // simple strings, errors and numbe
 constexpr std::size_t kReservedAtOnce = 64;  // a header may promise more than ever arrives
 constexpr std::size_t kVerbatimPrefix = 4;   // "txt:"
 
-constexpr std::string_view kNoLineEnd = "expected CRLF at the end of a line";
+constexpr std::string_view kReplyLineEnd = "expected CRLF at the end of a line";
 constexpr std::string_view kLineTooLong = "a line of a reply is longer than 65536 bytes";
 constexpr std::string_view kBadNumber = "expected a number";
 constexpr std::string_view kBadType = "not a type of RESP that Pawl reads";
@@ -80,7 +80,7 @@ ReplyDecoder::Step ReplyDecoder::step(std::string_view bytes) {
     searched_ = head.size();
     return {};
   }
-  if (end < 2 || bytes[end - 1] != '\r') return refused(kNoLineEnd);
+  if (end < 2 || bytes[end - 1] != '\r') return refused(kReplyLineEnd);
   const std::string_view line = bytes.substr(1, end - 2);
   switch (bytes.front()) {
     case '$':
@@ -136,7 +136,7 @@ ReplyDecoder::Step ReplyDecoder::blob(std::string_view line, std::string_view by
   if (*length > limits_.bytes || cost_ + *length > limits_.bytes) return refused(kTooLarge);
   const std::size_t end = header + static_cast<std::size_t>(*length);
   if (bytes.size() < end + 2) return {};
-  if (bytes[end] != '\r' || bytes[end + 1] != '\n') return refused(kNoLineEnd);
+  if (bytes[end] != '\r' || bytes[end + 1] != '\n') return refused(kReplyLineEnd);
   std::string_view text = bytes.substr(header, end - header);
   if (mark == '=') {
     if (text.size() < kVerbatimPrefix || text[kVerbatimPrefix - 1] != ':') return refused(kBadType);

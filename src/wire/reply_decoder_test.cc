@@ -15,15 +15,15 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-struct Seen {
+struct SeenReplies {
   std::vector<std::string> replies;
   std::string error;
   std::size_t left = 0;
-  bool operator==(const Seen&) const = default;
+  bool operator==(const SeenReplies&) const = default;
 };
 
-Seen feed(std::string_view bytes, std::size_t piece, ReplyLimits limits = {}) {
-  Seen seen;
+SeenReplies feed_replies(std::string_view bytes, std::size_t piece, ReplyLimits limits = {}) {
+  SeenReplies seen;
   ReplyDecoder decoder(limits);
   std::string unread;
   for (std::size_t at = 0; at < bytes.size(); at += piece) {
@@ -44,11 +44,11 @@ Seen feed(std::string_view bytes, std::size_t piece, ReplyLimits limits = {}) {
 }
 
 std::string one(std::string_view bytes) {
-  const Seen seen = feed(bytes, bytes.size());
+  const SeenReplies seen = feed_replies(bytes, bytes.size());
   return seen.replies.size() == 1 && seen.left == 0 ? seen.replies[0] : "refused: " + seen.error;
 }
-std::string error_of(std::string_view bytes, ReplyLimits limits = {}) {
-  return feed(bytes, 1 << 20, limits).error;
+std::string reply_error(std::string_view bytes, ReplyLimits limits = {}) {
+  return feed_replies(bytes, 1 << 20, limits).error;
 }
 
 TEST(ReplyDecoder, EveryTypeOfBothVersionsIsRead) {
@@ -82,45 +82,46 @@ TEST(ReplyDecoder, RepliesComeOutInOrderHoweverTheyAreSplit) {
       "+OK\r\n%2\r\n$5\r\nlease\r\n$3\r\na\r\n\r\n+slot\r\n_\r\n>1\r\n*2\r\n:1\r\n$-1\r\n*-1\r\n|1\r\n+a\r\n+"
       "b\r\n*3\r\n*1\r\n*1\r\n"
       ":1\r\n#f\r\n=7\r\ntxt:abc\r\n-ERR no\r\n:12";
-  const Seen whole = feed(bytes, bytes.size());
+  const SeenReplies whole = feed_replies(bytes, bytes.size());
   EXPECT_EQ(whole.replies.size(), 6u) << whole.error;
   EXPECT_EQ(whole.left, 3u);
-  for (std::size_t piece = 1; piece < bytes.size(); ++piece) EXPECT_EQ(feed(bytes, piece), whole) << piece;
+  for (std::size_t piece = 1; piece < bytes.size(); ++piece)
+    EXPECT_EQ(feed_replies(bytes, piece), whole) << piece;
 }
 
 TEST(ReplyDecoder, WhatItDoesNotReadIsRefused) {
-  EXPECT_THAT(error_of("(3492890328409238509324850943850943825024385\r\n"), HasSubstr("not a type"));
-  EXPECT_THAT(error_of("hello\r\n"), HasSubstr("not a type"));
-  EXPECT_THAT(error_of("$?\r\n"), HasSubstr("expected a number"));
-  EXPECT_THAT(error_of("*?\r\n"), HasSubstr("expected a number"));
-  EXPECT_THAT(error_of(":\r\n"), HasSubstr("expected a number"));
-  EXPECT_THAT(error_of(":9223372036854775808\r\n"), HasSubstr("expected a number"));
-  EXPECT_THAT(error_of(":1 \r\n"), HasSubstr("expected a number"));
-  EXPECT_THAT(error_of("$-2\r\n"), HasSubstr("expected a number"));
-  EXPECT_THAT(error_of("%-1\r\n"), HasSubstr("expected a number"));
-  EXPECT_THAT(error_of("+OK\n"), HasSubstr("CRLF"));
-  EXPECT_THAT(error_of("\r\n"), HasSubstr("CRLF"));
-  EXPECT_THAT(error_of("$1\r\nabc"), HasSubstr("CRLF"));
-  EXPECT_THAT(error_of("#x\r\n"), HasSubstr("boolean"));
-  EXPECT_THAT(error_of("_x\r\n"), HasSubstr("null"));
-  EXPECT_THAT(error_of("=2\r\nab\r\n"), HasSubstr("not a type"));
-  EXPECT_THAT(error_of("*1\r\n>1\r\n:1\r\n"), HasSubstr("push inside"));
+  EXPECT_THAT(reply_error("(3492890328409238509324850943850943825024385\r\n"), HasSubstr("not a type"));
+  EXPECT_THAT(reply_error("hello\r\n"), HasSubstr("not a type"));
+  EXPECT_THAT(reply_error("$?\r\n"), HasSubstr("expected a number"));
+  EXPECT_THAT(reply_error("*?\r\n"), HasSubstr("expected a number"));
+  EXPECT_THAT(reply_error(":\r\n"), HasSubstr("expected a number"));
+  EXPECT_THAT(reply_error(":9223372036854775808\r\n"), HasSubstr("expected a number"));
+  EXPECT_THAT(reply_error(":1 \r\n"), HasSubstr("expected a number"));
+  EXPECT_THAT(reply_error("$-2\r\n"), HasSubstr("expected a number"));
+  EXPECT_THAT(reply_error("%-1\r\n"), HasSubstr("expected a number"));
+  EXPECT_THAT(reply_error("+OK\n"), HasSubstr("CRLF"));
+  EXPECT_THAT(reply_error("\r\n"), HasSubstr("CRLF"));
+  EXPECT_THAT(reply_error("$1\r\nabc"), HasSubstr("CRLF"));
+  EXPECT_THAT(reply_error("#x\r\n"), HasSubstr("boolean"));
+  EXPECT_THAT(reply_error("_x\r\n"), HasSubstr("null"));
+  EXPECT_THAT(reply_error("=2\r\nab\r\n"), HasSubstr("not a type"));
+  EXPECT_THAT(reply_error("*1\r\n>1\r\n:1\r\n"), HasSubstr("push inside"));
 }
 
 TEST(ReplyDecoder, DepthAndSizeAreBoundedBeforeAnythingIsAllocated) {
   std::string deep;
   for (int i = 0; i < 16; ++i) deep += "*1\r\n";
-  EXPECT_EQ(error_of(deep + ":1\r\n"), "");
-  EXPECT_THAT(error_of(deep + "*1\r\n"), HasSubstr("too deeply"));
-  EXPECT_THAT(error_of("*99999999999\r\n"), HasSubstr("larger than the limit"));
-  EXPECT_THAT(error_of("%4294967297\r\n"), HasSubstr("larger than the limit"));
-  EXPECT_THAT(error_of("$99999999999\r\n"), HasSubstr("larger than the limit"));
-  EXPECT_THAT(error_of("*18446744073709551615\r\n"), HasSubstr("larger than the limit"));
-  EXPECT_THAT(error_of("+" + std::string(70000, 'x')), HasSubstr("longer than 65536"));
+  EXPECT_EQ(reply_error(deep + ":1\r\n"), "");
+  EXPECT_THAT(reply_error(deep + "*1\r\n"), HasSubstr("too deeply"));
+  EXPECT_THAT(reply_error("*99999999999\r\n"), HasSubstr("larger than the limit"));
+  EXPECT_THAT(reply_error("%4294967297\r\n"), HasSubstr("larger than the limit"));
+  EXPECT_THAT(reply_error("$99999999999\r\n"), HasSubstr("larger than the limit"));
+  EXPECT_THAT(reply_error("*18446744073709551615\r\n"), HasSubstr("larger than the limit"));
+  EXPECT_THAT(reply_error("+" + std::string(70000, 'x')), HasSubstr("longer than 65536"));
   const ReplyLimits small{.depth = 16, .bytes = 1000};
-  EXPECT_EQ(error_of("$1000\r\n", small), "");
-  EXPECT_THAT(error_of("$1001\r\n", small), HasSubstr("larger than the limit"));
-  EXPECT_THAT(error_of("*2\r\n$600\r\n" + std::string(600, 'x') + "\r\n$600\r\n", small),
+  EXPECT_EQ(reply_error("$1000\r\n", small), "");
+  EXPECT_THAT(reply_error("$1001\r\n", small), HasSubstr("larger than the limit"));
+  EXPECT_THAT(reply_error("*2\r\n$600\r\n" + std::string(600, 'x') + "\r\n$600\r\n", small),
               HasSubstr("larger"));
 }
 

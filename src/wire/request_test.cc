@@ -106,7 +106,7 @@ TEST_F(RequestTest, NumbersOutOfRangeAreRefusedWithTheirRange) {
       {"WAIT", "WAIT must be 0 to 3600000 ms", {"0", "1", "3600000"}, {"3600001"}},
       {"DELAY", "DELAY must be 0 to 60000 ms", {"0", "60000"}, {"60001"}},
       {"LIMIT", "LIMIT must be 1 to 1024", {"1", "1024"}, {"0", "1025"}},
-      {"MAXHOLD", "MAXHOLD must be ", {"1000", "31536000000"}, {"0", "99", "999", "31536000001"}},
+      {"MAXHOLD", "MAXHOLD must be ", {"0", "1000", "31536000000"}, {"99", "999", "31536000001"}},
   };
   for (const Row& row : rows) {
     for (const auto& good : row.good) EXPECT_EQ(acquire({row.option, good}), "OK") << row.option << good;
@@ -173,7 +173,8 @@ TEST_F(RequestTest, OptionsThatContradictEachOtherAreRefused) {
   EXPECT_EQ(acquire({"WAIT", "10", "ASYNC", "REQUEST", kId}), "OK");
   EXPECT_EQ(acquire({"WAIT", "10", "ASYNC", "REQUEST", kId}, Protocol::kResp2),
             "ERR ASYNC needs RESP3: send HELLO 3 first");
-  EXPECT_EQ(acquire({"MAXHOLD", "999"}), "ERR MAXHOLD must be 1000 (the TTL) to 31536000000 ms, got 999");
+  EXPECT_EQ(acquire({"MAXHOLD", "999"}),
+            "ERR MAXHOLD must be 0 (no cap), or 1000 (the TTL) to 31536000000 ms, got 999");
 }
 
 TEST_F(RequestTest, EachOptionIsGivenAtMostOnce) {

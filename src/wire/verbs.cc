@@ -35,7 +35,9 @@ constexpr std::array<Verb, kVerbCount> kVerbs{{
      "1 released; 0 it was already over", "RELEASE 5f0c1b7a9d3e4f60812233445566778f", "0.1.0"},
     {VerbId::kInspect, "INSPECT", 2, Access::kObserve, "inspect", kNoLane, kLoaded, "lock",
      "who holds a lock, until when, and who waits",
-     "map: lock, state, token (the greatest live one), holders, waiters, queue, last_token, label",
+     "map: lock, state (free, held or closed; a lock that was never held is free), token (the greatest live "
+     "one), holders, waiters, queue, last_token, label (what pawld knows about guards: unknown until one "
+     "reports)",
      "INSPECT reports/nightly", "0.1.0"},
     {VerbId::kLocks, "LOCKS", -1, Access::kObserve, "inspect", kNoLane, kLoaded,
      "[PREFIX p] [CURSOR c] [COUNT n]", "the locks that are held, closed or waited for, page by page",
@@ -44,8 +46,9 @@ constexpr std::array<Verb, kVerbCount> kVerbs{{
      "LOCKS PREFIX reports/ COUNT 50", "0.1.0"},
     {VerbId::kHistory, "HISTORY", -2, Access::kObserve, "inspect", kNoLane, kLoaded, "lock [COUNT n]",
      "the leases that held a lock, newest first",
-     "array of maps: token, owner, locks, granted, ended, how it ended; at most 256 KiB, the oldest are left "
-     "out; empty after a restart",
+     "array of maps: token, owner, locks, mode, granted and ended (Unix ms), how (released, expired, broken "
+     "or "
+     "max_hold); at most 256 KiB, the oldest are left out; empty after a restart",
      "HISTORY reports/nightly COUNT 10", "0.1.0"},
     {VerbId::kObserve, "OBSERVE", -2, Access::kObserve, "inspect", kNoLane, kLoaded, "prefix [FROM id]",
      "hear what happens to the locks whose names begin with a prefix (empty: all), from now or from after an "
@@ -63,24 +66,24 @@ constexpr std::array<Verb, kVerbCount> kVerbs{{
     {VerbId::kRaise, "RAISE", 4, Access::kAdmin, "operate", kNoLane, kLoaded, "token REASON text",
      "move the token counter forward, after guards have seen more than this store",
      "integer: the new last token", "RAISE 5000 REASON \"restored from a snapshot\"", "0.1.0"},
-    {VerbId::kBackup, "BACKUP", 2, Access::kAdmin, "operate", kNoLane, kLoaded, "dir",
+    {VerbId::kBackup, "BACKUP", 2, Access::kBackup, "operate", kNoLane, kLoaded, "dir",
      "copy everything that is durable into a new directory on pawld's machine (absolute path), while service "
      "goes "
      "on; this connection waits for it",
      "map: dir, files, bytes, records, last_token, sequence; an error leaves nothing behind",
-     "BACKUP /var/backups/pawl/2026-11-16", "0.1.0"},
-    {VerbId::kStatus, "STATUS", 1, Access::kObserve, "inspect", kNoLane, kEarly, "",
-     "the state of this pawld",
-     "map: version, store, role, epoch, active, incarnation, last_token, oldest_live_token, locks, leases, "
-     "waiters, uptime_ms, restoring_ms (after a restore: until grants begin)",
+     "BACKUP /var/backups/pawl/2026-11-16T031700Z", "0.1.0"},
+    {VerbId::kStatus, "STATUS", 1, Access::kUser, "inspect", kNoLane, kEarly, "", "the state of this pawld",
+     "map: version, store, role, state (granting, loading, restoring or full: whether locks are granted, and "
+     "if not, why), epoch, active, incarnation, last_token, oldest_live_token, locks, leases, waiters, "
+     "uptime_ms, restoring_ms (after a restore: until grants begin)",
      "STATUS", "0.1.0"},
     {VerbId::kHello, "HELLO", -1, Access::kNone, "connection", kLane, kEarly,
      "[2 | 3 [AUTH user password] [SETNAME name]]", "choose RESP2 or RESP3, and authenticate",
      "map: server, version, proto, id, mode, role, modules", "HELLO 3", "0.1.0"},
     {VerbId::kAuth, "AUTH", -2, Access::kNone, "connection", kLane, kEarly, "[user] password", "authenticate",
      "OK", "AUTH batch correct-horse", "0.1.0"},
-    {VerbId::kPing, "PING", -1, Access::kObserve, "connection", kLane, kEarly, "[text]", "is anyone there?",
-     "PONG, or the text", "PING", "0.1.0"},
+    {VerbId::kPing, "PING", -1, Access::kUser, "connection", kLane, kEarly, "[text]",
+     "check that pawld answers on this connection", "PONG, or the text", "PING", "0.1.0"},
     {VerbId::kEcho, "ECHO", 2, Access::kObserve, "connection", kNoLane, kEarly, "text", "answer the text",
      "the text", "ECHO hello", "0.1.0"},
     {VerbId::kQuit, "QUIT", -1, Access::kNone, "connection", kLane, kEarly, "", "close this connection", "OK",
@@ -88,9 +91,9 @@ constexpr std::array<Verb, kVerbCount> kVerbs{{
     {VerbId::kReset, "RESET", 1, Access::kNone, "connection", kLane, kEarly, "",
      "put the connection back to its beginning; its waits are cancelled, its observing ends", "RESET",
      "RESET", "0.1.0"},
-    {VerbId::kSelect, "SELECT", 2, Access::kObserve, "connection", kLane, kEarly, "0",
+    {VerbId::kSelect, "SELECT", 2, Access::kUser, "connection", kLane, kEarly, "0",
      "for clients that insist: there is one database, 0", "OK", "SELECT 0", "0.1.0"},
-    {VerbId::kClient, "CLIENT", -2, Access::kObserve, "connection", kLane, kEarly,
+    {VerbId::kClient, "CLIENT", -2, Access::kUser, "connection", kLane, kEarly,
      "ID | GETNAME | SETNAME name | SETINFO LIB-NAME text | SETINFO LIB-VER text | INFO | LIST",
      "about this connection", "as in Redis", "CLIENT SETNAME nightly", "0.1.0"},
     {VerbId::kCommand, "COMMAND", -1, Access::kObserve, "server", kNoLane, kEarly,
@@ -99,7 +102,7 @@ constexpr std::array<Verb, kVerbCount> kVerbs{{
     {VerbId::kInfo, "INFO", -1, Access::kObserve, "server", kLane, kEarly, "[section]...",
      "facts about this pawld, as lines of key:value", "text", "INFO", "0.1.0"},
     {VerbId::kConfig, "CONFIG", -3, Access::kObserve, "server", kNoLane, kEarly, "GET pattern [pattern]...",
-     "settings that match, for clients that ask", "map of name to value", "CONFIG GET max_ttl", "0.1.0"},
+     "settings that match, for clients that ask", "map of name to value", "CONFIG GET appendonly", "0.1.0"},
     {VerbId::kTime, "TIME", 1, Access::kObserve, "server", kNoLane, kEarly, "", "the wall clock, for people",
      "array of two: Unix seconds, and microseconds", "TIME", "0.1.0"},
     {VerbId::kHelp, "HELP", -1, Access::kObserve, "server", kNoLane, kEarly, "[command]",
@@ -138,12 +141,16 @@ std::string_view to_text(Access access) {
   switch (access) {
     case Access::kNone:
       return "anyone";
+    case Access::kUser:
+      return "any user";
     case Access::kObserve:
       return "observe";
     case Access::kUse:
       return "use";
     case Access::kAdmin:
       return "admin";
+    case Access::kBackup:
+      return "backup";
   }
   return "";
 }

@@ -2,7 +2,7 @@
 // it.
 //
 //   const wire::Verb* verb = wire::find_verb(args[0]);            // any case; nullptr: unknown
-//   if (verb->access > session.access()) return reply.error(…);
+//   if (!wire::permits(session.access, verb->access)) return reply.error(…);
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,18 @@ enum class VerbId : std::uint8_t {
 };
 inline constexpr std::size_t kVerbCount = 27;
 
-// Roles, each including the ones before it. kNone: works before authentication.
-enum class Access : std::uint8_t { kNone, kObserve, kUse, kAdmin };
+// What a command needs. kNone: works before authentication. kUser: any user. The others are roles: observe, use and
+// admin each include the ones before them; backup includes none of them, and admin includes it.
+enum class Access : std::uint8_t { kNone, kUser, kObserve, kUse, kAdmin, kBackup };
+
+// Whether a user of that role may use what needs `needed`. A session without a user has kNone.
+[[nodiscard]] constexpr bool permits(Access role, Access needed) {
+  if (needed == Access::kNone || role == Access::kAdmin) return true;
+  if (role == Access::kNone) return false;
+  if (needed == Access::kUser) return true;
+  if (role == Access::kBackup || needed == Access::kBackup) return role == needed;
+  return role >= needed;
+}
 
 struct Verb {
   VerbId id;

@@ -34,6 +34,16 @@ def copy_tree(source, target):
     subprocess.run(["git", "init", "-q", target], check=True)
 
 
+def enter_own_network():
+    """Starts this script again in a network of its own, where the port that the pages use is free. Needs root."""
+    if os.geteuid() != 0 or "PAWL_OWN_NETWORK" in os.environ:
+        return
+    os.environ["PAWL_OWN_NETWORK"] = "1"
+    inside = 'ip link set lo up && exec "$@"'
+    if subprocess.run(["unshare", "--net", "true"], stderr=subprocess.DEVNULL).returncode == 0:
+        os.execvp("unshare", ["unshare", "--net", "sh", "-c", inside, "sh", sys.executable, *sys.argv])
+
+
 def port_answers():
     with socket.socket() as probe:
         probe.settimeout(1)
@@ -111,6 +121,7 @@ def run_file(path, tree):
 
 def main():
     source, tree, *files = sys.argv[1:]
+    enter_own_network()
     if port_answers():
         raise SystemExit(f"something already listens on port {PORT}, which the documentation uses; stop it first")
     copy_tree(source, tree)

@@ -147,8 +147,9 @@ class DrillCliTest(DrillCase):
     def test_a_lock_that_someone_else_holds_is_not_taken(self):
         lock = self.lock()
         with self.client() as client:
-            self.acquire(client, lock)
+            held = self.acquire(client, lock)
             code, out, error = self.run_drill("delayed-write", "--lock", lock, "--wait", "100ms")
+            client.call("RELEASE", held["lease"])  # Others would else not know whether the holder writes to their resource.
         self.assertEqual(code, 75, out + error)
         self.assertIn("could not be carried out", error)
         self.assertEqual(self.leftovers(), [])
@@ -160,13 +161,27 @@ class DrillCliTest(DrillCase):
         before = client.call("HISTORY", "orders")
         code, _, error = self.run_drill("pause", "--guard", "sqlite:orders")
         self.assertEqual(code, 64)
-        for part in ("needs --yes", "takes the lock orders", "The fence of orders rises", "Nothing is written"):
+        for part in ("needs --yes", "takes the lock orders", "want this lock wait", "raises the fence of orders from", "Nothing is written"):
             self.assertIn(part, error)
         words = " ".join(self.words("pause", "--guard", "sqlite:orders"))
         done = subprocess.run(["script", "-qec", words, "/dev/null"], input="n\n", capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("Go on? [y/N]", done.stdout)
         self.assertEqual(client.call("HISTORY", "orders"), before, "nobody has taken the lock")
+
+    def test_who_holds_another_lock_is_named_in_the_question(self):
+        self.pawl("guard", "protect", "sqlite", "orders", "--guard", "asked", "--mode", "enforce")
+        self.addCleanup(self.pawl, "guard", "unprotect", "sqlite", "orders", "--yes")
+        client = self.client()
+        held = self.acquire(client, self.lock())
+        self.addCleanup(client.call, "RELEASE", held["lease"])
+        words = " ".join(self.words("delayed-write", "--guard", "sqlite:asked", "--lock", "asked"))
+        for answer, code in (("n", 1), ("y", 0)):
+            done = subprocess.run(["script", "-qec", words, "/dev/null"], input=f"{answer}\n", capture_output=True, text=True, timeout=60,
+                                  check=False)
+            self.assertEqual(done.returncode, code, done.stdout)
+            self.assertIn(f"(token {held['token']})", done.stdout)
+            self.assertIn("Go on anyway? [y/N]", done.stdout)
 
     def test_a_statement_that_does_not_work_is_no_verdict(self):
         self.pawl("guard", "protect", "sqlite", "orders")
@@ -199,7 +214,7 @@ class DrillCliTest(DrillCase):
         self.assertFails(64, "postgres, sqlite or mariadb", "pause", *here, "--guard", "oracle")
         self.assertFails(64, "--ttl: at least 500ms", "pause", *here, "--guard", "sqlite", "--ttl", "100ms")
         self.assertFails(64, "--rounds: 1 to 1000", "pause", *here, "--guard", "sqlite", "--rounds", "0")
-        self.assertFails(64, "which resource?", "pause", *here, "--guard", "sqlite:")
+        self.assertFails(64, "no resource", "pause", *here, "--guard", "sqlite:")
         self.assertFails(64, "there is no guard", "pause", *here, "--guard", "sqlite:nothing", "--yes")
         self.assertFails(64, "--mode is for a scratch", "pause", *here, "--guard", "sqlite:orders", "--mode", "shadow")
         self.assertFails(64, "--write is for a resource of yours", "pause", *here, "--guard", "sqlite", "--write", "SELECT 1")

@@ -159,6 +159,98 @@ class OwnResource:
         self.assertEqual(self.count(), record["verdict"]["writes"] - record["verdict"]["refused"])
 
 
+class ShutsNobodyOut:
+    """A drill on the user's own guard never fences out a holder that is at work; mixed into a DrillCase.
+
+    protect_new(name) makes a table and puts it under guard; the guard's name."""
+
+    def begin(self):
+        self.guard = self.protect_new(f"invoices{next(self._numbers)}")
+        self.pawl("guard", "mode", self.kind, self.guard, "enforce", "--yes", "--reason", "drill")
+        self.production = self.lock("/billing/nightly")
+
+    def hold(self, lock):
+        """A grant of a lock that the test gives back at its end."""
+        client = self.client()
+        held = self.acquire(client, lock)
+        self.addCleanup(client.call, "RELEASE", held["lease"])
+        return held
+
+    def let_go(self, held):
+        self.client().call("RELEASE", held["lease"])
+
+    def advance(self, token):
+        self.pawl("guard", "advance", self.kind, self.guard, str(token))
+
+    def fence(self):
+        done = subprocess.run([PAWL, "guard", "max", self.kind, self.guard, *(word.replace("--guard-dsn", "--dsn") for word in self.where)],
+                              check=True, capture_output=True, text=True)
+        return int(done.stdout or 0)
+
+    def refused(self, *more, code=64):
+        """What it says; the fence has not moved."""
+        before = self.fence()
+        ended, out, error = self.run_drill("pause", "--guard", f"{self.kind}:{self.guard}", "--yes", "--json", *more)
+        self.assertEqual(ended, code, out + error)
+        self.assertEqual(self.fence(), before)
+        return json.loads(out)["error"]["detail"]
+
+    def test_a_holder_of_another_lock_that_has_written_is_named_and_left_alone(self):
+        self.begin()
+        token = self.hold(self.production)["token"]
+        self.advance(token)
+        for more in ([], ["--lock", self.guard], ["--lock", self.lock()]):
+            said = self.refused(*more)
+            self.assertIn(f"token {token} holds {self.production} now", said)
+            self.assertIn(f"use --lock {self.production}", said)
+
+    def test_a_holder_of_another_lock_that_has_not_written_yet_is_left_alone(self):
+        self.begin()
+        first = self.hold(self.production)
+        self.advance(first["token"])
+        self.let_go(first)
+        second = self.hold(self.production)["token"]
+        said = self.refused("--lock", self.guard)
+        self.assertIn(f"token {second} holds {self.production} now", said)
+        self.assertIn(f"is at token {first['token']}", said)
+
+    def test_with_the_lock_of_the_writers_it_waits_for_them_and_passes_after_them(self):
+        self.begin()
+        held = self.hold(self.production)
+        self.advance(held["token"])
+        self.refused("--lock", self.production, "--wait", "100ms", code=75)
+        self.let_go(held)
+        self.hold(self.lock("/unrelated"))
+        for _ in range(2):  # The second time the fence is at a token of the first drill.
+            (record,) = self.records("delayed-write", "--guard", f"{self.kind}:{self.guard}", "--yes", "--lock", self.production, code=0)
+            self.assertEqual(record["verdict"]["let_through"], 0)
+
+    def test_what_pawld_cannot_know_is_not_covered_by_yes(self):
+        self.begin()
+        with self.subTest("somebody holds another lock, and nobody has written yet"):
+            held = self.hold(self.production)
+            self.assertIn("Name the lock", self.refused())
+            said = self.refused("--lock", self.guard)
+            self.assertIn(f"{self.production} (token {held['token']})", said)
+            self.assertIn("--yes does not cover that", said)
+        with self.subTest("the token of the fence was granted under a lock that nobody holds"):
+            self.let_go(held)
+            self.advance(held["token"])
+            self.assertIn(f"does not know token {held['token']}", self.refused("--lock", self.guard))
+
+    def test_a_holder_that_comes_while_the_drill_runs_is_not_shut_out(self):
+        self.begin()
+        drill = self.start("delayed-write", "--guard", f"{self.kind}:{self.guard}", "--yes", "--rounds", "1000")
+        self.addCleanup(drill.kill)
+        while "has advanced the fence" not in (line := drill.stdout.readline()):
+            self.assertTrue(line, "it ended before it had advanced the fence")
+        token = self.hold(self.production)["token"]
+        out, error = drill.communicate(timeout=60)
+        self.assertEqual(drill.returncode, 75, out + error)
+        self.assertIn(f"{self.production} (token {token})", error)
+        self.advance(token)  # Refused as stale, if the drill had gone on.
+
+
 class Matrix:
     """Each drill against the guard on, in shadow and absent; mixed into a DrillCase."""
 

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 """Drills against MariaDB."""
 
-from drill_case import DrillCase, Matrix, OwnResource
+from drill_case import DrillCase, Matrix, OwnResource, ShutsNobodyOut
 from maria_cluster import Server, rows
 import harness
 
 
-class MariaDrillTest(Matrix, OwnResource, DrillCase):
+class MariaDrillTest(Matrix, OwnResource, ShutsNobodyOut, DrillCase):
     kind = "mariadb"
 
     @classmethod
@@ -29,8 +29,13 @@ class MariaDrillTest(Matrix, OwnResource, DrillCase):
 
     def protect(self):
         self.pawl("guard", "protect", "mariadb", "orders")
-        ((name,),) = rows(self.db, "SELECT name FROM pawl.guard")
+        ((name,),) = rows(self.db, "SELECT name FROM pawl.guard WHERE name LIKE '%orders'")
         return name
+
+    def protect_new(self, table):
+        rows(self.db, f"CREATE TABLE shop.{table} (id INT PRIMARY KEY, n INT NOT NULL)")
+        self.pawl("guard", "protect", "mariadb", table, "--guard", table)
+        return table
 
     def count(self):
         ((n,),) = rows(self.db, "SELECT n FROM shop.orders")

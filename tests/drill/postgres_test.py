@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 """Drills against PostgreSQL."""
 
-from drill_case import DrillCase, Matrix, OwnResource
+from drill_case import DrillCase, Matrix, OwnResource, ShutsNobodyOut
 from pg_cluster import Cluster
 import harness
 
 
-class PostgresDrillTest(Matrix, OwnResource, DrillCase):
+class PostgresDrillTest(Matrix, OwnResource, ShutsNobodyOut, DrillCase):
     kind = "postgres"
 
     @classmethod
@@ -26,7 +26,12 @@ class PostgresDrillTest(Matrix, OwnResource, DrillCase):
 
     def protect(self):
         self.pawl("guard", "protect", "postgres", "orders")
-        return self.cluster.psql("SELECT name FROM pawl.guard", "shop").stdout.strip()
+        return self.cluster.psql("SELECT name FROM pawl.guard WHERE name LIKE '%orders'", "shop").stdout.strip()
+
+    def protect_new(self, table):
+        self.cluster.psql(f"CREATE TABLE {table} (id int PRIMARY KEY, n int NOT NULL)", "shop")
+        self.pawl("guard", "protect", "postgres", table, "--guard", table)
+        return table
 
     def count(self):
         return int(self.cluster.psql("SELECT n FROM orders", "shop").stdout)

@@ -31,8 +31,8 @@ class SecureDrillTest(harness.PawldCase):
         return subprocess.run([PAWL, "auth", "add", name, "--role", "use", "--prefix", prefix, "--file", cls.dir / "users"],
                               check=True, capture_output=True, text=True).stdout.strip()
 
-    def drill(self, name, auth, code):
-        words = [PAWL, "drill", name, "--guard", "sqlite", "--file", self.path, "--lock", "drills/orders", "--ttl", TTL, "--json"]
+    def drill(self, name, auth, code, guard="sqlite", more=()):
+        words = [PAWL, "drill", name, *more, "--guard", guard, "--file", self.path, "--lock", "drills/orders", "--ttl", TTL, "--json"]
         done = subprocess.run(harness.guarded(words), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
                               env={**os.environ, "PAWL_ADDR": f"tls://localhost:{self.pawld.port}",
                                    "PAWL_TLS_CA": str(self.authority.cert), "PAWL_AUTH": auth})
@@ -44,6 +44,11 @@ class SecureDrillTest(harness.PawldCase):
 
     def test_a_proxy_stands_between_them_too(self):
         self.assertTrue(self.drill("partition", self.user, 0)["passed"])
+
+    def test_a_user_who_does_not_see_all_locks_cannot_say_yes_in_advance(self):
+        subprocess.run([PAWL, "guard", "protect", "sqlite", "orders", "--file", self.path], check=True, stdout=subprocess.DEVNULL)
+        said = self.drill("pause", self.user, 64, guard="sqlite:orders", more=["--yes"])["error"]["detail"]
+        self.assertIn("not shown all locks", said)
 
     def test_who_may_not_take_the_lock_is_told_so(self):
         self.assertEqual(self.drill("pause", self.stranger, 77)["error"]["code"], "denied")

@@ -4,7 +4,7 @@
 import sqlite3
 import subprocess
 
-from drill_case import PAWL, DrillCase, Matrix, OwnResource
+from drill_case import PAWL, DrillCase, Matrix, OwnResource, ShutsNobodyOut
 import harness
 
 
@@ -19,7 +19,7 @@ def make_file(folder):
     return path
 
 
-class SqliteDrillTest(Matrix, OwnResource, DrillCase):
+class SqliteDrillTest(Matrix, OwnResource, ShutsNobodyOut, DrillCase):
     kind = "sqlite"
 
     @classmethod
@@ -38,6 +38,13 @@ class SqliteDrillTest(Matrix, OwnResource, DrillCase):
     def protect(self):
         self.pawl("guard", "protect", "sqlite", "orders")
         return "orders"
+
+    def protect_new(self, table):
+        with sqlite3.connect(self.path) as db:
+            db.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)")
+        db.close()
+        self.pawl("guard", "protect", "sqlite", table)
+        return table
 
     def count(self):
         with sqlite3.connect(self.path) as db:

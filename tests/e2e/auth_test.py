@@ -133,6 +133,7 @@ class UsersTest(AuthCase):
         self.boss = self.add("boss", "admin")
         self.ci = self.add("ci", "use", "ci")
         self.eye = self.add("eye", "observe")
+        self.night = self.add("night", "backup")
         self.serve()
 
     def test_each_user_may_do_what_its_role_and_prefixes_say(self):
@@ -149,6 +150,20 @@ class UsersTest(AuthCase):
         listed = json.loads(self.pawl("ls", "--json", auth=self.ci).stdout)
         self.assertEqual([lock["lock"] for lock in listed], ["ci/x"])
         self.pawl("break", "ci/x", "--token", "1", "--reason", "no", "--yes", auth=self.ci, expect=77)
+
+    def test_a_user_for_backups_may_make_them_and_look_at_no_lock(self):
+        night = self.night
+        self.pawl("acquire", "ci/x", auth=self.ci)
+        self.pawl("backup", self.dir / "one", auth=night)
+        self.pawl("backup", self.dir / "two", auth=night)
+        for words in (["ls"], ["show", "ci/x"], ["acquire", "other"], ["raise", "50", "--reason", "no"],
+                      ["break", "ci/x", "--token", "1", "--reason", "no", "--yes"], ["watch"]):
+            with self.subTest(words=words):
+                self.assertIn("user night has backup", self.pawl(*words, auth=night, expect=77).stderr)
+        refused = self.pawl("backup", self.dir / "three", auth=self.eye, expect=77)
+        self.assertIn("BACKUP needs the role backup", refused.stderr)
+        refused = self.pawl("auth", "add", "x", "--role", "backup", "--prefix", "ci", "--file", self.users, expect=64)
+        self.assertIn("has no prefixes", refused.stderr)
 
     def test_credentials_come_from_a_file_or_the_environment_and_slips_are_configuration_errors(self):
         path = self.dir / "ci.auth"

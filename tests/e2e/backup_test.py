@@ -13,6 +13,7 @@ import unittest
 
 import harness
 from harness import wait_until
+from web import Web
 
 ERA = 1 << 40
 MAX_TTL = 2000  # The longest TTL of these services, and so how long a restored one waits.
@@ -169,10 +170,30 @@ class CountdownTest(BackupCase):
         waiter.send("ACQUIRE", "a", "TTL", 1000, "WAIT", 60000)
         grant = waiter.read()
         self.assertEqual(grant["token"], ERA + 1)
-        self.assertEqual(client.call("STATUS")["restoring_ms"], 0)
+        status = client.call("STATUS")
+        self.assertEqual((status["restoring_ms"], status["state"]), (0, "granting"))
+        web = Web(server.http_port)
+        self.assertEqual(web.get("/readyz").status, 200)
+        self.assertIn("\npawl_leader 1\n", web.get("/metrics").body.decode())
         self.assertGreater(self.acquire(client, "free", ttl=1000)["token"], ERA + 1)
         server.restart()
         self.assertEqual(self.client(3, server).call("STATUS")["restoring_ms"], 0, "it happens once")
+
+    def test_as_long_as_it_grants_nothing_it_is_not_ready_and_says_why(self):
+        server = self.own_pawld()
+        backup, _ = self.back_up(server)
+        server.kill()
+        server = self.restore(backup)[0].start()  # It waits for the default max_ttl_ms, longer than this test takes.
+        client, web = self.client(3, server), Web(server.http_port)
+        self.assertError(client.call("ACQUIRE", "free", "TTL", 1000), "BUSY", "restoring", "ms")
+        self.assertEqual(client.call("STATUS")["state"], "restoring")
+        for answer in (web.get("/readyz"), web.post("/v1/acquire", {"locks": ["free"], "ttl_ms": 1000})):
+            self.assertEqual((answer.status, answer.code), (503, "restoring"), answer)
+            self.assertTrue(300 < int(answer.headers["retry-after"]) <= 600, answer.headers)
+        scrape = web.get("/metrics").body.decode()
+        for sample in ("pawl_leader 0", "pawl_ready 0", 'pawl_lock_acquires_total{result="refused"} 2'):
+            self.assertIn(f"\n{sample}\n", scrape)
+        self.assertTrue(300 < float(re.search(r"^pawl_restoring_seconds (.*)$", scrape, re.M)[1]) <= 600, scrape)
 
     def test_a_restart_in_the_middle_does_not_shorten_it(self):
         server = self.restored().start()

@@ -245,7 +245,7 @@ class CliTest(harness.PawldCase):
         held = self.take(self.name, "--owner", "alice")
         self.waiting("--owner", "bob")
         text = self.pawl("show", self.name).stdout
-        for part in ("held", "alice", str(held["token"]), "since", "expires", "1 waiting", "bob", "best effort"):
+        for part in ("held", "alice", str(held["token"]), "since", "expires", "1 waiting", "bob", "unknown: no guard has reported"):
             self.assertIn(part, text)
 
     def test_show_names_a_holder_that_gave_no_owner(self):
@@ -292,7 +292,7 @@ class CliTest(harness.PawldCase):
     def test_ls_waits_shows_who_waits_for_whom(self):
         self.take(self.name, "--owner", "alice")
         self.assertEqual(self.data("ls", self.name, "--waits"), [])
-        self.assertIn("nobody waits", self.pawl("ls", self.name, "--waits").stderr)
+        self.assertIn("no request is waiting", self.pawl("ls", self.name, "--waits").stderr)
         self.waiting("--owner", "bob")
         text = self.pawl("ls", self.name, "--waits").stdout.splitlines()
         self.assertRegex(text[1], r"^bob\s+\S+\s+%s\s+alice$" % self.name)
@@ -300,7 +300,7 @@ class CliTest(harness.PawldCase):
         self.assertEqual((wait["lock"], wait["owner"], wait["held_by"]), (self.name, "bob", ["alice"]))
 
     def test_history_is_newest_first(self):
-        self.assertIn("nothing is known", self.pawl("history", self.name).stderr)
+        self.assertIn("no earlier holders", self.pawl("history", self.name).stderr)
         tokens = []
         for owner in ("alice", "bob"):
             held = self.take(self.name, "--owner", owner)
@@ -466,7 +466,7 @@ class CliTest(harness.PawldCase):
             connection.recv(4096)
             connection.sendall(b"-ERR unknown command 'HELLO'\r\n")
         with FakeServer(talk) as server:
-            self.assertIn("no pawld", self.pawl("status", addr=server.address, expect=69).stderr)
+            self.assertIn("not a pawld", self.pawl("status", addr=server.address, expect=69).stderr)
 
     def test_lost_reply_to_break_is_not_called_a_failure(self):
         def talk(connection):
@@ -475,7 +475,7 @@ class CliTest(harness.PawldCase):
             connection.recv(4096)
         with FakeServer(talk) as server:
             words = ["break", "x", "--token", "1", "--reason", "r"]
-            self.assertIn("may have happened", self.pawl(*words, addr=server.address, expect=69).stderr)
+            self.assertIn("may have taken effect", self.pawl(*words, addr=server.address, expect=69).stderr)
             self.assertEqual(self.data(*words, addr=server.address, expect=69)["error"]["code"], "unknown")
 
     def test_lost_reply_to_acquire_is_asked_for_again_with_the_same_request_id(self):  # Hard case 2.

@@ -125,7 +125,7 @@ class RedisCliTest(harness.PawldCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("PONG", done.stdout)
             self.assertIn("lease", done.stdout)
-            self.assertIn("best effort", done.stdout)
+            self.assertIn("no guard has reported", done.stdout)
             self.assertNotIn("ERR", done.stdout)
 
     def test_an_interactive_session_shows_our_hints(self):
@@ -141,7 +141,7 @@ class RedisCliTest(harness.PawldCase):
         prompt = rb"> \Z"  # It flushes what was typed before it asks.
         self.type_until(ours, b"", prompt)
         self.type_until(ours, b"acquire ", rb"TTL ms")
-        self.type_until(ours, b"\x15inspect hello\r", rb"(?s)best effort.*" + prompt)
+        self.type_until(ours, b"\x15inspect hello\r", rb"(?s)no guard has reported.*" + prompt)
         self.type_until(ours, b"help renew\r", rb"extend a lease still held")
 
     def type_until(self, terminal, keys, expected):

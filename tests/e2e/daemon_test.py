@@ -2,12 +2,17 @@
 
 import json
 import os
+import pwd
 import re
 import shlex
+import shutil
 import socket
 import stat
 import subprocess
+import tempfile
 import time
+import unittest
+from unittest import mock
 
 import harness
 from harness import request_id, wait_until
@@ -102,15 +107,93 @@ class DaemonTest(harness.PawldCase):
             if path.exists():
                 self.assertEqual(stat.S_IMODE(path.stat().st_mode) & 0o077, 0, path.name)
 
-    def test_json_logs_are_one_object_per_line(self):
+    def test_json_logs_are_one_object_per_line_and_nothing_else_is_printed(self):
         server = self.own_pawld(start=False)
         server.start("--log-format", "json")
         with server.client() as bad:
             bad.send_bytes(b"*1\r\n:1\r\n")
             bad.read_to_end()
+        client = self.client(3, server)
+        token = self.acquire(client, "reports/\u00e4")["token"]
+        self.assertEqual(client.call("BREAK", "reports/\u00e4", "TOKEN", token, "NOW", "REASON", "stuck"), 1)
         self.assertEqual(server.terminate(), 0)
-        objects = [json.loads(line) for line in server.log().splitlines() if line.startswith("{")]
-        self.assertTrue(objects)
+        server.start("--log-format", "json")
+        self.acquire(self.client(3, server), "kept")
+        self.assertEqual(server.terminate(), 0)
+        server.start("--log-format", "json")
+        wait_until(lambda: server.log().count('"event":"serving"') == 3, "the start is logged")
+        lines = [json.loads(line) for line in server.log().splitlines()]  # stdout and stderr
+        events = {name: [line for line in lines if line.get("event") == name] for name in ("serving", "break")}
+        last = events["serving"][-1]
+        self.assertEqual(len(events["serving"]), 3)
+        self.assertEqual((last["address"], last["http_address"]),
+                         (f"127.0.0.1:{server.port}", f"127.0.0.1:{server.http_port}"))
+        self.assertEqual((last["leases"], last["last_token"], last["data"]), (1, token + 1, str(server.data)))
+        self.assertIn("; 1 lease, last token", last["message"])
+        broken, = events["break"]
+        self.assertEqual((broken["level"], broken["lock"], broken["token"], broken["reason"]),
+                         ("warning", "reports/\u00e4", token, "stuck"))
+        self.assertRegex(broken["address"], r"^127\.0\.0\.1:\d+$")
+
+    def test_an_error_before_it_serves_is_json_as_well(self):
+        server = self.own_pawld(start=False, settings='log_format = "json"\nauth_file = "no/such/file"\n')
+        code, said = server.refused()
+        self.assertEqual(code, 78)
+        self.assertIn("no/such/file", json.loads(said)["message"])
+        server.config.write_text("no_such_setting = 1\n")
+        code, said = server.refused("--log-format", "json")
+        self.assertEqual(code, 78)
+        self.assertIn("no_such_setting", json.loads(said)["message"])
+
+    def test_the_start_is_in_the_log_and_the_hints_are_behind_it(self):
+        server = self.own_pawld()
+        wait_until(lambda: "http: curl" in server.log(), "it prints the hints")
+        self.assertRegex(server.log(), r"(?s)T\d\d:\S+ info pawld \S+ serves 127\.0\.0\.1:\d+ and http 127\.0\.0\.1:\d+ .*; 0 leases,"
+                                       r".*\ntry: redis-cli .*\nhttp: curl http://")
+
+    # --- --check-config and the user of the service
+
+    def check_config(self, server, *more, as_user=None, binary=None):
+        as_user = ["setpriv", f"--reuid={as_user}", f"--regid={as_user}", "--clear-groups"] if as_user else []
+        run = subprocess.run([*as_user, binary or harness.binary(), "--check-config", "--config", str(server.config), "--data",
+                              str(server.data), *[str(word) for word in more]], cwd="/", capture_output=True, text=True,
+                             timeout=harness.PATIENCE, check=False)
+        return run.returncode, run.stdout, run.stderr
+
+    def test_check_config_says_as_which_user_the_files_were_tried(self):
+        server = self.own_pawld(start=False)
+        code, said, errors = self.check_config(server)
+        self.assertEqual((code, errors), (0, ""))
+        self.assertIn(f"the configuration is right; files were tried as user {pwd.getpwuid(os.geteuid()).pw_name}\n", said)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can try files as another user")
+    def test_check_config_by_root_tries_the_files_as_the_owner_of_the_data(self):
+        # Outside of the tree, which another user need not be able to reach (a clone in /root).
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        with mock.patch.dict(os.environ, PAWL_E2E_DIR=directory.name):
+            server = self.own_pawld(start=False)
+        os.chmod(directory.name, 0o755)
+        binary = shutil.copy(harness.binary(), directory.name)
+        nobody = pwd.getpwnam("nobody")
+        users = server.dir / "users"
+        users.write_text("")
+        users.chmod(0o600)
+        server.data.mkdir()
+        os.chown(server.data, nobody.pw_uid, nobody.pw_gid)
+        server.dir.chmod(0o755)
+        server.config.chmod(0o644)
+        code, said, errors = self.check_config(server, "--auth-file", users)
+        self.assertEqual(code, 78, said)
+        self.assertIn(f"{users}: cannot be read by nobody, who owns {server.data}: Permission denied", errors)
+        os.chown(users, 0, nobody.pw_gid)
+        users.chmod(0o640)
+        code, said, errors = self.check_config(server, "--auth-file", users)
+        self.assertEqual((code, errors), (0, ""))
+        self.assertIn(f"files were tried as root and as nobody, the owner of {server.data}", said)
+        code, said, errors = self.check_config(server, as_user=nobody.pw_uid, binary=binary)
+        self.assertEqual((code, errors), (0, ""))
+        self.assertIn("tried as user nobody", said)
 
     def test_out_of_descriptors_it_serves_on_without_spinning(self):
         server = self.own_pawld(start=False)
@@ -131,6 +214,7 @@ class DaemonTest(harness.PawldCase):
         self.assertEqual(client.call("RENEW", lease), 60000)
         waiting[-1].settimeout(harness.PATIENCE)
         self.assertTrue(waiting[-1].recv(100).startswith(b"-BUSY file descriptors"), "it is told why")
+        self.assertNotIn("rejected_connections:0\r\n", client.call("INFO"), "refused connections are counted")
         for connection in waiting:
             connection.close()
 

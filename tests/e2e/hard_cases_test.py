@@ -1,7 +1,10 @@
-"""Holds docs/explanation/hard-cases.md to the tree: every case of the first release is cited by a test or listed as later,
-and every test that the page names exists.
+"""Compares docs/explanation/hard-cases.md with the tree: every case is described, every case of the first release is cited by a
+test or listed as later, and every test that the page names exists.
 
-A test cites a case in a comment: `Hard case 38.`, `Hard cases 4, 7 and 9-12`. The page has one row per case:
+A test cites a case in a comment: `Hard case 38.`, `Hard cases 4, 7 and 9-12`. The page has two rows per case, one that
+describes it (three columns) and one that names its tests (four):
+
+    | 6 | A former holder releases the lock late | A release names the secret lease, … |
 
     | 6 | A stale release | `tests/e2e/verbs_test.py::test_a_stale_release_…`, `src/core/core_test.cc::AReleaseBy…` | |
     | 42 | Restore from backup | | later: operators |
@@ -19,6 +22,7 @@ FIRST_RELEASE = {*range(1, 26), *range(27, 30), *range(34, 42)}
 AND = r"\s*(?:,\s*and|,|and|-|–)\s*(?:(?://|#)\s*)?"  # A comment may go on in the next line.
 CITATION = re.compile(rf"[Hh]ard cases? (\d+(?:{AND}\d+)*)")
 ROW = re.compile(r"^\| (\d+) \| ([^|]+) \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)
+DESCRIBED = re.compile(r"^\| (\d+) \| [^|]{10,} \| [^|]{10,} \|$", re.MULTILINE)
 NAMED = re.compile(r"`([^`:]+)::([^`]+)`")
 
 
@@ -66,6 +70,9 @@ class HardCasesTest(unittest.TestCase):
 
     def test_every_case_has_one_row(self):
         self.assertEqual(sorted(self.rows), list(CASES))
+
+    def test_every_case_says_what_goes_wrong_and_what_happens_then(self):
+        self.assertEqual([int(number) for number in DESCRIBED.findall(PAGE.read_text(encoding="utf-8"))], list(CASES))
 
     def test_every_case_of_the_first_release_is_cited_by_a_test_or_listed_as_later(self):
         seen = cited()

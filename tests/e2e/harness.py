@@ -190,6 +190,7 @@ class Pawld:
     def refused(self, *more):
         """Runs it where it must not start: (exit code, what it said)."""
         self.port_file.unlink(missing_ok=True)
+        more = more if "--wait" in more else ("--wait", "0", *more)
         run = subprocess.run(guarded(self.command(*more)), cwd=self.dir, stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE, check=False)
         text = run.stdout.decode(errors="replace")

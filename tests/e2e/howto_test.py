@@ -1,41 +1,48 @@
 """The workers of docs/how-to and the cron job of examples/, against the real pawld: as printed, and as promised."""
 
+import json
 import os
 import pathlib
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
+import unittest
+from unittest import mock
 
 import harness
 import node_clients
+import tls_files
 from harness import fields, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PYTHON = ROOT / "examples/python-worker"
+NODE = ROOT / "examples/node-worker"
+sys.path.insert(0, str(PYTHON))
+import pawl_lease  # noqa: E402  (what docs/how-to/python.md lets people copy)
+
 TTL_MS = 3000
 NOT_REACHED, NOT_ACQUIRED, LOST = 69, 75, 122
 
 
-def block(page, language):
-    """The one block of that language on a page of docs/how-to."""
+def blocks(page, language):
+    """The blocks of that language on a page of docs/how-to."""
     text = (ROOT / "docs/how-to" / page).read_text(encoding="utf-8")
-    blocks = re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
-    if len(blocks) != 1:
-        raise AssertionError(f"{page} has {len(blocks)} {language} blocks")
-    return blocks[0]
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
 
 
 class Process:
     """A program whose output is a file that can be read while it runs."""
 
-    def __init__(self, case, command, **environment):
+    def __init__(self, case, command, stderr=None, **environment):
         self.dir = harness.scratch("howto")
         case.addCleanup(shutil.rmtree, self.dir)
         own = {key: value for key, value in os.environ.items() if not key.startswith("PAWL_")}
         with open(self.dir / "said", "wb") as said:
-            self.process = subprocess.Popen(harness.guarded(command), stdin=subprocess.DEVNULL, stdout=said, stderr=said,
-                                            env={**own, **environment})
+            self.process = subprocess.Popen(harness.guarded(command), stdin=subprocess.DEVNULL, stdout=said,
+                                            stderr=said if stderr is None else stderr, env={**own, **environment})
         case.addCleanup(self.process.wait)
         case.addCleanup(self.process.kill)
 
@@ -52,16 +59,20 @@ class Process:
 class Worker:
     """What every worker does, in any language. A subclass says how it is started: command()."""
 
-    def start(self, lock, steps, server=None):
-        address = f"127.0.0.1:{(server or self.pawld).port}"
-        return Process(self, [*self.command(), address, lock, steps, TTL_MS])
+    def start(self, lock, steps, server=None, stderr=None, ttl=TTL_MS, **environment):
+        environment = {"PAWL_ADDR": f"127.0.0.1:{(server or self.pawld).port}", **environment}
+        return Process(self, [*self.command(), lock, steps, ttl], stderr, **environment)
 
-    def at_work(self, lock, server=None):
+    def at_work(self, lock, server=None, stderr=None):
         """A worker that would work for longer than any test, once it has begun."""
-        worker = self.start(lock, 100000, server)
+        worker = self.start(lock, 100000, server, stderr)
         wait_until(lambda: "step 3 " in worker.said() or worker.process.poll() is not None, "it works")
         self.assertIn("step 3 ", worker.said())
         return worker
+
+    def assertLost(self, worker, lock, why):
+        self.assertEqual(worker.wait(), LOST, worker.said())
+        self.assertRegex(worker.said(), rf"(?m)^pawl: lost {lock} \(token \d+\): {why}.*\. This process ends with 122\.$")
 
     def test_it_works_past_its_first_ttl_and_releases(self):
         lock, begun = self.lock(), time.monotonic()
@@ -69,7 +80,7 @@ class Worker:
         self.assertEqual(worker.wait(), 0, worker.said())
         self.assertGreater((time.monotonic() - begun) * 1000, TTL_MS)
         lines = worker.said().splitlines()
-        self.assertEqual(lines[-1], "released")
+        self.assertEqual(lines[-1], "done")
         history = [fields(lease) for lease in self.client().call("HISTORY", lock)]
         self.assertEqual(len(history), 1)
         self.assertEqual(history[0]["how"], "released")
@@ -81,14 +92,23 @@ class Worker:
         worker = self.at_work(lock, server)
         server.pause()
         self.addCleanup(server.resume)
-        self.assertEqual(worker.wait(), LOST, worker.said())
+        self.assertLost(worker, lock, "it was not renewed in time")
         server.resume()
         with server.client() as client:
             self.assertGranted(client.call("ACQUIRE", lock, "TTL", 1000, "WAIT", 60000))
 
-    def test_it_stops_by_itself_when_pawld_is_gone(self):
+    def test_it_stops_by_itself_when_pawld_is_gone_and_nobody_reads_its_stderr(self):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        os.set_blocking(writer, False)
+        try:
+            while True:
+                os.write(writer, b"x" * 65536)
+        except BlockingIOError:
+            os.set_blocking(writer, True)
         server = self.own_pawld()
-        worker = self.at_work(self.lock(), server)
+        worker = self.at_work(self.lock(), server, writer)
+        os.close(writer)
         server.kill()
         self.assertEqual(worker.wait(), LOST, worker.said())
 
@@ -97,7 +117,7 @@ class Worker:
         worker, client = self.at_work(lock), self.client()
         token = self.inspect(client, lock)["token"]
         self.assertEqual(client.call("BREAK", lock, "TOKEN", token, "NOW", "REASON", "test"), 1)
-        self.assertEqual(worker.wait(), LOST, worker.said())
+        self.assertLost(worker, lock, "pawld answered LOST")
 
     def test_it_ends_when_it_was_frozen_past_its_ttl(self):
         # Hard case 1.
@@ -106,9 +126,9 @@ class Worker:
         worker.signal(signal.SIGSTOP)
         self.acquire(self.client(), lock, "WAIT", 60000)  # The lock has passed on.
         worker.signal(signal.SIGCONT)
-        self.assertEqual(worker.wait(), LOST, worker.said())
+        self.assertLost(worker, lock, "")
 
-    def test_it_gives_up_when_somebody_else_has_the_lock(self):
+    def test_it_gives_up_when_another_holder_has_the_lock(self):
         lock = self.lock()
         self.acquire(self.client(), lock)
         worker = self.start(lock, 1)
@@ -118,35 +138,179 @@ class Worker:
     def test_it_gives_up_when_nobody_answers(self):
         server = self.own_pawld()
         server.kill()
-        worker = self.start(self.lock(), 1, server)
+        worker = self.start(self.lock(), 1, server, ttl=1000)
         self.assertEqual(worker.wait(), NOT_REACHED, worker.said())
+
+    def test_it_works_with_a_pawld_that_has_tls_and_users(self):
+        files = harness.scratch("howto-tls")
+        self.addCleanup(shutil.rmtree, files)
+        authority = tls_files.Authority(files, "authority")
+        own = authority.sign("pawld", ["DNS:localhost"])
+        users = files / "users"
+        made = subprocess.run([os.environ["PAWL"], "auth", "add", "worker", "--role", "use", "--prefix", "jobs", "--file", users],
+                              capture_output=True, text=True, timeout=harness.PATIENCE, check=True)
+        trust = tls_files.trusting(authority)
+        trust.check_hostname = False  # The harness connects to 127.0.0.1.
+        server = self.own_pawld(settings=f'auth_file = "{users}"\n[tls]\ncert = "{own.cert}"\nkey = "{own.key}"\n', tls=trust)
+
+        def start(lock="jobs/it", host="localhost", auth=made.stdout.strip(), ca=authority.cert):
+            return self.start(lock, 1, ttl=1000, PAWL_ADDR=f"tls://{host}:{server.port}", PAWL_AUTH=auth, PAWL_TLS_CA=str(ca))
+
+        right = start()
+        self.assertEqual(right.wait(), 0, right.said())
+        # Each is refused: the certificate does not name that host, or is not signed by that authority; the user.
+        wrong = {"certificate|altnames": start(host="127.0.0.1"), "certificate": start(ca=own.cert),
+                 "(?i)wrong user or secret|invalid username": start(auth="worker:wrong"), "NOPERM|prefix": start(lock="other")}
+        for words, worker in wrong.items():
+            self.assertEqual(worker.wait(), NOT_REACHED, worker.said())
+            self.assertRegex(worker.said(), words)
 
 
 class PythonWorkerTest(Worker, harness.PawldCase):
     def command(self):
-        return ["/usr/bin/python3", ROOT / "examples/python-worker/worker.py"]
+        return ["/usr/bin/python3", PYTHON / "worker.py"]
 
-    def test_the_page_shows_the_worker(self):
-        self.assertEqual(block("python.md", "python"), (ROOT / "examples/python-worker/worker.py").read_text())
+
+class PythonLeaseTest(harness.PawldCase):
+    """pawl_lease.py where the process is not its own to end: in this one."""
+
+    def setUp(self):
+        super().setUp()
+        address = mock.patch.dict(os.environ, PAWL_ADDR=f"127.0.0.1:{self.pawld.port}")
+        address.start()
+        self.addCleanup(address.stop)
+        self.name, self.calls = self.lock(), []
+
+    def acquire_here(self, ttl_ms=60000):
+        return pawl_lease.acquire(self.name, ttl_ms=ttl_ms, on_lost=lambda lease, why: self.calls.append((lease, why)))
+
+    def how(self):
+        return [fields(lease)["how"] for lease in self.client().call("HISTORY", self.name)]
+
+    def test_a_lost_lease_is_told_once_and_the_process_lives(self):
+        with self.assertRaises(pawl_lease.LeaseLost):
+            with self.acquire_here(ttl_ms=1000) as lease:
+                lease.check()
+                self.client().call("BREAK", self.name, "TOKEN", lease.token, "NOW", "REASON", "test")
+                wait_until(lambda: self.calls, "on_lost was called")
+                self.assertRaises(pawl_lease.LeaseLost, lease.check)
+        self.assertEqual([call[0] for call in self.calls], [lease])
+        self.assertIn("LOST", self.calls[0][1])
+
+    def test_without_an_answer_it_is_told_before_the_lock_can_pass_on(self):
+        server = self.own_pawld()
+        with mock.patch.dict(os.environ, PAWL_ADDR=f"127.0.0.1:{server.port}"):
+            lease = self.acquire_here(ttl_ms=3000)
+        self.assertEqual(lease.early, 500)
+        server.pause()
+        self.addCleanup(server.resume)
+        wait_until(lambda: self.calls, "on_lost was called")
+        self.assertRaises(pawl_lease.LeaseLost, lease.check)
+        self.assertEqual(len(self.calls), 1)
+
+    def test_work_that_raises_releases_and_its_exception_passes_on(self):
+        with self.assertRaisesRegex(ZeroDivisionError, "division"):
+            with self.acquire_here():
+                1 / 0  # pylint: disable=pointless-statement
+        self.assertEqual(self.how(), ["released"])
+        self.assertEqual(self.calls, [])
+
+    def test_by_default_it_does_not_wait(self):
+        with self.acquire_here():
+            self.assertRaises(pawl_lease.NotAcquired, self.acquire_here)
+
+    def test_a_released_lease_is_not_good_any_more(self):
+        lease = self.acquire_here()
+        self.assertTrue(lease.release())
+        self.assertRaises(pawl_lease.LeaseLost, lease.check)
+        self.assertEqual(self.calls, [])
+
+    def test_a_forked_child_has_no_lease_and_does_not_release_that_of_its_parent(self):
+        with self.acquire_here() as lease:
+            child = os.fork()
+            if child == 0:
+                try:
+                    lease.check()
+                except pawl_lease.LeaseLost:
+                    lease.__exit__(None)
+                    os._exit(7)
+                os._exit(8)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 7)
+            lease.check()
+            self.assertEqual(self.inspect(self.client(), self.name)["token"], lease.token)
+
+
+NODE_STORY = """
+import { acquire, withLease, LeaseLost, NotAcquired } from './pawl-lease.mjs';
+const [lock, story] = process.argv.slice(2);
+const calls = [];
+const onLost = (lease, why) => calls.push(why);
+const caught = (promise) => promise.then(() => null, (error) => error);
+const told = {};
+if (story === 'lost') {
+  const error = await caught(withLease(lock, { ttlMs: 1000, onLost }, async (lease) => {
+    lease.check();
+    console.log(lease.token);
+    await new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
+    try { lease.check(); } catch (error) { told.check = error instanceof LeaseLost; }
+  }));
+  Object.assign(told, { lost: error instanceof LeaseLost, calls });
+} else {
+  const error = await caught(withLease(lock, { onLost }, async () => {
+    told.busy = (await caught(acquire(lock))) instanceof NotAcquired;
+    throw new RangeError('the work failed');
+  }));
+  const lease = await acquire(lock, { onLost });
+  Object.assign(told, { passed: error.message, released: await lease.release(), calls });
+  try { lease.check(); } catch (error) { told.over = error instanceof LeaseLost; }
+}
+console.log(JSON.stringify(told));
+"""
 
 
 class NodeWorkerTest(Worker, harness.PawldCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        # A directory as the page has it made: the worker, and `redis` in node_modules.
+        # A directory as the page has it made: the programs, and `redis` in node_modules.
         cls.project = harness.scratch("node-worker")
         cls.addClassCleanup(shutil.rmtree, cls.project)
-        shutil.copy(ROOT / "examples/node-worker/worker.mjs", cls.project)
-        library = "redis" if node_clients.node_major() >= 20 else "redis-5"
-        (cls.project / "node_modules").mkdir()
-        (cls.project / "node_modules/redis").symlink_to(node_clients.installed().resolve() / "node_modules" / library)
+        for name in ("pawl-lease.mjs", "worker.mjs"):
+            shutil.copy(NODE / name, cls.project)
+        (cls.project / "story.mjs").write_text(NODE_STORY)
+        node_clients.link(cls.project, "redis")
 
     def command(self):
         return ["node", self.project / "worker.mjs"]
 
-    def test_the_page_shows_the_worker(self):
-        self.assertEqual(block("node.md", "js"), (ROOT / "examples/node-worker/worker.mjs").read_text())
+    def story(self, *words):
+        return Process(self, ["node", self.project / "story.mjs", *words], PAWL_ADDR=f"127.0.0.1:{self.pawld.port}")
+
+    def test_a_lost_lease_is_told_once_and_the_process_lives(self):
+        lock = self.lock()
+        story = self.story(lock, "lost")
+        token = int(wait_until(lambda: story.said().strip(), "it holds the lock"))
+        self.client().call("BREAK", lock, "TOKEN", token, "NOW", "REASON", "test")
+        self.assertEqual(story.wait(), 0, story.said())
+        told = json.loads(story.said().splitlines()[-1])
+        self.assertRegex(told.pop("calls")[0], "^pawld answered LOST")
+        self.assertEqual(told, {"check": True, "lost": True})
+
+    def test_work_that_throws_releases_and_its_error_passes_on(self):
+        story = self.story(self.lock(), "throws")
+        self.assertEqual(story.wait(), 0, story.said())
+        self.assertEqual(json.loads(story.said()), {"busy": True, "passed": "the work failed", "released": True, "calls": [],
+                                                    "over": True})
+
+
+class PagesTest(unittest.TestCase):
+    def test_the_pages_show_the_programs_that_tests_run(self):
+        examples = ROOT / "examples"
+        for page, language, folder, names in (
+                ("python.md", "python", PYTHON, ("job.py", "pawl_lease.py", "worker.py", "invoices.py")),
+                ("node.md", "js", NODE, ("job.mjs", "pawl-lease.mjs", "worker.mjs", "invoices.mjs")),
+                ("test-your-job.md", "python", examples / "tested-job", ("report.py", "test_report.py"))):
+            self.assertEqual(blocks(page, language), [(folder / name).read_text() for name in names], page)
 
 
 class CronOnceTest(harness.PawldCase):
@@ -179,5 +343,17 @@ class CronOnceTest(harness.PawldCase):
         self.assertIn("again", failed.said())
 
 
+def main():
+    """Runs the classes side by side, each in a process of its own: most of their time they wait."""
+    if len(sys.argv) > 1:
+        return harness.main()
+    classes = [name for name, value in globals().items() if isinstance(value, type) and issubclass(value, unittest.TestCase)]
+    runs = [subprocess.Popen(harness.guarded([sys.executable, __file__, name]), stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for name in classes]
+    for run in runs:
+        print(run.communicate()[0])
+    return sys.exit(any(run.returncode for run in runs))
+
+
 if __name__ == "__main__":
-    harness.main()
+    main()

@@ -69,6 +69,7 @@ class SseTest(EventsCase):
     def test_an_id_that_is_none_is_refused_before_anything_is_streamed(self):
         reply = Web(self.pawld.http_port).get("/v1/events", **{"Last-Event-ID": "yesterday"})
         self.assertEqual((reply.status, reply.code), (400, "invalid"))
+        self.assertIn("Last-Event-ID must be the id of an earlier event, got 'yesterday'", reply.json["detail"])
         self.assertEqual(Web(self.pawld.http_port).get("/v1/events?from=1").code, "invalid")
 
     def test_who_leaves_is_not_told_any_more(self):
@@ -110,7 +111,7 @@ class SseTest(EventsCase):
         blocks = text.decode().strip().split("\n\n")
         self.assertTrue(blocks[-1].startswith("event: cut\n"), blocks[-1][:300])
         cut = json.loads(blocks[-1].partition("data: ")[2])
-        self.assertEqual((cut["code"], cut["retryable"]), ("busy", True))
+        self.assertEqual((cut["event"], cut["lock"], cut["code"], cut["retryable"]), ("cut", "", "busy", True))
         self.assertIn("too slowly", cut["detail"])
 
 
@@ -168,6 +169,23 @@ class WatchTest(EventsCase):
             events.append(json.loads(process.stdout.readline())["event"])
         self.cycle(self.client(3, server), "after")
         self.assertEqual(json.loads(process.stdout.readline())["lock"], "after")
+
+    def test_it_goes_on_after_the_event_that_it_is_given(self):
+        prefix, client = self.lock("/"), self.client(3)
+        process = self.watch(prefix, "--json")
+        last = json.loads(self.first(process, client, prefix + "before"))
+        self.cycle(client, prefix + "meanwhile")
+        later = self.watch(prefix, "--json", "--from", last["id"])
+        told = [json.loads(later.stdout.readline())]
+        while told[-1]["lock"] != prefix + "meanwhile":
+            told.append(json.loads(later.stdout.readline()))
+        self.assertNotIn("reset", [event["event"] for event in told])
+        self.assertNotIn(last["id"], [event["id"] for event in told])
+
+    def test_an_id_that_is_none_is_a_usage_error(self):
+        run = subprocess.run([os.environ["PAWL"], "watch", "--from", "yesterday"], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(run.returncode, 64, run.stderr)
+        self.assertIn("is not the id of an event", run.stderr)
 
     def test_without_pawld_it_says_so_and_ends(self):
         run = subprocess.run([os.environ["PAWL"], "watch", "--addr", "127.0.0.1:1"], capture_output=True, text=True, timeout=60, check=False)

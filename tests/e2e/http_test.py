@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 """HTTP on the real binary: every route, every problem, and what a request may do to nobody else."""
 
+import datetime
+import email.utils
 import json
+import pathlib
 import re
 import socket
 import urllib.parse
@@ -17,6 +20,13 @@ class HttpCase(harness.PawldCase):
         super().setUp()
         self.web = Web(self.pawld.http_port)
 
+    @classmethod
+    def documented_codes(cls):
+        if not hasattr(cls, "_codes"):
+            schemas = Web(cls.pawld.http_port).get("/v1/openapi.json").json["components"]["schemas"]
+            cls._codes = schemas["Problem"]["properties"]["code"]["enum"]
+        return cls._codes
+
     def path(self, lock, suffix=""):
         return "/v1/locks/" + urllib.parse.quote(lock, safe="") + suffix
 
@@ -30,9 +40,14 @@ class HttpCase(harness.PawldCase):
         self.assertEqual((problem["status"], problem["code"]), (status, code), reply)
         self.assertEqual(problem["type"], "urn:pawl:problem:" + code)
         self.assertIsInstance(problem["retryable"], bool)
+        self.assertIn(code, self.documented_codes(), "the OpenAPI document and the reference page list every code")
         for part in parts:
             self.assertIn(part, problem["detail"])
         return problem
+
+    def assertHttpWords(self, problem):
+        """No option or verb of the wire, which whoever speaks HTTP has never written."""
+        self.assertNotRegex(problem["detail"], r"\b(AND|TTL|WAIT|SHARED|LIMIT|OWNER|REQUEST|DELAY|MAXHOLD|META|COUNT|CURSOR|PREFIX|FROM|AUTH|[A-Z]{4,})\b")
 
 
 class RoutesTest(HttpCase):
@@ -121,10 +136,34 @@ class RoutesTest(HttpCase):
                         self.assertLessEqual({"name", "in", "required", "schema", "description"}, set(parameter))
                         self.assertTrue(parameter["required"] or parameter["in"] != "path")
                     self.assertIn("default", operation["responses"])
+                    explicit = {"400", "403", "503"} | (set() if operation.get("security") == [] else {"401"})
+                    self.assertLessEqual(explicit, set(operation["responses"]))
                     for status, response in operation["responses"].items():
+                        if "$ref" in response:
+                            response = document["components"]["responses"][response["$ref"].rpartition("/")[2]]
                         self.assertTrue(response["description"], status)
                     self.assertEqual("requestBody" in operation and method == "get", False)
         self.assertEqual(len(ids), len(set(ids)))
+
+    def test_what_has_few_values_lists_them(self):
+        schemas = self.web.get("/v1/openapi.json").json["components"]["schemas"]
+        ends = {"released", "expired", "broken", "max_hold"}
+        self.assertEqual((set(schemas["How"]["enum"]), set(schemas["HowOrUnknown"]["enum"])), (ends, ends | {"unknown"}))
+        self.assertIn("cut", schemas["Event"]["properties"]["event"]["enum"])
+        self.assertIn("active", schemas["Status"]["properties"]["role"]["enum"])
+        self.assertEqual(schemas["Holder"]["properties"]["breaking"]["type"], "boolean")
+        self.assertEqual((schemas["LockName"]["minLength"], schemas["LockName"]["maxLength"]), (1, 512))
+        codes = schemas["Problem"]["properties"]["code"]["enum"]
+        self.assertEqual(len(codes), len(set(codes)))
+        page = (pathlib.Path(__file__).parents[2] / "docs/reference/http.md").read_text()
+        for code in codes:
+            self.assertIn(f"`{code}`", page)
+
+    def test_every_answer_is_dated(self):
+        before = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
+        for path in ("/healthz", "/v1/status", "/nope", "/v1/events"):
+            date = email.utils.parsedate_to_datetime(self.web.call("HEAD", path).headers["date"])
+            self.assertTrue(before <= date <= datetime.datetime.now(datetime.timezone.utc), path)
 
     def test_every_member_that_the_document_names_is_taken(self):
         schemas = self.web.get("/v1/openapi.json").json["components"]["schemas"]
@@ -160,12 +199,47 @@ class LeasesTest(HttpCase):
         self.assertEqual((grant["ttl_ms"], grant["waited_ms"], grant["floor"], grant["slot"]), (60000, 0, grant["token"], None))
         renewed = self.web.with_lease("renew", grant["lease"])
         self.assertEqual((renewed.status, renewed.json), (200, {"expires_in_ms": 60000}))
-        for _ in range(2):  # Hard case 7: released, and already over, look the same.
-            released = self.web.with_lease("release", grant["lease"])
-            self.assertEqual((released.status, released.body), (204, b""))
+        for first in (True, False):  # Hard case 7: a retry succeeds as well, and learns that it was over before.
+            self.assertReleased(grant["lease"], first, "released")
         self.assertProblem(self.web.with_lease("renew", grant["lease"]), 410, "lost", "released")
         again = self.granted(self.web.acquire(lock))
         self.assertGreater(again["token"], grant["token"])
+
+    def assertReleased(self, lease, released, how):
+        reply = self.web.with_lease("release", lease)
+        self.assertEqual((reply.status, reply.json), (200, {"released": released, "how": how}))
+
+    def test_a_release_that_comes_too_late_says_how_the_lease_had_ended(self):
+        lock, client = self.lock(), self.client(3)
+        expired = self.granted(self.web.acquire(lock + "/expired", ttl=100))
+        capped = self.granted(self.web.acquire(lock + "/capped", ttl=100, max_hold_ms=100))
+        broken = self.granted(self.web.acquire(lock + "/broken"))
+        breaking = self.granted(self.web.acquire(lock + "/breaking"))
+        for grant, name, now in ((broken, "/broken", True), (breaking, "/breaking", False)):
+            reply = self.web.post(self.path(lock + name, "/break"), {"token": grant["token"], "now": now, "reason": "x"})
+            self.assertEqual(reply.status, 200)
+        for name in ("/expired", "/capped"):
+            wait_until(lambda: self.inspect(client, lock + name)["state"] == "free", "its lease runs out")
+        self.assertReleased(expired["lease"], False, "expired")
+        self.assertReleased(capped["lease"], False, "max_hold")
+        self.assertReleased(broken["lease"], False, "broken")
+        self.assertReleased(breaking["lease"], True, "released")
+        self.assertReleased("0" * 32, False, "unknown")
+
+    def test_a_lost_lease_says_how_it_ended(self):
+        lock = self.lock()
+        grant = self.granted(self.web.acquire(lock, ttl=100))
+        wait_until(lambda: self.inspect(self.client(3), lock)["state"] == "free", "its lease runs out")
+        problem = self.assertProblem(self.web.with_lease("renew", grant["lease"]), 410, "lost", "no renewal arrived within its ttl_ms")
+        self.assertEqual(problem["how"], "expired")
+        problem = self.assertProblem(self.web.with_lease("renew", "0" * 32), 410, "lost", "does not know this lease")
+        self.assertEqual(problem["how"], "unknown")
+
+    def test_renew_and_release_take_no_body_and_need_no_content_type(self):
+        lease = self.granted(self.web.acquire(self.lock()))["lease"]
+        for verb in ("renew", "release"):
+            self.assertEqual(self.web.call("POST", f"/v1/{verb}", headers={"Pawl-Lease": lease}).status, 200)
+            self.assertProblem(self.web.call("POST", f"/v1/{verb}", "{}", {"Pawl-Lease": lease}), 415, "media_type")
 
     def test_a_lock_of_the_wire_and_of_http_is_one_lock(self):
         lock, client = self.lock(), self.client(3)
@@ -185,7 +259,7 @@ class LeasesTest(HttpCase):
                          (lock, "me@host:1", grant["token"], True))
         self.assertTrue(0 < problem["expires_in_ms"] <= 30000)
         self.assertTrue(1 <= int(reply.headers["retry-after"]) <= 30)
-        self.assertEqual(self.web.get(self.path(free)).status, 404, "all or none")
+        self.assertEqual(self.web.get(self.path(free)).json["state"], "free", "all or none")
 
     def test_a_closed_lock_says_when_it_opens(self):
         lock = self.lock()
@@ -267,28 +341,62 @@ class LeasesTest(HttpCase):
     def test_a_request_without_its_lease_is_told_so(self):
         for verb in ("renew", "release"):
             self.assertProblem(self.web.post(f"/v1/{verb}"), 400, "lease_required", "Pawl-Lease")
-            self.assertProblem(self.web.with_lease(verb, "not-a-lease"), 400, "invalid")
+            self.assertProblem(self.web.with_lease(verb, "not-a-lease"), 400, "invalid", "Pawl-Lease must be 32 lowercase hex digits")
             self.assertProblem(self.web.post(f"/v1/{verb}", {"lease": "0" * 32}), 400, "invalid", "unknown member 'lease'")
         self.assertProblem(self.web.with_lease("renew", "0" * 32), 410, "lost")
-        self.assertEqual(self.web.with_lease("release", "0" * 32).status, 204)
 
     def test_a_body_that_is_wrong_is_told_what_was_expected(self):
         # Hard case 17: nothing is clamped.
         good = {"locks": ["x"], "ttl_ms": 1000}
-        for change, part in (({"ttl": 5}, "unknown member 'ttl'"), ({"ttl_ms": 1}, "100 to 600000"), ({"ttl_ms": -1}, "ttl_ms"),
+        for change, part in (({"ttl": 5}, "unknown member 'ttl'; did you mean ttl_ms?"), ({"ttl_ms": 1}, "ttl_ms must be 100 to 600000, got 1"),
+                             ({"ttl_ms": 600001}, "ttl_ms must be 100 to 600000, got 600001"), ({"ttl_ms": -1}, "ttl_ms"),
                              ({"ttl_ms": 1e3}, "ttl_ms"), ({"ttl_ms": "1000"}, "ttl_ms"), ({"ttl_ms": None}, "ttl_ms is required"),
                              ({"locks": []}, "1 to 16"), ({"locks": "x"}, "array of strings"), ({"locks": ["x"] * 17}, "1 to 16"),
-                             ({"locks": ["x", "x"]}, "twice"), ({"locks": [""]}, "1 to 512"), ({"locks": ["a\nb"]}, ""),
-                             ({"wait_ms": 60001}, "0 to 60000"), ({"limit": 0}, "1 to 1024"), ({"limit": 1025}, "1 to 1024"),
-                             ({"shared": 1}, "true or false"), ({"shared": True, "limit": 2}, "exclude"),
+                             ({"locks": ["x", "x"]}, "locks names 'x' twice"), ({"locks": ["x", ""]}, "locks[1] must be 1 to 512 bytes, got 0"),
+                             ({"locks": ["a\nb"]}, "locks[0] must be UTF-8 without control characters"), ({"owner": ""}, "owner must be 1 to 128 bytes, got 0"),
+                             ({"wait_ms": 60001}, "wait_ms must be 0 to 60000"), ({"limit": 0}, "limit must be 1 to 1024"), ({"limit": 1025}, "1 to 1024"),
+                             ({"shared": 1}, "true or false"), ({"shared": True, "limit": 2}, "shared and limit exclude each other"),
+                             ({"locks": ["x", "y"], "shared": True}, "neither shared nor limit"), ({"meta": {"": "x"}}, "a key of meta must be 1 to"),
                              ({"meta": {"k": 1}}, "object of strings"), ({"meta": {str(n): "" for n in range(9)}}, "8 pairs"),
-                             ({"max_hold_ms": 500}, "MAXHOLD"), ({"delay_ms": 60001}, "DELAY")):
+                             ({"max_hold_ms": 500}, "max_hold_ms must be 0 (no cap), or 1000 (ttl_ms)"), ({"delay_ms": 60001}, "delay_ms must be 0 to 60000")):
             with self.subTest(change=change):
-                self.assertProblem(self.web.post("/v1/acquire", {**good, **change}), 400, "invalid", part)
-        self.assertProblem(self.web.post("/v1/acquire", {**good, "owner": "x" * 129}), 400, "too_long", "OWNER")
-        self.assertProblem(self.web.post("/v1/acquire", {**good, "locks": ["x" * 513]}), 400, "too_long")
+                self.assertHttpWords(self.assertProblem(self.web.post("/v1/acquire", {**good, **change}), 400, "invalid", part))
+        for change, part in (({"owner": "x" * 129}, "owner takes at most 128 bytes, got 129"), ({"locks": ["x" * 513]}, "locks[0] takes at most 512"),
+                             ({"meta": {"a": "x" * 600, "b": "x" * 600}}, "meta takes at most 1024 bytes in all, got 1202")):
+            self.assertHttpWords(self.assertProblem(self.web.post("/v1/acquire", {**good, **change}), 400, "too_long", part))
         for text in ("{", "[]", "null", "x", "\xff", "{} {}"):
             self.assertProblem(self.web.call("POST", "/v1/acquire", text.encode("latin-1"), {"Content-Type": JSON}), 400, "invalid")
+
+    def test_the_slip_that_is_likeliest_is_named_before_what_it_leaves_out(self):
+        for body, part in (({"locks": ["x"], "ttl": 1000}, "unknown member 'ttl'; did you mean ttl_ms?"),
+                           ({"lock": "x", "ttl_ms": 1000}, "unknown member 'lock'; did you mean locks?"),
+                           ({"locks": ["x"], "ttl_ms": 1000, "ownr": "me"}, "did you mean owner?")):
+            self.assertProblem(self.web.post("/v1/acquire", body), 400, "invalid", part)
+        for path in ("/v1/acquire", "/v1/locks/x/break"):
+            self.assertProblem(self.web.call("POST", path), 400, "invalid", "the body is empty; it must be a JSON object with ")
+
+    def test_a_member_that_is_given_twice_is_named_and_nothing_is_granted(self):
+        lock = self.lock()
+        text = f'{{"locks": ["{lock}"], "ttl_ms": 1000, "ttl_ms": 2000}}'
+        self.assertProblem(self.web.call("POST", "/v1/acquire", text, {"Content-Type": JSON}), 400, "invalid", "'ttl_ms' is given twice")
+        self.assertEqual(self.web.get(self.path(lock)).json["state"], "free")
+
+    def test_the_greatest_ttl_is_that_of_the_configuration(self):
+        server = self.own_pawld(settings="max_ttl_ms = 5000\n")
+        web = Web(server.http_port)
+        self.granted(web.acquire("x", ttl=5000))
+        self.assertProblem(web.acquire("y", ttl=5001), 400, "invalid", "ttl_ms must be 100 to 5000, got 5001")
+
+    def test_max_hold_0_is_no_cap_over_http_and_over_the_wire(self):
+        lock, client = self.lock(), self.client(3)
+        lease = self.granted(self.web.acquire(lock + "/http", max_hold_ms=0))["lease"]
+        self.assertEqual(client.call("RENEW", lease), 60000)
+        self.assertEqual(client.call("RENEW", self.acquire(client, lock + "/wire", "MAXHOLD", 0)["lease"]), 60000)
+
+    def test_a_conflict_names_the_header(self):
+        lock, key = self.lock(), {"Idempotency-Key": request_id()}
+        self.granted(self.web.acquire(lock, headers=key))
+        self.assertHttpWords(self.assertProblem(self.web.acquire(lock, ttl=50000, headers=key), 409, "conflict", "Idempotency-Key", "ttl_ms"))
 
 
 class LocksTest(HttpCase):
@@ -309,14 +417,21 @@ class LocksTest(HttpCase):
         lock = self.lock("/history")
         self.granted(self.web.acquire(lock))
         self.assertEqual(self.web.get(self.path(lock)).json["lock"], lock)
-        self.assertEqual(self.web.get("/v1/locks/" + lock).status, 404, "the history of another lock, of which nothing is known")
+        self.assertEqual(self.web.get("/v1/locks/" + lock).json["history"], [], "the history of another lock, which was never held")
 
-    def test_a_lock_of_which_nothing_is_known_is_404_and_a_held_one_without_history_is_not(self):
+    def test_a_lock_that_was_never_held_is_free_over_http_and_the_wire_alike(self):
+        lock, client = self.lock(), self.client(3)
+        shown = self.web.get(self.path(lock))
+        self.assertEqual((shown.status, shown.json), (200, self.inspect(client, lock)))
+        self.assertEqual((shown.json["state"], shown.json["holders"], shown.json["last_token"]), ("free", [], None))
+        for _ in range(2):
+            self.assertEqual(self.web.get(self.path(lock, "/history")).json, {"lock": lock, "history": []})
+            self.granted(self.web.acquire(lock, limit=2))
+
+    def test_a_lock_does_not_claim_what_pawld_cannot_know_about_guards(self):
         lock = self.lock()
-        self.assertProblem(self.web.get(self.path(lock)), 404, "unknown_lock")
-        self.assertProblem(self.web.get(self.path(lock, "/history")), 404, "unknown_lock")
         self.granted(self.web.acquire(lock))
-        self.assertEqual(self.web.get(self.path(lock, "/history")).json, {"lock": lock, "history": []})
+        self.assertEqual(self.web.get(self.path(lock)).json["label"], "unknown: no guard has reported")
 
     def test_pages_lead_to_every_lock_once(self):
         prefix = self.lock("/")
@@ -331,8 +446,15 @@ class LocksTest(HttpCase):
             if cursor == "0":
                 break
         self.assertEqual((set(seen), len(seen)), (names, len(names)))
-        for query in ("limit=0", "limit=1001", "limit=x", "cursor=x", "count=5", "limit=1&limit=2", "prefix=%zz"):
-            self.assertEqual(self.web.get("/v1/locks?" + query).status, 400, query)
+        for query, part in (("limit=0", "limit must be 1 to 1000, got '0'"), ("limit=1001", "limit must be 1 to 1000"), ("limit=x", "limit must be 1 to 1000"),
+                            ("cursor=x", "cursor must be the cursor of the page before"), ("cursor=18446744073709551616", "cursor must be"),
+                            ("prefix=" + "x" * 513, "prefix takes at most 512"), ("prefix=%00", "prefix must be UTF-8"), ("limit=1&limit=2", ""), ("prefix=%zz", ""),
+                            ("count=5", "unknown parameter 'count'; expected one of prefix, cursor, limit"), ("limits=5", "did you mean limit?")):
+            reply = self.web.get("/v1/locks?" + query)
+            self.assertEqual(reply.status, 400, query)
+            self.assertIn(part, reply.json["detail"])
+            self.assertHttpWords(reply.json)
+        self.assertProblem(self.web.get(self.path(prefix, "/history?limit=0")), 400, "invalid", "limit must be 1 to 1000")
 
     def test_a_break_names_the_token_that_was_seen(self):
         lock = self.lock()
@@ -341,7 +463,8 @@ class LocksTest(HttpCase):
         self.assertProblem(self.web.post(broken, {"token": grant["token"] + 1, "reason": "x"}), 404, "not_held")
         self.assertProblem(self.web.post(broken, {"reason": "x"}), 400, "invalid", "token is required")
         self.assertProblem(self.web.post(broken, {"token": grant["token"]}), 400, "invalid", "reason is required")
-        self.assertProblem(self.web.post(broken, {"token": 0, "reason": "x"}), 400, "invalid")
+        self.assertProblem(self.web.post(broken, {"token": 0, "reason": "x"}), 400, "invalid", "token must be 1 to 9007199254740991, got 0")
+        self.assertProblem(self.web.post(broken, {"token": 1, "reason": ""}), 400, "invalid", "reason must be 1 to 256 bytes")
         reply = self.web.post(broken, {"token": grant["token"], "reason": "host is gone"})
         self.assertEqual((reply.status, reply.json["state"]), (200, "breaking"))
         self.assertProblem(self.web.with_lease("renew", grant["lease"]), 410, "lost", "broken")
@@ -374,6 +497,18 @@ class WebPagesTest(HttpCase):
         for change in ({"Host": "locks.example:1234"}, {"Origin": f"http://{here}"}, {"Host": "localhost"}):
             self.assertEqual(self.web.call("GET", "/v1/status", headers={**good, **change}).status, 200, change)
 
+    def test_probes_are_answered_whatever_host_they_name_and_nothing_else_is(self):
+        for path in ("/healthz", "/readyz"):
+            for host in ("10.0.0.5", "10.0.0.5:7296", "[fd00::5]:7296", "pawl.cluster.local"):
+                self.assertEqual(self.web.call("GET", path, headers={"Host": host}).status, 200, (path, host))
+            with self.web.raw(f"GET {path} HTTP/1.0\r\n\r\n".encode()) as peer:
+                self.assertIn(b" 200 ", read_all(peer).split(b"\r\n")[0])
+            page = {"Host": "10.0.0.5", "Origin": "http://evil.example"}
+            self.assertProblem(self.web.call("GET", path, headers=page), 403, "foreign_origin")
+        for path in ("/", "/metrics", "/v1/status", "/v1/openapi.json", "/healthz/", "/nope"):
+            self.assertProblem(self.web.call("GET", path, headers={"Host": "10.0.0.5"}), 403, "foreign_host")
+        self.assertProblem(self.web.call("POST", "/healthz", headers={"Host": "10.0.0.5"}), 403, "foreign_host")
+
     def test_http_1_1_without_a_host_is_refused(self):
         with self.web.raw(b"GET /v1/status HTTP/1.1\r\nConnection: close\r\n\r\n") as peer:
             self.assertIn(b" 403 ", read_all(peer).split(b"\r\n")[0])
@@ -403,7 +538,7 @@ class BytesTest(HttpCase):
         names = [f"pipelined-{n}".encode() for n in range(20)]
         data = b"".join(request % (name, b"Connection: close\r\n" if name == names[-1] else b"") for name in names)
         _, answer = self.status_of(data)
-        self.assertEqual(re.findall(rb"'(pipelined-\d+)'", answer), names)
+        self.assertEqual(re.findall(rb'"lock":"(pipelined-\d+)"', answer), names)
 
     def test_a_body_that_comes_in_chunks_or_after_leave_to_send_it_is_taken(self):
         body = json.dumps({"locks": [self.lock()], "ttl_ms": 60000}).encode()
@@ -477,7 +612,13 @@ class ServiceTest(HttpCase):
             reply = self.web.get("/v1/status", Authorization=value)
             self.assertProblem(reply, 401, "noauth", "Bearer USER:SECRET")
             self.assertEqual(reply.headers["www-authenticate"], "Bearer")
-        self.assertNotEqual(self.web.get("/v1/status", Authorization="Bearer some:one").status, 200, "there are no users here")
+        self.assertProblem(self.web.get("/v1/status", Authorization="Bearer :secret"), 401, "noauth", "Bearer USER:SECRET")
+
+    def test_credentials_for_a_pawld_without_users_are_refused_with_the_reason(self):
+        problem = self.assertProblem(self.web.get("/v1/status", Authorization="Bearer some:one"), 400, "no_users",
+                                     "this pawld has no users", "leave the header out", "auth_file")
+        self.assertHttpWords(problem)
+        self.assertNotIn("password", problem["detail"])
         self.assertEqual(self.web.get("/healthz", Authorization="Bearer some:one").status, 200)
 
 

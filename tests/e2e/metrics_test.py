@@ -9,7 +9,9 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
+import ssl
 import subprocess
 import urllib.error
 import urllib.parse
@@ -21,9 +23,14 @@ from tls_files import LOCAL, Authority, trusting
 from web import Web
 
 PAWL = os.environ.get("PAWL", "")
-RULES = pathlib.Path(__file__).parents[2] / "deploy/prometheus/pawl.rules.yml"
-TEXTBOOK = ("lock_acquire_success_total", "lock_acquire_latency_ms", "lease_expired_while_executing_total")
-WITH_GUARDS = ("fencing_reject_total", "token_gap", "critical_write_without_token_total")
+ROOT = pathlib.Path(__file__).parents[2]
+RULES = ROOT / "deploy/prometheus/pawl.rules.yml"
+GENERIC = ROOT / "deploy/prometheus/pawl.generic-names.rules.yml"
+GUARD_QUERY = ROOT / "deploy/prometheus/pawl.postgres_exporter.yml"
+GENERIC_NAMES = ("lock_acquire_success_total", "lock_acquire_latency_ms", "lease_expired_while_executing_total",
+                 "fencing_reject_total", "critical_write_without_token_total")
+SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.M)
+FROM_GUARDS = "pawl_guard_decisions_total"  # From postgres_exporter, by GUARD_QUERY.
 
 
 def promtool(*words, text=None):
@@ -38,6 +45,45 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def figure(scrape, sample):
+    return float(re.search(f"^{re.escape(sample)} (.*)$", scrape, re.M)[1])
+
+
+def changed(scrape, values):
+    """The scrape with other values; a sample it does not have is added."""
+    for sample, value in values.items():
+        line = f"{sample} {value}"
+        scrape, count = re.subn(f"^{re.escape(sample)} .*$", line, scrape, flags=re.M)
+        if count == 0:
+            scrape += line + "\n"
+    return scrape
+
+
+def firing(test, before, after, expected, grow=False):
+    """Fails unless exactly the alerts `expected` fire. pawld is scraped once a minute: `before` for five minutes, then `after`.
+    `grow`: what was counted between the two is counted again in each minute that follows. promtool evaluates the rules; its
+    clock begins in 1970."""
+    directory = harness.scratch("rules")
+    test.addCleanup(shutil.rmtree, directory)
+    series = []
+    scrapes = [{(name, labels): value for name, labels, value in SAMPLE.findall(scrape)} for scrape in (before, after)]
+    for name, labels in {**scrapes[0], **scrapes[1]}:
+        old, new = (scrape.get((name, labels)) for scrape in scrapes)
+        step = float(new) - float(old or 0) if grow and name.endswith(("_total", "_bucket", "_count", "_sum")) else 0
+        named = ",".join(filter(None, [labels, 'job="pawld"', 'instance="here:7296"']))
+        # As promtool writes them: "1+0x4" is 1 and four more, each greater by 0; "_x5" is five times nothing.
+        values = "_x5" if old is None else f"{float(old):f}+0x4"
+        series.append({"series": f"{name}{{{named}}}", "values": f"{values} {float(new):f}+{step:f}x20"})
+    query = 'count by (alertname) (ALERTS{alertstate="firing"})'
+    samples = [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in sorted(expected)]
+    (directory / "test.yml").write_text(json.dumps({
+        "rule_files": [str(RULES)], "evaluation_interval": "1m",
+        "tests": [{"interval": "1m", "input_series": series,
+                   "promql_expr_test": [{"expr": query, "eval_time": "20m" if grow else "12m", "exp_samples": samples}]}]}))
+    code, said = promtool("test", "rules", directory / "test.yml")
+    test.assertEqual(code, 0, said)
+
+
 class Prometheus:
     """One of its own, with nothing but `scrape`, the text of a scrape_configs entry, and Pawl's rules."""
 
@@ -45,7 +91,7 @@ class Prometheus:
         self.dir = harness.scratch("prometheus")
         self.port = free_port()
         (self.dir / "prometheus.yml").write_text(
-            f"global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [{RULES}]\nscrape_configs:\n{scrape}")
+            f"global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [{RULES}, {GENERIC}]\nscrape_configs:\n{scrape}")
         with open(self.dir / "log", "wb") as log:
             self.process = subprocess.Popen(
                 harness.guarded(["prometheus", f"--config.file={self.dir}/prometheus.yml", f"--storage.tsdb.path={self.dir}/data",
@@ -89,18 +135,19 @@ class MetricsTest(harness.PawldCase):
         self.assertEqual(promtool("check", "metrics", text=reply.body.decode()), (0, ""))
 
     def test_figures_tell_what_happened(self):
-        def figure(sample):
-            return float(re.search(f"^{re.escape(sample)} (.*)$", self.scrape().body.decode(), re.M)[1])
+        def now(sample):
+            return figure(self.scrape().body.decode(), sample)
 
         granted, leases = 'pawl_lock_acquires_total{result="granted"}', "pawl_leases"
-        before = figure(granted), figure(leases)
+        before = now(granted), now(leases)
         self.assertEqual(self.web.acquire(self.lock()).status, 201)
         self.acquire(self.client(), self.lock())
-        self.assertEqual((figure(granted), figure(leases)), (before[0] + 2, before[1] + 2))
-        self.assertGreater(figure("pawl_store_size_bytes"), 0)
-        self.assertEqual(figure('pawl_connections{proto="http"}'), 1, "the scrape itself")
+        self.assertEqual((now(granted), now(leases)), (before[0] + 2, before[1] + 2))
+        self.assertGreater(now("pawl_store_size_bytes"), 0)
+        self.assertGreater(now("pawl_store_free_bytes"), now("pawl_store_free_needed_bytes"))
+        self.assertEqual(now('pawl_connections{proto="http"}'), 1, "the scrape itself")
 
-    def test_a_real_prometheus_scrapes_it_and_knows_the_textbook_names(self):
+    def test_a_real_prometheus_scrapes_it_and_knows_the_generic_names(self):
         self.acquire(self.client(), self.lock())
         prometheus = Prometheus("- job_name: pawld\n"
                                 f"  static_configs: [{{targets: ['127.0.0.1:{self.pawld.http_port}']}}]\n")
@@ -111,23 +158,89 @@ class MetricsTest(harness.PawldCase):
         for name in ("lock_acquire_success_total", "lease_expired_while_executing_total"):
             wait_until(lambda name=name: prometheus.query(name), name)
         rules = {rule["name"]: rule for group in prometheus.get("rules")["groups"] for rule in group["rules"]}
-        self.assertLessEqual(set(TEXTBOOK), set(rules))
+        self.assertLessEqual(set(GENERIC_NAMES), set(rules))
         for name, rule in rules.items():
             self.assertNotEqual(rule["health"], "err", (name, rule))
 
     def test_rules_are_clean_and_ask_only_for_what_a_scrape_tells(self):
-        code, said = promtool("check", "rules", RULES)
-        self.assertEqual(code, 0, said)
-        text = RULES.read_text()
         told = set(re.findall(r"^# TYPE (\w+)", self.scrape().body.decode(), re.M))
-        rules = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
-        asked = {re.sub("_bucket$", "", name) for name in re.findall(r"\b(?:pawl|process)_\w+", rules)}
-        self.assertEqual(asked - told - {"pawl_textbook", "pawl_alerts"}, set())
-        for name in WITH_GUARDS:
-            self.assertIn(f"#   {name} ", text, "named as one that comes with guards")
+        told |= {FROM_GUARDS, "pawl_tls_certificate_expiry_timestamp_seconds"}
+        for file in (RULES, GENERIC):
+            code, said = promtool("check", "rules", file)
+            self.assertEqual(code, 0, said)
+            rules = "\n".join(line for line in file.read_text().splitlines() if not line.lstrip().startswith("#"))
+            asked = {re.sub("_bucket$", "", name) for name in re.findall(r"\b(?:pawl|process)_\w+", rules)}
+            self.assertEqual(asked - told - {"pawl_generic_names", "pawl_alerts"}, set())
+
+    def test_what_is_loaded_by_default_records_nothing_under_names_of_others(self):
+        self.assertEqual(re.findall(r"record: (?!pawl_).*", RULES.read_text()), [])
+
+    def test_every_alert_is_explained_on_the_page(self):
+        page = (ROOT / "docs/reference/metrics.md").read_text()
+        for name in re.findall(r"alert: (\w+)", RULES.read_text()):
+            self.assertIn(f"| `{name}` |", page)
 
 
-class GuardedMetricsTest(harness.PawldCase):
+class AlertsTest(harness.PawldCase):
+    """The rules as they are delivered, with the figures of a real pawld."""
+
+    def scrape(self):
+        return Web(self.pawld.http_port).get("/metrics").body.decode()
+
+    def quiet(self):
+        """A scrape, without what a busy machine may have done to this pawld."""
+        return changed(self.scrape(), {"pawl_pauses_seconds_total": 0})
+
+    def test_a_holder_frozen_past_its_ttl_is_told_of_though_it_never_says_a_word(self):
+        before, lock = self.quiet(), self.lock()
+        holder = subprocess.Popen(harness.guarded([PAWL, "run", lock, "--ttl", "1s", "--", "sleep", "600"]),
+                                  env={**os.environ, "PAWL_ADDR": f"127.0.0.1:{self.pawld.port}"},
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(holder.wait)
+        self.addCleanup(holder.kill)
+        client = self.client(3)
+        wait_until(lambda: self.inspect(client, lock)["state"] == "held", "it holds the lock")
+        holder.send_signal(signal.SIGSTOP)
+        wait_until(lambda: self.inspect(client, lock)["state"] == "free", "its lease expires")
+        after = changed(self.scrape(), {"pawl_pauses_seconds_total": 0})
+        late = "pawl_lease_expired_while_executing_total"
+        self.assertEqual(figure(after, late), figure(before, late), "it has sent nothing")
+        firing(self, before, after, {"PawlHoldersAreLate"})
+
+    def test_nothing_fires_while_all_is_well(self):
+        before, client = self.quiet(), self.client(3)
+        grant = self.acquire(client, self.lock())
+        client.call("RENEW", grant["lease"])
+        client.call("RELEASE", grant["lease"])
+        firing(self, before, changed(self.scrape(), {"pawl_pauses_seconds_total": 0}), set())
+
+    def test_each_alert_fires_for_what_it_is_there_for_and_for_nothing_else(self):
+        well = self.quiet()
+        bucket = 'pawl_lease_renew_margin_ratio_bucket{le="%s"}'
+        close = {bucket % le: "100" for le in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1, "+Inf")}
+        bounds = re.findall(r'^pawl_store_commit_duration_seconds_bucket\{le="(.*)"\}', well, re.M)
+        slow = {f'pawl_store_commit_duration_seconds_bucket{{le="{le}"}}': "100000" for le in bounds if float(le) > 0.5}
+        stale = f'{FROM_GUARDS}{{guard="orders",verdict="stale"}}'
+        for expected, values in {
+                "PawldDoesNotGrant": {"pawl_ready": 0, "pawl_leader": 0, "pawl_restoring_seconds": 500},
+                "PawlDiskIsFull": {"pawl_ready": 0, "pawl_store_full": 1, "pawl_store_free_bytes": 1000},
+                "PawlDiskIsNearlyFull": {"pawl_store_free_bytes": 100_000_000, "pawl_store_free_needed_bytes": 67_108_864},
+                "PawlHoldersAreLate": {"pawl_lease_expired_while_executing_total": 1},
+                "PawlRenewalsAreClose": close,
+                "PawlTokensWereRaised": {"pawl_token_regressions_total": 1},
+                "PawlGuardMetStaleTokens": {stale: 3},
+                "PawlCommitsAreSlow": slow,
+                "PawldStoodStill": {"pawl_pauses_seconds_total": 4},
+                "PawlCertificateExpires": {"pawl_tls_certificate_expiry_timestamp_seconds": 13 * 86400},
+                "PawlConnectionsAreRefused": {"pawl_connections_refused_total": 1},
+                "PawlSecretsAreWrong": {"pawl_auth_failures_total": 30},
+        }.items():
+            with self.subTest(expected):
+                before = changed(well, {stale: 0}) if stale in values else well
+                firing(self, before, changed(before, values), {expected}, grow=True)
+
+
+class SecuredMetricsTest(harness.PawldCase):
     """As in production: over TLS, with a user for Prometheus."""
 
     pawld = None
@@ -136,7 +249,8 @@ class GuardedMetricsTest(harness.PawldCase):
     def setUpClass(cls):
         pass
 
-    def test_a_real_prometheus_scrapes_over_tls_as_a_user_who_may_only_look(self):
+    def secured(self):
+        """A pawld with TLS and one user who may look: (server, its certificate, the authority, the file of the secret)."""
         files = harness.scratch("metrics")
         self.addCleanup(shutil.rmtree, files)
         authority = Authority(files, "authority")
@@ -145,6 +259,36 @@ class GuardedMetricsTest(harness.PawldCase):
                                           capture_output=True, timeout=harness.PATIENCE).stdout)
         server = self.own_pawld(settings=f'auth_file = "{users}"\n[tls]\ncert = "{own.cert}"\nkey = "{own.key}"\n',
                                 tls=trusting(authority))
+        return server, own, authority, secret
+
+    def test_wrong_secrets_are_counted_wherever_they_are_sent(self):
+        server, _, authority, secret = self.secured()
+        web = Web(server.http_port, tls=trusting(authority), auth=secret.read_text().strip())
+        self.assertEqual(figure(web.get("/metrics").body.decode(), "pawl_auth_failures_total"), 0)
+        self.assertError(self.client(2, server).call("AUTH", "prometheus", "guess"), "WRONGPASS")
+        guess = Web(server.http_port, tls=trusting(authority), auth="prometheus:guess")
+        self.assertEqual(guess.get("/metrics").status, 401)
+        self.assertEqual(figure(web.get("/metrics").body.decode(), "pawl_auth_failures_total"), 2)
+
+    def test_the_expiry_is_that_of_the_certificate_in_use_after_a_reload_too(self):
+        server, own, authority, secret = self.secured()
+        web = Web(server.http_port, tls=trusting(authority), auth=secret.read_text().strip())
+
+        def expiry():
+            return figure(web.get("/metrics").body.decode(), "pawl_tls_certificate_expiry_timestamp_seconds")
+
+        def of(cert):
+            return ssl.cert_time_to_seconds(ssl._ssl._test_decode_cert(str(cert))["notAfter"])
+
+        self.assertEqual(expiry(), of(own.cert))
+        newer = authority.sign("newer", LOCAL, valid=("20200101000000Z", "20490101000000Z"))
+        for old, new in zip(own, newer):
+            shutil.copy(new, old)
+        server.reload()
+        wait_until(lambda: expiry() == of(newer.cert), "the new certificate is in use")
+
+    def test_a_real_prometheus_scrapes_over_tls_as_a_user_who_may_only_look(self):
+        server, _, authority, secret = self.secured()
         prometheus = Prometheus("- job_name: pawld\n  scheme: https\n"
                                 f"  authorization: {{credentials_file: '{secret}'}}\n"
                                 f"  tls_config: {{ca_file: '{authority.cert}'}}\n"

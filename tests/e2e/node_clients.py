@@ -35,6 +35,14 @@ def installed():
         return modules
 
 
+def link(project, *names):
+    """Makes packages importable from the programs in a directory, as `npm install` there would."""
+    (project / "node_modules").mkdir(exist_ok=True)
+    for name in names:
+        package = "redis-5" if name == "redis" and node_major() < 20 else name
+        (project / "node_modules" / name).symlink_to(installed().resolve() / "node_modules" / package)
+
+
 def node_version():
     done = subprocess.run(["node", "--version"], stdout=subprocess.PIPE, text=True, timeout=60, check=True)
     return tuple(int(word) for word in done.stdout.lstrip("v").split(".")[:2])

@@ -1,5 +1,6 @@
 """Restarts, pauses and refusals to start. What is decided is what pawld says (tokens, expires_in_ms), never a stopwatch."""
 
+import re
 import shutil
 import subprocess
 import time
@@ -78,6 +79,18 @@ class RestartTest(RestartCase):
             server.start()
             client = self.client(3, server)
             self.assertGreaterEqual(fields(client.call("STATUS"))["last_token"], last)
+
+    def test_after_a_kill_the_log_says_why_tokens_were_skipped(self):
+        server, client = self.fresh()
+        granted = self.acquire(client, "a")["token"]
+        server.kill()
+        server.start()
+        wait_until(lambda: "did not stop cleanly" in server.log(), "the log tells of the recovery")
+        line = re.search(r".*did not stop cleanly.*", server.log())[0]
+        skipped = int(re.search(r"Tokens go on after ([0-9]+)", line)[1])
+        self.assertEqual(skipped, fields(self.client(3, server).call("STATUS"))["last_token"])
+        self.assertGreater(skipped, granted)
+        self.assertIn("reserved in blocks of 4096", line)
 
     def test_a_raise_survives_a_kill(self):
         server, client = self.fresh()
@@ -240,6 +253,13 @@ class PauseTest(RestartCase):
         client.call("RELEASE", grant["lease"])
         self.assertGreater(waiter.read()["token"], grant["token"])
 
+        def logged():  # A busy machine may add shorter ones.
+            lengths = re.findall(r"stood still for ([0-9.]+) s", server.log())
+            return [length for length in lengths if float(length) >= 0.8]
+
+        wait_until(logged, "the pause is in the log")
+        self.assertEqual(len(logged()), 1, "one pause, one line")
+
     def test_a_pause_longer_than_the_leases_does_not_count_beyond_250_ms(self):
         server, client = self.fresh()
         grant = self.acquire(client, "long", ttl=2000)
@@ -275,6 +295,57 @@ class PauseTest(RestartCase):
         self.assertGreater(self.acquire(client, "left", "WAIT", 60000)["token"], grant["token"])
 
 
+class HandoverTest(RestartCase):
+    """A pawld starts while another one still holds its data or its port."""
+
+    def successor(self, server, **options):
+        """A pawld with the data of `server`, not started yet."""
+        other = self.own_pawld(start=False, **options)
+        other.data = server.data
+        return other
+
+    def waits(self, other):
+        wait_until(lambda: "waiting up to" in other.log(), "it says that it waits")
+
+    def test_it_waits_for_the_data_of_a_pawld_that_stops(self):
+        server, client = self.fresh()
+        grant = self.acquire(client, "kept")
+        other = self.successor(server, resp_address=f"127.0.0.1:{server.port}")
+        other.launch("--wait", "60s")
+        self.waits(other)
+        self.assertIn(f"in use by the process with pid {server.pid}; waiting up to 1m00s", other.log())
+        self.assertEqual(server.terminate(), 0)
+        wait_until(other._serving, "the new pawld serves")
+        self.assertEqual(other.port, server.port)
+        self.assertEqual(self.client(3, other).call("RENEW", grant["lease"]), 60000)
+
+    def test_it_waits_for_the_port_of_a_pawld_that_stops(self):
+        for where in ("resp_address", "http_address"):
+            with self.subTest(where=where):
+                server, _ = self.fresh()
+                other = self.own_pawld(start=False)
+                setattr(other, where, f"127.0.0.1:{server.port if where == 'resp_address' else server.http_port}")
+                other.launch("--wait", "60s")
+                self.waits(other)
+                server.terminate()
+                wait_until(other._serving, "the new pawld serves")
+
+    def test_when_the_other_does_not_stop_it_gives_up_in_time_and_exits_78(self):
+        server, client = self.fresh()
+        code, said = self.successor(server).refused("--wait", "200ms")
+        self.assertEqual(code, 78, said)
+        self.assertIn("waiting up to 200ms", said)
+        self.assertIn("Another pawld serves this data", said)
+        self.assertEqual(client.call("PING"), "PONG")
+
+    def test_a_signal_ends_the_wait(self):
+        server, _ = self.fresh()
+        other = self.successor(server)
+        other.launch("--wait", "10m")
+        self.waits(other)
+        self.assertEqual(other.terminate(), 0)
+
+
 class RefusalTest(RestartCase):
     def test_a_second_pawld_on_the_same_data_exits_78_and_names_the_first(self):
         # Hard case 41.
@@ -283,6 +354,7 @@ class RefusalTest(RestartCase):
         self.assertEqual(code, 78, said)
         self.assertIn(str(server.pid), said)
         self.assertIn(str(server.data), said)
+        self.assertNotIn("waiting", said, "with --wait 0")
         self.assertEqual(client.call("PING"), "PONG", "the first goes on")
         self.acquire(client, "still")
 

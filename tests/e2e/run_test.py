@@ -258,7 +258,7 @@ class RunTest(RunCase):
                                   f"echo up; until [ -e {done} ]; do sleep 0.02; done; exit 6")
         self.assertEqual(process.stdout.readline(), "up\n")
         cable.cut()
-        self.assertIn("runs on without it", process.stderr.readline())
+        self.assertIn("continues without it", process.stderr.readline())
         done.touch()
         self.ends(process, 6)
 

@@ -8,6 +8,8 @@ Environment: PAWL and PAWLD are the binaries.
 import contextlib
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
 import socket
@@ -132,6 +134,19 @@ class TlsTest(harness.PawldCase):
                 cursor = ("CURSOR", after) if after not in ("0", 0) else None
             self.assertEqual(sorted(listed), sorted(names))
 
+    def test_the_commands_that_it_prints_at_start_work(self):
+        # It listens on 127.0.0.1, which this certificate does not name.
+        server = self.new_pawld(self.authority.sign("by-name", ("DNS:localhost",)))
+        self.addCleanup(server.remove)
+        server.start()
+        said = wait_until(lambda: re.search(r"try: (PAWL_TLS_CA=CA.pem pawl .*)\nhttp: (curl .*)\n", server.log()), "it prints them")
+        self.assertIn(f"--addr tls://localhost:{server.port} ", said[1])
+        for line in said.groups():
+            line = line.replace("CA.pem", shlex.quote(str(self.authority.cert)))
+            line = line.replace(" pawl ", f" {shlex.quote(PAWL)} ").replace("curl ", "curl -sS --fail ")
+            done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=harness.PATIENCE, check=False)
+            self.assertEqual(done.returncode, 0, f"{line}\n{done.stderr}")
+
     # --- The wrong door ------------------------------------------------------------------------------------------------
 
     def test_who_speaks_plainly_to_a_tls_port_is_told_so_and_so_is_the_log(self):
@@ -141,8 +156,12 @@ class TlsTest(harness.PawldCase):
         with self.client(server=server, tls=None) as client:
             self.assertError(client.call("PING"), "ERR", "speaks TLS", "redis-cli --tls")
         wait_until(lambda: "does not speak TLS; it said \"*1\"" in server.log(), "the log says so")
-        done = self.pawl("status", "--addr", f"localhost:{server.port}", expect=69)
-        self.assertIn("this port speaks TLS", done.stderr)
+        for words in (("status",), ("run", self.lock(), "--", "true"), ("watch",)):
+            done = self.pawl(*words, "--addr", f"localhost:{server.port}", expect=69) if words[0] != "run" else \
+                self.pawl("run", "--addr", f"localhost:{server.port}", *words[1:], expect=69)
+            self.assertIn(f"pawl: localhost:{server.port} speaks TLS: write --addr tls://localhost:{server.port}\n", done.stderr)
+            self.assertIn("PAWL_TLS_CA", done.stderr)
+            self.assertNotIn("Is pawld running", done.stderr)
 
     def test_who_speaks_tls_to_a_plain_port_is_told_so_and_so_is_the_log(self):
         plain = self.own_pawld()

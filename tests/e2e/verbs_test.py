@@ -8,7 +8,7 @@ from harness import LEASE, fields, redis_cli, request_id
 GRANT_KEYS = ["lease", "token", "floor", "slot", "ttl_ms", "waited_ms"]
 INSPECT_KEYS = {"lock", "state", "token", "holders", "waiters", "queue", "last_token", "label"}
 HOLDER_KEYS = {"token", "owner", "mode", "limit", "slot", "locks", "held_ms", "expires_in_ms", "renewals", "breaking", "meta"}
-STATUS_KEYS = {"version", "store", "role", "epoch", "active", "incarnation", "last_token", "oldest_live_token", "locks",
+STATUS_KEYS = {"version", "store", "role", "state", "epoch", "active", "incarnation", "last_token", "oldest_live_token", "locks",
                "leases", "waiters", "uptime_ms", "restoring_ms"}
 UNKNOWN_LEASE = "0123456789abcdef0123456789abcdef"
 
@@ -191,7 +191,7 @@ class OverRedisCli:
         self.assertEqual((seen["lock"], seen["state"], seen["token"]), (lock, "free", None))
         self.assertEqual((seen["holders"], seen["waiters"], seen["queue"]), ([], 0, []))
         self.assertIsNone(seen["last_token"])
-        self.assertEqual(seen["label"], "best effort")
+        self.assertEqual(seen["label"], "unknown: no guard has reported")
 
     def test_inspect_of_a_held_lock_shows_everything_but_the_lease(self):
         lock = self.lock()

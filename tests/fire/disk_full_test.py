@@ -8,10 +8,12 @@ Environment: PAWL_FIRE_ROUNDS (20).
 
 import errno
 import os
+import re
 
 import fire_case
 from fire_case import SEGMENT_SMALL, FireCase, harness, wait_until
 from harness import Error
+from web import Web
 
 ROUNDS = int(os.environ.get("PAWL_FIRE_ROUNDS", "20"))
 DISK = 16 << 20
@@ -123,6 +125,38 @@ class DiskFullTest(FireCase):
         self.refuses(client, f"restarted/{number}")
         self.renew_all(client)
         return client
+
+    def test_full_is_logged_shown_and_counted_from_beginning_to_end(self):
+        client, web = self.client(3, self.server), Web(self.server.http_port)
+        self.fill(RESERVE - (1 << 20))
+        self.refuses(client, "refused")
+        wait_until(lambda: "the disk is full" in self.server.log(), "the log says so")
+        line = re.search(r"the disk is full.* ([0-9]+) bytes are free .* ([0-9]+) are needed", self.server.log())
+        self.assertGreaterEqual(int(line[2]), RESERVE)
+        self.assertEqual(client.call("STATUS")["state"], "full")
+        ready = web.get("/readyz")
+        self.assertEqual((ready.status, ready.code), (503, "full"), ready)
+        scrape = web.get("/metrics").body.decode()
+        for sample in ("pawl_store_full 1", "pawl_ready 0", 'pawl_lock_acquires_total{result="refused"} 1'):
+            self.assertIn(f"\n{sample}\n", scrape)
+        free = float(re.search(r"^pawl_store_free_bytes (.*)$", scrape, re.M)[1])
+        needed = float(re.search(r"^pawl_store_free_needed_bytes (.*)$", scrape, re.M)[1])
+        self.assertLess(free, needed)
+        self.ballast.unlink()
+        # Nobody asks for anything: the end is noticed all the same.
+        wait_until(lambda: "locks are granted again" in self.server.log(), "the log says that it is over")
+        self.assertEqual(client.call("STATUS")["state"], "granting")
+        self.assertEqual(self.server.log().count("the disk is full"), 1)
+        self.assertNotIn("too small", self.server.log())
+
+    def test_a_volume_on_which_it_can_never_grant_is_named_at_the_start(self):
+        small = self.own_pawld(start=False)
+        small.data = self.root / "small"  # The reserve alone, 64 MiB, is more than the whole volume.
+        small.start()
+        wait_until(lambda: "the volume is too small" in small.log(), "the log says so")
+        self.assertRegex(small.log(), r"[0-9]+ MiB are there for the store, 71 MiB are needed")
+        self.assertError(self.client(3, small).call("ACQUIRE", "a", "TTL", TTL), "FULL")
+        wait_until(lambda: "the disk is full" in small.log(), "and that it grants nothing now")
 
     def test_within_the_reserve_releases_go_on_for_longer_than_the_segments_ahead_last(self):
         # Each is a batch of its own, fifteen to a segment: the reserve is there for the segments and checkpoints they need.

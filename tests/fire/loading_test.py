@@ -1,9 +1,11 @@
 """A pawld that takes long to read its data: it answers from the first moment, and says that it is loading."""
 
+import concurrent.futures
 import signal
 
 from fire_case import FireCase, faults, harness, wait_until
 from harness import fields
+from web import Web
 
 LEASES = 20_000
 TTL = 600000
@@ -18,8 +20,11 @@ class LoadingTest(FireCase):
         self.leases = [grant["lease"] for grant in grants]
         self.server.kill()
         self.gate = self.server.dir / "slow"
-        self.gate.write_text("100")
         self.server.environment = faults(self.server, read_gate=self.gate)
+
+    def launch(self, read_ms):
+        """Each read of the data takes so long while the gate is there, and pawld answers in between."""
+        self.gate.write_text(str(read_ms))
         self.server.launch()
 
     def early_client(self, *questions):
@@ -37,8 +42,9 @@ class LoadingTest(FireCase):
                 self.assertEqual(client.call("MRENEW", *some), [TTL] * len(some))
 
     def test_who_asks_meanwhile_is_answered_and_served_once_it_is_read(self):
+        self.launch(read_ms=100)
         client, (status, pong, refused) = self.early_client(["STATUS"], ["PING"], ["ACQUIRE", "new", "TTL", TTL])
-        self.assertEqual(fields(status)["role"], "loading")
+        self.assertEqual((fields(status)["role"], fields(status)["state"]), ("loading", "loading"))
         self.assertEqual(pong, "PONG")
         self.assertError(refused, "LOADING")
         self.gate.unlink()
@@ -47,7 +53,26 @@ class LoadingTest(FireCase):
         self.assertEqual(client.call("RELEASE", self.leases.pop()), 1)
         self.all_there(LEASES)
 
+    def test_probes_and_scrapes_meanwhile_say_that_it_is_loading(self):
+        self.launch(read_ms=300)
+        wait_until(self.server.port_file.exists, "pawld listens")
+        port, http_port = (int(line) for line in self.server.port_file.read_text().split())
+        self.server.port = port
+        # All at once: pawld looks at its connections only some times while it reads.
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            asked = [pool.submit(Web(http_port).get, path) for path in ("/readyz", "/metrics")]
+            ready, scrape = (question.result() for question in asked)
+        scrape = scrape.body.decode()
+        client, web = self.client(2, self.server), Web(http_port)
+        self.assertEqual((ready.status, ready.code), (503, "loading"))
+        for sample in ("pawl_ready 0", "pawl_leader 0", "pawl_pauses_seconds_total 0"):
+            self.assertIn(f"\n{sample}\n", scrape)
+        self.gate.unlink()
+        wait_until(lambda: web.get("/readyz").status == 200, "it is read")
+        self.assertEqual(fields(client.call("STATUS"))["state"], "granting")
+
     def test_a_stop_meanwhile_is_obeyed_and_changes_nothing(self):
+        self.launch(read_ms=100)
         _, (status,) = self.early_client(["STATUS"])
         self.assertEqual(fields(status)["role"], "loading")
         self.server.process.send_signal(signal.SIGTERM)

@@ -1,6 +1,8 @@
 """The modes of a guard, what it counts and tells, and who may change it. Design rule 16: a refused token moves no fence, in any mode."""
 
 import json
+import pathlib
+import re
 import threading
 
 import pg_cluster
@@ -8,6 +10,7 @@ from functional_base import OrdersCase
 from later import Later
 from pg_cluster import rows
 
+EXPORTER = pathlib.Path(__file__).parents[2] / "deploy/prometheus/pawl.postgres_exporter.yml"
 TOUCH = "UPDATE orders SET n = n + 1 WHERE id = 1"
 
 
@@ -35,6 +38,19 @@ class Modes(OrdersCase):
         self.sql("SELECT pawl.set_policy('orders', require_token => true)")
         self.write()
         self.assertEqual(self.status()["would_refuse"], 3)
+
+    def test_the_query_for_postgres_exporter_counts_each_verdict_for_any_role(self):
+        self.protect(mode="enforce")
+        self.assertEqual(self.under(34, TOUCH), "admitted")
+        self.assertRefused("PW002", self.under, 33, TOUCH)
+        self.sql("DO $$ BEGIN IF to_regrole('exporter') IS NULL THEN CREATE ROLE exporter LOGIN; END IF; END $$", on=self.admin)
+        query = re.search(r"query: >-\n(.*?)\n  metrics:", EXPORTER.read_text(), re.S)[1]
+        with self.connect(user="exporter").cursor() as cursor:
+            cursor.execute(query)
+            self.assertEqual([column.name for column in cursor.description], ["guard", "verdict", "decisions_total"])
+            counts = {(guard, verdict): count for guard, verdict, count in cursor.fetchall()}
+        self.assertEqual(counts[("orders", "stale")], 1)
+        self.assertEqual(counts[("orders", "missing")], 0)
 
     def test_advance_is_not_refused_where_nothing_is(self):
         self.protect(mode="shadow")

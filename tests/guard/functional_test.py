@@ -33,6 +33,8 @@ class Verdicts(OrdersCase):
         self.under(34, TOUCH)
         error = self.assertRefused("PW002", self.under, 33, TOUCH)
         self.assertEqual(detail(error), {"token": "33", "max": "34", "mode": "enforce", "resource": "orders"})
+        for part in ("a retry cannot succeed", "a holder of another lock writes here", "pawl raise 34"):
+            self.assertIn(part, error.diag.message_hint)
         self.assertRefused("PW002", self.carrying, 33, TOUCH)
         self.assertEqual((self.fence(), self.n()), (34, 1))
 

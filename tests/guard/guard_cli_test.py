@@ -67,7 +67,7 @@ class GuardCliTest(ClusterCase):
         self.assertIn("no guard is installed here", self.guard("status", code=64).stderr)
         self.ready()
         self.guard("advance", "orders", "41")
-        self.assertIn("there was", self.guard("install").stdout)
+        self.assertIn("replaces", self.guard("install").stdout)
         self.assertEqual(self.guard("max", "orders").stdout, "41\n")
 
     def test_the_printed_script_is_what_psql_can_run(self):
@@ -158,9 +158,12 @@ class GuardCliTest(ClusterCase):
             straggler = self.connect(application_name="straggler")
             self.sql("SELECT pawl.use('orders', %s)", int(new) + 1000, on=straggler)
             self.pawl("raise", str(int(new) + 2000), "--reason", "test", env=env)
-            blocked = self.pawl("run", "a", "--guard", "postgres:orders", "--guard-wait", "50ms", "--", "echo", "ran", env=env, code=75)
+            blocked = self.pawl("run", "a", "--guard", "postgres:orders", "--guard-wait", "50ms", "--", "echo", "ran", env=env, code=123)
             self.assertIn("straggler", blocked.stderr)
             self.assertNotIn("ran", blocked.stdout)
+            # What a crontab says: -E 0 is for "another machine runs it", and here no machine does.
+            self.pawl("run", "a", "-n", "-E", "0", "--guard", "postgres:orders", "--guard-wait", "50ms", "--", "true", env=env,
+                      code=123)
             self.assertEqual(self.pawl("run", "a", "--guard", "postgres:orders", "--guard-wait", "50ms", "--guard-evict", "--",
                                        "echo", "ran", env=env).stdout, "ran\n")
             self.assertIn("KIND:RESOURCE", self.pawl("run", "a", "--guard", "orders", "--", "true", env=env, code=64).stderr)

@@ -12,8 +12,17 @@ class WriteTest(ServerCase):
         self.assertEqual(self.write(34), "admitted")
         done = self.server.client(f"START TRANSACTION; CALL pawl.use('{self.orders}', 33); UPDATE {self.orders} SET n = 99; COMMIT;")
         self.assertIn("(PW002)", done.stderr)
-        self.assertIn("token=33 max=34 mode=enforce", done.stderr)
+        for part in ("token=33 max=34 mode=enforce]", "a retry cannot succeed", "a holder of another lock writes here", "pawl raise 34"):
+            self.assertIn(part, done.stderr)
         self.assertEqual(self.value("SELECT n FROM orders WHERE id = 1"), 1)
+
+    def test_the_longest_refusal_still_ends_with_what_programs_read(self):
+        guard, most = "g" * 60, 2**53 - 1
+        self.assertEqual(self.server.client(f"CALL pawl.create_guard('{guard}', TRUE); CALL pawl.set_mode('{guard}', 'enforce', NULL, NULL);").stderr, "")
+        for key in ("k" * 180, "\N{KEY}" * 100):
+            resource = f"{guard}:{key}"
+            done = self.server.client(f"CALL pawl.advance('{resource}', {most}, 5); CALL pawl.advance('{resource}', {most - 1}, 5);")
+            self.assertIn(f"max={most} mode=enforce]", done.stderr)
 
     def test_who_goes_on_after_a_refusal_is_refused_again(self):
         self.protect()

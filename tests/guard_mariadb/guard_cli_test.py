@@ -47,7 +47,7 @@ class GuardCliTest(ServerCase):
     def test_install_upgrades_in_place_and_keeps_the_fence(self):
         self.protect()
         self.guard("advance", self.orders, "41")
-        self.assertIn("there was 0.1.0", self.guard("install").stdout)
+        self.assertIn("replaces 0.1.0", self.guard("install").stdout)
         self.assertEqual(self.guard("max", self.orders).stdout, "41\n")
         self.assertIn("41", self.guard("advance", self.orders, "40", code=121).stderr)
 

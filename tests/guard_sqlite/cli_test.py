@@ -37,8 +37,12 @@ class Cli(base.GuardedFile):
         status = json.loads(self.guard("status", "orders", "--json").stdout)
         self.assertFalse(status["guards"][0]["ready"])
         self.assertEqual(status["tokenless_writers"][0]["count"], 1)
-        self.guard("mode", "orders", "enforce", "--yes", "--reason", "test")
+        enforced = self.guard("mode", "orders", "enforce", "--yes", "--reason", "test")
+        self.assertIn("writes without a token are still admitted; to refuse them: "
+                      "pawl guard policy sqlite orders --require-token on", enforced.stderr)
+        self.assertIn("writes without a token are admitted", self.guard("status", "orders").stdout)
         self.guard("policy", "orders", "--require-token", "on")
+        self.assertNotIn("are admitted", self.guard("status", "orders").stdout)
         self.refuses("PAWL_MISSING", self.db.execute, "INSERT INTO orders (state) VALUES ('no')")
         self.assertEqual(json.loads(self.guard("advance", "orders", "34", "--json").stdout),
                          {"resource": "orders", "token": 34, "before": 0})

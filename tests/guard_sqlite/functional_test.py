@@ -14,6 +14,8 @@ class Tokens(base.GuardedFile):
         self.assertEqual(write(self.db, "orders", 34, INSERT.format("new")), "admitted")
         refused = self.refuses("PAWL_STALE", write, self.db, "orders", 33, INSERT.format("old"))
         self.assertIsInstance(refused, sqlite3.IntegrityError)
+        for part in ("a retry cannot succeed", "a holder of another lock writes here", "pawl raise 34"):
+            self.assertIn(part, str(refused))
         self.assertEqual(refused.sqlite_errorname, "SQLITE_CONSTRAINT_TRIGGER")
         self.assertEqual(self.states(), ["new"])
         self.assertEqual(self.counted("orders", "stale"), 1)

@@ -17,7 +17,7 @@ from network import PORT
 
 RUN_CLIENT = 50
 REST = 0.1  # Seconds between one run and the next.
-RUN_EXITS = {0, 69, 75, 121, 122, 125, 137, 143}  # See `pawl run --help`; of the command only 0 and what signals make of it.
+RUN_EXITS = {0, 69, 75, 121, 122, 123, 125, 137, 143}  # See `pawl run --help`; of the command only 0 and what signals make of it.
 
 
 class Pawld(harness.Pawld):

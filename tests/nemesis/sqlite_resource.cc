@@ -8,7 +8,7 @@
 namespace pawl::nemesis {
 namespace {
 
-constexpr std::chrono::milliseconds kWait{1'500};
+constexpr std::chrono::milliseconds kSqliteWait{1'500};
 
 sqlite3* open(const std::string& file) {
   sqlite3* db = nullptr;
@@ -28,7 +28,7 @@ class SqliteResource final : public Resource {
   Guard* guard() override { return &guard_; }
 
   Answer advance(const std::string& resource, std::uint64_t token) override {
-    const auto done = guard_.advance(resource, token, kWait);
+    const auto done = guard_.advance(resource, token, kSqliteWait);
     return done ? Answer{Outcome::kAdmitted, {}} : answer_of(done.error());
   }
 
@@ -42,7 +42,8 @@ class SqliteResource final : public Resource {
                                           row.resource, row.token, row.op, row.writer, now_());
       return sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);
     };
-    return answer_of(guard_.write(row.token, row.resource, insert, {.operation = row.op, .wait = kWait}));
+    return answer_of(
+        guard_.write(row.token, row.resource, insert, {.operation = row.op, .wait = kSqliteWait}));
   }
 
  private:

@@ -11,7 +11,6 @@ namespace pawl::sim {
 namespace {
 
 using Kind = Effect::Kind;
-using Verdict = Effect::Verdict;
 
 struct Resource {
   Token newest;  // Of what was advanced to, read by a writer, or written.
@@ -22,7 +21,7 @@ class GuardCheck {
  public:
   GuardCheck(const History& history, Faults& faults) : history_(history), faults_(faults) {
     for (const Attempt& a : history.attempts) {
-      if (a.token.value != 0) believed_[a.token] = a.believed_until;
+      if (a.token.value != 0) believed_[a.token] = {a.answered, a.believed_until};
     }
     for (const Break& b : history.breaks) believed_.erase(b.token);
   }
@@ -30,13 +29,13 @@ class GuardCheck {
   void look_at(const Effect& e) {
     Resource& resource = resources_[e.resource];
     if (e.changed) check_change(resource, e);
-    if (e.verdict == Verdict::kStale) check_refusal(resource, e);
+    if (e.verdict == Effect::Verdict::kStale) check_refusal(resource, e);
     const std::pair op(e.token, e.op);
-    if (e.verdict == Verdict::kReplayed && !resource.done.contains(op)) {
+    if (e.verdict == Effect::Verdict::kReplayed && !resource.done.contains(op)) {
       fault(e, "was called replayed, but never happened");
     }
     if (e.changed) resource.done.insert(op);
-    const bool moves = e.verdict == Verdict::kAdmitted && e.kind != Kind::kCheck;
+    const bool moves = e.verdict == Effect::Verdict::kAdmitted && e.kind != Kind::kCheck;
     if (moves || e.changed) resource.newest = std::max(resource.newest, e.token);
   }
 
@@ -55,15 +54,20 @@ class GuardCheck {
 
   void check_refusal(const Resource& resource, const Effect& e) {
     if (e.token >= resource.newest) return fault(e, "was refused, though nothing newer had been there");
-    const auto until = believed_.find(e.token);
-    if (history_.demand == Demand::kAll && until != believed_.end() && e.at < until->second) {
+    // Before its holder has the answer, another reader may advance to this token as its floor, and too late.
+    const auto held = believed_.find(e.token);
+    if (history_.demand == Demand::kAll && held != believed_.end() && e.at >= held->second.from &&
+        e.at < held->second.until) {
       fault(e, "was refused, though its holder still holds");
     }
   }
 
   const History& history_;
   Faults& faults_;
-  std::map<Token, Moment> believed_;
+  struct Belief {
+    Moment from{}, until{};
+  };
+  std::map<Token, Belief> believed_;
   std::map<std::string, Resource> resources_;
 };
 

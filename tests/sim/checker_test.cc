@@ -180,6 +180,16 @@ TEST(Checker, P5SeesALiveHolderRefused) {
   EXPECT_EQ(verdict(h), "P5");
 }
 
+// A reader advances to its floor, the token of another reader, whose own answer may still be on its way.
+TEST(Checker, P5AcceptsARefusalOfATokenWhoseHolderHasNoAnswerYet) {
+  History h = clean();
+  h.attempts[0].answered = h.attempts[0].believed_until = at(50);
+  h.effects = {advance(2), advance(1)};
+  h.effects[1].verdict = Effect::Verdict::kStale;
+  h.effects[1].at = at(49);
+  EXPECT_EQ(check(h), std::vector<std::string>{});
+}
+
 TEST(Checker, P6SeesACounterThatForgot) {
   History h = clean();
   h.starts = {{at(70), Token{1}}};

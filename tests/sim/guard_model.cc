@@ -8,7 +8,6 @@ namespace pawl::sim {
 namespace {
 
 using Kind = Effect::Kind;
-using Verdict = Effect::Verdict;
 
 constexpr std::uint64_t kMaxStep = std::uint64_t{1} << 44;
 
@@ -59,7 +58,7 @@ void GuardModel::arrive(const GuardCall& call, const Answer& answer) {
   effect.at = world_.now();
   effect.verdict = judge(resource, call);
   const bool changes = call.kind == Kind::kWrite || call.kind == Kind::kDelete;
-  if (changes && effect.verdict == Verdict::kAdmitted) {
+  if (changes && effect.verdict == Effect::Verdict::kAdmitted) {
     if (PAWL_MUTANT(check_then_write)) {
       world_.after(delay(), [this, call, effect]() mutable {
         effect.at = world_.now();
@@ -75,21 +74,21 @@ void GuardModel::arrive(const GuardCall& call, const Answer& answer) {
   world_.after(delay(), [answer, effect] { answer(effect.verdict); });
 }
 
-Verdict GuardModel::judge(Resource& resource, const GuardCall& call) {
+Effect::Verdict GuardModel::judge(Resource& resource, const GuardCall& call) {
   if (call.token.value > resource.fence.value + kMaxStep) {
     if (PAWL_MUTANT(refused_token_moves_fence)) resource.fence = call.token;
-    return Verdict::kAhead;
+    return Effect::Verdict::kAhead;
   }
-  if (call.token < resource.fence) return Verdict::kStale;
+  if (call.token < resource.fence) return Effect::Verdict::kStale;
   switch (call.kind) {
     case Kind::kRead:
-      return Verdict::kAdmitted;
+      return Effect::Verdict::kAdmitted;
     case Kind::kCheck:
       if (PAWL_MUTANT(reader_raises_fence)) raise(resource.fence, resource.done, resource.last, call.token);
-      return Verdict::kAdmitted;
+      return Effect::Verdict::kAdmitted;
     case Kind::kAdvance:
       raise(resource.fence, resource.done, resource.last, call.token);
-      return Verdict::kAdmitted;
+      return Effect::Verdict::kAdmitted;
     case Kind::kWrite:
     case Kind::kDelete:
       break;
@@ -97,17 +96,17 @@ Verdict GuardModel::judge(Resource& resource, const GuardCall& call) {
   return admit(resource, call);
 }
 
-Verdict GuardModel::admit(Resource& resource, const GuardCall& call) {
+Effect::Verdict GuardModel::admit(Resource& resource, const GuardCall& call) {
   const bool strict = PAWL_MUTANT(strict_token) && resource.last != 0;
-  if (strict && call.token == resource.fence) return Verdict::kStale;
+  if (strict && call.token == resource.fence) return Effect::Verdict::kStale;
   raise(resource.fence, resource.done, resource.last, call.token);
-  if (PAWL_MUTANT(operation_number_ignored)) return Verdict::kAdmitted;
+  if (PAWL_MUTANT(operation_number_ignored)) return Effect::Verdict::kAdmitted;
   if (!keeps_one_number(call.resource)) {
-    return resource.done.contains(call.op) ? Verdict::kReplayed : Verdict::kAdmitted;
+    return resource.done.contains(call.op) ? Effect::Verdict::kReplayed : Effect::Verdict::kAdmitted;
   }
-  if (call.op > resource.last) return Verdict::kAdmitted;
-  if (call.op == resource.last || PAWL_MUTANT(smaller_operation_replayed)) return Verdict::kReplayed;
-  return Verdict::kStaleOp;
+  if (call.op > resource.last) return Effect::Verdict::kAdmitted;
+  if (call.op == resource.last || PAWL_MUTANT(smaller_operation_replayed)) return Effect::Verdict::kReplayed;
+  return Effect::Verdict::kStaleOp;
 }
 
 void GuardModel::change(Resource& resource, const GuardCall& call, Effect& effect) {

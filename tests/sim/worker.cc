@@ -10,7 +10,6 @@
 namespace pawl::sim {
 
 using Kind = Effect::Kind;
-using Verdict = Effect::Verdict;
 
 void Worker::begin(const Attempt& held) {
   ++life_;
@@ -26,7 +25,8 @@ void Worker::begin(const Attempt& held) {
   for (std::size_t i = 0; i < places_.size(); ++i) advance(i);
   // A token out of nowhere, forged or corrupt: refused, and nothing else.
   if (world_.chance(2))
-    guard_.send({places_[0].resource, Kind::kWrite, Token{std::uint64_t{1} << 52}, 1}, [](Verdict) {});
+    guard_.send({places_[0].resource, Kind::kWrite, Token{std::uint64_t{1} << 52}, 1},
+                [](Effect::Verdict) {});
 }
 
 template <class What>
@@ -38,11 +38,11 @@ void Worker::later(Nanos delay, What what) {
   });
 }
 
-void Worker::call(const GuardCall& call_now, std::function<void(Verdict)> then, int tries) {
+void Worker::call(const GuardCall& call_now, std::function<void(Effect::Verdict)> then, int tries) {
   auto answered = std::make_shared<bool>(false);
-  guard_.send(call_now, [this, life = life_, answered, then](Verdict verdict) {
+  guard_.send(call_now, [this, life = life_, answered, then](Effect::Verdict verdict) {
     if (life != life_ || frozen_ || std::exchange(*answered, true)) return;
-    if (verdict == Verdict::kStale) refused_ = true;
+    if (verdict == Effect::Verdict::kStale) refused_ = true;
     then(verdict);
   });
   if (tries == 3) return;
@@ -55,15 +55,15 @@ void Worker::call(const GuardCall& call_now, std::function<void(Verdict)> then, 
 void Worker::advance(std::size_t place) {
   if (PAWL_MUTANT(no_advance_before_reading)) return look(place);
   call({places_[place].resource, Kind::kAdvance, reads_ ? floor_ : token_, 0},
-       [this, place](Verdict verdict) {
-         if (verdict == Verdict::kAdmitted) look(place);
+       [this, place](Effect::Verdict verdict) {
+         if (verdict == Effect::Verdict::kAdmitted) look(place);
        });
 }
 
 void Worker::look(std::size_t place) {
   call({places_[place].resource, reads_ ? Kind::kCheck : Kind::kRead, token_, 0},
-       [this, place](Verdict verdict) {
-         if (verdict != Verdict::kAdmitted) return;
+       [this, place](Effect::Verdict verdict) {
+         if (verdict != Effect::Verdict::kAdmitted) return;
          places_[place].writing = !reads_;
          next(place);
        });
@@ -79,11 +79,11 @@ void Worker::write(std::size_t place) {
   const Kind kind = world_.chance(12) ? Kind::kDelete : Kind::kWrite;
   const GuardCall now{at.resource, kind, token_, ++at.op};
   if (world_.chance(30)) {  // Not waiting for the answer before the next one.
-    call(now, [](Verdict) {});
+    call(now, [](Effect::Verdict) {});
     return next(place);
   }
-  call(now, [this, place](Verdict verdict) {
-    if (verdict != Verdict::kStale) next(place);
+  call(now, [this, place](Effect::Verdict verdict) {
+    if (verdict != Effect::Verdict::kStale) next(place);
   });
 }
 

@@ -23,7 +23,7 @@ MariaFailure failure_of(MYSQL_STMT* statement) {
   return failure_of(mysql_stmt_errno(statement), mysql_stmt_sqlstate(statement), mysql_stmt_error(statement));
 }
 
-using Result = std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)>;
+using ResultSet = std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)>;
 using Statement = std::unique_ptr<MYSQL_STMT, decltype(&mysql_stmt_close)>;
 
 void read_columns(MYSQL_RES* result, MariaOutcome& outcome) {
@@ -45,7 +45,7 @@ void read(MYSQL_RES* result, MariaOutcome& outcome) {
 MariaOutcome read_all(MYSQL* connection, int more) {
   MariaOutcome outcome;
   for (bool first = true; more == 0; first = false) {
-    const Result result(mysql_store_result(connection), mysql_free_result);
+    const ResultSet result(mysql_store_result(connection), mysql_free_result);
     if (result == nullptr && mysql_errno(connection) != 0) break;
     if (first) outcome.affected = mysql_affected_rows(connection);
     if (result != nullptr && outcome.columns.empty()) read(result.get(), outcome);
@@ -106,7 +106,7 @@ bool read(MYSQL_STMT* statement, MariaOutcome& outcome) {
   mysql_stmt_attr_set(statement, STMT_ATTR_UPDATE_MAX_LENGTH, &measure);
   if (mysql_stmt_store_result(statement) != 0) return false;
   outcome.affected = mysql_stmt_affected_rows(statement);
-  const Result columns(mysql_stmt_result_metadata(statement), mysql_free_result);
+  const ResultSet columns(mysql_stmt_result_metadata(statement), mysql_free_result);
   if (columns == nullptr) return true;
   read_columns(columns.get(), outcome);
   Buffers buffers(columns.get());

@@ -47,10 +47,16 @@ std::string explain(Verdict verdict, std::string_view resource, std::optional<st
                     std::uint64_t fence) {
   switch (verdict) {
     case Verdict::kStale:
+      if (fence <= *token)
+        return fmt::format(
+            "stale token {} for {}: it has been here. Stop; a retry cannot succeed. The policy of this guard "
+            "admits each token once.",
+            *token, resource);
       return fmt::format(
-          "stale token {} for {}: {} has been here. A newer holder has taken over; stop, a retry "
-          "cannot succeed.",
-          *token, resource, fence > *token ? fmt::format("token {}", fence) : "it");
+          "stale token {} for {}: token {} has been here. Stop; a retry cannot succeed. A newer holder has "
+          "taken over, or a holder of another lock writes here: one guarded resource needs one lock. If "
+          "pawld still grants tokens below {}, run: pawl raise {} --reason TEXT",
+          *token, resource, fence, fence, fence);
     case Verdict::kMissing:
       if (token)
         return fmt::format(

@@ -10,10 +10,10 @@
 namespace pawl::store::journal {
 namespace {
 
-constexpr std::string_view kMagic = "PAWLBKUP";
+constexpr std::string_view kBackupMagic = "PAWLBKUP";
 
 Result<BackupMeta> read_meta(Files& files, const std::string& directory) {
-  const auto body = read_small_file(files, directory, kBackupFile, kMagic);
+  const auto body = read_small_file(files, directory, kBackupFile, kBackupMagic);
   if (!body) return body.error();
   ByteReader in(*body);
   BackupMeta meta;
@@ -75,7 +75,7 @@ Result<std::uint64_t> write_backup_meta(Files& files, const std::string& directo
   put_u64(body, static_cast<std::uint64_t>(meta.wait.count()));
   put_u64(body, meta.at.value);
   put_text(body, meta.writer);
-  if (auto written = write_small_file(files, directory, kBackupFile, kMagic, body); !written)
+  if (auto written = write_small_file(files, directory, kBackupFile, kBackupMagic, body); !written)
     return written.error();
   return std::uint64_t{kMagicLength + 2 * sizeof(std::uint32_t) + body.size()};
 }

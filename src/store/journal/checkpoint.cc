@@ -11,8 +11,8 @@
 namespace pawl::store::journal {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x434c5750;  // "PWLC"
-constexpr std::size_t kCrcEnd = 8;
+constexpr std::uint32_t kCheckpointMagic = 0x434c5750;  // "PWLC"
+constexpr std::size_t kHeaderCrcEnd = 8;
 constexpr std::size_t kPieceBytes = 256 * 1024;
 
 struct PieceHeader {
@@ -47,7 +47,7 @@ Result<CheckpointWriter> CheckpointWriter::create(Files& files, const std::strin
 
 CheckpointWriter::CheckpointWriter(std::unique_ptr<File> file, const CheckpointHeader& header)
     : file_(std::move(file)), header_(header), offset_(kBlock) {
-  header_.magic = kMagic;
+  header_.magic = kCheckpointMagic;
   header_.version = kFormatVersion;
   header_.records = 0;
 }
@@ -84,7 +84,7 @@ Result<void> CheckpointWriter::finish() {
   header_.bytes = offset_;
   std::array<char, kBlock> block{};
   std::memcpy(block.data(), &header_, sizeof header_);
-  header_.crc = crc32c({block.data() + kCrcEnd, kBlock - kCrcEnd});
+  header_.crc = crc32c({block.data() + kHeaderCrcEnd, kBlock - kHeaderCrcEnd});
   std::memcpy(block.data(), &header_, sizeof header_);
   if (auto written = file_->write(0, {block.data(), block.size()}); !written) return written;
   if (PAWL_MUTANT(checkpoint_not_synced)) return {};
@@ -102,8 +102,8 @@ Result<CheckpointReader> CheckpointReader::open(Files& files, const std::string&
   if (*got < kBlock) return damage(path, *got, "cut short");
   CheckpointHeader header;
   std::memcpy(&header, block.data(), sizeof header);
-  if (header.magic != kMagic) return damage(path, 0, "this is not a checkpoint (wrong magic)");
-  if (header.crc != crc32c({block.data() + kCrcEnd, kBlock - kCrcEnd})) {
+  if (header.magic != kCheckpointMagic) return damage(path, 0, "this is not a checkpoint (wrong magic)");
+  if (header.crc != crc32c({block.data() + kHeaderCrcEnd, kBlock - kHeaderCrcEnd})) {
     return damage(path, 0, "the header's checksum is wrong");
   }
   if (header.version > kFormatVersion) return newer_format(path, header.version);

@@ -6,7 +6,7 @@
 
 namespace pawl::store::journal {
 namespace {
-constexpr std::string_view kMagic = "PAWLHIGH";
+constexpr std::string_view kHighWaterMagic = "PAWLHIGH";
 }  // namespace
 
 Result<void> write_high_water(Files& files, const std::string& directory, const HighWater& high_water) {
@@ -14,11 +14,11 @@ Result<void> write_high_water(Files& files, const std::string& directory, const 
   put_u64(body, high_water.end);
   put_u64(body, high_water.sequence);
   put_u8(body, high_water.clean ? 1 : 0);
-  return write_small_file(files, directory, kHighWaterFile, kMagic, body);
+  return write_small_file(files, directory, kHighWaterFile, kHighWaterMagic, body);
 }
 
 Result<HighWater> read_high_water(Files& files, const std::string& directory) {
-  const auto body = read_small_file(files, directory, kHighWaterFile, kMagic);
+  const auto body = read_small_file(files, directory, kHighWaterFile, kHighWaterMagic);
   if (!body) return body.error();
   ByteReader in(*body);
   HighWater high_water;

@@ -92,6 +92,7 @@ Result<void> Housekeeper::give_up_space() {
   const std::lock_guard work(work_mutex_);
   abandon_prewrite();
   spares_blocked_ = true;
+  space_needed_.store(space_needed(), std::memory_order_relaxed);
   room_.store(false, std::memory_order_relaxed);
   if (!recyclable_.empty()) {
     const std::uint64_t segment = recyclable_.back();
@@ -135,9 +136,23 @@ void Housekeeper::check_space() {
   if (stopped_ || failed()) return;
   const auto space = files_.free_space(directory_);
   if (!space) return stumble(space.error());
-  const std::uint64_t needed = settings_.space_reserve + (spares_blocked_ ? identity_.segment_bytes : 0);
+  const std::uint64_t needed = space_needed();
+  free_.store(*space, std::memory_order_relaxed);
+  space_needed_.store(needed, std::memory_order_relaxed);
   if (*space >= needed) spares_blocked_ = checkpoint_blocked_ = false;
   room_.store(*space >= needed, std::memory_order_relaxed);
+}
+
+std::uint64_t Housekeeper::space_needed() const {
+  return settings_.space_reserve + (spares_blocked_ ? identity_.segment_bytes : 0);
+}
+
+// The most segments that exist at once: the active one, those written ahead, those that a checkpoint is being made of,
+// and one that is closed meanwhile. Checkpoints come on top: two of them, each as large as all live records.
+Space Housekeeper::space() const {
+  const std::uint64_t segments = 1 + settings_.spare_segments + settings_.checkpoint_after + 1;
+  return {free_.load(std::memory_order_relaxed), space_needed_.load(std::memory_order_relaxed),
+          segments * identity_.segment_bytes + settings_.space_reserve};
 }
 
 // Lack of space stops the work until check_space() lets it go on; anything else is final.
@@ -145,6 +160,7 @@ void Housekeeper::stumble(const Error& error) {
   if (error.code == Code::kUnavailable) {
     room_.store(false, std::memory_order_relaxed);
     spares_blocked_ = true;
+    space_needed_.store(space_needed(), std::memory_order_relaxed);
     return;
   }
   const std::lock_guard handover(handover_mutex_);

@@ -20,6 +20,7 @@
 #include "store/journal/identity.h"
 #include "store/journal/segment.h"
 #include "store/journal/settings.h"
+#include "store/store.h"
 
 namespace pawl::store::journal {
 
@@ -51,11 +52,14 @@ class Housekeeper {
   // Gives the space of one file back that can wait: of a segment to be recycled, or else of the last one written ahead.
   // kUnavailable when there is none.
   Result<void> give_up_space();
-  [[nodiscard]] bool has_room() const { return room_.load(std::memory_order_relaxed); }
+  // True again once background work failed: the caller must go on to the next batch, which reports the failure.
+  // Refusing requests for lack of space would hide it for ever where nothing else is written.
+  [[nodiscard]] bool has_room() const { return failed() || room_.load(std::memory_order_relaxed); }
   // Set for good once background work failed for another reason than space: the disk is no longer to be
   // trusted.
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
   [[nodiscard]] Error failure() const;
+  [[nodiscard]] Space space() const;
   // Called from the loop's thread whenever there may be new work. Set before the helper starts, cleared after
   // it ended.
   void on_work(std::function<void()> wake) { wake_ = std::move(wake); }
@@ -93,6 +97,7 @@ class Housekeeper {
   Result<void> step_checkpoint();
   Result<void> free_covered();
   void stumble(const Error& error);
+  [[nodiscard]] std::uint64_t space_needed() const;
   [[nodiscard]] bool spares_are_short();
   [[nodiscard]] bool may_checkpoint();
   void add_spare(Spare spare);
@@ -123,6 +128,8 @@ class Housekeeper {
 
   std::atomic<bool> failed_ = false;
   std::atomic<bool> room_ = true;
+  std::atomic<std::uint64_t> free_ = 0;          // What space() reports,
+  std::atomic<std::uint64_t> space_needed_ = 0;  // for any thread.
 };
 
 // Makes `segment-<segment>.log` full of zeros, durable under its name, in one go.

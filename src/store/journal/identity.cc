@@ -9,7 +9,7 @@
 namespace pawl::store::journal {
 namespace {
 
-constexpr std::string_view kMagic = "PAWLSTOR";
+constexpr std::string_view kIdentityMagic = "PAWLSTOR";
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -29,11 +29,11 @@ Result<void> write_identity(Files& files, const std::string& directory, std::str
   std::string body;
   put_u64(body, identity.incarnation.value);
   put_u64(body, identity.segment_bytes);
-  return write_small_file(files, directory, name, kMagic, body);
+  return write_small_file(files, directory, name, kIdentityMagic, body);
 }
 
 Result<Identity> read_identity(Files& files, const std::string& directory) {
-  const auto body = read_small_file(files, directory, kIdentityFile, kMagic);
+  const auto body = read_small_file(files, directory, kIdentityFile, kIdentityMagic);
   if (!body) return body.error();
   ByteReader in(*body);
   Identity identity;

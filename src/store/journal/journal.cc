@@ -161,6 +161,11 @@ bool Journal::has_room() {
   return housekeeper_->has_room();
 }
 
+std::optional<Space> Journal::space() const {
+  PAWL_ASSERT(housekeeper_ != nullptr);
+  return housekeeper_->space();
+}
+
 Result<void> Journal::close() {
   if (closed_ || !active_) return {};
   closed_ = true;

@@ -43,6 +43,7 @@ class Journal final : public Store {
   bool has_room() override;
   Result<void> begin_backup(const BackupOrder& order) override;
   std::optional<Result<BackupDone>> finished_backup() override { return backups_.finished(); }
+  [[nodiscard]] std::optional<Space> space() const override;
   Result<void> close() override;  // Not while a JournalThread or BackupThread runs.
   [[nodiscard]] std::string_view kind() const override { return "journal"; }
 

@@ -316,6 +316,25 @@ TEST(Journal, AFailureInTheBackgroundFailsTheNextBatch) {
   EXPECT_FALSE(run.put("b", "2"));
 }
 
+// check_space() does nothing after a failure, so that "no room" would never end: with nothing but refused grants,
+// pawld wrote no batch, and neither ended nor granted anything again.
+TEST(Journal, AFailureInTheBackgroundIsNotHiddenByAFullDisk) {
+  SimulatedDisk disk;
+  State model;
+  Lifetime run(disk);
+  fill_segments(run, 3, model);
+  disk.set_capacity(disk.used());
+  while (run.journal->has_room()) ASSERT_TRUE(run.journal->background_step());  // No space for a segment.
+  disk.fail_at(1, Error{Code::kUnknown, "Input/output error"});
+  const std::uint64_t operations = disk.operations();
+  run.work();  // The checkpoint fails.
+  ASSERT_EQ(disk.operations(), operations + 1);
+  disk.set_capacity(10 * kTestSegmentBytes);
+  run.journal->check_space();
+  EXPECT_TRUE(run.journal->has_room());
+  EXPECT_FALSE(run.put("b", "2"));
+}
+
 TEST(Journal, LackOfSpaceTakesAwayRoomUntilSpaceReturns) {
   SimulatedDisk disk;
   disk.set_capacity(kTestSegmentBytes + 100'000);
@@ -384,6 +403,38 @@ TEST(Journal, RoomEndsAtTheReserve) {
   disk.set_capacity(2 * kTestSegmentBytes + kTestSegmentBytes / 2);
   run.journal->check_space();
   EXPECT_FALSE(run.journal->has_room());
+}
+
+// What space() asks for is enough: the store's own files never take the last of it.
+TEST(Journal, AVolumeAsLargeAsNeededNeverRunsFullByItself) {
+  SimulatedDisk disk;
+  Settings settings = Lifetime::small();
+  settings.space_reserve = kTestSegmentBytes;
+  State model;
+  Lifetime run(disk, settings);
+  ASSERT_TRUE(run.ok()) << run.error->detail;
+  constexpr std::uint64_t kLiveRecords = 7 * 100'010, kCheckpoints = 2 * kLiveRecords + 100'000;
+  disk.set_capacity(run.journal->space()->volume_needed + kCheckpoints);
+  for (int i = 0; i < 20; ++i) {
+    fill_segments(run, 1, model);
+    run.work();
+    run.journal->check_space();
+    EXPECT_TRUE(run.journal->has_room()) << "after " << i + 1 << " segments";
+  }
+}
+
+TEST(Journal, SpaceSaysHowMuchIsFreeAndHowMuchWouldBeEnough) {
+  SimulatedDisk disk;
+  Settings settings = Lifetime::small();
+  settings.space_reserve = 3 * kTestSegmentBytes;
+  Lifetime run(disk, settings);
+  disk.set_capacity(disk.used() + 100'000);
+  run.journal->check_space();
+  EXPECT_FALSE(run.journal->has_room());
+  EXPECT_EQ(run.journal->space()->free, 100'000U);
+  EXPECT_EQ(run.journal->space()->needed, settings.space_reserve);
+  run.work();  // Finds no space for a segment: now that is missing, too.
+  EXPECT_EQ(run.journal->space()->needed, settings.space_reserve + kTestSegmentBytes);
 }
 
 // A kill leaves bytes that can be read but are not on the disk yet.

@@ -6,14 +6,14 @@
 
 namespace pawl::store::journal {
 namespace {
-constexpr std::string_view kMagic = "PAWLMACH";
+constexpr std::string_view kMachineMagic = "PAWLMACH";
 }  // namespace
 
 Result<std::optional<std::string>> read_machine(Files& files, const std::string& directory) {
   const auto there = files.exists(path_in(directory, kMachineFile));
   if (!there) return there.error();
   if (!*there) return std::optional<std::string>();
-  const auto body = read_small_file(files, directory, kMachineFile, kMagic);
+  const auto body = read_small_file(files, directory, kMachineFile, kMachineMagic);
   if (!body) return body.error();
   ByteReader in(*body);
   std::string machine(in.text());
@@ -24,7 +24,7 @@ Result<std::optional<std::string>> read_machine(Files& files, const std::string&
 Result<void> write_machine(Files& files, const std::string& directory, const std::string& machine) {
   std::string body;
   put_text(body, machine);
-  return write_small_file(files, directory, kMachineFile, kMagic, body);
+  return write_small_file(files, directory, kMachineFile, kMachineMagic, body);
 }
 
 }  // namespace pawl::store::journal

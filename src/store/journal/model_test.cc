@@ -11,7 +11,7 @@
 namespace pawl::store::journal {
 namespace {
 
-constexpr std::uint64_t kSeeds = 300;
+constexpr std::uint64_t kModelSeeds = 300;
 
 std::size_t random_size(Random& random) {
   switch (random.below(12)) {
@@ -76,7 +76,7 @@ void one_lifetime(SimulatedDisk& disk, Ledger& ledger, Random& random) {
 }
 
 TEST(JournalModel, AnyLifeOfAStoreLooksLikeAMap) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kModelSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SeededRandom random(seed);
     SimulatedDisk disk;

@@ -1,4 +1,4 @@
-#include "pawl/duration.h"
+#include "base/duration.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace pawl::cli {
+namespace pawl {
 namespace {
 
 struct Unit {
@@ -24,7 +24,7 @@ Error malformed(std::string_view text, std::string_view why) {
 Result<Millis> parse_duration(std::string_view text) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::string_view unit_name = text.substr(digits);
-  if (digits == 0) return malformed(text, "is no duration; write one like 250ms, 15s, 5m or 1h");
+  if (digits == 0) return malformed(text, "is not a duration; write one like 250ms, 15s, 5m or 1h");
   if (unit_name.empty()) return malformed(text, fmt::format("has no unit; write {0}s or {0}ms", text));
   std::int64_t count = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + digits, count);
@@ -49,4 +49,4 @@ std::string to_text(Millis span) {
   return fmt::format("{}d{:02}h", days, hours % 24);
 }
 
-}  // namespace pawl::cli
+}  // namespace pawl
