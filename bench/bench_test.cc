@@ -58,7 +58,8 @@ TEST(Histogram, AddsUpWhatSeveralThreadsMeasured) {
 
 TEST(Conversation, OnlyAHandoffSharesItsLock) {
   const auto request = [](Workload workload, std::size_t connection) {
-    const std::string text = conversation(Peer::kPawl, workload, "r", connection, {}).round[0].request;
+    const std::string text =
+        conversation(Peer::kPawl, workload, "r", connection, {}).round[0].request;
     return text.substr(0, text.find("OWNER"));
   };
   EXPECT_NE(request(Workload::kCycle, 1), request(Workload::kCycle, 2));

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""The figures of docs/reference/capacity.md, measured on this machine: memory per lock, waiter and connection, disk, commits,
-loading, and what the limit of connections looks like. Prints the table of that page. Half a minute when the machine is idle.
+"""The figures of docs/reference/capacity.md, measured on this machine: memory per lock, waiter and
+connection, disk, commits, loading, and what the limit of connections looks like. Prints the table
+of that page. Half a minute when the machine is idle.
 
     capacity.py [--build BUILD_DIR] [--locks N] [--connections N]
 
-Needs nothing but pawld and Python. Rates are printed beside the rate of bare syncs on the same disk: compare those two, and not
-rates of different machines.
-"""
+Needs nothing but pawld and Python. Rates are printed beside the rate of bare syncs on the same
+disk: compare those two, and not rates of different machines. """
 import argparse
 import contextlib
 import os
@@ -32,7 +32,9 @@ LIMIT, RESERVED = 10_000, 1_000  # src/base/limits.h
 
 
 def command(*words):
-    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w.encode()), w.encode()) for w in words)
+    return b"*%d\r\n" % len(words) + b"".join(
+        b"$%d\r\n%s\r\n" % (len(w.encode()), w.encode()) for w in words
+    )
 
 
 class Line:
@@ -78,7 +80,8 @@ def pawld(build, scratch):
 
 
 def syncs_per_second(directory):
-    """Overwrites of one block, each made durable: what the disk allows to one who waits for each."""
+    """Overwrites of one block, each made durable: what the disk allows to one who waits for
+    each."""
     with tempfile.NamedTemporaryFile(dir=directory) as file:
         os.pwrite(file.fileno(), DISK_RECORD, 0)
         os.fsync(file.fileno())
@@ -91,8 +94,8 @@ def syncs_per_second(directory):
 
 
 def cycles_per_second(port, connections):
-    """ACQUIRE and RELEASE of a lock of one's own, on so many connections at once. One thread sends to all, then reads from all: so
-    many clients that ask at the same moment, and share a commit."""
+    """ACQUIRE and RELEASE of a lock of one's own, on so many connections at once. One thread sends
+    to all, then reads from all: so many clients that ask at the same moment, and share a commit."""
     lines = [Line(port) for _ in range(connections)]
     count, began = 0, time.monotonic()
     while time.monotonic() - began < SECONDS:
@@ -123,7 +126,17 @@ def bytes_per_waiter(server):
         line = Line(server.port)
         line.ask("HELLO", "3")
         for number in range(first, first + WAITS_PER_CONNECTION):
-            line.ask("ACQUIRE", "capacity/held", "TTL", "60000", "WAIT", "600000", "ASYNC", "REQUEST", f"capacity-waiter-{number:08d}")
+            line.ask(
+                "ACQUIRE",
+                "capacity/held",
+                "TTL",
+                "60000",
+                "WAIT",
+                "600000",
+                "ASYNC",
+                "REQUEST",
+                f"capacity-waiter-{number:08d}",
+            )
         lines.append(line)
     after = memory.settled(server.pid)
     for line in [*lines, holder]:
@@ -151,7 +164,9 @@ def connection_limit(server, connections):
     told = {}
     if connections >= LIMIT + RESERVED:
         reserved = [Line(server.port) for _ in range(RESERVED)]
-        told["ACQUIRE on a connection beyond the limit"] = reserved[-1].ask("ACQUIRE", "capacity/more", "TTL", "1000")
+        told["ACQUIRE on a connection beyond the limit"] = reserved[-1].ask(
+            "ACQUIRE", "capacity/more", "TTL", "1000"
+        )
         told["RENEW on it"] = reserved[-1].ask("RENEW", lease)
         refused = Line(server.port)
         told["a connection beyond those too"] = refused.read()
@@ -163,44 +178,65 @@ def connection_limit(server, connections):
 
 
 def main():
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
-    options.add_argument("--dir", type=pathlib.Path, help="the disk to measure; the build directory's by default")
+    options.add_argument(
+        "--dir", type=pathlib.Path, help="the disk to measure; the build directory's by default"
+    )
     options.add_argument("--locks", type=int, default=200_000)
     options.add_argument("--connections", type=int, default=LIMIT + RESERVED)
     given = options.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = given.connections + 100
     if most != resource.RLIM_INFINITY and most < wanted:
-        sys.exit(f"this needs {wanted} open files, and at most {most} are allowed; give fewer --connections, or raise ulimit -n")
+        sys.exit(
+            f"this needs {wanted} open files, and at most {most} are allowed; give fewer --connections, or raise ulimit -n"
+        )
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
     build = given.build.resolve()
     with tempfile.TemporaryDirectory(prefix="capacity-", dir=given.dir or build) as scratch:
         scratch = pathlib.Path(scratch)
-        locks = memory.measure(build / "bin", scratch, given.locks, lambda text: print(text, file=sys.stderr))
+        locks = memory.measure(
+            build / "bin", scratch, given.locks, lambda text: print(text, file=sys.stderr)
+        )
         with pawld(build, scratch) as server:
             syncs = syncs_per_second(scratch)
-            one, many = cycles_per_second(server.port, 1), cycles_per_second(server.port, COMMITTERS)
+            one, many = cycles_per_second(server.port, 1), cycles_per_second(
+                server.port, COMMITTERS
+            )
             waiter = bytes_per_waiter(server)
             backup = bytes_per_lock_of_a_backup(server)
-            small_disk = sum(path.stat().st_blocks * 512 for path in memory.files(server.dir / "data"))
+            small_disk = sum(
+                path.stat().st_blocks * 512 for path in memory.files(server.dir / "data")
+            )
         with pawld(build, scratch) as server:
             connection, told = connection_limit(server, given.connections)
 
     rows = [
         ("resident memory of an empty pawld", f"{locks['rss_before'] / 1e6:.0f} MB"),
-        (f"memory per held lock ({locks['name_bytes']}-byte name, {locks['owner_bytes']}-byte owner, one lease each)", f"{locks['bytes_per_lock']:.0f} bytes"),
+        (
+            f"memory per held lock ({locks['name_bytes']}-byte name, {locks['owner_bytes']}-byte owner, one lease each)",
+            f"{locks['bytes_per_lock']:.0f} bytes",
+        ),
         ("the same after a restart", f"{locks['bytes_per_lock_restarted']:.0f} bytes"),
         ("memory per waiter", f"{waiter:.0f} bytes"),
         ("memory per idle connection", f"{connection:.0f} bytes"),
         ("disk with a few locks", f"{small_disk / 2**20:.0f} MiB"),
         (f"disk with {locks['locks']:,} held locks", f"{locks['store_bytes'] / 2**20:.0f} MiB"),
         ("size of a backup, and of a checkpoint, per held lock", f"{backup:.0f} bytes"),
-        (f"start after kill -9 with {locks['locks']:,} held locks, cold file cache", f"{locks['restart_s']:.2f} s, of which {locks['restart_cpu_s']:.2f} s CPU"),
+        (
+            f"start after kill -9 with {locks['locks']:,} held locks, cold file cache",
+            f"{locks['restart_s']:.2f} s, of which {locks['restart_cpu_s']:.2f} s CPU",
+        ),
         ("bare syncs of one block on this disk", f"{syncs:,.0f} per second"),
         ("acquire + release, two durable commits, on one connection", f"{one:,.0f} per second"),
-        (f"the same on {COMMITTERS} connections at once, limited by the one client in Python on the same busy cores ([benchmarks](../../bench/README.md) with a client in C++ show more)", f"{many:,.0f} per second"),
+        (
+            f"the same on {COMMITTERS} connections at once, limited by the one client in Python on the same busy cores ([benchmarks](../../bench/README.md) with a client in C++ show more)",
+            f"{many:,.0f} per second",
+        ),
     ]
     print("| what | measured |\n|---|---|")
     for what, value in rows:

@@ -7,23 +7,26 @@
 namespace pawl::bench {
 namespace {
 
-// The lock everybody learns first: take it if it is free, number the grant; give it back only if it is still
-// ours.
+// The lock everybody learns first: take it if it is free, number the grant; give it back only if it
+// is still ours.
 constexpr std::string_view kRedisAcquire =
-    "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return redis.call('INCR', KEYS[2]) end "
+    "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return redis.call('INCR', "
+    "KEYS[2]) end "
     "return 0";
 constexpr std::string_view kRedisRelease =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 constexpr std::string_view kRedisRenew =
-    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return "
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) "
+    "end return "
     "0";
 
-// Redis has no queue for a lock, so a fair one has to be made. Polling, or waking one waiter that must then
-// acquire (two durable writes per handoff), would be easy to beat. Here the release itself makes the next in
-// line the holder and tells it by a list of its own, on which it blocks: first come first served, no herd,
-// one durable write per handoff, as in pawl.
+// Redis has no queue for a lock, so a fair one has to be made. Polling, or waking one waiter that
+// must then acquire (two durable writes per handoff), would be easy to beat. Here the release
+// itself makes the next in line the holder and tells it by a list of its own, on which it blocks:
+// first come first served, no herd, one durable write per handoff, as in pawl.
 constexpr std::string_view kRedisQueue =
-    "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return redis.call('INCR', KEYS[2]) end "
+    "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return redis.call('INCR', "
+    "KEYS[2]) end "
     "redis.call('RPUSH', KEYS[3], ARGV[1]) return false";
 constexpr std::string_view kRedisHandOn =
     "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end "
@@ -64,7 +67,8 @@ std::string padded(std::string_view start, std::size_t number, std::size_t size)
 
 Conversation with_pawl(Workload workload, const Names& my) {
   const Step acquire = step(Expect::kGrant, {"ACQUIRE", my.lock, "TTL", kTtl, "OWNER", my.owner});
-  const Step wait = step(Expect::kGrant, {"ACQUIRE", my.lock, "TTL", kTtl, "WAIT", kWait, "OWNER", my.owner});
+  const Step wait =
+      step(Expect::kGrant, {"ACQUIRE", my.lock, "TTL", kTtl, "WAIT", kWait, "OWNER", my.owner});
   const Step release = step(Expect::kPositive, {"RELEASE", kNoLeaseYet});
   switch (workload) {
     case Workload::kCycle:
@@ -77,11 +81,13 @@ Conversation with_pawl(Workload workload, const Names& my) {
   return {};
 }
 
-Conversation with_redis(Workload workload, const Names& my, const std::vector<std::string>& scripts) {
+Conversation with_redis(Workload workload, const Names& my,
+                        const std::vector<std::string>& scripts) {
   const std::string queue = my.lock + ":queue";
-  const Step acquire =
-      step(Expect::kPositive, {"EVALSHA", scripts.at(kAcquire), "2", my.lock, "token", my.owner, kTtl});
-  const Step release = step(Expect::kPositive, {"EVALSHA", scripts.at(kRelease), "1", my.lock, my.owner});
+  const Step acquire = step(
+      Expect::kPositive, {"EVALSHA", scripts.at(kAcquire), "2", my.lock, "token", my.owner, kTtl});
+  const Step release =
+      step(Expect::kPositive, {"EVALSHA", scripts.at(kRelease), "1", my.lock, my.owner});
   switch (workload) {
     case Workload::kCycle:
       return {{}, {acquire, release}, {}};
@@ -90,18 +96,20 @@ Conversation with_redis(Workload workload, const Names& my, const std::vector<st
               {step(Expect::kTokenOrNil,
                     {"EVALSHA", scripts.at(kQueue), "3", my.lock, "token", queue, my.owner, kTtl}),
                step(Expect::kPair, {"BLPOP", "wake:" + my.owner, "60"}),
-               step(Expect::kPositive,
-                    {"EVALSHA", scripts.at(kHandOn), "3", my.lock, "token", queue, my.owner, kTtl})},
+               step(Expect::kPositive, {"EVALSHA", scripts.at(kHandOn), "3", my.lock, "token",
+                                        queue, my.owner, kTtl})},
               {}};
     case Workload::kRenew:
-      return {{acquire},
-              {step(Expect::kPositive, {"EVALSHA", scripts.at(kRenew), "1", my.lock, my.owner, kTtl})},
-              {release}};
+      return {
+          {acquire},
+          {step(Expect::kPositive, {"EVALSHA", scripts.at(kRenew), "1", my.lock, my.owner, kTtl})},
+          {release}};
   }
   return {};
 }
 
-// The same messages as pawl gets, so that the ceilings carry the same bytes; the answer is what was sent.
+// The same messages as pawl gets, so that the ceilings carry the same bytes; the answer is what was
+// sent.
 Conversation with_echo(Workload workload, const Names& my) {
   Conversation talk = with_pawl(workload, my);
   for (Step& each : talk.round) {
@@ -164,8 +172,8 @@ bool take_reply(Conversation& talk, const Step& step, std::string_view reply) {
   return false;
 }
 
-Conversation conversation(Peer peer, Workload workload, std::string_view run, std::size_t connection,
-                          const std::vector<std::string>& scripts) {
+Conversation conversation(Peer peer, Workload workload, std::string_view run,
+                          std::size_t connection, const std::vector<std::string>& scripts) {
   const Names my = names(workload, run, connection);
   switch (peer) {
     case Peer::kPawl:

@@ -1,5 +1,6 @@
-// What one connection of the load generator says and expects, per peer and workload: plain data, made once
-// before the clock starts. The driver only sends bytes, checks replies and follows the order of the steps.
+// What one connection of the load generator says and expects, per peer and workload: plain data,
+// made once before the clock starts. The driver only sends bytes, checks replies and follows the
+// order of the steps.
 //
 //   Conversation talk = conversation(Peer::kPawl, Workload::kCycle, "run7", 12, {});
 //   opening once, then round again and again (each round is one operation), then closing once.
@@ -51,26 +52,28 @@ struct Conversation {
   std::vector<Step> closing;
 };
 
-// Whether `reply` is what `step` of `talk` expects. A lease in it is copied into the requests that need it.
+// Whether `reply` is what `step` of `talk` expects. A lease in it is copied into the requests that
+// need it.
 bool take_reply(Conversation& talk, const Step& step, std::string_view reply);
 
-// 24 and 16 bytes, as in the memory measurement. Unique to `run`, so that what an earlier run left behind stands in
-// nobody's way.
+// 24 and 16 bytes, as in the memory measurement. Unique to `run`, so that what an earlier run left
+// behind stands in nobody's way.
 struct Names {
   std::string lock;
   std::string owner;
 };
 Names names(Workload workload, std::string_view run, std::size_t connection);
 
-// Requests to send, in this order, before any conversation: redis must know the scripts. Each is answered by
-// the name of one script, and conversation() wants those names. Empty for the other peers.
+// Requests to send, in this order, before any conversation: redis must know the scripts. Each is
+// answered by the name of one script, and conversation() wants those names. Empty for the other
+// peers.
 std::vector<std::string> preparation(Peer peer);
 
-Conversation conversation(Peer peer, Workload workload, std::string_view run, std::size_t connection,
-                          const std::vector<std::string>& scripts);
+Conversation conversation(Peer peer, Workload workload, std::string_view run,
+                          std::size_t connection, const std::vector<std::string>& scripts);
 
-// Bytes of the first whole RESP value in `bytes`; 0 when it is not all there yet; nullopt when it is not
-// RESP.
+// Bytes of the first whole RESP value in `bytes`; 0 when it is not all there yet; nullopt when it
+// is not RESP.
 std::optional<std::size_t> frame_size(std::string_view bytes);
 
 // The lease in pawl's reply to ACQUIRE; empty when there is none.

@@ -33,7 +33,8 @@ std::vector<std::string> prepare(const Plan& plan) {
 }
 
 struct Connection {
-  Connection(std::uint16_t port, Conversation conversation) : socket(port), talk(std::move(conversation)) {}
+  Connection(std::uint16_t port, Conversation conversation)
+      : socket(port), talk(std::move(conversation)) {}
 
   Loopback socket;
   Conversation talk;
@@ -105,7 +106,8 @@ class EpollDriver {
   void run_until(Nanos deadline) {
     do {
       turn();
-    } while (now_ < deadline && (plan_.operations_max == 0 || measured_.operations < plan_.operations_max));
+    } while (now_ < deadline &&
+             (plan_.operations_max == 0 || measured_.operations < plan_.operations_max));
   }
 
   void turn() {
@@ -118,11 +120,13 @@ class EpollDriver {
   }
 
   void receive(Connection& from) {
-    from.filled += from.socket.receive(from.reply.data() + from.filled, from.reply.size() - from.filled);
+    from.filled +=
+        from.socket.receive(from.reply.data() + from.filled, from.reply.size() - from.filled);
     const std::string_view bytes(from.reply.data(), from.filled);
     const Step& asked = (*from.part)[from.at];
-    const std::size_t size =
-        asked.expect == Expect::kSame ? asked.request.size() : frame_size(bytes).value_or(from.filled);
+    const std::size_t size = asked.expect == Expect::kSame
+                                 ? asked.request.size()
+                                 : frame_size(bytes).value_or(from.filled);
     if (size == 0 || from.filled < size) {
       if (from.filled == from.reply.size()) throw std::runtime_error("a reply is too long");
       return;

@@ -1,8 +1,8 @@
-// Drives N connections in closed loops from one thread: each sends a request, waits for the whole reply, goes
-// on.
+// Drives N connections in closed loops from one thread: each sends a request, waits for the whole
+// reply, goes on.
 //
-// One send and one recv per message and nothing allocated once the clock runs, because on a small machine
-// whatever the generator burns is taken from the server it measures.
+// One send and one recv per message and nothing allocated once the clock runs, because on a small
+// machine whatever the generator burns is taken from the server it measures.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +47,8 @@ struct Measured {
   }
 };
 
-// By::kEpoll: opens the connections, warms up, measures, lets every round under way finish and every lock go, closes.
-// Throws std::runtime_error when the peer cannot be reached or goes away.
+// By::kEpoll: opens the connections, warms up, measures, lets every round under way finish and
+// every lock go, closes. Throws std::runtime_error when the peer cannot be reached or goes away.
 Measured drive(const Plan& plan);
 
 }  // namespace pawl::bench

@@ -1,6 +1,7 @@
-// pawl_bench_echo: the ceilings. It sends back what it gets, on an epoll loop of the same shape as pawld's:
-// read every ready socket, then (with --log) make one record of 64 bytes per message durable by a single
-// write, then answer. A lock service that answers only what is on disk can hardly be faster than this.
+// pawl_bench_echo: the ceilings. It sends back what it gets, on an epoll loop of the same shape as
+// pawld's: read every ready socket, then (with --log) make one record of 64 bytes per message
+// durable by a single write, then answer. A lock service that answers only what is on disk can
+// hardly be faster than this.
 //
 //   pawl_bench_echo [--port N] [--log FILE] [--log-mib N]      prints "port N" when it listens
 #include <arpa/inet.h>
@@ -46,8 +47,8 @@ Blocks blocks(std::size_t size) {
   return Blocks(memory);
 }
 
-// A file written full beforehand, so that a commit changes data only, never the file system's own records. It
-// wraps.
+// A file written full beforehand, so that a commit changes data only, never the file system's own
+// records. It wraps.
 class Log {
  public:
   Log(const char* path, std::size_t size) : size_(size), buffer_(blocks(kBufferSize)) {
@@ -77,7 +78,8 @@ class Log {
     if (filled_ == 0) return;
     const std::size_t padded = (filled_ + kBlock - 1) / kBlock * kBlock;
     if (at_ + padded > size_) at_ = 0;
-    if (::pwrite(fd_, buffer_.get(), padded, static_cast<off_t>(at_)) != static_cast<ssize_t>(padded))
+    if (::pwrite(fd_, buffer_.get(), padded, static_cast<off_t>(at_)) !=
+        static_cast<ssize_t>(padded))
       die("pwrite");
     at_ += padded;
     filled_ = 0;
@@ -138,7 +140,8 @@ class Server {
     }
     if (log_ != nullptr) log_->commit();
     for (Connection* each : heard_) {
-      // Closed loops of small messages: a reply always fits. A peer that went away shows at its next read.
+      // Closed loops of small messages: a reply always fits. A peer that went away shows at its
+      // next read.
       (void)::send(each->fd, each->message.data(), each->filled, MSG_NOSIGNAL | MSG_DONTWAIT);
     }
     heard_.clear();

@@ -1,16 +1,18 @@
 #!/usr/bin/python3
-"""What the MariaDB guard costs: the same transaction, plain and guarded, side by side in one run. See README.md.
+"""What the MariaDB guard costs: the same transaction, plain and guarded, side by side in one run.
+See README.md.
 
     bench/guard_mariadb.py                 about two minutes
     bench/guard_mariadb.py --quick         a smoke test
     bench/guard_mariadb.py --json
 
-In a round every variant runs for a short slice, one after the other, the next round in the opposite order; a ratio is taken inside a
-round, and the median over the rounds is printed. So a machine that is busy with other things disturbs both sides of a ratio.
-Commits are durable. Round trips are equal on both sides: `plain` sends one message that does nothing, where `use` sends the token;
-`bare` does not, and neither do `begin` (it starts the transaction) and a token column. Clients are the threads of mariadb-slap; each
-writes rows of its own. The server's CPU time is what a busy machine disturbs least.
-"""
+In a round every variant runs for a short slice, one after the other, the next round in the opposite
+order; a ratio is taken inside a round, and the median over the rounds is printed. So a machine that
+is busy with other things disturbs both sides of a ratio. Commits are durable. Round trips are equal
+on both sides: `plain` sends one message that does nothing, where `use` sends the token; `bare` does
+not, and neither do `begin` (it starts the transaction) and a token column. Clients are the threads
+of mariadb-slap; each writes rows of its own. The server's CPU time is what a busy machine disturbs
+least. """
 
 import argparse
 import json
@@ -29,15 +31,33 @@ TARGET = 1.25  # each form, on distinct resources
 MINE = "CONCAT('bench.{}:', CONNECTION_ID() % 2000)"
 START, COMMIT, FINISH = "START TRANSACTION", "COMMIT", "CALL pawl.finish()"
 UPDATE = "UPDATE bench.`{}` SET n = n + 1 WHERE id = CONNECTION_ID() % 2000"
-CARRYING = f"UPDATE bench.`{{}}` SET n = n + 1, pawl_token = {TOKEN} WHERE id = CONNECTION_ID() % 2000"
-# What each variant sends, and what it is compared with: as many messages that do the same without a guard.
+CARRYING = (
+    f"UPDATE bench.`{{}}` SET n = n + 1, pawl_token = {TOKEN} WHERE id = CONNECTION_ID() % 2000"
+)
+# What each variant sends, and what it is compared with: as many messages that do the same without a
+# guard.
 VARIANTS = {
     "bare": ([START, UPDATE.format("plain"), COMMIT], None),
-    "plain": ([START, f"DO CONCAT({MINE.format('by')}, {TOKEN})", UPDATE.format("plain"), COMMIT], None),
-    "use static": ([START, f"CALL pawl.use('bench.static', {TOKEN})", UPDATE.format("static"), COMMIT], "plain"),
-    "use by": ([START, f"CALL pawl.use({MINE.format('by')}, {TOKEN})", UPDATE.format("by"), COMMIT], "plain"),
-    "begin static": ([f"CALL pawl.begin('bench.static', {TOKEN})", UPDATE.format("static"), FINISH], "bare"),
-    "begin by": ([f"CALL pawl.begin({MINE.format('by')}, {TOKEN})", UPDATE.format("by"), FINISH], "bare"),
+    "plain": (
+        [START, f"DO CONCAT({MINE.format('by')}, {TOKEN})", UPDATE.format("plain"), COMMIT],
+        None,
+    ),
+    "use static": (
+        [START, f"CALL pawl.use('bench.static', {TOKEN})", UPDATE.format("static"), COMMIT],
+        "plain",
+    ),
+    "use by": (
+        [START, f"CALL pawl.use({MINE.format('by')}, {TOKEN})", UPDATE.format("by"), COMMIT],
+        "plain",
+    ),
+    "begin static": (
+        [f"CALL pawl.begin('bench.static', {TOKEN})", UPDATE.format("static"), FINISH],
+        "bare",
+    ),
+    "begin by": (
+        [f"CALL pawl.begin({MINE.format('by')}, {TOKEN})", UPDATE.format("by"), FINISH],
+        "bare",
+    ),
     "column static": ([START, CARRYING.format("column_static"), COMMIT], "bare"),
     "column by": ([START, CARRYING.format("column_by"), COMMIT], "bare"),
 }
@@ -55,7 +75,11 @@ def prepare(server):
         call(admin, "advance", f"bench.{table}", TOKEN, 5)
     for table in ("by", "column_by"):
         call(admin, "protect", f"bench.{table}", None, "id", "enforce")
-        rows(admin, f"INSERT INTO pawl.fence (guard, k, token) SELECT o.id, seq, {TOKEN} FROM pawl.guard o, seq_0_to_{ROWS - 1} WHERE o.name = %s", f"bench.{table}")
+        rows(
+            admin,
+            f"INSERT INTO pawl.fence (guard, k, token) SELECT o.id, seq, {TOKEN} FROM pawl.guard o, seq_0_to_{ROWS - 1} WHERE o.name = %s",
+            f"bench.{table}",
+        )
     for table in ("column_static", "column_by"):
         call(admin, "token_column", f"bench.{table}", True)
     admin.close()
@@ -64,32 +88,64 @@ def prepare(server):
 def measure(server, variant, clients, transactions):
     """Microseconds for a transaction, as one of the clients sees it."""
     statements, _ = VARIANTS[variant]
-    done = subprocess.run(["mariadb-slap", "--no-defaults", f"--socket={server.socket}", "--user=root", "--create-schema=bench", "--no-drop",
-                           f"--concurrency={clients}", f"--number-of-queries={clients * transactions * len(statements)}", "--delimiter=;",
-                           f"--query={';'.join(statements)}", "--csv"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600, check=True)
+    done = subprocess.run(
+        [
+            "mariadb-slap",
+            "--no-defaults",
+            f"--socket={server.socket}",
+            "--user=root",
+            "--create-schema=bench",
+            "--no-drop",
+            f"--concurrency={clients}",
+            f"--number-of-queries={clients * transactions * len(statements)}",
+            "--delimiter=;",
+            f"--query={';'.join(statements)}",
+            "--csv",
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
+    )
     seconds = float(done.stdout.strip().split(",")[2])
     return seconds / transactions * 1e6
 
 
 def cpu(server):
     """Seconds of processor time that the server has used so far, in all of its threads."""
-    fields = pathlib.Path(f"/proc/{server.process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    fields = (
+        pathlib.Path(f"/proc/{server.process.pid}/stat")
+        .read_text(encoding="ascii")
+        .rpartition(")")[2]
+        .split()
+    )
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def result(name, clients, times, used, transactions):
     """Both as medians and as the fastest slice, which is the one that others disturbed least."""
     against = VARIANTS[name][1]
-    return {"clients": clients, "variant": name, "against": against, "microseconds": round(statistics.median(times[name])),
-            "fastest": round(min(times[name])), "server_cpu": round(used[name] / (len(times[name]) * clients * transactions) * 1e6),
-            "ratio": round(statistics.median(a / b for a, b in zip(times[name], times[against])), 2) if against else None,
-            "ratio_fastest": round(min(times[name]) / min(times[against]), 2) if against else None,
-            "ratio_cpu": round(used[name] / used[against], 2) if against and used[against] else None}
+    return {
+        "clients": clients,
+        "variant": name,
+        "against": against,
+        "microseconds": round(statistics.median(times[name])),
+        "fastest": round(min(times[name])),
+        "server_cpu": round(used[name] / (len(times[name]) * clients * transactions) * 1e6),
+        "ratio": round(statistics.median(a / b for a, b in zip(times[name], times[against])), 2)
+        if against
+        else None,
+        "ratio_fastest": round(min(times[name]) / min(times[against]), 2) if against else None,
+        "ratio_cpu": round(used[name] / used[against], 2) if against and used[against] else None,
+    }
 
 
 def line(found):
-    text = (f"{found['clients']:3} clients  {found['variant']:13} {found['microseconds']:6} us, fastest {found['fastest']:6} us, "
-            f"server CPU {found['server_cpu']:5} us")
+    text = (
+        f"{found['clients']:3} clients  {found['variant']:13} {found['microseconds']:6} us, fastest {found['fastest']:6} us, "
+        f"server CPU {found['server_cpu']:5} us"
+    )
     if not found["against"]:
         return text
     return f"{text}   {found['ratio']:4.2f} x {found['against']:5}, fastest {found['ratio_fastest']:4.2f} x, CPU {found['ratio_cpu'] or 0:4.2f} x"
@@ -130,7 +186,9 @@ def main():
     if options.json:
         print(json.dumps({"target": TARGET, "missed": missed, "results": found}, indent=2))
     else:
-        print(f"target: at most {TARGET} x the same without a guard: {'missed by ' + ', '.join(missed) if missed else 'met'}")
+        print(
+            f"target: at most {TARGET} x the same without a guard: {'missed by ' + ', '.join(missed) if missed else 'met'}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,18 +1,20 @@
 #!/usr/bin/python3
-"""What the PostgreSQL guard costs: the same transaction, plain and guarded, side by side in one run. See README.md.
+"""What the PostgreSQL guard costs: the same transaction, plain and guarded, side by side in one
+run. See README.md.
 
     bench/guard_postgres.py                    all shapes: about ten minutes
     bench/guard_postgres.py --quick            a smoke test
     bench/guard_postgres.py --only hot16,five16
 
-A shape is a number of clients and a kind of transaction. In a round every variant of a shape runs for a short slice, one after
-the other, the next round in the opposite order; a ratio is taken inside a round, and the median over the rounds is printed. So a
-machine that is busy with other things disturbs both sides of a ratio. Commits are durable (fsync, synchronous_commit).
+A shape is a number of clients and a kind of transaction. In a round every variant of a shape runs
+for a short slice, one after the other, the next round in the opposite order; a ratio is taken
+inside a round, and the median over the rounds is printed. So a machine that is busy with other
+things disturbs both sides of a ratio. Commits are durable (fsync, synchronous_commit).
 
-Round trips are equal on both sides of every ratio: a guarded transaction carries its token with one more message, and so does
-the plain one it is compared with (set_config of a setting that nobody reads). `bare` has none, and shows what the trip itself
-costs; the hand-written token column needs none either, and is compared with `bare`.
-"""
+Round trips are equal on both sides of every ratio: a guarded transaction carries its token with one
+more message, and so does the plain one it is compared with (set_config of a setting that nobody
+reads). `bare` has none, and shows what the trip itself costs; the hand-written token column needs
+none either, and is compared with `bare`. """
 
 import argparse
 import collections
@@ -36,7 +38,9 @@ ROWS = 2000  # In each table; written at random, so that no two clients wait for
 TABLES = 16  # For distinct resources: one table, and one guard, each.
 TICK = os.sysconf("SC_CLK_TCK")
 
-Shape = collections.namedtuple("Shape", "name clients statements distinct autocommit", defaults=(1, False, False))
+Shape = collections.namedtuple(
+    "Shape", "name clients statements distinct autocommit", defaults=(1, False, False)
+)
 SHAPES = [Shape(f"hot{clients}", clients) for clients in (1, 8, 16)]
 SHAPES += [Shape(f"distinct{clients}", clients, distinct=True) for clients in (1, 8, 16)]
 SHAPES += [Shape(f"five{clients}", clients, statements=5) for clients in (1, 8, 16)]
@@ -53,16 +57,30 @@ VARIANTS = [
     Variant("protected", "SELECT set_config('{setting}', '7', true);", "guarded", UPDATE, "plain"),
     Variant("use", "SELECT pawl.use('{guard}', 7);", "guarded", UPDATE, "plain"),
     Variant("admit", "SELECT pawl.admit('{named}', 7);", "plain", UPDATE, "plain"),
-    Variant("for update", "SELECT max FROM fence WHERE resource = '{named}' FOR UPDATE;", "plain", UPDATE, "plain"),
+    Variant(
+        "for update",
+        "SELECT max FROM fence WHERE resource = '{named}' FOR UPDATE;",
+        "plain",
+        UPDATE,
+        "plain",
+    ),
 ]
 # Without BEGIN there is nothing to carry a token in but the connection itself.
-AUTOCOMMIT = [Variant("bare", None, "plain", UPDATE, None), Variant("column", None, "by_hand", COLUMN, "bare"),
-              Variant("protected", None, "guarded", UPDATE, "bare")]
+AUTOCOMMIT = [
+    Variant("bare", None, "plain", UPDATE, None),
+    Variant("column", None, "by_hand", COLUMN, "bare"),
+    Variant("protected", None, "guarded", UPDATE, "bare"),
+]
 
-# (shape, variant, what, limit): the project's targets. `for update` is there to show what is avoided: more than half.
+# (shape, variant, what, limit): the project's targets. `for update` is there to show what is
+# avoided: more than half.
 TARGETS = [
-    ("hot16", "protected", "time", 1.12), ("distinct16", "protected", "time", 1.12), ("five16", "protected", "time", 1.30),
-    ("autocommit16", "protected", "time", 1.30), ("hot16", "column", "time", 1.10), ("hot16", "protected", "wal", 1.10),
+    ("hot16", "protected", "time", 1.12),
+    ("distinct16", "protected", "time", 1.12),
+    ("five16", "protected", "time", 1.30),
+    ("autocommit16", "protected", "time", 1.30),
+    ("hot16", "column", "time", 1.10),
+    ("hot16", "protected", "wal", 1.10),
 ]
 
 
@@ -73,8 +91,15 @@ def progress(text):
 class Bench:
     def __init__(self, options):
         self.options = options
-        self.cluster = Cluster({"max_connections": 60, "shared_buffers": "256MB", "checkpoint_timeout": "1h", "max_wal_size": "16GB",
-                                "autovacuum": "off"})
+        self.cluster = Cluster(
+            {
+                "max_connections": 60,
+                "shared_buffers": "256MB",
+                "checkpoint_timeout": "1h",
+                "max_wal_size": "16GB",
+                "autovacuum": "off",
+            }
+        )
         self.scripts = self.cluster.dir / "scripts"
 
     def __enter__(self):
@@ -89,7 +114,8 @@ class Bench:
 
     def _fill(self):
         for number in range(TABLES):
-            self.cluster.psql(f"""
+            self.cluster.psql(
+                f"""
                 CREATE TABLE plain{number} (id int PRIMARY KEY, n bigint NOT NULL DEFAULT 0) WITH (fillfactor = 40);
                 CREATE TABLE by_hand{number} (id int PRIMARY KEY, n bigint NOT NULL DEFAULT 0, token bigint NOT NULL DEFAULT 0)
                   WITH (fillfactor = 40);
@@ -102,12 +128,17 @@ class Bench:
                 SELECT pawl.create_guard('named{number}');
                 SELECT pawl.set_mode('named{number}', 'enforce');
                 SELECT pawl.advance('guarded{number}', 7);
-                SELECT pawl.advance('named{number}', 7);""", "bench")
-        self.cluster.psql(f"""
+                SELECT pawl.advance('named{number}', 7);""",
+                "bench",
+            )
+        self.cluster.psql(
+            f"""
             CREATE TABLE fence (resource text PRIMARY KEY, max bigint NOT NULL) WITH (fillfactor = 40);
             INSERT INTO fence SELECT 'named' || g, 7 FROM generate_series(0, {TABLES - 1}) g;
             CREATE TABLE setting AS SELECT name, setting FROM pawl.guard;
-            VACUUM ANALYZE;""", "bench")
+            VACUUM ANALYZE;""",
+            "bench",
+        )
         self.settings = dict(rows(self.connection(), "SELECT name, setting FROM setting"))
         self.cluster.psql("CHECKPOINT")
 
@@ -116,20 +147,37 @@ class Bench:
 
     def script(self, shape, variant, number):
         """The transaction as pgbench reads it, on table `number`."""
-        words = {"table": f"{variant.table}{number}", "guard": f"guarded{number}", "named": f"named{number}",
-                 "setting": self.settings[f"guarded{number}"]}
-        # Each statement has a range of its own, in rising order: otherwise plain transactions deadlock among themselves.
+        words = {
+            "table": f"{variant.table}{number}",
+            "guard": f"guarded{number}",
+            "named": f"named{number}",
+            "setting": self.settings[f"guarded{number}"],
+        }
+        # Each statement has a range of its own, in rising order: otherwise plain transactions
+        # deadlock among themselves.
         part = ROWS // shape.statements
-        statements = [f"\\set id random({at * part + 1}, {at * part + part})\n" + variant.update for at in range(shape.statements)]
+        statements = [
+            f"\\set id random({at * part + 1}, {at * part + part})\n" + variant.update
+            for at in range(shape.statements)
+        ]
         if not shape.autocommit:
-            statements = ["BEGIN;", *([variant.token] if variant.token else []), *statements, "COMMIT;"]
+            statements = [
+                "BEGIN;",
+                *([variant.token] if variant.token else []),
+                *statements,
+                "COMMIT;",
+            ]
         path = self.scripts / f"{shape.name}-{variant.name.replace(' ', '-')}-{number}.sql"
         path.write_text("\n".join(statement.format(**words) for statement in statements) + "\n")
         return path
 
     def slice(self, shape, variant, seconds):
         """Runs it for so long; a dict of what was seen."""
-        files = [word for number in range(TABLES if shape.distinct else 1) for word in ("-f", self.script(shape, variant, number))]
+        files = [
+            word
+            for number in range(TABLES if shape.distinct else 1)
+            for word in ("-f", self.script(shape, variant, number))
+        ]
         environment = dict(os.environ)
         if shape.autocommit:
             environment["PGOPTIONS"] = f"-c {self.settings['guarded0']}=7"
@@ -137,10 +185,36 @@ class Bench:
         wal = rows(watch, "SELECT pg_current_wal_insert_lsn()")[0][0]
         busy, server, load = busy_cores(), self.server_cpu(), child_cpu()
         began = time.monotonic()
-        done = subprocess.run([str(word) for word in (BIN / "pgbench", "-n", "-M", "prepared", "-c", shape.clients, "-j",
-                                                      min(shape.clients, 2), "-T", seconds, *files, "-h", "127.0.0.1", "-p",
-                                                      self.cluster.port, "-U", "postgres", "bench")],
-                              env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [
+                str(word)
+                for word in (
+                    BIN / "pgbench",
+                    "-n",
+                    "-M",
+                    "prepared",
+                    "-c",
+                    shape.clients,
+                    "-j",
+                    min(shape.clients, 2),
+                    "-T",
+                    seconds,
+                    *files,
+                    "-h",
+                    "127.0.0.1",
+                    "-p",
+                    self.cluster.port,
+                    "-U",
+                    "postgres",
+                    "bench",
+                )
+            ],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         took = time.monotonic() - began
         busy, server, load = busy_cores() - busy, self.server_cpu() - server, child_cpu() - load
         if done.returncode or re.search(r"failed transactions: [1-9]", done.stdout):
@@ -149,12 +223,22 @@ class Bench:
         rate = float(re.search(r"tps = ([\d.]+) \(without", done.stdout)[1])
         written = rows(watch, "SELECT pg_current_wal_insert_lsn() - %s::pg_lsn", wal)[0][0]
         watch.close()
-        return {"shape": shape.name, "variant": variant.name, "rate": rate, "cpu_us": server / count * 1e6,
-                "wal": float(written) / count, "foreign_cores": max(0.0, (busy - server - load) / took)}
+        return {
+            "shape": shape.name,
+            "variant": variant.name,
+            "rate": rate,
+            "cpu_us": server / count * 1e6,
+            "wal": float(written) / count,
+            "foreign_cores": max(0.0, (busy - server - load) / took),
+        }
 
     def server_cpu(self):
-        """Seconds of CPU of the server: the postmaster, its living children, and those it has buried."""
-        return sum(cpu_of(pid, pid == self.cluster.pid) for pid in [self.cluster.pid, *children(self.cluster.pid)])
+        """Seconds of CPU of the server: the postmaster, its living children, and those it has
+        buried."""
+        return sum(
+            cpu_of(pid, pid == self.cluster.pid)
+            for pid in [self.cluster.pid, *children(self.cluster.pid)]
+        )
 
 
 def cpu_of(pid, with_dead_children):
@@ -166,7 +250,9 @@ def cpu_of(pid, with_dead_children):
 
 
 def busy_cores():
-    user, nice, system, _, _, irq, softirq, steal = map(int, pathlib.Path("/proc/stat").read_text().split()[1:9])
+    user, nice, system, _, _, irq, softirq, steal = map(
+        int, pathlib.Path("/proc/stat").read_text().split()[1:9]
+    )
     return (user + nice + system + irq + softirq + steal) / TICK
 
 
@@ -179,7 +265,8 @@ def measure(bench, options):
     cells = []
     for shape in options.shapes:
         variants = AUTOCOMMIT if shape.autocommit else VARIANTS
-        for variant in variants:  # Every page is written once, so that no slice pays for the first write after a checkpoint.
+        # Every page is written once, so that no slice pays for the first write after a checkpoint.
+        for variant in variants:
             bench.slice(shape, variant, 1)
         for turn in range(options.rounds):
             progress(f"{shape.name}: round {turn + 1} of {options.rounds}")
@@ -200,21 +287,52 @@ def ratios(cells, shape, variant, against, key):
 
 def show(cells, shapes):
     for shape in shapes:
-        print(f"\n## {shape.clients} client{'s' * (shape.clients > 1)}, "
-              f"{'16 resources' if shape.distinct else 'one resource, one token'}, {shape.statements} UPDATE"
-              f"{'s' * (shape.statements > 1)}{' without BEGIN, token on the connection' if shape.autocommit else ''}\n")
+        print(
+            f"\n## {shape.clients} client{'s' * (shape.clients > 1)}, "
+            f"{'16 resources' if shape.distinct else 'one resource, one token'}, {shape.statements} UPDATE"
+            f"{'s' * (shape.statements > 1)}{' without BEGIN, token on the connection' if shape.autocommit else ''}\n"
+        )
         lines = []
         for variant in AUTOCOMMIT if shape.autocommit else VARIANTS:
-            mine = [cell for cell in cells if cell["shape"] == shape.name and cell["variant"] == variant.name]
-            middle = {key: statistics.median(cell[key] for cell in mine) for key in ("rate", "cpu_us", "wal")}
-            line = [variant.name, f"{middle['rate']:,.0f}", f"{middle['cpu_us']:.0f}", f"{middle['wal']:.0f}"]
+            mine = [
+                cell
+                for cell in cells
+                if cell["shape"] == shape.name and cell["variant"] == variant.name
+            ]
+            middle = {
+                key: statistics.median(cell[key] for cell in mine)
+                for key in ("rate", "cpu_us", "wal")
+            }
+            line = [
+                variant.name,
+                f"{middle['rate']:,.0f}",
+                f"{middle['cpu_us']:.0f}",
+                f"{middle['wal']:.0f}",
+            ]
             if variant.against:
                 times = ratios(cells, shape.name, variant.name, variant.against, "time")
-                line += [variant.against, f"{statistics.median(times):.2f}", f"{min(times):.2f}..{max(times):.2f}",
-                         f"{statistics.median(ratios(cells, shape.name, variant.name, variant.against, 'cpu_us')):.2f}",
-                         f"{statistics.median(ratios(cells, shape.name, variant.name, variant.against, 'wal')):.2f}"]
+                line += [
+                    variant.against,
+                    f"{statistics.median(times):.2f}",
+                    f"{min(times):.2f}..{max(times):.2f}",
+                    f"{statistics.median(ratios(cells, shape.name, variant.name, variant.against, 'cpu_us')):.2f}",
+                    f"{statistics.median(ratios(cells, shape.name, variant.name, variant.against, 'wal')):.2f}",
+                ]
             lines.append(line + ["-"] * (9 - len(line)))
-        report.table(("variant", "tps", "server us/tx", "wal bytes/tx", "against", "x time", "min..max", "x cpu", "x wal"), lines)
+        report.table(
+            (
+                "variant",
+                "tps",
+                "server us/tx",
+                "wal bytes/tx",
+                "against",
+                "x time",
+                "min..max",
+                "x cpu",
+                "x wal",
+            ),
+            lines,
+        )
     return [verdict for target in TARGETS for verdict in judge(cells, *target)]
 
 
@@ -222,20 +340,38 @@ def judge(cells, shape, variant, key, limit):
     mine = [cell for cell in cells if cell["shape"] == shape]
     if not mine:
         return []
-    against = next(v.against for v in (AUTOCOMMIT if shape.startswith("autocommit") else VARIANTS) if v.name == variant)
+    against = next(
+        v.against
+        for v in (AUTOCOMMIT if shape.startswith("autocommit") else VARIANTS)
+        if v.name == variant
+    )
     value = statistics.median(ratios(cells, shape, variant, against, key))
     foreign = statistics.median(cell["foreign_cores"] for cell in mine)
-    return [report.Verdict(f"{shape}: {variant}, {key} x {against}: at most {limit}", round(value, 3), limit, value <= limit,
-                           foreign > report.FOREIGN_MAX, f" (others used {foreign:.2f} cores meanwhile)")]
+    return [
+        report.Verdict(
+            f"{shape}: {variant}, {key} x {against}: at most {limit}",
+            round(value, 3),
+            limit,
+            value <= limit,
+            foreign > report.FOREIGN_MAX,
+            f" (others used {foreign:.2f} cores meanwhile)",
+        )
+    ]
 
 
 def parse():
     parser = argparse.ArgumentParser(description="Measure what the PostgreSQL guard costs.")
-    parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build", help="results go to its bench/")
-    parser.add_argument("--only", help="shapes, comma-separated: " + ", ".join(shape.name for shape in SHAPES))
+    parser.add_argument(
+        "--build", type=pathlib.Path, default=HERE.parent / "build", help="results go to its bench/"
+    )
+    parser.add_argument(
+        "--only", help="shapes, comma-separated: " + ", ".join(shape.name for shape in SHAPES)
+    )
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=int, help="of each slice")
-    parser.add_argument("--quick", action="store_true", help="two rounds of one second: a smoke test")
+    parser.add_argument(
+        "--quick", action="store_true", help="two rounds of one second: a smoke test"
+    )
     options = parser.parse_args()
     options.rounds = options.rounds or (2 if options.quick else 4)
     options.seconds = options.seconds or (1 if options.quick else 2)
@@ -249,8 +385,10 @@ def parse():
 
 def main():
     options = parse()
-    print(f"PostgreSQL guard, {os.cpu_count()} cores, load {os.getloadavg()[0]:.2f} at the start, {options.rounds} rounds of "
-          f"{options.seconds} s per variant")
+    print(
+        f"PostgreSQL guard, {os.cpu_count()} cores, load {os.getloadavg()[0]:.2f} at the start, {options.rounds} rounds of "
+        f"{options.seconds} s per variant"
+    )
     with Bench(options) as bench:
         cells = measure(bench, options)
     verdicts = show(cells, options.shapes)
@@ -258,7 +396,12 @@ def main():
     out = options.build / "bench"
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"guard-postgres-{time.strftime('%Y%m%d-%H%M%S')}.json"
-    path.write_text(json.dumps({"cells": cells, "verdicts": [verdict.__dict__ for verdict in verdicts]}, indent=1) + "\n")
+    path.write_text(
+        json.dumps(
+            {"cells": cells, "verdicts": [verdict.__dict__ for verdict in verdicts]}, indent=1
+        )
+        + "\n"
+    )
     print(f"\nAll figures: {path}")
 
 

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""What the SQLite guard costs: the same durable transaction, plain and guarded, side by side in one run. See README.md.
+"""What the SQLite guard costs: the same durable transaction, plain and guarded, side by side in one
+run. See README.md.
 
     bench/guard_sqlite.py [--build build] [--dir DIR] [--rounds 80] [--count 50]
 
-Each round runs every variant for some transactions, the next round in the opposite order. What is told of a variant is the median
-of its transactions, which those that were interrupted do not move: elapsed, and what the processor worked. WAL, synchronous=FULL:
-every commit is synced. `plain` sends one SELECT more than `bare`, as a guarded transaction does for its token.
-"""
+Each round runs every variant for some transactions, the next round in the opposite order. What is
+told of a variant is the median of its transactions, which those that were interrupted do not move:
+elapsed, and what the processor worked. WAL, synchronous=FULL: every commit is synced. `plain` sends
+one SELECT more than `bare`, as a guarded transaction does for its token. """
 import argparse
 import os
 import pathlib
@@ -36,8 +37,10 @@ def prepare(path, extension):
     db.execute("PRAGMA synchronous = FULL")
     for table in ("plain", "guarded", "keyed"):
         db.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, n INT NOT NULL DEFAULT 0)")
-        db.execute(f"WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < {ROWS}) "
-                   f"INSERT INTO {table} (id) SELECT i FROM c")
+        db.execute(
+            f"WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < {ROWS}) "
+            f"INSERT INTO {table} (id) SELECT i FROM c"
+        )
     db.execute("SELECT pawl_install()")
     db.execute("SELECT pawl_protect('guarded', NULL, 'enforce')")
     db.execute("SELECT pawl_protect('keyed', 'id', 'enforce')")
@@ -46,7 +49,10 @@ def prepare(path, extension):
     for guard in ("guarded", "keyed"):
         db.execute("SELECT pawl_set_policy(?, 'require_token', 1)", (guard,))
     for row in range(1, ROWS + 1):  # A steady state: every fence is there.
-        db.execute("INSERT INTO pawl_fence SELECT id, ?, 7 FROM pawl_guard WHERE name = 'keyed'", (str(row),))
+        db.execute(
+            "INSERT INTO pawl_fence SELECT id, ?, 7 FROM pawl_guard WHERE name = 'keyed'",
+            (str(row),),
+        )
     db.execute("SELECT pawl_advance('guarded', 7)")
     return db
 
@@ -81,7 +87,9 @@ def main():
     parser.add_argument("--build", default="build")
     parser.add_argument("--dir", default=".", help="on the disk that is to be measured")
     parser.add_argument("--rounds", type=int, default=80)
-    parser.add_argument("--count", type=int, default=50, help="transactions of each variant in a round")
+    parser.add_argument(
+        "--count", type=int, default=50, help="transactions of each variant in a round"
+    )
     options = parser.parse_args()
     extension = str(pathlib.Path(options.build, "lib/libpawl_sqlite.so").resolve())
     with tempfile.TemporaryDirectory(prefix="pawl-bench-", dir=options.dir) as folder:
@@ -94,10 +102,14 @@ def main():
     missed = []
     for name, _, _, against in VARIANTS:
         ratio = took[name] / took[against] if against else None
-        print(f"{name:10} {took[name] * 1e6:8.0f} {f'{ratio:.3f}' if ratio else '-':>7} {worked[name] * 1e6:8.1f}   {against or ''}")
+        print(
+            f"{name:10} {took[name] * 1e6:8.0f} {f'{ratio:.3f}' if ratio else '-':>7} {worked[name] * 1e6:8.1f}   {against or ''}"
+        )
         if ratio and ratio > LIMIT:
             missed.append(name)
-    print(f"target: at most {LIMIT} x the plain durable transaction: {'missed by ' + ', '.join(missed) if missed else 'met'}")
+    print(
+        f"target: at most {LIMIT} x the plain durable transaction: {'missed by ' + ', '.join(missed) if missed else 'met'}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// pawl_bench_hold: what it costs to hold many leases in one process. Takes them through one pawl::Client, then only
-// watches for a while as they are renewed, and prints one line of JSON.
+// pawl_bench_hold: what it costs to hold many leases in one process. Takes them through one
+// pawl::Client, then only watches for a while as they are renewed, and prints one line of JSON.
 //
 //   pawl_bench_hold --port 7295 --pid 4711 --leases 100000 --ttl 15 --seconds 15
 #include <getopt.h>
@@ -44,7 +44,8 @@ struct Plan {
 long number(const char* text) {
   char* end = nullptr;
   const long value = std::strtol(text, &end, 10);
-  if (end == text || *end != '\0' || value < 1) usage(std::string("not a positive number: ") + text);
+  if (end == text || *end != '\0' || value < 1)
+    usage(std::string("not a positive number: ") + text);
   return value;
 }
 
@@ -83,14 +84,16 @@ struct Counters {
 std::vector<Lease> take(Client& client, const Plan& plan, std::string& wrong) {
   constexpr std::ptrdiff_t kAtOnce = 512;
   std::counting_semaphore<kAtOnce> room(kAtOnce);
-  std::vector<Lease> leases;  // Only the callback thread touches these two before the last has come.
+  std::vector<Lease>
+      leases;  // Only the callback thread touches these two before the last has come.
   leases.reserve(plan.leases);
   for (std::size_t i = 0; i < plan.leases; ++i) {
     room.acquire();
-    client.acquire_async({"bench/hold/" + std::to_string(i)}, {.ttl = plan.ttl}, [&](Result<Lease> lease) {
-      lease ? leases.push_back(*std::move(lease)) : void(wrong = lease.error().detail);
-      room.release();
-    });
+    client.acquire_async(
+        {"bench/hold/" + std::to_string(i)}, {.ttl = plan.ttl}, [&](Result<Lease> lease) {
+          lease ? leases.push_back(*std::move(lease)) : void(wrong = lease.error().detail);
+          room.release();
+        });
   }
   for (std::ptrdiff_t i = 0; i < kAtOnce; ++i) room.acquire();
   return leases;
@@ -124,8 +127,9 @@ int run(const Plan& plan) {
   Counters counters;
   auto client = std::make_unique<Client>(
       "127.0.0.1:" + std::to_string(plan.port),
-      ClientOptions{.call_timeout = 60s,
-                    .metric = [&](std::string_view name, double value) { counters.add(name, value); }});
+      ClientOptions{.call_timeout = 60s, .metric = [&](std::string_view name, double value) {
+                      counters.add(name, value);
+                    }});
   std::string wrong;
   const Nanos began = monotonic_now();
   std::vector<Lease> leases = take(*client, plan, wrong);
@@ -144,9 +148,11 @@ int run(const Plan& plan) {
   std::size_t held = 0;
   for (const Lease& lease : leases) held += lease.state() == LeaseState::kHeld ? 1 : 0;
   std::printf(
-      "{\"leases\": %zu, \"ttl_s\": %ld, \"taken_s\": %.2f, \"elapsed_s\": %.3f, \"held\": %zu, \"lost\": "
+      "{\"leases\": %zu, \"ttl_s\": %ld, \"taken_s\": %.2f, \"elapsed_s\": %.3f, \"held\": %zu, "
+      "\"lost\": "
       "%llu, "
-      "\"threads\": %zu, \"connections\": %zu, \"renewals\": %llu, \"commands\": %llu, \"client_cpu_s\": "
+      "\"threads\": %zu, \"connections\": %zu, \"renewals\": %llu, \"commands\": %llu, "
+      "\"client_cpu_s\": "
       "%.3f, "
       "\"server_cpu_s\": %.3f, \"foreign_cores\": %.3f, \"stolen_cores\": %.3f}\n",
       leases.size(), static_cast<long>(plan.ttl.count()), in_seconds(taken), elapsed, held,
@@ -156,7 +162,8 @@ int run(const Plan& plan) {
       static_cast<unsigned long long>(counters.commands - commands), in_seconds(used.self),
       in_seconds(used.server), in_seconds(used.machine - used.self - used.server) / elapsed,
       in_seconds(used.stolen) / elapsed);
-  // First the client, which gives everything back at once and for a second at most; a lease alone would wait for it.
+  // First the client, which gives everything back at once and for a second at most; a lease alone
+  // would wait for it.
   client.reset();
   return 0;
 }

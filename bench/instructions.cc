@@ -1,8 +1,10 @@
-// pawl_bench_instructions HELD CYCLES: acquire+release cycles through the engine, for callgrind to count.
+// pawl_bench_instructions HELD CYCLES: acquire+release cycles through the engine, for callgrind to
+// count.
 //
-// The bytes of a request go in, the bytes of its reply come out: decoder, parser, core, batch and reply writer take
-// part; sockets, clock and disk do not. HELD other locks are held meanwhile. Nothing is counted while those are
-// acquired, nor in the cycles before the history ring is full, because only from then on is every cycle like the next.
+// The bytes of a request go in, the bytes of its reply come out: decoder, parser, core, batch and
+// reply writer take part; sockets, clock and disk do not. HELD other locks are held meanwhile.
+// Nothing is counted while those are acquired, nor in the cycles before the history ring is full,
+// because only from then on is every cycle like the next.
 #include <valgrind/callgrind.h>
 
 #include <cstdio>
@@ -64,7 +66,8 @@ class LastReply final : public server::Network {
 class Bench {
  public:
   Bench()
-      : engine_(settings(), {store_, clock_, random_, network_, log_, [](const Error&) { std::abort(); }}) {
+      : engine_(settings(),
+                {store_, clock_, random_, network_, log_, [](const Error&) { std::abort(); }}) {
     PAWL_ASSERT(engine_.load());
     PAWL_ASSERT(engine_.connected(kConnection, "bench"));
     for (std::size_t i = 0; i < kOwnLocks; ++i) talks_.push_back(talk("cycle", i));

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""Counts the instructions of an acquire+release cycle inside pawld, without sockets and disk (valgrind's callgrind).
+"""Counts the instructions of an acquire+release cycle inside pawld, without sockets and disk
+(valgrind's callgrind).
 
-Unlike a time, a count hardly moves from run to run, so it can be kept in the tree (instructions.json) and a test can
-notice that a change made every cycle dearer:
+Unlike a time, a count hardly moves from run to run, so it can be kept in the tree
+(instructions.json) and a test can notice that a change made every cycle dearer:
 
     instructions.py --binary build/bin/pawl_bench_instructions --compiler "GNU 12.2.0" --check
     instructions.py … --update      # when the rise is meant: writes the new baseline
@@ -28,9 +29,20 @@ def count(binary, held, cycles=CYCLES):
     with tempfile.TemporaryDirectory() as scratch:
         out = pathlib.Path(scratch) / "callgrind.out"
         done = subprocess.run(
-            ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--collect-atstart=no",
-             f"--callgrind-out-file={out}", str(binary),
-             str(held), str(cycles)], capture_output=True, text=True, check=False)
+            [
+                "valgrind",
+                "--tool=callgrind",
+                "--instr-atstart=no",
+                "--collect-atstart=no",
+                f"--callgrind-out-file={out}",
+                str(binary),
+                str(held),
+                str(cycles),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode != 0:
             raise RuntimeError(f"{binary} under valgrind: {done.stderr[-2000:]}")
         return total(out.read_text()) / cycles
@@ -63,7 +75,9 @@ def check(baseline, found):
             print(f"{int(held):,} held: {now:,.0f} instructions per cycle; no baseline")
             continue
         rise = now / before - 1
-        print(f"{int(held):,} held: {now:,.0f} instructions per cycle, {before:,.0f} before ({rise:+.1%})")
+        print(
+            f"{int(held):,} held: {now:,.0f} instructions per cycle, {before:,.0f} before ({rise:+.1%})"
+        )
         good = good and rise <= RISE_MAX
         if rise < -RISE_MAX:
             print("  cheaper than the baseline: --update it, so that the gain is kept")
@@ -71,12 +85,25 @@ def check(baseline, found):
 
 
 def parse():
-    parser = argparse.ArgumentParser(description="Count the instructions of an acquire+release cycle.")
+    parser = argparse.ArgumentParser(
+        description="Count the instructions of an acquire+release cycle."
+    )
     parser.add_argument("--binary", required=True, type=pathlib.Path)
-    parser.add_argument("--compiler", required=True, help="counts differ between compilers: one baseline for each")
-    parser.add_argument("--held", type=int, action="append", help="locks held meanwhile (default: 1,000 and 100,000)")
-    parser.add_argument("--check", action="store_true", help=f"fail when a count rose by more than {RISE_MAX:.0%}%")
-    parser.add_argument("--update", action="store_true", help=f"write the counts to {BASELINE.name}")
+    parser.add_argument(
+        "--compiler", required=True, help="counts differ between compilers: one baseline for each"
+    )
+    parser.add_argument(
+        "--held",
+        type=int,
+        action="append",
+        help="locks held meanwhile (default: 1,000 and 100,000)",
+    )
+    parser.add_argument(
+        "--check", action="store_true", help=f"fail when a count rose by more than {RISE_MAX:.0%}%"
+    )
+    parser.add_argument(
+        "--update", action="store_true", help=f"write the counts to {BASELINE.name}"
+    )
     return parser.parse_args()
 
 
@@ -96,8 +123,10 @@ def main():
         BASELINE.write_text(json.dumps(baselines, indent=2, sort_keys=True) + "\n")
         print(f"written to {BASELINE}")
     elif options.check and not good:
-        print(f"A cycle costs over {RISE_MAX:.0%} more than before. If that is meant, run:\n"
-              f"  bench/instructions.py --binary {options.binary} --compiler '{options.compiler}' --update")
+        print(
+            f"A cycle costs over {RISE_MAX:.0%} more than before. If that is meant, run:\n"
+            f"  bench/instructions.py --binary {options.binary} --compiler '{options.compiler}' --update"
+        )
         return 1
     return 0
 

@@ -17,10 +17,13 @@ namespace pawl::bench {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: pawl_bench_load --peer pawl|redis|echo|echolog --workload cycle|handoff|renew --port N\n"
-    "         [--by epoll|threads|client] [--connections N] [--seconds S | --operations N] [--warmup S] "
+    "usage: pawl_bench_load --peer pawl|redis|echo|echolog --workload cycle|handoff|renew --port "
+    "N\n"
+    "         [--by epoll|threads|client] [--connections N] [--seconds S | --operations N] "
+    "[--warmup S] "
     "[--pid N] [--run NAME]\n"
-    "  --by    one thread for all connections; one for each; or as many threads as --connections says, "
+    "  --by    one thread for all connections; one for each; or as many threads as --connections "
+    "says, "
     "sharing\n"
     "          one pawl::Client (the last two: pawl's cycle only)\n"
     "  --pid   the server's process, to report the CPU time it used\n"
@@ -32,7 +35,8 @@ constexpr const char* kUsage =
 }
 
 template <class T>
-T choice(const std::string& option, const std::string& word, const std::map<std::string, T>& words) {
+T choice(const std::string& option, const std::string& word,
+         const std::map<std::string, T>& words) {
   const auto found = words.find(word);
   if (found == words.end()) usage("unknown " + option + ": " + word);
   return found->second;
@@ -42,7 +46,8 @@ double amount(const std::string& option, const char* text, double least, double 
   char* end = nullptr;
   const double value = std::strtod(text, &end);
   if (end == text || *end != '\0' || !(value >= least && value <= most)) {
-    usage("--" + option + " must be a number from " + std::to_string(least) + " to " + std::to_string(most));
+    usage("--" + option + " must be a number from " + std::to_string(least) + " to " +
+          std::to_string(most));
   }
   return value;
 }
@@ -53,16 +58,19 @@ Nanos seconds(double value) {
 
 void set(Plan& plan, const std::string& option, const char* text) {
   if (option == "peer") {
-    plan.peer = choice<Peer>(
-        option, text,
-        {{"pawl", Peer::kPawl}, {"redis", Peer::kRedis}, {"echo", Peer::kEcho}, {"echolog", Peer::kEcho}});
+    plan.peer = choice<Peer>(option, text,
+                             {{"pawl", Peer::kPawl},
+                              {"redis", Peer::kRedis},
+                              {"echo", Peer::kEcho},
+                              {"echolog", Peer::kEcho}});
   } else if (option == "workload") {
-    plan.workload = choice<Workload>(
-        option, text,
-        {{"cycle", Workload::kCycle}, {"handoff", Workload::kHandoff}, {"renew", Workload::kRenew}});
+    plan.workload = choice<Workload>(option, text,
+                                     {{"cycle", Workload::kCycle},
+                                      {"handoff", Workload::kHandoff},
+                                      {"renew", Workload::kRenew}});
   } else if (option == "by") {
-    plan.by =
-        choice<By>(option, text, {{"epoll", By::kEpoll}, {"threads", By::kThreads}, {"client", By::kClient}});
+    plan.by = choice<By>(
+        option, text, {{"epoll", By::kEpoll}, {"threads", By::kThreads}, {"client", By::kClient}});
   } else if (option == "port") {
     plan.port = static_cast<std::uint16_t>(amount(option, text, 1, 65535));
   } else if (option == "connections") {
@@ -114,7 +122,8 @@ Plan parse(int argc, char** argv) {
     usage("an echo server hands nothing on");
   const bool cycle =
       plan.peer == Peer::kPawl && plan.workload == Workload::kCycle && plan.operations_max == 0;
-  if (plan.by != By::kEpoll && !cycle) usage("--by threads and client know pawl's cycle only, by time");
+  if (plan.by != By::kEpoll && !cycle)
+    usage("--by threads and client know pawl's cycle only, by time");
   return plan;
 }
 
@@ -137,13 +146,15 @@ void print(const Measured& got) {
   const auto micros = [](Nanos time) { return in_seconds(time) * 1e6; };
   const double foreign = in_seconds(got.cpu.machine - got.cpu.self - got.cpu.server) / elapsed;
   std::printf(
-      "{\"operations\": %llu, \"elapsed_s\": %.4f, \"rate\": %.1f, \"p50_us\": %.1f, \"p99_us\": %.1f, "
+      "{\"operations\": %llu, \"elapsed_s\": %.4f, \"rate\": %.1f, \"p50_us\": %.1f, \"p99_us\": "
+      "%.1f, "
       "\"errors\": %llu, \"first_error\": %s, \"server_cores\": %.3f, \"server_us_per_op\": %.2f, "
       "\"client_cores\": %.3f, \"foreign_cores\": %.3f, \"stolen_cores\": %.3f}\n",
       static_cast<unsigned long long>(got.operations), elapsed, operations / elapsed,
       micros(got.latency.quantile(0.5)), micros(got.latency.quantile(0.99)),
       static_cast<unsigned long long>(got.errors), quoted(got.first_error).c_str(),
-      in_seconds(got.cpu.server) / elapsed, got.operations == 0 ? 0.0 : micros(got.cpu.server) / operations,
+      in_seconds(got.cpu.server) / elapsed,
+      got.operations == 0 ? 0.0 : micros(got.cpu.server) / operations,
       in_seconds(got.cpu.self) / elapsed, foreign, in_seconds(got.cpu.stolen) / elapsed);
 }
 

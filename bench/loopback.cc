@@ -53,7 +53,8 @@ std::string_view Loopback::ask(std::string_view request, char* into) const {
   for (std::size_t filled = 0;;) {
     filled += receive(into + filled, kReplyMax - filled);
     const std::string_view bytes(into, filled);
-    if (const auto size = frame_size(bytes); !size || *size != 0 || filled == kReplyMax) return bytes;
+    if (const auto size = frame_size(bytes); !size || *size != 0 || filled == kReplyMax)
+      return bytes;
   }
 }
 

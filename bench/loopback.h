@@ -1,5 +1,5 @@
-// A blocking connection to a server on this machine. Throws std::runtime_error: a benchmark that lost its peer has
-// nothing to report.
+// A blocking connection to a server on this machine. Throws std::runtime_error: a benchmark that
+// lost its peer has nothing to report.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,8 @@ class Loopback {
   Loopback& operator=(const Loopback&) = delete;
 
   [[nodiscard]] int fd() const { return fd_; }
-  // Requests are far smaller than a socket buffer, and at most one is under way: a short write means trouble.
+  // Requests are far smaller than a socket buffer, and at most one is under way: a short write
+  // means trouble.
   void send(std::string_view bytes) const;
   [[nodiscard]] std::size_t receive(char* into, std::size_t room) const;
   // Sends, and waits for the whole reply; `into` has room for kReplyMax.

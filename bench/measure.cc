@@ -35,7 +35,8 @@ Nanos Histogram::quantile(double share) const {
 }
 
 void Histogram::add_all(const Histogram& other) {
-  for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket) counts_[bucket] += other.counts_[bucket];
+  for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket)
+    counts_[bucket] += other.counts_[bucket];
   total_ += other.total_;
 }
 
@@ -53,11 +54,12 @@ CpuTimes cpu_times(pid_t server) {
   times.self = read_clock(CLOCK_PROCESS_CPUTIME_ID);
   clockid_t clock = 0;
   if (server != 0 && clock_getcpuclockid(server, &clock) == 0) times.server = read_clock(clock);
-  unsigned long long user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0;
+  unsigned long long user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0,
+                     steal = 0;
   std::FILE* stat = std::fopen("/proc/stat", "re");
   if (stat == nullptr) return times;
-  if (std::fscanf(stat, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &iowait,
-                  &irq, &softirq, &steal) == 8) {
+  if (std::fscanf(stat, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle,
+                  &iowait, &irq, &softirq, &steal) == 8) {
     const Nanos tick = Nanos(std::chrono::seconds(1)) / sysconf(_SC_CLK_TCK);
     times.machine = tick * static_cast<Nanos::rep>(user + nice + system + irq + softirq);
     times.stolen = tick * static_cast<Nanos::rep>(steal);

@@ -1,5 +1,5 @@
-// Instruments of the benchmark: a latency histogram that never allocates, and CPU clocks of this process, of
-// the server and of the whole machine.
+// Instruments of the benchmark: a latency histogram that never allocates, and CPU clocks of this
+// process, of the server and of the whole machine.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,9 @@ namespace pawl::bench {
 // Counts durations in buckets that are 1/64 of a power of two wide: quantiles are good to 1.6 %.
 class Histogram {
  public:
-  void add(Nanos duration) { ++counts_[bucket(static_cast<std::uint64_t>(duration.count()))], ++total_; }
+  void add(Nanos duration) {
+    ++counts_[bucket(static_cast<std::uint64_t>(duration.count()))], ++total_;
+  }
   [[nodiscard]] std::uint64_t total() const { return total_; }
   // The duration that `share` (0 … 1) of the samples do not exceed; 0 without samples.
   [[nodiscard]] Nanos quantile(double share) const;
@@ -39,10 +41,12 @@ class Histogram {
 
 // CPU time used so far. Fields that cannot be read stay 0.
 struct CpuTimes {
-  Nanos self{};     // this process
-  Nanos server{};   // the process under test
-  Nanos machine{};  // everything on this machine, kernel threads and interrupts included; in steps of 10 ms
-  Nanos stolen{};   // what the hypervisor gave to others
+  Nanos self{};    // this process
+  Nanos server{};  // the process under test
+  Nanos
+      // Everything on this machine, kernel threads and interrupts included; in steps of 10 ms
+      machine{};
+  Nanos stolen{};  // what the hypervisor gave to others
 };
 
 [[nodiscard]] CpuTimes operator-(const CpuTimes& after, const CpuTimes& before);

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Memory per held lock, and the time a restart takes: fills pawld with many locks, kills it, starts it again."""
+"""Memory per held lock, and the time a restart takes: fills pawld with many locks, kills it, starts
+it again."""
 
 import os
 import pathlib
@@ -14,8 +15,8 @@ import peers
 
 NAME_BYTES = 24
 OWNER_BYTES = 16
-CHUNK = 500   # requests per write
-AHEAD = 4     # chunks under way
+CHUNK = 500  # requests per write
+AHEAD = 4  # chunks under way
 LEASE = b"\r\nlease\r\n"
 TTL_MS = 600_000  # The longest that pawld grants without being told otherwise.
 
@@ -23,11 +24,14 @@ TTL_MS = 600_000  # The longest that pawld grants without being told otherwise.
 def acquire_requests(first, count):
     return b"".join(
         b"*6\r\n$7\r\nACQUIRE\r\n$24\r\nbench/memory/%011d\r\n$3\r\nTTL\r\n$6\r\n%d\r\n$5\r\nOWNER\r\n$16\r\nworker@%09d\r\n"
-        % (number, TTL_MS, number) for number in range(first, first + count))
+        % (number, TTL_MS, number)
+        for number in range(first, first + count)
+    )
 
 
 class Filler:
-    """Sends acquires in a pipeline, a bounded number ahead of the replies, and counts the grants."""
+    """Sends acquires in a pipeline, a bounded number ahead of the replies, and counts the
+    grants."""
 
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
@@ -51,10 +55,12 @@ class Filler:
         seen = self.rest + got
         problem = re.search(rb"\r\n-([^\r]*)", b"\r\n" + seen if self.granted == 0 else seen)
         if problem:
-            raise RuntimeError(f"after {self.granted:,} grants: {problem[1].decode(errors='replace')}")
+            raise RuntimeError(
+                f"after {self.granted:,} grants: {problem[1].decode(errors='replace')}"
+            )
         # Each grant names its lease once. A key split between two reads is counted with the second.
         self.granted += seen.count(LEASE)
-        self.rest = seen.rpartition(LEASE)[2][1 - len(LEASE):]
+        self.rest = seen.rpartition(LEASE)[2][1 - len(LEASE) :]
 
 
 def memory_of(pid, field):
@@ -65,7 +71,8 @@ def memory_of(pid, field):
 
 
 def settled(pid, within=60.0):
-    """Resident memory once it rests: a checkpoint that pawld writes in the background needs some for a while."""
+    """Resident memory once it rests: a checkpoint that pawld writes in the background needs some
+    for a while."""
     deadline = time.monotonic() + within
     seen = [memory_of(pid, "VmRSS")]
     while time.monotonic() < deadline:
@@ -159,13 +166,27 @@ def measure_on(server, locks, progress):
     forget_cached(data)
     read_s, store_bytes = read_plainly(data)
     return {
-        "locks": locks, "name_bytes": NAME_BYTES, "owner_bytes": OWNER_BYTES,
-        "rss_before": before, "rss_after": after, "bytes_per_lock": (after - before) / locks,
-        "rss_peak": peak, "rss_peak_restarted": peak_restarted, "restart_cpu_s": restart_cpu_s,
-        "rss_restarted": restarted, "bytes_per_lock_restarted": (restarted - before) / locks,
-        "fill_s": fill_s, "restart_s": restart_s, "read_s": read_s, "store_bytes": store_bytes,
+        "locks": locks,
+        "name_bytes": NAME_BYTES,
+        "owner_bytes": OWNER_BYTES,
+        "rss_before": before,
+        "rss_after": after,
+        "bytes_per_lock": (after - before) / locks,
+        "rss_peak": peak,
+        "rss_peak_restarted": peak_restarted,
+        "restart_cpu_s": restart_cpu_s,
+        "rss_restarted": restarted,
+        "bytes_per_lock_restarted": (restarted - before) / locks,
+        "fill_s": fill_s,
+        "restart_s": restart_s,
+        "read_s": read_s,
+        "store_bytes": store_bytes,
         "locks_restarted": found.get("locks", -1),
-        "breakdown": {key: value for key, value in told.items() if "bytes" in str(key) and isinstance(value, int)},
+        "breakdown": {
+            key: value
+            for key, value in told.items()
+            if "bytes" in str(key) and isinstance(value, int)
+        },
     }
 
 
@@ -173,6 +194,11 @@ if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit("usage: memory.py BIN_DIR WORK_DIR [LOCKS]")
     import report
-    found = measure(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(),
-                    int(sys.argv[3]) if len(sys.argv) > 3 else 1_000_000, lambda text: print(text, file=sys.stderr))
+
+    found = measure(
+        pathlib.Path(sys.argv[1]).resolve(),
+        pathlib.Path(sys.argv[2]).resolve(),
+        int(sys.argv[3]) if len(sys.argv) > 3 else 1_000_000,
+        lambda text: print(text, file=sys.stderr),
+    )
     report.verdicts(report.memory(found))

@@ -1,8 +1,7 @@
 """The servers that the benchmark compares: how each is started, found ready and stopped.
 
-Every durable peer keeps its files under one directory on a real file system, because what is measured is mostly the
-price of getting bytes onto a disk.
-"""
+Every durable peer keeps its files under one directory on a real file system, because what is
+measured is mostly the price of getting bytes onto a disk. """
 
 import os
 import pathlib
@@ -24,8 +23,11 @@ def free_port():
 
 
 def ask(port, *words, timeout=2.0):
-    """One RESP command on a connection of its own; the first line of the reply, without its line end."""
-    request = b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w.encode()) for w in words)
+    """One RESP command on a connection of its own; the first line of the reply, without its line
+    end."""
+    request = b"*%d\r\n" % len(words) + b"".join(
+        b"$%d\r\n%s\r\n" % (len(w), w.encode()) for w in words
+    )
     with socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection:
         connection.sendall(request)
         reply = b""
@@ -77,8 +79,9 @@ class Server:
             raise Missing(f"{self.name}: no {command[0]}")
         began = time.monotonic()
         with open(self.dir / "output", "ab") as output:
-            self.process = subprocess.Popen(command, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=output,
-                                            stderr=output)
+            self.process = subprocess.Popen(
+                command, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
         while True:
             try:
                 if self.ready():
@@ -109,8 +112,15 @@ class Pawld(Server):
     dialect = "pawl"
 
     def command(self):
-        return [self.bin_dir / "pawld", "--data", self.dir / "data", "--resp", f"127.0.0.1:{self.port}",
-                "--http", "off"]
+        return [
+            self.bin_dir / "pawld",
+            "--data",
+            self.dir / "data",
+            "--resp",
+            f"127.0.0.1:{self.port}",
+            "--http",
+            "off",
+        ]
 
     def ready(self):
         # INSPECT, not PING: the handshake is answered while the store is still being loaded.
@@ -122,8 +132,20 @@ class Redis(Server):
     options = ()
 
     def command(self):
-        return ["redis-server", "--port", self.port, "--bind", "127.0.0.1", "--dir", self.dir, "--save", "",
-                "--daemonize", "no", *self.options]
+        return [
+            "redis-server",
+            "--port",
+            self.port,
+            "--bind",
+            "127.0.0.1",
+            "--dir",
+            self.dir,
+            "--save",
+            "",
+            "--daemonize",
+            "no",
+            *self.options,
+        ]
 
     def ready(self):
         return ask(self.port, "PING") == "+PONG"
@@ -131,9 +153,18 @@ class Redis(Server):
 
 class RedisAlways(Redis):
     name = "redis-always"
-    # Rewrites would add work that is not part of a lock; without them redis is measured at its best.
-    options = ("--appendonly", "yes", "--appendfsync", "always", "--no-appendfsync-on-rewrite", "yes",
-               "--auto-aof-rewrite-percentage", "0")
+    # Rewrites would add work that is not part of a lock; without them redis is measured at its
+    # best.
+    options = (
+        "--appendonly",
+        "yes",
+        "--appendfsync",
+        "always",
+        "--no-appendfsync-on-rewrite",
+        "yes",
+        "--auto-aof-rewrite-percentage",
+        "0",
+    )
 
 
 class RedisMemory(Redis):

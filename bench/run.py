@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """make bench: pawld beside Redis and beside the ceilings, in one run on one machine. See README.md.
 
-Nothing here fails because of a time: it prints what it saw, and whether each target of the project was met.
-"""
+Nothing here fails because of a time: it prints what it saw, and whether each target of the project
+was met. """
 
 import argparse
 import datetime
@@ -29,7 +29,8 @@ CELLS = [
 ]
 
 
-# libpawl beside what a program could do without it: 64 threads with a connection each, or one that drives them all.
+# libpawl beside what a program could do without it: 64 threads with a connection each, or one that
+# drives them all.
 CLIENT_CELLS = [("cycle", (64,), ("pawl", "pawl-threads", "libpawl"))]
 # Peers that are the same server, spoken to in another way: pawl_bench_load --by.
 WAYS = {"pawl-threads": ("pawl", "threads"), "libpawl": ("pawl", "client")}
@@ -41,13 +42,33 @@ def progress(text):
 
 def measure(binary, server, by, workload, connections, seconds):
     """One cell: what pawl_bench_load prints, or {'failed': why}."""
-    return run_json([binary, "--peer", server.dialect, "--by", by, "--workload", workload, "--port", server.port,
-                     "--pid", server.pid, "--connections", connections, "--seconds", seconds,
-                     "--warmup", min(0.1, seconds / 4)])
+    return run_json(
+        [
+            binary,
+            "--peer",
+            server.dialect,
+            "--by",
+            by,
+            "--workload",
+            workload,
+            "--port",
+            server.port,
+            "--pid",
+            server.pid,
+            "--connections",
+            connections,
+            "--seconds",
+            seconds,
+            "--warmup",
+            min(0.1, seconds / 4),
+        ]
+    )
 
 
 def run_json(command):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         return {"failed": done.stderr.strip()}
     return json.loads(done.stdout)
@@ -67,11 +88,17 @@ def start_all(bin_dir, work_dir, kinds=peers.EVERY):
 
 
 def run_rounds(options, servers, cells_of):
-    """Rounds of all cells, each in an order of its own, so that no peer always runs next to the same neighbour."""
+    """Rounds of all cells, each in an order of its own, so that no peer always runs next to the
+    same neighbour."""
     shuffle = random.Random(options.seed)
     binary = options.bin / "pawl_bench_load"
-    plan = [(workload, connections, name) for workload, counts, names in cells_of for connections in counts
-            for name in names if WAYS.get(name, (name,))[0] in servers]
+    plan = [
+        (workload, connections, name)
+        for workload, counts, names in cells_of
+        for connections in counts
+        for name in names
+        if WAYS.get(name, (name,))[0] in servers
+    ]
     cells = []
     for turn in range(options.rounds):
         shuffle.shuffle(plan)
@@ -81,8 +108,18 @@ def run_rounds(options, servers, cells_of):
             for _ in range(1 + options.again):
                 got = measure(binary, servers[server], by, workload, connections, options.seconds)
                 if "failed" in got or got["errors"]:
-                    progress(f"  {name} {workload} {connections}: {got.get('failed') or got['first_error']}")
-                cells.append({"round": turn, "workload": workload, "connections": connections, "peer": name, **got})
+                    progress(
+                        f"  {name} {workload} {connections}: {got.get('failed') or got['first_error']}"
+                    )
+                cells.append(
+                    {
+                        "round": turn,
+                        "workload": workload,
+                        "connections": connections,
+                        "peer": name,
+                        **got,
+                    }
+                )
                 if report.quiet(got):
                     break
     return cells
@@ -106,34 +143,72 @@ def client(options):
     try:
         cells = run_rounds(options, servers, CLIENT_CELLS)
         progress(f"holding {options.leases:,} leases")
-        hold = run_json([options.bin / "pawl_bench_hold", "--port", pawld.port, "--pid", pawld.pid,
-                         "--leases", options.leases])
+        hold = run_json(
+            [
+                options.bin / "pawl_bench_hold",
+                "--port",
+                pawld.port,
+                "--pid",
+                pawld.pid,
+                "--leases",
+                options.leases,
+            ]
+        )
         return {"cells": cells, "hold": hold}
     finally:
         pawld.stop()
 
 
 def machine():
-    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
-                 platform.machine())
-    return {"cpu": model, "cores": os.cpu_count(), "kernel": platform.release(),
-            "load": os.getloadavg(), "when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
+    model = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in open("/proc/cpuinfo")
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    return {
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "kernel": platform.release(),
+        "load": os.getloadavg(),
+        "when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+    }
 
 
 def parse():
-    parser = argparse.ArgumentParser(description="Measure pawld beside Redis and beside the ceilings.")
-    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent / "build",
-                        help="binaries are in its bin/")
-    parser.add_argument("--out", type=pathlib.Path, help="where data and results go: on a real file system, "
-                        "not tmpfs (default: bench/ in the build directory)")
-    parser.add_argument("--only", default="speed,client,memory,instructions", help="which parts, comma-separated")
+    parser = argparse.ArgumentParser(
+        description="Measure pawld beside Redis and beside the ceilings."
+    )
+    parser.add_argument(
+        "--build",
+        type=pathlib.Path,
+        default=pathlib.Path(__file__).resolve().parent.parent / "build",
+        help="binaries are in its bin/",
+    )
+    parser.add_argument(
+        "--out",
+        type=pathlib.Path,
+        help="where data and results go: on a real file system, "
+        "not tmpfs (default: bench/ in the build directory)",
+    )
+    parser.add_argument(
+        "--only", default="speed,client,memory,instructions", help="which parts, comma-separated"
+    )
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=float, help="of each cell")
-    parser.add_argument("--again", type=int, default=1, help="how often to repeat a cell that others disturbed")
-    parser.add_argument("--locks", type=int, help="how many to hold in the memory and instruction measurements")
+    parser.add_argument(
+        "--again", type=int, default=1, help="how often to repeat a cell that others disturbed"
+    )
+    parser.add_argument(
+        "--locks", type=int, help="how many to hold in the memory and instruction measurements"
+    )
     parser.add_argument("--leases", type=int, help="how many to hold through one client")
     parser.add_argument("--seed", type=int, default=None, help="of the order of the cells")
-    parser.add_argument("--quick", action="store_true", help="fewer, shorter cells and fewer locks: a smoke test")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer, shorter cells and fewer locks: a smoke test"
+    )
     options = parser.parse_args()
     options.bin = options.build.resolve() / "bin"
     options.out = (options.out or options.build / "bench").resolve()
@@ -141,7 +216,9 @@ def parse():
     options.seconds = options.seconds or (0.25 if options.quick else 0.6)
     options.locks = options.locks or (100_000 if options.quick else 1_000_000)
     options.leases = options.leases or (10_000 if options.quick else 100_000)
-    options.seed = random.SystemRandom().randrange(1 << 32) if options.seed is None else options.seed
+    options.seed = (
+        random.SystemRandom().randrange(1 << 32) if options.seed is None else options.seed
+    )
     options.parts = options.only.split(",")
     unknown = set(options.parts) - {"speed", "client", "memory", "instructions"}
     if unknown:
@@ -152,16 +229,28 @@ def parse():
 def main():
     options = parse()
     options.out.mkdir(parents=True, exist_ok=True)
-    result = {"machine": machine(), "seed": options.seed, "seconds": options.seconds, "quick": options.quick}
+    result = {
+        "machine": machine(),
+        "seed": options.seed,
+        "seconds": options.seconds,
+        "quick": options.quick,
+    }
     parts = {
         "speed": (lambda: speed(options), report.speed),
         "client": (lambda: client(options), report.client),
-        "memory": (lambda: memory.measure(options.bin, options.out / "data", options.locks, progress), report.memory),
-        "instructions": (lambda: instructions.measure(options.bin, options.out, options.locks, progress),
-                         report.instructions),
+        "memory": (
+            lambda: memory.measure(options.bin, options.out / "data", options.locks, progress),
+            report.memory,
+        ),
+        "instructions": (
+            lambda: instructions.measure(options.bin, options.out, options.locks, progress),
+            report.instructions,
+        ),
     }
-    print(f"{result['machine']['cpu']}, {result['machine']['cores']} cores, Linux {result['machine']['kernel']}, "
-          f"load {result['machine']['load'][0]:.2f} at the start, seed {options.seed}")
+    print(
+        f"{result['machine']['cpu']}, {result['machine']['cores']} cores, Linux {result['machine']['kernel']}, "
+        f"load {result['machine']['load'][0]:.2f} at the start, seed {options.seed}"
+    )
     verdicts = []
     for part in options.parts:
         run, show = parts[part]

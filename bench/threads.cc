@@ -85,7 +85,8 @@ void run_until_lost(Loop& loop, const std::atomic<Phase>& phase, Measured& mine)
 
 Measured drive_threads(const Plan& plan) {
   std::unique_ptr<Client> client;
-  if (plan.by == By::kClient) client = std::make_unique<Client>("127.0.0.1:" + std::to_string(plan.port));
+  if (plan.by == By::kClient)
+    client = std::make_unique<Client>("127.0.0.1:" + std::to_string(plan.port));
   std::vector<std::unique_ptr<Loop>> loops;
   for (std::size_t i = 0; i < plan.connections; ++i) {
     if (client) {

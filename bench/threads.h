@@ -1,5 +1,6 @@
-// The same closed loops as driver.h, from as many threads as there are loops: what an ordinary program with a pool of
-// workers does. Either each has a blocking connection of its own, or all share one pawl::Client.
+// The same closed loops as driver.h, from as many threads as there are loops: what an ordinary
+// program with a pool of workers does. Either each has a blocking connection of its own, or all
+// share one pawl::Client.
 #pragma once
 
 #include "bench/driver.h"

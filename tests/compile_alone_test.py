@@ -18,24 +18,36 @@ import sys
 def command_of(entry, build):
     """The compiler's command, without a launcher, that checks one file and writes nothing."""
     words = shlex.split(entry["command"])
-    compiler = next(i for i, word in enumerate(words) if os.path.basename(word).startswith(("c++", "g++", "clang++")))
+    compiler = next(
+        i
+        for i, word in enumerate(words)
+        if os.path.basename(word).startswith(("c++", "g++", "clang++"))
+    )
     words = words[compiler:]
     output = words.index("-o")
-    words = words[:output] + words[output + 2:]
+    words = words[:output] + words[output + 2 :]
     # Headers made during the build are in the build that was made, not in the one configured here.
-    words = [word.replace(str(build / "debug" / "generated"), str(build / "generated")) for word in words]
+    words = [
+        word.replace(str(build / "debug" / "generated"), str(build / "generated")) for word in words
+    ]
     return words + ["-fsyntax-only"]
 
 
 def check(entry, build):
-    done = subprocess.run(command_of(entry, build), cwd=entry["directory"], capture_output=True, text=True)
+    done = subprocess.run(
+        command_of(entry, build), cwd=entry["directory"], capture_output=True, text=True
+    )
     return entry["file"], done.returncode, done.stderr
 
 
 def main():
     source, build = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
-    subprocess.run(["cmake", "--preset", "debug", "-B", str(build / "debug"), "-DPAWL_TESTS=ON"], cwd=source,
-                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        ["cmake", "--preset", "debug", "-B", str(build / "debug"), "-DPAWL_TESTS=ON"],
+        cwd=source,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     entries = {}
     for entry in json.loads((build / "debug" / "compile_commands.json").read_text()):
         if entry["file"].startswith(str(source / "src")) and not entry["file"].endswith("_test.cc"):

@@ -23,14 +23,19 @@ ALLOWED = {
     "testing": {"base", "store", "wire", "server", "client"},
     "pawld": {"api", "auth", "base", "core", "http", "store", "tls", "wire", "server"},
     "drill": {"base", "client", "conformance", "guard", "wire"},
-    "pawl": {"auth", "base", "wire", "client", "guard", "conformance", "drill", "tls"},
+    "cli": {"auth", "base", "wire", "client", "guard", "conformance", "drill", "tls"},
 }
-# Where time, sockets and threads may not appear: the rules and the sans-I/O machines (hard case 26).
-PURE = re.compile(r"src/(core|wire)/|src/conformance/history|src/auth/users_file|src/server/(session|engine|turn|event_ring|observ|backing_up|users|access)|"
-                  r"src/client/(agenda|machine|.*flow|deadline|holders|keeper|observers|leader_watch)|"
-                  r"src/pawl/run_(plan|environment)")
-IMPURE = re.compile(r"\b(clock_gettime|gettimeofday|system_clock|steady_clock|std::thread|std::mutex|socket\(|epoll_|"
-                    r"getrandom|std::random_device|rand\(|sleep_for|time\(nullptr\))")
+# Where time, sockets and threads may not appear: the rules and the sans-I/O machines (hard case
+# 26).
+PURE = re.compile(
+    r"src/(core|wire)/|src/conformance/history|src/auth/users_file|src/server/(session|engine|turn|event_ring|observ|backing_up|users|access)|"
+    r"src/client/(agenda|machine|.*flow|deadline|holders|keeper|observers|leader_watch)|"
+    r"src/cli/run_(plan|environment)"
+)
+IMPURE = re.compile(
+    r"\b(clock_gettime|gettimeofday|system_clock|steady_clock|std::thread|std::mutex|socket\(|epoll_|"
+    r"getrandom|std::random_device|rand\(|sleep_for|time\(nullptr\))"
+)
 INCLUDE = re.compile(r'^\s*#include "([a-z_]+)/', re.M)
 
 

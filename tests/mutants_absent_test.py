@@ -15,8 +15,12 @@ def main():
     faults = []
     for binary in sys.argv[2:]:
         content = pathlib.Path(binary).read_bytes()
-        words = [b"chosen_mutant"] + [name.encode() for name, _ in names if "_" in name] + [lesson.encode() for _, lesson in names]
-        faults += [f"{binary} contains \"{word.decode()}\"" for word in words if word in content]
+        words = (
+            [b"chosen_mutant"]
+            + [name.encode() for name, _ in names if "_" in name]
+            + [lesson.encode() for _, lesson in names]
+        )
+        faults += [f'{binary} contains "{word.decode()}"' for word in words if word in content]
     print("\n".join(faults) or f"none of {len(names)} planted bugs in {len(sys.argv) - 2} binaries")
     sys.exit(1 if faults else 0)
 

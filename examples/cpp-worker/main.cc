@@ -1,4 +1,5 @@
-// A worker of which one at a time may work. Start several: the others wait, and one takes over when the first ends.
+// A worker of which one at a time may work. Start several: the others wait, and one takes over when
+// the first ends.
 //
 //   worker [ADDRESS [STEPS]]
 #include <pawl/pawl.h>
@@ -31,11 +32,13 @@ int main(int argc, char** argv) {
       std::cerr << "stopped: " << still.error().detail << "\n";
       return 122;
     }
-    // Here goes the work: send lease->token() along with every write, so that the resource can refuse an old one.
+    // Here goes the work: send lease->token() along with every write, so that the resource can
+    // refuse an old one.
     std::cout << "step " << step << std::endl;
     lease->progress();
     std::unique_lock lock(mutex);
-    pause.wait_for(lock, lost, 100ms, [] { return false; });  // Ends at once when the lease is lost.
+    pause.wait_for(lock, lost, 100ms,
+                   [] { return false; });  // Ends at once when the lease is lost.
   }
   const auto released = lease->release();
   std::cout << (released && *released ? "released" : "it was over already") << std::endl;

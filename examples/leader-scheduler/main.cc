@@ -1,5 +1,5 @@
-// A scheduler that may run on any number of machines, and works on one: the leader's. The others wait, and one of them takes
-// over when the leader ends, or cannot be sure any more that it leads.
+// A scheduler that may run on any number of machines, and works on one: the leader's. The others
+// wait, and one of them takes over when the leader ends, or cannot be sure any more that it leads.
 //
 //   scheduler [ADDRESS [NAME]]
 #include <pawl/pawl.h>
@@ -29,8 +29,10 @@ void lead(const std::string& name, const pawl::Lease& leadership, const std::sto
     pause.notify_all();
   });
   for (int turn = 1; leadership.check() && !stop.stop_requested(); ++turn) {
-    // Here goes what is due. Send the token along with every write, so that the resource can refuse an old leader's.
-    say(name, "does turn " + std::to_string(turn) + " with token " + std::to_string(leadership.token()));
+    // Here goes what is due. Send the token along with every write, so that the resource can refuse
+    // an old leader's.
+    say(name,
+        "does turn " + std::to_string(turn) + " with token " + std::to_string(leadership.token()));
     std::unique_lock lock(mutex);
     pause.wait_for(lock, lost, 100ms, [&] { return stop.stop_requested(); });
   }
@@ -39,7 +41,8 @@ void lead(const std::string& name, const pawl::Lease& leadership, const std::sto
 int main(int argc, char** argv) {
   const std::string name = argc > 2 ? argv[2] : "scheduler";
 
-  // TERM and INT end it cleanly. Blocked before any thread exists, so that only this one hears of them.
+  // TERM and INT end it cleanly. Blocked before any thread exists, so that only this one hears of
+  // them.
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGTERM);
@@ -55,7 +58,8 @@ int main(int argc, char** argv) {
   pawl::Client client(argc > 1 ? argv[1] : "127.0.0.1:7295");
   pawl::Election election(client, "examples/scheduler");
   const auto observation = election.observe([&](const auto& leader) {
-    if (leader) say(name, "sees " + (*leader ? (*leader)->value.value_or("someone") : "nobody") + " leading");
+    if (leader)
+      say(name, "sees " + (*leader ? (*leader)->value.value_or("someone") : "nobody") + " leading");
   });
   while (!stop.stop_requested()) {
     auto leadership = election.campaign(name, {.ttl = 3s}, stop.get_token());

@@ -30,12 +30,13 @@ int main(int argc, char** argv) {
     std::cerr << lease.error().detail << "\n";
     return 75;
   }
-  const auto shipped = guard.write(
-      *lease, "orders",
-      [&](pawl::PgTransaction& tx) {
-        tx.exec("UPDATE orders SET state = 'shipped' WHERE id = $1", {argv[3]});
-      },
-      {.operation = std::strtoull(argv[3], nullptr, 10)});  // Once, whatever happens to the connection.
+  const auto shipped =
+      guard.write(*lease, "orders",
+                  [&](pawl::PgTransaction& tx) {
+                    tx.exec("UPDATE orders SET state = 'shipped' WHERE id = $1", {argv[3]});
+                  },
+                  {.operation = std::strtoull(argv[3], nullptr,
+                                              10)});  // Once, whatever happens to the connection.
   if (!shipped) {
     std::cerr << shipped.error().detail << "\n";
     return shipped.error().code == pawl::Code::kStaleToken ? 121 : 1;

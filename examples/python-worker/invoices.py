@@ -3,8 +3,8 @@
 
     PAWL_GUARD_DSN="dbname=shop" invoices.py MONTH
 
-Exit codes: 0 written, now or by an earlier run; 75 another holder has the lock; 121 a newer holder has taken over.
-"""
+Exit codes: 0 written, now or by an earlier run; 75 another holder has the lock; 121 a newer holder
+has taken over. """
 import contextlib
 import os
 import sys
@@ -14,11 +14,13 @@ import psycopg2
 from pawl_lease import NotAcquired, acquire
 
 DSN = os.environ["PAWL_GUARD_DSN"]
-RETRY = ("40001", "40P01")  # Serialization failure, deadlock: rolled back, the same transaction may succeed now.
+# Serialization failure, deadlock: rolled back, the same transaction may succeed now.
+RETRY = ("40001", "40P01")
 
 
 def fence(db, token):
-    """Once, before the first read: no transaction with a smaller token is open or can begin after this."""
+    """Once, before the first read: no transaction with a smaller token is open or can begin after
+    this."""
     with db, db.cursor() as cursor:
         cursor.execute("SELECT pawl.advance('invoices', %s)", (token,))
 
@@ -29,11 +31,14 @@ def write(db, token, month):
         cursor.execute("SELECT pawl.use('invoices', %s)", (token,))
         cursor.execute("INSERT INTO runs (month) VALUES (%s) ON CONFLICT DO NOTHING", (month,))
         if cursor.rowcount == 1:  # Otherwise an earlier run has done this month.
-            cursor.execute("INSERT INTO invoices (customer, month) SELECT id, %s FROM customers", (month,))
+            cursor.execute(
+                "INSERT INTO invoices (customer, month) SELECT id, %s FROM customers", (month,)
+            )
 
 
 def transact(lease, work, *values, tries=5):
-    """Runs work(db, token, …), and again after a conflict or a lost connection; the row in `runs` keeps it once."""
+    """Runs work(db, token, …), and again after a conflict or a lost connection; the row in `runs`
+    keeps it once."""
     for attempt in range(1, tries + 1):
         lease.check()
         with contextlib.closing(psycopg2.connect(DSN)) as db:

@@ -11,4 +11,6 @@ with db, db.cursor() as cursor:  # One transaction: COMMIT at the end, ROLLBACK 
     cursor.execute("SELECT pawl.use('invoices', %s)", (token,))
     cursor.execute("INSERT INTO runs (month) VALUES (%s) ON CONFLICT DO NOTHING", (month,))
     if cursor.rowcount == 1:  # Otherwise an earlier run has done this month.
-        cursor.execute("INSERT INTO invoices (customer, month) SELECT id, %s FROM customers", (month,))
+        cursor.execute(
+            "INSERT INTO invoices (customer, month) SELECT id, %s FROM customers", (month,)
+        )

@@ -4,8 +4,8 @@
         lease.check()                # before every write
         write(lease.token)           # the token goes with every write
 
-As for `pawl`: PAWL_ADDR (tls://host:port for TLS), PAWL_AUTH (user:secret), PAWL_TLS_CA, PAWL_TLS_CERT, PAWL_TLS_KEY.
-"""
+As for `pawl`: PAWL_ADDR (tls://host:port for TLS), PAWL_AUTH (user:secret), PAWL_TLS_CA,
+PAWL_TLS_CERT, PAWL_TLS_KEY. """
 import os
 import secrets
 import select
@@ -31,18 +31,23 @@ def end_process(lease, why):
     """Ends the process at once, wherever the work hangs: no `finally`, no `atexit`."""
     try:
         if select.select([], [2], [], 0)[1]:  # A full pipe must not delay the exit.
-            os.write(2, f"pawl: lost {lease.lock} (token {lease.token}): {why}. This process ends with 122.\n".encode())
+            os.write(
+                2,
+                f"pawl: lost {lease.lock} (token {lease.token}): {why}. This process ends with 122.\n".encode(),
+            )
     finally:
         os._exit(122)
 
 
 def now():
-    """Milliseconds on the clock that goes on while the machine sleeps; time.monotonic() does not."""
+    """Milliseconds on the clock that goes on while the machine sleeps; time.monotonic() does
+    not."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) / 1e6
 
 
 def good_until(sent, granted, ttl):
-    """The deadline. It counts from the send: pawld cannot have started the lease before it was asked."""
+    """The deadline. It counts from the send: pawld cannot have started the lease before it was
+    asked."""
     return sent + granted * 0.99 - max(20, ttl / 100)
 
 
@@ -52,11 +57,21 @@ def connect(timeout_ms):
     address = env("PAWL_ADDR") or "127.0.0.1:7295"
     url = urlsplit(address if "://" in address else "pawl://" + address)
     user, _, secret = env("PAWL_AUTH", "").partition(":")
-    return redis.Redis(url.hostname, url.port or 7295, username=user or None, password=secret or None,
-                       ssl=url.scheme == "tls", ssl_ca_certs=env("PAWL_TLS_CA"), ssl_check_hostname=True,
-                       ssl_certfile=env("PAWL_TLS_CERT"), ssl_keyfile=env("PAWL_TLS_KEY"),
-                       decode_responses=True, socket_timeout=timeout_ms / 1000,
-                       socket_connect_timeout=timeout_ms / 1000, retry=Retry(NoBackoff(), 0))
+    return redis.Redis(
+        url.hostname,
+        url.port or 7295,
+        username=user or None,
+        password=secret or None,
+        ssl=url.scheme == "tls",
+        ssl_ca_certs=env("PAWL_TLS_CA"),
+        ssl_check_hostname=True,
+        ssl_certfile=env("PAWL_TLS_CERT"),
+        ssl_keyfile=env("PAWL_TLS_KEY"),
+        decode_responses=True,
+        socket_timeout=timeout_ms / 1000,
+        socket_connect_timeout=timeout_ms / 1000,
+        retry=Retry(NoBackoff(), 0),
+    )
 
 
 def unanswered(error):
@@ -67,10 +82,16 @@ def unanswered(error):
 
 
 class Lease:
-    """A granted lease, renewed in the background. Once it cannot be relied on, on_lost(lease, why) is called, once."""
+    """A granted lease, renewed in the background. Once it cannot be relied on, on_lost(lease, why)
+    is called, once."""
 
     def __init__(self, lock, grant, first_sent, on_lost):
-        self.lock, self.id, self.token, self.ttl = lock, grant["lease"], grant["token"], grant["ttl_ms"]
+        self.lock, self.id, self.token, self.ttl = (
+            lock,
+            grant["lease"],
+            grant["token"],
+            grant["ttl_ms"],
+        )
         self.on_lost, self.why, self.pid = on_lost, None, os.getpid()
         self.early = 0 if on_lost is end_process else self.ttl / 6  # Time for the work to stop.
         self.client = connect(self.ttl / 6)
@@ -98,7 +119,8 @@ class Lease:
             if self.over.is_set():
                 return
             if self.on_lost is end_process:
-                end_process(self, why)  # Before another thread could see LeaseLost and end it otherwise.
+                # Before another thread could see LeaseLost and end it otherwise.
+                end_process(self, why)
             self.why = why
             self.over.set()
         self.on_lost(self, why)
@@ -110,7 +132,9 @@ class Lease:
 
     def keep(self):
         """Renews when a third of the TTL has passed; without an answer, again and again."""
-        while not self.over.wait(max(self.deadline - self.ttl * 2 / 3 - now(), self.ttl / 30) / 1000):
+        while not self.over.wait(
+            max(self.deadline - self.ttl * 2 / 3 - now(), self.ttl / 30) / 1000
+        ):
             try:
                 self.renew()
             except redis.RedisError as error:
@@ -119,12 +143,14 @@ class Lease:
 
     def watch(self):
         """Acts at the deadline, whatever the network does and wherever the work hangs."""
-        while not self.over.wait(min(max(self.left(), 0), 100) / 1000):  # This wait stands still in suspend: 100 ms.
+        # This wait stands still in suspend: 100 ms.
+        while not self.over.wait(min(max(self.left(), 0), 100) / 1000):
             if self.left() <= 0:
                 self.lose("it was not renewed in time")
 
     def release(self):
-        """Call this after the last write. Returns whether pawld confirmed it; if not, the lease ends by itself."""
+        """Call this after the last write. Returns whether pawld confirmed it; if not, the lease
+        ends by itself."""
         if os.getpid() != self.pid:
             return False
         with self.once:
@@ -142,7 +168,8 @@ class Lease:
         return self
 
     def __exit__(self, kind, *_):
-        self.release()  # After an exception too, which then passes on: the work has ended either way.
+        # After an exception too, which then passes on: the work has ended either way.
+        self.release()
         if kind is None and self.why:
             raise LeaseLost(self.why)
 
@@ -154,11 +181,22 @@ def acquire(lock, ttl_ms=15000, wait_ms=0, on_lost=end_process):
     first_sent = now()
     while True:
         try:
-            reply = client.execute_command("ACQUIRE", lock, "TTL", ttl_ms, "WAIT", wait_ms, "REQUEST", request,
-                                           "OWNER", f"{socket.gethostname()}:{os.getpid()}")
+            reply = client.execute_command(
+                "ACQUIRE",
+                lock,
+                "TTL",
+                ttl_ms,
+                "WAIT",
+                wait_ms,
+                "REQUEST",
+                request,
+                "OWNER",
+                f"{socket.gethostname()}:{os.getpid()}",
+            )
             if reply is None:
                 raise NotAcquired(f"another holder has {lock}")
-            grant = reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2]))  # RESP3, RESP2
+            # RESP3, RESP2
+            grant = reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2]))
             return Lease(lock, grant, first_sent, on_lost)
         except redis.RedisError as error:
             if not unanswered(error) or now() - first_sent > wait_ms + ttl_ms:

@@ -3,8 +3,8 @@
 
     worker.py [LOCK [STEPS [TTL_MS]]]
 
-Exit codes: 0 done; 69 pawld was not reached, or refused; 75 another holder has the lock; 122 the lease was lost.
-"""
+Exit codes: 0 done; 69 pawld was not reached, or refused; 75 another holder has the lock; 122 the
+lease was lost. """
 import sys
 import time
 
@@ -14,7 +14,8 @@ from pawl_lease import NotAcquired, acquire
 
 
 def write(step, token):
-    """Here goes the work. The token goes with every write, so that the resource can refuse an old one."""
+    """Here goes the work. The token goes with every write, so that the resource can refuse an old
+    one."""
     print(f"step {step} with token {token}", flush=True)
     time.sleep(0.1)
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The job under test: writes two lines into a guarded table, with work in between. Start it with `pawl run`.
+"""The job under test: writes two lines into a guarded table, with work in between. Start it with
+`pawl run`.
 
     report.py DATABASE [SECONDS_OF_WORK]
 """

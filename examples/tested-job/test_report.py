@@ -14,7 +14,19 @@ JOB = [sys.executable, pathlib.Path(__file__).with_name("report.py")]
 def pawld(tmp_path, monkeypatch):
     """A pawld in memory, on a free port, for one test."""
     port = tmp_path / "port"
-    server = subprocess.Popen(["pawld", "--store", "memory", "--resp", "127.0.0.1:0", "--http", "off", "--port-file", port])
+    server = subprocess.Popen(
+        [
+            "pawld",
+            "--store",
+            "memory",
+            "--resp",
+            "127.0.0.1:0",
+            "--http",
+            "off",
+            "--port-file",
+            port,
+        ]
+    )
     while not port.exists():  # It appears, complete, once clients can connect.
         assert server.poll() is None, "pawld did not start"
         time.sleep(0.01)
@@ -30,7 +42,10 @@ def shop(tmp_path):
     path = tmp_path / "shop.db"
     sqlite3.connect(path).execute("CREATE TABLE report (line TEXT)")
     subprocess.run(["pawl", "guard", "install", "sqlite", "--file", path], check=True)
-    subprocess.run(["pawl", "guard", "protect", "sqlite", "--file", path, "report", "--mode", "enforce"], check=True)
+    subprocess.run(
+        ["pawl", "guard", "protect", "sqlite", "--file", path, "report", "--mode", "enforce"],
+        check=True,
+    )
     return path
 
 
@@ -40,8 +55,23 @@ def run(shop):
     started = []
 
     def start(*command):
-        words = ["pawl", "run", "reports/nightly", "--ttl", "2s", "--guard", "sqlite:report", "--guard-dsn", shop, "--"]
-        started.append(subprocess.Popen([*words, *command], start_new_session=True, stderr=subprocess.PIPE, text=True))
+        words = [
+            "pawl",
+            "run",
+            "reports/nightly",
+            "--ttl",
+            "2s",
+            "--guard",
+            "sqlite:report",
+            "--guard-dsn",
+            shop,
+            "--",
+        ]
+        started.append(
+            subprocess.Popen(
+                [*words, *command], start_new_session=True, stderr=subprocess.PIPE, text=True
+            )
+        )
         return started[-1]
 
     yield start
@@ -64,9 +94,16 @@ def test_frozen_past_its_ttl_it_cannot_write(run, shop):
         assert job.poll() is None, job.stderr.read()
         time.sleep(0.01)
     subprocess.run(["pkill", "-STOP", "-s", str(job.pid)], check=True)  # Freezes pawl and the job.
-    assert run("true").wait() == 0  # The next holder waits until the lease is over, then raises the fence.
-    subprocess.run(["pkill", "-CONT", "-P", str(job.pid)], check=True)  # Wakes the job alone: the worst case.
-    while subprocess.run(["pgrep", "-r", "Z", "-P", str(job.pid)], stdout=subprocess.DEVNULL).returncode != 0:
+    # The next holder waits until the lease is over, then raises the fence.
+    assert run("true").wait() == 0
+    # Wakes the job alone: the worst case.
+    subprocess.run(["pkill", "-CONT", "-P", str(job.pid)], check=True)
+    while (
+        subprocess.run(
+            ["pgrep", "-r", "Z", "-P", str(job.pid)], stdout=subprocess.DEVNULL
+        ).returncode
+        != 0
+    ):
         time.sleep(0.01)  # Until the job has ended.
     subprocess.run(["pkill", "-CONT", "-s", str(job.pid)], check=True)
     assert "PAWL_STALE" in job.communicate()[1]

@@ -1,14 +1,15 @@
 // The contract of every guard: the check *inside* a resource that refuses an old token.
 //
-// A guard remembers, for each resource, its fence: the greatest token it has admitted or was advanced to. In one atomic
-// step with the write itself it compares the writer's token with it:
+// A guard remembers, for each resource, its fence: the greatest token it has admitted or was
+// advanced to. In one atomic step with the write itself it compares the writer's token with it:
 //
 //   token < fence   stale      a newer holder has been here; refused for ever, never retried
 //   token = fence   admitted   the holder writes again (policy `equal` may say once, or refuse)
 //   token > fence   admitted   and the fence rises; every later write with a lower token is stale
 //
-// No clock takes part (guarantee G8). How a write is admitted belongs to the resource: pawl/postgres.h runs it in the
-// user's own transaction. What all guards have in common is here: verdicts, modes, advance() and check().
+// No clock takes part (guarantee G8). How a write is admitted belongs to the resource:
+// pawl/postgres.h runs it in the user's own transaction. What all guards have in common is here:
+// verdicts, modes, advance() and check().
 #pragma once
 
 #include <chrono>
@@ -22,7 +23,8 @@
 
 namespace pawl {
 
-// The version of this contract. What is installed in a resource says which it keeps; the two must be equal.
+// The version of this contract. What is installed in a resource says which it keeps; the two must
+// be equal.
 inline constexpr int kGuardContract = 1;
 
 // The same five everywhere: in C++, in SQL, in logs and in metrics.
@@ -35,7 +37,8 @@ enum class Verdict : std::uint8_t {
 };
 [[nodiscard]] PAWL_PUBLIC std::string_view to_text(Verdict verdict);
 
-// How strict a guard is, in the order of a rollout. It is stored with the resource, so that every client obeys it.
+// How strict a guard is, in the order of a rollout. It is stored with the resource, so that every
+// client obeys it.
 enum class GuardMode : std::uint8_t {
   kObserve,  // records tokens, judges nothing
   kShadow,   // judges, counts, lets everything through
@@ -47,9 +50,11 @@ enum class GuardMode : std::uint8_t {
 struct Decision {
   Verdict verdict = Verdict::kMissing;
   std::uint64_t token = 0;
-  std::uint64_t max = 0;               // the fence it was compared with; 0: there was none yet
-  std::optional<GuardMode> mode = {};  // nothing: not asked for; what is admitted is admitted in every mode
-  // A verdict other than admitted or replayed, and it was applied all the same: this mode does not refuse.
+  std::uint64_t max = 0;  // the fence it was compared with; 0: there was none yet
+  std::optional<GuardMode> mode =
+      {};  // nothing: not asked for; what is admitted is admitted in every mode
+  // A verdict other than admitted or replayed, and it was applied all the same: this mode does not
+  // refuse.
   bool let_through = false;
 
   bool operator==(const Decision&) const = default;
@@ -63,17 +68,19 @@ class PAWL_PUBLIC Guard {
   // For messages: what it guards and where, without secrets.
   [[nodiscard]] virtual std::string name() const = 0;
 
-  // Raises the fence of a resource to `token`, durably. When it returns a value no write with a lower token is applied
-  // any more, not even one that had begun: it waits for those, up to `wait`.
+  // Raises the fence of a resource to `token`, durably. When it returns a value no write with a
+  // lower token is applied any more, not even one that had begun: it waits for those, up to `wait`.
   //   kStaleToken   the fence is higher. Stop.
   //   kBusy         an older write is still open when `wait` is over; the detail names it. Nothing is promised.
   //   kUnknown      it may have been raised.
   // The value is the fence there was before (0: none).
-  [[nodiscard]] virtual Result<std::uint64_t> advance(std::string_view resource, std::uint64_t token,
+  [[nodiscard]] virtual Result<std::uint64_t> advance(std::string_view resource,
+                                                      std::uint64_t token,
                                                       std::chrono::milliseconds wait) = 0;
 
-  // For readers: what a write with this token would be told now. Moves nothing, refuses nothing; a kStale decision is a
-  // value, not an error. Whoever builds on what it read must check after the read.
+  // For readers: what a write with this token would be told now. Moves nothing, refuses nothing; a
+  // kStale decision is a value, not an error. Whoever builds on what it read must check after the
+  // read.
   [[nodiscard]] virtual Result<Decision> check(std::string_view resource, std::uint64_t token) = 0;
 };
 

@@ -1,4 +1,5 @@
-// Writes to PostgreSQL that a newer holder's token fences out. Install the guard first: `pawl guard install postgres`.
+// Writes to PostgreSQL that a newer holder's token fences out. Install the guard first: `pawl guard
+// install postgres`.
 //
 //   pawl::PgGuard guard(connection);                       // a PGconn you already have
 //   auto done = guard.write(lease, "orders", [&](pawl::PgTransaction& tx) {
@@ -6,7 +7,8 @@
 //   });
 //   if (!done) return report(done.error());                // kStaleToken is final
 //
-// Link Pawl::postgres. Nothing here is needed by other writers: the check lives in the database, and refuses psql too.
+// Link Pawl::postgres. Nothing here is needed by other writers: the check lives in the database,
+// and refuses psql too.
 #pragma once
 
 #include <cstddef>
@@ -68,8 +70,8 @@ class PAWL_PUBLIC PgTransaction {
 };
 
 struct PgWriteOptions {
-  // The number of this operation under the token: it takes effect once, however often write() is called with it, and an
-  // unknown commit can be settled. 0: none.
+  // The number of this operation under the token: it takes effect once, however often write() is
+  // called with it, and an unknown commit can be settled. 0: none.
   std::uint64_t operation = 0;
   enum class Isolation : std::uint8_t { kReadCommitted, kRepeatableRead, kSerializable };
   Isolation isolation = Isolation::kReadCommitted;
@@ -77,13 +79,14 @@ struct PgWriteOptions {
   int retries = 10;
 };
 
-// Used by one thread at a time, like the connection, which it does not own and expects outside any transaction.
+// Used by one thread at a time, like the connection, which it does not own and expects outside any
+// transaction.
 class PAWL_PUBLIC PgGuard final : public Guard {
  public:
   explicit PgGuard(pg_conn* connection);
 
-  // Off by default: advance() ends older transactions that are still open when its wait is over, and their effects are
-  // gone. Needs the right to execute pawl.evict().
+  // Off by default: advance() ends older transactions that are still open when its wait is over,
+  // and their effects are gone. Needs the right to execute pawl.evict().
   void evict_stragglers(bool allowed) { evicts_ = allowed; }
 
   [[nodiscard]] std::string name() const override;
@@ -91,21 +94,23 @@ class PAWL_PUBLIC PgGuard final : public Guard {
                                               std::chrono::milliseconds wait) override;
   [[nodiscard]] Result<Decision> check(std::string_view resource, std::uint64_t token) override;
 
-  // Runs `work` in a transaction in which the lease's token was admitted, and commits. The value says that the work is in
-  // effect: admitted now, replayed (done before, `work` did not run), or let through by a mode that does not refuse.
+  // Runs `work` in a transaction in which the lease's token was admitted, and commits. The value
+  // says that the work is in effect: admitted now, replayed (done before, `work` did not run), or
+  // let through by a mode that does not refuse.
   //   kStaleToken    a newer holder has been here. Stop; never retried.
   //   kIssuerBehind  stale, and yet the lease is alive: the authority has gone back. An operator must raise it.
   //   kLeaseLost     the lease is over, noticed before the commit. Nothing happened.
   //   kUnknown       the connection broke at the commit and there is no operation number to ask with.
   //   kUnavailable   the connection broke before. Nothing happened.
   //   kInvalid       the guard or the SQL is wrong: the detail has PostgreSQL's words.
-  // `work` may run several times (serialization failures, deadlocks, a commit that turns out not to have happened); it
-  // takes a PgTransaction& and returns nothing or a Result<void>, whose error rolls back and is returned. What it throws
-  // rolls back and is thrown on.
+  // `work` may run several times (serialization failures, deadlocks, a commit that turns out not to
+  // have happened); it takes a PgTransaction& and returns nothing or a Result<void>, whose error
+  // rolls back and is returned. What it throws rolls back and is thrown on.
   template <class Work>
   Result<Decision> write(const Lease& lease, std::string_view resource, Work&& work,
                          const PgWriteOptions& options = {}) {
-    return write(lease, std::vector<std::string>{std::string(resource)}, std::forward<Work>(work), options);
+    return write(lease, std::vector<std::string>{std::string(resource)}, std::forward<Work>(work),
+                 options);
   }
   // Several resources under one token; taken in a fixed order, whatever the order here.
   template <class Work>
@@ -127,8 +132,8 @@ class PAWL_PUBLIC PgGuard final : public Guard {
       return [&work](PgTransaction& tx) -> Result<void> { return work(tx); };
     }
   }
-  Result<Decision> write_all(const Lease& lease, std::vector<std::string> resources, const AnyWork& work,
-                             const PgWriteOptions& options);
+  Result<Decision> write_all(const Lease& lease, std::vector<std::string> resources,
+                             const AnyWork& work, const PgWriteOptions& options);
   // Asked once: whether what is installed there keeps the contract this was written for.
   [[nodiscard]] Result<void> shake_hands();
   Result<std::uint64_t> advance_once(std::string_view resource, std::uint64_t token,

@@ -4,7 +4,8 @@
 //   if (!parsed) return report(parsed.error());
 //   use(*parsed);
 //
-// Spelled like std::expected, which C++20 users (and clang 14) do not have yet; it can become an alias later.
+// Spelled like std::expected, which C++20 users (and clang 14) do not have yet; it can become an
+// alias later.
 #pragma once
 
 #include <string>
@@ -35,13 +36,16 @@ struct Error {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit by design
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit by design
+  Result(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit by design
+  Result(Error error)
+      : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit by design
 
   [[nodiscard]] bool has_value() const { return state_.index() == 0; }
   explicit operator bool() const { return has_value(); }
 
-  // Using the value of an error throws std::bad_variant_access: a bug in the caller, never an outcome.
+  // Using the value of an error throws std::bad_variant_access: a bug in the caller, never an
+  // outcome.
   T& operator*() & { return std::get<0>(state_); }
   const T& operator*() const& { return std::get<0>(state_); }
   T&& operator*() && { return std::get<0>(std::move(state_)); }

@@ -1,4 +1,5 @@
-// Writes to a SQLite file that a newer holder's token fences out. Install the guard first: `pawl guard install sqlite`.
+// Writes to a SQLite file that a newer holder's token fences out. Install the guard first: `pawl
+// guard install sqlite`.
 //
 //   pawl::sqlite::register_functions(db);                  // a sqlite3* you already have, opened by the same SQLite
 //   pawl::SqliteGuard guard(db);
@@ -7,7 +8,8 @@
 //   });
 //   if (!done) return report(done.error());                // kStaleToken is final
 //
-// Link Pawl::sqlite. Nothing here is needed by other writers: the check is in the file, and refuses the sqlite3 shell too.
+// Link Pawl::sqlite. Nothing here is needed by other writers: the check is in the file, and refuses
+// the sqlite3 shell too.
 #pragma once
 
 #include <chrono>
@@ -26,20 +28,23 @@ struct sqlite3;
 namespace pawl {
 namespace sqlite {
 
-// Gives this connection pawl_use() and the others, as loading libpawl_sqlite.so would. Without it a connection cannot
-// write to protected tables. Harmless when repeated.
+// Gives this connection pawl_use() and the others, as loading libpawl_sqlite.so would. Without it a
+// connection cannot write to protected tables. Harmless when repeated.
 [[nodiscard]] PAWL_PUBLIC Result<void> register_functions(sqlite3* db);
 
 }  // namespace sqlite
 
 struct SqliteWriteOptions {
-  // The number of this operation under the token: it takes effect once, however often write() is called with it.
+  // The number of this operation under the token: it takes effect once, however often write() is
+  // called with it.
   std::optional<std::uint64_t> operation = {};
-  // How long other writers are waited for, in all. The connection's own busy timeout counts as well.
+  // How long other writers are waited for, in all. The connection's own busy timeout counts as
+  // well.
   std::chrono::milliseconds wait{5000};
 };
 
-// Used by one thread at a time, like the connection, which it does not own and expects outside any transaction.
+// Used by one thread at a time, like the connection, which it does not own and expects outside any
+// transaction.
 class PAWL_PUBLIC SqliteGuard final : public Guard {
  public:
   // register_functions() was called for it.
@@ -50,9 +55,10 @@ class PAWL_PUBLIC SqliteGuard final : public Guard {
                                               std::chrono::milliseconds wait) override;
   [[nodiscard]] Result<Decision> check(std::string_view resource, std::uint64_t token) override;
 
-  // Runs `work` between BEGIN IMMEDIATE and COMMIT, with the lease's token admitted. `work` returns SQLite's result code; any
-  // other than SQLITE_OK, SQLITE_DONE and SQLITE_ROW rolls back. The value says that the work is in effect: admitted now,
-  // replayed (done before, `work` did not run), or let through by a mode that does not refuse.
+  // Runs `work` between BEGIN IMMEDIATE and COMMIT, with the lease's token admitted. `work` returns
+  // SQLite's result code; any other than SQLITE_OK, SQLITE_DONE and SQLITE_ROW rolls back. The
+  // value says that the work is in effect: admitted now, replayed (done before, `work` did not
+  // run), or let through by a mode that does not refuse.
   //   kStaleToken    a newer holder has been here. Stop; never retried.
   //   kIssuerBehind  stale, and yet the lease is alive: the authority has gone back. An operator must raise it.
   //   kLeaseLost     the lease is over, noticed before the commit. Nothing happened.
@@ -63,7 +69,8 @@ class PAWL_PUBLIC SqliteGuard final : public Guard {
   [[nodiscard]] Result<Decision> write(const Lease& lease, std::string_view resource,
                                        const std::function<int()>& work,
                                        const SqliteWriteOptions& options = {});
-  // The same for who has only a token, such as a command under `pawl run`: nobody looks at a lease then.
+  // The same for who has only a token, such as a command under `pawl run`: nobody looks at a lease
+  // then.
   [[nodiscard]] Result<Decision> write(std::uint64_t token, std::string_view resource,
                                        const std::function<int()>& work,
                                        const SqliteWriteOptions& options = {});

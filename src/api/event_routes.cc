@@ -15,7 +15,8 @@ namespace {
 
 namespace json = boost::json;
 
-// The id without data makes no event, but a client that loses its connection before the first one resumes from here.
+// The id without data makes no event, but a client that loses its connection before the first one
+// resumes from here.
 std::string begin(const wire::Value& id) {
   return fmt::format("retry: 1000\nid: {}\n\n", id.text);
 }
@@ -25,7 +26,8 @@ std::string event_text(std::string_view event, std::string_view id, const json::
   return fmt::format("{}event: {}\ndata: {}\n\n", line, event, json::serialize(data));
 }
 
-// A push ["pawl", event, id, lock, map]; or the error with which pawld lets a reader go that does not keep up.
+// A push ["pawl", event, id, lock, map]; or the error with which pawld lets a reader go that does
+// not keep up.
 std::string tell(const wire::Value& frame) {
   if (frame.is_error()) {
     const http::Problem problem = problem_of(frame.text);
@@ -52,10 +54,10 @@ Step events(const Asked& asked) {
   }
   const auto last = asked.http.header("Last-Event-ID");
   if (last && !last->empty() && !wire::event_id_from_text(*last)) {
-    return invalid(
-        fmt::format("Last-Event-ID must be the id of an earlier event, got {}; leave it out to begin "
-                    "with what happens now",
-                    wire::shown(*last)));
+    return invalid(fmt::format(
+        "Last-Event-ID must be the id of an earlier event, got {}; leave it out to begin "
+        "with what happens now",
+        wire::shown(*last)));
   }
   if (last && !last->empty()) command.insert(command.end(), {"FROM", std::string(*last)});
   return Stream{std::move(command), begin, tell};
@@ -69,14 +71,16 @@ void add_event_routes(RouteTable& table) {
       .path = "/v1/events",
       .access = wire::Access::kObserve,
       .id = "events",
-      .summary = "what happens to locks, as it happens and only when it is durable: server-sent events",
+      .summary =
+          "what happens to locks, as it happens and only when it is durable: server-sent events",
       .handler = events,
       .parameters = {{Place::kQuery, "prefix", false, R"({"type":"string"})",
                       "only locks whose names begin so"},
                      {Place::kHeader, "Last-Event-ID", false, R"({"type":"string"})",
                       "resume after this event; browsers send it by themselves"}},
       .answers = {{200, "Event",
-                   "granted, released, expired, breaking, broken, raised; reset: some may have been missed, "
+                   "granted, released, expired, breaking, broken, raised; reset: some may have "
+                   "been missed, "
                    "look again; cut: this reader was too slow and is let go",
                    "text/event-stream"}},
       .example = "-N 'http://127.0.0.1:7296/v1/events?prefix=reports/'",

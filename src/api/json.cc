@@ -93,16 +93,17 @@ http::Response json_response(int status, const json::value& body) {
 
 std::string suggestion(std::string_view name, const std::vector<std::string_view>& known) {
   if (known.empty()) return "; this route takes none";
-  const auto like =
-      std::find_if(known.begin(), known.end(), [&](std::string_view k) { return is_like(name, k); });
+  const auto like = std::find_if(known.begin(), known.end(),
+                                 [&](std::string_view k) { return is_like(name, k); });
   if (like != known.end()) return fmt::format("; did you mean {}?", *like);
   return fmt::format("; expected one of {}", fmt::join(known, ", "));
 }
 
-// Boost.JSON keeps the last of two members with one name, in silence. Two readers of such a body may disagree about what
-// it says, so pawld takes neither.
+// Boost.JSON keeps the last of two members with one name, in silence. Two readers of such a body
+// may disagree about what it says, so pawld takes neither.
 std::optional<std::string> member_given_twice(std::string_view text) {
-  std::vector<std::set<std::string>> open;  // the members of the objects and arrays around this place
+  std::vector<std::set<std::string>>
+      open;  // the members of the objects and arrays around this place
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (text[at] == '{' || text[at] == '[') open.emplace_back();
     if (text[at] == '}' || text[at] == ']') open.pop_back();
@@ -117,11 +118,13 @@ std::optional<std::string> member_given_twice(std::string_view text) {
   return std::nullopt;
 }
 
-std::optional<http::Problem> wrong_text(std::string_view name, std::string_view text, Bounds bytes) {
+std::optional<http::Problem> wrong_text(std::string_view name, std::string_view text,
+                                        Bounds bytes) {
   if (text.size() > bytes.max)
     return too_long(fmt::format("{} takes at most {} bytes, got {}", name, bytes.max, text.size()));
   if (text.size() < bytes.min) {
-    return invalid(fmt::format("{} must be {} to {} bytes, got {}", name, bytes.min, bytes.max, text.size()));
+    return invalid(
+        fmt::format("{} must be {} to {} bytes, got {}", name, bytes.min, bytes.max, text.size()));
   }
   if (!wire::is_plain_text(text))
     return invalid(fmt::format("{} must be UTF-8 without control characters", name));
@@ -135,7 +138,8 @@ Body::Body(std::string_view text, const std::vector<std::string_view>& members) 
 void Body::read(std::string_view text, const std::vector<std::string_view>& members) {
   if (text.empty()) {
     if (!members.empty())
-      refuse(fmt::format("the body is empty; it must be a JSON object with {}", fmt::join(members, ", ")));
+      refuse(fmt::format("the body is empty; it must be a JSON object with {}",
+                         fmt::join(members, ", ")));
     return;
   }
   json::error_code error;
@@ -148,7 +152,8 @@ void Body::read(std::string_view text, const std::vector<std::string_view>& memb
   for (const auto& member : members_) {
     const std::string_view name = member.key();
     if (std::find(members.begin(), members.end(), name) == members.end())
-      return refuse(fmt::format("unknown member {}{}", wire::shown(name), suggestion(name, members)));
+      return refuse(
+          fmt::format("unknown member {}{}", wire::shown(name), suggestion(name, members)));
   }
 }
 
@@ -191,7 +196,8 @@ std::optional<bool> Body::boolean(std::string_view name) {
 std::optional<std::uint64_t> Body::number(std::string_view name, Bounds range) {
   const json::value* value = find(name);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_int64() || value->as_int64() < 0) {  // 1.0 and 1e3 are refused: parsers disagree about them.
+  if (!value->is_int64() ||
+      value->as_int64() < 0) {  // 1.0 and 1e3 are refused: parsers disagree about them.
     expected(name, fmt::format("a whole number, {} to {}", range.min, range.max));
     return std::nullopt;
   }

@@ -4,8 +4,8 @@
 //   const auto ttl = body.number("ttl_ms", {100, 600000});
 //   if (auto wrong = body.finish()) return *wrong;         // the first thing that is wrong
 //
-// What is wrong is told in this order: the body is not an object, a member is given twice, a member is unknown, then
-// whatever a read found, in the order of the reads.
+// What is wrong is told in this order: the body is not an object, a member is given twice, a member
+// is unknown, then whatever a read found, in the order of the reads.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -29,7 +29,8 @@ namespace pawl::api {
 [[nodiscard]] http::Response json_response(int status, const boost::json::value& body);
 
 // "; did you mean ttl_ms?" for ttl, wait_mss or ttlMs; otherwise the names that there are.
-[[nodiscard]] std::string suggestion(std::string_view name, const std::vector<std::string_view>& known);
+[[nodiscard]] std::string suggestion(std::string_view name,
+                                     const std::vector<std::string_view>& known);
 
 // The first member that an object in `text` has twice. `text` must be valid JSON.
 [[nodiscard]] std::optional<std::string> member_given_twice(std::string_view text);
@@ -49,7 +50,8 @@ class Body {
   // `members`: all that the route takes. An empty text is right only where there are none.
   Body(std::string_view text, const std::vector<std::string_view>& members);
 
-  // Each answers nothing when the member is missing, or null; and notes it when the member is something else.
+  // Each answers nothing when the member is missing, or null; and notes it when the member is
+  // something else.
   std::optional<std::string> text(std::string_view name, Bounds bytes);
   std::optional<bool> boolean(std::string_view name);
   std::optional<std::uint64_t> number(std::string_view name, Bounds range);

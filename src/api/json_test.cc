@@ -23,8 +23,9 @@ std::string wrong_in(std::string_view text) {
 }
 
 TEST(Body, WhatFitsIsReadAndNullIsNothing) {
-  Body body(R"({"n":9007199254740991,"s":"x","b":true,"list":["a","b"],"map":{"k":"v"},"gone":null})",
-            kMembers);
+  Body body(
+      R"({"n":9007199254740991,"s":"x","b":true,"list":["a","b"],"map":{"k":"v"},"gone":null})",
+      kMembers);
   EXPECT_EQ(body.number("n", {0, 9007199254740991}), 9007199254740991U);
   EXPECT_EQ(body.text("s", {1, 5}), "x");
   EXPECT_EQ(body.boolean("b"), true);
@@ -38,8 +39,9 @@ TEST(Body, WhatFitsIsReadAndNullIsNothing) {
 TEST(Body, AnEmptyBodyIsRightOnlyWhereNoMemberIsTaken) {
   EXPECT_FALSE(Body("", {}).finish());
   EXPECT_FALSE(Body("{}", {}).finish());
-  EXPECT_EQ(wrong_in(""),
-            "the body is empty; it must be a JSON object with n, s, b, list, map, gone, max_hold_ms");
+  EXPECT_EQ(
+      wrong_in(""),
+      "the body is empty; it must be a JSON object with n, s, b, list, map, gone, max_hold_ms");
 }
 
 TEST(Body, AnUnknownMemberIsNamedFirstWithTheLikelyOne) {
@@ -50,7 +52,8 @@ TEST(Body, AnUnknownMemberIsNamedFirstWithTheLikelyOne) {
     EXPECT_EQ(wrong_in("{\"n\":\"wrong too\",\"" + std::string(slip) + "\":1}"),
               "unknown member '" + std::string(slip) + "'; did you mean max_hold_ms?");
   }
-  EXPECT_EQ(Body(R"({"lease":1})", {}).finish()->detail, "unknown member 'lease'; this route takes none");
+  EXPECT_EQ(Body(R"({"lease":1})", {}).finish()->detail,
+            "unknown member 'lease'; this route takes none");
 }
 
 TEST(Body, AMemberGivenTwiceIsRefusedAtAnyDepthHoweverItIsWritten) {
@@ -62,15 +65,16 @@ TEST(Body, AMemberGivenTwiceIsRefusedAtAnyDepthHoweverItIsWritten) {
 
 // Hard case 15: nothing is rounded on the way in.
 TEST(Body, ANumberIsWholeAndNotNegativeOrItIsRefused) {
-  for (const char* text : {R"({"n":-1})", R"({"n":1.5})", R"({"n":1.0})", R"({"n":1e3})", R"({"n":"1"})",
-                           R"({"n":18446744073709551616})", R"({"n":true})"}) {
+  for (const char* text : {R"({"n":-1})", R"({"n":1.5})", R"({"n":1.0})", R"({"n":1e3})",
+                           R"({"n":"1"})", R"({"n":18446744073709551616})", R"({"n":true})"}) {
     EXPECT_EQ(wrong_in(text), "n must be a whole number, 2 to 9007199254740991") << text;
   }
 }
 
 TEST(Body, WhatIsOutOfRangeIsRefusedWithTheRangeAndNothingIsClamped) {
   EXPECT_EQ(wrong_in(R"({"n":1})"), "n must be 2 to 9007199254740991, got 1");
-  EXPECT_EQ(wrong_in(R"({"n":9007199254740992})"), "n must be 2 to 9007199254740991, got 9007199254740992");
+  EXPECT_EQ(wrong_in(R"({"n":9007199254740992})"),
+            "n must be 2 to 9007199254740991, got 9007199254740992");
   EXPECT_EQ(wrong_in(R"({"s":""})"), "s must be 1 to 5 bytes, got 0");
   EXPECT_EQ(wrong_in(R"({"s":"sixsix"})"), "s takes at most 5 bytes, got 6");
   EXPECT_EQ(problem_in(R"({"s":"sixsix"})").code, "too_long");

@@ -16,7 +16,7 @@ namespace {
 
 using http::Problem;
 
-// --- Acquire ---------------------------------------------------------------------------------------------------------
+// --- Acquire -------------------------------------------------------------------------------------
 
 struct Wish {
   std::vector<std::string> command;
@@ -25,28 +25,33 @@ struct Wish {
 
 bool is_request_id(std::string_view text) {
   const auto fits = [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
   };
   return text.size() >= limits::kRequestMin && text.size() <= limits::kRequestMax &&
          std::all_of(text.begin(), text.end(), fits);
 }
 
-// Empty when there is none. Quotes may surround it: that is how the header is written where it is a structured field.
+// Empty when there is none. Quotes may surround it: that is how the header is written where it is a
+// structured field.
 Result<std::string> idempotency_key(const http::Request& request, bool waits) {
   constexpr std::string_view kHeader = "Idempotency-Key";
   if (request.count(kHeader) == 0) {
     if (!waits) return std::string();
-    return Error{Code::kInvalid,
-                 "wait_ms needs the header Idempotency-Key: without it a retry would queue a second time"};
+    return Error{
+        Code::kInvalid,
+        "wait_ms needs the header Idempotency-Key: without it a retry would queue a second time"};
   }
   std::string_view key = request.header(kHeader).value_or("");
-  if (key.size() >= 2 && key.starts_with('"') && key.ends_with('"')) key = key.substr(1, key.size() - 2);
+  if (key.size() >= 2 && key.starts_with('"') && key.ends_with('"'))
+    key = key.substr(1, key.size() - 2);
   if (is_request_id(key)) return std::string(key);
   return Error{
       Code::kInvalid,
-      fmt::format("Idempotency-Key must be given once, {} to {} of A-Z a-z 0-9 _ -; use at least 128 "
-                  "random bits",
-                  limits::kRequestMin, limits::kRequestMax)};
+      fmt::format(
+          "Idempotency-Key must be given once, {} to {} of A-Z a-z 0-9 _ -; use at least 128 "
+          "random bits",
+          limits::kRequestMin, limits::kRequestMax)};
 }
 
 std::uint64_t count_of(Millis limit) {
@@ -91,7 +96,8 @@ void append_max_hold(Wish& wish, Body& body, std::uint64_t ttl) {
   const std::uint64_t max = count_of(limits::kMaxHoldMax);
   const std::uint64_t hold = body.number("max_hold_ms", {0, max}).value_or(0);
   if (hold != 0 && hold < ttl)
-    body.refuse(fmt::format("max_hold_ms must be 0 (no cap), or {} (ttl_ms) to {}, got {}", ttl, max, hold));
+    body.refuse(fmt::format("max_hold_ms must be 0 (no cap), or {} (ttl_ms) to {}, got {}", ttl,
+                            max, hold));
   append_number(wish, "MAXHOLD", hold, 0);
 }
 
@@ -109,16 +115,17 @@ void append_meta(Wish& wish, Body& body) {
     wish.command.insert(wish.command.end(), {"META", key, value});
   }
   if (bytes > limits::kMetaBytes)
-    body.refuse(
-        too_long(fmt::format("meta takes at most {} bytes in all, got {}", limits::kMetaBytes, bytes)));
+    body.refuse(too_long(
+        fmt::format("meta takes at most {} bytes in all, got {}", limits::kMetaBytes, bytes)));
 }
 
-// Everything that the wire's parser checks is checked here first, so that errors name what the request has.
+// Everything that the wire's parser checks is checked here first, so that errors name what the
+// request has.
 std::variant<Wish, Problem> read_wish(const http::Request& request, Millis ttl_max) {
   Wish wish;
   wish.command.emplace_back("ACQUIRE");
-  Body body(request.body,
-            {"locks", "ttl_ms", "wait_ms", "owner", "shared", "limit", "delay_ms", "max_hold_ms", "meta"});
+  Body body(request.body, {"locks", "ttl_ms", "wait_ms", "owner", "shared", "limit", "delay_ms",
+                           "max_hold_ms", "meta"});
   append_locks(wish, body);
   const auto ttl = body.number("ttl_ms", {count_of(limits::kTtlMin), count_of(ttl_max)});
   if (!ttl) body.refuse("ttl_ms is required");
@@ -165,10 +172,11 @@ Problem held(std::string detail, std::int64_t retry_ms) {
 Problem held_by(const std::string& lock, const wire::Value& holder) {
   const std::string owner = text_of(holder, "owner");
   const std::int64_t expires = integer_of(holder, "expires_in_ms");
-  Problem problem = held(
-      fmt::format("{} is held by {} with token {}; it expires in {} ms unless renewed", wire::shown(lock),
-                  owner.empty() ? "someone" : owner, integer_of(holder, "token"), expires),
-      expires);
+  Problem problem =
+      held(fmt::format("{} is held by {} with token {}; it expires in {} ms unless renewed",
+                       wire::shown(lock), owner.empty() ? "someone" : owner,
+                       integer_of(holder, "token"), expires),
+           expires);
   problem.more["lock"] = lock;
   problem.more["owner"] = owner;
   problem.more["token"] = integer_of(holder, "token");
@@ -179,35 +187,38 @@ Problem held_by(const std::string& lock, const wire::Value& holder) {
 // Who is in the way: the first of the locks that somebody holds, as it is now.
 Step explain(std::vector<std::string> locks, std::size_t at) {
   if (at == locks.size())
-    return held("not free when asked, though nobody holds it now: others are waiting in line", 1000);
+    return held("not free when asked, though nobody holds it now: others are waiting in line",
+                1000);
   std::string lock = locks[at];
-  return Ask{{"INSPECT", lock}, [locks = std::move(locks), at, lock](const wire::Value& state) -> Step {
-               if (const wire::Value* holders = state.find("holders");
-                   holders != nullptr && !holders->items.empty())
-                 return held_by(lock, holders->items.front());
-               if (text_of(state, "state") == "closed") {
-                 const std::int64_t reopens = integer_of(state, "reopens_in_ms");
-                 Problem closed =
-                     held(wire::shown(lock) + " is closed after a lease that was not released", reopens);
-                 closed.more["lock"] = lock;
-                 closed.more["reopens_in_ms"] = reopens;
-                 return closed;
-               }
-               return explain(locks, at + 1);
-             }};
+  return Ask{
+      {"INSPECT", lock}, [locks = std::move(locks), at, lock](const wire::Value& state) -> Step {
+        if (const wire::Value* holders = state.find("holders");
+            holders != nullptr && !holders->items.empty())
+          return held_by(lock, holders->items.front());
+        if (text_of(state, "state") == "closed") {
+          const std::int64_t reopens = integer_of(state, "reopens_in_ms");
+          Problem closed =
+              held(wire::shown(lock) + " is closed after a lease that was not released", reopens);
+          closed.more["lock"] = lock;
+          closed.more["reopens_in_ms"] = reopens;
+          return closed;
+        }
+        return explain(locks, at + 1);
+      }};
 }
 
 Step acquire(const Asked& asked) {
   auto read = read_wish(asked.http, asked.ttl_max);
   if (auto* wrong = std::get_if<Problem>(&read)) return *wrong;
   Wish& wish = std::get<Wish>(read);
-  return Ask{std::move(wish.command), [locks = std::move(wish.locks)](const wire::Value& grant) -> Step {
+  return Ask{std::move(wish.command),
+             [locks = std::move(wish.locks)](const wire::Value& grant) -> Step {
                if (grant.is_null()) return explain(locks, 0);
                return json_response(201, to_json(grant));
              }};
 }
 
-// --- Renew and release -----------------------------------------------------------------------------------------------
+// --- Renew and release ---------------------------------------------------------------------------
 
 // The lease from its header, after checking that the body, if there is one, has no members.
 std::variant<LeaseId, Problem> lease_of(const http::Request& request) {
@@ -217,7 +228,8 @@ std::variant<LeaseId, Problem> lease_of(const http::Request& request) {
   if (!header) return invalid("the header Pawl-Lease is required, once", "lease_required");
   const auto lease = lease_from_hex(*header);
   // What was sent is not repeated: it may be a secret with a slip in it.
-  if (!lease) return invalid(fmt::format("Pawl-Lease must be {} lowercase hex digits", kLeaseDigits));
+  if (!lease)
+    return invalid(fmt::format("Pawl-Lease must be {} lowercase hex digits", kLeaseDigits));
   return *lease;
 }
 
@@ -233,7 +245,8 @@ http::Response release_answer(bool released, std::string_view how) {
   return json_response(200, boost::json::object{{"released", released}, {"how", how}});
 }
 
-// A holder whose lease was over before it released must learn so: what it did last may have come too late.
+// A holder whose lease was over before it released must learn so: what it did last may have come
+// too late.
 Step release(const Asked& asked) {
   auto read = lease_of(asked.http);
   if (auto* wrong = std::get_if<Problem>(&read)) return *wrong;
@@ -254,7 +267,8 @@ Step release(const Asked& asked) {
 
 void add_lease_routes(RouteTable& table) {
   constexpr std::string_view kProblem = "application/problem+json";
-  const Parameter lease{Place::kHeader, "Pawl-Lease", true, R"({"type":"string","pattern":"^[0-9a-f]{32}$"})",
+  const Parameter lease{Place::kHeader, "Pawl-Lease", true,
+                        R"({"type":"string","pattern":"^[0-9a-f]{32}$"})",
                         "the lease, as acquire answered it: a secret"};
   table.add({
       .method = "POST",
@@ -263,14 +277,16 @@ void add_lease_routes(RouteTable& table) {
       .id = "acquire",
       .summary = "take locks, all or none; with wait_ms wait in line for them",
       .handler = acquire,
-      .parameters = {{Place::kHeader, "Idempotency-Key", false,
-                      R"({"type":"string","pattern":"^\"?[A-Za-z0-9_-]{22,64}\"?$"})",
-                      "22 to 64 of A-Z a-z 0-9 _ -, at least 128 random bits; required when wait_ms > 0. A "
-                      "retry with the same key answers the same lease"}},
+      .parameters =
+          {{Place::kHeader, "Idempotency-Key", false,
+            R"({"type":"string","pattern":"^\"?[A-Za-z0-9_-]{22,64}\"?$"})",
+            "22 to 64 of A-Z a-z 0-9 _ -, at least 128 random bits; required when wait_ms > 0. A "
+            "retry with the same key answers the same lease"}},
       .body = "AcquireRequest",
       .answers = {{201, "Grant", "granted"},
                   {409, "Held",
-                   "held by someone else (code held), or the key was used for something else (code conflict)",
+                   "held by someone else (code held), or the key was used for something else (code "
+                   "conflict)",
                    kProblem},
                   {410, "Lost", "the key's lease is over; how says how it ended", kProblem}},
       .example =
@@ -296,10 +312,12 @@ void add_lease_routes(RouteTable& table) {
       .summary = "end a lease now; takes no body",
       .handler = release,
       .parameters = {lease},
-      .answers = {{200, "Release",
-                   "the lease is over. released is true when this request ended it. When it is false, how "
-                   "says how the lease had ended before: anything but released means that it was lost while "
-                   "its holder may have gone on"}},
+      .answers =
+          {{200, "Release",
+            "the lease is over. released is true when this request ended it. When it is false, how "
+            "says how the lease had ended before: anything but released means that it was lost "
+            "while "
+            "its holder may have gone on"}},
       .example = R"(-H "Pawl-Lease: $LEASE" -X POST http://127.0.0.1:7296/v1/release)",
   });
 }

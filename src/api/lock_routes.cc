@@ -15,7 +15,8 @@ namespace {
 
 namespace json = boost::json;
 
-// Adds `option` and the parameter's value to the command. An empty value is the same as no parameter.
+// Adds `option` and the parameter's value to the command. An empty value is the same as no
+// parameter.
 void append_parameter(std::vector<std::string>& command, const Asked& asked, std::string_view name,
                       std::string_view option) {
   const auto found = asked.query.find(name);
@@ -40,17 +41,19 @@ std::optional<http::Problem> refuse_limit(const Asked& asked) {
   return refuse_value(asked, "limit", [](std::string_view text) -> std::optional<http::Problem> {
     const auto number = digits_of(text);
     if (number && *number >= 1 && *number <= limits::kCountMax) return std::nullopt;
-    return invalid(fmt::format("limit must be 1 to {}, got {}", limits::kCountMax, wire::shown(text)));
+    return invalid(
+        fmt::format("limit must be 1 to {}, got {}", limits::kCountMax, wire::shown(text)));
   });
 }
 
 std::optional<http::Problem> refuse_page(const Asked& asked) {
   if (auto wrong = refuse_limit(asked)) return wrong;
-  auto wrong = refuse_value(asked, "cursor", [](std::string_view text) -> std::optional<http::Problem> {
-    if (digits_of(text)) return std::nullopt;
-    return invalid(
-        fmt::format("cursor must be the cursor of the page before, or 0, got {}", wire::shown(text)));
-  });
+  auto wrong =
+      refuse_value(asked, "cursor", [](std::string_view text) -> std::optional<http::Problem> {
+        if (digits_of(text)) return std::nullopt;
+        return invalid(fmt::format("cursor must be the cursor of the page before, or 0, got {}",
+                                   wire::shown(text)));
+      });
   if (wrong) return wrong;
   return refuse_value(asked, "prefix", [](std::string_view text) {
     return wrong_text("prefix", text, {0, limits::kLockNameMax});
@@ -65,8 +68,8 @@ Step list(const Asked& asked) {
   append_parameter(command, asked, "limit", "COUNT");
   return Ask{std::move(command), [](const wire::Value& page) -> Step {
                if (page.items.size() != 2) return strange("LOCKS");
-               return json_response(
-                   200, json::object{{"cursor", page.items[0].text}, {"locks", to_json(page.items[1])}});
+               return json_response(200, json::object{{"cursor", page.items[0].text},
+                                                      {"locks", to_json(page.items[1])}});
              }};
 }
 
@@ -80,9 +83,10 @@ Step history(const Asked& asked) {
   if (auto wrong = refuse_limit(asked)) return *wrong;
   std::vector<std::string> command{"HISTORY", asked.name};
   append_parameter(command, asked, "limit", "COUNT");
-  return Ask{std::move(command), [name = asked.name](const wire::Value& leases) -> Step {
-               return json_response(200, json::object{{"lock", name}, {"history", to_json(leases)}});
-             }};
+  return Ask{
+      std::move(command), [name = asked.name](const wire::Value& leases) -> Step {
+        return json_response(200, json::object{{"lock", name}, {"history", to_json(leases)}});
+      }};
 }
 
 Step break_lock(const Asked& asked) {
@@ -96,27 +100,30 @@ Step break_lock(const Asked& asked) {
   std::vector<std::string> command{"BREAK", asked.name, "TOKEN", std::to_string(*token)};
   if (now) command.emplace_back("NOW");
   command.insert(command.end(), {"REASON", *reason});
-  return Ask{std::move(command), [name = asked.name, token, now](const wire::Value& done) -> Step {
-               if (done.integer == 0) {
-                 return not_found("not_held", "that token does not hold it",
-                                  fmt::format("token {} does not hold {}", *token, wire::shown(name)));
-               }
-               return json_response(
-                   200,
-                   json::object{{"lock", name}, {"token", *token}, {"state", now ? "broken" : "breaking"}});
-             }};
+  return Ask{
+      std::move(command), [name = asked.name, token, now](const wire::Value& done) -> Step {
+        if (done.integer == 0) {
+          return not_found("not_held", "that token does not hold it",
+                           fmt::format("token {} does not hold {}", *token, wire::shown(name)));
+        }
+        return json_response(
+            200, json::object{
+                     {"lock", name}, {"token", *token}, {"state", now ? "broken" : "breaking"}});
+      }};
 }
 
 }  // namespace
 
 void add_lock_routes(RouteTable& table) {
   constexpr std::string_view kProblem = "application/problem+json";
-  constexpr std::string_view kPageSize = R"({"type":"integer","minimum":1,"maximum":1000,"default":100})";
+  constexpr std::string_view kPageSize =
+      R"({"type":"integer","minimum":1,"maximum":1000,"default":100})";
   const Parameter name{Place::kPath, "name", true, R"({"$ref":"#/components/schemas/LockName"})",
                        "the lock, percent-encoded; slashes may stand as they are"};
-  const Parameter page_size{Place::kQuery, "limit", false, kPageSize,
-                            "page size: at most so many, 1 to 1000 (default 100); nothing to do with the "
-                            "limit of acquire"};
+  const Parameter page_size{
+      Place::kQuery, "limit", false, kPageSize,
+      "page size: at most so many, 1 to 1000 (default 100); nothing to do with the "
+      "limit of acquire"};
   table.add({
       .method = "GET",
       .path = "/v1/locks",
@@ -124,7 +131,8 @@ void add_lock_routes(RouteTable& table) {
       .id = "list",
       .summary = "the locks that are held, closed or waited for, page by page",
       .handler = list,
-      .parameters = {{Place::kQuery, "prefix", false, R"({"type":"string"})", "only names that begin so"},
+      .parameters = {{Place::kQuery, "prefix", false, R"({"type":"string"})",
+                      "only names that begin so"},
                      {Place::kQuery, "cursor", false, R"({"type":"string","pattern":"^[0-9]*$"})",
                       "of the page before; an empty page with a cursor is normal"},
                      page_size},
@@ -158,8 +166,9 @@ void add_lock_routes(RouteTable& table) {
       .path = "/v1/locks/{name}/break",
       .access = wire::Access::kAdmin,
       .id = "break",
-      .summary = "refuse further renewals of a lease; with now, hand its locks on at once (only guards "
-                 "protect then)",
+      .summary =
+          "refuse further renewals of a lease; with now, hand its locks on at once (only guards "
+          "protect then)",
       .handler = break_lock,
       .parameters = {name},
       .body = "BreakRequest",

@@ -60,8 +60,9 @@ constexpr Common kCommon[]{
 json::object common_responses() {
   json::object responses;
   for (const Common& common : kCommon) {
-    responses[common.name] = json::object{{"description", common.summary},
-                                          {"content", content("application/problem+json", "Problem")}};
+    responses[common.name] =
+        json::object{{"description", common.summary},
+                     {"content", content("application/problem+json", "Problem")}};
   }
   return responses;
 }
@@ -76,7 +77,8 @@ json::object responses_of(const Route& route) {
   for (const Common& common : kCommon) {
     if (common.status == "401" && route.access == wire::Access::kNone) continue;
     if (!responses.contains(common.status))
-      responses[common.status] = json::object{{"$ref", "#/components/responses/" + std::string(common.name)}};
+      responses[common.status] =
+          json::object{{"$ref", "#/components/responses/" + std::string(common.name)}};
   }
   responses["default"] = json::object{{"description", "a problem; its code says which"},
                                       {"content", content("application/problem+json", "Problem")}};
@@ -126,8 +128,10 @@ std::string openapi_document(const RouteTable& table) {
        {{"title", "pawld"},
         {"version", kVersion},
         {"description",
-         "Locks whose every grant carries a fencing token. Members that end in _ms are durations in "
-         "milliseconds; granted, ended and at are times in Unix milliseconds. A body needs Content-Type: "
+         "Locks whose every grant carries a fencing token. Members that end in _ms are durations "
+         "in "
+         "milliseconds; granted, ended and at are times in Unix milliseconds. A body needs "
+         "Content-Type: "
          "application/json."},
         {"license", {{"name", "Apache-2.0"}, {"identifier", "Apache-2.0"}}}}},
       {"servers", json::array{{{"url", "/"}}}},

@@ -1,4 +1,5 @@
-// The interface for programs (OpenAPI 3.1) and for people (a Markdown page), both from the table of routes.
+// The interface for programs (OpenAPI 3.1) and for people (a Markdown page), both from the table of
+// routes.
 #pragma once
 
 #include <string>

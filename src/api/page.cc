@@ -20,26 +20,29 @@ constexpr std::string_view kIntroduction = R"(# HTTP
 
 <!-- Written by pawl_http_page from the table of routes; edit src/api/*_routes.cc, then run `pawl_http_page FILE`. -->
 
-pawld speaks HTTP/1.1 with JSON (port 7296, loopback by default; `--http ADDR`, `--http off`). It runs on a thread of its own, and each
-request is a client of the same service that Redis clients talk to: the same names, limits, roles and guarantees
-([the protocol](protocol.md)). The routes are also an OpenAPI 3.1 document: `GET /v1/openapi.json`.
+pawld speaks HTTP/1.1 with JSON (port 7296, loopback by default; `--http ADDR`, `--http off`).
+It runs on a thread of its own, and each request is a client of the same service that Redis clients talk to: the same names, limits, roles and guarantees ([the protocol](protocol.md)).
+The routes are also an OpenAPI 3.1 document: `GET /v1/openapi.json`.
 
-- A body is one JSON object, with `Content-Type: application/json`; renew and release take none. A member that pawld does not know, or that is
-  given twice, is an error that names it.
-- Members that end in `_ms` are durations in milliseconds. `granted`, `ended` and `at` are times: Unix milliseconds, by the wall clock of pawld.
-- Every name is a lock. One that was never held is `free`, and so is one that pawld has forgotten.
-- Lock names in paths are percent-encoded: `reports%2Fnightly`. Slashes may stand as they are, except where that would read as another route
-  (the lock `a/history` is `a%2Fhistory`).
-- `Idempotency-Key` makes an acquire safe to retry: the same key answers the same lease while it lives. It is a secret like the lease: at least
-  128 random bits. A wait ends when its connection does.
-- A lease travels in the header `Pawl-Lease`, never in a URL. Tokens are JSON numbers up to 9007199254740991.
-- Where pawld has users, send `Authorization: Bearer USER:SECRET`; a client certificate does as well ([users](auth.md)). Where it has a certificate it speaks
-  HTTPS only: a plain request is answered with 400 `tls_required`.
-- Web pages are kept out: `Host` must be a loopback name or one of `http.hosts` in the configuration (except for `/healthz` and `/readyz`, which
-  probes ask by address), and `Origin`, when a browser sends it, must be pawld itself. Nothing answers a preflight.
+- A body is one JSON object, with `Content-Type: application/json`; renew and release take none.
+  A member that pawld does not know, or that is given twice, is an error that names it.
+- Members that end in `_ms` are durations in milliseconds.
+  `granted`, `ended` and `at` are times: Unix milliseconds, by the wall clock of pawld.
+- Every name is a lock.
+  One that was never held is `free`, and so is one that pawld has forgotten.
+- Lock names in paths are percent-encoded: `reports%2Fnightly`.
+  Slashes may stand as they are, except where that would read as another route (the lock `a/history` is `a%2Fhistory`).
+- `Idempotency-Key` makes an acquire safe to retry: the same key answers the same lease while it lives.
+  It is a secret like the lease: at least 128 random bits.
+  A wait ends when its connection does.
+- A lease travels in the header `Pawl-Lease`, never in a URL.
+  Tokens are JSON numbers up to 9007199254740991.
+- Where pawld has users, send `Authorization: Bearer USER:SECRET`; a client certificate does as well ([users](auth.md)).
+  Where it has a certificate it speaks HTTPS only: a plain request is answered with 400 `tls_required`.
+- Web pages are kept out: `Host` must be a loopback name or one of `http.hosts` in the configuration (except for `/healthz` and `/readyz`, which probes ask by address), and `Origin`, when a browser sends it, must be pawld itself.
+  Nothing answers a preflight.
 
-Over HTTP there is no MRENEW (renew each lease), CANCEL (close the connection that waits), ASYNC, RAISE or BACKUP: use [the protocol](protocol.md), or
-`pawl raise` and `pawl backup`.
+Over HTTP there is no MRENEW (renew each lease), CANCEL (close the connection that waits), ASYNC, RAISE or BACKUP: use [the protocol](protocol.md), or `pawl raise` and `pawl backup`.
 
 ## Words
 
@@ -69,16 +72,19 @@ constexpr Code kCodes[]{
     {"405", "wrong_method", "`Allow` names the methods."},
     {"408", "too_slow", "The request did not arrive in time."},
     {"409", "held",
-     "Not obtained; `lock`, `owner`, `token`, `expires_in_ms` and `Retry-After` say who is in the way. "
+     "Not obtained; `lock`, `owner`, `token`, `expires_in_ms` and `Retry-After` say who is in the "
+     "way. "
      "Retryable."},
     {"409", "conflict",
-     "The key was used with other locks, shared, limit or ttl_ms; or a newer request took over the wait."},
+     "The key was used with other locks, shared, limit or ttl_ms; or a newer request took over the "
+     "wait."},
     {"410", "lost", "The lease is over, and `how` says how it ended. Stop touching the resource."},
     {"413 415 431", "body_too_large media_type header_too_large", "Not taken."},
     {"503", "busy loading full", "Nothing happened; retryable."},
     {"503", "uncertain", "It may have happened; ask again with the same key."},
     {"503", "restoring",
-     "After a restore no lock is granted before `Retry-After`; of acquire without `wait_ms`, and of /readyz. "
+     "After a restore no lock is granted before `Retry-After`; of acquire without `wait_ms`, and "
+     "of /readyz. "
      "Retryable."},
     {"503", "exhausted", "The tokens are used up."},
     {"500", "strange", "A bug of pawld."},
@@ -169,16 +175,17 @@ void append_limits(std::string& out) {
     out += fmt::format("| {} | {} |\n", what, limit);
   };
   out += "\n## Limits\n\nThose of the protocol, and:\n\n| what | limit |\n|---|---|\n";
-  row("`wait_ms`", fmt::format("0 to {}, where WAIT takes {}; ask again, with the same key, to wait longer",
-                               limits::kHttpWaitMax.count(), limits::kWaitMax.count()));
+  row("`wait_ms`",
+      fmt::format("0 to {}, where WAIT takes {}; ask again, with the same key, to wait longer",
+                  limits::kHttpWaitMax.count(), limits::kWaitMax.count()));
   row("header", fmt::format("{} bytes", limits::kHttpHeaderMax));
   row("body", fmt::format("{} bytes", limits::kHttpBodyMax));
   row("connections", fmt::format("{}, then 503 `busy`", limits::kHttpConnectionsMax));
   row("a request's arrival",
       fmt::format("{} ms from its first byte to its last", limits::kHttpRequestMax.count()));
   row("between two requests", fmt::format("{} ms", limits::kHttpIdleMax.count()));
-  row("reading an answer",
-      fmt::format("{} ms; a stream's reader that stops is closed after that", limits::kHttpWriteMax.count()));
+  row("reading an answer", fmt::format("{} ms; a stream's reader that stops is closed after that",
+                                       limits::kHttpWriteMax.count()));
   row("a quiet stream", fmt::format("a comment every {} ms", limits::kHttpQuietMax.count()));
 }
 
@@ -198,12 +205,15 @@ std::string http_page(const RouteTable& table) {
   out += "## Routes\n\n";
   for (const Route& route : table.all()) append_route(out, route, shapes.as_object());
   out +=
-      "## Problems\n\nErrors are `application/problem+json` with `type`, `title`, `status`, `detail`, and "
+      "## Problems\n\nErrors are `application/problem+json` with `type`, `title`, `status`, "
+      "`detail`, and "
       "two members of ours: `code`, which is "
-      "stable, and\n`retryable`, which says whether the same request may succeed later.\n\n| status | code | "
+      "stable, and\n`retryable`, which says whether the same request may succeed later.\n\n| "
+      "status | code | "
       "meaning |\n|---|---|---|\n";
   for (const Code& code : kCodes)
-    out += fmt::format("| {} | `{}` | {} |\n", code.status, fmt::join(codes_of(code), "` `"), code.meaning);
+    out += fmt::format("| {} | `{}` | {} |\n", code.status, fmt::join(codes_of(code), "` `"),
+                       code.meaning);
   append_limits(out);
   return out;
 }

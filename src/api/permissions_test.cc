@@ -18,8 +18,8 @@ using server::PermissionRow;
 using wire::Access;
 using enum server::Elsewhere;
 
-// In the order of all_routes(). The role is written here again on purpose: to loosen one takes two decisions. A request is
-// METHOD TARGET [BODY]; all carry the same lease.
+// In the order of all_routes(). The role is written here again on purpose: to loosen one takes two
+// decisions. A request is METHOD TARGET [BODY]; all carry the same lease.
 constexpr std::array kRows{
     PermissionRow{"POST /v1/acquire", Access::kUse,
                   R"(POST /v1/acquire {"locks":["mine/a","mine/b"],"ttl_ms":1000})", kOutside,
@@ -30,8 +30,8 @@ constexpr std::array kRows{
                   "GET /v1/locks?prefix=minerals"},
     PermissionRow{"GET /v1/locks/{name}", Access::kObserve, "GET /v1/locks/mine", kOutside,
                   "GET /v1/locks/other"},
-    PermissionRow{"GET /v1/locks/{name}/history", Access::kObserve, "GET /v1/locks/mine%2Fa/history",
-                  kOutside, "GET /v1/locks/minerals/history"},
+    PermissionRow{"GET /v1/locks/{name}/history", Access::kObserve,
+                  "GET /v1/locks/mine%2Fa/history", kOutside, "GET /v1/locks/minerals/history"},
     PermissionRow{"POST /v1/locks/{name}/break", Access::kAdmin,
                   R"(POST /v1/locks/mine%2Fa/break {"token":9999,"reason":"why"})", kOutside,
                   R"(POST /v1/locks/other/break {"token":9999,"reason":"why"})"},
@@ -116,8 +116,9 @@ class RoutePermissionsTest : public testing::Test, public server::Network {
   SeededRandom random_{1};
   NoLog log_;
   server::Lane lane_;
-  server::Engine engine_{server::EngineSettings{},
-                         server::EngineParts{store_, clock_, random_, *this, log_, [](const Error&) {}}};
+  server::Engine engine_{
+      server::EngineSettings{},
+      server::EngineParts{store_, clock_, random_, *this, log_, [](const Error&) {}}};
   Service service_{lane_, {}};
 };
 
@@ -139,7 +140,8 @@ TEST_F(RoutePermissionsTest, TheRowsAreTheRoutes) {
 TEST_F(RoutePermissionsTest, EveryRouteIsServedToWhomItIsForAndToNobodyElse) {
   server::expect_permissions(kRows, [&](Caller caller, std::string_view request) {
     const std::string name = server::name_of(caller);
-    return heard(ask_with(request, name.empty() ? "" : "Bearer " + name + ":" + server::secret_of(name)));
+    return heard(
+        ask_with(request, name.empty() ? "" : "Bearer " + name + ":" + server::secret_of(name)));
   });
 }
 
@@ -162,16 +164,20 @@ TEST_F(RoutePermissionsTest, WhoeverIsNotAuthenticatedIsToldHow) {
 }
 
 TEST_F(RoutePermissionsTest, ARefusalNamesTheRouteAndTheHeaderAndNotTheCommandBehindThem) {
-  EXPECT_THAT(ask_with("GET /v1/locks/mine", "").body,
-              testing::HasSubstr("GET /v1/locks/{name} needs the role observe: send Authorization: Bearer "
-                                 "USER:SECRET\""));
-  EXPECT_THAT(ask_with("GET /metrics", "").body, testing::HasSubstr("GET /metrics needs the role observe"));
+  EXPECT_THAT(
+      ask_with("GET /v1/locks/mine", "").body,
+      testing::HasSubstr("GET /v1/locks/{name} needs the role observe: send Authorization: Bearer "
+                         "USER:SECRET\""));
+  EXPECT_THAT(ask_with("GET /metrics", "").body,
+              testing::HasSubstr("GET /metrics needs the role observe"));
   const std::string worker = server::name_of(Caller::kUse);
-  const http::Response refused = ask_with(R"(POST /v1/locks/mine%2Fa/break {"token":9999,"reason":"why"})",
-                                          "Bearer " + worker + ":" + server::secret_of(worker));
+  const http::Response refused =
+      ask_with(R"(POST /v1/locks/mine%2Fa/break {"token":9999,"reason":"why"})",
+               "Bearer " + worker + ":" + server::secret_of(worker));
   EXPECT_EQ(refused.status, 403);
-  EXPECT_THAT(refused.body, testing::HasSubstr("POST /v1/locks/{name}/break needs the role admin; user " +
-                                               worker + " has use"));
+  EXPECT_THAT(refused.body,
+              testing::HasSubstr("POST /v1/locks/{name}/break needs the role admin; user " +
+                                 worker + " has use"));
 }
 
 TEST_F(RoutePermissionsTest, AWrongSecretIsAnsweredLateAndNothingIsDoneMeanwhile) {

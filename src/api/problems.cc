@@ -27,7 +27,8 @@ struct Row {
 constexpr std::array<Row, wire::kErrorCodes> kRows{{
     {ErrorCode::kErr, 400, "invalid", "the request is wrong", Retry::kNever},
     {ErrorCode::kLost, 410, "lost", "the lease is over", Retry::kNever},
-    {ErrorCode::kConflict, 409, "conflict", "the Idempotency-Key means something else", Retry::kNever},
+    {ErrorCode::kConflict, 409, "conflict", "the Idempotency-Key means something else",
+     Retry::kNever},
     {ErrorCode::kBusy, 503, "busy", "a limit is reached", Retry::kLater},
     {ErrorCode::kTooLong, 400, "too_long", "longer than its limit", Retry::kNever},
     {ErrorCode::kNoAuth, 401, "noauth", "credentials are needed", Retry::kNever},
@@ -50,7 +51,8 @@ constexpr bool in_order() {
 static_assert(in_order(), "row_of() indexes the table by ErrorCode");
 
 Problem from(const Row& row, std::string detail) {
-  Problem problem{row.status, std::string(row.code), std::string(row.title), std::move(detail), row.retry};
+  Problem problem{row.status, std::string(row.code), std::string(row.title), std::move(detail),
+                  row.retry};
   if (row.status == 401) problem.headers.push_back({"WWW-Authenticate", "Bearer"});
   if (row.retry == Retry::kLater) problem.headers.push_back({"Retry-After", "1"});
   return problem;
@@ -70,11 +72,13 @@ constexpr std::array kEnds{
     End{"broken", "the lease was broken by an operator"},
     End{"max_hold", "the lease reached its max_hold_ms"},
     End{"unknown",
-        "pawld does not know this lease: it never existed, or it ended before pawld restarted, or so long "
+        "pawld does not know this lease: it never existed, or it ended before pawld restarted, or "
+        "so long "
         "ago that pawld forgot it"},
 };
 
-// `detail` is how it ended, of a lease ("expired") or of a request that is sent again ("granted as 34, expired").
+// `detail` is how it ended, of a lease ("expired") or of a request that is sent again ("granted as
+// 34, expired").
 void explain_loss(Problem& problem) {
   const std::string_view detail = problem.detail;
   const std::string_view how = detail.substr(detail.rfind(' ') + 1);
@@ -98,13 +102,14 @@ Millis time_left(std::string_view detail) {
 }  // namespace
 
 Problem still_restoring(Millis left) {
-  const auto seconds = std::max<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(left).count(), 1);
+  const auto seconds =
+      std::max<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(left).count(), 1);
   return {503,
           "restoring",
           "locks are not granted yet after a restore",
-          fmt::format(
-              "restored from a backup: locks are granted in {} s, when every lease from before has run out",
-              seconds),
+          fmt::format("restored from a backup: locks are granted in {} s, when every lease from "
+                      "before has run out",
+                      seconds),
           Retry::kLater,
           {{"Retry-After", std::to_string(seconds)}}};
 }
@@ -132,8 +137,8 @@ Problem problem_of(std::string_view line, const Subject& subject) {
   if (!problem.detail.starts_with(refused)) return problem;
   const std::string route = fmt::format("{} {} needs the role ", subject.method, subject.path);
   if (problem.code == "noauth") {
-    problem.detail =
-        fmt::format("{}{}: send Authorization: Bearer USER:SECRET", route, wire::to_text(subject.access));
+    problem.detail = fmt::format("{}{}: send Authorization: Bearer USER:SECRET", route,
+                                 wire::to_text(subject.access));
   } else {
     problem.detail = route + problem.detail.substr(refused.size());
   }
@@ -145,7 +150,8 @@ Problem problem_of_credentials(std::string_view line) {
   Problem problem = problem_of(line);
   if (problem.code != "invalid") return problem;
   problem = invalid(
-      "this pawld has no users, so it cannot check the Authorization header: leave the header out, or start "
+      "this pawld has no users, so it cannot check the Authorization header: leave the header out, "
+      "or start "
       "pawld with auth_file",
       "no_users");
   problem.title = "pawld has no users";

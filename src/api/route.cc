@@ -16,7 +16,8 @@ std::optional<std::string_view> fit(std::string_view pattern, std::string_view p
   if (at == std::string_view::npos)
     return pattern == path ? std::optional<std::string_view>("") : std::nullopt;
   const std::string_view before = pattern.substr(0, at), after = pattern.substr(at + kName.size());
-  if (path.size() <= before.size() + after.size() || !path.starts_with(before) || !path.ends_with(after))
+  if (path.size() <= before.size() + after.size() || !path.starts_with(before) ||
+      !path.ends_with(after))
     return std::nullopt;
   return path.substr(before.size(), path.size() - before.size() - after.size());
 }

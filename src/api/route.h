@@ -1,5 +1,5 @@
-// The one table of routes. Dispatch, permission, the OpenAPI document, the reference page and the answers 404 and 405 all come
-// from it.
+// The one table of routes. Dispatch, permission, the OpenAPI document, the reference page and the
+// answers 404 and 405 all come from it.
 //
 //   RouteTable table;
 //   table.add(Route{.method = "GET", .path = "/v1/status", .access = wire::Access::kObserve, …});
@@ -60,8 +60,8 @@ class RouteTable {
   // Not one that is there already.
   void add(Route route);
   [[nodiscard]] const std::vector<Route>& all() const { return routes_; }
-  // Slashes in {name} may stand as they are. Where a path fits two patterns the longer one counts, whatever the method:
-  // …/a/history is the history of `a`; the lock `a/history` is a%2Fhistory.
+  // Slashes in {name} may stand as they are. Where a path fits two patterns the longer one counts,
+  // whatever the method: …/a/history is the history of `a`; the lock `a/history` is a%2Fhistory.
   [[nodiscard]] Match find(std::string_view method, std::string_view path) const;
 
  private:

@@ -62,7 +62,8 @@ TEST(OpenApi, TheLimitsOfTheDocumentAreThoseThatAreEnforced) {
   const RouteTable table = all_routes();
   const boost::json::value document = boost::json::parse(openapi_document(table));
   const auto number = [&](const std::string& pointer) {
-    return static_cast<std::uint64_t>(document.at_pointer("/components/schemas/" + pointer).as_int64());
+    return static_cast<std::uint64_t>(
+        document.at_pointer("/components/schemas/" + pointer).as_int64());
   };
   const auto ms = [](Millis limit) { return static_cast<std::uint64_t>(limit.count()); };
   const std::string acquire = "AcquireRequest/properties/";
@@ -82,7 +83,8 @@ TEST(OpenApi, TheLimitsOfTheDocumentAreThoseThatAreEnforced) {
     for (const Parameter& parameter : route.parameters) {
       if (parameter.name != "limit") continue;
       const boost::json::value schema = boost::json::parse(std::string(parameter.schema));
-      EXPECT_EQ(static_cast<std::size_t>(schema.at("maximum").as_int64()), limits::kCountMax) << route.path;
+      EXPECT_EQ(static_cast<std::size_t>(schema.at("maximum").as_int64()), limits::kCountMax)
+          << route.path;
       EXPECT_EQ(static_cast<std::size_t>(schema.at("default").as_int64()), limits::kCountDefault)
           << route.path;
     }

@@ -1,5 +1,5 @@
-// The shapes of bodies. Tests compare them with what pawld really takes and answers. The codes of Problem are added by
-// openapi_document(), from the table of the reference page.
+// The shapes of bodies. Tests compare them with what pawld really takes and answers. The codes of
+// Problem are added by openapi_document(), from the table of the reference page.
 #include "api/openapi.h"
 
 namespace pawl::api {

@@ -42,8 +42,9 @@ std::variant<std::vector<std::string>, Problem> credentials_of(const http::Reque
 }
 
 Problem no_such_route(const http::Target& target) {
-  return not_found("unknown_route", "there is no such route",
-                   fmt::format("{} is no route of pawld; GET / lists them", wire::shown(target.path)));
+  return not_found(
+      "unknown_route", "there is no such route",
+      fmt::format("{} is no route of pawld; GET / lists them", wire::shown(target.path)));
 }
 
 Problem wrong_method(const Match& match) {
@@ -65,7 +66,8 @@ std::optional<Problem> refuse_parameters(const Route& route, const http::Query& 
   }
   for (const auto& [name, value] : query) {
     if (std::find(known.begin(), known.end(), name) == known.end())
-      return invalid(fmt::format("unknown parameter {}{}", wire::shown(name), suggestion(name, known)));
+      return invalid(
+          fmt::format("unknown parameter {}{}", wire::shown(name), suggestion(name, known)));
   }
   return std::nullopt;
 }
@@ -98,7 +100,7 @@ Service::Service(server::Lane& lane, Settings settings)
 
 Service::~Service() = default;
 
-// --- A request -----------------------------------------------------------------------------------------------------
+// --- A request -----------------------------------------------------------------------------------
 
 void Service::handle(std::shared_ptr<http::Exchange> exchange) {
   const Handle talk = std::make_shared<Talk>();
@@ -135,20 +137,22 @@ Step Service::route_step(Talk& talk, const Match& match, const http::Target& tar
   if (auto wrong = refuse_parameters(route, target.query)) return *wrong;
   const auto name = http::percent_decoded(match.name);
   if (!name) return invalid("the path has a % that is not followed by two hex digits", "malformed");
-  Step step = route.handler(Asked{request, target.query, *name, routes_, settings_.data, settings_.ttl_max});
+  Step step = route.handler(
+      Asked{request, target.query, *name, routes_, settings_.data, settings_.ttl_max});
   const bool asks = std::holds_alternative<Ask>(step) || std::holds_alternative<Stream>(step);
   if (asks || route.access == wire::Access::kNone) return step;
-  // An answer without a command still needs the user: first a command that needs the role of the route, or,
-  // for a request that is wrong in itself and changes nothing, any user (PING).
+  // An answer without a command still needs the user: first a command that needs the role of the
+  // route, or, for a request that is wrong in itself and changes nothing, any user (PING).
   const std::string command = route.access == wire::Access::kObserve ? "TIME" : "PING";
   return Ask{{command}, [step = std::move(step)](const wire::Value&) { return step; }};
 }
 
-// --- Its steps -----------------------------------------------------------------------------------------------------
+// --- Its steps -----------------------------------------------------------------------------------
 
 void Service::advance(const Handle& talk, Step step) {
   if (talk->done) return;
-  if (auto* response = std::get_if<http::Response>(&step)) return answer(talk, std::move(*response));
+  if (auto* response = std::get_if<http::Response>(&step))
+    return answer(talk, std::move(*response));
   if (const auto* problem = std::get_if<Problem>(&step)) return answer(talk, to_response(*problem));
   if (auto* ask = std::get_if<Ask>(&step)) return say(talk, ask->command, std::move(ask->then));
   if (const auto* glance = std::get_if<Look>(&step)) return look(talk, *glance);
@@ -160,8 +164,8 @@ void Service::answer(const Handle& talk, http::Response response) {
   talk->exchange->answer(std::move(response));
 }
 
-// RESP3, where a map is a map. With credentials everything else waits for their reply: a command must never run as someone
-// else than it was signed.
+// RESP3, where a map is a map. With credentials everything else waits for their reply: a command
+// must never run as someone else than it was signed.
 void Service::say(const Handle& talk, const std::vector<std::string>& command, Then then) {
   std::string bytes;
   if (!talk->greeted && !talk->line) {
@@ -169,11 +173,11 @@ void Service::say(const Handle& talk, const std::vector<std::string>& command, T
     if (const auto* wrong = std::get_if<Problem>(&credentials)) return advance(talk, *wrong);
     if (const auto& auth = std::get<std::vector<std::string>>(credentials); !auth.empty()) {
       append(bytes, auth);
-      talk->expected.push_back(
-          {std::string(kAuth), [this, weak = std::weak_ptr(talk), command, then](const wire::Value&) {
-             if (const Handle here = weak.lock()) say(here, command, then);
-             return std::nullopt;
-           }});
+      talk->expected.push_back({std::string(kAuth), [this, weak = std::weak_ptr(talk), command,
+                                                     then](const wire::Value&) {
+                                  if (const Handle here = weak.lock()) say(here, command, then);
+                                  return std::nullopt;
+                                }});
       return send(talk, std::move(bytes));
     }
   }
@@ -200,7 +204,8 @@ void Service::send(const Handle& talk, std::string bytes) {
 }
 
 void Service::look(const Handle& talk, const Look& look) {
-  const auto on_the_loop = [this, number = talk->number, look = look.look](const server::Engine& engine) {
+  const auto on_the_loop = [this, number = talk->number,
+                            look = look.look](const server::Engine& engine) {
     return [this, number, then = look(engine)] {
       const auto found = talks_.find(number);
       if (found == talks_.end()) return;
@@ -226,7 +231,7 @@ void Service::observe(const Handle& talk, const Stream& stream) {
   });
 }
 
-// --- What the lane says --------------------------------------------------------------------------------------------
+// --- What the lane says --------------------------------------------------------------------------
 
 void Service::take_deliveries() {
   for (server::Lane::Delivery& delivery : lane_.take()) {
@@ -255,7 +260,8 @@ void Service::heard(const Handle& talk, std::string_view bytes) {
   while (!talk->done) {
     wire::DecodedReply reply = talk->decoder.decode(rest);
     rest.remove_prefix(reply.consumed);
-    if (reply.status == wire::DecodeStatus::kProtocolError) return advance(talk, strange("a command"));
+    if (reply.status == wire::DecodeStatus::kProtocolError)
+      return advance(talk, strange("a command"));
     if (reply.status != wire::DecodeStatus::kComplete) break;
     if (reply.value.is_push() || talk->expected.empty()) {
       told = tell(talk, reply.value) || told;
@@ -296,7 +302,7 @@ void Service::closed(const Handle& talk) {
   talk->exchange->end_stream();
 }
 
-// --- The end -------------------------------------------------------------------------------------------------------
+// --- The end -------------------------------------------------------------------------------------
 
 // Silent: what was asked is still answered, but its wait is over, as after any half-close.
 void Service::gone(const Handle& talk, http::Gone how) {

@@ -1,13 +1,15 @@
-// Pawl over HTTP: requests come in as exchanges, become commands on connections of the lane, and their replies answers.
+// Pawl over HTTP: requests come in as exchanges, become commands on connections of the lane, and
+// their replies answers.
 //
 //   api::Service service(lane, {.hosts = config.http_hosts});
 //   service.add_route({.method = "GET", .path = "/metrics", …});       // before the first request
 //   http::Server server(log, [&](auto exchange) { service.handle(std::move(exchange)); });
 //   lane.wake_guest_with([&] { server.post([&] { service.take_deliveries(); }); });
 //
-// Each request that needs the engine has a connection of its own to it, for as long as it takes; so whoever hangs up while
-// waiting for a lock leaves the line like any other client, and the engine's table of permissions is the only one.
-// `Authorization: Bearer USER:SECRET` is that connection's AUTH; a client certificate says who it is without one.
+// Each request that needs the engine has a connection of its own to it, for as long as it takes; so
+// whoever hangs up while waiting for a lock leaves the line like any other client, and the engine's
+// table of permissions is the only one. `Authorization: Bearer USER:SECRET` is that connection's
+// AUTH; a client certificate says who it is without one.
 //
 // Everything here runs on the HTTP server's thread.
 #pragma once

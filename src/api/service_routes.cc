@@ -118,7 +118,8 @@ void add_service_routes(RouteTable& table) {
       .path = "/readyz",
       .access = wire::Access::kNone,
       .id = "readyz",
-      .summary = "whether locks can be granted: the data is loaded, the disk is not full, and no restore is "
+      .summary = "whether locks can be granted: the data is loaded, the disk is not full, and no "
+                 "restore is "
                  "waited out",
       .handler = ready,
       .answers = {{200, "Health", "they can"}, {503, "Problem", "not now, and why", kProblem}},

@@ -1,4 +1,5 @@
-// What a route does, without doing it: handlers are functions from what was asked to the next step, and never touch a socket.
+// What a route does, without doing it: handlers are functions from what was asked to the next step,
+// and never touch a socket.
 //
 //   Step show(const Asked& asked) {
 //     return Ask{{"INSPECT", asked.name}, [](const wire::Value& lock) -> Step { return json_response(200, lock); }};
@@ -36,13 +37,14 @@ struct Ask {
   std::function<Step(const wire::Value&)> then;
 };
 
-// A glance at the engine, on its own thread: copy what is needed, be quick, and answer how to go on, which happens here.
+// A glance at the engine, on its own thread: copy what is needed, be quick, and answer how to go
+// on, which happens here.
 struct Look {
   std::function<std::function<Step()>(const server::Engine&)> look;
 };
 
-// An answer without end: the command's reply becomes the first text, and every push after it the next. What `tell` answers
-// goes out as it is.
+// An answer without end: the command's reply becomes the first text, and every push after it the
+// next. What `tell` answers goes out as it is.
 struct Stream {
   std::vector<std::string> command;
   std::function<std::string(const wire::Value&)> begin;

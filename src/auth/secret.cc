@@ -17,7 +17,8 @@ std::string sha256(std::string_view salt, std::string_view secret) {
   salted.append(salt).append(secret);
   std::array<unsigned char, kDigestDigits / 2> bytes{};
   unsigned int size = 0;
-  const int done = EVP_Digest(salted.data(), salted.size(), bytes.data(), &size, EVP_sha256(), nullptr);
+  const int done =
+      EVP_Digest(salted.data(), salted.size(), bytes.data(), &size, EVP_sha256(), nullptr);
   PAWL_ASSERT(done == 1 && size == bytes.size());
   OPENSSL_cleanse(salted.data(), salted.size());
   static constexpr std::string_view kDigits = "0123456789abcdef";

@@ -4,8 +4,9 @@
 //   const auth::Digest kept = auth::digest_of(secret, random);
 //   if (!auth::matches(kept, offered)) …                              // takes as long whether right or wrong
 //
-// The digest is SHA-256 over the salt's digits followed by the secret, both as text. A slow hash would add nothing, because
-// 256 random bits cannot be guessed, and would stall every renewal while it is computed (docs/decisions/0002).
+// The digest is SHA-256 over the salt's digits followed by the secret, both as text. A slow hash
+// would add nothing, because 256 random bits cannot be guessed, and would stall every renewal while
+// it is computed (docs/decisions/0002).
 #pragma once
 
 #include <string>

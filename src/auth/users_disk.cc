@@ -20,7 +20,8 @@ namespace {
 constexpr mode_t kPrivate = 0600;
 
 Error failure(const std::string& path, std::string_view what) {
-  return {Code::kInvalid, fmt::format("{}: {}: {}", path, what, std::generic_category().message(errno))};
+  return {Code::kInvalid,
+          fmt::format("{}: {}: {}", path, what, std::generic_category().message(errno))};
 }
 
 Result<struct stat> check_mode(int fd, const std::string& path) {
@@ -28,9 +29,10 @@ Result<struct stat> check_mode(int fd, const std::string& path) {
   if (::fstat(fd, &facts) != 0) return failure(path, "cannot be looked at");
   if (!S_ISREG(facts.st_mode)) return Error{Code::kInvalid, path + ": is not a file"};
   if ((facts.st_mode & S_IRWXO) != 0) {
-    return Error{Code::kInvalid,
-                 fmt::format("{}: its mode {:04o} lets everyone on this machine at it; chmod 600 {}", path,
-                             facts.st_mode & 07777, path)};
+    return Error{
+        Code::kInvalid,
+        fmt::format("{}: its mode {:04o} lets everyone on this machine at it; chmod 600 {}", path,
+                    facts.st_mode & 07777, path)};
   }
   return facts;
 }
@@ -62,11 +64,13 @@ bool write_all(int fd, std::string_view text) {
 
 void sync_directory_of(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path().string();
-  const UniqueFd directory(::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd directory(
+      ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory) (void)::fsync(directory.get());
 }
 
-// The file, locked against others who change it. Whoever waited for the lock may hold one that was replaced meanwhile.
+// The file, locked against others who change it. Whoever waited for the lock may hold one that was
+// replaced meanwhile.
 Result<UniqueFd> open_locked(const std::string& path, WhenMissing when_missing) {
   for (;;) {
     const int create = when_missing == WhenMissing::kCreate ? O_CREAT : 0;
@@ -95,12 +99,15 @@ Result<void> replace(const std::string& path, std::string_view text, const struc
     ::unlink(partial.c_str());
     return error;
   };
-  // Its owner first: to change it may take mode bits away. The same owner as before is no change, and always allowed.
+  // Its owner first: to change it may take mode bits away. The same owner as before is no change,
+  // and always allowed.
   if (::fchown(file.get(), like.st_uid, like.st_gid) != 0)
     return give_up("cannot get the owner of the old file");
-  if (::fchmod(file.get(), like.st_mode & 0777) != 0) return give_up("cannot get the mode of the old file");
+  if (::fchmod(file.get(), like.st_mode & 0777) != 0)
+    return give_up("cannot get the mode of the old file");
   if (!write_all(file.get(), text) || ::fsync(file.get()) != 0) return give_up("cannot be written");
-  if (::rename(partial.c_str(), path.c_str()) != 0) return give_up("cannot take the place of the old file");
+  if (::rename(partial.c_str(), path.c_str()) != 0)
+    return give_up("cannot take the place of the old file");
   sync_directory_of(path);
   return {};
 }
@@ -108,7 +115,8 @@ Result<void> replace(const std::string& path, std::string_view text, const struc
 }  // namespace
 
 Result<std::string> read_file(const std::string& path) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // Of a FIFO, do not wait.
+  const UniqueFd file(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // Of a FIFO, do not wait.
   if (!file) return failure(path, "cannot be opened");
   if (const auto mode = check_mode(file.get(), path); !mode) return mode.error();
   return read_all(file.get(), path);

@@ -42,8 +42,9 @@ class UsersDisk : public testing::Test {
     return facts.st_mode & 07777;
   }
   Result<void> append(const std::string& more, WhenMissing when_missing = WhenMissing::kRefuse) {
-    return change_file(path_.string(), when_missing,
-                       [&](std::string_view old) -> Result<std::string> { return std::string(old) + more; });
+    return change_file(
+        path_.string(), when_missing,
+        [&](std::string_view old) -> Result<std::string> { return std::string(old) + more; });
   }
 
   fs::path dir_, path_;
@@ -65,7 +66,8 @@ TEST_F(UsersDisk, AFileThatOthersCanReadIsRefusedAndTheErrorSaysWhatToDo) {
 }
 
 TEST_F(UsersDisk, WhatCannotBeReadIsNamed) {
-  EXPECT_THAT(load_users(path_.string()).error().detail, HasSubstr("users: cannot be opened: No such file"));
+  EXPECT_THAT(load_users(path_.string()).error().detail,
+              HasSubstr("users: cannot be opened: No such file"));
   EXPECT_THAT(load_users(dir_.string()).error().detail, HasSubstr("is not a file"));
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   EXPECT_THAT(load_users(path_.string()).error().detail, HasSubstr("is not a file"));
@@ -87,18 +89,19 @@ TEST_F(UsersDisk, ALinkStaysALinkToTheFileThatIsReplaced) {
   write("a\n", 0600);
   const fs::path link = dir_ / "link";
   fs::create_symlink(path_, link);
-  ASSERT_TRUE(change_file(link.string(), WhenMissing::kRefuse,
-                          [](std::string_view) -> Result<std::string> { return std::string("b\n"); }));
+  ASSERT_TRUE(
+      change_file(link.string(), WhenMissing::kRefuse,
+                  [](std::string_view) -> Result<std::string> { return std::string("b\n"); }));
   EXPECT_TRUE(fs::is_symlink(link));
   EXPECT_EQ(text(), "b\n");
 }
 
 TEST_F(UsersDisk, AChangeThatFailsLeavesTheFileAsItIs) {
   write("a\n", 0600);
-  const auto changed =
-      change_file(path_.string(), WhenMissing::kRefuse, [](std::string_view) -> Result<std::string> {
-        return Error{Code::kInvalid, "no"};
-      });
+  const auto changed = change_file(path_.string(), WhenMissing::kRefuse,
+                                   [](std::string_view) -> Result<std::string> {
+                                     return Error{Code::kInvalid, "no"};
+                                   });
   EXPECT_EQ(changed.error().detail, "no");
   EXPECT_EQ(text(), "a\n");
 }

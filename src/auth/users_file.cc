@@ -15,8 +15,8 @@ constexpr std::string_view kBlank = " \t\r";  // \r: from an editor that ends li
 constexpr std::string_view kMethod = "sha256:";
 
 bool is_name_character(char c) {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-         c == '@' || c == '-';
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '@' || c == '-';
 }
 
 bool is_hex(std::string_view digits, std::size_t count) {
@@ -54,7 +54,8 @@ std::vector<std::string_view> user_fields(std::string_view line) {
 std::optional<Digest> parse_secret(std::string_view text) {
   if (!text.starts_with(kMethod)) return std::nullopt;
   text.remove_prefix(kMethod.size());
-  if (text.size() != kSaltDigits + 1 + kDigestDigits || text[kSaltDigits] != ':') return std::nullopt;
+  if (text.size() != kSaltDigits + 1 + kDigestDigits || text[kSaltDigits] != ':')
+    return std::nullopt;
   const std::string_view salt = text.substr(0, kSaltDigits), digest = text.substr(kSaltDigits + 1);
   if (!is_hex(salt, kSaltDigits) || !is_hex(digest, kDigestDigits)) return std::nullopt;
   return Digest{std::string(salt), std::string(digest)};
@@ -100,14 +101,16 @@ std::optional<std::string> read_user(const std::vector<std::string_view>& fields
   user.role = *role;
   auto secret = parse_secret(fields[2]);
   if (!secret) {
-    return "the secret must be sha256:SALT:DIGEST (32 and 64 lowercase hex digits), as `pawl auth add` "
+    return "the secret must be sha256:SALT:DIGEST (32 and 64 lowercase hex digits), as `pawl auth "
+           "add` "
            "writes it";
   }
   user.secret = *std::move(secret);
   for (std::size_t i = 3; i < fields.size(); ++i) {
     auto prefix = decode_prefix(fields[i]);
     if (!prefix)
-      return "in a prefix a space is written %20 and a percent sign %25, and nothing else is encoded";
+      return "in a prefix a space is written %20 and a percent sign %25, and nothing else is "
+             "encoded";
     if (auto problem = problem_with_prefix(*prefix)) return problem;
     user.prefixes.push_back(*std::move(prefix));
   }
@@ -146,7 +149,8 @@ std::optional<std::string> problem_with_name(std::string_view name) {
 std::optional<std::string> problem_with_prefix(std::string_view prefix) {
   if (!prefix.empty() && prefix.size() <= limits::kLockNameMax && wire::is_plain_text(prefix))
     return std::nullopt;
-  return fmt::format("a prefix is 1 to {} bytes of UTF-8 without control characters", limits::kLockNameMax);
+  return fmt::format("a prefix is 1 to {} bytes of UTF-8 without control characters",
+                     limits::kLockNameMax);
 }
 
 std::optional<std::string> problem_with_prefixes_of(wire::Access role, std::size_t prefixes) {

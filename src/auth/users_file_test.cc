@@ -40,9 +40,10 @@ TEST(Secret, TheDigestIsWhatSha256sumSaysOfSaltAndSecret) {
 }
 
 TEST(UsersFile, EachLineIsAUserAndCommentsAreForPeople) {
-  const auto users = parse_users(
-      "# who\n\nci use " + kSecret + " ci reports/nightly\r\n\t boss\tadmin " + kSecret + "\n  # end",
-      "users");
+  const auto users =
+      parse_users("# who\n\nci use " + kSecret + " ci reports/nightly\r\n\t boss\tadmin " +
+                      kSecret + "\n  # end",
+                  "users");
   ASSERT_TRUE(users) << users.error().detail;
   ASSERT_EQ(users->size(), 2U);
   const User& ci = users->front();
@@ -69,7 +70,8 @@ TEST(UsersFile, WhatIsWrongIsNamedWithFileAndLineAndNothingOfTheLineIsRepeated) 
   EXPECT_THAT(problem_in("ci owner " + kSecret), HasSubstr("observe, use, admin or backup"));
   EXPECT_THAT(problem_in("ci use hunter2"), HasSubstr("sha256:SALT:DIGEST"));
   EXPECT_THAT(problem_in("ci use hunter2"), Not(HasSubstr("hunter2")));
-  EXPECT_THAT(problem_in("ci use sha256:" + kSalt + ":" + std::string(64, 'A')), HasSubstr("lowercase"));
+  EXPECT_THAT(problem_in("ci use sha256:" + kSalt + ":" + std::string(64, 'A')),
+              HasSubstr("lowercase"));
   EXPECT_THAT(problem_in("ci use " + kSecret + " a%2fb"), HasSubstr("%20"));
   EXPECT_THAT(problem_in("ci use " + kSecret + " a%2"), HasSubstr("%20"));
   EXPECT_THAT(problem_in("ci use " + kSecret + " \xff"), HasSubstr("UTF-8"));
@@ -91,7 +93,8 @@ TEST(UsersFile, AddingAndRemovingKeepsEveryOtherLineAsItIs) {
   ASSERT_TRUE(users) << users.error().detail;
   EXPECT_EQ(users->back(), ci);
   EXPECT_EQ(without_user(added, "ci"), before + "\n");
-  EXPECT_EQ(without_user(added, "boss"), "# ours\n\n# end\nci use " + kSecret + " with%20space 100%25 ci\n");
+  EXPECT_EQ(without_user(added, "boss"),
+            "# ours\n\n# end\nci use " + kSecret + " with%20space 100%25 ci\n");
   EXPECT_EQ(without_user(added, "c"), added);
   EXPECT_EQ(with_user("", ci), "ci use " + kSecret + " with%20space 100%25 ci\n");
 }

@@ -14,7 +14,8 @@
 
 namespace pawl {
 
-// A list with inline storage, for the short lists of one request: nothing is allocated on the hot path.
+// A list with inline storage, for the short lists of one request: nothing is allocated on the hot
+// path.
 template <class T, std::size_t kCapacity>
 class ShortList {
  public:
@@ -32,7 +33,9 @@ class ShortList {
   [[nodiscard]] const T& front() const { return (*this)[0]; }
   [[nodiscard]] const T* begin() const { return items_.data(); }
   [[nodiscard]] const T* end() const { return items_.data() + size_; }
-  [[nodiscard]] bool contains(const T& item) const { return std::find(begin(), end(), item) != end(); }
+  [[nodiscard]] bool contains(const T& item) const {
+    return std::find(begin(), end(), item) != end();
+  }
 
  private:
   std::array<T, kCapacity> items_;

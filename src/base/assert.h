@@ -1,5 +1,5 @@
-// PAWL_ASSERT(condition): what must hold, checked in production too. A lock service that has contradicted
-// itself must not answer another request, so a failure prints where and aborts.
+// PAWL_ASSERT(condition): what must hold, checked in production too. A lock service that has
+// contradicted itself must not answer another request, so a failure prints where and aborts.
 #pragma once
 
 namespace pawl {

@@ -1,5 +1,5 @@
-// A batch: puts and deletes of bytes that become durable together. Core fills it, a store makes it durable; neither
-// knows the other.
+// A batch: puts and deletes of bytes that become durable together. Core fills it, a store makes it
+// durable; neither knows the other.
 //
 //   Batch batch;  batch.put(key, value);  batch.erase(other);  batch.cover(token);
 #pragma once
@@ -12,13 +12,14 @@
 
 namespace pawl {
 
-// Encoded as it is appended. Later operations on a key override earlier ones.
-// Encoding, per operation: u8 kind (1 put, 2 erase), u16 key length, u32 value length (0 for erase), key, value.
+// Encoded as it is appended. Later operations on a key override earlier ones. Encoding, per
+// operation: u8 kind (1 put, 2 erase), u16 key length, u32 value length (0 for erase), key, value.
 class Batch {
  public:
   void put(std::string_view key, std::string_view value);
   void erase(std::string_view key);
-  // This batch uses numbers up to and including `number`: the store's high water must cover it first.
+  // This batch uses numbers up to and including `number`: the store's high water must cover it
+  // first.
   void cover(std::uint64_t number) { covered_ = number > covered_ ? number : covered_; }
 
   [[nodiscard]] bool empty() const { return bytes_.empty(); }

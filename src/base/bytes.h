@@ -16,7 +16,8 @@ namespace pawl {
 template <class Int>
 void put_int(std::string& out, Int value) {
   char raw[sizeof(Int)];
-  std::memcpy(raw, &value, sizeof(Int));  // The hosts Pawl runs on are little-endian; asserted in bytes_test.
+  std::memcpy(raw, &value,
+              sizeof(Int));  // The hosts Pawl runs on are little-endian; asserted in bytes_test.
   out.append(raw, sizeof(Int));
 }
 inline void put_u8(std::string& out, std::uint8_t v) {
@@ -41,7 +42,8 @@ inline void put_u64_ordered(std::string& out, std::uint64_t v) {
   put_u64(out, __builtin_bswap64(v));
 }
 
-// Integers put one after the other into a place of exactly kSize bytes; the same bytes as put_int would append.
+// Integers put one after the other into a place of exactly kSize bytes; the same bytes as put_int
+// would append.
 template <std::size_t kSize>
 class FixedBytes {
  public:
@@ -61,7 +63,8 @@ class FixedBytes {
   std::size_t size_ = 0;
 };
 
-// Reads what put_* wrote. After a read past the end every further read answers zero and ok() stays false.
+// Reads what put_* wrote. After a read past the end every further read answers zero and ok() stays
+// false.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : rest_(bytes) {}

@@ -20,12 +20,14 @@ constexpr std::array<std::uint32_t, 256> make_table() {
 constexpr auto kTable = make_table();
 
 std::uint32_t by_table(std::string_view bytes, std::uint32_t crc) {
-  for (const char c : bytes) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<unsigned char>(c)) & 0xff];
+  for (const char c : bytes)
+    crc = (crc >> 8) ^ kTable[(crc ^ static_cast<unsigned char>(c)) & 0xff];
   return crc;
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) std::uint32_t by_instruction(std::string_view bytes, std::uint32_t crc) {
+__attribute__((target("sse4.2"))) std::uint32_t by_instruction(std::string_view bytes,
+                                                               std::uint32_t crc) {
   std::uint64_t wide = crc;
   while (bytes.size() >= 8) {
     std::uint64_t word = 0;

@@ -25,7 +25,8 @@ Result<Millis> parse_duration(std::string_view text) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::string_view unit_name = text.substr(digits);
   if (digits == 0) return malformed(text, "is not a duration; write one like 250ms, 15s, 5m or 1h");
-  if (unit_name.empty()) return malformed(text, fmt::format("has no unit; write {0}s or {0}ms", text));
+  if (unit_name.empty())
+    return malformed(text, fmt::format("has no unit; write {0}s or {0}ms", text));
   std::int64_t count = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + digits, count);
   for (const Unit& unit : kUnits) {
@@ -40,7 +41,8 @@ Result<Millis> parse_duration(std::string_view text) {
 
 std::string to_text(Millis span) {
   const std::int64_t ms = std::max<std::int64_t>(span.count(), 0);
-  const std::int64_t seconds = ms / 1000, minutes = seconds / 60, hours = minutes / 60, days = hours / 24;
+  const std::int64_t seconds = ms / 1000, minutes = seconds / 60, hours = minutes / 60,
+                     days = hours / 24;
   if (seconds == 0) return fmt::format("{}ms", ms);
   if (minutes == 0 && ms % 1000 >= 100) return fmt::format("{}.{}s", seconds, ms % 1000 / 100);
   if (minutes == 0) return fmt::format("{}s", seconds);

@@ -22,7 +22,8 @@ constexpr std::array<std::uint8_t, 256> make_values() {
 }
 constexpr auto kValues = make_values();
 
-// No branch per digit: the digits of a lease are random, so every guess of the processor would be wrong half the time.
+// No branch per digit: the digits of a lease are random, so every guess of the processor would be
+// wrong half the time.
 std::optional<std::uint64_t> read_word(std::string_view digits) {
   std::uint64_t word = 0;
   std::uint8_t seen = 0;

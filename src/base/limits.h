@@ -13,9 +13,9 @@ inline constexpr std::uint64_t kTokenMax =
 inline constexpr std::uint64_t kTokenWarn = std::uint64_t{1} << 52;
 inline constexpr std::uint64_t kRaiseMax = std::uint64_t{1}
                                            << 44;  // RAISE moves the counter at most this far.
-inline constexpr std::uint64_t kTokensPerEra = std::uint64_t{1}
-                                               << 40;  // token / this = the era; a restore begins a new one.
-inline constexpr std::uint64_t kTokenBlock = 4096;     // Tokens reserved durably at a time.
+inline constexpr std::uint64_t kTokensPerEra =
+    std::uint64_t{1} << 40;  // token / this = the era; a restore begins a new one.
+inline constexpr std::uint64_t kTokenBlock = 4096;  // Tokens reserved durably at a time.
 
 inline constexpr std::size_t kLockNameMax = 512;
 inline constexpr std::size_t kLocksPerLease = 16;
@@ -60,7 +60,8 @@ inline constexpr Millis kHttpWaitMax{60 * 1000};
 inline constexpr Millis kHttpIdleMax{60 * 1000};     // between two requests of one connection
 inline constexpr Millis kHttpRequestMax{10 * 1000};  // from a request's first byte to its last
 inline constexpr Millis kHttpWriteMax{30 * 1000};    // for the reader to take what was written
-inline constexpr Millis kHttpQuietMax{15 * 1000};    // a stream with nothing to say says that it lives
+inline constexpr Millis kHttpQuietMax{15 *
+                                      1000};  // a stream with nothing to say says that it lives
 inline constexpr std::size_t kLaneConnections = kHttpConnectionsMax;
 inline constexpr std::size_t kLaneMessages = 4096;
 inline constexpr std::size_t kLaneUnread = 256 * 1024;
@@ -69,7 +70,8 @@ inline constexpr std::size_t kLanePerTurn =
 
 // The event ring. A batch with more events than fit is told as a reset.
 inline constexpr std::size_t kEventsKept = 64 * 1024;
-inline constexpr std::size_t kEventBytesKept = 8 * 1024 * 1024;  // names, owners and reasons in them
+inline constexpr std::size_t kEventBytesKept =
+    8 * 1024 * 1024;  // names, owners and reasons in them
 inline constexpr std::size_t kObserversMax = 1024;
 inline constexpr std::size_t kPrefixesPerObserver = 16;
 
@@ -77,6 +79,7 @@ inline constexpr std::size_t kHistoryEpochs = 100'000;
 inline constexpr std::size_t kRequestsRemembered = 1'000'000;
 inline constexpr Millis kRequestMemory{60 * 1000};
 
-inline constexpr Millis kPauseMax{250};  // A longer gap of pawld itself does not count against leases.
+inline constexpr Millis kPauseMax{
+    250};  // A longer gap of pawld itself does not count against leases.
 
 }  // namespace pawl::limits

@@ -22,7 +22,8 @@ namespace {
 constexpr int kPollMs = 50;
 constexpr std::chrono::milliseconds kFarewell{250};
 constexpr std::chrono::milliseconds kSettle{1000};
-// A pipe that poll() calls writable takes PIPE_BUF bytes without blocking; a longer line is cut to that.
+// A pipe that poll() calls writable takes PIPE_BUF bytes without blocking; a longer line is cut to
+// that.
 constexpr std::size_t kLineMax = 4096;
 // Of these, what time and level take in a JSON line, and what fields may take.
 constexpr std::size_t kJsonFrame = 80;
@@ -47,8 +48,8 @@ std::size_t character(std::string_view text) {
   return wrong ? 0 : bytes;
 }
 
-// At most `most` bytes, in whole characters. Bytes that are not UTF-8 become U+FFFD: the line must be JSON whatever it
-// quotes.
+// At most `most` bytes, in whole characters. Bytes that are not UTF-8 become U+FFFD: the line must
+// be JSON whatever it quotes.
 void append_json_string(std::string& out, std::string_view text, std::size_t most) {
   const std::size_t end = out.size() + most;
   out += '"';
@@ -88,16 +89,19 @@ std::string_view name_of(spdlog::level::level_enum level) {
 }
 
 std::string timestamp(spdlog::log_clock::time_point when) {
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(when.time_since_epoch()).count();
+  const auto ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(when.time_since_epoch()).count();
   const std::time_t seconds = static_cast<std::time_t>(ms / 1000);
   std::tm parts{};
   gmtime_r(&seconds, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900, parts.tm_mon + 1,
-                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, ms % 1000);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900,
+                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                     ms % 1000);
 }
 
-// Waits until the reader has room, and gives up only when the log is being closed: write(2) is called on a
-// descriptor that can take the line, so closing never hangs on a reader that has stopped.
+// Waits until the reader has room, and gives up only when the log is being closed: write(2) is
+// called on a descriptor that can take the line, so closing never hangs on a reader that has
+// stopped.
 class PatientSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   PatientSink(LogFormat format, int fd, std::weak_ptr<spdlog::details::thread_pool> pool)
@@ -122,8 +126,8 @@ class PatientSink final : public spdlog::sinks::base_sink<std::mutex> {
  private:
   bool wait_for_reader() const {
     for (;;) {
-      // Once time is up the rest of the queue is only tried, so that closing takes no longer the more there
-      // is.
+      // Once time is up the rest of the queue is only tried, so that closing takes no longer the
+      // more there is.
       const auto give_up = give_up_at_.load();
       const bool late =
           give_up != 0 && std::chrono::steady_clock::now().time_since_epoch().count() >= give_up;
@@ -145,10 +149,12 @@ class PatientSink final : public spdlog::sinks::base_sink<std::mutex> {
   }
 
   // `text` is the message, or the members of a JSON line.
-  void put(spdlog::level::level_enum level, spdlog::log_clock::time_point when, std::string_view text) const {
+  void put(spdlog::level::level_enum level, spdlog::log_clock::time_point when,
+           std::string_view text) const {
     std::string line;
     if (format_ == LogFormat::kJson) {
-      line = fmt::format(R"({{"time":"{}","level":"{}",{}}})", timestamp(when), name_of(level), text);
+      line =
+          fmt::format(R"({{"time":"{}","level":"{}",{}}})", timestamp(when), name_of(level), text);
     } else {
       line = fmt::format("{} {} {}", timestamp(when), name_of(level), text);
       line.resize(std::min(line.size(), kLineMax - 1));
@@ -172,8 +178,8 @@ class AsyncLog final : public Log {
       : format_(format),
         pool_(std::make_shared<spdlog::details::thread_pool>(kLogLinesMax, 1)),
         sink_(std::make_shared<PatientSink>(format, fd, pool_)),
-        logger_(std::make_shared<spdlog::async_logger>("pawl", sink_, pool_,
-                                                       spdlog::async_overflow_policy::overrun_oldest)) {}
+        logger_(std::make_shared<spdlog::async_logger>(
+            "pawl", sink_, pool_, spdlog::async_overflow_policy::overrun_oldest)) {}
   ~AsyncLog() override { sink_->say_farewell(); }
 
   void write(LogLevel level, std::string_view line) override { write_with(level, line, {}); }
@@ -200,7 +206,8 @@ class AsyncLog final : public Log {
 
   const LogFormat format_;
   std::atomic<std::uint64_t> queued_{0};
-  // Destroyed last to first: the pool goes last and joins its thread after the queue is written or given up.
+  // Destroyed last to first: the pool goes last and joins its thread after the queue is written or
+  // given up.
   std::shared_ptr<spdlog::details::thread_pool> pool_;
   std::shared_ptr<PatientSink> sink_;
   std::shared_ptr<spdlog::async_logger> logger_;

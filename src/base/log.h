@@ -3,12 +3,13 @@
 //   std::unique_ptr<Log> log = open_log(LogFormat::kText);
 //   log->info(fmt::format("listening on {}", address), {{"address", address}});
 //
-// The message is complete by itself. Fields repeat parts of it for programs: a JSON line has them as members beside
-// "message", a text line leaves them out.
+// The message is complete by itself. Fields repeat parts of it for programs: a JSON line has them
+// as members beside "message", a text line leaves them out.
 //
-// A line is handed to a thread of its own and the caller goes on: a stderr that nobody reads must never stop
-// the loop (hard case 25). When more than kLogLinesMax lines wait, the oldest are dropped, and the next line
-// that gets through says how many. Never log a lease or a request id; log their redacted() form.
+// A line is handed to a thread of its own and the caller goes on: a stderr that nobody reads must
+// never stop the loop (hard case 25). When more than kLogLinesMax lines wait, the oldest are
+// dropped, and the next line that gets through says how many. Never log a lease or a request id;
+// log their redacted() form.
 #pragma once
 
 #include <concepts>
@@ -46,13 +47,21 @@ class Log {
  public:
   virtual ~Log() = default;
   virtual void write(LogLevel level, std::string_view line) = 0;
-  virtual void write_with(LogLevel level, std::string_view line, LogFields /*fields*/) { write(level, line); }
+  virtual void write_with(LogLevel level, std::string_view line, LogFields /*fields*/) {
+    write(level, line);
+  }
   // Returns once all lines so far are written, or after a second: before something else is printed.
   virtual void settle() {}
 
-  void info(std::string_view line, LogFields fields = {}) { write_with(LogLevel::kInfo, line, fields); }
-  void warning(std::string_view line, LogFields fields = {}) { write_with(LogLevel::kWarning, line, fields); }
-  void error(std::string_view line, LogFields fields = {}) { write_with(LogLevel::kError, line, fields); }
+  void info(std::string_view line, LogFields fields = {}) {
+    write_with(LogLevel::kInfo, line, fields);
+  }
+  void warning(std::string_view line, LogFields fields = {}) {
+    write_with(LogLevel::kWarning, line, fields);
+  }
+  void error(std::string_view line, LogFields fields = {}) {
+    write_with(LogLevel::kError, line, fields);
+  }
 };
 
 // For tests and simulations.
@@ -61,10 +70,12 @@ class NoLog final : public Log {
   void write(LogLevel /*level*/, std::string_view /*line*/) override {}
 };
 
-// Writes to `fd`. Destroying it waits for what is queued, at most a quarter of a second when nobody reads.
+// Writes to `fd`. Destroying it waits for what is queued, at most a quarter of a second when nobody
+// reads.
 [[nodiscard]] std::unique_ptr<Log> open_log(LogFormat format, int fd = 2);
 
-// A short fingerprint of a lease: enough to follow it through a log, useless to whoever wants to use it.
+// A short fingerprint of a lease: enough to follow it through a log, useless to whoever wants to
+// use it.
 [[nodiscard]] std::string redacted(LeaseId lease);
 
 }  // namespace pawl

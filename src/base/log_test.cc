@@ -38,17 +38,20 @@ TEST(Log, EveryLineIsWrittenBeforeTheLogIsClosed) {
 TEST(Log, JsonLinesEscapeWhatTheMessageHolds) {
   Pipe pipe;
   open_log(LogFormat::kJson, pipe.ends[1])->info("a \"b\"\n\\");
-  EXPECT_NE(pipe.read_all().find(R"("level":"info","message":"a \"b\"\u000a\\"})"), std::string::npos);
+  EXPECT_NE(pipe.read_all().find(R"("level":"info","message":"a \"b\"\u000a\\"})"),
+            std::string::npos);
 }
 
 TEST(Log, JsonLinesCarryFieldsBesideTheMessageAndTextLinesDoNot) {
   Pipe json, text;
   for (const auto& [format, fd] :
        {std::pair(LogFormat::kJson, json.ends[1]), std::pair(LogFormat::kText, text.ends[1])}) {
-    open_log(format, fd)->info("BREAK of 7", {{"lock", "a\"b"}, {"token", std::uint64_t{7}}, {"user", ""}});
+    open_log(format, fd)
+        ->info("BREAK of 7", {{"lock", "a\"b"}, {"token", std::uint64_t{7}}, {"user", ""}});
   }
-  EXPECT_NE(json.read_all().find(R"("level":"info","message":"BREAK of 7","lock":"a\"b","token":7})"),
-            std::string::npos);
+  EXPECT_NE(
+      json.read_all().find(R"("level":"info","message":"BREAK of 7","lock":"a\"b","token":7})"),
+      std::string::npos);
   EXPECT_NE(text.read_all().find(" info BREAK of 7\n"), std::string::npos);
 }
 
@@ -56,7 +59,8 @@ TEST(Log, JsonLinesCarryFieldsBesideTheMessageAndTextLinesDoNot) {
 TEST(Log, AJsonLineIsWholeHoweverLongTheMessageIs) {
   Pipe pipe;
   open_log(LogFormat::kJson, pipe.ends[1])
-      ->info(std::string(5000, '\n'), {{"lock", std::string(5000, '"')}, {"reason", std::string(5000, 'r')}});
+      ->info(std::string(5000, '\n'),
+             {{"lock", std::string(5000, '"')}, {"reason", std::string(5000, 'r')}});
   const std::string line = pipe.read_all();
   EXPECT_LT(line.size(), 4096U);
   EXPECT_TRUE(line.ends_with("rrr\"}\n")) << line;
@@ -66,8 +70,8 @@ TEST(Log, AJsonLineIsWholeHoweverLongTheMessageIs) {
 TEST(Log, BytesThatAreNotUtf8AreReplacedInAJsonLine) {
   Pipe pipe;
   open_log(LogFormat::kJson, pipe.ends[1])->info("\xc3\xa4 \xff \xe2\x82 \xed\xa0\x80");
-  EXPECT_NE(pipe.read_all().find(
-                "\"\xc3\xa4 \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""),
+  EXPECT_NE(pipe.read_all().find("\"\xc3\xa4 \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd "
+                                 "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""),
             std::string::npos);
 }
 

@@ -30,7 +30,8 @@ inline int write_page(const char* file, const std::string& page) {
 }
 
 inline int page_tool(int argc, char** argv, const std::string& page) {
-  if (argc == 3 && std::string_view(argv[1]) == "--check") return check_page(argv[0], argv[2], page);
+  if (argc == 3 && std::string_view(argv[1]) == "--check")
+    return check_page(argv[0], argv[2], page);
   if (argc == 2) return write_page(argv[1], page);
   std::fprintf(stderr, "usage: %s [--check] FILE\n", argv[0]);
   return 64;

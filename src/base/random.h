@@ -13,11 +13,13 @@ class Random {
   virtual std::uint64_t next() = 0;
 
   LeaseId lease_id() { return LeaseId{next(), next()}; }
-  // Uniform in [0, bound); bound > 0. The bias of the modulus is below 2^-40 for every bound Pawl uses.
+  // Uniform in [0, bound); bound > 0. The bias of the modulus is below 2^-40 for every bound Pawl
+  // uses.
   std::uint64_t below(std::uint64_t bound) { return next() % bound; }
 };
 
-// getrandom(2), read in blocks: a lease id must be unguessable, and one system call each would cost more than the grant.
+// getrandom(2), read in blocks: a lease id must be unguessable, and one system call each would cost
+// more than the grant.
 class SystemRandom final : public Random {
  public:
   std::uint64_t next() override;

@@ -1,4 +1,5 @@
-// For lines that strangers cause: so many per period, and the next that gets through says how many were left out.
+// For lines that strangers cause: so many per period, and the next that gets through says how many
+// were left out.
 //
 //   SparingLog said(log);
 //   said.warning(now, "TLS handshake with 10.0.0.7:4711 failed: …");
@@ -34,8 +35,9 @@ class SparingLog {
     }
     ++said_;
     const std::uint64_t unsaid = std::exchange(unsaid_, 0);
-    log_.warning(unsaid == 0 ? line : line + " (" + std::to_string(unsaid) + " more since the last line)",
-                 fields);
+    log_.warning(
+        unsaid == 0 ? line : line + " (" + std::to_string(unsaid) + " more since the last line)",
+        fields);
   }
 
  private:

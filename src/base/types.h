@@ -1,4 +1,5 @@
-// The domain's small values, shared by every folder. Each is its own type, so that none can stand in for another.
+// The domain's small values, shared by every folder. Each is its own type, so that none can stand
+// in for another.
 #pragma once
 
 #include <chrono>
@@ -16,8 +17,8 @@ struct Number {
 };
 
 using Token = Number<struct TokenTag>;  // Grows with every grant; guards compare it. 0 = none.
-using WaiterId =
-    Number<struct WaiterTag>;  // Made by the server for whoever expects a reply; opaque to the core.
+using WaiterId = Number<
+    struct WaiterTag>;  // Made by the server for whoever expects a reply; opaque to the core.
 using BatchId = Number<struct BatchTag>;  // Order of batches within one run of the core. 0 = none.
 using Incarnation =
     Number<struct IncarnationTag>;  // One lineage of a store; a restored store starts a new one.
@@ -38,7 +39,8 @@ enum class Mode : std::uint8_t {
 using Millis = std::chrono::milliseconds;
 using Nanos = std::chrono::nanoseconds;
 
-// Service time: monotonic, and without the part of any pause of pawld itself beyond a bound. Decides leases.
+// Service time: monotonic, and without the part of any pause of pawld itself beyond a bound.
+// Decides leases.
 struct ServiceTime {
   using rep = Nanos::rep;
   using period = Nanos::period;

@@ -10,8 +10,8 @@
 namespace pawl::client {
 namespace {
 
-// A confirmation that comes back after its own deadline is asked for again, but not for ever: where an answer
-// always takes longer than the lease lives, no lease can be held honestly.
+// A confirmation that comes back after its own deadline is asked for again, but not for ever: where
+// an answer always takes longer than the lease lives, no lease can be held honestly.
 constexpr int kConfirmationsMax = 3;
 
 // Two who share a request id would otherwise take the wait from each other for ever.
@@ -35,7 +35,8 @@ AcquireSpec to_spec(const AcquireCall& call) {
 
 std::optional<Error> AcquireFlow::check(const AcquireCall& call) {
   if (call.locks.empty() || call.locks.size() > limits::kLocksPerLease) {
-    return Error{Code::kInvalid, "a lease takes 1 to " + std::to_string(limits::kLocksPerLease) + " locks"};
+    return Error{Code::kInvalid,
+                 "a lease takes 1 to " + std::to_string(limits::kLocksPerLease) + " locks"};
   }
   if (call.meta.size() > limits::kMetaPairs) {
     return Error{Code::kInvalid,
@@ -108,7 +109,8 @@ void AcquireFlow::asked(const wire::Value& value, Instant now) {
 }
 
 void AcquireFlow::pushed(const wire::WaitPush& push, Instant now) {
-  if (step_ == Step::kWithdraw && push.grant) grant_ = push.grant;  // The answer to CANCEL will be 0.
+  if (step_ == Step::kWithdraw && push.grant)
+    grant_ = push.grant;  // The answer to CANCEL will be 0.
   if (step_ != Step::kWait)
     return;  // An answer to an earlier send; the reply we wait for says the same or newer.
   switch (push.event) {
@@ -123,15 +125,16 @@ void AcquireFlow::pushed(const wire::WaitPush& push, Instant now) {
       // Whoever it was asked with our request id. The same id gives us the wait back, or the grant.
       if (++superseded_ <= kSupersededMax) return go(Step::kAsk);
       return finish_with(
-          failure({Code::kUnknown, "another connection asked with the same request id and gets the answer"}));
+          failure({Code::kUnknown,
+                   "another connection asked with the same request id and gets the answer"}));
   }
 }
 
 void AcquireFlow::granted(const wire::GrantReply& grant, Instant now) {
   grant_ = grant;
   if (unwanted_) return go(Step::kGiveBack);
-  const Instant until =
-      deadline(Acquired{PAWL_MUTANT(deadline_from_reply) ? now : *first_sent_, grant.waited, grant.ttl});
+  const Instant until = deadline(
+      Acquired{PAWL_MUTANT(deadline_from_reply) ? now : *first_sent_, grant.waited, grant.ttl});
   if (worth_handing_out(until, grant.ttl, now)) return hand_out(until);
   go(Step::kConfirm);
 }
@@ -140,18 +143,21 @@ void AcquireFlow::confirmed(const wire::Value& value, Instant now) {
   if (unwanted_) return go(Step::kGiveBack);
   const auto answered = wire::read_integer(value);
   if (!answered) {
-    const std::string granted_as = "granted as token " + std::to_string(grant_->token.value) + ", but ";
-    return give_back({answered.error().code, granted_as + "not confirmed: " + answered.error().detail}, now);
+    const std::string granted_as =
+        "granted as token " + std::to_string(grant_->token.value) + ", but ";
+    return give_back(
+        {answered.error().code, granted_as + "not confirmed: " + answered.error().detail}, now);
   }
   const Instant until = deadline(Renewed{sent_, Millis(*answered), grant_->ttl});
   if (now < until) return hand_out(until);
   if (++confirmations_ < kConfirmationsMax) return go(Step::kConfirm);
-  give_back({Code::kUnavailable, "answers take longer than the lease lives; choose a longer TTL"}, now);
+  give_back({Code::kUnavailable, "answers take longer than the lease lives; choose a longer TTL"},
+            now);
 }
 
 void AcquireFlow::hand_out(Instant deadline) {
-  finish_with(Result<Held>(Held{grant_->lease, grant_->token, grant_->floor, grant_->slot, grant_->ttl,
-                                grant_->waited, deadline, call_.request}));
+  finish_with(Result<Held>(Held{grant_->lease, grant_->token, grant_->floor, grant_->slot,
+                                grant_->ttl, grant_->waited, deadline, call_.request}));
 }
 
 void AcquireFlow::withdrawn(const wire::Value& value) {
@@ -161,7 +167,8 @@ void AcquireFlow::withdrawn(const wire::Value& value) {
   go(Step::kAsk);  // It was not waiting any more: a grant may stand. Ask for it, to give it back.
 }
 
-// The same step again. The hang-up has ended the wait, and a grant made just before stands for the retry.
+// The same step again. The hang-up has ended the wait, and a grant made just before stands for the
+// retry.
 void AcquireFlow::on_cut(Instant) {
   go(step_ == Step::kWait ? Step::kAsk : step_);
 }

@@ -5,9 +5,10 @@
 //    ▼                            ╰──else──▶ give back (RELEASE)
 //   wait (ASYNC; the grant comes as a push)
 //
-// However often it is sent, it is one request id. When nobody waits for the answer any more (cancel,
-// time-out), a wait is withdrawn (CANCEL) and a grant that may exist is asked for once more, without waiting,
-// and given back: never "granted to nobody" for longer than the network takes.
+// However often it is sent, it is one request id. When nobody waits for the answer any more
+// (cancel, time-out), a wait is withdrawn (CANCEL) and a grant that may exist is asked for once
+// more, without waiting, and given back: never "granted to nobody" for longer than the network
+// takes.
 #pragma once
 
 #include "client/deadline.h"
@@ -35,7 +36,9 @@ class AcquireFlow final : public Flow {
   void append(std::string& out, Instant now) override;
   void on_reply(const wire::Value& value, Instant now) override;
   void on_cut(Instant now) override;
-  [[nodiscard]] Outcome failure(Error error) const override { return Result<Held>(std::move(error)); }
+  [[nodiscard]] Outcome failure(Error error) const override {
+    return Result<Held>(std::move(error));
+  }
 
   void append_ask(std::string& out, Instant now);
   void asked(const wire::Value& value, Instant now);

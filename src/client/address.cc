@@ -14,7 +14,8 @@ Error malformed(std::string_view text, std::string_view why) {
 std::optional<std::uint16_t> parse_port(std::string_view digits) {
   std::uint16_t port = 0;
   const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (status != std::errc{} || end != digits.data() + digits.size() || port == 0) return std::nullopt;
+  if (status != std::errc{} || end != digits.data() + digits.size() || port == 0)
+    return std::nullopt;
   return port;
 }
 
@@ -74,7 +75,8 @@ Result<std::vector<Address>> parse_addresses(std::string_view list) {
 }
 
 Result<void> use_tls(std::vector<Address>& addresses, const tls::ClientFiles& files) {
-  if (std::none_of(addresses.begin(), addresses.end(), [](const Address& one) { return one.tls; })) return {};
+  if (std::none_of(addresses.begin(), addresses.end(), [](const Address& one) { return one.tls; }))
+    return {};
   auto context = tls::ClientContext::load(files);
   if (!context) return context.error();
   for (Address& address : addresses) address.context = *context;

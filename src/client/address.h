@@ -1,4 +1,5 @@
-// Where pawld listens, as people write it: "db1:7295,db2", "127.0.0.1", "[::1]:7295", "tls://db1:7295".
+// Where pawld listens, as people write it: "db1:7295,db2", "127.0.0.1", "[::1]:7295",
+// "tls://db1:7295".
 #pragma once
 
 #include <cstdint>
@@ -22,11 +23,11 @@ struct Address {
   bool operator==(const Address&) const = default;
 };
 
-// One or more, separated by commas; spaces around them do not matter. Either all speak TLS or none: in a mixed list,
-// someone who disturbs the network could choose. kInvalid says what was expected.
+// One or more, separated by commas; spaces around them do not matter. Either all speak TLS or none:
+// in a mixed list, someone who disturbs the network could choose. kInvalid says what was expected.
 [[nodiscard]] Result<std::vector<Address>> parse_addresses(std::string_view list);
-// Makes those that speak TLS ready to be connected to. kInvalid says which file is wrong, and why; files are read only when
-// one of the addresses needs them.
+// Makes those that speak TLS ready to be connected to. kInvalid says which file is wrong, and why;
+// files are read only when one of the addresses needs them.
 [[nodiscard]] Result<void> use_tls(std::vector<Address>& addresses, const tls::ClientFiles& files);
 [[nodiscard]] std::string to_text(const Address& address);
 

@@ -16,8 +16,8 @@ TEST(Address, ListKeepsItsOrder) {
 }
 
 TEST(Address, MalformedOnesAreRefusedWithAHint) {
-  for (const char* text :
-       {"", ":7295", "a,", ",a", "a:", "a:0", "a:65536", "a:-1", "a:7295x", "[::1", "[]:1", "[::1]7295"}) {
+  for (const char* text : {"", ":7295", "a,", ",a", "a:", "a:0", "a:65536", "a:-1", "a:7295x",
+                           "[::1", "[]:1", "[::1]7295"}) {
     const auto parsed = parse_addresses(text);
     ASSERT_FALSE(parsed) << text;
     EXPECT_EQ(parsed.error().code, Code::kInvalid);
@@ -26,7 +26,8 @@ TEST(Address, MalformedOnesAreRefusedWithAHint) {
 }
 
 TEST(Address, TextOfAnAddressParsesBack) {
-  for (const Address& address : {Address{"db1", 7}, Address{"::1", 7295}, Address{"db1", 7, true}}) {
+  for (const Address& address :
+       {Address{"db1", 7}, Address{"::1", 7295}, Address{"db1", 7, true}}) {
     EXPECT_EQ(parse_addresses(to_text(address))->front(), address);
   }
 }

@@ -1,4 +1,5 @@
-// When each of many things is next due, earliest first: what lets a turn cost what is due, not what exists.
+// When each of many things is next due, earliest first: what lets a turn cost what is due, not what
+// exists.
 //
 //   agenda.move(number, thing.due, at);       // thing.due is its place, kept with the thing; kNever: not planned
 //   while (agenda.next() <= now) visit(agenda.first());    // the visit moves it

@@ -4,10 +4,10 @@
 //   driver.release(…, [&](Result<Release> r) { answer.set(std::move(r)); });    // exactly once
 //   return answer.wait();                                           // and, on the I/O thread: waking.wake();
 //
-// With many threads on one connection, waking them is most of what a call costs. So those that are answered together are
-// woken together: they sleep on a few common words, each with a bit of its own (futex(2), FUTEX_WAIT_BITSET), and one
-// system call wakes all whose bits it names. Who shares a bit with another, as some of hundreds of threads do, may be
-// woken for nothing, and looks again.
+// With many threads on one connection, waking them is most of what a call costs. So those that are
+// answered together are woken together: they sleep on a few common words, each with a bit of its
+// own (futex(2), FUTEX_WAIT_BITSET), and one system call wakes all whose bits it names. Who shares
+// a bit with another, as some of hundreds of threads do, may be woken for nothing, and looks again.
 #pragma once
 
 #include <array>

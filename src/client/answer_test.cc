@@ -16,7 +16,8 @@ TEST(Answer, SetBeforeAnybodyWaitsIsThereAtOnce) {
   EXPECT_EQ(*answer.wait(), 7);
 }
 
-// More threads than there are bits to sleep on, so some share theirs; answered one half after the other.
+// More threads than there are bits to sleep on, so some share theirs; answered one half after the
+// other.
 TEST(Answer, OneWakeReachesEverybodyAnsweredBeforeIt) {
   constexpr int kThreads = 300;
   Waking waking;

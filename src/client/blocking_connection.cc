@@ -18,7 +18,8 @@ constexpr Nanos kNapMax = 1h;  // Longer than any timer, and fits a timespec.
 
 void nap(Nanos span) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(span);
-  const timespec left{static_cast<time_t>(seconds.count()), static_cast<long>((span - seconds).count())};
+  const timespec left{static_cast<time_t>(seconds.count()),
+                      static_cast<long>((span - seconds).count())};
   nanosleep(&left, nullptr);  // A signal ends it early; the caller looks again.
 }
 
@@ -26,7 +27,9 @@ void nap(Nanos span) {
 
 BlockingConnection::BlockingConnection(std::vector<Address> addresses, Random& random,
                                        ConnectionOptions options)
-    : addresses_(std::move(addresses)), options_(std::move(options)), machine_(random, options_.machine) {
+    : addresses_(std::move(addresses)),
+      options_(std::move(options)),
+      machine_(random, options_.machine) {
   PAWL_ASSERT(!addresses_.empty());
 }
 

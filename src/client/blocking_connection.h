@@ -1,13 +1,13 @@
-// A thin driver of Machine for programs that do one thing at a time, such as the CLI: one socket, one call at
-// a time, on the caller's thread.
+// A thin driver of Machine for programs that do one thing at a time, such as the CLI: one socket,
+// one call at a time, on the caller's thread.
 //
 //   SystemRandom random;
 //   BlockingConnection pawld(*parse_addresses("127.0.0.1:7295"), random, {});
 //   auto held = pawld.acquire({.locks = {"hello"}, .wait = 30s});
 //   if (!held) return report(held.error());
 //
-// It connects when the first call needs it, and again when the connection is lost. A call's `give_up`, when
-// not set, is `call_timeout` from now (behind the wait, for an acquire).
+// It connects when the first call needs it, and again when the connection is lost. A call's
+// `give_up`, when not set, is `call_timeout` from now (behind the wait, for an acquire).
 #pragma once
 
 #include <cstdint>

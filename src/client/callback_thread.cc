@@ -74,7 +74,8 @@ void CallbackThread::drain(std::chrono::milliseconds wait_at_most) {
   if (queue_->thread == std::this_thread::get_id()) return;
   const std::uint64_t last = queue_->ran + queue_->callbacks.size() + (queue_->running ? 1 : 0);
   ++queue_->drains;
-  queue_->changed.wait_for(lock, wait_at_most, [&] { return queue_->ran >= last || queue_->finished; });
+  queue_->changed.wait_for(lock, wait_at_most,
+                           [&] { return queue_->ran >= last || queue_->finished; });
   --queue_->drains;
 }
 

@@ -1,7 +1,8 @@
 // What can be asked of a client::Machine, and what it answers.
 //
-// Every call has `give_up`: when the caller stops waiting. What it may conclude then is in the error's code:
-// kUnavailable when it cannot have happened (never sent, or answered "not now" each time), kUnknown otherwise.
+// Every call has `give_up`: when the caller stops waiting. What it may conclude then is in the
+// error's code: kUnavailable when it cannot have happened (never sent, or answered "not now" each
+// time), kUnknown otherwise.
 #pragma once
 
 #include <cstdint>
@@ -64,13 +65,16 @@ struct RenewManyCall {
 };
 struct Renewals {
   Instant sent;  // of the command that was answered: what a deadline counts from
-  std::vector<std::optional<Millis>> answered = {};  // in the order of the call; nothing: that lease is over
+  std::vector<std::optional<Millis>> answered =
+      {};  // in the order of the call; nothing: that lease is over
 };
 
 struct ReleaseCall {
   LeaseId lease;
   Millis ttl{
-      0};  // of the lease. Release goes on in the background until confirmed or this has passed; 0 = unknown.
+      // Of the lease. Release goes on in the background until confirmed or this has passed; 0 =
+      // unknown.
+      0};
   Instant give_up = kNever;
 };
 struct Release {
@@ -79,25 +83,27 @@ struct Release {
 
 // Any other command, as its words.
 struct CommandCall {
-  // Whether sending it again after a lost connection is harmless. If not, a lost reply is reported as
-  // kUnknown.
+  // Whether sending it again after a lost connection is harmless. If not, a lost reply is reported
+  // as kUnknown.
   enum class Repeat : std::uint8_t { kHarmless, kForbidden };
   std::vector<std::string> words = {};
   Repeat repeat = Repeat::kHarmless;
   Instant give_up = kNever;
 };
 
-// The events of all locks whose names begin with `prefix`. Lasts until it is cancelled, over any number of connections, or
-// until pawld refuses it; it has no `give_up`. What it tells are Sightings.
+// The events of all locks whose names begin with `prefix`. Lasts until it is cancelled, over any
+// number of connections, or until pawld refuses it; it has no `give_up`. What it tells are
+// Sightings.
 struct ObserveCall {
   std::string prefix = {};
   std::optional<wire::EventId> from = {};  // from after that event; nothing: from now
 };
 struct Unobserved {};  // as asked
 
-// What an observation tells, in order: nothing, once, when it has begun (what is asked for after that, INSPECT for
-// instance, leaves no gap); then each event. kReset: some may have been missed, look again. It may concern another
-// observation of the same machine; to look once too often is harmless.
+// What an observation tells, in order: nothing, once, when it has begun (what is asked for after
+// that, INSPECT for instance, leaves no gap); then each event. kReset: some may have been missed,
+// look again. It may concern another observation of the same machine; to look once too often is
+// harmless.
 struct Sighting {
   CallId call;
   std::optional<wire::EventPush> event = {};

@@ -13,7 +13,8 @@
 
 namespace pawl {
 
-// How long a destructor waits for pawld: below the second that is promised, since ending takes time too.
+// How long a destructor waits for pawld: below the second that is promised, since ending takes time
+// too.
 inline constexpr std::chrono::milliseconds kDestructorWait{900};
 
 // Whether the same call may succeed later.
@@ -28,13 +29,15 @@ struct Client::State {
   std::string owner;  // of leases that name none
 
   // How every acquire is begun; `done` runs on the I/O thread.
-  client::CallId acquire(std::vector<std::string> locks, AcquireOptions options, client::ThreadNumber thread,
+  client::CallId acquire(std::vector<std::string> locks, AcquireOptions options,
+                         client::ThreadNumber thread,
                          std::function<void(Result<Lease>)> done) const;
   // Why nothing can be asked at all.
   [[nodiscard]] std::optional<Error> trouble() const {
     if (!driver) return wrong;
     if (!driver->forked()) return std::nullopt;
-    return Error{Code::kInvalid, "this client belongs to the parent of this process (fork); make another"};
+    return Error{Code::kInvalid,
+                 "this client belongs to the parent of this process (fork); make another"};
   }
 };
 

@@ -28,13 +28,15 @@ std::string default_owner() {
   return label + pid;
 }
 
-client::DriverOptions to_driver_options(ClientOptions options, std::shared_ptr<client::TestTime> time) {
+client::DriverOptions to_driver_options(ClientOptions options,
+                                        std::shared_ptr<client::TestTime> time) {
   client::DriverOptions driver;
   driver.machine.name = std::move(options.name);
   driver.machine.auth = std::move(options.auth);
   const bool given = options.answer_timeout > 0ms;
   driver.machine.answer_timeout = given ? options.answer_timeout : kAnswerTimeout;
-  driver.patience = given ? client::Keeper::Patience::kAsGiven : client::Keeper::Patience::kByShortestLease;
+  driver.patience =
+      given ? client::Keeper::Patience::kAsGiven : client::Keeper::Patience::kByShortestLease;
   driver.connect_timeout = options.connect_timeout;
   driver.log = std::move(options.log);
   driver.metric = std::move(options.metric);
@@ -70,7 +72,8 @@ client::AcquireCall to_call(std::vector<std::string> locks, const AcquireOptions
   return call;
 }
 
-// Each slot of a limit is a resource of its own (design rule 15): one token for all of them would fence the others out.
+// Each slot of a limit is a resource of its own (design rule 15): one token for all of them would
+// fence the others out.
 Error not_with_limit() {
   return {Code::kInvalid,
           "guards cannot be advanced for a lock with a limit: each slot is a resource of its own"};
@@ -81,7 +84,8 @@ Error not_with_limit() {
 Client::Client(std::string_view addresses, ClientOptions options)
     : Client(addresses, std::move(options), nullptr) {}
 
-Client::Client(std::string_view addresses, ClientOptions options, std::shared_ptr<client::TestTime> time)
+Client::Client(std::string_view addresses, ClientOptions options,
+               std::shared_ptr<client::TestTime> time)
     : state_(std::make_unique<State>()) {
   state_->call_timeout = options.call_timeout;
   state_->owner = default_owner();
@@ -122,15 +126,17 @@ client::CallId Client::State::acquire(std::vector<std::string> locks, AcquireOpt
   holder->thread = thread;
   holder->on_change = std::move(options.on_change);
   using client::Driver;
-  const auto on_self_wait = options.wait_for_own ? Driver::OnSelfWait::kWait : Driver::OnSelfWait::kRefuse;
-  auto granted = [driver = driver, holder, done = std::move(done)](Result<client::Grant> grant) mutable {
+  const auto on_self_wait =
+      options.wait_for_own ? Driver::OnSelfWait::kWait : Driver::OnSelfWait::kRefuse;
+  auto granted = [driver = driver, holder,
+                  done = std::move(done)](Result<client::Grant> grant) mutable {
     if (!grant) return done(grant.error());
-    auto state =
-        std::make_unique<Lease::State>(Lease::State{std::move(driver), *std::move(grant), std::move(holder)});
+    auto state = std::make_unique<Lease::State>(
+        Lease::State{std::move(driver), *std::move(grant), std::move(holder)});
     done(Lease(std::move(state)));
   };
-  return driver->acquire(std::move(call), {options.max_hold, options.progress_every}, holder, on_self_wait,
-                         std::move(granted));
+  return driver->acquire(std::move(call), {options.max_hold, options.progress_every}, holder,
+                         on_self_wait, std::move(granted));
 }
 
 Result<Lease> Client::acquire(std::string_view lock, AcquireOptions options, std::stop_token stop) {
@@ -159,8 +165,8 @@ void Client::acquire_async(std::vector<std::string> locks, AcquireOptions option
                            std::function<void(Result<Lease>)> done) {
   if (const auto trouble = state_->trouble()) return done(*trouble);
   if (!options.guards.empty()) {
-    return done(
-        Error{Code::kInvalid, "guards are advanced on the caller's thread, which may wait: use acquire()"});
+    return done(Error{Code::kInvalid,
+                      "guards are advanced on the caller's thread, which may wait: use acquire()"});
   }
   state_->acquire(std::move(locks), std::move(options), client::kNoThread,
                   [driver = state_->driver.get(), done = std::move(done)](Result<Lease> lease) {

@@ -20,8 +20,8 @@ void Connector::start(const Address& address, Millis timeout) {
     auto socket = std::make_unique<Socket>();
     const Result<void> connected = socket->connect(address, timeout);
     using Connected = Result<std::unique_ptr<Socket>>;
-    auto outcome =
-        std::make_unique<Connected>(connected ? Connected(std::move(socket)) : Connected(connected.error()));
+    auto outcome = std::make_unique<Connected>(connected ? Connected(std::move(socket))
+                                                         : Connected(connected.error()));
     {
       const std::lock_guard lock(attempt->mutex);
       attempt->outcome = std::move(outcome);

@@ -1,5 +1,5 @@
-// Connects in the background, to one address at a time: looking up a name may take seconds, and whoever keeps leases
-// cannot wait so long.
+// Connects in the background, to one address at a time: looking up a name may take seconds, and
+// whoever keeps leases cannot wait so long.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,8 @@ namespace pawl::client {
 
 class Connector {
  public:
-  // `wake` is called on another thread when there is something to take; it may come after this object is gone.
+  // `wake` is called on another thread when there is something to take; it may come after this
+  // object is gone.
   explicit Connector(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   [[nodiscard]] bool busy() const { return attempt_ != nullptr; }

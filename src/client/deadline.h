@@ -1,11 +1,12 @@
-// Until when a lease is good for its client (G7). The client must know before the lock can pass to anyone
-// else.
+// Until when a lease is good for its client (G7). The client must know before the lock can pass to
+// anyone else.
 //
 //   acquired:  first_sent + (waited + ttl)·(1−ρ) − margin      renewed:  sent + answered·(1−ρ) − margin
 //
-// Both count from a send. pawld cannot have started the lease before it was asked, so a count from the send
-// always ends first; a count from the reply, or from the retry's send, may end long after the lock has passed
-// on. `waited` is pawld's own figure from receipt to grant, so the time in the queue costs only ρ of it.
+// Both count from a send. pawld cannot have started the lease before it was asked, so a count from
+// the send always ends first; a count from the reply, or from the retry's send, may end long after
+// the lock has passed on. `waited` is pawld's own figure from receipt to grant, so the time in the
+// queue costs only ρ of it.
 #pragma once
 
 #include "base/types.h"
@@ -34,8 +35,8 @@ struct Renewed {
 };
 [[nodiscard]] Instant deadline(const Renewed& renewed);
 
-// Whether a fresh grant may be handed out as it is: at least half of its TTL is left. Otherwise it is renewed
-// first.
+// Whether a fresh grant may be handed out as it is: at least half of its TTL is left. Otherwise it
+// is renewed first.
 [[nodiscard]] bool worth_handing_out(Instant deadline, Millis ttl, Instant now);
 
 }  // namespace pawl::client

@@ -1,6 +1,7 @@
-// The deadline's formula under simulated clocks: every case draws two clocks, a network and a story (a wait, lost
-// messages, retries, pauses), and asks whether the client may still believe in its lease when pawld can hand the
-// lock on. Two tempting formulas are kept beside the real one, to show what they would have cost. Hard case 31.
+// The deadline's formula under simulated clocks: every case draws two clocks, a network and a story
+// (a wait, lost messages, retries, pauses), and asks whether the client may still believe in its
+// lease when pawld can hand the lock on. Two tempting formulas are kept beside the real one, to
+// show what they would have cost. Hard case 31.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +29,9 @@ class Dice {
   }
   bool chance(double probability) { return between(0, 1) < probability; }
   // As likely between 1 and 10 as between 10 and 100.
-  double any_size(double low, double high) { return std::exp(between(std::log(low), std::log(high))); }
+  double any_size(double low, double high) {
+    return std::exp(between(std::log(low), std::log(high)));
+  }
 
  private:
   SeededRandom random_;
@@ -48,7 +51,8 @@ struct ClientClock {
 };
 
 ClientClock any_clock(Dice& dice) {
-  return {dice.between(0.995, 1.005), Instant(Millis(static_cast<Millis::rep>(dice.any_size(1, 1e10))))};
+  return {dice.between(0.995, 1.005),
+          Instant(Millis(static_cast<Millis::rep>(dice.any_size(1, 1e10))))};
 }
 
 // What pawld's clock shows of a stretch, as it answers it: rounded down.
@@ -66,13 +70,14 @@ struct Case {
   True passes_on = 0;   // the first moment at which pawld can grant the lock to another
 };
 
-// A message may be held up by up to nine tenths of the TTL, in the network or because its sender was paused
-// between reading its clock and sending.
+// A message may be held up by up to nine tenths of the TTL, in the network or because its sender
+// was paused between reading its clock and sending.
 True held_up(Dice& dice, double ttl) {
   return dice.chance(0.5) ? dice.between(0, 0.9 * ttl) : dice.between(0, 0.01 * ttl);
 }
 
-// A story may end without a grant: the retry comes when the lease is over, and is told so. Then there is no deadline.
+// A story may end without a grant: the retry comes when the lease is over, and is told so. Then
+// there is no deadline.
 bool draw(Dice& dice, Case& drawn) {
   const double pawld_rate = dice.between(0.995, 1.005);
   drawn.clock = any_clock(dice);
@@ -91,7 +96,8 @@ bool draw(Dice& dice, Case& drawn) {
 
   const True wait = dice.chance(0.5) ? 0 : dice.any_size(1, 3'600'000);
   const True sync = dice.chance(0.9) ? dice.between(0, 5) : dice.between(0, 0.5 * ttl);
-  // pawld's service time leaves out most of a pause of its own, so that the lock is granted and passes on later.
+  // pawld's service time leaves out most of a pause of its own, so that the lock is granted and
+  // passes on later.
   const True paused_before = dice.chance(0.1) ? dice.between(0, ttl) : 0;
   const True paused_after = dice.chance(0.1) ? dice.between(0, ttl) : 0;
   const True granted = receipt + wait + paused_before;
@@ -120,7 +126,8 @@ Instant counted_from_the_retry(const Case& c) {
   return deadline(Acquired{c.clock.at(c.retry_sent), c.waited, c.ttl});
 }
 
-// Whether a client that has the answer believes in its lease at a moment when another may hold the lock.
+// Whether a client that has the answer believes in its lease at a moment when another may hold the
+// lock.
 bool unsafe(const Case& c, Instant deadline) {
   const True believes_until = c.clock.true_time(deadline);
   return believes_until > c.passes_on && believes_until > c.reply;
@@ -143,17 +150,20 @@ TEST(DeadlineProperty,
   }
   const auto percent = [](int part, int whole) { return 100.0 * part / whole; };
   std::printf(
-      "unsafe of %d: counted from the first send %d, from the reply %.1f %%, from the retry's send %.1f %% "
+      "unsafe of %d: counted from the first send %d, from the reply %.1f %%, from the retry's send "
+      "%.1f %% "
       "(%.1f %% of the retried)\n",
       kCases, late, percent(reply_unsafe, kCases), percent(retry_unsafe, kCases),
       percent(retry_unsafe, retried));
   EXPECT_EQ(late, 0);
-  EXPECT_GT(percent(usable, kCases), 30) << "a formula that never lets anyone work would be safe too";
+  EXPECT_GT(percent(usable, kCases), 30)
+      << "a formula that never lets anyone work would be safe too";
   EXPECT_GT(percent(reply_unsafe, kCases), 50);
   EXPECT_GT(percent(retry_unsafe, kCases), 10);
 }
 
-TEST(DeadlineProperty, ARenewedLeaseEndsForItsClientBeforeTheLockCanPassOnWhateverTheClocksAndTheNetworkDo) {
+TEST(DeadlineProperty,
+     ARenewedLeaseEndsForItsClientBeforeTheLockCanPassOnWhateverTheClocksAndTheNetworkDo) {
   Dice dice(kSeed);
   int late = 0, reply_unsafe = 0;
   for (int n = 0; n < kCases; ++n) {
@@ -168,11 +178,11 @@ TEST(DeadlineProperty, ARenewedLeaseEndsForItsClientBeforeTheLockCanPassOnWhatev
     const True reply = receipt + held_up(dice, ttl_ms);
     const auto answered = Millis(static_cast<Millis::rep>(std::floor(left)));
     late += clock.true_time(deadline(Renewed{clock.at(0), answered, ttl})) > passes_on;
-    reply_unsafe +=
-        clock.true_time(deadline(Renewed{clock.at(reply), answered, ttl})) > std::max(passes_on, reply);
+    reply_unsafe += clock.true_time(deadline(Renewed{clock.at(reply), answered, ttl})) >
+                    std::max(passes_on, reply);
   }
-  std::printf("unsafe of %d renewals: counted from the send %d, from the reply %.1f %%\n", kCases, late,
-              100.0 * reply_unsafe / kCases);
+  std::printf("unsafe of %d renewals: counted from the send %d, from the reply %.1f %%\n", kCases,
+              late, 100.0 * reply_unsafe / kCases);
   EXPECT_EQ(late, 0);
   EXPECT_GT(reply_unsafe, kCases / 4);
 }

@@ -26,8 +26,9 @@ TEST(Deadline, RenewalCountsFromItsSendAndFromWhatWasAnswered) {
   EXPECT_EQ(deadline(Renewed{kStart, 3s, 10s}), kStart + 2970ms - 100ms);
 }
 
-// In the next three, pawld starts the lease at the latest moment that is consistent with what the client saw,
-// on a clock that runs 1 % fast. The client's deadline must come before the lock can pass on. Hard case 31.
+// In the next three, pawld starts the lease at the latest moment that is consistent with what the
+// client saw, on a clock that runs 1 % fast. The client's deadline must come before the lock can
+// pass on. Hard case 31.
 Instant passes_on(Instant granted, Millis ttl) {
   return granted + Nanos(ttl) * 100 / 101;
 }

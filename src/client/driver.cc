@@ -41,7 +41,8 @@ void wake(const UniqueFd& fd) {
   [[maybe_unused]] const ssize_t written = write(fd.get(), &one, sizeof(one));
 }
 
-// A thread that was cancelled here (pthread_cancel) would leave nobody to send, and an answer nowhere to go.
+// A thread that was cancelled here (pthread_cancel) would leave nobody to send, and an answer
+// nowhere to go.
 class NotCancelled {
  public:
   NotCancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
@@ -53,8 +54,8 @@ class NotCancelled {
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-// The lock is held for microseconds: to sleep for it would cost more than it takes. Longer than that only when its holder
-// was put aside, and then sleeping is right.
+// The lock is held for microseconds: to sleep for it would cost more than it takes. Longer than
+// that only when its holder was put aside, and then sleeping is right.
 std::unique_lock<std::mutex> soon(std::mutex& mutex) {
   std::unique_lock lock(mutex, std::defer_lock);
   for (int tries = 0; tries < 100; ++tries) {
@@ -82,13 +83,14 @@ Driver::Driver(std::vector<Address> addresses, DriverOptions options)
 
 std::shared_ptr<Driver> Driver::start(std::vector<Address> addresses, DriverOptions options) {
   std::shared_ptr<Driver> driver(new Driver(std::move(addresses), std::move(options)));
-  // Detached, and an owner of what it works on: a child of fork() can then end without a thread to join.
+  // Detached, and an owner of what it works on: a child of fork() can then end without a thread to
+  // join.
   std::thread([driver] { driver->run(); }).detach();
   if (driver->options_.test_time) driver->options_.test_time->enroll(driver);
   return driver;
 }
 
-// --- Callers' threads ------------------------------------------------------------------------------------
+// --- Callers' threads ----------------------------------------------------------------------------
 
 Instant Driver::now() const {
   return boot_now() + moved();
@@ -98,8 +100,8 @@ Nanos Driver::moved() const {
   return options_.test_time ? options_.test_time->moved() : Nanos(0);
 }
 
-CallId Driver::acquire(AcquireCall call, Terms terms, std::shared_ptr<Holder> holder, OnSelfWait on_self_wait,
-                       Acquired done) {
+CallId Driver::acquire(AcquireCall call, Terms terms, std::shared_ptr<Holder> holder,
+                       OnSelfWait on_self_wait, Acquired done) {
   CallId id{};
   std::optional<Token> own;
   {
@@ -210,7 +212,8 @@ void Driver::shut_down(Millis wait_at_most) {
     }
     ended_.wait_until(lock, limit, [this] { return has_ended_; });
   }
-  callbacks_.finish(std::max(0ms, std::chrono::ceil<Millis>(limit - std::chrono::steady_clock::now())));
+  callbacks_.finish(
+      std::max(0ms, std::chrono::ceil<Millis>(limit - std::chrono::steady_clock::now())));
 }
 
 // After every call: sends, and wakes the I/O thread if it would sleep too long.
@@ -223,8 +226,8 @@ void Driver::went_on(std::unique_lock<std::mutex>& lock) {
   if (too_long || full || machine_.has_completions()) wake(*wake_fd_);
 }
 
-// Sends what there is to send, without the lock while it does. Returns at once when another thread is at it: that one
-// takes along what we have.
+// Sends what there is to send, without the lock while it does. Returns at once when another thread
+// is at it: that one takes along what we have.
 void Driver::flush(std::unique_lock<std::mutex>& lock) {
   if (sending_) return;
   sending_ = true;
@@ -242,7 +245,7 @@ void Driver::flush(std::unique_lock<std::mutex>& lock) {
   sending_ = false;
 }
 
-// --- The I/O thread --------------------------------------------------------------------------------------
+// --- The I/O thread ------------------------------------------------------------------------------
 
 void Driver::run() {
   io_thread_ = std::this_thread::get_id();
@@ -274,7 +277,8 @@ void Driver::turn(std::unique_lock<std::mutex>& lock) {
   // What did not fit: nobody else sends while there is any. If it fails, reading will tell.
   if (socket_ && !unsent_.empty()) static_cast<void>(socket_->send(unsent_));
   answer(lock);
-  // Never longer than planned before: then a caller that comes and goes need not wake us to plan its time-out.
+  // Never longer than planned before: then a caller that comes and goes need not wake us to plan
+  // its time-out.
   Instant next = machine_.has_completions() || !to_call_.empty() ? now : next_due(now);
   if (rest_wanted_ > 0) next = come_to_rest(next, now);
   sleeps_until_ = sleeps_until_ > now ? std::min(sleeps_until_, next) : next;
@@ -294,8 +298,8 @@ void Driver::turn(std::unique_lock<std::mutex>& lock) {
   if (!alive) hang_up(why, this->now());
 }
 
-// Sends, and answers callers. In between it sends what those answered first already ask for next, so that pawld is at
-// work while we still wake the others.
+// Sends, and answers callers. In between it sends what those answered first already ask for next,
+// so that pawld is at work while we still wake the others.
 void Driver::answer(std::unique_lock<std::mutex>& lock) {
   constexpr std::size_t kAtOnce = 16;
   auto calls = std::exchange(to_call_, {});
@@ -314,9 +318,10 @@ void Driver::answer(std::unique_lock<std::mutex>& lock) {
 void Driver::poll(int fd, bool wants_send, Instant until) {
   pollfd ready[2] = {{wake_fd_->get(), POLLIN, 0},
                      {fd, static_cast<short>(POLLIN | (wants_send ? POLLOUT : 0)), 0}};
-  // From a fresh look at the clock: the calls before this may have taken a while. Not ppoll(): in a process that was stopped
-  // meanwhile (SIGSTOP) it goes on with what was left of its time then, and a lease that is long over would be said to
-  // be lost as much later. poll() remembers when its time is up.
+  // From a fresh look at the clock: the calls before this may have taken a while. Not ppoll(): in a
+  // process that was stopped meanwhile (SIGSTOP) it goes on with what was left of its time then,
+  // and a lease that is long over would be said to be lost as much later. poll() remembers when its
+  // time is up.
   if (::poll(ready, 2, poll_timeout(until - now())) <= 0) return;
   std::uint64_t wakes = 0;
   if (ready[0].revents != 0) [[maybe_unused]]
@@ -361,7 +366,8 @@ void Driver::take_completions(Instant now) {
   for (Completion& done : machine_.take_completions()) {
     if (keeper_.take(done, now)) continue;
     if (auto asked = asked_.extract(done.call)) {
-      take_acquired(std::move(asked.mapped()), std::get<Result<Held>>(std::move(done.outcome)), now);
+      take_acquired(std::move(asked.mapped()), std::get<Result<Held>>(std::move(done.outcome)),
+                    now);
     } else if (auto released = releasing_.extract(done.call)) {
       to_call_.push_back([tell = std::move(released.mapped()),
                           result = std::get<Result<Release>>(std::move(done.outcome))]() mutable {
@@ -369,9 +375,8 @@ void Driver::take_completions(Instant now) {
       });
     } else if (auto answered = asking_.extract(done.call)) {
       to_call_.push_back([tell = std::move(answered.mapped()),
-                          result = std::get<Result<wire::Value>>(std::move(done.outcome))]() mutable {
-        tell(std::move(result));
-      });
+                          result = std::get<Result<wire::Value>>(
+                              std::move(done.outcome))]() mutable { tell(std::move(result)); });
     } else {
       watches_.take(done, now);
     }
@@ -394,15 +399,18 @@ void Driver::take_acquired(Asked asked, Result<Held> held, Instant now) {
     }
     result = std::move(why);
   }
-  to_call_.push_back(
-      [tell = std::move(asked.done), result = std::move(result)]() mutable { tell(std::move(result)); });
+  to_call_.push_back([tell = std::move(asked.done), result = std::move(result)]() mutable {
+    tell(std::move(result));
+  });
 }
 
-// --- Resting, for tests ----------------------------------------------------------------------------------
+// --- Resting, for tests --------------------------------------------------------------------------
 
-// Whether a turn that ends with this wait has left nothing undone. If not, it is to look again soon.
+// Whether a turn that ends with this wait has left nothing undone. If not, it is to look again
+// soon.
 Instant Driver::come_to_rest(Instant next, Instant now) {
-  if (next <= now || !unsent_.empty() || sending_ || connector_.busy()) return std::min(next, now + 1ms);
+  if (next <= now || !unsent_.empty() || sending_ || connector_.busy())
+    return std::min(next, now + 1ms);
   // Noted here, where all that was received has been taken in.
   rest_ = {};
   if (socket_) {
@@ -430,11 +438,12 @@ Rest Driver::rest(std::chrono::milliseconds limit) {
     const Instant next = std::min(machine_.next_timer(), keeper_.next_timer());
     if (next != kNever) rest.next_timer = next - now();
   }
-  callbacks_.drain(std::max(0ms, std::chrono::ceil<Millis>(until - std::chrono::steady_clock::now())));
+  callbacks_.drain(
+      std::max(0ms, std::chrono::ceil<Millis>(until - std::chrono::steady_clock::now())));
   return rest;
 }
 
-// --- Telling ---------------------------------------------------------------------------------------------
+// --- Telling -------------------------------------------------------------------------------------
 
 void Driver::tell_changes() {
   for (Change& change : keeper_.take_changes()) {
@@ -444,16 +453,18 @@ void Driver::tell_changes() {
       log("a lease is " + std::string(to_text(change.state)) + ": " + change.reason);
     }
     if (change.explains) continue;
-    callbacks_.post([holder = std::move(holder), state = change.state, reason = std::move(change.reason)] {
-      if (state >= LeaseState::kUncertain) holder->lost.request_stop();
-      if (holder->on_change) holder->on_change(state, reason);
-    });
+    callbacks_.post(
+        [holder = std::move(holder), state = change.state, reason = std::move(change.reason)] {
+          if (state >= LeaseState::kUncertain) holder->lost.request_stop();
+          if (holder->on_change) holder->on_change(state, reason);
+        });
   }
 }
 
 void Driver::tell_leaders(Instant now) {
   for (LeaderWatches::News& news : watches_.take_news(now)) {
-    callbacks_.post([told = std::move(news.told), change = std::move(news.change)] { told(change); });
+    callbacks_.post(
+        [told = std::move(news.told), change = std::move(news.change)] { told(change); });
   }
 }
 

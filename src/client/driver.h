@@ -1,15 +1,16 @@
-// Drives machine and keeper for programs with many threads: one thread reads, connects and keeps the time, another runs
-// the users' callbacks, a third exists while a connection is being made.
+// Drives machine and keeper for programs with many threads: one thread reads, connects and keeps
+// the time, another runs the users' callbacks, a third exists while a connection is being made.
 //
-// Callers send what they ask for themselves: waking another thread to do it would cost more than the sending. One at a
-// time: who finds another at it, or the I/O thread awake, leaves its command to that one, so the more callers there are,
-// the fewer sends each of them costs.
+// Callers send what they ask for themselves: waking another thread to do it would cost more than
+// the sending. One at a time: who finds another at it, or the I/O thread awake, leaves its command
+// to that one, so the more callers there are, the fewer sends each of them costs.
 //
-// One lock guards machine and keeper; it is held for work in memory only, never while waiting and never while a
-// callback runs. The clock is read under it, so that a lease judged uncertain by one thread cannot be renewed by
-// an answer another thread read before.
+// One lock guards machine and keeper; it is held for work in memory only, never while waiting and
+// never while a callback runs. The clock is read under it, so that a lease judged uncertain by one
+// thread cannot be renewed by an answer another thread read before.
 //
-// After fork() nothing here may be touched in the child but forked(): the threads are gone, the lock may be held.
+// After fork() nothing here may be touched in the child but forked(): the threads are gone, the
+// lock may be held.
 #pragma once
 
 #include <atomic>
@@ -70,13 +71,15 @@ class Driver final : public TestSubject {
   [[nodiscard]] Instant now() const;
   [[nodiscard]] Nanos moved() const;
   // Who calls from the I/O thread must not wait for an answer.
-  [[nodiscard]] bool on_io_thread() const { return io_thread_.load() == std::this_thread::get_id(); }
+  [[nodiscard]] bool on_io_thread() const {
+    return io_thread_.load() == std::this_thread::get_id();
+  }
 
   // What to do when the thread that asks took a lease itself which it would have to wait for.
   enum class OnSelfWait : std::uint8_t { kRefuse, kWait };
   // Exactly one call of `done` follows. Returns what cancel() takes.
-  CallId acquire(AcquireCall call, Terms terms, std::shared_ptr<Holder> holder, OnSelfWait on_self_wait,
-                 Acquired done);
+  CallId acquire(AcquireCall call, Terms terms, std::shared_ptr<Holder> holder,
+                 OnSelfWait on_self_wait, Acquired done);
   void cancel(CallId call);
   [[nodiscard]] Standing look(LeaseNumber lease);
   void progress(LeaseNumber lease);
@@ -96,7 +99,8 @@ class Driver final : public TestSubject {
   // For tests whose time this client lives by.
   Rest rest(std::chrono::milliseconds limit) override;
 
-  // Ends everything: waits are cancelled, leases given back, for so long at most; then all threads end.
+  // Ends everything: waits are cancelled, leases given back, for so long at most; then all threads
+  // end.
   void shut_down(Millis wait_at_most);
 
  private:
@@ -114,7 +118,8 @@ class Driver final : public TestSubject {
   void went_on(std::unique_lock<std::mutex>& lock);
   void take_completions(Instant now);
   void take_acquired(Asked asked, Result<Held> held, Instant now);
-  [[nodiscard]] std::optional<Token> first_live(const std::vector<LeaseNumber>& leases, Instant now);
+  [[nodiscard]] std::optional<Token> first_live(const std::vector<LeaseNumber>& leases,
+                                                Instant now);
   void tell_changes();
   void tell_leaders(Instant now);
   void tell_metrics();

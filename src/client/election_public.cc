@@ -36,7 +36,8 @@ std::optional<Leader> to_leader(const client::LeaderNow& seen) {
 
 Election::Election(Client& client, std::string name) : client_(client), name_(std::move(name)) {}
 
-Result<Lease> Election::campaign(std::string_view value, CampaignOptions options, std::stop_token stop) {
+Result<Lease> Election::campaign(std::string_view value, CampaignOptions options,
+                                 std::stop_token stop) {
   const auto wait = options.wait;
   if (wait && *wait > limits::kWaitMax) {
     return Error{Code::kInvalid, "wait: an hour at most, or none: for ever"};
@@ -59,8 +60,9 @@ Result<std::optional<Leader>> Election::leader() {
   const Client::State& state = *client_.state_;
   if (const auto trouble = state.trouble()) return *trouble;
   client::Answer<wire::Value> answer(state.driver->waking(), client::this_thread());
-  state.driver->command({.words = {"INSPECT", name_}, .give_up = state.driver->now() + state.call_timeout},
-                        [&answer](Result<wire::Value> shown) { answer.set(std::move(shown)); });
+  state.driver->command(
+      {.words = {"INSPECT", name_}, .give_up = state.driver->now() + state.call_timeout},
+      [&answer](Result<wire::Value> shown) { answer.set(std::move(shown)); });
   const Result<wire::Value> shown = answer.wait();
   if (!shown) {
     // To ask changes nothing, so nothing can have happened.
@@ -70,7 +72,7 @@ Result<std::optional<Leader>> Election::leader() {
   return to_leader(client::read_leader(*shown));
 }
 
-// --- Observing -------------------------------------------------------------------------------------------
+// --- Observing -----------------------------------------------------------------------------------
 
 struct LeaderObservation::State {
   // Shared with the calls that are queued on the callback thread.
@@ -122,8 +124,8 @@ LeaderObservation Election::observe(Told told) {
   }
   state->driver = client_.state_->driver;
   state->listener = std::make_shared<State::Listener>(std::move(told));
-  state->number =
-      state->driver->watch(name_, [listener = state->listener](const Result<client::LeaderNow>& seen) {
+  state->number = state->driver->watch(
+      name_, [listener = state->listener](const Result<client::LeaderNow>& seen) {
         seen ? listener->call(to_leader(*seen)) : listener->call(seen.error());
       });
   return LeaderObservation(std::move(state));

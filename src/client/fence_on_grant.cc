@@ -48,16 +48,19 @@ Error explain(const Lease& lease, const Target& target, const Error& refused) {
   return error;
 }
 
-Result<void> advance(const Lease& lease, const Target& target, Instant give_up, const std::stop_token& stop) {
+Result<void> advance(const Lease& lease, const Target& target, Instant give_up,
+                     const std::stop_token& stop) {
   while (true) {
     if (auto held = lease.check(); !held) return held.error();
     const auto left = std::chrono::floor<std::chrono::milliseconds>(give_up - boot_now());
     const auto slice = std::clamp<std::chrono::milliseconds>(left, 0ms, kSlice);
-    // Readers share the smallest live token, below which nobody may write; of a writer it is the token itself.
+    // Readers share the smallest live token, below which nobody may write; of a writer it is the
+    // token itself.
     const auto advanced = target.guard->advance(target.resource, lease.floor(), slice);
     if (advanced) return {};
     // Not known to have happened, and harmless to ask for again: advance is idempotent.
-    const bool again = advanced.error().code == Code::kBusy || advanced.error().code == Code::kUnknown;
+    const bool again =
+        advanced.error().code == Code::kBusy || advanced.error().code == Code::kUnknown;
     if (!again || left <= slice) return explain(lease, target, advanced.error());
     if (stop.stop_requested())
       return Error{Code::kUnavailable, "stopped while the guards were being advanced"};

@@ -7,7 +7,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// pawld reads its data in seconds and a store answers in milliseconds: soon, but not in a tight loop.
+// pawld reads its data in seconds and a store answers in milliseconds: soon, but not in a tight
+// loop.
 constexpr Nanos kPause = 100ms;
 
 }  // namespace
@@ -21,7 +22,8 @@ std::optional<wire::ErrorCode> error_code(const wire::Value& value) {
 void Flow::reply(const wire::Value& value, Instant now) {
   PAWL_ASSERT(state_ == State::kSent);
   const auto code = error_code(value);
-  const bool nothing_happened = code == wire::ErrorCode::kLoading || code == wire::ErrorCode::kReadOnly;
+  const bool nothing_happened =
+      code == wire::ErrorCode::kLoading || code == wire::ErrorCode::kReadOnly;
   if (nothing_happened || (code == wire::ErrorCode::kUncertain && repeatable())) {
     state_ = State::kPaused;
     wake_at_ = now + kPause;

@@ -1,5 +1,5 @@
-// The course of one call: which command to send next, and what its reply means. One flow per call, owned by
-// the machine, which knows the connection and nothing of the calls.
+// The course of one call: which command to send next, and what its reply means. One flow per call,
+// owned by the machine, which knows the connection and nothing of the calls.
 //
 //   kReady    -> the machine calls write(), the flow is kSent
 //   kSent     -> reply() (in order), or cut() when the connection is lost
@@ -7,8 +7,9 @@
 //   kPaused   -> waits until wake_at(), then is kReady again
 //   kFinished -> nothing more to do; the machine forgets it
 //
-// The caller is told once, which may be before the flow is finished: a grant nobody waits for any more is
-// still given back. From then on the flow works for itself, until `linger_until` at the latest.
+// The caller is told once, which may be before the flow is finished: a grant nobody waits for any
+// more is still given back. From then on the flow works for itself, until `linger_until` at the
+// latest.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +36,8 @@ class Flow {
   Flow(const Flow&) = delete;
   Flow& operator=(const Flow&) = delete;
 
-  // --- The machine drives
-  // ----------------------------------------------------------------------------------------- Appends the
+  // --- The machine drives ------------------------------------------------------------------------
+  // Appends the
   // next command. Only when kReady.
   void write(std::string& out, Instant now) {
     PAWL_ASSERT(state_ == State::kReady);
@@ -53,19 +54,18 @@ class Flow {
     if (state_ == State::kSent || state_ == State::kParked) on_cut(now);
   }
   void wake(Instant now);
-  // Nobody waits for the answer any more. `trouble` is what the connection last suffered from, for the
-  // detail.
+  // Nobody waits for the answer any more. `trouble` is what the connection last suffered from, for
+  // the detail.
   virtual void abandon(Instant now, std::string_view trouble);
   // Lingered long enough.
   void stop() { finish(); }
   // The caller does not want the answer any more.
   virtual void cancel(Instant now) { abandon(now, "cancelled"); }
-  // pawld does not take us at all: the call ends with `error`, softened to kUnknown if it may have happened
-  // earlier.
+  // pawld does not take us at all: the call ends with `error`, softened to kUnknown if it may have
+  // happened earlier.
   void refuse(Error error);
 
-  // --- The machine looks
-  // ------------------------------------------------------------------------------------------
+  // --- The machine looks -------------------------------------------------------------------------
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool finished() const { return state_ == State::kFinished; }
   [[nodiscard]] bool told() const { return told_; }
@@ -78,7 +78,9 @@ class Flow {
   // The place in the machine's agenda.
   [[nodiscard]] Instant& planned() { return planned_; }
   // What to tell the caller, once.
-  [[nodiscard]] std::optional<Outcome> take_outcome() { return std::exchange(outcome_, std::nullopt); }
+  [[nodiscard]] std::optional<Outcome> take_outcome() {
+    return std::exchange(outcome_, std::nullopt);
+  }
   // Set when the reply says that another pawld must be asked (a standby).
   [[nodiscard]] bool wants_elsewhere() { return std::exchange(elsewhere_, false); }
   // The request id that pushes name it by; nullptr for calls without one.

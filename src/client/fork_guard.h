@@ -1,5 +1,5 @@
-// Notices that this process is a fork() of the one where something began: threads, sockets and leases stay with the
-// parent.
+// Notices that this process is a fork() of the one where something began: threads, sockets and
+// leases stay with the parent.
 #pragma once
 
 #include <cstdint>

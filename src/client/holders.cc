@@ -5,7 +5,8 @@
 namespace pawl::client {
 namespace {
 
-// Readers share with readers, and places of a limited lock may be free: those two may well be granted.
+// Readers share with readers, and places of a limited lock may be free: those two may well be
+// granted.
 bool excludes(Mode held, Mode asked) {
   return held == Mode::kExclusive || held != asked;
 }

@@ -37,7 +37,8 @@ LeaseNumber Keeper::adopt(const Held& held, const Terms& terms, Instant now) {
   if (terms.max_hold > Millis(0)) entry.capped_at = now + terms.max_hold;
   stake(entry);
   plan_judgement(number, entry);
-  plan_renewal(number, entry, entry.deadline - Nanos(entry.ttl) * 2 / 3 - up_to(Nanos(entry.ttl) / 15));
+  plan_renewal(number, entry,
+               entry.deadline - Nanos(entry.ttl) * 2 / 3 - up_to(Nanos(entry.ttl) / 15));
   return number;
 }
 
@@ -64,8 +65,9 @@ std::optional<CallId> Keeper::release(LeaseNumber lease, Instant give_up, Instan
   const auto found = entries_.find(lease);
   if (found == entries_.end() || found->second.released) return std::nullopt;
   Entry& entry = found->second;
-  // Also when its deadline has passed: pawld's own comes later, and the next in the queue need not wait for it. Also when
-  // pawld has called it over: one that is being broken keeps its locks closed until its time is over, or until this.
+  // Also when its deadline has passed: pawld's own comes later, and the next in the queue need not
+  // wait for it. Also when pawld has called it over: one that is being broken keeps its locks
+  // closed until its time is over, or until this.
   const CallId call = machine_.release({entry.lease, entry.ttl, give_up}, now);
   entry.released = true;
   judge(lease, entry, now);
@@ -93,7 +95,7 @@ std::vector<LeaseNumber> Keeper::leases() const {
   return all;
 }
 
-// --- What is at stake ------------------------------------------------------------------------------------
+// --- What is at stake ----------------------------------------------------------------------------
 
 void Keeper::stake(Entry& entry) {
   entry.at_stake = true;
@@ -114,7 +116,7 @@ void Keeper::tell_patience() {
                                           : std::max(kPatienceMin, at_stake_.begin()->first / 6));
 }
 
-// --- What a lease is worth -------------------------------------------------------------------------------
+// --- What a lease is worth -----------------------------------------------------------------------
 
 LeaseState Keeper::worth(const Entry& entry, Instant now) {
   if (now >= entry.deadline) return LeaseState::kLost;
@@ -130,7 +132,8 @@ std::string Keeper::why(const Entry& entry) {
 void Keeper::judge(LeaseNumber number, Entry& entry, Instant now) {
   const LeaseState worth_now = worth(entry, now);
   if (worth_now == entry.state) return plan_judgement(number, entry);
-  if (worth_now < entry.state && entry.state >= LeaseState::kUncertain) return;  // There is no way back.
+  if (worth_now < entry.state && entry.state >= LeaseState::kUncertain)
+    return;  // There is no way back.
   turn(number, entry, worth_now, worth_now == LeaseState::kHeld ? std::string() : why(entry));
 }
 
@@ -165,7 +168,7 @@ void Keeper::plan_judgement(LeaseNumber number, Entry& entry) {
   judgements_.move(number, entry.judge_at, at);
 }
 
-// --- Renewals --------------------------------------------------------------------------------------------
+// --- Renewals ------------------------------------------------------------------------------------
 
 // Jitter: leases taken together must not be renewed together for ever.
 Nanos Keeper::up_to(Nanos span) {
@@ -178,7 +181,8 @@ void Keeper::plan_renewal(LeaseNumber number, Entry& entry, Instant at) {
 
 // A renewal thread that is alive proves nothing about the work. Hard case 32.
 bool Keeper::gets_on(Entry& entry, Instant now) const {
-  if (entry.progress_every == Millis(0) || now - entry.progressed <= entry.progress_every) return true;
+  if (entry.progress_every == Millis(0) || now - entry.progressed <= entry.progress_every)
+    return true;
   entry.withheld = true;
   entry.trouble = "no progress was reported for " + std::to_string(entry.progress_every.count()) +
                   " ms, so it is not renewed";
@@ -237,7 +241,8 @@ bool Keeper::take(const Completion& done, Instant now) {
   return true;
 }
 
-// The holder is told at once. MRENEW says only that it is over; how it ended is asked for, and known a little later.
+// The holder is told at once. MRENEW says only that it is over; how it ended is asked for, and
+// known a little later.
 void Keeper::over(LeaseNumber number, Entry& entry, Instant now) {
   entry.refused = true;
   ++counters_.renewal_failures;
@@ -255,16 +260,19 @@ void Keeper::explain(LeaseNumber number, const Result<Renewal>& answer) {
 
 void Keeper::renewed(LeaseNumber number, Entry& entry, Instant sent, Millis answered, Instant now) {
   judge(number, entry, now);
-  if (entry.state >= LeaseState::kUncertain) return;  // It came too late; the holder has been told to stop.
+  if (entry.state >= LeaseState::kUncertain)
+    return;  // It came too late; the holder has been told to stop.
   ++counters_.renewals;
   const bool capped = entry.capped_at != kNever;
-  const Instant until = deadline(Renewed{PAWL_MUTANT(renewal_from_reply) ? now : sent, answered, entry.ttl});
+  const Instant until =
+      deadline(Renewed{PAWL_MUTANT(renewal_from_reply) ? now : sent, answered, entry.ttl});
   entry.deadline = std::max(entry.deadline, std::min(until, entry.capped_at));
   entry.final = capped && (answered < entry.ttl || until >= entry.capped_at);
   entry.trouble.clear();
   judge(number, entry, now);
   if (entry.final || entry.state >= LeaseState::kUncertain) return;
-  const Instant next = std::max(entry.deadline - Nanos(entry.ttl) * 2 / 3, now + Nanos(entry.ttl) / 10);
+  const Instant next =
+      std::max(entry.deadline - Nanos(entry.ttl) * 2 / 3, now + Nanos(entry.ttl) / 10);
   plan_renewal(number, entry, next - up_to(Nanos(entry.ttl) / 15));
 }
 
@@ -273,7 +281,8 @@ void Keeper::failed(LeaseNumber number, Entry& entry, const std::string& why, In
   entry.trouble = "its renewal failed: " + why;
   if (PAWL_MUTANT(failed_renewal_extends)) entry.deadline = now + entry.ttl;
   judge(number, entry, now);
-  if (entry.state < LeaseState::kUncertain) plan_renewal(number, entry, now + Nanos(entry.ttl) / 10);
+  if (entry.state < LeaseState::kUncertain)
+    plan_renewal(number, entry, now + Nanos(entry.ttl) / 10);
 }
 
 void Keeper::timer(Instant now) {

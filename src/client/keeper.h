@@ -1,5 +1,5 @@
-// Keeps the leases of one client: renews them in time, and says of each at any moment what it is still worth. No
-// thread, no clock, no lock: whoever drives the machine drives this too.
+// Keeps the leases of one client: renews them in time, and says of each at any moment what it is
+// still worth. No thread, no clock, no lock: whoever drives the machine drives this too.
 //
 //   const LeaseNumber lease = keeper.adopt(held, {}, now);
 //   at keeper.next_timer(): keeper.timer(now);
@@ -10,14 +10,17 @@
 //      │  renewals from TTL/3 on │                   │                   │
 //      ├────────── held ─────────┼───── at risk ─────┼──── uncertain ────┼── lost ──▶
 //
-// A renewal that is answered moves the deadline, and brings a lease that is at risk back. Nothing brings an uncertain
-// one back: its holder has been told to stop. The answer of look() depends on `now` alone, not on whether timer() was
-// called in time, so a process that was frozen learns the truth on its first call (hard case 1).
+// A renewal that is answered moves the deadline, and brings a lease that is at risk back. Nothing
+// brings an uncertain one back: its holder has been told to stop. The answer of look() depends on
+// `now` alone, not on whether timer() was called in time, so a process that was frozen learns the
+// truth on its first call (hard case 1).
 //
-// A connection that went silent is given up while there is still time to renew over another: after a sixth of the shortest
-// TTL held. So renewals are tried at a third, a half and two thirds of it, before the lease is uncertain.
+// A connection that went silent is given up while there is still time to renew over another: after
+// a sixth of the shortest TTL held. So renewals are tried at a third, a half and two thirds of it,
+// before the lease is uncertain.
 //
-// Everything costs O(log n) per lease. What is due is renewed together, with what would be due soon after.
+// Everything costs O(log n) per lease. What is due is renewed together, with what would be due soon
+// after.
 #pragma once
 
 #include <cstdint>
@@ -76,10 +79,11 @@ class Keeper {
   [[nodiscard]] Standing look(LeaseNumber lease, Instant now);
   // The work is getting on.
   void progress(LeaseNumber lease, Instant now);
-  // Gives it back: not renewed any more, lost with the reason "released" (which is no change anybody is told of), and
-  // forgotten, unless it was lost before: then the reason stays known. The machine goes on with the call after `give_up`
-  // until confirmed or the TTL is over; also for a lease that pawld would not renew: one that is being broken is held there
-  // until its TTL is over, unless it is given back. Nothing when it was released before.
+  // Gives it back: not renewed any more, lost with the reason "released" (which is no change
+  // anybody is told of), and forgotten, unless it was lost before: then the reason stays known. The
+  // machine goes on with the call after `give_up` until confirmed or the TTL is over; also for a
+  // lease that pawld would not renew: one that is being broken is held there until its TTL is over,
+  // unless it is given back. Nothing when it was released before.
   std::optional<CallId> release(LeaseNumber lease, Instant give_up, Instant now);
   // Lost from now on, for a reason that lies outside.
   void end(LeaseNumber lease, std::string reason);

@@ -63,7 +63,8 @@ TEST_F(KeeperTest, ALeaseIsRenewedWhenAThirdOfItsTtlHasPassed) {
   EXPECT_THAT(changes(), IsEmpty());
 }
 
-TEST_F(KeeperTest, ASilentConnectionIsGivenUpAfterASixthOfTheShortestTtlAndThereIsTimeToRenewOverAnother) {
+TEST_F(KeeperTest,
+       ASilentConnectionIsGivenUpAfterASixthOfTheShortestTtlAndThereIsTimeToRenewOverAnother) {
   be_connected();
   const LeaseNumber lease = hold();
   now = keeper.next_timer();
@@ -104,7 +105,8 @@ TEST_F(KeeperTest, AttemptsToConnectAreNoFurtherApartThanTheShortestLeaseCanWait
 TEST_F(KeeperTest, APatienceThatWasGivenIsKept) {
   Keeper patient(machine, random, Keeper::Patience::kAsGiven);
   be_connected();
-  patient.adopt({LeaseId{0x11, 0x22}, Token{34}, Token{34}, std::nullopt, 10s, 0ms, now + 9'800ms}, {}, now);
+  patient.adopt({LeaseId{0x11, 0x22}, Token{34}, Token{34}, std::nullopt, 10s, 0ms, now + 9'800ms},
+                {}, now);
   now = patient.next_timer();
   patient.timer(now);
   machine.timer(now + 5s - 1ms);
@@ -141,7 +143,8 @@ TEST_F(KeeperTest, ALeaseThatIsNotRenewedGoesFromHeldToAtRiskToUncertainToLost) 
   EXPECT_EQ(state(lease), LeaseState::kUncertain);
   pass(1ms);
   EXPECT_EQ(state(lease), LeaseState::kLost);
-  EXPECT_THAT(changes(), ElementsAre(LeaseState::kAtRisk, LeaseState::kUncertain, LeaseState::kLost));
+  EXPECT_THAT(changes(),
+              ElementsAre(LeaseState::kAtRisk, LeaseState::kUncertain, LeaseState::kLost));
   EXPECT_EQ(keeper.counters().lost, 1u);
 }
 
@@ -257,7 +260,8 @@ TEST_F(KeeperTest, HowALeaseEndedIsAskedForAndKnownALittleLater) {
   EXPECT_THAT(changes(), ElementsAre(LeaseState::kLost));
   EXPECT_EQ(sent_one(), "RENEW " + kLeaseText);
   answer("-LOST broken\r\n");
-  EXPECT_THAT(reason(lease), AllOf(StartsWith("pawld says that it is over: "), HasSubstr("broken")));
+  EXPECT_THAT(reason(lease),
+              AllOf(StartsWith("pawld says that it is over: "), HasSubstr("broken")));
   const auto explained = keeper.take_changes();
   ASSERT_EQ(explained.size(), 1u);
   EXPECT_TRUE(explained.front().explains);

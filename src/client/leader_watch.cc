@@ -38,7 +38,9 @@ LeaderNow read_leader(const wire::Value& lock) {
 }
 
 LeaderWatch::LeaderWatch(Machine& machine, std::string name, Instant now)
-    : machine_(machine), name_(std::move(name)), observation_(machine.observe({.prefix = name_}, now)) {}
+    : machine_(machine),
+      name_(std::move(name)),
+      observation_(machine.observe({.prefix = name_}, now)) {}
 
 bool LeaderWatch::take(const Sighting& seen, Instant now) {
   if (seen.call != observation_) return false;

@@ -65,7 +65,8 @@ class LeaderWatchTest : public MachineTest {
         words.push_back("nobody");
       } else {
         EXPECT_EQ((*change)->owner, "owner" + std::to_string((*change)->token.value));
-        words.push_back(std::to_string((*change)->token.value) + "=" + (*change)->value.value_or("?"));
+        words.push_back(std::to_string((*change)->token.value) + "=" +
+                        (*change)->value.value_or("?"));
       }
     }
     return words;
@@ -131,7 +132,8 @@ TEST_F(LeaderWatchTest, AnEventOlderThanTheAnswerBeforeItIsNoNews) {
 TEST_F(LeaderWatchTest, AnEventRightBehindTheFirstAnswerIsNotTakenForAPartOfIt) {
   begin();
   receive_free();
-  receive_event(EventKind::kGranted, 101, "chief", Token{5}, "owner5");  // Read together with the answer.
+  receive_event(EventKind::kGranted, 101, "chief", Token{5},
+                "owner5");  // Read together with the answer.
   EXPECT_THAT(told(), ElementsAre("nobody"));
   receive_held(5, "a");
   EXPECT_THAT(told(), ElementsAre("5=a"));
@@ -139,7 +141,8 @@ TEST_F(LeaderWatchTest, AnEventRightBehindTheFirstAnswerIsNotTakenForAPartOfIt) 
 
 TEST_F(LeaderWatchTest, EventsRightBeforeTheFirstAnswerArePartOfIt) {
   begin();
-  receive_event(EventKind::kGranted, 101, "chief", Token{5}, "owner5");  // Read together with the answer.
+  receive_event(EventKind::kGranted, 101, "chief", Token{5},
+                "owner5");  // Read together with the answer.
   receive_event(EventKind::kReleased, 102, "chief", Token{5});
   receive_free();
   EXPECT_THAT(told(), ElementsAre("nobody"));

@@ -21,7 +21,8 @@ void RenewFlow::on_reply(const wire::Value& value, Instant now) {
   const auto answered = wire::read_integer(value);
   if (!answered) return finish_with(failure(answered.error()));
   const Millis expires_in(*answered);
-  const Instant until = deadline(Renewed{sent_, expires_in, call_.ttl > Millis(0) ? call_.ttl : expires_in});
+  const Instant until =
+      deadline(Renewed{sent_, expires_in, call_.ttl > Millis(0) ? call_.ttl : expires_in});
   if (now < until) return finish_with(Result<Renewal>(Renewal{expires_in, until}));
   if (++late_ < kLateMax) return ready();
   finish_with(failure({Code::kUnknown, "answers take longer than the lease lives"}));
@@ -35,12 +36,14 @@ void RenewManyFlow::append(std::string& out, Instant now) {
 void RenewManyFlow::on_reply(const wire::Value& value, Instant) {
   if (value.is_error()) return finish_with(failure(wire::error_from_line(value.text)));
   if (value.kind != wire::Value::Kind::kArray || value.items.size() != call_.leases.size()) {
-    return finish_with(failure({Code::kUnknown, "the answer to a renewal is not one figure for each lease"}));
+    return finish_with(
+        failure({Code::kUnknown, "the answer to a renewal is not one figure for each lease"}));
   }
   Renewals renewals{sent_};
   for (const wire::Value& item : value.items) {
     const auto left = item.as_integer();
-    if (!left) return finish_with(failure({Code::kUnknown, "the answer to a renewal is no number"}));
+    if (!left)
+      return finish_with(failure({Code::kUnknown, "the answer to a renewal is no number"}));
     renewals.answered.push_back(*left < 0 ? std::nullopt : std::optional(Millis(*left)));
   }
   finish_with(Result<Renewals>(std::move(renewals)));
@@ -76,8 +79,8 @@ void CommandFlow::on_reply(const wire::Value& value, Instant) {
 
 void CommandFlow::on_cut(Instant) {
   if (repeatable()) return ready();
-  finish_with(
-      failure({Code::kUnknown, "the connection was lost before the answer came; it may have happened"}));
+  finish_with(failure(
+      {Code::kUnknown, "the connection was lost before the answer came; it may have happened"}));
 }
 
 }  // namespace pawl::client

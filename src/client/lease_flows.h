@@ -6,8 +6,8 @@
 
 namespace pawl::client {
 
-// A renewal counts from the send that was answered. One that arrives after its own deadline says nothing
-// about now and is sent again.
+// A renewal counts from the send that was answered. One that arrives after its own deadline says
+// nothing about now and is sent again.
 class RenewFlow final : public Flow {
  public:
   explicit RenewFlow(const RenewCall& call) : Flow(call.give_up), call_(call) {}
@@ -15,14 +15,17 @@ class RenewFlow final : public Flow {
  private:
   void append(std::string& out, Instant now) override;
   void on_reply(const wire::Value& value, Instant now) override;
-  [[nodiscard]] Outcome failure(Error error) const override { return Result<Renewal>(std::move(error)); }
+  [[nodiscard]] Outcome failure(Error error) const override {
+    return Result<Renewal>(std::move(error));
+  }
 
   const RenewCall call_;
   Instant sent_{};
   int late_ = 0;
 };
 
-// Renewals of several leases. What each answer is worth at the time it comes is the caller's to judge.
+// Renewals of several leases. What each answer is worth at the time it comes is the caller's to
+// judge.
 class RenewManyFlow final : public Flow {
  public:
   explicit RenewManyFlow(RenewManyCall call) : Flow(call.give_up), call_(std::move(call)) {}
@@ -30,14 +33,16 @@ class RenewManyFlow final : public Flow {
  private:
   void append(std::string& out, Instant now) override;
   void on_reply(const wire::Value& value, Instant now) override;
-  [[nodiscard]] Outcome failure(Error error) const override { return Result<Renewals>(std::move(error)); }
+  [[nodiscard]] Outcome failure(Error error) const override {
+    return Result<Renewals>(std::move(error));
+  }
 
   const RenewManyCall call_;
   Instant sent_{};
 };
 
-// Sent until confirmed. When the caller has stopped waiting it goes on until the TTL has passed: then the
-// lease, which nobody renews any more, is over by itself. Hard case 8.
+// Sent until confirmed. When the caller has stopped waiting it goes on until the TTL has passed:
+// then the lease, which nobody renews any more, is over by itself. Hard case 8.
 class ReleaseFlow final : public Flow {
  public:
   ReleaseFlow(const ReleaseCall& call, Instant now)
@@ -48,7 +53,9 @@ class ReleaseFlow final : public Flow {
  private:
   void append(std::string& out, Instant now) override;
   void on_reply(const wire::Value& value, Instant now) override;
-  [[nodiscard]] Outcome failure(Error error) const override { return Result<Release>(std::move(error)); }
+  [[nodiscard]] Outcome failure(Error error) const override {
+    return Result<Release>(std::move(error));
+  }
 
   const ReleaseCall call_;
   const Instant over_;
@@ -62,8 +69,12 @@ class CommandFlow final : public Flow {
   void append(std::string& out, Instant now) override;
   void on_reply(const wire::Value& value, Instant now) override;
   void on_cut(Instant now) override;
-  [[nodiscard]] bool repeatable() const override { return call_.repeat == CommandCall::Repeat::kHarmless; }
-  [[nodiscard]] Outcome failure(Error error) const override { return Result<wire::Value>(std::move(error)); }
+  [[nodiscard]] bool repeatable() const override {
+    return call_.repeat == CommandCall::Repeat::kHarmless;
+  }
+  [[nodiscard]] Outcome failure(Error error) const override {
+    return Result<wire::Value>(std::move(error));
+  }
 
   const CommandCall call_;
 };

@@ -1,4 +1,5 @@
-// What is behind a public Lease. Shared by client_public.cc, which makes it, and lease_public.cc, which is it.
+// What is behind a public Lease. Shared by client_public.cc, which makes it, and lease_public.cc,
+// which is it.
 #pragma once
 
 #include <memory>

@@ -32,7 +32,8 @@ std::string_view to_text(LeaseState state) {
 }
 
 client::Standing Lease::State::look() const {
-  if (driver->forked()) return {LeaseState::kLost, "it belongs to the parent of this process (fork)", {}};
+  if (driver->forked())
+    return {LeaseState::kLost, "it belongs to the parent of this process (fork)", {}};
   return driver->look(grant.number);
 }
 
@@ -58,8 +59,10 @@ void Lease::let_go() noexcept {
     return;
   }
   if (state_->forgotten) return state_.reset();  // Released.
-  if (state_->driver->on_io_thread()) {  // Nobody took the lease; this thread is the one that would answer.
-    state_->driver->release(state_->grant.number, kDestructorWait, [](const Result<client::Release>&) {});
+  if (state_->driver
+          ->on_io_thread()) {  // Nobody took the lease; this thread is the one that would answer.
+    state_->driver->release(state_->grant.number, kDestructorWait,
+                            [](const Result<client::Release>&) {});
   } else {
     static_cast<void>(release(kDestructorWait));
   }
@@ -128,14 +131,16 @@ void Lease::progress() const {
 }
 
 Error Lease::stale(std::uint64_t max) const {
-  const Error plain{Code::kStaleToken, "a newer holder has been here: its token was " + std::to_string(max)};
+  const Error plain{Code::kStaleToken,
+                    "a newer holder has been here: its token was " + std::to_string(max)};
   if (state_->driver->forked()) return plain;
   client::Answer<wire::Value> answer(state_->driver->waking(), client::this_thread());
   state_->driver->command({.words = {"STATUS"}, .give_up = state_->driver->now() + kStatusWait},
                           [&answer](Result<wire::Value> status) { answer.set(std::move(status)); });
   const Result<wire::Value> status = answer.wait();
   const wire::Value* last = status ? status->find("last_token") : nullptr;
-  if (last == nullptr || static_cast<std::uint64_t>(last->as_integer().value_or(0)) >= max) return plain;
+  if (last == nullptr || static_cast<std::uint64_t>(last->as_integer().value_or(0)) >= max)
+    return plain;
   return {Code::kIssuerBehind,
           "a guard has seen token " + std::to_string(max) + ", and pawld has granted none above " +
               std::to_string(last->as_integer().value_or(0)) +
@@ -146,8 +151,9 @@ Error Lease::stale(std::uint64_t max) const {
 Result<bool> Lease::release(std::chrono::milliseconds wait_at_most) {
   if (state_->driver->forked()) return Error{Code::kLeaseLost, state_->look().reason};
   client::Answer<client::Release> answer(state_->driver->waking(), client::this_thread());
-  const auto now_is = state_->driver->release(state_->grant.number, wait_at_most,
-                                              [&answer](auto result) { answer.set(std::move(result)); });
+  const auto now_is =
+      state_->driver->release(state_->grant.number, wait_at_most,
+                              [&answer](auto result) { answer.set(std::move(result)); });
   if (now_is == client::Driver::Kept::kForgotten) state_->forgotten = true;
   const Result<client::Release> released = answer.wait();
   if (!released) return released.error();

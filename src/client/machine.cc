@@ -39,11 +39,11 @@ std::string summary(const wire::Value& value) {
 
 }  // namespace
 
-Machine::Machine(Random& random, MachineOptions options) : random_(random), options_(std::move(options)) {}
+Machine::Machine(Random& random, MachineOptions options)
+    : random_(random), options_(std::move(options)) {}
 Machine::~Machine() = default;
 
-// --- Calls
-// -------------------------------------------------------------------------------------------------------
+// --- Calls ---------------------------------------------------------------------------------------
 
 CallId Machine::acquire(AcquireCall call, Instant now) {
   auto wrong = AcquireFlow::check(call);
@@ -130,20 +130,21 @@ void Machine::for_each_flow(Visit visit) {
   }
 }
 
-// --- The connection
-// ----------------------------------------------------------------------------------------------
+// --- The connection ------------------------------------------------------------------------------
 
 void Machine::connected(Instant now, std::string peer) {
   PAWL_ASSERT(link_ == Link::kDown);
   peer_ = peer.empty() ? "the server" : std::move(peer);
   link_ = Link::kGreeting;
   decoder_.emplace();
-  // Nothing is sent behind the greeting before it is answered: the server may be something else than pawld.
+  // Nothing is sent behind the greeting before it is answered: the server may be something else
+  // than pawld.
   const Auth& auth = options_.auth;
   if (auth.user.empty()) {
     wire::append_command(output_, {"HELLO", "3", "SETNAME", options_.name});
   } else {
-    wire::append_command(output_, {"HELLO", "3", "AUTH", auth.user, auth.secret, "SETNAME", options_.name});
+    wire::append_command(output_,
+                         {"HELLO", "3", "AUTH", auth.user, auth.secret, "SETNAME", options_.name});
   }
   in_flight_.push_back({kGreeting, now});
 }
@@ -236,7 +237,8 @@ void Machine::take_push(const wire::Value& push, Instant now) {
 
 void Machine::take_greeting(const wire::Value& value) {
   const auto code = error_code(value);
-  // A full pawld keeps connections that may only renew and release. Each call hears for itself what it may do.
+  // A full pawld keeps connections that may only renew and release. Each call hears for itself what
+  // it may do.
   if (is_pawld(value) || code == wire::ErrorCode::kBusy) {
     link_ = Link::kReady;
     greeted_ = true;
@@ -247,13 +249,15 @@ void Machine::take_greeting(const wire::Value& value) {
   if (code == wire::ErrorCode::kLoading) return break_link(value.text);
   if (!options_.auth.user.empty() && value.is_error() && value.text.starts_with("ERR AUTH")) {
     return turn_away(
-        {Code::kDenied, "this pawld knows no users (it has no auth_file), but credentials were sent"});
+        {Code::kDenied,
+         "this pawld knows no users (it has no auth_file), but credentials were sent"});
   }
   if (value.is_error() && value.text.find(wire::kPortSpeaksTls) != std::string::npos)
     return turn_away({Code::kUnavailable, peer_ + std::string(kSpeaksTls) + "tls://" + peer_});
-  const Error error = code && refuses_us(*code)
-                          ? wire::error_from_line(value.text)
-                          : Error{Code::kUnavailable, peer_ + ": not a pawld; it answered " + summary(value)};
+  const Error error =
+      code && refuses_us(*code)
+          ? wire::error_from_line(value.text)
+          : Error{Code::kUnavailable, peer_ + ": not a pawld; it answered " + summary(value)};
   turn_away(error);
 }
 
@@ -263,8 +267,7 @@ void Machine::turn_away(const Error& error) {
   for_each_flow([&](Flow& flow) { flow.refuse(error); });
 }
 
-// --- Turning the crank
-// -------------------------------------------------------------------------------------------
+// --- Turning the crank ---------------------------------------------------------------------------
 
 void Machine::timer(Instant now) {
   if (silent(now)) break_link("no answer for " + std::to_string(answer_timeout().count()) + " ms");
@@ -288,8 +291,9 @@ void Machine::pump(Instant now) {
   std::vector<CallId> ready(ready_.begin(), ready_.end());
   ready_.clear();
   if (ready.size() > 1) {
-    std::stable_sort(ready.begin(), ready.end(),
-                     [this](CallId a, CallId b) { return flows_.at(a)->turn() < flows_.at(b)->turn(); });
+    std::stable_sort(ready.begin(), ready.end(), [this](CallId a, CallId b) {
+      return flows_.at(a)->turn() < flows_.at(b)->turn();
+    });
   }
   for (const CallId id : ready) {
     flows_.at(id)->write(output_, now);
@@ -299,7 +303,8 @@ void Machine::pump(Instant now) {
 
 // Passes on what the flow has to say after an input. May end it.
 void Machine::settle(CallId call, Flow& flow) {
-  if (auto outcome = flow.take_outcome()) completions_.push_back({call, std::move(*outcome), ++order_});
+  if (auto outcome = flow.take_outcome())
+    completions_.push_back({call, std::move(*outcome), ++order_});
   if (flow.wants_elsewhere()) break_link("this pawld is a standby");
   if (flow.state() == Flow::State::kReady) ready_.insert(call);
   agenda_.move(call, flow.planned(), flow.finished() ? kNever : flow.next_timer());
@@ -309,8 +314,8 @@ void Machine::settle(CallId call, Flow& flow) {
   flows_.erase(call);
 }
 
-// A wrong secret is answered late, on purpose. Until credentials have been right once, giving up earlier would be to guess
-// again and again, and never to hear why.
+// A wrong secret is answered late, on purpose. Until credentials have been right once, giving up
+// earlier would be to guess again and again, and never to hear why.
 Millis Machine::answer_timeout() const {
   const Millis usual = std::min(options_.answer_timeout, patience_);
   const bool unproven = link_ == Link::kGreeting && !greeted_ && !options_.auth.user.empty();
@@ -321,8 +326,8 @@ bool Machine::silent(Instant now) const {
   return !in_flight_.empty() && now - in_flight_.front().at >= answer_timeout();
 }
 
-// A wait hears nothing for as long as it lasts. Without a probe, a pawld that vanished without a word would be waited
-// for all that time.
+// A wait hears nothing for as long as it lasts. Without a probe, a pawld that vanished without a
+// word would be waited for all that time.
 Instant Machine::probe_at() const {
   const bool only_waits = link_ == Link::kReady && in_flight_.empty() && !flows_.empty();
   return only_waits ? heard_ + options_.probe_after : kNever;

@@ -1,6 +1,6 @@
-// The client without I/O: calls, bytes and time in; bytes, completions and a timer out. A driver owns the
-// socket and the clock (blocking_connection.h); the simulator is another driver. No thread, no clock, no
-// lock.
+// The client without I/O: calls, bytes and time in; bytes, completions and a timer out. A driver
+// owns the socket and the clock (blocking_connection.h); the simulator is another driver. No
+// thread, no clock, no lock.
 //
 //   Machine machine(random);
 //   CallId call = machine.acquire({.locks = {"reports/nightly"}}, now);
@@ -8,12 +8,13 @@
 //   now); send(machine.take_output());   machine.received(bytes, now);   at machine.next_timer():
 //   machine.timer(now); for (Completion& done : machine.take_completions()) …
 //
-// Read the socket first, then the clock, and pass that `now`: an answer must never look younger than it is.
-// `now` is also what counts as the moment of sending, so take and send the output at once.
+// Read the socket first, then the clock, and pass that `now`: an answer must never look younger
+// than it is. `now` is also what counts as the moment of sending, so take and send the output at
+// once.
 //
-// Any number of calls share one connection; replies are matched in order, the end of a wait by its request
-// id. When the connection is lost, what can be sent again is sent again, an acquire with the same request id
-// (G5).
+// Any number of calls share one connection; replies are matched in order, the end of a wait by its
+// request id. When the connection is lost, what can be sent again is sent again, an acquire with
+// the same request id (G5).
 #pragma once
 
 #include <algorithm>
@@ -49,7 +50,8 @@ struct MachineOptions {
   Millis backoff_min{50};        // Between attempts to connect; doubles, with jitter,
   Millis backoff_max{2'000};     // up to this.
   Millis probe_after{
-      30'000};  // A connection on which calls only wait is asked, after so much silence, if it lives.
+      // A connection on which calls only wait is asked, after so much silence, if it lives.
+      30'000};
 };
 
 class Machine {
@@ -57,37 +59,35 @@ class Machine {
   explicit Machine(Random& random, MachineOptions options = {});
   ~Machine();
 
-  // --- Calls. Each completes exactly once, never inside the call itself
-  // --------------------------------------------
+  // --- Calls. Each completes exactly once, never inside the call itself --------------------------
   CallId acquire(AcquireCall call, Instant now);
   CallId renew(const RenewCall& call, Instant now);
   CallId renew_many(RenewManyCall call, Instant now);
   CallId release(const ReleaseCall& call, Instant now);
   CallId command(CommandCall call, Instant now);
   CallId observe(ObserveCall call, Instant now);
-  // The caller does not want the answer any more: the call completes at once. Whatever an acquire may have
-  // got is given back in the background. Nothing happens when it is complete already: then the lease is the
-  // caller's to release.
+  // The caller does not want the answer any more: the call completes at once. Whatever an acquire
+  // may have got is given back in the background. Nothing happens when it is complete already: then
+  // the lease is the caller's to release.
   void cancel(CallId call, Instant now);
-  // What is at stake cannot wait longer than this for an answer: a connection that owes one for so long is given up, and
-  // attempts to connect are no further apart. Only ever shortens what the options say; kPatient: as they say.
+  // What is at stake cannot wait longer than this for an answer: a connection that owes one for so
+  // long is given up, and attempts to connect are no further apart. Only ever shortens what the
+  // options say; kPatient: as they say.
   static constexpr Millis kPatient = Millis::max();
   void set_patience(Millis patience) { patience_ = patience; }
 
-  // --- What the driver reports
-  // -------------------------------------------------------------------------------------
+  // --- What the driver reports -------------------------------------------------------------------
   // `peer` is the address as people write it, for messages.
   void connected(Instant now, std::string peer = {});
   // The connection is gone, or the attempt failed. `why` is for people.
   void disconnected(std::string_view why, Instant now);
-  // Every address was tried in vain. Calls that cannot have happened end with kUnavailable; the others
-  // go on trying until their own limit. A driver that prefers patience does not say this.
+  // Every address was tried in vain. Calls that cannot have happened end with kUnavailable; the
+  // others go on trying until their own limit. A driver that prefers patience does not say this.
   void unreachable();
   void received(std::string_view bytes, Instant now);
   void timer(Instant now);
 
-  // --- What the driver does
-  // ----------------------------------------------------------------------------------------
+  // --- What the driver does ----------------------------------------------------------------------
   [[nodiscard]] bool wants_connection(Instant now) const;
   // The connection is of no use (protocol error, wrong server, silence, a standby): close it, then
   // disconnected().
@@ -139,10 +139,10 @@ class Machine {
   Millis patience_ = kPatient;
 
   std::uint64_t last_call_ = 0;
-  Observers observers_;                                    // outlives the flows, which leave it
-  std::map<CallId, std::unique_ptr<Flow>> flows_;          // in order of call
-  std::set<CallId> ready_;                                 // those with something to send
-  Agenda<CallId> agenda_;                                  // when each wants to be woken, or gives up
+  Observers observers_;                            // outlives the flows, which leave it
+  std::map<CallId, std::unique_ptr<Flow>> flows_;  // in order of call
+  std::set<CallId> ready_;                         // those with something to send
+  Agenda<CallId> agenda_;                          // when each wants to be woken, or gives up
   std::unordered_map<std::string_view, CallId> acquires_;  // by the flow's request id, for pushes
   std::vector<Completion> completions_;
   std::uint64_t order_ = 0;  // the last place given, see Completion

@@ -1,5 +1,5 @@
-// The fixture of the machine's tests: a machine, the time, and the other end of its connection as the test
-// plays it.
+// The fixture of the machine's tests: a machine, the time, and the other end of its connection as
+// the test plays it.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -31,7 +31,8 @@ class MachineTest : public testing::Test {
       const auto frame = decoder.decode(rest);
       rest.remove_prefix(frame.consumed);
       std::string& command = commands.emplace_back();
-      for (const wire::Value& word : frame.value.items) command += (command.empty() ? "" : " ") + word.text;
+      for (const wire::Value& word : frame.value.items)
+        command += (command.empty() ? "" : " ") + word.text;
     }
     return commands;
   }
@@ -64,7 +65,8 @@ class MachineTest : public testing::Test {
     std::string bytes;
     wire::ReplyWriter reply(bytes, wire::Protocol::kResp3);
     const auto granted = grant(ttl, waited);
-    wire::write_wait_push(reply, event, request, event == wire::WaitEvent::kGranted ? &granted : nullptr);
+    wire::write_wait_push(reply, event, request,
+                          event == wire::WaitEvent::kGranted ? &granted : nullptr);
     receive(bytes);
   }
   void receive_queued(std::uint64_t position) {
@@ -99,7 +101,8 @@ class MachineTest : public testing::Test {
   }
 
   CallId acquire(Millis wait = 0ms, Nanos patience = 1h) {
-    return machine.acquire({.locks = {"disk"}, .ttl = 10s, .wait = wait, .give_up = now + patience}, now);
+    return machine.acquire({.locks = {"disk"}, .ttl = 10s, .wait = wait, .give_up = now + patience},
+                           now);
   }
   // The outcome of the only call that has completed since the last look.
   template <class T>

@@ -11,8 +11,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-// --- Lost connections. Hard cases 2, 3
-// -----------------------------------------------------------------------------
+// --- Lost connections. Hard cases 2, 3 -----------------------------------------------------------
 
 TEST_F(MachineTest, LostReplyIsAskedForAgainWithTheSameRequestIdAndTheFirstSendCounts) {
   const CallId call = acquire();
@@ -182,8 +181,7 @@ TEST_F(MachineTest, CommandThatMayRepeatIsSentAgain) {
   EXPECT_TRUE(outcome<wire::Value>(call));
 }
 
-// --- What may be concluded when time is up
-// --------------------------------------------------------------------------
+// --- What may be concluded when time is up -------------------------------------------------------
 
 TEST_F(MachineTest, TimeOutBeforeAnythingWasSentMeansNothingHappened) {
   const CallId call = acquire(0ms, 1s);

@@ -73,8 +73,7 @@ TEST_F(MachineTest, RepliesBelongToCallsInTheOrderTheyWereSent) {
   EXPECT_TRUE(std::get<Result<Release>>(done[1].outcome)->was_live);
 }
 
-// --- The other end misbehaves
-// ---------------------------------------------------------------------------------------
+// --- The other end misbehaves --------------------------------------------------------------------
 
 TEST_F(MachineTest, BytesThatAreNoRespCloseTheConnectionAndTheCallGoesOn) {
   const CallId call = acquire();
@@ -132,7 +131,8 @@ TEST_F(MachineAuthTest, CredentialsAreSentWithTheGreetingOfEachConnection) {
   for (int round = 0; round < 2; ++round) {
     known().connected(now);
     EXPECT_EQ(known().take_output(),
-              "*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$2\r\nci\r\n$6\r\nsecret\r\n$7\r\nSETNAME\r\n$"
+              "*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$2\r\nci\r\n$6\r\nsecret\r\n$"
+              "7\r\nSETNAME\r\n$"
               "4\r\npawl\r\n");
     known().received("%1\r\n+server\r\n+pawl\r\n", now);
     known().disconnected("cut", now);
@@ -179,12 +179,14 @@ TEST_F(MachineAuthTest, APawldWithoutUsersIsNamedAsSuch) {
   EXPECT_THAT(held.error().detail, HasSubstr("knows no users"));
 }
 
-// pawld closes it because its user has changed: that answers no call, and the next connection authenticates anew.
+// pawld closes it because its user has changed: that answers no call, and the next connection
+// authenticates anew.
 TEST_F(MachineAuthTest, TheFarewellToAChangedUserIsNoAnswer) {
   ask();
   known().connected(now);
   known().received("%1\r\n+server\r\n+pawl\r\n", now);
-  known().received("-NOAUTH users: the auth_file has changed for this user; authenticate again\r\n", now);
+  known().received("-NOAUTH users: the auth_file has changed for this user; authenticate again\r\n",
+                   now);
   EXPECT_TRUE(known().wants_close());
   EXPECT_FALSE(known().has_completions());
 }
@@ -282,8 +284,7 @@ TEST_F(MachineTest, BackoffGrowsWithEveryFailureAndStartsAnewAfterASuccess) {
   EXPECT_LE(machine.next_timer() - now, 50ms);
 }
 
-// --- What is wrong before anything is sent
-// --------------------------------------------------------------------------
+// --- What is wrong before anything is sent -------------------------------------------------------
 
 TEST_F(MachineTest, WhatDoesNotFitARequestIsInvalid) {
   const CallId none = machine.acquire({}, now);
@@ -308,8 +309,9 @@ TEST(RequestId, IsLongEnoughMadeOfAllowedCharactersAndNeverTheSame) {
   for (int i = 0; i < 1000; ++i) {
     const std::string id = make_request_id(random);
     EXPECT_EQ(id.size(), 22u);
-    EXPECT_EQ(id.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
-              std::string::npos);
+    EXPECT_EQ(
+        id.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
+        std::string::npos);
     EXPECT_TRUE(seen.insert(id).second);
   }
 }

@@ -7,8 +7,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// --- Late grants (G7)
-// -----------------------------------------------------------------------------------------------
+// --- Late grants (G7) ----------------------------------------------------------------------------
 
 TEST_F(MachineTest, GrantPastItsOwnDeadlineIsRenewedFirstAndHandedOutWithThatDeadline) {
   const CallId call = acquire();
@@ -105,8 +104,7 @@ TEST_F(MachineTest, ConfirmationsThatAlwaysComeTooLateEndInARelease) {
   EXPECT_EQ(sent_one(), "RELEASE " + kLeaseText);
 }
 
-// --- Waiting
-// --------------------------------------------------------------------------------------------------------
+// --- Waiting -------------------------------------------------------------------------------------
 
 TEST_F(MachineTest, WaitIsAsyncAndThePushBringsTheGrant) {
   const CallId call = acquire(30s);
@@ -220,8 +218,7 @@ TEST_F(MachineTest, PushesNobodyKnowsAreIgnored) {
   EXPECT_EQ(machine.position(call), 1u);
 }
 
-// --- Cancel. Hard case 18
-// -------------------------------------------------------------------------------------------
+// --- Cancel. Hard case 18 ------------------------------------------------------------------------
 
 TEST_F(MachineTest, CancelledWaitIsWithdrawn) {
   const CallId call = acquire(30s);

@@ -9,7 +9,8 @@ namespace pawl {
 namespace {
 
 [[noreturn]] void refuse(const Error& error) {
-  const auto code = error.code == Code::kDenied ? std::errc::permission_denied : std::errc::invalid_argument;
+  const auto code =
+      error.code == Code::kDenied ? std::errc::permission_denied : std::errc::invalid_argument;
   throw std::system_error(std::make_error_code(code), error.detail);
 }
 

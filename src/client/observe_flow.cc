@@ -28,9 +28,12 @@ bool ObserveFlow::news(const wire::EventPush& event) {
 
 void ObserveFlow::append(std::string& out, Instant) {
   if (step_ == Step::kEnd) return wire::append_command(out, {"UNOBSERVE", call_.prefix});
-  if (!last_ || PAWL_MUTANT(resumes_from_now)) return wire::append_command(out, {"OBSERVE", call_.prefix});
-  // For pawld it is one observation, however many share the prefix: the newest FROM counts, so it must suit all of them.
-  wire::append_command(out, {"OBSERVE", call_.prefix, "FROM", to_text(*observers_.oldest(call_.prefix))});
+  if (!last_ || PAWL_MUTANT(resumes_from_now))
+    return wire::append_command(out, {"OBSERVE", call_.prefix});
+  // For pawld it is one observation, however many share the prefix: the newest FROM counts, so it
+  // must suit all of them.
+  wire::append_command(
+      out, {"OBSERVE", call_.prefix, "FROM", to_text(*observers_.oldest(call_.prefix))});
 }
 
 void ObserveFlow::on_reply(const wire::Value& value, Instant) {

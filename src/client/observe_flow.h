@@ -4,7 +4,8 @@
 //       ▲                      │
 //       ╰── FROM the last id ──╯ connection lost
 //
-// When pawld does not know that id any more (it has restarted meanwhile, or too much has happened) it says `reset`.
+// When pawld does not know that id any more (it has restarted meanwhile, or too much has happened)
+// it says `reset`.
 #pragma once
 
 #include <string>
@@ -26,8 +27,9 @@ class ObserveFlow final : public Flow {
   // The last it was told; nothing before it has begun.
   [[nodiscard]] const std::optional<wire::EventId>& last() const { return last_; }
   void cancel(Instant now) override;
-  // Whoever hears most goes on first. pawld begins to tell at once, and each event once: had the narrower prefix gone on
-  // first, its events would overtake what the wider one has missed, which would then pass for old.
+  // Whoever hears most goes on first. pawld begins to tell at once, and each event once: had the
+  // narrower prefix gone on first, its events would overtake what the wider one has missed, which
+  // would then pass for old.
   [[nodiscard]] std::size_t turn() const override { return call_.prefix.size(); }
 
  private:
@@ -36,7 +38,9 @@ class ObserveFlow final : public Flow {
   void append(std::string& out, Instant now) override;
   void on_reply(const wire::Value& value, Instant now) override;
   void on_cut(Instant now) override;
-  [[nodiscard]] Outcome failure(Error error) const override { return Result<Unobserved>(std::move(error)); }
+  [[nodiscard]] Outcome failure(Error error) const override {
+    return Result<Unobserved>(std::move(error));
+  }
 
   void began(const wire::Value& value);
   void unobserve();
@@ -45,7 +49,8 @@ class ObserveFlow final : public Flow {
   const ObserveCall call_;
   Observers& observers_;
   Step step_ = Step::kBegin;
-  std::optional<wire::EventId> last_;  // where the next connection goes on; nothing until it has begun
+  std::optional<wire::EventId>
+      last_;  // where the next connection goes on; nothing until it has begun
 };
 
 }  // namespace pawl::client

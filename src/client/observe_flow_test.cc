@@ -24,14 +24,15 @@ class ObserveTest : public MachineTest {
   void receive_granted(std::uint64_t n, std::string_view lock) {
     receive_event(EventKind::kGranted, n, lock, Token{n});
   }
-  // What was told since the last look: "began", or the event and its number; for one observation if asked.
+  // What was told since the last look: "began", or the event and its number; for one observation if
+  // asked.
   std::vector<std::string> heard(std::optional<CallId> by = {}) {
     std::vector<std::string> words;
     for (const Sighting& seen : machine.take_sightings()) {
       if (by && seen.call != *by) continue;
       words.push_back(!seen.event ? "began"
-                                  : std::string(to_text(seen.event->kind)) + " " + seen.event->lock + " " +
-                                        std::to_string(seen.event->id.n));
+                                  : std::string(to_text(seen.event->kind)) + " " +
+                                        seen.event->lock + " " + std::to_string(seen.event->id.n));
     }
     return words;
   }
@@ -42,7 +43,8 @@ TEST_F(ObserveTest, EventsAreToldInOrderFromTheAnswerOn) {
   receive_granted(101, "jobs/a");
   receive_event(EventKind::kReleased, 102, "jobs/a", Token{101});
   receive_granted(103, "jobs/b");
-  EXPECT_THAT(heard(), ElementsAre("granted jobs/a 101", "released jobs/a 102", "granted jobs/b 103"));
+  EXPECT_THAT(heard(),
+              ElementsAre("granted jobs/a 101", "released jobs/a 102", "granted jobs/b 103"));
   EXPECT_FALSE(complete());
   EXPECT_FALSE(machine.idle());
 }
@@ -67,7 +69,8 @@ TEST_F(ObserveTest, TheNextConnectionGoesOnFromTheLastEvent) {
   EXPECT_THAT(heard(), ElementsAre("granted jobs/a 101", "granted jobs/b 102"));
 }
 
-// Otherwise the narrower one's events come first, and what the wider one has missed would pass for old.
+// Otherwise the narrower one's events come first, and what the wider one has missed would pass for
+// old.
 TEST_F(ObserveTest, OnTheNextConnectionTheWiderPrefixGoesOnFirst) {
   begin("jobs/a");
   const CallId wider = observe("jobs/");
@@ -75,7 +78,8 @@ TEST_F(ObserveTest, OnTheNextConnectionTheWiderPrefixGoesOnFirst) {
   receive_id(100);
   lose_connection();
   connect();
-  EXPECT_THAT(sent(), ElementsAre("OBSERVE jobs/ FROM " + id(100), "OBSERVE jobs/a FROM " + id(100)));
+  EXPECT_THAT(sent(),
+              ElementsAre("OBSERVE jobs/ FROM " + id(100), "OBSERVE jobs/a FROM " + id(100)));
   heard();
   receive_id(100);
   receive_granted(101, "jobs/b");
@@ -223,7 +227,8 @@ TEST_F(ObserveTest, TwoWithTheSamePrefixGoOnFromTheOlderOfTheirLastEvents) {
   sent();
   lose_connection();
   connect();
-  EXPECT_THAT(sent(), ElementsAre("OBSERVE jobs/ FROM " + id(100), "OBSERVE jobs/ FROM " + id(100)));
+  EXPECT_THAT(sent(),
+              ElementsAre("OBSERVE jobs/ FROM " + id(100), "OBSERVE jobs/ FROM " + id(100)));
 }
 
 TEST_F(ObserveTest, AnObserverThatWasCutForReadingTooSlowlyComesAgainAndItsCallsWithIt) {

@@ -1,5 +1,5 @@
-// Who observes what on the machine's one connection. pawld tells each event once per connection, however many prefixes it
-// matches; here it reaches every observation that it concerns.
+// Who observes what on the machine's one connection. pawld tells each event once per connection,
+// however many prefixes it matches; here it reaches every observation that it concerns.
 #pragma once
 
 #include <map>

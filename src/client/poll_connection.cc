@@ -45,8 +45,8 @@ Result<std::vector<Endpoint>> resolve(const std::vector<Address>& addresses) {
   return endpoints;
 }
 
-PollConnection::PollConnection(std::vector<Endpoint> endpoints, Random& random, MachineOptions options,
-                               Millis connect_timeout)
+PollConnection::PollConnection(std::vector<Endpoint> endpoints, Random& random,
+                               MachineOptions options, Millis connect_timeout)
     : endpoints_(std::move(endpoints)),
       connect_timeout_(connect_timeout),
       machine_(random, std::move(options)) {
@@ -54,13 +54,15 @@ PollConnection::PollConnection(std::vector<Endpoint> endpoints, Random& random, 
 }
 
 pollfd PollConnection::interest() const {
-  const bool writes = stream_ && connecting_ ? stream_->has_output() : connecting_ || !unsent_.empty();
+  const bool writes =
+      stream_ && connecting_ ? stream_->has_output() : connecting_ || !unsent_.empty();
   return {socket_.get(), static_cast<short>(POLLIN | (writes ? POLLOUT : 0)), 0};
 }
 
 Instant PollConnection::next_timer() const {
   // While an attempt is under way, the machine's wish for a connection is being met.
-  const Instant next = connecting_ && machine_.wants_connection(boot_now()) ? kNever : machine_.next_timer();
+  const Instant next =
+      connecting_ && machine_.wants_connection(boot_now()) ? kNever : machine_.next_timer();
   return connecting_ ? std::min(next, connect_limit_) : next;
 }
 
@@ -190,7 +192,8 @@ void PollConnection::decrypt(std::string_view bytes) {
   }
   stream_->flush([this](std::string_view out) { return to_socket(out); });
   if (stream_->state() == tls::Stream::State::kEnded) hang_up("the connection was closed");
-  if (stream_ && stream_->state() == tls::Stream::State::kFailed) hang_up("TLS: " + stream_->error());
+  if (stream_ && stream_->state() == tls::Stream::State::kFailed)
+    hang_up("TLS: " + stream_->error());
 }
 
 void PollConnection::hang_up(const std::string& why) {

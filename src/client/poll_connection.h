@@ -1,5 +1,5 @@
-// A thin driver of Machine for a program with a poll loop of its own, such as `pawl run`: never blocks, not even to
-// connect.
+// A thin driver of Machine for a program with a poll loop of its own, such as `pawl run`: never
+// blocks, not even to connect.
 //
 //   const auto endpoints = resolve(addresses);              // blocks, once, before anything is held
 //   PollConnection pawld(*endpoints, random, {});
@@ -45,7 +45,8 @@ class PollConnection {
   [[nodiscard]] Instant next_timer() const;
   // Reads, lets time pass, connects, sends. `revents` as poll answered.
   void turn(short revents);
-  // For a program that waits for nothing else: sleeps until there is something to do, then takes a turn.
+  // For a program that waits for nothing else: sleeps until there is something to do, then takes a
+  // turn.
   void wait_and_turn();
   // Sends what calls made since the last turn want to send.
   void flush();

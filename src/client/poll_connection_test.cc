@@ -19,7 +19,8 @@ using testing::HasSubstr;
 
 constexpr std::string_view kGreeted = "%1\r\n+server\r\n+pawl\r\n";
 
-// A port of our own on loopback, listened to or only kept from others: then connections are refused.
+// A port of our own on loopback, listened to or only kept from others: then connections are
+// refused.
 class Port {
  public:
   enum class Does : std::uint8_t { kAccept, kRefuse };
@@ -49,7 +50,8 @@ class Port {
   // Occupies the only place in a backlog of 0: whoever comes next hears nothing.
   [[nodiscard]] UniqueFd occupy() const {
     UniqueFd caller(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    EXPECT_EQ(::connect(caller.get(), reinterpret_cast<const sockaddr*>(&address_), sizeof(address_)), 0);
+    EXPECT_EQ(
+        ::connect(caller.get(), reinterpret_cast<const sockaddr*>(&address_), sizeof(address_)), 0);
     return caller;
   }
 
@@ -167,7 +169,8 @@ TEST_F(PollConnectionTest, AfterARefusalTheNextEndpointIsTriedInTheSameTurn) {
   EXPECT_TRUE(pawld.machine().take_completions().empty());
 }
 
-TEST_F(PollConnectionTest, WhenEveryoneRefusesACallThatCannotHaveHappenedIsUnavailableAndEachIsNamed) {
+TEST_F(PollConnectionTest,
+       WhenEveryoneRefusesACallThatCannotHaveHappenedIsUnavailableAndEachIsNamed) {
   const Port one(Port::Does::kRefuse), two(Port::Does::kRefuse);
   PollConnection pawld = connection({one.address(), two.address()});
   ask(pawld, {"PING"});

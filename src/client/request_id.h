@@ -1,5 +1,5 @@
-// Request ids: what makes a retry a retry (G5). 128 random bits, because whoever knows one can fetch the
-// lease.
+// Request ids: what makes a retry a retry (G5). 128 random bits, because whoever knows one can
+// fetch the lease.
 #pragma once
 
 #include <string>

@@ -92,7 +92,8 @@ Result<void> Socket::connect(const Address& address, Millis timeout) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  const int failed = getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+  const int failed =
+      getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
   if (failed != 0) return Error{Code::kUnavailable, to_text(address) + ": " + gai_strerror(failed)};
   const AddressInfo owner(found, &freeaddrinfo);
   Error why{Code::kUnavailable, error_text(EADDRNOTAVAIL)};
@@ -111,7 +112,7 @@ Result<void> Socket::connect(const Address& address, Millis timeout) {
   return Error{why.code, to_text(address) + ": " + why.detail};
 }
 
-// --- TLS -------------------------------------------------------------------------------------------------
+// --- TLS -----------------------------------------------------------------------------------------
 
 Result<void> Socket::shake_hands(const Address& address, Instant until) {
   PAWL_ASSERT(address.context != nullptr);
@@ -131,9 +132,11 @@ Result<void> Socket::shake_hands(const Address& address, Instant until) {
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) stream.receive_end();
   }
   bool lost = false;
-  stream.flush([&](std::string_view out) { return to_socket(out, lost); });  // Also why we refuse it.
+  stream.flush(
+      [&](std::string_view out) { return to_socket(out, lost); });  // Also why we refuse it.
   if (stream.state() != State::kFailed) return {};
-  return Error{stream.is_misfit() ? Code::kInvalid : Code::kUnavailable, "TLS handshake: " + stream.error()};
+  return Error{stream.is_misfit() ? Code::kInvalid : Code::kUnavailable,
+               "TLS handshake: " + stream.error()};
 }
 
 bool Socket::is_misfit() const {
@@ -161,7 +164,7 @@ std::uint16_t Socket::local_port() const {
   return ntohs(reinterpret_cast<const sockaddr_in&>(local).sin_port);
 }
 
-// --- Bytes -----------------------------------------------------------------------------------------------
+// --- Bytes ---------------------------------------------------------------------------------------
 
 bool Socket::send(std::string& bytes) {
   bool lost = false;

@@ -29,8 +29,9 @@ class Socket {
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
 
-  // Tries every address the host has, each for `timeout` at most, the TLS handshake included. kUnavailable says why not;
-  // kInvalid when certificates do not fit, or one end does not speak TLS: trying again will not help.
+  // Tries every address the host has, each for `timeout` at most, the TLS handshake included.
+  // kUnavailable says why not; kInvalid when certificates do not fit, or one end does not speak
+  // TLS: trying again will not help.
   Result<void> connect(const Address& address, Millis timeout);
   void close();
   [[nodiscard]] bool is_open() const { return fd_ >= 0; }
@@ -43,13 +44,14 @@ class Socket {
   [[nodiscard]] std::uint64_t sent() const { return sent_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t received() const { return received_.load(std::memory_order_relaxed); }
 
-  // Under TLS: it was lost because certificates do not fit. (A server may refuse ours only after connect().)
+  // Under TLS: it was lost because certificates do not fit. (A server may refuse ours only after
+  // connect().)
   [[nodiscard]] bool is_misfit() const;
 
   // Sends what fits and removes it from `bytes`; false when the connection is gone.
   bool send(std::string& bytes);
-  // Waits until something can be read (or sent, if `wants_send`), `timeout` at most, and appends what was
-  // read. False when the connection is gone; `why` says how.
+  // Waits until something can be read (or sent, if `wants_send`), `timeout` at most, and appends
+  // what was read. False when the connection is gone; `why` says how.
   bool wait(std::string& received, bool wants_send, Nanos timeout, std::string& why);
   // Appends what can be read without waiting. False when the connection is gone; `why` says how.
   bool receive(std::string& received, std::string& why);

@@ -1,7 +1,7 @@
 // The seam for pawl::testing: time that a test moves, and the clients that live by it.
 //
-// Only pure virtual functions, because the two sides are in different shared libraries and see nothing else of each
-// other. Without a TestTime a client reads the clock as it is.
+// Only pure virtual functions, because the two sides are in different shared libraries and see
+// nothing else of each other. Without a TestTime a client reads the clock as it is.
 #pragma once
 
 #include <chrono>
@@ -24,8 +24,9 @@ struct Rest {
 class TestSubject {
  public:
   virtual ~TestSubject() = default;
-  // Has the client look at the clock, and waits until it has done all that is due and its callbacks have run; no longer
-  // than `limit`, by the real clock. When called from one of its callbacks it does not wait for them.
+  // Has the client look at the clock, and waits until it has done all that is due and its callbacks
+  // have run; no longer than `limit`, by the real clock. When called from one of its callbacks it
+  // does not wait for them.
   virtual Rest rest(std::chrono::milliseconds limit) = 0;
 };
 

@@ -1,7 +1,7 @@
 // The client's own clock, as a type: CLOCK_BOOTTIME, which runs on while the machine is suspended.
 //
-// Nothing in this folder but the drivers reads it; everything else is told `now`. A reading is never mixed up
-// with pawld's service time (base/types.h), because neither converts to the other.
+// Nothing in this folder but the drivers reads it; everything else is told `now`. A reading is
+// never mixed up with pawld's service time (base/types.h), because neither converts to the other.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,6 @@
-// The cases, as data: each is a sentence, what a guard must be able to do for it to make sense, and the story that shows
-// it. `pawl guard conformance --list` and docs/reference/conformance.md print this table.
+// The cases, as data: each is a sentence, what a guard must be able to do for it to make sense, and
+// the story that shows it. `pawl guard conformance --list` and docs/reference/conformance.md print
+// this table.
 #pragma once
 
 #include <span>

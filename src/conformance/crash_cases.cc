@@ -19,8 +19,8 @@ void open_with(Session& session, const Admission& admission, const std::string& 
                      outcome.detail));
 }
 
-// Whether a roll-back takes the fence back as well is the guard's own choice: both are safe. It must only never be lower
-// than what was committed.
+// Whether a roll-back takes the fence back as well is the guard's own choice: both are safe. It
+// must only never be lower than what was committed.
 void rolled_back(Trial& trial) {
   const std::string resource = trial.fresh();
   trial.expect(Answer::kAdmitted, write(resource, 34));
@@ -29,7 +29,8 @@ void rolled_back(Trial& trial) {
     fail("rollback: " + outcome.detail);
   if (trial.effects(resource).size() != 1) fail("a write that was rolled back took effect");
   if (const auto fence = trial.fence(resource); fence != 34 && fence != 35)
-    fail(fmt::format("after 34 was committed and 35 rolled back the fence is {}", fence.value_or(0)));
+    fail(fmt::format("after 34 was committed and 35 rolled back the fence is {}",
+                     fence.value_or(0)));
   trial.expect(Answer::kStale, write(resource, 33));
   trial.expect(Answer::kAdmitted, write(resource, 35));
 }
@@ -42,7 +43,8 @@ void vanished(Trial& trial) {
   gone->vanish();
   gone.reset();
   trial.expect_advance(Answer::kDone, resource, 34);
-  if (trial.effects(resource).size() != 1) fail("a write that was cut off before its commit took effect");
+  if (trial.effects(resource).size() != 1)
+    fail("a write that was cut off before its commit took effect");
   trial.expect(Answer::kStale, write(resource, 33));
   trial.expect(Answer::kAdmitted, write(resource, 34));
 }
@@ -54,10 +56,12 @@ void vanished_operation(Trial& trial) {
   open_with(*gone, write(resource, 34, 1), value);
   gone->vanish();
   gone.reset();
-  if (const Outcome again = trial.attempt(write(resource, 34, 1), value); again.answer != Answer::kAdmitted)
-    fail(fmt::format(
-        "an operation that was cut off before its commit was answered \"{}\" when it was sent again: {}",
-        to_text(again.answer), again.detail));
+  if (const Outcome again = trial.attempt(write(resource, 34, 1), value);
+      again.answer != Answer::kAdmitted)
+    fail(
+        fmt::format("an operation that was cut off before its commit was answered \"{}\" when it "
+                    "was sent again: {}",
+                    to_text(again.answer), again.detail));
   if (trial.effects(resource) != std::vector<Effect>{{34, value}})
     fail("it did not take effect exactly once");
 }
@@ -74,12 +78,13 @@ void unknown_commit(Trial& trial) {
     gone.reset();
     const Outcome again = trial.attempt(write(resource, 34, operation), value);
     if (again.answer != Answer::kAdmitted && again.answer != Answer::kReplayed)
-      fail(fmt::format("the retry of an unknown commit was answered \"{}\": {}", to_text(again.answer),
-                       again.detail));
+      fail(fmt::format("the retry of an unknown commit was answered \"{}\": {}",
+                       to_text(again.answer), again.detail));
     const auto effects = trial.effects(resource);
     if (effects.size() != operation || effects.back().value != value)
-      fail(fmt::format("after {} operations, each sent again after an unknown commit, {} took effect",
-                       operation, effects.size()));
+      fail(fmt::format(
+          "after {} operations, each sent again after an unknown commit, {} took effect", operation,
+          effects.size()));
   }
 }
 

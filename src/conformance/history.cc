@@ -14,8 +14,8 @@ void check_order(const std::vector<Effect>& effects, Said& said) {
   std::uint64_t greatest = 0;
   for (const Effect& effect : effects) {
     if (effect.token < greatest)
-      said.push_back(fmt::format("{} took effect with token {} after one with token {}", effect.value,
-                                 effect.token, greatest));
+      said.push_back(fmt::format("{} took effect with token {} after one with token {}",
+                                 effect.value, effect.token, greatest));
     greatest = std::max(greatest, effect.token);
   }
 }
@@ -29,8 +29,8 @@ void check_each(const std::vector<Deed>& deeds, const std::vector<Effect>& effec
     const std::size_t times = found.empty() ? 0 : found.mapped().size();
     const bool open = deed.answer == Answer::kUnknown;
     if (open ? times > 1 : times != (deed.counts ? 1U : 0U))
-      said.push_back(fmt::format("{} with token {} was answered \"{}\" and took effect {} times", deed.value,
-                                 deed.token, to_text(deed.answer), times));
+      said.push_back(fmt::format("{} with token {} was answered \"{}\" and took effect {} times",
+                                 deed.value, deed.token, to_text(deed.answer), times));
     if (times > 0 && found.mapped().front() != deed.token)
       said.push_back(fmt::format("{} was written with token {} and is recorded with {}", deed.value,
                                  deed.token, found.mapped().front()));
@@ -57,16 +57,17 @@ void check_real_time(const std::vector<Deed>& deeds, Said& said) {
   std::uint64_t greatest = 0;
   for (const Moment& moment : moments) {
     if (moment.begins && moment.deed->token < greatest)
-      said.push_back(
-          fmt::format("{} with token {} was begun after token {} had been answered, and took effect",
-                      moment.deed->value, moment.deed->token, greatest));
+      said.push_back(fmt::format(
+          "{} with token {} was begun after token {} had been answered, and took effect",
+          moment.deed->value, moment.deed->token, greatest));
     if (!moment.begins) greatest = std::max(greatest, moment.deed->token);
   }
 }
 
 }  // namespace
 
-std::vector<std::string> violations(const std::vector<Deed>& deeds, const std::vector<Effect>& effects) {
+std::vector<std::string> violations(const std::vector<Deed>& deeds,
+                                    const std::vector<Effect>& effects) {
   Said said;
   check_order(effects, said);
   check_each(deeds, effects, said);

@@ -1,7 +1,8 @@
 // What racing writers did and were told, and what it says about the guard (property P5). Pure.
 //
-// Each racer notes its steps with stamps of one counter: a stamp taken before a step began and one after it was answered.
-// So "a was answered before b began" is known for certain; where two overlap, either order is allowed.
+// Each racer notes its steps with stamps of one counter: a stamp taken before a step began and one
+// after it was answered. So "a was answered before b began" is known for certain; where two
+// overlap, either order is allowed.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ struct Deed {
 // Sentences, each of which is false of a guard that keeps the contract:
 //   - the tokens of the effects, in the order in which they took effect, never go down;
 //   - no effect was begun after a write or an advance with a greater token was answered;
-//   - what was answered as done took effect exactly once, what was refused not at all, the unknown at most once;
+//   - what was answered as done took effect exactly once, what was refused not at all, the unknown
+//     at most once;
 //   - every effect carries the token it was admitted with.
 [[nodiscard]] std::vector<std::string> violations(const std::vector<Deed>& deeds,
                                                   const std::vector<Effect>& effects);

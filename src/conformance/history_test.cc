@@ -19,9 +19,10 @@ Deed advance(std::uint64_t token, std::uint64_t began, std::uint64_t answered) {
 }
 
 TEST(History, ARaceInWhichEachFindsItsOrderIsClean) {
-  EXPECT_THAT(violations({write(5, "a", 1, 4), write(6, "b", 2, 3), write(5, "c", 5, 6, Answer::kStale)},
-                         {{5, "a"}, {6, "b"}}),
-              IsEmpty());
+  EXPECT_THAT(
+      violations({write(5, "a", 1, 4), write(6, "b", 2, 3), write(5, "c", 5, 6, Answer::kStale)},
+                 {{5, "a"}, {6, "b"}}),
+      IsEmpty());
 }
 
 TEST(History, AnEffectWithALowerTokenAfterAGreaterOneIsFound) {

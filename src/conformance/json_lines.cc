@@ -67,12 +67,14 @@ int spawn(const std::string& command, const Pipe& in, const Pipe& out, pid_t& pi
 Result<std::unique_ptr<JsonLines>> JsonLines::start(const std::string& command) {
   auto in = make_pipe();
   auto out = make_pipe();
-  if (!in || !out) return Error{Code::kUnavailable, fmt::format("no pipe: {}", std::strerror(errno))};
+  if (!in || !out)
+    return Error{Code::kUnavailable, fmt::format("no pipe: {}", std::strerror(errno))};
   // A guard that has died must be an answer, not a signal that ends us.
   ::signal(SIGPIPE, SIG_IGN);
   pid_t pid = 0;
   if (const int error = spawn(command, *in, *out, pid); error != 0)
-    return Error{Code::kUnavailable, fmt::format("cannot start \"{}\": {}", command, std::strerror(error))};
+    return Error{Code::kUnavailable,
+                 fmt::format("cannot start \"{}\": {}", command, std::strerror(error))};
   return std::unique_ptr<JsonLines>(new JsonLines(pid, std::move(in->write), std::move(out->read)));
 }
 
@@ -106,8 +108,10 @@ Result<json::object> JsonLines::ask(const json::object& request) {
                     [&] { return answers_.at(id).has_value() || !broken_.empty(); });
   auto answer = std::move(answers_.extract(id).mapped());
   if (answer) return *std::move(answer);
-  if (!broken_.empty()) return Error{Code::kUnavailable, fmt::format("{}; asked was {}", broken_, asked)};
-  return Error{Code::kUnavailable, sent ? fmt::format("no answer within a minute to {}", asked) : kGone};
+  if (!broken_.empty())
+    return Error{Code::kUnavailable, fmt::format("{}; asked was {}", broken_, asked)};
+  return Error{Code::kUnavailable,
+               sent ? fmt::format("no answer within a minute to {}", asked) : kGone};
 }
 
 bool JsonLines::send(const std::string& line) {
@@ -134,7 +138,8 @@ void JsonLines::read_answers() {
       if (const auto wrong = take(text.substr(from, end - from))) return give_up(*wrong);
     }
     text.erase(0, from);
-    if (text.size() > kLineMax) return give_up("the guard's process wrote a line that does not end");
+    if (text.size() > kLineMax)
+      return give_up("the guard's process wrote a line that does not end");
   }
 }
 

@@ -1,7 +1,8 @@
-// A child process that is asked in JSON, one object a line on its stdin, and answers the same way on its stdout.
+// A child process that is asked in JSON, one object a line on its stdin, and answers the same way
+// on its stdout.
 //
-// Every request carries an "id" and every answer repeats it; answers may come in any order, so that a request that has to
-// wait does not hold up the others. Any thread may ask.
+// Every request carries an "id" and every answer repeats it; answers may come in any order, so that
+// a request that has to wait does not hold up the others. Any thread may ask.
 #pragma once
 
 #include <sys/types.h>
@@ -24,12 +25,14 @@ class JsonLines {
  public:
   // Runs `command` with /bin/sh, in a process group of its own; its stderr is ours.
   static Result<std::unique_ptr<JsonLines>> start(const std::string& command);
-  // Closes the child's stdin, and kills the group when its stdout stays open for longer than a few seconds.
+  // Closes the child's stdin, and kills the group when its stdout stays open for longer than a few
+  // seconds.
   ~JsonLines();
   JsonLines(const JsonLines&) = delete;
   JsonLines& operator=(const JsonLines&) = delete;
 
-  // The answer, without judging it. An error: the child is gone, said what is no answer, or took longer than a minute.
+  // The answer, without judging it. An error: the child is gone, said what is no answer, or took
+  // longer than a minute.
   Result<boost::json::object> ask(const boost::json::object& request);
 
  private:
@@ -47,8 +50,9 @@ class JsonLines {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::int64_t last_id_ = 0;
-  std::map<std::int64_t, std::optional<boost::json::object>> answers_;  // by id: asked and, perhaps, answered
-  std::string broken_;                                                  // why there will be no more answers
+  std::map<std::int64_t, std::optional<boost::json::object>>
+      answers_;         // by id: asked and, perhaps, answered
+  std::string broken_;  // why there will be no more answers
   std::thread reader_;
 };
 

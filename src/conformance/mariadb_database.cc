@@ -48,14 +48,15 @@ class MariaDatabase final : public SqlDatabase {
     if (layout == Layout::kOneRow)
       return "resource VARCHAR(600) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PRIMARY KEY, "
              "log LONGTEXT CHARACTER SET utf8mb4 NOT NULL";
-    return "id BIGINT AUTO_INCREMENT PRIMARY KEY, resource VARCHAR(600) CHARACTER SET utf8mb4 COLLATE "
+    return "id BIGINT AUTO_INCREMENT PRIMARY KEY, resource VARCHAR(600) CHARACTER SET utf8mb4 "
+           "COLLATE "
            "utf8mb4_bin NOT NULL, token BIGINT NOT NULL, value TEXT CHARACTER SET utf8mb4 NOT NULL";
   }
 
   Result<std::vector<Effect>> effects(const std::string& table, Layout layout,
                                       const std::string& key) override {
-    const auto found =
-        guard::execute(connection_.get(), effects_sql(table, layout, guard::literal(connection_.get(), key)));
+    const auto found = guard::execute(
+        connection_.get(), effects_sql(table, layout, guard::literal(connection_.get(), key)));
     if (!found) return guard::to_error(*found.failure);
     std::vector<Effect> effects;
     for (std::size_t i = 0; i < found.rows.size(); ++i)
@@ -74,8 +75,10 @@ class MariaDatabase final : public SqlDatabase {
   static std::string effects_sql(const std::string& table, Layout layout, const std::string& key) {
     if (layout == Layout::kOneRow)
       return fmt::format(
-          "SELECT e.token, e.value FROM {} t, JSON_TABLE(t.log, '$[*]' COLUMNS (place FOR ORDINALITY, token "
-          "BIGINT PATH '$[0]', value TEXT PATH '$[1]')) AS e WHERE t.resource = {} ORDER BY e.place",
+          "SELECT e.token, e.value FROM {} t, JSON_TABLE(t.log, '$[*]' COLUMNS (place FOR "
+          "ORDINALITY, token "
+          "BIGINT PATH '$[0]', value TEXT PATH '$[1]')) AS e WHERE t.resource = {} ORDER BY "
+          "e.place",
           table, key);
     return fmt::format("SELECT token, value FROM {} WHERE resource = {} ORDER BY id", table, key);
   }

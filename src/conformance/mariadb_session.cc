@@ -52,7 +52,8 @@ class MariaSession final : public SqlSession {
   // Forgets the token as well, as connections of a pool should.
   Outcome commit() override {
     const MariaOutcome outcome = call("finish", {});
-    if (!outcome && outcome.failure->disconnected) return {Answer::kUnknown, false, outcome.failure->message};
+    if (!outcome && outcome.failure->disconnected)
+      return {Answer::kUnknown, false, outcome.failure->message};
     return done_or(outcome);
   }
   Outcome rollback() override { return done_or(call("abandon", {})); }
@@ -68,7 +69,8 @@ class MariaSession final : public SqlSession {
   Advanced advance(const std::string& resource, std::uint64_t token,
                    std::chrono::milliseconds wait) override {
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(wait).count();
-    const MariaOutcome outcome = call("advance", {resource, std::to_string(token), std::to_string(seconds)});
+    const MariaOutcome outcome =
+        call("advance", {resource, std::to_string(token), std::to_string(seconds)});
     if (!outcome) return {refusal(*outcome.failure)};
     return {{Answer::kDone}, token_in(outcome, "before")};
   }
@@ -80,7 +82,8 @@ class MariaSession final : public SqlSession {
     if (verdict == "unknown") return {{Answer::kUnguarded}};
     const MariaValue mode = outcome.at(0, "mode");
     Checked checked{to_outcome(verdict), token_in(outcome, "max")};
-    checked.outcome.let_through = checked.outcome.let_through && (mode == "observe" || mode == "shadow");
+    checked.outcome.let_through =
+        checked.outcome.let_through && (mode == "observe" || mode == "shadow");
     return checked;
   }
 
@@ -100,8 +103,8 @@ class MariaSession final : public SqlSession {
                                quoted(*admission.token)));
       }
       if (!admission.operation) return call(verb, {admission.resources.front(), admission.token});
-      return call(verb + "_op",
-                  {admission.resources.front(), admission.token, std::to_string(*admission.operation)});
+      return call(verb + "_op", {admission.resources.front(), admission.token,
+                                 std::to_string(*admission.operation)});
     }();
     if (!outcome) return refusal(*outcome.failure);
     return to_outcome(outcome.at(0, "verdict").value_or(""));
@@ -113,10 +116,11 @@ class MariaSession final : public SqlSession {
     if (line.layout == Layout::kLines)
       return done_or(ask(fmt::format("INSERT INTO {} (resource, token, value) VALUES ({}, {}, {})",
                                      line.table, key, line.token, value)));
-    return done_or(ask(fmt::format(
-        "INSERT INTO {0} (resource, log) VALUES ({1}, JSON_ARRAY(JSON_ARRAY({2}, {3}))) ON DUPLICATE KEY "
-        "UPDATE log = JSON_ARRAY_APPEND(log, '$', JSON_ARRAY({2}, {3}))",
-        line.table, key, line.token, value)));
+    return done_or(
+        ask(fmt::format("INSERT INTO {0} (resource, log) VALUES ({1}, JSON_ARRAY(JSON_ARRAY({2}, "
+                        "{3}))) ON DUPLICATE KEY "
+                        "UPDATE log = JSON_ARRAY_APPEND(log, '$', JSON_ARRAY({2}, {3}))",
+                        line.table, key, line.token, value)));
   }
 
   Outcome erase(const std::string& table, const std::string& key) override {

@@ -1,5 +1,6 @@
-// One connection to MariaDB as a Session. Its default is READ COMMITTED, not the server's: a new token inside a REPEATABLE
-// READ transaction has to be advanced to first, which is a case of its own.
+// One connection to MariaDB as a Session. Its default is READ COMMITTED, not the server's: a new
+// token inside a REPEATABLE READ transaction has to be advanced to first, which is a case of its
+// own.
 #pragma once
 
 #include <memory>

@@ -82,7 +82,8 @@ void emergency_behind_a_writer(Trial& trial) {
   const std::string resource = trial.fresh();
   trial.expect(Answer::kAdmitted, write(resource, 34));
   const auto stuck = trial.open();
-  const Outcome opened = begin_write(*stuck, Isolation::kDefault, write(resource, 34), trial.next_value());
+  const Outcome opened =
+      begin_write(*stuck, Isolation::kDefault, write(resource, 34), trial.next_value());
   if (!opened.passed()) fail("the holder could not write: " + opened.detail);
   need(trial.subject().emergency(resource), "emergency");
   if (const Outcome committed = stuck->commit(); !committed.passed())
@@ -105,7 +106,8 @@ std::set<std::string> refusing(Trial& trial, const std::vector<std::string>& res
   for (const std::string& resource : resources) {
     const Outcome outcome = trial.attempt(write(resource, 33));
     if (outcome.answer != Answer::kStale)
-      fail(fmt::format("token 33 after 34 was answered \"{}\": {}", to_text(outcome.answer), outcome.detail));
+      fail(fmt::format("token 33 after 34 was answered \"{}\": {}", to_text(outcome.answer),
+                       outcome.detail));
     if (!outcome.let_through) chosen.insert(resource);
   }
   return chosen;
@@ -116,7 +118,8 @@ constexpr std::size_t kCanaries = 24;
 std::vector<std::string> canaries(Trial& trial, int percent) {
   auto resources = trial.fresh({.mode = GuardMode::kCanary, .percent = percent}, kCanaries);
   for (const std::string& resource : resources) {
-    if (const Outcome outcome = trial.attempt(write(resource, 34)); outcome.answer != Answer::kAdmitted)
+    if (const Outcome outcome = trial.attempt(write(resource, 34));
+        outcome.answer != Answer::kAdmitted)
       fail("the holder was not admitted in canary: " + outcome.detail);
   }
   return resources;
@@ -142,7 +145,8 @@ void canary_grows(Trial& trial) {
       change(trial, resource, {.mode = GuardMode::kCanary, .percent = percent});
     const auto more = refusing(trial, resources);
     for (const std::string& resource : chosen) {
-      if (!more.contains(resource)) fail(fmt::format("canary {} % let go of {}", percent, resource));
+      if (!more.contains(resource))
+        fail(fmt::format("canary {} % let go of {}", percent, resource));
     }
     chosen = more;
   }
@@ -161,7 +165,8 @@ void counted(Trial& trial) {
     fail(fmt::format("three stale writes were counted as {}", after.stale - before.stale));
   if (trial.has(Ability::kMaxStep) && after.ahead != before.ahead + 1)
     fail(fmt::format("one write ahead was counted as {}", after.ahead - before.ahead));
-  if (after.would_refuse != before.would_refuse) fail("what was refused was counted as let through");
+  if (after.would_refuse != before.would_refuse)
+    fail("what was refused was counted as let through");
 }
 
 void counted_in_shadow(Trial& trial) {
@@ -175,8 +180,8 @@ void counted_in_shadow(Trial& trial) {
                      after.would_refuse - before.would_refuse));
 }
 
-// kBusy says only that other writers were faster: SQLite's write lock has no queue, and on a busy machine a change can wait
-// longer than it is willing to. Nothing has changed then.
+// kBusy says only that other writers were faster: SQLite's write lock has no queue, and on a busy
+// machine a change can wait longer than it is willing to. Nothing has changed then.
 Result<void> change_under_load(Trial& trial, const std::string& resource, const Policy& policy) {
   constexpr int kAttempts = 10;
   Result<void> changed = trial.subject().set_policy(resource, policy);
@@ -192,8 +197,8 @@ struct Try {
   Outcome outcome;
 };
 
-// A stale write whose whole life lies between "enforce" being answered and "shadow" being asked for must be refused; and
-// the holder must be admitted whatever the mode.
+// A stale write whose whole life lies between "enforce" being answered and "shadow" being asked for
+// must be refused; and the holder must be admitted whatever the mode.
 void under_load(Trial& trial) {
   const std::string resource = trial.fresh();
   trial.expect_advance(Answer::kDone, resource, 34);
@@ -221,8 +226,8 @@ void under_load(Trial& trial) {
     }
     while (!over) {
       Try mine{stamps.next(), 0, index % 2 == 0 ? 34U : 33U, {}};
-      mine.outcome =
-          write_once(trial, session, Isolation::kDefault, write(resource, mine.token), trial.next_value());
+      mine.outcome = write_once(trial, session, Isolation::kDefault, write(resource, mine.token),
+                                trial.next_value());
       mine.answered = stamps.next();
       const std::lock_guard lock(mutex);
       tries.push_back(std::move(mine));
@@ -233,8 +238,8 @@ void under_load(Trial& trial) {
     passed += each.outcome.passed() ? 1 : 0;
     if (each.outcome.answer == Answer::kAgain) continue;
     if (each.token == 34 && each.outcome.answer != Answer::kAdmitted)
-      fail(fmt::format("while modes changed the holder was answered \"{}\": {}", to_text(each.outcome.answer),
-                       each.outcome.detail));
+      fail(fmt::format("while modes changed the holder was answered \"{}\": {}",
+                       to_text(each.outcome.answer), each.outcome.detail));
     if (each.token == 33 && each.outcome.answer != Answer::kStale)
       fail(fmt::format("while modes changed a stale token was answered \"{}\": {}",
                        to_text(each.outcome.answer), each.outcome.detail));
@@ -243,17 +248,22 @@ void under_load(Trial& trial) {
         fail("a stale write took effect although enforce had been answered before it began");
     }
   }
-  if (trial.effects(resource).size() != passed) fail("answers and effects differ while modes changed");
+  if (trial.effects(resource).size() != passed)
+    fail("answers and effects differ while modes changed");
   trial.expect_fence(resource, 34);
   trial.expect(Answer::kStale, write(resource, 33));
 }
 
 constexpr std::array kModeCases{
-    Case{"observe", "observe refuses nothing, and a stale token moves nothing", observe, {Ability::kModes}},
-    Case{"shadow",
-         "shadow tells the verdict, lets everything through, and what it would refuse moves nothing",
-         shadow,
+    Case{"observe",
+         "observe refuses nothing, and a stale token moves nothing",
+         observe,
          {Ability::kModes}},
+    Case{
+        "shadow",
+        "shadow tells the verdict, lets everything through, and what it would refuse moves nothing",
+        shadow,
+        {Ability::kModes}},
     Case{"shadow-missing",
          "shadow refuses no write without a token",
          shadow_missing,
@@ -262,7 +272,10 @@ constexpr std::array kModeCases{
          "a change of mode takes effect at once, in both directions, and keeps the fence",
          ladder,
          {Ability::kModes}},
-    Case{"advance-in-shadow", "an advance counts in every mode", advance_in_shadow, {Ability::kModes}},
+    Case{"advance-in-shadow",
+         "an advance counts in every mode",
+         advance_in_shadow,
+         {Ability::kModes}},
     Case{"emergency",
          "the emergency switch goes back to shadow at once",
          emergency,

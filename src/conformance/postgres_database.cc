@@ -13,7 +13,8 @@
 namespace pawl::conformance {
 namespace {
 
-// A token is a bigint in the functions, so that only where it travels as a setting does the guard see its spelling.
+// A token is a bigint in the functions, so that only where it travels as a setting does the guard
+// see its spelling.
 constexpr SqlTraits kPostgresTraits{
     .kind = "postgres",
     .call = "SELECT pawl.",
@@ -64,8 +65,8 @@ class PostgresDatabase final : public SqlDatabase {
     if (!rows) return rows.error();
     std::vector<Effect> effects;
     for (std::size_t i = 0; i < rows->size(); ++i)
-      effects.push_back(
-          {guard::parse_token(rows->at(i, 0).value_or("")).value_or(0), rows->at(i, 1).value_or("")});
+      effects.push_back({guard::parse_token(rows->at(i, 0).value_or("")).value_or(0),
+                         rows->at(i, 1).value_or("")});
     return effects;
   }
 
@@ -79,7 +80,8 @@ class PostgresDatabase final : public SqlDatabase {
   [[nodiscard]] std::string effects_sql(const std::string& table, Layout layout) const {
     if (layout == Layout::kOneRow)
       return fmt::format(
-          "SELECT e.line ->> 0, e.line ->> 1 FROM {} t, jsonb_array_elements(t.log) WITH ORDINALITY AS e "
+          "SELECT e.line ->> 0, e.line ->> 1 FROM {} t, jsonb_array_elements(t.log) WITH "
+          "ORDINALITY AS e "
           "(line, place) WHERE t.resource = $1 ORDER BY e.place",
           table);
     return fmt::format("SELECT token, value FROM {} t WHERE resource = $1 ORDER BY {}id", table,
@@ -105,8 +107,8 @@ Result<std::unique_ptr<SqlDatabase>> open_postgres_database(const std::string& w
   if (!connection) return connection.error();
   auto administration = guard::connect_postgres(where);
   if (!administration) return administration.error();
-  return std::unique_ptr<SqlDatabase>(
-      std::make_unique<PostgresDatabase>(where, *std::move(connection), *std::move(administration)));
+  return std::unique_ptr<SqlDatabase>(std::make_unique<PostgresDatabase>(
+      where, *std::move(connection), *std::move(administration)));
 }
 
 }  // namespace pawl::conformance

@@ -14,7 +14,8 @@ namespace {
 using guard::PgOutcome;
 
 Outcome broken(const PgFailure& failure) {
-  return {Answer::kBroken, false, fmt::format("{} ({}) {}", failure.message, failure.state, failure.detail)};
+  return {Answer::kBroken, false,
+          fmt::format("{} ({}) {}", failure.message, failure.state, failure.detail)};
 }
 
 // What a failed statement says.
@@ -22,7 +23,8 @@ Outcome refusal(const PgFailure& failure) {
   if (guard::may_pass_again(failure)) return {Answer::kAgain, false, failure.message};
   if (const auto known = answer_of_state(failure.state))
     return {*known, false, failure.message + " " + failure.detail};
-  // A token is a bigint here: what cannot be one, PostgreSQL itself refuses before the guard sees it.
+  // A token is a bigint here: what cannot be one, PostgreSQL itself refuses before the guard sees
+  // it.
   if (failure.state == "22P02" || failure.state == "22003")
     return {Answer::kMalformed, false, failure.message};
   return broken(failure);
@@ -62,7 +64,8 @@ class PostgresSession final : public SqlSession {
 
   Outcome commit() override {
     const PgOutcome outcome = ask("COMMIT");
-    if (!outcome && outcome.failure->disconnected) return {Answer::kUnknown, false, outcome.failure->message};
+    if (!outcome && outcome.failure->disconnected)
+      return {Answer::kUnknown, false, outcome.failure->message};
     return done_or(outcome);
   }
 
@@ -131,7 +134,8 @@ class PostgresSession final : public SqlSession {
     return guard::execute(connection_.get(), sql, parameters);
   }
 
-  // As an application does that writes SET LOCAL instead of calling use(): nobody has looked at the text yet.
+  // As an application does that writes SET LOCAL instead of calling use(): nobody has looked at the
+  // text yet.
   Outcome carry(const Admission& admission) {
     Outcome outcome{Answer::kDone};
     for (const std::string& resource : admission.resources) {
@@ -144,9 +148,11 @@ class PostgresSession final : public SqlSession {
 
   static std::string append_sql(const Line& line) {
     if (line.layout == Layout::kLines)
-      return fmt::format("INSERT INTO {} (resource, token, value) VALUES ($1, $2::bigint, $3)", line.table);
+      return fmt::format("INSERT INTO {} (resource, token, value) VALUES ($1, $2::bigint, $3)",
+                         line.table);
     return fmt::format(
-        "INSERT INTO {} AS t (resource, log) VALUES ($1, jsonb_build_array(jsonb_build_array($2::bigint, "
+        "INSERT INTO {} AS t (resource, log) VALUES ($1, "
+        "jsonb_build_array(jsonb_build_array($2::bigint, "
         "$3::text))) ON CONFLICT (resource) DO UPDATE SET log = t.log || excluded.log",
         line.table);
   }
@@ -156,7 +162,8 @@ class PostgresSession final : public SqlSession {
 
 }  // namespace
 
-std::unique_ptr<Session> make_postgres_session(std::shared_ptr<PGconn> connection, const Place& place) {
+std::unique_ptr<Session> make_postgres_session(std::shared_ptr<PGconn> connection,
+                                               const Place& place) {
   return std::make_unique<PostgresSession>(std::move(connection), place);
 }
 

@@ -72,7 +72,9 @@ class ProcessSession final : public Session {
       : guard_(std::move(guard)), name_(std::move(name)) {}
   ~ProcessSession() override { static_cast<void>(step("close")); }
 
-  Outcome begin(Isolation isolation) override { return step("begin", {{"isolation", to_text(isolation)}}); }
+  Outcome begin(Isolation isolation) override {
+    return step("begin", {{"isolation", to_text(isolation)}});
+  }
   Outcome admit(const Admission& admission) override { return step("admit", fields(admission)); }
   Outcome apply(const std::string& resource, const std::string& value) override {
     return step("apply", {{"resource", resource}, {"value", value}});
@@ -103,8 +105,9 @@ class ProcessSession final : public Session {
 
  private:
   static json::object fields(const Admission& admission) {
-    json::object request{{"resources", json::array(admission.resources.begin(), admission.resources.end())},
-                         {"token", token_of(admission.token)}};
+    json::object request{
+        {"resources", json::array(admission.resources.begin(), admission.resources.end())},
+        {"token", token_of(admission.token)}};
     if (admission.operation) request["operation"] = *admission.operation;
     return request;
   }
@@ -113,7 +116,9 @@ class ProcessSession final : public Session {
     request.insert(fields.begin(), fields.end());
     return ask(*guard_, request);
   }
-  Outcome step(const char* verb, const json::object& fields = {}) { return outcome_of(call(verb, fields)); }
+  Outcome step(const char* verb, const json::object& fields = {}) {
+    return outcome_of(call(verb, fields));
+  }
 
   const std::shared_ptr<JsonLines> guard_;
   const std::string name_;
@@ -128,7 +133,8 @@ class ProcessSubject final : public Subject {
   [[nodiscard]] Abilities abilities() const override { return abilities_; }
 
   Result<std::vector<std::string>> fresh(const Policy& policy, std::size_t count) override {
-    const auto answer = ask(*guard_, {{"do", "fresh"}, {"count", count}, {"policy", policy_of(policy)}});
+    const auto answer =
+        ask(*guard_, {{"do", "fresh"}, {"count", count}, {"policy", policy_of(policy)}});
     if (!answer) return answer.error();
     const json::value* list = answer->if_contains("resources");
     if (list == nullptr || !list->is_array()) return not_understood("resources", *answer);
@@ -172,7 +178,8 @@ class ProcessSubject final : public Subject {
     std::vector<Effect> effects;
     for (const json::value& each : list->as_array()) {
       if (!each.is_object()) return not_understood("effects", *answer);
-      effects.push_back({number(each.as_object(), "token").value_or(0), text(each.as_object(), "value")});
+      effects.push_back(
+          {number(each.as_object(), "token").value_or(0), text(each.as_object(), "value")});
     }
     return effects;
   }
@@ -181,14 +188,16 @@ class ProcessSubject final : public Subject {
     const auto answer = ask(*guard_, {{"do", "counts"}, {"resource", resource}});
     if (!answer) return answer.error();
     const auto count = [&](const char* key) { return number(*answer, key).value_or(0); };
-    return Counts{count("replayed"), count("stale"), count("missing"), count("ahead"), count("would_refuse")};
+    return Counts{count("replayed"), count("stale"), count("missing"), count("ahead"),
+                  count("would_refuse")};
   }
 
  private:
   Result<void> done(const json::object& request) {
     const Outcome outcome = outcome_of(ask(*guard_, request));
     if (outcome.answer == Answer::kDone) return {};
-    return Error{Code::kInvalid, fmt::format("answered \"{}\" {}", to_text(outcome.answer), outcome.detail)};
+    return Error{Code::kInvalid,
+                 fmt::format("answered \"{}\" {}", to_text(outcome.answer), outcome.detail)};
   }
 
   const std::shared_ptr<JsonLines> guard_;  // Sessions may outlive us in a thread that is ending.
@@ -202,8 +211,10 @@ Result<Abilities> abilities_in(const json::object& answer) {
   if (list == nullptr || !list->is_array()) return not_understood("abilities", answer);
   Abilities abilities;
   for (const json::value& each : list->as_array()) {
-    const auto known = each.is_string() ? parse_ability(std::string_view(each.as_string())) : std::nullopt;
-    if (!known) return Error{Code::kInvalid, fmt::format("there is no ability {}", json::serialize(each))};
+    const auto known =
+        each.is_string() ? parse_ability(std::string_view(each.as_string())) : std::nullopt;
+    if (!known)
+      return Error{Code::kInvalid, fmt::format("there is no ability {}", json::serialize(each))};
     abilities.add(*known);
   }
   return abilities;

@@ -1,5 +1,6 @@
-// A guard in any language, behind a process that answers the kit's questions on stdin and stdout. The protocol is in
-// docs/reference/conformance.md; tests/conformance/reference_guard.py is a whole example.
+// A guard in any language, behind a process that answers the kit's questions on stdin and stdout.
+// The protocol is in docs/reference/conformance.md; tests/conformance/reference_guard.py is a whole
+// example.
 #pragma once
 
 #include <memory>

@@ -12,8 +12,9 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kFirstToken = 10;
 constexpr std::uint64_t kLate = 4;  // A racer's token is up to this minus one behind.
-// On a busy machine every attempt of a whole race can end in a serialization failure. Such a race shows nothing, so
-// racers go on until one write has been admitted, for at most this many times the configured rounds.
+// On a busy machine every attempt of a whole race can end in a serialization failure. Such a race
+// shows nothing, so racers go on until one write has been admitted, for at most this many times the
+// configured rounds.
 constexpr std::uint64_t kRoundsFactorMax = 50;
 
 class Racer {
@@ -66,8 +67,13 @@ class Racer {
   }
 
   void write() {
-    Deed deed{
-        Deed::Kind::kWrite, pick_token(), shared_.trial.next_value(), shared_.stamps.next(), 0, {}, false};
+    Deed deed{Deed::Kind::kWrite,
+              pick_token(),
+              shared_.trial.next_value(),
+              shared_.stamps.next(),
+              0,
+              {},
+              false};
     const Admission admission = conformance::write(shared_.resource, deed.token);
     if (!shared_.trial.has(Ability::kTransactions)) {
       const Outcome outcome = session_.write(admission, deed.value);
@@ -79,7 +85,8 @@ class Racer {
       outcome = {Answer::kAgain, false, "rolled back on purpose"};
     }
     if (outcome.passed()) {
-      deed.began = shared_.stamps.next();  // From here on it counts; before, it could still be taken back.
+      deed.began =
+          shared_.stamps.next();  // From here on it counts; before, it could still be taken back.
       outcome = session_.commit();
       if (!outcome.passed()) static_cast<void>(session_.rollback());
     }
@@ -94,7 +101,8 @@ class Racer {
 
 }  // namespace
 
-void together(Trial& trial, std::size_t count, const std::function<void(Session&, std::size_t)>& work) {
+void together(Trial& trial, std::size_t count,
+              const std::function<void(Session&, std::size_t)>& work) {
   std::vector<std::unique_ptr<Session>> sessions;
   for (std::size_t i = 0; i < count; ++i) sessions.push_back(trial.open());
   std::mutex mutex;
@@ -124,11 +132,13 @@ void race_for_one_resource(Trial& trial, const RaceOptions& options) {
   together(trial, options.racers, [&](Session& session, std::size_t index) {
     std::vector<Deed> mine = Racer(shared, session, seeds[index]).race();
     const std::lock_guard lock(mutex);
-    deeds.insert(deeds.end(), std::make_move_iterator(mine.begin()), std::make_move_iterator(mine.end()));
+    deeds.insert(deeds.end(), std::make_move_iterator(mine.begin()),
+                 std::make_move_iterator(mine.end()));
   });
   const auto effects = trial.effects(resource);
   if (const auto said = violations(deeds, effects); !said.empty())
-    fail(fmt::format("{} violations in {} attempts; the first: {}", said.size(), deeds.size(), said.front()));
+    fail(fmt::format("{} violations in {} attempts; the first: {}", said.size(), deeds.size(),
+                     said.front()));
   if (effects.empty()) fail(fmt::format("none of {} attempts was admitted", deeds.size()));
 }
 

@@ -81,8 +81,9 @@ void old_snapshot(Trial& trial) {
     if (outcome.passed()) outcome = old_holder->commit();
     static_cast<void>(old_holder->rollback());
     if (outcome.passed())
-      fail(fmt::format("at isolation {}: a transaction from before the advance wrote with the old token",
-                       to_text(isolation)));
+      fail(fmt::format(
+          "at isolation {}: a transaction from before the advance wrote with the old token",
+          to_text(isolation)));
     if (trial.effects(resource).size() != 1) fail("a write that was refused took effect");
   }
 }
@@ -100,8 +101,8 @@ void one_holder(Trial& trial) {
       if (outcome.passed()) {
         ++written;
       } else if (outcome.answer != Answer::kAgain) {
-        fail(fmt::format("a write of the only holder was answered \"{}\": {}", to_text(outcome.answer),
-                         outcome.detail));
+        fail(fmt::format("a write of the only holder was answered \"{}\": {}",
+                         to_text(outcome.answer), outcome.detail));
       }
     }
   });
@@ -118,7 +119,8 @@ void first_users(Trial& trial) {
     together(trial, 4, [&](Session& session, std::size_t) {
       Outcome outcome{Answer::kAgain, false, {}};
       for (int i = 0; i < 50 && outcome.answer == Answer::kAgain; ++i)
-        outcome = write_once(trial, session, Isolation::kDefault, write(resource, 34), trial.next_value());
+        outcome = write_once(trial, session, Isolation::kDefault, write(resource, 34),
+                             trial.next_value());
       if (outcome.answer != Answer::kAdmitted)
         fail(fmt::format("one of four first users of a token was answered \"{}\": {}",
                          to_text(outcome.answer), outcome.detail));
@@ -150,7 +152,8 @@ void one_operation(Trial& trial) {
                      effects.size()));
 }
 
-// Two resources, named in opposite orders: whoever locks in the order they are named in waits for ever.
+// Two resources, named in opposite orders: whoever locks in the order they are named in waits for
+// ever.
 void opposite_orders(Trial& trial) {
   const auto resources = trial.fresh({}, 2);
   std::atomic<std::uint64_t> token{10};
@@ -164,7 +167,8 @@ void opposite_orders(Trial& trial) {
     }
   });
   const auto first = trial.effects(resources[0]);
-  if (first != trial.effects(resources[1])) fail("two resources written together have different logs");
+  if (first != trial.effects(resources[1]))
+    fail("two resources written together have different logs");
   if (first.empty()) fail("none of the writes was admitted");
 }
 

@@ -11,10 +11,11 @@ void expect_check(Trial& trial, const std::string& resource, std::uint64_t token
   const Checked checked = trial.session().check(resource, token);
   if (checked.outcome.answer != answer)
     fail("check of token " + std::to_string(token) + " was answered \"" +
-         std::string(to_text(checked.outcome.answer)) + "\", expected \"" + std::string(to_text(answer)) +
-         "\": " + checked.outcome.detail);
+         std::string(to_text(checked.outcome.answer)) + "\", expected \"" +
+         std::string(to_text(answer)) + "\": " + checked.outcome.detail);
   if (checked.max != before) fail("check told another fence than fence() did");
-  if (trial.fence(resource) != before) fail("check of token " + std::to_string(token) + " moved the fence");
+  if (trial.fence(resource) != before)
+    fail("check of token " + std::to_string(token) + " moved the fence");
 }
 
 void check_tells(Trial& trial) {
@@ -87,18 +88,26 @@ void advance_ahead(Trial& trial) {
 
 constexpr std::array kReaderCases{
     Case{"check-tells", "check tells a reader whether its token is stale", check_tells},
-    Case{"check-moves-nothing", "check never moves the fence, however great the token", check_moves_nothing},
-    Case{"check-ahead", "check says ahead of a token beyond max_step", check_says_ahead, {Ability::kMaxStep}},
+    Case{"check-moves-nothing", "check never moves the fence, however great the token",
+         check_moves_nothing},
+    Case{"check-ahead",
+         "check says ahead of a token beyond max_step",
+         check_says_ahead,
+         {Ability::kMaxStep}},
     Case{"check-in-shadow",
          "check tells the verdict also where nothing is refused",
          check_in_shadow,
          {Ability::kModes}},
-    Case{"advance-fences-out", "after an advance the old holder is stale, though the new one has not written",
+    Case{"advance-fences-out",
+         "after an advance the old holder is stale, though the new one has not written",
          advance_fences_out},
     Case{"advance-first", "an advance is the first fence of a resource", advance_first},
     Case{"advance-again", "an advance may be repeated", advance_again},
     Case{"advance-back", "an advance to a smaller token is stale and lowers nothing", advance_back},
-    Case{"advance-ahead", "an advance beyond max_step is refused", advance_ahead, {Ability::kMaxStep}},
+    Case{"advance-ahead",
+         "an advance beyond max_step is refused",
+         advance_ahead,
+         {Ability::kMaxStep}},
 };
 
 }  // namespace

@@ -23,11 +23,13 @@ void together(Trial& trial) {
   trial.expect(Answer::kAdmitted, write(resources[1], 34));
 }
 
-// The stale one first, in the middle and last: whatever order a guard takes them in, the others stay as they were.
+// The stale one first, in the middle and last: whatever order a guard takes them in, the others
+// stay as they were.
 void all_or_none(Trial& trial) {
   for (std::size_t newer = 0; newer < 3; ++newer) {
     const auto resources = trial.fresh({}, 3);
-    for (const std::string& resource : resources) trial.expect(Answer::kAdmitted, write(resource, 10));
+    for (const std::string& resource : resources)
+      trial.expect(Answer::kAdmitted, write(resource, 10));
     trial.expect(Answer::kAdmitted, write(resources[newer], 50));
     trial.expect(Answer::kStale, write(resources, 30));
     for (std::size_t i = 0; i < 3; ++i) {
@@ -51,7 +53,8 @@ void removed_by_stale(Trial& trial) {
   const std::string resource = trial.fresh();
   trial.expect(Answer::kAdmitted, write(resource, 34));
   const auto before = trial.effects(resource);
-  if (const Outcome outcome = trial.session().remove(resource, 33); outcome.answer != Answer::kStale)
+  if (const Outcome outcome = trial.session().remove(resource, 33);
+      outcome.answer != Answer::kStale)
     fail("a delete with token 33 after 34 was answered \"" + std::string(to_text(outcome.answer)) +
          "\", expected \"stale\": " + outcome.detail);
   if (trial.effects(resource) != before) fail("a stale delete changed the log");
@@ -64,7 +67,8 @@ void compacted(Trial& trial) {
   trial.expect(Answer::kAdmitted, write(resources[1], 50));
   need(trial.subject().compact(resources[0], 40), "compact");
   // Whether 30 itself was forgotten or not: nothing below the floor may write again.
-  if (trial.attempt(write(resources[0], 29)).passed()) fail("token 29 passed after compact below 40");
+  if (trial.attempt(write(resources[0], 29)).passed())
+    fail("token 29 passed after compact below 40");
   if (trial.attempt(write(resources[1], 49)).passed()) fail("compact below 40 forgot the fence 50");
   trial.expect(Answer::kAdmitted, write(resources[0], 41));
   trial.expect(Answer::kAdmitted, write(resources[1], 50));
@@ -85,7 +89,10 @@ constexpr std::array kResourceCases{
          removed,
          {Ability::kRemove}},
     Case{"stale-delete", "a stale token cannot delete", removed_by_stale, {Ability::kRemove}},
-    Case{"compact", "compacting forgets nothing that a live token needs", compacted, {Ability::kCompact}},
+    Case{"compact",
+         "compacting forgets nothing that a live token needs",
+         compacted,
+         {Ability::kCompact}},
 };
 
 }  // namespace

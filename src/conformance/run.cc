@@ -47,8 +47,8 @@ std::string_view to_text(CaseEnd end) {
 }
 
 std::size_t Report::count(CaseEnd end) const {
-  return static_cast<std::size_t>(std::count_if(results.begin(), results.end(),
-                                                [&](const CaseResult& result) { return result.end == end; }));
+  return static_cast<std::size_t>(std::count_if(
+      results.begin(), results.end(), [&](const CaseResult& result) { return result.end == end; }));
 }
 
 std::string find_unknown(const std::vector<std::string>& names) {
@@ -60,7 +60,8 @@ std::string find_unknown(const std::vector<std::string>& names) {
   return {};
 }
 
-Report run(Subject& subject, const RunOptions& options, const std::function<void(const CaseResult&)>& tell) {
+Report run(Subject& subject, const RunOptions& options,
+           const std::function<void(const CaseResult&)>& tell) {
   Report report{subject.name(), options.seed, {}};
   for (const Case& offered : all_cases()) {
     if (!asked_for(offered, options.cases)) continue;

@@ -14,7 +14,8 @@ namespace pawl::conformance {
 struct SqlTraits {
   std::string_view kind;
   std::string_view call;  // What stands before the name of a function of the guard, in SQL.
-  std::string_view by;    // protect()'s expression for rows that share what their column `resource` names
+  std::string_view
+      by;  // protect()'s expression for rows that share what their column `resource` names
   bool schemas = true;
   Abilities abilities = {};  // beyond what all of them can
   Abilities watched = {};    // beyond that, where a trigger judges

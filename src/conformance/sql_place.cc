@@ -7,7 +7,8 @@
 namespace pawl::conformance {
 namespace {
 
-constexpr std::array<std::string_view, kForms.size()> kWords{"admit", "keyed", "table", "row", "by"};
+constexpr std::array<std::string_view, kForms.size()> kWords{"admit", "keyed", "table", "row",
+                                                             "by"};
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// The forms that Pawl's guards in databases come in, and the names that a Subject and its Sessions share. Pure.
+// The forms that Pawl's guards in databases come in, and the names that a Subject and its Sessions
+// share. Pure.
 #pragma once
 
 #include <array>

@@ -48,10 +48,14 @@ std::optional<Answer> answer_of_state(std::string_view state) {
     Answer answer;
   };
   static constexpr Known kKnown[] = {
-      {guard::kStateMissing, Answer::kMissing},     {guard::kStateStale, Answer::kStale},
-      {guard::kStateMalformed, Answer::kMalformed}, {guard::kStateUnknownResource, Answer::kUnguarded},
-      {guard::kStateAhead, Answer::kAhead},         {guard::kStateIsolation, Answer::kIsolation},
-      {guard::kStateWaiting, Answer::kBusy},        {guard::kStateDone, Answer::kReplayed},
+      {guard::kStateMissing, Answer::kMissing},
+      {guard::kStateStale, Answer::kStale},
+      {guard::kStateMalformed, Answer::kMalformed},
+      {guard::kStateUnknownResource, Answer::kUnguarded},
+      {guard::kStateAhead, Answer::kAhead},
+      {guard::kStateIsolation, Answer::kIsolation},
+      {guard::kStateWaiting, Answer::kBusy},
+      {guard::kStateDone, Answer::kReplayed},
   };
   for (const Known& known : kKnown) {
     if (state == known.state) return known.answer;

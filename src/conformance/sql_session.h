@@ -1,5 +1,5 @@
-// One connection to a database as a Session: what is the same in all of them. The rest, which is SQL and how it is refused,
-// each database adds.
+// One connection to a database as a Session: what is the same in all of them. The rest, which is
+// SQL and how it is refused, each database adds.
 #pragma once
 
 #include <optional>

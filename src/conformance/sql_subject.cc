@@ -38,13 +38,15 @@ class SqlSubject final : public Subject {
   ~SqlSubject() override {
     while (!guards_.empty()) drop(std::string(*guards_.begin()));
     static_cast<void>(database_->run("DROP TABLE IF EXISTS " + place_.common_table()));
-    if (!place_.schema.empty()) static_cast<void>(database_->run("DROP SCHEMA IF EXISTS " + place_.schema));
+    if (!place_.schema.empty())
+      static_cast<void>(database_->run("DROP SCHEMA IF EXISTS " + place_.schema));
   }
 
   Result<void> prepare() {
     if (const auto fit = database_->inspect(); !fit) return fit.error();
     if (!place_.schema.empty()) {
-      if (const auto made = database_->run("CREATE SCHEMA " + place_.schema); !made) return made.error();
+      if (const auto made = database_->run("CREATE SCHEMA " + place_.schema); !made)
+        return made.error();
     }
     return make_table(place_.common_table(), Layout::kLines);
   }
@@ -85,7 +87,8 @@ class SqlSubject final : public Subject {
     if (policy.mode == GuardMode::kCanary) mode.percent = policy.percent;
     guard::PolicyChange rest{guard, policy.require_token, {}, policy.max_step, {}, kReason};
     if (abilities_.has(Ability::kEqualOnce)) rest.equal = to_text(policy.equal);
-    if (const auto done = administration().set_policy(rest, guard::Rehearse::kNo); !done) return done.error();
+    if (const auto done = administration().set_policy(rest, guard::Rehearse::kNo); !done)
+      return done.error();
     return administration().set_mode(mode, guard::Rehearse::kNo);
   }
 
@@ -99,7 +102,8 @@ class SqlSubject final : public Subject {
     return administration().fence(resource);
   }
   Result<std::vector<Effect>> effects(const std::string& resource) override {
-    return database_->effects(place_.table_of(resource), place_.layout_of(resource), place_.key_of(resource));
+    return database_->effects(place_.table_of(resource), place_.layout_of(resource),
+                              place_.key_of(resource));
   }
 
   Result<Counts> counts(const std::string& resource) override {
@@ -121,7 +125,8 @@ class SqlSubject final : public Subject {
       return database_->run(
           fmt::format("{}create_guard('{}', {})", database_->traits().call, guard, place_.keyed()));
     guard::Protection wanted{.table = place_.table_of(guard), .guard = guard};
-    if (const auto made = make_table(wanted.table, place_.layout_of(guard)); !made) return made.error();
+    if (const auto made = make_table(wanted.table, place_.layout_of(guard)); !made)
+      return made.error();
     if (place_.form == Form::kRow) wanted.key = "resource";
     if (place_.form == Form::kBy) wanted.expression = database_->traits().by;
     const auto done = administration().protect(wanted, guard::Rehearse::kNo);
@@ -136,7 +141,8 @@ class SqlSubject final : public Subject {
       static_cast<void>(administration().unprotect(table, guard::Rehearse::kNo));
       static_cast<void>(database_->run("DROP TABLE IF EXISTS " + table));
     }
-    static_cast<void>(database_->run(fmt::format("{}drop_guard('{}')", database_->traits().call, guard)));
+    static_cast<void>(
+        database_->run(fmt::format("{}drop_guard('{}')", database_->traits().call, guard)));
   }
 
   const std::unique_ptr<SqlDatabase> database_;
@@ -148,7 +154,8 @@ class SqlSubject final : public Subject {
 
 }  // namespace
 
-Result<std::unique_ptr<Subject>> make_sql_subject(std::unique_ptr<SqlDatabase> database, Form form) {
+Result<std::unique_ptr<Subject>> make_sql_subject(std::unique_ptr<SqlDatabase> database,
+                                                  Form form) {
   SystemRandom random;  // Two kits in one database must not meet.
   Place place{form, fmt::format("pawl_conformance_{:08x}", random.next() & 0xffff'ffff), ""};
   if (database->traits().schemas) place.schema = place.name;

@@ -9,9 +9,9 @@
 
 namespace pawl::conformance {
 
-// Works with tables and guards of its own, named pawl_conformance_…, in a schema of that name where there are schemas, and
-// removes them at its end.
-[[nodiscard]] Result<std::unique_ptr<Subject>> make_sql_subject(std::unique_ptr<SqlDatabase> database,
-                                                                Form form);
+// Works with tables and guards of its own, named pawl_conformance_…, in a schema of that name where
+// there are schemas, and removes them at its end.
+[[nodiscard]] Result<std::unique_ptr<Subject>> make_sql_subject(
+    std::unique_ptr<SqlDatabase> database, Form form);
 
 }  // namespace pawl::conformance

@@ -63,7 +63,8 @@ class SqliteDatabase final : public SqlDatabase {
       Statement asked(db_.get(), effects_sql(table, layout));
       asked.bind(key);
       std::vector<Effect> effects;
-      while (asked.step()) effects.push_back({static_cast<std::uint64_t>(asked.number(0)), asked.text(1)});
+      while (asked.step())
+        effects.push_back({static_cast<std::uint64_t>(asked.number(0)), asked.text(1)});
       return effects;
     });
   }
@@ -87,7 +88,8 @@ class SqliteDatabase final : public SqlDatabase {
   static std::string effects_sql(const std::string& table, Layout layout) {
     if (layout == Layout::kOneRow)
       return fmt::format(
-          "SELECT json_extract(e.value, '$[0]'), json_extract(e.value, '$[1]') FROM {} t, json_each(t.log) e "
+          "SELECT json_extract(e.value, '$[0]'), json_extract(e.value, '$[1]') FROM {} t, "
+          "json_each(t.log) e "
           "WHERE t.resource = ?1 ORDER BY e.key",
           table);
     return fmt::format("SELECT token, value FROM {} WHERE resource = ?1 ORDER BY id", table);

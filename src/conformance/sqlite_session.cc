@@ -41,13 +41,16 @@ Outcome refusal(const Fault& fault) {
 
 class SqliteSession final : public SqlSession {
  public:
-  SqliteSession(std::shared_ptr<sqlite3> db, const Place& place) : SqlSession(place), db_(std::move(db)) {}
+  SqliteSession(std::shared_ptr<sqlite3> db, const Place& place)
+      : SqlSession(place), db_(std::move(db)) {}
 
   Outcome commit() override { return run("COMMIT"); }
   Outcome rollback() override { return run("ROLLBACK"); }
   Outcome execute(const std::string& statement) override { return run(statement.c_str()); }
 
-  void lose_commit() override { PAWL_ASSERT(false); }  // Not among the abilities: there is no wire to cut.
+  void lose_commit() override {
+    PAWL_ASSERT(false);
+  }  // Not among the abilities: there is no wire to cut.
   void vanish() override { db_.reset(); }
 
   Advanced advance(const std::string& resource, std::uint64_t token,
@@ -56,7 +59,9 @@ class SqliteSession final : public SqlSession {
     const sqlite::Impatient impatient(db_.get());
     advanced.outcome = attempt([&]() -> Outcome {
       Statement asked(db_.get(), "SELECT pawl_advance(?1, ?2, ?3)");
-      asked.bind(resource, static_cast<std::int64_t>(token), static_cast<std::int64_t>(wait.count())).step();
+      asked
+          .bind(resource, static_cast<std::int64_t>(token), static_cast<std::int64_t>(wait.count()))
+          .step();
       if (!asked.null(0)) advanced.before = static_cast<std::uint64_t>(asked.number(0));
       return {Answer::kDone};
     });
@@ -100,7 +105,9 @@ class SqliteSession final : public SqlSession {
 
   Outcome erase(const std::string& table, const std::string& key) override {
     return attempt([&]() -> Outcome {
-      Statement(db_.get(), fmt::format("DELETE FROM {} WHERE resource = ?1", table)).bind(key).run();
+      Statement(db_.get(), fmt::format("DELETE FROM {} WHERE resource = ?1", table))
+          .bind(key)
+          .run();
       return {Answer::kDone};
     });
   }
@@ -139,7 +146,8 @@ class SqliteSession final : public SqlSession {
     if (line.layout == Layout::kLines)
       return fmt::format("INSERT INTO {} (resource, token, value) VALUES (?1, ?2, ?3)", line.table);
     return fmt::format(
-        "INSERT INTO {} (resource, log) VALUES (?1, json_array(json_array(?2, ?3))) ON CONFLICT (resource) "
+        "INSERT INTO {} (resource, log) VALUES (?1, json_array(json_array(?2, ?3))) ON CONFLICT "
+        "(resource) "
         "DO UPDATE SET log = json_insert(log, '$[#]', json_array(?2, ?3))",
         line.table);
   }

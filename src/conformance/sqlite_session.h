@@ -8,6 +8,7 @@
 
 namespace pawl::conformance {
 
-[[nodiscard]] std::unique_ptr<Session> make_sqlite_session(std::shared_ptr<sqlite3> db, const Place& place);
+[[nodiscard]] std::unique_ptr<Session> make_sqlite_session(std::shared_ptr<sqlite3> db,
+                                                           const Place& place);
 
 }  // namespace pawl::conformance

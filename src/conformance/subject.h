@@ -1,15 +1,16 @@
 // A guard under test, as the conformance kit drives it.
 //
-// The kit knows nothing of databases or wires. Whoever wants a guard tested implements these two classes (or answers the
-// same questions over a pipe: process_subject.h): a Subject makes clean resources and tells what happened to them, a
-// Session is one independent writer, with a connection of its own where there are connections.
+// The kit knows nothing of databases or wires. Whoever wants a guard tested implements these two
+// classes (or answers the same questions over a pipe: process_subject.h): a Subject makes clean
+// resources and tells what happened to them, a Session is one independent writer, with a connection
+// of its own where there are connections.
 //
 //   auto resource = subject.fresh({}, 1);                   // under guard, in mode enforce, without a fence
 //   auto session = subject.open();
 //   (*session)->write({*resource, "34", {}}, "v1");         // answers kAdmitted, and effects() tells (34, "v1")
 //
-// A write's effect is one line (token, value) in the resource's log; that is all a case needs to see whether a write
-// took effect, once, and in which order.
+// A write's effect is one line (token, value) in the resource's log; that is all a case needs to
+// see whether a write took effect, once, and in which order.
 #pragma once
 
 #include <chrono>
@@ -25,7 +26,8 @@
 
 namespace pawl::conformance {
 
-// What a guard can do beyond the least. A case that needs what is not there is reported as not applicable.
+// What a guard can do beyond the least. A case that needs what is not there is reported as not
+// applicable.
 enum class Ability : std::uint8_t {
   kTransactions,    // A write is admitted, applied and committed in steps, and can be rolled back.
   kReadCommitted,   // Transactions can be begun at this level; so for the two below.
@@ -64,8 +66,12 @@ class Abilities {
   [[nodiscard]] constexpr bool has(Ability ability) const { return (bits_ & bit(ability)) != 0; }
   [[nodiscard]] constexpr bool any() const { return bits_ != 0; }
   constexpr void add(Ability ability) { bits_ |= bit(ability); }
-  [[nodiscard]] constexpr Abilities without(Abilities others) const { return from(bits_ & ~others.bits_); }
-  [[nodiscard]] constexpr Abilities common(Abilities others) const { return from(bits_ & others.bits_); }
+  [[nodiscard]] constexpr Abilities without(Abilities others) const {
+    return from(bits_ & ~others.bits_);
+  }
+  [[nodiscard]] constexpr Abilities common(Abilities others) const {
+    return from(bits_ & others.bits_);
+  }
   [[nodiscard]] std::vector<Ability> list() const;
 
  private:
@@ -108,8 +114,12 @@ enum class Answer : std::uint8_t {
   kMalformed,  // No token can look like that, or no operation.
   kUnguarded,  // Nobody put this resource under guard.
   kDone,       // A step that is not judged was taken: begin, apply, commit, roll back, advance.
-  kIsolation,  // Not at this isolation level: nothing happened, and it passes only once the token was advanced to.
-  kAgain,  // A serialization failure or a deadlock: nothing happened, the same may pass when it is tried again.
+  // Not at this isolation level: nothing happened, and it passes only once the token was advanced
+  // to.
+  kIsolation,
+  // A serialization failure or a deadlock: nothing happened, the same may pass when it is tried
+  // again.
+  kAgain,
   kBusy,     // advance: an older write is still open. Nothing is promised.
   kUnknown,  // It may have happened.
   kBroken,   // Anything else; the detail says what. No case expects it.
@@ -119,7 +129,8 @@ enum class Answer : std::uint8_t {
 
 struct Outcome {
   Answer answer = Answer::kBroken;
-  // A verdict other than admitted or replayed, and it went on all the same: this mode does not refuse.
+  // A verdict other than admitted or replayed, and it went on all the same: this mode does not
+  // refuse.
   bool let_through = false;
   std::string detail = {};
 
@@ -129,7 +140,8 @@ struct Outcome {
   }
 };
 
-// Who writes what: the token as text, because some cases send what is no token; none at all is a case as well.
+// Who writes what: the token as text, because some cases send what is no token; none at all is a
+// case as well.
 struct Admission {
   std::vector<std::string> resources;
   std::optional<std::string> token = {};
@@ -176,7 +188,8 @@ class Session {
   virtual Outcome rollback() = 0;
   // Without kTransactions: all of it in one step.
   virtual Outcome write(const Admission& admission, const std::string& value) = 0;
-  // Sends the commit and hangs up without waiting for the answer. Nothing else can be done with the session then.
+  // Sends the commit and hangs up without waiting for the answer. Nothing else can be done with the
+  // session then.
   virtual void lose_commit() = 0;
   // Hangs up in the middle.
   virtual void vanish() = 0;
@@ -186,15 +199,15 @@ class Session {
   virtual Checked check(const std::string& resource, std::uint64_t token) = 0;
   // Deletes what is under guard, as the holder of that token.
   virtual Outcome remove(const std::string& resource, std::uint64_t token) = 0;
-  // Instead of apply(), where there is a language for it: whatever the user wants done under what was admitted. No case
-  // asks for it.
+  // Instead of apply(), where there is a language for it: whatever the user wants done under what
+  // was admitted. No case asks for it.
   virtual Outcome execute(const std::string& statement) {
     return {Answer::kBroken, false, "cannot execute: " + statement};
   }
 };
 
-// Used by one thread, except that sessions go their own ways. An error of these calls means that the kit cannot go on
-// with the case, never that the guard has refused something.
+// Used by one thread, except that sessions go their own ways. An error of these calls means that
+// the kit cannot go on with the case, never that the guard has refused something.
 class Subject {
  public:
   virtual ~Subject() = default;
@@ -202,10 +215,11 @@ class Subject {
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual Abilities abilities() const = 0;
 
-  // Resources that nobody has used, under a guard with this policy; under one guard where a guard has several.
+  // Resources that nobody has used, under a guard with this policy; under one guard where a guard
+  // has several.
   virtual Result<std::vector<std::string>> fresh(const Policy& policy, std::size_t count) = 0;
-  // One more of the kind, without a guard: admitting is kDone whatever the token, and effects() tells the token all the
-  // same. For showing what happens where nothing refuses; no case needs it.
+  // One more of the kind, without a guard: admitting is kDone whatever the token, and effects()
+  // tells the token all the same. For showing what happens where nothing refuses; no case needs it.
   virtual Result<std::string> bare() {
     return Error{Code::kInvalid, name() + " has nothing without a guard"};
   }

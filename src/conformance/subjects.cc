@@ -8,7 +8,8 @@
 
 namespace pawl::conformance {
 
-Result<std::unique_ptr<SqlDatabase>> open_database(std::string_view kind, const std::string& where) {
+Result<std::unique_ptr<SqlDatabase>> open_database(std::string_view kind,
+                                                   const std::string& where) {
   struct Known {
     std::string_view kind;
     Result<std::unique_ptr<SqlDatabase>> (*open)(const std::string& where);
@@ -23,14 +24,15 @@ Result<std::unique_ptr<SqlDatabase>> open_database(std::string_view kind, const 
                fmt::format("there is no guard of ours in \"{}\": postgres, sqlite, mariadb", kind)};
 }
 
-Result<std::unique_ptr<Subject>> start_subject(std::string_view kind, const std::string& where, Form form) {
+Result<std::unique_ptr<Subject>> start_subject(std::string_view kind, const std::string& where,
+                                               Form form) {
   auto database = open_database(kind, where);
   if (!database) return database.error();
   return make_sql_subject(*std::move(database), form);
 }
 
-Result<std::unique_ptr<Session>> open_session(std::string_view kind, const std::string& where, Form form,
-                                              const std::string& resource) {
+Result<std::unique_ptr<Session>> open_session(std::string_view kind, const std::string& where,
+                                              Form form, const std::string& resource) {
   auto database = open_database(kind, where);
   if (!database) return database.error();
   Place place = Place::around(form, resource);
@@ -38,10 +40,12 @@ Result<std::unique_ptr<Session>> open_session(std::string_view kind, const std::
   return (*database)->open(place);
 }
 
-Result<std::unique_ptr<Session>> open_session(std::string_view kind, const std::string& where, Form form) {
+Result<std::unique_ptr<Session>> open_session(std::string_view kind, const std::string& where,
+                                              Form form) {
   auto database = open_database(kind, where);
   if (!database) return database.error();
-  return (*database)->open({form, "\n", ""});  // No resource is named so: none is taken for a bare one.
+  return (*database)->open(
+      {form, "\n", ""});  // No resource is named so: none is taken for a bare one.
 }
 
 }  // namespace pawl::conformance

@@ -17,19 +17,22 @@ namespace pawl::conformance {
 //             inserts, which shows less; name() tells which
 //   sqlite    the file must be in WAL mode (kInvalid): with a rollback journal an open reader keeps others from committing
 //   mariadb   effects are in the order of inserts
-[[nodiscard]] Result<std::unique_ptr<Subject>> start_subject(std::string_view kind, const std::string& where,
-                                                             Form form);
+[[nodiscard]] Result<std::unique_ptr<Subject>> start_subject(std::string_view kind,
+                                                             const std::string& where, Form form);
 
 // The database alone, for who makes tables of his own there.
 [[nodiscard]] Result<std::unique_ptr<SqlDatabase>> open_database(std::string_view kind,
                                                                  const std::string& where);
 
-// A writer to a resource that a Subject of this form has made there, perhaps in another process, by fresh() or bare().
-[[nodiscard]] Result<std::unique_ptr<Session>> open_session(std::string_view kind, const std::string& where,
-                                                            Form form, const std::string& resource);
-// A writer to what users have put under guard themselves: admit() asks as a table with triggers wants it (kTable), or as
-// create_guard() does (kAdmit), and execute() does what is to be done; there is no log to apply() to.
-[[nodiscard]] Result<std::unique_ptr<Session>> open_session(std::string_view kind, const std::string& where,
-                                                            Form form);
+// A writer to a resource that a Subject of this form has made there, perhaps in another process, by
+// fresh() or bare().
+[[nodiscard]] Result<std::unique_ptr<Session>> open_session(std::string_view kind,
+                                                            const std::string& where, Form form,
+                                                            const std::string& resource);
+// A writer to what users have put under guard themselves: admit() asks as a table with triggers
+// wants it (kTable), or as create_guard() does (kAdmit), and execute() does what is to be done;
+// there is no log to apply() to.
+[[nodiscard]] Result<std::unique_ptr<Session>> open_session(std::string_view kind,
+                                                            const std::string& where, Form form);
 
 }  // namespace pawl::conformance

@@ -38,8 +38,8 @@ class Subjects : public testing::TestWithParam<Form> {
     return outcome;
   }
 
-  const std::string path_ =
-      testing::TempDir() + "subjects_" + std::string(to_text(GetParam())) + std::to_string(getpid()) + ".db";
+  const std::string path_ = testing::TempDir() + "subjects_" + std::string(to_text(GetParam())) +
+                            std::to_string(getpid()) + ".db";
   std::unique_ptr<Subject> subject_;
 };
 

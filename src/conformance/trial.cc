@@ -11,10 +11,12 @@
 namespace pawl::conformance {
 namespace {
 
-constexpr int kWriteTriesMax = 50;  // How often a write is tried again before that itself is the failure.
+constexpr int kWriteTriesMax =
+    50;  // How often a write is tried again before that itself is the failure.
 
 std::string to_text(const Outcome& outcome) {
-  return fmt::format("\"{}\"{}{}", to_text(outcome.answer), outcome.let_through ? ", let through" : "",
+  return fmt::format("\"{}\"{}{}", to_text(outcome.answer),
+                     outcome.let_through ? ", let through" : "",
                      outcome.detail.empty() ? "" : " (" + outcome.detail + ")");
 }
 
@@ -75,7 +77,8 @@ std::string Trial::fresh(const Policy& policy) {
 std::vector<std::string> Trial::fresh(const Policy& policy, std::size_t count) {
   auto resources = need(subject_.fresh(policy, count), "fresh");
   made_.insert(made_.end(), resources.begin(), resources.end());
-  if (resources.size() != count) fail(fmt::format("fresh: asked for {}, got {}", count, resources.size()));
+  if (resources.size() != count)
+    fail(fmt::format("fresh: asked for {}, got {}", count, resources.size()));
   return resources;
 }
 
@@ -150,8 +153,9 @@ void Trial::check_effects(const Admission& admission, const Seen& seen) {
     const auto& before = seen.before[i].effects;
     const auto& after = seen.after[i].effects;
     if (after.size() != before.size() + wanted)
-      fail(fmt::format("{} was answered {} and the log of {} went from {} to {} entries", to_text(admission),
-                       to_text(seen.outcome), admission.resources[i], before.size(), after.size()));
+      fail(fmt::format("{} was answered {} and the log of {} went from {} to {} entries",
+                       to_text(admission), to_text(seen.outcome), admission.resources[i],
+                       before.size(), after.size()));
     if (wanted == 0) continue;
     if (after.back() != Effect{token_of(admission), seen.value})
       fail(fmt::format("{} was recorded as ({}, {})", to_text(admission), after.back().token,
@@ -167,16 +171,17 @@ void Trial::check_fences(const Admission& admission, const Seen& seen) {
     const std::uint64_t token = token_of(admission);
     const auto wanted = admitted && token > before.value_or(0) ? std::optional(token) : before;
     if (after != wanted)
-      fail(fmt::format("{} was answered {} and the fence of {} went from {} to {}", to_text(admission),
-                       to_text(seen.outcome), admission.resources[i], to_text(before), to_text(after)));
+      fail(fmt::format("{} was answered {} and the fence of {} went from {} to {}",
+                       to_text(admission), to_text(seen.outcome), admission.resources[i],
+                       to_text(before), to_text(after)));
   }
 }
 
 void Trial::expect(Answer answer, const Admission& admission) {
   const Seen seen = watch(admission);
   if (seen.outcome.answer != answer || seen.outcome.let_through)
-    fail(fmt::format("{} was answered {}, expected \"{}\"", to_text(admission), to_text(seen.outcome),
-                     to_text(answer)));
+    fail(fmt::format("{} was answered {}, expected \"{}\"", to_text(admission),
+                     to_text(seen.outcome), to_text(answer)));
   check_effects(admission, seen);
   check_fences(admission, seen);
 }
@@ -210,8 +215,8 @@ void Trial::expect_refused(const std::vector<Answer>& answers, const Admission& 
   const Seen seen = watch(admission);
   if (std::find(answers.begin(), answers.end(), seen.outcome.answer) == answers.end() ||
       seen.outcome.let_through)
-    fail(fmt::format("{} was answered {}, expected \"{}\"", to_text(admission), to_text(seen.outcome),
-                     to_text(answers.front())));
+    fail(fmt::format("{} was answered {}, expected \"{}\"", to_text(admission),
+                     to_text(seen.outcome), to_text(answers.front())));
   check_effects(admission, seen);
   check_fences(admission, seen);
 }
@@ -229,8 +234,8 @@ void Trial::expect_advance(Answer answer, const std::string& resource, std::uint
     fail(fmt::format("advance of {} to {} was answered {}, expected \"{}\"", resource, token,
                      to_text(advanced.outcome), to_text(answer)));
   if (answer == Answer::kDone && advanced.before != before)
-    fail(fmt::format("advance of {} to {} told {} as the fence before, which was {}", resource, token,
-                     to_text(advanced.before), to_text(before)));
+    fail(fmt::format("advance of {} to {} told {} as the fence before, which was {}", resource,
+                     token, to_text(advanced.before), to_text(before)));
   expect_fence(resource, answer == Answer::kDone ? std::optional(token) : before);
 }
 

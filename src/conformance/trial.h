@@ -1,4 +1,5 @@
-// One case under way: clean resources, sessions, and sentences that end the case when they are false.
+// One case under way: clean resources, sessions, and sentences that end the case when they are
+// false.
 //
 //   void a_smaller_token_is_stale(Trial& trial) {
 //     const std::string resource = trial.fresh();
@@ -6,7 +7,8 @@
 //     trial.expect(Answer::kStale, write(resource, 33));   // and no effect, and the fence where it was
 //   }
 //
-// A false sentence throws Failed, which the runner catches: a case reads as a story, not as a ladder of ifs.
+// A false sentence throws Failed, which the runner catches: a case reads as a story, not as a
+// ladder of ifs.
 #pragma once
 
 #include <atomic>
@@ -34,7 +36,8 @@ T need(Result<T> result, std::string_view what) {
 void need(const Result<void>& result, std::string_view what);
 
 [[nodiscard]] Admission write(const std::string& resource, std::uint64_t token);
-[[nodiscard]] Admission write(const std::string& resource, std::uint64_t token, std::uint64_t operation);
+[[nodiscard]] Admission write(const std::string& resource, std::uint64_t token,
+                              std::uint64_t operation);
 [[nodiscard]] Admission write(std::vector<std::string> resources, std::uint64_t token);
 // Whatever it is: "007", "", "1e3".
 [[nodiscard]] Admission write_text(const std::string& resource, std::string token);
@@ -66,10 +69,11 @@ class Trial {
   // A whole write, again while the subject says that it may pass then.
   Outcome attempt(const Admission& admission);
   Outcome attempt(const Admission& admission, const std::string& value);
-  // A write that must be answered so; it must have exactly the effect that this answer means, and only an admitted token
-  // may have moved the fence.
+  // A write that must be answered so; it must have exactly the effect that this answer means, and
+  // only an admitted token may have moved the fence.
   void expect(Answer answer, const Admission& admission);
-  // The same of what would be refused in another mode: it must be in effect all the same, and not move the fence.
+  // The same of what would be refused in another mode: it must be in effect all the same, and not
+  // move the fence.
   void expect_let_through(Answer answer, const Admission& admission);
   // The same in mode observe, which may tell the verdict or not.
   void expect_unjudged(const Admission& admission);
@@ -108,10 +112,12 @@ class Trial {
   std::atomic<std::uint64_t> values_{0};
 };
 
-// One whole write on that session: in steps where there are transactions, else in one. Rolls back what did not pass.
+// One whole write on that session: in steps where there are transactions, else in one. Rolls back
+// what did not pass.
 Outcome write_once(Trial& trial, Session& session, Isolation isolation, const Admission& admission,
                    const std::string& value);
-// The steps up to the commit, which is left to the caller; nothing is open any more when the outcome has not passed.
+// The steps up to the commit, which is left to the caller; nothing is open any more when the
+// outcome has not passed.
 Outcome begin_write(Session& session, Isolation isolation, const Admission& admission,
                     const std::string& value);
 

@@ -7,7 +7,8 @@
 namespace pawl::conformance {
 namespace {
 
-constexpr std::uint64_t kVerdictStep = std::uint64_t{1} << 41;  // No guard allows a smaller max_step.
+constexpr std::uint64_t kVerdictStep = std::uint64_t{1}
+                                       << 41;  // No guard allows a smaller max_step.
 
 Policy whole_range() {
   return {.max_step = limits::kTokenMax};
@@ -26,7 +27,8 @@ void smallest_token(Trial& trial) {
 
 void greater_token(Trial& trial) {
   const std::string resource = trial.fresh();
-  for (const std::uint64_t token : {5, 6, 9, 1000}) trial.expect(Answer::kAdmitted, write(resource, token));
+  for (const std::uint64_t token : {5, 6, 9, 1000})
+    trial.expect(Answer::kAdmitted, write(resource, token));
 }
 
 void equal_token(Trial& trial) {
@@ -66,7 +68,8 @@ void greatest_token(Trial& trial) {
 // 2^31 and 2^32 are where narrower integers end, 2^53 − 1 is next to what a double rounds.
 void neighbours(Trial& trial) {
   const std::string resource = trial.fresh(whole_range());
-  for (const std::uint64_t token : {std::uint64_t{1} << 31, std::uint64_t{1} << 32, limits::kTokenMax}) {
+  for (const std::uint64_t token :
+       {std::uint64_t{1} << 31, std::uint64_t{1} << 32, limits::kTokenMax}) {
     trial.expect(Answer::kAdmitted, write(resource, token));
     trial.expect(Answer::kStale, write(resource, token - 1));
     trial.expect_fence(resource, token);
@@ -179,7 +182,10 @@ constexpr std::array kVerdictCases{
          "a number spelled with zeros, signs, spaces or exponents is no token",
          odd_spelling,
          {Ability::kTextTokens}},
-    Case{"ahead", "a token beyond max_step is ahead, and the holder goes on", ahead, {Ability::kMaxStep}},
+    Case{"ahead",
+         "a token beyond max_step is ahead, and the holder goes on",
+         ahead,
+         {Ability::kMaxStep}},
     Case{"whole-step",
          "a token exactly max_step above the fence is admitted",
          whole_step,

@@ -7,15 +7,16 @@ namespace pawl::conformance {
 namespace {
 
 constexpr std::array<std::string_view, kAbilityCount> kAbilities{
-    "transactions",   "read_committed", "repeatable_read", "serializable", "concurrency", "operation_set",
-    "operation_last", "several",        "text_tokens",     "tokenless",    "unguarded",   "modes",
-    "canary",         "emergency",      "require_token",   "max_step",     "equal_once",  "equal_refuse",
-    "counts",         "remove",         "compact",         "lost_commit",  "vanish"};
-constexpr std::array<std::string_view, 13> kAnswers{"admitted",  "replayed",  "stale", "missing",   "ahead",
-                                                    "malformed", "unguarded", "done",  "isolation", "again",
-                                                    "busy",      "unknown",   "broken"};
-constexpr std::array<std::string_view, 4> kIsolations{"default", "read_committed", "repeatable_read",
-                                                      "serializable"};
+    "transactions",  "read_committed", "repeatable_read", "serializable", "concurrency",
+    "operation_set", "operation_last", "several",         "text_tokens",  "tokenless",
+    "unguarded",     "modes",          "canary",          "emergency",    "require_token",
+    "max_step",      "equal_once",     "equal_refuse",    "counts",       "remove",
+    "compact",       "lost_commit",    "vanish"};
+constexpr std::array<std::string_view, 13> kAnswers{
+    "admitted", "replayed",  "stale", "missing", "ahead",   "malformed", "unguarded",
+    "done",     "isolation", "again", "busy",    "unknown", "broken"};
+constexpr std::array<std::string_view, 4> kIsolations{"default", "read_committed",
+                                                      "repeatable_read", "serializable"};
 constexpr std::array<std::string_view, 3> kEquals{"accept", "once", "refuse"};
 
 template <class Word, std::size_t n>

@@ -42,7 +42,8 @@ void Core::State::acquire(const Acquire& input, Now now) {
   std::string meta = encode_meta(spec);
   if (restoring() || !free_for(spec)) {
     if (spec.wait == Millis(0) && restoring())
-      return reply(input.waiter, Refused{Refused::Why::kRestoring, restoring_for(now)}, last_batch());
+      return reply(input.waiter, Refused{Refused::Why::kRestoring, restoring_for(now)},
+                   last_batch());
     if (spec.wait == Millis(0))
       return reply(input.waiter, NotObtained{NotObtained::Why::kBusy}, last_batch());
     return enqueue(input, std::move(meta), now);
@@ -126,7 +127,8 @@ void Core::State::enqueue(const Acquire& input, std::string meta, Now now) {
     waiters.join(index, lock, locks.items[lock]);
     furthest = std::max<std::uint64_t>(furthest, locks.items[lock].waiters);
   }
-  if (!spec.request.empty()) waiter.request = requests.add_waiting(spec.request, fingerprint(spec), index);
+  if (!spec.request.empty())
+    waiter.request = requests.add_waiting(spec.request, fingerprint(spec), index);
   waiter_timers.arm(index, due_ms(waiter.gives_up));
   if (spec.async) reply(input.waiter, Queued{furthest}, last_batch());
 }

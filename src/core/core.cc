@@ -137,8 +137,10 @@ void Core::apply(const Renew& input, Now now) {
   const Millis before = std::chrono::floor<Millis>(lease.ends - now.tick);
   lease.ends = now.tick + lease.ttl();
   if (capped) lease.ends = std::min(lease.ends, lease.extra->hold_until);
-  // Memory only (G4), so it waits for nothing; the wheel is left alone until the old deadline comes up.
-  s.reply(input.waiter, Renewed{std::chrono::floor<Millis>(lease.ends - now.tick), before}, BatchId{});
+  // Memory only (G4), so it waits for nothing; the wheel is left alone until the old deadline comes
+  // up.
+  s.reply(input.waiter, Renewed{std::chrono::floor<Millis>(lease.ends - now.tick), before},
+          BatchId{});
 }
 
 namespace {
@@ -149,7 +151,8 @@ Index whoever_holds_it_now(const State& s, LeaseId over) {
   const Token token = s.history.lost(over).token;
   for (Index i = 0; i < s.locks.items.end(); ++i) {
     const Lock& lock = s.locks.items[i];
-    if (!lock.in_use() || lock.first_holder == kNone || !s.leases.items[lock.first_holder].live()) continue;
+    if (!lock.in_use() || lock.first_holder == kNone || !s.leases.items[lock.first_holder].live())
+      continue;
     for (const EpochView& epoch : s.history.of(lock.name.view(), 10)) {
       if (token.value != 0 && epoch.token == token) return lock.first_holder;
     }
@@ -176,7 +179,8 @@ void Core::apply(const Cancel& input, Now now) {
 void Core::apply(const CancelRequest& input, Now now) {
   State& s = *state_;
   const Index request = s.requests.find(input.request);
-  const bool waiting = request != kNone && s.requests.items[request].state == Request::State::kWaiting;
+  const bool waiting =
+      request != kNone && s.requests.items[request].state == Request::State::kWaiting;
   if (waiting && !PAWL_MUTANT(cancel_keeps_waiting))
     s.end_wait(s.requests.items[request].subject, NotObtained::Why::kCancelled, now);
   s.reply(input.waiter, CancelDone{waiting}, s.last_batch());
@@ -209,7 +213,8 @@ void Core::apply(const Raise& input, Now now) {
     s.reply(input.waiter, Refused{Refused::Why::kRaiseBack}, s.last_batch());
     return;
   }
-  if (input.token.value > limits::kTokenMax || input.token.value - s.last_token.value > limits::kRaiseMax) {
+  if (input.token.value > limits::kTokenMax ||
+      input.token.value - s.last_token.value > limits::kRaiseMax) {
     s.reply(input.waiter, Refused{Refused::Why::kRaiseTooFar}, s.last_batch());
     return;
   }
@@ -227,7 +232,8 @@ void Core::apply(const Raise& input, Now now) {
 void Core::tick(Now now) {
   State& s = *state_;
   const std::uint64_t passed = passed_ms(now.tick);
-  for (Index index = s.lease_timers.pop(passed); index != kNone; index = s.lease_timers.pop(passed)) {
+  for (Index index = s.lease_timers.pop(passed); index != kNone;
+       index = s.lease_timers.pop(passed)) {
     Lease& lease = s.leases.items[index];
     if (due_ms(lease.ends) > lease.timer.due) {
       s.arm(index);  // Renewed since it was armed; once per TTL.
@@ -240,7 +246,8 @@ void Core::tick(Now now) {
       s.end_lease(index, capped ? Ending::kMaxHold : Ending::kExpired, now);
     }
   }
-  for (Index index = s.waiter_timers.pop(passed); index != kNone; index = s.waiter_timers.pop(passed)) {
+  for (Index index = s.waiter_timers.pop(passed); index != kNone;
+       index = s.waiter_timers.pop(passed)) {
     s.end_wait(index, NotObtained::Why::kTimeout, now);
   }
   s.requests.forget_before(now.tick);

@@ -1,5 +1,6 @@
-// What the tests of the core's rules share: a core whose clock is moved by hand and whose store commits when told to,
-// so that a test reads like a story. Every step is also judged by the invariants.
+// What the tests of the core's rules share: a core whose clock is moved by hand and whose store
+// commits when told to, so that a test reads like a story. Every step is also judged by the
+// invariants.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,7 +48,7 @@ class CoreTest : public testing::Test {
  protected:
   CoreTest() { restart(); }
 
-  // --- Asking
+  // --- Asking ------------------------------------------------------------------------------------
   WaiterId asks(Spec spec) {
     const WaiterId waiter{++waiters_};
     ledger_.asked(waiter);
@@ -89,14 +90,16 @@ class CoreTest : public testing::Test {
     return std::get<CancelDone>(tells(input)).was_waiting;
   }
   Outcome raises(std::uint64_t token) {
-    return tells([&](WaiterId waiter) { core_->apply(Raise{waiter, Token{token}, "because"}, now_); });
+    return tells([&](WaiterId waiter) {
+      core_->apply(Raise{waiter, Token{token}, "because"}, now_);
+    });
   }
   void hangs_up(WaiterId waiter) {
     ledger_.hung_up(waiter);
     step([&] { core_->apply(Cancel{waiter}, now_); });
   }
 
-  // --- Time and durability
+  // --- Time and durability -----------------------------------------------------------------------
   void pass(Nanos by) { now_.tick += by; }  // Time goes by, and the turn has not come to its tick.
   void tick() {
     step([&] { core_->tick(now_); });
@@ -135,7 +138,7 @@ class CoreTest : public testing::Test {
     before_ = snapshot(*core_, now_);
   }
 
-  // --- What was said
+  // --- What was said -----------------------------------------------------------------------------
   bool is_told(WaiterId waiter) const { return answers_.contains(waiter); }
   Outcome answer(WaiterId waiter) const {
     EXPECT_TRUE(is_told(waiter)) << "w" << waiter.value << " heard nothing";
@@ -180,7 +183,8 @@ class CoreTest : public testing::Test {
     }
     if (!judged_) return;
     Snapshot after = snapshot(*core_, now_);
-    for (const std::string& broken : check_step(before_, after, core_->output())) ADD_FAILURE() << broken;
+    for (const std::string& broken : check_step(before_, after, core_->output()))
+      ADD_FAILURE() << broken;
     for (const std::string& broken : ledger_.settle(replies_, after)) ADD_FAILURE() << broken;
     before_ = std::move(after);
   }
@@ -201,7 +205,8 @@ class CoreTest : public testing::Test {
   Options options_;
   std::unique_ptr<Core> core_;
   Now now_{Tick(1h), UnixMs{1'700'000'000'000}};
-  bool judged_ = true;  // Off where the state is so large that looking at all of it each step takes too long.
+  bool judged_ =
+      true;  // Off where the state is so large that looking at all of it each step takes too long.
   std::vector<Reply> replies_;       // of the last step
   std::vector<std::string> events_;  // of the last step
   std::map<WaiterId, Outcome> answers_;

@@ -5,7 +5,7 @@
 namespace pawl::core {
 namespace {
 
-// --- Restarts -------------------------------------------------------------------------------------------------------------------
+// --- Restarts ------------------------------------------------------------------------------------
 
 TEST_F(CoreTest, RestartsNeverTakeALockFromAHolderThatRenews) {  // Hard case 28.
   const Granted holder = takes(exclusive({"a"}, 9s));
@@ -78,7 +78,8 @@ TEST_F(CoreTest, TwoLeasesInOneSlotAreDamage) {
   EXPECT_TRUE(fresh.load(kLastTokenKey, value));
   const auto loaded = fresh.loaded(Token{2}, now_);
   ASSERT_FALSE(loaded);
-  EXPECT_NE(loaded.error().detail.find("the same slot"), std::string::npos) << loaded.error().detail;
+  EXPECT_NE(loaded.error().detail.find("the same slot"), std::string::npos)
+      << loaded.error().detail;
 }
 
 TEST_F(CoreTest, ARecordThatClaimsMoreLocksThanALeaseMayHaveIsDamage) {
@@ -87,10 +88,12 @@ TEST_F(CoreTest, ARecordThatClaimsMoreLocksThanALeaseMayHaveIsDamage) {
   record.ttl_ms = 1000;
   record.phase = Phase::kLive;
   const std::string names = "abcdefghijklmnop";
-  for (std::size_t i = 0; i < names.size(); ++i) record.locks.push_back(std::string_view(names).substr(i, 1));
+  for (std::size_t i = 0; i < names.size(); ++i)
+    record.locks.push_back(std::string_view(names).substr(i, 1));
   encode(record, value);
   EXPECT_TRUE(decode_lease(lease_key(Token{1}), value));
-  value[value.size() - 1 - 3 * names.size() - 1] = 17;  // The count; all that follows it still fits.
+  value[value.size() - 1 - 3 * names.size() - 1] =
+      17;  // The count; all that follows it still fits.
   EXPECT_FALSE(decode_lease(lease_key(Token{1}), value));
 }
 
@@ -101,7 +104,7 @@ TEST_F(CoreTest, ALeaseBeyondTheHighWaterIsAContradiction) {  // Rule 10: the st
   EXPECT_FALSE(fresh.loaded(Token{0}, now_));
 }
 
-// --- Reads ----------------------------------------------------------------------------------------------------------------------
+// --- Reads ---------------------------------------------------------------------------------------
 
 TEST_F(CoreTest, HistoryIsNewestFirstUnderEachLockAndBounded) {
   options_.history_epochs = 4;
@@ -151,22 +154,23 @@ TEST_F(CoreTest, AFreeLockRemembersTheGreatestTokenItKnew) {
   EXPECT_EQ(inspect("never").last_token, std::nullopt);
 }
 
-// --- Events ---------------------------------------------------------------------------------------------------------------------
+// --- Events --------------------------------------------------------------------------------------
 
 TEST_F(CoreTest, EachChangeIsOneEventPerLock) {
   const Granted first = takes(exclusive({"a", "b"}));
   const WaiterId next = waits(exclusive({"b"}));
   EXPECT_TRUE(events_.empty()) << "queueing is no event";
   releases(first.lease);
-  EXPECT_EQ(events_,
-            (std::vector<std::string>{"released token 1 exclusive lock a owner owner 1 ending released",
-                                      "released token 1 exclusive lock b owner owner 1 ending released",
-                                      "granted token 2 exclusive lock b owner owner 2"}));
+  EXPECT_EQ(events_, (std::vector<std::string>{
+                         "released token 1 exclusive lock a owner owner 1 ending released",
+                         "released token 1 exclusive lock b owner owner 1 ending released",
+                         "granted token 2 exclusive lock b owner owner 2"}));
   commit();
   EXPECT_TRUE(is_granted(next));
   after(10s);
-  EXPECT_EQ(events_,
-            (std::vector<std::string>{"expired token 2 exclusive lock b owner owner 2 ending expired"}));
+  EXPECT_EQ(
+      events_,
+      (std::vector<std::string>{"expired token 2 exclusive lock b owner owner 2 ending expired"}));
 }
 
 }  // namespace

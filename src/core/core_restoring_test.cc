@@ -1,4 +1,5 @@
-// After a restore: a new era, no lease, and no grant until the longest TTL has passed. Hard case 42.
+// After a restore: a new era, no lease, and no grant until the longest TTL has passed. Hard case
+// 42.
 #include "core/core_fixture.h"
 #include "core/records.h"
 

@@ -4,7 +4,7 @@
 namespace pawl::core {
 namespace {
 
-// --- Tokens ---------------------------------------------------------------------------------------------------------------
+// --- Tokens --------------------------------------------------------------------------------------
 
 TEST_F(CoreTest, EveryGrantOfAnyLockHasAGreaterTokenThanAllBefore) {  // Hard case 12.
   Token last;
@@ -43,7 +43,8 @@ TEST_F(CoreTest, WhenTokensAreUsedUpGrantsAreRefusedByName) {  // Hard case 14.
   const Granted last = takes(exclusive({"b"}));
   EXPECT_EQ(last.token.value, limits::kTokenMax);
   EXPECT_EQ(said(asks(exclusive({"c"}))), "refused: exhausted");
-  EXPECT_TRUE(std::holds_alternative<Renewed>(renews(last_but_one.lease))) << "who holds goes on holding";
+  EXPECT_TRUE(std::holds_alternative<Renewed>(renews(last_but_one.lease)))
+      << "who holds goes on holding";
 
   const WaiterId in_line = waits(exclusive({"a"}));
   EXPECT_TRUE(releases(last_but_one.lease));
@@ -57,7 +58,8 @@ TEST_F(CoreTest, ExhaustionAnswersALongQueueWithoutRecursion) {
   restart();
   const Granted last = takes(exclusive({"a", "b"}));
   for (int i = 0; i < 200'000; ++i)
-    waits(exclusive(i % 3 == 0 ? std::vector<std::string>{"a", "b"} : std::vector<std::string>{"a"}));
+    waits(
+        exclusive(i % 3 == 0 ? std::vector<std::string>{"a", "b"} : std::vector<std::string>{"a"}));
   EXPECT_TRUE(releases(last.lease));
   EXPECT_EQ(replies_.size(), 200'001U);
   EXPECT_EQ(core_->totals().waiters, 0U);
@@ -68,9 +70,11 @@ TEST_F(CoreTest, RaiseMovesTheCounterForwardOnlyAndNotTooFar) {
   takes(exclusive({"a"}));
   EXPECT_EQ(describe(raises(1)), "refused: raise back");
   EXPECT_EQ(describe(raises(1 + limits::kRaiseMax + 1)), "refused: raise too far");
-  EXPECT_EQ(describe(raises(1 + limits::kRaiseMax)), "raised to " + std::to_string(1 + limits::kRaiseMax));
-  EXPECT_EQ(events_, std::vector<std::string>{"raised token " + std::to_string(1 + limits::kRaiseMax) +
-                                              " because because"});
+  EXPECT_EQ(describe(raises(1 + limits::kRaiseMax)),
+            "raised to " + std::to_string(1 + limits::kRaiseMax));
+  EXPECT_EQ(events_,
+            std::vector<std::string>{"raised token " + std::to_string(1 + limits::kRaiseMax) +
+                                     " because because"});
   commit();
   EXPECT_EQ(high_water_, 1 + limits::kRaiseMax) << "or a restart would go back";
   EXPECT_EQ(takes(exclusive({"b"})).token.value, 2 + limits::kRaiseMax);
@@ -83,7 +87,7 @@ TEST_F(CoreTest, RaiseNeverPassesTheLastToken) {
   EXPECT_EQ(describe(raises(limits::kTokenMax)), "raised to " + std::to_string(limits::kTokenMax));
 }
 
-// --- Time -----------------------------------------------------------------------------------------------------------------
+// --- Time ----------------------------------------------------------------------------------------
 
 TEST_F(CoreTest, TheTtlBeginsWhenTheGrantIsDurable) {
   const WaiterId holder = asks(exclusive({"a"}, 1s));
@@ -175,7 +179,8 @@ TEST_F(CoreTest, AnUnknownLeaseIsLostAndNobodyKnowsHow) {
 }
 
 TEST_F(CoreTest, YearsOfServiceTimeDoNotStopTheWheel) {
-  now_.tick = Tick(Millis((std::int64_t{1} << 36) - 5000));  // Where a wheel of 36 bits comes round.
+  now_.tick =
+      Tick(Millis((std::int64_t{1} << 36) - 5000));  // Where a wheel of 36 bits comes round.
   restart();
   const Granted grant = takes(exclusive({"a"}, 10s));
   const WaiterId next = waits(exclusive({"a"}), 20s);
@@ -212,7 +217,7 @@ TEST_F(CoreTest, AWallClockThatGoesBackDecidesNothing) {  // Hard case 26, the c
   EXPECT_EQ(describe(renews(grant.lease)), "renewed, left 1000ms");
 }
 
-// --- Release --------------------------------------------------------------------------------------------------------------
+// --- Release -------------------------------------------------------------------------------------
 
 TEST_F(CoreTest, AReleaseByAFormerHolderLeavesTheNewOneAlone) {  // Hard case 6.
   const Granted first = takes(exclusive({"a"}, 1s));
@@ -268,16 +273,16 @@ TEST_F(CoreTest, NothingIsSaidBeforeItIsDurable) {  // G2.
   EXPECT_EQ(replies_[0].after, submit());
 }
 
-// --- Break --------------------------------------------------------------------------------------------------------------------
+// --- Break ---------------------------------------------------------------------------------------
 
 TEST_F(CoreTest, ABrokenLeaseRunsOutAndCannotBeRenewed) {
   const Granted holder = takes(exclusive({"a", "b"}, 10s));
   const WaiterId next = waits(exclusive({"b"}));
   after(4s);
   EXPECT_TRUE(breaks("b", holder.token));
-  EXPECT_EQ(events_,
-            (std::vector<std::string>{"breaking token 1 exclusive lock a owner owner 1 because stuck",
-                                      "breaking token 1 exclusive lock b owner owner 1 because stuck"}));
+  EXPECT_EQ(events_, (std::vector<std::string>{
+                         "breaking token 1 exclusive lock a owner owner 1 because stuck",
+                         "breaking token 1 exclusive lock b owner owner 1 because stuck"}));
   commit();
   EXPECT_EQ(describe(renews(holder.lease)), "lost broken token 1");
   EXPECT_TRUE(inspect("a").holders[0].breaking);
@@ -295,7 +300,8 @@ TEST_F(CoreTest, BreakNowHandsOnAtOnceAndSkipsTheDelay) {
   const WaiterId next = waits(exclusive({"a"}));
   EXPECT_TRUE(breaks("a", holder.token, true));
   EXPECT_TRUE(is_granted(next));
-  EXPECT_EQ(events_[0], "broken token 1 exclusive lock a owner owner 1 ending broken because stuck");
+  EXPECT_EQ(events_[0],
+            "broken token 1 exclusive lock a owner owner 1 ending broken because stuck");
   EXPECT_EQ(describe(renews(holder.lease)), "lost broken token 1");
 }
 
@@ -331,7 +337,7 @@ TEST_F(CoreTest, ABrokenHolderThatReleasesFreesAtOnceWithoutDelay) {
   EXPECT_EQ(state("a"), LockState::kFree);
 }
 
-// --- Delay and maximum hold -----------------------------------------------------------------------------------------------------
+// --- Delay and maximum hold ----------------------------------------------------------------------
 
 TEST_F(CoreTest, ADelayKeepsTheLockClosedAfterAnExpiryAndNotAfterARelease) {
   Spec spec = exclusive({"a"}, 1s);

@@ -1,10 +1,11 @@
-// Who gets a lock, and in which order: request ids, queues, several locks at once, readers and limits.
+// Who gets a lock, and in which order: request ids, queues, several locks at once, readers and
+// limits.
 #include "core/core_fixture.h"
 
 namespace pawl::core {
 namespace {
 
-// --- Request ids ----------------------------------------------------------------------------------------------------------
+// --- Request ids ---------------------------------------------------------------------------------
 
 TEST_F(CoreTest, ARetryGetsTheSameGrantAndNoSecondPlace) {  // Hard case 2, the core's part.
   const Granted blocker = takes(exclusive({"a"}));
@@ -66,7 +67,8 @@ TEST_F(CoreTest, NoMoreEndedRequestsAreRememberedThanAllowed) {
     releases(grant_of(holder).lease);
   }
   EXPECT_EQ(said(asks_again(exclusive({"a"}), kRequest + "2")), "lost released token 3");
-  EXPECT_TRUE(is_granted(asks_again(exclusive({"a"}), kRequest + "1"))) << "the oldest were forgotten";
+  EXPECT_TRUE(is_granted(asks_again(exclusive({"a"}), kRequest + "1")))
+      << "the oldest were forgotten";
 }
 
 TEST_F(CoreTest, TheSameRequestForSomethingElseIsAConflict) {  // Hard case 5.
@@ -74,7 +76,9 @@ TEST_F(CoreTest, TheSameRequestForSomethingElseIsAConflict) {  // Hard case 5.
   spec.request = kRequest;
   const WaiterId holder = asks(spec);
   commit();
-  const auto conflicts = [&](const Spec& other) { return said(asks_again(other)) == "refused: conflict"; };
+  const auto conflicts = [&](const Spec& other) {
+    return said(asks_again(other)) == "refused: conflict";
+  };
   const auto all_conflict = [&] {
     EXPECT_TRUE(conflicts(exclusive({"a"})));
     EXPECT_TRUE(conflicts(exclusive({"a", "c"})));
@@ -186,7 +190,7 @@ TEST_F(CoreTest, TheSameOwnerAskingTwiceWaitsLikeEveryone) {  // Hard cases 11 a
   EXPECT_NE(grant_of(mine_again).lease, mine.lease);
 }
 
-// --- Waiting --------------------------------------------------------------------------------------------------------------
+// --- Waiting -------------------------------------------------------------------------------------
 
 TEST_F(CoreTest, WaitersAreServedInOrderOfArrival) {  // Hard case 23.
   Granted holder = takes(exclusive({"a"}));
@@ -292,7 +296,8 @@ TEST_F(CoreTest, AThousandWaitersThatHangUpLeaveNothingBehind) {  // Hard case 2
   judged_ = false;
   const Granted holder = takes(exclusive({"a"}));
   std::vector<WaiterId> line;
-  for (int i = 0; i < 1000; ++i) line.push_back(waits(exclusive({"a", "b" + std::to_string(i % 10)})));
+  for (int i = 0; i < 1000; ++i)
+    line.push_back(waits(exclusive({"a", "b" + std::to_string(i % 10)})));
   for (const WaiterId waiter : line) hangs_up(waiter);
   EXPECT_EQ(inspect("a").waiters, 0U);
   EXPECT_EQ(core_->totals().waiters, 0U);
@@ -339,7 +344,7 @@ TEST_F(CoreTest, AnAsyncWaiterHearsItsPositionWhereItStandsFurthestBack) {
   EXPECT_EQ(said(waits(spec)), "queued at 3");
 }
 
-// --- Several locks ----------------------------------------------------------------------------------------------------------
+// --- Several locks -------------------------------------------------------------------------------
 
 TEST_F(CoreTest, SeveralLocksAreTakenTogetherUnderOneTokenOrNotAtAll) {
   const Granted b = takes(exclusive({"b"}));
@@ -385,7 +390,9 @@ TEST_F(CoreTest, TheHeadOfOneLineWaitsForItsTurnInTheOthers) {
   const Granted a = takes(exclusive({"a"})), c = takes(exclusive({"c"}));
   const WaiterId first = waits(exclusive({"b", "c"}));
   const WaiterId second = waits(exclusive({"a", "b"}));
-  releases(a.lease);  // The second is at the head of a, and b is free; but the first came before it at b.
+  releases(
+      // The second is at the head of a, and b is free; but the first came before it at b.
+      a.lease);
   EXPECT_FALSE(is_told(second));
   releases(c.lease);
   EXPECT_TRUE(is_granted(first));
@@ -403,7 +410,7 @@ TEST_F(CoreTest, WhoeverGivesUpSeveralLocksFreesTheLineAtEach) {  // Hard case 1
   EXPECT_TRUE(is_granted(behind)) << describe(a);
 }
 
-// --- Shared and limit -------------------------------------------------------------------------------------------------------
+// --- Shared and limit ----------------------------------------------------------------------------
 
 TEST_F(CoreTest, ARunOfReadersAtTheHeadIsGrantedTogether) {
   const Granted writer = takes(exclusive({"a"}));

@@ -72,7 +72,8 @@ std::string joined(const std::vector<std::string>& parts) {
 struct OutcomeText {
   std::string operator()(const Granted& g) const {
     return "granted " + describe(g.lease) + " token " + number(g.token.value) + " floor " +
-           number(g.floor.value) + " slot " + maybe(g.slot) + " ttl " + ms(g.ttl) + " waited " + ms(g.waited);
+           number(g.floor.value) + " slot " + maybe(g.slot) + " ttl " + ms(g.ttl) + " waited " +
+           ms(g.waited);
   }
   std::string operator()(const Queued& q) const { return "queued at " + number(q.position); }
   std::string operator()(const NotObtained& n) const {
@@ -83,13 +84,17 @@ struct OutcomeText {
   std::string operator()(const CancelDone& c) const {
     return c.was_waiting ? "cancelled" : "was not waiting";
   }
-  std::string operator()(const BreakDone& b) const { return b.was_live ? "broken" : "was not live"; }
+  std::string operator()(const BreakDone& b) const {
+    return b.was_live ? "broken" : "was not live";
+  }
   std::string operator()(const Raised& r) const { return "raised to " + number(r.last.value); }
   std::string operator()(const Lost& l) const {
     return "lost " + std::string(l.ending ? to_text(*l.ending) : "unknown") + " token " +
            number(l.token.value);
   }
-  std::string operator()(const Refused& r) const { return "refused: " + std::string(name_of(r.why)); }
+  std::string operator()(const Refused& r) const {
+    return "refused: " + std::string(name_of(r.why));
+  }
 };
 
 }  // namespace
@@ -119,7 +124,8 @@ std::string describe(const Output& output, const Event& event) {
 std::string describe(const HolderView& holder) {
   std::string text = number(holder.token.value) + " " + std::string(name_of(holder.mode));
   text += "/" + number(holder.limit) + " slot " + maybe(holder.slot) + " by " + holder.owner;
-  text += " on " + joined(holder.locks) + " held " + ms(holder.held) + " expires " + ms(holder.expires_in);
+  text += " on " + joined(holder.locks) + " held " + ms(holder.held) + " expires " +
+          ms(holder.expires_in);
   text += " renewals " + number(holder.renewals) + (holder.breaking ? " breaking" : "");
   for (const auto& [key, value] : holder.meta) {
     text += " ";
@@ -131,28 +137,30 @@ std::string describe(const HolderView& holder) {
 }
 
 std::string describe(const LockView& view) {
-  std::string text = view.lock + " " + std::string(to_text(view.state)) + " token " + maybe(view.token);
+  std::string text =
+      view.lock + " " + std::string(to_text(view.state)) + " token " + maybe(view.token);
   text += " last " + maybe(view.last_token);
   text += " holders " + number(view.holder_count);
   if (view.reopens_in) text += " reopens " + ms(*view.reopens_in);
   for (const HolderView& holder : view.holders) text += "\n    holder " + describe(holder);
   text += "\n    waiters " + number(view.waiters);
   for (const WaiterView& waiter : view.queue) {
-    text += "\n    waits " + waiter.owner + " " + std::string(name_of(waiter.mode)) + " " + ms(waiter.waited);
+    text += "\n    waits " + waiter.owner + " " + std::string(name_of(waiter.mode)) + " " +
+            ms(waiter.waited);
   }
   return text;
 }
 
 std::string describe(const EpochView& epoch) {
-  return number(epoch.token.value) + " " + std::string(name_of(epoch.mode)) + " by " + epoch.owner + " on " +
-         joined(epoch.locks) + " from " + number(epoch.granted.value) + " to " + number(epoch.ended.value) +
-         " " + std::string(to_text(epoch.how));
+  return number(epoch.token.value) + " " + std::string(name_of(epoch.mode)) + " by " + epoch.owner +
+         " on " + joined(epoch.locks) + " from " + number(epoch.granted.value) + " to " +
+         number(epoch.ended.value) + " " + std::string(to_text(epoch.how));
 }
 
 std::string describe(const Totals& totals) {
-  return "last " + number(totals.last_token.value) + " oldest live " + maybe(totals.oldest_live_token) +
-         " locks " + number(totals.locks) + " leases " + number(totals.leases) + " waiters " +
-         number(totals.waiters);
+  return "last " + number(totals.last_token.value) + " oldest live " +
+         maybe(totals.oldest_live_token) + " locks " + number(totals.locks) + " leases " +
+         number(totals.leases) + " waiters " + number(totals.waiters);
 }
 
 }  // namespace pawl::core

@@ -18,8 +18,8 @@ Millis held_for(UnixMs granted, UnixMs now) {
 
 }  // namespace
 
-// LIMIT n: live holders + 1 ≤ the least of n and the limits of all holders; exclusive is LIMIT 1. Readers
-// share with readers only. Closed holders keep their place.
+// LIMIT n: live holders + 1 ≤ the least of n and the limits of all holders; exclusive is LIMIT 1.
+// Readers share with readers only. Closed holders keep their place.
 bool Core::State::admits(const Lock& lock, Mode mode, std::uint32_t limit) const {
   if (lock.holders == 0) return true;
   if (PAWL_MUTANT(reader_beside_writer) && mode == Mode::kShared) return true;
@@ -33,8 +33,9 @@ bool Core::State::admits(const Lock& lock, Mode mode, std::uint32_t limit) const
   return true;
 }
 
-// First in line at every lock it named, and all of them would have it. Strict, so that nobody starves and no
-// cycle of waiters exists: whoever came first of all is first in every line it stands in.
+// First in line at every lock it named, and all of them would have it. Strict, so that nobody
+// starves and no cycle of waiters exists: whoever came first of all is first in every line it
+// stands in.
 bool Core::State::has_its_turn(const Waiter& waiter) const {
   if (restoring()) return false;
   return std::all_of(waiter.places.begin(), waiter.places.end(), [&](Index at) {
@@ -62,7 +63,8 @@ void Core::State::grant(const Terms& terms, std::span<const Index> held, Now now
   if (terms.mode == Mode::kLimit) lease.slot = free_slot(locks.items[lease.lock]);
 
   const bool plain = held.size() == 1 && terms.request == kNone && terms.meta.empty() &&
-                     terms.mode != Mode::kShared && terms.delay == Millis(0) && terms.max_hold == Millis(0);
+                     terms.mode != Mode::kShared && terms.delay == Millis(0) &&
+                     terms.max_hold == Millis(0);
   if (!plain) {
     lease.extra = std::make_unique<Extra>();
     Extra& extra = *lease.extra;
@@ -70,7 +72,8 @@ void Core::State::grant(const Terms& terms, std::span<const Index> held, Now now
     extra.request = terms.request;
     extra.delay = terms.delay;
     extra.max_hold = terms.max_hold;
-    extra.floor = terms.mode == Mode::kShared ? floor_of(locks.items[lease.lock], lease.token) : lease.token;
+    extra.floor =
+        terms.mode == Mode::kShared ? floor_of(locks.items[lease.lock], lease.token) : lease.token;
     extra.meta = terms.meta;
   }
   leases.link_youngest(index);
@@ -87,10 +90,11 @@ void Core::State::grant(const Terms& terms, std::span<const Index> held, Now now
 
 void Core::State::grant_waiter(Index index, Now now) {
   Waiter& waiter = waiters.items[index];
-  const Terms terms{waiter.id,    waiter.candidate, waiter.mode,
-                    waiter.limit, waiter.ttl,       std::chrono::floor<Millis>(now.tick - waiter.arrived),
-                    waiter.delay, waiter.max_hold,  waiter.owner.view(),
-                    waiter.meta,  waiter.request};
+  const Terms terms{
+      waiter.id,    waiter.candidate, waiter.mode,
+      waiter.limit, waiter.ttl,       std::chrono::floor<Millis>(now.tick - waiter.arrived),
+      waiter.delay, waiter.max_hold,  waiter.owner.view(),
+      waiter.meta,  waiter.request};
   ShortList<Index, limits::kLocksPerLease> held;
   for (const Index place : waiter.places) {
     const Index lock = waiters.places[place].lock;
@@ -106,7 +110,8 @@ void Core::State::serve(Index index, Now now) {
   std::vector<Index> unblocked;
   serve_one(index, unblocked, now);
   while (!unblocked
-              .empty()) {  // Only when tokens ran out; a loop, because a queue may be longer than the stack.
+              // Only when tokens ran out; a loop, because a queue may be longer than the stack.
+              .empty()) {
     const Index next = unblocked.back();
     unblocked.pop_back();
     serve_one(next, unblocked, now);
@@ -139,13 +144,14 @@ void Core::State::end_lease(Index index, Ending ending, Now now, const Parting& 
                                                      : EventKind::kExpired;
   emit_for_locks(kind, lease, now, ending, parting.reason);
   if (lease.extra != nullptr && lease.extra->request != kNone) {
-    if (!PAWL_MUTANT(request_forgotten_at_end)) requests.ended(lease.extra->request, ending, now.tick);
+    if (!PAWL_MUTANT(request_forgotten_at_end))
+      requests.ended(lease.extra->request, ending, now.tick);
     if (PAWL_MUTANT(request_forgotten_at_end)) requests.withdraw(lease.extra->request);
     lease.extra->request = kNone;
   }
   const Millis delay = lease.extra == nullptr ? Millis(0) : lease.extra->delay;
-  const bool closes =
-      delay > Millis(0) && ending != Ending::kReleased && !parting.skip_delay && !PAWL_MUTANT(delay_ignored);
+  const bool closes = delay > Millis(0) && ending != Ending::kReleased && !parting.skip_delay &&
+                      !PAWL_MUTANT(delay_ignored);
   remember(index, ending, now);
   if (!closes) return give_back(index, now);
   lease.phase = Phase::kClosed;
@@ -211,9 +217,11 @@ void Core::State::add_holder(Index lock_index, Index index) {
 void Core::State::remove_holder(Index lock_index, Index index) {
   Lock& lock = locks.items[lock_index];
   Lease& lease = leases.items[index];
-  (lease.holder_before == kNone ? lock.first_holder : leases.items[lease.holder_before].holder_after) =
+  (lease.holder_before == kNone ? lock.first_holder
+                                : leases.items[lease.holder_before].holder_after) =
       lease.holder_after;
-  (lease.holder_after == kNone ? lock.last_holder : leases.items[lease.holder_after].holder_before) =
+  (lease.holder_after == kNone ? lock.last_holder
+                               : leases.items[lease.holder_after].holder_before) =
       lease.holder_before;
   --lock.holders;
 }
@@ -250,7 +258,8 @@ std::span<const Index> Core::State::locks_of(const Lease& lease) const {
 }
 
 Granted Core::State::granted_view(const Lease& lease) const {
-  Granted granted{lease.id, lease.token, lease.token, std::nullopt, lease.ttl(), Millis(lease.waited_ms)};
+  Granted granted{lease.id,     lease.token, lease.token,
+                  std::nullopt, lease.ttl(), Millis(lease.waited_ms)};
   if (lease.mode == Mode::kShared) granted.floor = lease.extra->floor;
   if (lease.mode == Mode::kLimit) granted.slot = lease.slot;
   return granted;
@@ -316,8 +325,8 @@ void Core::State::emit(EventKind kind, const Lease& lease, std::string_view lock
   output.events.push_back(event);
 }
 
-void Core::State::emit_for_locks(EventKind kind, const Lease& lease, Now now, std::optional<Ending> ending,
-                                 std::string_view reason) {
+void Core::State::emit_for_locks(EventKind kind, const Lease& lease, Now now,
+                                 std::optional<Ending> ending, std::string_view reason) {
   for (const Index lock : locks_of(lease))
     emit(kind, lease, locks.items[lock].name.view(), now, ending, reason);
 }

@@ -1,5 +1,5 @@
-// A seeded 64-bit hash of bytes. The seed is random in production: clients choose lock names, and must not be
-// able to choose names that all fall into one bucket.
+// A seeded 64-bit hash of bytes. The seed is random in production: clients choose lock names, and
+// must not be able to choose names that all fall into one bucket.
 #pragma once
 
 #include <cstdint>

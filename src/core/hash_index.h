@@ -1,7 +1,7 @@
-// HashIndex: finds items of a Slab by key. It keeps 32 bits of hash beside each index, so that a probe
-// touches the items themselves only when those agree, and growing touches none. Open addressing, linear
-// probing, erase by shifting back: no tombstones, so a table that churns for years stays as fast as a new
-// one.
+// HashIndex: finds items of a Slab by key. It keeps 32 bits of hash beside each index, so that a
+// probe touches the items themselves only when those agree, and growing touches none. Open
+// addressing, linear probing, erase by shifting back: no tombstones, so a table that churns for
+// years stays as fast as a new one.
 #pragma once
 
 #include <bit>
@@ -56,7 +56,9 @@ class HashIndex {
     Index item = kNone;
   };
 
-  static std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash ^ (hash >> 32)); }
+  static std::uint32_t tag_of(std::uint64_t hash) {
+    return static_cast<std::uint32_t>(hash ^ (hash >> 32));
+  }
   [[nodiscard]] std::size_t mask() const { return slots_.size() - 1; }
 
   void place(Slot slot) {

@@ -1,5 +1,5 @@
-// History: a ring of ended epochs, newest first for each lock; also what is known of a lease after its end.
-// Memory only, bounded, for people and for the reason in -LOST.
+// History: a ring of ended epochs, newest first for each lock; also what is known of a lease after
+// its end. Memory only, bounded, for people and for the reason in -LOST.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,8 @@ struct Epoch {
   Token greatest;  // Of this lock so far: readers and LIMIT holders do not end in order of token.
   UnixMs granted;
   UnixMs ended;
-  std::uint64_t older = 0;  // Number of the lock's next older epoch, if the ring still has it; 0 = none.
+  std::uint64_t older =
+      0;  // Number of the lock's next older epoch, if the ring still has it; 0 = none.
   Mode mode = Mode::kExclusive;
   Ending how = Ending::kReleased;
   bool first = false;  // The entry by which the lease itself is found.

@@ -8,12 +8,15 @@
 
 namespace pawl::core {
 
-// Whoever expects a reply names it with a `waiter` the server made up; the core knows no connection.
+// Whoever expects a reply names it with a `waiter` the server made up; the core knows no
+// connection.
 
 struct Acquire {
   WaiterId waiter;
-  AcquireSpec spec;   // Within limits.h: the core asserts it, the wire explains it. spec.request is scoped by
-                      // the server.
+  AcquireSpec
+      // Within limits.h: the core asserts it, the wire explains it. spec.request is scoped by
+      spec;
+  // the server.
   LeaseId candidate;  // The lease's id if this is granted, now or inside someone else's release.
 };
 
@@ -27,7 +30,8 @@ struct Release {
   LeaseId lease;
 };
 
-// The waiter is gone (a hang-up): forget its wait. No reply; nothing happens when it was not waiting.
+// The waiter is gone (a hang-up): forget its wait. No reply; nothing happens when it was not
+// waiting.
 struct Cancel {
   WaiterId waiter;
 };

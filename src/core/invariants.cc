@@ -55,8 +55,7 @@ std::string name(WaiterId waiter) {
   return "waiter " + std::to_string(waiter.value);
 }
 
-// --- One moment
-// -------------------------------------------------------------------------------------------------------
+// --- One moment ----------------------------------------------------------------------------------
 
 // G3: readers with readers, LIMIT within every limit, else alone. Closed places count.
 bool compatible(const std::vector<Holding>& holdings) {
@@ -72,12 +71,14 @@ void check_holders(const std::string& lock, const Snapshot::OfLock& of, Broken& 
   std::set<std::uint32_t> slots;
   Token previous;
   for (const Holding& holding : of.holdings) {
-    if (holding.token <= previous) broken.push_back("holders of " + lock + " are not in order of grant");
+    if (holding.token <= previous)
+      broken.push_back("holders of " + lock + " are not in order of grant");
     previous = holding.token;
     if (!holding.slot) continue;
     if (*holding.slot >= holding.limit)
       broken.push_back(name(holding.token) + " has a slot beyond its limit on " + lock);
-    if (!slots.insert(*holding.slot).second) broken.push_back("two holders of " + lock + " share a slot");
+    if (!slots.insert(*holding.slot).second)
+      broken.push_back("two holders of " + lock + " share a slot");
   }
 }
 
@@ -90,20 +91,26 @@ void check_view(const std::string& lock, const Snapshot::OfLock& of, Broken& bro
   const LockState state = !live.empty()         ? LockState::kHeld
                           : of.holdings.empty() ? LockState::kFree
                                                 : LockState::kClosed;
-  if (view.state != state) broken.push_back("the state of " + lock + " is not what its holders say");
-  if (view.holder_count != live.size()) broken.push_back("the holders of " + lock + " are miscounted");
-  if (view.waiters != of.queue.size()) broken.push_back("the waiters of " + lock + " are miscounted");
+  if (view.state != state)
+    broken.push_back("the state of " + lock + " is not what its holders say");
+  if (view.holder_count != live.size())
+    broken.push_back("the holders of " + lock + " are miscounted");
+  if (view.waiters != of.queue.size())
+    broken.push_back("the waiters of " + lock + " are miscounted");
   if (view.token.value_or(Token{}) != (live.empty() ? Token{} : live.back())) {
     broken.push_back("the token of " + lock + " is not its greatest live one");
   }
-  if (of.holdings.empty() && of.queue.empty()) broken.push_back(lock + " is kept though nobody needs it");
+  if (of.holdings.empty() && of.queue.empty())
+    broken.push_back(lock + " is kept though nobody needs it");
 }
 
-void check_queue(const std::string& lock, const Snapshot& state, const Snapshot::OfLock& of, Broken& broken) {
+void check_queue(const std::string& lock, const Snapshot& state, const Snapshot::OfLock& of,
+                 Broken& broken) {
   Tick previous = Tick::min();
   for (const WaiterId waiter : of.queue) {
     const Tick arrived = state.waiters.at(waiter).arrived;
-    if (arrived < previous) broken.push_back("the queue of " + lock + " is not in order of arrival (G6)");
+    if (arrived < previous)
+      broken.push_back("the queue of " + lock + " is not in order of arrival (G6)");
     previous = arrived;
   }
 }
@@ -118,7 +125,8 @@ void check_totals(const Snapshot& state, Broken& broken) {
     }
   }
   const Token oldest = live.empty() ? Token{} : *live.begin();
-  const bool agree = state.totals.leases == live.size() && state.totals.locks == state.locks.size() &&
+  const bool agree = state.totals.leases == live.size() &&
+                     state.totals.locks == state.locks.size() &&
                      state.totals.waiters == state.waiters.size() &&
                      state.totals.oldest_live_token.value_or(Token{}) == oldest;
   if (!agree) broken.push_back("totals do not add up: " + describe(state.totals));
@@ -133,7 +141,8 @@ bool has_its_turn(const Snapshot& state, WaiterId waiter, const Standing& standi
   });
 }
 
-// Hard case 18: whoever is first in all its lines and fits at all its locks should have been granted.
+// Hard case 18: whoever is first in all its lines and fits at all its locks should have been
+// granted.
 void check_nobody_is_forgotten(const Snapshot& state, Broken& broken) {
   if (state.restoring) return;
   for (const auto& [waiter, standing] : state.waiters) {
@@ -143,8 +152,7 @@ void check_nobody_is_forgotten(const Snapshot& state, Broken& broken) {
   }
 }
 
-// --- Two moments
-// ------------------------------------------------------------------------------------------------------
+// --- Two moments ---------------------------------------------------------------------------------
 
 struct Change {
   Snapshot::OfLock before, after;  // Empty where the lock did not exist.
@@ -158,8 +166,10 @@ std::map<std::string, Change> changes(const Snapshot& before, const Snapshot& af
 }
 
 // G1, and every grant is told.
-void check_tokens(const Snapshot& before, const Snapshot& after, const Output& output, Broken& broken) {
-  if (after.totals.last_token < before.totals.last_token) broken.push_back("the last token went back (G1)");
+void check_tokens(const Snapshot& before, const Snapshot& after, const Output& output,
+                  Broken& broken) {
+  if (after.totals.last_token < before.totals.last_token)
+    broken.push_back("the last token went back (G1)");
   std::map<std::string, Token> newest;
   std::set<Token> granted;
   for (const Event& event : output.events) {
@@ -170,7 +180,8 @@ void check_tokens(const Snapshot& before, const Snapshot& after, const Output& o
     if (event.token > after.totals.last_token)
       broken.push_back(name(event.token) + " is beyond the last token");
     Token& previous = newest[std::string(output.lock(event))];
-    if (event.token <= previous) broken.push_back("tokens on one lock do not follow the order of grants");
+    if (event.token <= previous)
+      broken.push_back("tokens on one lock do not follow the order of grants");
     previous = event.token;
   }
   for (const auto& [lock, of] : after.locks) {
@@ -195,7 +206,8 @@ bool has_ended(const Output& output, const std::string& lock, Token token) {
 }
 
 // Who held goes on holding, unless an event says how it ended; nothing comes back.
-void check_endings(const std::string& lock, const Change& change, const Output& output, Broken& broken) {
+void check_endings(const std::string& lock, const Change& change, const Output& output,
+                   Broken& broken) {
   for (const Holding& was : change.before.holdings) {
     const Holding* is = find(change.after, was.token);
     const bool lives = is != nullptr && is->live;
@@ -204,8 +216,10 @@ void check_endings(const std::string& lock, const Change& change, const Output& 
     }
     if (lives && has_ended(output, lock, was.token))
       broken.push_back(name(was.token) + " ended and still holds " + lock);
-    if (!was.live && lives) broken.push_back(name(was.token) + " was over and holds " + lock + " again");
-    if (was.breaking && lives && !is->breaking) broken.push_back(name(was.token) + " is no longer breaking");
+    if (!was.live && lives)
+      broken.push_back(name(was.token) + " was over and holds " + lock + " again");
+    if (was.breaking && lives && !is->breaking)
+      broken.push_back(name(was.token) + " is no longer breaking");
   }
   for (const Holding& is : change.after.holdings) {
     const Holding* was = find(change.before, is.token);
@@ -216,7 +230,8 @@ void check_endings(const std::string& lock, const Change& change, const Output& 
 }
 
 // G3: an expiry comes only after all the time that was left before the step.
-void check_not_early(const Snapshot& before, const Snapshot& after, const Output& output, Broken& broken) {
+void check_not_early(const Snapshot& before, const Snapshot& after, const Output& output,
+                     Broken& broken) {
   for (const Event& event : output.events) {
     const auto lock = before.locks.find(std::string(output.lock(event)));
     if (event.kind != EventKind::kExpired || lock == before.locks.end()) continue;
@@ -227,7 +242,8 @@ void check_not_early(const Snapshot& before, const Snapshot& after, const Output
   }
 }
 
-std::vector<WaiterId> survivors(const std::vector<WaiterId>& queue, const std::vector<WaiterId>& others) {
+std::vector<WaiterId> survivors(const std::vector<WaiterId>& queue,
+                                const std::vector<WaiterId>& others) {
   std::vector<WaiterId> left;
   for (const WaiterId waiter : queue) {
     if (std::find(others.begin(), others.end(), waiter) != others.end()) left.push_back(waiter);
@@ -235,8 +251,8 @@ std::vector<WaiterId> survivors(const std::vector<WaiterId>& queue, const std::v
   return left;
 }
 
-// A retry renames a waiter in place (NotObtained superseded to the old one); everyone else keeps name and
-// order.
+// A retry renames a waiter in place (NotObtained superseded to the old one); everyone else keeps
+// name and order.
 void check_order(const std::string& lock, const Change& change, Broken& broken) {
   const std::vector<WaiterId>& was = change.before.queue;
   const std::vector<WaiterId>& is = change.after.queue;
@@ -250,7 +266,8 @@ bool was_renamed(const Reply& reply) {
 }
 
 // Nobody is granted a lock past someone who waited there before and still does.
-void check_overtaking(const Snapshot& before, const Snapshot& after, const Output& output, Broken& broken) {
+void check_overtaking(const Snapshot& before, const Snapshot& after, const Output& output,
+                      Broken& broken) {
   // One whose wait was taken over in this very step stood there before under another name.
   const bool renamed = std::any_of(output.replies.begin(), output.replies.end(), was_renamed);
   for (const Reply& reply : output.replies) {
@@ -265,18 +282,22 @@ void check_overtaking(const Snapshot& before, const Snapshot& after, const Outpu
       if (place == queue.end() && renamed) continue;
       const std::vector<WaiterId> passed = survivors({queue.begin(), place}, of.queue);
       if (!passed.empty()) {
-        broken.push_back(name(reply.waiter) + " overtook " + name(passed.front()) + " at " + lock + " (G6)");
+        broken.push_back(name(reply.waiter) + " overtook " + name(passed.front()) + " at " + lock +
+                         " (G6)");
       }
     }
   }
 }
 
-// Rule 15: the floor is the smallest token that was live when it was granted, so nothing smaller lives after.
-void check_floors(const Snapshot& before, const Snapshot& after, const Output& output, Broken& broken) {
+// Rule 15: the floor is the smallest token that was live when it was granted, so nothing smaller
+// lives after.
+void check_floors(const Snapshot& before, const Snapshot& after, const Output& output,
+                  Broken& broken) {
   for (const Reply& reply : output.replies) {
     const auto* granted = std::get_if<Granted>(&reply.outcome);
     if (granted == nullptr || granted->token <= before.totals.last_token) continue;
-    if (granted->floor > granted->token) broken.push_back(name(granted->token) + " has a floor above itself");
+    if (granted->floor > granted->token)
+      broken.push_back(name(granted->token) + " has a floor above itself");
     for (const auto& [lock, of] : after.locks) {
       if (find(of, granted->token) == nullptr) continue;
       for (const Holding& other : of.holdings) {
@@ -311,7 +332,8 @@ std::vector<std::string> check_state(const Snapshot& state) {
   return broken;
 }
 
-std::vector<std::string> check_step(const Snapshot& before, const Snapshot& after, const Output& output) {
+std::vector<std::string> check_step(const Snapshot& before, const Snapshot& after,
+                                    const Output& output) {
   Broken broken = check_state(after);
   check_tokens(before, after, output, broken);
   for (const auto& [lock, change] : changes(before, after)) {
@@ -327,20 +349,24 @@ std::vector<std::string> check_step(const Snapshot& before, const Snapshot& afte
 std::vector<std::string> check_unchanged(const Snapshot& before, const Snapshot& after) {
   const auto tokens = [](const Snapshot::OfLock& of) {
     std::vector<std::pair<Token, int>> all;
-    for (const Holding& h : of.holdings) all.emplace_back(h.token, (h.live ? 1 : 0) + (h.breaking ? 2 : 0));
+    for (const Holding& h : of.holdings)
+      all.emplace_back(h.token, (h.live ? 1 : 0) + (h.breaking ? 2 : 0));
     return all;
   };
   Broken broken;
-  if (before.totals.last_token != after.totals.last_token) broken.push_back("a refusal used up a token");
+  if (before.totals.last_token != after.totals.last_token)
+    broken.push_back("a refusal used up a token");
   for (const auto& [lock, change] : changes(before, after)) {
     if (tokens(change.before) != tokens(change.after))
       broken.push_back("a refusal changed the holders of " + lock);
-    if (change.before.queue != change.after.queue) broken.push_back("a refusal changed the queue of " + lock);
+    if (change.before.queue != change.after.queue)
+      broken.push_back("a refusal changed the queue of " + lock);
   }
   return broken;
 }
 
-std::vector<std::string> ReplyLedger::settle(const std::vector<Reply>& replies, const Snapshot& after) {
+std::vector<std::string> ReplyLedger::settle(const std::vector<Reply>& replies,
+                                             const Snapshot& after) {
   Broken broken;
   for (const Reply& reply : replies) {
     const bool final = !std::holds_alternative<Queued>(reply.outcome);
@@ -352,7 +378,8 @@ std::vector<std::string> ReplyLedger::settle(const std::vector<Reply>& replies, 
       broken.push_back(name(waiter) + " was not answered and does not wait");
   }
   for (const auto& [waiter, standing] : after.waiters) {
-    if (!open_.contains(waiter)) broken.push_back(name(waiter) + " waits though nobody expects an answer");
+    if (!open_.contains(waiter))
+      broken.push_back(name(waiter) + " waits though nobody expects an answer");
   }
   return broken;
 }

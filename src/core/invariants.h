@@ -1,13 +1,14 @@
-// What must hold of the core at every moment, and between any two: a second opinion that shares no code with
-// the rules. The model test and the simulator ask it after each step.
+// What must hold of the core at every moment, and between any two: a second opinion that shares no
+// code with the rules. The model test and the simulator ask it after each step.
 //
 //   Snapshot before = snapshot(core, now);
 //   core.apply(input, now);
 //   const Snapshot after = snapshot(core, now);
 //   for (const std::string& broken : check_step(before, after, core.output())) complain(broken);
 //
-// A step is any number of inputs and ticks; Output is what they caused, not yet cleared. A restart is no
-// step: take a new snapshot after it. Everything here is linear in what exists or worse: for tests.
+// A step is any number of inputs and ticks; Output is what they caused, not yet cleared. A restart
+// is no step: take a new snapshot after it. Everything here is linear in what exists or worse: for
+// tests.
 #pragma once
 
 #include <cstdint>
@@ -60,16 +61,18 @@ struct Snapshot {
 [[nodiscard]] std::vector<std::string> check_step(const Snapshot& before, const Snapshot& after,
                                                   const Output& output);
 // For a step of one input that was refused: nothing may have changed.
-[[nodiscard]] std::vector<std::string> check_unchanged(const Snapshot& before, const Snapshot& after);
+[[nodiscard]] std::vector<std::string> check_unchanged(const Snapshot& before,
+                                                       const Snapshot& after);
 
-// Who still expects an answer. Each waiter gets exactly one (a Queued in between does not count), at once or
-// when its wait ends; one that hung up gets none.
+// Who still expects an answer. Each waiter gets exactly one (a Queued in between does not count),
+// at once or when its wait ends; one that hung up gets none.
 class ReplyLedger {
  public:
   void asked(WaiterId waiter) { open_.insert(waiter); }
   void hung_up(WaiterId waiter) { open_.erase(waiter); }
   // What a step answered, and who stands in line after it: whoever was not answered must.
-  [[nodiscard]] std::vector<std::string> settle(const std::vector<Reply>& replies, const Snapshot& after);
+  [[nodiscard]] std::vector<std::string> settle(const std::vector<Reply>& replies,
+                                                const Snapshot& after);
   void restarted() { open_.clear(); }
 
  private:

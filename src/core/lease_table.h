@@ -1,10 +1,11 @@
 // Leases: one grant each, found by its secret id, kept in order of token.
 //
-// Memory of one held lock (one lease, one lock, a 24-byte name, a 16-byte owner, no request id), in bytes:
+// Memory of one held lock (one lease, one lock, a 24-byte name, a 16-byte owner, no request id), in
+// bytes:
 //   Lease 112 + owner 32 + id index ~17 + Lock 40 + name 48 + name index ~17 = ~266
-// `make bench` measures the whole process: 279 with a million held, the rings of history and events included.
-// (The index figures are for a million items: 8 bytes a slot, and tables double.) A request id adds its Extra
-// and its entry in requests.h, about 200 bytes.
+// `make bench` measures the whole process: 279 with a million held, the rings of history and events
+// included. (The index figures are for a million items: 8 bytes a slot, and tables double.) A
+// request id adds its Extra and its entry in requests.h, about 200 bytes.
 #pragma once
 
 #include <memory>
@@ -41,7 +42,8 @@ struct Extra {
 struct Lease {
   LeaseId id;
   Token token;
-  Tick ends = kNever;  // kNever until its grant is durable; while closed: when the lock opens again.
+  Tick ends =
+      kNever;  // kNever until its grant is durable; while closed: when the lock opens again.
   UnixMs granted;
   Text owner;
   std::unique_ptr<Extra> extra;
@@ -51,7 +53,8 @@ struct Lease {
   std::uint32_t renewals = 0;
   Index lock = kNone;  // The first one.
   Index holder_before = kNone,
-        holder_after = kNone;  // Among the holders of `lock`; several locks are exclusive, so unused.
+        holder_after =
+            kNone;  // Among the holders of `lock`; several locks are exclusive, so unused.
   Index older = kNone, younger = kNone;  // Among live leases, by token.
   std::uint16_t limit = 1;
   std::uint16_t slot = 0;

@@ -35,7 +35,8 @@ Result<void> Core::load(std::string_view key, std::string_view value) {
 
 Result<void> Core::State::load_lease(const LeaseRecord& record) {
   if (PAWL_MUTANT(leases_forgotten_by_restart)) return {};
-  if (leases.find(record.id) != kNone) return Error{Code::kInvalid, "two lease records with one id"};
+  if (leases.find(record.id) != kNone)
+    return Error{Code::kInvalid, "two lease records with one id"};
   const Index index = leases.add(record.id);
   Lease& lease = leases.items[index];
   lease.token = record.token;
@@ -50,7 +51,8 @@ Result<void> Core::State::load_lease(const LeaseRecord& record) {
   lease.lock = locks.find_or_add(record.locks.front());
 
   const bool plain = record.locks.size() == 1 && record.request.empty() && record.meta.empty() &&
-                     record.mode != Mode::kShared && record.delay_ms == 0 && record.max_hold_ms == 0;
+                     record.mode != Mode::kShared && record.delay_ms == 0 &&
+                     record.max_hold_ms == 0;
   if (!plain) {
     lease.extra = std::make_unique<Extra>();
     Extra& extra = *lease.extra;
@@ -59,7 +61,8 @@ Result<void> Core::State::load_lease(const LeaseRecord& record) {
     extra.floor = record.floor;
     extra.meta = record.meta;
     if (record.locks.size() > 1) {
-      for (const std::string_view name : record.locks) extra.locks.push_back(locks.find_or_add(name));
+      for (const std::string_view name : record.locks)
+        extra.locks.push_back(locks.find_or_add(name));
     }
   }
   if (!record.request.empty() && record.phase != Phase::kClosed) {
@@ -80,17 +83,19 @@ Result<void> Core::State::load_lease(const LeaseRecord& record) {
 // Records come in no promised order; holders and live leases are kept in order of token.
 Result<void> Core::loaded(Token high_water, Now now) {
   State& s = *state_;
-  const auto by_token = [&](Index a, Index b) { return s.leases.items[a].token < s.leases.items[b].token; };
+  const auto by_token = [&](Index a, Index b) {
+    return s.leases.items[a].token < s.leases.items[b].token;
+  };
   if (!std::is_sorted(s.loaded.begin(), s.loaded.end(), by_token)) {
     std::sort(s.loaded.begin(), s.loaded.end(), by_token);
   }
   const Token newest = s.loaded.empty() ? Token{} : s.leases.items[s.loaded.back()].token;
   if (newest > s.last_token || s.last_token > high_water) {
-    return Error{
-        Code::kInvalid,
-        fmt::format("tokens contradict each other: a lease has {}, the last one recorded is {}, reserved are "
-                    "all up to {}; a part of the store is missing or from another time",
-                    newest.value, s.last_token.value, high_water.value)};
+    return Error{Code::kInvalid,
+                 fmt::format("tokens contradict each other: a lease has {}, the last one recorded "
+                             "is {}, reserved are "
+                             "all up to {}; a part of the store is missing or from another time",
+                             newest.value, s.last_token.value, high_water.value)};
   }
   if (!PAWL_MUTANT(high_water_ignored)) s.last_token = high_water;
   s.lease_timers.start(passed_ms(now.tick));
@@ -106,7 +111,8 @@ Result<void> Core::loaded(Token high_water, Now now) {
   return {};
 }
 
-// Every lease gets its full TTL again, and every delay starts in full (G4). Model: lease.pml, action restart.
+// Every lease gets its full TTL again, and every delay starts in full (G4). Model: lease.pml,
+// action restart.
 Result<void> Core::State::place_loaded(Index index, Now now) {
   Lease& lease = leases.items[index];
   for (const Index lock : locks_of(lease)) {
@@ -115,15 +121,17 @@ Result<void> Core::State::place_loaded(Index index, Now now) {
                                                lease.token.value, locks.items[lock].name.view())};
     }
     if (lease.mode == Mode::kLimit && slot_taken(locks.items[lock], lease.slot)) {
-      return Error{Code::kInvalid, fmt::format("token {} and an earlier one have the same slot of \"{}\"",
-                                               lease.token.value, locks.items[lock].name.view())};
+      return Error{Code::kInvalid,
+                   fmt::format("token {} and an earlier one have the same slot of \"{}\"",
+                               lease.token.value, locks.items[lock].name.view())};
     }
     add_holder(lock, index);
   }
   if (lease.phase == Phase::kClosed) {
     leases.forget_id(index);
     closed_locks += locks_of(lease).size();
-    lease.ends = now.tick + (PAWL_MUTANT(delay_forgotten_by_restart) ? Millis(0) : lease.extra->delay);
+    lease.ends =
+        now.tick + (PAWL_MUTANT(delay_forgotten_by_restart) ? Millis(0) : lease.extra->delay);
   } else {
     leases.link_youngest(index);
     start_ttl(lease, now.tick - (PAWL_MUTANT(restart_shortens_ttl) ? lease.ttl() / 4 : Millis(0)));

@@ -1,5 +1,5 @@
-// Locks: a name, who holds it, who waits for it. A lock that is neither held, closed nor waited for does not
-// exist.
+// Locks: a name, who holds it, who waits for it. A lock that is neither held, closed nor waited for
+// does not exist.
 #pragma once
 
 #include "core/hash.h"
@@ -28,7 +28,9 @@ class LockTable {
  public:
   explicit LockTable(std::uint64_t seed) : seed_(seed) {}
 
-  [[nodiscard]] Index find(std::string_view name) const { return find(name, hash_bytes(name, seed_)); }
+  [[nodiscard]] Index find(std::string_view name) const {
+    return find(name, hash_bytes(name, seed_));
+  }
   Index find_or_add(std::string_view name) {
     const std::uint64_t hash = hash_bytes(name, seed_);
     const Index found = find(name, hash);

@@ -32,7 +32,8 @@ std::string sorted(std::vector<std::string> lines) {
 
 }  // namespace
 
-Duel::Duel(Grain grain) : options_(small_limits()), grain_(grain), core_(options_), model_(options_) {
+Duel::Duel(Grain grain)
+    : options_(small_limits()), grain_(grain), core_(options_), model_(options_) {
   now_ = Now{Tick(Millis(5000)), UnixMs{1'700'000'000'000}};
   if (!core_.loaded(Token{}, now_)) wrong_.push_back("an empty store does not load");
   before_ = snapshot(core_, now_);
@@ -58,7 +59,7 @@ std::string Duel::report() const {
   return text;
 }
 
-// --- Commands -----------------------------------------------------------------------------------------------------------
+// --- Commands ------------------------------------------------------------------------------------
 
 void Duel::run(const Command& command) {
   switch (command.op) {
@@ -80,7 +81,8 @@ void Duel::run(const Command& command) {
     }
     case Op::kCancel: {
       const auto& queue = model_.queue();
-      const WaiterId waiter = queue.empty() ? WaiterId{9999999} : queue[command.a % queue.size()].waiter;
+      const WaiterId waiter =
+          queue.empty() ? WaiterId{9999999} : queue[command.a % queue.size()].waiter;
       note("hang-up of w" + std::to_string(waiter.value));
       ledger_.hung_up(waiter);
       core_.apply(Cancel{waiter}, now_);
@@ -99,8 +101,8 @@ void Duel::run(const Command& command) {
       return break_one(command);
     case Op::kRaise: {
       const std::uint64_t last = model_.totals().last_token.value;
-      const std::array<std::uint64_t, 5> to{last, last + 1, last + 1000, last + limits::kRaiseMax + 1,
-                                            last / 2};
+      const std::array<std::uint64_t, 5> to{last, last + 1, last + 1000,
+                                            last + limits::kRaiseMax + 1, last / 2};
       const Raise input{next_waiter(), Token{pick(to, command.a)}, "because"};
       note("raise to " + std::to_string(input.token.value));
       core_.apply(input, now_);
@@ -148,15 +150,19 @@ naive::Spec Duel::make_spec(const Command& command) {
     spec.limit = 1 + (command.a >> 6) % 4;
   }
   spec.ttl = pick(std::array{Millis(100), Millis(150), Millis(300), Millis(1000)}, command.b);
-  spec.wait = pick(std::array{Millis(0), Millis(60), Millis(200), Millis(200), Millis(900), Millis(3000)},
-                   command.b >> 2);
-  spec.delay = pick(std::array{Millis(0), Millis(0), Millis(0), Millis(90), Millis(250)}, command.b >> 5);
-  spec.max_hold = pick(std::array{Millis(0), Millis(0), spec.ttl, spec.ttl * 2 + Millis(30)}, command.b >> 8);
+  spec.wait =
+      pick(std::array{Millis(0), Millis(60), Millis(200), Millis(200), Millis(900), Millis(3000)},
+           command.b >> 2);
+  spec.delay =
+      pick(std::array{Millis(0), Millis(0), Millis(0), Millis(90), Millis(250)}, command.b >> 5);
+  spec.max_hold =
+      pick(std::array{Millis(0), Millis(0), spec.ttl, spec.ttl * 2 + Millis(30)}, command.b >> 8);
   if (command.c % 4 != 0) {
     spec.request = "request-" + std::to_string(10'000'000'000'000 + ++requests_);
     spec.async = command.c % 4 == 1;
   }
-  if ((command.c >> 2) % 8 == 0) spec.meta = {{"job", "nightly"}, {"try", std::to_string(command.c % 100)}};
+  if ((command.c >> 2) % 8 == 0)
+    spec.meta = {{"job", "nightly"}, {"try", std::to_string(command.c % 100)}};
   return spec;
 }
 
@@ -169,10 +175,10 @@ void Duel::acquire(const naive::Spec& asked) {
   std::string names;
   for (const std::string& lock : spec.locks) names += " " + lock;
   note("w" + std::to_string(waiter.value) + " acquires" + names + " mode " +
-       std::to_string(static_cast<int>(spec.mode)) + " limit " + std::to_string(spec.limit) + " ttl " +
-       std::to_string(spec.ttl.count()) + " wait " + std::to_string(spec.wait.count()) + " delay " +
-       std::to_string(spec.delay.count()) + " max_hold " + std::to_string(spec.max_hold.count()) + " " +
-       spec.request + (spec.async ? " async" : ""));
+       std::to_string(static_cast<int>(spec.mode)) + " limit " + std::to_string(spec.limit) +
+       " ttl " + std::to_string(spec.ttl.count()) + " wait " + std::to_string(spec.wait.count()) +
+       " delay " + std::to_string(spec.delay.count()) + " max_hold " +
+       std::to_string(spec.max_hold.count()) + " " + spec.request + (spec.async ? " async" : ""));
   core_.apply(Acquire{waiter, spec.view(), candidate}, now_);
   model_.acquire(waiter, spec, candidate, now_, heard());
 }
@@ -180,7 +186,8 @@ void Duel::acquire(const naive::Spec& asked) {
 // The same request id again; now and then for something else, which is a conflict.
 void Duel::retry(const Command& command) {
   if (asked_.empty()) return;
-  naive::Spec spec = asked_[asked_.size() - 1 - command.a % std::min<std::size_t>(asked_.size(), 6)];
+  naive::Spec spec =
+      asked_[asked_.size() - 1 - command.a % std::min<std::size_t>(asked_.size(), 6)];
   spec.wait = pick(std::array{Millis(0), Millis(100), Millis(500), Millis(500)}, command.b);
   spec.async = (command.b >> 2) % 2 == 0;
   switch ((command.b >> 3) % 10) {
@@ -230,8 +237,8 @@ void Duel::break_one(const Command& command) {
 }
 
 void Duel::pass(std::uint32_t amount) {
-  const Millis by = pick(std::array{Millis(0), Millis(1), Millis(7), Millis(30), Millis(50), Millis(100),
-                                    Millis(149), Millis(400)},
+  const Millis by = pick(std::array{Millis(0), Millis(1), Millis(7), Millis(30), Millis(50),
+                                    Millis(100), Millis(149), Millis(400)},
                          amount);
   now_.tick += by;
   now_.wall.value += static_cast<std::uint64_t>(by.count());
@@ -248,7 +255,8 @@ void Duel::commit() {
     wrong_.push_back(expected ? "changes without a batch" : "a batch without changes");
   if (id.value == 0) return;
   high_water_ = std::max(high_water_, batch.covered());
-  if (high_water_ < model_.totals().last_token.value) wrong_.push_back("the batch does not cover its tokens");
+  if (high_water_ < model_.totals().last_token.value)
+    wrong_.push_back("the batch does not cover its tokens");
   model_.batch_taken(id);
   flying_.push_back(Flying{id, std::move(batch)});
 }
@@ -275,7 +283,8 @@ void Duel::arrive() {
 
 // kill -9: of the batches on their way, the first few reached the disk.
 void Duel::restart(std::uint32_t choice) {
-  for (std::size_t more = flying_.empty() ? 0 : choice % (flying_.size() + 1); more > 0; --more) arrive();
+  for (std::size_t more = flying_.empty() ? 0 : choice % (flying_.size() + 1); more > 0; --more)
+    arrive();
   flying_.clear();
   if ((choice >> 4) % 2 == 0)
     high_water_ += (choice >> 5) % limits::kTokenBlock;  // An unclean stop skips a block.
@@ -285,7 +294,8 @@ void Duel::restart(std::uint32_t choice) {
   Core next(options_);
   std::vector<std::pair<std::string, std::string>> records(disk_.begin(), disk_.end());
   if (!records.empty()) {  // In no promised order.
-    std::rotate(records.begin(), records.begin() + static_cast<std::ptrdiff_t>(choice % records.size()),
+    std::rotate(records.begin(),
+                records.begin() + static_cast<std::ptrdiff_t>(choice % records.size()),
                 records.end());
     if ((choice >> 6) % 2 == 0) std::reverse(records.begin(), records.end());
   }
@@ -301,16 +311,18 @@ void Duel::restart(std::uint32_t choice) {
   before_ = snapshot(core_, now_);
 }
 
-// --- Comparing ------------------------------------------------------------------------------------------------------------
+// --- Comparing -----------------------------------------------------------------------------------
 
 void Duel::compare() {
   compare_outputs();
   compare_reads();
   Snapshot after = snapshot(core_, now_);
-  for (std::string& line : check_step(before_, after, core_.output())) wrong_.push_back("invariant: " + line);
+  for (std::string& line : check_step(before_, after, core_.output()))
+    wrong_.push_back("invariant: " + line);
   const std::vector<Reply>& replies = core_.output().replies;
   if (replies.size() == 1 && std::holds_alternative<Refused>(replies[0].outcome)) {
-    for (std::string& line : check_unchanged(before_, after)) wrong_.push_back("invariant: " + line);
+    for (std::string& line : check_unchanged(before_, after))
+      wrong_.push_back("invariant: " + line);
   }
   for (std::string& line : ledger_.settle(replies, after)) wrong_.push_back("invariant: " + line);
   before_ = std::move(after);
@@ -335,7 +347,8 @@ void Duel::compare_outputs() {
   }
   expect_same("replies", sorted(replies), sorted(model_.replies));
   expect_same("events", sorted(events), sorted(model_.events));
-  for (const std::string& complaint : model_.complaints) wrong_.push_back("not allowed: " + complaint);
+  for (const std::string& complaint : model_.complaints)
+    wrong_.push_back("not allowed: " + complaint);
 }
 
 void Duel::compare_reads() {
@@ -351,7 +364,8 @@ void Duel::compare_reads() {
     const LockView core_view = core_.inspect(lock, now_);
     expect_same("inspect", describe(core_view), describe(model_.inspect(lock, now_)));
     std::vector<std::string> core_history, model_history;
-    for (const EpochView& epoch : core_.history(lock, 1000)) core_history.push_back(describe(epoch));
+    for (const EpochView& epoch : core_.history(lock, 1000))
+      core_history.push_back(describe(epoch));
     for (const EpochView& epoch : model_.history(lock)) model_history.push_back(describe(epoch));
     if (core_history != model_history)
       expect_same("history of " + lock, sorted(core_history), sorted(model_history) + "(in order)");
@@ -363,7 +377,8 @@ void Duel::compare_reads() {
 }
 
 void Duel::expect_same(const std::string& what, const std::string& core, const std::string& model) {
-  if (core != model) wrong_.push_back(what + ": the core says\n" + core + "\nthe model says\n" + model);
+  if (core != model)
+    wrong_.push_back(what + ": the core says\n" + core + "\nthe model says\n" + model);
 }
 
 }  // namespace pawl::core

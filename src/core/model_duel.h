@@ -1,5 +1,6 @@
-// The core and the naive model, given the same inputs; after each they must say the same and show the same, and the
-// invariants must hold. Time is virtual, a batch is durable when a command says so, and a restart keeps what was durable.
+// The core and the naive model, given the same inputs; after each they must say the same and show
+// the same, and the invariants must hold. Time is virtual, a batch is durable when a command says
+// so, and a restart keeps what was durable.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,8 @@ enum class Op : std::uint8_t {
   kRestart,
 };
 
-// One step. The numbers choose among what exists when the step is taken, so any command fits any state, and a failing
-// sequence can be shortened blindly.
+// One step. The numbers choose among what exists when the step is taken, so any command fits any
+// state, and a failing sequence can be shortened blindly.
 struct Command {
   Op op = Op::kTick;
   std::uint32_t a = 0, b = 0, c = 0;

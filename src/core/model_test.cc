@@ -1,5 +1,5 @@
-// The core against the naive model: random inputs in every mode, in virtual time, with durability that lags and
-// restarts that lose what was not durable. Hard cases 4-7, 9, 10, 12, 18, 23, 24, 28.
+// The core against the naive model: random inputs in every mode, in virtual time, with durability
+// that lags and restarts that lose what was not durable. Hard cases 4-7, 9, 10, 12, 18, 23, 24, 28.
 //
 // PAWL_MODEL_SEED=n runs that seed alone; PAWL_MODEL_SEEDS=n runs that many.
 #include <cstdlib>
@@ -18,9 +18,10 @@ namespace {
 
 // What is asked, how often.
 constexpr std::pair<Op, int> kMix[] = {
-    {Op::kAcquire, 30}, {Op::kRetry, 10},        {Op::kRenew, 10},  {Op::kRelease, 12}, {Op::kCancel, 3},
-    {Op::kBreak, 4},    {Op::kCancelRequest, 2}, {Op::kRaise, 1},   {Op::kPass, 4},     {Op::kTick, 14},
-    {Op::kCommit, 12},  {Op::kDurable, 12},      {Op::kRestart, 1},
+    {Op::kAcquire, 30}, {Op::kRetry, 10}, {Op::kRenew, 10},        {Op::kRelease, 12},
+    {Op::kCancel, 3},   {Op::kBreak, 4},  {Op::kCancelRequest, 2}, {Op::kRaise, 1},
+    {Op::kPass, 4},     {Op::kTick, 14},  {Op::kCommit, 12},       {Op::kDurable, 12},
+    {Op::kRestart, 1},
 };
 
 Op op_for(std::uint32_t number) {
@@ -61,8 +62,8 @@ TEST(CoreModel, TheCoreAgreesWithTheNaiveModelOnLongRandomRuns) {
 }  // namespace
 
 void showValue(const Command& command, std::ostream& out) {
-  out << "{op " << static_cast<int>(command.op) << ", " << command.a << ", " << command.b << ", " << command.c
-      << "}";
+  out << "{op " << static_cast<int>(command.op) << ", " << command.a << ", " << command.b << ", "
+      << command.c << "}";
 }
 
 }  // namespace pawl::core
@@ -71,11 +72,13 @@ template <>
 struct rc::Arbitrary<pawl::core::Command> {
   static Gen<pawl::core::Command> arbitrary() {
     using pawl::core::Command;
-    // Small numbers do: they choose among few things. And they are short to read when a failure is shrunk to them.
+    // Small numbers do: they choose among few things. And they are short to read when a failure is
+    // shrunk to them.
     const auto number = gen::inRange<std::uint32_t>(0, 4096);
     return gen::build<Command>(
         gen::set(&Command::op, gen::map(gen::inRange<std::uint32_t>(0, 4096), pawl::core::op_for)),
-        gen::set(&Command::a, number), gen::set(&Command::b, number), gen::set(&Command::c, number));
+        gen::set(&Command::a, number), gen::set(&Command::b, number),
+        gen::set(&Command::c, number));
   }
 };
 

@@ -14,7 +14,8 @@ using std::chrono::floor;
 
 // Deadlines are kept in whole milliseconds, rounded up: nothing ends early.
 bool is_over(Tick due, Tick now) {
-  return due != kNever && ceil<Millis>(due.time_since_epoch()) <= floor<Millis>(now.time_since_epoch());
+  return due != kNever &&
+         ceil<Millis>(due.time_since_epoch()) <= floor<Millis>(now.time_since_epoch());
 }
 Millis until(Tick due, Tick now) {
   return due > now ? floor<Millis>(due - now) : Millis{0};
@@ -48,7 +49,8 @@ bool Spec::names(std::string_view lock) const {
 }
 
 bool Spec::shares_a_lock_with(const Spec& other) const {
-  return std::any_of(locks.begin(), locks.end(), [&](const std::string& lock) { return other.names(lock); });
+  return std::any_of(locks.begin(), locks.end(),
+                     [&](const std::string& lock) { return other.names(lock); });
 }
 
 bool Spec::same_request_as(const Spec& other) const {
@@ -59,7 +61,8 @@ bool Spec::same_request_as(const Spec& other) const {
 Choices choices_of(const Output& output) {
   Choices choices;
   for (const Reply& reply : output.replies) {
-    if (const auto* granted = std::get_if<Granted>(&reply.outcome)) choices.grants[reply.waiter] = *granted;
+    if (const auto* granted = std::get_if<Granted>(&reply.outcome))
+      choices.grants[reply.waiter] = *granted;
     const auto* not_obtained = std::get_if<NotObtained>(&reply.outcome);
     if (not_obtained && not_obtained->why == NotObtained::Why::kTimeout)
       choices.timed_out.push_back(reply.waiter);
@@ -70,10 +73,10 @@ Choices choices_of(const Output& output) {
   return choices;
 }
 
-// --- Acquire
-// --------------------------------------------------------------------------------------------------------
+// --- Acquire -------------------------------------------------------------------------------------
 
-void Model::acquire(WaiterId waiter, const Spec& spec, LeaseId candidate, Now now, const Choices& choices) {
+void Model::acquire(WaiterId waiter, const Spec& spec, LeaseId candidate, Now now,
+                    const Choices& choices) {
   if (!spec.request.empty() && answer_from_memory(waiter, spec, now, choices)) return;
   queue_.push_back(Wait{waiter, candidate, spec, now.tick, now.tick + spec.wait});
   if (!behind_another(queue_.size() - 1) && fits(spec)) return settle(now, choices);
@@ -98,7 +101,8 @@ bool Model::answer_from_memory(WaiterId waiter, const Spec& spec, Now now, const
     } else if (lease.breaking) {
       reply(waiter, Lost{Ending::kBroken, lease.token}, lease.changed_in);
     } else {
-      reply(waiter, Granted{lease.id, lease.token, lease.floor, lease.slot, lease.spec.ttl, lease.waited},
+      reply(waiter,
+            Granted{lease.id, lease.token, lease.floor, lease.slot, lease.spec.ttl, lease.waited},
             lease.changed_in);
     }
     return true;
@@ -109,7 +113,8 @@ bool Model::answer_from_memory(WaiterId waiter, const Spec& spec, Now now, const
     return true;
   }
   for (auto ended = ended_.rbegin(); ended != ended_.rend(); ++ended) {
-    if (ended->spec.request != spec.request || now.tick - ended->at >= options_.request_memory) continue;
+    if (ended->spec.request != spec.request || now.tick - ended->at >= options_.request_memory)
+      continue;
     if (ended->spec.same_request_as(spec)) {
       reply(waiter, Lost{ended->how, ended->token}, ended->ended_in);
     } else {
@@ -120,8 +125,10 @@ bool Model::answer_from_memory(WaiterId waiter, const Spec& spec, Now now, const
   return false;
 }
 
-// The newest connection owns the wait, which keeps its place; one that does not want to wait gives it up.
-void Model::supersede(Wait& wait, WaiterId waiter, const Spec& spec, Now now, const Choices& choices) {
+// The newest connection owns the wait, which keeps its place; one that does not want to wait gives
+// it up.
+void Model::supersede(Wait& wait, WaiterId waiter, const Spec& spec, Now now,
+                      const Choices& choices) {
   if (!wait.spec.same_request_as(spec)) return reply(waiter, Refused{Refused::Why::kConflict});
   reply(wait.waiter, NotObtained{NotObtained::Why::kSuperseded});
   const std::size_t place = static_cast<std::size_t>(&wait - queue_.data());
@@ -130,13 +137,13 @@ void Model::supersede(Wait& wait, WaiterId waiter, const Spec& spec, Now now, co
     reply(waiter, NotObtained{NotObtained::Why::kBusy});
     return settle(now, choices);
   }
-  wait.waiter = waiter;  // All else is as it was asked for first: OWNER, DELAY, MAXHOLD and META, too.
+  wait.waiter =
+      waiter;  // All else is as it was asked for first: OWNER, DELAY, MAXHOLD and META, too.
   wait.until = now.tick + spec.wait;
   if (spec.async) reply(waiter, Queued{position(place)});
 }
 
-// --- The rules of granting
-// --------------------------------------------------------------------------------------------
+// --- The rules of granting -----------------------------------------------------------------------
 
 bool Model::fits(const Spec& spec) const {
   for (const std::string& lock : spec.locks) {
@@ -195,8 +202,10 @@ void Model::grant(const Wait& wait, Now now, const Choices& choices) {
   lease.granted = now.wall;
   const auto chosen = choices.grants.find(wait.waiter);
   const bool agreed = chosen != choices.grants.end();
-  lease.token = agreed ? chosen->second.token : Token{last_token_.value + granted_in_this_step_.size() + 1};
-  if (wait.spec.mode == Mode::kLimit) judge_slot(lease, agreed ? chosen->second.slot : std::nullopt);
+  lease.token =
+      agreed ? chosen->second.token : Token{last_token_.value + granted_in_this_step_.size() + 1};
+  if (wait.spec.mode == Mode::kLimit)
+    judge_slot(lease, agreed ? chosen->second.slot : std::nullopt);
 
   lease.floor = lease.token;
   if (wait.spec.mode == Mode::kShared) {
@@ -207,7 +216,8 @@ void Model::grant(const Wait& wait, Now now, const Choices& choices) {
   }
   granted_in_this_step_.emplace_back(lease.token, lease.spec);
   lease.changed_in = open_;
-  reply(wait.waiter, Granted{lease.id, lease.token, lease.floor, lease.slot, lease.spec.ttl, lease.waited},
+  reply(wait.waiter,
+        Granted{lease.id, lease.token, lease.floor, lease.slot, lease.spec.ttl, lease.waited},
         open_);
   tell(EventKind::kGranted, lease, std::nullopt);
   leases_.push_back(lease);
@@ -223,12 +233,14 @@ void Model::judge_slot(Lease& lease, const std::optional<std::uint32_t>& chosen)
   std::uint32_t lowest = 0;
   while (taken.contains(lowest)) ++lowest;
   lease.slot = chosen.value_or(lowest);
-  if (taken.contains(*lease.slot)) complaints.push_back("slot " + std::to_string(*lease.slot) + " is taken");
+  if (taken.contains(*lease.slot))
+    complaints.push_back("slot " + std::to_string(*lease.slot) + " is taken");
   if (*lease.slot >= lease.spec.limit)
     complaints.push_back("slot " + std::to_string(*lease.slot) + " is too great");
 }
 
-// Tokens of one step are the next ones, each once; on every lock they follow the order of the queue.
+// Tokens of one step are the next ones, each once; on every lock they follow the order of the
+// queue.
 void Model::check_tokens() {
   std::set<Token> tokens;
   for (std::size_t i = 0; i < granted_in_this_step_.size(); ++i) {
@@ -248,11 +260,11 @@ void Model::check_tokens() {
   }
   last_token_.value += count;
   granted_in_this_step_.clear();
-  std::sort(leases_.begin(), leases_.end(), [](const Lease& a, const Lease& b) { return a.token < b.token; });
+  std::sort(leases_.begin(), leases_.end(),
+            [](const Lease& a, const Lease& b) { return a.token < b.token; });
 }
 
-// --- The life of a lease
-// ----------------------------------------------------------------------------------------------
+// --- The life of a lease -------------------------------------------------------------------------
 
 std::optional<std::size_t> Model::live(LeaseId lease) const {
   for (std::size_t i = 0; i < leases_.size(); ++i) {
@@ -277,7 +289,8 @@ void Model::renew(WaiterId waiter, LeaseId id, Now now, const Choices& choices) 
   }
   ++lease.renewals;
   if (!lease.started)
-    return reply(waiter, Renewed{lease.spec.ttl}, lease.changed_in);  // The clock has not even begun to run.
+    return reply(waiter, Renewed{lease.spec.ttl},
+                 lease.changed_in);  // The clock has not even begun to run.
   lease.due = std::min(now.tick + lease.spec.ttl, lease.max_due);
   reply(waiter, Renewed{until(lease.due, now.tick)});
 }
@@ -293,8 +306,8 @@ void Model::release(WaiterId waiter, LeaseId id, Now now, const Choices& choices
   settle(now, choices);
 }
 
-void Model::break_lease(WaiterId waiter, const std::string& lock, Token token, bool at_once, Now now,
-                        const Choices& choices) {
+void Model::break_lease(WaiterId waiter, const std::string& lock, Token token, bool at_once,
+                        Now now, const Choices& choices) {
   for (std::size_t i = 0; i < leases_.size(); ++i) {
     Lease& lease = leases_[i];
     if (lease.closed || lease.token != token || !lease.spec.names(lock)) continue;
@@ -316,7 +329,8 @@ void Model::break_lease(WaiterId waiter, const std::string& lock, Token token, b
 
 void Model::end(std::size_t index, Ending how, bool may_close, Now now) {
   Lease& lease = leases_[index];
-  ended_.push_back(Ended{lease.spec, lease.id, lease.token, how, now.tick, lease.granted, now.wall, open_});
+  ended_.push_back(
+      Ended{lease.spec, lease.id, lease.token, how, now.tick, lease.granted, now.wall, open_});
   const EventKind kind = how == Ending::kReleased ? EventKind::kReleased
                          : how == Ending::kBroken ? EventKind::kBroken
                                                   : EventKind::kExpired;
@@ -330,15 +344,15 @@ void Model::end(std::size_t index, Ending how, bool may_close, Now now) {
   }
 }
 
-// --- Waiting
-// ------------------------------------------------------------------------------------------------------------
+// --- Waiting -------------------------------------------------------------------------------------
 
 void Model::cancel(WaiterId waiter, Now now, const Choices& choices) {
   std::erase_if(queue_, [&](const Wait& wait) { return wait.waiter == waiter; });
   settle(now, choices);
 }
 
-void Model::cancel_request(WaiterId waiter, const std::string& request, Now now, const Choices& choices) {
+void Model::cancel_request(WaiterId waiter, const std::string& request, Now now,
+                           const Choices& choices) {
   for (std::size_t i = 0; i < queue_.size(); ++i) {
     if (queue_[i].spec.request != request) continue;
     reply(queue_[i].waiter, NotObtained{NotObtained::Why::kCancelled});
@@ -364,8 +378,7 @@ void Model::raise(WaiterId waiter, Token token) {
   events.push_back(describe(output, event));
 }
 
-// --- Time
-// -----------------------------------------------------------------------------------------------------------------
+// --- Time ----------------------------------------------------------------------------------------
 
 void Model::tick(Now now, const Choices& choices) {
   end_what_is_due(now, choices);
@@ -388,22 +401,24 @@ void Model::end_what_is_due(Now now, const Choices& choices) {
     if (first != second) return first < second;
     return place_in(choices.ended, a.token) < place_in(choices.ended, b.token);
   });
-  const std::size_t reopened = std::erase_if(
-      leases_, [&](const Lease& lease) { return lease.closed && is_over(lease.reopens, now.tick); });
+  const std::size_t reopened = std::erase_if(leases_, [&](const Lease& lease) {
+    return lease.closed && is_over(lease.reopens, now.tick);
+  });
   if (reopened > 0) changed_ = true;
   for (const Lease& lease : due) end(*live(lease.id), ending_when_due(lease), true, now);
   settle(now, choices);
 }
 
-// In order of deadline, handing on as each goes: whoever came first in time to give up makes room for the
-// others.
+// In order of deadline, handing on as each goes: whoever came first in time to give up makes room
+// for the others.
 void Model::end_waits(Now now, const Choices& choices) {
   while (true) {
     const Wait* next = nullptr;
     for (const Wait& wait : queue_) {
       if (!is_over(wait.until, now.tick)) continue;
       const auto order = [&](const Wait& w) {
-        return std::pair(ceil<Millis>(w.until.time_since_epoch()), place_in(choices.timed_out, w.waiter));
+        return std::pair(ceil<Millis>(w.until.time_since_epoch()),
+                         place_in(choices.timed_out, w.waiter));
       };
       if (next == nullptr || order(wait) < order(*next)) next = &wait;
     }
@@ -416,13 +431,13 @@ void Model::end_waits(Now now, const Choices& choices) {
 
 Tick Model::next_due() const {
   Tick next = kNever;
-  for (const Lease& lease : leases_) next = std::min(next, lease.closed ? lease.reopens : lease.due);
+  for (const Lease& lease : leases_)
+    next = std::min(next, lease.closed ? lease.reopens : lease.due);
   for (const Wait& wait : queue_) next = std::min(next, wait.until);
   return next;
 }
 
-// --- Durability
-// -------------------------------------------------------------------------------------------------------------
+// --- Durability ----------------------------------------------------------------------------------
 
 void Model::batch_taken(BatchId batch) {
   taken_[batch] = leases_;
@@ -435,7 +450,8 @@ void Model::durable(BatchId batch, Now now) {
   taken_.erase(batch);
   for (Lease& lease : leases_) {
     const auto same = [&](const Lease& other) { return other.id == lease.id; };
-    if (lease.started || lease.closed || std::none_of(durable_.begin(), durable_.end(), same)) continue;
+    if (lease.started || lease.closed || std::none_of(durable_.begin(), durable_.end(), same))
+      continue;
     lease.started = true;
     if (lease.spec.max_hold > Millis{0}) lease.max_due = now.tick + lease.spec.max_hold;
     lease.due = std::min(now.tick + lease.spec.ttl, lease.max_due);

@@ -1,9 +1,10 @@
-// The rules of the core once more, as slow and plain as they can be said: vectors, linear scans, no timers.
-// The model test runs both side by side, so whoever changes a rule says it twice.
+// The rules of the core once more, as slow and plain as they can be said: vectors, linear scans, no
+// timers. The model test runs both side by side, so whoever changes a rule says it twice.
 //
-// Where the rules leave a choice, the model follows the core and only judges whether the choice was legal:
-// which of several locks freed in one step hands on first (and so which grant gets the smaller token), which
-// free slot a LIMIT grant gets, and in which order leases end, or waiters give up, that fall due in one millisecond.
+// Where the rules leave a choice, the model follows the core and only judges whether the choice was
+// legal: which of several locks freed in one step hands on first (and so which grant gets the
+// smaller token), which free slot a LIMIT grant gets, and in which order leases end, or waiters
+// give up, that fall due in one millisecond.
 #pragma once
 
 #include <map>
@@ -73,9 +74,9 @@ class Model {
  public:
   explicit Model(Options options) : options_(options) {}
 
-  // --- Inputs: as the core's. `choices` come from the core's output for the very same input.
-  // --------------------
-  void acquire(WaiterId waiter, const Spec& spec, LeaseId candidate, Now now, const Choices& choices);
+  // --- Inputs: as the core's. `choices` come from the core's output for the very same input. -----
+  void acquire(WaiterId waiter, const Spec& spec, LeaseId candidate, Now now,
+               const Choices& choices);
   void renew(WaiterId waiter, LeaseId lease, Now now, const Choices& choices);
   void release(WaiterId waiter, LeaseId lease, Now now, const Choices& choices);
   void cancel(WaiterId waiter, Now now, const Choices& choices);
@@ -85,8 +86,8 @@ class Model {
   void raise(WaiterId waiter, Token token);
   void tick(Now now, const Choices& choices);
 
-  // --- Durability
-  // ------------------------------------------------------------------------------------------------ Changes
+  // --- Durability --------------------------------------------------------------------------------
+  // Changes
   // from here on belong to this batch (the core's last_batch() after the input).
   void open_batch(BatchId batch) { open_ = batch; }
   void batch_taken(BatchId batch);
@@ -96,14 +97,12 @@ class Model {
   // Whether anything changed that must survive, since the last batch was taken.
   [[nodiscard]] bool has_changes() const { return changed_; }
 
-  // --- Outputs: texts, see describe.h; cleared by the caller
-  // -------------------------------------------------------
+  // --- Outputs: texts, see describe.h; cleared by the caller -------------------------------------
   std::vector<std::string> replies, events;
   std::map<WaiterId, BatchId> rests_on;  // What must be durable before this waiter may hear of it.
   std::vector<std::string> complaints;   // Choices of the core that no rule allows.
 
-  // --- Reads
-  // -------------------------------------------------------------------------------------------------------
+  // --- Reads -------------------------------------------------------------------------------------
   [[nodiscard]] LockView inspect(const std::string& lock, Now now) const;
   [[nodiscard]] std::vector<std::string> locks() const;  // held, closed or waited for; sorted
   [[nodiscard]] std::vector<EpochView> history(const std::string& lock) const;
@@ -126,7 +125,8 @@ class Model {
 
   void reply(WaiterId waiter, const Outcome& outcome, BatchId rests = {});
   [[nodiscard]] std::optional<Ended> in_the_ring(LeaseId lease) const;
-  [[nodiscard]] std::vector<std::pair<const Ended*, std::string>> ring() const;  // newest first, one per lock
+  [[nodiscard]] std::vector<std::pair<const Ended*, std::string>> ring()
+      const;  // newest first, one per lock
   void tell(EventKind kind, const Lease& lease, std::optional<Ending> ending);
   bool answer_from_memory(WaiterId waiter, const Spec& spec, Now now, const Choices& choices);
   void supersede(Wait& wait, WaiterId waiter, const Spec& spec, Now now, const Choices& choices);

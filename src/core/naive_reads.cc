@@ -58,7 +58,8 @@ LockView Model::inspect(const std::string& lock, Now now) const {
     if (!lease.spec.names(lock)) continue;
     if (lease.closed) {
       if (view.state == LockState::kFree) view.state = LockState::kClosed;
-      view.reopens_in = std::max(view.reopens_in.value_or(Millis{0}), left(lease.reopens, now.tick));
+      view.reopens_in =
+          std::max(view.reopens_in.value_or(Millis{0}), left(lease.reopens, now.tick));
       continue;
     }
     view.state = LockState::kHeld;
@@ -71,12 +72,13 @@ LockView Model::inspect(const std::string& lock, Now now) const {
     if (!wait.spec.names(lock)) continue;
     ++view.waiters;
     if (view.queue.size() == 16) continue;
-    view.queue.push_back(
-        WaiterView{wait.spec.owner, wait.spec.mode, std::chrono::floor<Millis>(now.tick - wait.since)});
+    view.queue.push_back(WaiterView{wait.spec.owner, wait.spec.mode,
+                                    std::chrono::floor<Millis>(now.tick - wait.since)});
   }
   // The greatest that is still known of.
   for (const Lease& lease : leases_) {
-    if (lease.spec.names(lock)) view.last_token = std::max(view.last_token.value_or(Token{}), lease.token);
+    if (lease.spec.names(lock))
+      view.last_token = std::max(view.last_token.value_or(Token{}), lease.token);
   }
   for (const auto& [ended, name] : ring()) {
     if (name == lock) view.last_token = std::max(view.last_token.value_or(Token{}), ended->token);
@@ -125,7 +127,8 @@ Totals Model::totals() const {
   for (const Lease& lease : leases_) {
     if (lease.closed) continue;
     ++totals.leases;
-    totals.oldest_live_token = std::min(totals.oldest_live_token.value_or(lease.token), lease.token);
+    totals.oldest_live_token =
+        std::min(totals.oldest_live_token.value_or(lease.token), lease.token);
   }
   totals.locks = locks().size();
   totals.waiters = queue_.size();

@@ -24,7 +24,7 @@ struct Granted {
   Millis ttl{0};
   Millis waited{0};
 };
-struct Queued {                // only to an async acquire; a blocking one hears nothing until its end
+struct Queued {  // only to an async acquire; a blocking one hears nothing until its end
   std::uint64_t position = 0;  // 1 = next; on the lock where it stands furthest back
 };
 struct NotObtained {
@@ -47,7 +47,8 @@ struct BreakDone {
 struct Raised {
   Token last;
 };
-// The lease, or the lease this request id once got, is over. `ending` is empty when nothing is known of it.
+// The lease, or the lease this request id once got, is over. `ending` is empty when nothing is
+// known of it.
 struct Lost {
   std::optional<Ending> ending;
   Token token;  // 0 when unknown
@@ -65,8 +66,8 @@ struct Refused {
   Millis left = Millis(0);  // kRestoring: until grants begin.
 };
 
-using Outcome = std::variant<Granted, Queued, NotObtained, Renewed, Released, CancelDone, BreakDone, Raised,
-                             Lost, Refused>;
+using Outcome = std::variant<Granted, Queued, NotObtained, Renewed, Released, CancelDone, BreakDone,
+                             Raised, Lost, Refused>;
 
 struct Reply {
   WaiterId waiter;
@@ -77,8 +78,8 @@ struct Reply {
 enum class EventKind : std::uint8_t { kGranted, kReleased, kExpired, kBreaking, kBroken, kRaised };
 [[nodiscard]] std::string_view to_text(EventKind kind);
 
-// One per lock and change. `lock`, `owner` and `reason` point into Output::text and live until the output is
-// cleared.
+// One per lock and change. `lock`, `owner` and `reason` point into Output::text and live until the
+// output is cleared.
 struct Event {
   EventKind kind = EventKind::kGranted;
   BatchId after;
@@ -92,8 +93,8 @@ struct Event {
   std::uint32_t reason_at = 0, reason_size = 0;
 };
 
-// What one or more inputs caused. The caller takes what it wants and clears it; replies are in order of
-// decision.
+// What one or more inputs caused. The caller takes what it wants and clears it; replies are in
+// order of decision.
 struct Output {
   std::vector<Reply> replies;
   std::vector<Event> events;

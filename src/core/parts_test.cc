@@ -72,8 +72,8 @@ TEST(TimerWheel, PopsEveryItemInOrderAndNeverEarly) {
       ASSERT_LE(model.begin()->first, now);
       ASSERT_EQ(items[popped].timer.due, model.begin()->first);
       const auto range = model.equal_range(items[popped].timer.due);
-      const auto it =
-          std::find_if(range.first, range.second, [&](const auto& e) { return e.second == popped; });
+      const auto it = std::find_if(range.first, range.second,
+                                   [&](const auto& e) { return e.second == popped; });
       ASSERT_NE(it, range.second);
       model.erase(it);
     }
@@ -117,7 +117,8 @@ Epoch epoch(std::string_view lock, std::uint64_t token) {
 
 TEST(History, ShowsTheNewestFirstAndForgetsTheOldest) {
   History history(1, 5);
-  for (std::uint64_t token = 1; token <= 12; ++token) history.add(epoch(token % 3 == 0 ? "c" : "a", token));
+  for (std::uint64_t token = 1; token <= 12; ++token)
+    history.add(epoch(token % 3 == 0 ? "c" : "a", token));
   const auto a = history.of("a", 100);
   ASSERT_EQ(a.size(), 3u);  // 8, 10, 11 of the last five 8..12
   EXPECT_EQ(a[0].token.value, 11u);

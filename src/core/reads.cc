@@ -41,7 +41,8 @@ HolderView Core::State::holder_view(const Lease& lease, Now now) const {
   view.expires_in = lease.ends == kNever ? lease.ttl() : not_negative(lease.ends - now.tick);
   view.renewals = lease.renewals;
   view.breaking = lease.phase == Phase::kBreaking;
-  if (lease.extra != nullptr && !lease.extra->meta.empty()) view.meta = decode_meta(lease.extra->meta);
+  if (lease.extra != nullptr && !lease.extra->meta.empty())
+    view.meta = decode_meta(lease.extra->meta);
   return view;
 }
 
@@ -72,8 +73,8 @@ LockView Core::State::view(Index index, std::size_t holders_max, Now now) const 
   for (Index i = lock.first_waiter; i != kNone && view.queue.size() < kQueueShown;
        i = waiters.places[i].after) {
     const Waiter& waiter = waiters.items[waiters.places[i].waiter];
-    view.queue.push_back(
-        WaiterView{std::string(waiter.owner.view()), waiter.mode, not_negative(now.tick - waiter.arrived)});
+    view.queue.push_back(WaiterView{std::string(waiter.owner.view()), waiter.mode,
+                                    not_negative(now.tick - waiter.arrived)});
   }
   return view;
 }
@@ -87,8 +88,8 @@ LockView Core::inspect(std::string_view lock, Now now) const {
   return view;
 }
 
-// The cursor is a slot number. A lock never changes its slot, so whatever stays throughout is seen exactly
-// once.
+// The cursor is a slot number. A lock never changes its slot, so whatever stays throughout is seen
+// exactly once.
 LocksPage Core::list(std::string_view prefix, std::uint64_t cursor, std::size_t count, Now now,
                      const NameFilter& visible) const {
   const Slab<Lock>& items = state_->locks.items;
@@ -118,7 +119,8 @@ Totals Core::totals() const {
   const State& s = *state_;
   Totals totals;
   totals.last_token = s.last_token;
-  if (s.leases.oldest() != kNone) totals.oldest_live_token = s.leases.items[s.leases.oldest()].token;
+  if (s.leases.oldest() != kNone)
+    totals.oldest_live_token = s.leases.items[s.leases.oldest()].token;
   totals.locks = s.locks.items.size();
   totals.closed = s.closed_locks;
   totals.leases = s.leases.live();

@@ -67,13 +67,14 @@ bool valid_locks(const LeaseRecord& r) {
 }
 
 bool valid(const LeaseRecord& r) {
-  const bool phase =
-      r.phase == Phase::kLive || r.phase == Phase::kBreaking || (r.phase == Phase::kClosed && r.delay_ms > 0);
+  const bool phase = r.phase == Phase::kLive || r.phase == Phase::kBreaking ||
+                     (r.phase == Phase::kClosed && r.delay_ms > 0);
   const bool token = r.token.value >= 1 && r.token.value <= limits::kTokenMax;
   const bool ttl = r.ttl_ms > 0 && Millis(r.ttl_ms) <= limits::kTtlMaxCeiling;
   const bool hold = Millis(r.delay_ms) <= limits::kDelayMax &&
                     r.max_hold_ms <= static_cast<std::uint64_t>(limits::kMaxHoldMax.count());
-  return phase && token && ttl && hold && r.mode <= Mode::kLimit && valid_locks(r) && valid_place(r);
+  return phase && token && ttl && hold && r.mode <= Mode::kLimit && valid_locks(r) &&
+         valid_place(r);
 }
 
 }  // namespace
@@ -122,7 +123,8 @@ Result<LeaseRecord> decode_lease(std::string_view key, std::string_view value) {
   r.token.value = ByteReader(key.substr(1)).u64_ordered();
   ByteReader in(value);
   const std::uint8_t version = in.u8();
-  if (in.ok() && version != kVersion) return damage(fmt::format("version {} is not {}", version, kVersion));
+  if (in.ok() && version != kVersion)
+    return damage(fmt::format("version {} is not {}", version, kVersion));
   r.phase = static_cast<Phase>(in.u8());
   r.id.high = in.u64();
   r.id.low = in.u64();
@@ -166,9 +168,11 @@ Result<Millis> decode_restored(std::string_view value) {
 Result<RestoredRecords> restored_records(Token last, Millis wait) {
   RestoredRecords restored;
   const std::uint64_t era = last.value / limits::kTokensPerEra + 1;
-  restored.last_token.value = PAWL_MUTANT(restore_without_new_era) ? last.value : era * limits::kTokensPerEra;
+  restored.last_token.value =
+      PAWL_MUTANT(restore_without_new_era) ? last.value : era * limits::kTokensPerEra;
   if (restored.last_token.value >= limits::kTokenMax)
-    return Error{Code::kInvalid, fmt::format("tokens: there is no era after that of token {}", last.value)};
+    return Error{Code::kInvalid,
+                 fmt::format("tokens: there is no era after that of token {}", last.value)};
   std::string value;
   put_u64(value, restored.last_token.value);
   restored.records.emplace_back(kLastTokenKey, value);
@@ -202,9 +206,10 @@ std::string describe(std::string_view key, std::string_view value) {
   }
   const auto record = decode_lease(key, value);
   if (!record) return record.error().detail;
-  return fmt::format("lease token {} {} {} on {} owner \"{}\" ttl {} ms granted {}", record->token.value,
-                     to_text(record->phase), to_text(record->mode), fmt::join(record->locks, ", "),
-                     record->owner, record->ttl_ms, record->granted.value);
+  return fmt::format("lease token {} {} {} on {} owner \"{}\" ttl {} ms granted {}",
+                     record->token.value, to_text(record->phase), to_text(record->mode),
+                     fmt::join(record->locks, ", "), record->owner, record->ttl_ms,
+                     record->granted.value);
 }
 
 }  // namespace pawl::core

@@ -1,4 +1,5 @@
-// What the core keeps in the store, byte by byte. Integers are little-endian, texts are u16 length + bytes.
+// What the core keeps in the store, byte by byte. Integers are little-endian, texts are u16 length
+// + bytes.
 //
 //   key "T"                     value u64: the last token granted or raised to. In every batch that grants.
 //   key "W"                     value u64: milliseconds. Of a store that was restored from a backup: nothing is granted
@@ -11,7 +12,8 @@
 //           text owner   text request (empty = none; "user:id" where there are users)
 //           u8 locks, each a text   u8 meta pairs, each two texts
 //
-// Valid: exactly these bytes and no more, 1–16 locks, a phase and mode of the list. Anything else is damage.
+// Valid: exactly these bytes and no more, 1–16 locks, a phase and mode of the list. Anything else
+// is damage.
 #pragma once
 
 #include <string>
@@ -57,8 +59,9 @@ void encode(const LeaseRecord& record, std::string& out);
 [[nodiscard]] Result<Token> decode_last_token(std::string_view value);
 [[nodiscard]] Result<Millis> decode_restored(std::string_view value);
 
-// What a store begins with that was restored from a backup in which the last token was `last` (design rule 9): no lease
-// of it lives on, the tokens begin a new era, and nothing is granted for `wait` (0: at once).
+// What a store begins with that was restored from a backup in which the last token was `last`
+// (design rule 9): no lease of it lives on, the tokens begin a new era, and nothing is granted for
+// `wait` (0: at once).
 struct RestoredRecords {
   Token last_token;                                          // A multiple of limits::kTokensPerEra.
   std::vector<std::pair<std::string, std::string>> records;  // by key

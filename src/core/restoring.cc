@@ -1,5 +1,6 @@
-// After a restore nothing is granted for the longest TTL there was: whoever was granted something after the backup was
-// made is unknown here, and its lease must have run out first (design rule 9). Those who can wait queue up meanwhile.
+// After a restore nothing is granted for the longest TTL there was: whoever was granted something
+// after the backup was made is unknown here, and its lease must have run out first (design rule 9).
+// Those who can wait queue up meanwhile.
 #include <algorithm>
 
 #include "core/state.h"
@@ -20,7 +21,8 @@ void Core::State::end_restoring(Now now) {
   batch.erase(kRestoredKey);  // In the same batch as the first grants, or an earlier one.
   std::vector<Index> waited_for;
   for (Index index = 0; index < locks.items.end(); ++index) {
-    if (locks.items[index].in_use() && locks.items[index].first_waiter != kNone) waited_for.push_back(index);
+    if (locks.items[index].in_use() && locks.items[index].first_waiter != kNone)
+      waited_for.push_back(index);
   }
   for (const Index index : waited_for) {
     if (locks.items[index].in_use()) serve(index, now);

@@ -1,6 +1,6 @@
-// Slab<T>: items at addresses and 32-bit indices that never move while they live; freed indices are used
-// again. It grows by chunks, so that growing copies nothing and a million items leave no doubled vector
-// behind.
+// Slab<T>: items at addresses and 32-bit indices that never move while they live; freed indices are
+// used again. It grows by chunks, so that growing copies nothing and a million items leave no
+// doubled vector behind.
 #pragma once
 
 #include <cstdint>

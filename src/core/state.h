@@ -1,5 +1,6 @@
-// The core's state and the steps its inputs are made of. Private to src/core: core.cc takes the inputs,
-// grants.cc hands locks out and takes them back, loading.cc rebuilds it from records, reads.cc shows it.
+// The core's state and the steps its inputs are made of. Private to src/core: core.cc takes the
+// inputs, grants.cc hands locks out and takes them back, loading.cc rebuilds it from records,
+// reads.cc shows it.
 #pragma once
 
 #include <deque>
@@ -43,7 +44,7 @@ struct Parting {
 struct Core::State {
   explicit State(const Options& options);
 
-  // --- core.cc: replies and batches
+  // --- core.cc: replies and batches --------------------------------------------------------------
   void reply(WaiterId waiter, Outcome outcome, BatchId after) {
     output.replies.push_back({waiter, outcome, after});
   }
@@ -52,7 +53,7 @@ struct Core::State {
   void put_last_token();
   [[nodiscard]] bool tokens_left() const { return last_token.value < limits::kTokenMax; }
 
-  // --- acquire.cc: asking, waiting, asking again
+  // --- acquire.cc: asking, waiting, asking again -------------------------------------------------
   void acquire(const Acquire& input, Now now);
   void retry(Index request, const Acquire& input, Now now);
   void rejoin(Index waiter, const Acquire& input, Now now);
@@ -64,17 +65,18 @@ struct Core::State {
   [[nodiscard]] std::uint64_t position(Index waiter) const;
   [[nodiscard]] bool free_for(const AcquireSpec& spec) const;
 
-  // --- restoring.cc: granting nothing for a while after a restore
+  // --- restoring.cc: granting nothing for a while after a restore --------------------------------
   [[nodiscard]] bool restoring() const { return grants_from != kNever; }
   [[nodiscard]] Millis restoring_for(Now now) const;
   void end_restoring(Now now);
 
-  // --- grants.cc: handing out and taking back
+  // --- grants.cc: handing out and taking back ----------------------------------------------------
   [[nodiscard]] bool admits(const Lock& lock, Mode mode, std::uint32_t limit) const;
   [[nodiscard]] bool has_its_turn(const Waiter& waiter) const;
   void grant(const Terms& terms, std::span<const Index> locks, Now now);
   void grant_waiter(Index waiter, Now now);
-  // Grants from the head of the queue as long as the head may have it; forgets a lock that nobody needs.
+  // Grants from the head of the queue as long as the head may have it; forgets a lock that nobody
+  // needs.
   void serve(Index lock, Now now);
   void serve_one(Index lock, std::vector<Index>& unblocked, Now now);
   void end_lease(Index lease, Ending ending, Now now, const Parting& parting = {});
@@ -92,14 +94,14 @@ struct Core::State {
   void put_record(const Lease& lease);
   void emit(EventKind kind, const Lease& lease, std::string_view lock, Now now,
             std::optional<Ending> ending = {}, std::string_view reason = {});
-  void emit_for_locks(EventKind kind, const Lease& lease, Now now, std::optional<Ending> ending = {},
-                      std::string_view reason = {});
+  void emit_for_locks(EventKind kind, const Lease& lease, Now now,
+                      std::optional<Ending> ending = {}, std::string_view reason = {});
 
-  // --- loading.cc
+  // --- loading.cc --------------------------------------------------------------------------------
   Result<void> load_lease(const LeaseRecord& record);
   Result<void> place_loaded(Index lease, Now now);
 
-  // --- reads.cc
+  // --- reads.cc ----------------------------------------------------------------------------------
   [[nodiscard]] LockView view(Index lock, std::size_t holders_max, Now now) const;
   [[nodiscard]] HolderView holder_view(const Lease& lease, Now now) const;
 

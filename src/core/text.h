@@ -1,5 +1,5 @@
-// Text: an owned byte string in eight bytes plus one exact allocation. A million leases keep a name and an
-// owner each; std::string would spend 32 bytes on every one before the first letter.
+// Text: an owned byte string in eight bytes plus one exact allocation. A million leases keep a name
+// and an owner each; std::string would spend 32 bytes on every one before the first letter.
 #pragma once
 
 #include <cstdint>

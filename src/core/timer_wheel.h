@@ -1,10 +1,10 @@
-// TimerWheel: which items of a Slab are due, in milliseconds. A hierarchical wheel of 6 levels of 64 slots
-// (2^36 ms, two years), with one bit per occupied slot.
+// TimerWheel: which items of a Slab are due, in milliseconds. A hierarchical wheel of 6 levels of
+// 64 slots (2^36 ms, two years), with one bit per occupied slot.
 //
-// arm, disarm and the search for the next slot are O(1); an item moves down at most one slot per level before
-// it is due. A heap would be O(log n) per release, and every cycle of acquire and release arms and disarms
-// once. Renewals do not touch the wheel at all: an item that is popped too early is armed again by its owner
-// (once per TTL).
+// arm, disarm and the search for the next slot are O(1); an item moves down at most one slot per
+// level before it is due. A heap would be O(log n) per release, and every cycle of acquire and
+// release arms and disarms once. Renewals do not touch the wheel at all: an item that is popped too
+// early is armed again by its owner (once per TTL).
 #pragma once
 
 #include <array>
@@ -36,7 +36,8 @@ class TimerWheel {
     now_ = now;
   }
 
-  // Due at `due`, at the earliest one millisecond from where the wheel stands. The item must not be armed.
+  // Due at `due`, at the earliest one millisecond from where the wheel stands. The item must not be
+  // armed.
   void arm(Index item, Millisecond due) {
     TimerLink& link = items_->operator[](item).timer;
     PAWL_ASSERT(link.slot == 0);
@@ -48,8 +49,8 @@ class TimerWheel {
     if (items_->operator[](item).timer.slot != 0) unlink(item);
   }
 
-  // An item due at or before `now`, disarmed; kNone when there is none left. One at a time, because ending
-  // one item may disarm another.
+  // An item due at or before `now`, disarmed; kNone when there is none left. One at a time, because
+  // ending one item may disarm another.
   Index pop(Millisecond now) {
     while (true) {
       const Next next = find_next();
@@ -63,8 +64,8 @@ class TimerWheel {
         unlink(item);
         return item;
       }
-      // The wheel has reached a slot of a higher level: everything in it comes down, before anything else is
-      // looked at.
+      // The wheel has reached a slot of a higher level: everything in it comes down, before
+      // anything else is looked at.
       while (heads_[next.slot] != kNone) {
         const Index item = heads_[next.slot];
         unlink(item);
@@ -73,7 +74,8 @@ class TimerWheel {
     }
   }
 
-  // No item is due before this; UINT64_MAX when nothing is armed. There may be nothing due *at* it either.
+  // No item is due before this; UINT64_MAX when nothing is armed. There may be nothing due *at* it
+  // either.
   [[nodiscard]] Millisecond next_due() const {
     const Next next = find_next();
     return next.slot == kSlots ? UINT64_MAX : next.start;
@@ -89,9 +91,11 @@ class TimerWheel {
     Millisecond start = 0;
   };
 
-  // The level is that of the highest bit in which `due` differs from now: below it they share a slot.
+  // The level is that of the highest bit in which `due` differs from now: below it they share a
+  // slot.
   [[nodiscard]] unsigned slot_of(Millisecond due) const {
-    const unsigned highest = 63U - static_cast<unsigned>(std::countl_zero((due ^ now_) | (kPerLevel - 1)));
+    const unsigned highest =
+        63U - static_cast<unsigned>(std::countl_zero((due ^ now_) | (kPerLevel - 1)));
     const unsigned level = highest / 6;
     PAWL_ASSERT(level < kLevels);
     return level * kPerLevel + static_cast<unsigned>((due >> (level * 6)) & (kPerLevel - 1));
@@ -117,13 +121,14 @@ class TimerWheel {
       heads_[slot] = link.next;
     }
     if (link.next != kNone) items_->operator[](link.next).timer.previous = link.previous;
-    if (heads_[slot] == kNone) occupied_[slot / kPerLevel] &= ~(std::uint64_t{1} << (slot % kPerLevel));
+    if (heads_[slot] == kNone)
+      occupied_[slot / kPerLevel] &= ~(std::uint64_t{1} << (slot % kPerLevel));
     link.slot = 0;
     link.previous = link.next = kNone;
   }
 
-  // Lower levels hold what is nearer, so the first occupied slot at or after now's on the lowest level is the
-  // next.
+  // Lower levels hold what is nearer, so the first occupied slot at or after now's on the lowest
+  // level is the next.
   [[nodiscard]] Next find_next() const {
     for (unsigned level = 0; level < kLevels; ++level) {
       if (occupied_[level] == 0) continue;

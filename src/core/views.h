@@ -52,7 +52,8 @@ struct LockView {
 // Which names to show.
 using NameFilter = std::function<bool(std::string_view)>;
 
-// A page of what is held, closed or waited for. `cursor` 0 = the end; an empty page with a cursor is normal.
+// A page of what is held, closed or waited for. `cursor` 0 = the end; an empty page with a cursor
+// is normal.
 struct LocksPage {
   std::uint64_t cursor = 0;
   std::vector<LockView> locks;

@@ -1,4 +1,5 @@
-// Waiters: who is in line, and where. One waiter stands in the queue of every lock it named, and holds none.
+// Waiters: who is in line, and where. One waiter stands in the queue of every lock it named, and
+// holds none.
 #pragma once
 
 #include <string>

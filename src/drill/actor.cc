@@ -31,11 +31,12 @@ std::optional<Telling::Kind> kind_from(std::string_view word) {
     Telling::Kind kind;
   };
   using enum Telling::Kind;
-  static constexpr std::array kKnown{Known{"ready", kReady},       Known{"failed", kFailed},
-                                     Known{"granted", kGranted},   Known{"not_granted", kNotGranted},
-                                     Known{"released", kReleased}, Known{"advanced", kAdvanced},
-                                     Known{"written", kWritten},   Known{"withheld", kWithheld},
-                                     Known{"lease", kLease}};
+  static constexpr std::array kKnown{
+      Known{"ready", kReady},       Known{"failed", kFailed},
+      Known{"granted", kGranted},   Known{"not_granted", kNotGranted},
+      Known{"released", kReleased}, Known{"advanced", kAdvanced},
+      Known{"written", kWritten},   Known{"withheld", kWithheld},
+      Known{"lease", kLease}};
   for (const Known& known : kKnown) {
     if (known.word == word) return known.kind;
   }
@@ -52,8 +53,9 @@ Telling telling_from(const json::object& line) {
   told.code = static_cast<Code>(number(line, "code"));
   told.state = state_from(text(line, "state"));
   told.detail = text(line, kind == Telling::Kind::kLease ? "reason" : "detail");
-  told.outcome = {conformance::parse_answer(text(line, "answer")).value_or(conformance::Answer::kBroken),
-                  flag(line, "let_through"), told.detail};
+  told.outcome = {
+      conformance::parse_answer(text(line, "answer")).value_or(conformance::Answer::kBroken),
+      flag(line, "let_through"), told.detail};
   return told;
 }
 
@@ -72,8 +74,8 @@ Result<std::unique_ptr<Actor>> Actor::start(const ActorOptions& options) {
   if (!in) return in.error();
   auto out = make_pipe();
   if (!out) return out.error();
-  auto process =
-      Process::start({options.program, "drill-worker"}, {.in = in->read.get(), .out = out->write.get()});
+  auto process = Process::start({options.program, "drill-worker"},
+                                {.in = in->read.get(), .out = out->write.get()});
   if (!process) return process.error();
   std::unique_ptr<Actor> actor(
       new Actor(options.name, *std::move(process), std::move(in->write), std::move(out->read)));
@@ -104,7 +106,8 @@ Actor::~Actor() {
   }
 }
 
-void Actor::acquire(const std::string& lock, std::chrono::milliseconds ttl, std::chrono::milliseconds wait) {
+void Actor::acquire(const std::string& lock, std::chrono::milliseconds ttl,
+                    std::chrono::milliseconds wait) {
   json::object order = order_of("acquire");
   order["lock"] = lock;
   order["ttl_ms"] = ttl.count();

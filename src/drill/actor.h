@@ -1,10 +1,12 @@
-// One worker of a drill, seen from the drill: a real process that can be told what to do, frozen, woken and killed.
+// One worker of a drill, seen from the drill: a real process that can be told what to do, frozen,
+// woken and killed.
 //
 //   auto a = Actor::start({.program = "/proc/self/exe", .name = "A", .pawld = "127.0.0.1:7295", .target = target});
 //   (*a)->acquire("orders", 2s, 60s);
 //   …poll its interest(), turn()…, then:  for (const Telling& told : (*a)->take_tellings()) …
 //
-// Whoever has actors ignores SIGPIPE: one that has died must not end the drill. Orders are only sent here; what comes of them is told. A frozen one does what it was ordered once it is woken.
+// Whoever has actors ignores SIGPIPE: one that has died must not end the drill. Orders are only
+// sent here; what comes of them is told. A frozen one does what it was ordered once it is woken.
 #pragma once
 
 #include <chrono>
@@ -64,12 +66,14 @@ class Actor final : public Part {
  public:
   // Returns at once; kReady is told when it is. From the thread that lives longest.
   static Result<std::unique_ptr<Actor>> start(const ActorOptions& options);
-  // Lets it end by itself, which gives back what it holds; kills it when it is frozen, or takes longer than two seconds.
+  // Lets it end by itself, which gives back what it holds; kills it when it is frozen, or takes
+  // longer than two seconds.
   ~Actor() override;
 
   [[nodiscard]] const std::string& name() const { return name_; }
 
-  void acquire(const std::string& lock, std::chrono::milliseconds ttl, std::chrono::milliseconds wait);
+  void acquire(const std::string& lock, std::chrono::milliseconds ttl,
+               std::chrono::milliseconds wait);
   void release();
   void advance(std::uint64_t token, std::chrono::milliseconds wait);
   void write(std::uint64_t id, std::uint64_t token, const std::string& value, Manner manner);

@@ -24,7 +24,7 @@ using Tone = DemoEvent::Tone;
 
 constexpr const char* kLock = "stock/widgets";
 constexpr milliseconds kGlance{100};  // between two looks at the scene
-constexpr std::size_t kBreath = 20;   // letters that a line is longer than it is, to look up from it
+constexpr std::size_t kBreath = 20;  // letters that a line is longer than it is, to look up from it
 constexpr int kBefore = 10, kDelivered = 5, kSold = 3;
 
 std::string widgets(int count) {
@@ -46,7 +46,8 @@ class Watcher {
     if (const auto* owner = holder.find("owner")) {
       scene.holder = owner->text.substr(owner->text.rfind(' ') + 1);
     }
-    if (const auto* token = holder.find("token")) scene.token = static_cast<std::uint64_t>(token->integer);
+    if (const auto* token = holder.find("token"))
+      scene.token = static_cast<std::uint64_t>(token->integer);
     if (const auto* left = holder.find("expires_in_ms")) scene.left = milliseconds(left->integer);
   }
 
@@ -131,9 +132,10 @@ class Demo {
           .token = token,
           .text = guarded_
                       ? fmt::format("gets the lock, with token {}.", token)
-                      : fmt::format("gets the lock: a lease for {:g} s, which it renews while it is alive, "
-                                    "and a number, its token: {}.",
-                                    seconds(setting_.ttl), token)});
+                      : fmt::format(
+                            "gets the lock: a lease for {:g} s, which it renews while it is alive, "
+                            "and a number, its token: {}.",
+                            seconds(setting_.ttl), token)});
     scene_.a = "works: is about to write " + widgets(kBefore + kDelivered);
     tell({.event = "read",
           .who = "A",
@@ -142,27 +144,32 @@ class Demo {
                               kDelivered, widgets(kBefore + kDelivered))});
     stage.freeze(a);
     scene_.a = "frozen; believes that it holds the lock";
-    tell({.event = "frozen",
-          .who = "A",
-          .token = token,
-          .text = guarded_ ? "is frozen right there."
-                           : "is frozen right there (SIGSTOP), as by a garbage collection, by swapping, by a "
-                             "virtual machine that is moved. Nobody renews its lease now.",
-          .tone = Tone::kBad});
+    tell(
+        {.event = "frozen",
+         .who = "A",
+         .token = token,
+         .text =
+             guarded_
+                 ? "is frozen right there."
+                 : "is frozen right there (SIGSTOP), as by a garbage collection, by swapping, by a "
+                   "virtual machine that is moved. Nobody renews its lease now.",
+         .tone = Tone::kBad});
     return token;
   }
 
   std::uint64_t let_the_next_write(Stage& stage, Actor& b) {
     stage.queue(b);
     scene_.b = "waits for the lock";
-    tell({.event = "waits", .who = "B", .text = "wants the lock too, and waits for A's lease to run out."});
+    tell({.event = "waits",
+          .who = "B",
+          .text = "wants the lock too, and waits for A's lease to run out."});
     const std::uint64_t token = stage.granted(b);
     scene_.b = "holds the lock, and knows it";
     tell({.event = "granted",
           .who = "B",
           .token = token,
-          .text = fmt::format("gets the lock, and rightly: A's lease is over. Its token is greater: {}.",
-                              token)});
+          .text = fmt::format(
+              "gets the lock, and rightly: A's lease is over. Its token is greater: {}.", token)});
     stage.advance(b);  // what every new holder should do before it reads
     const std::string value = widgets(kBefore - kSold);
     tell({.event = "read",
@@ -184,38 +191,43 @@ class Demo {
     tell({.event = "wakes",
           .who = "A",
           .token = first,
-          .text = guarded_ ? fmt::format("is woken now, and goes on: it writes {}.", value)
-                           : fmt::format(
-                                 "is woken now. It cannot know that time has passed, so it does what it was "
-                                 "about to do: it writes {}.",
-                                 value)});
+          .text =
+              guarded_
+                  ? fmt::format("is woken now, and goes on: it writes {}.", value)
+                  : fmt::format(
+                        "is woken now. It cannot know that time has passed, so it does what it was "
+                        "about to do: it writes {}.",
+                        value)});
     const std::size_t late = stage.send(a, first, Manner::kBlind, value);
     stage.wake(a);
     const Write wrote = stage.answered(late);
     if (wrote.fate != Fate::kRefused && wrote.fate != Fate::kLetThrough) {
-      throw Impossible{{Code::kUnknown, "nobody knows what became of A's late write: " + wrote.detail}};
+      throw Impossible{
+          {Code::kUnknown, "nobody knows what became of A's late write: " + wrote.detail}};
     }
     stage.knows_loss(a);
     if (wrote.fate == Fate::kRefused) {
       scene_.a = "was refused, and told why";
-      tell({.event = "refused",
-            .who = "A",
-            .token = first,
-            .text = fmt::format(
-                "is REFUSED by the database: token {} is older than {}, which it has seen. B's sale "
-                "is still there, and A was told: it can start over.",
-                first, second),
-            .tone = Tone::kGood});
+      tell(
+          {.event = "refused",
+           .who = "A",
+           .token = first,
+           .text = fmt::format(
+               "is REFUSED by the database: token {} is older than {}, which it has seen. B's sale "
+               "is still there, and A was told: it can start over.",
+               first, second),
+           .tone = Tone::kGood});
     } else {
       scene_.a = "knows by now that its lease was over: too late";
-      tell({.event = "written",
-            .who = "A",
-            .token = first,
-            .text = fmt::format(
-                "has overwritten what B wrote: there should be {} now. B's sale is LOST, and nobody "
-                "was told.",
-                widgets(kBefore - kSold + kDelivered)),
-            .tone = Tone::kBad});
+      tell(
+          {.event = "written",
+           .who = "A",
+           .token = first,
+           .text = fmt::format(
+               "has overwritten what B wrote: there should be {} now. B's sale is LOST, and nobody "
+               "was told.",
+               widgets(kBefore - kSold + kDelivered)),
+           .tone = Tone::kBad});
     }
     return wrote.fate;
   }
@@ -233,15 +245,17 @@ class Demo {
     tell({.event = "written",
           .who = "A",
           .token = token,
-          .text = fmt::format("gets the lock again, with token {}, reads {}, and writes {}, which is right.",
-                              token, found, value),
+          .text = fmt::format(
+              "gets the lock again, with token {}, reads {}, and writes {}, which is right.", token,
+              found, value),
           .tone = Tone::kGood});
   }
 
   static void write(Stage& stage, Actor& actor, std::uint64_t token, const std::string& value) {
     const Write& wrote = stage.answered(stage.send(actor, token, Manner::kBlind, value));
     if (wrote.fate == Fate::kAdmitted) return;
-    throw Impossible{{Code::kUnknown, fmt::format("{} could not write: {}", actor.name(), wrote.detail)}};
+    throw Impossible{
+        {Code::kUnknown, fmt::format("{} could not write: {}", actor.name(), wrote.detail)}};
   }
 
   static double seconds(milliseconds span) { return std::chrono::duration<double>(span).count(); }
@@ -265,8 +279,8 @@ class Demo {
     const client::Instant end = client::boot_now() + time;
     glance();
     while (client::boot_now() < end) {
-      stage_->pass(
-          std::min<milliseconds>(kGlance, std::chrono::ceil<milliseconds>(end - client::boot_now())));
+      stage_->pass(std::min<milliseconds>(
+          kGlance, std::chrono::ceil<milliseconds>(end - client::boot_now())));
       glance();
     }
   }
@@ -292,7 +306,8 @@ class Demo {
 class Scratch {
  public:
   Scratch() : path_(std::filesystem::temp_directory_path() / "pawl-demo-XXXXXX") {
-    if (::mkdtemp(path_.data()) == nullptr) throw Impossible{{Code::kUnavailable, "no temporary directory"}};
+    if (::mkdtemp(path_.data()) == nullptr)
+      throw Impossible{{Code::kUnavailable, "no temporary directory"}};
   }
   ~Scratch() {
     std::error_code ignored;
@@ -314,32 +329,38 @@ std::string make_sqlite(const std::string& path) {
 
 DemoEnd play(const DemoSetting& setting, DemoView& view) {
   const Scratch scratch;
-  const std::string where = setting.kind == "sqlite" ? make_sqlite(scratch.file("stock.db")) : setting.where;
+  const std::string where =
+      setting.kind == "sqlite" ? make_sqlite(scratch.file("stock.db")) : setting.where;
   const auto row = need(DemoRow::make(setting.kind, where));
   const auto pawld = need(ThrowawayPawld::open(need(find_pawld())));
   Demo demo(setting, view, *row, pawld->address());
   DemoEnd end;
   need(row->reset(widgets(kBefore)));
-  demo.tell({.event = "introduction",
-             .text = "A row in a database says how many widgets are in stock. Two workers, A and B, read it, "
-                     "work, and write "
-                     "it back. They use a lock to take turns. A lock must not stay locked when its holder "
-                     "dies, so it is a "
-                     "lease: it ends by itself unless it is renewed.",
-             .tone = Tone::kExplains});
+  demo.tell(
+      {.event = "introduction",
+       .text =
+           "A row in a database says how many widgets are in stock. Two workers, A and B, read it, "
+           "work, and write "
+           "it back. They use a lock to take turns. A lock must not stay locked when its holder "
+           "dies, so it is a "
+           "lease: it ends by itself unless it is renewed.",
+       .tone = Tone::kExplains});
   demo.tell({.event = "act", .text = "1. Without a guard", .tone = Tone::kHeading});
   const Demo::Act bare = demo.play(false);
   end.lost_without = bare.row == widgets(kBefore + kDelivered) && bare.late == Fate::kLetThrough;
   need(row->reset(widgets(kBefore)));
   need(row->protect());
   demo.tell({.event = "act", .text = "2. With a guard", .tone = Tone::kHeading});
-  demo.tell({.event = "protected",
-             .text = "The same again, but now the table is under guard: the database remembers the greatest "
-                     "token that it has "
-                     "seen, and refuses a write with a smaller one.",
-             .tone = Tone::kExplains});
+  demo.tell(
+      {.event = "protected",
+       .text =
+           "The same again, but now the table is under guard: the database remembers the greatest "
+           "token that it has "
+           "seen, and refuses a write with a smaller one.",
+       .tone = Tone::kExplains});
   const Demo::Act guarded = demo.play(true);
-  end.refused_with = guarded.row == widgets(kBefore - kSold + kDelivered) && guarded.late == Fate::kRefused;
+  end.refused_with =
+      guarded.row == widgets(kBefore - kSold + kDelivered) && guarded.late == Fate::kRefused;
   return end;
 }
 

@@ -1,8 +1,10 @@
-// The demo: what happens when a worker is late, first without a guard and then with one, in a minute.
+// The demo: what happens when a worker is late, first without a guard and then with one, in a
+// minute.
 //
-// Two real processes take turns with a real pawld of the demo's own, and change a row of a real table. A holds the lock, is
-// frozen (SIGSTOP) for longer than its lease, and writes when it wakes. Without a guard this destroys what B wrote; with
-// one the database refuses it. Nothing is left behind, whatever way it ends.
+// Two real processes take turns with a real pawld of the demo's own, and change a row of a real
+// table. A holds the lock, is frozen (SIGSTOP) for longer than its lease, and writes when it wakes.
+// Without a guard this destroys what B wrote; with one the database refuses it. Nothing is left
+// behind, whatever way it ends.
 #pragma once
 
 #include <chrono>
@@ -51,8 +53,8 @@ class DemoView {
 
 struct DemoSetting {
   std::string program = "/proc/self/exe";  // pawl
-  std::string kind = "sqlite";             // sqlite: in a file of the demo's own; or postgres, mariadb
-  std::string where = {};                  // their DSN
+  std::string kind = "sqlite";  // sqlite: in a file of the demo's own; or postgres, mariadb
+  std::string where = {};       // their DSN
   std::chrono::milliseconds ttl{6'000};
   std::chrono::milliseconds per_letter{26};  // time to read what is told
   int stop = -1;                             // a descriptor that can be read once it is to stop

@@ -20,7 +20,8 @@ std::string fresh_name() {
 
 }  // namespace
 
-DemoRow::DemoRow(std::string kind, std::string where, std::unique_ptr<conformance::SqlDatabase> database)
+DemoRow::DemoRow(std::string kind, std::string where,
+                 std::unique_ptr<conformance::SqlDatabase> database)
     : kind_(std::move(kind)),
       where_(std::move(where)),
       database_(std::move(database)),
@@ -30,8 +31,8 @@ Result<std::unique_ptr<DemoRow>> DemoRow::make(const std::string& kind, const st
   auto database = conformance::open_database(kind, where);
   if (!database) return database.error();
   std::unique_ptr<DemoRow> row(new DemoRow(kind, where, *std::move(database)));
-  const auto made = row->database_->run(
-      fmt::format("CREATE TABLE {} ({})", row->table_, row->database_->columns(conformance::Layout::kLines)));
+  const auto made = row->database_->run(fmt::format(
+      "CREATE TABLE {} ({})", row->table_, row->database_->columns(conformance::Layout::kLines)));
   if (!made) return made.error();
   return row;
 }
@@ -42,7 +43,8 @@ DemoRow::~DemoRow() {
   }
   static_cast<void>(database_->run("DROP TABLE IF EXISTS " + table_));
   if (guarded_) {
-    static_cast<void>(database_->run(fmt::format("{}drop_guard('{}')", database_->traits().call, table_)));
+    static_cast<void>(
+        database_->run(fmt::format("{}drop_guard('{}')", database_->traits().call, table_)));
   }
 }
 
@@ -52,8 +54,8 @@ Target DemoRow::target() const {
           .resource = table_,
           .scratch = true,
           .guarded = guarded_,
-          .statement = fmt::format("UPDATE {} SET token = :token, value = :value WHERE resource = '{}'",
-                                   table_, kKey)};
+          .statement = fmt::format(
+              "UPDATE {} SET token = :token, value = :value WHERE resource = '{}'", table_, kKey)};
 }
 
 Result<DemoRow::Content> DemoRow::read() {
@@ -65,13 +67,13 @@ Result<DemoRow::Content> DemoRow::read() {
 
 Result<void> DemoRow::reset(const std::string& value) {
   if (const auto gone = database_->run("DELETE FROM " + table_); !gone) return gone;
-  return database_->run(
-      fmt::format("INSERT INTO {} (resource, token, value) VALUES ('{}', 0, '{}')", table_, kKey, value));
+  return database_->run(fmt::format(
+      "INSERT INTO {} (resource, token, value) VALUES ('{}', 0, '{}')", table_, kKey, value));
 }
 
 Result<void> DemoRow::protect() {
-  const auto done = database_->administration().protect({.table = table_, .guard = table_, .mode = "enforce"},
-                                                        guard::Rehearse::kNo);
+  const auto done = database_->administration().protect(
+      {.table = table_, .guard = table_, .mode = "enforce"}, guard::Rehearse::kNo);
   if (!done) return done.error();
   guarded_ = true;
   return {};

@@ -1,5 +1,5 @@
-// The row that the demo's workers write to: a scratch table with one row, in a database of the user's choice, without a guard
-// at first.
+// The row that the demo's workers write to: a scratch table with one row, in a database of the
+// user's choice, without a guard at first.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ class DemoRow {
     std::string value;
   };
 
-  // `kind`: sqlite, postgres, mariadb; `where`: a file, or a DSN. The guard must be installed there.
+  // `kind`: sqlite, postgres, mariadb; `where`: a file, or a DSN. The guard must be installed
+  // there.
   static Result<std::unique_ptr<DemoRow>> make(const std::string& kind, const std::string& where);
   // The table goes, and the guard of it.
   ~DemoRow();

@@ -29,7 +29,8 @@ void write_late(Stage& stage, const Pair& pair, std::uint64_t old) {
   stage.write(*pair.second, stage.token(*pair.second));
 }
 
-// A process stops in the middle: garbage collection, swapping, a virtual machine that is moved. It does not notice.
+// A process stops in the middle: garbage collection, swapping, a virtual machine that is moved. It
+// does not notice.
 void freeze_and_take_over(Stage& stage, const Pair& pair) {
   const std::uint64_t old = stage.token(*pair.first);
   stage.queue(*pair.second);
@@ -77,8 +78,9 @@ void play_partition(Stage& stage, std::uint64_t rounds) {
   }
 }
 
-// No worker does anything wrong: a write is held up on its way, its sender gives up and hands the lock on, and then it
-// arrives. First where the next holder has only advanced the fence, then where it has written.
+// No worker does anything wrong: a write is held up on its way, its sender gives up and hands the
+// lock on, and then it arrives. First where the next holder has only advanced the fence, then where
+// it has written.
 void play_delayed_write(Stage& stage, std::uint64_t rounds) {
   Actor& a = stage.enter("A");
   Actor& b = stage.enter("B");
@@ -103,8 +105,8 @@ void play_delayed_write(Stage& stage, std::uint64_t rounds) {
   }
 }
 
-// A network that comes and goes. Short cuts cost nothing; each long one hands the lock on, and whoever lost it writes once
-// more before it knows what to do.
+// A network that comes and goes. Short cuts cost nothing; each long one hands the lock on, and
+// whoever lost it writes once more before it knows what to do.
 void play_flapping(Stage& stage, std::uint64_t rounds) {
   constexpr std::uint64_t kHandovers = 4;
   std::vector<Actor*> waiting;
@@ -136,7 +138,8 @@ void play_flapping(Stage& stage, std::uint64_t rounds) {
   }
 }
 
-// Power fails where the holder and pawld are. The holder is started again and goes on with the token it had written down.
+// Power fails where the holder and pawld are. The holder is started again and goes on with the
+// token it had written down.
 void play_kill(Stage& stage, std::uint64_t rounds) {
   stage.use_throwaway_pawld();
   Actor& a = stage.enter("A");
@@ -157,7 +160,8 @@ void play_kill(Stage& stage, std::uint64_t rounds) {
   }
 }
 
-// A quick restart costs the holder nothing. A slow one does: it gives up before anyone else can have the lock.
+// A quick restart costs the holder nothing. A slow one does: it gives up before anyone else can
+// have the lock.
 void play_issuer_restart(Stage& stage, std::uint64_t rounds) {
   stage.use_throwaway_pawld();
   Actor& a = stage.enter("A");
@@ -181,8 +185,8 @@ void play_issuer_restart(Stage& stage, std::uint64_t rounds) {
   }
 }
 
-// pawld comes back on a machine whose clocks tell another time: two hours ahead, and then an hour back. No lease may end
-// early for it, none live on.
+// pawld comes back on a machine whose clocks tell another time: two hours ahead, and then an hour
+// back. No lease may end early for it, none live on.
 void play_clock_step(Stage& stage, std::uint64_t rounds) {
   stage.use_throwaway_pawld();
   Actor& a = stage.enter("A");
@@ -199,8 +203,8 @@ void play_clock_step(Stage& stage, std::uint64_t rounds) {
   }
 }
 
-// The disk is lost, and the backup is from before the last grant: its token must not be granted a second time, and who
-// still holds it must not write.
+// The disk is lost, and the backup is from before the last grant: its token must not be granted a
+// second time, and who still holds it must not write.
 void play_restore(Stage& stage, std::uint64_t rounds) {
   stage.use_throwaway_pawld();
   Actor& a = stage.enter("A");
@@ -224,23 +228,27 @@ void play_restore(Stage& stage, std::uint64_t rounds) {
 }
 
 constexpr std::array kDrills{
-    Drill{"pause",
-          "the holder is frozen until another has the lock and has written; then it wakes and writes",
-          Whose::kUsers, play_pause},
-    Drill{"partition", "the holder is cut off from pawld, but not from the resource, and goes on writing",
+    Drill{
+        "pause",
+        "the holder is frozen until another has the lock and has written; then it wakes and writes",
+        Whose::kUsers, play_pause},
+    Drill{"partition",
+          "the holder is cut off from pawld, but not from the resource, and goes on writing",
           Whose::kUsers, play_partition},
     Drill{"delayed-write", "a write is held up on its way until its sender has handed the lock on",
           Whose::kUsers, play_delayed_write},
-    Drill{"flapping", "a network that comes and goes: the lock changes hands again and again", Whose::kUsers,
-          play_flapping},
-    Drill{"kill", "the holder and pawld are killed at once; the holder comes back with its old token",
+    Drill{"flapping", "a network that comes and goes: the lock changes hands again and again",
+          Whose::kUsers, play_flapping},
+    Drill{"kill",
+          "the holder and pawld are killed at once; the holder comes back with its old token",
           Whose::kThrowaway, play_kill},
     Drill{"clock-step", "pawld comes back with its clocks two hours ahead, then one hour back",
           Whose::kThrowaway, play_clock_step},
-    Drill{"issuer-restart", "pawld is away for a moment, and then for longer than a lease", Whose::kThrowaway,
-          play_issuer_restart},
-    Drill{"restore-from-backup", "pawld's data is lost, and comes back from a backup that is too old",
-          Whose::kThrowaway, play_restore},
+    Drill{"issuer-restart", "pawld is away for a moment, and then for longer than a lease",
+          Whose::kThrowaway, play_issuer_restart},
+    Drill{"restore-from-backup",
+          "pawld's data is lost, and comes back from a backup that is too old", Whose::kThrowaway,
+          play_restore},
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The drills: what is done to workers, to the network and to pawld, and which stale writes are sent then.
+// The drills: what is done to workers, to the network and to pawld, and which stale writes are sent
+// then.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ struct Drill {
   std::string_view name;
   std::string_view about;  // what happens, for people
   Whose pawld = Whose::kUsers;
-  // Plays it on a stage where nothing has happened yet, so many times over. Throws what the stage throws.
+  // Plays it on a stage where nothing has happened yet, so many times over. Throws what the stage
+  // throws.
   void (*play)(Stage& stage, std::uint64_t rounds) = nullptr;
 };
 

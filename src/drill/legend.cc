@@ -11,8 +11,9 @@ namespace {
 
 std::string key(std::string_view shape, std::string_view words) {
   return fmt::format(
-      "<li><svg width='34' height='22' viewBox='-17 -11 34 22' aria-hidden='true'>{}</svg>{}</li>\n", shape,
-      words);
+      "<li><svg width='34' height='22' viewBox='-17 -11 34 22' "
+      "aria-hidden='true'>{}</svg>{}</li>\n",
+      shape, words);
 }
 
 }  // namespace
@@ -27,11 +28,12 @@ std::string legend(const Record& record) {
              "believes it wrongly: pawld has counted it as over");
   out += key("<g class='fault'><rect x='-16' y='-10' width='32' height='20'/></g>",
              "frozen, cut off, killed: what the drill did");
-  for (const auto& [fate, words] : {std::pair{Fate::kAdmitted, "a write that was admitted"},
-                                    std::pair{Fate::kRefused, "a stale write, stopped by the guard"},
-                                    std::pair{Fate::kLetThrough, "<b>a stale write that got through</b>"},
-                                    std::pair{Fate::kWithheld, "not sent: the client asked its lease first"},
-                                    std::pair{Fate::kUnknown, "no answer came"}}) {
+  for (const auto& [fate, words] :
+       {std::pair{Fate::kAdmitted, "a write that was admitted"},
+        std::pair{Fate::kRefused, "a stale write, stopped by the guard"},
+        std::pair{Fate::kLetThrough, "<b>a stale write that got through</b>"},
+        std::pair{Fate::kWithheld, "not sent: the client asked its lease first"},
+        std::pair{Fate::kUnknown, "no answer came"}}) {
     const bool occurs = std::any_of(record.writes.begin(), record.writes.end(),
                                     [&](const Write& write) { return write.fate == fate; });
     if (occurs) out += key(mark(fate, 0, 0), words);

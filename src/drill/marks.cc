@@ -72,7 +72,8 @@ std::vector<Cluster> clusters(const std::vector<Write>& writes, const TimeScale&
   return made;
 }
 
-std::vector<FateLabel> fate_labels(const std::vector<Cluster>& clusters, double left, double right) {
+std::vector<FateLabel> fate_labels(const std::vector<Cluster>& clusters, double left,
+                                   double right) {
   std::array<double, kLabelRows> free{};  // from where each row is empty
   std::vector<FateLabel> placed;
   for (const Cluster& cluster : clusters) {
@@ -80,7 +81,8 @@ std::vector<FateLabel> fate_labels(const std::vector<Cluster>& clusters, double 
     std::string words = words_for(cluster);
     const double half = text_width(words) / 2;
     const double x = std::clamp(cluster.x, left + half, right - half);
-    const auto row = std::find_if(free.begin(), free.end(), [&](double from) { return from <= x - half; });
+    const auto row =
+        std::find_if(free.begin(), free.end(), [&](double from) { return from <= x - half; });
     if (row == free.end()) continue;
     *row = x + half + 6;
     placed.push_back(

@@ -50,23 +50,28 @@ bool flag(const json::object& object, const char* key) {
 }
 
 json::object to_json(const Target& target) {
-  return {{"kind", target.kind},          {"where", target.where},     {"resource", target.resource},
-          {"scratch", target.scratch},    {"guarded", target.guarded}, {"watched", target.watched},
+  return {{"kind", target.kind},          {"where", target.where},
+          {"resource", target.resource},  {"scratch", target.scratch},
+          {"guarded", target.guarded},    {"watched", target.watched},
           {"statement", target.statement}};
 }
 
 Target target_from(const json::object& object) {
-  return {text(object, "kind"),    text(object, "where"),   text(object, "resource"), flag(object, "scratch"),
-          flag(object, "guarded"), flag(object, "watched"), text(object, "statement")};
+  return {text(object, "kind"),     text(object, "where"),   text(object, "resource"),
+          flag(object, "scratch"),  flag(object, "guarded"), flag(object, "watched"),
+          text(object, "statement")};
 }
 
 json::object to_json(const TlsOptions& tls) {
-  return {
-      {"ca", tls.ca_file}, {"cert", tls.cert_file}, {"key", tls.key_file}, {"server_name", tls.server_name}};
+  return {{"ca", tls.ca_file},
+          {"cert", tls.cert_file},
+          {"key", tls.key_file},
+          {"server_name", tls.server_name}};
 }
 
 TlsOptions tls_from(const json::object& object) {
-  return {text(object, "ca"), text(object, "cert"), text(object, "key"), text(object, "server_name")};
+  return {text(object, "ca"), text(object, "cert"), text(object, "key"),
+          text(object, "server_name")};
 }
 
 }  // namespace pawl::drill

@@ -10,8 +10,8 @@ namespace pawl::drill {
 
 using namespace std::chrono_literals;
 
-Result<std::unique_ptr<Observer>> Observer::open(const std::vector<client::Address>& pawld, const Auth& auth,
-                                                 const std::string& lock) {
+Result<std::unique_ptr<Observer>> Observer::open(const std::vector<client::Address>& pawld,
+                                                 const Auth& auth, const std::string& lock) {
   auto endpoints = client::resolve(pawld);
   if (!endpoints) return endpoints.error();
   return std::unique_ptr<Observer>(new Observer(*std::move(endpoints), auth, lock));
@@ -20,7 +20,8 @@ Result<std::unique_ptr<Observer>> Observer::open(const std::vector<client::Addre
 Observer::Observer(std::vector<client::Endpoint> endpoints, const Auth& auth, std::string lock)
     : lock_(std::move(lock)),
       // A pawld that was killed is back soon, and what it tells is wanted from the first moment.
-      pawld_(std::move(endpoints), random_, {.name = "pawl-drill", .auth = auth, .backoff_max = 100ms}, 1s) {
+      pawld_(std::move(endpoints), random_,
+             {.name = "pawl-drill", .auth = auth, .backoff_max = 100ms}, 1s) {
   pawld_.machine().observe({.prefix = lock_}, client::boot_now());
 }
 

@@ -1,5 +1,5 @@
-// What pawld says of one lock while a drill runs: who was granted it, and when it ended. Over restarts of pawld too, except
-// for what happened while nobody was connected.
+// What pawld says of one lock while a drill runs: who was granted it, and when it ended. Over
+// restarts of pawld too, except for what happened while nobody was connected.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ namespace pawl::drill {
 
 class Observer final : public Part {
  public:
-  static Result<std::unique_ptr<Observer>> open(const std::vector<client::Address>& pawld, const Auth& auth,
-                                                const std::string& lock);
+  static Result<std::unique_ptr<Observer>> open(const std::vector<client::Address>& pawld,
+                                                const Auth& auth, const std::string& lock);
 
   // From now on nothing is missed, as long as pawld is there.
   [[nodiscard]] bool began() const { return began_; }

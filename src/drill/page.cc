@@ -25,21 +25,26 @@ std::string_view purpose(std::string_view drill) {
   };
   static constexpr Purpose kPurposes[] = {
       {"pause",
-       "A process that holds the lock is frozen for longer than its lease lasts, as by a long garbage "
+       "A process that holds the lock is frozen for longer than its lease lasts, as by a long "
+       "garbage "
        "collection or a paused virtual machine. Then it goes on as if nothing had happened."},
       {"partition",
-       "A process that holds the lock is cut off from pawld, but still reaches the resource: it cannot renew "
+       "A process that holds the lock is cut off from pawld, but still reaches the resource: it "
+       "cannot renew "
        "its lease, and the lock passes on."},
       {"delayed-write",
-       "A write is on its way while its sender loses the lock, and arrives after the next holder's."},
+       "A write is on its way while its sender loses the lock, and arrives after the next "
+       "holder's."},
       {"flapping",
-       "A holder is cut off and comes back again and again, and the lock changes hands every time."},
+       "A holder is cut off and comes back again and again, and the lock changes hands every "
+       "time."},
       {"kill", "Processes are killed without warning while the lock is held."},
       {"clock-step", "The clock is stepped while the lock is held: no decision may depend on it."},
       {"issuer-restart",
        "pawld is killed and started again while the lock is held: no token may come twice."},
       {"restore-from-backup",
-       "pawld is restored from a backup that is older than the newest grants: tokens must not go back."},
+       "pawld is restored from a backup that is older than the newest grants: tokens must not go "
+       "back."},
   };
   for (const Purpose& purpose : kPurposes) {
     if (purpose.drill == drill) return purpose.words;
@@ -87,22 +92,28 @@ void figures(std::string& out, const Verdict& verdict) {
   figure(out, std::to_string(verdict.writes), "writes in all");
   figure(out, std::to_string(verdict.stale_sent), "of them stale: sent after a newer grant");
   figure(out, std::to_string(verdict.refused), "stale, and refused");
-  figure(out, std::to_string(verdict.let_through), "stale, and got through", verdict.let_through > 0);
+  figure(out, std::to_string(verdict.let_through), "stale, and got through",
+         verdict.let_through > 0);
   if (verdict.unknown > 0) figure(out, std::to_string(verdict.unknown), "without an answer");
   figure(out, knew(verdict), "when the client knew that the lock was lost");
   out += "</dl>\n";
 }
 
 void verdict(std::string& out, const Record& record) {
-  append(out, "<h1>Drill <code>{}</code> on the lock <code>{}</code>, against {}: <code>{}</code>, {}</h1>\n",
+  append(out,
+         "<h1>Drill <code>{}</code> on the lock <code>{}</code>, against {}: <code>{}</code>, "
+         "{}</h1>\n",
          escaped(record.drill), escaped(record.lock), escaped(guard_name(record.guard)),
          escaped(record.resource),
-         record.mode == "none" ? "without a guard" : "guard in mode <b>" + escaped(record.mode) + "</b>");
+         record.mode == "none" ? "without a guard"
+                               : "guard in mode <b>" + escaped(record.mode) + "</b>");
   append(out, "<section class='verdict{}'><p class='word'>{} {}</p>\n",
-         record.verdict.passed ? "" : " failed", record.verdict.passed ? "✓" : "✕", headline(record.verdict));
+         record.verdict.passed ? "" : " failed", record.verdict.passed ? "✓" : "✕",
+         headline(record.verdict));
   std::string reasons;
   for (const std::string& reason : record.verdict.because) {
-    if (!repeats(headline(record.verdict), reason)) append(reasons, "<li>{}</li>\n", escaped(reason));
+    if (!repeats(headline(record.verdict), reason))
+      append(reasons, "<li>{}</li>\n", escaped(reason));
   }
   if (!reasons.empty()) append(out, "<ul>\n{}</ul>\n", reasons);
   out += "</section>\n";
@@ -124,11 +135,15 @@ void what_happened(std::string& out, const Record& record) {
   append(out, "<div class='scroll' tabindex='0' aria-label='The picture'>\n{}</div>\n{}",
          timeline(record, story), legend(record));
   out +=
-      "<p class='lead'>Time runs from left to right, stretched where much happens and shortened where "
-      "nothing does: the figures under the picture say when. Point at anything in it to read more.</p>\n"
-      "<p class='lead'>A lock with a time limit cannot stop a process that does not know that its time is "
+      "<p class='lead'>Time runs from left to right, stretched where much happens and shortened "
+      "where "
+      "nothing does: the figures under the picture say when. Point at anything in it to read "
+      "more.</p>\n"
+      "<p class='lead'>A lock with a time limit cannot stop a process that does not know that its "
+      "time is "
       "up. "
-      "So every grant carries a number, the fencing token, greater than all before it, and the resource "
+      "So every grant carries a number, the fencing token, greater than all before it, and the "
+      "resource "
       "itself "
       "refuses a write whose token is smaller than the greatest it has seen.</p>\n";
 }
@@ -139,8 +154,8 @@ void lines(std::string& out, const Record& record) {
       "<h2>Line by "
       "line</h2>\n<table><thead><tr><th>after</th><th>who</th><th>what</th></tr></thead><tbody>\n";
   for (const Line& line : record.lines) {
-    append(out, "<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", span_text(line.at), escaped(line.who),
-           escaped(line.text));
+    append(out, "<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", span_text(line.at),
+           escaped(line.who), escaped(line.text));
   }
   out += "</tbody></table>\n";
 }
@@ -169,15 +184,15 @@ void details(std::string& out, const Record& record) {
 
 std::string html(const Record& record) {
   std::string out;
-  append(
-      out,
-      "<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
-      "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; style-src 'unsafe-inline'; "
-      "img-src data:\">\n<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
-      "<link rel='icon' href='data:,'>\n<title>{} · drill {} · {}</title>\n<style>{}</style>\n"
-      "</head>\n<body>\n<main>\n",
-      record.verdict.passed ? "Passed" : "Failed", escaped(record.drill), escaped(record.resource),
-      kPageStyle);
+  append(out,
+         "<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
+         "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; style-src "
+         "'unsafe-inline'; "
+         "img-src data:\">\n<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
+         "<link rel='icon' href='data:,'>\n<title>{} · drill {} · {}</title>\n<style>{}</style>\n"
+         "</head>\n<body>\n<main>\n",
+         record.verdict.passed ? "Passed" : "Failed", escaped(record.drill),
+         escaped(record.resource), kPageStyle);
   verdict(out, record);
   what_happened(out, record);
   lines(out, record);

@@ -58,16 +58,16 @@ Record pause(std::string mode, Fate fate) {
   record.faults = {{FaultKind::kFrozen, "A", milliseconds(900), milliseconds(5200), "SIGSTOP"}};
   record.writes = {write("A", 34, 400, Fate::kAdmitted), write("B", 35, 3100, Fate::kAdmitted),
                    write("B", 35, 4000, Fate::kAdmitted), write("A", 34, 5210, fate)};
-  record.lines = {
-      {milliseconds(120), "A", "granted, token 34"},
-      {milliseconds(404), "A", "wrote “A was here”: admitted"},
-      {milliseconds(900), "A", "frozen (SIGSTOP)"},
-      {milliseconds(2620), "pawld", "the lease under token 34 expired"},
-      {milliseconds(2621), "B", "granted, token 35"},
-      {milliseconds(3104), "B", "wrote “B was here”: admitted"},
-      {milliseconds(5200), "A", "woken"},
-      {milliseconds(5214), "A",
-       fate == Fate::kRefused ? "wrote “A again”: refused, stale" : "wrote “A again”: it took effect"}};
+  record.lines = {{milliseconds(120), "A", "granted, token 34"},
+                  {milliseconds(404), "A", "wrote “A was here”: admitted"},
+                  {milliseconds(900), "A", "frozen (SIGSTOP)"},
+                  {milliseconds(2620), "pawld", "the lease under token 34 expired"},
+                  {milliseconds(2621), "B", "granted, token 35"},
+                  {milliseconds(3104), "B", "wrote “B was here”: admitted"},
+                  {milliseconds(5200), "A", "woken"},
+                  {milliseconds(5214), "A",
+                   fate == Fate::kRefused ? "wrote “A again”: refused, stale"
+                                          : "wrote “A again”: it took effect"}};
   record.verdict.knew_late = milliseconds(2609);
   judge(record);
   return record;
@@ -96,10 +96,12 @@ Record flapping(int times) {
     const std::string former = i % 2 == 0 ? "worker-2" : "worker-1";
     const auto token = static_cast<std::uint64_t>(1041 + i);
     const int held = 700 + i * 37 % 400;
-    record.ownerships.push_back({holder, token, milliseconds(at), milliseconds(at + held), "expired"});
+    record.ownerships.push_back(
+        {holder, token, milliseconds(at), milliseconds(at + held), "expired"});
     record.beliefs.push_back(
         {holder, token, milliseconds(at + 2), milliseconds(at + held + (i % 3 == 0 ? 320 : -20))});
-    record.faults.push_back({FaultKind::kCut, holder, milliseconds(at + 200), milliseconds(at + held + 300)});
+    record.faults.push_back(
+        {FaultKind::kCut, holder, milliseconds(at + 200), milliseconds(at + held + 300)});
     record.writes.push_back(write(holder, token, at + 40, Fate::kAdmitted));
     record.writes.push_back(write(holder, token, at + 90, Fate::kAdmitted));
     if (i > 0) {
@@ -123,7 +125,8 @@ Record issuer_restart() {
   record.length = milliseconds(9000);
   record.ownerships = {{"A", 7, milliseconds(100), milliseconds(4900), "expired"},
                        {"B", era + 1, milliseconds(5000), {}, ""}};
-  record.beliefs = {{"A", 7, milliseconds(103), milliseconds(2050)}, {"B", era + 1, milliseconds(5004), {}}};
+  record.beliefs = {{"A", 7, milliseconds(103), milliseconds(2050)},
+                    {"B", era + 1, milliseconds(5004), {}}};
   record.faults = {{FaultKind::kKilled, "pawld", milliseconds(1000), {}, "SIGKILL"},
                    {FaultKind::kRestarted, "pawld", milliseconds(2900), {}, ""},
                    {FaultKind::kClockStepped, "pawld", milliseconds(2950), {}, "+1 h"},
@@ -145,7 +148,8 @@ Record idle() {
 
 Record hostile() {
   Record record = passed_pause();
-  const std::string bad = "</title></style><script>alert(1)</script><img src=x onerror='alert(2)'>\"&\x1b";
+  const std::string bad =
+      "</title></style><script>alert(1)</script><img src=x onerror='alert(2)'>\"&\x1b";
   record.drill = record.lock = record.guard = record.resource = record.mode = bad;
   record.pawld = record.version = record.began = bad;
   for (Ownership& ownership : record.ownerships) ownership.actor += bad, ownership.ending += bad;
@@ -158,8 +162,9 @@ Record hostile() {
 }
 
 std::vector<Sample> samples() {
-  return {{"passed", passed_pause()},       {"shadow", shadowed_pause()},  {"unguarded", unguarded_pause()},
-          {"flapping", flapping(40)},       {"restart", issuer_restart()}, {"idle", idle()},
+  return {{"passed", passed_pause()},       {"shadow", shadowed_pause()},
+          {"unguarded", unguarded_pause()}, {"flapping", flapping(40)},
+          {"restart", issuer_restart()},    {"idle", idle()},
           {"flapping-long", flapping(400)}, {"hostile", hostile()}};
 }
 

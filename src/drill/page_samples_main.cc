@@ -1,4 +1,5 @@
-// Writes the pages of records made by hand into a directory: for tests/drill/page_test.py, and for looking at them.
+// Writes the pages of records made by hand into a directory: for tests/drill/page_test.py, and for
+// looking at them.
 //
 //   pawl_drill_pages DIR
 #include <fstream>

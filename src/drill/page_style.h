@@ -5,7 +5,8 @@
 
 namespace pawl::drill {
 
-// What stands between <style> and </style>. Every text has a contrast of 4.5 to 1 or more on what it stands on, light and dark.
+// What stands between <style> and </style>. Every text has a contrast of 4.5 to 1 or more on what
+// it stands on, light and dark.
 extern const std::string_view kPageStyle;
 
 }  // namespace pawl::drill

@@ -20,7 +20,8 @@ using testing::Not;
 
 std::size_t occurrences(const std::string& text, std::string_view what) {
   std::size_t count = 0;
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+    ++count;
   return count;
 }
 
@@ -98,7 +99,8 @@ std::vector<TimeScale> rows_of(std::vector<Moment> events, double wanted) {
 
 TEST(TimeScale, StretchesWhereMuchHappensAndNeverGoesBack) {
   const TimeScale scale =
-      rows_of({seconds(1), seconds(9), seconds(9) + milliseconds(2), seconds(9) + milliseconds(4)}, 1)
+      rows_of({seconds(1), seconds(9), seconds(9) + milliseconds(2), seconds(9) + milliseconds(4)},
+              1)
           .front();
   const double idle = scale.x(seconds(9)) - scale.x(seconds(1));
   const double busy = scale.x(seconds(9) + milliseconds(4)) - scale.x(seconds(9));

@@ -96,7 +96,8 @@ std::string_view fault_word(FaultKind kind) {
 
 std::vector<std::string> actors_of(const Record& record) {
   std::vector<std::pair<Moment, std::string>> seen;
-  for (const Ownership& ownership : record.ownerships) seen.emplace_back(ownership.from, ownership.actor);
+  for (const Ownership& ownership : record.ownerships)
+    seen.emplace_back(ownership.from, ownership.actor);
   for (const Belief& belief : record.beliefs) seen.emplace_back(belief.from, belief.actor);
   for (const Write& write : record.writes) seen.emplace_back(write.sent, write.actor);
   for (const Fault& fault : record.faults) seen.emplace_back(fault.from, fault.whom);

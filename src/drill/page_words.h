@@ -1,4 +1,5 @@
-// How a drill's facts are said in a page: the words for fates, faults and spans, and text that is safe inside HTML.
+// How a drill's facts are said in a page: the words for fates, faults and spans, and text that is
+// safe inside HTML.
 #pragma once
 
 #include <string>
@@ -9,8 +10,9 @@
 
 namespace pawl::drill {
 
-// Safe inside an element and inside a quoted attribute. Control characters become U+FFFD; bytes that are not UTF-8
-// stay, because a browser reads them as U+FFFD and they cannot hide a bracket from it.
+// Safe inside an element and inside a quoted attribute. Control characters become U+FFFD; bytes
+// that are not UTF-8 stay, because a browser reads them as U+FFFD and they cannot hide a bracket
+// from it.
 [[nodiscard]] std::string escaped(std::string_view text);
 
 // About three digits: 4.2 ms, 310 ms, 2.13 s, 64.5 s; the space does not break a line.

@@ -28,9 +28,9 @@ std::string fitting(const std::vector<std::string>& choices, double width) {
 }
 
 std::string text(std::string_view style, double x, double y, std::string_view words) {
-  return words.empty()
-             ? std::string()
-             : fmt::format("<text class='{}' x='{:.1f}' y='{:.1f}'>{}</text>\n", style, x, y, escaped(words));
+  return words.empty() ? std::string()
+                       : fmt::format("<text class='{}' x='{:.1f}' y='{:.1f}'>{}</text>\n", style, x,
+                                     y, escaped(words));
 }
 
 std::string titled(std::string_view words) {

@@ -47,7 +47,8 @@ struct ClockTexts {
   std::string offsets, users, groups;
 };
 
-// Moves the caller, which has one thread, into a time namespace; who is not root needs a user namespace around it.
+// Moves the caller, which has one thread, into a time namespace; who is not root needs a user
+// namespace around it.
 bool set_clocks(const ClockTexts& texts) {
   if (::unshare(CLONE_NEWTIME) != 0) {
     if (::unshare(CLONE_NEWUSER | CLONE_NEWTIME) != 0) return false;
@@ -111,7 +112,8 @@ Process& Process::operator=(Process&& other) noexcept {
   return *this;
 }
 
-Result<Process> Process::start(const std::vector<std::string>& words, const Ends& ends, Clocks clocks) {
+Result<Process> Process::start(const std::vector<std::string>& words, const Ends& ends,
+                               Clocks clocks) {
   PAWL_ASSERT(!words.empty());
   std::vector<char*> pointers;
   for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));

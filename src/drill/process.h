@@ -1,7 +1,9 @@
-// A child of the drill: a worker, or a pawld. It is gone when this is, and when the drill is killed.
+// A child of the drill: a worker, or a pawld. It is gone when this is, and when the drill is
+// killed.
 //
-// It has a process group of its own, so that a Ctrl-C on the terminal reaches the drill alone, which then puts everything
-// away in order; and no signal is blocked in it, whatever the drill blocks.
+// It has a process group of its own, so that a Ctrl-C on the terminal reaches the drill alone,
+// which then puts everything away in order; and no signal is blocked in it, whatever the drill
+// blocks.
 #pragma once
 
 #include <sys/types.h>
@@ -18,13 +20,14 @@ namespace pawl::drill {
 
 class Process {
  public:
-  struct Ends {      // what becomes its stdin, stdout and stderr; those that are not set are /dev/null,
+  struct Ends {  // what becomes its stdin, stdout and stderr; those that are not set are /dev/null,
     int in = -1;     //
     int out = -1;    //
     int error = -1;  // except stderr, which is ours
   };
 
-  // How far its monotonic and boot clocks are from ours: those of a machine that was started at another time.
+  // How far its monotonic and boot clocks are from ours: those of a machine that was started at
+  // another time.
   using Clocks = std::chrono::seconds;
 
   Process() = default;
@@ -32,10 +35,11 @@ class Process {
   Process(Process&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}
   Process& operator=(Process&& other) noexcept;
 
-  // The first word is looked for in PATH, unless it has a slash. Call it from the thread that lives longest: when that
-  // ends the kernel kills the child. kUnavailable: it could not be started, and why; not every machine allows clocks of
-  // one's own (a time namespace).
-  static Result<Process> start(const std::vector<std::string>& words, const Ends& ends, Clocks clocks = {});
+  // The first word is looked for in PATH, unless it has a slash. Call it from the thread that lives
+  // longest: when that ends the kernel kills the child. kUnavailable: it could not be started, and
+  // why; not every machine allows clocks of one's own (a time namespace).
+  static Result<Process> start(const std::vector<std::string>& words, const Ends& ends,
+                               Clocks clocks = {});
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   // Whether it has not ended yet; reaps it if it has.

@@ -49,7 +49,8 @@ TEST(Process, HasAGroupOfItsOwnAndNoSignalBlocked) {
   const std::string blocked = output_of({"sh", "-c", "grep SigBlk /proc/self/status"});
   ASSERT_EQ(sigprocmask(SIG_SETMASK, &before, nullptr), 0);
   EXPECT_EQ(blocked, "SigBlk:\t0000000000000000\n");
-  EXPECT_NE(output_of({"sh", "-c", "cut -d' ' -f5 /proc/$$/stat"}), std::to_string(::getpgrp()) + "\n");
+  EXPECT_NE(output_of({"sh", "-c", "cut -d' ' -f5 /proc/$$/stat"}),
+            std::to_string(::getpgrp()) + "\n");
 }
 
 TEST(Process, StopsAtOnceWhenItIsFrozenAndGoesOnWhenItIsWoken) {
@@ -68,7 +69,8 @@ TEST(Process, StopsAtOnceWhenItIsFrozenAndGoesOnWhenItIsWoken) {
 TEST(Process, EndsEvenFrozenWithWhateverIsInItsGroup) {
   auto pipe = make_pipe();
   {
-    auto started = Process::start({"sh", "-c", "sleep 1000 & echo ready; wait"}, {.out = pipe->write.get()});
+    auto started =
+        Process::start({"sh", "-c", "sleep 1000 & echo ready; wait"}, {.out = pipe->write.get()});
     ASSERT_TRUE(started);
     pipe->write.reset();
     std::array<char, 6> ready{};

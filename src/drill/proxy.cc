@@ -32,9 +32,11 @@ Result<std::unique_ptr<Proxy>> Proxy::open(const std::vector<client::Address>& p
   sockaddr_in at{};
   at.sin_family = AF_INET;
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (!listener || ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&at), sizeof(at)) != 0 ||
+  if (!listener ||
+      ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&at), sizeof(at)) != 0 ||
       ::listen(listener.get(), 16) != 0) {
-    return Error{Code::kUnavailable, fmt::format("no port for the proxy: {}", std::strerror(errno))};
+    return Error{Code::kUnavailable,
+                 fmt::format("no port for the proxy: {}", std::strerror(errno))};
   }
   return std::unique_ptr<Proxy>(new Proxy(std::move(listener), *std::move(endpoints)));
 }
@@ -88,7 +90,8 @@ bool Proxy::read(int from, Lane& lane) {
   std::array<char, 16'384> bytes;
   const ssize_t got = ::recv(from, bytes.data(), bytes.size(), MSG_DONTWAIT);
   if (got < 0)
-    return later(errno) || (lane.ended = true);  // Cut off while we are cut: nobody is told before it mends.
+    return later(errno) ||
+           (lane.ended = true);  // Cut off while we are cut: nobody is told before it mends.
   lane.waiting.append(bytes.data(), static_cast<std::size_t>(got));
   lane.ended = lane.ended || got == 0;
   return true;
@@ -96,7 +99,8 @@ bool Proxy::read(int from, Lane& lane) {
 
 bool Proxy::write(int to, Lane& lane) {
   while (!lane.waiting.empty()) {
-    const ssize_t sent = ::send(to, lane.waiting.data(), lane.waiting.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent =
+        ::send(to, lane.waiting.data(), lane.waiting.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) return later(errno);
     lane.waiting.erase(0, static_cast<std::size_t>(sent));
   }
@@ -114,7 +118,8 @@ void Proxy::accept() {
   links_.push_back({std::move(worker), std::move(pawld), {}, {}});
 }
 
-// Without waiting; whether it came to be, the first read or write finds out. Another address the next time then.
+// Without waiting; whether it came to be, the first read or write finds out. Another address the
+// next time then.
 UniqueFd Proxy::connect() {
   const client::Endpoint& to = pawld_[next_++ % pawld_.size()];
   UniqueFd fd(::socket(to.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));

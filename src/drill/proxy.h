@@ -1,7 +1,9 @@
-// A network between one worker and pawld that can be cut: in both directions, or in one only, and mended.
+// A network between one worker and pawld that can be cut: in both directions, or in one only, and
+// mended.
 //
-// While it is cut nothing passes and nobody is told: connections stay open, new ones are accepted and stay silent, as
-// behind a switch that has gone. What was sent meanwhile arrives when it is mended.
+// While it is cut nothing passes and nobody is told: connections stay open, new ones are accepted
+// and stay silent, as behind a switch that has gone. What was sent meanwhile arrives when it is
+// mended.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,8 @@
 namespace pawl::drill {
 namespace {
 
-// One listener that stands for pawld, one connection through the proxy, and a loop that serves it while something is awaited.
+// One listener that stands for pawld, one connection through the proxy, and a loop that serves it
+// while something is awaited.
 class ProxyTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -67,7 +68,8 @@ class ProxyTest : public testing::Test {
   }
 
   static void send(const UniqueFd& to, const std::string& text) {
-    EXPECT_EQ(::send(to.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+    EXPECT_EQ(::send(to.get(), text.data(), text.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(text.size()));
   }
   static std::string receive(const UniqueFd& from) {
     std::string text(64, '\0');

@@ -1,7 +1,8 @@
 // What happened in a drill: what its verdict, its JSON, its page and its picture are made from.
 //
-// Plain data, filled while the drill runs. Every moment is on one clock, the boot clock of this machine, counted from the
-// beginning of the drill; so a picture can set what one process believed beside what pawld knew.
+// Plain data, filled while the drill runs. Every moment is on one clock, the boot clock of this
+// machine, counted from the beginning of the drill; so a picture can set what one process believed
+// beside what pawld knew.
 #pragma once
 
 #include <chrono>
@@ -23,8 +24,8 @@ struct Ownership {
   std::string ending = {};           // released, expired, broken, …
 };
 
-// From when the client was told that it holds the lock until it was told (or knew by itself) that it does not. A worker
-// that was frozen is told late: this is why guards exist.
+// From when the client was told that it holds the lock until it was told (or knew by itself) that
+// it does not. A worker that was frozen is told late: this is why guards exist.
 struct Belief {
   std::string actor;
   std::uint64_t token = 0;
@@ -82,8 +83,8 @@ struct Verdict {
   std::uint64_t refused = 0;
   std::uint64_t let_through = 0;
   std::uint64_t unknown = 0;
-  // The longest time for which a client still believed that it held the lock after another had been granted it: how late
-  // it knew. Not positive: it always knew before.
+  // The longest time for which a client still believed that it held the lock after another had been
+  // granted it: how late it knew. Not positive: it always knew before.
   std::optional<Moment> knew_late = {};
   bool passed = false;
   std::vector<std::string> because = {};  // sentences; of a drill that failed, the reasons

@@ -13,8 +13,8 @@ namespace pawl::drill {
 inline constexpr std::string_view kUnguarded = "none";
 
 struct Order {
-  // target.resource empty: a scratch resource is made there, under guard in `mode`, or under none (kUnguarded). Else it is
-  // the user's own, and `mode` is what its guard is in.
+  // target.resource empty: a scratch resource is made there, under guard in `mode`, or under none
+  // (kUnguarded). Else it is the user's own, and `mode` is what its guard is in.
   Setting setting;
   std::uint64_t rounds = 1;
 };

@@ -35,7 +35,8 @@ std::string wall_time() {
 
 std::string to_list(const std::vector<client::Address>& addresses) {
   std::string list;
-  for (const client::Address& each : addresses) list += (list.empty() ? "" : ",") + client::to_text(each);
+  for (const client::Address& each : addresses)
+    list += (list.empty() ? "" : ",") + client::to_text(each);
   return list;
 }
 
@@ -64,7 +65,7 @@ Moment Stage::moment(client::Instant at) const {
   return at - began_;
 }
 
-// --- pawld
+// --- pawld ---------------------------------------------------------------------------------------
 
 ThrowawayPawld& Stage::use_throwaway_pawld() {
   PAWL_ASSERT(roles_.empty() && throwaway_ == nullptr);
@@ -90,7 +91,8 @@ void Stage::start_pawld(Process::Clocks clocks) {
   need(throwaway_->start(clocks));
   end_fault(FaultKind::kKilled, "pawld");
   const auto step =
-      std::chrono::duration_cast<std::chrono::hours>(clocks - std::exchange(clocks_, clocks)).count();
+      std::chrono::duration_cast<std::chrono::hours>(clocks - std::exchange(clocks_, clocks))
+          .count();
   if (step == 0) {
     fault(FaultKind::kRestarted, "pawld").until = now();
     return say("pawld", "is started again");
@@ -112,7 +114,7 @@ void Stage::restore_pawld() {
   say("pawld", "has lost its data, and is restored from the backup");
 }
 
-// --- actors
+// --- actors --------------------------------------------------------------------------------------
 
 Actor& Stage::enter(const std::string& name, Through through) {
   if (observer_ == nullptr) {
@@ -143,7 +145,8 @@ ActorOptions Stage::options_for(const Role& role, const std::string& name) const
 void Stage::await_ready(Role& role, const std::string& name) {
   role.ready = false;
   until(name + " to be ready", kSetUp, [&] { return role.ready || role.trouble; });
-  if (role.trouble) throw Impossible{{role.trouble->code, fmt::format("{}: {}", name, role.trouble->detail)}};
+  if (role.trouble)
+    throw Impossible{{role.trouble->code, fmt::format("{}: {}", name, role.trouble->detail)}};
 }
 
 Stage::Role& Stage::part_of(const Actor& actor) {
@@ -201,7 +204,8 @@ milliseconds Stage::handover() const {
 
 void Stage::knows_loss(Actor& actor) {
   const Role& role = part_of(actor);
-  until(actor.name() + " to know that the lease is over", handover(), [&] { return !role.believes; });
+  until(actor.name() + " to know that the lease is over", handover(),
+        [&] { return !role.believes; });
 }
 
 void Stage::release(Actor& actor) {
@@ -226,7 +230,7 @@ void Stage::advance(Actor& actor) {
   say(actor.name(), fmt::format("has advanced the fence to {}", role.token));
 }
 
-// --- writes
+// --- writes --------------------------------------------------------------------------------------
 
 std::size_t Stage::send(Actor& actor, std::uint64_t token, Manner manner, std::string value) {
   const std::size_t id = record_.writes.size();
@@ -251,7 +255,7 @@ const Write& Stage::answered(std::size_t write) {
   return record_.writes[write];
 }
 
-// --- faults
+// --- faults --------------------------------------------------------------------------------------
 
 void Stage::freeze(Actor& actor) {
   actor.freeze();
@@ -288,7 +292,8 @@ void Stage::revive(Actor& actor) {
 
 void Stage::delay(Actor& actor) {
   fault(FaultKind::kDelayed, actor.name(), "a write of it is on its way");
-  say(actor.name(), "sends a write that is held up on its way, and gives up waiting for the answer");
+  say(actor.name(),
+      "sends a write that is held up on its way, and gives up waiting for the answer");
 }
 
 void Stage::arrive(Actor& actor) {
@@ -324,7 +329,7 @@ void Stage::end_fault(FaultKind kind, const std::string& whom) {
   }
 }
 
-// --- the loop
+// --- the loop ------------------------------------------------------------------------------------
 
 void Stage::say(std::string_view who, std::string text) {
   record_.lines.push_back({now(), std::string(who), std::move(text)});
@@ -336,8 +341,9 @@ void Stage::until(std::string_view what, milliseconds limit, const std::function
   while (!holds()) {
     const client::Instant at = client::boot_now();
     if (at > from + limit) {
-      throw Impossible{{Code::kUnavailable, fmt::format("waited in vain for {}, {:.0f} s", what,
-                                                        std::chrono::duration<double>(limit).count())}};
+      throw Impossible{
+          {Code::kUnavailable, fmt::format("waited in vain for {}, {:.0f} s", what,
+                                           std::chrono::duration<double>(limit).count())}};
     }
     if (setting_.wait) setting_.wait(what, at - from);
     turn(std::min(from + limit + 1ms, at + kTick));
@@ -365,7 +371,8 @@ void Stage::turn(client::Instant limit) {
   }
   begins.push_back(wanted.size());
   const auto left = std::chrono::ceil<milliseconds>(limit - client::boot_now());
-  if (::poll(wanted.data(), wanted.size(), static_cast<int>(std::max(left, 0ms).count())) < 0) return;
+  if (::poll(wanted.data(), wanted.size(), static_cast<int>(std::max(left, 0ms).count())) < 0)
+    return;
   if (wanted.front().revents != 0) throw Interrupted{};
   for (std::size_t i = 0; i < parts.size(); ++i)
     parts[i]->turn(std::span(wanted).subspan(begins[i], begins[i + 1] - begins[i]));

@@ -1,4 +1,5 @@
-// Where a drill takes place: workers, pawld, the network between them, and the record of all that happens.
+// Where a drill takes place: workers, pawld, the network between them, and the record of all that
+// happens.
 //
 //   Stage stage(setting);
 //   Actor& a = stage.enter("A");
@@ -7,7 +8,8 @@
 //   …
 //   Record record = stage.finish();
 //
-// A drill reads as a story, not as a ladder of ifs: what it cannot go on without throws Impossible. One thread.
+// A drill reads as a story, not as a ladder of ifs: what it cannot go on without throws Impossible.
+// One thread.
 #pragma once
 
 #include <functional>
@@ -28,7 +30,8 @@
 
 namespace pawl::drill {
 
-// The drill cannot be carried out, which says nothing about the guard. kUnavailable, kBusy (someone else holds the lock), …
+// The drill cannot be carried out, which says nothing about the guard. kUnavailable, kBusy (someone
+// else holds the lock), …
 struct Impossible {
   Error error;
 };
@@ -47,7 +50,8 @@ struct Interrupted {};
 struct Setting {
   std::string drill;                       // its name
   std::string program = "/proc/self/exe";  // pawl
-  std::vector<client::Address> pawld;      // the user's; of a drill with a throw-away pawld it is not used
+  std::vector<client::Address>
+      pawld;  // the user's; of a drill with a throw-away pawld it is not used
   Auth auth = {};
   TlsOptions tls = {};
   std::string lock;
@@ -58,8 +62,8 @@ struct Setting {
   std::string mode;  // of the target's guard, for the record
   int stop = -1;     // a descriptor that can be read once the drill is to stop; -1: none
   std::function<void(const Line&)> tell = {};  // each line, as it happens
-  // Called before a worker advances the fence to the token that it was granted. An error: it must not, and the
-  // drill ends with it.
+  // Called before a worker advances the fence to the token that it was granted. An error: it must
+  // not, and the drill ends with it.
   std::function<std::optional<Error>(std::uint64_t token)> before_advance = {};
   // While something is waited for, several times a second: what, and how long already.
   std::function<void(std::string_view what, Moment waited)> wait = {};
@@ -79,12 +83,12 @@ class Stage {
   [[nodiscard]] const Record& record() const { return record_; }
   [[nodiscard]] Moment now() const;
 
-  // --- before the first actor
+  // --- before the first actor --------------------------------------------------------------------
 
   // A pawld of the drill's own, instead of the user's.
   ThrowawayPawld& use_throwaway_pawld();
 
-  // --- actors
+  // --- actors ------------------------------------------------------------------------------------
 
   // A worker that is ready. One behind a proxy has one of its own.
   Actor& enter(const std::string& name, Through through = Through::kNothing);
@@ -104,17 +108,18 @@ class Stage {
   // What a new holder does before it reads; nothing where nobody guards.
   void advance(Actor& actor);
 
-  // --- writes
+  // --- writes ------------------------------------------------------------------------------------
 
-  // Sends a write under this token; answered() waits for what became of it. A frozen actor sends it when it wakes.
-  // `value`: what is written; empty: something that no other write has.
-  std::size_t send(Actor& actor, std::uint64_t token, Manner manner = Manner::kBlind, std::string value = {});
+  // Sends a write under this token; answered() waits for what became of it. A frozen actor sends it
+  // when it wakes. `value`: what is written; empty: something that no other write has.
+  std::size_t send(Actor& actor, std::uint64_t token, Manner manner = Manner::kBlind,
+                   std::string value = {});
   const Write& answered(std::size_t write);
   const Write& write(Actor& actor, std::uint64_t token, Manner manner = Manner::kBlind) {
     return answered(send(actor, token, manner));
   }
 
-  // --- faults
+  // --- faults ------------------------------------------------------------------------------------
 
   void freeze(Actor& actor);
   void wake(Actor& actor);
@@ -132,14 +137,16 @@ class Stage {
   // From the last backup, while it is killed.
   void restore_pawld();
 
-  // --- the rest
+  // --- the rest ----------------------------------------------------------------------------------
 
   void say(std::string_view who, std::string text);
   // Serves everything until the condition holds. Impossible when that takes longer than `limit`.
-  void until(std::string_view what, std::chrono::milliseconds limit, const std::function<bool()>& holds);
+  void until(std::string_view what, std::chrono::milliseconds limit,
+             const std::function<bool()>& holds);
   // Lets time pass, serving everything.
   void pass(std::chrono::milliseconds time);
-  // A sixth of the TTL: the holder is at work for a moment. Without it all would happen at once, and no picture show it.
+  // A sixth of the TTL: the holder is at work for a moment. Without it all would happen at once,
+  // and no picture show it.
   void beat() { pass(setting_.ttl / 6); }
   // How long a lease that nobody renews may take to pass on.
   [[nodiscard]] std::chrono::milliseconds handover() const;
@@ -167,7 +174,8 @@ class Stage {
   [[nodiscard]] const std::vector<client::Address>& pawld() const;
   [[nodiscard]] ActorOptions options_for(const Role& role, const std::string& name) const;
   void await_ready(Role& role, const std::string& name);
-  // What is the user's own is fenced at each grant: writes to it may be judged only, and raise no fence.
+  // What is the user's own is fenced at each grant: writes to it may be judged only, and raise no
+  // fence.
   void fence_on_grant(Actor& actor);
 
   // One wait for everything there is, not beyond `limit`.

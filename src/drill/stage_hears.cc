@@ -55,7 +55,8 @@ void Stage::hear(Role& role, const Telling& told) {
       // Of the lease before this one nothing more is wanted.
       if (told.state < LeaseState::kUncertain || told.token != role.token || !role.believes) break;
       end_belief(role, told.at);
-      say(role.actor->name(), fmt::format("knows that it does not hold the lock any more: {}", told.detail));
+      say(role.actor->name(),
+          fmt::format("knows that it does not hold the lock any more: {}", told.detail));
       break;
     case kEnded:
       role.trouble = Error{Code::kUnavailable, told.detail};
@@ -78,7 +79,8 @@ void Stage::hear_grant(Role& role, const Telling& told) {
 void Stage::end_belief(Role& role, client::Instant at) {
   if (!std::exchange(role.believes, false)) return;
   for (Belief& each : record_.beliefs) {
-    if (each.actor == role.actor->name() && each.token == role.token && !each.until) each.until = moment(at);
+    if (each.actor == role.actor->name() && each.token == role.token && !each.until)
+      each.until = moment(at);
   }
 }
 
@@ -98,8 +100,9 @@ void Stage::hear_write(Role& role, const Telling& told) {
     write.detail = fmt::format("{} {}", to_text(told.outcome.answer), told.detail);
     // Neither in effect nor refused for its token: that is no answer to what the drill asks.
     if (told.outcome.answer != Answer::kUnknown)
-      role.trouble = Error{told.outcome.answer == Answer::kBroken ? Code::kInvalid : Code::kUnavailable,
-                           fmt::format("{}'s write failed: {}", write.actor, write.detail)};
+      role.trouble =
+          Error{told.outcome.answer == Answer::kBroken ? Code::kInvalid : Code::kUnavailable,
+                fmt::format("{}'s write failed: {}", write.actor, write.detail)};
   }
   mark_stale(record_);
   say(write.actor, describe(write));
@@ -126,20 +129,23 @@ std::string Stage::describe(const Write& write) const {
 }
 
 void Stage::hear(const wire::EventPush& event) {
-  const std::string actor =
-      event.owner.starts_with(kWorkerOwner) ? event.owner.substr(kWorkerOwner.size()) : kSomeoneElse;
+  const std::string actor = event.owner.starts_with(kWorkerOwner)
+                                ? event.owner.substr(kWorkerOwner.size())
+                                : kSomeoneElse;
   if (event.kind == wire::EventKind::kGranted) {
     ownership(event.token.value, actor, now());
     return;
   }
-  const bool ends = event.kind == wire::EventKind::kReleased || event.kind == wire::EventKind::kExpired ||
+  const bool ends = event.kind == wire::EventKind::kReleased ||
+                    event.kind == wire::EventKind::kExpired ||
                     event.kind == wire::EventKind::kBroken;
   if (!ends) return;
   Ownership& owned = ownership(event.token.value, actor, now());
   owned.until = now();
   owned.ending = wire::to_text(event.kind);
   if (event.kind != wire::EventKind::kReleased)
-    say("pawld", fmt::format("{}'s lease (token {}) is over: {}", owned.actor, owned.token, owned.ending));
+    say("pawld",
+        fmt::format("{}'s lease (token {}) is over: {}", owned.actor, owned.token, owned.ending));
 }
 
 Ownership& Stage::ownership(std::uint64_t token, const std::string& actor, Moment from) {
@@ -150,7 +156,7 @@ Ownership& Stage::ownership(std::uint64_t token, const std::string& actor, Momen
   return record_.ownerships.back();
 }
 
-// --- the end
+// --- the end -------------------------------------------------------------------------------------
 
 void Stage::settle(const std::vector<std::string>& values) {
   for (Write& write : record_.writes) {
@@ -167,12 +173,14 @@ void Stage::settle(const std::vector<std::string>& values) {
   }
 }
 
-// What was given back is told by pawld a moment later; whoever is slower than that is left open in the record.
+// What was given back is told by pawld a moment later; whoever is slower than that is left open in
+// the record.
 void Stage::await_endings() {
   const client::Instant limit = client::boot_now() + kEndings;
   const auto open = [&] {
-    return std::any_of(record_.ownerships.begin(), record_.ownerships.end(),
-                       [](const Ownership& each) { return !each.until && each.actor != kSomeoneElse; });
+    return std::any_of(
+        record_.ownerships.begin(), record_.ownerships.end(),
+        [](const Ownership& each) { return !each.until && each.actor != kSomeoneElse; });
   };
   while (open() && client::boot_now() < limit) turn(limit);
 }

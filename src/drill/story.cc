@@ -13,16 +13,18 @@ namespace {
 
 const Write* first_stale(const Record& record) {
   for (const Fate fate : {Fate::kLetThrough, Fate::kRefused, Fate::kWithheld, Fate::kUnknown}) {
-    const auto it = std::find_if(record.writes.begin(), record.writes.end(),
-                                 [&](const Write& write) { return write.stale && write.fate == fate; });
+    const auto it =
+        std::find_if(record.writes.begin(), record.writes.end(),
+                     [&](const Write& write) { return write.stale && write.fate == fate; });
     if (it != record.writes.end()) return &*it;
   }
   return nullptr;
 }
 
 const Ownership* grant_of(const Record& record, std::uint64_t token) {
-  const auto it = std::find_if(record.ownerships.begin(), record.ownerships.end(),
-                               [&](const Ownership& ownership) { return ownership.token == token; });
+  const auto it =
+      std::find_if(record.ownerships.begin(), record.ownerships.end(),
+                   [&](const Ownership& ownership) { return ownership.token == token; });
   return it == record.ownerships.end() ? nullptr : &*it;
 }
 
@@ -41,8 +43,8 @@ std::string fault_sentence(const Fault& fault, const Record& record) {
   const std::string note = fault.note.empty() ? "" : " (" + fault.note + ")";
   switch (fault.kind) {
     case FaultKind::kFrozen:
-      return fmt::format("{} was frozen{}: for {} it ran no code at all, and could not know it.", fault.whom,
-                         note, lasted);
+      return fmt::format("{} was frozen{}: for {} it ran no code at all, and could not know it.",
+                         fault.whom, note, lasted);
     case FaultKind::kCut:
       return fmt::format("{} was cut off{} for {}.", fault.whom, note, lasted);
     case FaultKind::kKilled:
@@ -56,7 +58,8 @@ std::string fault_sentence(const Fault& fault, const Record& record) {
     case FaultKind::kDelayed:
       break;
   }
-  return fmt::format("A write that {} had sent was held up on its way, for {}.", fault.whom, lasted);
+  return fmt::format("A write that {} had sent was held up on its way, for {}.", fault.whom,
+                     lasted);
 }
 
 std::string ending_sentence(const Ownership& grant) {
@@ -64,7 +67,8 @@ std::string ending_sentence(const Ownership& grant) {
     return fmt::format("Nobody renewed {}'s lease: it ran out.", grant.actor);
   }
   if (grant.ending == "released") return fmt::format("{} gave the lock back.", grant.actor);
-  if (grant.ending.empty() || grant.ending == "ended") return fmt::format("{}'s lease ended.", grant.actor);
+  if (grant.ending.empty() || grant.ending == "ended")
+    return fmt::format("{}'s lease ended.", grant.actor);
   return fmt::format("{}'s lease ended: {}.", grant.actor, grant.ending);
 }
 
@@ -78,18 +82,21 @@ std::string final_sentence(const Write& write, const Record& record) {
       return head +
              (record.mode == "none"
                   ? ", and it took effect: nothing in the resource compares tokens. "
-                  : fmt::format(", and it took effect: a guard in {} refuses nothing. ", record.mode)) +
+                  : fmt::format(", and it took effect: a guard in {} refuses nothing. ",
+                                record.mode)) +
              "What the rightful holder had done was overwritten, and nobody was told.";
     case Fate::kRefused:
       return head + ": the resource refused it" + said + ". Nothing was lost.";
     case Fate::kWithheld:
-      return fmt::format("{} asked its lease before it wrote, learnt that it was over, and did not write.",
-                         write.actor);
+      return fmt::format(
+          "{} asked its lease before it wrote, learnt that it was over, and did not write.",
+          write.actor);
     case Fate::kAdmitted:
     case Fate::kUnknown:
       break;
   }
-  return head + ": no answer came, and the resource does not tell whether it took effect" + said + ".";
+  return head + ": no answer came, and the resource does not tell whether it took effect" + said +
+         ".";
 }
 
 void add(Story& story, Moment at, std::string text) {
@@ -102,7 +109,8 @@ void tell_grant(Story& story, const Ownership& grant) {
 }
 
 void tell_faults(Story& story, const Record& record, const Write& write, Moment since) {
-  std::set<std::pair<FaultKind, std::string>> told;  // one of each kind: a flapping drill has dozens
+  std::set<std::pair<FaultKind, std::string>>
+      told;  // one of each kind: a flapping drill has dozens
   for (const Fault& fault : record.faults) {
     if (fault.from < since || fault.from > write.sent) continue;
     if (fault.whom != write.actor && fault.whom != "pawld") continue;
@@ -131,10 +139,13 @@ void tell_successor(Story& story, const Record& record, const Write& stale, cons
       fmt::format("{}{} was granted the lock, with a greater token: {}.{}",
                   over ? ending_sentence(*former) + " " : "", next.actor, next.token,
                   belief_sentence(record, stale, next)));
-  const auto wrote = std::find_if(record.writes.begin(), record.writes.end(), [&](const Write& write) {
-    return write.token == next.token && write.fate == Fate::kAdmitted && write.sent < stale.sent;
-  });
-  if (wrote != record.writes.end()) add(story, wrote->sent, fmt::format("{} wrote: admitted.", wrote->actor));
+  const auto wrote =
+      std::find_if(record.writes.begin(), record.writes.end(), [&](const Write& write) {
+        return write.token == next.token && write.fate == Fate::kAdmitted &&
+               write.sent < stale.sent;
+      });
+  if (wrote != record.writes.end())
+    add(story, wrote->sent, fmt::format("{} wrote: admitted.", wrote->actor));
 }
 
 std::string rest_of(const Record& record, const Write& told) {
@@ -144,10 +155,12 @@ std::string rest_of(const Record& record, const Write& told) {
         [&](const Write& write) { return write.stale && write.fate == fate && &write != &told; }));
   };
   std::vector<std::string> parts;
-  if (const auto n = others(Fate::kLetThrough)) parts.push_back(fmt::format("{} more got through", n));
+  if (const auto n = others(Fate::kLetThrough))
+    parts.push_back(fmt::format("{} more got through", n));
   if (const auto n = others(Fate::kRefused)) parts.push_back(fmt::format("{} more refused", n));
   if (const auto n = others(Fate::kWithheld)) parts.push_back(fmt::format("{} not sent", n));
-  if (const auto n = others(Fate::kUnknown)) parts.push_back(fmt::format("{} without an answer", n));
+  if (const auto n = others(Fate::kUnknown))
+    parts.push_back(fmt::format("{} without an answer", n));
   return parts.empty() ? "" : fmt::format("Of the other stale writes: {}.", fmt::join(parts, ", "));
 }
 

@@ -15,11 +15,12 @@ struct Step {
 
 struct Story {
   std::vector<Step> steps;  // in order of time
-  std::string rest;  // what became of the stale writes that the steps do not tell of; empty: there is none
+  std::string
+      rest;  // what became of the stale writes that the steps do not tell of; empty: there is none
 };
 
-// Told of a stale write that got through, if one did; else of one that was refused; else of one that was not sent.
-// Without a stale write there is nothing to tell.
+// Told of a stale write that got through, if one did; else of one that was refused; else of one
+// that was not sent. Without a stale write there is nothing to tell.
 [[nodiscard]] Story story_of(const Record& record);
 
 }  // namespace pawl::drill

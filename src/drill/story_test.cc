@@ -20,9 +20,10 @@ TEST(Story, OfAPauseTellsGrantFreezeExpirySuccessorAndRefusalInOrder) {
   const Story story = story_of(passed_pause());
   const std::string words = told(story);
   std::size_t at = 0;
-  for (const char* part : {"A was granted the lock, with the fencing token 34", "A was frozen", "it ran out",
-                           "B was granted the lock, with a greater token: 35", "A did not know",
-                           "B wrote: admitted", "A wrote with its old token 34: the resource refused it"}) {
+  for (const char* part :
+       {"A was granted the lock, with the fencing token 34", "A was frozen", "it ran out",
+        "B was granted the lock, with a greater token: 35", "A did not know", "B wrote: admitted",
+        "A wrote with its old token 34: the resource refused it"}) {
     const std::size_t found = words.find(part, at);
     ASSERT_NE(found, std::string::npos) << part << "\nin\n" << words;
     at = found;
@@ -32,7 +33,8 @@ TEST(Story, OfAPauseTellsGrantFreezeExpirySuccessorAndRefusalInOrder) {
 
 TEST(Story, OfAWriteThatGotThroughSaysWhatWasLostAndWhy) {
   EXPECT_THAT(told(story_of(shadowed_pause())), HasSubstr("a guard in shadow refuses nothing"));
-  EXPECT_THAT(told(story_of(unguarded_pause())), HasSubstr("nothing in the resource compares tokens"));
+  EXPECT_THAT(told(story_of(unguarded_pause())),
+              HasSubstr("nothing in the resource compares tokens"));
   EXPECT_THAT(told(story_of(unguarded_pause())), HasSubstr("overwritten"));
 }
 

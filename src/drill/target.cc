@@ -64,12 +64,14 @@ class ScratchWriter final : public SessionWriter {
 
  private:
   Outcome write_once(const Admission& admission, const std::string& value) override {
-    const Outcome verdict = conformance::begin_write(session(), Isolation::kDefault, admission, value);
+    const Outcome verdict =
+        conformance::begin_write(session(), Isolation::kDefault, admission, value);
     return verdict.passed() ? commit(verdict) : verdict;
   }
 };
 
-// What is the user's own: nothing is done to it but what the user has said, and by default nothing at all.
+// What is the user's own: nothing is done to it but what the user has said, and by default nothing
+// at all.
 class OwnWriter final : public SessionWriter {
  public:
   using SessionWriter::SessionWriter;
@@ -90,7 +92,8 @@ class OwnWriter final : public SessionWriter {
 };
 
 void replace_all(std::string& text, std::string_view what, const std::string& with) {
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
+  for (std::size_t at = text.find(what); at != std::string::npos;
+       at = text.find(what, at + with.size())) {
     text.replace(at, what.size(), with);
   }
 }
@@ -122,7 +125,8 @@ class RowWriter final : public SessionWriter {
 };
 
 template <class Kind>
-Result<std::unique_ptr<Writer>> make_writer(Result<std::unique_ptr<Session>> session, const Target& target) {
+Result<std::unique_ptr<Writer>> make_writer(Result<std::unique_ptr<Session>> session,
+                                            const Target& target) {
   if (!session) return session.error();
   return std::unique_ptr<Writer>(std::make_unique<Kind>(*std::move(session), target));
 }
@@ -132,11 +136,13 @@ Result<std::unique_ptr<Writer>> make_writer(Result<std::unique_ptr<Session>> ses
 Result<std::unique_ptr<Writer>> open_writer(const Target& target) {
   using conformance::Form;
   if (target.scratch && !target.statement.empty()) {
-    return make_writer<RowWriter>(conformance::open_session(target.kind, target.where, Form::kTable), target);
+    return make_writer<RowWriter>(
+        conformance::open_session(target.kind, target.where, Form::kTable), target);
   }
   if (target.scratch) {
     return make_writer<ScratchWriter>(
-        conformance::open_session(target.kind, target.where, kScratchForm, target.resource), target);
+        conformance::open_session(target.kind, target.where, kScratchForm, target.resource),
+        target);
   }
   const Form form = target.watched ? Form::kTable : Form::kAdmit;
   return make_writer<OwnWriter>(conformance::open_session(target.kind, target.where, form), target);

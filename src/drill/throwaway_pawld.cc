@@ -63,7 +63,8 @@ Result<std::string> find_pawld() {
 Result<std::unique_ptr<ThrowawayPawld>> ThrowawayPawld::open(const std::string& program) {
   std::string pattern = fs::temp_directory_path() / "pawl-drill-XXXXXX";
   if (::mkdtemp(pattern.data()) == nullptr)
-    return Error{Code::kUnavailable, fmt::format("no temporary directory: {}", std::strerror(errno))};
+    return Error{Code::kUnavailable,
+                 fmt::format("no temporary directory: {}", std::strerror(errno))};
   std::unique_ptr<ThrowawayPawld> pawld(new ThrowawayPawld(program, pattern));
   // Small segments: they are written in advance, and nothing much will be in them.
   std::ofstream(pawld->path("pawld.toml")) << "[journal]\nsegment_bytes = 1048576\n";
@@ -81,10 +82,10 @@ Result<void> ThrowawayPawld::start(Process::Clocks clocks) {
   std::error_code ignored;
   fs::remove(path("port"), ignored);
   const UniqueFd log(::open(path("log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  auto started =
-      Process::start({program_, "--data", path("data"), "--resp", fmt::format("127.0.0.1:{}", address_.port),
-                      "--http", "off", "--port-file", path("port"), "--config", path("pawld.toml")},
-                     {.out = log.get(), .error = log.get()}, clocks);
+  auto started = Process::start(
+      {program_, "--data", path("data"), "--resp", fmt::format("127.0.0.1:{}", address_.port),
+       "--http", "off", "--port-file", path("port"), "--config", path("pawld.toml")},
+      {.out = log.get(), .error = log.get()}, clocks);
   if (!started) return started.error();
   process_ = *std::move(started);
   return serving();
@@ -112,8 +113,8 @@ Result<void> ThrowawayPawld::back_up() {
   client::ConnectionOptions options;
   options.call_timeout = kPatience;
   client::BlockingConnection pawld({address_}, random, std::move(options));
-  const auto done =
-      pawld.command({.words = {"BACKUP", path("backup")}, .repeat = client::CommandCall::Repeat::kForbidden});
+  const auto done = pawld.command(
+      {.words = {"BACKUP", path("backup")}, .repeat = client::CommandCall::Repeat::kForbidden});
   if (!done) return failure("was not backed up: " + done.error().detail);
   return {};
 }
@@ -122,9 +123,9 @@ Result<void> ThrowawayPawld::restore() {
   std::error_code ignored;
   fs::remove_all(path("data"), ignored);
   const UniqueFd log(::open(path("log").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-  auto started =
-      Process::start({program_, "restore", "--from", path("backup"), "--data", path("data"), "--skip-wait"},
-                     {.out = log.get(), .error = log.get()});
+  auto started = Process::start(
+      {program_, "restore", "--from", path("backup"), "--data", path("data"), "--skip-wait"},
+      {.out = log.get(), .error = log.get()});
   if (!started) return started.error();
   if (started->wait() != 0) return failure("was not restored");
   return {};

@@ -1,5 +1,6 @@
-// A pawld that a drill may do to what it likes: killed, started again with other clocks, restored from a backup. It lives in
-// a temporary directory, on a loopback port that it keeps over its restarts, and is gone with all its data when this is.
+// A pawld that a drill may do to what it likes: killed, started again with other clocks, restored
+// from a backup. It lives in a temporary directory, on a loopback port that it keeps over its
+// restarts, and is gone with all its data when this is.
 #pragma once
 
 #include <chrono>
@@ -30,7 +31,8 @@ class ThrowawayPawld {
   void kill() { process_.kill(); }
   // A copy of everything, made by pawld while it serves.
   Result<void> back_up();
-  // The data directory is lost, and made again from the backup with `pawld restore --skip-wait`. While it is not running.
+  // The data directory is lost, and made again from the backup with `pawld restore --skip-wait`.
+  // While it is not running.
   Result<void> restore();
 
   [[nodiscard]] std::string log() const;

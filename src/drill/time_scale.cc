@@ -39,14 +39,15 @@ std::vector<Mark> marks_of(std::vector<Moment> events, Moment length) {
 }
 
 Moment moment_at(const std::vector<Mark>& marks, double sum) {
-  const auto next = std::lower_bound(marks.begin(), marks.end(), sum,
-                                     [](const Mark& mark, double wanted) { return mark.sum < wanted; });
+  const auto next =
+      std::lower_bound(marks.begin(), marks.end(), sum,
+                       [](const Mark& mark, double wanted) { return mark.sum < wanted; });
   if (next == marks.begin()) return marks.front().at;
   if (next == marks.end()) return marks.back().at;
   const Mark& before = *(next - 1);
   const double share = (sum - before.sum) / (next->sum - before.sum);
-  return before.at +
-         Moment(static_cast<std::int64_t>(share * static_cast<double>((next->at - before.at).count())));
+  return before.at + Moment(static_cast<std::int64_t>(
+                         share * static_cast<double>((next->at - before.at).count())));
 }
 
 }  // namespace
@@ -56,13 +57,14 @@ TimeScale::TimeScale(std::vector<Knot> knots) : knots_(std::move(knots)) {
 }
 
 double TimeScale::x(Moment at) const {
-  const auto next = std::lower_bound(knots_.begin(), knots_.end(), at,
-                                     [](const Knot& knot, Moment wanted) { return knot.at < wanted; });
+  const auto next =
+      std::lower_bound(knots_.begin(), knots_.end(), at,
+                       [](const Knot& knot, Moment wanted) { return knot.at < wanted; });
   if (next == knots_.begin()) return knots_.front().x;
   if (next == knots_.end()) return knots_.back().x;
   const Knot& before = *(next - 1);
-  const double share =
-      static_cast<double>((at - before.at).count()) / static_cast<double>((next->at - before.at).count());
+  const double share = static_cast<double>((at - before.at).count()) /
+                       static_cast<double>((next->at - before.at).count());
   return before.x + share * (next->x - before.x);
 }
 

@@ -1,8 +1,9 @@
 // Where a moment is in the picture.
 //
-// A drill waits for seconds while a lease runs out, and then everything happens within milliseconds. To scale, that would be a
-// long bar and a smudge. So time is stretched where much happens and shortened where nothing does: between two events the
-// picture is to scale, and the wider the longer it takes, but only as the logarithm grows. When more happens than fits beside
+// A drill waits for seconds while a lease runs out, and then everything happens within
+// milliseconds. To scale, that would be a long bar and a smudge. So time is stretched where much
+// happens and shortened where nothing does: between two events the picture is to scale, and the
+// wider the longer it takes, but only as the logarithm grows. When more happens than fits beside
 // each other, it is drawn in several rows like lines of music.
 #pragma once
 
@@ -48,7 +49,8 @@ struct Extent {
   double wanted = 0;           // how wide it would have to be in one row
 };
 
-// As many rows as are wanted, but no more than a person reads. `events` may be in any order; `length` is when all was over.
+// As many rows as are wanted, but no more than a person reads. `events` may be in any order;
+// `length` is when all was over.
 [[nodiscard]] std::vector<TimeScale> time_rows(std::vector<Moment> events, Moment length,
                                                const Extent& extent);
 inline constexpr std::size_t kRowsMax = 10;

@@ -12,8 +12,9 @@
 namespace pawl::drill {
 namespace {
 
-// Everything in pixels of a picture 1000 wide. From top to bottom: the story's numbers, what pawld knew, who believed
-// it twice, a lane for each actor, the guard as a wall before the resource, labels, and the time.
+// Everything in pixels of a picture 1000 wide. From top to bottom: the story's numbers, what pawld
+// knew, who believed it twice, a lane for each actor, the guard as a wall before the resource,
+// labels, and the time.
 constexpr double kWidth = 1000, kLeft = 132, kRight = 992;
 constexpr double kPawldTop = 30, kPawldHeight = 26;
 constexpr double kPawldFaults = 20;  // the strip under pawld's lane, where anything was done to it
@@ -24,7 +25,8 @@ Moment end_of(const Fault& fault, const Record& record) {
   if (fault.until) return *fault.until;
   if (fault.kind != FaultKind::kKilled) return record.length;
   for (const Fault& other : record.faults) {
-    if (other.kind == FaultKind::kRestarted && other.whom == fault.whom && other.from >= fault.from) {
+    if (other.kind == FaultKind::kRestarted && other.whom == fault.whom &&
+        other.from >= fault.from) {
       return other.from;
     }
   }
@@ -61,8 +63,10 @@ class Row {
     marks();
     labels();
     return fmt::format(
-        "<svg class='timeline' viewBox='0 0 {0:.0f} {1:.0f}' role='img' aria-labelledby='t{2} d{2}'>\n"
-        "<title id='t{2}'>Who owned the lock, who believed it, and what became of their writes, from {3} to "
+        "<svg class='timeline' viewBox='0 0 {0:.0f} {1:.0f}' role='img' aria-labelledby='t{2} "
+        "d{2}'>\n"
+        "<title id='t{2}'>Who owned the lock, who believed it, and what became of their writes, "
+        "from {3} to "
         "{4}</title>\n<desc id='d{2}'>{5}</desc>\n{6}</svg>\n",
         kWidth, axis_y() + 22, number_, span_text(scale_.from()),
         span_text(std::min(scale_.to(), record_.length)), escaped(description()), out_);
@@ -102,7 +106,8 @@ class Row {
 
   void axis() {
     for (const Tick& tick : scale_.ticks(kTickRoom)) {
-      out_ += fmt::format("<path class='grid' d='M{0:.1f} {1}V{2:.1f}'/>", tick.x, kPawldTop - 2, axis_y());
+      out_ += fmt::format("<path class='grid' d='M{0:.1f} {1}V{2:.1f}'/>", tick.x, kPawldTop - 2,
+                          axis_y());
       out_ += text("tick", tick.x, axis_y() + 15, tick.label);
     }
     out_ += fmt::format("<path class='axis' d='M{} {:.1f}H{}'/>", kLeft, axis_y(), kRight);
@@ -130,7 +135,8 @@ class Row {
 
   void pawld_lane() {
     lane_label(kPawldTop + 11, "pawld", "who owns the lock");
-    out_ += fmt::format("<path class='rail' d='M{} {}H{}'/>", kLeft, kPawldTop + kPawldHeight / 2, kRight);
+    out_ += fmt::format("<path class='rail' d='M{} {}H{}'/>", kLeft, kPawldTop + kPawldHeight / 2,
+                        kRight);
     for (const Ownership& own : record_.ownerships) ownership(own);
     faults("pawld", kPawldTop + kPawldHeight + 2, kPawldFaults - 2, kPawldTop + kPawldHeight + 15);
   }
@@ -142,15 +148,16 @@ class Row {
     out_ += fmt::format(
         "<g class='own {}'>{}<rect x='{:.1f}' y='{}' width='{:.1f}' height='{}' rx='3'/>{}</g>\n",
         colour(own.actor),
-        titled(fmt::format("pawld: {} owned the lock under token {} from {} to {}{}", own.actor, own.token,
-                           span_text(own.from), span_text(end),
+        titled(fmt::format("pawld: {} owned the lock under token {} from {} to {}{}", own.actor,
+                           own.token, span_text(own.from), span_text(end),
                            own.ending.empty() ? "" : ", then: " + own.ending)),
         x, kPawldTop, width, kPawldHeight,
         text("in", x + width / 2, kPawldTop + 17,
-             fitting({fmt::format("{} owns it: token {}", own.actor, own.token),
-                      fmt::format("{}: token {}", own.actor, own.token),
-                      fmt::format("{} {}", own.actor, own.token), std::to_string(own.token), own.actor},
-                     width)));
+             fitting(
+                 {fmt::format("{} owns it: token {}", own.actor, own.token),
+                  fmt::format("{}: token {}", own.actor, own.token),
+                  fmt::format("{} {}", own.actor, own.token), std::to_string(own.token), own.actor},
+                 width)));
   }
 
   // Where two or more believe at once: the very thing that people think a lock excludes.
@@ -160,8 +167,8 @@ class Row {
       const double x = scale_.x(from), width = std::max(scale_.x(to) - x, 2.0);
       out_ += fmt::format(
           "<g class='twice'>{}<rect x='{:.1f}' y='{}' width='{:.1f}' height='{:.1f}'/>{}</g>\n",
-          titled(fmt::format("For {} two believed that they held the lock", span_text(to - from))), x,
-          twice_top(), width, wall_y() - kWallGap - twice_top(),
+          titled(fmt::format("For {} two believed that they held the lock", span_text(to - from))),
+          x, twice_top(), width, wall_y() - kWallGap - twice_top(),
           text("in", x + width / 2, twice_top() + 12,
                fitting({"two believe that they hold it: " + span_text(to - from),
                         "two believe: " + span_text(to - from), "two believe", "2"},
@@ -215,16 +222,17 @@ class Row {
     }
   }
 
-  void outlined(const Belief& belief, double top, std::pair<Moment, Moment> span, std::string_view style,
-                const std::vector<std::string>& labels) {
+  void outlined(const Belief& belief, double top, std::pair<Moment, Moment> span,
+                std::string_view style, const std::vector<std::string>& labels) {
     const auto& [from, to] = span;
     if (!scale_.meets(from, to)) return;
     const double x = scale_.x(from), width = std::max(scale_.x(to) - x, 2.0);
     out_ += fmt::format(
-        "<g class='{} {}'>{}<rect x='{:.1f}' y='{:.1f}' width='{:.1f}' height='20' rx='3'/>{}</g>\n", style,
-        colour(belief.actor),
-        titled(fmt::format("{} believed that it held the lock under token {}, from {} to {}", belief.actor,
-                           belief.token, span_text(from), span_text(to))),
+        "<g class='{} {}'>{}<rect x='{:.1f}' y='{:.1f}' width='{:.1f}' height='20' "
+        "rx='3'/>{}</g>\n",
+        style, colour(belief.actor),
+        titled(fmt::format("{} believed that it held the lock under token {}, from {} to {}",
+                           belief.actor, belief.token, span_text(from), span_text(to))),
         x, top + 6, width, text("in", x + width / 2, top + 20, fitting(labels, width)));
   }
 
@@ -234,11 +242,13 @@ class Row {
       const Moment end = is_instant(fault) ? fault.from : end_of(fault, record_);
       if (fault.whom != whom || !scale_.meets(fault.from, end)) continue;
       const double x = scale_.x(fault.from), width = std::max(scale_.x(end) - x, 3.0);
-      const std::string word(fault_word(fault.kind)), lasted = word + " for " + span_text(end - fault.from);
-      out_ += fmt::format("<g class='fault'>{}<rect x='{:.1f}' y='{:.1f}' width='{:.1f}' height='{:.1f}'/>",
-                          titled(fmt::format("{} {}{}{}", whom, is_instant(fault) ? word : lasted,
-                                             fault.note.empty() ? "" : ": ", fault.note)),
-                          x, top, width, height);
+      const std::string word(fault_word(fault.kind)),
+          lasted = word + " for " + span_text(end - fault.from);
+      out_ += fmt::format(
+          "<g class='fault'>{}<rect x='{:.1f}' y='{:.1f}' width='{:.1f}' height='{:.1f}'/>",
+          titled(fmt::format("{} {}{}{}", whom, is_instant(fault) ? word : lasted,
+                             fault.note.empty() ? "" : ": ", fault.note)),
+          x, top, width, height);
       // A label may be wider than what it names, as long as it does not run into the one before.
       const std::string label = is_instant(fault) || text_width(lasted) + 8 > width ? word : lasted;
       const double half = text_width(label) / 2;
@@ -268,19 +278,21 @@ class Row {
   void ways() {
     for (const Cluster& cluster : clusters_) {
       if (cluster.first->fate == Fate::kWithheld) continue;
-      out_ +=
-          fmt::format("<path class='way {}' d='M{:.1f} {:.1f}V{:.1f}'/>\n", fate_class(cluster.first->fate),
-                      cluster.x, lane_top(cluster.first->actor) + kBeliefEnd, mark_y(*cluster.first));
+      out_ += fmt::format("<path class='way {}' d='M{:.1f} {:.1f}V{:.1f}'/>\n",
+                          fate_class(cluster.first->fate), cluster.x,
+                          lane_top(cluster.first->actor) + kBeliefEnd, mark_y(*cluster.first));
     }
   }
 
   void marks() {
     for (const Cluster& cluster : clusters_) {
       const Write& write = *cluster.first;
-      out_ += fmt::format("<g class='write {}'>{}", fate_class(write.fate), titled(account(cluster)));
+      out_ +=
+          fmt::format("<g class='write {}'>{}", fate_class(write.fate), titled(account(cluster)));
       if (write.fate != Fate::kWithheld) {
         out_ += fmt::format(
-            "<path class='way' d='M{0:.1f} {1:.1f}V{2:.1f}'/><circle class='from' cx='{0:.1f}' cy='{3:.1f}' "
+            "<path class='way' d='M{0:.1f} {1:.1f}V{2:.1f}'/><circle class='from' cx='{0:.1f}' "
+            "cy='{3:.1f}' "
             "r='3.5'/>",
             cluster.x, wall_y() - kWallGap, mark_y(write), lane_top(write.actor) + kBeliefEnd);
       }
@@ -310,9 +322,10 @@ class Row {
   static std::string account(const Cluster& cluster) {
     const Write& write = *cluster.first;
     return fmt::format("{}{} wrote with token {}{} at {}: {}{}{}",
-                       cluster.count > 1 ? fmt::format("{} writes: ", cluster.count) : "", write.actor,
-                       write.token, write.stale ? " (stale)" : "", span_text(write.sent),
-                       fate_word(write.fate), write.detail.empty() ? "" : ": ", write.detail);
+                       cluster.count > 1 ? fmt::format("{} writes: ", cluster.count) : "",
+                       write.actor, write.token, write.stale ? " (stale)" : "",
+                       span_text(write.sent), fate_word(write.fate),
+                       write.detail.empty() ? "" : ": ", write.detail);
   }
 
   void labels() {
@@ -336,7 +349,8 @@ class Row {
 double wanted_width(const Record& record) {
   const auto stale = std::count_if(record.writes.begin(), record.writes.end(),
                                    [](const Write& write) { return write.stale; });
-  return std::max(static_cast<double>(record.ownerships.size()) * 64, static_cast<double>(stale) * 48);
+  return std::max(static_cast<double>(record.ownerships.size()) * 64,
+                  static_cast<double>(stale) * 48);
 }
 
 // Whatever can be seen in the picture to begin or end.
@@ -357,9 +371,11 @@ std::vector<Moment> events_of(const Record& record) {
 
 std::string timeline(const Record& record, const Story& story) {
   std::string out =
-      "<svg class='defs' width='0' height='0' aria-hidden='true'><defs><pattern id='hatch' width='7' "
+      "<svg class='defs' width='0' height='0' aria-hidden='true'><defs><pattern id='hatch' "
+      "width='7' "
       "height='7' "
-      "patternUnits='userSpaceOnUse' patternTransform='rotate(45)'><path class='hatch' d='M0 0V7'/></pattern>"
+      "patternUnits='userSpaceOnUse' patternTransform='rotate(45)'><path class='hatch' d='M0 "
+      "0V7'/></pattern>"
       "</defs></svg>\n";
   const std::vector<TimeScale> rows =
       time_rows(events_of(record), record.length, {kLeft, kRight, wanted_width(record)});

@@ -1,5 +1,6 @@
-// The picture of a drill: who owned the lock as pawld counts it, who believed it, what was done to them, and what became
-// of their writes. Inline SVG; colours come from the page's style (page_style.cc), shapes tell the same without colour.
+// The picture of a drill: who owned the lock as pawld counts it, who believed it, what was done to
+// them, and what became of their writes. Inline SVG; colours come from the page's style
+// (page_style.cc), shapes tell the same without colour.
 #pragma once
 
 #include <string>

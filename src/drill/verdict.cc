@@ -50,9 +50,9 @@ bool tokens_grow(const Record& record) {
 
 void mark_stale(Record& record) {
   for (Write& write : record.writes) {
-    write.stale = std::any_of(record.ownerships.begin(), record.ownerships.end(), [&](const Ownership& each) {
-      return each.token > write.token && each.from <= write.sent;
-    });
+    write.stale = std::any_of(
+        record.ownerships.begin(), record.ownerships.end(),
+        [&](const Ownership& each) { return each.token > write.token && each.from <= write.sent; });
     if (in_effect(write)) write.fate = write.stale ? Fate::kLetThrough : Fate::kAdmitted;
   }
 }
@@ -71,15 +71,17 @@ Verdict judge(const Record& record) {
   }
   verdict.knew_late = knew_late(record);
   auto& because = verdict.because;
-  if (verdict.stale_sent == 0) because.emplace_back("No stale write was sent, so nothing was shown.");
+  if (verdict.stale_sent == 0)
+    because.emplace_back("No stale write was sent, so nothing was shown.");
   if (verdict.let_through > 0)
-    because.push_back(
-        fmt::format("{} got through.", counted(verdict.let_through, "stale write", "stale writes")));
+    because.push_back(fmt::format("{} got through.",
+                                  counted(verdict.let_through, "stale write", "stale writes")));
   if (verdict.unknown > 0)
-    because.push_back(
-        fmt::format("What became of {} is not known.", counted(verdict.unknown, "write", "writes")));
+    because.push_back(fmt::format("What became of {} is not known.",
+                                  counted(verdict.unknown, "write", "writes")));
   if (wronged > 0)
-    because.push_back(fmt::format("The rightful holder was refused {}.", counted(wronged, "time", "times")));
+    because.push_back(
+        fmt::format("The rightful holder was refused {}.", counted(wronged, "time", "times")));
   if (!tokens_grow(record))
     because.emplace_back("A token was granted that is not greater than the one before.");
   verdict.passed = because.empty();

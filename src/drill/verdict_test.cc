@@ -11,7 +11,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Write write(const char* actor, std::uint64_t token, Moment sent, Fate fate) {
-  return {.actor = actor, .token = token, .sent = sent, .answered = sent + 1ms, .fate = fate, .value = "v"};
+  return {.actor = actor,
+          .token = token,
+          .sent = sent,
+          .answered = sent + 1ms,
+          .fate = fate,
+          .value = "v"};
 }
 
 // A is granted 33 and frozen; B is granted 34 at 3 s; A wakes and writes at 4 s.

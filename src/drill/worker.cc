@@ -80,24 +80,27 @@ class Worker {
                            .wait = milliseconds(number(order, "wait_ms"))};
     options.wait_for_own = true;
     options.owner = std::string(kWorkerOwner) + name_;
-    // The token is not known before the grant, which is told on the same thread: so it is, before it is used.
+    // The token is not known before the grant, which is told on the same thread: so it is, before
+    // it is used.
     auto token = std::make_shared<std::uint64_t>(0);
     options.on_change = [mouth = mouth_, token](LeaseState state, const std::string& reason) {
-      mouth->say({{"is", "lease"}, {"token", *token}, {"state", to_text(state)}, {"reason", reason}});
+      mouth->say(
+          {{"is", "lease"}, {"token", *token}, {"state", to_text(state)}, {"reason", reason}});
     };
-    client_->acquire_async({text(order, "lock")}, std::move(options), [this, token](Result<Lease> got) {
-      if (!got)
-        return mouth_->say({{"is", "not_granted"},
-                            {"code", static_cast<int>(got.error().code)},
-                            {"detail", got.error().detail}});
-      *token = got->token();
-      const std::int64_t at = now();
-      {
-        const std::lock_guard hold(mutex_);
-        lease_ = *std::move(got);
-      }
-      mouth_->say({{"is", "granted"}, {"token", *token}, {"at", at}});
-    });
+    client_->acquire_async({text(order, "lock")}, std::move(options),
+                           [this, token](Result<Lease> got) {
+                             if (!got)
+                               return mouth_->say({{"is", "not_granted"},
+                                                   {"code", static_cast<int>(got.error().code)},
+                                                   {"detail", got.error().detail}});
+                             *token = got->token();
+                             const std::int64_t at = now();
+                             {
+                               const std::lock_guard hold(mutex_);
+                               lease_ = *std::move(got);
+                             }
+                             mouth_->say({{"is", "granted"}, {"token", *token}, {"at", at}});
+                           });
   }
 
   void release() {
@@ -112,8 +115,10 @@ class Worker {
   }
 
   void advance(const json::object& order) {
-    const auto outcome = writer_->advance(number(order, "token"), milliseconds(number(order, "wait_ms")));
-    mouth_->say({{"is", "advanced"}, {"answer", to_text(outcome.answer)}, {"detail", outcome.detail}});
+    const auto outcome =
+        writer_->advance(number(order, "token"), milliseconds(number(order, "wait_ms")));
+    mouth_->say(
+        {{"is", "advanced"}, {"answer", to_text(outcome.answer)}, {"detail", outcome.detail}});
   }
 
   void write(const json::object& order) {

@@ -1,7 +1,9 @@
-// The process behind an Actor: `pawl drill-worker`. It holds a lock with libpawl and writes to the target, as any program of
-// a user's would, and does what it is told on its stdin; on its stdout it tells what it got and what it believes.
+// The process behind an Actor: `pawl drill-worker`. It holds a lock with libpawl and writes to the
+// target, as any program of a user's would, and does what it is told on its stdin; on its stdout it
+// tells what it got and what it believes.
 //
-// One JSON object a line, both ways. Moments (`at`, `sent`, `answered`) are readings of CLOCK_BOOTTIME in nanoseconds.
+// One JSON object a line, both ways. Moments (`at`, `sent`, `answered`) are readings of
+// CLOCK_BOOTTIME in nanoseconds.
 //
 //   {"do":"prepare","name":"A","addresses":…,"user":…,"secret":…,"tls":{…},"target":{…}}   {"is":"ready"} | {"is":"failed","detail"}
 //   {"do":"acquire","lock":"l","ttl_ms":2000,"wait_ms":60000}     {"is":"granted","token"} | {"is":"not_granted","code","detail"}

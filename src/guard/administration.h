@@ -1,7 +1,8 @@
-// What operators do with an installed guard, whatever it is installed in: `pawl guard …` is a thin face of this.
+// What operators do with an installed guard, whatever it is installed in: `pawl guard …` is a thin
+// face of this.
 //
-// Errors: kDenied names the right that is missing, kInvalid what is wrong with the request or the installation,
-// kUnavailable that nothing happened, kUnknown that it may have.
+// Errors: kDenied names the right that is missing, kInvalid what is wrong with the request or the
+// installation, kUnavailable that nothing happened, kUnknown that it may have.
 #pragma once
 
 #include <chrono>
@@ -124,7 +125,8 @@ class Administration {
   virtual Result<std::uint64_t> advance(const std::string& resource, std::uint64_t token,
                                         std::chrono::milliseconds wait, Stragglers stragglers) = 0;
   // Forgets what is below `below`, by raising a floor for all of the guard.
-  virtual Result<void> compact(const std::string& guard, std::uint64_t below, Rehearse rehearse) = 0;
+  virtual Result<void> compact(const std::string& guard, std::uint64_t below,
+                               Rehearse rehearse) = 0;
 };
 
 }  // namespace pawl::guard

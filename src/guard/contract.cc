@@ -5,7 +5,8 @@
 namespace pawl {
 namespace {
 
-constexpr std::array<std::string_view, 5> kVerdicts{"admitted", "replayed", "stale", "missing", "ahead"};
+constexpr std::array<std::string_view, 5> kVerdicts{"admitted", "replayed", "stale", "missing",
+                                                    "ahead"};
 constexpr std::array<std::string_view, 4> kModes{"observe", "shadow", "canary", "enforce"};
 
 }  // namespace

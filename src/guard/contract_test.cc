@@ -7,8 +7,8 @@ namespace pawl::guard {
 namespace {
 
 TEST(Words, EachIsReadBackAsItIsSpelled) {
-  for (const Verdict verdict :
-       {Verdict::kAdmitted, Verdict::kReplayed, Verdict::kStale, Verdict::kMissing, Verdict::kAhead}) {
+  for (const Verdict verdict : {Verdict::kAdmitted, Verdict::kReplayed, Verdict::kStale,
+                                Verdict::kMissing, Verdict::kAhead}) {
     EXPECT_EQ(parse_verdict(to_text(verdict)), verdict);
   }
   for (const GuardMode mode :
@@ -45,7 +45,8 @@ TEST(Words, AModeThatRefusesNothingLetsThroughAndAnotherContractIsNamed) {
   EXPECT_FALSE(to_decision({"stale", "34", "enforce", true}, 33)->let_through);
   EXPECT_FALSE(to_decision({"perhaps", "34", "enforce", true}, 33));
   EXPECT_TRUE(insist_on_contract(std::to_string(kGuardContract), "0.1.0"));
-  EXPECT_NE(insist_on_contract("99", "7.0.0").error().detail.find("contract 99"), std::string::npos);
+  EXPECT_NE(insist_on_contract("99", "7.0.0").error().detail.find("contract 99"),
+            std::string::npos);
 }
 
 }  // namespace

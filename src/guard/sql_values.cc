@@ -49,11 +49,10 @@ Status to_status(const std::function<SqlValue(std::string_view column)>& value) 
 
 Result<void> insist_on_upgrade(const std::optional<Installation>& installed) {
   if (!installed || installed->contract <= kGuardContract) return {};
-  return Error{
-      Code::kInvalid,
-      fmt::format(
-          "guard {} (contract {}) is installed here; this pawl knows contract {} only. Use a newer pawl.",
-          installed->version, installed->contract, kGuardContract)};
+  return Error{Code::kInvalid,
+               fmt::format("guard {} (contract {}) is installed here; this pawl knows contract {} "
+                           "only. Use a newer pawl.",
+                           installed->version, installed->contract, kGuardContract)};
 }
 
 Result<Installation> insist_on_installed(const std::optional<Installation>& installed) {

@@ -1,4 +1,5 @@
-// What the administrations of guards behind SQL have in common: values as text, and how a row becomes an answer. Pure.
+// What the administrations of guards behind SQL have in common: values as text, and how a row
+// becomes an answer. Pure.
 #pragma once
 
 #include <functional>
@@ -34,13 +35,15 @@ template <class T>
   }
 }
 
-// A row of the guard's own status; `value` gives a column by its name. Whether it is ready is left out.
+// A row of the guard's own status; `value` gives a column by its name. Whether it is ready is left
+// out.
 [[nodiscard]] Status to_status(const std::function<SqlValue(std::string_view column)>& value);
 
 // Refuses to put our contract where a newer one is.
 [[nodiscard]] Result<void> insist_on_upgrade(const std::optional<Installation>& installed);
 // What is there once the script ran.
-[[nodiscard]] Result<Installation> insist_on_installed(const std::optional<Installation>& installed);
+[[nodiscard]] Result<Installation> insist_on_installed(
+    const std::optional<Installation>& installed);
 [[nodiscard]] Error no_such_guard(std::string_view guard);
 
 }  // namespace pawl::guard

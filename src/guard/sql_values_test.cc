@@ -24,8 +24,11 @@ TEST(SqlValues, NamesAreToldApartByLineFeeds) {
 
 TEST(SqlValues, AStatusIsReadInTheSpellingOfEitherDatabase) {
   for (const char* yes : {"t", "1"}) {
-    std::map<std::string, std::string, std::less<>> row{
-        {"guard", "orders"}, {"require_token", yes}, {"fence", "34"}, {"tables", "a\nb"}, {"stale", "2"}};
+    std::map<std::string, std::string, std::less<>> row{{"guard", "orders"},
+                                                        {"require_token", yes},
+                                                        {"fence", "34"},
+                                                        {"tables", "a\nb"},
+                                                        {"stale", "2"}};
     const Status status = to_status([&](std::string_view column) {
       const auto found = row.find(column);
       return found == row.end() ? SqlValue{} : SqlValue{found->second};
@@ -42,7 +45,8 @@ TEST(SqlValues, AStatusIsReadInTheSpellingOfEitherDatabase) {
 TEST(SqlValues, AnOlderPawlDoesNotReplaceANewerContract) {
   EXPECT_TRUE(insist_on_upgrade(std::nullopt));
   EXPECT_TRUE(insist_on_upgrade(Installation{"0.1.0", kGuardContract}));
-  EXPECT_EQ(insist_on_upgrade(Installation{"9.0.0", kGuardContract + 1}).error().code, Code::kInvalid);
+  EXPECT_EQ(insist_on_upgrade(Installation{"9.0.0", kGuardContract + 1}).error().code,
+            Code::kInvalid);
   EXPECT_FALSE(insist_on_installed(std::nullopt));
 }
 

@@ -20,12 +20,14 @@ std::optional<Word> find(std::initializer_list<Word> words, std::string_view tex
 }  // namespace
 
 std::optional<Verdict> parse_verdict(std::string_view text) {
-  return find({Verdict::kAdmitted, Verdict::kReplayed, Verdict::kStale, Verdict::kMissing, Verdict::kAhead},
-              text);
+  return find(
+      {Verdict::kAdmitted, Verdict::kReplayed, Verdict::kStale, Verdict::kMissing, Verdict::kAhead},
+      text);
 }
 
 std::optional<GuardMode> parse_mode(std::string_view text) {
-  return find({GuardMode::kObserve, GuardMode::kShadow, GuardMode::kCanary, GuardMode::kEnforce}, text);
+  return find({GuardMode::kObserve, GuardMode::kShadow, GuardMode::kCanary, GuardMode::kEnforce},
+              text);
 }
 
 std::optional<std::uint64_t> parse_token(std::string_view text) {
@@ -57,7 +59,8 @@ Result<Decision> to_decision(const CheckedRow& row, std::uint64_t token) {
     return Error{Code::kInvalid, "the installed guard answered what this libpawl does not know"};
   Decision decision{.verdict = *verdict, .token = token, .mode = *mode};
   decision.max = parse_token(row.max).value_or(0);
-  const bool refuses = *mode != GuardMode::kObserve && *mode != GuardMode::kShadow && row.would_refuse;
+  const bool refuses =
+      *mode != GuardMode::kObserve && *mode != GuardMode::kShadow && row.would_refuse;
   decision.let_through = *verdict > Verdict::kReplayed && !refuses;
   return decision;
 }
@@ -65,7 +68,8 @@ Result<Decision> to_decision(const CheckedRow& row, std::uint64_t token) {
 Result<void> insist_on_contract(std::string_view contract, std::string_view version) {
   const std::string ours = std::to_string(kGuardContract);
   if (contract == ours) return {};
-  return Error{Code::kInvalid, "guard " + std::string(version) + " is installed here, which keeps contract " +
+  return Error{Code::kInvalid, "guard " + std::string(version) +
+                                   " is installed here, which keeps contract " +
                                    std::string(contract) + "; this libpawl knows contract " + ours};
 }
 

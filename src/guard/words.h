@@ -1,4 +1,5 @@
-// The words of the guard contract, read back from what a resource answers. Their spelling is to_text() in pawl/guard.h.
+// The words of the guard contract, read back from what a resource answers. Their spelling is
+// to_text() in pawl/guard.h.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +13,11 @@ namespace pawl::guard {
 
 [[nodiscard]] std::optional<Verdict> parse_verdict(std::string_view text);
 [[nodiscard]] std::optional<GuardMode> parse_mode(std::string_view text);
-// 1 … 2^53 − 1 in decimal digits: no sign, no space, no leading zero. The one rule for tokens in text, everywhere.
+// 1 … 2^53 − 1 in decimal digits: no sign, no space, no leading zero. The one rule for tokens in
+// text, everywhere.
 [[nodiscard]] std::optional<std::uint64_t> parse_token(std::string_view text);
-// A number that a refusal tells, as in `token=33 max=34 mode=enforce` (perhaps in brackets); 0: it does not.
+// A number that a refusal tells, as in `token=33 max=34 mode=enforce` (perhaps in brackets); 0: it
+// does not.
 [[nodiscard]] std::uint64_t number_told(std::string_view text, std::string_view key);
 
 // What a guard in a database answers to check().

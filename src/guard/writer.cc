@@ -17,7 +17,8 @@ constexpr std::chrono::milliseconds kReconnectPause{50};
 // Two that failed on each other should not meet again at once.
 void pause_before(int attempt) {
   thread_local std::minstd_rand random{std::random_device{}()};
-  const auto most = std::min<std::int64_t>(kPauseMax.count(), std::int64_t{1} << std::min(attempt, 10));
+  const auto most =
+      std::min<std::int64_t>(kPauseMax.count(), std::int64_t{1} << std::min(attempt, 10));
   std::this_thread::sleep_for(
       std::chrono::milliseconds(std::uniform_int_distribution<std::int64_t>(0, most)(random)));
 }
@@ -26,7 +27,8 @@ void pause_before(int attempt) {
 WriteOrder in_order(WriteOrder order) {
   PAWL_ASSERT(!order.resources.empty());
   std::sort(order.resources.begin(), order.resources.end());
-  order.resources.erase(std::unique(order.resources.begin(), order.resources.end()), order.resources.end());
+  order.resources.erase(std::unique(order.resources.begin(), order.resources.end()),
+                        order.resources.end());
   return order;
 }
 
@@ -90,7 +92,8 @@ Writer::Attempt Writer::committed(const Decision& decision) {
   if (auto* error = std::get_if<Error>(&done)) return std::move(*error);
   if (auto* failure = std::get_if<Failure>(&done)) {
     if (!failure->disconnected) return failed(*failure);
-    return Unknown{{Code::kUnknown, "the connection broke at the commit: " + failure->error.detail}};
+    return Unknown{
+        {Code::kUnknown, "the connection broke at the commit: " + failure->error.detail}};
   }
   return decision;
 }
@@ -110,7 +113,8 @@ std::optional<Error> Writer::settle(const Error& unknown) {
   if (order_.operation == 0) {
     return Error{
         unknown.code,
-        unknown.detail + ". Whether it is in effect Pawl cannot say; with an operation number it could"};
+        unknown.detail +
+            ". Whether it is in effect Pawl cannot say; with an operation number it could"};
   }
   while (true) {
     if (auto held = order_.lease.check(); !held)

@@ -1,5 +1,6 @@
-// One guarded write, whatever database it goes to: the check, the work and the commit in one transaction, again while the
-// database says that it may pass the next time. What each end means is in pawl/postgres.h and pawl/mariadb.h.
+// One guarded write, whatever database it goes to: the check, the work and the commit in one
+// transaction, again while the database says that it may pass the next time. What each end means is
+// in pawl/postgres.h and pawl/mariadb.h.
 //
 //   begin ──▶ admitted ──▶ work ──▶ commit ──▶ done
 //     │          ▲                    │ connection lost: did it happen?
@@ -46,7 +47,8 @@ class Writer {
 
   // Begins a transaction and has the token admitted in it: admitted, replayed, or let through.
   virtual std::variant<Decision, Failure, Error> begin() = 0;
-  // Runs the user's work, and makes sure that the transaction is still open. What the work throws comes out of it.
+  // Runs the user's work, and makes sure that the transaction is still open. What the work throws
+  // comes out of it.
   virtual Step work() = 0;
   virtual Step commit() = 0;
   // Whatever there is to roll back. When it cannot, the connection is gone, and so is the work.

@@ -3,8 +3,9 @@
 //   idle ──first byte──▶ reading ──last byte──▶ handling ──answer──▶ writing ──▶ idle, or lingering ──▶ closed
 //                                                   ╰──begin_stream──▶ streaming ──▶ lingering
 //
-// It reads all the time, also while a request is being handled: otherwise the hang-up of whoever waits for a lock would go
-// unnoticed. Each phase has its own time limit, on the one timer. Stream is a TCP socket, or TLS over one.
+// It reads all the time, also while a request is being handled: otherwise the hang-up of whoever
+// waits for a lock would go unnoticed. Each phase has its own time limit, on the one timer. Stream
+// is a TCP socket, or TLS over one.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -45,13 +46,15 @@ struct Peer {
   std::string user = {};  // by its certificate
 };
 
-// Nothing more will be written; the peer may read that. What `done` hears is of no interest: it is the end.
+// Nothing more will be written; the peer may read that. What `done` hears is of no interest: it is
+// the end.
 template <class Done>
 void end_output(asio::ip::tcp::socket& socket, Done&& /*done*/) {
   ErrorCode ignored;
   socket.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
 }
-// TLS says goodbye, so that the peer knows that nothing was cut off; then it waits for the peer's goodbye.
+// TLS says goodbye, so that the peer knows that nothing was cut off; then it waits for the peer's
+// goodbye.
 template <class Stream, class Done>
 void end_output(Stream& stream, Done&& done) {
   stream.async_shutdown(std::forward<Done>(done));
@@ -76,13 +79,21 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   }
 
  private:
-  enum class Phase : std::uint8_t { kIdle, kReading, kHandling, kWriting, kStreaming, kLingering, kClosed };
+  enum class Phase : std::uint8_t {
+    kIdle,
+    kReading,
+    kHandling,
+    kWriting,
+    kStreaming,
+    kLingering,
+    kClosed
+  };
   using Parser = beast::http::request_parser<beast::http::string_body>;
   using Message = beast::http::response<beast::http::string_body>;
   using Handle = std::shared_ptr<Connection>;
 
-  // The exchange as the handler holds it. It keeps the connection, which may have nothing else to wait for; not the other
-  // way round. An answer may come too late.
+  // The exchange as the handler holds it. It keeps the connection, which may have nothing else to
+  // wait for; not the other way round. An answer may come too late.
   class Open final : public Exchange {
    public:
     Open(Request request, Handle connection)
@@ -110,7 +121,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     const Handle connection_;
   };
 
-  // --- Reading -----------------------------------------------------------------------------------------------------
+  // --- Reading -----------------------------------------------------------------------------------
 
   void expect_request() {
     phase_ = Phase::kIdle;
@@ -193,7 +204,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     return {value.data(), value.size()};
   }
 
-  // --- Handling ----------------------------------------------------------------------------------------------------
+  // --- Handling ----------------------------------------------------------------------------------
 
   void handle() {
     phase_ = Phase::kHandling;
@@ -225,7 +236,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     respond(to_response(problem));
   }
 
-  // --- Writing -----------------------------------------------------------------------------------------------------
+  // --- Writing -----------------------------------------------------------------------------------
 
   Message message_of(Response response) const {
     Message message(static_cast<beast::http::status>(response.status), version_);
@@ -250,9 +261,10 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     if (head_only_) message->body().clear();
     limit(around_.bounds.write);
     when_invited([self = this->shared_from_this(), message] {
-      beast::http::async_write(self->stream_, *message, [self, message](ErrorCode error, std::size_t) {
-        self->responded(error, message->keep_alive());
-      });
+      beast::http::async_write(self->stream_, *message,
+                               [self, message](ErrorCode error, std::size_t) {
+                                 self->responded(error, message->keep_alive());
+                               });
     });
   }
 
@@ -264,7 +276,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     parse();
   }
 
-  // --- Streams -----------------------------------------------------------------------------------------------------
+  // --- Streams -----------------------------------------------------------------------------------
 
   void stream(Response head, std::string quiet) {
     if (phase_ != Phase::kHandling) return;
@@ -305,10 +317,11 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     leaving_.swap(waiting_);
     limit(around_.bounds.write);
     when_invited([self = this->shared_from_this()] {
-      asio::async_write(self->stream_, asio::buffer(self->leaving_), [self](ErrorCode error, std::size_t) {
-        self->leaving_.clear();
-        self->pumped(error);
-      });
+      asio::async_write(self->stream_, asio::buffer(self->leaving_),
+                        [self](ErrorCode error, std::size_t) {
+                          self->leaving_.clear();
+                          self->pumped(error);
+                        });
     });
   }
 
@@ -320,7 +333,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     pump();
   }
 
-  // --- Time --------------------------------------------------------------------------------------------------------
+  // --- Time --------------------------------------------------------------------------------------
 
   void limit(Millis patience) {
     timer_.expires_after(patience);
@@ -334,9 +347,9 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   void out_of_time() {
     switch (phase_) {
       case Phase::kReading:
-        return refuse(
-            {408, "too_slow", "the request took too long",
-             "a request must arrive whole within " + std::to_string(around_.bounds.request.count()) + " ms"});
+        return refuse({408, "too_slow", "the request took too long",
+                       "a request must arrive whole within " +
+                           std::to_string(around_.bounds.request.count()) + " ms"});
       case Phase::kStreaming:
         if (leaving_.empty()) return enqueue(quiet_);
         around_.log.warning("http: " + peer_.address + " reads its stream too slowly; closed",
@@ -347,14 +360,15 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     }
   }
 
-  // --- The end -----------------------------------------------------------------------------------------------------
+  // --- The end -----------------------------------------------------------------------------------
 
   void tell_gone(Gone how) {
     const std::shared_ptr<Open> open = open_.lock();
     if (open && open->on_gone) open->on_gone(how);
   }
 
-  // Closing with unread input would reset the connection, and the peer could miss what it was told last.
+  // Closing with unread input would reset the connection, and the peer could miss what it was told
+  // last.
   void linger() {
     tell_gone(Gone::kClosed);
     open_.reset();

@@ -1,7 +1,9 @@
-// The beginning of a connection that is to speak TLS. Included by server.cc only, like connection.h.
+// The beginning of a connection that is to speak TLS. Included by server.cc only, like
+// connection.h.
 //
-// Whoever does not begin as TLS does is told so in the clear: a person with curl http://… should not have to guess. The common
-// name of a verified client certificate becomes the user of every request.
+// Whoever does not begin as TLS does is told so in the clear: a person with curl http://… should
+// not have to guess. The common name of a verified client certificate becomes the user of every
+// request.
 #pragma once
 
 #include <boost/asio/ssl/stream.hpp>
@@ -67,8 +69,8 @@ class Handshake final : public std::enable_shared_from_this<Handshake> {
     const X509* certificate = SSL_get0_peer_certificate(ssl);
     const bool verified = certificate != nullptr && SSL_get_verify_result(ssl) == X509_V_OK;
     std::string user = verified ? tls::common_name(*certificate) : "";
-    std::make_shared<Connection<Stream>>(std::move(stream_), around_, Peer{std::move(peer_), std::move(user)},
-                                         std::move(place_))
+    std::make_shared<Connection<Stream>>(std::move(stream_), around_,
+                                         Peer{std::move(peer_), std::move(user)}, std::move(place_))
         ->start();
   }
 

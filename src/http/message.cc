@@ -28,20 +28,21 @@ std::string date_text(std::chrono::system_clock::time_point time) {
   const year_month_day date(day);
   const hh_mm_ss clock(floor<seconds>(time - day));
   return fmt::format("{}, {:02} {} {:04} {:02}:{:02}:{:02} GMT", kDays[weekday(day).c_encoding()],
-                     static_cast<unsigned>(date.day()), kMonths[static_cast<unsigned>(date.month()) - 1],
+                     static_cast<unsigned>(date.day()),
+                     kMonths[static_cast<unsigned>(date.month()) - 1],
                      static_cast<int>(date.year()), clock.hours().count(), clock.minutes().count(),
                      clock.seconds().count());
 }
 
 std::size_t Request::count(std::string_view name) const {
-  return static_cast<std::size_t>(std::count_if(headers.begin(), headers.end(),
-                                                [&](const Header& h) { return same_word(h.name, name); }));
+  return static_cast<std::size_t>(std::count_if(
+      headers.begin(), headers.end(), [&](const Header& h) { return same_word(h.name, name); }));
 }
 
 std::optional<std::string_view> Request::header(std::string_view name) const {
   if (count(name) != 1) return std::nullopt;
-  const auto found =
-      std::find_if(headers.begin(), headers.end(), [&](const Header& h) { return same_word(h.name, name); });
+  const auto found = std::find_if(headers.begin(), headers.end(),
+                                  [&](const Header& h) { return same_word(h.name, name); });
   return found->value;
 }
 

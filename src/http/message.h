@@ -19,11 +19,12 @@ struct Request {
   std::string target;  // path and query, as sent
   std::vector<Header> headers;
   std::string body;
-  std::string peer;       // "127.0.0.1:40312"
-  std::string user = {};  // the common name of its client certificate, which was verified; empty without one
+  std::string peer;  // "127.0.0.1:40312"
+  std::string user =
+      {};  // the common name of its client certificate, which was verified; empty without one
 
-  // The header's value; names ignore case. Nothing when it is missing, and when it was sent twice: what two values mean is
-  // anybody's guess.
+  // The header's value; names ignore case. Nothing when it is missing, and when it was sent twice:
+  // what two values mean is anybody's guess.
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const;
   [[nodiscard]] std::size_t count(std::string_view name) const;
 };

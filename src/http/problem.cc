@@ -12,7 +12,8 @@ Response to_response(const Problem& problem) {
                            {"code", problem.code},
                            {"retryable", problem.retry == Retry::kLater}};
   for (const auto& member : problem.more) body.insert(member);
-  return {problem.status, "application/problem+json", boost::json::serialize(body) + "\n", problem.headers};
+  return {problem.status, "application/problem+json", boost::json::serialize(body) + "\n",
+          problem.headers};
 }
 
 }  // namespace pawl::http

@@ -2,7 +2,8 @@
 //
 //   return Problem{409, "held", "someone else holds it", "reports/nightly is held by …", Retry::kLater};
 //
-// `code` is stable; programs decide by it. `retryable` says whether the very same request may succeed later.
+// `code` is stable; programs decide by it. `retryable` says whether the very same request may
+// succeed later.
 #pragma once
 
 #include <boost/json/object.hpp>

@@ -42,10 +42,13 @@ void tell_in_the_clear(tcp::socket& socket, const Problem& problem) {
   const Response refusal = to_response(problem);
   std::string text = fmt::format(
       "HTTP/1.1 {} {}\r\nDate: {}\r\nContent-Type: {}\r\n", refusal.status,
-      std::string_view(beast::http::obsolete_reason(static_cast<beast::http::status>(refusal.status))),
+      std::string_view(
+          beast::http::obsolete_reason(static_cast<beast::http::status>(refusal.status))),
       date_text(std::chrono::system_clock::now()), refusal.type);
-  for (const Header& header : refusal.headers) text += fmt::format("{}: {}\r\n", header.name, header.value);
-  text += fmt::format("Connection: close\r\nContent-Length: {}\r\n\r\n{}", refusal.body.size(), refusal.body);
+  for (const Header& header : refusal.headers)
+    text += fmt::format("{}: {}\r\n", header.name, header.value);
+  text += fmt::format("Connection: close\r\nContent-Length: {}\r\n\r\n{}", refusal.body.size(),
+                      refusal.body);
   ErrorCode ignored;
   socket.write_some(asio::buffer(text), ignored);
   socket.shutdown(tcp::socket::shutdown_send, ignored);
@@ -114,7 +117,8 @@ class Server::Inside {
     std::shared_ptr<void> place(nullptr, [this](void*) { --connections_; });
     const Surroundings around{handler_, bounds_, log_, complaints_};
     if (tls_ != nullptr) {
-      return std::make_shared<Handshake>(std::move(socket), *tls_, around, text_of(peer), std::move(place))
+      return std::make_shared<Handshake>(std::move(socket), *tls_, around, text_of(peer),
+                                         std::move(place))
           ->start();
     }
     std::make_shared<Connection<tcp::socket>>(std::move(socket), around, Peer{text_of(peer)},
@@ -125,12 +129,13 @@ class Server::Inside {
   // Whoever came to speak TLS could not read it, and a handshake is what the limit is to save.
   void turn_away(tcp::socket socket) {
     if (tls_ != nullptr) return;
-    tell_in_the_clear(socket, {503,
-                               "busy",
-                               "a limit is reached",
-                               fmt::format("connections: the limit of {} is reached", bounds_.connections),
-                               Retry::kLater,
-                               {{"Retry-After", "1"}}});
+    tell_in_the_clear(socket,
+                      {503,
+                       "busy",
+                       "a limit is reached",
+                       fmt::format("connections: the limit of {} is reached", bounds_.connections),
+                       Retry::kLater,
+                       {{"Retry-After", "1"}}});
   }
 
   static constexpr Millis kAcceptPause{100};

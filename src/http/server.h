@@ -1,14 +1,16 @@
-// An HTTP/1.1 server on a thread of its own. It knows bytes, limits and time-outs, and nothing of what is served.
+// An HTTP/1.1 server on a thread of its own. It knows bytes, limits and time-outs, and nothing of
+// what is served.
 //
 //   http::Server server(log, [&](std::shared_ptr<http::Exchange> exchange) { … exchange->answer({200, "text/plain", "hello\n"}); });
 //   server.start(std::move(listening_socket));
 //   …
 //   server.stop();
 //
-// The handler is called on the server's thread, once per request, and must not block; the answer may come later, from that
-// same thread (post() gets there from any other). Requests of one connection are answered one after the other. Connections,
-// header and body sizes and every wait for a peer are bounded (base/limits.h): who sends a request byte by byte, does not
-// read its answer, or stays silent is closed.
+// The handler is called on the server's thread, once per request, and must not block; the answer
+// may come later, from that same thread (post() gets there from any other). Requests of one
+// connection are answered one after the other. Connections, header and body sizes and every wait
+// for a peer are bounded (base/limits.h): who sends a request byte by byte, does not read its
+// answer, or stays silent is closed.
 //
 // With use_tls() it speaks HTTPS, and nothing else.
 //
@@ -30,12 +32,14 @@
 namespace pawl::http {
 
 enum class Gone : std::uint8_t {
-  kSilent,  // It will send nothing more, but may still read (a half-close looks like this, and so does a hang-up at first).
+  // It will send nothing more, but may still read (a half-close looks like this, and so does a
+  // hang-up at first).
+  kSilent,
   kClosed,  // Nobody reads.
 };
 
-// One request, and its answer. Used on the server's thread only, kept by the handler until it is answered, and gone before the
-// server is.
+// One request, and its answer. Used on the server's thread only, kept by the handler until it is
+// answered, and gone before the server is.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -44,7 +48,8 @@ class Exchange {
   // The answer; once. After kClosed it goes nowhere.
   virtual void answer(Response response) = 0;
 
-  // Instead of answer(): a head, and then text until end_stream(). `quiet` is sent when there was nothing for a while.
+  // Instead of answer(): a head, and then text until end_stream(). `quiet` is sent when there was
+  // nothing for a while.
   virtual void begin_stream(Response head, std::string quiet) = 0;
   virtual void write(std::string text) = 0;
   virtual void end_stream() = 0;
@@ -73,7 +78,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Connections from now on speak TLS, under this context; those that exist go on as they are. From the thread that starts and stops it.
+  // Connections from now on speak TLS, under this context; those that exist go on as they are. From
+  // the thread that starts and stops it.
   void use_tls(std::shared_ptr<const tls::ServerContext> context);
   // Serves a socket that listens; it must be non-blocking.
   Result<void> start(UniqueFd listener);

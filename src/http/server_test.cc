@@ -1,4 +1,5 @@
-// Peers that do not behave, with time limits short enough to wait for. How long a limit is, is nowhere compared.
+// Peers that do not behave, with time limits short enough to wait for. How long a limit is, is
+// nowhere compared.
 #include "http/server.h"
 
 #include <arpa/inet.h>
@@ -189,9 +190,9 @@ class HttpsServerTest : public HttpServerTest {
     const tls::Made authority = tls::make_authority("test authority");
     const tls::Made own = tls::make_signed(authority, {.name = "pawld", .hosts = {"localhost"}});
     const std::string dir = testing::TempDir();
-    const auto context =
-        tls::ServerContext::load({.cert = tls::write_file(dir, "http_test.pem", own.certificate_pem),
-                                  .key = tls::write_file(dir, "http_test.key", own.key_pem)});
+    const auto context = tls::ServerContext::load(
+        {.cert = tls::write_file(dir, "http_test.pem", own.certificate_pem),
+         .key = tls::write_file(dir, "http_test.key", own.key_pem)});
     ASSERT_TRUE(context);
     server_->use_tls(*context);
     std::promise<void> in_use;

@@ -24,7 +24,8 @@ Result<void> add_parameter(std::string_view pair, Query& query) {
   const auto value = decoded_word(equals == std::string_view::npos ? "" : pair.substr(equals + 1));
   if (!name || !value)
     return Error{Code::kInvalid, "the query has a % that is not followed by two hex digits"};
-  if (!query.emplace(*name, *value).second) return Error{Code::kInvalid, "the query names a parameter twice"};
+  if (!query.emplace(*name, *value).second)
+    return Error{Code::kInvalid, "the query names a parameter twice"};
   return {};
 }
 

@@ -21,7 +21,8 @@ struct Target {
   std::string path;  // not decoded: an encoded slash is part of a name
   Query query;       // decoded; '+' is a space
 };
-// kInvalid, with what is wrong, when it is no path, an encoding is broken, or a parameter comes twice.
+// kInvalid, with what is wrong, when it is no path, an encoding is broken, or a parameter comes
+// twice.
 [[nodiscard]] Result<Target> parse_target(std::string_view target);
 
 }  // namespace pawl::http

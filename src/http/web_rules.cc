@@ -13,7 +13,8 @@ Problem forbidden(std::string code, std::string title, std::string detail) {
 
 bool is_known(std::string_view host, const std::vector<std::string>& hosts) {
   return is_loopback_name(host) ||
-         std::any_of(hosts.begin(), hosts.end(), [&](const std::string& h) { return same_word(h, host); });
+         std::any_of(hosts.begin(), hosts.end(),
+                     [&](const std::string& h) { return same_word(h, host); });
 }
 
 // Scheme, name and port: the page came from here.
@@ -48,16 +49,17 @@ bool is_loopback_name(std::string_view host) {
 std::optional<Problem> refuse_host(const Request& request, const std::vector<std::string>& hosts) {
   const auto host = request.header("Host");
   if (!host || !is_known(without_port(*host), hosts)) {
-    return forbidden(
-        "foreign_host", "not a name of this service",
-        "Host must be a loopback name or one of http.hosts in the configuration; this keeps web pages out");
+    return forbidden("foreign_host", "not a name of this service",
+                     "Host must be a loopback name or one of http.hosts in the configuration; this "
+                     "keeps web pages out");
   }
   return std::nullopt;
 }
 
 std::optional<Problem> refuse_origin(const Request& request) {
-  const bool foreign = request.count("Origin") > 0 &&
-                       !is_same(request.header("Origin").value_or(""), request.header("Host").value_or(""));
+  const bool foreign =
+      request.count("Origin") > 0 &&
+      !is_same(request.header("Origin").value_or(""), request.header("Host").value_or(""));
   if (foreign || from_another_site(request)) {
     return forbidden("foreign_origin", "a web page of another site",
                      "a page that did not come from this service may not use it");

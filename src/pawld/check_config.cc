@@ -1,4 +1,5 @@
-// --check-config: options.cc has tried the files as this user; here, whether that tells anything about the service.
+// --check-config: options.cc has tried the files as this user; here, whether that tells anything
+// about the service.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <grp.h>
@@ -34,18 +35,19 @@ User user_of(uid_t id, gid_t group) {
 std::vector<std::string> files_of(const Options& options) {
   const Config& config = options.config;
   std::vector<std::string> files;
-  for (const std::string& file :
-       {options.config_file, config.auth_file, config.tls.cert, config.tls.key, config.tls.client_ca}) {
+  for (const std::string& file : {options.config_file, config.auth_file, config.tls.cert,
+                                  config.tls.key, config.tls.client_ca}) {
     if (!file.empty()) files.push_back(file);
   }
   return files;
 }
 
-// In a process that has become `user`: the number of files that it cannot read, each of which it names.
+// In a process that has become `user`: the number of files that it cannot read, each of which it
+// names.
 [[noreturn]] void try_files_as(const User& user, const std::vector<std::string>& files,
                                const std::string& data) {
-  const bool became =
-      ::initgroups(user.name.c_str(), user.group) == 0 && ::setgid(user.group) == 0 && ::setuid(user.id) == 0;
+  const bool became = ::initgroups(user.name.c_str(), user.group) == 0 &&
+                      ::setgid(user.group) == 0 && ::setuid(user.id) == 0;
   if (!became) ::_exit(0);  // Not allowed to: nothing is known.
   int unreadable = 0;
   for (const std::string& file : files) {
@@ -59,7 +61,8 @@ std::vector<std::string> files_of(const Options& options) {
   ::_exit(unreadable == 0 ? 0 : 1);
 }
 
-bool can_read_all(const User& user, const std::vector<std::string>& files, const std::string& data) {
+bool can_read_all(const User& user, const std::vector<std::string>& files,
+                  const std::string& data) {
   const pid_t child = ::fork();
   if (child < 0) return true;
   if (child == 0) try_files_as(user, files, data);
@@ -75,24 +78,28 @@ int check_config(const Options& options) {
   const std::string& data = options.config.data;
   const User self = user_of(::geteuid(), ::getegid());
   struct stat facts {};
-  const bool exists = options.config.store == StoreKind::kJournal && ::stat(data.c_str(), &facts) == 0;
+  const bool exists =
+      options.config.store == StoreKind::kJournal && ::stat(data.c_str(), &facts) == 0;
   if (exists && facts.st_uid != self.id) {
     const User owner = user_of(facts.st_uid, facts.st_gid);
     if (self.id == 0 && !can_read_all(owner, files_of(options), data)) {
-      fmt::print(stderr,
-                 "pawld: as {} the service would not start. Give its group the files (chgrp, chmod 640)\n",
-                 owner.name);
+      fmt::print(
+          stderr,
+          "pawld: as {} the service would not start. Give its group the files (chgrp, chmod 640)\n",
+          owner.name);
       return kExitConfig;
     }
     if (self.id == 0) {
-      fmt::print("the configuration is right; files were tried as root and as {}, the owner of {}\n",
-                 owner.name, data);
+      fmt::print(
+          "the configuration is right; files were tried as root and as {}, the owner of {}\n",
+          owner.name, data);
       return kExitOk;
     }
-    fmt::print(stderr,
-               "pawld: warning: {} belongs to {}, and this check ran as {}. If pawld runs as {}, check as "
-               "that user: runuser -u {} -- pawld --check-config …\n",
-               data, owner.name, self.name, owner.name, owner.name);
+    fmt::print(
+        stderr,
+        "pawld: warning: {} belongs to {}, and this check ran as {}. If pawld runs as {}, check as "
+        "that user: runuser -u {} -- pawld --check-config …\n",
+        data, owner.name, self.name, owner.name, owner.name);
   }
   fmt::print("the configuration is right; files were tried as user {}\n", self.name);
   return kExitOk;

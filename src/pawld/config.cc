@@ -30,7 +30,8 @@ bool is_line(const std::string& text) {
 }
 
 Reader text(std::function<std::string&(Config&)> field) {
-  return [field = std::move(field)](const toml::node& node, Config& config) -> std::optional<std::string> {
+  return [field = std::move(field)](const toml::node& node,
+                                    Config& config) -> std::optional<std::string> {
     const auto value = node.value_exact<std::string>();
     if (!value || !is_line(*value)) return out_of("a text of one line");
     field(config) = *value;
@@ -40,7 +41,8 @@ Reader text(std::function<std::string&(Config&)> field) {
 
 // The path of a file; empty for none.
 Reader path(std::function<std::string&(Config&)> field) {
-  return [read = text(field), field](const toml::node& node, Config& config) -> std::optional<std::string> {
+  return [read = text(field), field](const toml::node& node,
+                                     Config& config) -> std::optional<std::string> {
     if (node.value_exact<std::string>() != "") return read(node, config);
     field(config).clear();
     return std::nullopt;
@@ -70,7 +72,8 @@ std::optional<std::string> read_hosts(const toml::node& node, Config& config) {
 }
 
 Reader flag(std::function<bool&(Config&)> field) {
-  return [field = std::move(field)](const toml::node& node, Config& config) -> std::optional<std::string> {
+  return [field = std::move(field)](const toml::node& node,
+                                    Config& config) -> std::optional<std::string> {
     const auto value = node.value_exact<bool>();
     if (!value) return out_of("true or false");
     field(config) = *value;
@@ -98,7 +101,8 @@ std::optional<std::string> read_log_format(const toml::node& node, Config& confi
 
 std::optional<std::string> read_store(const toml::node& node, Config& config) {
   const auto value = node.value_exact<std::string>();
-  if (value != "journal" && value != "memory") return out_of("\"journal\" (or, for tests, \"memory\")");
+  if (value != "journal" && value != "memory")
+    return out_of("\"journal\" (or, for tests, \"memory\")");
   config.store = value == "memory" ? StoreKind::kMemory : StoreKind::kJournal;
   return std::nullopt;
 }
@@ -106,8 +110,8 @@ std::optional<std::string> read_store(const toml::node& node, Config& config) {
 std::optional<std::string> read_max_ttl(const toml::node& node, Config& config) {
   const auto value = node.value_exact<std::int64_t>();
   if (!value || Millis(*value) < limits::kTtlMin || Millis(*value) > limits::kTtlMaxCeiling) {
-    return out_of(
-        fmt::format("milliseconds, {} to {}", limits::kTtlMin.count(), limits::kTtlMaxCeiling.count()));
+    return out_of(fmt::format("milliseconds, {} to {}", limits::kTtlMin.count(),
+                              limits::kTtlMaxCeiling.count()));
   }
   config.max_ttl = Millis(*value);
   return std::nullopt;
@@ -149,8 +153,8 @@ const std::vector<Key>& http_keys() {
 const std::vector<Key>& journal_keys() {
   using store::journal::Settings;
   static const std::vector<Key> keys{
-      {"segment_bytes",
-       number(&Settings::segment_bytes, static_cast<std::int64_t>(store::journal::kSegmentBytesMin), kGiB)},
+      {"segment_bytes", number(&Settings::segment_bytes,
+                               static_cast<std::int64_t>(store::journal::kSegmentBytesMin), kGiB)},
       {"spare_segments", number(&Settings::spare_segments, 0, 16)},
       {"checkpoint_after", number(&Settings::checkpoint_after, 1, 1000)},
       {"space_reserve_bytes", number(&Settings::space_reserve, 0, 1024 * kGiB)},
@@ -175,25 +179,28 @@ const std::vector<Key>* keys_of_table(std::string_view name) {
   return nullptr;
 }
 
-Result<void> read_table(const toml::table& table, const std::vector<Key>& keys, const std::string& path,
-                        const std::string& prefix, Config& config) {
+Result<void> read_table(const toml::table& table, const std::vector<Key>& keys,
+                        const std::string& path, const std::string& prefix, Config& config) {
   for (const auto& [name, node] : table) {
     const auto line = node.source().begin.line;
-    const std::vector<Key>* inner = prefix.empty() && node.is_table() ? keys_of_table(name.str()) : nullptr;
+    const std::vector<Key>* inner =
+        prefix.empty() && node.is_table() ? keys_of_table(name.str()) : nullptr;
     if (inner != nullptr) {
       const std::string inner_prefix = std::string(name.str()) + ".";
-      if (auto read = read_table(*node.as_table(), *inner, path, inner_prefix, config); !read) return read;
+      if (auto read = read_table(*node.as_table(), *inner, path, inner_prefix, config); !read)
+        return read;
       continue;
     }
-    const auto key =
-        std::find_if(keys.begin(), keys.end(), [&, n = name.str()](const Key& k) { return k.name == n; });
+    const auto key = std::find_if(keys.begin(), keys.end(),
+                                  [&, n = name.str()](const Key& k) { return k.name == n; });
     if (key == keys.end()) {
       return Error{Code::kInvalid,
-                   fmt::format("{}:{}: unknown key \"{}{}\" (pawld --print-config shows all keys)", path,
-                               line, prefix, name.str())};
+                   fmt::format("{}:{}: unknown key \"{}{}\" (pawld --print-config shows all keys)",
+                               path, line, prefix, name.str())};
     }
     if (const auto problem = key->read(node, config)) {
-      return Error{Code::kInvalid, fmt::format("{}:{}: {}{}: {}", path, line, prefix, name.str(), *problem)};
+      return Error{Code::kInvalid,
+                   fmt::format("{}:{}: {}{}: {}", path, line, prefix, name.str(), *problem)};
     }
   }
   return {};
@@ -204,7 +211,8 @@ Result<void> read_table(const toml::table& table, const std::vector<Key>& keys, 
 namespace {
 
 // `parse` answers the table, or throws.
-Result<void> read_from(const std::function<toml::table()>& parse, const std::string& path, Config& config) {
+Result<void> read_from(const std::function<toml::table()>& parse, const std::string& path,
+                       Config& config) {
   try {
     const toml::table table = parse();
     if (auto read = read_table(table, top_keys(), path, "", config); !read) return read;
@@ -214,8 +222,8 @@ Result<void> read_from(const std::function<toml::table()>& parse, const std::str
     return Error{Code::kInvalid, fmt::format("{}:{}: {}", path, line, error.description())};
   }
   if (config.journal.segment_bytes % store::kBlock != 0) {
-    return Error{Code::kInvalid,
-                 fmt::format("{}: journal.segment_bytes: expected a multiple of {}", path, store::kBlock)};
+    return Error{Code::kInvalid, fmt::format("{}: journal.segment_bytes: expected a multiple of {}",
+                                             path, store::kBlock)};
   }
   return {};
 }
@@ -237,7 +245,8 @@ std::string to_toml(const Config& config) {
       {"checkpoint_after", static_cast<std::int64_t>(config.journal.checkpoint_after)},
       {"space_reserve_bytes", static_cast<std::int64_t>(config.journal.space_reserve)},
   };
-  toml::table tls{{"cert", config.tls.cert}, {"key", config.tls.key}, {"client_ca", config.tls.client_ca}};
+  toml::table tls{
+      {"cert", config.tls.cert}, {"key", config.tls.key}, {"client_ca", config.tls.client_ca}};
   toml::array hosts;
   for (const std::string& host : config.http_hosts) hosts.push_back(host);
   const toml::table http{{"listen", config.http}, {"hosts", hosts}};

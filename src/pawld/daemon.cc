@@ -39,15 +39,17 @@ namespace {
 
 std::string with_advice(const Error& error, const Config& config) {
   if (error.code == Code::kBusy) {
-    return fmt::format("{}. Another pawld serves this data; stop it, or choose another directory with --data",
-                       error.detail);
+    return fmt::format(
+        "{}. Another pawld serves this data; stop it, or choose another directory with --data",
+        error.detail);
   }
   if (error.code == Code::kInvalid) {
-    return fmt::format("{}. Nothing was changed; look at it with: pawld dump --data {}", error.detail,
-                       config.data);
+    return fmt::format("{}. Nothing was changed; look at it with: pawld dump --data {}",
+                       error.detail, config.data);
   }
   if (error.code == Code::kDenied) {
-    return fmt::format("{}. Choose a directory that pawld may create or write with --data", error.detail);
+    return fmt::format("{}. Choose a directory that pawld may create or write with --data",
+                       error.detail);
   }
   if (error.code == Code::kUnavailable) {
     return fmt::format("{}. Free some space and start again", error.detail);
@@ -66,9 +68,9 @@ void raise_descriptor_limit(Log& log) {
     ::setrlimit(RLIMIT_NOFILE, &limit);
   }
   if (limit.rlim_cur < kNeeded) {
-    log.warning(
-        fmt::format("only {} file descriptors are allowed, {} are needed for {} connections (ulimit -n)",
-                    limit.rlim_cur, kNeeded, limits::kConnectionsMax));
+    log.warning(fmt::format(
+        "only {} file descriptors are allowed, {} are needed for {} connections (ulimit -n)",
+        limit.rlim_cur, kNeeded, limits::kConnectionsMax));
   }
 }
 
@@ -115,7 +117,8 @@ std::string port_of(const std::string& address) {
 
 bool write_port_file(const std::string& path, const ListenAddresses& bound) {
   if (path.empty()) return true;
-  const std::string partial = path + ".partial";  // Whoever waits for the file must not read half a number.
+  const std::string partial =
+      path + ".partial";  // Whoever waits for the file must not read half a number.
   {
     std::ofstream out(partial, std::ios::trunc);
     out << port_of(bound.resp) << '\n';
@@ -133,15 +136,16 @@ void print_hints(const Config& config, const ListenAddresses& at, const tls::Ser
   const std::string host = tls == nullptr ? bound : tls->host_for_clients(bound);
   const std::string trust = tls == nullptr ? "" : "PAWL_TLS_CA=CA.pem ";
   if (users || tls != nullptr) {
-    fmt::print("try: {}{}pawl --addr {}{}:{} status\n", trust, users ? "PAWL_AUTH=USER:SECRET " : "",
-               tls == nullptr ? "" : "tls://", host, port);
+    fmt::print("try: {}{}pawl --addr {}{}:{} status\n", trust,
+               users ? "PAWL_AUTH=USER:SECRET " : "", tls == nullptr ? "" : "tls://", host, port);
   } else {
-    fmt::print("try: redis-cli{} -p {} ACQUIRE hello TTL 15000\n", bound == "127.0.0.1" ? "" : " -h " + bound,
-               port);
+    fmt::print("try: redis-cli{} -p {} ACQUIRE hello TTL 15000\n",
+               bound == "127.0.0.1" ? "" : " -h " + bound, port);
   }
   if (!at.http.empty()) {
     fmt::print("http: curl{}{} {}://{}:{}/v1/status\n", tls == nullptr ? "" : " --cacert CA.pem",
-               users ? " -H 'Authorization: Bearer USER:SECRET'" : "", tls == nullptr ? "http" : "https",
+               users ? " -H 'Authorization: Bearer USER:SECRET'" : "",
+               tls == nullptr ? "http" : "https",
                tls == nullptr ? at.http.substr(0, at.http.rfind(':')) : host, port_of(at.http));
   }
   std::fflush(stdout);
@@ -161,13 +165,14 @@ class Daemon {
     if (config_.store == StoreKind::kMemory)
       log_->warning("--store memory: for tests; no grant survives this process");
     store_.files.on_buffered([this](const std::string& path) {
-      log_->info(
-          fmt::format("{}: the file system refuses direct writes (O_DIRECT); the journal is written through "
-                      "its cache and "
-                      "synced by fdatasync, which is as durable",
-                      path));
+      log_->info(fmt::format(
+          "{}: the file system refuses direct writes (O_DIRECT); the journal is written through "
+          "its cache and "
+          "synced by fdatasync, which is as durable",
+          path));
     });
-    if (const auto opened = patience_.wait_for<void>([this] { return store_.open(config_, random_); });
+    if (const auto opened =
+            patience_.wait_for<void>([this] { return store_.open(config_, random_); });
         !opened)
       return patience_.interrupted() ? stop_waiting() : refuse(opened.error());
     if (const auto settled = settle_machine(); !settled) return exit_code_of(settled.error());
@@ -175,11 +180,12 @@ class Daemon {
     server::EngineSettings settings;
     settings.ttl_max = config_.max_ttl;
     settings.core.hash_seed = random_.next();
-    server::Engine engine(settings,
-                          {store_.get(), clock_, random_, loop_, *log_, [this](const Error&) { die(); }});
+    server::Engine engine(
+        settings, {store_.get(), clock_, random_, loop_, *log_, [this](const Error&) { die(); }});
     if (!config_.auth_file.empty() && !read_users(engine)) return kExitConfig;
     loop_.on_reload([this, &engine] { reload(engine); });
-    // Before the store is read: who asks meanwhile hears -LOADING, and a port in use is noticed at once.
+    // Before the store is read: who asks meanwhile hears -LOADING, and a port in use is noticed at
+    // once.
     if (const auto ready = start_tls(engine); !ready) {
       log_->error(ready.error().detail);
       return kExitConfig;
@@ -195,19 +201,22 @@ class Daemon {
     const auto loaded = engine.load([&] { return !(stopped = !loop_.poll(engine)); });
     if (stopped) return stop();
     if (!loaded) return refuse(loaded.error());
-    // What reading the store took is a third of what stays; give it back rather than keep it for ever.
+    // What reading the store took is a third of what stays; give it back rather than keep it for
+    // ever.
     ::malloc_trim(0);
     warn_of_small_volume();  // Before the helper takes more of the free space.
     store_.start_helper();
     if (!loaded->clean && !loaded->fresh)
-      log_->info(fmt::format(
-          "the last run did not stop cleanly; its acknowledged state was recovered. Tokens go on after {}: "
-          "they are reserved in blocks of {}, and what was left of a block is skipped, so the gap is not "
-          "lost grants",
-          engine.totals().last_token.value, limits::kTokenBlock));
+      log_->info(
+          fmt::format("the last run did not stop cleanly; its acknowledged state was recovered. "
+                      "Tokens go on after {}: "
+                      "they are reserved in blocks of {}, and what was left of a block is skipped, "
+                      "so the gap is not "
+                      "lost grants",
+                      engine.totals().last_token.value, limits::kTokenBlock));
     if (const Millis wait = engine.core().restoring_for(engine.now()); wait > Millis(0))
-      log_->warning(
-          fmt::format("restored from a backup: nothing is granted for {} ms; waiters queue", wait.count()));
+      log_->warning(fmt::format(
+          "restored from a backup: nothing is granted for {} ms; waiters queue", wait.count()));
     log_start(*address, *loaded, engine.totals());
     notify("READY=1");
     if (config_.log_format == LogFormat::kText) {
@@ -232,47 +241,54 @@ class Daemon {
     }
     const auto address = server::parse_listen_address(config_.resp);
     if (!address) return address.error();
-    auto listener = patience_.wait_for<server::Listener>([&] { return server::listen_on(*address); });
+    auto listener =
+        patience_.wait_for<server::Listener>([&] { return server::listen_on(*address); });
     if (!listener) {
-      return Error{Code::kInvalid,
-                   listener.error().detail + ". Choose another address with --resp, or stop what uses it"};
+      return Error{
+          Code::kInvalid,
+          listener.error().detail + ". Choose another address with --resp, or stop what uses it"};
     }
     bound.resp = listener->address;
-    if (const auto listening = loop_.listen(std::move(*listener)); !listening) return listening.error();
+    if (const auto listening = loop_.listen(std::move(*listener)); !listening)
+      return listening.error();
     if (!write_port_file(options_.port_file, bound)) {
       return Error{Code::kInvalid, "cannot write the port to " + options_.port_file};
     }
     return bound;
   }
 
-  void log_start(const ListenAddresses& at, const store::Loaded& loaded, const core::Totals& totals) {
+  void log_start(const ListenAddresses& at, const store::Loaded& loaded,
+                 const core::Totals& totals) {
     const bool journal = config_.store == StoreKind::kJournal;
-    log_->info(
-        fmt::format("pawld {} serves {}{} ({}{}; {} {}, last token {})", kVersion, at.resp,
-                    at.http.empty() ? "" : " and http " + at.http,
-                    journal ? config_.data : "in memory: nothing survives", loaded.fresh ? ", new" : "",
-                    totals.leases, totals.leases == 1 ? "lease" : "leases", totals.last_token.value),
-        {{"event", "serving"},
-         {"version", kVersion},
-         {"address", at.resp},
-         {"http_address", at.http},
-         {"tls", tls_ ? "yes" : "no"},
-         {"data", journal ? config_.data : std::string_view()},
-         {"leases", totals.leases},
-         {"last_token", totals.last_token.value}});
+    log_->info(fmt::format("pawld {} serves {}{} ({}{}; {} {}, last token {})", kVersion, at.resp,
+                           at.http.empty() ? "" : " and http " + at.http,
+                           journal ? config_.data : "in memory: nothing survives",
+                           loaded.fresh ? ", new" : "", totals.leases,
+                           totals.leases == 1 ? "lease" : "leases", totals.last_token.value),
+               {{"event", "serving"},
+                {"version", kVersion},
+                {"address", at.resp},
+                {"http_address", at.http},
+                {"tls", tls_ ? "yes" : "no"},
+                {"data", journal ? config_.data : std::string_view()},
+                {"leases", totals.leases},
+                {"last_token", totals.last_token.value}});
   }
 
-  // Free space and the store's own files together: a new store on a small volume has not taken its space yet.
+  // Free space and the store's own files together: a new store on a small volume has not taken its
+  // space yet.
   void warn_of_small_volume() {
     const auto space = store_.get().space();
     if (!space) return;
     const std::uint64_t volume = space->free + server::read_process(config_.data).store_bytes;
     if (volume >= space->volume_needed) return;
-    log_->warning(fmt::format(
-        "{}: the volume is too small: {} MiB are there for the store, {} MiB are needed. With less, the "
-        "store's own files can fill the disk, and then no lock is granted. Use a larger volume, or a smaller "
-        "segment_bytes for a new store",
-        config_.data, volume >> 20, (space->volume_needed + (1 << 20) - 1) >> 20));
+    log_->warning(
+        fmt::format("{}: the volume is too small: {} MiB are there for the store, {} MiB are "
+                    "needed. With less, the "
+                    "store's own files can fill the disk, and then no lock is granted. Use a "
+                    "larger volume, or a smaller "
+                    "segment_bytes for a new store",
+                    config_.data, volume >> 20, (space->volume_needed + (1 << 20) - 1) >> 20));
   }
 
   // Whether the data may be used on this machine. An error has been told.
@@ -283,15 +299,16 @@ class Daemon {
     if (!settled && settled.error().code != Code::kDenied) {
       log_->error(with_advice(settled.error(), config_));
     } else if (!settled) {
-      log_->error(
-          fmt::format("{}: {}. If that pawld still serves, or has served since this copy was made, both "
-                      "would issue the same tokens: "
-                      "restore a backup instead (pawld restore). If the data was moved here for good, start "
-                      "once with --adopt",
-                      config_.data, settled.error().detail));
+      log_->error(fmt::format(
+          "{}: {}. If that pawld still serves, or has served since this copy was made, both "
+          "would issue the same tokens: "
+          "restore a backup instead (pawld restore). If the data was moved here for good, start "
+          "once with --adopt",
+          config_.data, settled.error().detail));
     } else if (*settled == Settled::kAdopted) {
-      log_->warning(fmt::format("{}: adopted from another machine; no pawld may serve the original any more",
-                                config_.data));
+      log_->warning(
+          fmt::format("{}: adopted from another machine; no pawld may serve the original any more",
+                      config_.data));
     }
     return settled ? Result<void>() : settled.error();
   }
@@ -318,20 +335,22 @@ class Daemon {
     return {};
   }
 
-  // SIGHUP: files that may have changed are read again. What is wrong changes nothing: a slip in a file must not lock
-  // everyone out, nor let everyone in.
+  // SIGHUP: files that may have changed are read again. What is wrong changes nothing: a slip in a
+  // file must not lock everyone out, nor let everyone in.
   void reload(server::Engine& engine) {
     if (config_.auth_file.empty() && !config_.tls.named())
       log_->info("HUP: there is no auth_file to read again, and no certificate");
-    if (!config_.auth_file.empty() && !read_users(engine)) log_->error("HUP: the users stay as they were");
+    if (!config_.auth_file.empty() && !read_users(engine))
+      log_->error("HUP: the users stay as they were");
     if (config_.tls.named()) reload_tls(engine);
   }
 
   void reload_tls(server::Engine& engine) {
     auto context = tls::ServerContext::load(config_.tls);
     if (!context) {
-      return log_->error(fmt::format("the old certificate stays in use, the new one does not fit: {}",
-                                     context.error().detail));
+      return log_->error(
+          fmt::format("the old certificate stays in use, the new one does not fit: {}",
+                      context.error().detail));
     }
     tls_ = std::move(*context);
     loop_.use_tls(tls_);
@@ -365,7 +384,8 @@ class Daemon {
     return exit_code_of(error);
   }
 
-  // What the disk holds is no longer known: no destructor may write to it, and nobody may be told anything.
+  // What the disk holds is no longer known: no destructor may write to it, and nobody may be told
+  // anything.
   [[noreturn]] void die() {
     log_->error("stopping at once without answering; a restart recovers what was acknowledged");
     log_.reset();
@@ -406,7 +426,9 @@ int init(const Options& options) {
   Result<void> done = store.open(config, random);
   if (done) {
     struct : store::Visitor {
-      Result<void> record(std::string_view /*key*/, std::string_view /*value*/) override { return {}; }
+      Result<void> record(std::string_view /*key*/, std::string_view /*value*/) override {
+        return {};
+      }
     } nothing;
     const auto loaded = store.get().load(nothing);
     done = loaded ? store.close() : Result<void>(loaded.error());

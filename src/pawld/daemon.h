@@ -5,10 +5,12 @@
 
 namespace pawl::pawld {
 
-// Returns the exit code. SIGTERM, SIGINT and SIGHUP are blocked by the caller, before any thread exists.
+// Returns the exit code. SIGTERM, SIGINT and SIGHUP are blocked by the caller, before any thread
+// exists.
 int serve(const Options& options);
 
-// Creates an empty store in options.config.data; one that is there stays as it is. Returns the exit code.
+// Creates an empty store in options.config.data; one that is there stays as it is. Returns the exit
+// code.
 int init(const Options& options);
 
 // Prints the store in options.config.data to stdout. Returns the exit code.

@@ -1,4 +1,5 @@
-// Records of a store or backup into a core, which knows what they mean and whether they contradict each other.
+// Records of a store or backup into a core, which knows what they mean and whether they contradict
+// each other.
 #pragma once
 
 #include "core/core.h"

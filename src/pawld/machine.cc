@@ -34,11 +34,12 @@ std::string mark_of(std::string_view id, Random& random) {
 
 bool is_mark_of(std::string_view mark, std::string_view id) {
   const std::size_t colon = mark.find(':');
-  return colon != std::string_view::npos && mark.substr(colon + 1) == digest(mark.substr(0, colon), id);
+  return colon != std::string_view::npos &&
+         mark.substr(colon + 1) == digest(mark.substr(0, colon), id);
 }
 
-Result<Settled> settle_machine(store::journal::Journal& journal, const std::string& id_path, Adopt adopt,
-                               Random& random) {
+Result<Settled> settle_machine(store::journal::Journal& journal, const std::string& id_path,
+                               Adopt adopt, Random& random) {
   const auto id = machine_id(id_path);
   if (!id) return Settled::kKnown;
   const auto mark = journal.machine();

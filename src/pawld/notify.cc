@@ -11,11 +11,13 @@
 
 namespace pawl::pawld {
 
-// sd_notify's protocol: one datagram to the socket named by NOTIFY_SOCKET; a leading @ means the abstract namespace.
+// sd_notify's protocol: one datagram to the socket named by NOTIFY_SOCKET; a leading @ means the
+// abstract namespace.
 void notify(std::string_view state) {
   const char* path = std::getenv("NOTIFY_SOCKET");
   sockaddr_un address{};
-  if (path == nullptr || (path[0] != '/' && path[0] != '@') || std::strlen(path) >= sizeof address.sun_path)
+  if (path == nullptr || (path[0] != '/' && path[0] != '@') ||
+      std::strlen(path) >= sizeof address.sun_path)
     return;
   address.sun_family = AF_UNIX;
   const std::size_t length = std::strlen(path);

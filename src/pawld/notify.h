@@ -1,4 +1,5 @@
-// Tells the service manager how far pawld has come: "READY=1", "STOPPING=1". Without one it does nothing.
+// Tells the service manager how far pawld has come: "READY=1", "STOPPING=1". Without one it does
+// nothing.
 #pragma once
 
 #include <string_view>

@@ -23,7 +23,8 @@ std::string not_empty(const std::string& text) {
 Result<Millis> read_wait(const std::string& text) {
   const auto wait = parse_duration(text == "0" ? "0s" : text);
   if (wait && *wait > kWaitMax) {
-    return Error{Code::kInvalid, fmt::format("{} is too long; at most {}", text, to_text(kWaitMax))};
+    return Error{Code::kInvalid,
+                 fmt::format("{} is too long; at most {}", text, to_text(kWaitMax))};
   }
   return wait;
 }
@@ -35,7 +36,8 @@ constexpr const char* kExamples =
     "  pawld --config pawld.toml --check-config  check the configuration\n"
     "  pawld init --data /var/lib/pawl           create the store that --must-exist requires\n"
     "  pawld --auth-file users                   serve only these users (see pawl auth --help)\n"
-    "  pawld --tls-cert cert.pem --tls-key key.pem  speak TLS; then: pawl --addr tls://localhost:7295 "
+    "  pawld --tls-cert cert.pem --tls-key key.pem  speak TLS; then: pawl --addr "
+    "tls://localhost:7295 "
     "status\n"
     "  pawld dump --data /var/lib/pawl           print the contents of a store\n"
     "  pawld verify --data /var/lib/pawl         check that a store or a backup is complete\n"
@@ -47,7 +49,8 @@ constexpr const char* kExamples =
 
 // What the command line said, kept apart from the defaults so that the file can come between them.
 struct Flags {
-  std::optional<std::string> data, resp, http, log_format, store, auth_file, tls_cert, tls_key, tls_client_ca;
+  std::optional<std::string> data, resp, http, log_format, store, auth_file, tls_cert, tls_key,
+      tls_client_ca;
   std::string config, port_file;
   bool check_config = false, print_config = false, must_exist = false, insecure = false;
   bool adopt = false, json = false;
@@ -62,44 +65,57 @@ constexpr const char* kVerifyExamples =
     "  pawld verify --data /var/backups/pawl/2026-11-16 --json | jq .last_token\n"
     "Exit codes: 0 complete, 64 usage, 74 the disk failed, 78 damaged, in use, or not a store.";
 constexpr const char* kRestoreExamples =
-    "All leases of the backup are void. Tokens continue above the next multiple of 2^40. No lock is granted "
+    "All leases of the backup are void. Tokens continue above the next multiple of 2^40. No lock "
+    "is granted "
     "for the longest\n"
-    "TTL that was allowed (10 minutes by default), so that leases granted after the backup can expire. A "
+    "TTL that was allowed (10 minutes by default), so that leases granted after the backup can "
+    "expire. A "
     "second restore of\n"
-    "the same backup would issue the same tokens: pass the greatest token issued since then with --above "
+    "the same backup would issue the same tokens: pass the greatest token issued since then with "
+    "--above "
     "(from pawld verify\n"
     "on the old data, pawl status, or a guard's fence).\n"
     "Examples:\n"
     "  pawld restore --from /var/backups/pawl/2026-11-16 --data /var/lib/pawl\n"
-    "  pawld restore --from /var/backups/pawl/2026-11-16 --data /var/lib/pawl --above 1099511628000\n"
-    "Exit codes: 0 restored, 64 usage, 74 the disk failed, 78 not a valid backup, or the data directory is "
+    "  pawld restore --from /var/backups/pawl/2026-11-16 --data /var/lib/pawl --above "
+    "1099511628000\n"
+    "Exit codes: 0 restored, 64 usage, 74 the disk failed, 78 not a valid backup, or the data "
+    "directory is "
     "not empty.";
 
 void declare(CLI::App& app, Flags& flags) {
-  app.add_option("--data", flags.data, "Directory of the store (default pawl-data)")->check(not_empty);
-  app.add_option("--resp", flags.resp,
-                 "Listen address for Redis clients (default 127.0.0.1:7295; port 0: any free port)");
+  app.add_option("--data", flags.data, "Directory of the store (default pawl-data)")
+      ->check(not_empty);
   app.add_option(
-      "--http", flags.http,
-      "Listen address for HTTP clients (default 127.0.0.1:7296; port 0: any free port; off: no HTTP)");
+      "--resp", flags.resp,
+      "Listen address for Redis clients (default 127.0.0.1:7295; port 0: any free port)");
+  app.add_option("--http", flags.http,
+                 "Listen address for HTTP clients (default 127.0.0.1:7296; port 0: any free port; "
+                 "off: no HTTP)");
   app.add_option("--config", flags.config, "TOML file; flags override it");
-  app.add_flag("--check-config", flags.check_config, "Check flags and configuration file, then exit");
-  app.add_flag("--print-config", flags.print_config, "Print the effective settings as TOML, then exit");
+  app.add_flag("--check-config", flags.check_config,
+               "Check flags and configuration file, then exit");
+  app.add_flag("--print-config", flags.print_config,
+               "Print the effective settings as TOML, then exit");
   app.add_option("--log-format", flags.log_format, "text or json (default text), to stderr")
       ->check(CLI::IsMember({"text", "json"}));
-  app.add_flag("--must-exist", flags.must_exist, "Refuse a data directory that is missing or empty");
-  app.add_flag("--adopt", flags.adopt, "Accept data that was last used on another machine; needed once");
+  app.add_flag("--must-exist", flags.must_exist,
+               "Refuse a data directory that is missing or empty");
+  app.add_flag("--adopt", flags.adopt,
+               "Accept data that was last used on another machine; needed once");
   // For tests, and so not in the help.
   app.add_option("--machine-id-file", flags.machine_id_file)->group("");
-  app.add_option(
-         "--auth-file", flags.auth_file,
-         "File of users, roles and prefixes, written by `pawl auth`; reloaded on SIGHUP (default: no users, "
-         "every client is an administrator)")
+  app.add_option("--auth-file", flags.auth_file,
+                 "File of users, roles and prefixes, written by `pawl auth`; reloaded on SIGHUP "
+                 "(default: no users, "
+                 "every client is an administrator)")
       ->check(not_empty);
-  app.add_flag("--insecure", flags.insecure, "Allow a non-loopback listen address without users and TLS");
+  app.add_flag("--insecure", flags.insecure,
+               "Allow a non-loopback listen address without users and TLS");
   app.add_option_function<std::string>(
          "--wait", [&flags](const std::string& text) { flags.wait = *read_wait(text); },
-         "How long to wait for data or a port that another process still holds, as in a restart (default "
+         "How long to wait for data or a port that another process still holds, as in a restart "
+         "(default "
          "10s; 0 = not at all)")
       ->check([](const std::string& text) {
         const auto wait = read_wait(text);
@@ -109,16 +125,17 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option("--store", flags.store,
                  "journal, or memory: for tests, lost when pawld stops (default journal)")
       ->check(CLI::IsMember({"journal", "memory"}));
-  app.add_option(
-      "--tls-cert", flags.tls_cert,
-      "PEM file: certificate, followed by intermediate certificates. Both ports then accept TLS only");
+  app.add_option("--tls-cert", flags.tls_cert,
+                 "PEM file: certificate, followed by intermediate certificates. Both ports then "
+                 "accept TLS only");
   app.add_option("--tls-key", flags.tls_key,
                  "PEM file: private key of the certificate. Both files are reloaded on SIGHUP");
-  app.add_option("--tls-client-ca", flags.tls_client_ca,
-                 "PEM file: CA that signs client certificates; the common name of a certificate is its user");
   app.add_option(
-      "--port-file", flags.port_file,
-      "Write the RESP port to this file once clients can connect, and the HTTP port on a second line");
+      "--tls-client-ca", flags.tls_client_ca,
+      "PEM file: CA that signs client certificates; the common name of a certificate is its user");
+  app.add_option("--port-file", flags.port_file,
+                 "Write the RESP port to this file once clients can connect, and the HTTP port on "
+                 "a second line");
 }
 
 struct Subcommands {
@@ -129,13 +146,15 @@ struct Subcommands {
 };
 
 Subcommands declare_subcommands(CLI::App& app, Flags& flags) {
-  CLI::App* init =
-      app.add_subcommand("init", "Create an empty store for --must-exist; an existing store is not changed");
-  init->add_option("--data", flags.data, "Directory of the store (default pawl-data)")->check(not_empty);
+  CLI::App* init = app.add_subcommand(
+      "init", "Create an empty store for --must-exist; an existing store is not changed");
+  init->add_option("--data", flags.data, "Directory of the store (default pawl-data)")
+      ->check(not_empty);
   init->add_option("--config", flags.config, "TOML file; flags override it");
 
   CLI::App* dump = app.add_subcommand("dump", "Print the contents of the store; changes nothing");
-  dump->add_option("--data", flags.data, "Directory of the store (default pawl-data)")->check(not_empty);
+  dump->add_option("--data", flags.data, "Directory of the store (default pawl-data)")
+      ->check(not_empty);
 
   CLI::App* verify =
       app.add_subcommand("verify", "Read all of a store or backup and check that it is complete");
@@ -145,7 +164,9 @@ Subcommands declare_subcommands(CLI::App& app, Flags& flags) {
   verify->footer(kVerifyExamples);
 
   CLI::App* restore = app.add_subcommand("restore", "Create a new store from a backup");
-  restore->add_option("--from", flags.restore.from, "Directory of the backup")->required()->check(not_empty);
+  restore->add_option("--from", flags.restore.from, "Directory of the backup")
+      ->required()
+      ->check(not_empty);
   restore->add_option("--data", flags.data, "Directory of the new store; must be missing or empty")
       ->required()
       ->check(not_empty);
@@ -163,8 +184,10 @@ void override_with(const Flags& flags, Config& config) {
   if (flags.resp) config.resp = *flags.resp;
   if (flags.auth_file) config.auth_file = *flags.auth_file;
   if (flags.http) config.http = flags.http->empty() ? kHttpOff : *flags.http;
-  if (flags.log_format) config.log_format = *flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
-  if (flags.store) config.store = *flags.store == "memory" ? StoreKind::kMemory : StoreKind::kJournal;
+  if (flags.log_format)
+    config.log_format = *flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
+  if (flags.store)
+    config.store = *flags.store == "memory" ? StoreKind::kMemory : StoreKind::kJournal;
   if (flags.tls_cert) config.tls.cert = *flags.tls_cert;
   if (flags.tls_key) config.tls.key = *flags.tls_key;
   if (flags.tls_client_ca) config.tls.client_ca = *flags.tls_client_ca;
@@ -206,7 +229,8 @@ Result<void> check_tls(const Config& config) {
   return loaded ? Result<void>() : loaded.error();
 }
 
-// Where other machines reach the port there must be users, and nobody on the way who reads their secrets.
+// Where other machines reach the port there must be users, and nobody on the way who reads their
+// secrets.
 Result<void> check_listen(const std::string& listen, const Config& config) {
   const auto address = server::parse_listen_address(listen);
   if (!address) return address.error();
@@ -219,9 +243,10 @@ Result<void> check_listen(const std::string& listen, const Config& config) {
                         : "there is no TLS, so anyone on the way could read the secrets of users";
   return Error{
       Code::kInvalid,
-      fmt::format("refusing to listen on {}: other machines can reach it, and {}. Listen on 127.0.0.1, "
-                  "configure both auth_file and TLS, or add --insecure if the network itself is trusted",
-                  listen, why)};
+      fmt::format(
+          "refusing to listen on {}: other machines can reach it, and {}. Listen on 127.0.0.1, "
+          "configure both auth_file and TLS, or add --insecure if the network itself is trusted",
+          listen, why)};
 }
 
 Result<void> check_listens(const Config& config) {
@@ -234,7 +259,8 @@ Result<void> check_listens(const Config& config) {
 
 ParsedOptions parse_options(int argc, const char* const* argv) {
   CLI::App app{
-      "pawld: a lock service. Every grant carries a fencing token and is on disk before it is answered",
+      "pawld: a lock service. Every grant carries a fencing token and is on disk before it is "
+      "answered",
       "pawld"};
   app.footer(kExamples);
   app.set_version_flag("--version", fmt::format("pawld {}", kVersion));
@@ -251,12 +277,15 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
 
   Options options;
   const auto offline = offline_action(subcommands);
-  // An error of a pawld that was to serve is a line of its log, as far as its form is known by then.
+  // An error of a pawld that was to serve is a line of its log, as far as its form is known by
+  // then.
   const auto fail = [&](const Error& error) {
     const bool serves = !offline && !flags.check_config && !flags.print_config;
-    return end_service(kExitConfig, error.detail, serves ? options.config.log_format : LogFormat::kText);
+    return end_service(kExitConfig, error.detail,
+                       serves ? options.config.log_format : LogFormat::kText);
   };
-  const auto read = flags.config.empty() ? Result<void>() : read_config(flags.config, options.config);
+  const auto read =
+      flags.config.empty() ? Result<void>() : read_config(flags.config, options.config);
   override_with(flags, options.config);
   if (!read) return fail(read.error());
   options.config_file = flags.config;

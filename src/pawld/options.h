@@ -25,7 +25,8 @@ struct Config {
   std::string data = "pawl-data";
   std::string resp = "127.0.0.1:7295";
   std::string http = "127.0.0.1:7296";  // "off": not served
-  std::vector<std::string> http_hosts;  // names that requests may give in Host, beside the loopback ones
+  std::vector<std::string>
+      http_hosts;  // names that requests may give in Host, beside the loopback ones
   LogFormat log_format = LogFormat::kText;
   StoreKind store = StoreKind::kJournal;
   std::string auth_file;  // empty: everyone is admin
@@ -36,14 +37,24 @@ struct Config {
   tls::ServerFiles tls;  // Empty: connections are plain.
 };
 
-// Reads a TOML file over `config`. Unknown keys, wrong types and values out of range are errors that name key and line.
+// Reads a TOML file over `config`. Unknown keys, wrong types and values out of range are errors
+// that name key and line.
 [[nodiscard]] Result<void> read_config(const std::string& path, Config& config);
 // The same for a text; `name` is what errors call it.
-[[nodiscard]] Result<void> parse_config(std::string_view text, const std::string& name, Config& config);
+[[nodiscard]] Result<void> parse_config(std::string_view text, const std::string& name,
+                                        Config& config);
 // As a TOML file that read_config() would understand.
 [[nodiscard]] std::string to_toml(const Config& config);
 
-enum class Action : std::uint8_t { kServe, kCheckConfig, kPrintConfig, kDump, kInit, kVerify, kRestore };
+enum class Action : std::uint8_t {
+  kServe,
+  kCheckConfig,
+  kPrintConfig,
+  kDump,
+  kInit,
+  kVerify,
+  kRestore
+};
 
 struct Options {
   Action action = Action::kServe;
@@ -56,7 +67,8 @@ struct Options {
   std::string port_file;  // where to write the port once it is bound; tests ask for port 0
 };
 
-// `options` when there is something to do. Otherwise `exit_code` says how to end; help or the error is printed already.
+// `options` when there is something to do. Otherwise `exit_code` says how to end; help or the error
+// is printed already.
 struct ParsedOptions {
   std::optional<Options> options;
   int exit_code = 0;

@@ -53,8 +53,9 @@ TEST_F(OptionsTest, WithNoArgumentItServesOnLoopbackOnly) {
 TEST_F(OptionsTest, ARestoreNamesABackupAndADirectory) {
   EXPECT_EQ(parse({"restore", "--data", "new"}).exit_code, kExitUsage);
   EXPECT_EQ(parse({"restore", "--from", "old"}).exit_code, kExitUsage);
-  EXPECT_EQ(parse({"restore", "--from", "old", "--data", "new", "--above", "9007199254740992"}).exit_code,
-            kExitUsage);
+  EXPECT_EQ(
+      parse({"restore", "--from", "old", "--data", "new", "--above", "9007199254740992"}).exit_code,
+      kExitUsage);
   const auto parsed =
       parse({"restore", "--from", "old", "--data", "new", "--above", "7", "--skip-wait", "--json"});
   ASSERT_TRUE(parsed.options);
@@ -67,7 +68,8 @@ TEST_F(OptionsTest, ARestoreNamesABackupAndADirectory) {
   const auto longer =
       parse({"--config", file("max_ttl_ms = 7000\n"), "restore", "--from", "old", "--data", "new"});
   ASSERT_TRUE(longer.options);
-  EXPECT_EQ(longer.options->restore.wait_at_least, Millis(7000)) << "of a configuration that is given";
+  EXPECT_EQ(longer.options->restore.wait_at_least, Millis(7000))
+      << "of a configuration that is given";
 }
 
 TEST_F(OptionsTest, FlagsWinOverTheFileAndTheFileOverDefaults) {
@@ -85,7 +87,8 @@ TEST_F(OptionsTest, FlagsWinOverTheFileAndTheFileOverDefaults) {
 
 TEST_F(OptionsTest, AnythingUnknownOrOutOfRangeInTheFileIsNamedWithItsLine) {
   EXPECT_THAT(problem_in("\nprot = 1\n"), HasSubstr(":2: unknown key \"prot\""));
-  EXPECT_THAT(problem_in("[journal]\nsegments = 1\n"), HasSubstr(":2: unknown key \"journal.segments\""));
+  EXPECT_THAT(problem_in("[journal]\nsegments = 1\n"),
+              HasSubstr(":2: unknown key \"journal.segments\""));
   EXPECT_THAT(problem_in("[other]\nx = 1\n"), HasSubstr("unknown key \"other\""));
   EXPECT_THAT(problem_in("data = 3\n"), HasSubstr(":1: data: expected a text"));
   EXPECT_THAT(problem_in("data = \"a\\nb\"\n"), HasSubstr(":1: data: expected a text of one line"));
@@ -118,7 +121,8 @@ TEST_F(OptionsTest, TheWaitForAnotherPawldIsADurationOrMillisecondsInTheFile) {
   EXPECT_EQ(parse({}).options->config.wait, Millis(10'000));
   EXPECT_EQ(parse({"--wait", "0"}).options->config.wait, Millis(0));
   EXPECT_EQ(parse({"--config", file("wait_ms = 7\n")}).options->config.wait, Millis(7));
-  EXPECT_EQ(parse({"--config", file("wait_ms = 7\n"), "--wait", "2s"}).options->config.wait, Millis(2000));
+  EXPECT_EQ(parse({"--config", file("wait_ms = 7\n"), "--wait", "2s"}).options->config.wait,
+            Millis(2000));
   EXPECT_EQ(parse({"--wait", "5"}).exit_code, kExitUsage);
   EXPECT_EQ(parse({"--wait", "1h"}).exit_code, kExitUsage);
   EXPECT_THAT(problem_in("wait_ms = -1\n"), HasSubstr("milliseconds, 0 to 600000"));
@@ -138,7 +142,8 @@ TEST_F(OptionsTest, UsersAloneDoNotMakeAnAddressSafeThatOthersReach) {
   const std::string users = users_file("", 0600);
   EXPECT_TRUE(parse({"--auth-file", users.c_str()}).options);
   EXPECT_EQ(parse({"--auth-file", users.c_str(), "--resp", "0.0.0.0:7295"}).exit_code, kExitConfig);
-  EXPECT_TRUE(parse({"--auth-file", users.c_str(), "--resp", "0.0.0.0:7295", "--insecure"}).options);
+  EXPECT_TRUE(
+      parse({"--auth-file", users.c_str(), "--resp", "0.0.0.0:7295", "--insecure"}).options);
   std::remove(users.c_str());
 }
 
@@ -154,12 +159,13 @@ TEST_F(OptionsTest, AFileOfUsersThatCannotBeUsedIsSaidAtOnce) {
 
 TEST_F(OptionsTest, TheFilesOfTlsComeFromTheFileOrFromFlagsAndMustFit) {
   Config config;
-  ASSERT_TRUE(
-      read_config(file("[tls]\ncert = \"c.pem\"\nkey = \"k.pem\"\nclient_ca = \"ca.pem\"\n"), config));
+  ASSERT_TRUE(read_config(
+      file("[tls]\ncert = \"c.pem\"\nkey = \"k.pem\"\nclient_ca = \"ca.pem\"\n"), config));
   EXPECT_EQ(config.tls.cert, "c.pem");
   EXPECT_EQ(config.tls.key, "k.pem");
   EXPECT_EQ(config.tls.client_ca, "ca.pem");
-  EXPECT_THAT(problem_in("[tls]\ncertificate = \"c\"\n"), HasSubstr(":2: unknown key \"tls.certificate\""));
+  EXPECT_THAT(problem_in("[tls]\ncertificate = \"c\"\n"),
+              HasSubstr(":2: unknown key \"tls.certificate\""));
   testing::internal::CaptureStderr();
   EXPECT_EQ(parse({"--tls-cert", "no/such.pem", "--tls-key", "k.pem", "--check-config"}).exit_code,
             kExitConfig);

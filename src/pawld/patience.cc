@@ -19,7 +19,8 @@ bool Patience::pause(const Error& busy, bool logged) {
   const Clock::time_point now = Clock::now();
   if (!began_) began_ = now;
   if (now - *began_ >= at_most_) return false;
-  if (!logged) log_.info(fmt::format("{}; waiting up to {} for it (--wait)", busy.detail, to_text(at_most_)));
+  if (!logged)
+    log_.info(fmt::format("{}; waiting up to {} for it (--wait)", busy.detail, to_text(at_most_)));
   sigset_t ends;
   sigemptyset(&ends);
   for (const int signal : {SIGTERM, SIGINT}) sigaddset(&ends, signal);

@@ -1,4 +1,5 @@
-// Waiting for what another process still holds: the data directory or a port, while the pawld before this one stops.
+// Waiting for what another process still holds: the data directory or a port, while the pawld
+// before this one stops.
 //
 //   Patience patience(config.wait, log);
 //   auto listener = patience.wait_for<server::Listener>([&] { return server::listen_on(address); });

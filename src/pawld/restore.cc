@@ -23,15 +23,18 @@ void report(const Options& options, const Restored& done) {
     fmt::print(
         R"({{"directory":"{}","incarnation":"{}","era":{},"last_token":{},"void_leases":{},"wait_ms":{}}})"
         "\n",
-        directory, to_hex(done.incarnation), era, done.last_token.value, done.void_leases, done.wait.count());
+        directory, to_hex(done.incarnation), era, done.last_token.value, done.void_leases,
+        done.wait.count());
     return;
   }
   fmt::print(
-      "restored {} from {}: era {}, the next token is greater than {}; {} leases of the backup are void\n",
+      "restored {} from {}: era {}, the next token is greater than {}; {} leases of the backup are "
+      "void\n",
       options.config.data, options.restore.from, era, done.last_token.value, done.void_leases);
   if (done.wait > Millis(0)) {
     fmt::print(
-        "No lock is granted for the first {} s after pawld starts, so that leases granted after the backup "
+        "No lock is granted for the first {} s after pawld starts, so that leases granted after "
+        "the backup "
         "can "
         "expire.\n",
         std::chrono::ceil<std::chrono::seconds>(done.wait).count());
@@ -50,10 +53,10 @@ int restore(const Options& options) {
   }
   report(options, *done);
   if (options.restore.skip_wait) {
-    fmt::print(
-        stderr,
-        "pawld: warning: --skip-wait: a lease that was granted after the backup may still be in use when its "
-        "lock is granted again; only resources with a guard are safe\n");
+    fmt::print(stderr,
+               "pawld: warning: --skip-wait: a lease that was granted after the backup may still "
+               "be in use when its "
+               "lock is granted again; only resources with a guard are safe\n");
   }
   return kExitOk;
 }

@@ -22,7 +22,8 @@ Result<Backup> read(store::Files& files, const std::string& directory) {
   if (!*is_one) {
     return Error{
         Code::kInvalid,
-        directory + ": is no backup (no backup.meta); name a directory that BACKUP made with --from"};
+        directory +
+            ": is no backup (no backup.meta); name a directory that BACKUP made with --from"};
   }
   IntoCore visitor;
   const auto meta = store::journal::read_backup(files, directory, visitor);
@@ -39,7 +40,8 @@ Result<Restored> make_from_backup(store::Files& files, Random& random, const Res
   const auto backup = read(files, asked.from);
   if (!backup) return backup.error();
   const Token last{std::max(backup->meta.last_number, asked.above)};
-  const Millis wait = asked.skip_wait ? Millis(0) : std::max(backup->meta.wait, asked.wait_at_least);
+  const Millis wait =
+      asked.skip_wait ? Millis(0) : std::max(backup->meta.wait, asked.wait_at_least);
   auto begin = core::restored_records(last, wait);
   if (!begin) return begin.error();
   const store::journal::Identity identity{Incarnation{random.next()}, backup->meta.segment_bytes};
@@ -47,7 +49,8 @@ Result<Restored> make_from_backup(store::Files& files, Random& random, const Res
   beginning.sequence = store::journal::sequence_after(backup->meta.sequence);
   beginning.high_water = begin->last_token.value;
   beginning.records = std::move(begin->records);
-  if (auto made = store::journal::make_store(files, directory, identity, std::move(beginning)); !made)
+  if (auto made = store::journal::make_store(files, directory, identity, std::move(beginning));
+      !made)
     return made.error();
   return Restored{identity.incarnation, begin->last_token, wait, backup->leases};
 }

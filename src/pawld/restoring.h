@@ -1,4 +1,5 @@
-// A new store from a backup (design rule 9): what `pawld restore` does, on any files. The simulator does the same.
+// A new store from a backup (design rule 9): what `pawld restore` does, on any files. The simulator
+// does the same.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +25,11 @@ struct Restored {
   std::uint64_t void_leases = 0;
 };
 
-// Makes a store in `directory`, which is missing or empty. The backup is read and understood before anything is written.
-// kInvalid: no valid backup, or the directory is not free; kBusy: a process uses it.
+// Makes a store in `directory`, which is missing or empty. The backup is read and understood before
+// anything is written. kInvalid: no valid backup, or the directory is not free; kBusy: a process
+// uses it.
 [[nodiscard]] Result<Restored> make_from_backup(store::Files& files, Random& random,
-                                                const RestoreOptions& asked, const std::string& directory);
+                                                const RestoreOptions& asked,
+                                                const std::string& directory);
 
 }  // namespace pawl::pawld

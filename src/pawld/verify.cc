@@ -28,7 +28,8 @@ Result<Findings> examine(const std::string& directory) {
   if (!verified) return verified.error();
   if (const auto fits = visitor.core.loaded(Token{verified->high_water}, Now{}); !fits)
     return Error{fits.error().code, directory + ": " + fits.error().detail};
-  return Findings{*verified, visitor.records, visitor.core.totals(), visitor.core.restoring_for(Now{})};
+  return Findings{*verified, visitor.records, visitor.core.totals(),
+                  visitor.core.restoring_for(Now{})};
 }
 
 std::string json_quoted(std::string_view text) {
@@ -41,20 +42,23 @@ std::string in_json(const std::string& directory, const Findings& found) {
   return fmt::format(
       R"({{"directory":{},"kind":"{}","whole":true,"format":{},"incarnation":"{}","era":{},"last_token":{},)"
       R"("last_token_exact":{},"records":{},"leases":{},"sequence":{},"restoring_ms":{},"files":{},"bytes":{}}})",
-      json_quoted(directory), found.store.backup ? "backup" : "store", store::journal::kFormatVersion,
-      to_hex(found.store.incarnation), found.store.high_water / limits::kTokensPerEra, found.store.high_water,
-      found.store.exact, found.records, found.totals.leases, found.store.sequence, found.restoring.count(),
+      json_quoted(directory), found.store.backup ? "backup" : "store",
+      store::journal::kFormatVersion, to_hex(found.store.incarnation),
+      found.store.high_water / limits::kTokensPerEra, found.store.high_water, found.store.exact,
+      found.records, found.totals.leases, found.store.sequence, found.restoring.count(),
       found.store.files, found.store.bytes);
 }
 
 std::string for_people(const std::string& directory, const Findings& found) {
-  std::string out = fmt::format("{}: a {}, whole\n", directory, found.store.backup ? "backup" : "store");
+  std::string out =
+      fmt::format("{}: a {}, whole\n", directory, found.store.backup ? "backup" : "store");
   const auto line = [&out](std::string_view key, const std::string& value) {
     out += fmt::format("  {:<14} {}\n", fmt::format("{}:", key), value);
   };
   line("incarnation", to_hex(found.store.incarnation));
   line("era", fmt::format("{}", found.store.high_water / limits::kTokensPerEra));
-  line("last token", fmt::format("{}{}", found.store.exact ? "" : "at most ", found.store.high_water));
+  line("last token",
+       fmt::format("{}{}", found.store.exact ? "" : "at most ", found.store.high_water));
   line("records", fmt::format("{}", found.records));
   line("leases", fmt::format("{}", found.totals.leases));
   line("last batch", fmt::format("{}", found.store.sequence));
@@ -85,7 +89,8 @@ int verify(const Options& options) {
     }
     return exit_code_of(found.error());
   }
-  fmt::print("{}", options.json ? in_json(directory, *found) + "\n" : for_people(directory, *found));
+  fmt::print("{}",
+             options.json ? in_json(directory, *found) + "\n" : for_people(directory, *found));
   return kExitOk;
 }
 

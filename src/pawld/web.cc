@@ -7,7 +7,9 @@ namespace pawl::pawld {
 Web::Web(Log& log, const Config& config)
     : config_(config),
       server_(log,
-              [this](std::shared_ptr<http::Exchange> exchange) { service_.handle(std::move(exchange)); }),
+              [this](std::shared_ptr<http::Exchange> exchange) {
+                service_.handle(std::move(exchange));
+              }),
       service_(lane_, {.hosts = config.http_hosts,
                        .data = config.store == StoreKind::kJournal ? config.data : "",
                        .ttl_max = config.max_ttl}) {

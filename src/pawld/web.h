@@ -25,10 +25,13 @@ class Web {
   Web(const Web&) = delete;
   Web& operator=(const Web&) = delete;
 
-  // Listens and serves; from then on `loop` does as well, through the lane. Answers the address as bound.
+  // Listens and serves; from then on `loop` does as well, through the lane. Answers the address as
+  // bound.
   Result<std::string> start(server::Loop& loop, Patience& patience);
   // HTTPS from now on, with this certificate; connections that exist keep theirs.
-  void use_tls(std::shared_ptr<const tls::ServerContext> context) { server_.use_tls(std::move(context)); }
+  void use_tls(std::shared_ptr<const tls::ServerContext> context) {
+    server_.use_tls(std::move(context));
+  }
   // Calls it, on HTTP's thread, once what was changed so far is in force.
   void after_changes(std::function<void()> call) { server_.post(std::move(call)); }
   void stop() { server_.stop(); }

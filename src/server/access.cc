@@ -1,5 +1,5 @@
-// The engine's doorkeeper: who a connection speaks for, and what that user may do. The verb table says which role a command
-// needs; what a user's prefixes leave of it is decided here.
+// The engine's doorkeeper: who a connection speaks for, and what that user may do. The verb table
+// says which role a command needs; what a user's prefixes leave of it is decided here.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr Nanos kWrongSecretLogEvery = 1s;
 
 }  // namespace
 
-// --- Who it is -----------------------------------------------------------------------------------------------------
+// --- Who it is -----------------------------------------------------------------------------------
 
 void Engine::set_users(Users users) {
   users_ = std::move(users);
@@ -59,9 +59,9 @@ void Engine::become_nobody(Session& session) {
   session.user = nullptr;
 }
 
-// Removed, another secret, other rights: whatever it is, the connection ends, and whoever may can authenticate anew. Leases
-// stay: they belong to no connection, and end by themselves when nobody may renew them. Waits end, for nothing more is to
-// be granted on the old terms.
+// Removed, another secret, other rights: whatever it is, the connection ends, and whoever may can
+// authenticate anew. Leases stay: they belong to no connection, and end by themselves when nobody
+// may renew them. Waits end, for nothing more is to be granted on the old terms.
 void Engine::dismiss(Session& session) {
   log_.info(fmt::format("connection {} ({}) is closed: the auth_file has changed for its user",
                         session.id().value, describe(session)),
@@ -70,7 +70,8 @@ void Engine::dismiss(Session& session) {
   become_nobody(session);
   error(session, wire::ErrorCode::kNoAuth, wire::kUsersFarewell);
   session.closing = true;
-  // Like a hang-up, before any request of the next turn is served: a release there must not be handed to it.
+  // Like a hang-up, before any request of the next turn is served: a release there must not be
+  // handed to it.
   hangup(session.id());
 }
 
@@ -83,7 +84,7 @@ std::string_view Engine::user_of(const Session& session) {
   return session.user == nullptr ? std::string_view() : session.user->name;
 }
 
-// --- AUTH ----------------------------------------------------------------------------------------------------------
+// --- AUTH ----------------------------------------------------------------------------------------
 
 void Engine::handle(Session& session, const wire::Auth& request) {
   if (!users_) {
@@ -104,7 +105,8 @@ void Engine::handle(Session& session, const wire::Hello& request) {
 // False: it is answered, or will be when the delay is over. Whoever it was before, it stays.
 bool Engine::authenticate(Session& session, const wire::Credentials& credentials) {
   if (credentials.user.empty()) {
-    error(session, wire::ErrorCode::kErr, "name the user: AUTH user secret, or HELLO 3 AUTH user secret");
+    error(session, wire::ErrorCode::kErr,
+          "name the user: AUTH user secret, or HELLO 3 AUTH user secret");
     return false;
   }
   if (UserPtr user = users_->check(credentials.user, credentials.password)) {
@@ -136,13 +138,15 @@ void Engine::end_punishments() {
     PAWL_ASSERT(session != nullptr && session->punished);
     pardon(*session);
     error(*session, wire::ErrorCode::kWrongPass, "wrong user or secret");
-    // Otherwise whoever sends a thousand guesses and leaves would keep a connection for a thousand delays.
+    // Otherwise whoever sends a thousand guesses and leaves would keep a connection for a thousand
+    // delays.
     if (session->hung_up) session->closing = true;
     mark_ready(*session);
   }
 }
 
-// Bounded, like all that a stranger can cause; and only names we know are named: a secret in the wrong place stays unsaid.
+// Bounded, like all that a stranger can cause; and only names we know are named: a secret in the
+// wrong place stays unsaid.
 void Engine::log_wrong_secret(const Session& session, std::string_view user) {
   if (now_.tick < wrong_secret_log_at_) {
     ++wrong_secrets_unsaid_;
@@ -150,8 +154,9 @@ void Engine::log_wrong_secret(const Session& session, std::string_view user) {
   }
   const bool known = users_->find(user) != nullptr;
   const std::string name = known ? std::string(user) : "an unknown user";
-  const std::string more =
-      wrong_secrets_unsaid_ == 0 ? "" : fmt::format(" ({} more since the last)", wrong_secrets_unsaid_);
+  const std::string more = wrong_secrets_unsaid_ == 0
+                               ? ""
+                               : fmt::format(" ({} more since the last)", wrong_secrets_unsaid_);
   log_.warning(fmt::format("wrong secret for {} from {}{}", name, session.peer(), more),
                {{"event", "wrong_secret"},
                 {"user", known ? name : std::string_view()},
@@ -161,16 +166,18 @@ void Engine::log_wrong_secret(const Session& session, std::string_view user) {
   wrong_secrets_unsaid_ = 0;
 }
 
-// --- What it may do ------------------------------------------------------------------------------------------------
+// --- What it may do ------------------------------------------------------------------------------
 
 bool Engine::refuse_role(Session& session, const wire::Verb& verb) {
   if (wire::permits(session.access, verb.access)) return false;
   if (session.user == nullptr) {
-    const std::string needed =
-        verb.access == wire::Access::kUser ? "a user" : fmt::format("the role {}", to_text(verb.access));
+    const std::string needed = verb.access == wire::Access::kUser
+                                   ? "a user"
+                                   : fmt::format("the role {}", to_text(verb.access));
     error(session, wire::ErrorCode::kNoAuth,
-          fmt::format("{} needs {}: authenticate first, with AUTH user secret or HELLO 3 AUTH user secret",
-                      verb.name, needed));
+          fmt::format(
+              "{} needs {}: authenticate first, with AUTH user secret or HELLO 3 AUTH user secret",
+              verb.name, needed));
   } else {
     error(session, wire::ErrorCode::kNoPerm,
           fmt::format("{} needs the role {}; user {} has {}", verb.name, to_text(verb.access),
@@ -182,12 +189,13 @@ bool Engine::refuse_role(Session& session, const wire::Verb& verb) {
 bool Engine::refuse_lock(Session& session, std::string_view lock) {
   if (reaches(session.user, lock)) return false;
   error(session, wire::ErrorCode::kNoPerm,
-        fmt::format("lock {} is outside the prefixes of user {}: {}", wire::shown(lock), session.user->name,
-                    prefixes_of(*session.user)));
+        fmt::format("lock {} is outside the prefixes of user {}: {}", wire::shown(lock),
+                    session.user->name, prefixes_of(*session.user)));
   return true;
 }
 
-// Of what is shown, the rest is left out in silence; but a question that can never have an answer is a mistake.
+// Of what is shown, the rest is left out in silence; but a question that can never have an answer
+// is a mistake.
 bool Engine::refuse_beginning(Session& session, std::string_view beginning) {
   if (reaches_below(session.user, beginning)) return false;
   error(session, wire::ErrorCode::kNoPerm,
@@ -204,7 +212,8 @@ bool Engine::refuse_whole_store(Session& session, std::string_view verb) {
   return true;
 }
 
-// A lease ends as a whole, so to break it one must be allowed all of its locks. Those that are not are not named.
+// A lease ends as a whole, so to break it one must be allowed all of its locks. Those that are not
+// are not named.
 bool Engine::refuse_breaking(Session& session, const wire::Break& request) {
   if (session.user == nullptr || session.user->prefixes.empty()) return false;
   if (refuse_lock(session, request.lock)) return true;
@@ -215,8 +224,8 @@ bool Engine::refuse_breaking(Session& session, const wire::Break& request) {
                     [&](const std::string& lock) { return reaches(session.user, lock); }))
       return false;
     error(session, wire::ErrorCode::kNoPerm,
-          fmt::format("this lease also holds locks outside the prefixes of user {}: {}", session.user->name,
-                      prefixes_of(*session.user)));
+          fmt::format("this lease also holds locks outside the prefixes of user {}: {}",
+                      session.user->name, prefixes_of(*session.user)));
     return true;
   }
   return false;
@@ -228,8 +237,8 @@ void Engine::hide(const Session& session, std::vector<std::string>& locks) {
   std::erase_if(locks, [&](const std::string& lock) { return !reaches(session.user, lock); });
 }
 
-// Request ids are scoped to the user. The separator is in neither of them; without users the id stands for itself, as in
-// every store written before there were any.
+// Request ids are scoped to the user. The separator is in neither of them; without users the id
+// stands for itself, as in every store written before there were any.
 std::string_view Engine::scoped(const Session& session, std::string_view request) {
   if (session.user == nullptr || request.empty()) return request;
   scoped_.assign(session.user->name).append(1, ':').append(request);

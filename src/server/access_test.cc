@@ -1,4 +1,5 @@
-// Users: who a connection speaks for, what a wrong secret costs, what a user's prefixes hide, and what a reload does.
+// Users: who a connection speaks for, what a wrong secret costs, what a user's prefixes hide, and
+// what a reload does.
 #include <gmock/gmock.h>
 
 #include "server/access_fixture.h"
@@ -13,7 +14,7 @@ using testing::StartsWith;
 
 constexpr const char* kRequest = "REQUEST 1234567890123456789012";
 
-// --- Authenticating --------------------------------------------------------------------------------------------------
+// --- Authenticating ------------------------------------------------------------------------------
 
 TEST_F(AccessTest, NothingButTheHandshakeIsServedBeforeAuth) {
   Client client = connect();
@@ -32,7 +33,8 @@ TEST_F(AccessTest, HelloAuthenticatesAndChoosesTheProtocolAtOnce) {
 
 TEST_F(AccessTest, ASecretWithoutAUserIsRefusedWithAHintAndCostsNothing) {
   Client client = connect();
-  EXPECT_THAT(client.ask("AUTH secret-of-worker"), AllOf(StartsWith("-ERR"), HasSubstr("AUTH user secret")));
+  EXPECT_THAT(client.ask("AUTH secret-of-worker"),
+              AllOf(StartsWith("-ERR"), HasSubstr("AUTH user secret")));
 }
 
 TEST_F(AccessTest, AnotherAuthMakesItAnotherUserAndResetMakesItNobody) {
@@ -64,18 +66,20 @@ TEST_F(AccessTest, WhomTheDriverVouchesForNeedsNoSecret) {
   EXPECT_THAT(client.ask("ACQUIRE a TTL 1000"), HasSubstr("lease"));
 }
 
-// --- A wrong secret --------------------------------------------------------------------------------------------------
+// --- A wrong secret ------------------------------------------------------------------------------
 
 TEST_F(AccessTest, AWrongSecretIsAnsweredASecondLaterAndOnlyThatConnectionWaits) {
   Client guesser = connect(), other = connect_as("worker");
-  for (const char* guess : {"AUTH worker wrong", "AUTH stranger wrong", "HELLO 3 AUTH worker wrong"}) {
+  for (const char* guess :
+       {"AUTH worker wrong", "AUTH stranger wrong", "HELLO 3 AUTH worker wrong"}) {
     EXPECT_EQ(guesser.ask(std::string(guess) + "\r\nPING"), "") << guess;
     live(999ms);
     EXPECT_EQ(guesser.take(), "") << guess;
     EXPECT_EQ(other.ask("PING"), "+PONG\r\n");
     EXPECT_LE(engine().patience(), 1ms) << "the loop is told when";
     live(1ms);
-    EXPECT_THAT(guesser.take(), AllOf(StartsWith("-WRONGPASS"), HasSubstr("\r\n-NOAUTH PING"))) << guess;
+    EXPECT_THAT(guesser.take(), AllOf(StartsWith("-WRONGPASS"), HasSubstr("\r\n-NOAUTH PING")))
+        << guess;
   }
   EXPECT_EQ(engine().counters().wrong_secrets, 3U);
   EXPECT_EQ(guesser.ask("AUTH worker secret-of-worker"), "+OK\r\n");
@@ -118,7 +122,7 @@ TEST_F(AccessTest, AConnectionThatIsCutWhileItWaitsLeavesNoTimerBehind) {
   EXPECT_EQ(engine().patience(), Nanos::max());
 }
 
-// --- Prefixes --------------------------------------------------------------------------------------------------------
+// --- Prefixes ------------------------------------------------------------------------------------
 
 TEST_F(AccessTest, WhoIsLimitedToPrefixesSeesNothingElseInLocks) {
   Client boss = connect_as("boss"), limited = connect_as("limited");
@@ -138,7 +142,8 @@ TEST_F(AccessTest, APageOfLocksThatAreAllHiddenCostsBoundedWork) {
   }
   boss.ask("ACQUIRE mine TTL 60000");
   EXPECT_EQ(limited.ask("LOCKS"), "*2\r\n$5\r\n10000\r\n*0\r\n");
-  EXPECT_THAT(limited.ask("LOCKS CURSOR 10000"), AllOf(StartsWith("*2\r\n$1\r\n0\r\n*1"), HasSubstr("mine")));
+  EXPECT_THAT(limited.ask("LOCKS CURSOR 10000"),
+              AllOf(StartsWith("*2\r\n$1\r\n0\r\n*1"), HasSubstr("mine")));
 }
 
 TEST_F(AccessTest, LocksOfTheSameLeaseOutsideThePrefixesAreNotNamed) {
@@ -159,7 +164,8 @@ TEST_F(AccessTest, EventsOutsideThePrefixesAreNotTold) {
   boss.ask("ACQUIRE mine/a TTL 10000");
   boss.ask("ACQUIRE other TTL 10000");
   turn();
-  EXPECT_THAT(limited.take(), AllOf(HasSubstr("granted"), HasSubstr("mine/a"), Not(HasSubstr("minerals"))));
+  EXPECT_THAT(limited.take(),
+              AllOf(HasSubstr("granted"), HasSubstr("mine/a"), Not(HasSubstr("minerals"))));
   EXPECT_THAT(limited.ask("OBSERVE \"\""), Not(StartsWith("-"))) << "all it may see";
   boss.ask("ACQUIRE other/2 TTL 10000");
   boss.ask("ACQUIRE mine/b TTL 10000");
@@ -196,11 +202,12 @@ TEST_F(AccessTest, ALeaseIsASecretOfItsOwnWhoeverRenewsIt) {
 
 TEST_F(AccessTest, OnlyAdminsSeeTheConnectionsOfOthers) {
   Client worker = connect_as("worker"), boss = connect_as("boss");
-  EXPECT_THAT(worker.ask("CLIENT LIST"), AllOf(HasSubstr("user=worker"), Not(HasSubstr("user=boss"))));
+  EXPECT_THAT(worker.ask("CLIENT LIST"),
+              AllOf(HasSubstr("user=worker"), Not(HasSubstr("user=boss"))));
   EXPECT_THAT(boss.ask("CLIENT LIST"), AllOf(HasSubstr("user=worker"), HasSubstr("user=boss")));
 }
 
-// --- Request ids -----------------------------------------------------------------------------------------------------
+// --- Request ids ---------------------------------------------------------------------------------
 
 TEST_F(AccessTest, TheSameRequestIdOfTwoUsersIsTwoRequests) {
   Client worker = connect_as("worker"), boss = connect_as("boss");
@@ -242,14 +249,15 @@ TEST_F(AccessTest, RequestIdsFromBeforeThereWereUsersAreLoadedAsTheyWere) {
   EXPECT_EQ(connect().ask(command), granted);
 }
 
-// --- Reloading -------------------------------------------------------------------------------------------------------
+// --- Reloading -----------------------------------------------------------------------------------
 
 TEST_F(AccessTest, AReloadClosesTheConnectionsOfWhoIsGoneOrChangedAndTheirLeasesStay) {
   Client worker = connect_as("worker"), boss = connect_as("boss"), looker = connect_as("looker"),
          limited = connect_as("limited"), stranger = connect();
   const std::string lease = lease_in(worker.ask("ACQUIRE a TTL 10000"));
-  engine().set_users(Users({user("boss", wire::Access::kAdmin), user("looker", wire::Access::kUse),
-                            user("limited", wire::Access::kAdmin, {std::string(kMine)}, "another secret")}));
+  engine().set_users(
+      Users({user("boss", wire::Access::kAdmin), user("looker", wire::Access::kUse),
+             user("limited", wire::Access::kAdmin, {std::string(kMine)}, "another secret")}));
   EXPECT_EQ(engine().patience(), Nanos(0)) << "they are told at once";
   turn();
   for (Client* gone : {&worker, &looker, &limited}) {
@@ -266,7 +274,8 @@ TEST_F(AccessTest, WhoWaitsAndIsRemovedIsNeverGranted) {
   Client boss = connect_as("boss"), blocking = connect_as("worker"), async = connect3_as("worker");
   const std::string lease = lease_in(boss.ask("ACQUIRE a TTL 60000"));
   EXPECT_EQ(blocking.ask("ACQUIRE a TTL 1000 WAIT 60000"), "");
-  EXPECT_THAT(async.ask(std::string("ACQUIRE a TTL 1000 WAIT 60000 ASYNC ") + kRequest), HasSubstr("queued"));
+  EXPECT_THAT(async.ask(std::string("ACQUIRE a TTL 1000 WAIT 60000 ASYNC ") + kRequest),
+              HasSubstr("queued"));
   boss.say("RELEASE " + lease);
   engine().set_users(Users({user("boss", wire::Access::kAdmin)}));
   turn();

@@ -1,5 +1,6 @@
-// BACKUP: the store makes it beside the loop; whoever asked waits, as in a blocking WAIT, and nobody else does. It goes on
-// when the asker hangs up: it is whole or nothing either way, and the log tells of it.
+// BACKUP: the store makes it beside the loop; whoever asked waits, as in a blocking WAIT, and
+// nobody else does. It goes on when the asker hangs up: it is whole or nothing either way, and the
+// log tells of it.
 #include <fmt/format.h>
 
 #include "base/version.h"
@@ -19,7 +20,8 @@ wire::ErrorCode code_of(Code code) {
   }
 }
 
-void write_backup(wire::ReplyWriter& reply, const std::string& directory, const store::BackupDone& done) {
+void write_backup(wire::ReplyWriter& reply, const std::string& directory,
+                  const store::BackupDone& done) {
   reply.map(6);
   reply.field("dir", directory);
   reply.field("files", done.files);
@@ -34,8 +36,10 @@ void write_backup(wire::ReplyWriter& reply, const std::string& directory, const 
 // What was read before it in this turn is to be in it, so it begins when that is submitted.
 void Engine::handle(Session& session, const wire::Backup& request) {
   if (refuse_whole_store(session, "BACKUP")) return;
-  if (backing_up_) return error(session, wire::ErrorCode::kBusy, "backup: one is under way; one at a time");
-  backup_ = {std::string(request.directory), settings_.ttl_max, now_.wall, fmt::format("pawld {}", kVersion)};
+  if (backing_up_)
+    return error(session, wire::ErrorCode::kBusy, "backup: one is under way; one at a time");
+  backup_ = {std::string(request.directory), settings_.ttl_max, now_.wall,
+             fmt::format("pawld {}", kVersion)};
   backup_for_ = session.id();
   backing_up_ = true;
   session.blocked = session.backing_up = true;
@@ -62,15 +66,15 @@ void Engine::end_backup(const Result<store::BackupDone>& outcome) {
   const std::string text = outcome ? "" : "backup: nothing was kept: " + outcome.error().detail;
   if (outcome) {
     telemetry_.last_backup = backup_.at;
-    log_.info(
-        fmt::format("BACKUP to {} by {} is whole: {} records, {} bytes, last token {}", backup_.directory,
-                    backup_by_, outcome->records, outcome->bytes, outcome->last_number),
-        {{"event", "backup"},
-         {"directory", backup_.directory},
-         {"by", backup_by_},
-         {"records", outcome->records},
-         {"bytes", outcome->bytes},
-         {"last_token", outcome->last_number}});
+    log_.info(fmt::format("BACKUP to {} by {} is whole: {} records, {} bytes, last token {}",
+                          backup_.directory, backup_by_, outcome->records, outcome->bytes,
+                          outcome->last_number),
+              {{"event", "backup"},
+               {"directory", backup_.directory},
+               {"by", backup_by_},
+               {"records", outcome->records},
+               {"bytes", outcome->bytes},
+               {"last_token", outcome->last_number}});
   } else {
     log_.error(fmt::format("BACKUP to {} by {} failed; {}", backup_.directory, backup_by_, text),
                {{"event", "backup_failed"}, {"directory", backup_.directory}, {"by", backup_by_}});

@@ -25,7 +25,8 @@ class BackupTest : public EngineTest {
     ASSERT_TRUE(opened);
     journal = std::move(*opened);
     on_journal = std::make_unique<Engine>(
-        settings, EngineParts{*journal, clock, random, network, log, [this](const Error&) { ++fatal; }});
+        settings,
+        EngineParts{*journal, clock, random, network, log, [this](const Error&) { ++fatal; }});
     ASSERT_TRUE(on_journal->load());
   }
   std::uint64_t connects() {
@@ -81,7 +82,8 @@ TEST_F(BackupTest, ADirectoryThatCannotBeUsedIsANamedError) {
   ASSERT_TRUE(disk.make_directory("/backups/taken"));
   say(asker, "BACKUP /backups/taken");
   finish_backup();
-  EXPECT_THAT(heard(asker), StartsWith("-ERR backup: nothing was kept: /backups/taken: exists already"));
+  EXPECT_THAT(heard(asker),
+              StartsWith("-ERR backup: nothing was kept: /backups/taken: exists already"));
   disk.set_capacity(disk.used());
   say(asker, "BACKUP /backups/full");
   finish_backup();

@@ -14,16 +14,18 @@
 namespace pawl::server {
 namespace {
 
-constexpr std::size_t kPageBytes = 256 * 1024;  // LOCKS and HISTORY stop growing here, whatever COUNT says.
+constexpr std::size_t kPageBytes =
+    256 * 1024;  // LOCKS and HISTORY stop growing here, whatever COUNT says.
 constexpr std::size_t kPageStep = 16;
 
 }  // namespace
 
-// --- Dispatch ------------------------------------------------------------------------------------------------------
+// --- Dispatch ------------------------------------------------------------------------------------
 
 void Engine::serve_command(Session& session, std::span<const std::string_view> args) {
   const wire::Verb* verb = wire::find_verb(args[0]);
-  const std::size_t place = verb == nullptr ? Telemetry::kUnknown : static_cast<std::size_t>(verb->id);
+  const std::size_t place =
+      verb == nullptr ? Telemetry::kUnknown : static_cast<std::size_t>(verb->id);
   if (served_[place]++ == 0) served_verbs_.push_back(static_cast<std::uint8_t>(place));
   command_failed_ = false;
   dispatch(session, verb, args);
@@ -31,7 +33,8 @@ void Engine::serve_command(Session& session, std::span<const std::string_view> a
   ++(command_failed_ ? counted.error : counted.ok);
 }
 
-void Engine::dispatch(Session& session, const wire::Verb* verb, std::span<const std::string_view> args) {
+void Engine::dispatch(Session& session, const wire::Verb* verb,
+                      std::span<const std::string_view> args) {
   if (verb == nullptr) {
     command_failed_ = true;
     session.reply().error(wire::unknown_command(args));
@@ -52,35 +55,36 @@ void Engine::dispatch(Session& session, const wire::Verb* verb, std::span<const 
 
 bool Engine::refuse_early(Session& session, const wire::Verb& verb) {
   if (loading_ && !verb.while_loading) {
-    error(session, wire::ErrorCode::kLoading, "pawld is still reading its data; ask again in a moment");
+    error(session, wire::ErrorCode::kLoading,
+          "pawld is still reading its data; ask again in a moment");
     return true;
   }
   if (refuse_role(session, verb)) return true;
   if (session.observation != nullptr && session.protocol == wire::Protocol::kResp2 &&
       !wire::answered_while_observing(verb.id)) {
-    error(
-        session, wire::ErrorCode::kErr,
-        fmt::format(
-            "{} is not answered on a RESP2 connection that observes: only OBSERVE, UNOBSERVE, PING and QUIT; "
-            "use RESP3, or another connection",
-            verb.name));
+    error(session, wire::ErrorCode::kErr,
+          fmt::format("{} is not answered on a RESP2 connection that observes: only OBSERVE, "
+                      "UNOBSERVE, PING and QUIT; "
+                      "use RESP3, or another connection",
+                      verb.name));
     return true;
   }
   if (!session.reserved) return false;
-  if (sessions_.size() - reserved_ < settings_.connections_max) {  // An ordinary connection has closed since.
+  if (sessions_.size() - reserved_ <
+      settings_.connections_max) {  // An ordinary connection has closed since.
     session.reserved = false;
     --reserved_;
     return false;
   }
   if (verb.reserved_lane) return false;
   error(session, wire::ErrorCode::kBusy,
-        fmt::format(
-            "connections: the limit of {} is reached; this one may only RENEW, MRENEW, RELEASE and PING",
-            settings_.connections_max));
+        fmt::format("connections: the limit of {} is reached; this one may only RENEW, MRENEW, "
+                    "RELEASE and PING",
+                    settings_.connections_max));
   return true;
 }
 
-// --- Leases --------------------------------------------------------------------------------------------------------
+// --- Leases --------------------------------------------------------------------------------------
 
 void Engine::handle(Session& session, const AcquireSpec& spec) {
   for (const std::string_view lock : spec.locks) {
@@ -108,7 +112,8 @@ void Engine::handle(Session& session, const AcquireSpec& spec) {
              !waits_for(session, spec.request)) {
     telemetry_.count_refused();
     error(session, wire::ErrorCode::kBusy,
-          fmt::format("waiters: the limit of {} per ASYNC connection is reached", settings_.async_waits_max));
+          fmt::format("waiters: the limit of {} per ASYNC connection is reached",
+                      settings_.async_waits_max));
   } else {
     Wait& wait = waits_.add(session.id(), session.waits);
     wait.async = input.spec.async;
@@ -148,8 +153,9 @@ void Engine::handle(Session& session, const wire::Renew& request) {
   seal(session, reply.after);
 }
 
-// The results are gathered before the first byte is written: a renewal that ends a lease (MAXHOLD) may hand its lock to an
-// ASYNC wait of this very connection, and a push must not land inside the array.
+// The results are gathered before the first byte is written: a renewal that ends a lease (MAXHOLD)
+// may hand its lock to an ASYNC wait of this very connection, and a push must not land inside the
+// array.
 void Engine::handle(Session& session, const wire::MRenew& request) {
   renewed_.clear();
   BatchId after;
@@ -180,11 +186,13 @@ void Engine::handle(Session& session, const wire::Break& request) {
   const auto* done = std::get_if<core::BreakDone>(&reply.outcome);
   const bool was_live = done != nullptr && done->was_live;
   if (was_live) ++telemetry_.breaks;
-  const std::string what = fmt::format("BREAK{} of token {} on {} by {}", request.now ? " NOW" : "",
-                                       request.token.value, wire::shown(request.lock), describe(session));
+  const std::string what =
+      fmt::format("BREAK{} of token {} on {} by {}", request.now ? " NOW" : "", request.token.value,
+                  wire::shown(request.lock), describe(session));
   const std::string reason = wire::shown(request.reason);
-  const std::string line = was_live ? fmt::format("{}: {}", what, reason)
-                                    : fmt::format("{} did nothing: that token does not hold it", what);
+  const std::string line = was_live
+                               ? fmt::format("{}: {}", what, reason)
+                               : fmt::format("{} did nothing: that token does not hold it", what);
   log_.write_with(was_live ? LogLevel::kWarning : LogLevel::kInfo, line,
                   {{"event", was_live ? "break" : "break_without_effect"},
                    {"lock", request.lock},
@@ -212,7 +220,7 @@ void Engine::handle(Session& session, const wire::Raise& request) {
   seal(session, reply.after);
 }
 
-// --- Questions: they wait for the writes before them ---------------------------------------------------------------
+// --- Questions: they wait for the writes before them ---------------------------------------------
 
 void Engine::handle(Session& session, const wire::Inspect& request) {
   if (refuse_lock(session, request.lock)) return;
@@ -228,7 +236,8 @@ void Engine::handle(Session& session, const wire::Locks& request) {
   const char* end = request.cursor.data() + request.cursor.size();
   const auto [stop, problem] = std::from_chars(request.cursor.data(), end, cursor);
   if (problem != std::errc() || stop != end) {
-    return error(session, wire::ErrorCode::kErr, "CURSOR must be 0 or what an earlier LOCKS answered");
+    return error(session, wire::ErrorCode::kErr,
+                 "CURSOR must be 0 or what an earlier LOCKS answered");
   }
   if (refuse_beginning(session, request.prefix)) return;
   core::NameFilter visible;
@@ -238,8 +247,8 @@ void Engine::handle(Session& session, const wire::Locks& request) {
   wire::ReplyWriter writer(locks, session.protocol);
   std::size_t count = 0;
   do {
-    core::LocksPage page =
-        core_.list(request.prefix, cursor, std::min(request.count - count, kPageStep), now_, visible);
+    core::LocksPage page = core_.list(request.prefix, cursor,
+                                      std::min(request.count - count, kPageStep), now_, visible);
     for (core::LockView& view : page.locks) {
       for (core::HolderView& holder : view.holders) hide(session, holder.locks);
       write_lock(writer, view);
@@ -301,7 +310,7 @@ void Engine::handle(Session& session, const wire::Info&) {
   seal(session, core_.last_batch());
 }
 
-// --- Handshake -----------------------------------------------------------------------------------------------------
+// --- Handshake -----------------------------------------------------------------------------------
 
 void Engine::handle(Session& session, const wire::Client& request) {
   using Op = wire::Client::Op;
@@ -327,7 +336,8 @@ void Engine::handle(Session& session, const wire::Client& request) {
       break;
     case Op::kList: {
       std::vector<const Session*> sessions;
-      for (const auto& [id, other] : sessions_) {  // Others than admins see connections of their own user.
+      for (const auto& [id, other] :
+           sessions_) {  // Others than admins see connections of their own user.
         if (session.access == wire::Access::kAdmin || other->user == session.user)
           sessions.push_back(other.get());
       }
@@ -381,7 +391,7 @@ void Engine::handle(Session& session, const Handshake& request) {
   seal(session, BatchId{});
 }
 
-// --- Replies -------------------------------------------------------------------------------------------------------
+// --- Replies -------------------------------------------------------------------------------------
 
 template <class Input>
 core::Reply Engine::ask(const Input& input) {

@@ -235,7 +235,8 @@ TEST_F(ConnectionsTest, TheLogTellsABreakOrRaiseThatHappenedFromOneThatDidNot) {
   EXPECT_TRUE(last().starts_with("BREAK NOW of token 1 on 'a' by ") && last().ends_with(": 'gone'"))
       << last();
   client.ask("RAISE 5000 REASON restored");
-  EXPECT_TRUE(last().starts_with("RAISE to 5000 by ") && last().ends_with(": 'restored'")) << last();
+  EXPECT_TRUE(last().starts_with("RAISE to 5000 by ") && last().ends_with(": 'restored'"))
+      << last();
   client.ask("RAISE 4000 REASON back");
   EXPECT_TRUE(last().ends_with(" was refused: 'back'")) << last();
 }

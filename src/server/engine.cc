@@ -11,13 +11,16 @@
 namespace pawl::server {
 namespace {
 
-// A backup ends on another thread. To look for it now and then is enough, and needs no way to wake the loop.
+// A backup ends on another thread. To look for it now and then is enough, and needs no way to wake
+// the loop.
 constexpr Millis kLookForBackupEvery{20};
-// A turn of so many commands takes some 20 ms; each connection gets its share in it, however many there are.
+// A turn of so many commands takes some 20 ms; each connection gets its share in it, however many
+// there are.
 constexpr std::size_t kCommandsPerTurn = 4096;
 constexpr std::size_t kShareMin = 4, kShareMax = 64;
 
-// Few enough that whoever asks meanwhile is answered within milliseconds; who has fewer never hears of it.
+// Few enough that whoever asks meanwhile is answered within milliseconds; who has fewer never hears
+// of it.
 constexpr std::uint64_t kRecordsPerPiece = 1000;
 
 class IntoCore final : public store::Visitor {
@@ -70,7 +73,7 @@ Result<store::Loaded> Engine::load(const std::function<bool()>& go_on) {
   return loaded;
 }
 
-// --- From the driver -----------------------------------------------------------------------------------------------
+// --- From the driver -----------------------------------------------------------------------------
 
 bool Engine::connected(ConnectionId connection, std::string_view peer) {
   ++counters_.connections;
@@ -121,7 +124,8 @@ void Engine::writable(ConnectionId connection) {
 Nanos Engine::patience() const {
   if (!ready_.empty() || !hangups_.empty() || more_to_tell_) return Nanos(0);
   const Nanos at_most = backing_up_ ? Nanos(kLookForBackupEvery) : Nanos::max();
-  const Tick due = std::min(core_.next_deadline(), punished_.empty() ? kNever : punished_.begin()->first);
+  const Tick due =
+      std::min(core_.next_deadline(), punished_.empty() ? kNever : punished_.begin()->first);
   if (due == kNever) return at_most;
   return std::min(at_most, std::clamp<Nanos>(due - clock_.last(), Nanos(0), kWakeEvery));
 }
@@ -150,7 +154,7 @@ void Engine::stop() {
   sessions_.clear();
 }
 
-// --- The turn ------------------------------------------------------------------------------------------------------
+// --- The turn ------------------------------------------------------------------------------------
 
 void Engine::run_turn() {
   if (failed_) return;
@@ -180,7 +184,8 @@ void Engine::run_turn() {
 }
 
 Now Engine::read_clock(Doing doing) {
-  if (loading_) clock_.expect_sleep(Nanos::max());  // Reading the store is no pause: no lease runs yet.
+  if (loading_)
+    clock_.expect_sleep(Nanos::max());  // Reading the store is no pause: no lease runs yet.
   const Now now = clock_.now();
   if (const Nanos pause = clock_.last_pause(); pause >= kPauseLogged) {
     const double seconds = std::chrono::duration<double>(pause).count();
@@ -188,10 +193,11 @@ Now Engine::read_clock(Doing doing) {
     pause_log_.warning(
         clock_.uptime(),
         doing == Doing::kCommitting
-            ? fmt::format("a commit took {:.1f} s: the disk is too slow, or shared. {}", seconds, kEffect)
-            : fmt::format(
-                  "pawld stood still for {:.1f} s: the process or the machine was stopped, or had no CPU. {}",
-                  seconds, kEffect));
+            ? fmt::format("a commit took {:.1f} s: the disk is too slow, or shared. {}", seconds,
+                          kEffect)
+            : fmt::format("pawld stood still for {:.1f} s: the process or the machine was stopped, "
+                          "or had no CPU. {}",
+                          seconds, kEffect));
   }
   return now;
 }
@@ -201,22 +207,24 @@ void Engine::watch_room() {
   if (room == std::exchange(had_room_, room)) return;
   const store::Space space = store_.space().value_or(store::Space{});
   if (room) {
-    log_.info(fmt::format("locks are granted again: {} bytes are free on the volume of the data directory",
-                          space.free));
+    log_.info(fmt::format(
+        "locks are granted again: {} bytes are free on the volume of the data directory",
+        space.free));
   } else {
-    room_log_.warning(
-        clock_.uptime(),
-        fmt::format(
-            "the disk is full: no new lock is granted, renewals and releases go on. {} bytes are free on the "
-            "volume of the data directory, {} are needed (space_reserve_bytes, and a segment where none "
-            "could "
-            "be made). Free some space; grants resume within a second or two",
-            space.free, space.needed));
+    room_log_.warning(clock_.uptime(),
+                      fmt::format("the disk is full: no new lock is granted, renewals and releases "
+                                  "go on. {} bytes are free on the "
+                                  "volume of the data directory, {} are needed "
+                                  "(space_reserve_bytes, and a segment where none "
+                                  "could "
+                                  "be made). Free some space; grants resume within a second or two",
+                                  space.free, space.needed));
   }
 }
 
-// What was read in this turn has its answer now, unless it waits: all of it took as long as the turn. A commit has read
-// the clock at its end. By uptime, pauses included: a sync that hung for ten seconds is to be seen as that.
+// What was read in this turn has its answer now, unless it waits: all of it took as long as the
+// turn. A commit has read the clock at its end. By uptime, pauses included: a sync that hung for
+// ten seconds is to be seen as that.
 void Engine::end_of_turn() {
   if (served_verbs_.empty() && granted_waits_.empty()) return;
   if (!synced_in_turn_) (void)read_clock(Doing::kWaiting);
@@ -239,7 +247,8 @@ void Engine::apply_hangups() {
     session->hung_up = true;
     session->hangup_pending = false;
     if (PAWL_MUTANT(blocked_wait_outlives_hangup) && session->blocked) continue;
-    // Keeps the order of replies; there may be nobody to read it. A backup goes on, and is answered.
+    // Keeps the order of replies; there may be nobody to read it. A backup goes on, and is
+    // answered.
     if (session->blocked && !session->backing_up && !session->closing) {
       session->reply().not_obtained();
       seal(*session, BatchId{});
@@ -261,8 +270,9 @@ void Engine::drop_waits(Session& session) {
   }
 }
 
-// Latest arrivals first. A wait that ends can only let through someone behind it; this way all who go in the same turn
-// are gone by then, and no grant goes to a connection that is known to be dead (hard case 19).
+// Latest arrivals first. A wait that ends can only let through someone behind it; this way all who
+// go in the same turn are gone by then, and no grant goes to a connection that is known to be dead
+// (hard case 19).
 void Engine::cancel_dropped() {
   std::sort(dropped_.begin(), dropped_.end(),
             [](const Place& a, const Place& b) { return a.arrival > b.arrival; });
@@ -271,9 +281,10 @@ void Engine::cancel_dropped() {
   route_replies();
 }
 
-// Grows while it runs: who is unblocked by someone else's release is served in the same turn. So is who has sent more than
-// a share, as long as the turn is short; the rest of that waits for the next one. Otherwise a flood would make a turn of
-// seconds, and a renewal that waits so long comes too late (G10).
+// Grows while it runs: who is unblocked by someone else's release is served in the same turn. So is
+// who has sent more than a share, as long as the turn is short; the rest of that waits for the next
+// one. Otherwise a flood would make a turn of seconds, and a renewal that waits so long comes too
+// late (G10).
 void Engine::serve_ready() {
   const std::uint64_t enough = counters_.commands + kCommandsPerTurn;
   const std::size_t share =
@@ -305,13 +316,14 @@ bool Engine::serve(Session& session, std::size_t share) {
     ++counters_.commands;
     serve_command(session, *args);
   }
-  const bool more =
-      served == share && session.has_input() && !session.blocked && !session.punished && !session.closing;
+  const bool more = served == share && session.has_input() && !session.blocked &&
+                    !session.punished && !session.closing;
   if (!session.protocol_error.empty()) log_protocol_error(session);
   if (session.blocked && !session.wants_input()) refuse_more(session);
-  const bool drained =
-      !more && !session.blocked && !session.punished && session.outbox().size() < Session::kOutputPause;
-  if (session.hung_up && drained) session.closing = true;  // What is left, if anything, is half a command.
+  const bool drained = !more && !session.blocked && !session.punished &&
+                       session.outbox().size() < Session::kOutputPause;
+  if (session.hung_up && drained)
+    session.closing = true;                     // What is left, if anything, is half a command.
   if (session.closing && session.waits != 0) {  // QUIT, or nonsense, while ASYNC waits are pending.
     drop_waits(session);
     cancel_dropped();
@@ -327,7 +339,8 @@ bool Engine::serve(Session& session, std::size_t share) {
   return more;
 }
 
-// Someone has come to the wrong door: an operator should hear of it, but not as often as strangers like.
+// Someone has come to the wrong door: an operator should hear of it, but not as often as strangers
+// like.
 void Engine::log_protocol_error(Session& session) {
   const std::string_view why = std::exchange(session.protocol_error, {});
   if (now_.tick < protocol_errors_log_at_) {
@@ -341,13 +354,14 @@ void Engine::log_protocol_error(Session& session) {
   protocol_errors_log_at_ = now_.tick + kLogEvery;
 }
 
-// Behind a full window the end of a connection cannot be seen, so a blocked one is always read from, up to a bound.
-// Leaving the rest unread would keep a waiter in line that hung up long ago (hard case 19).
+// Behind a full window the end of a connection cannot be seen, so a blocked one is always read
+// from, up to a bound. Leaving the rest unread would keep a waiter in line that hung up long ago
+// (hard case 19).
 void Engine::refuse_more(Session& session) {
   error(session, wire::ErrorCode::kBusy,
-        fmt::format(
-            "input: more than {} bytes were sent behind a WAIT that blocks; use ASYNC, or another connection",
-            limits::kBehindWaitMax));
+        fmt::format("input: more than {} bytes were sent behind a WAIT that blocks; use ASYNC, or "
+                    "another connection",
+                    limits::kBehindWaitMax));
   session.closing = true;
 }
 
@@ -418,8 +432,9 @@ void Engine::flush(Session& session) {
   if (session.outbox().size() > settings_.output_max) {
     ++counters_.connections_cut;
     log_.warning(
-        fmt::format("connection {} ({}) reads too slowly: {} bytes of output wait, the limit is {}; closed",
-                    session.id().value, session.peer(), session.outbox().size(), settings_.output_max),
+        fmt::format(
+            "connection {} ({}) reads too slowly: {} bytes of output wait, the limit is {}; closed",
+            session.id().value, session.peer(), session.outbox().size(), settings_.output_max),
         {{"address", session.peer()}, {"user", user_of(session)}});
     return end(session);
   }
@@ -452,7 +467,7 @@ void Engine::bury() {
   gone_.erase(std::remove_if(gone_.begin(), gone_.end(), buried), gone_.end());
 }
 
-// --- Small things --------------------------------------------------------------------------------------------------
+// --- Small things --------------------------------------------------------------------------------
 
 Session* Engine::find(ConnectionId connection) {
   const auto found = sessions_.find(connection);

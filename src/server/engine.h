@@ -1,5 +1,5 @@
-// The engine: sessions, core and store, and the turn that drives them. No socket, no thread, no clock of its own, so the
-// simulator runs this very code.
+// The engine: sessions, core and store, and the turn that drives them. No socket, no thread, no
+// clock of its own, so the simulator runs this very code.
 //
 //   Engine engine(settings, {store, clock, random, network, log, on_fatal});
 //   engine.load();
@@ -7,12 +7,14 @@
 //               engine.run_turn();                                                  // then, and only then, the clock
 //               sleep at most engine.patience()
 //
-// The order inside a turn is design.md's: the clock after the sockets (a request must never be dated before it was sent);
-// hang-ups before anything else (a waiter that is gone is never granted); requests in order of arrival; what is due; one
-// batch to the store; and then the answers whose batch is durable. With a store that completes later the answers leave
-// when it does; what speaks of nothing new (an OK renewal) never waits.
+// The order inside a turn is design.md's: the clock after the sockets (a request must never be
+// dated before it was sent); hang-ups before anything else (a waiter that is gone is never
+// granted); requests in order of arrival; what is due; one batch to the store; and then the answers
+// whose batch is durable. With a store that completes later the answers leave when it does; what
+// speaks of nothing new (an OK renewal) never waits.
 //
-// One thread owns it. A store that fails ends it: `on_fatal` is called once, and not another byte leaves.
+// One thread owns it. A store that fails ends it: `on_fatal` is called once, and not another byte
+// leaves.
 #pragma once
 
 #include <functional>
@@ -64,7 +66,8 @@ struct EngineParts {
   std::function<void(const Error&)> on_fatal;
 };
 
-// How the peer of a connection from within the process is spelled: "http:" and the address of the client behind it.
+// How the peer of a connection from within the process is spelled: "http:" and the address of the
+// client behind it.
 inline constexpr std::string_view kGuestPeer = "http:";
 
 class Engine final : private store::Sink {
@@ -72,36 +75,42 @@ class Engine final : private store::Sink {
   Engine(EngineSettings settings, EngineParts parts);
   ~Engine() override;
 
-  // Loads the store into the core. Until then only the handshake, PING and STATUS are served; the rest is -LOADING.
-  // `go_on` is called each time some records were read: there the driver may let connections take a turn, and by false
-  // it ends the load with kUnavailable. Nothing was changed then.
+  // Loads the store into the core. Until then only the handshake, PING and STATUS are served; the
+  // rest is -LOADING. `go_on` is called each time some records were read: there the driver may let
+  // connections take a turn, and by false it ends the load with kUnavailable. Nothing was changed
+  // then.
   Result<store::Loaded> load(const std::function<bool()>& go_on = [] { return true; });
 
-  // --- From the driver, between turns --------------------------------------------------------------------------------
+  // --- From the driver, between turns ------------------------------------------------------------
   // A new connection. False: beyond all limits; it was told so and closed.
   bool connected(ConnectionId connection, std::string_view peer);
   void received(ConnectionId connection, std::string_view bytes);
-  // The peer will send nothing more (it closed, or half-closed). What was received before is still served and answered,
-  // but its waits end now and nothing is queued for it; then the engine closes it.
+  // The peer will send nothing more (it closed, or half-closed). What was received before is still
+  // served and answered, but its waits end now and nothing is queued for it; then the engine closes
+  // it.
   void hangup(ConnectionId connection);
   // The network takes bytes of this connection again.
   void writable(ConnectionId connection);
 
-  // From now on only these users are served, each within its role and prefixes. Before the first call everyone is admin.
-  // Called again (a reload), it closes the connections of users that are gone or whose entry has changed; leases stay.
+  // From now on only these users are served, each within its role and prefixes. Before the first
+  // call everyone is admin. Called again (a reload), it closes the connections of users that are
+  // gone or whose entry has changed; leases stay.
   void set_users(Users users);
-  // The driver knows by other means (a client certificate) who this is. False: there is no such user.
+  // The driver knows by other means (a client certificate) who this is. False: there is no such
+  // user.
   bool identify(ConnectionId connection, std::string_view user);
 
   void run_turn();
 
-  // The driver is about to wait for input, at most so long. That part of the time until the next turn is no pause.
+  // The driver is about to wait for input, at most so long. That part of the time until the next
+  // turn is no pause.
   void expect_sleep(Nanos at_most) { clock_.expect_sleep(at_most); }
 
   // How long the driver may sleep if nothing arrives. Zero: another turn is due at once.
   [[nodiscard]] Nanos patience() const;
 
-  // The end of service: what is durable is sent, every connection is closed, waiters without a reply.
+  // The end of service: what is durable is sent, every connection is closed, waiters without a
+  // reply.
   void stop();
 
   void set_address(std::string address) { settings_.address = std::move(address); }
@@ -110,7 +119,8 @@ class Engine final : private store::Sink {
   [[nodiscard]] Nanos uptime() const { return clock_.uptime(); }
   [[nodiscard]] Nanos paused() const { return clock_.paused(); }
   [[nodiscard]] core::Totals totals() const { return core_.totals(); }
-  // For checkers that look at the whole state (core/invariants.h), and the turn's reading of the clock.
+  // For checkers that look at the whole state (core/invariants.h), and the turn's reading of the
+  // clock.
   [[nodiscard]] const core::Core& core() const { return core_; }
   [[nodiscard]] Now now() const { return now_; }
   [[nodiscard]] std::size_t connections() const { return sessions_.size(); }
@@ -127,14 +137,16 @@ class Engine final : private store::Sink {
   void count_refused_connection() { ++counters_.connections_refused; }
   // Of the certificate that new connections are shown, in seconds since 1970.
   void set_certificate_expiry(std::int64_t at) { certificate_expiry_ = at; }
-  [[nodiscard]] std::optional<std::int64_t> certificate_expiry() const { return certificate_expiry_; }
+  [[nodiscard]] std::optional<std::int64_t> certificate_expiry() const {
+    return certificate_expiry_;
+  }
 
  private:
-  // --- store::Sink ---
+  // --- store::Sink -------------------------------------------------------------------------------
   void durable(BatchId batch) override;
   void failed(BatchId batch, const Error& error) override;
 
-  // --- The turn's steps (engine.cc) ---
+  // --- The turn's steps (engine.cc) --------------------------------------------------------------
   void apply_hangups();
   void drop_waits(Session& session);
   void cancel_dropped();
@@ -154,7 +166,7 @@ class Engine final : private store::Sink {
   // Logs when the store begins or ceases to have room.
   void watch_room();
 
-  // --- Commands (commands.cc): each writes and seals exactly one reply, now or when its wait ends ---
+  // Commands (commands.cc): each writes and seals exactly one reply, now or when its wait ends
   void serve_command(Session& session, std::span<const std::string_view> args);
   void dispatch(Session& session, const wire::Verb* verb, std::span<const std::string_view> args);
   bool refuse_early(Session& session, const wire::Verb& verb);
@@ -207,7 +219,7 @@ class Engine final : private store::Sink {
   // How the core knows the request id. Valid until the next call.
   [[nodiscard]] std::string_view scoped(const Session& session, std::string_view request);
 
-  // --- Observers (observing.cc) ---
+  // --- Observers (observing.cc) ------------------------------------------------------------------
   bool refuse_observer(Session& session);
   void stop_observing(Session& session);
   void tell_observers();
@@ -216,15 +228,17 @@ class Engine final : private store::Sink {
   [[nodiscard]] bool is_behind(const Session& session) const;
   void cut_observer(Session& session);
 
-  // --- Backups (backing_up.cc) ---
+  // --- Backups (backing_up.cc) -------------------------------------------------------------------
   void begin_backup();
   void tell_of_backup();
   void end_backup(const Result<store::BackupDone>& outcome);
 
-  // --- Replies (replies.cc) ---
-  // Stands for "whoever asks right now": an input that never waits is answered before apply() returns.
+  // --- Replies (replies.cc) ----------------------------------------------------------------------
+  // Stands for "whoever asks right now": an input that never waits is answered before apply()
+  // returns.
   static constexpr WaiterId kDirect{UINT64_MAX};
-  // Applies an input that is answered at once, tells everyone else it concerns, and returns the asker's own reply.
+  // Applies an input that is answered at once, tells everyone else it concerns, and returns the
+  // asker's own reply.
   template <class Input>
   core::Reply ask(const Input& input);
   void route_replies();
@@ -237,7 +251,7 @@ class Engine final : private store::Sink {
   void seal(Session& session, BatchId after);
   void error(Session& session, wire::ErrorCode code, std::string_view text);
 
-  // --- Small things ---
+  // --- Small things ------------------------------------------------------------------------------
   [[nodiscard]] Session* find(ConnectionId connection);
   [[nodiscard]] Session& owner(const Wait& wait);
   void forget(Wait& wait);

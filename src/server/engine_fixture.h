@@ -1,4 +1,5 @@
-// An engine with nothing real around it: a network of strings, a clock moved by hand, a store in memory.
+// An engine with nothing real around it: a network of strings, a clock moved by hand, a store in
+// memory.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -94,8 +95,8 @@ class EngineTest : public testing::Test {
   void SetUp() override { start(); }
 
   void start() {
-    engine_ = std::make_unique<Engine>(
-        settings, EngineParts{store, clock, random, network, log, [this](const Error&) { ++fatal; }});
+    engine_ = std::make_unique<Engine>(settings, EngineParts{store, clock, random, network, log,
+                                                             [this](const Error&) { ++fatal; }});
     const auto loaded = engine_->load();
     ASSERT_TRUE(loaded) << loaded.error().detail;
   }

@@ -10,7 +10,8 @@
 namespace pawl::server {
 namespace {
 
-static_assert(std::max({limits::kLockNameMax, limits::kOwnerMax, limits::kReasonMax}) <= UINT16_MAX);
+static_assert(std::max({limits::kLockNameMax, limits::kOwnerMax, limits::kReasonMax}) <=
+              UINT16_MAX);
 
 constexpr std::string_view kTooMany = "more happened at once than can be told one by one";
 
@@ -47,8 +48,8 @@ void EventRing::start(Incarnation incarnation, std::uint64_t sequence) {
   PAWL_ASSERT(end_ == 0);
   incarnation_ = incarnation;
   sequence_ = sequence;
-  forgotten_ =
-      (sequence << kPlaceBits) | kPlaceMask;  // No event has this place, so none of before is taken for it.
+  forgotten_ = (sequence << kPlaceBits) |
+               kPlaceMask;  // No event has this place, so none of before is taken for it.
 }
 
 // In one piece: what does not fit before the end begins at the start again.
@@ -71,7 +72,8 @@ void EventRing::append(BatchId batch, const core::Output& output) {
   ++sequence_;
   if (output.events.empty()) return;
   std::uint64_t number = sequence_ << kPlaceBits;
-  if (output.events.size() > std::min(events_mask_ + 1, kPlaceMask) || output.text.size() > bytes_mask_ + 1) {
+  if (output.events.size() > std::min(events_mask_ + 1, kPlaceMask) ||
+      output.text.size() > bytes_mask_ + 1) {
     return append_reset(batch);
   }
   const std::uint64_t text = keep(output.text);
@@ -138,7 +140,8 @@ wire::EventId EventRing::id_before(Position position) const {
 std::optional<EventRing::Position> EventRing::after(const wire::EventId& id) const {
   if (id.incarnation != incarnation_) return std::nullopt;
   Position low = first_,
-           high = published_;  // The answer is the one p in here with number_before(p) == n, if any.
+           high =
+               published_;  // The answer is the one p in here with number_before(p) == n, if any.
   while (low < high) {
     const Position middle = low + (high - low) / 2;
     if (number_before(middle) < id.n) {

@@ -1,17 +1,19 @@
-// The last events, numbered, for OBSERVE: those to come are told from here, and FROM finds again what was told before.
+// The last events, numbered, for OBSERVE: those to come are told from here, and FROM finds again
+// what was told before.
 //
 //   ring.start(loaded.incarnation, loaded.sequence);
 //   ring.append(batch, core.output());  store.submit(…);        // every batch, in order, events or not
 //   on durable(batch):  ring.publish(batch);                    // only now can anyone see them
 //   for (Position p = …; p < ring.end(); ++p) tell(ring.at(p));
 //
-// A position counts events of this run. The number that clients see is sequence × 2^16 + place in the batch, where
-// sequence is that of the batch in the store: it grows over restarts without a record of its own. It is text on the wire,
-// so nothing breaks when it passes 2^53 after 2^37 batches.
+// A position counts events of this run. The number that clients see is sequence × 2^16 + place in
+// the batch, where sequence is that of the batch in the store: it grows over restarts without a
+// record of its own. It is text on the wire, so nothing breaks when it passes 2^53 after 2^37
+// batches.
 //
-// Bounded by count and by bytes; the oldest go first. Filling it costs one copy per batch and a few words per event,
-// because it is filled also while nobody observes. A batch that has more events than the ring or the numbers have room
-// for becomes one reset. No I/O, no clock.
+// Bounded by count and by bytes; the oldest go first. Filling it costs one copy per batch and a few
+// words per event, because it is filled also while nobody observes. A batch that has more events
+// than the ring or the numbers have room for becomes one reset. No I/O, no clock.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +41,8 @@ class EventRing {
   EventRing() : EventRing(Bounds{}) {}
   explicit EventRing(Bounds bounds);
 
-  // `sequence` is that of the store's last batch: what was told before this run is older than anything told now.
+  // `sequence` is that of the store's last batch: what was told before this run is older than
+  // anything told now.
   void start(Incarnation incarnation, std::uint64_t sequence);
   void append(BatchId batch, const core::Output& output);
   void publish(BatchId durable) {
@@ -78,7 +81,9 @@ class EventRing {
   };
   static_assert(sizeof(Slot) == 64);
 
-  [[nodiscard]] const Slot& slot(Position position) const { return slots_[position & events_mask_]; }
+  [[nodiscard]] const Slot& slot(Position position) const {
+    return slots_[position & events_mask_];
+  }
   [[nodiscard]] Slot& new_slot();
   [[nodiscard]] std::uint64_t number_before(Position position) const;
   [[nodiscard]] std::string_view text(const Slot& slot, std::uint32_t at, std::uint32_t size) const;

@@ -14,7 +14,8 @@ namespace {
 
 // What Redis says when a password comes although none is set: its users know the sentence.
 constexpr std::string_view kNoPassword =
-    "AUTH <password> called without any password configured for the default user. Are you sure your "
+    "AUTH <password> called without any password configured for the default user. Are you sure "
+    "your "
     "configuration is "
     "correct?";
 
@@ -36,11 +37,13 @@ void answer(Session& session, const wire::Hello& hello, Credentials credentials)
   if (hello.credentials && credentials == Credentials::kRefused)
     return session.reply().error(wire::ErrorCode::kErr, kNoPassword);
   if (hello.protocol == wire::Protocol::kResp2 && session.async_waits > 0) {
-    return session.reply().error(wire::ErrorCode::kErr, "ASYNC waits are pending, and RESP2 has no pushes");
+    return session.reply().error(wire::ErrorCode::kErr,
+                                 "ASYNC waits are pending, and RESP2 has no pushes");
   }
   if (hello.protocol == wire::Protocol::kResp2 && session.protocol == wire::Protocol::kResp3 &&
       session.observation != nullptr) {
-    return session.reply().error(wire::ErrorCode::kErr, "this connection observes, and RESP2 has no pushes");
+    return session.reply().error(wire::ErrorCode::kErr,
+                                 "this connection observes, and RESP2 has no pushes");
   }
   if (hello.protocol) session.protocol = *hello.protocol;
   if (hello.name) session.name = *hello.name;
@@ -87,9 +90,9 @@ void answer(Session& session, const wire::Select&) {
 void answer(Session& session, const wire::ConfigGet& get) {
   std::vector<std::pair<std::string_view, std::string_view>> found;
   for (const auto& setting : kSettings) {
-    const bool asked = std::any_of(get.patterns.begin(), get.patterns.end(), [&](std::string_view pattern) {
-      return asks_for(pattern, setting.first);
-    });
+    const bool asked =
+        std::any_of(get.patterns.begin(), get.patterns.end(),
+                    [&](std::string_view pattern) { return asks_for(pattern, setting.first); });
     if (asked) found.push_back(setting);
   }
   wire::ReplyWriter reply = session.reply();
@@ -105,8 +108,8 @@ std::string client_line(const Session& session, Tick now) {
       session.id().value, session.peer(), session.name, seconds(session.since, now),
       seconds(session.active, now), session.blocked ? "b" : "N", session.commands,
       session.async_waits + (session.blocked ? 1 : 0), session.outbox().size(),
-      static_cast<int>(session.protocol), session.user == nullptr ? "" : session.user->name, session.library,
-      session.library_version);
+      static_cast<int>(session.protocol), session.user == nullptr ? "" : session.user->name,
+      session.library, session.library_version);
 }
 
 }  // namespace pawl::server

@@ -1,4 +1,5 @@
-// The commands that ordinary Redis clients send before and beside the real work. They touch the session alone.
+// The commands that ordinary Redis clients send before and beside the real work. They touch the
+// session alone.
 #pragma once
 
 #include "server/session.h"
@@ -6,7 +7,8 @@
 
 namespace pawl::server {
 
-// Whether HELLO's credentials have been looked at already, or are a mistake: this pawld knows no users.
+// Whether HELLO's credentials have been looked at already, or are a mistake: this pawld knows no
+// users.
 enum class Credentials : std::uint8_t { kTaken, kRefused };
 
 // Each writes one reply to the session and leaves sealing it to the caller.

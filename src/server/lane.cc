@@ -7,7 +7,7 @@
 
 namespace pawl::server {
 
-// --- Guest ---------------------------------------------------------------------------------------------------------
+// --- Guest ---------------------------------------------------------------------------------------
 
 std::optional<ConnectionId> Lane::open(std::string peer, std::string bytes, std::string user) {
   std::unique_lock lock(mutex_);
@@ -34,8 +34,8 @@ bool Lane::look(Look look) {
   return true;
 }
 
-// Not counted against the messages: there is at most one for each connection, and to refuse it would leave a waiter in line
-// that is gone.
+// Not counted against the messages: there is at most one for each connection, and to refuse it
+// would leave a waiter in line that is gone.
 void Lane::hang_up(ConnectionId connection) {
   std::unique_lock lock(mutex_);
   const auto line = lines_.find(connection);
@@ -60,7 +60,7 @@ std::vector<Lane::Delivery> Lane::take() {
   return std::exchange(deliveries_, {});
 }
 
-// --- Loop ----------------------------------------------------------------------------------------------------------
+// --- Loop ----------------------------------------------------------------------------------------
 
 bool Lane::serve(Engine& engine, std::size_t most) {
   std::vector<Message> taken;
@@ -101,10 +101,12 @@ std::size_t Lane::deliver(ConnectionId connection, std::string_view bytes) {
   const auto found = lines_.find(connection);
   PAWL_ASSERT(found != lines_.end());
   Line& line = found->second;
-  const std::size_t taken = std::min(bytes.size(), bounds_.unread - std::min(bounds_.unread, line.unread));
+  const std::size_t taken =
+      std::min(bytes.size(), bounds_.unread - std::min(bounds_.unread, line.unread));
   line.unread += taken;
   line.stalled = taken < bytes.size();
-  if (taken > 0) push(std::move(lock), Delivery{connection, std::string(bytes.substr(0, taken)), false, {}});
+  if (taken > 0)
+    push(std::move(lock), Delivery{connection, std::string(bytes.substr(0, taken)), false, {}});
   return taken;
 }
 
@@ -115,7 +117,7 @@ void Lane::close(ConnectionId connection) {
   push(std::move(lock), Delivery{connection, {}, true, {}});
 }
 
-// --- Small things --------------------------------------------------------------------------------------------------
+// --- Small things --------------------------------------------------------------------------------
 
 void Lane::push(std::unique_lock<std::mutex> lock, Message message) {
   messages_.push_back(std::move(message));

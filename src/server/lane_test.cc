@@ -23,7 +23,9 @@ class LaneTest : public testing::Test, public Network {
     EXPECT_TRUE(loaded);
   }
 
-  std::size_t send(ConnectionId id, std::string_view bytes) override { return lane.deliver(id, bytes); }
+  std::size_t send(ConnectionId id, std::string_view bytes) override {
+    return lane.deliver(id, bytes);
+  }
   void want_input(ConnectionId, bool) override {}
   void close(ConnectionId id) override { lane.close(id); }
 
@@ -50,7 +52,8 @@ class LaneTest : public testing::Test, public Network {
   SeededRandom random{1};
   NoLog log;
   Lane lane;
-  Engine engine{EngineSettings{}, EngineParts{store, clock, random, *this, log, [](const Error&) {}}};
+  Engine engine{EngineSettings{},
+                EngineParts{store, clock, random, *this, log, [](const Error&) {}}};
 };
 
 TEST_F(LaneTest, AGuestIsServedLikeAnyOtherConnection) {
@@ -151,7 +154,8 @@ TEST(LaneOnLoop, ATurnOfTheLoopTakesNoMoreThanItsShare) {
   NoLog log;
   Lane lane;
   Loop loop(log);
-  Engine engine{EngineSettings{}, EngineParts{store, clock, random, loop, log, [](const Error&) {}}};
+  Engine engine{EngineSettings{},
+                EngineParts{store, clock, random, loop, log, [](const Error&) {}}};
   ASSERT_TRUE(engine.load());
   ASSERT_TRUE(loop.open());
   ASSERT_TRUE(loop.attach(lane));
@@ -176,7 +180,8 @@ TEST(LaneOnLoop, ATurnOfTheLoopTakesNoMoreThanItsShare) {
   EXPECT_EQ(served, kAsked) << "and what is left comes in the next turn, without another wake";
 }
 
-// What the thread sanitizer is to look at: two threads that wake each other, and not one message lost.
+// What the thread sanitizer is to look at: two threads that wake each other, and not one message
+// lost.
 TEST(LaneThreads, NothingIsLostBetweenTwoThreads) {
   class Loop : public LaneTest {
    public:

@@ -31,7 +31,8 @@ Result<AddressList> resolve(const ListenAddress& address) {
   return AddressList(found, &::freeaddrinfo);
 }
 
-// A name like localhost may stand for both; what people type next to it (redis-cli -p …) means IPv4.
+// A name like localhost may stand for both; what people type next to it (redis-cli -p …) means
+// IPv4.
 const addrinfo& preferred(const addrinfo& list) {
   for (const addrinfo* one = &list; one != nullptr; one = one->ai_next) {
     if (one->ai_family == AF_INET) return *one;
@@ -65,12 +66,14 @@ std::string to_text(const sockaddr_storage& storage) {
 Result<ListenAddress> parse_listen_address(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size()) {
-    return Error{Code::kInvalid,
-                 fmt::format("\"{}\" is not an address; write host:port, e.g. 127.0.0.1:7295", text)};
+    return Error{
+        Code::kInvalid,
+        fmt::format("\"{}\" is not an address; write host:port, e.g. 127.0.0.1:7295", text)};
   }
   std::string_view host = text.substr(0, colon);
   const std::string_view port = text.substr(colon + 1);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
   const bool digits = port.find_first_not_of("0123456789") == std::string_view::npos;
   if (!digits || port.size() > 5 || std::stoi(std::string(port)) > 65535) {
     return Error{Code::kInvalid, fmt::format("\"{}\" is not a port; it must be 0 to 65535", port)};
@@ -92,15 +95,18 @@ Result<Listener> listen_on(const ListenAddress& address) {
   if (!list) return list.error();
   const addrinfo& first = preferred(*list->get());
   const auto problem = [&](const char* what) {
-    return Error{errno == EADDRINUSE ? Code::kBusy : Code::kUnavailable,
-                 fmt::format("cannot {} {}:{}: {}", what, address.host, address.port, std::strerror(errno))};
+    return Error{
+        errno == EADDRINUSE ? Code::kBusy : Code::kUnavailable,
+        fmt::format("cannot {} {}:{}: {}", what, address.host, address.port, std::strerror(errno))};
   };
   Listener listener;
-  listener.socket = UniqueFd(::socket(first.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  listener.socket =
+      UniqueFd(::socket(first.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!listener.socket) return problem("make a socket for");
   const int on = 1;
   ::setsockopt(listener.socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(listener.socket.get(), first.ai_addr, first.ai_addrlen) != 0) return problem("bind to");
+  if (::bind(listener.socket.get(), first.ai_addr, first.ai_addrlen) != 0)
+    return problem("bind to");
   if (::listen(listener.socket.get(), kBacklog) != 0) return problem("listen on");
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;

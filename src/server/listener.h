@@ -16,7 +16,8 @@ struct ListenAddress {
 };
 [[nodiscard]] Result<ListenAddress> parse_listen_address(std::string_view text);
 
-// Whether everything the address stands for is reachable from this machine alone. An error when it stands for nothing.
+// Whether everything the address stands for is reachable from this machine alone. An error when it
+// stands for nothing.
 [[nodiscard]] Result<bool> is_loopback(const ListenAddress& address);
 
 struct Listener {

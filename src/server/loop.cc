@@ -27,10 +27,12 @@ constexpr std::uint64_t kFirstConnection = 3;
 
 // Every ready socket is seen in one turn: a hang-up must not hide behind a full list of events.
 constexpr std::size_t kEventsMax = limits::kConnectionsMax + limits::kConnectionsReserved + 1024;
-// Looks again, without waiting, before a turn: what arrived while the sockets were read shares its commit.
+// Looks again, without waiting, before a turn: what arrived while the sockets were read shares its
+// commit.
 constexpr int kGatherMore = 2;
 constexpr int kAcceptsPerTurn = 256;
-// An idle loop wakes so often, to notice that it stood still, or that the disk is full or no longer full.
+// An idle loop wakes so often, to notice that it stood still, or that the disk is full or no longer
+// full.
 constexpr Millis kIdleWake{250};
 constexpr std::size_t kLastWordsMax = 2 * limits::kFrameMax;  // Read of a peer that has hung up.
 
@@ -48,7 +50,8 @@ UniqueFd open_spare() {
 
 }  // namespace
 
-Loop::Loop(Log& log) : log_(log), spare_(open_spare()), last_id_(kFirstConnection - 1), events_(kEventsMax) {}
+Loop::Loop(Log& log)
+    : log_(log), spare_(open_spare()), last_id_(kFirstConnection - 1), events_(kEventsMax) {}
 
 Result<void> Loop::open() {
   epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
@@ -59,7 +62,8 @@ Result<void> Loop::open() {
   signals_ = UniqueFd(::signalfd(-1, &heeded, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!signals_) return system_error("signalfd");
   epoll_event event{EPOLLIN, {.u64 = kSignalsKey}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, signals_.get(), &event) != 0) return system_error("epoll_ctl");
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, signals_.get(), &event) != 0)
+    return system_error("epoll_ctl");
   return {};
 }
 
@@ -89,7 +93,8 @@ Result<void> Loop::attach(Lane& lane) {
 
 void Loop::run(Engine& engine) {
   while (!stopping_)
-    turn(engine, to_epoll_timeout(std::min({engine.patience(), handshake_patience(), Nanos(kIdleWake)})));
+    turn(engine,
+         to_epoll_timeout(std::min({engine.patience(), handshake_patience(), Nanos(kIdleWake)})));
   listener_.reset();
   engine.stop();
   connections_.clear();
@@ -114,7 +119,8 @@ void Loop::serve_lane(Engine& engine) {
 
 // Reads every socket that is ready, and returns how many were.
 int Loop::gather(Engine& engine, int timeout_ms) {
-  const int count = ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()), timeout_ms);
+  const int count =
+      ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()), timeout_ms);
   PAWL_ASSERT(count >= 0 || errno == EINTR);
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events_[static_cast<std::size_t>(i)];
@@ -142,7 +148,7 @@ void Loop::take_signals() {
   }
 }
 
-// --- Accepting -----------------------------------------------------------------------------------------------------
+// --- Accepting -----------------------------------------------------------------------------------
 
 void Loop::accept_some(Engine& engine) {
   for (int i = 0; i < kAcceptsPerTurn && !handshakes_.full(); ++i) {
@@ -170,22 +176,25 @@ void Loop::accept_one(Engine& engine, UniqueFd socket) {
   if (engine.connected(id, peer_of(connection.socket.get()))) watch(id, connection);
 }
 
-// No descriptor is left. Whoever waits in the backlog is told so; left there it would wake the loop for ever.
+// No descriptor is left. Whoever waits in the backlog is told so; left there it would wake the loop
+// for ever.
 void Loop::turn_away() {
   spare_.reset();
   {
-    const UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    const UniqueFd socket(
+        ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     static constexpr std::string_view kRefusal =
         "-BUSY file descriptors: the limit of this process is reached\r\n";
     if (socket) (void)::send(socket.get(), kRefusal.data(), kRefusal.size(), MSG_NOSIGNAL);
   }
   spare_ = open_spare();
   if (!std::exchange(turning_away_, true)) {
-    log_.warning("connections are refused: out of file descriptors (raise LimitNOFILE or ulimit -n)");
+    log_.warning(
+        "connections are refused: out of file descriptors (raise LimitNOFILE or ulimit -n)");
   }
 }
 
-// --- Reading -------------------------------------------------------------------------------------------------------
+// --- Reading -------------------------------------------------------------------------------------
 
 void Loop::serve(Engine& engine, ConnectionId id, std::uint32_t events) {
   Connection* connection = find(id);
@@ -233,7 +242,7 @@ bool Loop::read(Engine& engine, ConnectionId id, Connection& connection, bool to
   }
 }
 
-// --- What the engine asks ------------------------------------------------------------------------------------------
+// --- What the engine asks ------------------------------------------------------------------------
 
 std::size_t Loop::to_socket(Connection& connection, std::string_view bytes) {
   const ssize_t sent = ::send(connection.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -281,10 +290,14 @@ void Loop::close(ConnectionId id) {
 
 void Loop::watch(ConnectionId id, Connection& connection) {
   std::uint32_t wanted = connection.stalled ? std::uint32_t{EPOLLOUT} : 0U;
-  if (!connection.hung_up) wanted |= (connection.reading ? std::uint32_t{EPOLLIN} : 0U) | EPOLLRDHUP;
+  if (!connection.hung_up)
+    wanted |= (connection.reading ? std::uint32_t{EPOLLIN} : 0U) | EPOLLRDHUP;
   if (wanted == connection.watched) return;
-  // A socket that hung up and owes nothing leaves epoll: EPOLLHUP cannot be masked, and would wake the loop for ever.
-  const int operation = connection.watched == 0 ? EPOLL_CTL_ADD : wanted == 0 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
+  // A socket that hung up and owes nothing leaves epoll: EPOLLHUP cannot be masked, and would wake
+  // the loop for ever.
+  const int operation = connection.watched == 0 ? EPOLL_CTL_ADD
+                        : wanted == 0           ? EPOLL_CTL_DEL
+                                                : EPOLL_CTL_MOD;
   connection.watched = wanted;
   control(operation, id, connection);
 }
@@ -294,8 +307,8 @@ void Loop::rewatch(ConnectionId id, Connection& connection) {
   if (connection.watched != 0) control(EPOLL_CTL_MOD, id, connection);
 }
 
-// Edge-triggered: otherwise the kernel polls every socket that was ready a second time, at the next turn, to find out
-// that it no longer is. That was a twentieth of all time.
+// Edge-triggered: otherwise the kernel polls every socket that was ready a second time, at the next
+// turn, to find out that it no longer is. That was a twentieth of all time.
 void Loop::control(int operation, ConnectionId id, const Connection& connection) {
   epoll_event event{connection.watched | EPOLLET, {.u64 = id.value}};
   const int done = ::epoll_ctl(epoll_.get(), operation, connection.socket.get(), &event);

@@ -5,14 +5,16 @@
 //   loop.on_reload([&] { … });        // SIGHUP; between turns, on this thread
 //   loop.run(engine);                 // until SIGTERM or SIGINT, which (like HUP) the caller has blocked in every thread
 //
-// Each turn reads every socket that is ready, at most one buffer of each (level-triggered, so the rest comes next time),
-// tells the engine of hang-ups, and lets it take its turn; the engine sends through send(), once per connection and turn.
-// In the steady state that is one recv and one send per message, and no epoll_ctl. Interest in a socket changes only when
-// its peer does not keep up: output that the socket would not take, or input that the engine does not want yet.
-// EPOLLRDHUP is always watched, so a hang-up is noticed also of a connection that is blocked or not read from.
+// Each turn reads every socket that is ready, at most one buffer of each (level-triggered, so the
+// rest comes next time), tells the engine of hang-ups, and lets it take its turn; the engine sends
+// through send(), once per connection and turn. In the steady state that is one recv and one send
+// per message, and no epoll_ctl. Interest in a socket changes only when its peer does not keep up:
+// output that the socket would not take, or input that the engine does not want yet. EPOLLRDHUP is
+// always watched, so a hang-up is noticed also of a connection that is blocked or not read from.
 //
-// With use_tls() connections speak TLS (loop_tls.cc). The engine hears of one when its handshake is over; until then it is
-// bounded in number and time, and a flood of handshakes takes a fixed share of each turn.
+// With use_tls() connections speak TLS (loop_tls.cc). The engine hears of one when its handshake is
+// over; until then it is bounded in number and time, and a flood of handshakes takes a fixed share
+// of each turn.
 #pragma once
 
 #include <sys/epoll.h>
@@ -47,18 +49,22 @@ class Loop final : public Network {
   // Sets up epoll and the signals.
   Result<void> open();
   Result<void> listen(Listener listener);
-  // Serves whoever is ready, without waiting for anyone; false once a signal asks to stop. For an engine that still loads.
+  // Serves whoever is ready, without waiting for anyone; false once a signal asks to stop. For an
+  // engine that still loads.
   bool poll(Engine& engine);
-  // Whoever connects from now on speaks TLS under this context; those connected already go on as they are.
+  // Whoever connects from now on speaks TLS under this context; those connected already go on as
+  // they are.
   void use_tls(std::shared_ptr<const tls::ServerContext> context);
-  // What SIGHUP, which the caller has blocked too, asks for. It holds up every connection while it runs.
+  // What SIGHUP, which the caller has blocked too, asks for. It holds up every connection while it
+  // runs.
   void on_reload(std::function<void()> reload) { reload_ = std::move(reload); }
   // Serves what another thread asks, beside the sockets. After open(); the lane outlives run().
   Result<void> attach(Lane& lane);
-  // Serves until a signal asks to stop; then stops accepting, answers what is durable and closes every connection.
+  // Serves until a signal asks to stop; then stops accepting, answers what is durable and closes
+  // every connection.
   void run(Engine& engine);
 
-  // --- Network ---
+  // --- Network -----------------------------------------------------------------------------------
   std::size_t send(ConnectionId connection, std::string_view bytes) override;
   void want_input(ConnectionId connection, bool wanted) override;
   void close(ConnectionId connection) override;
@@ -83,7 +89,8 @@ class Loop final : public Network {
   void accept_one(Engine& engine, UniqueFd socket);
   void turn_away();
   void serve(Engine& engine, ConnectionId id, std::uint32_t events);
-  // Reads one buffer, or, of a peer that has hung up, all there is up to a bound. True when the end was seen.
+  // Reads one buffer, or, of a peer that has hung up, all there is up to a bound. True when the end
+  // was seen.
   bool read(Engine& engine, ConnectionId id, Connection& connection, bool to_the_end);
   // Takes what the socket has room for, and everything when nobody is there.
   static std::size_t to_socket(Connection& connection, std::string_view bytes);
@@ -93,7 +100,7 @@ class Loop final : public Network {
   void control(int operation, ConnectionId id, const Connection& connection);
   [[nodiscard]] Connection* find(ConnectionId id);
 
-  // --- TLS (loop_tls.cc) ---
+  // --- TLS (loop_tls.cc) -------------------------------------------------------------------------
   void begin_handshake(ConnectionId id, Connection& connection);
   [[nodiscard]] Nanos handshake_patience() const;
   void advance_handshakes(Engine& engine);
@@ -110,7 +117,9 @@ class Loop final : public Network {
   Lane* lane_ = nullptr;
   UniqueFd lane_wake_;  // an eventfd: the lane has messages
   bool lane_ready_ = false;
-  UniqueFd spare_;  // Given up for a moment when descriptors run out, so that a connection can be told so.
+  UniqueFd
+      // Given up for a moment when descriptors run out, so that a connection can be told so.
+      spare_;
   std::unordered_map<ConnectionId, Connection> connections_;
   std::uint64_t last_id_ = 0;
   bool turning_away_ = false;  // and said so in the log
@@ -120,7 +129,8 @@ class Loop final : public Network {
   TlsHandshakes handshakes_;
   SparingLog complaints_{log_};  // about peers, who may be anyone
   std::vector<epoll_event> events_;
-  // Small enough that ten thousand talkative clients fit in memory; what is left in a socket comes next turn.
+  // Small enough that ten thousand talkative clients fit in memory; what is left in a socket comes
+  // next turn.
   std::array<char, 16 * 1024> buffer_;
 };
 

@@ -16,7 +16,8 @@ namespace {
 using namespace std::chrono_literals;
 using State = tls::Stream::State;
 
-// Of each turn. Renewals are served in every turn, so this is what a flood of handshakes can delay one by.
+// Of each turn. Renewals are served in every turn, so this is what a flood of handshakes can delay
+// one by.
 constexpr Nanos kShareOfTurn = 5ms;
 constexpr std::string_view kSpeakTls =
     "-ERR this port speaks TLS: connect to tls://host:port, or with redis-cli --tls\r\n";
@@ -35,7 +36,7 @@ void Loop::use_tls(std::shared_ptr<const tls::ServerContext> context) {
   tls_ = std::move(context);
 }
 
-// --- Handshakes ----------------------------------------------------------------------------------------------------
+// --- Handshakes ----------------------------------------------------------------------------------
 
 // The engine hears of it when the handshake is over.
 void Loop::begin_handshake(ConnectionId id, Connection& connection) {
@@ -43,7 +44,8 @@ void Loop::begin_handshake(ConnectionId id, Connection& connection) {
   connection.in_handshake = true;
   watch(id, connection);
   if (const auto oldest = handshakes_.begin(id, monotonic_now())) {
-    drop_handshake(*oldest, "too many are under way, and this one has waited for its client the longest");
+    drop_handshake(*oldest,
+                   "too many are under way, and this one has waited for its client the longest");
   }
 }
 
@@ -58,7 +60,8 @@ void Loop::advance_handshakes(Engine& engine) {
     if (monotonic_now() - begun >= kShareOfTurn) break;
   }
   while (const auto late = handshakes_.next_late(monotonic_now())) {
-    drop_handshake(*late, fmt::format("not over within {} s", limits::kHandshakeTime.count() / 1000));
+    drop_handshake(*late,
+                   fmt::format("not over within {} s", limits::kHandshakeTime.count() / 1000));
   }
 }
 
@@ -106,17 +109,19 @@ void Loop::drop_handshake(ConnectionId id, std::string_view why) {
   connections_.erase(id);
 }
 
-// --- Bytes ---------------------------------------------------------------------------------------------------------
+// --- Bytes ---------------------------------------------------------------------------------------
 
 // Hands on what has been received. False when there will be no more.
 bool Loop::decrypt(Engine& engine, ConnectionId id, Connection& connection) {
   tls::Stream& stream = *connection.tls;
-  while (const std::size_t count = stream.read(buffer_)) engine.received(id, {buffer_.data(), count});
+  while (const std::size_t count = stream.read(buffer_))
+    engine.received(id, {buffer_.data(), count});
   // While it is stalled, so may be the engine, and both go on once there is room.
   if (!connection.stalled) flush_tls(id, connection);
   if (stream.state() == State::kFailed) {
     const std::string peer = peer_of(connection.socket.get());
-    complaints_.warning(monotonic_now(), fmt::format("TLS with {} failed: {}", peer, stream.error()),
+    complaints_.warning(monotonic_now(),
+                        fmt::format("TLS with {} failed: {}", peer, stream.error()),
                         {{"address", peer}});
     connection.broken = true;
   }

@@ -26,7 +26,8 @@ using Labels = std::initializer_list<Label>;
 // One name, its help and its samples.
 class Family {
  public:
-  Family(std::vector<MetricFamily>& into, const char* name, const char* help, MetricType type) : all_(into) {
+  Family(std::vector<MetricFamily>& into, const char* name, const char* help, MetricType type)
+      : all_(into) {
     all_.push_back({name, help, type, {}});
   }
   Family& add(double value, Labels labels = {}) {
@@ -39,15 +40,18 @@ class Family {
     all_.back().metric.push_back(std::move(metric));
     return *this;
   }
-  Family& add(std::uint64_t value, Labels labels = {}) { return add(static_cast<double>(value), labels); }
+  Family& add(std::uint64_t value, Labels labels = {}) {
+    return add(static_cast<double>(value), labels);
+  }
   template <class Bounds>
   Family& add(const Histogram<Bounds>& histogram, Labels labels = {}) {
     ClientMetric metric = labelled(labels);
     std::uint64_t so_far = 0;
     for (std::size_t i = 0; i < histogram.counts.size(); ++i) {
       so_far += histogram.counts[i];
-      const double up_to = i < Bounds::kUpTo.size() ? static_cast<double>(Bounds::kUpTo[i]) / Bounds::kPerUnit
-                                                    : std::numeric_limits<double>::infinity();
+      const double up_to = i < Bounds::kUpTo.size()
+                               ? static_cast<double>(Bounds::kUpTo[i]) / Bounds::kPerUnit
+                               : std::numeric_limits<double>::infinity();
       metric.histogram.bucket.push_back({so_far, up_to});
     }
     metric.histogram.sample_count = so_far;
@@ -59,7 +63,8 @@ class Family {
  private:
   static ClientMetric labelled(Labels labels) {
     ClientMetric metric;
-    for (const Label& label : labels) metric.label.push_back({label.name, std::string(label.value)});
+    for (const Label& label : labels)
+      metric.label.push_back({label.name, std::string(label.value)});
     return metric;
   }
 
@@ -68,12 +73,18 @@ class Family {
 
 class Exposition {
  public:
-  Family counter(const char* name, const char* help) { return {families_, name, help, MetricType::Counter}; }
-  Family gauge(const char* name, const char* help) { return {families_, name, help, MetricType::Gauge}; }
+  Family counter(const char* name, const char* help) {
+    return {families_, name, help, MetricType::Counter};
+  }
+  Family gauge(const char* name, const char* help) {
+    return {families_, name, help, MetricType::Gauge};
+  }
   Family histogram(const char* name, const char* help) {
     return {families_, name, help, MetricType::Histogram};
   }
-  [[nodiscard]] std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
+  [[nodiscard]] std::string text() const {
+    return prometheus::TextSerializer().Serialize(families_);
+  }
 
  private:
   std::vector<MetricFamily> families_;
@@ -89,18 +100,21 @@ void add_locks(Exposition& all, const Readings& r) {
   const Telemetry& t = r.telemetry;
   Family acquires = all.counter(
       "pawl_lock_acquires_total",
-      "Acquire requests that have ended, by result: granted (a retry that gets its lease again included), "
+      "Acquire requests that have ended, by result: granted (a retry that gets its lease again "
+      "included), "
       "busy "
       "(the lock was held, and the request did not wait), timeout, cancelled (by CANCEL, or its "
       "connection closed), superseded (a newer connection took over the wait), lost (a retry of a "
       "lease that is over), refused (answered with an error: the disk is full, pawld is loading "
-      "or restoring, a limit, a conflict, or missing permission). Requests that are malformed are not "
+      "or restoring, a limit, a conflict, or missing permission). Requests that are malformed are "
+      "not "
       "counted here.");
   for (std::size_t i = 0; i < kAcquireResults; ++i) {
     acquires.add(t.acquires[i], {{"result", to_text(static_cast<AcquireResult>(i))}});
   }
-  all.histogram("pawl_lock_acquire_duration_seconds",
-                "Of granted requests: from receipt to the durable answer, the time in the queue included.")
+  all.histogram(
+         "pawl_lock_acquire_duration_seconds",
+         "Of granted requests: from receipt to the durable answer, the time in the queue included.")
       .add(t.acquire);
   all.histogram("pawl_lock_wait_duration_seconds",
                 "Of granted requests that had to wait: the time in the queue.")
@@ -108,7 +122,8 @@ void add_locks(Exposition& all, const Readings& r) {
   all.histogram("pawl_lock_hold_duration_seconds",
                 "Of leases that ended: from grant to end, by the wall clock.")
       .add(t.hold);
-  all.gauge("pawl_locks", "Locks that pawld knows now: held (or kept for a waiter), or closed for a DELAY.")
+  all.gauge("pawl_locks",
+            "Locks that pawld knows now: held (or kept for a waiter), or closed for a DELAY.")
       .add(r.totals.locks - std::min(r.totals.locks, r.totals.closed), {{"state", "held"}})
       .add(r.totals.closed, {{"state", "closed"}});
   all.gauge("pawl_lock_waiters", "Requests that wait in a queue now.").add(r.totals.waiters);
@@ -118,31 +133,36 @@ void add_locks(Exposition& all, const Readings& r) {
 void add_leases(Exposition& all, const Readings& r) {
   const Telemetry& t = r.telemetry;
   all.gauge("pawl_leases", "Live leases now.").add(r.totals.leases);
-  all.counter("pawl_lease_renewals_total",
-              "Renewals asked for, one for each lease of an MRENEW: ok, or lost (the lease was over).")
+  all.counter(
+         "pawl_lease_renewals_total",
+         "Renewals asked for, one for each lease of an MRENEW: ok, or lost (the lease was over).")
       .add(t.renewed, {{"result", "ok"}})
       .add(t.not_renewed, {{"result", "lost"}});
-  all.histogram("pawl_lease_renew_margin_seconds",
-                "What a lease had left when its renewal arrived. Small figures: holders nearly lose it.")
+  all.histogram(
+         "pawl_lease_renew_margin_seconds",
+         "What a lease had left when its renewal arrived. Small figures: holders nearly lose it.")
       .add(t.margin);
-  all.histogram("pawl_lease_renew_margin_ratio",
-                "The same as a part of the TTL: 0.66 for a holder that renews every third of its TTL.")
+  all.histogram(
+         "pawl_lease_renew_margin_ratio",
+         "The same as a part of the TTL: 0.66 for a holder that renews every third of its TTL.")
       .add(t.margin_ratio);
-  Family ended = all.counter("pawl_lease_ended_total",
-                             "Leases that have ended: released; expired (its time ran out, and it was "
-                             "neither released nor broken: the holder was frozen, cut off or killed, or let "
-                             "it run out on purpose); broken; or at their max_hold.");
+  Family ended =
+      all.counter("pawl_lease_ended_total",
+                  "Leases that have ended: released; expired (its time ran out, and it was "
+                  "neither released nor broken: the holder was frozen, cut off or killed, or let "
+                  "it run out on purpose); broken; or at their max_hold.");
   for (std::size_t i = 0; i < t.ended.size(); ++i) {
     ended.add(t.ended[i], {{"reason", core::to_text(static_cast<core::Ending>(i + 1))}});
   }
-  all.counter(
-         "pawl_lease_expired_while_executing_total",
-         "RENEW, MRENEW and RELEASE of leases that had expired, one for each lease named: the holder was "
-         "still there, and late. A client that stops at its own deadline sends none of these; "
-         "pawl_lease_ended_total{reason=\"expired\"} counts its lease.")
+  all.counter("pawl_lease_expired_while_executing_total",
+              "RENEW, MRENEW and RELEASE of leases that had expired, one for each lease named: the "
+              "holder was "
+              "still there, and late. A client that stops at its own deadline sends none of these; "
+              "pawl_lease_ended_total{reason=\"expired\"} counts its lease.")
       .add(t.heard_after_expiry);
   all.counter("pawl_tokens_issued_total", "Tokens granted by this process.").add(t.tokens);
-  all.gauge("pawl_last_token", "The greatest token ever granted, raised to, or skipped after a crash.")
+  all.gauge("pawl_last_token",
+            "The greatest token ever granted, raised to, or skipped after a crash.")
       .add(r.totals.last_token.value);
   all.counter("pawl_token_regressions_total",
               "RAISE commands: the counter had fallen behind what guards had seen.")
@@ -154,27 +174,30 @@ void add_commands(Exposition& all, const Readings& r) {
     return place == Telemetry::kUnknown ? std::string("unknown")
                                         : lower(wire::verb(static_cast<wire::VerbId>(place)).name);
   };
-  Family commands = all.counter("pawl_commands_total",
-                                "Commands served, over RESP or for HTTP: ok, or answered with an error.");
+  Family commands =
+      all.counter("pawl_commands_total",
+                  "Commands served, over RESP or for HTTP: ok, or answered with an error.");
   for (std::size_t i = 0; i < r.telemetry.commands.size(); ++i) {
     commands.add(r.telemetry.commands[i].ok, {{"command", name(i)}, {"result", "ok"}});
     commands.add(r.telemetry.commands[i].error, {{"command", name(i)}, {"result", "error"}});
   }
-  Family durations = all.histogram(
-      "pawl_command_duration_seconds",
-      "From reading a command to the end of the turn that answered it, its commit included. A command that "
-      "waits counts until it is queued. Commands that were never sent are left out.");
+  Family durations =
+      all.histogram("pawl_command_duration_seconds",
+                    "From reading a command to the end of the turn that answered it, its commit "
+                    "included. A command that "
+                    "waits counts until it is queued. Commands that were never sent are left out.");
   for (std::size_t i = 0; i < r.telemetry.commands.size(); ++i) {
     const Telemetry::Command& command = r.telemetry.commands[i];
     if (command.ok + command.error > 0) durations.add(command.duration, {{"command", name(i)}});
   }
   all.gauge("pawl_connections",
-            "Open connections now, by protocol. One of HTTP is a request under way, or a reader of events.")
+            "Open connections now, by protocol. One of HTTP is a request under way, or a reader of "
+            "events.")
       .add(r.connections_resp, {{"proto", "resp"}})
       .add(r.connections_http, {{"proto", "http"}});
-  all.counter(
-         "pawl_connections_refused_total",
-         "RESP connections that were refused: the limit of connections, or of file descriptors, was reached.")
+  all.counter("pawl_connections_refused_total",
+              "RESP connections that were refused: the limit of connections, or of file "
+              "descriptors, was reached.")
       .add(r.connections_refused);
   all.counter("pawl_connections_cut_total", "Connections closed because they read too slowly.")
       .add(r.connections_cut);
@@ -183,7 +206,8 @@ void add_commands(Exposition& all, const Readings& r) {
       .add(r.wrong_secrets);
   if (r.certificate_expiry) {
     all.gauge("pawl_tls_certificate_expiry_timestamp_seconds",
-              "When the certificate that new connections are shown expires, since 1970. Only with TLS.")
+              "When the certificate that new connections are shown expires, since 1970. Only with "
+              "TLS.")
         .add(static_cast<double>(*r.certificate_expiry));
   }
 }
@@ -192,43 +216,52 @@ void add_store(Exposition& all, const Readings& r, const ProcessReadings& proces
   all.histogram("pawl_store_commit_duration_seconds",
                 "From the beginning of a turn until its batch was durable.")
       .add(r.telemetry.commit);
-  all.histogram("pawl_store_batch_size", "Records put or deleted in a batch: how well commits are shared.")
+  all.histogram("pawl_store_batch_size",
+                "Records put or deleted in a batch: how well commits are shared.")
       .add(r.telemetry.batch_size);
-  all.gauge("pawl_store_size_bytes", "Size of the files in the data directory.").add(process.store_bytes);
+  all.gauge("pawl_store_size_bytes", "Size of the files in the data directory.")
+      .add(process.store_bytes);
   if (r.space && process.free_bytes) {
     all.gauge("pawl_store_free_bytes", "Free space on the volume of the data directory.")
         .add(*process.free_bytes);
     all.gauge("pawl_store_free_needed_bytes",
-              "Below so much free space no lock is granted: space_reserve_bytes, and a segment more where "
+              "Below so much free space no lock is granted: space_reserve_bytes, and a segment "
+              "more where "
               "none could be made.")
         .add(r.space->needed);
   }
   all.gauge("pawl_store_full", "1 while no lock is granted because the disk is full.")
       .add(r.state == ServiceState::kFull ? 1.0 : 0.0);
-  all.gauge(
-         "pawl_restoring_seconds",
-         "After a restore: until locks are granted, when every lease from before has run out. Otherwise 0.")
+  all.gauge("pawl_restoring_seconds",
+            "After a restore: until locks are granted, when every lease from before has run out. "
+            "Otherwise 0.")
       .add(std::chrono::duration<double>(r.restoring).count());
   all.gauge("pawl_leader",
-            "1 while it is this pawld that grants locks; 0 while it loads, or waits after a restore. A full "
+            "1 while it is this pawld that grants locks; 0 while it loads, or waits after a "
+            "restore. A full "
             "disk leaves it 1.")
       .add(r.state == ServiceState::kLoading || r.restoring > Millis(0) ? 0.0 : 1.0);
   all.gauge("pawl_ready",
             "1 while locks are granted, as /readyz answers; 0 while loading, restoring or full.")
       .add(r.state == ServiceState::kGranting ? 1.0 : 0.0);
   all.gauge("pawl_last_backup_timestamp_seconds",
-            "When the last good backup of this pawld was begun, in seconds since 1970. 0: none since it "
+            "When the last good backup of this pawld was begun, in seconds since 1970. 0: none "
+            "since it "
             "started.")
       .add(static_cast<double>(r.telemetry.last_backup.value) / 1000);
   all.histogram("pawl_event_loop_lag_seconds",
-                "How long a turn of the loop took, in which nothing else was read: what a request may wait "
+                "How long a turn of the loop took, in which nothing else was read: what a request "
+                "may wait "
                 "before it is looked at.")
       .add(r.telemetry.turn);
   all.counter("pawl_pauses_seconds_total",
-              "Time for which pawld itself stood still beyond 250 ms: stopped, without CPU, or in a commit "
-              "that hung. Not counted against any lease. Sleep while nothing is to be done is not a pause.")
+              "Time for which pawld itself stood still beyond 250 ms: stopped, without CPU, or in "
+              "a commit "
+              "that hung. Not counted against any lease. Sleep while nothing is to be done is not "
+              "a pause.")
       .add(std::chrono::duration<double>(r.paused).count());
-  all.gauge("pawl_build_info", "Always 1; the label is the version.").add(1.0, {{"version", kVersion}});
+  all.gauge("pawl_build_info", "Always 1; the label is the version.")
+      .add(1.0, {{"version", kVersion}});
 }
 
 void add_process(Exposition& all, const ProcessReadings& process) {
@@ -237,7 +270,8 @@ void add_process(Exposition& all, const ProcessReadings& process) {
   all.gauge("process_resident_memory_bytes", "Resident memory.").add(process.resident_bytes);
   all.gauge("process_virtual_memory_bytes", "Virtual memory.").add(process.virtual_bytes);
   all.gauge("process_open_fds", "Open file descriptors.").add(process.open_descriptors);
-  all.gauge("process_max_fds", "The most file descriptors that may be open.").add(process.descriptors_max);
+  all.gauge("process_max_fds", "The most file descriptors that may be open.")
+      .add(process.descriptors_max);
 }
 
 }  // namespace

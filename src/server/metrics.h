@@ -1,4 +1,5 @@
-// Telemetry as Prometheus reads it. Knows names and help texts; where the numbers come from is telemetry.h's business.
+// Telemetry as Prometheus reads it. Knows names and help texts; where the numbers come from is
+// telemetry.h's business.
 //
 //   const Readings readings = readings_of(engine);       // on the engine's thread: a copy
 //   out = metrics_text(readings, process);               // on any other

@@ -1,4 +1,5 @@
-// docs/reference/metrics.md, from the exposition itself: whatever a scrape tells is on the page, in its own words.
+// docs/reference/metrics.md, from the exposition itself: whatever a scrape tells is on the page, in
+// its own words.
 #include <algorithm>
 #include <sstream>
 #include <string>
@@ -14,9 +15,11 @@ constexpr std::string_view kIntroduction =
     R"(<!-- Rendered by pawl_metrics_page. Change src/server/metrics.cc and metrics_page.cc instead. -->
 # Metrics
 
-`GET /metrics` on the HTTP port, in the text format of Prometheus. Where pawld has users it needs the role *observe*:
-[how to scrape it](../how-to/run-pawld.md#scrape-it). Counters begin at zero when pawld starts. A scrape takes a copy of the figures
-from the thread that grants locks, and renders it elsewhere. No metric has the names of locks in its labels.
+`GET /metrics` on the HTTP port, in the text format of Prometheus.
+Where pawld has users it needs the role *observe*: [how to scrape it](../how-to/run-pawld.md#scrape-it).
+Counters begin at zero when pawld starts.
+A scrape takes a copy of the figures from the thread that grants locks, and renders it elsewhere.
+No metric has the names of locks in its labels.
 
 In `deploy/prometheus` (with the package: `/usr/share/pawl/prometheus`) there are
 
@@ -52,17 +55,17 @@ constexpr std::string_view kRest = R"(
 | `PawlConnectionsAreRefused` | a limit of connections or file descriptors is reached | Close what is not used, or raise the limit of descriptors |
 | `PawlSecretsAreWrong` | more than ten wrong users or secrets within ten minutes | The log names user and address |
 
-A holder that is frozen for longer than its TTL usually sends nothing when it comes back: a client that watches its own
-deadline stops instead. Such a lease is one of `pawl_lease_ended_total{reason="expired"}`: it was neither released nor
-broken. `pawl_lease_expired_while_executing_total` counts the others, which do send a RENEW, MRENEW or RELEASE too late.
-`PawlHoldersAreLate` fires for both. A holder that was killed looks the same, and so does one that lets its lease run out
-on purpose; whoever does that keeps only the second half of the rule.
+A holder that is frozen for longer than its TTL usually sends nothing when it comes back: a client that watches its own deadline stops instead.
+Such a lease is one of `pawl_lease_ended_total{reason="expired"}`: it was neither released nor broken.
+`pawl_lease_expired_while_executing_total` counts the others, which do send a RENEW, MRENEW or RELEASE too late.
+`PawlHoldersAreLate` fires for both.
+A holder that was killed looks the same, and so does one that lets its lease run out on purpose; whoever does that keeps only the second half of the rule.
 
 ## Guards
 
-Guards count in the database, not in pawld. For PostgreSQL, postgres_exporter reads the view `pawl.status` and exposes
-`pawl_guard_decisions_total{guard,verdict}`, with the verdicts `replayed`, `stale`, `missing`, `ahead`, `malformed` and
-`would_refuse`; admitted writes are not counted. Any role of the database may read that view.
+Guards count in the database, not in pawld.
+For PostgreSQL, postgres_exporter reads the view `pawl.status` and exposes `pawl_guard_decisions_total{guard,verdict}`, with the verdicts `replayed`, `stale`, `missing`, `ahead`, `malformed` and `would_refuse`; admitted writes are not counted.
+Any role of the database may read that view.
 
 ```console
 $ postgres_exporter --extend.query-path=/usr/share/pawl/prometheus/pawl.postgres_exporter.yml
@@ -74,14 +77,16 @@ struct Row {
   std::vector<std::string> labels;
 };
 
-// `pawl_x{a="1",b="2"} 3`: adds a and b, but not the bounds of buckets. No value of ours holds a comma or a brace.
+// `pawl_x{a="1",b="2"} 3`: adds a and b, but not the bounds of buckets. No value of ours holds a
+// comma or a brace.
 void add_labels(std::vector<std::string>& labels, std::string_view sample) {
   const std::size_t open = sample.find('{');
   if (open == std::string_view::npos) return;
   std::istringstream pairs{std::string(sample.substr(open + 1, sample.find('}') - open - 1))};
   for (std::string pair; std::getline(pairs, pair, ',');) {
     const std::string name = pair.substr(0, pair.find('='));
-    if (name != "le" && std::find(labels.begin(), labels.end(), name) == labels.end()) labels.push_back(name);
+    if (name != "le" && std::find(labels.begin(), labels.end(), name) == labels.end())
+      labels.push_back(name);
   }
 }
 
@@ -92,7 +97,8 @@ std::vector<Row> rows_of(const std::string& exposition) {
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with(kHelp)) {
       const std::size_t space = line.find(' ', kHelp.size());
-      rows.push_back({line.substr(kHelp.size(), space - kHelp.size()), "", line.substr(space + 1), {}});
+      rows.push_back(
+          {line.substr(kHelp.size(), space - kHelp.size()), "", line.substr(space + 1), {}});
     } else if (line.starts_with(kType)) {
       rows.back().type = line.substr(line.rfind(' ') + 1);
     } else {

@@ -61,7 +61,8 @@ TEST_F(MetricsTest, EveryFamilyThatPawldCanKnowIsThereWithHelpAndType) {
 TEST_F(MetricsTest, BoundsAreShownAsPeopleWriteThem) {
   const std::string all = text();
   for (const char* bound : {"0.00025", "0.0025", "0.1", "2.5", "3600", "+Inf"}) {
-    EXPECT_THAT(all, HasSubstr(std::string("pawl_lock_hold_duration_seconds_bucket{le=\"") + bound + "\"}"));
+    EXPECT_THAT(all, HasSubstr(std::string("pawl_lock_hold_duration_seconds_bucket{le=\"") + bound +
+                               "\"}"));
   }
 }
 
@@ -69,7 +70,8 @@ TEST_F(MetricsTest, TheTimeOfTheLastBackupIsInSeconds) {
   Readings readings;
   EXPECT_THAT(metrics_text(readings, {}), HasSubstr("\npawl_last_backup_timestamp_seconds 0\n"));
   readings.telemetry.last_backup = UnixMs{1'794'825'198'500};
-  EXPECT_THAT(metrics_text(readings, {}), HasSubstr("\npawl_last_backup_timestamp_seconds 1794825198.5\n"));
+  EXPECT_THAT(metrics_text(readings, {}),
+              HasSubstr("\npawl_last_backup_timestamp_seconds 1794825198.5\n"));
 }
 
 TEST_F(MetricsTest, NoLockNameAndNoOwnerIsALabel) {

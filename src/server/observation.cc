@@ -7,7 +7,8 @@
 namespace pawl::server {
 
 bool Observation::has(std::string_view prefix) const {
-  return std::any_of(prefixes_.begin(), prefixes_.end(), [&](const Prefix& p) { return p.text == prefix; });
+  return std::any_of(prefixes_.begin(), prefixes_.end(),
+                     [&](const Prefix& p) { return p.text == prefix; });
 }
 
 void Observation::add(std::string_view prefix, Position start) {
@@ -17,7 +18,8 @@ void Observation::add(std::string_view prefix, Position start) {
 }
 
 bool Observation::remove(std::string_view prefix) {
-  const bool removed = std::erase_if(prefixes_, [&](const Prefix& p) { return p.text == prefix; }) != 0;
+  const bool removed =
+      std::erase_if(prefixes_, [&](const Prefix& p) { return p.text == prefix; }) != 0;
   find_next();
   return removed;
 }
@@ -39,9 +41,10 @@ bool Observation::take(std::string_view lock) {
 
 void Observation::find_next() {
   if (empty()) return;
-  next_ = std::min_element(prefixes_.begin(), prefixes_.end(), [](const Prefix& a, const Prefix& b) {
-            return a.next < b.next;
-          })->next;
+  next_ =
+      std::min_element(prefixes_.begin(), prefixes_.end(), [](const Prefix& a, const Prefix& b) {
+        return a.next < b.next;
+      })->next;
 }
 
 }  // namespace pawl::server

@@ -6,8 +6,8 @@
 //     if (observation.take(ring.lock_at(p))) tell(ring.at(p));
 //   }
 //
-// Each event is told once, however many prefixes it matches, and in order; a prefix that is added with an older FROM is
-// told what it missed before the others go on.
+// Each event is told once, however many prefixes it matches, and in order; a prefix that is added
+// with an older FROM is told what it missed before the others go on.
 #pragma once
 
 #include <string>
@@ -32,7 +32,8 @@ class Observation {
 
   // The event to look at next. Not when empty().
   [[nodiscard]] Position next() const { return next_; }
-  // Whether that event, about `lock`, is to be told; then it is behind us. An empty name concerns everyone.
+  // Whether that event, about `lock`, is to be told; then it is behind us. An empty name concerns
+  // everyone.
   bool take(std::string_view lock);
 
  private:
@@ -40,7 +41,9 @@ class Observation {
     std::string text;
     Position start;  // it has been told what matches in [start, next)
     Position next;
-    [[nodiscard]] bool matches(std::string_view lock) const { return lock.empty() || lock.starts_with(text); }
+    [[nodiscard]] bool matches(std::string_view lock) const {
+      return lock.empty() || lock.starts_with(text);
+    }
   };
   void find_next();
 

@@ -1,4 +1,5 @@
-// The engine's observers: who hears which events, how far each has been told, and what becomes of one that reads too slowly.
+// The engine's observers: who hears which events, how far each has been told, and what becomes of
+// one that reads too slowly.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +14,8 @@ constexpr std::string_view kMissed = "what came after that id is not known here 
 
 }  // namespace
 
-// The reply is the id to resume from, so that a connection that breaks before the first event misses nothing either.
+// The reply is the id to resume from, so that a connection that breaks before the first event
+// misses nothing either.
 void Engine::handle(Session& session, const wire::Observe& request) {
   if (refuse_beginning(session, request.prefix)) return;
   const bool known = session.observation != nullptr && session.observation->has(request.prefix);
@@ -48,7 +50,8 @@ void Engine::handle(Session& session, const wire::Observe& request) {
 }
 
 void Engine::handle(Session& session, const wire::Unobserve& request) {
-  const bool observed = session.observation != nullptr && session.observation->remove(request.prefix);
+  const bool observed =
+      session.observation != nullptr && session.observation->remove(request.prefix);
   session.reply().integer(observed ? 1 : 0);
   seal(session, BatchId{});
   if (observed && session.observation->empty()) stop_observing(session);
@@ -64,7 +67,8 @@ bool Engine::refuse_observer(Session& session) {
   }
   if (session.observation->prefixes() < limits::kPrefixesPerObserver) return false;
   error(session, wire::ErrorCode::kBusy,
-        fmt::format("prefixes: the limit of {} per connection is reached", limits::kPrefixesPerObserver));
+        fmt::format("prefixes: the limit of {} per connection is reached",
+                    limits::kPrefixesPerObserver));
   return true;
 }
 
@@ -79,7 +83,8 @@ void Engine::tell_observers() {
   for (std::size_t i = observers_.size(); i-- > 0;) tell(*observers_[i]);
 }
 
-// Only so much at a time: the rest waits in the ring, shared by all, until this one has read what it was sent.
+// Only so much at a time: the rest waits in the ring, shared by all, until this one has read what
+// it was sent.
 void Engine::tell(Session& session) {
   Observation& observation = *session.observation;
   if (observation.next() < events_.first()) return cut_observer(session);
@@ -90,7 +95,8 @@ void Engine::tell(Session& session) {
     if (!observation.take(lock) || (!lock.empty() && !reaches(session.user, lock))) continue;
     wire::ReplyWriter push = session.reply();
     wire::write_event(push, events_.at(position));
-    session.seal(BatchId{});  // They are durable; behind a reply that is not yet, they wait all the same.
+    session.seal(
+        BatchId{});  // They are durable; behind a reply that is not yet, they wait all the same.
     any = true;
   }
   if (any) mark_dirty(session);
@@ -103,9 +109,10 @@ bool Engine::is_behind(const Session& session) const {
 // Hard case 25. It costs nobody else anything, but what it has not read is gone from the ring.
 void Engine::cut_observer(Session& session) {
   ++counters_.connections_cut;
-  log_.warning(fmt::format("connection {} ({}) reads its events too slowly: they are no longer kept; closed",
-                           session.id().value, session.peer()),
-               {{"address", session.peer()}, {"user", user_of(session)}});
+  log_.warning(
+      fmt::format("connection {} ({}) reads its events too slowly: they are no longer kept; closed",
+                  session.id().value, session.peer()),
+      {{"address", session.peer()}, {"user", user_of(session)}});
   stop_observing(session);
   error(session, wire::ErrorCode::kBusy, wire::kEventsFarewell);
   session.closing = true;

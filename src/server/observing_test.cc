@@ -69,10 +69,11 @@ TEST_F(ObservingTest, EveryChangeIsToldInOrderWithItsParticulars) {
   client.ask("BREAK a/5 TOKEN 4 NOW REASON gone");
   client.ask("RAISE 100 REASON restored");
   const auto all = events(observer);
-  EXPECT_EQ(told(all),
-            "granted a/1 1, granted a/2 1, released a/1 1, released a/2 1, granted a/3 2, expired a/3 2, "
-            "granted a/4 3, "
-            "breaking a/4 3, broken a/4 3, granted a/5 4, broken a/5 4, raised 100");
+  EXPECT_EQ(
+      told(all),
+      "granted a/1 1, granted a/2 1, released a/1 1, released a/2 1, granted a/3 2, expired a/3 2, "
+      "granted a/4 3, "
+      "breaking a/4 3, broken a/4 3, granted a/5 4, broken a/5 4, raised 100");
   for (std::size_t i = 1; i < all.size(); ++i) EXPECT_LT(all[i - 1].id, all[i].id);
   EXPECT_EQ(all[0].owner, "me");
   EXPECT_EQ(all[0].mode, "exclusive");
@@ -120,7 +121,8 @@ TEST_F(ObservingTest, ObserveThenInspectLeavesNoGap) {
   const auto all = frames(observer);
   ASSERT_EQ(all.size(), 3U);
   EXPECT_EQ(all[1].find("state")->as_text(), "held");
-  EXPECT_EQ(wire::read_event(all[2])->token, Token{1}) << "INSPECT showed it already; twice is no gap";
+  EXPECT_EQ(wire::read_event(all[2])->token, Token{1})
+      << "INSPECT showed it already; twice is no gap";
 }
 
 TEST_F(ObservingTest, FromTellsWhatCameAfterItAtEveryPositionWithoutGapOrRepetition) {
@@ -135,7 +137,8 @@ TEST_F(ObservingTest, FromTellsWhatCameAfterItAtEveryPositionWithoutGapOrRepetit
     Client again = connect3();
     again.say("OBSERVE a FROM " + ids[i]);
     turn();
-    EXPECT_EQ(events(again), std::vector(all.begin() + static_cast<std::ptrdiff_t>(i), all.end())) << i;
+    EXPECT_EQ(events(again), std::vector(all.begin() + static_cast<std::ptrdiff_t>(i), all.end()))
+        << i;
     cycle(client, "a");
     const auto live = events(first);
     EXPECT_EQ(live.size(), 2U);
@@ -169,8 +172,8 @@ TEST_F(ObservingTest, AnUnknownOrOldOrForeignFromBeginsWithAReset) {
   cycle(client, "a");
   const std::string seen = to_text(events(observer).at(0).id);
   for (int i = 0; i < 3; ++i) cycle(client, "b");
-  for (const std::string& from :
-       {origin, seen, std::string("0000000000000008-1"), std::string("0000000000000007-999999999")}) {
+  for (const std::string& from : {origin, seen, std::string("0000000000000008-1"),
+                                  std::string("0000000000000007-999999999")}) {
     Client again = connect3();
     again.say("OBSERVE a FROM " + from);
     turn();
@@ -226,7 +229,8 @@ TEST_F(ObservingTest, PrefixesAndObserversAreLimitedByName) {
   for (std::size_t i = 0; i < limits::kPrefixesPerObserver; ++i) {
     EXPECT_EQ(observer.ask("OBSERVE p" + std::to_string(i)).front(), '$');
   }
-  EXPECT_EQ(observer.ask("OBSERVE q"), "-BUSY prefixes: the limit of 16 per connection is reached\r\n");
+  EXPECT_EQ(observer.ask("OBSERVE q"),
+            "-BUSY prefixes: the limit of 16 per connection is reached\r\n");
   EXPECT_EQ(observer.ask("OBSERVE p0").front(), '$');
   Client second = connect();
   EXPECT_EQ(second.ask("OBSERVE q").front(), '$');
@@ -245,7 +249,8 @@ TEST_F(ObservingTest, InResp2AnObservingConnectionTakesFourCommandsOnly) {
   Client observer = connect();
   observer.ask("OBSERVE a");
   for (const char* refused : {"INSPECT a", "ACQUIRE a TTL 1000", "HELLO 3", "RESET", "STATUS"}) {
-    EXPECT_NE(observer.ask(refused).find("only OBSERVE, UNOBSERVE, PING and QUIT"), std::string::npos)
+    EXPECT_NE(observer.ask(refused).find("only OBSERVE, UNOBSERVE, PING and QUIT"),
+              std::string::npos)
         << refused;
   }
   EXPECT_EQ(observer.ask("PING"), "+PONG\r\n");
@@ -257,7 +262,8 @@ TEST_F(ObservingTest, InResp2AnObservingConnectionTakesFourCommandsOnly) {
   EXPECT_EQ(wire::read_event(all[0])->lock, "a");
   observer.ask("UNOBSERVE a");
   observer.ask("UNOBSERVE b");
-  EXPECT_NE(observer.ask("INSPECT a").find("free"), std::string::npos) << "it observes nothing any more";
+  EXPECT_NE(observer.ask("INSPECT a").find("free"), std::string::npos)
+      << "it observes nothing any more";
   observer.ask("OBSERVE a");
   EXPECT_EQ(observer.ask("QUIT"), "+OK\r\n");
   EXPECT_TRUE(observer.closed());

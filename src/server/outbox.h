@@ -1,11 +1,13 @@
-// What a connection is to be sent, in order, each reply held back until what it speaks of is durable.
+// What a connection is to be sent, in order, each reply held back until what it speaks of is
+// durable.
 //
 //   wire::ReplyWriter(outbox.open(), protocol).ok();
 //   outbox.seal(after);                                  // after: the batch this reply rests on
 //   …  const auto bytes = outbox.ready(durable);  outbox.sent(network.send(bytes));
 //
-// Replies never overtake one another: one that waits holds back all behind it. Buffers keep their memory between
-// turns up to kKeep, so that a steady state allocates nothing and ten thousand idle connections hold little.
+// Replies never overtake one another: one that waits holds back all behind it. Buffers keep their
+// memory between turns up to kKeep, so that a steady state allocates nothing and ten thousand idle
+// connections hold little.
 #pragma once
 
 #include <cstddef>

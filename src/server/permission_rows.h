@@ -1,5 +1,5 @@
-// For tests: what each kind of user may do, as data. One row per thing that can be asked, be it a verb or a route; whoever
-// serves them says how to ask, and every row is tried as everyone.
+// For tests: what each kind of user may do, as data. One row per thing that can be asked, be it a
+// verb or a route; whoever serves them says how to ask, and every row is tried as everyone.
 //
 //   expect_permissions(kRows, [&](Caller caller, std::string_view request) -> Heard { … });
 #pragma once

@@ -1,4 +1,5 @@
-// What the kernel knows about this process. Read where a scrape is answered, never on the engine's thread.
+// What the kernel knows about this process. Read where a scrape is answered, never on the engine's
+// thread.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -12,7 +13,8 @@
 namespace pawl::server {
 namespace {
 
-// Fields of /proc/self/stat behind the name, which may hold anything: the first is number 3, the state.
+// Fields of /proc/self/stat behind the name, which may hold anything: the first is number 3, the
+// state.
 double started(double ticks_per_second) {
   std::ifstream stat("/proc/self/stat");
   std::string line;

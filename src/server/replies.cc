@@ -24,7 +24,8 @@ wire::WaitEvent event_of(core::NotObtained::Why why) {
   return wire::WaitEvent::kTimeout;
 }
 
-// In the histogram's unit. Near its MAXHOLD a lease gets less than its TTL; it is compared with what it got.
+// In the histogram's unit. Near its MAXHOLD a lease gets less than its TTL; it is compared with
+// what it got.
 std::int64_t parts_left(const core::Renewed& renewed) {
   if (renewed.before >= renewed.left) return Ratio::kWhole;
   return Ratio::kWhole * renewed.before.count() / renewed.left.count();
@@ -53,7 +54,8 @@ void Engine::end_wait(Wait& wait, const core::Reply& reply) {
   Session& session = owner(wait);
   count_acquire(reply.outcome);
   const auto* missed = std::get_if<core::NotObtained>(&reply.outcome);
-  if (missed != nullptr && missed->why == core::NotObtained::Why::kSuperseded) return superseded(wait, reply);
+  if (missed != nullptr && missed->why == core::NotObtained::Why::kSuperseded)
+    return superseded(wait, reply);
   if (wait.async && wait.queued) {
     wire::ReplyWriter push = session.reply();
     if (const auto* granted = std::get_if<core::Granted>(&reply.outcome)) {
@@ -95,7 +97,8 @@ void Engine::superseded(Wait& wait, const core::Reply& reply) {
 
 void Engine::count_acquire(const core::Outcome& outcome) {
   telemetry_.count(outcome);
-  if (const auto* granted = std::get_if<core::Granted>(&outcome)) granted_waits_.push_back(granted->waited);
+  if (const auto* granted = std::get_if<core::Granted>(&outcome))
+    granted_waits_.push_back(granted->waited);
 }
 
 void Engine::count_renewal(const core::Outcome& outcome) {
@@ -121,11 +124,17 @@ void Engine::write_outcome(Session& session, const core::Outcome& outcome, bool 
   struct Write {
     wire::ReplyWriter& reply;
     bool by_request;
-    void operator()(const core::Granted& granted) const { wire::write_grant(reply, shown(granted)); }
-    void operator()(const core::Queued& queued) const { wire::write_queued(reply, {queued.position}); }
+    void operator()(const core::Granted& granted) const {
+      wire::write_grant(reply, shown(granted));
+    }
+    void operator()(const core::Queued& queued) const {
+      wire::write_queued(reply, {queued.position});
+    }
     void operator()(const core::NotObtained&) const { reply.not_obtained(); }
     void operator()(const core::Renewed& renewed) const { reply.integer(renewed.left.count()); }
-    void operator()(const core::Released& released) const { reply.integer(released.was_live ? 1 : 0); }
+    void operator()(const core::Released& released) const {
+      reply.integer(released.was_live ? 1 : 0);
+    }
     void operator()(const core::CancelDone& done) const { reply.integer(done.was_waiting ? 1 : 0); }
     void operator()(const core::BreakDone& done) const { reply.integer(done.was_live ? 1 : 0); }
     void operator()(const core::Raised& raised) const {

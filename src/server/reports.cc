@@ -8,13 +8,15 @@
 namespace pawl::server {
 namespace {
 
-void write_texts(wire::ReplyWriter& reply, std::string_view key, const std::vector<std::string>& texts) {
+void write_texts(wire::ReplyWriter& reply, std::string_view key,
+                 const std::vector<std::string>& texts) {
   reply.bulk(key);
   reply.array(texts.size());
   for (const std::string& text : texts) reply.bulk(text);
 }
 
-void write_token(wire::ReplyWriter& reply, std::string_view key, const std::optional<Token>& token) {
+void write_token(wire::ReplyWriter& reply, std::string_view key,
+                 const std::optional<Token>& token) {
   if (token) {
     reply.field(key, token->value);
   } else {
@@ -91,7 +93,8 @@ void write_lock(wire::ReplyWriter& reply, const core::LockView& view) {
   reply.array(view.queue.size());
   for (const core::WaiterView& waiter : view.queue) write_waiter(reply, waiter);
   write_token(reply, "last_token", view.last_token);
-  // pawld cannot see the guards of a resource. Whether they check tokens is unknown until one reports.
+  // pawld cannot see the guards of a resource. Whether they check tokens is unknown until one
+  // reports.
   reply.field("label", "unknown: no guard has reported");
   if (view.reopens_in) reply.field("reopens_in_ms", std::int64_t{view.reopens_in->count()});
 }
@@ -129,26 +132,30 @@ std::string info_text(const StatusView& status) {
   const Counters& c = status.counters;
   return fmt::format(
       "# "
-      "Server\r\nredis_version:7.0.0\r\npawl_version:{}\r\nredis_mode:standalone\r\nuptime_in_seconds:{}\r\n"
+      "Server\r\nredis_version:7.0.0\r\npawl_version:{}\r\nredis_mode:standalone\r\nuptime_in_"
+      "seconds:{}\r\n"
       "\r\n# Clients\r\nconnected_clients:{}\r\nblocked_clients:{}\r\nmaxclients:{}\r\n"
       "\r\n# Persistence\r\nloading:{}\r\npawl_state:{}\r\npawl_store:{}\r\npawl_incarnation:{}\r\n"
-      "\r\n# Stats\r\ntotal_connections_received:{}\r\nrejected_connections:{}\r\npawl_connections_cut:{}\r\n"
+      "\r\n# "
+      "Stats\r\ntotal_connections_received:{}\r\nrejected_connections:{}\r\npawl_connections_cut:{}"
+      "\r\n"
       "pawl_wrong_secrets:{}\r\n"
       "total_commands_processed:{}\r\npawl_turns:{}\r\npawl_batches:{}\r\npawl_paused_ms:{}\r\n"
       "\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"
       "\r\n# Locks\r\npawl_locks:{}\r\npawl_leases:{}\r\npawl_waiters:{}\r\npawl_last_token:{}\r\n",
       status.version, status.uptime.count() / 1000, status.connections, status.blocked,
-      limits::kConnectionsMax, status.state == ServiceState::kLoading ? 1 : 0, to_text(status.state),
-      status.store, to_hex(status.incarnation), c.connections, c.connections_refused, c.connections_cut,
-      c.wrong_secrets, c.commands, c.turns, c.batches, status.paused.count(), status.totals.locks,
-      status.totals.leases, status.totals.waiters, status.totals.last_token.value);
+      limits::kConnectionsMax, status.state == ServiceState::kLoading ? 1 : 0,
+      to_text(status.state), status.store, to_hex(status.incarnation), c.connections,
+      c.connections_refused, c.connections_cut, c.wrong_secrets, c.commands, c.turns, c.batches,
+      status.paused.count(), status.totals.locks, status.totals.leases, status.totals.waiters,
+      status.totals.last_token.value);
 }
 
 std::string lost_text(const core::Lost& lost, bool by_request) {
   if (!lost.ending) return "unknown";
   const std::string_view how = to_text(*lost.ending);
-  // A retry may not have heard of its grant at all; whoever holds a lease has. A broken lease may still be running,
-  // so its answer is the same as RENEW's.
+  // A retry may not have heard of its grant at all; whoever holds a lease has. A broken lease may
+  // still be running, so its answer is the same as RENEW's.
   if (by_request && lost.ending != core::Ending::kBroken && lost.token != Token{})
     return fmt::format("granted as {}, {}", lost.token.value, how);
   return std::string(how);
@@ -161,8 +168,9 @@ void write_refused(wire::ReplyWriter& reply, const core::Refused& refused) {
       return reply.error(wire::ErrorCode::kConflict,
                          "the request id was used with other locks, mode, limit or TTL");
     case Why::kWaitersFull:
-      return reply.error(wire::ErrorCode::kBusy,
-                         fmt::format("waiters: the limit of {} in all is reached", limits::kWaitersMax));
+      return reply.error(
+          wire::ErrorCode::kBusy,
+          fmt::format("waiters: the limit of {} in all is reached", limits::kWaitersMax));
     case Why::kExhausted:
       return reply.error(wire::ErrorCode::kExhausted,
                          fmt::format("the last token, {}, is used up", limits::kTokenMax));
@@ -170,8 +178,9 @@ void write_refused(wire::ReplyWriter& reply, const core::Refused& refused) {
       return reply.error(wire::ErrorCode::kErr,
                          "RAISE must name a token greater than the last one (see STATUS)");
     case Why::kRaiseTooFar:
-      return reply.error(wire::ErrorCode::kErr, fmt::format("RAISE goes at most {} ahead, and never past {}",
-                                                            limits::kRaiseMax, limits::kTokenMax));
+      return reply.error(wire::ErrorCode::kErr,
+                         fmt::format("RAISE goes at most {} ahead, and never past {}",
+                                     limits::kRaiseMax, limits::kTokenMax));
     case Why::kRestoring:
       return reply.error(
           wire::ErrorCode::kBusy,

@@ -20,7 +20,8 @@ struct Counters {
   std::uint64_t wrong_secrets = 0;
 };
 
-// Whether new locks are granted, and if not, why. Renewals and releases are served in every state but kLoading.
+// Whether new locks are granted, and if not, why. Renewals and releases are served in every state
+// but kLoading.
 enum class ServiceState : std::uint8_t {
   kGranting,
   kLoading,    // The store is still being read.
@@ -48,7 +49,8 @@ struct StatusView {
 void write_lock(wire::ReplyWriter& reply, const core::LockView& view);
 void write_epoch(wire::ReplyWriter& reply, const core::EpochView& epoch);
 void write_status(wire::ReplyWriter& reply, const StatusView& status);
-// INFO, in the lines of Redis, because its clients look for some of them (loading, redis_version, role).
+// INFO, in the lines of Redis, because its clients look for some of them (loading, redis_version,
+// role).
 [[nodiscard]] std::string info_text(const StatusView& status);
 
 // "LOST" and what is known: "granted as 33, released", "released", "unknown".

@@ -21,7 +21,8 @@ ClockReading SystemClock::read() {
 
 Now ServiceClock::now() {
   ClockReading reading = source_.read();
-  if (PAWL_MUTANT(wall_clock_decides)) reading.monotonic = std::max<Nanos>(last_, Millis(reading.wall.value));
+  if (PAWL_MUTANT(wall_clock_decides))
+    reading.monotonic = std::max<Nanos>(last_, Millis(reading.wall.value));
   if (!started_) {
     started_ = true;
     first_ = last_ = reading.monotonic;
@@ -29,7 +30,8 @@ Now ServiceClock::now() {
   PAWL_ASSERT(reading.monotonic >= last_);
   const Nanos gap = reading.monotonic - last_;
   const Nanos expected = std::min(gap, std::exchange(expected_, Nanos(0)));
-  const Nanos longer = std::max<Nanos>(expected - kWakeEvery, Nanos(0));  // Than while anything runs out.
+  const Nanos longer =
+      std::max<Nanos>(expected - kWakeEvery, Nanos(0));  // Than while anything runs out.
   const Nanos counted = std::min<Nanos>(gap, limits::kPauseMax + longer);
   last_pause_ = gap > counted ? gap - expected : Nanos(0);
   counted_ += counted;

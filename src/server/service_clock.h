@@ -1,13 +1,14 @@
-// Service time: monotonic time without the part of any pause of pawld itself beyond limits::kPauseMax.
+// Service time: monotonic time without the part of any pause of pawld itself beyond
+// limits::kPauseMax.
 //
 //   ServiceClock clock(source);
 //   const Now now = clock.now();      // once per turn, after the sockets; once more after each sync
 //
-// Leases run in service time. While pawld was stopped, or hung in a sync, nobody could renew; such a gap must not be
-// held against them (hard case 27). A gap is what lies between two readings, so the loop has to wake often enough
-// while anything runs out: every kWakeEvery. Where nothing does, the loop may sleep longer; it announces that with
-// expect_sleep(), and the announced part of the gap is neither a pause nor cut. The clock makes no system call; its
-// source does.
+// Leases run in service time. While pawld was stopped, or hung in a sync, nobody could renew; such
+// a gap must not be held against them (hard case 27). A gap is what lies between two readings, so
+// the loop has to wake often enough while anything runs out: every kWakeEvery. Where nothing does,
+// the loop may sleep longer; it announces that with expect_sleep(), and the announced part of the
+// gap is neither a pause nor cut. The clock makes no system call; its source does.
 #pragma once
 
 #include "base/limits.h"
@@ -42,7 +43,8 @@ class ServiceClock {
   // Reads the source. The first reading is service time zero.
   Now now();
 
-  // The next gap contains a sleep of at most this length that the loop asked for. Holds for one reading.
+  // The next gap contains a sleep of at most this length that the loop asked for. Holds for one
+  // reading.
   void expect_sleep(Nanos at_most) { expected_ = at_most; }
 
   // How far the last gap went beyond the announced sleep, if that was a pause; zero otherwise.

@@ -70,7 +70,8 @@ TEST_F(ServiceClockTest, StandingStillBeyondTheSleepIsAPauseAsLongAsTheExcess) {
   EXPECT_EQ(clock.last_pause(), 0ns);
 }
 
-// With leases alive the loop sleeps at most kWakeEvery: what counts against them must stay what it was.
+// With leases alive the loop sleeps at most kWakeEvery: what counts against them must stay what it
+// was.
 TEST_F(ServiceClockTest, AShortSleepLeavesTheBoundOfAPauseAsItIs) {
   after(0ns);
   clock.expect_sleep(kWakeEvery);

@@ -12,7 +12,8 @@ std::optional<std::span<const std::string_view>> Session::next_command() {
   for (;;) {
     taken_ += serving_;
     serving_ = 0;
-    if (closing || gone || blocked || punished || outbox_.size() >= kOutputPause) return std::nullopt;
+    if (closing || gone || blocked || punished || outbox_.size() >= kOutputPause)
+      return std::nullopt;
     if (!has_input()) {
       drop_taken();
       return std::nullopt;

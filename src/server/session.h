@@ -1,11 +1,13 @@
-// One connection's state: bytes in, commands out; replies in, bytes out. No socket, no clock, no rules about locks.
+// One connection's state: bytes in, commands out; replies in, bytes out. No socket, no clock, no
+// rules about locks.
 //
 //   session.receive(bytes);
 //   while (const auto args = session.next_command()) { …  session.reply().ok();  session.seal(after); }
 //   network.send(session.outbox().ready(durable))
 //
-// Commands come out one at a time, in order, and replies leave in the order they were sealed. next_command() answers
-// nothing while the session is blocked in a WAIT or waits out a wrong secret, while too much output waits to be read, and once it is closing.
+// Commands come out one at a time, in order, and replies leave in the order they were sealed.
+// next_command() answers nothing while the session is blocked in a WAIT or waits out a wrong
+// secret, while too much output waits to be read, and once it is closing.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +30,14 @@ namespace pawl::server {
 
 class Session {
  public:
-  // Unread output above this stops the serving of further commands; only pushes and one reply can still be added.
+  // Unread output above this stops the serving of further commands; only pushes and one reply can
+  // still be added.
   static constexpr std::size_t kOutputPause = 256 * 1024;
-  // Unread output above this stops the telling of events. Below the other, so that events never hold up a renewal.
+  // Unread output above this stops the telling of events. Below the other, so that events never
+  // hold up a renewal.
   static constexpr std::size_t kEventsPause = kOutputPause / 2;
-  // Unserved input above this is too much. More than a frame, so that a frame can always be completed.
+  // Unserved input above this is too much. More than a frame, so that a frame can always be
+  // completed.
   static constexpr std::size_t kInputPause = limits::kBehindWaitMax;
   static_assert(kInputPause > limits::kFrameMax);
 
@@ -43,21 +48,22 @@ class Session {
   [[nodiscard]] ConnectionId id() const { return id_; }
   [[nodiscard]] const std::string& peer() const { return peer_; }
 
-  // --- Input ------------------------------------------------------------------------------------------------------
+  // --- Input -------------------------------------------------------------------------------------
   void receive(std::string_view bytes);
-  // The next whole command, its name first; nothing when there is none to serve now. A protocol error is answered
-  // here and closes the session. The views are valid until the next call of receive() or next_command().
+  // The next whole command, its name first; nothing when there is none to serve now. A protocol
+  // error is answered here and closes the session. The views are valid until the next call of
+  // receive() or next_command().
   [[nodiscard]] std::optional<std::span<const std::string_view>> next_command();
   [[nodiscard]] bool has_input() const { return taken_ < input_.size(); }
   [[nodiscard]] bool wants_input() const { return input_.size() - taken_ < kInputPause; }
 
-  // --- Output -----------------------------------------------------------------------------------------------------
+  // --- Output ------------------------------------------------------------------------------------
   [[nodiscard]] wire::ReplyWriter reply() { return {outbox_.open(), protocol}; }
   void seal(BatchId after) { outbox_.seal(after); }
   [[nodiscard]] Outbox& outbox() { return outbox_; }
   [[nodiscard]] const Outbox& outbox() const { return outbox_; }
 
-  // --- State, set by the engine ------------------------------------------------------------------------------------
+  // --- State, set by the engine ------------------------------------------------------------------
   wire::Protocol protocol = wire::Protocol::kResp2;
   std::string name, library, library_version;  // CLIENT SETNAME and SETINFO
   wire::Access access = wire::Access::kNone;
@@ -79,7 +85,7 @@ class Session {
   bool closing = false;             // serve nothing more; close when the outbox is empty
   bool gone = false;                // closed; only its waits are still to be cancelled
 
-  // --- Membership in the engine's lists, so that none holds a session twice -------------------------------------------
+  // --- Membership in the engine's lists, so that none holds a session twice ----------------------
   bool in_ready = false;
   bool in_dirty = false;
   bool stalled = false;       // the network took less than it was given

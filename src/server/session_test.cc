@@ -16,7 +16,9 @@ struct SessionTest : testing::Test {
     }
     return all;
   }
-  std::string ready(std::uint64_t durable) { return std::string(session.outbox().ready(BatchId{durable})); }
+  std::string ready(std::uint64_t durable) {
+    return std::string(session.outbox().ready(BatchId{durable}));
+  }
   Session session{ConnectionId{1}, "test"};
 };
 

@@ -1,5 +1,6 @@
-// What the engine counts, for people and for alarms. Plain numbers on the engine's thread: nothing here costs more than an
-// increment, nothing decides anything. Whoever wants them takes a copy (Engine::telemetry()); metrics.h turns it into text.
+// What the engine counts, for people and for alarms. Plain numbers on the engine's thread: nothing
+// here costs more than an increment, nothing decides anything. Whoever wants them takes a copy
+// (Engine::telemetry()); metrics.h turns it into text.
 #pragma once
 
 #include <array>
@@ -11,8 +12,9 @@
 
 namespace pawl::server {
 
-// How many of what was observed were at most so much. `Bounds::kUpTo` ascends, in whole units; the last bucket takes the
-// rest. What is observed most is small, so the bucket is looked for from below.
+// How many of what was observed were at most so much. `Bounds::kUpTo` ascends, in whole units; the
+// last bucket takes the rest. What is observed most is small, so the bucket is looked for from
+// below.
 template <class Bounds>
 struct Histogram {
   std::array<std::uint64_t, Bounds::kUpTo.size() + 1> counts{};
@@ -27,8 +29,8 @@ struct Histogram {
   void observe(Nanos duration, std::uint64_t times = 1) { observe(duration.count(), times); }
 };
 
-// Nanoseconds, shown as seconds. From what a commit to memory takes to the longest tenure that anyone would look at in a
-// histogram.
+// Nanoseconds, shown as seconds. From what a commit to memory takes to the longest tenure that
+// anyone would look at in a histogram.
 struct Seconds {
   static constexpr double kPerUnit = 1e9;
   static constexpr std::int64_t kMicro = 1000, kMilli = 1000 * kMicro, kSecond = 1000 * kMilli;
@@ -40,13 +42,15 @@ struct Seconds {
 };
 struct Sizes {
   static constexpr double kPerUnit = 1;
-  static constexpr std::array<std::int64_t, 12> kUpTo{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096};
+  static constexpr std::array<std::int64_t, 12> kUpTo{1,  2,   4,   8,   16,   32,
+                                                      64, 128, 256, 512, 1024, 4096};
 };
 // Parts of a whole: thousandths, shown as 0 to 1.
 struct Ratio {
   static constexpr std::int64_t kWhole = 1000;
   static constexpr double kPerUnit = kWhole;
-  static constexpr std::array<std::int64_t, 11> kUpTo{10, 50, 100, 200, 300, 400, 500, 600, 700, 850, 1000};
+  static constexpr std::array<std::int64_t, 11> kUpTo{10,  50,  100, 200, 300, 400,
+                                                      500, 600, 700, 850, 1000};
 };
 using Durations = Histogram<Seconds>;
 
@@ -68,14 +72,16 @@ struct Telemetry {
     std::uint64_t error = 0;
     Durations duration;
   };
-  static constexpr std::size_t kUnknown = wire::kVerbCount;  // The place of commands that do not exist.
+  static constexpr std::size_t kUnknown =
+      wire::kVerbCount;  // The place of commands that do not exist.
   std::array<Command, wire::kVerbCount + 1> commands{};
 
   std::array<std::uint64_t, kAcquireResults> acquires{};
-  Durations acquire;  // of those granted: from receipt to the turn's end, what was queued for included
-  Durations wait;     // of it, in the queue
-  Durations hold;     // of leases that ended
-  Durations margin;   // what a lease had left when it was renewed
+  Durations
+      acquire;     // of those granted: from receipt to the turn's end, what was queued for included
+  Durations wait;  // of it, in the queue
+  Durations hold;  // of leases that ended
+  Durations margin;               // what a lease had left when it was renewed
   Histogram<Ratio> margin_ratio;  // the same, as a part of what the renewal gave it
   std::uint64_t renewed = 0;
   std::uint64_t not_renewed = 0;
@@ -85,7 +91,9 @@ struct Telemetry {
   std::uint64_t breaks = 0;
   std::uint64_t raises = 0;
 
-  UnixMs last_backup;  // When the last good one was asked for, so how fresh it is; 0: none in this process.
+  UnixMs
+      // When the last good one was asked for, so how fresh it is; 0: none in this process.
+      last_backup;
 
   Durations turn;
   Durations commit;

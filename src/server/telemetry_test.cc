@@ -15,7 +15,9 @@ class TelemetryTest : public EngineTest {
   std::uint64_t acquires(AcquireResult result) {
     return counted().acquires[static_cast<std::size_t>(result)];
   }
-  std::uint64_t ended(core::Ending how) { return counted().ended[static_cast<std::size_t>(how) - 1]; }
+  std::uint64_t ended(core::Ending how) {
+    return counted().ended[static_cast<std::size_t>(how) - 1];
+  }
   template <class Bounds>
   static std::uint64_t observed(const Histogram<Bounds>& histogram) {
     std::uint64_t all = 0;
@@ -31,8 +33,8 @@ TEST_F(TelemetryTest, AValueOnABoundBelongsBelowIt) {
   durations.observe(Nanos(100h));
   const auto at = [&](std::int64_t bound) {
     const auto& bounds = Seconds::kUpTo;
-    return durations
-        .counts[static_cast<std::size_t>(std::find(bounds.begin(), bounds.end(), bound) - bounds.begin())];
+    return durations.counts[static_cast<std::size_t>(
+        std::find(bounds.begin(), bounds.end(), bound) - bounds.begin())];
   };
   EXPECT_EQ(at(Seconds::kSecond), 1U);
   EXPECT_EQ(at(5 * Seconds::kSecond / 2), 1U);

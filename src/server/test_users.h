@@ -1,4 +1,5 @@
-// For tests: one user of each role, and one who is limited to prefixes. The secret of NAME is secret-of-NAME.
+// For tests: one user of each role, and one who is limited to prefixes. The secret of NAME is
+// secret-of-NAME.
 #pragma once
 
 #include <string>
@@ -16,15 +17,17 @@ inline std::string secret_of(const std::string& name) {
   return "secret-of-" + name;
 }
 
-inline auth::User user(const std::string& name, wire::Access role, std::vector<std::string> prefixes = {},
-                       const std::string& secret = "") {
+inline auth::User user(const std::string& name, wire::Access role,
+                       std::vector<std::string> prefixes = {}, const std::string& secret = "") {
   SeededRandom salt(name.size());
-  return {name, role, auth::digest_of(secret.empty() ? secret_of(name) : secret, salt), std::move(prefixes)};
+  return {name, role, auth::digest_of(secret.empty() ? secret_of(name) : secret, salt),
+          std::move(prefixes)};
 }
 
 inline std::vector<auth::User> everyone() {
   return {user("looker", wire::Access::kObserve), user("worker", wire::Access::kUse),
-          user("boss", wire::Access::kAdmin), user("limited", wire::Access::kAdmin, {std::string(kMine)}),
+          user("boss", wire::Access::kAdmin),
+          user("limited", wire::Access::kAdmin, {std::string(kMine)}),
           user("copier", wire::Access::kBackup)};
 }
 

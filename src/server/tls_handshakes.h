@@ -1,12 +1,14 @@
-// The TLS handshakes under way: who is at it, whose turn is next, who has been silent too long. Knows no socket and no clock.
+// The TLS handshakes under way: who is at it, whose turn is next, who has been silent too long.
+// Knows no socket and no clock.
 //
 //   if (const auto oldest = handshakes.begin(id, now)) …close it: there were too many…
 //   handshakes.mark_ready(id);                                    // its socket has something to say
 //   while (there is time left in this turn)  if (const auto id = handshakes.next_ready()) …a step…
 //   while (const auto id = handshakes.next_late(now)) …close it…
 //
-// A handshake costs as much as thousands of renewals, and comes from people we do not know yet. So they take turns, a
-// fixed share of each turn of the loop; they are bounded in number; and whoever says nothing goes first.
+// A handshake costs as much as thousands of renewals, and comes from people we do not know yet. So
+// they take turns, a fixed share of each turn of the loop; they are bounded in number; and whoever
+// says nothing goes first.
 #pragma once
 
 #include <cstddef>
@@ -29,11 +31,13 @@ class TlsHandshakes {
   TlsHandshakes() : TlsHandshakes(Bounds{}) {}
   explicit TlsHandshakes(Bounds bounds) : bounds_(bounds) {}
 
-  // `id` is greater than all before. When there are too many, answers the one to close in its stead, which is forgotten
-  // here: of those that wait for their peer, the oldest.
+  // `id` is greater than all before. When there are too many, answers the one to close in its
+  // stead, which is forgotten here: of those that wait for their peer, the oldest.
   [[nodiscard]] std::optional<ConnectionId> begin(ConnectionId id, Nanos now);
   // All that may be under way are, and each of them waits for us: accept nobody for now.
-  [[nodiscard]] bool full() const { return all_.size() >= bounds_.under_way && ready_ == all_.size(); }
+  [[nodiscard]] bool full() const {
+    return all_.size() >= bounds_.under_way && ready_ == all_.size();
+  }
   void mark_ready(ConnectionId id);
   // The next one to make a step with; it is not ready afterwards.
   [[nodiscard]] std::optional<ConnectionId> next_ready();
@@ -55,8 +59,9 @@ class TlsHandshakes {
   void forget(Position position);
 
   const Bounds bounds_;
-  std::map<ConnectionId, Handshake> all_;  // in order of their limits, as all have the same patience
-  std::deque<ConnectionId> queue_;         // those that are ready, in order, and some that are forgotten
+  std::map<ConnectionId, Handshake>
+      all_;                         // in order of their limits, as all have the same patience
+  std::deque<ConnectionId> queue_;  // those that are ready, in order, and some that are forgotten
   std::size_t ready_ = 0;
 };
 

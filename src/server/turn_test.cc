@@ -246,7 +246,8 @@ TEST_F(TurnTest, ReadingTheStoreIsNoPause) {
   connect().ask("ACQUIRE a TTL 1000");
   restart();
   log.lines.clear();
-  Engine slow(settings, EngineParts{store, clock, random, network, log, [this](const Error&) { ++fatal; }});
+  Engine slow(settings,
+              EngineParts{store, clock, random, network, log, [this](const Error&) { ++fatal; }});
   store.crash();
   advance(5s);
   slow.run_turn();  // As the loop does while it loads.
@@ -277,7 +278,8 @@ TEST_F(TurnTest, StoppingAnswersWhatIsDurableAndClosesWaitersWithoutAReply) {
   EXPECT_EQ(holder.take() + waiter.take(), "");
 }
 
-// G10. What a thousand clients pipeline must not make a turn of seconds: a renewal beside it would come too late.
+// G10. What a thousand clients pipeline must not make a turn of seconds: a renewal beside it would
+// come too late.
 TEST_F(TurnTest, AFloodIsServedInSharesAndWhoAsksOneThingIsAnsweredInTheFirstTurn) {
   Client holder = connect();
   const std::string lease = lease_in(holder.ask("ACQUIRE held TTL 1000"));

@@ -25,7 +25,8 @@ class Users {
   [[nodiscard]] std::size_t size() const { return by_name_.size(); }
   // nullptr when there is no such user.
   [[nodiscard]] UserPtr find(std::string_view name) const;
-  // nullptr unless the secret is that user's. Takes as long for an unknown user as for a wrong secret.
+  // nullptr unless the secret is that user's. Takes as long for an unknown user as for a wrong
+  // secret.
   [[nodiscard]] UserPtr check(std::string_view name, std::string_view secret) const;
 
  private:

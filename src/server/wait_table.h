@@ -1,4 +1,5 @@
-// The waits that connections have in the core: which WaiterId belongs to whom, and what the end of it looks like.
+// The waits that connections have in the core: which WaiterId belongs to whom, and what the end of
+// it looks like.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,15 @@ struct Wait {
   WaiterId id;
   ConnectionId connection;
   bool async = false;
-  bool queued = false;        // async: the command is answered, its end will be a push
-  std::uint64_t arrival = 0;  // order of joining the queues; a retry that takes over a wait inherits it
-  std::string request;        // async only
+  bool queued = false;  // async: the command is answered, its end will be a push
+  std::uint64_t arrival =
+      0;                // order of joining the queues; a retry that takes over a wait inherits it
+  std::string request;  // async only
   std::uint32_t next = 0, before = 0;  // the other waits of the connection, as slots + 1; 0 = none
 };
 
-// Slots are used again, so a steady state allocates nothing. A WaiterId carries the slot's generation: one that is
-// over is never mistaken for its successor.
+// Slots are used again, so a steady state allocates nothing. A WaiterId carries the slot's
+// generation: one that is over is never mistaken for its successor.
 class WaitTable {
  public:
   // `chain` is the connection's list; it holds the newest wait's slot + 1.

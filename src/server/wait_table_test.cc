@@ -43,7 +43,8 @@ TEST(WaitTable, AConnectionsChainNamesExactlyItsOwnWaits) {
   const WaiterId last = table.add(kAlice, alice).id;
   table.remove(*table.find(middle), alice);
   std::vector<WaiterId> named;
-  for (std::uint32_t link = alice; link != 0; link = table.at(link).next) named.push_back(table.at(link).id);
+  for (std::uint32_t link = alice; link != 0; link = table.at(link).next)
+    named.push_back(table.at(link).id);
   EXPECT_EQ(named, (std::vector<WaiterId>{last, first}));
   EXPECT_EQ(table.at(bob).id, other);
   EXPECT_EQ(table.size(), 3U);

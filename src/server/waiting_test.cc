@@ -77,8 +77,8 @@ TEST_F(WaitingTest, AWaiterThatHungUpIsNeverGranted) {
   EXPECT_TRUE(first.closed());
 }
 
-// Hard case 19. The first waits for both locks, so the second stands behind it at a free one. When both go in one turn,
-// the end of the first must not let the second through.
+// Hard case 19. The first waits for both locks, so the second stands behind it at a free one. When
+// both go in one turn, the end of the first must not let the second through.
 TEST_F(WaitingTest, AHangUpDoesNotHandALockToAnotherThatHungUpInTheSameTurn) {
   hold("a");
   Client first = connect();
@@ -93,7 +93,8 @@ TEST_F(WaitingTest, AHangUpDoesNotHandALockToAnotherThatHungUpInTheSameTurn) {
   EXPECT_EQ(engine().totals().waiters, 0U);
 }
 
-// The same, with the place taken over by a retry: what counts is the place in the queue, not who came last.
+// The same, with the place taken over by a retry: what counts is the place in the queue, not who
+// came last.
 TEST_F(WaitingTest, APlaceInheritedByARetryIsStillCancelledInTheOrderOfTheQueue) {
   hold("a");
   Client old = connect();
@@ -117,9 +118,10 @@ TEST_F(WaitingTest, WaitersThatHangUpLeaveNothingBehind) {
   std::vector<Client> waiters;
   for (int i = 0; i < 1000; ++i) {
     waiters.push_back(connect3());
-    waiters.back().say(i % 2 == 0 ? "ACQUIRE a TTL 1000 WAIT 60000"
-                                  : "ACQUIRE a TTL 1000 WAIT 60000 ASYNC REQUEST abcdefghijklmnopqrst" +
-                                        std::to_string(1000 + i));
+    waiters.back().say(i % 2 == 0
+                           ? "ACQUIRE a TTL 1000 WAIT 60000"
+                           : "ACQUIRE a TTL 1000 WAIT 60000 ASYNC REQUEST abcdefghijklmnopqrst" +
+                                 std::to_string(1000 + i));
   }
   turn();
   EXPECT_EQ(engine().totals().waiters, 1000U);
@@ -203,8 +205,9 @@ TEST_F(WaitingTest, ACancelledBlockingWaitIsNull) {
 
 TEST_F(WaitingTest, AsyncNeedsResp3) {
   Client client = connect();
-  EXPECT_EQ(client.ask(std::string("ACQUIRE a TTL 1000 WAIT 5000 ASYNC REQUEST ") + kId).substr(0, 5),
-            "-ERR ");
+  EXPECT_EQ(
+      client.ask(std::string("ACQUIRE a TTL 1000 WAIT 5000 ASYNC REQUEST ") + kId).substr(0, 5),
+      "-ERR ");
 }
 
 // Hard case 4. The newest connection owns the wait; the old one's hang-up no longer matters.
@@ -272,7 +275,8 @@ TEST_F(WaitingTest, MrenewAnswersInOrderAndNoPushLandsInsideIt) {
   client.ask(std::string("ACQUIRE a TTL 1000 WAIT 5000 ASYNC REQUEST ") + kId);
   for (int i = 0; i < 9; ++i) live(100ms);
   advance(101ms);  // The cap is reached in this very turn, by the renewal itself.
-  const std::string all = client.ask("MRENEW " + plain + " " + capped + " 00000000000000000000000000000000");
+  const std::string all =
+      client.ask("MRENEW " + plain + " " + capped + " 00000000000000000000000000000000");
   EXPECT_EQ(all.find(push("granted")), 0U) << all;
   EXPECT_EQ(all.substr(all.size() - 21), "*3\r\n:5000\r\n:-1\r\n:-1\r\n");
 }
@@ -283,14 +287,17 @@ TEST_F(WaitingTest, TooManyAsyncWaitsOnOneConnectionAreRefusedByName) {
   hold("a");
   Client client = connect3();
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(
-        client.ask("ACQUIRE a TTL 1000 WAIT 5000 ASYNC REQUEST abcdefghijklmnopqrstu" + std::to_string(i))
-            .front(),
-        '%');
+    EXPECT_EQ(client
+                  .ask("ACQUIRE a TTL 1000 WAIT 5000 ASYNC REQUEST abcdefghijklmnopqrstu" +
+                       std::to_string(i))
+                  .front(),
+              '%');
   }
-  EXPECT_EQ(client.ask("ACQUIRE a TTL 1000 WAIT 5000 ASYNC REQUEST abcdefghijklmnopqrstu3").substr(0, 14),
-            "-BUSY waiters:");
-  EXPECT_EQ(client.ask("ACQUIRE a TTL 1000 WAIT 5000 ASYNC REQUEST abcdefghijklmnopqrstu1").front(), '%')
+  EXPECT_EQ(
+      client.ask("ACQUIRE a TTL 1000 WAIT 5000 ASYNC REQUEST abcdefghijklmnopqrstu3").substr(0, 14),
+      "-BUSY waiters:");
+  EXPECT_EQ(client.ask("ACQUIRE a TTL 1000 WAIT 5000 ASYNC REQUEST abcdefghijklmnopqrstu1").front(),
+            '%')
       << "asking again for one that waits opens no further wait";
 }
 

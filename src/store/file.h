@@ -1,12 +1,14 @@
-// The seam between the store and the disk: everything the journal asks of a file system, and nothing else.
-// PosixFiles is the real one; SimulatedDisk loses, tears and reorders what was not synced.
+// The seam between the store and the disk: everything the journal asks of a file system, and
+// nothing else. PosixFiles is the real one; SimulatedDisk loses, tears and reorders what was not
+// synced.
 //
-// Durable means: survives a power cut. A file's bytes are durable after sync() (or at once, when opened with
-// open_durable); its name, a rename and a removal are durable after sync_directory().
+// Durable means: survives a power cut. A file's bytes are durable after sync() (or at once, when
+// opened with open_durable); its name, a rename and a removal are durable after sync_directory().
 //
-// Errors: kBusy (locked by another process), kUnavailable (no space: nothing is broken, space may return),
-// kDenied (the path cannot be used: no such parent, not a directory, no permission), and kUnknown (anything else, an I/O error above all: what the disk holds is not known). The detail names
-// the path.
+// Errors: kBusy (locked by another process), kUnavailable (no space: nothing is broken, space may
+// return), kDenied (the path cannot be used: no such parent, not a directory, no permission), and
+// kUnknown (anything else, an I/O error above all: what the disk holds is not known). The detail
+// names the path.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +22,12 @@
 
 namespace pawl::store {
 
-// The unit of the journal's writes: offset, length and memory of a durable write are multiples of it
-// (O_DIRECT).
+// The unit of the journal's writes: offset, length and memory of a durable write are multiples of
+// it (O_DIRECT).
 inline constexpr std::size_t kBlock = 4096;
 
-// One open file. Not for use by two threads at once. Closed when destroyed; closing makes nothing durable.
+// One open file. Not for use by two threads at once. Closed when destroyed; closing makes nothing
+// durable.
 class File {
  public:
   virtual ~File() = default;
@@ -56,17 +59,18 @@ class Files {
   // An empty file for writing; one that was there before loses its bytes.
   virtual Result<std::unique_ptr<File>> create(const std::string& path) = 0;
   virtual Result<std::unique_ptr<File>> open_read(const std::string& path) = 0;
-  // An existing file whose every write is durable when it returns. Offset, length and memory aligned to
-  // kBlock.
+  // An existing file whose every write is durable when it returns. Offset, length and memory
+  // aligned to kBlock.
   virtual Result<std::unique_ptr<File>> open_durable(const std::string& path) = 0;
 
   virtual Result<void> rename(const std::string& from,
                               const std::string& to) = 0;    // Replaces `to` atomically.
   virtual Result<void> remove(const std::string& path) = 0;  // Fine when it is not there.
-  // Moves a directory and all in it, atomically, to a name that is free (kInvalid when it is not); both have one
-  // parent.
+  // Moves a directory and all in it, atomically, to a name that is free (kInvalid when it is not);
+  // both have one parent.
   virtual Result<void> rename_directory(const std::string& from, const std::string& to) = 0;
-  virtual Result<void> remove_directory(const std::string& directory) = 0;  // Empty; fine when not there.
+  virtual Result<void> remove_directory(
+      const std::string& directory) = 0;  // Empty; fine when not there.
   virtual Result<void> sync_directory(const std::string& directory) = 0;
 
   // Bytes an ordinary user may still write.

@@ -13,7 +13,8 @@ Result<Loaded> MemoryStore::load(Visitor& visitor) {
   for (const auto& [key, value] : records_) {
     if (auto seen = visitor.record(key, value); !seen) return seen.error();
   }
-  const Loaded loaded{incarnation_, high_water_, sequence_, !loaded_before_, clean_ && loaded_before_};
+  const Loaded loaded{incarnation_, high_water_, sequence_, !loaded_before_,
+                      clean_ && loaded_before_};
   loaded_before_ = true;
   clean_ = false;
   return loaded;

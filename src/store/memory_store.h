@@ -1,10 +1,11 @@
-// A store in memory, for tests and for Pawl inside other people's tests. Durable at once, unless a test holds
-// it back.
+// A store in memory, for tests and for Pawl inside other people's tests. Durable at once, unless a
+// test holds it back.
 //
 //   MemoryStore store(incarnation);
 //   store.hold();  store.submit(batch, id, sink);  …  store.release_next();   // now sink.durable(id)
 //
-// It outlives a core that is "restarted" on it: load() may be called again after close() or crash().
+// It outlives a core that is "restarted" on it: load() may be called again after close() or
+// crash().
 #pragma once
 
 #include <deque>
@@ -35,14 +36,17 @@ class MemoryStore final : public Store {
   void release();
   [[nodiscard]] std::size_t held() const { return held_.size(); }
 
-  // The process dies: what is held back never happened, its sinks hear nothing, and load() comes next.
+  // The process dies: what is held back never happened, its sinks hear nothing, and load() comes
+  // next.
   void crash();
   void set_room(bool room) { room_ = room; }
   void set_space(const Space& space) { space_ = space; }
   // Every batch from now on fails.
   void fail(Error error) { failure_ = std::move(error); }
 
-  [[nodiscard]] const std::map<std::string, std::string, std::less<>>& records() const { return records_; }
+  [[nodiscard]] const std::map<std::string, std::string, std::less<>>& records() const {
+    return records_;
+  }
 
  private:
   struct Held {

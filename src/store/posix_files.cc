@@ -37,8 +37,8 @@ Code code_of(int error_number) {
 }
 
 Error failure(int error_number, std::string_view doing, const std::string& path) {
-  return Error{code_of(error_number),
-               path + ": " + std::string(doing) + ": " + std::generic_category().message(error_number)};
+  return Error{code_of(error_number), path + ": " + std::string(doing) + ": " +
+                                          std::generic_category().message(error_number)};
 }
 Error failure(std::string_view doing, const std::string& path) {
   return failure(errno, doing, path);
@@ -81,7 +81,8 @@ class PosixFile : public File {
 
   Result<void> write(std::uint64_t offset, std::string_view bytes) override {
     const int error_number = write_all(offset, bytes);
-    if (error_number != 0) return failure(error_number, "write at offset " + std::to_string(offset), path_);
+    if (error_number != 0)
+      return failure(error_number, "write at offset " + std::to_string(offset), path_);
     return {};
   }
 
@@ -100,7 +101,8 @@ class PosixFile : public File {
   // 0, or the errno.
   int write_all(std::uint64_t offset, std::string_view bytes) {
     while (!bytes.empty()) {
-      const ssize_t n = ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      const ssize_t n =
+          ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return errno;
       if (n == 0) return EIO;  // A disk that takes nothing and says nothing is broken.
@@ -114,7 +116,8 @@ class PosixFile : public File {
   const std::string path_;
 };
 
-// Every write is durable when it returns: by O_DIRECT|O_DSYNC, or by fdatasync where O_DIRECT is refused.
+// Every write is durable when it returns: by O_DIRECT|O_DSYNC, or by fdatasync where O_DIRECT is
+// refused.
 class DurableFile final : public PosixFile {
  public:
   // `left_direct` is called when the file system takes O_DIRECT at open and refuses it in a write.
@@ -127,8 +130,10 @@ class DurableFile final : public PosixFile {
   Result<void> write(std::uint64_t offset, std::string_view bytes) override {
     PAWL_ASSERT(offset % kBlock == 0 && bytes.size() % kBlock == 0);
     int error_number = write_all(offset, bytes);
-    if (error_number == EINVAL && direct_ && leave_direct()) error_number = write_all(offset, bytes);
-    if (error_number != 0) return failure(error_number, "write at offset " + std::to_string(offset), path_);
+    if (error_number == EINVAL && direct_ && leave_direct())
+      error_number = write_all(offset, bytes);
+    if (error_number != 0)
+      return failure(error_number, "write at offset " + std::to_string(offset), path_);
     if (direct_) return {};
     return sync();
   }
@@ -237,7 +242,8 @@ Result<void> PosixFiles::remove(const std::string& path) {
   return {};
 }
 
-// Where two races for one name meet, rename() itself refuses: a directory that holds files is never replaced.
+// Where two races for one name meet, rename() itself refuses: a directory that holds files is never
+// replaced.
 Result<void> PosixFiles::rename_directory(const std::string& from, const std::string& to) {
   const auto taken = exists(to);
   if (!taken) return taken.error();
@@ -277,13 +283,15 @@ Result<std::unique_ptr<DirectoryLock>> PosixFiles::lock_directory(const std::str
   if (!descriptor.open()) return failure("open", path);
   if (::flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return failure("flock", path);
-    return Error{Code::kBusy, directory + ": in use by the process with pid " + holder_pid(descriptor.get())};
+    return Error{Code::kBusy,
+                 directory + ": in use by the process with pid " + holder_pid(descriptor.get())};
   }
-  // For people, and for the second daemon's message. Overwritten before it is cut, and not insisted on: a
-  // store on a full disk must still open.
+  // For people, and for the second daemon's message. Overwritten before it is cut, and not insisted
+  // on: a store on a full disk must still open.
   const std::string pid = std::to_string(::getpid()) + "\n";
   if (::pwrite(descriptor.get(), pid.data(), pid.size(), 0) == static_cast<ssize_t>(pid.size())) {
-    if (::ftruncate(descriptor.get(), static_cast<off_t>(pid.size())) != 0) return failure("truncate", path);
+    if (::ftruncate(descriptor.get(), static_cast<off_t>(pid.size())) != 0)
+      return failure("truncate", path);
   }
   return std::unique_ptr<DirectoryLock>(std::make_unique<PosixLock>(std::move(descriptor)));
 }

@@ -1,5 +1,6 @@
-// The real file system. Journal segments are written with O_DIRECT|O_DSYNC; where that is refused (tmpfs,
-// some network and FUSE file systems) with buffered writes and fdatasync, which leaves the same bytes.
+// The real file system. Journal segments are written with O_DIRECT|O_DSYNC; where that is refused
+// (tmpfs, some network and FUSE file systems) with buffered writes and fdatasync, which leaves the
+// same bytes.
 #pragma once
 
 #include <functional>
@@ -16,8 +17,9 @@ class PosixFiles final : public Files {
   enum class Direct { kWherePossible, kNever };
   explicit PosixFiles(Direct direct = Direct::kWherePossible) : direct_(direct) {}
 
-  // Called once, from any thread that writes, with the path of the first file that cannot be written with O_DIRECT. Set it
-  // before the first file is opened; the files must not outlive what it refers to.
+  // Called once, from any thread that writes, with the path of the first file that cannot be
+  // written with O_DIRECT. Set it before the first file is opened; the files must not outlive what
+  // it refers to.
   void on_buffered(std::function<void(const std::string& path)> tell) { tell_ = std::move(tell); }
 
   Result<bool> exists(const std::string& path) override;

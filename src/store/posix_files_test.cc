@@ -40,7 +40,8 @@ void write_and_read_back(PosixFiles& files, const std::string& directory) {
   const auto got = (*reader)->read(0, bytes);
   ASSERT_TRUE(got);
   bytes.resize(*got);
-  EXPECT_EQ(bytes, std::string(kBlock, '\0') + std::string(kBlock, 'b') + std::string(kBlock, '\0'));
+  EXPECT_EQ(bytes,
+            std::string(kBlock, '\0') + std::string(kBlock, 'b') + std::string(kBlock, '\0'));
   EXPECT_EQ(*(*reader)->size(), 3 * kBlock);
 }
 
@@ -121,7 +122,8 @@ TEST(PosixFiles, ADirectoryMovesToAFreeNameOnly) {
   ASSERT_TRUE(files.make_directory(from));
   ASSERT_TRUE(files.create(from + "/file"));
   ASSERT_TRUE(files.make_directory(to));
-  EXPECT_EQ(files.rename_directory(from, to).error().code, Code::kInvalid) << "even an empty one stays";
+  EXPECT_EQ(files.rename_directory(from, to).error().code, Code::kInvalid)
+      << "even an empty one stays";
   EXPECT_FALSE(files.remove_directory(from)) << "it is not empty";
   ASSERT_TRUE(files.remove_directory(to));
   ASSERT_TRUE(files.remove_directory(to)) << "fine when it is not there";

@@ -25,7 +25,7 @@ bool all_zeros(std::string_view bytes) {
 
 }  // namespace
 
-// --- Inode ---
+// --- Inode ---------------------------------------------------------------------------------------
 
 void SimulatedDisk::Inode::read(std::uint64_t offset, std::span<char> into) const {
   for (std::size_t done = 0; done < into.size();) {
@@ -111,13 +111,17 @@ void SimulatedDisk::Inode::decide(Random& random) {
   sync();
 }
 
-// --- Open files and locks ---
+// --- Open files and locks ------------------------------------------------------------------------
 
 class SimulatedDisk::OpenFile final : public File {
  public:
   enum class Kind { kRead, kBuffered, kDurable };
   OpenFile(SimulatedDisk& disk, InodePtr inode, std::string path, Kind kind)
-      : disk_(disk), inode_(std::move(inode)), path_(std::move(path)), kind_(kind), life_(disk.life_) {}
+      : disk_(disk),
+        inode_(std::move(inode)),
+        path_(std::move(path)),
+        kind_(kind),
+        life_(disk.life_) {}
 
   Result<std::size_t> read(std::uint64_t offset, std::span<char> into) override {
     if (auto error = disk_.unusable(life_)) return *error;
@@ -182,7 +186,7 @@ class SimulatedDisk::Lock final : public DirectoryLock {
   const std::uint64_t life_;
 };
 
-// --- The disk ---
+// --- The disk ------------------------------------------------------------------------------------
 
 SimulatedDisk::SimulatedDisk() = default;
 SimulatedDisk::~SimulatedDisk() = default;
@@ -203,7 +207,8 @@ SimulatedDisk::SimulatedDisk(const SimulatedDisk& other)
   tree_.directories = other.tree_.directories;
   durable_tree_.directories = other.durable_tree_.directories;
   for (const auto& [name, inode] : other.tree_.files) tree_.files[name] = copy(inode);
-  for (const auto& [name, inode] : other.durable_tree_.files) durable_tree_.files[name] = copy(inode);
+  for (const auto& [name, inode] : other.durable_tree_.files)
+    durable_tree_.files[name] = copy(inode);
   for (NameChange& change : unsynced_names_) change.inode = copy(change.inode);
 }
 
@@ -258,7 +263,8 @@ void SimulatedDisk::Tree::apply(const NameChange& change) {
   if (!change.added.empty()) directories.insert(change.added);
   const std::string inside = change.removed + "/";
   for (auto at = files.lower_bound(inside); at != files.end() && at->first.starts_with(inside);) {
-    if (!change.added.empty()) files[change.added + "/" + at->first.substr(inside.size())] = at->second;
+    if (!change.added.empty())
+      files[change.added + "/" + at->first.substr(inside.size())] = at->second;
     at = files.erase(at);
   }
 }
@@ -295,28 +301,32 @@ Result<std::unique_ptr<File>> SimulatedDisk::create(const std::string& path) {
   auto inode = std::make_shared<Inode>();
   change_name(NameChange{{}, path, inode, false});
   if (step != Step::kGo) return step_error(step);
-  return std::unique_ptr<File>(std::make_unique<OpenFile>(*this, inode, path, OpenFile::Kind::kBuffered));
+  return std::unique_ptr<File>(
+      std::make_unique<OpenFile>(*this, inode, path, OpenFile::Kind::kBuffered));
 }
 
 Result<std::unique_ptr<File>> SimulatedDisk::open_read(const std::string& path) {
   if (auto error = unusable(life_)) return *error;
   const InodePtr inode = find(path);
   if (!inode) return no_such_file(path);
-  return std::unique_ptr<File>(std::make_unique<OpenFile>(*this, inode, path, OpenFile::Kind::kRead));
+  return std::unique_ptr<File>(
+      std::make_unique<OpenFile>(*this, inode, path, OpenFile::Kind::kRead));
 }
 
 Result<std::unique_ptr<File>> SimulatedDisk::open_durable(const std::string& path) {
   if (auto error = unusable(life_)) return *error;
   const InodePtr inode = find(path);
   if (!inode) return no_such_file(path);
-  return std::unique_ptr<File>(std::make_unique<OpenFile>(*this, inode, path, OpenFile::Kind::kDurable));
+  return std::unique_ptr<File>(
+      std::make_unique<OpenFile>(*this, inode, path, OpenFile::Kind::kDurable));
 }
 
 Result<std::unique_ptr<File>> SimulatedDisk::open_buffered(const std::string& path) {
   if (auto error = unusable(life_)) return *error;
   const InodePtr inode = find(path);
   if (!inode) return no_such_file(path);
-  return std::unique_ptr<File>(std::make_unique<OpenFile>(*this, inode, path, OpenFile::Kind::kBuffered));
+  return std::unique_ptr<File>(
+      std::make_unique<OpenFile>(*this, inode, path, OpenFile::Kind::kBuffered));
 }
 
 Result<void> SimulatedDisk::rename(const std::string& from, const std::string& to) {
@@ -341,7 +351,8 @@ Result<void> SimulatedDisk::remove(const std::string& path) {
 Result<void> SimulatedDisk::rename_directory(const std::string& from, const std::string& to) {
   if (auto error = unusable(life_)) return *error;
   if (!tree_.directories.contains(from)) return no_such_file(from);
-  if (tree_.directories.contains(to) || find(to)) return Error{Code::kInvalid, to + ": exists already"};
+  if (tree_.directories.contains(to) || find(to))
+    return Error{Code::kInvalid, to + ": exists already"};
   const Step step = begin_operation();
   change_name(NameChange{from, to, nullptr, true});
   if (step != Step::kGo) return step_error(step);
@@ -381,7 +392,8 @@ Result<std::uint64_t> SimulatedDisk::free_space(const std::string& /*directory*/
   return *capacity_ - std::min(*capacity_, used());
 }
 
-Result<bool> SimulatedDisk::share_space(const std::string& /*directory*/, const std::string& /*other*/) {
+Result<bool> SimulatedDisk::share_space(const std::string& /*directory*/,
+                                        const std::string& /*other*/) {
   if (auto error = unusable(life_)) return *error;
   return true;
 }

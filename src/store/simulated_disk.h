@@ -1,9 +1,10 @@
-// A disk in memory that can lose power. It remembers what was synced; a power cut loses, keeps, tears and
-// reorders the rest, as its seed decides:
+// A disk in memory that can lose power. It remembers what was synced; a power cut loses, keeps,
+// tears and reorders the rest, as its seed decides:
 //
 //   - unsynced writes survive or not sector by sector (512 bytes), in any combination;
 //   - unsynced creations, renames and removals of names survive or not one by one;
-//   - a durable write (open_durable) and a finished sync survive; one under way at the cut counts as
+//   - a durable write (open_durable) and a finished sync survive; one under way at the cut counts
+//     as
 //     unsynced.
 //
 //   SimulatedDisk disk;
@@ -30,13 +31,14 @@ namespace pawl::store {
 
 class SimulatedDisk final : public Files {
  public:
-  // Copies share bytes until one of them changes them. A copy has no locks, and no open file refers to it.
+  // Copies share bytes until one of them changes them. A copy has no locks, and no open file refers
+  // to it.
   SimulatedDisk();
   SimulatedDisk(const SimulatedDisk& other);
   SimulatedDisk& operator=(const SimulatedDisk&) = delete;
   ~SimulatedDisk() override;
 
-  // --- Files ---
+  // --- Files -------------------------------------------------------------------------------------
   Result<bool> exists(const std::string& path) override;
   Result<void> make_directory(const std::string& directory) override;
   Result<std::vector<std::string>> list(const std::string& directory) override;
@@ -52,25 +54,30 @@ class SimulatedDisk final : public Files {
   Result<bool> share_space(const std::string& directory, const std::string& other) override;
   Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directory) override;
 
-  // For file systems on top of it: an existing file for writes that are not durable until it is synced.
+  // For file systems on top of it: an existing file for writes that are not durable until it is
+  // synced.
   Result<std::unique_ptr<File>> open_buffered(const std::string& path);
 
-  // --- Faults ---
+  // --- Faults ------------------------------------------------------------------------------------
   [[nodiscard]] std::uint64_t operations() const { return operations_; }
   // The `count`th operation from now (1 = the next) is under way when the power goes.
   void cut_power_at(std::uint64_t count) { cut_at_ = operations_ + count; }
   void cut_power();
   [[nodiscard]] bool has_power() const { return power_; }
-  // The `count`th operation from now fails with `error`; its effect is partial, as after a power cut.
-  void fail_at(std::uint64_t count, Error error) { fail_at_ = {operations_ + count, std::move(error)}; }
-  // Power is back (cut first if it was still there): decides what survived, and ends all locks and open
-  // files.
+  // The `count`th operation from now fails with `error`; its effect is partial, as after a power
+  // cut.
+  void fail_at(std::uint64_t count, Error error) {
+    fail_at_ = {operations_ + count, std::move(error)};
+  }
+  // Power is back (cut first if it was still there): decides what survived, and ends all locks and
+  // open files.
   void restart(Random& random);
-  // The process was killed, the machine lives on: all writes can be read, but what was not synced still is
-  // not. Faults that were still to come are forgotten. What asks from here on is the next process.
+  // The process was killed, the machine lives on: all writes can be read, but what was not synced
+  // still is not. Faults that were still to come are forgotten. What asks from here on is the next
+  // process.
   void kill_process();
-  // The process is killed while the `count`th operation from now is under way: its effect can be read and is not
-  // synced, and nothing works until kill_process() or restart().
+  // The process is killed while the `count`th operation from now is under way: its effect can be
+  // read and is not synced, and nothing works until kill_process() or restart().
   void kill_process_at(std::uint64_t count) { kill_at_ = operations_ + count; }
   [[nodiscard]] bool has_process() const { return process_; }
   // Bytes that fit in all; writes past it fail for lack of space.
@@ -131,7 +138,8 @@ class SimulatedDisk final : public Files {
   Tree durable_tree_;
   std::vector<NameChange> unsynced_names_;
   std::set<std::string> locked_;
-  std::uint64_t life_ = 0;  // Grows with each restart or kill: what was open before is of a former life.
+  std::uint64_t life_ =
+      0;  // Grows with each restart or kill: what was open before is of a former life.
   std::uint64_t operations_ = 0;
   std::uint64_t cut_at_ = 0;
   std::uint64_t kill_at_ = 0;

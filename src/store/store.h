@@ -1,12 +1,13 @@
-// The store: puts and deletes of bytes, in batches that are durable as a whole or not at all. It knows nothing of locks.
+// The store: puts and deletes of bytes, in batches that are durable as a whole or not at all. It
+// knows nothing of locks.
 //
 //   store.load(visitor);                            // once, before anything else
 //   Batch batch;  batch.put(key, value);  batch.erase(other);  batch.cover(token);
 //   store.submit(batch, id, sink);                  // sink.durable(id), now or later, in the order submitted
 //
-// High water: besides its records a store keeps one number that only grows, synced in a place of its own before any
-// batch that covers a greater one is written. It survives even a lost tail of the records, so that what was
-// numbered once is never numbered again (design rule 10).
+// High water: besides its records a store keeps one number that only grows, synced in a place of
+// its own before any batch that covers a greater one is written. It survives even a lost tail of
+// the records, so that what was numbered once is never numbered again (design rule 10).
 #pragma once
 
 #include <cstdint>
@@ -34,13 +35,14 @@ class Visitor {
 struct Loaded {
   Incarnation incarnation;
   std::uint64_t high_water = 0;  // Every number used before is <= this. Exact after a clean stop.
-  std::uint64_t sequence = 0;    // Of the last batch; the next one gets sequence + 1. Never goes back.
-  bool fresh = false;            // This store was created just now.
-  bool clean = false;            // The last run closed it properly.
+  std::uint64_t sequence =
+      0;               // Of the last batch; the next one gets sequence + 1. Never goes back.
+  bool fresh = false;  // This store was created just now.
+  bool clean = false;  // The last run closed it properly.
 };
 
-// A copy of everything durable, for the day the store is lost. The store only carries the last three for whoever
-// restores it.
+// A copy of everything durable, for the day the store is lost. The store only carries the last
+// three for whoever restores it.
 struct BackupOrder {
   std::string directory;  // Absolute; not there yet, but its parent is.
   Millis wait{0};         // How long the restored service must grant nothing.
@@ -75,24 +77,28 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // Visits every live record. Call once, before the first submit. An error names file and offset; nothing was changed.
+  // Visits every live record. Call once, before the first submit. An error names file and offset;
+  // nothing was changed.
   virtual Result<Loaded> load(Visitor& visitor) = 0;
 
-  // Makes `batch` durable. Exactly one of the sink's calls follows for each batch, in order of submission; a store
-  // that commits inline makes it before this returns. The batch may be reused once this returns.
+  // Makes `batch` durable. Exactly one of the sink's calls follows for each batch, in order of
+  // submission; a store that commits inline makes it before this returns. The batch may be reused
+  // once this returns.
   virtual void submit(const Batch& batch, BatchId id, Sink& sink) = 0;
 
-  // False when space is short: refuse what would grow the store; renewals, releases and expiries still fit.
-  // Never false for a store that has failed, whose next batch reports the failure.
+  // False when space is short: refuse what would grow the store; renewals, releases and expiries
+  // still fit. Never false for a store that has failed, whose next batch reports the failure.
   virtual bool has_room() = 0;
 
-  // Begins a copy of everything submitted so far; it takes none of the caller's time. At the end there is a
-  // directory that is whole and was read back, or none. An error here: nothing was begun; kBusy: one is under way.
+  // Begins a copy of everything submitted so far; it takes none of the caller's time. At the end
+  // there is a directory that is whole and was read back, or none. An error here: nothing was
+  // begun; kBusy: one is under way.
   virtual Result<void> begin_backup(const BackupOrder& /*order*/) {
-    return Error{Code::kInvalid, std::string("a ") + std::string(kind()) + " store cannot be backed up"};
+    return Error{Code::kInvalid,
+                 std::string("a ") + std::string(kind()) + " store cannot be backed up"};
   }
-  // How the one that was begun ended, once. Of an error: kUnavailable: no space. kInvalid, kDenied: the directory
-  // cannot be used, or this store is damaged. kUnknown: the disk failed.
+  // How the one that was begun ended, once. Of an error: kUnavailable: no space. kInvalid, kDenied:
+  // the directory cannot be used, or this store is damaged. kUnknown: the disk failed.
   virtual std::optional<Result<BackupDone>> finished_backup() { return std::nullopt; }
 
   // Nothing for a store that no volume can be too small for. After load().

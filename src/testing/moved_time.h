@@ -1,8 +1,9 @@
 // Time as a test moves it: for the clients of one server, and for the server itself.
 //
-// Two figures, because the two do not move in the same instant: pawld goes ahead step by step in private, then the clients
-// follow in one jump, and only then do they hear from each other again. The other way round a client could renew a lease
-// "from the future", and hold it longer than pawld does.
+// Two figures, because the two do not move in the same instant: pawld goes ahead step by step in
+// private, then the clients follow in one jump, and only then do they hear from each other again.
+// The other way round a client could renew a lease "from the future", and hold it longer than pawld
+// does.
 #pragma once
 
 #include <atomic>
@@ -36,7 +37,8 @@ class MovedTime final : public client::TestTime {
 class MovedClock final : public server::ClockSource {
  public:
   server::ClockReading read() override;
-  // While frozen it moves only by move(): a step is then exactly as long as it says, however slow the machine.
+  // While frozen it moves only by move(): a step is then exactly as long as it says, however slow
+  // the machine.
   void freeze() { frozen_ = real_.read(); }
   void thaw() { frozen_.reset(); }
   void move(Nanos by) { moved_ += by; }

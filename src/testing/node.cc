@@ -48,7 +48,7 @@ void Node::start() {
   PAWL_ASSERT(!ask_inside({"HELLO", "3"}).is_error());
 }
 
-// --- The thread ----------------------------------------------------------------------------------------------------
+// --- The thread ----------------------------------------------------------------------------------
 
 void Node::run() {
   while (!stopping_) {
@@ -84,7 +84,7 @@ void Node::on_thread(std::function<void()> job) {
   done.get();
 }
 
-// --- What can be asked of it ---------------------------------------------------------------------------------------
+// --- What can be asked of it ---------------------------------------------------------------------
 
 void Node::jump(Nanos by) {
   on_thread([this, by] {

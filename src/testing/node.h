@@ -23,7 +23,8 @@
 
 namespace pawl::testing {
 
-// Any thread but its own may call it. Each call is done by its thread between two turns, and is done when it returns.
+// Any thread but its own may call it. Each call is done by its thread between two turns, and is
+// done when it returns.
 class Node {
  public:
   // `time` is moved along with pawld's own clock.
@@ -34,7 +35,8 @@ class Node {
 
   [[nodiscard]] const std::string& address() const { return address_; }
 
-  // Lives through so much time while nobody hears from it; then the clients' clock follows, and then their answers go out.
+  // Lives through so much time while nobody hears from it; then the clients' clock follows, and
+  // then their answers go out.
   void jump(Nanos by);
   // Serves until nothing is left to serve, and says what went over each connection by then.
   TrafficByPort settle();

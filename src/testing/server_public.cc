@@ -14,7 +14,8 @@ namespace pawl {
 
 // The one way to a client with a clock of our own; pawl/client.h names it as a friend.
 struct client::TestAccess {
-  static Client make(std::string_view address, ClientOptions options, std::shared_ptr<TestTime> time) {
+  static Client make(std::string_view address, ClientOptions options,
+                     std::shared_ptr<TestTime> time) {
     return Client(address, std::move(options), std::move(time));
   }
 };
@@ -26,8 +27,9 @@ using namespace std::chrono_literals;
 
 constexpr auto kRestLimit = 1'000ms;    // For one client; a callback may be stuck.
 constexpr auto kSettleLimit = 5'000ms;  // For all of them together.
-// While other threads use their clients there may never be quiet. What was due when we began is done after so many
-// questions and answers: none has more than three in a row (greeting, request, confirmation).
+// While other threads use their clients there may never be quiet. What was due when we began is
+// done after so many questions and answers: none has more than three in a row (greeting, request,
+// confirmation).
 constexpr int kBusyRounds = 4;
 
 enum class Break : std::uint8_t { kWhenRunOut, kNow };
@@ -40,7 +42,8 @@ server::Listener listen() {
 
 // Of what a client says when it rests, and pawld after that.
 template <class Judge>
-bool all_of_them(const std::vector<client::Rest>& rests, const TrafficByPort& traffic, Judge judge) {
+bool all_of_them(const std::vector<client::Rest>& rests, const TrafficByPort& traffic,
+                 Judge judge) {
   return std::all_of(rests.begin(), rests.end(), [&](const client::Rest& rest) {
     if (rest.ended || rest.local_port == 0) return true;
     const auto other_end = traffic.find(rest.local_port);
@@ -48,7 +51,8 @@ bool all_of_them(const std::vector<client::Rest>& rests, const TrafficByPort& tr
   });
 }
 
-// No byte is under way: a client that rested before pawld did, with the same figures, has heard all there is to hear.
+// No byte is under way: a client that rested before pawld did, with the same figures, has heard all
+// there is to hear.
 bool all_quiet(const std::vector<client::Rest>& rests, const TrafficByPort& traffic) {
   return all_of_them(rests, traffic, [](const client::Rest& rest, const Traffic& pawld) {
     return pawld.received == rest.sent && pawld.sent == rest.received;
@@ -60,7 +64,8 @@ bool all_keep_up(const std::vector<client::Rest>& rests, const TrafficByPort& tr
                  const TrafficByPort& before) {
   return all_of_them(rests, traffic, [&](const client::Rest& rest, const Traffic& pawld) {
     const auto earlier = before.find(rest.local_port);
-    return pawld.received >= rest.sent && earlier != before.end() && rest.received >= earlier->second.sent;
+    return pawld.received >= rest.sent && earlier != before.end() &&
+           rest.received >= earlier->second.sent;
   });
 }
 
@@ -128,7 +133,7 @@ Client Server::client(ClientOptions options) {
   return client::TestAccess::make(address(), std::move(options), state_->time);
 }
 
-// --- Time ----------------------------------------------------------------------------------------------------------
+// --- Time ----------------------------------------------------------------------------------------
 
 void Server::advance(std::chrono::nanoseconds time) {
   const std::lock_guard lock(state_->moving);
@@ -142,7 +147,8 @@ void Server::run_for(std::chrono::nanoseconds time) {
   const std::lock_guard lock(state_->moving);
   Nanos next = state_->settle();
   for (Nanos left = time; left > 0ns;) {
-    // From one thing that is due to the next; while pawld has something running out it wakes as often as this, too.
+    // From one thing that is due to the next; while pawld has something running out it wakes as
+    // often as this, too.
     const Nanos step = std::min(left, std::clamp<Nanos>(next, 1ms, server::kWakeEvery));
     state_->node.jump(step);
     next = state_->settle();
@@ -150,7 +156,7 @@ void Server::run_for(std::chrono::nanoseconds time) {
   }
 }
 
-// --- Faults --------------------------------------------------------------------------------------------------------
+// --- Faults --------------------------------------------------------------------------------------
 
 void Server::stop_answering() {
   state_->node.with_sockets([](Sockets& sockets) { sockets.cut(); });
@@ -172,7 +178,7 @@ void Server::restart() {
   state_->node.restart();
 }
 
-// --- What an operator does, and sees -------------------------------------------------------------------------------
+// --- What an operator does, and sees -------------------------------------------------------------
 
 bool Server::State::break_lock(std::string_view lock, Break how) {
   bool any = false;

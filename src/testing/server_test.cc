@@ -30,7 +30,7 @@ Lease take(Client& client, const char* lock, AcquireOptions options = {.ttl = 15
   return *std::move(lease);
 }
 
-// --- Losing a lease ------------------------------------------------------------------------------------------------
+// --- Losing a lease ------------------------------------------------------------------------------
 
 TEST(TestingServer, ALeaseThatIsNotRenewedForItsTtlIsLost) {
   Server server;
@@ -54,8 +54,9 @@ TEST(TestingServer, CallbacksHaveRunWhenAdvanceReturns) {
   Client client = server.client();
   std::atomic<bool> cancelled = false;
   std::atomic<LeaseState> heard = LeaseState::kHeld;
-  const Lease lease = take(
-      client, "job", {.ttl = 15s, .on_change = [&](LeaseState state, const std::string&) { heard = state; }});
+  const Lease lease =
+      take(client, "job",
+           {.ttl = 15s, .on_change = [&](LeaseState state, const std::string&) { heard = state; }});
   const std::stop_callback cancel(lease.lost(), [&] {
     for (int i = 0; i < 100; ++i) EXPECT_TRUE(server.holders("job").empty());  // It takes its time.
     cancelled = true;
@@ -70,7 +71,8 @@ TEST(TestingServer, AFrozenWorkerFindsItsLeaseLostBeforeAnyCallbackRuns) {
   Client client = server.client();
   std::atomic<bool> told = false;
   const Lease lease =
-      take(client, "job", {.ttl = 15s, .on_change = [&](LeaseState, const std::string&) { told = true; }});
+      take(client, "job",
+           {.ttl = 15s, .on_change = [&](LeaseState, const std::string&) { told = true; }});
   std::latch stuck(1);
   client.acquire_async({"other"}, {}, [&](const Result<Lease>&) { stuck.wait(); });
 
@@ -129,7 +131,7 @@ TEST(TestingServer, AWorkerThatDoesNotGetOnIsNotRenewed) {
   EXPECT_TRUE(server.holders("job").empty());
 }
 
-// --- Keeping it ----------------------------------------------------------------------------------------------------
+// --- Keeping it ----------------------------------------------------------------------------------
 
 TEST(TestingServer, RenewalsKeepALeaseThroughAnyTimeThatRuns) {
   Server server;
@@ -185,7 +187,7 @@ TEST(TestingServer, BetweenTheTwoItIsUncertain) {
   EXPECT_EQ(server.holders("job").size(), 1U);
 }
 
-// --- Faults --------------------------------------------------------------------------------------------------------
+// --- Faults --------------------------------------------------------------------------------------
 
 TEST(TestingServer, WhoIsCutOffIsUncertainBeforeAnotherCanHaveTheLock) {
   Server server;
@@ -216,7 +218,8 @@ TEST(TestingServer, ACutThatIsMendedInTimeCostsNothing) {
   EXPECT_EQ(lease.state(), LeaseState::kHeld);
 }
 
-// The figure in the README: with a TTL of 15 s an outage of 5 s costs no holder its lease, whenever it begins.
+// The figure in the README: with a TTL of 15 s an outage of 5 s costs no holder its lease, whenever
+// it begins.
 TEST(TestingServer, AnOutageOfAThirdOfTheTtlCostsNoLeaseWheneverItBegins) {
   Server server;
   Client client = server.client();
@@ -280,7 +283,7 @@ TEST(TestingServer, ALeaseOutlivesARestartAndTokensGoOn) {
   EXPECT_GT(take(client, "other").token(), lease.token());
 }
 
-// --- Breaking ------------------------------------------------------------------------------------------------------
+// --- Breaking ------------------------------------------------------------------------------------
 
 TEST(TestingServer, ABrokenLeaseIsLostWithItsNextRenewal) {
   Server server;
@@ -315,12 +318,13 @@ TEST(TestingServer, SharedHoldersAreAllSeenAndAllBroken) {
   Client client = server.client();
   const Lease one = take(client, "job", {.sharing = Sharing::kShared, .owner = "one"});
   const Lease two = take(client, "job", {.sharing = Sharing::kShared, .owner = "two"});
-  EXPECT_EQ(server.holders("job"), (std::vector<Holder>{{one.token(), "one"}, {two.token(), "two"}}));
+  EXPECT_EQ(server.holders("job"),
+            (std::vector<Holder>{{one.token(), "one"}, {two.token(), "two"}}));
   EXPECT_TRUE(server.break_lock_now("job"));
   EXPECT_TRUE(server.holders("job").empty());
 }
 
-// --- Living together -----------------------------------------------------------------------------------------------
+// --- Living together -----------------------------------------------------------------------------
 
 TEST(TestingServer, EachServerHasItsOwnTime) {
   Server one;
@@ -403,7 +407,8 @@ TEST(TestingServer, AServerMayEndBeforeItsClients) {
   Client client = server->client();
   const Lease lease = take(client, "job");
   server.reset();
-  EXPECT_EQ(lease.state(), LeaseState::kHeld);  // Nobody has said otherwise, and its time is not over.
+  EXPECT_EQ(lease.state(),
+            LeaseState::kHeld);  // Nobody has said otherwise, and its time is not over.
 }
 
 TEST(TestingServer, AClientMayEndBeforeItsLeases) {

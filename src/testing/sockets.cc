@@ -23,7 +23,7 @@ std::uint16_t port_of_peer(int socket) {
 
 Sockets::Sockets(server::Listener listener) : listener_(std::move(listener.socket)) {}
 
-// --- Receiving -----------------------------------------------------------------------------------------------------
+// --- Receiving -----------------------------------------------------------------------------------
 
 bool Sockets::serve(server::Engine& engine, int wake, int timeout_ms) {
   const bool broke = tell_hangups(engine);
@@ -32,7 +32,8 @@ bool Sockets::serve(server::Engine& engine, int wake, int timeout_ms) {
   for (const auto& [id, connection] : connections_) {
     if (!connection.socket) continue;
     const bool writes = !connection.unsent.empty() && !held_back_;
-    watched.push_back({connection.socket.get(), static_cast<short>(POLLIN | (writes ? POLLOUT : 0)), 0});
+    watched.push_back(
+        {connection.socket.get(), static_cast<short>(POLLIN | (writes ? POLLOUT : 0)), 0});
     ids.push_back(id);
   }
   const int ready = ::poll(watched.data(), watched.size(), broke ? 0 : timeout_ms);
@@ -100,7 +101,7 @@ bool Sockets::tell_hangups(server::Engine& engine) {
   return any;
 }
 
-// --- Sending -------------------------------------------------------------------------------------------------------
+// --- Sending -------------------------------------------------------------------------------------
 
 std::size_t Sockets::send(server::ConnectionId id, std::string_view bytes) {
   Connection& connection = connections_.at(id);
@@ -121,8 +122,8 @@ std::size_t Sockets::send(server::ConnectionId id, std::string_view bytes) {
 void Sockets::flush(Connection& connection) {
   if (held_back_ || !connection.socket) return;
   while (!connection.unsent.empty()) {
-    const ssize_t sent =
-        ::send(connection.socket.get(), connection.unsent.data(), connection.unsent.size(), MSG_NOSIGNAL);
+    const ssize_t sent = ::send(connection.socket.get(), connection.unsent.data(),
+                                connection.unsent.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) return;
     if (sent < 0) return break_off(connection);
@@ -138,7 +139,7 @@ void Sockets::close(server::ConnectionId id) {
   if (connection.unsent.empty()) connection.socket.reset();
 }
 
-// --- Faults --------------------------------------------------------------------------------------------------------
+// --- Faults --------------------------------------------------------------------------------------
 
 void Sockets::break_off(Connection& connection) {
   connection.socket.reset();
@@ -165,7 +166,7 @@ void Sockets::break_all() {
   }
 }
 
-// --- Looking -------------------------------------------------------------------------------------------------------
+// --- Looking -------------------------------------------------------------------------------------
 
 TrafficByPort Sockets::traffic() const {
   TrafficByPort all;

@@ -1,7 +1,9 @@
-// The network between an Engine and its clients, with the faults a test asks for: poll(2) on a few loopback sockets.
+// The network between an Engine and its clients, with the faults a test asks for: poll(2) on a few
+// loopback sockets.
 //
-// Why not server::Loop: that one is made for ten thousand connections and stops on signals, which are the test program's
-// own. Here bytes must be held back, swallowed and counted. All of it belongs to one thread.
+// Why not server::Loop: that one is made for ten thousand connections and stops on signals, which
+// are the test program's own. Here bytes must be held back, swallowed and counted. All of it
+// belongs to one thread.
 #pragma once
 
 #include <poll.h>
@@ -30,13 +32,13 @@ class Sockets final : public server::Network {
  public:
   explicit Sockets(server::Listener listener);
 
-  // Waits until something arrives, or `wake` can be read, or the time is over (-1: never), and gives the engine what
-  // there is. Whether anything was there.
+  // Waits until something arrives, or `wake` can be read, or the time is over (-1: never), and
+  // gives the engine what there is. Whether anything was there.
   bool serve(server::Engine& engine, int wake, int timeout_ms);
   // Of the connections that are not broken.
   [[nodiscard]] TrafficByPort traffic() const;
 
-  // --- Faults ---
+  // --- Faults ------------------------------------------------------------------------------------
   // Bytes for clients wait here until let_go().
   void hold_back() { held_back_ = true; }
   void let_go();
@@ -47,11 +49,11 @@ class Sockets final : public server::Network {
   // The engine is gone; so are its connections.
   void forget_all() { connections_.clear(); }
 
-  // --- A connection without a socket, for questions of our own; faults leave it alone ---
+  // --- A connection without a socket, for questions of our own; faults leave it alone ------------
   server::ConnectionId open_inside(server::Engine& engine);
   [[nodiscard]] std::string take_inside(server::ConnectionId connection);
 
-  // --- server::Network ---
+  // --- server::Network ---------------------------------------------------------------------------
   std::size_t send(server::ConnectionId connection, std::string_view bytes) override;
   void want_input(server::ConnectionId, bool) override {}  // A test does not flood its own pawld.
   void close(server::ConnectionId connection) override;

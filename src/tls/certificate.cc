@@ -45,7 +45,8 @@ std::string common_name(const X509& certificate) {
   const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
   if (at < 0) return {};
   unsigned char* utf8 = nullptr;
-  const int size = ASN1_STRING_to_UTF8(&utf8, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+  const int size =
+      ASN1_STRING_to_UTF8(&utf8, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
   if (size < 0) return {};
   std::string name(reinterpret_cast<const char*>(utf8), static_cast<std::size_t>(size));
   OPENSSL_free(utf8);
@@ -90,7 +91,8 @@ std::string host_for_clients(const X509& certificate, const std::string& host) {
 std::string to_text(const ASN1_TIME& time) {
   std::tm parts{};
   char text[32] = "?";
-  if (ASN1_TIME_to_tm(&time, &parts) == 1) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
+  if (ASN1_TIME_to_tm(&time, &parts) == 1)
+    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
   return text;
 }
 

@@ -9,14 +9,16 @@
 
 namespace pawl::tls {
 
-// The common name of its subject; empty when it has none, or one that is not plain text of one line.
+// The common name of its subject; empty when it has none, or one that is not plain text of one
+// line.
 [[nodiscard]] std::string common_name(const X509& certificate);
 // What to call it: its common name, else its whole subject.
 [[nodiscard]] std::string title_of(const X509& certificate);
 [[nodiscard]] std::string issuer_of(const X509& certificate);
 // The hosts it is for, as "db1, db2, 10.0.0.7"; "no host" when there is none.
 [[nodiscard]] std::string hosts_of(const X509& certificate);
-// How a server with this certificate can be called that listens on `host`: by that, or by the first of its names.
+// How a server with this certificate can be called that listens on `host`: by that, or by the first
+// of its names.
 [[nodiscard]] std::string host_for_clients(const X509& certificate, const std::string& host);
 // "2027-01-31 12:00:00 UTC"
 [[nodiscard]] std::string to_text(const ASN1_TIME& time);

@@ -33,7 +33,8 @@ void start_openssl() {
 }
 
 Result<std::string> read_file(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), &std::fclose);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
+                                                             &std::fclose);
   if (!file) return wrong(path, std::string("cannot be read: ") + std::strerror(errno));
   std::string text(kPemMax + 1, '\0');
   errno = 0;
@@ -64,7 +65,8 @@ Result<Certificates> read_certificates(const std::string& path) {
   const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   ERR_clear_error();
   if (found.empty()) return wrong(path, "has no certificate in PEM form");
-  if (!at_end) return wrong(path, "has a certificate that is damaged, behind " + title_of(*found.back()));
+  if (!at_end)
+    return wrong(path, "has a certificate that is damaged, behind " + title_of(*found.back()));
   return found;
 }
 
@@ -77,9 +79,11 @@ Result<Handle<EVP_PKEY>> read_key(const std::string& path) {
   if (key) return key;
   const bool encrypted = text->find("ENCRYPTED") != std::string::npos;
   return wrong(
-      path, encrypted ? "is encrypted, and nobody is there to be asked for its passphrase; decrypt it with "
-                        "`openssl pkey`, and protect the file by its permissions"
-                      : "has no private key in PEM form");
+      path,
+      encrypted
+          ? "is encrypted, and nobody is there to be asked for its passphrase; decrypt it with "
+            "`openssl pkey`, and protect the file by its permissions"
+          : "has no private key in PEM form");
 }
 
 Handle<SSL_CTX> new_context(const SSL_METHOD* method) {
@@ -94,13 +98,14 @@ Handle<SSL_CTX> new_context(const SSL_METHOD* method) {
   SSL_CTX_set_num_tickets(raw, 0);
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
   // Ten thousand connections that say little: buffers only while they hold something.
-  SSL_CTX_set_mode(
-      raw, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_mode(raw, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+                            SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   return context;
 }
 
 // Both `cert` and `key` are named.
-Result<Handle<X509>> use_identity(SSL_CTX* context, const std::string& cert, const std::string& key) {
+Result<Handle<X509>> use_identity(SSL_CTX* context, const std::string& cert,
+                                  const std::string& key) {
   auto chain = read_certificates(cert);
   if (!chain) return chain.error();
   const auto secret = read_key(key);
@@ -116,7 +121,8 @@ Result<Handle<X509>> use_identity(SSL_CTX* context, const std::string& cert, con
   if (SSL_CTX_use_certificate(context, own) != 1) return wrong(cert, take_library_error());
   if (SSL_CTX_use_PrivateKey(context, secret->get()) != 1) return wrong(key, take_library_error());
   for (std::size_t i = 1; i < chain->size(); ++i) {
-    if (SSL_CTX_add1_chain_cert(context, (*chain)[i].get()) != 1) return wrong(cert, take_library_error());
+    if (SSL_CTX_add1_chain_cert(context, (*chain)[i].get()) != 1)
+      return wrong(cert, take_library_error());
   }
   return std::move(chain->front());
 }
@@ -135,8 +141,9 @@ Result<void> trust(SSL_CTX* context, const std::string& path) {
 
 Result<std::shared_ptr<const ServerContext>> ServerContext::load(const ServerFiles& files) {
   if (files.cert.empty() || files.key.empty()) {
-    return Error{Code::kInvalid, files.cert.empty() ? "TLS needs a certificate besides its key: tls.cert"
-                                                    : "TLS needs the key of its certificate: tls.key"};
+    return Error{Code::kInvalid, files.cert.empty()
+                                     ? "TLS needs a certificate besides its key: tls.cert"
+                                     : "TLS needs the key of its certificate: tls.key"};
   }
   std::shared_ptr<ServerContext> loaded(new ServerContext);
   loaded->handle_ = new_context(TLS_server_method());

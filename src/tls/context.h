@@ -1,13 +1,13 @@
-// Who we are and whom we trust: certificates and keys from PEM files, read once and shared by every connection that is
-// made under them. They never change: to rotate a certificate, load a new context and make new connections with it; those
-// that exist keep the old one alive.
+// Who we are and whom we trust: certificates and keys from PEM files, read once and shared by every
+// connection that is made under them. They never change: to rotate a certificate, load a new
+// context and make new connections with it; those that exist keep the old one alive.
 //
 //   auto context = tls::ServerContext::load({.cert = "pawld.pem", .key = "pawld.key"});
 //   if (!context) return refuse(context.error());      // kInvalid: which file, and what is wrong with it
 //   tls::Stream stream(**context);
 //
-// TLS 1.2 and newer, with forward secrecy and authenticated encryption only. No session is resumed: connections live long,
-// and whoever resumes one would skip the check of its certificate.
+// TLS 1.2 and newer, with forward secrecy and authenticated encryption only. No session is resumed:
+// connections live long, and whoever resumes one would skip the check of its certificate.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,10 @@
 namespace pawl::tls {
 
 struct ServerFiles {
-  std::string cert = {};       // its own certificate first, then those between it and the root
-  std::string key = {};        // of the first certificate; not encrypted
-  std::string client_ca = {};  // CA that signs client certificates. Empty: clients are not asked for one.
+  std::string cert = {};  // its own certificate first, then those between it and the root
+  std::string key = {};   // of the first certificate; not encrypted
+  std::string client_ca =
+      {};  // CA that signs client certificates. Empty: clients are not asked for one.
 
   // TLS is wanted at all.
   [[nodiscard]] bool named() const { return !cert.empty() || !key.empty() || !client_ca.empty(); }
@@ -38,7 +39,8 @@ class ServerContext {
   [[nodiscard]] const std::string& summary() const { return summary_; }
   // When its certificate expires, in seconds since 1970.
   [[nodiscard]] std::int64_t expires() const { return expires_; }
-  // The name or address by which clients can verify a server that listens on `host`; `host` itself if there is none.
+  // The name or address by which clients can verify a server that listens on `host`; `host` itself
+  // if there is none.
   [[nodiscard]] std::string host_for_clients(const std::string& host) const;
 
  private:

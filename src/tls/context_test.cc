@@ -23,7 +23,9 @@ class TlsContext : public testing::Test {
   }
   ~TlsContext() override { std::filesystem::remove_all(dir_); }
 
-  std::string file(const std::string& name, const std::string& text) { return write_file(dir_, name, text); }
+  std::string file(const std::string& name, const std::string& text) {
+    return write_file(dir_, name, text);
+  }
   // What is wrong with them.
   static std::string problem(const ServerFiles& files) {
     const auto loaded = ServerContext::load(files);
@@ -55,16 +57,22 @@ TEST_F(TlsContext, FilesThatFitAreTaken) {
 TEST_F(TlsContext, AFileThatCannotBeReadIsNamedWithTheReason) {
   EXPECT_THAT(problem(ServerFiles{"/no/such.pem", key_, ""}),
               StartsWith("/no/such.pem: cannot be read: No such file"));
-  EXPECT_THAT(problem(ServerFiles{cert_, "/no/such.key", ""}), StartsWith("/no/such.key: cannot be read:"));
-  EXPECT_THAT(problem(ServerFiles{cert_, key_, "/no/ca.pem"}), StartsWith("/no/ca.pem: cannot be read:"));
-  EXPECT_THAT(problem(ServerFiles{dir_, key_, ""}), StartsWith(dir_ + ": cannot be read: Is a directory"));
+  EXPECT_THAT(problem(ServerFiles{cert_, "/no/such.key", ""}),
+              StartsWith("/no/such.key: cannot be read:"));
+  EXPECT_THAT(problem(ServerFiles{cert_, key_, "/no/ca.pem"}),
+              StartsWith("/no/ca.pem: cannot be read:"));
+  EXPECT_THAT(problem(ServerFiles{dir_, key_, ""}),
+              StartsWith(dir_ + ": cannot be read: Is a directory"));
 }
 
 TEST_F(TlsContext, AFileWithoutWhatItShouldHoldIsNamed) {
-  EXPECT_THAT(problem(ServerFiles{key_, key_, ""}), EndsWith("server.key: has no certificate in PEM form"));
-  EXPECT_THAT(problem(ServerFiles{cert_, cert_, ""}), EndsWith("server.pem: has no private key in PEM form"));
+  EXPECT_THAT(problem(ServerFiles{key_, key_, ""}),
+              EndsWith("server.key: has no certificate in PEM form"));
+  EXPECT_THAT(problem(ServerFiles{cert_, cert_, ""}),
+              EndsWith("server.pem: has no private key in PEM form"));
   const std::string empty = file("empty", "");
-  EXPECT_THAT(problem(ServerFiles{empty, key_, ""}), EndsWith("empty: has no certificate in PEM form"));
+  EXPECT_THAT(problem(ServerFiles{empty, key_, ""}),
+              EndsWith("empty: has no certificate in PEM form"));
   std::string text = server_.certificate_pem + authority_.certificate_pem;
   text.replace(text.size() - 60, 4, "!!!!");
   EXPECT_THAT(problem(ServerFiles{file("damaged", text), key_, ""}),
@@ -85,17 +93,19 @@ TEST_F(TlsContext, AnEncryptedKeyIsRefusedInsteadOfAskedAbout) {
 TEST_F(TlsContext, AKeyOfAnotherCertificateIsNamedTogetherWithIt) {
   const Made other = make_signed(authority_, {.name = "other", .hosts = {}});
   const std::string path = file("other.key", other.key_pem);
-  EXPECT_EQ(problem(ServerFiles{cert_, path, ""}), path + ": does not belong to the certificate in " + cert_);
+  EXPECT_EQ(problem(ServerFiles{cert_, path, ""}),
+            path + ": does not belong to the certificate in " + cert_);
 }
 
 TEST_F(TlsContext, ACertificateOutOfItsTimeIsRefusedWithTheDate) {
   const Made old = make_signed(authority_, {"old", {}, -7200, -3600});
   const Made early = make_signed(authority_, {"early", {}, 3600, 7200});
-  EXPECT_THAT(problem(ServerFiles{file("old.pem", old.certificate_pem), file("old.key", old.key_pem), ""}),
-              HasSubstr("old.pem: the certificate of old expired on 20"));
   EXPECT_THAT(
-      problem(ServerFiles{file("early.pem", early.certificate_pem), file("early.key", early.key_pem), ""}),
-      HasSubstr("early.pem: the certificate of early is not valid before 20"));
+      problem(ServerFiles{file("old.pem", old.certificate_pem), file("old.key", old.key_pem), ""}),
+      HasSubstr("old.pem: the certificate of old expired on 20"));
+  EXPECT_THAT(problem(ServerFiles{file("early.pem", early.certificate_pem),
+                                  file("early.key", early.key_pem), ""}),
+              HasSubstr("early.pem: the certificate of early is not valid before 20"));
 }
 
 TEST_F(TlsContext, HalfAnIdentityIsRefused) {

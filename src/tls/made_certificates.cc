@@ -45,7 +45,8 @@ Made finish(Handle<X509> certificate, Handle<EVP_PKEY> key, EVP_PKEY* signer) {
   const Handle<BIO> certificate_text(BIO_new(BIO_s_mem())), key_text(BIO_new(BIO_s_mem()));
   PEM_write_bio_X509(certificate_text.get(), certificate.get());
   PEM_write_bio_PrivateKey(key_text.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr);
-  return {std::move(certificate), std::move(key), text_of(certificate_text.get()), text_of(key_text.get())};
+  return {std::move(certificate), std::move(key), text_of(certificate_text.get()),
+          text_of(key_text.get())};
 }
 
 std::string alternative_names(const std::vector<std::string>& hosts) {

@@ -1,4 +1,5 @@
-// Certificates for tests, made in the process: an authority, and what it signs. Files go where the test says.
+// Certificates for tests, made in the process: an authority, and what it signs. Files go where the
+// test says.
 //
 //   const Made authority = make_authority("test authority");
 //   const Made server = make_signed(authority, {.name = "pawld", .hosts = {"localhost", "127.0.0.1"}});

@@ -36,7 +36,8 @@ std::string refusal(int problem, const X509& certificate, X509_STORE_CTX* check)
   }
 }
 
-// RFC 8446: the alerts by which the other end says what it thinks of our certificate, or of our having none.
+// RFC 8446: the alerts by which the other end says what it thinks of our certificate, or of our
+// having none.
 constexpr int kBadCertificate = 42, kCertificateUnknown = 46, kUnknownAuthority = 48,
               kCertificateRequired = 116;
 
@@ -52,7 +53,8 @@ std::string told_by_peer(const SSL* ssl, int alert) {
   return other + " ended the connection: " + word;
 }
 
-// A place of our own at each connection: the application's belongs to whoever made it, and Asio frees what it finds there.
+// A place of our own at each connection: the application's belongs to whoever made it, and Asio
+// frees what it finds there.
 int note_index() {
   static const int index = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
   return index;
@@ -66,8 +68,8 @@ void set_refusal_note(SSL* ssl, std::string* note) {
 
 int note_verification(int accepted, X509_STORE_CTX* check) {
   if (accepted == 1) return 1;
-  const auto* ssl =
-      static_cast<const SSL*>(X509_STORE_CTX_get_ex_data(check, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  const auto* ssl = static_cast<const SSL*>(
+      X509_STORE_CTX_get_ex_data(check, SSL_get_ex_data_X509_STORE_CTX_idx()));
   auto* note = static_cast<std::string*>(SSL_get_ex_data(ssl, note_index()));
   const X509* certificate = X509_STORE_CTX_get_current_cert(check);
   const int problem = X509_STORE_CTX_get_error(check);

@@ -14,7 +14,8 @@ namespace {
 constexpr char kHandshakeRecord = 0x16;
 constexpr char kAlertRecord = 0x15;
 constexpr std::size_t kQuoteMax = 60;
-constexpr std::size_t kKeep = 32 * 1024;  // Between uses; ten thousand connections must not each keep more.
+constexpr std::size_t kKeep =
+    32 * 1024;  // Between uses; ten thousand connections must not each keep more.
 
 std::string quoted(std::string_view bytes) {
   std::string text = "\"";
@@ -45,7 +46,8 @@ Stream::Stream(const ClientContext& context, const std::string& host) : Stream(c
   const std::string& name = context.name_of(host);
   X509_VERIFY_PARAM* wanted = SSL_get0_param(ssl_.get());
   if (X509_VERIFY_PARAM_set1_ip_asc(wanted, name.c_str()) != 1) {
-    // What SSL_set_tlsext_host_name() stands for, without its C cast: tells the server which certificate to show.
+    // What SSL_set_tlsext_host_name() stands for, without its C cast: tells the server which
+    // certificate to show.
     SSL_ctrl(ssl_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
              const_cast<char*>(name.c_str()));
     X509_VERIFY_PARAM_set_hostflags(wanted, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
@@ -63,14 +65,15 @@ std::string Stream::peer_name() const {
   return verified ? common_name(*certificate) : std::string();
 }
 
-// --- From the peer -------------------------------------------------------------------------------------------------
+// --- From the peer -------------------------------------------------------------------------------
 
 void Stream::receive(std::string_view ciphertext) {
   if (ciphertext.empty() || state_ == State::kFailed) return;
   if (!std::exchange(heard_, true)) check_first_byte(ciphertext);
   if (state_ == State::kFailed) return;
   std::size_t written = 0;
-  const int fed = BIO_write_ex(SSL_get_rbio(ssl_.get()), ciphertext.data(), ciphertext.size(), &written);
+  const int fed =
+      BIO_write_ex(SSL_get_rbio(ssl_.get()), ciphertext.data(), ciphertext.size(), &written);
   PAWL_ASSERT(fed == 1 && written == ciphertext.size());
   if (state_ == State::kHandshake) go_on();
 }
@@ -79,7 +82,8 @@ void Stream::check_first_byte(std::string_view bytes) {
   const bool server = SSL_is_server(ssl_.get()) == 1;
   if (bytes.front() == kHandshakeRecord || (!server && bytes.front() == kAlertRecord)) return;
   peer_is_plain_ = true;
-  fail(std::string(server ? "the client" : "the server") + " does not speak TLS; it said " + quoted(bytes));
+  fail(std::string(server ? "the client" : "the server") + " does not speak TLS; it said " +
+       quoted(bytes));
 }
 
 void Stream::receive_end() {
@@ -124,7 +128,7 @@ void Stream::fail(std::string why) {
   error_ = std::move(why);
 }
 
-// --- To the peer ---------------------------------------------------------------------------------------------------
+// --- To the peer ---------------------------------------------------------------------------------
 
 std::size_t Stream::encrypt(std::string_view plaintext) {
   ERR_clear_error();

@@ -1,5 +1,5 @@
-// One TLS connection without a socket: ciphertext and plaintext in, plaintext and ciphertext out. No I/O; whoever owns the
-// socket drives it.
+// One TLS connection without a socket: ciphertext and plaintext in, plaintext and ciphertext out.
+// No I/O; whoever owns the socket drives it.
 //
 //   tls::Stream stream(*context);                       // as a server; as a client, also with the host
 //   stream.receive(bytes from the socket);
@@ -44,22 +44,25 @@ class Stream {
   [[nodiscard]] const std::string& error() const { return error_; }
   // It failed because the peer does not speak TLS at all.
   [[nodiscard]] bool peer_is_plain() const { return peer_is_plain_; }
-  // It failed because of what the two ends were set up with, not because of the line: trying again will not help.
+  // It failed because of what the two ends were set up with, not because of the line: trying again
+  // will not help.
   [[nodiscard]] bool is_misfit() const { return state_ == State::kFailed && !cut_; }
   // The common name of the peer's certificate, once that was verified; empty when it has none.
   [[nodiscard]] std::string peer_name() const;
 
-  // --- From the peer ----------------------------------------------------------------------------------------------
+  // --- From the peer -----------------------------------------------------------------------------
   void receive(std::string_view ciphertext);
-  // The socket has come to its end. Without the peer's goodbye that is an end all the same: frames tell what is whole.
+  // The socket has come to its end. Without the peer's goodbye that is an end all the same: frames
+  // tell what is whole.
   void receive_end();
   // How many bytes of plaintext it put into `into`; 0 when there are no more for now.
   [[nodiscard]] std::size_t read(std::span<char> into);
 
-  // --- To the peer ------------------------------------------------------------------------------------------------
-  // Sends `plaintext`, by a function that takes bytes and answers how many have left: fewer when the socket is full.
-  // Returns how many bytes from the front have left altogether. What has not must be offered again, first: it may be
-  // encrypted already. So nothing is owed to the peer that the caller does not know of.
+  // --- To the peer -------------------------------------------------------------------------------
+  // Sends `plaintext`, by a function that takes bytes and answers how many have left: fewer when
+  // the socket is full. Returns how many bytes from the front have left altogether. What has not
+  // must be offered again, first: it may be encrypted already. So nothing is owed to the peer that
+  // the caller does not know of.
   template <class Send>
   std::size_t send(std::string_view plaintext, Send&& to_socket) {
     std::size_t left = 0;

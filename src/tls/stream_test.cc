@@ -44,12 +44,15 @@ class TlsStream : public testing::Test {
   }
   ~TlsStream() override { std::filesystem::remove_all(dir_); }
 
-  std::string file(const std::string& name, const std::string& text) { return write_file(dir_, name, text); }
+  std::string file(const std::string& name, const std::string& text) {
+    return write_file(dir_, name, text);
+  }
 
   // A server with this certificate; of clients it believes `client_ca`.
-  std::shared_ptr<const ServerContext> server_with(const Made& made, const std::string& client_ca = "") {
-    const auto loaded =
-        ServerContext::load({file("s.pem", made.certificate_pem), file("s.key", made.key_pem), client_ca});
+  std::shared_ptr<const ServerContext> server_with(const Made& made,
+                                                   const std::string& client_ca = "") {
+    const auto loaded = ServerContext::load(
+        {file("s.pem", made.certificate_pem), file("s.key", made.key_pem), client_ca});
     EXPECT_TRUE(loaded) << loaded.error().detail;
     return *loaded;
   }
@@ -92,7 +95,8 @@ class TlsStream : public testing::Test {
   std::string dir_;
   const Made authority_ = make_authority("test authority");
   const std::string ca_ = file("ca.pem", authority_.certificate_pem);
-  const Made pawld_ = make_signed(authority_, {.name = "pawld", .hosts = {"localhost", "127.0.0.1"}});
+  const Made pawld_ =
+      make_signed(authority_, {.name = "pawld", .hosts = {"localhost", "127.0.0.1"}});
   const Made batch_ = make_signed(authority_, {.name = "batch", .hosts = {}});
   Wire to_server_, to_client_;
   std::optional<Stream> server_, client_;
@@ -221,7 +225,8 @@ TEST_F(TlsStream, AnUnknownAuthorityIsNamed) {
 }
 
 TEST_F(TlsStream, AnotherHostsCertificateIsRefusedWithTheNamesItHas) {
-  EXPECT_EQ(refusal(pawld_, "db7"), "the certificate of pawld is for localhost, 127.0.0.1, not for db7");
+  EXPECT_EQ(refusal(pawld_, "db7"),
+            "the certificate of pawld is for localhost, 127.0.0.1, not for db7");
   EXPECT_EQ(refusal(pawld_, "127.0.0.2"),
             "the certificate of pawld is for localhost, 127.0.0.1, not for 127.0.0.2");
 }
@@ -253,10 +258,11 @@ TEST_F(TlsStream, AClientWithoutACertificateHasNoName) {
 TEST_F(TlsStream, AClientsCertificateOfAnUnknownAuthorityIsRefusedAndBothSaySo) {
   const Made stranger = make_authority("stranger");
   const Made intruder = make_signed(stranger, {.name = "admin", .hosts = {}});
-  connect(*server_with(pawld_, ca_),
-          *client_with({ca_, file("i.pem", intruder.certificate_pem), file("i.key", intruder.key_pem), ""}));
+  connect(*server_with(pawld_, ca_), *client_with({ca_, file("i.pem", intruder.certificate_pem),
+                                                   file("i.key", intruder.key_pem), ""}));
   EXPECT_EQ(server_->state(), State::kFailed);
-  EXPECT_EQ(server_->error(), "the certificate of admin is signed by an unknown authority: CN=stranger");
+  EXPECT_EQ(server_->error(),
+            "the certificate of admin is signed by an unknown authority: CN=stranger");
   EXPECT_EQ(read_all(*client_), "");  // In TLS 1.3 the client hears of it only when it reads.
   EXPECT_EQ(client_->state(), State::kFailed);
   EXPECT_EQ(client_->error(), "the server refused our certificate: unknown CA");

@@ -32,7 +32,8 @@ void parse_locks(ArgReader& in, AcquireSpec& spec) {
 
 void parse_meta(ArgReader& in, AcquireSpec& spec) {
   if (spec.meta.full()) {
-    return in.refuse(ErrorCode::kTooLong, fmt::format("META takes at most {} pairs", limits::kMetaPairs));
+    return in.refuse(ErrorCode::kTooLong,
+                     fmt::format("META takes at most {} pairs", limits::kMetaPairs));
   }
   const std::string_view key = in.text("META key", {1, limits::kMetaBytes});
   const std::string_view value = in.text("META value", {0, limits::kMetaBytes});
@@ -90,10 +91,12 @@ void check_together(ArgReader& in, const AcquireSpec& spec, const Given& given, 
   }
   if (spec.async && !given.wait) return refuse("ASYNC needs WAIT ms");
   if (spec.async && spec.request.empty()) return refuse("ASYNC needs REQUEST id");
-  if (spec.async && protocol != Protocol::kResp3) return refuse("ASYNC needs RESP3: send HELLO 3 first");
+  if (spec.async && protocol != Protocol::kResp3)
+    return refuse("ASYNC needs RESP3: send HELLO 3 first");
   if (spec.max_hold > Millis{0} && spec.max_hold < spec.ttl) {
     return refuse(fmt::format("MAXHOLD must be 0 (no cap), or {} (the TTL) to {} ms, got {}",
-                              spec.ttl.count(), limits::kMaxHoldMax.count(), spec.max_hold.count()));
+                              spec.ttl.count(), limits::kMaxHoldMax.count(),
+                              spec.max_hold.count()));
   }
 }
 

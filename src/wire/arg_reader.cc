@@ -18,7 +18,8 @@ std::string usage(const Verb& verb) {
 }
 
 bool is_request_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-';
 }
 
 }  // namespace
@@ -33,9 +34,11 @@ std::optional<std::uint64_t> digits_to_number(std::string_view digits) {
   return number;
 }
 
-ArgReader::ArgReader(const Verb& verb, std::span<const std::string_view> args) : verb_(verb), args_(args) {
+ArgReader::ArgReader(const Verb& verb, std::span<const std::string_view> args)
+    : verb_(verb), args_(args) {
   if (verb.accepts(args.size())) return;
-  refuse(ErrorCode::kErr, fmt::format("wrong number of arguments for {}; {}", verb.name, usage(verb)));
+  refuse(ErrorCode::kErr,
+         fmt::format("wrong number of arguments for {}; {}", verb.name, usage(verb)));
 }
 
 void ArgReader::refuse(ErrorCode code, std::string text) {
@@ -77,8 +80,8 @@ std::string_view ArgReader::text(std::string_view what, Range bytes) {
     refuse(ErrorCode::kTooLong,
            fmt::format("{} takes at most {} bytes, got {}", what, bytes.max, text.size()));
   } else if (text.size() < bytes.min) {
-    refuse(ErrorCode::kErr,
-           fmt::format("{} must be {} to {} bytes, got {}", what, bytes.min, bytes.max, text.size()));
+    refuse(ErrorCode::kErr, fmt::format("{} must be {} to {} bytes, got {}", what, bytes.min,
+                                        bytes.max, text.size()));
   } else if (!is_plain_text(text)) {
     refuse(ErrorCode::kErr, fmt::format("{} must be UTF-8 without control characters", what));
   }
@@ -105,19 +108,21 @@ std::uint64_t ArgReader::number(std::string_view what, Range range) {
 }
 
 Millis ArgReader::millis(std::string_view what, Millis min, Millis max) {
-  const Range range{static_cast<std::uint64_t>(min.count()), static_cast<std::uint64_t>(max.count())};
+  const Range range{static_cast<std::uint64_t>(min.count()),
+                    static_cast<std::uint64_t>(max.count())};
   return Millis(bounded(what, range, " ms"));
 }
 
-// Stricter than other numbers, as every guard is: ^[1-9][0-9]{0,15}$ and no more than a double holds exactly.
+// Stricter than other numbers, as every guard is: ^[1-9][0-9]{0,15}$ and no more than a double
+// holds exactly.
 Token ArgReader::token(std::string_view what) {
   const std::string_view digits = any(what);
   if (!ok()) return {};
   const auto number = digits_to_number(digits);
   const bool canonical = number && digits.size() <= kTokenDigits && digits.front() != '0';
   if (canonical && *number <= limits::kTokenMax) return Token{*number};
-  refuse(ErrorCode::kErr,
-         fmt::format("{} must be a token, 1 to {}, got {}", what, limits::kTokenMax, shown(digits)));
+  refuse(ErrorCode::kErr, fmt::format("{} must be a token, 1 to {}, got {}", what,
+                                      limits::kTokenMax, shown(digits)));
   return {};
 }
 
@@ -125,7 +130,8 @@ Token ArgReader::token(std::string_view what) {
 LeaseId ArgReader::lease() {
   const std::string_view digits = any("lease");
   const auto lease = lease_from_hex(digits);
-  if (!lease) refuse(ErrorCode::kErr, fmt::format("a lease is {} lowercase hex digits", kLeaseDigits));
+  if (!lease)
+    refuse(ErrorCode::kErr, fmt::format("a lease is {} lowercase hex digits", kLeaseDigits));
   return lease.value_or(LeaseId{});
 }
 
@@ -134,8 +140,8 @@ std::string_view ArgReader::request_id() {
   if (!ok()) return {};
   const bool letters = std::all_of(id.begin(), id.end(), is_request_character);
   if (id.size() > limits::kRequestMax) {
-    refuse(ErrorCode::kTooLong,
-           fmt::format("a request id takes at most {} characters, got {}", limits::kRequestMax, id.size()));
+    refuse(ErrorCode::kTooLong, fmt::format("a request id takes at most {} characters, got {}",
+                                            limits::kRequestMax, id.size()));
   } else if (id.size() < limits::kRequestMin || !letters) {
     refuse(ErrorCode::kErr, fmt::format("a request id must be {} to {} of A-Z a-z 0-9 _ -",
                                         limits::kRequestMin, limits::kRequestMax));

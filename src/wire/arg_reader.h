@@ -8,8 +8,8 @@
 //   }
 //   if (!in.ok()) return in.take_error();
 //
-// After a refusal every further read answers an empty value and more() is false, so callers need no check per
-// read.
+// After a refusal every further read answers an empty value and more() is false, so callers need no
+// check per read.
 #pragma once
 
 #include <cstdint>

@@ -10,9 +10,11 @@ namespace pawl::wire {
 namespace {
 
 constexpr std::size_t kDigitsMax = 10;
-constexpr std::size_t kKeptCapacity = 64;  // 10,000 connections must not each keep room for a large MRENEW
+constexpr std::size_t kKeptCapacity =
+    64;  // 10,000 connections must not each keep room for a large MRENEW
 
-static_assert(limits::kFrameMax == 65536 && limits::kFrameArgsMax == 2048, "the messages below name them");
+static_assert(limits::kFrameMax == 65536 && limits::kFrameArgsMax == 2048,
+              "the messages below name them");
 constexpr std::string_view kFrameTooLong = "a command takes at most 65536 bytes in all";
 constexpr std::string_view kTooManyArgs = "a command takes at most 2048 arguments";
 constexpr std::string_view kBadLength = "Protocol error: expected a decimal length and CRLF";
@@ -27,8 +29,11 @@ DecodedCommand need_more() {
 }
 
 DecodedCommand refused(ErrorCode code, std::string_view message) {
-  return {
-      .status = DecodeStatus::kProtocolError, .consumed = 0, .args = {}, .error = code, .message = message};
+  return {.status = DecodeStatus::kProtocolError,
+          .consumed = 0,
+          .args = {},
+          .error = code,
+          .message = message};
 }
 DecodedCommand too_long(std::string_view message) {
   return refused(ErrorCode::kTooLong, message);
@@ -95,7 +100,8 @@ char quoted_character(std::string_view line, std::size_t& at, char quote) {
 DecodedCommand CommandDecoder::decode(std::string_view buffer) {
   if (args_.capacity() > kKeptCapacity) std::vector<std::string_view>().swap(args_);
   if (buffer.empty()) return need_more();
-  const DecodedCommand decoded = buffer.front() == '*' ? decode_array(buffer) : decode_inline(buffer);
+  const DecodedCommand decoded =
+      buffer.front() == '*' ? decode_array(buffer) : decode_inline(buffer);
   if (decoded.status != DecodeStatus::kNeedMore) start_over();
   return decoded;
 }
@@ -108,7 +114,8 @@ void CommandDecoder::start_over() {
   if (slices_.capacity() > kKeptCapacity) std::vector<Slice>().swap(slices_);
 }
 
-// Never looks at or waits for a byte beyond kFrameMax: kNeedMore therefore means that fewer have arrived.
+// Never looks at or waits for a byte beyond kFrameMax: kNeedMore therefore means that fewer have
+// arrived.
 CommandDecoder::Header CommandDecoder::read_header(std::string_view buffer, std::size_t at) {
   std::uint64_t number = 0;
   const std::size_t begin = at + 1;
@@ -123,7 +130,8 @@ CommandDecoder::Header CommandDecoder::read_header(std::string_view buffer, std:
       return {.status = HeaderStatus::kRead, .number = number, .end = i + 2};
     }
     const bool leading_zero = i == begin + 1 && number == 0;
-    if (!is_digit(c) || leading_zero || i - begin == kDigitsMax) return {.status = HeaderStatus::kMalformed};
+    if (!is_digit(c) || leading_zero || i - begin == kDigitsMax)
+      return {.status = HeaderStatus::kMalformed};
     number = number * 10 + static_cast<std::uint64_t>(c - '0');
   }
 }
@@ -158,7 +166,8 @@ DecodedCommand CommandDecoder::decode_array(std::string_view buffer) {
     const std::size_t end = header.end + static_cast<std::size_t>(header.number);
     if (buffer.size() < end + 2) return need_more();
     if (buffer[end] != '\r' || buffer[end + 1] != '\n') return malformed(kNoLineEnd);
-    slices_.push_back({static_cast<std::uint32_t>(header.end), static_cast<std::uint32_t>(header.number)});
+    slices_.push_back(
+        {static_cast<std::uint32_t>(header.end), static_cast<std::uint32_t>(header.number)});
     position_ = end + 2;
   }
   args_.clear();
@@ -213,10 +222,12 @@ CommandDecoder::LineStatus CommandDecoder::split_line(std::string_view line) {
 }
 
 bool CommandDecoder::unquote_word(std::string_view line, std::size_t& at) {
-  unquoted_.reserve(line.size());  // No later word moves an earlier one: unquoting never makes text longer.
+  unquoted_.reserve(
+      line.size());  // No later word moves an earlier one: unquoting never makes text longer.
   const std::size_t begin = unquoted_.size();
   const char quote = line[at++];
-  while (at < line.size() && line[at] != quote) unquoted_.push_back(quoted_character(line, at, quote));
+  while (at < line.size() && line[at] != quote)
+    unquoted_.push_back(quoted_character(line, at, quote));
   if (at >= line.size()) return false;
   ++at;
   if (at < line.size() && !is_space(line[at])) return false;

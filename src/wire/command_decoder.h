@@ -1,4 +1,5 @@
-// Bytes from a client into commands: RESP arrays of bulk strings, and inline lines as telnet sends them.
+// Bytes from a client into commands: RESP arrays of bulk strings, and inline lines as telnet sends
+// them.
 //
 //   wire::CommandDecoder decoder;                        // one per connection
 //   for (;;) {
@@ -11,12 +12,13 @@
 //   *N CRLF, then N times: $L CRLF, L bytes, CRLF        N ≤ limits::kFrameArgsMax, decimal, no sign, no
 //   leading zero or a line that ends in LF or CRLF: words between spaces, "…" with \n \r \t \b \a \\ \" \xHH,
 //   '…' with \'
-// and at most limits::kFrameMax bytes in all. Sizes are checked when they are announced, before anything is
-// allocated or waited for. A line that begins with POST or Host: is an HTTP request that a web page was
-// tricked into sending; it ends the connection, and so does the beginning of a TLS handshake.
+// and at most limits::kFrameMax bytes in all. Sizes are checked when they are announced, before
+// anything is allocated or waited for. A line that begins with POST or Host: is an HTTP request
+// that a web page was tricked into sending; it ends the connection, and so does the beginning of a
+// TLS handshake.
 //
-// No I/O, no clock. Fed byte by byte it does a bounded amount of work per call: finished arguments are
-// remembered by offset, so the buffer may move between calls.
+// No I/O, no clock. Fed byte by byte it does a bounded amount of work per call: finished arguments
+// are remembered by offset, so the buffer may move between calls.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +36,8 @@ enum class DecodeStatus : std::uint8_t { kComplete, kNeedMore, kProtocolError };
 struct DecodedCommand {
   DecodeStatus status = DecodeStatus::kNeedMore;
   std::size_t consumed = 0;  // bytes of this command; 0 unless complete
-  // Views into the buffer (of quoted inline words: into the decoder); valid until the next decode().
+  // Views into the buffer (of quoted inline words: into the decoder); valid until the next
+  // decode().
   std::span<const std::string_view> args;
   // Set on a protocol error: answer it, then close the connection. Further decoding is meaningless.
   ErrorCode error = ErrorCode::kErr;
@@ -43,8 +46,8 @@ struct DecodedCommand {
 
 class CommandDecoder {
  public:
-  // `buffer` starts at the first byte not yet consumed. After kNeedMore, call again with the same bytes and
-  // more behind them, at any address.
+  // `buffer` starts at the first byte not yet consumed. After kNeedMore, call again with the same
+  // bytes and more behind them, at any address.
   DecodedCommand decode(std::string_view buffer);
 
  private:

@@ -63,7 +63,8 @@ TEST(CommandDecoder, AnArrayOfBulkStringsIsACommand) {
   ASSERT_EQ(command.status, DecodeStatus::kComplete);
   EXPECT_EQ(command.consumed, bytes.size() - 4);
   EXPECT_THAT(words(command), ElementsAre("RENEW", "a\r\n"));
-  EXPECT_EQ(command.args[0].data(), bytes.data() + 8) << "arguments are views into the buffer, not copies";
+  EXPECT_EQ(command.args[0].data(), bytes.data() + 8)
+      << "arguments are views into the buffer, not copies";
 }
 
 TEST(CommandDecoder, ALineIsACommand) {
@@ -97,14 +98,16 @@ TEST(CommandDecoder, PipelinedCommandsComeOutInOrderHoweverTheyAreSplit) {
   const Seen whole = feed(bytes, bytes.size());
   ASSERT_EQ(whole.commands.size(), 6u);
   ASSERT_EQ(whole.error, "");
-  for (std::size_t piece = 1; piece < bytes.size(); ++piece) EXPECT_EQ(feed(bytes, piece), whole) << piece;
+  for (std::size_t piece = 1; piece < bytes.size(); ++piece)
+    EXPECT_EQ(feed(bytes, piece), whole) << piece;
 }
 
 TEST(CommandDecoder, EveryProperPrefixNeedsMore) {
   const std::string bytes = "*2\r\n$5\r\nRENEW\r\n$3\r\nabc\r\n";
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     CommandDecoder decoder;
-    EXPECT_EQ(decoder.decode(std::string_view(bytes).substr(0, size)).status, DecodeStatus::kNeedMore)
+    EXPECT_EQ(decoder.decode(std::string_view(bytes).substr(0, size)).status,
+              DecodeStatus::kNeedMore)
         << size;
   }
 }
@@ -124,7 +127,8 @@ TEST(CommandDecoder, MalformedLengthsEndTheConnection) {
                                         "*99999999999\r\n",
                                         "*1\r\n$00\r\n\r\n",
                                         "*1\r\n$18446744073709551617\r\n"};
-  for (const std::string& frame : frames) EXPECT_THAT(error_of(frame), HasSubstr("decimal length")) << frame;
+  for (const std::string& frame : frames)
+    EXPECT_THAT(error_of(frame), HasSubstr("decimal length")) << frame;
 }
 
 TEST(CommandDecoder, WhatDoesNotFollowTheFrameEndsTheConnection) {
@@ -136,7 +140,8 @@ TEST(CommandDecoder, WhatDoesNotFollowTheFrameEndsTheConnection) {
 
 TEST(CommandDecoder, SizesAreRefusedWhenTheyAreAnnounced) {
   EXPECT_THAT(error_of("*2049\r\n"), HasSubstr("TOOLONG a command takes at most 2048 arguments"));
-  EXPECT_THAT(error_of("*1\r\n$65536\r\n"), HasSubstr("TOOLONG a command takes at most 65536 bytes"));
+  EXPECT_THAT(error_of("*1\r\n$65536\r\n"),
+              HasSubstr("TOOLONG a command takes at most 65536 bytes"));
   EXPECT_THAT(error_of("*1\r\n$9999999999\r\n"), HasSubstr("TOOLONG"));
   EXPECT_EQ(error_of("*2048\r\n"), "");
 }
@@ -151,7 +156,8 @@ TEST(CommandDecoder, AFrameOfExactlyTheLimitIsTakenAndOneByteMoreIsNot) {
   const std::string line = "PING " + std::string(limits::kFrameMax - 6, 'x');
   EXPECT_EQ(feed(line + "\n", 1 << 20).commands.size(), 1u);
   EXPECT_THAT(error_of(line + "x\n"), HasSubstr("TOOLONG"));
-  EXPECT_THAT(error_of(line + "xx"), HasSubstr("TOOLONG")) << "a line is not waited for beyond the limit";
+  EXPECT_THAT(error_of(line + "xx"), HasSubstr("TOOLONG"))
+      << "a line is not waited for beyond the limit";
 }
 
 TEST(CommandDecoder, ManySmallArgumentsCannotGrowPastTheFrame) {

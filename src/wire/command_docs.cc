@@ -122,7 +122,8 @@ void write_help(ReplyWriter& reply, const Help& help) {
     return;
   }
   reply.array(all_verbs().size());
-  for (const Verb& verb : all_verbs()) reply.bulk(fmt::format("{}: {}", usage_line(verb), verb.summary));
+  for (const Verb& verb : all_verbs())
+    reply.bulk(fmt::format("{}: {}", usage_line(verb), verb.summary));
 }
 
 }  // namespace pawl::wire

@@ -9,8 +9,8 @@
 
 namespace pawl::wire {
 
-// COMMAND [COUNT | DOCS [name…] | INFO [name…] | LIST], in the shapes of Redis 7 (redis-cli builds its hints
-// from DOCS).
+// COMMAND [COUNT | DOCS [name…] | INFO [name…] | LIST], in the shapes of Redis 7 (redis-cli builds
+// its hints from DOCS).
 void write_command_reply(ReplyWriter& reply, const Command& command);
 
 // HELP [verb]: an array of lines. An unknown topic gets the list too.

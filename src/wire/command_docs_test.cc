@@ -67,7 +67,8 @@ TEST(CommandDocs, DocsAreAMapFromNameToFactsInBothVersions) {
     const Value* acquire = docs.find("acquire");
     ASSERT_NE(acquire, nullptr);
     EXPECT_EQ(acquire->find("summary")->as_text(), verb(VerbId::kAcquire).summary);
-    EXPECT_EQ(acquire->find("arguments")->items[0].find("name")->as_text(), verb(VerbId::kAcquire).usage);
+    EXPECT_EQ(acquire->find("arguments")->items[0].find("name")->as_text(),
+              verb(VerbId::kAcquire).usage);
     EXPECT_EQ(docs.find("status")->find("arguments"), nullptr);
   }
 }

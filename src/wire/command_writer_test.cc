@@ -27,7 +27,8 @@ struct Material {
 };
 
 rc::Gen<std::string> text(std::size_t min, std::size_t max) {
-  const auto character = rc::gen::element<std::string>("a", "Z", "/", " ", "\"", "7", "ä", "☂", "TTL");
+  const auto character =
+      rc::gen::element<std::string>("a", "Z", "/", " ", "\"", "7", "ä", "☂", "TTL");
   return rc::gen::map(rc::gen::container<std::vector<std::string>>(character),
                       [=](const std::vector<std::string>& parts) {
                         std::string out;
@@ -60,7 +61,8 @@ AcquireSpec spec_of(const Material& material) {
   for (const auto& lock : material.locks) spec.locks.push_back(lock);
   if (spec.locks.size() == 1) {
     spec.mode = *rc::gen::element(Mode::kExclusive, Mode::kShared, Mode::kLimit);
-    if (spec.mode == Mode::kLimit) spec.limit = *rc::gen::inRange<std::uint32_t>(1, limits::kHoldersMax + 1);
+    if (spec.mode == Mode::kLimit)
+      spec.limit = *rc::gen::inRange<std::uint32_t>(1, limits::kHoldersMax + 1);
   }
   spec.ttl = millis(limits::kTtlMin, limits::kTtlMaxDefault);
   spec.wait = millis(Millis{0}, limits::kWaitMax);
@@ -135,7 +137,8 @@ TEST(CommandWriter, LeaseCommandsCarryTheirHexDigits) {
   append_mrenew(bytes, leases);
   CommandDecoder decoder;
   RequestParser parser;
-  const auto parsed = parser.parse(verb(VerbId::kMRenew), decoder.decode(bytes).args, Protocol::kResp2);
+  const auto parsed =
+      parser.parse(verb(VerbId::kMRenew), decoder.decode(bytes).args, Protocol::kResp2);
   EXPECT_THAT(std::get<MRenew>(parsed.request).leases, ElementsAre(LeaseId{1, 2}, LeaseId{3, 4}));
   bytes.clear();
   append_cancel(bytes, "id");

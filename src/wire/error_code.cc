@@ -15,18 +15,22 @@ struct Row {
 };
 
 constexpr std::array<Row, kErrorCodes> kRows{{
-    {ErrorCode::kErr, "ERR", Code::kInvalid, "The command is wrong; the text says what was expected."},
+    {ErrorCode::kErr, "ERR", Code::kInvalid,
+     "The command is wrong; the text says what was expected."},
     {ErrorCode::kLost, "LOST", Code::kLeaseLost, "The lease is over; the text says how it ended."},
     {ErrorCode::kConflict, "CONFLICT", Code::kInvalid,
-     "The request id was used with other locks, mode, limit or TTL; or a newer connection took over the "
+     "The request id was used with other locks, mode, limit or TTL; or a newer connection took "
+     "over the "
      "wait."},
-    {ErrorCode::kBusy, "BUSY", Code::kUnavailable, "A limit of the service is reached; the text names it."},
+    {ErrorCode::kBusy, "BUSY", Code::kUnavailable,
+     "A limit of the service is reached; the text names it."},
     {ErrorCode::kTooLong, "TOOLONG", Code::kInvalid,
      "Something is longer than its limit; the text names it."},
     {ErrorCode::kNoAuth, "NOAUTH", Code::kDenied, "Authenticate first, with HELLO or AUTH."},
     {ErrorCode::kWrongPass, "WRONGPASS", Code::kDenied, "Wrong user or password."},
     {ErrorCode::kNoPerm, "NOPERM", Code::kDenied, "This user may not do that."},
-    {ErrorCode::kNoProto, "NOPROTO", Code::kInvalid, "HELLO asked for a version other than 2 or 3."},
+    {ErrorCode::kNoProto, "NOPROTO", Code::kInvalid,
+     "HELLO asked for a version other than 2 or 3."},
     {ErrorCode::kLoading, "LOADING", Code::kUnavailable,
      "pawld is still reading its data; nothing happened."},
     {ErrorCode::kReadOnly, "READONLY", Code::kUnavailable,
@@ -34,7 +38,8 @@ constexpr std::array<Row, kErrorCodes> kRows{{
     {ErrorCode::kUncertain, "UNCERTAIN", Code::kUnknown,
      "The store did not confirm; ask again with the same request id."},
     {ErrorCode::kFull, "FULL", Code::kUnavailable, "No disk space; nothing happened."},
-    {ErrorCode::kExhausted, "EXHAUSTED", Code::kUnavailable, "The tokens are used up; nothing happened."},
+    {ErrorCode::kExhausted, "EXHAUSTED", Code::kUnavailable,
+     "The tokens are used up; nothing happened."},
 }};
 
 const Row& row(ErrorCode code) {

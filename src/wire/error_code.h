@@ -44,13 +44,15 @@ struct WireError {
 [[nodiscard]] std::optional<ErrorCode> error_code_from_text(std::string_view word);
 // One sentence for people: the protocol page prints it.
 [[nodiscard]] std::string_view meaning(ErrorCode code);
-// What the caller may conclude. BUSY is a limit of the service, not a lock held by someone: kUnavailable.
+// What the caller may conclude. BUSY is a limit of the service, not a lock held by someone:
+// kUnavailable.
 [[nodiscard]] Code conclusion(ErrorCode code);
 
-// Before it closes a connection of its own accord, pawld says why. That line answers no command: none that was still
-// unanswered has happened.
+// Before it closes a connection of its own accord, pawld says why. That line answers no command:
+// none that was still unanswered has happened.
 inline constexpr std::string_view kEventsFarewell =
-    "events: this connection reads too slowly, and what it has not read is no longer kept; observe again";
+    "events: this connection reads too slowly, and what it has not read is no longer kept; observe "
+    "again";
 inline constexpr std::string_view kUsersFarewell =
     "users: the auth_file has changed for this user; authenticate again";
 // Whether an error line is one of those two.
@@ -59,8 +61,8 @@ inline constexpr std::string_view kUsersFarewell =
 // What a port that speaks TLS answers in plain text to a client that does not, behind "-ERR ".
 inline constexpr std::string_view kPortSpeaksTls = "this port speaks TLS";
 
-// An error line as it came ("LOST expired"); a first word we do not know concludes kUnknown, the careful
-// reading.
+// An error line as it came ("LOST expired"); a first word we do not know concludes kUnknown, the
+// careful reading.
 [[nodiscard]] Error error_from_line(std::string_view line);
 
 }  // namespace pawl::wire

@@ -1,4 +1,5 @@
-// What OBSERVE tells, written and read in one place: ["pawl", event, id, lock, map], a push in RESP3, an array in RESP2.
+// What OBSERVE tells, written and read in one place: ["pawl", event, id, lock, map], a push in
+// RESP3, an array in RESP2.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,15 @@
 
 namespace pawl::wire {
 
-enum class EventKind : std::uint8_t { kGranted, kReleased, kExpired, kBreaking, kBroken, kRaised, kReset };
+enum class EventKind : std::uint8_t {
+  kGranted,
+  kReleased,
+  kExpired,
+  kBreaking,
+  kBroken,
+  kRaised,
+  kReset
+};
 [[nodiscard]] std::string_view to_text(EventKind kind);
 
 // `incarnation-n`: 16 hex digits, and a number that never goes back within the incarnation.

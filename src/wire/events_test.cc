@@ -88,9 +88,9 @@ TEST(Events, AnIdReadsBackAndNothingElseDoes) {
   const EventId id{Incarnation{0x0123456789abcdef}, 42};
   EXPECT_EQ(to_text(id), "0123456789abcdef-42");
   EXPECT_EQ(event_id_from_text(to_text(id)), id);
-  for (const char* text :
-       {"", "42", "0123456789abcdef", "0123456789abcdef-", "0123456789ABCDEF-42", "0123456789abcdef-x",
-        "0123456789abcdef-+1", "123456789abcdef-42", "0123456789abcdef-1234567890123456789"}) {
+  for (const char* text : {"", "42", "0123456789abcdef", "0123456789abcdef-", "0123456789ABCDEF-42",
+                           "0123456789abcdef-x", "0123456789abcdef-+1", "123456789abcdef-42",
+                           "0123456789abcdef-1234567890123456789"}) {
     EXPECT_FALSE(event_id_from_text(text)) << text;
   }
 }

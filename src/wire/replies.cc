@@ -64,8 +64,8 @@ std::optional<LeaseId> lease_in(const Value& map) {
 
 }  // namespace
 
-// The reply of the hot path, so it is put together in one small buffer and appended once: field by field it was an
-// eighth of a cycle's instructions.
+// The reply of the hot path, so it is put together in one small buffer and appended once: field by
+// field it was an eighth of a cycle's instructions.
 void write_grant(ReplyWriter& reply, const GrantReply& grant) {
   const bool resp3 = reply.protocol() == Protocol::kResp3;
   LineBuffer line;
@@ -107,7 +107,8 @@ Result<GrantReply> read_grant(const Value& value) {
   const Value* slot = value.find("slot");
   if (!lease || !token || *token == 0 || !floor || !ttl || !waited || slot == nullptr)
     return strange("ACQUIRE");
-  GrantReply grant{*lease, Token{*token}, Token{*floor}, std::nullopt, Millis(*ttl), Millis(*waited)};
+  GrantReply grant{*lease,       Token{*token}, Token{*floor},
+                   std::nullopt, Millis(*ttl),  Millis(*waited)};
   if (!slot->is_null()) {
     const auto number = number_in(value, "slot", limits::kHoldersMax);
     if (!number) return strange("ACQUIRE");
@@ -148,7 +149,8 @@ std::string_view to_text(WaitEvent event) {
   return "";
 }
 
-void write_wait_push(ReplyWriter& reply, WaitEvent event, std::string_view request, const GrantReply* grant) {
+void write_wait_push(ReplyWriter& reply, WaitEvent event, std::string_view request,
+                     const GrantReply* grant) {
   PAWL_ASSERT((event == WaitEvent::kGranted) == (grant != nullptr));
   reply.push(4);
   reply.bulk("pawl");
@@ -162,7 +164,8 @@ void write_wait_push(ReplyWriter& reply, WaitEvent event, std::string_view reque
 }
 
 std::optional<WaitPush> read_wait_push(const Value& push) {
-  if (!push.is_push() || push.items.size() != 4 || push.items[0].as_text() != "pawl") return std::nullopt;
+  if (!push.is_push() || push.items.size() != 4 || push.items[0].as_text() != "pawl")
+    return std::nullopt;
   const auto request = push.items[2].as_text();
   if (!request) return std::nullopt;
   for (const WaitEvent event : kWaitEvents) {

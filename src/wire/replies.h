@@ -37,8 +37,8 @@ using AcquireReply = std::variant<GrantReply, QueuedReply, NotObtained>;
 void write_grant(ReplyWriter& reply, const GrantReply& grant);
 void write_queued(ReplyWriter& reply, const QueuedReply& queued);
 
-// A reply to ACQUIRE as it came. An error line becomes its conclusion; a shape that is none of ours is
-// kUnknown: the grant may have happened.
+// A reply to ACQUIRE as it came. An error line becomes its conclusion; a shape that is none of ours
+// is kUnknown: the grant may have happened.
 [[nodiscard]] Result<AcquireReply> read_acquire(const Value& value);
 [[nodiscard]] Result<GrantReply> read_grant(const Value& value);
 
@@ -54,7 +54,8 @@ struct WaitPush {
 };
 [[nodiscard]] std::string_view to_text(WaitEvent event);
 // `grant` when granted, nullptr otherwise: then the map is empty.
-void write_wait_push(ReplyWriter& reply, WaitEvent event, std::string_view request, const GrantReply* grant);
+void write_wait_push(ReplyWriter& reply, WaitEvent event, std::string_view request,
+                     const GrantReply* grant);
 // Nothing when the push is not about a wait (an event of OBSERVE, or unknown).
 [[nodiscard]] std::optional<WaitPush> read_wait_push(const Value& push);
 

@@ -12,8 +12,10 @@
 namespace pawl::wire {
 namespace {
 
-const GrantReply kPlain{LeaseId{1, 2}, Token{34}, Token{34}, std::nullopt, Millis(15000), Millis(0)};
-const GrantReply kSlotted{LeaseId{3, 4}, Token{limits::kTokenMax}, Token{1}, 0, Millis(100), Millis(3600000)};
+const GrantReply kPlain{LeaseId{1, 2}, Token{34},     Token{34},
+                        std::nullopt,  Millis(15000), Millis(0)};
+const GrantReply kSlotted{LeaseId{3, 4}, Token{limits::kTokenMax}, Token{1}, 0,
+                          Millis(100),   Millis(3600000)};
 
 template <class Write>
 Value sent(Protocol protocol, Write write) {
@@ -41,25 +43,30 @@ TEST(Replies, AGrantOnTheWireHasAllSixKeys) {
   std::string bytes;
   ReplyWriter reply(bytes, Protocol::kResp3);
   write_grant(reply, kPlain);
-  EXPECT_EQ(bytes,
-            "%6\r\n$5\r\nlease\r\n$32\r\n00000000000000010000000000000002\r\n$5\r\ntoken\r\n:34\r\n$"
-            "5\r\nfloor\r\n:34\r\n"
-            "$4\r\nslot\r\n_\r\n$6\r\nttl_ms\r\n:15000\r\n$9\r\nwaited_ms\r\n:0\r\n");
+  EXPECT_EQ(
+      bytes,
+      "%6\r\n$5\r\nlease\r\n$32\r\n00000000000000010000000000000002\r\n$5\r\ntoken\r\n:34\r\n$"
+      "5\r\nfloor\r\n:34\r\n"
+      "$4\r\nslot\r\n_\r\n$6\r\nttl_ms\r\n:15000\r\n$9\r\nwaited_ms\r\n:0\r\n");
 }
 
 TEST(Replies, NotObtainedAndQueuedAreToldFromAGrant) {
   for (const Protocol protocol : {Protocol::kResp2, Protocol::kResp3}) {
-    const auto null = read_acquire(sent(protocol, [](ReplyWriter& reply) { reply.not_obtained(); }));
+    const auto null =
+        read_acquire(sent(protocol, [](ReplyWriter& reply) { reply.not_obtained(); }));
     ASSERT_TRUE(null);
     EXPECT_TRUE(std::holds_alternative<NotObtained>(*null));
-    const auto queued = read_acquire(sent(protocol, [](ReplyWriter& reply) { write_queued(reply, {7}); }));
+    const auto queued =
+        read_acquire(sent(protocol, [](ReplyWriter& reply) { write_queued(reply, {7}); }));
     ASSERT_TRUE(queued);
     EXPECT_EQ(std::get<QueuedReply>(*queued).position, 7u);
   }
 }
 
 TEST(Replies, AnErrorLineBecomesWhatTheCallerMayConclude) {
-  const auto conclude = [](std::string_view line) { return read_acquire(Value::error(line)).error(); };
+  const auto conclude = [](std::string_view line) {
+    return read_acquire(Value::error(line)).error();
+  };
   EXPECT_EQ(conclude("LOST granted as 33, released"),
             (Error{Code::kLeaseLost, "LOST granted as 33, released"}));
   EXPECT_EQ(conclude("UNCERTAIN").code, Code::kUnknown);
@@ -95,9 +102,11 @@ TEST(Replies, ThePushThatEndsAWaitReadsBackAsWritten) {
   ASSERT_TRUE(granted);
   EXPECT_EQ(granted->request, "id");
   EXPECT_EQ(granted->grant, kPlain);
-  for (const WaitEvent event : {WaitEvent::kTimeout, WaitEvent::kCancelled, WaitEvent::kSuperseded}) {
-    const auto over = read_wait_push(
-        sent(Protocol::kResp3, [&](ReplyWriter& reply) { write_wait_push(reply, event, "id", nullptr); }));
+  for (const WaitEvent event :
+       {WaitEvent::kTimeout, WaitEvent::kCancelled, WaitEvent::kSuperseded}) {
+    const auto over = read_wait_push(sent(Protocol::kResp3, [&](ReplyWriter& reply) {
+      write_wait_push(reply, event, "id", nullptr);
+    }));
     ASSERT_TRUE(over);
     EXPECT_EQ(over->event, event);
     EXPECT_FALSE(over->grant);

@@ -128,7 +128,8 @@ ReplyDecoder::Step ReplyDecoder::scalar(char mark, std::string_view line, std::s
   }
 }
 
-ReplyDecoder::Step ReplyDecoder::blob(std::string_view line, std::string_view bytes, std::size_t header) {
+ReplyDecoder::Step ReplyDecoder::blob(std::string_view line, std::string_view bytes,
+                                      std::size_t header) {
   const char mark = bytes.front();
   if (mark == '$' && line == "-1") return put(Value::null(), header);
   const auto length = number_from<std::uint64_t>(line);
@@ -157,7 +158,9 @@ ReplyDecoder::Step ReplyDecoder::container(char mark, std::string_view line, std
   if (mark == '>' && !open_.empty()) return refused(kBadPush);
 
   Open open{.value = {}, .left = items, .attribute = mark == '|'};
-  open.value.kind = pairs ? Value::Kind::kMap : mark == '>' ? Value::Kind::kPush : Value::Kind::kArray;
+  open.value.kind = pairs         ? Value::Kind::kMap
+                    : mark == '>' ? Value::Kind::kPush
+                                  : Value::Kind::kArray;
   if (items == 0)
     return open.attribute ? Step{DecodeStatus::kComplete, consumed, {}} : put(open.value, consumed);
   cost_ += items * sizeof(Value);

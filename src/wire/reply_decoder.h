@@ -7,8 +7,8 @@
 //     inside if (reply.status != DecodeStatus::kComplete) break; take(std::move(reply.value));
 //   }
 //
-// Not understood on purpose: big numbers and streamed types (a protocol error). Attributes are skipped.
-// Depth, item count and bytes are bounded, and checked before anything is allocated.
+// Not understood on purpose: big numbers and streamed types (a protocol error). Attributes are
+// skipped. Depth, item count and bytes are bounded, and checked before anything is allocated.
 #pragma once
 
 #include <string_view>

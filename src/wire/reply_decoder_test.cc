@@ -79,7 +79,8 @@ TEST(ReplyDecoder, AttributesAreSkippedWhereverTheyStand) {
 
 TEST(ReplyDecoder, RepliesComeOutInOrderHoweverTheyAreSplit) {
   const std::string bytes =
-      "+OK\r\n%2\r\n$5\r\nlease\r\n$3\r\na\r\n\r\n+slot\r\n_\r\n>1\r\n*2\r\n:1\r\n$-1\r\n*-1\r\n|1\r\n+a\r\n+"
+      "+OK\r\n%2\r\n$5\r\nlease\r\n$3\r\na\r\n\r\n+slot\r\n_\r\n>1\r\n*2\r\n:1\r\n$-1\r\n*-1\r\n|"
+      "1\r\n+a\r\n+"
       "b\r\n*3\r\n*1\r\n*1\r\n"
       ":1\r\n#f\r\n=7\r\ntxt:abc\r\n-ERR no\r\n:12";
   const SeenReplies whole = feed_replies(bytes, bytes.size());
@@ -90,7 +91,8 @@ TEST(ReplyDecoder, RepliesComeOutInOrderHoweverTheyAreSplit) {
 }
 
 TEST(ReplyDecoder, WhatItDoesNotReadIsRefused) {
-  EXPECT_THAT(reply_error("(3492890328409238509324850943850943825024385\r\n"), HasSubstr("not a type"));
+  EXPECT_THAT(reply_error("(3492890328409238509324850943850943825024385\r\n"),
+              HasSubstr("not a type"));
   EXPECT_THAT(reply_error("hello\r\n"), HasSubstr("not a type"));
   EXPECT_THAT(reply_error("$?\r\n"), HasSubstr("expected a number"));
   EXPECT_THAT(reply_error("*?\r\n"), HasSubstr("expected a number"));

@@ -57,7 +57,9 @@ class ReplyWriter {
   void field(std::string_view key, std::string_view text) { bulk(key), bulk(text); }
   void field(std::string_view key, const char* text) { bulk(key), bulk(text); }
   void field(std::string_view key, std::int64_t value) { bulk(key), integer(value); }
-  void field(std::string_view key, std::uint64_t value) { field(key, static_cast<std::int64_t>(value)); }
+  void field(std::string_view key, std::uint64_t value) {
+    field(key, static_cast<std::int64_t>(value));
+  }
   void field(std::string_view key, int value) { field(key, std::int64_t{value}); }
   void field(std::string_view key, std::uint32_t value) { field(key, std::int64_t{value}); }
   void field(std::string_view key, bool value) { bulk(key), boolean(value); }

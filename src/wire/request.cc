@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t kClientNameMax = 128;
 
-// Leaves `leases` as it should be answered, or refuses all of it: a call with one slip renews nothing.
+// Leaves `leases` as it should be answered, or refuses all of it: a call with one slip renews
+// nothing.
 MRenew parse_mrenew(ArgReader& in, std::size_t count, std::vector<LeaseId>& leases) {
   leases.clear();
   if (count > limits::kRenewsPerCall) {
@@ -100,7 +101,8 @@ Raise parse_raise(ArgReader& in) {
 
 std::string_view parse_client_name(ArgReader& in) {
   const std::string_view name = in.text("a connection name", {0, kClientNameMax});
-  if (name.find(' ') != std::string_view::npos) in.refuse(ErrorCode::kErr, "a connection name has no spaces");
+  if (name.find(' ') != std::string_view::npos)
+    in.refuse(ErrorCode::kErr, "a connection name has no spaces");
   return name;
 }
 
@@ -113,7 +115,8 @@ Hello parse_hello(ArgReader& in) {
   } else if (version == "3") {
     hello.protocol = Protocol::kResp3;
   } else {
-    in.refuse(ErrorCode::kNoProto, fmt::format("unsupported protocol version {}: 2 or 3", shown(version)));
+    in.refuse(ErrorCode::kNoProto,
+              fmt::format("unsupported protocol version {}: 2 or 3", shown(version)));
   }
   while (in.more()) {
     if (in.option("AUTH")) {
@@ -133,7 +136,8 @@ Auth parse_auth(ArgReader& in) {
   if (!in.more()) return {{{}, first}};
   const Auth auth{{first, in.any("AUTH")}};
   if (in.more())
-    in.refuse(ErrorCode::kErr, "AUTH takes [user] password");  // Shows nothing of what may be a secret.
+    in.refuse(ErrorCode::kErr,
+              "AUTH takes [user] password");  // Shows nothing of what may be a secret.
   return auth;
 }
 
@@ -166,7 +170,8 @@ Client parse_client(ArgReader& in) {
     client.op = Client::Op::kSetInfo;
     client.attribute = in.any("SETINFO");
     client.text = in.text("SETINFO", {0, kClientNameMax});
-    if (in.ok() && !is_word(client.attribute, "LIB-NAME") && !is_word(client.attribute, "LIB-VER")) {
+    if (in.ok() && !is_word(client.attribute, "LIB-NAME") &&
+        !is_word(client.attribute, "LIB-VER")) {
       in.refuse(ErrorCode::kErr,
                 fmt::format("SETINFO takes LIB-NAME or LIB-VER, got {}", shown(client.attribute)));
     }
@@ -208,7 +213,8 @@ Help parse_help(ArgReader& in) {
 Backup parse_backup(ArgReader& in) {
   const Backup backup{in.text("dir", {1, limits::kPathMax})};
   if (in.ok() && !backup.directory.starts_with('/'))
-    in.refuse(ErrorCode::kErr, "dir must be absolute: a path on the machine of pawld that begins with /");
+    in.refuse(ErrorCode::kErr,
+              "dir must be absolute: a path on the machine of pawld that begins with /");
   return backup;
 }
 

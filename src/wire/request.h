@@ -5,9 +5,10 @@
 //   if (parsed.error) return reply.error(*parsed.error);             // the connection goes on
 //   if (const auto* spec = std::get_if<AcquireSpec>(&parsed.request)) …
 //
-// Options follow the positional part in any order, each at most once (META up to limits::kMetaPairs times);
-// their names ignore case. Numbers are decimal digits only. Nothing is clamped: out of range is an error that
-// names the range. That ASYNC needs RESP3 is checked here, which is why parse() takes the protocol.
+// Options follow the positional part in any order, each at most once (META up to limits::kMetaPairs
+// times); their names ignore case. Numbers are decimal digits only. Nothing is clamped: out of
+// range is an error that names the range. That ASYNC needs RESP3 is checked here, which is why
+// parse() takes the protocol.
 #pragma once
 
 #include <optional>
@@ -35,7 +36,8 @@ struct Renew {
   LeaseId lease;
 };
 struct MRenew {
-  std::span<const LeaseId> leases;  // 1 to limits::kRenewsPerCall, in the caller's order; the parser's memory
+  std::span<const LeaseId>
+      leases;  // 1 to limits::kRenewsPerCall, in the caller's order; the parser's memory
 };
 struct Release {
   LeaseId lease;
@@ -44,8 +46,9 @@ struct Inspect {
   std::string_view lock;
 };
 struct Locks {
-  std::string_view prefix;        // empty: all
-  std::string_view cursor = "0";  // "0": from the start. Otherwise opaque: what an earlier LOCKS answered.
+  std::string_view prefix;  // empty: all
+  std::string_view cursor =
+      "0";  // "0": from the start. Otherwise opaque: what an earlier LOCKS answered.
   std::size_t count = limits::kCountDefault;
 };
 struct History {
@@ -117,9 +120,10 @@ struct Help {
   std::string_view topic;  // empty: the list of commands
 };
 
-using Request = std::variant<std::monostate, AcquireSpec, Cancel, Renew, MRenew, Release, Inspect, Locks,
-                             History, Observe, Unobserve, Break, Raise, Backup, Status, Hello, Auth, Ping,
-                             Echo, Quit, Reset, Select, Client, Command, Info, ConfigGet, Time, Help>;
+using Request =
+    std::variant<std::monostate, AcquireSpec, Cancel, Renew, MRenew, Release, Inspect, Locks,
+                 History, Observe, Unobserve, Break, Raise, Backup, Status, Hello, Auth, Ping, Echo,
+                 Quit, Reset, Select, Client, Command, Info, ConfigGet, Time, Help>;
 
 struct ParsedRequest {
   Request request;                 // monostate when refused
@@ -134,8 +138,8 @@ class RequestParser {
  public:
   explicit RequestParser(ParserSettings settings = {}) : settings_(settings) {}
 
-  // `args` holds at least the name, which `verb` was found by. The request's views point into `args` and into
-  // this parser; they are valid until the bytes move or the next parse().
+  // `args` holds at least the name, which `verb` was found by. The request's views point into
+  // `args` and into this parser; they are valid until the bytes move or the next parse().
   ParsedRequest parse(const Verb& verb, std::span<const std::string_view> args, Protocol protocol);
 
  private:

@@ -61,10 +61,10 @@ class RequestTest : public ::testing::Test {
 };
 
 TEST_F(RequestTest, AcquireTakesItsOptionsInAnyOrderAndAnyCase) {
-  const auto spec =
-      get<AcquireSpec>({"acquire",    "a/b",     "and",   "c",    "META",  "k",       "v",    "owner",
-                        "batch@host", "MaxHold", "60000", "WAIT", "0",     "request", kId,    "ttl",
-                        "15000",      "Meta",    "k2",    "",     "async", "DELAY",   "60000"});
+  const auto spec = get<AcquireSpec>(
+      {"acquire",    "a/b",     "and",   "c",    "META",  "k",       "v",    "owner",
+       "batch@host", "MaxHold", "60000", "WAIT", "0",     "request", kId,    "ttl",
+       "15000",      "Meta",    "k2",    "",     "async", "DELAY",   "60000"});
   EXPECT_THAT(listed(spec.locks), ElementsAre("a/b", "c"));
   EXPECT_EQ(spec.mode, Mode::kExclusive);
   EXPECT_EQ(spec.limit, 1u);
@@ -109,7 +109,8 @@ TEST_F(RequestTest, NumbersOutOfRangeAreRefusedWithTheirRange) {
       {"MAXHOLD", "MAXHOLD must be ", {"0", "1000", "31536000000"}, {"99", "999", "31536000001"}},
   };
   for (const Row& row : rows) {
-    for (const auto& good : row.good) EXPECT_EQ(acquire({row.option, good}), "OK") << row.option << good;
+    for (const auto& good : row.good)
+      EXPECT_EQ(acquire({row.option, good}), "OK") << row.option << good;
     for (const auto& bad : row.bad)
       EXPECT_THAT(acquire({row.option, bad}), StartsWith("ERR " + row.range)) << bad;
     for (const auto& bad : never)
@@ -121,7 +122,8 @@ TEST_F(RequestTest, NumbersOutOfRangeAreRefusedWithTheirRange) {
               std::string("ERR TTL must be 100 to 600000 ms, got ") + bad);
   }
   for (const auto& bad : never) {
-    EXPECT_THAT(answer({"ACQUIRE", "a", "TTL", bad}), StartsWith("ERR TTL must be 100 to 600000 ms, got '"))
+    EXPECT_THAT(answer({"ACQUIRE", "a", "TTL", bad}),
+                StartsWith("ERR TTL must be 100 to 600000 ms, got '"))
         << bad;
   }
 }
@@ -136,7 +138,8 @@ TEST_F(RequestTest, TheGreatestTtlIsASetting) {
 }
 
 TEST_F(RequestTest, LockNamesAreOneTo512BytesOfUtf8WithoutControlCharacters) {
-  const std::vector<std::string> good{"a", std::string(512, 'x'), "späť/☂/😀", " ", "a\\b\"c", "\xC2\xA0"};
+  const std::vector<std::string> good{"a",       std::string(512, 'x'), "späť/☂/😀", " ", "a\\b\"c",
+                                      "\xC2\xA0"};
   for (const auto& name : good) EXPECT_EQ(answer({"INSPECT", name}), "OK") << name;
   EXPECT_EQ(answer({"INSPECT", ""}), "ERR a lock name must be 1 to 512 bytes, got 0");
   EXPECT_EQ(answer({"INSPECT", std::string(513, 'x')}),
@@ -146,7 +149,8 @@ TEST_F(RequestTest, LockNamesAreOneTo512BytesOfUtf8WithoutControlCharacters) {
       "\xC0\xAF",     "\xE0\x80\xAF",         "\xC3",     "\xE2\x82",         "\xED\xA0\x80",
       "\xF0\x9F\x98", "\xF4\x90\x80\x80",     "\xF8\x88", "\xF0\x80\x80\x80", "a\xFF"};
   for (const auto& name : bad) {
-    EXPECT_EQ(answer({"INSPECT", name}), "ERR a lock name must be UTF-8 without control characters") << name;
+    EXPECT_EQ(answer({"INSPECT", name}), "ERR a lock name must be UTF-8 without control characters")
+        << name;
   }
 }
 
@@ -158,12 +162,14 @@ TEST_F(RequestTest, AndTakesSixteenDifferentExclusiveLocks) {
   EXPECT_EQ(answer(args), "OK");
   more.insert(more.end(), {"AND", "lock-16", "TTL", "1000"});
   EXPECT_EQ(answer(more), "TOOLONG AND takes at most 16 locks in all");
-  EXPECT_EQ(answer({"ACQUIRE", "a", "AND", "b", "AND", "a", "TTL", "1000"}), "ERR AND names a lock twice");
+  EXPECT_EQ(answer({"ACQUIRE", "a", "AND", "b", "AND", "a", "TTL", "1000"}),
+            "ERR AND names a lock twice");
   EXPECT_THAT(answer({"ACQUIRE", "a", "AND", "b", "TTL", "1000", "SHARED"}),
               HasSubstr("excludes SHARED and LIMIT"));
   EXPECT_THAT(answer({"ACQUIRE", "a", "AND", "b", "TTL", "1000", "LIMIT", "1"}),
               HasSubstr("excludes SHARED"));
-  EXPECT_THAT(answer({"ACQUIRE", "a", "TTL", "1000", "AND", "b"}), StartsWith("ERR did not expect 'AND'"));
+  EXPECT_THAT(answer({"ACQUIRE", "a", "TTL", "1000", "AND", "b"}),
+              StartsWith("ERR did not expect 'AND'"));
 }
 
 TEST_F(RequestTest, OptionsThatContradictEachOtherAreRefused) {
@@ -185,7 +191,8 @@ TEST_F(RequestTest, EachOptionIsGivenAtMostOnce) {
                                                     {"OWNER", "x", "OWNER", "x"},
                                                     {"REQUEST", kId, "REQUEST", kId},
                                                     {"DELAY", "1", "DELAY", "1"}};
-  for (const auto& options : twice) EXPECT_THAT(acquire(options), HasSubstr("is given twice")) << options[0];
+  for (const auto& options : twice)
+    EXPECT_THAT(acquire(options), HasSubstr("is given twice")) << options[0];
 }
 
 TEST_F(RequestTest, MissingAndUnknownWordsNameTheUsage) {
@@ -203,12 +210,14 @@ TEST_F(RequestTest, MissingAndUnknownWordsNameTheUsage) {
 
 TEST_F(RequestTest, OwnerMetaAndReasonHaveTheirLimits) {
   EXPECT_EQ(acquire({"OWNER", std::string(128, 'x')}), "OK");
-  EXPECT_EQ(acquire({"OWNER", std::string(129, 'x')}), "TOOLONG OWNER takes at most 128 bytes, got 129");
+  EXPECT_EQ(acquire({"OWNER", std::string(129, 'x')}),
+            "TOOLONG OWNER takes at most 128 bytes, got 129");
   EXPECT_EQ(acquire({"OWNER", ""}), "ERR OWNER must be 1 to 128 bytes, got 0");
   EXPECT_EQ(acquire({"OWNER", "a\tb"}), "ERR OWNER must be UTF-8 without control characters");
 
   EXPECT_EQ(acquire({"META", "k", std::string(1023, 'v')}), "OK");
-  EXPECT_EQ(acquire({"META", "k", std::string(1024, 'v')}), "TOOLONG META takes at most 1024 bytes in all");
+  EXPECT_EQ(acquire({"META", "k", std::string(1024, 'v')}),
+            "TOOLONG META takes at most 1024 bytes in all");
   EXPECT_EQ(acquire({"META", "k", "v", "META", "j", std::string(1022, 'v')}),
             "TOOLONG META takes at most 1024 bytes in all");
   EXPECT_EQ(acquire({"META", "k", std::string(1025, 'v')}),
@@ -230,7 +239,8 @@ TEST_F(RequestTest, RequestIdsHaveTheirLengthAndLettersAndAreNotRepeatedInErrors
   EXPECT_EQ(answer({"CANCEL", std::string(64, 'Z')}), "OK");
   EXPECT_EQ(answer({"CANCEL", std::string(65, 'Z')}),
             "TOOLONG a request id takes at most 64 characters, got 65");
-  EXPECT_EQ(answer({"CANCEL", std::string(21, 'Z')}), "ERR a request id must be 22 to 64 of A-Z a-z 0-9 _ -");
+  EXPECT_EQ(answer({"CANCEL", std::string(21, 'Z')}),
+            "ERR a request id must be 22 to 64 of A-Z a-z 0-9 _ -");
   EXPECT_EQ(answer({"CANCEL", kId + "+"}), "ERR a request id must be 22 to 64 of A-Z a-z 0-9 _ -");
   EXPECT_EQ(acquire({"REQUEST", ""}), "ERR a request id must be 22 to 64 of A-Z a-z 0-9 _ -");
 }
@@ -242,19 +252,22 @@ TEST_F(RequestTest, ABackupGoesToAnAbsolutePath) {
   EXPECT_THAT(answer({"BACKUP", ""}), StartsWith("ERR dir must be 1 to 1024 bytes"));
   EXPECT_THAT(answer({"BACKUP", "/" + std::string(1024, 'x')}),
               StartsWith("TOOLONG dir takes at most 1024 bytes"));
-  EXPECT_THAT(answer({"BACKUP", "/a\nb"}), StartsWith("ERR dir must be UTF-8 without control characters"));
+  EXPECT_THAT(answer({"BACKUP", "/a\nb"}),
+              StartsWith("ERR dir must be UTF-8 without control characters"));
   EXPECT_THAT(answer({"BACKUP", "/a", "/b"}), StartsWith("ERR"));
 }
 
 TEST_F(RequestTest, TokensAreCanonicalAndExactAsDoubles) {
   EXPECT_EQ(get<Raise>({"RAISE", kTokenMax, "REASON", "x"}).token, Token{limits::kTokenMax});
   EXPECT_EQ(get<Raise>({"RAISE", "1", "REASON", "x"}).token, Token{1});
-  for (const auto& bad : {"0", "", "-1", "+1", " 1", "1 ", "01", "1.0", "1e3", "9007199254740992",
-                          "9999999999999999", "10000000000000000", "18446744073709551617", "0x1", "１"}) {
+  for (const auto& bad :
+       {"0", "", "-1", "+1", " 1", "1 ", "01", "1.0", "1e3", "9007199254740992", "9999999999999999",
+        "10000000000000000", "18446744073709551617", "0x1", "１"}) {
     EXPECT_THAT(answer({"RAISE", bad, "REASON", "x"}),
                 StartsWith("ERR RAISE must be a token, 1 to 9007199254740991"))
         << bad;
-    EXPECT_THAT(answer({"BREAK", "a", "TOKEN", bad, "REASON", "x"}), StartsWith("ERR TOKEN must be a token"))
+    EXPECT_THAT(answer({"BREAK", "a", "TOKEN", bad, "REASON", "x"}),
+                StartsWith("ERR TOKEN must be a token"))
         << bad;
   }
 }
@@ -262,8 +275,8 @@ TEST_F(RequestTest, TokensAreCanonicalAndExactAsDoubles) {
 TEST_F(RequestTest, ALeaseIs32LowercaseHexDigits) {
   EXPECT_EQ(get<Renew>({"RENEW", kLease}).lease, (LeaseId{1, 2}));
   EXPECT_EQ(get<Release>({"release", kLease}).lease, (LeaseId{1, 2}));
-  for (const auto& bad :
-       {std::string(), kLease.substr(1), kLease + "0", "A" + kLease.substr(1), "g" + kLease.substr(1)}) {
+  for (const auto& bad : {std::string(), kLease.substr(1), kLease + "0", "A" + kLease.substr(1),
+                          "g" + kLease.substr(1)}) {
     EXPECT_EQ(answer({"RENEW", bad}), "ERR a lease is 32 lowercase hex digits") << bad;
     EXPECT_EQ(answer({"RELEASE", bad}), "ERR a lease is 32 lowercase hex digits") << bad;
   }
@@ -277,7 +290,8 @@ TEST_F(RequestTest, MRenewTakesUpTo1024LeasesInOrderOrNoneOfThem) {
   EXPECT_EQ(get<MRenew>(args).leases.size(), 1024u);
   args.push_back(kLease);
   EXPECT_EQ(answer(args), "TOOLONG MRENEW takes at most 1024 leases, got 1025");
-  EXPECT_EQ(answer({"MRENEW", kLease, "nonsense", kLease}), "ERR a lease is 32 lowercase hex digits");
+  EXPECT_EQ(answer({"MRENEW", kLease, "nonsense", kLease}),
+            "ERR a lease is 32 lowercase hex digits");
   EXPECT_THAT(answer({"MRENEW"}), StartsWith("ERR wrong number of arguments"));
 }
 
@@ -319,7 +333,8 @@ TEST_F(RequestTest, BreakNamesTheTokenAndAReason) {
   EXPECT_FALSE(soft.now);
   EXPECT_EQ(soft.reason, "host is gone");
   EXPECT_TRUE(get<Break>({"BREAK", "a", "REASON", "x", "now", "TOKEN", "34"}).now);
-  EXPECT_THAT(answer({"BREAK", "a", "NOW", "REASON", "x"}), StartsWith("ERR wrong number of arguments"));
+  EXPECT_THAT(answer({"BREAK", "a", "NOW", "REASON", "x"}),
+              StartsWith("ERR wrong number of arguments"));
   EXPECT_EQ(answer({"BREAK", "a", "TOKEN", "1", "NOW", "REASON"}),
             "ERR REASON needs a value; usage: BREAK lock TOKEN t [NOW] REASON text");
   EXPECT_THAT(answer({"BREAK", "a", "REASON", "x", "NOW", "TOKENS"}),

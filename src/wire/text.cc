@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::size_t kShownMax = 32;
 
-// The bytes of the character at the front of `text`, or 0 when it is malformed or a control character.
+// The bytes of the character at the front of `text`, or 0 when it is malformed or a control
+// character.
 std::size_t plain_character(std::string_view text) {
   const auto byte = [&](std::size_t i) -> std::uint32_t {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;  // 0 is no continuation byte
@@ -27,7 +28,8 @@ std::size_t plain_character(std::string_view text) {
   }
   if (first >= 0xF0 && first <= 0xF4) {
     if (!continues(1) || !continues(2) || !continues(3)) return 0;
-    const std::uint32_t code = ((first & 0x07) << 18) | ((byte(1) & 0x3F) << 12) | ((byte(2) & 0x3F) << 6);
+    const std::uint32_t code =
+        ((first & 0x07) << 18) | ((byte(1) & 0x3F) << 12) | ((byte(2) & 0x3F) << 6);
     return code >= 0x10000 && code <= 0x10FFFF ? 4 : 0;
   }
   return 0;

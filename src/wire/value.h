@@ -43,7 +43,8 @@ struct Value {
 
   // The value of `key` in a map or in a flat array of pairs; nullptr when there is none.
   [[nodiscard]] const Value* find(std::string_view key) const;
-  // Integers and booleans; and text or simple strings that are a decimal integer (RESP2 has no other way).
+  // Integers and booleans; and text or simple strings that are a decimal integer (RESP2 has no
+  // other way).
   [[nodiscard]] std::optional<std::int64_t> as_integer() const;
   // Text and simple strings; empty for everything else.
   [[nodiscard]] std::optional<std::string_view> as_text() const;

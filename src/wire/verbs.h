@@ -1,5 +1,5 @@
-// The one table of commands. Dispatch, access, help, COMMAND DOCS, metric names and the protocol page read
-// it.
+// The one table of commands. Dispatch, access, help, COMMAND DOCS, metric names and the protocol
+// page read it.
 //
 //   const wire::Verb* verb = wire::find_verb(args[0]);            // any case; nullptr: unknown
 //   if (!wire::permits(session.access, verb->access)) return reply.error(…);
@@ -42,8 +42,9 @@ enum class VerbId : std::uint8_t {
 };
 inline constexpr std::size_t kVerbCount = 27;
 
-// What a command needs. kNone: works before authentication. kUser: any user. The others are roles: observe, use and
-// admin each include the ones before them; backup includes none of them, and admin includes it.
+// What a command needs. kNone: works before authentication. kUser: any user. The others are roles:
+// observe, use and admin each include the ones before them; backup includes none of them, and admin
+// includes it.
 enum class Access : std::uint8_t { kNone, kUser, kObserve, kUse, kAdmin, kBackup };
 
 // Whether a user of that role may use what needs `needed`. A session without a user has kNone.
@@ -71,7 +72,8 @@ struct Verb {
 
   // Whether `args` arguments, the name included, can be right.
   [[nodiscard]] constexpr bool accepts(std::size_t args) const {
-    return arity >= 0 ? args == static_cast<std::size_t>(arity) : args >= static_cast<std::size_t>(-arity);
+    return arity >= 0 ? args == static_cast<std::size_t>(arity)
+                      : args >= static_cast<std::size_t>(-arity);
   }
 };
 
@@ -81,9 +83,11 @@ struct Verb {
 // Ignores case; allocates nothing.
 [[nodiscard]] const Verb* find_verb(std::string_view name);
 [[nodiscard]] std::string_view to_text(Access access);
-// RESP2 has no pushes: a connection that observes reads messages, and only these are answered on it.
+// RESP2 has no pushes: a connection that observes reads messages, and only these are answered on
+// it.
 [[nodiscard]] constexpr bool answered_while_observing(VerbId id) {
-  return id == VerbId::kObserve || id == VerbId::kUnobserve || id == VerbId::kPing || id == VerbId::kQuit;
+  return id == VerbId::kObserve || id == VerbId::kUnobserve || id == VerbId::kPing ||
+         id == VerbId::kQuit;
 }
 
 }  // namespace pawl::wire

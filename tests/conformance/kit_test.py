@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The conformance kit, proved: a guard that keeps the contract passes, and each planted bug is caught by the case it is for.
+"""The conformance kit, proved: a guard that keeps the contract passes, and each planted bug is
+caught by the case it is for.
 
 Environment: PAWL is the binary.
 """
@@ -67,8 +68,14 @@ CAUGHT_BY = {
 
 
 def pawl(*words):
-    return subprocess.run([PAWL, "guard", "conformance", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=300, check=False)
+    return subprocess.run(
+        [PAWL, "guard", "conformance", *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 def reference(*words):
@@ -95,8 +102,15 @@ class TheReferenceGuard(unittest.TestCase):
     def test_keeps_the_contract_in_transactions(self):
         found, code = report(reference())
         self.assertConforms(found, code)
-        self.assertEqual(["smaller-operation", "race-read-committed", "race-repeatable-read", "race-serializable"],
-                         cases(found, "not applicable"))
+        self.assertEqual(
+            [
+                "smaller-operation",
+                "race-read-committed",
+                "race-repeatable-read",
+                "race-serializable",
+            ],
+            cases(found, "not applicable"),
+        )
 
     def test_keeps_the_contract_in_whole_writes(self):
         found, code = report(reference("--whole"))
@@ -112,7 +126,9 @@ class ThePlantedBugs(unittest.TestCase):
 
     def test_the_race_finds_what_checks_first_and_writes_later(self):
         for form in ([], ["--whole"]):
-            found, code = report(reference("--bug", "check-then-write", *form), "--case", "race", "--rounds", "100")
+            found, code = report(
+                reference("--bug", "check-then-write", *form), "--case", "race", "--rounds", "100"
+            )
             self.assertEqual((["race"], 1), (cases(found, "failed"), code), found)
             self.assertRegex(found["cases"][0]["why"], "violations in [0-9]+ attempts")
 
@@ -142,7 +158,9 @@ class TheProcess(unittest.TestCase):
         self.assertFailsWith("true", "has ended, or has closed its stdin or stdout")
 
     def test_that_does_not_exist_is_told(self):
-        self.assertFailsWith("/nowhere/guard 2>/dev/null", "has ended, or has closed its stdin or stdout")
+        self.assertFailsWith(
+            "/nowhere/guard 2>/dev/null", "has ended, or has closed its stdin or stdout"
+        )
 
     def test_that_talks_no_json_is_told(self):
         self.assertFailsWith("read line; echo hello; cat >/dev/null", "no JSON object: hello")
@@ -151,10 +169,13 @@ class TheProcess(unittest.TestCase):
         self.assertFailsWith("read line; echo '{}'; cat >/dev/null", "without an id")
 
     def test_that_claims_what_nobody_knows_is_told(self):
-        self.assertFailsWith("read line; echo '{\"id\":1,\"abilities\":[\"flying\"]}'; cat >/dev/null", 'no ability "flying"')
+        self.assertFailsWith(
+            'read line; echo \'{"id":1,"abilities":["flying"]}\'; cat >/dev/null',
+            'no ability "flying"',
+        )
 
     def test_that_dies_in_a_case_fails_the_case(self):
-        command = "read line; echo '{\"id\":1,\"name\":\"mortal\",\"abilities\":[]}'; read line; exit 3"
+        command = 'read line; echo \'{"id":1,"name":"mortal","abilities":[]}\'; read line; exit 3'
         found, code = report(command, "--case", "first-token")
         self.assertEqual((["first-token"], 1), (cases(found, "failed"), code))
         self.assertIn("has ended, or has closed its stdin or stdout", found["cases"][0]["why"])
@@ -171,9 +192,14 @@ class TheCommandLine(unittest.TestCase):
 
     def test_the_page_lists_the_same_cases(self):
         page = (ROOT / "docs/reference/conformance.md").read_text(encoding="utf-8")
-        written = re.findall(r"^\| `([a-z-]+)` \| (.*?) \| (.*?) \|$", page.split("## The cases")[1], re.M)
+        written = re.findall(
+            r"^\| `([a-z-]+)` \| (.*?) \| (.*?) \|$", page.split("## The cases")[1], re.M
+        )
         listed = json.loads(pawl("--list", "--json").stdout)["cases"]
-        self.assertEqual([(each["case"], each["claim"], each["needs"].replace("|", " or ")) for each in listed], written)
+        self.assertEqual(
+            [(each["case"], each["claim"], each["needs"].replace("|", " or ")) for each in listed],
+            written,
+        )
 
     def test_an_unknown_case_is_a_usage_error_that_says_where_to_look(self):
         done = pawl("--exec", "true", "--case", "flying")
@@ -184,11 +210,22 @@ class TheCommandLine(unittest.TestCase):
         self.assertEqual(64, pawl().returncode)
 
     def test_people_see_each_case_and_the_sum(self):
-        done = pawl("--exec", reference("--bug", "strict-greater"), "--case", "first-token", "--case", "equal-token")
+        done = pawl(
+            "--exec",
+            reference("--bug", "strict-greater"),
+            "--case",
+            "first-token",
+            "--case",
+            "equal-token",
+        )
         self.assertEqual(1, done.returncode)
         self.assertIn("ok      first-token: the first token is admitted", done.stdout)
-        self.assertIn("FAILED  equal-token: not true: the holder writes again under its token", done.stdout)
-        self.assertIn("does not keep the contract: 1 passed, 1 failed, 0 not applicable", done.stdout)
+        self.assertIn(
+            "FAILED  equal-token: not true: the holder writes again under its token", done.stdout
+        )
+        self.assertIn(
+            "does not keep the contract: 1 passed, 1 failed, 0 not applicable", done.stdout
+        )
 
 
 if __name__ == "__main__":

@@ -31,24 +31,38 @@ class Conformance(unittest.TestCase):
         cls.cluster.create_database("shop")
 
     def pawl(self, *words):
-        return subprocess.run([PAWL, "guard", "conformance", "postgres", *words], stdin=subprocess.DEVNULL, text=True,
-                              capture_output=True, timeout=500, check=False,
-                              env={**os.environ, "PAWL_GUARD_DSN": self.cluster.dsn("shop")})
+        return subprocess.run(
+            [PAWL, "guard", "conformance", "postgres", *words],
+            stdin=subprocess.DEVNULL,
+            text=True,
+            capture_output=True,
+            timeout=500,
+            check=False,
+            env={**os.environ, "PAWL_GUARD_DSN": self.cluster.dsn("shop")},
+        )
 
     def left_behind(self):
-        return self.cluster.psql("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pawl_conformance%' "
-                                 "UNION ALL SELECT name FROM pawl.guard", "shop").stdout
+        return self.cluster.psql(
+            "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pawl_conformance%' "
+            "UNION ALL SELECT name FROM pawl.guard",
+            "shop",
+        ).stdout
 
     def run_form(self, form):
         done = self.pawl("--json", "--form", form, "--rounds", ROUNDS)
         found = json.loads(done.stdout)["reports"][0]
-        print(f"{form}: {found['passed']} passed, not applicable: "
-              f"{' '.join(each['case'] for each in found['cases'] if each['end'] == 'not applicable')}")
+        print(
+            f"{form}: {found['passed']} passed, not applicable: "
+            f"{' '.join(each['case'] for each in found['cases'] if each['end'] == 'not applicable')}"
+        )
         self.assertEqual([], [each for each in found["cases"] if each["end"] == "failed"])
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertIn("in order of commits", found["subject"])
         for level in ("read-committed", "repeatable-read", "serializable"):
-            self.assertIn((f"race-{level}", "passed"), [(each["case"], each["end"]) for each in found["cases"]])
+            self.assertIn(
+                (f"race-{level}", "passed"),
+                [(each["case"], each["end"]) for each in found["cases"]],
+            )
         self.assertEqual("", self.left_behind())
 
     def test_without_an_installed_guard_it_says_how_to_install_it(self):

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
-"""A guard in memory that the conformance kit can test: the contract in two hundred lines, and a dozen ways to break it.
+"""A guard in memory that the conformance kit can test: the contract in two hundred lines, and a
+dozen ways to break it.
 
     pawl guard conformance --exec './reference_guard.py'
     pawl guard conformance --exec './reference_guard.py --whole'            # writes in one step, no transactions
     pawl guard conformance --exec './reference_guard.py --bug replays-twice'
 
-It speaks the kit's protocol (docs/reference/conformance.md): one JSON object a line. Each session has a thread, because a
-write may have to wait for another session's. The planted bugs prove the kit: kit_test.py wants each of them caught.
-"""
+It speaks the kit's protocol (docs/reference/conformance.md): one JSON object a line. Each session
+has a thread, because a write may have to wait for another session's. The planted bugs prove the
+kit: kit_test.py wants each of them caught. """
 
 import argparse
 import json
@@ -88,7 +89,11 @@ class Resource:
 
     @property
     def mode(self):
-        return "shadow" if self.emergency and self.policy["mode"] in ("canary", "enforce") else self.policy["mode"]
+        return (
+            "shadow"
+            if self.emergency and self.policy["mode"] in ("canary", "enforce")
+            else self.policy["mode"]
+        )
 
 
 class Write:
@@ -119,10 +124,16 @@ class Guard:
     def find(self, name):
         if name not in self.resources:
             if self.has("admits-unguarded"):
-                self.resources[name] = Resource(name, {"mode": "enforce", "max_step": 2**44, "equal": "accept"})
+                self.resources[name] = Resource(
+                    name, {"mode": "enforce", "max_step": 2**44, "equal": "accept"}
+                )
             else:
                 raise Refused("unguarded", name)
-        return self.resources["shared"] if self.has("one-fence") and "shared" in self.resources else self.resources[name]
+        return (
+            self.resources["shared"]
+            if self.has("one-fence") and "shared" in self.resources
+            else self.resources[name]
+        )
 
     def parse(self, text):
         if text is None:
@@ -131,7 +142,11 @@ class Guard:
             return 0
         if self.has("accepts-overflow") and text.isdigit() and text.isascii():
             return min(int(text), TOKEN_MAX)
-        if self.has("accepts-odd-spelling") and re.fullmatch(r"\s*\+?\d+\s*", text, re.ASCII) and 0 < int(text) <= TOKEN_MAX:
+        if (
+            self.has("accepts-odd-spelling")
+            and re.fullmatch(r"\s*\+?\d+\s*", text, re.ASCII)
+            and 0 < int(text) <= TOKEN_MAX
+        ):
             return int(text)
         if not TOKEN.fullmatch(text) or int(text) > TOKEN_MAX:
             raise Refused("malformed", text)
@@ -142,7 +157,11 @@ class Guard:
             return "missing"
         if resource.fence is None:
             return "admitted"
-        smaller = str(token) < str(resource.fence) if self.has("compares-text") else token < resource.fence
+        smaller = (
+            str(token) < str(resource.fence)
+            if self.has("compares-text")
+            else token < resource.fence
+        )
         if smaller or (token == resource.fence and self.has("strict-greater")):
             return "stale"
         step = resource.policy["max_step"] - (1 if self.has("ahead-off-by-one") else 0)
@@ -231,8 +250,12 @@ class Guard:
         resources = [self.find(name) for name in sorted(set(request["resources"]))]
         while True:
             verdicts = [self.judge(resource, token, operation) for resource in resources]
-            waits = any(verdict == "admitted" and token is not None and self.must_wait(resource, session, token, operation)
-                        for verdict, resource in zip(verdicts, resources))
+            waits = any(
+                verdict == "admitted"
+                and token is not None
+                and self.must_wait(resource, session, token, operation)
+                for verdict, resource in zip(verdicts, resources)
+            )
             if not waits:
                 break
             self.changed.wait()
@@ -242,7 +265,11 @@ class Guard:
         for verdict, resource in zip(verdicts, resources):
             if verdict == "admitted" and self.has("raises-one-by-one"):
                 self.hold(session, resource, write)
-            worst = self.refuse_or_not(session, resource, verdict, token) if worst == "admitted" else worst
+            worst = (
+                self.refuse_or_not(session, resource, verdict, token)
+                if worst == "admitted"
+                else worst
+            )
         if worst == "replayed":
             return {"answer": worst}
         for verdict, resource in zip(verdicts, resources):
@@ -257,15 +284,25 @@ class Guard:
         enforced = self.enforced(resource, session)
         refused = enforced
         if verdict == "missing" and token is None:
-            refused = enforced and resource.policy["require_token"] and not self.has("ignores-require-token")
+            refused = (
+                enforced
+                and resource.policy["require_token"]
+                and not self.has("ignores-require-token")
+            )
         self.count(resource, verdict, refused)
-        if (verdict == "stale" and self.has("stale-lowers")) or (verdict == "ahead" and self.has("ahead-moves")) or (
-                verdict == "ahead" and not refused and self.has("shadow-moves")):
+        if (
+            (verdict == "stale" and self.has("stale-lowers"))
+            or (verdict == "ahead" and self.has("ahead-moves"))
+            or (verdict == "ahead" and not refused and self.has("shadow-moves"))
+        ):
             resource.fence = token
         if refused:
             if self.has("refused-applies") and verdict == "stale":
                 resource.log.append((token, "refused"))
-            raise Refused(verdict, f"token={token} max={resource.fence} mode={resource.mode} resource={resource.name}")
+            raise Refused(
+                verdict,
+                f"token={token} max={resource.fence} mode={resource.mode} resource={resource.name}",
+            )
         return verdict
 
     def hold(self, session, resource, write):
@@ -299,10 +336,32 @@ class Guard:
     # -- what the kit asks
 
     def hello(self, _request):
-        abilities = ["concurrency", "several", "text_tokens", "tokenless", "unguarded", "modes", "canary", "emergency",
-                     "require_token", "max_step", "equal_once", "equal_refuse", "counts", "remove", "compact"]
-        more = ["operation_last"] if self.whole else ["transactions", "operation_set", "lost_commit", "vanish"]
-        return {"name": "reference guard" + (" (whole writes)" if self.whole else ""), "abilities": abilities + more}
+        abilities = [
+            "concurrency",
+            "several",
+            "text_tokens",
+            "tokenless",
+            "unguarded",
+            "modes",
+            "canary",
+            "emergency",
+            "require_token",
+            "max_step",
+            "equal_once",
+            "equal_refuse",
+            "counts",
+            "remove",
+            "compact",
+        ]
+        more = (
+            ["operation_last"]
+            if self.whole
+            else ["transactions", "operation_set", "lost_commit", "vanish"]
+        )
+        return {
+            "name": "reference guard" + (" (whole writes)" if self.whole else ""),
+            "abilities": abilities + more,
+        }
 
     def fresh(self, request):
         names = [f"r{len(self.resources) + 1 + i}" for i in range(request["count"])]
@@ -326,7 +385,9 @@ class Guard:
         return self.admit(request["session"], request)
 
     def apply(self, request):
-        self.writes[request["session"]].effects.append((self.find(request["resource"]), request["value"]))
+        self.writes[request["session"]].effects.append(
+            (self.find(request["resource"]), request["value"])
+        )
         return {"answer": "done"}
 
     def commit(self, request):
@@ -382,7 +443,9 @@ class Guard:
 
     def check(self, request):
         resource = self.find(request["resource"])
-        verdict = "admitted" if self.has("check-blind") else self.verdict(resource, request["token"])
+        verdict = (
+            "admitted" if self.has("check-blind") else self.verdict(resource, request["token"])
+        )
         answer = {"answer": verdict, "max": resource.fence}
         if verdict != "admitted":
             answer["let_through"] = not self.enforced(resource)
@@ -424,15 +487,42 @@ class Guard:
         return {"fence": self.find(request["resource"]).fence}
 
     def effects(self, request):
-        return {"effects": [{"token": token, "value": value} for token, value in self.find(request["resource"]).log]}
+        return {
+            "effects": [
+                {"token": token, "value": value}
+                for token, value in self.find(request["resource"]).log
+            ]
+        }
 
     def do_counts(self, request):
         return self.find(request["resource"]).counts
 
     def answer(self, request):
-        verbs = {"admit": self.do_admit, "emergency": self.do_emergency, "fence": self.do_fence, "counts": self.do_counts}
-        for verb in ("hello", "fresh", "open", "close", "begin", "apply", "commit", "rollback", "lose_commit", "vanish", "write",
-                     "advance", "check", "remove", "policy", "compact", "effects"):
+        verbs = {
+            "admit": self.do_admit,
+            "emergency": self.do_emergency,
+            "fence": self.do_fence,
+            "counts": self.do_counts,
+        }
+        for verb in (
+            "hello",
+            "fresh",
+            "open",
+            "close",
+            "begin",
+            "apply",
+            "commit",
+            "rollback",
+            "lose_commit",
+            "vanish",
+            "write",
+            "advance",
+            "check",
+            "remove",
+            "policy",
+            "compact",
+            "effects",
+        ):
             verbs[verb] = getattr(self, verb)
         if request["do"] not in verbs:
             return {"error": f"unknown: {request['do']}"}

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Every page below docs/ is linked from docs/README.md, and every relative link in a Markdown file leads somewhere: to a file
-that exists, and to a heading of it when the link names one.
+"""Every page below docs/ is linked from docs/README.md, and every relative link in a Markdown file
+leads somewhere: to a file that exists, and to a heading of it when the link names one.
 
     links_test.py SOURCE_DIR
 """
@@ -18,13 +18,28 @@ HEADING = re.compile(r"^#+ +(.*)$", re.M)
 
 
 def pages():
-    listed = subprocess.run(["git", "-C", SOURCE, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md"],
-                            check=True, capture_output=True, text=True).stdout
+    listed = subprocess.run(
+        [
+            "git",
+            "-C",
+            SOURCE,
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+            "*.md",
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     return [page for name in filter(None, listed.split("\0")) if (page := SOURCE / name).is_file()]
 
 
 def links(page):
-    """The file and the heading of each relative link of a page; the heading is empty when none is named."""
+    """The file and the heading of each relative link of a page; the heading is empty when none is
+    named."""
     for target in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8"))):
         if not re.match(r"[a-z]+:", target):
             path, _, heading = target.partition("#")
@@ -34,19 +49,29 @@ def links(page):
 def anchors(page):
     """The names that GitHub gives to the headings of a page."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in HEADING.findall(text)}
+    return {
+        re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+        for heading in HEADING.findall(text)
+    }
 
 
 class LinksTest(unittest.TestCase):
     def test_every_page_of_the_documentation_is_linked_from_its_index(self):
         linked = {path for _, path, _ in links(INDEX)}
-        unlinked = [str(page.relative_to(SOURCE)) for page in sorted((SOURCE / "docs").rglob("*.md"))
-                    if page != INDEX and page.resolve() not in linked]
+        unlinked = [
+            str(page.relative_to(SOURCE))
+            for page in sorted((SOURCE / "docs").rglob("*.md"))
+            if page != INDEX and page.resolve() not in linked
+        ]
         self.assertEqual(unlinked, [], "add these pages to docs/README.md")
 
     def test_every_relative_link_leads_to_a_file_and_a_heading_that_exist(self):
-        broken = [f"{page.relative_to(SOURCE)}: {target}" for page in pages() for target, path, heading in links(page)
-                  if not path.exists() or (heading and heading not in anchors(path))]
+        broken = [
+            f"{page.relative_to(SOURCE)}: {target}"
+            for page in pages()
+            for target, path, heading in links(page)
+            if not path.exists() or (heading and heading not in anchors(path))
+        ]
         self.assertEqual(broken, [])
 
 

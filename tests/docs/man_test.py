@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""The manual pages are well-formed, are installed, and say what --help says: the same options and the same verbs, no more
-and no fewer. pawl-VERB.1 belongs to `pawl VERB`; those that nobody wrote by hand, pawl has made from its own declarations.
+"""The manual pages are well-formed, are installed, and say what --help says: the same options and
+the same verbs, no more and no fewer. pawl-VERB.1 belongs to `pawl VERB`; those that nobody wrote by
+hand, pawl has made from its own declarations.
 
     man_test.py SOURCE_DIR BUILD_DIR        (PAWL and PAWLD: the binaries)
 """
@@ -13,12 +14,21 @@ import tempfile
 import unittest
 
 SOURCE, BUILD = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
-PAGES = sorted([*(SOURCE / "man").glob("*.[18]"), *(BUILD / "made/man").glob("*.1")], key=lambda page: page.name)
-COMPLETIONS = {"share/bash-completion/completions/pawl", "share/zsh/vendor-completions/_pawl", "share/fish/vendor_completions.d/pawl.fish"}
+PAGES = sorted(
+    [*(SOURCE / "man").glob("*.[18]"), *(BUILD / "made/man").glob("*.1")],
+    key=lambda page: page.name,
+)
+COMPLETIONS = {
+    "share/bash-completion/completions/pawl",
+    "share/zsh/vendor-completions/_pawl",
+    "share/fish/vendor_completions.d/pawl.fish",
+}
 
 
 def output(*words):
-    return subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(
+        [str(word) for word in words], check=True, capture_output=True, text=True, timeout=60
+    ).stdout
 
 
 def help_of(page):
@@ -27,7 +37,9 @@ def help_of(page):
     if not verb:
         return text
     nested = verbs_in_help(text)
-    return text + "".join(output(os.environ[program.upper()], verb, inner, "--help") for inner in nested)
+    return text + "".join(
+        output(os.environ[program.upper()], verb, inner, "--help") for inner in nested
+    )
 
 
 def options_in_help(text):
@@ -51,11 +63,19 @@ class ManTest(unittest.TestCase):
     def test_there_is_one_page_for_each_program_and_for_each_verb(self):
         verbs = verbs_in_help(output(os.environ["PAWL"], "--help"))
         self.assertIn("run", verbs)
-        self.assertEqual([page.name for page in PAGES], sorted(["pawl.1", "pawld.8", *(f"pawl-{verb}.1" for verb in verbs)]))
+        self.assertEqual(
+            [page.name for page in PAGES],
+            sorted(["pawl.1", "pawld.8", *(f"pawl-{verb}.1" for verb in verbs)]),
+        )
 
     def test_mandoc_has_nothing_to_object_to(self):
         for page in PAGES:
-            lint = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", page], capture_output=True, text=True, check=False)
+            lint = subprocess.run(
+                ["mandoc", "-T", "lint", "-W", "warning", page],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             self.assertEqual(lint.stdout + lint.stderr, "", page.name)
 
     def test_every_option_is_in_the_page_and_in_the_help(self):
@@ -68,27 +88,39 @@ class ManTest(unittest.TestCase):
         for name in ("pawl.1", "pawld.8"):
             page = SOURCE / "man" / name
             text = page.read_text(encoding="utf-8")
-            described = re.findall(r"^\.It Cm (\S+)", text, re.M) or re.findall(r"^\.Nm\n\.Cm (\S+)", text, re.M)
+            described = re.findall(r"^\.It Cm (\S+)", text, re.M) or re.findall(
+                r"^\.Nm\n\.Cm (\S+)", text, re.M
+            )
             self.assertEqual(set(described), verbs_in_help(help_of(page)), name)
 
     def test_every_variable_that_a_command_gets_is_in_the_page_of_run(self):
         page = SOURCE / "man/pawl-run.1"
         told = set(re.findall(r"\bPAWL_[A-Z_]+", help_of(page)))
         self.assertIn("PAWL_TOKEN", told)
-        self.assertEqual(set(re.findall(r"^\.It Ev (\S+)", page.read_text(encoding="utf-8"), re.M)), told)
+        self.assertEqual(
+            set(re.findall(r"^\.It Ev (\S+)", page.read_text(encoding="utf-8"), re.M)), told
+        )
 
     def test_every_key_of_the_configuration_is_in_the_page_of_pawld(self):
         keys = set(re.findall(r"^(\w+) = ", output(os.environ["PAWLD"], "--print-config"), re.M))
         self.assertIn("max_ttl_ms", keys)
-        heads = re.findall(r"^\.It Li (.*)$", (SOURCE / "man/pawld.8").read_text(encoding="utf-8"), re.M)
+        heads = re.findall(
+            r"^\.It Li (.*)$", (SOURCE / "man/pawld.8").read_text(encoding="utf-8"), re.M
+        )
         self.assertEqual({key for head in heads for key in head.split(" , ")}, keys)
 
     def test_programs_and_pages_are_installed(self):
         with tempfile.TemporaryDirectory() as prefix:
             output("cmake", "--install", BUILD, "--component", "programs", "--prefix", prefix)
-            there = {path.relative_to(prefix).as_posix() for path in pathlib.Path(prefix).rglob("*") if path.is_file()}
+            there = {
+                path.relative_to(prefix).as_posix()
+                for path in pathlib.Path(prefix).rglob("*")
+                if path.is_file()
+            }
         pages = {f"share/man/man{page.suffix[1:]}/{page.name}" for page in PAGES}
-        self.assertEqual(there, {"bin/pawl", "bin/pawld", "lib/pawl/libpawl_sqlite.so"} | pages | COMPLETIONS)
+        self.assertEqual(
+            there, {"bin/pawl", "bin/pawld", "lib/pawl/libpawl_sqlite.so"} | pages | COMPLETIONS
+        )
 
 
 if __name__ == "__main__":

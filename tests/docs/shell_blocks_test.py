@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Runs every shell block of the documentation, in order, in a fresh copy of the tree.
 
-A block is a fence that begins with ```sh. One that follows the comment `<!-- in the background -->` is started and left
-running (pawld), and the next block begins once port 7295 answers. One that follows `<!-- exits N -->` must exit with N.
-Blocks of other languages (```console, ```toml …) are for reading and not run. What a block prints is shown only when it fails.
+A block is a fence that begins with ```sh. One that follows the comment `<!-- in the background -->`
+is started and left running (pawld), and the next block begins once port 7295 answers. One that
+follows `<!-- exits N -->` must exit with N. Blocks of other languages (```console, ```toml …) are
+for reading and not run. What a block prints is shown only when it fails.
 
     shell_blocks_test.py SOURCE_DIR WORK_DIR FILE.md...
 """
@@ -23,8 +24,11 @@ FENCE = re.compile(r"(?:<!-- (?P<mark>[^>]*?) -->\s*\n)?```sh\n(?P<body>.*?)^```
 
 def copy_tree(source, target):
     shutil.rmtree(target, ignore_errors=True)
-    files = subprocess.run(["git", "-C", source, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                           check=True, capture_output=True).stdout.split(b"\0")
+    files = subprocess.run(
+        ["git", "-C", source, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        check=True,
+        capture_output=True,
+    ).stdout.split(b"\0")
     for name in filter(None, files):
         path = os.fsdecode(name)
         if not os.path.exists(os.path.join(source, path)):
@@ -35,13 +39,16 @@ def copy_tree(source, target):
 
 
 def enter_own_network():
-    """Starts this script again in a network of its own, where the port that the pages use is free. Needs root."""
+    """Starts this script again in a network of its own, where the port that the pages use is free.
+    Needs root."""
     if os.geteuid() != 0 or "PAWL_OWN_NETWORK" in os.environ:
         return
     os.environ["PAWL_OWN_NETWORK"] = "1"
     inside = 'ip link set lo up && exec "$@"'
     if subprocess.run(["unshare", "--net", "true"], stderr=subprocess.DEVNULL).returncode == 0:
-        os.execvp("unshare", ["unshare", "--net", "sh", "-c", inside, "sh", sys.executable, *sys.argv])
+        os.execvp(
+            "unshare", ["unshare", "--net", "sh", "-c", inside, "sh", sys.executable, *sys.argv]
+        )
 
 
 def port_answers():
@@ -63,17 +70,26 @@ class Background:
 
     def __init__(self, shell, tree):
         self.output = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(shell, cwd=tree, stdin=subprocess.DEVNULL, stdout=self.output,
-                                        stderr=subprocess.STDOUT, start_new_session=True)
+        self.process = subprocess.Popen(
+            shell,
+            cwd=tree,
+            stdin=subprocess.DEVNULL,
+            stdout=self.output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
     def wait_until_it_listens(self):
         while not port_answers():
             if self.process.poll() is not None:
-                raise SystemExit(f"the background block ended with {self.process.returncode} before it listened")
+                raise SystemExit(
+                    f"the background block ended with {self.process.returncode} before it listened"
+                )
             time.sleep(0.05)
 
     def stop(self):
-        """Ends all of it: the shell is gone before the pawld it started, which holds the port that the next page needs."""
+        """Ends all of it: the shell is gone before the pawld it started, which holds the port that
+        the next page needs."""
         if group_lives(self.process.pid):
             os.killpg(self.process.pid, signal.SIGTERM)
         self.process.wait()
@@ -82,11 +98,17 @@ class Background:
 
     def show(self):
         self.output.seek(0)
-        print("--- the end of what the background block printed\n" + self.output.read().decode()[-4000:], flush=True)
+        print(
+            "--- the end of what the background block printed\n"
+            + self.output.read().decode()[-4000:],
+            flush=True,
+        )
 
 
 def run_block(shell, tree, expected):
-    done = subprocess.run(shell, cwd=tree, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(
+        shell, cwd=tree, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     if done.returncode != expected:
         print(done.stdout.decode(errors="replace"), flush=True)
         raise SystemExit(f"exit code {done.returncode}, expected {expected}")
@@ -123,13 +145,17 @@ def main():
     source, tree, *files = sys.argv[1:]
     enter_own_network()
     if port_answers():
-        raise SystemExit(f"something already listens on port {PORT}, which the documentation uses; stop it first")
+        raise SystemExit(
+            f"something already listens on port {PORT}, which the documentation uses; stop it first"
+        )
     copy_tree(source, tree)
     for path in ["CC", "CXX", "MAKEFLAGS", "MAKELEVEL"]:
         os.environ.pop(path, None)
     os.environ["FAST"] = "1"  # make demo: nobody reads along here.
     if sum(run_file(path, tree) for path in files) == 0:
-        raise SystemExit("no shell block found: the documentation or this script has changed its form")
+        raise SystemExit(
+            "no shell block found: the documentation or this script has changed its form"
+        )
 
 
 main()

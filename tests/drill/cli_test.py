@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""`pawl drill` as people and scripts meet it: what it says, how it ends, and that it leaves nothing behind."""
+"""`pawl drill` as people and scripts meet it: what it says, how it ends, and that it leaves nothing
+behind."""
 
 import os
 import pathlib
@@ -29,26 +30,36 @@ class DrillCliTest(DrillCase):
     @classmethod
     def leftovers(cls):
         with sqlite3.connect(cls.path) as db:
-            found = db.execute("SELECT name FROM sqlite_schema WHERE name LIKE '%conformance%'").fetchall()
-            found += db.execute("SELECT name FROM pawl_guard WHERE name LIKE '%conformance%'").fetchall()
+            found = db.execute(
+                "SELECT name FROM sqlite_schema WHERE name LIKE '%conformance%'"
+            ).fetchall()
+            found += db.execute(
+                "SELECT name FROM pawl_guard WHERE name LIKE '%conformance%'"
+            ).fetchall()
         db.close()
         return found
 
     def interrupted(self, drill, line, sign):
-        """Starts it, ends it by a signal once it has said that line; its exit code and what it said on stderr."""
+        """Starts it, ends it by a signal once it has said that line; its exit code and what it said
+        on stderr."""
         process = self.start(drill, env={**os.environ, "TMPDIR": str(self.temporary)})
         self.addCleanup(process.kill)
         said = ""
         while line not in said:
             more = process.stdout.readline()
-            self.assertTrue(more, f"ended before it said \"{line}\":\n{said}{process.stderr.read() if not more else ''}")
+            self.assertTrue(
+                more,
+                f"ended before it said \"{line}\":\n{said}{process.stderr.read() if not more else ''}",
+            )
             said += more
         started = children_of(process.pid)
         self.assertTrue([words for _, words in started if "drill-worker" in words], started)
         process.send_signal(sign)
         _, error = process.communicate(timeout=60)
-        harness.wait_until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid, _ in started),
-                           f"what it started has ended: {started}")
+        harness.wait_until(
+            lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid, _ in started),
+            f"what it started has ended: {started}",
+        )
         return process.returncode, error
 
     def test_ctrl_c_while_a_worker_is_frozen_leaves_nothing_behind(self):
@@ -73,8 +84,15 @@ class DrillCliTest(DrillCase):
     def test_it_tells_the_story_and_the_verdict(self):
         code, out, error = self.run_drill("pause")
         self.assertEqual((code, error), (0, ""))
-        steps = ["A      has the lock", "A      is frozen", "B      has the lock", "A      is woken", "refused",
-                 "asks its lease first, and does not write", "PASSED  pause: The stale write was refused."]
+        steps = [
+            "A      has the lock",
+            "A      is frozen",
+            "B      has the lock",
+            "A      is woken",
+            "refused",
+            "asks its lease first, and does not write",
+            "PASSED  pause: The stale write was refused.",
+        ]
         at = 0
         for step in steps:
             self.assertIn(step, out[at:])
@@ -83,8 +101,15 @@ class DrillCliTest(DrillCase):
 
     def test_what_got_through_is_said_in_red_on_a_terminal(self):
         words = " ".join(self.words("delayed-write", "--mode", "shadow"))
-        done = subprocess.run(["script", "-qec", words, "/dev/null"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=60, check=False, env={**os.environ, "TERM": "xterm"})
+        done = subprocess.run(
+            ["script", "-qec", words, "/dev/null"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**os.environ, "TERM": "xterm"},
+        )
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("\033[31mFAILED\033[0m", done.stdout)
         self.assertIn("\033[31m2 stale writes got through.\033[0m", done.stdout)
@@ -149,7 +174,8 @@ class DrillCliTest(DrillCase):
         with self.client() as client:
             held = self.acquire(client, lock)
             code, out, error = self.run_drill("delayed-write", "--lock", lock, "--wait", "100ms")
-            client.call("RELEASE", held["lease"])  # Others would else not know whether the holder writes to their resource.
+            # Others would else not know whether the holder writes to their resource.
+            client.call("RELEASE", held["lease"])
         self.assertEqual(code, 75, out + error)
         self.assertIn("could not be carried out", error)
         self.assertEqual(self.leftovers(), [])
@@ -161,10 +187,23 @@ class DrillCliTest(DrillCase):
         before = client.call("HISTORY", "orders")
         code, _, error = self.run_drill("pause", "--guard", "sqlite:orders")
         self.assertEqual(code, 64)
-        for part in ("needs --yes", "takes the lock orders", "want this lock wait", "raises the fence of orders from", "Nothing is written"):
+        for part in (
+            "needs --yes",
+            "takes the lock orders",
+            "want this lock wait",
+            "raises the fence of orders from",
+            "Nothing is written",
+        ):
             self.assertIn(part, error)
         words = " ".join(self.words("pause", "--guard", "sqlite:orders"))
-        done = subprocess.run(["script", "-qec", words, "/dev/null"], input="n\n", capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            ["script", "-qec", words, "/dev/null"],
+            input="n\n",
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("Go on? [y/N]", done.stdout)
         self.assertEqual(client.call("HISTORY", "orders"), before, "nobody has taken the lock")
@@ -177,8 +216,14 @@ class DrillCliTest(DrillCase):
         self.addCleanup(client.call, "RELEASE", held["lease"])
         words = " ".join(self.words("delayed-write", "--guard", "sqlite:asked", "--lock", "asked"))
         for answer, code in (("n", 1), ("y", 0)):
-            done = subprocess.run(["script", "-qec", words, "/dev/null"], input=f"{answer}\n", capture_output=True, text=True, timeout=60,
-                                  check=False)
+            done = subprocess.run(
+                ["script", "-qec", words, "/dev/null"],
+                input=f"{answer}\n",
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
             self.assertEqual(done.returncode, code, done.stdout)
             self.assertIn(f"(token {held['token']})", done.stdout)
             self.assertIn("Go on anyway? [y/N]", done.stdout)
@@ -186,7 +231,9 @@ class DrillCliTest(DrillCase):
     def test_a_statement_that_does_not_work_is_no_verdict(self):
         self.pawl("guard", "protect", "sqlite", "orders")
         self.addCleanup(self.pawl, "guard", "unprotect", "sqlite", "orders", "--yes")
-        code, out, error = self.run_drill("delayed-write", "--guard", "sqlite:orders", "--yes", "--write", "UPDATE nonsense")
+        code, out, error = self.run_drill(
+            "delayed-write", "--guard", "sqlite:orders", "--yes", "--write", "UPDATE nonsense"
+        )
         self.assertEqual(code, 64, out + error)
         self.assertIn("could not be carried out: A's write failed", error)
         self.assertNotIn("FAILED  ", out)
@@ -196,13 +243,27 @@ class DrillCliTest(DrillCase):
         self.pawl("guard", "mode", "sqlite", "orders", "enforce", "--yes", "--reason", "drill")
         self.addCleanup(self.pawl, "guard", "unprotect", "sqlite", "orders", "--yes")
         records = self.records("all", "--guard", "sqlite:orders", "--yes", code=0)
-        self.assertEqual([(record["pawld"] == "throw-away", record["scratch"]) for record in records],
-                         [(False, False)] * 4 + [(True, True)] * 4)
-        fence = subprocess.run([PAWL, "guard", "max", "sqlite", "orders", *self.where], check=True, capture_output=True, text=True)
+        self.assertEqual(
+            [(record["pawld"] == "throw-away", record["scratch"]) for record in records],
+            [(False, False)] * 4 + [(True, True)] * 4,
+        )
+        fence = subprocess.run(
+            [PAWL, "guard", "max", "sqlite", "orders", *self.where],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         self.assertEqual(int(fence.stdout), records[3]["ownerships"][-1]["token"])
 
     def assertFails(self, code, part, *words):
-        done = subprocess.run([PAWL, "drill", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            [PAWL, "drill", *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         self.assertIn(part, done.stderr)
 
@@ -212,27 +273,95 @@ class DrillCliTest(DrillCase):
         self.assertFails(64, "earthquake", "earthquake", *here, "--guard", "sqlite")
         self.assertFails(64, "--guard is required", "pause", *here)
         self.assertFails(64, "postgres, sqlite or mariadb", "pause", *here, "--guard", "oracle")
-        self.assertFails(64, "--ttl: at least 500ms", "pause", *here, "--guard", "sqlite", "--ttl", "100ms")
-        self.assertFails(64, "--rounds: 1 to 1000", "pause", *here, "--guard", "sqlite", "--rounds", "0")
+        self.assertFails(
+            64, "--ttl: at least 500ms", "pause", *here, "--guard", "sqlite", "--ttl", "100ms"
+        )
+        self.assertFails(
+            64, "--rounds: 1 to 1000", "pause", *here, "--guard", "sqlite", "--rounds", "0"
+        )
         self.assertFails(64, "no resource", "pause", *here, "--guard", "sqlite:")
-        self.assertFails(64, "there is no guard", "pause", *here, "--guard", "sqlite:nothing", "--yes")
-        self.assertFails(64, "--mode is for a scratch", "pause", *here, "--guard", "sqlite:orders", "--mode", "shadow")
-        self.assertFails(64, "--write is for a resource of yours", "pause", *here, "--guard", "sqlite", "--write", "SELECT 1")
-        self.assertFails(64, "with a scratch resource only", "kill", *here, "--guard", "sqlite:orders", "--yes")
-        self.assertFails(64, "no directory", "pause", *here, "--guard", "sqlite", "--report", "/nowhere/at/all.html")
-        self.assertFails(64, "there is no mode \"lax\"", "pause", *here, "--guard", "sqlite", "--mode", "lax")
+        self.assertFails(
+            64, "there is no guard", "pause", *here, "--guard", "sqlite:nothing", "--yes"
+        )
+        self.assertFails(
+            64,
+            "--mode is for a scratch",
+            "pause",
+            *here,
+            "--guard",
+            "sqlite:orders",
+            "--mode",
+            "shadow",
+        )
+        self.assertFails(
+            64,
+            "--write is for a resource of yours",
+            "pause",
+            *here,
+            "--guard",
+            "sqlite",
+            "--write",
+            "SELECT 1",
+        )
+        self.assertFails(
+            64, "with a scratch resource only", "kill", *here, "--guard", "sqlite:orders", "--yes"
+        )
+        self.assertFails(
+            64,
+            "no directory",
+            "pause",
+            *here,
+            "--guard",
+            "sqlite",
+            "--report",
+            "/nowhere/at/all.html",
+        )
+        self.assertFails(
+            64, 'there is no mode "lax"', "pause", *here, "--guard", "sqlite", "--mode", "lax"
+        )
 
     def test_what_is_not_there_is_named(self):
-        self.assertFails(69, "pawld unreachable", "pause", "--addr", "127.0.0.1:1", *self.where, "--guard", "sqlite")
+        self.assertFails(
+            69,
+            "pawld unreachable",
+            "pause",
+            "--addr",
+            "127.0.0.1:1",
+            *self.where,
+            "--guard",
+            "sqlite",
+        )
         empty = self.pawld.dir / "empty.db"
         sqlite3.connect(empty).close()
         plain = self.pawld.dir / "plain.db"
         sqlite3.connect(plain).close()
-        subprocess.run([PAWL, "guard", "install", "sqlite", "--file", plain], check=True, stdout=subprocess.DEVNULL)
-        self.assertFails(64, "need the file in WAL mode", "pause", "--addr", f"127.0.0.1:{self.pawld.port}", "--guard", "sqlite",
-                         "--file", str(plain))
-        self.assertFails(64, "pawl guard install sqlite", "pause", "--addr", f"127.0.0.1:{self.pawld.port}", "--guard", "sqlite",
-                         "--file", str(empty))
+        subprocess.run(
+            [PAWL, "guard", "install", "sqlite", "--file", plain],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        self.assertFails(
+            64,
+            "need the file in WAL mode",
+            "pause",
+            "--addr",
+            f"127.0.0.1:{self.pawld.port}",
+            "--guard",
+            "sqlite",
+            "--file",
+            str(plain),
+        )
+        self.assertFails(
+            64,
+            "pawl guard install sqlite",
+            "pause",
+            "--addr",
+            f"127.0.0.1:{self.pawld.port}",
+            "--guard",
+            "sqlite",
+            "--file",
+            str(empty),
+        )
 
 
 harness.main()

@@ -1,12 +1,13 @@
-"""Drills against a real database: the verdict must be right whether the guard refuses, only judges, or is not there.
+"""Drills against a real database: the verdict must be right whether the guard refuses, only judges,
+or is not there.
 
     class MyTest(DrillCase):
         kind = "sqlite"
         @classmethod
         def open_database(cls): …                            # cls.where: words for pawl; cls.leftovers(): names of what drills made
 
-Several drills run at once: they wait for leases most of the time, and nothing that one makes is another's.
-"""
+Several drills run at once: they wait for leases most of the time, and nothing that one makes is
+another's. """
 
 import concurrent.futures
 import json
@@ -34,7 +35,12 @@ def children_of(pid):
     for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
         for child in task.read_text().split():
             try:
-                words = pathlib.Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+                words = (
+                    pathlib.Path(f"/proc/{child}/cmdline")
+                    .read_bytes()
+                    .replace(b"\0", b" ")
+                    .decode()
+                )
             except OSError:
                 continue
             found += [(int(child), words), *children_of(child)]
@@ -61,17 +67,39 @@ class DrillCase(harness.PawldCase):
     @classmethod
     def words(cls, *more):
         guard = [] if "--guard" in more else ["--guard", cls.kind]
-        return [PAWL, "drill", *more[:1], "--addr", f"127.0.0.1:{cls.pawld.port}", *guard, *cls.where, "--ttl", TTL, *more[1:]]
+        return [
+            PAWL,
+            "drill",
+            *more[:1],
+            "--addr",
+            f"127.0.0.1:{cls.pawld.port}",
+            *guard,
+            *cls.where,
+            "--ttl",
+            TTL,
+            *more[1:],
+        ]
 
     @classmethod
     def pawl(cls, *words):
-        subprocess.run([PAWL, *words, *(word.replace("--guard-dsn", "--dsn") for word in cls.where)], check=True,
-                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run(
+            [PAWL, *words, *(word.replace("--guard-dsn", "--dsn") for word in cls.where)],
+            check=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
     @classmethod
     def start(cls, *more, **options):
-        return subprocess.Popen(harness.guarded(cls.words(*more)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, **options)
+        return subprocess.Popen(
+            harness.guarded(cls.words(*more)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
+        )
 
     @classmethod
     def run_drill(cls, *more):
@@ -87,7 +115,10 @@ class DrillCase(harness.PawldCase):
     def records(self, *more, code):
         ended, out, error = self.run_drill(*more, "--json")
         report = json.loads(out)
-        told = [(record["drill"], record["verdict"], [line["text"] for line in record["lines"]]) for record in report.get("drills", [])]
+        told = [
+            (record["drill"], record["verdict"], [line["text"] for line in record["lines"]])
+            for record in report.get("drills", [])
+        ]
         self.assertEqual(ended, code, f"{more}\n{told}\n{error}")
         self.assertEqual(report["passed"], code == 0)
         return report["drills"]
@@ -103,10 +134,20 @@ class DrillCase(harness.PawldCase):
         """What holds of every drill, whatever the guard did."""
         said = json.dumps(record, indent=1)
         verdict = record["verdict"]
-        self.assertEqual((record["drill"], record["guard"], record["mode"], record["scratch"]), (name, self.kind, mode, True))
+        self.assertEqual(
+            (record["drill"], record["guard"], record["mode"], record["scratch"]),
+            (name, self.kind, mode, True),
+        )
         self.assertGreater(verdict["stale_sent"], 0, said)
         self.assertEqual(verdict["refused"] + verdict["let_through"], verdict["stale_sent"], said)
-        self.assertTrue(all(write["fate"] == "admitted" for write in record["writes"] if not write["stale"] and write["fate"] != "withheld"), said)
+        self.assertTrue(
+            all(
+                write["fate"] == "admitted"
+                for write in record["writes"]
+                if not write["stale"] and write["fate"] != "withheld"
+            ),
+            said,
+        )
         tokens = [owned["token"] for owned in record["ownerships"]]
         self.assertEqual(tokens, sorted(set(tokens)), said)
         self.assertTrue(record["lines"] and record["beliefs"], said)
@@ -125,7 +166,8 @@ class DrillCase(harness.PawldCase):
 
 
 class OwnResource:
-    """Drills with the user's own lock and resource, a table `orders` with one row, n = 0; mixed into a DrillCase.
+    """Drills with the user's own lock and resource, a table `orders` with one row, n = 0; mixed
+    into a DrillCase.
 
     count() is that row's n, protect() puts the table under guard and returns the guard's name."""
 
@@ -135,8 +177,12 @@ class OwnResource:
         return guard
 
     def own(self, drill, guard, *more, code):
-        (record,) = self.records(drill, "--guard", f"{self.kind}:{guard}", "--yes", *more, code=code)
-        self.assertEqual((record["resource"], record["lock"], record["scratch"]), (guard, guard, False))
+        (record,) = self.records(
+            drill, "--guard", f"{self.kind}:{guard}", "--yes", *more, code=code
+        )
+        self.assertEqual(
+            (record["resource"], record["lock"], record["scratch"]), (guard, guard, False)
+        )
         self.assertGreater(record["verdict"]["stale_sent"], 0)
         return record
 
@@ -160,7 +206,8 @@ class OwnResource:
 
 
 class ShutsNobodyOut:
-    """A drill on the user's own guard never fences out a holder that is at work; mixed into a DrillCase.
+    """A drill on the user's own guard never fences out a holder that is at work; mixed into a
+    DrillCase.
 
     protect_new(name) makes a table and puts it under guard; the guard's name."""
 
@@ -183,14 +230,27 @@ class ShutsNobodyOut:
         self.pawl("guard", "advance", self.kind, self.guard, str(token))
 
     def fence(self):
-        done = subprocess.run([PAWL, "guard", "max", self.kind, self.guard, *(word.replace("--guard-dsn", "--dsn") for word in self.where)],
-                              check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            [
+                PAWL,
+                "guard",
+                "max",
+                self.kind,
+                self.guard,
+                *(word.replace("--guard-dsn", "--dsn") for word in self.where),
+            ],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         return int(done.stdout or 0)
 
     def refused(self, *more, code=64):
         """What it says; the fence has not moved."""
         before = self.fence()
-        ended, out, error = self.run_drill("pause", "--guard", f"{self.kind}:{self.guard}", "--yes", "--json", *more)
+        ended, out, error = self.run_drill(
+            "pause", "--guard", f"{self.kind}:{self.guard}", "--yes", "--json", *more
+        )
         self.assertEqual(ended, code, out + error)
         self.assertEqual(self.fence(), before)
         return json.loads(out)["error"]["detail"]
@@ -222,7 +282,15 @@ class ShutsNobodyOut:
         self.let_go(held)
         self.hold(self.lock("/unrelated"))
         for _ in range(2):  # The second time the fence is at a token of the first drill.
-            (record,) = self.records("delayed-write", "--guard", f"{self.kind}:{self.guard}", "--yes", "--lock", self.production, code=0)
+            (record,) = self.records(
+                "delayed-write",
+                "--guard",
+                f"{self.kind}:{self.guard}",
+                "--yes",
+                "--lock",
+                self.production,
+                code=0,
+            )
             self.assertEqual(record["verdict"]["let_through"], 0)
 
     def test_what_pawld_cannot_know_is_not_covered_by_yes(self):
@@ -236,11 +304,15 @@ class ShutsNobodyOut:
         with self.subTest("the token of the fence was granted under a lock that nobody holds"):
             self.let_go(held)
             self.advance(held["token"])
-            self.assertIn(f"does not know token {held['token']}", self.refused("--lock", self.guard))
+            self.assertIn(
+                f"does not know token {held['token']}", self.refused("--lock", self.guard)
+            )
 
     def test_a_holder_that_comes_while_the_drill_runs_is_not_shut_out(self):
         self.begin()
-        drill = self.start("delayed-write", "--guard", f"{self.kind}:{self.guard}", "--yes", "--rounds", "1000")
+        drill = self.start(
+            "delayed-write", "--guard", f"{self.kind}:{self.guard}", "--yes", "--rounds", "1000"
+        )
         self.addCleanup(drill.kill)
         while "has advanced the fence" not in (line := drill.stdout.readline()):
             self.assertTrue(line, "it ended before it had advanced the fence")

@@ -24,8 +24,14 @@ class MariaDrillTest(Matrix, OwnResource, ShutsNobodyOut, DrillCase):
 
     @classmethod
     def leftovers(cls):
-        found = rows(cls.db, "SELECT schema_name FROM information_schema.schemata WHERE schema_name LIKE '%conformance%'")
-        return [*found, *rows(cls.db, "SELECT name FROM pawl.guard WHERE name LIKE '%conformance%'")]
+        found = rows(
+            cls.db,
+            "SELECT schema_name FROM information_schema.schemata WHERE schema_name LIKE '%conformance%'",
+        )
+        return [
+            *found,
+            *rows(cls.db, "SELECT name FROM pawl.guard WHERE name LIKE '%conformance%'"),
+        ]
 
     def protect(self):
         self.pawl("guard", "protect", "mariadb", "orders")

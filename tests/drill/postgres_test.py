@@ -15,18 +15,26 @@ class PostgresDrillTest(Matrix, OwnResource, ShutsNobodyOut, DrillCase):
         cls.addClassCleanup(cls.cluster.remove)
         cls.cluster.start()
         cls.cluster.create_database("shop")
-        cls.cluster.psql("CREATE TABLE orders (id int PRIMARY KEY, n int NOT NULL); INSERT INTO orders VALUES (1, 0)", "shop")
+        cls.cluster.psql(
+            "CREATE TABLE orders (id int PRIMARY KEY, n int NOT NULL); INSERT INTO orders VALUES (1, 0)",
+            "shop",
+        )
         cls.where = ("--guard-dsn", cls.cluster.dsn("shop"))
 
     @classmethod
     def leftovers(cls):
-        found = cls.cluster.psql("SELECT nspname FROM pg_namespace WHERE nspname LIKE '%conformance%' "
-                                 "UNION SELECT name FROM pawl.guard WHERE name LIKE '%conformance%'", "shop")
+        found = cls.cluster.psql(
+            "SELECT nspname FROM pg_namespace WHERE nspname LIKE '%conformance%' "
+            "UNION SELECT name FROM pawl.guard WHERE name LIKE '%conformance%'",
+            "shop",
+        )
         return found.stdout.split()
 
     def protect(self):
         self.pawl("guard", "protect", "postgres", "orders")
-        return self.cluster.psql("SELECT name FROM pawl.guard WHERE name LIKE '%orders'", "shop").stdout.strip()
+        return self.cluster.psql(
+            "SELECT name FROM pawl.guard WHERE name LIKE '%orders'", "shop"
+        ).stdout.strip()
 
     def protect_new(self, table):
         self.cluster.psql(f"CREATE TABLE {table} (id int PRIMARY KEY, n int NOT NULL)", "shop")

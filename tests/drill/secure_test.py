@@ -19,7 +19,10 @@ class SecureDrillTest(harness.PawldCase):
         cls.addClassCleanup(shutil.rmtree, cls.dir)
         cls.authority = Authority(cls.dir, "authority")
         files = cls.authority.sign("pawld", LOCAL)
-        cls.pawld = harness.Pawld(settings=f'[tls]\ncert = "{files.cert}"\nkey = "{files.key}"\n', tls=trusting(cls.authority))
+        cls.pawld = harness.Pawld(
+            settings=f'[tls]\ncert = "{files.cert}"\nkey = "{files.key}"\n',
+            tls=trusting(cls.authority),
+        )
         cls.addClassCleanup(cls.pawld.remove)
         cls.user = cls.add("driller", "drills/")
         cls.stranger = cls.add("stranger", "elsewhere/")
@@ -28,14 +31,54 @@ class SecureDrillTest(harness.PawldCase):
 
     @classmethod
     def add(cls, name, prefix):
-        return subprocess.run([PAWL, "auth", "add", name, "--role", "use", "--prefix", prefix, "--file", cls.dir / "users"],
-                              check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(
+            [
+                PAWL,
+                "auth",
+                "add",
+                name,
+                "--role",
+                "use",
+                "--prefix",
+                prefix,
+                "--file",
+                cls.dir / "users",
+            ],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
 
     def drill(self, name, auth, code, guard="sqlite", more=()):
-        words = [PAWL, "drill", name, *more, "--guard", guard, "--file", self.path, "--lock", "drills/orders", "--ttl", TTL, "--json"]
-        done = subprocess.run(harness.guarded(words), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
-                              env={**os.environ, "PAWL_ADDR": f"tls://localhost:{self.pawld.port}",
-                                   "PAWL_TLS_CA": str(self.authority.cert), "PAWL_AUTH": auth})
+        words = [
+            PAWL,
+            "drill",
+            name,
+            *more,
+            "--guard",
+            guard,
+            "--file",
+            self.path,
+            "--lock",
+            "drills/orders",
+            "--ttl",
+            TTL,
+            "--json",
+        ]
+        done = subprocess.run(
+            harness.guarded(words),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={
+                **os.environ,
+                "PAWL_ADDR": f"tls://localhost:{self.pawld.port}",
+                "PAWL_TLS_CA": str(self.authority.cert),
+                "PAWL_AUTH": auth,
+            },
+        )
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return json.loads(done.stdout)
 
@@ -46,8 +89,14 @@ class SecureDrillTest(harness.PawldCase):
         self.assertTrue(self.drill("partition", self.user, 0)["passed"])
 
     def test_a_user_who_does_not_see_all_locks_cannot_say_yes_in_advance(self):
-        subprocess.run([PAWL, "guard", "protect", "sqlite", "orders", "--file", self.path], check=True, stdout=subprocess.DEVNULL)
-        said = self.drill("pause", self.user, 64, guard="sqlite:orders", more=["--yes"])["error"]["detail"]
+        subprocess.run(
+            [PAWL, "guard", "protect", "sqlite", "orders", "--file", self.path],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        said = self.drill("pause", self.user, 64, guard="sqlite:orders", more=["--yes"])["error"][
+            "detail"
+        ]
         self.assertIn("not shown all locks", said)
 
     def test_who_may_not_take_the_lock_is_told_so(self):

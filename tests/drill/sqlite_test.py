@@ -15,7 +15,9 @@ def make_file(folder):
         db.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)")
         db.execute("INSERT INTO orders VALUES (1, 0)")
     db.close()
-    subprocess.run([PAWL, "guard", "install", "sqlite", "--file", path], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [PAWL, "guard", "install", "sqlite", "--file", path], check=True, stdout=subprocess.DEVNULL
+    )
     return path
 
 
@@ -30,8 +32,12 @@ class SqliteDrillTest(Matrix, OwnResource, ShutsNobodyOut, DrillCase):
     @classmethod
     def leftovers(cls):
         with sqlite3.connect(cls.path) as db:
-            tables = db.execute("SELECT name FROM sqlite_schema WHERE name LIKE '%conformance%'").fetchall()
-            guards = db.execute("SELECT name FROM pawl_guard WHERE name LIKE '%conformance%'").fetchall()
+            tables = db.execute(
+                "SELECT name FROM sqlite_schema WHERE name LIKE '%conformance%'"
+            ).fetchall()
+            guards = db.execute(
+                "SELECT name FROM pawl_guard WHERE name LIKE '%conformance%'"
+            ).fetchall()
         db.close()
         return tables + guards
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Users, from the file that `pawl auth` writes to what pawld lets each do: real binaries, real signals.
+"""Users, from the file that `pawl auth` writes to what pawld lets each do: real binaries, real
+signals.
 
 Environment: PAWL and PAWLD are the binaries.
 """
@@ -38,15 +39,26 @@ class AuthCase(harness.PawldCase):
             own["PAWL_ADDR"] = f"127.0.0.1:{self.pawld.port}"
         if auth:
             own["PAWL_AUTH"] = auth
-        done = subprocess.run(harness.guarded([PAWL, *words]), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=harness.PATIENCE, env={**own, **environment}, check=False)
-        self.assertEqual(done.returncode, expect, f"{words}\nstdout: {done.stdout}\nstderr: {done.stderr}")
+        done = subprocess.run(
+            harness.guarded([PAWL, *words]),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=harness.PATIENCE,
+            env={**own, **environment},
+            check=False,
+        )
+        self.assertEqual(
+            done.returncode, expect, f"{words}\nstdout: {done.stdout}\nstderr: {done.stderr}"
+        )
         return done
 
     def add(self, user, role, *prefixes):
         """user:secret"""
         more = [word for prefix in prefixes for word in ("--prefix", prefix)]
-        return self.pawl("auth", "add", user, "--role", role, *more, "--file", self.users).stdout.strip()
+        return self.pawl(
+            "auth", "add", user, "--role", role, *more, "--file", self.users
+        ).stdout.strip()
 
     def serve(self, *more):
         self.pawld = self.own_pawld(start=False)
@@ -66,13 +78,32 @@ class FileTest(AuthCase):
         self.assertEqual(stat.S_IMODE(self.users.stat().st_mode), 0o600)
         self.assertNotEqual(self.add("other", "admin").partition(":")[2], auth.partition(":")[2])
         listed = json.loads(self.pawl("auth", "ls", "--file", self.users, "--json").stdout)
-        self.assertEqual(listed["users"][0], {"user": "ci", "role": "use", "prefixes": ["ci", "reports/nightly run"]})
-        self.assertRegex(self.pawl("auth", "ls", "--file", self.users).stdout, r"(?m)^other +admin +\(all\)$")
+        self.assertEqual(
+            listed["users"][0],
+            {"user": "ci", "role": "use", "prefixes": ["ci", "reports/nightly run"]},
+        )
+        self.assertRegex(
+            self.pawl("auth", "ls", "--file", self.users).stdout, r"(?m)^other +admin +\(all\)$"
+        )
 
     def test_with_json_the_secret_is_one_document(self):
-        added = json.loads(self.pawl("auth", "add", "ci", "--role", "use", "--prefix", "ci", "--file", self.users,
-                                     "--json").stdout)
-        self.assertEqual({**added, "secret": ""}, {"user": "ci", "secret": "", "role": "use", "prefixes": ["ci"]})
+        added = json.loads(
+            self.pawl(
+                "auth",
+                "add",
+                "ci",
+                "--role",
+                "use",
+                "--prefix",
+                "ci",
+                "--file",
+                self.users,
+                "--json",
+            ).stdout
+        )
+        self.assertEqual(
+            {**added, "secret": ""}, {"user": "ci", "secret": "", "role": "use", "prefixes": ["ci"]}
+        )
         self.assertRegex(added["secret"], "^[0-9a-f]{64}$")
 
     def test_changes_keep_mode_comments_and_other_users(self):
@@ -94,11 +125,18 @@ class FileTest(AuthCase):
         self.assertIn("pawl auth rm ci", again.stderr)
         self.pawl("auth", "add", "a:b", "--role", "use", "--file", self.users, expect=64)
         self.pawl("auth", "add", "x", "--role", "owner", "--file", self.users, expect=64)
-        self.pawl("auth", "add", "x", "--role", "use", "--prefix", "", "--file", self.users, expect=64)
+        self.pawl(
+            "auth", "add", "x", "--role", "use", "--prefix", "", "--file", self.users, expect=64
+        )
         self.pawl("auth", "add", "x", "--role", "use", expect=64)
-        self.assertIn("no user of that name", self.pawl("auth", "rm", "x", "--file", self.users, expect=1).stderr)
+        self.assertIn(
+            "no user of that name",
+            self.pawl("auth", "rm", "x", "--file", self.users, expect=1).stderr,
+        )
         self.assertEqual(self.users.read_text(), before)
-        self.assertIn("No such file", self.pawl("auth", "ls", "--file", self.dir / "none", expect=78).stderr)
+        self.assertIn(
+            "No such file", self.pawl("auth", "ls", "--file", self.dir / "none", expect=78).stderr
+        )
         self.pawl("auth", "rm", "x", "--file", self.dir / "none", expect=78)
         self.assertEqual(os.listdir(self.dir), ["users"])
         os.chmod(self.users, 0o644)
@@ -122,7 +160,9 @@ class FileTest(AuthCase):
         self.add("ci", "use")
         server = self.own_pawld(start=False, resp_address="0.0.0.0:0")
         code, said = server.refused()
-        self.assertEqual((code, "no auth_file" in said, "--insecure" in said), (78, True, True), said)
+        self.assertEqual(
+            (code, "no auth_file" in said, "--insecure" in said), (78, True, True), said
+        )
         code, said = server.refused("--auth-file", self.users)
         self.assertEqual((code, "no TLS" in said), (78, True), said)
 
@@ -149,29 +189,56 @@ class UsersTest(AuthCase):
         self.pawl("acquire", "other", auth=self.boss)
         listed = json.loads(self.pawl("ls", "--json", auth=self.ci).stdout)
         self.assertEqual([lock["lock"] for lock in listed], ["ci/x"])
-        self.pawl("break", "ci/x", "--token", "1", "--reason", "no", "--yes", auth=self.ci, expect=77)
+        self.pawl(
+            "break", "ci/x", "--token", "1", "--reason", "no", "--yes", auth=self.ci, expect=77
+        )
 
     def test_a_user_for_backups_may_make_them_and_look_at_no_lock(self):
         night = self.night
         self.pawl("acquire", "ci/x", auth=self.ci)
         self.pawl("backup", self.dir / "one", auth=night)
         self.pawl("backup", self.dir / "two", auth=night)
-        for words in (["ls"], ["show", "ci/x"], ["acquire", "other"], ["raise", "50", "--reason", "no"],
-                      ["break", "ci/x", "--token", "1", "--reason", "no", "--yes"], ["watch"]):
+        for words in (
+            ["ls"],
+            ["show", "ci/x"],
+            ["acquire", "other"],
+            ["raise", "50", "--reason", "no"],
+            ["break", "ci/x", "--token", "1", "--reason", "no", "--yes"],
+            ["watch"],
+        ):
             with self.subTest(words=words):
-                self.assertIn("user night has backup", self.pawl(*words, auth=night, expect=77).stderr)
+                self.assertIn(
+                    "user night has backup", self.pawl(*words, auth=night, expect=77).stderr
+                )
         refused = self.pawl("backup", self.dir / "three", auth=self.eye, expect=77)
         self.assertIn("BACKUP needs the role backup", refused.stderr)
-        refused = self.pawl("auth", "add", "x", "--role", "backup", "--prefix", "ci", "--file", self.users, expect=64)
+        refused = self.pawl(
+            "auth",
+            "add",
+            "x",
+            "--role",
+            "backup",
+            "--prefix",
+            "ci",
+            "--file",
+            self.users,
+            expect=64,
+        )
         self.assertIn("has no prefixes", refused.stderr)
 
-    def test_credentials_come_from_a_file_or_the_environment_and_slips_are_configuration_errors(self):
+    def test_credentials_come_from_a_file_or_the_environment_and_slips_are_configuration_errors(
+        self,
+    ):
         path = self.dir / "ci.auth"
         path.write_text(self.ci + "\n")
         self.pawl("status", "--auth-file", path)
         self.pawl("status", "--auth-file", path, auth="boss:wrong")  # The file wins.
-        self.assertIn("PAWL_AUTH: expected user:secret", self.pawl("status", auth="hunter2", expect=78).stderr)
-        self.assertIn("No such file", self.pawl("status", "--auth-file", self.dir / "none", expect=78).stderr)
+        self.assertIn(
+            "PAWL_AUTH: expected user:secret", self.pawl("status", auth="hunter2", expect=78).stderr
+        )
+        self.assertIn(
+            "No such file", self.pawl("status", "--auth-file", self.dir / "none", expect=78).stderr
+        )
 
     def test_a_wrong_secret_ends_every_verb_at_once_without_another_try(self):
         connections = self.connections_made()
@@ -180,7 +247,9 @@ class UsersTest(AuthCase):
         self.assertEqual(self.connections_made() - connections, 2)  # pawl's, and the one that asks.
         # With this TTL it expects answers within 500 ms, sooner than a wrong secret is refused.
         connections = self.connections_made()
-        refused = self.pawl("run", "ci/run", "-t", "1s", "--", "touch", self.dir / "ran", auth="ci:wrong", expect=77)
+        refused = self.pawl(
+            "run", "ci/run", "-t", "1s", "--", "touch", self.dir / "ran", auth="ci:wrong", expect=77
+        )
         self.assertIn("WRONGPASS", refused.stderr)
         self.assertFalse((self.dir / "ran").exists())
         self.assertEqual(self.connections_made() - connections, 2)
@@ -188,12 +257,26 @@ class UsersTest(AuthCase):
     def connections_made(self):
         with self.client_as(self.boss) as client:
             lines = client.call("INFO").splitlines()
-        return int(next(line for line in lines if line.startswith("total_connections_received:")).partition(":")[2])
+        return int(
+            next(
+                line for line in lines if line.startswith("total_connections_received:")
+            ).partition(":")[2]
+        )
 
     def test_pawl_run_and_elect_and_what_they_start_authenticate(self):
-        ran = self.pawl("run", "ci/run", "--", "sh", "-c", f'{PAWL} show ci/run && echo "token $PAWL_TOKEN"', auth=self.ci)
+        ran = self.pawl(
+            "run",
+            "ci/run",
+            "--",
+            "sh",
+            "-c",
+            f'{PAWL} show ci/run && echo "token $PAWL_TOKEN"',
+            auth=self.ci,
+        )
         self.assertIn("token 1", ran.stdout)
-        self.assertIn("led", self.pawl("elect", "ci/leader", "--", "echo", "led", auth=self.ci).stdout)
+        self.assertIn(
+            "led", self.pawl("elect", "ci/leader", "--", "echo", "led", auth=self.ci).stdout
+        )
         self.pawl("run", "other", "--", "true", auth=self.ci, expect=77)
 
     def test_a_pawld_without_users_refuses_credentials_by_name(self):
@@ -202,14 +285,23 @@ class UsersTest(AuthCase):
 
     def test_redis_clients_authenticate_as_they_do_with_redis(self):
         user, _, secret = self.ci.partition(":")
-        done = harness.redis_cli(self.pawld.port, "ACQUIRE", "ci/redis", "TTL", 1000,
-                                 options=("--user", user, "--pass", secret, "--no-auth-warning"), protocol=3)
+        done = harness.redis_cli(
+            self.pawld.port,
+            "ACQUIRE",
+            "ci/redis",
+            "TTL",
+            1000,
+            options=("--user", user, "--pass", secret, "--no-auth-warning"),
+            protocol=3,
+        )
         self.assertIn("lease", done.stdout, done.stderr)
         import redis
+
         with redis.Redis(port=self.pawld.port, username=user, password=secret) as client:
             self.assertTrue(client.ping())
 
-    # A server that slept, or that took one after the other, would need longer than the patience of these clients.
+    # A server that slept, or that took one after the other, would need longer than the patience of
+    # these clients.
     def test_two_hundred_guessers_wait_side_by_side_and_renewals_go_on_meanwhile(self):
         guessers = [self.client() for _ in range(200)]
         for guesser in guessers:
@@ -227,6 +319,7 @@ class UsersTest(AuthCase):
                 with self.client() as client:
                     client.pipeline([("HELLO", "3")])
                     client.send("AUTH", "boss", "wrong")
+
         guess(300)
         wait_until(lambda: self.clients() == 1, "they are forgotten")
         before = self.pawld.rss_bytes()
@@ -234,7 +327,9 @@ class UsersTest(AuthCase):
             guess(1000)
             wait_until(lambda: self.clients() == 1, "they are forgotten")
         self.assertGrewLess(before, 2 << 20, "3,000 guesses")
-        self.assertLess(self.pawld.log().count("wrong secret"), 300, "the log is not a way to fill a disk")
+        self.assertLess(
+            self.pawld.log().count("wrong secret"), 300, "the log is not a way to fill a disk"
+        )
 
     def clients(self):
         with self.client_as(self.boss) as client:
@@ -244,7 +339,11 @@ class UsersTest(AuthCase):
 class HttpTest(AuthCase):
     def setUp(self):
         super().setUp()
-        self.secrets = {"boss": self.add("boss", "admin"), "ci": self.add("ci", "use", "ci"), "eye": self.add("eye", "observe")}
+        self.secrets = {
+            "boss": self.add("boss", "admin"),
+            "ci": self.add("ci", "use", "ci"),
+            "eye": self.add("eye", "observe"),
+        }
         self.serve()
 
     def web(self, user=None):
@@ -253,18 +352,34 @@ class HttpTest(AuthCase):
     def test_each_user_may_do_what_its_role_and_prefixes_say(self):
         granted = self.web("ci").acquire("ci/deploy")
         self.assertEqual(granted.status, 201, granted)
-        self.assertEqual(self.web("eye").get("/v1/locks/ci%2Fdeploy").json["holders"][0]["token"], granted.json["token"])
+        self.assertEqual(
+            self.web("eye").get("/v1/locks/ci%2Fdeploy").json["holders"][0]["token"],
+            granted.json["token"],
+        )
         body = {"token": granted.json["token"], "reason": "test"}
-        for refused in (self.web("ci").acquire("other"), self.web("eye").acquire("ci/deploy"),
-                        self.web("ci").post("/v1/locks/ci%2Fdeploy/break", body)):
+        for refused in (
+            self.web("ci").acquire("other"),
+            self.web("eye").acquire("ci/deploy"),
+            self.web("ci").post("/v1/locks/ci%2Fdeploy/break", body),
+        ):
             self.assertEqual((refused.status, refused.code), (403, "noperm"), refused)
         self.assertEqual(self.web("boss").post("/v1/locks/ci%2Fdeploy/break", body).status, 200)
 
     def test_who_is_not_known_is_told_how_to_say_who_it_is_and_health_is_free(self):
-        for user, code in ((None, "noauth"), ("boss:wrong", "wrongpass"), ("nobody:x", "wrongpass")):
+        for user, code in (
+            (None, "noauth"),
+            ("boss:wrong", "wrongpass"),
+            ("nobody:x", "wrongpass"),
+        ):
             refused = self.web(user).get("/metrics")
-            self.assertEqual((refused.status, refused.code, refused.headers["www-authenticate"]), (401, code, "Bearer"), refused)
-        self.assertEqual([self.web().get(path).status for path in ("/healthz", "/readyz")], [200, 200])
+            self.assertEqual(
+                (refused.status, refused.code, refused.headers["www-authenticate"]),
+                (401, code, "Bearer"),
+                refused,
+            )
+        self.assertEqual(
+            [self.web().get(path).status for path in ("/healthz", "/readyz")], [200, 200]
+        )
         self.assertEqual(self.web("eye").get("/metrics").status, 200)
 
     def test_a_secret_is_taken_from_the_header_alone_and_never_logged(self):
@@ -274,7 +389,8 @@ class HttpTest(AuthCase):
             self.assertEqual(refused.status, 400, refused)
             self.assertNotIn(secret, refused.body.decode())
         self.web("boss").get("/v1/status")
-        self.web(f"{secret}:boss").get("/v1/status")  # In the wrong place, and refused: logged, without it.
+        # In the wrong place, and refused: logged, without it.
+        self.web(f"{secret}:boss").get("/v1/status")
         self.web(f"boss:{secret}x").get("/v1/status")
         wait_until(lambda: "wrong secret for" in self.pawld.log(), "the log tells of it")
         self.assertNotIn(secret[:20], self.pawld.log())
@@ -292,7 +408,9 @@ class ReloadTest(AuthCase):
         self.pawld.reload()
         wait_until(lambda: said in self.pawld.log()[start:], said)
 
-    def test_a_new_user_is_known_after_hup_and_a_removed_one_loses_its_rights_while_its_lease_stays(self):
+    def test_a_new_user_is_known_after_hup_and_a_removed_one_loses_its_rights_while_its_lease_stays(
+        self,
+    ):
         ci, boss = self.client_as(self.ci, protocol=3), self.client_as(self.boss)
         lease = self.acquire(ci, "a")["lease"]
         eve = self.add("eve", "use")
@@ -309,7 +427,10 @@ class ReloadTest(AuthCase):
     def test_a_file_that_is_wrong_is_refused_and_the_old_users_stay(self):
         ci = self.client_as(self.ci)
         good = self.users.read_text()
-        for bad, said in ((good + "eve admin hunter2\n", ":4: the secret must be"), ("\0" * 10, ":1: ")):
+        for bad, said in (
+            (good + "eve admin hunter2\n", ":4: the secret must be"),
+            ("\0" * 10, ":1: "),
+        ):
             self.users.write_text(bad)
             self.reload("the users stay as they were")
             wait_until(lambda said=said: said in self.pawld.log(), "the log tells of it")
@@ -333,10 +454,21 @@ class ReloadTest(AuthCase):
         codes = []
 
         def run():
-            codes.append(subprocess.run(
-                harness.guarded([PAWL, "run", "a", "-t", "2s", "--", "sh", "-c", script]), stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=harness.PATIENCE, check=False,
-                env={**os.environ, "PAWL_ADDR": f"127.0.0.1:{self.pawld.port}", "PAWL_AUTH": self.ci}))
+            codes.append(
+                subprocess.run(
+                    harness.guarded([PAWL, "run", "a", "-t", "2s", "--", "sh", "-c", script]),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    timeout=harness.PATIENCE,
+                    check=False,
+                    env={
+                        **os.environ,
+                        "PAWL_ADDR": f"127.0.0.1:{self.pawld.port}",
+                        "PAWL_AUTH": self.ci,
+                    },
+                )
+            )
 
         runner = threading.Thread(target=run)
         runner.start()
@@ -345,7 +477,10 @@ class ReloadTest(AuthCase):
         self.users.write_text(self.users.read_text().replace("ci use", "ci admin"))
         self.reload(f"users in {self.users}: 2")
         renewals = self.holders(boss, "a")[0]["renewals"]
-        wait_until(lambda: self.holders(boss, "a")[0]["renewals"] > renewals + 2, "it authenticated anew and renews")
+        wait_until(
+            lambda: self.holders(boss, "a")[0]["renewals"] > renewals + 2,
+            "it authenticated anew and renews",
+        )
         self.pawl("auth", "rm", "ci", "--file", self.users)
         self.reload(f"users in {self.users}: 1")
         runner.join(harness.PATIENCE)

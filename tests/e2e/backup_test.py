@@ -1,4 +1,5 @@
-"""Backups of a pawld that serves, stores made from them, and data that was copied. Hard cases 42, 43, 45.
+"""Backups of a pawld that serves, stores made from them, and data that was copied. Hard cases 42,
+43, 45.
 
 Tokens are judged by comparing them, and waits by what pawld says of them, never by a stopwatch.
 """
@@ -22,8 +23,14 @@ SETTINGS = f"max_ttl_ms = {MAX_TTL}"
 
 def pawld(*words):
     """Runs pawld offline; (exit code, stdout, stderr)."""
-    done = subprocess.run([harness.binary(), *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=harness.PATIENCE, check=False)
+    done = subprocess.run(
+        [harness.binary(), *map(str, words)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=harness.PATIENCE,
+        check=False,
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -47,7 +54,8 @@ class BackupCase(harness.PawldCase):
         return directory, done
 
     def restore(self, backup, *more):
-        """A pawld that is not started yet, on a store made from the backup; and what pawld restore said."""
+        """A pawld that is not started yet, on a store made from the backup; and what pawld restore
+        said."""
         server = self.own_pawld(start=False, settings=SETTINGS)
         code, out, err = pawld("restore", "--from", backup, "--data", server.data, "--json", *more)
         self.assertEqual(code, 0, err)
@@ -105,9 +113,15 @@ class UnderLoadTest(BackupCase):
             for i in range(5):
                 counts = [len(worker.tokens) for worker in workers]
                 backups.append(self.back_up(server, f"backup-{i}"))
-                wait_until(lambda counts=counts: all(len(w.tokens) > n for w, n in zip(workers, counts)), "work goes on")
+                wait_until(
+                    lambda counts=counts: all(len(w.tokens) > n for w, n in zip(workers, counts)),
+                    "work goes on",
+                )
             after = max(worker.tokens[-1] for worker in workers)
-            wait_until(lambda: max(worker.tokens[-1] for worker in workers) > after + 1000, "1,000 grants after the backup")
+            wait_until(
+                lambda: max(worker.tokens[-1] for worker in workers) > after + 1000,
+                "1,000 grants after the backup",
+            )
         finally:
             for thread in threads:
                 thread.stopped.set()
@@ -115,13 +129,17 @@ class UnderLoadTest(BackupCase):
                 thread.join()
         for thread in threads:
             self.addCleanup(thread.client.close)
-        self.assertEqual([holder.lost for holder in holders], [None] * 4, "a backup costs no holder its lease")
+        self.assertEqual(
+            [holder.lost for holder in holders], [None] * 4, "a backup costs no holder its lease"
+        )
         self.assertEqual([worker.refused for worker in workers], [None] * 4)
         tokens = [token for worker in workers for token in worker.tokens]
         self.assertEqual(len(set(tokens)), len(tokens))
         sequences = [done["sequence"] for _, done in backups]
         self.assertEqual(sequences, sorted(set(sequences)), "each holds more than the one before")
-        print(f"{len(tokens)} grants and {sum(holder.renewals for holder in holders)} renewals beside {len(backups)} backups")
+        print(
+            f"{len(tokens)} grants and {sum(holder.renewals for holder in holders)} renewals beside {len(backups)} backups"
+        )
         event = client.call("OBSERVE", "")
         server.kill()
 
@@ -129,7 +147,9 @@ class UnderLoadTest(BackupCase):
         for directory, done in backups:
             code, out, _ = pawld("verify", "--data", directory, "--json")
             found = json.loads(out)
-            self.assertEqual((code, found["kind"], found["last_token"]), (0, "backup", done["last_token"]))
+            self.assertEqual(
+                (code, found["kind"], found["last_token"]), (0, "backup", done["last_token"])
+            )
             self.assertLess(found["last_token"], fence)
             self.assertGreaterEqual(found["leases"], len(holders))
 
@@ -144,7 +164,9 @@ class UnderLoadTest(BackupCase):
             waiter = self.client(3, restored)
             waiter.send("ACQUIRE", f"held/{i}", "TTL", 1000, "WAIT", 60000)
             self.assertGreater(waiter.read()["token"], max(fence, ERA))
-        self.assertNotEqual(self.incarnation_of(client.call("OBSERVE", "")), self.incarnation_of(event))
+        self.assertNotEqual(
+            self.incarnation_of(client.call("OBSERVE", "")), self.incarnation_of(event)
+        )
 
     @staticmethod
     def incarnation_of(event_id):
@@ -177,28 +199,42 @@ class CountdownTest(BackupCase):
         self.assertIn("\npawl_leader 1\n", web.get("/metrics").body.decode())
         self.assertGreater(self.acquire(client, "free", ttl=1000)["token"], ERA + 1)
         server.restart()
-        self.assertEqual(self.client(3, server).call("STATUS")["restoring_ms"], 0, "it happens once")
+        self.assertEqual(
+            self.client(3, server).call("STATUS")["restoring_ms"], 0, "it happens once"
+        )
 
     def test_as_long_as_it_grants_nothing_it_is_not_ready_and_says_why(self):
         server = self.own_pawld()
         backup, _ = self.back_up(server)
         server.kill()
-        server = self.restore(backup)[0].start()  # It waits for the default max_ttl_ms, longer than this test takes.
+        # It waits for the default max_ttl_ms, longer than this test takes.
+        server = self.restore(backup)[0].start()
         client, web = self.client(3, server), Web(server.http_port)
         self.assertError(client.call("ACQUIRE", "free", "TTL", 1000), "BUSY", "restoring", "ms")
         self.assertEqual(client.call("STATUS")["state"], "restoring")
-        for answer in (web.get("/readyz"), web.post("/v1/acquire", {"locks": ["free"], "ttl_ms": 1000})):
+        for answer in (
+            web.get("/readyz"),
+            web.post("/v1/acquire", {"locks": ["free"], "ttl_ms": 1000}),
+        ):
             self.assertEqual((answer.status, answer.code), (503, "restoring"), answer)
             self.assertTrue(300 < int(answer.headers["retry-after"]) <= 600, answer.headers)
         scrape = web.get("/metrics").body.decode()
-        for sample in ("pawl_leader 0", "pawl_ready 0", 'pawl_lock_acquires_total{result="refused"} 2'):
+        for sample in (
+            "pawl_leader 0",
+            "pawl_ready 0",
+            'pawl_lock_acquires_total{result="refused"} 2',
+        ):
             self.assertIn(f"\n{sample}\n", scrape)
-        self.assertTrue(300 < float(re.search(r"^pawl_restoring_seconds (.*)$", scrape, re.M)[1]) <= 600, scrape)
+        self.assertTrue(
+            300 < float(re.search(r"^pawl_restoring_seconds (.*)$", scrape, re.M)[1]) <= 600, scrape
+        )
 
     def test_a_restart_in_the_middle_does_not_shorten_it(self):
         server = self.restored().start()
         client = self.client(3, server)
-        wait_until(lambda: client.call("STATUS")["restoring_ms"] < MAX_TTL / 2, "half of it has passed")
+        wait_until(
+            lambda: client.call("STATUS")["restoring_ms"] < MAX_TTL / 2, "half of it has passed"
+        )
         server.restart()
         left = self.client(3, server).call("STATUS")
         self.assertGreaterEqual(left["restoring_ms"] + left["uptime_ms"], MAX_TTL)
@@ -229,7 +265,9 @@ class CountdownTest(BackupCase):
         self.assertEqual(said["era"], 2)
         second.start()
         self.assertGreater(self.acquire(self.client(3, second), "a", ttl=MAX_TTL)["token"], issued)
-        code, _, err = pawld("restore", "--from", backup, "--data", server.dir / "x", "--above", (1 << 53) - 1)
+        code, _, err = pawld(
+            "restore", "--from", backup, "--data", server.dir / "x", "--above", (1 << 53) - 1
+        )
         self.assertEqual(code, 78)
         self.assertIn("no era", err)
 
@@ -252,7 +290,11 @@ class BadInputTest(BackupCase):
         server, client = self.serve()
         target = server.dir / "small"
         target.mkdir()
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", target], capture_output=True, check=False).returncode:
+        if subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", target],
+            capture_output=True,
+            check=False,
+        ).returncode:
             self.skipTest("mounting a tmpfs needs root")
         self.addCleanup(subprocess.run, ["umount", target], check=True)
         meta = "m" * 1000
@@ -260,7 +302,9 @@ class BadInputTest(BackupCase):
             client.send("ACQUIRE", f"lock/{i}", "TTL", MAX_TTL, "META", "k", meta)
         for _ in range(1500):
             self.assertGranted(client.read())
-        self.assertError(client.call("BACKUP", target / "one"), "FULL", "No space left", "nothing was kept")
+        self.assertError(
+            client.call("BACKUP", target / "one"), "FULL", "No space left", "nothing was kept"
+        )
         self.assertEqual(os.listdir(target), [])
         (target / "filler").write_bytes(b"x" * (1 << 20))
         self.assertError(client.call("BACKUP", target / "two"), "FULL")
@@ -278,8 +322,12 @@ class BadInputTest(BackupCase):
         self.assertEqual(self.inspect(client, "a")["token"], token, "the live store is as it was")
         server.terminate()
         self.assertEqual(pawld("restore", "--from", backup, "--data", server.data)[0], 78)
-        self.assertEqual(pawld("restore", "--from", server.data, "--data", server.dir / "new")[0], 78)
-        self.assertEqual(pawld("restore", "--from", server.dir / "missing", "--data", server.dir / "new")[0], 78)
+        self.assertEqual(
+            pawld("restore", "--from", server.data, "--data", server.dir / "new")[0], 78
+        )
+        self.assertEqual(
+            pawld("restore", "--from", server.dir / "missing", "--data", server.dir / "new")[0], 78
+        )
         self.assertEqual(pawld("restore", "--from", backup)[0], 64)
         home = server.dir / "home"
         home.mkdir()
@@ -304,10 +352,18 @@ class BadInputTest(BackupCase):
         backup, _ = self.back_up(server)
         for path in sorted(backup.iterdir()):
             bytes_ = path.read_bytes()
-            for at in [*range(0, 80, 3), len(bytes_) // 2, 4096, 4100, 4120, len(bytes_) - 20, len(bytes_) - 1]:
+            for at in [
+                *range(0, 80, 3),
+                len(bytes_) // 2,
+                4096,
+                4100,
+                4120,
+                len(bytes_) - 20,
+                len(bytes_) - 1,
+            ]:
                 if at >= len(bytes_):
                     continue
-                path.write_bytes(bytes_[:at] + bytes([bytes_[at] ^ 0x10]) + bytes_[at + 1:])
+                path.write_bytes(bytes_[:at] + bytes([bytes_[at] ^ 0x10]) + bytes_[at + 1 :])
                 code, _, err = pawld("restore", "--from", backup, "--data", server.dir / "new")
                 self.assertEqual(code, 78, f"{path.name} at {at}")
                 self.assertIn(path.name, err)
@@ -327,8 +383,17 @@ class VerifyTest(BackupCase):
         server.terminate()
         code, out, _ = pawld("verify", "--data", server.data, "--json")
         found = json.loads(out)
-        self.assertEqual((code, found["kind"], found["whole"], found["leases"], found["last_token"], found["era"]),
-                         (0, "store", True, 20, last, 0))
+        self.assertEqual(
+            (
+                code,
+                found["kind"],
+                found["whole"],
+                found["leases"],
+                found["last_token"],
+                found["era"],
+            ),
+            (0, "store", True, 20, last, 0),
+        )
         self.assertIn("leases:        20", pawld("verify", "--data", server.data)[1])
         segment = server.data / "segment-1.log"
         with open(segment, "r+b") as file:
@@ -348,7 +413,9 @@ class VerifyTest(BackupCase):
         meta.write_bytes(bytes_)
         code, text = server.refused()
         self.assertEqual(code, 78)
-        self.assertIn("store.meta: written by a newer Pawl (format 2; this one reads up to 1)", text)
+        self.assertIn(
+            "store.meta: written by a newer Pawl (format 2; this one reads up to 1)", text
+        )
 
 
 class MachineTest(BackupCase):  # Hard case 43.
@@ -362,13 +429,20 @@ class MachineTest(BackupCase):  # Hard case 43.
         server.start(*self.machine(server, "0123456789abcdef0123456789abcdef\n"))
         token = self.acquire(self.client(3, server), "a")["token"]
         server.terminate()
-        self.assertNotIn(b"0123456789abcdef", (server.data / "machine").read_bytes(), "the id itself is not kept")
-        before = {path.name: path.read_bytes() for path in server.data.iterdir() if path.name != "lock"}
+        self.assertNotIn(
+            b"0123456789abcdef", (server.data / "machine").read_bytes(), "the id itself is not kept"
+        )
+        before = {
+            path.name: path.read_bytes() for path in server.data.iterdir() if path.name != "lock"
+        }
         code, text = server.refused(*self.machine(server, "fedcba9876543210fedcba9876543210\n"))
         self.assertEqual(code, 78)
         self.assertIn("--adopt", text)
         self.assertIn("another machine", text)
-        self.assertEqual({path.name: path.read_bytes() for path in server.data.iterdir() if path.name != "lock"}, before)
+        self.assertEqual(
+            {path.name: path.read_bytes() for path in server.data.iterdir() if path.name != "lock"},
+            before,
+        )
 
         other = self.machine(server, "fedcba9876543210fedcba9876543210\n")
         server.start(*other, "--adopt")
@@ -377,18 +451,24 @@ class MachineTest(BackupCase):  # Hard case 43.
         server.terminate()
         server.start(*other)
         server.terminate()
-        self.assertEqual(server.refused(*self.machine(server, "0123456789abcdef0123456789abcdef\n"))[0], 78)
+        self.assertEqual(
+            server.refused(*self.machine(server, "0123456789abcdef0123456789abcdef\n"))[0], 78
+        )
 
     def test_a_machine_without_an_id_checks_nothing(self):
         server = self.own_pawld(start=False)
         server.start(*self.machine(server, "0123456789abcdef0123456789abcdef\n"))
         server.terminate()
-        for words in (("--machine-id-file", server.dir / "none"), self.machine(server, ""),
-                      self.machine(server, "uninitialized\n")):
+        for words in (
+            ("--machine-id-file", server.dir / "none"),
+            self.machine(server, ""),
+            self.machine(server, "uninitialized\n"),
+        ):
             server.start(*words)
             server.terminate()
 
-    def test_a_store_from_before_marks_is_accepted_and_marked(self):  # Hard case 45: the older form is upgraded.
+    # Hard case 45: the older form is upgraded.
+    def test_a_store_from_before_marks_is_accepted_and_marked(self):
         server = self.own_pawld(start=False)
         here = self.machine(server, "0123456789abcdef0123456789abcdef\n")
         server.start(*here)
@@ -402,8 +482,15 @@ class MachineTest(BackupCase):  # Hard case 43.
 @unittest.skipUnless(os.environ.get("PAWL"), "PAWL names no pawl")
 class CommandTest(BackupCase):
     def pawl(self, server, *words):
-        return subprocess.run([os.environ["PAWL"], *map(str, words)], env={**os.environ, "PAWL_ADDR": f"127.0.0.1:{server.port}"},
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=harness.PATIENCE, check=False)
+        return subprocess.run(
+            [os.environ["PAWL"], *map(str, words)],
+            env={**os.environ, "PAWL_ADDR": f"127.0.0.1:{server.port}"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=harness.PATIENCE,
+            check=False,
+        )
 
     def test_pawl_backup_says_what_was_written(self):
         server, client = self.serve()
@@ -412,7 +499,9 @@ class CommandTest(BackupCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         said = json.loads(done.stdout)
         self.assertEqual((said["files"], said["last_token"]), (2, token))
-        self.assertEqual(said["bytes"], sum(path.stat().st_size for path in (server.dir / "one").iterdir()))
+        self.assertEqual(
+            said["bytes"], sum(path.stat().st_size for path in (server.dir / "one").iterdir())
+        )
         self.assertIn(f"last token {token}", self.pawl(server, "backup", server.dir / "two").stdout)
         self.assertEqual(self.pawl(server, "backup", server.dir / "two").returncode, 64)
         refused = self.pawl(server, "backup", "here")

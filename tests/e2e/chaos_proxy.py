@@ -1,12 +1,12 @@
-"""A TCP proxy in front of pawld that does to each request what networks do: delay it, lose it, lose its reply, deliver it
-twice, or deliver it long after its sender has given up and asked again.
+"""A TCP proxy in front of pawld that does to each request what networks do: delay it, lose it, lose
+its reply, deliver it twice, or deliver it long after its sender has given up and asked again.
 
     proxy = chaos_proxy.Proxy(pawld.port, chaos_proxy.seeded(7))
     client = resp.Client(proxy.port)
 
-It reads whole request frames, and serves one connection after the other, each with one request at a time: the same seed and
-the same requests give the same fates, whatever the threads do. Clients that work at the same time have one proxy each.
-"""
+It reads whole request frames, and serves one connection after the other, each with one request at a
+time: the same seed and the same requests give the same fates, whatever the threads do. Clients that
+work at the same time have one proxy each. """
 
 import random
 import socket
@@ -15,14 +15,16 @@ import time
 
 import resp
 
-PASS = "pass"        # forwarded, answered
-DELAY = "delay"      # the same, some milliseconds later
-DROP = "drop"        # never reaches pawld; the connection is cut
-CUT = "cut"          # pawld has answered, so it is committed; the reply is withheld and the connection cut
-HALF = "half"        # the same, in the middle of the reply
+PASS = "pass"  # forwarded, answered
+DELAY = "delay"  # the same, some milliseconds later
+DROP = "drop"  # never reaches pawld; the connection is cut
+# Pawld has answered, so it is committed; the reply is withheld and the connection cut
+CUT = "cut"
+HALF = "half"  # the same, in the middle of the reply
 ABANDON = "abandon"  # reaches pawld, and the hang-up right behind it
-TWICE = "twice"      # reaches pawld twice in a row; the first reply is passed on
-LATE = "late"        # the connection is cut; it reaches pawld some requests later, or when deliver() is called
+TWICE = "twice"  # reaches pawld twice in a row; the first reply is passed on
+# The connection is cut; it reaches pawld some requests later, or when deliver() is called
+LATE = "late"
 
 CHAOS = {PASS: 60, DELAY: 5, DROP: 5, CUT: 8, HALF: 4, ABANDON: 6, TWICE: 6, LATE: 6}
 
@@ -35,10 +37,10 @@ def seeded(seed, weights=None):
 
 
 class Proxy:
-    """`fate(words)` decides over each request. `answers` has what pawld answered, whether or not the client saw it:
-    (fate, words, reply), in order."""
+    """`fate(words)` decides over each request. `answers` has what pawld answered, whether or not
+    the client saw it: (fate, words, reply), in order."""
 
-    LATE_BY = 3       # requests that overtake a late one
+    LATE_BY = 3  # requests that overtake a late one
     DELAY_S = 0.002
 
     def __init__(self, port, fate):
@@ -60,7 +62,8 @@ class Proxy:
             return self._deliver(len(self._late))
 
     def close(self):
-        """Delivers what is late and stops; the clients have closed their connections. Fails if the proxy had failed."""
+        """Delivers what is late and stops; the clients have closed their connections. Fails if the
+        proxy had failed."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._listener.close()
@@ -114,7 +117,7 @@ class Proxy:
             self._answered(fate, words, upstream.read())
         if fate == CUT:
             return False
-        connection.sendall(raw[:len(raw) // 2] if fate == HALF else raw)
+        connection.sendall(raw[: len(raw) // 2] if fate == HALF else raw)
         return fate != HALF
 
     def _answered(self, fate, words, reply):

@@ -1,5 +1,5 @@
-"""Requests through a network that delays, loses, repeats and reorders them (chaos_proxy.py): whatever a client was told or not
-told, pawld has done each thing once."""
+"""Requests through a network that delays, loses, repeats and reorders them (chaos_proxy.py):
+whatever a client was told or not told, pawld has done each thing once."""
 
 import collections
 import random
@@ -14,13 +14,14 @@ ACQUIRES = 10_000
 WORKERS = 16
 SEED = 2
 SHARED_LOCKS = 6
-RENEWING = 0.25   # The share of holders that renew before they release.
-TTL = 600_000     # Longer than the test: what ends here was released.
-TRIES = 1000      # Of one request, until a test fails instead of going on for ever.
+RENEWING = 0.25  # The share of holders that renew before they release.
+TTL = 600_000  # Longer than the test: what ends here was released.
+TRIES = 1000  # Of one request, until a test fails instead of going on for ever.
 
 
 def superseded(reply):
-    """The wait was taken over by another sending of the same request, which pawld happened to read later."""
+    """The wait was taken over by another sending of the same request, which pawld happened to read
+    later."""
     return isinstance(reply, Error) and reply.startswith("CONFLICT superseded")
 
 
@@ -47,7 +48,8 @@ class Stubborn:
 
 
 class Worker:
-    """Acquires and releases through a proxy of its own; its locks are partly its own, partly everyone's."""
+    """Acquires and releases through a proxy of its own; its locks are partly its own, partly
+    everyone's."""
 
     def __init__(self, port, number, prefix, inside):
         self.dice = random.Random(f"{SEED}/{number}")
@@ -56,7 +58,7 @@ class Worker:
         self.own = f"{prefix}/own/{number}"
         self.shared = [f"{prefix}/shared/{n}" for n in range(SHARED_LOCKS)]
         self.inside = inside  # who holds which lock, as the holders see it
-        self.grants = {}      # request id: grant
+        self.grants = {}  # request id: grant
         self.fault = None
         self.thread = threading.Thread(target=self._run, daemon=True)
 
@@ -85,7 +87,9 @@ class Worker:
 
     def _acquire(self, lock, request):
         for _ in range(TRIES):
-            reply = self.stubborn.call("ACQUIRE", lock, "TTL", TTL, "WAIT", 600_000, "REQUEST", request)
+            reply = self.stubborn.call(
+                "ACQUIRE", lock, "TTL", TTL, "WAIT", 600_000, "REQUEST", request
+            )
             if not superseded(reply):
                 assert isinstance(reply, list), reply
                 return fields(reply)
@@ -104,23 +108,34 @@ class LostRepliesTest(harness.PawldCase):
             worker.thread.start()
         for worker in cls.workers:
             worker.thread.join()
-        faults = [repr(fault) for worker in cls.workers for fault in (worker.fault, worker.proxy.fault) if fault]
+        faults = [
+            repr(fault)
+            for worker in cls.workers
+            for fault in (worker.fault, worker.proxy.fault)
+            if fault
+        ]
         if faults:
             raise AssertionError("\n".join(faults))
         cls.answers = [answer for worker in cls.workers for answer in worker.proxy.answers]
 
     def test_ten_thousand_acquires_have_one_token_per_request_id(self):
         # Hard case 2.
-        grants = {request: grant for worker in self.workers for request, grant in worker.grants.items()}
+        grants = {
+            request: grant for worker in self.workers for request, grant in worker.grants.items()
+        }
         self.assertEqual(len(grants), ACQUIRES)
         tokens = {grant["token"] for grant in grants.values()}
         self.assertEqual(len(tokens), ACQUIRES)
         self.assertEqual(len({grant["lease"] for grant in grants.values()}), ACQUIRES)
-        self.assertEqual(max(tokens) - min(tokens) + 1, ACQUIRES, "a grant was made that nobody was told of")
+        self.assertEqual(
+            max(tokens) - min(tokens) + 1, ACQUIRES, "a grant was made that nobody was told of"
+        )
 
     def test_every_answer_to_a_request_id_is_the_same_grant_or_says_it_is_over(self):
         # Hard cases 2, 4: the answers that were withheld, repeated or late included.
-        grants = {request: grant for worker in self.workers for request, grant in worker.grants.items()}
+        grants = {
+            request: grant for worker in self.workers for request, grant in worker.grants.items()
+        }
         for fate, words, reply in self.answers:
             if words[0] == "ACQUIRE" and not superseded(reply):
                 if isinstance(reply, Error):
@@ -130,7 +145,9 @@ class LostRepliesTest(harness.PawldCase):
 
     def test_no_lease_is_released_twice(self):
         # Hard case 7.
-        released = collections.Counter(words[1] for _, words, reply in self.answers if words[0] == "RELEASE" and reply == 1)
+        released = collections.Counter(
+            words[1] for _, words, reply in self.answers if words[0] == "RELEASE" and reply == 1
+        )
         self.assertEqual([lease for lease, times in released.items() if times > 1], [])
 
     def test_no_lock_is_left_held(self):
@@ -147,8 +164,12 @@ class LostRepliesTest(harness.PawldCase):
         print("fates:", dict(fates))
         for fate in chaos_proxy.CHAOS:
             self.assertGreater(fates[fate], ACQUIRES // 20, fate)
-        withheld = sum(isinstance(reply, list) for fate, _, reply in self.answers if fate == chaos_proxy.CUT)
-        self.assertGreater(withheld, ACQUIRES // 20, "grants that were committed, and whose reply was withheld")
+        withheld = sum(
+            isinstance(reply, list) for fate, _, reply in self.answers if fate == chaos_proxy.CUT
+        )
+        self.assertGreater(
+            withheld, ACQUIRES // 20, "grants that were committed, and whose reply was withheld"
+        )
 
 
 class StaleTest(harness.PawldCase):
@@ -175,7 +196,9 @@ class StaleTest(harness.PawldCase):
 
     def assertUntouched(self, lock, grant):
         """`grant` is the holder, with all of its TTL ahead when it renews."""
-        self.assertEqual([holder["token"] for holder in self.holders(self.next, lock)], [grant["token"]])
+        self.assertEqual(
+            [holder["token"] for holder in self.holders(self.next, lock)], [grant["token"]]
+        )
         self.assertEqual(self.next.call("RENEW", grant["lease"]), grant["ttl_ms"])
 
     def test_a_release_and_a_renewal_that_arrive_after_the_next_grant_do_nothing(self):
@@ -188,7 +211,9 @@ class StaleTest(harness.PawldCase):
             self.assertEqual(self.former.call("RELEASE", old["lease"]), 1)
             new = self.acquire(self.next, lock, ttl=60_000)
             renewal, release = self.proxy.deliver()
-            self.assertEqual((renewal[0], release[0]), (["RENEW", old["lease"]], ["RELEASE", old["lease"]]))
+            self.assertEqual(
+                (renewal[0], release[0]), (["RENEW", old["lease"]], ["RELEASE", old["lease"]])
+            )
             self.assertError(renewal[1], "LOST", "released")
             self.assertEqual(release[1], 0)
             self.assertUntouched(lock, new)
@@ -200,7 +225,8 @@ class StaleTest(harness.PawldCase):
         for _ in range(10):
             old = fields(self.former.call("ACQUIRE", lock, "TTL", 100, "REQUEST", request_id()))
             self.former.close()
-            for verb in ("RENEW", "RELEASE"):  # Sent in time, by clients that did not wait for the answer.
+            # Sent in time, by clients that did not wait for the answer.
+            for verb in ("RENEW", "RELEASE"):
                 self.late = {verb}
                 with Client(self.proxy.port) as client:
                     client.send(verb, old["lease"])

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The command line as people and scripts use it: every verb, in text and in --json, and every exit code.
+"""The command line as people and scripts use it: every verb, in text and in --json, and every exit
+code.
 
 Environment: PAWL and PAWLD are the binaries.
 """
@@ -65,9 +66,18 @@ class CliTest(harness.PawldCase):
 
     def pawl(self, *words, expect=0, addr=None, stdin="", **environment):
         """Runs pawl and returns the finished process, after checking how it ended."""
-        done = subprocess.run([PAWL, *words], input=stdin, capture_output=True, text=True, timeout=harness.PATIENCE,
-                              env=self.environment(addr, **environment), check=False)
-        self.assertEqual(done.returncode, expect, f"{words}\nstdout: {done.stdout}\nstderr: {done.stderr}")
+        done = subprocess.run(
+            [PAWL, *words],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=harness.PATIENCE,
+            env=self.environment(addr, **environment),
+            check=False,
+        )
+        self.assertEqual(
+            done.returncode, expect, f"{words}\nstdout: {done.stdout}\nstderr: {done.stderr}"
+        )
         return done
 
     def data(self, *words, **options):
@@ -78,21 +88,30 @@ class CliTest(harness.PawldCase):
 
     def waiting(self, *words):
         """A pawl acquire that stands in the queue by now."""
-        waiter = subprocess.Popen(harness.guarded([PAWL, "acquire", self.name, *words]), env=self.environment(),
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        waiter = subprocess.Popen(
+            harness.guarded([PAWL, "acquire", self.name, *words]),
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         self.addCleanup(waiter.communicate)
         self.addCleanup(waiter.kill)
         self.wait_for_waiters(1)
         return waiter
 
     def wait_for_waiters(self, count):
-        harness.wait_until(lambda: self.data("show", self.name)["waiters"] == count, f"{count} waiting")
+        harness.wait_until(
+            lambda: self.data("show", self.name)["waiters"] == count, f"{count} waiting"
+        )
 
     def on_a_terminal(self, words, typed="", **environment):
         """Runs pawl with a terminal on all three: (exit code, what it wrote)."""
         pid, master = pty.fork()
         if pid == 0:
-            os.execve(PAWL, ["pawl", *words], {"PAWL_ADDR": self.address, "TERM": "xterm", **environment})
+            os.execve(
+                PAWL, ["pawl", *words], {"PAWL_ADDR": self.address, "TERM": "xterm", **environment}
+            )
         os.write(master, typed.encode())
         seen = b""
         try:
@@ -104,7 +123,8 @@ class CliTest(harness.PawldCase):
         os.close(master)
         return os.waitstatus_to_exitcode(status), seen.decode()
 
-    # --- acquire ---------------------------------------------------------------------------------------------------
+    # --- acquire
+    # ---------------------------------------------------------------------------------------------------
 
     def test_acquire_prints_lease_and_token_and_what_to_do_next(self):
         done = self.pawl("acquire", self.name)
@@ -118,11 +138,24 @@ class CliTest(harness.PawldCase):
 
     def test_acquire_json_has_the_keys_of_the_wire(self):
         held = self.take()
-        self.assertEqual(set(held), {"lease", "token", "floor", "slot", "ttl_ms", "waited_ms", "request",
-                                     "deadline_boottime_ns"})
+        self.assertEqual(
+            set(held),
+            {
+                "lease",
+                "token",
+                "floor",
+                "slot",
+                "ttl_ms",
+                "waited_ms",
+                "request",
+                "deadline_boottime_ns",
+            },
+        )
         self.assertRegex(held["lease"], harness.LEASE)
         self.assertRegex(held["request"], r"^[A-Za-z0-9_-]{22,64}$")
-        self.assertEqual((held["floor"], held["slot"], held["ttl_ms"]), (held["token"], None, 15000))
+        self.assertEqual(
+            (held["floor"], held["slot"], held["ttl_ms"]), (held["token"], None, 15000)
+        )
         left = held["deadline_boottime_ns"] / 1e9 - time.clock_gettime(time.CLOCK_BOOTTIME)
         self.assertLess(left, 14.7)
         self.assertGreater(left, 0)
@@ -163,7 +196,8 @@ class CliTest(harness.PawldCase):
         first = self.take(self.name, "--request", request)
         again = self.take(self.name, "--request", request)
         self.assertEqual((first["lease"], first["token"]), (again["lease"], again["token"]))
-        self.pawl("acquire", self.name, "--request", request, "-t", "20s", expect=64)  # Hard case 5.
+        # Hard case 5.
+        self.pawl("acquire", self.name, "--request", request, "-t", "20s", expect=64)
         self.pawl("release", first["lease"])
         done = self.pawl("acquire", self.name, "--request", request, expect=122)  # Hard case 4.
         self.assertIn("released", done.stderr)
@@ -184,8 +218,19 @@ class CliTest(harness.PawldCase):
         self.pawl("acquire", self.name + "/n", "--limit", "2", "-n", expect=75)
 
     def test_owner_meta_delay_and_max_hold_arrive(self):
-        self.take(self.name, "--owner", "me", "--meta", "job=42", "--meta", "url=a=b", "--delay", "1s",
-                     "--max-hold", "1h")
+        self.take(
+            self.name,
+            "--owner",
+            "me",
+            "--meta",
+            "job=42",
+            "--meta",
+            "url=a=b",
+            "--delay",
+            "1s",
+            "--max-hold",
+            "1h",
+        )
         holder = self.data("show", self.name)["holders"][0]
         self.assertEqual(holder["owner"], "me")
         self.assertEqual(holder["meta"], {"job": "42", "url": "a=b"})
@@ -197,12 +242,20 @@ class CliTest(harness.PawldCase):
 
     def test_lease_that_cannot_be_printed_is_given_back(self):
         with open("/dev/full", "w") as full:
-            done = subprocess.run([PAWL, "acquire", self.name], env=self.environment(), stdout=full,
-                                  stderr=subprocess.PIPE, text=True, timeout=harness.PATIENCE, check=False)
+            done = subprocess.run(
+                [PAWL, "acquire", self.name],
+                env=self.environment(),
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=harness.PATIENCE,
+                check=False,
+            )
         self.assertEqual(done.returncode, 74, done.stderr)
         self.assertEqual(self.data("show", self.name)["state"], "free")
 
-    # --- renew, release --------------------------------------------------------------------------------------------
+    # --- renew, release
+    # --------------------------------------------------------------------------------------------
 
     def test_renew_takes_the_lease_from_argv_environment_and_stdin(self):
         lease = self.take()["lease"]
@@ -237,7 +290,8 @@ class CliTest(harness.PawldCase):
         self.pawl("renew", expect=64)
         self.pawl("release", "-", stdin="", expect=64)
 
-    # --- show, ls, history -----------------------------------------------------------------------------------------
+    # --- show, ls, history
+    # -----------------------------------------------------------------------------------------
 
     def test_show_tells_people_everything(self):
         free = self.pawl("show", self.name).stdout
@@ -245,7 +299,16 @@ class CliTest(harness.PawldCase):
         held = self.take(self.name, "--owner", "alice")
         self.waiting("--owner", "bob")
         text = self.pawl("show", self.name).stdout
-        for part in ("held", "alice", str(held["token"]), "since", "expires", "1 waiting", "bob", "unknown: no guard has reported"):
+        for part in (
+            "held",
+            "alice",
+            str(held["token"]),
+            "since",
+            "expires",
+            "1 waiting",
+            "bob",
+            "unknown: no guard has reported",
+        ):
             self.assertIn(part, text)
 
     def test_show_names_a_holder_that_gave_no_owner(self):
@@ -256,16 +319,22 @@ class CliTest(harness.PawldCase):
     def test_show_json_is_what_inspect_answers(self):
         held = self.take()
         shown = self.data("show", self.name)
-        self.assertEqual((shown["lock"], shown["state"], shown["token"]), (self.name, "held", held["token"]))
+        self.assertEqual(
+            (shown["lock"], shown["state"], shown["token"]), (self.name, "held", held["token"])
+        )
         self.assertNotIn(held["lease"], json.dumps(shown))  # the lease is a secret
 
-    def test_show_does_not_let_an_owner_drive_the_terminal(self):  # pawld refuses such owners; pawl trusts no server.
+    # Pawld refuses such owners; pawl trusts no server.
+    def test_show_does_not_let_an_owner_drive_the_terminal(self):
         def talk(connection):
             connection.recv(4096)
             connection.sendall(GREETING)
             connection.recv(4096)
-            connection.sendall(b"%2\r\n+state\r\n+held\r\n+holders\r\n*1\r\n%1\r\n+owner\r\n$8\r\n\033[2Jroot\r\n")
+            connection.sendall(
+                b"%2\r\n+state\r\n+held\r\n+holders\r\n*1\r\n%1\r\n+owner\r\n$8\r\n\033[2Jroot\r\n"
+            )
             connection.recv(4096)
+
         with FakeServer(talk) as server:
             text = self.pawl("show", self.name, addr=server.address).stdout
         self.assertNotIn("\033", text)
@@ -274,7 +343,7 @@ class CliTest(harness.PawldCase):
     def test_ls_lists_all_pages_below_a_prefix(self):
         names = [f"{self.name}/{i:04}" for i in range(40)]
         for at in range(0, 40, 16):
-            more = [word for name in names[at + 1:at + 16] for word in ("--and", name)]
+            more = [word for name in names[at + 1 : at + 16] for word in ("--and", name)]
             self.take(names[at], *more)
         listed = self.data("ls", self.name + "/")
         self.assertEqual(sorted(lock["lock"] for lock in listed), names)
@@ -297,7 +366,9 @@ class CliTest(harness.PawldCase):
         text = self.pawl("ls", self.name, "--waits").stdout.splitlines()
         self.assertRegex(text[1], r"^bob\s+\S+\s+%s\s+alice$" % self.name)
         wait = self.data("ls", self.name, "--waits")[0]
-        self.assertEqual((wait["lock"], wait["owner"], wait["held_by"]), (self.name, "bob", ["alice"]))
+        self.assertEqual(
+            (wait["lock"], wait["owner"], wait["held_by"]), (self.name, "bob", ["alice"])
+        )
 
     def test_history_is_newest_first(self):
         self.assertIn("no earlier holders", self.pawl("history", self.name).stderr)
@@ -315,11 +386,14 @@ class CliTest(harness.PawldCase):
         self.assertEqual([e["token"] for e in epochs], tokens[::-1])
         self.assertEqual(len(self.data("history", self.name, "-c", "1")), 1)
 
-    # --- break, raise, status, version, completion -------------------------------------------------------------------
+    # --- break, raise, status, version, completion
+    # -------------------------------------------------------------------
 
     def test_break_refuses_renewals_from_then_on(self):
         held = self.take()
-        done = self.pawl("break", self.name, "--token", str(held["token"]), "--reason", "host is gone")
+        done = self.pawl(
+            "break", self.name, "--token", str(held["token"]), "--reason", "host is gone"
+        )
         self.assertIn("broken", done.stdout)
         self.assertIn("run out", done.stderr)
         self.pawl("renew", held["lease"], expect=122)
@@ -328,15 +402,22 @@ class CliTest(harness.PawldCase):
 
     def test_break_now_hands_on_at_once(self):
         held = self.take()
-        answer = self.data("break", self.name, "--token", str(held["token"]), "--reason", "x", "--now", "--yes")
+        answer = self.data(
+            "break", self.name, "--token", str(held["token"]), "--reason", "x", "--now", "--yes"
+        )
         self.assertEqual(answer, {"broken": True})
         self.assertGreater(self.take(self.name, "-n")["token"], held["token"])
 
     def test_break_of_a_token_that_does_not_hold_it_ends_with_1(self):
         held = self.take()
-        done = self.pawl("break", self.name, "--token", str(held["token"] + 1000), "--reason", "x", expect=1)
+        done = self.pawl(
+            "break", self.name, "--token", str(held["token"] + 1000), "--reason", "x", expect=1
+        )
         self.assertIn("pawl show", done.stderr)
-        self.assertEqual(self.data("break", self.name, "--token", "1", "--reason", "x", expect=1), {"broken": False})
+        self.assertEqual(
+            self.data("break", self.name, "--token", "1", "--reason", "x", expect=1),
+            {"broken": False},
+        )
 
     def test_break_now_asks_on_a_terminal_and_refuses_without_one(self):
         token = str(self.take()["token"])
@@ -356,7 +437,9 @@ class CliTest(harness.PawldCase):
 
     def test_raise_moves_the_counter_forward_only(self):
         last = self.data("status")["last_token"]
-        self.assertEqual(self.data("raise", str(last + 100), "--reason", "test"), {"last_token": last + 100})
+        self.assertEqual(
+            self.data("raise", str(last + 100), "--reason", "test"), {"last_token": last + 100}
+        )
         self.assertGreater(self.take()["token"], last + 100)
         self.pawl("raise", "1", "--reason", "back", expect=64)
         last = self.data("status")["last_token"]
@@ -364,7 +447,17 @@ class CliTest(harness.PawldCase):
 
     def test_status(self):
         status = self.data("status")
-        for key in ("version", "store", "role", "incarnation", "last_token", "locks", "leases", "waiters", "uptime_ms"):
+        for key in (
+            "version",
+            "store",
+            "role",
+            "incarnation",
+            "last_token",
+            "locks",
+            "leases",
+            "waiters",
+            "uptime_ms",
+        ):
             self.assertIn(key, status)
         text = self.pawl("status").stdout
         self.assertNotIn("restoring", text, "it was not restored")
@@ -377,7 +470,9 @@ class CliTest(harness.PawldCase):
         self.assertEqual("pawl " + self.data("version", addr="127.0.0.1:1")["version"] + "\n", text)
 
     def test_completion_offers_every_verb_and_option(self):
-        verbs = re.findall(r"^  (\w+)  +\S", self.pawl("--help").stdout.split("Subcommands:")[1], re.M)
+        verbs = re.findall(
+            r"^  (\w+)  +\S", self.pawl("--help").stdout.split("Subcommands:")[1], re.M
+        )
         self.assertGreaterEqual(len(verbs), 11)
         for shell in ("bash", "zsh", "fish"):
             script = self.pawl("completion", shell).stdout
@@ -390,25 +485,47 @@ class CliTest(harness.PawldCase):
 
     def test_bash_completion_completes(self):
         script = self.pawl("completion", "bash").stdout
+
         def complete(*words):
             line = " ".join(f"'{w}'" for w in words)
-            done = subprocess.run(["bash", "-c", f"{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _pawl; "
-                                   'echo "${COMPREPLY[@]}"'], capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                [
+                    "bash",
+                    "-c",
+                    f"{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _pawl; "
+                    'echo "${COMPREPLY[@]}"',
+                ],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
             return done.stdout.split()
+
         self.assertEqual(complete("pawl", "acq"), ["acquire"])
         self.assertEqual(complete("pawl", "acquire", "hello", "--sh"), ["--shared"])
-        self.assertEqual(complete("pawl", "completion", ""), ["bash", "zsh", "fish", "--help", "-h", "--json"])
+        self.assertEqual(
+            complete("pawl", "completion", ""), ["bash", "zsh", "fish", "--help", "-h", "--json"]
+        )
 
     def test_an_exported_lease_is_what_renew_and_release_use(self):
         script = f'eval "$({PAWL} acquire {self.name} --export)"; echo "$PAWL_TOKEN"; {PAWL} renew && {PAWL} release'
-        done = subprocess.run(["sh", "-ec", script], capture_output=True, text=True, env=self.environment(), check=True)
+        done = subprocess.run(
+            ["sh", "-ec", script],
+            capture_output=True,
+            text=True,
+            env=self.environment(),
+            check=True,
+        )
         self.assertEqual(int(done.stdout.split()[0]), self.data("history", self.name)[0]["token"])
         self.pawl("acquire", self.name, "--export", "--json", expect=64)
 
-    # --- usage -----------------------------------------------------------------------------------------------------
+    # --- usage
+    # -----------------------------------------------------------------------------------------------------
 
     def test_every_verb_has_help_with_an_example(self):
-        for verb in re.findall(r"^  (\w+)  +\S", self.pawl("--help").stdout.split("Subcommands:")[1], re.M):
+        for verb in re.findall(
+            r"^  (\w+)  +\S", self.pawl("--help").stdout.split("Subcommands:")[1], re.M
+        ):
             self.assertRegex(self.pawl(verb, "--help").stdout, r"Examples:\n(.*\n)*.*pawl " + verb)
 
     def test_the_usage_line_of_run_says_where_the_command_goes(self):
@@ -416,35 +533,66 @@ class CliTest(harness.PawldCase):
         self.assertNotIn("CMD", self.pawl("acquire", "--help").stdout)
 
     def test_what_cannot_be_meant_is_a_usage_error(self):
-        for words in ([], ["bogus"], ["acquire"], ["show"], ["show", "a", "b"], ["acquire", "x", "--bogus"],
-                      ["acquire", "x", "-n", "-w", "1s"], ["acquire", "x", "--shared", "--limit", "2"],
-                      ["acquire", "x", "--and", "y", "--shared"], ["acquire", "x", "--meta", "novalue"],
-                      ["acquire", "x", "--limit", "many"], ["acquire", "x", "--limit", "5000"],
-                      ["acquire", "x", "--limit", "0"], ["acquire", "x", "--limit", "-1"],
-                      ["acquire", "x", "-E", "256"], ["break", "x", "--token", "-1", "--reason", "r"],
-                      ["break", "x", "--token", "1"], ["break", "x", "--reason", "r"], ["raise", "5"],
-                      ["history", "x", "-c", "0"], ["acquire", "x", "--and", "x"], ["acquire", ""],
-                      ["acquire", "x", "-t", "1ms"], ["acquire", "x", "-t", "25h"], ["acquire", "x", "-w", "2h"],
-                      ["acquire", "x", "--request", "short"], ["acquire", "x", *(["--and", "y"] * 16)],
-                      ["status", "--addr", "host:port"]):
+        for words in (
+            [],
+            ["bogus"],
+            ["acquire"],
+            ["show"],
+            ["show", "a", "b"],
+            ["acquire", "x", "--bogus"],
+            ["acquire", "x", "-n", "-w", "1s"],
+            ["acquire", "x", "--shared", "--limit", "2"],
+            ["acquire", "x", "--and", "y", "--shared"],
+            ["acquire", "x", "--meta", "novalue"],
+            ["acquire", "x", "--limit", "many"],
+            ["acquire", "x", "--limit", "5000"],
+            ["acquire", "x", "--limit", "0"],
+            ["acquire", "x", "--limit", "-1"],
+            ["acquire", "x", "-E", "256"],
+            ["break", "x", "--token", "-1", "--reason", "r"],
+            ["break", "x", "--token", "1"],
+            ["break", "x", "--reason", "r"],
+            ["raise", "5"],
+            ["history", "x", "-c", "0"],
+            ["acquire", "x", "--and", "x"],
+            ["acquire", ""],
+            ["acquire", "x", "-t", "1ms"],
+            ["acquire", "x", "-t", "25h"],
+            ["acquire", "x", "-w", "2h"],
+            ["acquire", "x", "--request", "short"],
+            ["acquire", "x", *(["--and", "y"] * 16)],
+            ["status", "--addr", "host:port"],
+        ):
             done = self.pawl(*words, expect=64)
             self.assertNotEqual(done.stderr, "", words)
 
     def test_a_bare_number_is_no_duration(self):
         self.assertIn("15s or 15ms", self.pawl("acquire", self.name, "-t", "15", expect=64).stderr)
 
-    # --- unreachable, denied, uncertain ------------------------------------------------------------------------------
+    # --- unreachable, denied, uncertain
+    # ------------------------------------------------------------------------------
 
     def test_no_pawld_ends_with_69_and_says_what_to_do(self):
         address = f"127.0.0.1:{free_port()}"
-        for words in (["show", "x"], ["acquire", "x"], ["renew", "0" * 32], ["release", "0" * 32], ["ls"], ["status"],
-                      ["history", "x"], ["break", "x", "--token", "1", "--reason", "r"], ["raise", "1", "--reason", "r"]):
+        for words in (
+            ["show", "x"],
+            ["acquire", "x"],
+            ["renew", "0" * 32],
+            ["release", "0" * 32],
+            ["ls"],
+            ["status"],
+            ["history", "x"],
+            ["break", "x", "--token", "1", "--reason", "r"],
+            ["raise", "1", "--reason", "r"],
+        ):
             done = self.pawl(*words, addr=address, expect=69)
             self.assertIn(address, done.stderr)
             self.assertIn("Is pawld running?", done.stderr)
             self.assertIn("--addr", done.stderr)
             self.assertEqual(done.stdout, "")
-        self.assertEqual(self.data("status", addr=address, expect=69)["error"]["code"], "unavailable")
+        self.assertEqual(
+            self.data("status", addr=address, expect=69)["error"]["code"], "unavailable"
+        )
 
     def test_the_next_address_of_the_list_is_tried(self):
         dead = f"127.0.0.1:{free_port()}"
@@ -458,6 +606,7 @@ class CliTest(harness.PawldCase):
         def talk(connection):
             connection.recv(4096)
             connection.sendall(b"-NOAUTH authenticate first\r\n")
+
         with FakeServer(talk) as server:
             self.assertIn("NOAUTH", self.pawl("status", addr=server.address, expect=77).stderr)
 
@@ -465,6 +614,7 @@ class CliTest(harness.PawldCase):
         def talk(connection):
             connection.recv(4096)
             connection.sendall(b"-ERR unknown command 'HELLO'\r\n")
+
         with FakeServer(talk) as server:
             self.assertIn("not a pawld", self.pawl("status", addr=server.address, expect=69).stderr)
 
@@ -473,21 +623,33 @@ class CliTest(harness.PawldCase):
             connection.recv(4096)
             connection.sendall(GREETING)
             connection.recv(4096)
+
         with FakeServer(talk) as server:
             words = ["break", "x", "--token", "1", "--reason", "r"]
-            self.assertIn("may have taken effect", self.pawl(*words, addr=server.address, expect=69).stderr)
-            self.assertEqual(self.data(*words, addr=server.address, expect=69)["error"]["code"], "unknown")
+            self.assertIn(
+                "may have taken effect", self.pawl(*words, addr=server.address, expect=69).stderr
+            )
+            self.assertEqual(
+                self.data(*words, addr=server.address, expect=69)["error"]["code"], "unknown"
+            )
 
-    def test_lost_reply_to_acquire_is_asked_for_again_with_the_same_request_id(self):  # Hard case 2.
+    # Hard case 2.
+    def test_lost_reply_to_acquire_is_asked_for_again_with_the_same_request_id(self):
         asked = []
+
         def talk(connection):
             connection.recv(4096)
             connection.sendall(GREETING)
             asked.append(connection.recv(4096))
             if len(asked) == 3:
-                connection.sendall(b"%6\r\n+lease\r\n+" + b"1" * 32 + b"\r\n+token\r\n:34\r\n+floor\r\n:34\r\n+slot\r\n_\r\n"
-                                   b"+ttl_ms\r\n:15000\r\n+waited_ms\r\n:0\r\n")
+                connection.sendall(
+                    b"%6\r\n+lease\r\n+"
+                    + b"1" * 32
+                    + b"\r\n+token\r\n:34\r\n+floor\r\n:34\r\n+slot\r\n_\r\n"
+                    b"+ttl_ms\r\n:15000\r\n+waited_ms\r\n:0\r\n"
+                )
                 connection.recv(4096)
+
         with FakeServer(talk) as server:
             self.assertEqual(self.take(self.name, "-n", addr=server.address)["token"], 34)
         self.assertEqual(len(set(asked)), 1)

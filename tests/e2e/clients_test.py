@@ -23,13 +23,23 @@ HERE = pathlib.Path(__file__).resolve().parent / "clients"
 
 
 def run(command, cwd=None):
-    return subprocess.run(harness.guarded(command), cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=200, check=False)
+    return subprocess.run(
+        harness.guarded(command),
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=200,
+        check=False,
+    )
 
 
 class RedisPyTest(harness.PawldCase):
     def connect(self, **options):
-        client = redis.Redis(port=self.pawld.port, decode_responses=True, socket_timeout=harness.PATIENCE, **options)
+        client = redis.Redis(
+            port=self.pawld.port, decode_responses=True, socket_timeout=harness.PATIENCE, **options
+        )
         self.addCleanup(client.close)
         return client
 
@@ -38,7 +48,9 @@ class RedisPyTest(harness.PawldCase):
         self.assertTrue(client.ping())
         grant = fields(client.execute_command("ACQUIRE", lock, "TTL", 60000, "REQUEST", request))
         self.assertRegex(grant["lease"], LEASE)
-        self.assertEqual(fields(client.execute_command("ACQUIRE", lock, "TTL", 60000, "REQUEST", request)), grant)
+        self.assertEqual(
+            fields(client.execute_command("ACQUIRE", lock, "TTL", 60000, "REQUEST", request)), grant
+        )
         self.assertEqual(client.execute_command("RENEW", grant["lease"]), 60000)
         self.assertEqual(fields(client.execute_command("INSPECT", lock))["token"], grant["token"])
         self.assertIsNone(client.execute_command("ACQUIRE", lock, "TTL", 60000))
@@ -50,7 +62,13 @@ class RedisPyTest(harness.PawldCase):
         # Hard case 15.
         top = 2**53 - 1
         self.assertEqual(json.loads(json.dumps(top)), top)
-        node = run(["node", "-p", f"JSON.stringify(JSON.parse('{top}')) + ' ' + Number.isSafeInteger({top})"])
+        node = run(
+            [
+                "node",
+                "-p",
+                f"JSON.stringify(JSON.parse('{top}')) + ' ' + Number.isSafeInteger({top})",
+            ]
+        )
         self.assertEqual(node.stdout.split(), [str(top), "true"])
 
     def test_a_pipeline_and_a_blocking_wait_on_two_connections(self):
@@ -58,9 +76,14 @@ class RedisPyTest(harness.PawldCase):
         grant = fields(client.execute_command("ACQUIRE", lock, "TTL", 60000))
         answers = []
         waiter = threading.Thread(
-            target=lambda: answers.append(other.execute_command("ACQUIRE", lock, "TTL", 60000, "WAIT", 60000)))
+            target=lambda: answers.append(
+                other.execute_command("ACQUIRE", lock, "TTL", 60000, "WAIT", 60000)
+            )
+        )
         waiter.start()
-        harness.wait_until(lambda: fields(client.execute_command("INSPECT", lock))["waiters"] == 1, "it waits")
+        harness.wait_until(
+            lambda: fields(client.execute_command("INSPECT", lock))["waiters"] == 1, "it waits"
+        )
         pipe = client.pipeline(transaction=False)
         pipe.execute_command("RENEW", grant["lease"])
         pipe.execute_command("RELEASE", grant["lease"])
@@ -78,8 +101,11 @@ class NodeTest(harness.PawldCase):
         cls.modules = node_clients.installed()
 
     def tell(self, library, protocols):
-        """Runs the story; `protocols` are the RESP versions that this library speaks, in the order of the story's runs."""
-        story = run(["node", HERE / "story.mjs", library, self.pawld.port, self.lock()], cwd=self.modules)
+        """Runs the story; `protocols` are the RESP versions that this library speaks, in the order
+        of the story's runs."""
+        story = run(
+            ["node", HERE / "story.mjs", library, self.pawld.port, self.lock()], cwd=self.modules
+        )
         self.assertEqual(story.returncode, 0, story.stderr)
         lines = [json.loads(line) for line in story.stdout.splitlines()]
         self.assertEqual(len(lines), len(protocols))
@@ -90,7 +116,9 @@ class NodeTest(harness.PawldCase):
                 self.assertIn("RESP3", seen["pushed"]["state"])
             self.assertTrue(seen["same"], "a retry is the same grant")
             self.assertTrue(seen["exact"])
-            self.assertEqual((seen["renewed"], seen["state"], seen["owner"]), (60000, "held", library))
+            self.assertEqual(
+                (seen["renewed"], seen["state"], seen["owner"]), (60000, "held", library)
+            )
             self.assertEqual((seen["seen"], seen["busy"]), (seen["token"], None))
             self.assertEqual((seen["released"], seen["releasedAgain"]), (1, 1))
             self.assertGreater(seen["handed"], seen["token"])
@@ -120,8 +148,11 @@ class RedisCliTest(harness.PawldCase):
         # With stdin redis-cli asks COMMAND DOCS first, for its hints.
         lock = self.lock()
         for protocol in (2, 3):
-            done = harness.redis_cli(self.pawld.port, protocol=protocol,
-                                     stdin=f"PING\nACQUIRE {lock}{protocol} TTL 60000\nINSPECT {lock}{protocol}\n")
+            done = harness.redis_cli(
+                self.pawld.port,
+                protocol=protocol,
+                stdin=f"PING\nACQUIRE {lock}{protocol} TTL 60000\nINSPECT {lock}{protocol}\n",
+            )
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("PONG", done.stdout)
             self.assertIn("lease", done.stdout)
@@ -133,8 +164,13 @@ class RedisCliTest(harness.PawldCase):
         ours, theirs = pty.openpty()
         self.addCleanup(os.close, ours)
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 250, 0, 0))
-        session = subprocess.Popen(harness.guarded(["redis-cli", "-p", self.pawld.port]), stdin=theirs, stdout=theirs,
-                                   stderr=theirs, env={**os.environ, "TERM": "xterm"})
+        session = subprocess.Popen(
+            harness.guarded(["redis-cli", "-p", self.pawld.port]),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm"},
+        )
         os.close(theirs)
         self.addCleanup(session.wait)
         self.addCleanup(session.kill)
@@ -156,8 +192,14 @@ class RedisCliTest(harness.PawldCase):
     def test_a_push_is_shown_in_resp3(self):
         lock = self.lock()
         script = f"ACQUIRE {lock} TTL 200\nACQUIRE {lock} TTL 60000 WAIT 60000 ASYNC REQUEST {request_id()}\n"
-        done = harness.redis_cli(self.pawld.port, protocol=3, stdin=script + "ACQUIRE other-lock TTL 300\n" +
-                                 "ACQUIRE other-lock TTL 60000 WAIT 60000\n", options=["--show-pushes", "yes"])
+        done = harness.redis_cli(
+            self.pawld.port,
+            protocol=3,
+            stdin=script
+            + "ACQUIRE other-lock TTL 300\n"
+            + "ACQUIRE other-lock TTL 60000 WAIT 60000\n",
+            options=["--show-pushes", "yes"],
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("queued", done.stdout)
         self.assertIn("granted", done.stdout)
@@ -166,7 +208,11 @@ class RedisCliTest(harness.PawldCase):
 class RedisBenchmarkTest(harness.PawldCase):
     def test_ping_and_acquire(self):
         base = ["redis-benchmark", "-p", self.pawld.port, "-n", 1000, "-c", 20, "-q"]
-        for words in (["-t", "ping"], ["ACQUIRE", f"{self.lock()}/__rand_int__", "TTL", 60000], ["-3", "STATUS"]):
+        for words in (
+            ["-t", "ping"],
+            ["ACQUIRE", f"{self.lock()}/__rand_int__", "TTL", 60000],
+            ["-3", "STATUS"],
+        ):
             options = ["-r", 100000] if words[0] == "ACQUIRE" else []
             done = run(base + options + words)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

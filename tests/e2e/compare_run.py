@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""`pawl run`, `etcdctl lock` and `flock` side by side: runs each through the same situations and writes down what it sees.
+"""`pawl run`, `etcdctl lock` and `flock` side by side: runs each through the same situations and
+writes down what it sees.
 
     compare_run.py                 print the table, in Markdown
     compare_run.py --write PAGE    put it between the markers of PAGE
     compare_run.py --check PAGE    fail when PAGE says something else
 
-A cell is what was observed, no more; times are not compared. Environment: PAWL and PAWLD are the binaries; etcd, etcdctl and
-flock are found in PATH.
-"""
+A cell is what was observed, no more; times are not compared. Environment: PAWL and PAWLD are the
+binaries; etcd, etcdctl and flock are found in PATH. """
 
 import contextlib
 import difflib
@@ -28,8 +28,9 @@ from run_case import runs
 BEGIN, END = "<!-- made by tests/e2e/compare_run.py -->\n", "<!-- end -->\n"
 LONG_S = 3 * compare_tools.TTL_S  # What has not happened after so long is not going to.
 
-# A command that tells its pid, and its environment, which signals it gets, and ends with 0 when told to; by itself after a
-# minute. A signal ends it with 3. With "child" a child of it does all that; with "leave" it does not wait for that child.
+# A command that tells its pid, and its environment, which signals it gets, and ends with 0 when
+# told to; by itself after a minute. A signal ends it with 3. With "child" a child of it does all
+# that; with "leave" it does not wait for that child.
 WORKER = """
 import json, os, signal, sys, time
 path, options = sys.argv[1], sys.argv[2:]
@@ -74,7 +75,9 @@ class Worker:
 
     def __init__(self, bench, lock, *options, address=None):
         self.path = bench.dir / f"worker-{next(bench.numbers)}"
-        self.process = bench.start(lock, [sys.executable, "-c", WORKER, self.path, *options], address=address)
+        self.process = bench.start(
+            lock, [sys.executable, "-c", WORKER, self.path, *options], address=address
+        )
         wait_until(self.path.exists, "the command runs")
         told = json.loads(self.path.read_text())
         self.pid, self.environment = told["pid"], told["environment"]
@@ -112,8 +115,14 @@ class Bench:
         return [str(word) for word in self.tool.command(lock or self.lock, words)]
 
     def start(self, lock, words, address=None, **options):
-        return subprocess.Popen(harness.guarded(self.command(words, lock)), stdin=subprocess.DEVNULL,
-                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.tool.environment(address), **options)
+        return subprocess.Popen(
+            harness.guarded(self.command(words, lock)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=self.tool.environment(address),
+            **options,
+        )
 
     @contextlib.contextmanager
     def worker(self, *options, **where):
@@ -135,8 +144,15 @@ class Bench:
             process.wait()
 
     def run(self, *words, stdin=""):
-        return subprocess.run(self.command(words), input=stdin, capture_output=True, text=True, timeout=harness.PATIENCE,
-                              env=self.tool.environment(), check=False)
+        return subprocess.run(
+            self.command(words),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=harness.PATIENCE,
+            env=self.tool.environment(),
+            check=False,
+        )
 
     def observe(self, situation):
         self.lock = f"lock-{next(self.numbers)}"
@@ -146,14 +162,19 @@ class Bench:
         subprocess.run(["rm", "-rf", self.dir], check=True)
 
 
-# --- The lease is lost -------------------------------------------------------------------------------------------------
+# --- The lease is lost
+# -------------------------------------------------------------------------------------------------
 
 
-AT_THE_GRANT = {"runs": "runs on beside the next holder", "gone": "is stopped before the next grant"}
+AT_THE_GRANT = {
+    "runs": "runs on beside the next holder",
+    "gone": "is stopped before the next grant",
+}
 
 
 def command_after(bench, fault, mend=None, options=(), **where):
-    """What becomes of the command when `fault` befalls its run and somebody else waits for the lock."""
+    """What becomes of the command when `fault` befalls its run and somebody else waits for the
+    lock."""
     with bench.worker(*options, **where) as worker:
         seen = bench.dir / f"seen-{next(bench.numbers)}"
         with bench.waiter([sys.executable, "-c", PROBE, seen, worker.pid]):
@@ -162,7 +183,9 @@ def command_after(bench, fault, mend=None, options=(), **where):
             became = AT_THE_GRANT[seen.read_text()] if granted else "runs on and keeps the lock"
             if mend:
                 mend(worker)
-                if AT_THE_GRANT["runs"] == became and within(lambda: not worker.runs(), "it is stopped", LONG_S):
+                if AT_THE_GRANT["runs"] == became and within(
+                    lambda: not worker.runs(), "it is stopped", LONG_S
+                ):
                     became += ", and is stopped then"
             return f"{became}; {worker.end()}"
 
@@ -173,7 +196,13 @@ def cut_off(*options):
             return "no server"
         cable = bench.tool.cable()
         try:
-            return command_after(bench, lambda worker: cable.cut(), lambda worker: cable.mend(), options, address=cable.address)
+            return command_after(
+                bench,
+                lambda worker: cable.cut(),
+                lambda worker: cable.mend(),
+                options,
+                address=cable.address,
+            )
         finally:
             cable.close()
 
@@ -187,22 +216,32 @@ def ended_at_the_server(bench):
 
 
 def frozen(bench):
-    return command_after(bench, lambda worker: worker.process.send_signal(signal.SIGSTOP),
-                         lambda worker: worker.process.send_signal(signal.SIGCONT))
+    return command_after(
+        bench,
+        lambda worker: worker.process.send_signal(signal.SIGSTOP),
+        lambda worker: worker.process.send_signal(signal.SIGCONT),
+    )
 
 
 def killed(*options):
-    return lambda bench: command_after(bench, lambda worker: worker.process.kill(), options=options).partition(";")[0]
+    return lambda bench: command_after(
+        bench, lambda worker: worker.process.kill(), options=options
+    ).partition(";")[0]
 
 
-# --- Signals -----------------------------------------------------------------------------------------------------------
+# --- Signals
+# -----------------------------------------------------------------------------------------------------------
 
 
 def while_running(number):
     def situation(bench):
         with bench.worker() as worker:
             worker.process.send_signal(number)
-            within(lambda: worker.heard() or worker.process.poll() is not None, "something happens", LONG_S)
+            within(
+                lambda: worker.heard() or worker.process.poll() is not None,
+                "something happens",
+                LONG_S,
+            )
             if worker.heard():
                 return f"reaches the command; {how_it_ended(worker.process.wait())}"
             if worker.process.poll() is None:
@@ -220,14 +259,18 @@ def while_waiting(number):
             waiter.send_signal(number)
             if not within(lambda: waiter.poll() is not None, "it ends", LONG_S):
                 return "nothing happens"
-            place = "its place in the queue is gone" if bench.tool.waiters(bench.lock) == 0 else \
-                "its place in the queue stays until its TTL"
+            place = (
+                "its place in the queue is gone"
+                if bench.tool.waiters(bench.lock) == 0
+                else "its place in the queue stays until its TTL"
+            )
             return f"{how_it_ended(waiter.returncode)}; {place}"
 
     return situation
 
 
-# --- What the command gets, and how it ends ----------------------------------------------------------------------------
+# --- What the command gets, and how it ends
+# ----------------------------------------------------------------------------
 
 
 def exit_code(*words):
@@ -243,7 +286,11 @@ def not_started(command):
 
 
 def stdin(bench):
-    return "reaches the command" if bench.run("cat", stdin="text\n").stdout == "text\n" else "does not reach the command"
+    return (
+        "reaches the command"
+        if bench.run("cat", stdin="text\n").stdout == "text\n"
+        else "does not reach the command"
+    )
 
 
 def nested_token(bench):
@@ -252,15 +299,24 @@ def nested_token(bench):
         return "no token"
     # The outer command prints its token, then runs the tool again, whose command prints its own.
     inner = bench.command(["printenv", variable], lock=bench.lock + "-inner")
-    outer, seen = bench.run("sh", "-c", f'printenv {variable}; exec "$@"', "sh", *inner).stdout.split()
+    outer, seen = bench.run(
+        "sh", "-c", f'printenv {variable}; exec "$@"', "sh", *inner
+    ).stdout.split()
     return "the outer run's" if seen == outer else "its own"
 
 
 def nested_same_lock(bench):
     process = bench.start(bench.lock, bench.command(["true"]), start_new_session=True)
     try:
-        wait_until(lambda: process.poll() is not None or bench.tool.waiters(bench.lock) > 0, "it ends or waits")
-        return "waits for itself" if process.poll() is None else f"is refused; {how_it_ended(process.returncode)}"
+        wait_until(
+            lambda: process.poll() is not None or bench.tool.waiters(bench.lock) > 0,
+            "it ends or waits",
+        )
+        return (
+            "waits for itself"
+            if process.poll() is None
+            else f"is refused; {how_it_ended(process.returncode)}"
+        )
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # Both runs.
@@ -276,9 +332,15 @@ def left_behind(bench):
 
 
 SITUATIONS = (
-    ("cut off from the server for longer than the TTL, then connected again: the command …", cut_off()),
+    (
+        "cut off from the server for longer than the TTL, then connected again: the command …",
+        cut_off(),
+    ),
     ("the same: a child of the command …", cut_off("child")),
-    ("the lease is ended at the server (`pawl break`, `etcdctl lease revoke`): the command …", ended_at_the_server),
+    (
+        "the lease is ended at the server (`pawl break`, `etcdctl lease revoke`): the command …",
+        ended_at_the_server,
+    ),
     ("the tool is frozen (STOP) for longer than the TTL, then continued: the command …", frozen),
     ("the tool is killed (KILL): the command …", killed()),
     ("the same: a child of the command …", killed("child")),
@@ -337,7 +399,11 @@ def main():
     if shown.strip() == made.strip():
         return 0
     print(f"{page} is not what was observed; compare_run.py --write brings it up to date:")
-    sys.stdout.writelines(difflib.unified_diff(shown.strip().splitlines(True), made.strip().splitlines(True), "page", "observed"))
+    sys.stdout.writelines(
+        difflib.unified_diff(
+            shown.strip().splitlines(True), made.strip().splitlines(True), "page", "observed"
+        )
+    )
     return 1
 
 

@@ -1,4 +1,5 @@
-"""Three tools that run a command under a lock, behind one face, for compare_run.py: pawl run, etcdctl lock, flock."""
+"""Three tools that run a command under a lock, behind one face, for compare_run.py: pawl run,
+etcdctl lock, flock."""
 
 import os
 import pathlib
@@ -12,13 +13,21 @@ TTL_S = 2  # The least that etcd keeps.
 
 
 def output(*words, env=None):
-    return subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True, timeout=harness.PATIENCE,
-                          env=env).stdout
+    return subprocess.run(
+        [str(word) for word in words],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=harness.PATIENCE,
+        env=env,
+    ).stdout
 
 
 def clean_environment(**more):
     """Ours, without what an outer run of any of the tools has put there."""
-    ours = {key: value for key, value in os.environ.items() if not key.startswith(("PAWL_", "ETCD"))}
+    ours = {
+        key: value for key, value in os.environ.items() if not key.startswith(("PAWL_", "ETCD"))
+    }
     return {**ours, **more}
 
 
@@ -77,7 +86,16 @@ class PawlRun(Tool):
         return self.inspect(lock)["waiters"]
 
     def end_lease(self, lock):
-        output(PAWL, "break", lock, "--token", self.inspect(lock)["token"], "--reason", "comparison", env=self.environment())
+        output(
+            PAWL,
+            "break",
+            lock,
+            "--token",
+            self.inspect(lock)["token"],
+            "--reason",
+            "comparison",
+            env=self.environment(),
+        )
 
     def close(self):
         self.pawld.remove()
@@ -92,25 +110,60 @@ class EtcdctlLock(Tool):
         self.dir = harness.scratch("etcd")
         client, peer = f"http://127.0.0.1:{self.port}", f"http://127.0.0.1:{free_port()}"
         self.process = subprocess.Popen(
-            harness.guarded(["etcd", "--data-dir", self.dir / "data", "--listen-client-urls", client,
-                             "--advertise-client-urls", client, "--listen-peer-urls", peer,
-                             "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}"]),
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=(self.dir / "log").open("wb"), env=clean_environment())
+            harness.guarded(
+                [
+                    "etcd",
+                    "--data-dir",
+                    self.dir / "data",
+                    "--listen-client-urls",
+                    client,
+                    "--advertise-client-urls",
+                    client,
+                    "--listen-peer-urls",
+                    peer,
+                    "--initial-advertise-peer-urls",
+                    peer,
+                    "--initial-cluster",
+                    f"default={peer}",
+                ]
+            ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=(self.dir / "log").open("wb"),
+            env=clean_environment(),
+        )
         wait_until(self.serves, "etcd serves")
 
     def serves(self):
-        return subprocess.run(["etcdctl", "endpoint", "health"], capture_output=True, env=self.environment(),
-                              check=False).returncode == 0
+        return (
+            subprocess.run(
+                ["etcdctl", "endpoint", "health"],
+                capture_output=True,
+                env=self.environment(),
+                check=False,
+            ).returncode
+            == 0
+        )
 
     def command(self, lock, words):
         return ["etcdctl", "lock", f"--ttl={TTL_S}", lock, "--", *words]
 
     def environment(self, address=None):
-        return clean_environment(ETCDCTL_API="3", ETCDCTL_ENDPOINTS=address or f"127.0.0.1:{self.port}")
+        return clean_environment(
+            ETCDCTL_API="3", ETCDCTL_ENDPOINTS=address or f"127.0.0.1:{self.port}"
+        )
 
     def keys(self, lock):
         """The holder's, then those who wait."""
-        listed = output("etcdctl", "get", "--prefix", lock + "/", "--keys-only", "--sort-by=CREATE", env=self.environment())
+        listed = output(
+            "etcdctl",
+            "get",
+            "--prefix",
+            lock + "/",
+            "--keys-only",
+            "--sort-by=CREATE",
+            env=self.environment(),
+        )
         return listed.split()
 
     def is_held(self, lock):
@@ -148,7 +201,10 @@ class Flock(Tool):
         return clean_environment()
 
     def is_held(self, lock):
-        return subprocess.run(["flock", "--nonblock", self.file(lock), "true"], check=False).returncode != 0
+        return (
+            subprocess.run(["flock", "--nonblock", self.file(lock), "true"], check=False).returncode
+            != 0
+        )
 
     def waiters(self, lock):
         inode = f":{os.stat(self.file(lock)).st_ino} "

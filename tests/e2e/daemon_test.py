@@ -1,4 +1,5 @@
-"""pawld as a program: its first words, its settings, its service manager, its dump, its file modes, its descriptors."""
+"""pawld as a program: its first words, its settings, its service manager, its dump, its file modes,
+its descriptors."""
 
 import json
 import os
@@ -24,17 +25,39 @@ class DaemonTest(harness.PawldCase):
         cls.pawld = None
 
     def run_pawld(self, *words, cwd=None):
-        run = subprocess.run([harness.binary(), *[str(word) for word in words]], cwd=cwd, stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=harness.PATIENCE, check=False)
+        run = subprocess.run(
+            [harness.binary(), *[str(word) for word in words]],
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=harness.PATIENCE,
+            check=False,
+        )
         return run.returncode, run.stdout
 
     def test_without_arguments_it_creates_its_data_and_prints_a_command_that_works(self):
         server = self.own_pawld(start=False)
         # Only the ports differ from a plain `pawld`: another one may be running on this machine.
-        server.command = lambda: [harness.binary(), "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+        server.command = lambda: [
+            harness.binary(),
+            "--resp",
+            "127.0.0.1:0",
+            "--http",
+            "127.0.0.1:0",
+        ]
         server.launch()
-        line = wait_until(lambda: re.search(r"redis-cli .* TTL \d+", server.log()), "it prints a command to try").group()
-        tried = subprocess.run(shlex.split(line), stdout=subprocess.PIPE, text=True, timeout=harness.PATIENCE, check=False)
+        line = wait_until(
+            lambda: re.search(r"redis-cli .* TTL \d+", server.log()), "it prints a command to try"
+        ).group()
+        tried = subprocess.run(
+            shlex.split(line),
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=harness.PATIENCE,
+            check=False,
+        )
         self.assertEqual(tried.returncode, 0)
         self.assertIn("lease", tried.stdout)
         self.assertTrue((server.dir / "pawl-data").is_dir())
@@ -43,7 +66,9 @@ class DaemonTest(harness.PawldCase):
 
     def test_the_printed_configuration_is_one_it_accepts(self):
         server = self.own_pawld(start=False)
-        code, printed = self.run_pawld("--print-config", "--data", server.data, "--resp", "127.0.0.1:0")
+        code, printed = self.run_pawld(
+            "--print-config", "--data", server.data, "--resp", "127.0.0.1:0"
+        )
         self.assertEqual(code, 0)
         server.config.write_text(printed)
         code, said = self.run_pawld("--config", server.config, "--check-config")
@@ -54,9 +79,13 @@ class DaemonTest(harness.PawldCase):
 
     def test_settings_out_of_range_name_file_line_and_range(self):
         server = self.own_pawld(start=False)
-        for text, expected in (("[journal]\nsegment_bytes = 4096\n", ("2", "segment_bytes", "65536")),
-                               ("max_ttl_ms = 1\n", ("1", "max_ttl_ms", "100")), ("max_ttl_ms = 'x'\n", ("max_ttl_ms",)),
-                               ("resp = 7295\n", ("resp",)), ("= broken", ("1",))):
+        for text, expected in (
+            ("[journal]\nsegment_bytes = 4096\n", ("2", "segment_bytes", "65536")),
+            ("max_ttl_ms = 1\n", ("1", "max_ttl_ms", "100")),
+            ("max_ttl_ms = 'x'\n", ("max_ttl_ms",)),
+            ("resp = 7295\n", ("resp",)),
+            ("= broken", ("1",)),
+        ):
             with self.subTest(text=text):
                 server.config.write_text(text)
                 code, said = self.run_pawld("--config", server.config, "--check-config")
@@ -98,7 +127,9 @@ class DaemonTest(harness.PawldCase):
         self.assertNotIn(grant["lease"], dump)
         self.assertNotIn(request, dump)
         server.start()
-        self.assertEqual(self.client(3, server).call("RENEW", grant["lease"]), 60000, "a dump changes nothing")
+        self.assertEqual(
+            self.client(3, server).call("RENEW", grant["lease"]), 60000, "a dump changes nothing"
+        )
 
     def test_the_store_is_readable_by_its_owner_only(self):
         # Leases and request ids are in there.
@@ -115,7 +146,9 @@ class DaemonTest(harness.PawldCase):
             bad.read_to_end()
         client = self.client(3, server)
         token = self.acquire(client, "reports/\u00e4")["token"]
-        self.assertEqual(client.call("BREAK", "reports/\u00e4", "TOKEN", token, "NOW", "REASON", "stuck"), 1)
+        self.assertEqual(
+            client.call("BREAK", "reports/\u00e4", "TOKEN", token, "NOW", "REASON", "stuck"), 1
+        )
         self.assertEqual(server.terminate(), 0)
         server.start("--log-format", "json")
         self.acquire(self.client(3, server), "kept")
@@ -123,20 +156,31 @@ class DaemonTest(harness.PawldCase):
         server.start("--log-format", "json")
         wait_until(lambda: server.log().count('"event":"serving"') == 3, "the start is logged")
         lines = [json.loads(line) for line in server.log().splitlines()]  # stdout and stderr
-        events = {name: [line for line in lines if line.get("event") == name] for name in ("serving", "break")}
+        events = {
+            name: [line for line in lines if line.get("event") == name]
+            for name in ("serving", "break")
+        }
         last = events["serving"][-1]
         self.assertEqual(len(events["serving"]), 3)
-        self.assertEqual((last["address"], last["http_address"]),
-                         (f"127.0.0.1:{server.port}", f"127.0.0.1:{server.http_port}"))
-        self.assertEqual((last["leases"], last["last_token"], last["data"]), (1, token + 1, str(server.data)))
+        self.assertEqual(
+            (last["address"], last["http_address"]),
+            (f"127.0.0.1:{server.port}", f"127.0.0.1:{server.http_port}"),
+        )
+        self.assertEqual(
+            (last["leases"], last["last_token"], last["data"]), (1, token + 1, str(server.data))
+        )
         self.assertIn("; 1 lease, last token", last["message"])
-        broken, = events["break"]
-        self.assertEqual((broken["level"], broken["lock"], broken["token"], broken["reason"]),
-                         ("warning", "reports/\u00e4", token, "stuck"))
+        (broken,) = events["break"]
+        self.assertEqual(
+            (broken["level"], broken["lock"], broken["token"], broken["reason"]),
+            ("warning", "reports/\u00e4", token, "stuck"),
+        )
         self.assertRegex(broken["address"], r"^127\.0\.0\.1:\d+$")
 
     def test_an_error_before_it_serves_is_json_as_well(self):
-        server = self.own_pawld(start=False, settings='log_format = "json"\nauth_file = "no/such/file"\n')
+        server = self.own_pawld(
+            start=False, settings='log_format = "json"\nauth_file = "no/such/file"\n'
+        )
         code, said = server.refused()
         self.assertEqual(code, 78)
         self.assertIn("no/such/file", json.loads(said)["message"])
@@ -148,23 +192,47 @@ class DaemonTest(harness.PawldCase):
     def test_the_start_is_in_the_log_and_the_hints_are_behind_it(self):
         server = self.own_pawld()
         wait_until(lambda: "http: curl" in server.log(), "it prints the hints")
-        self.assertRegex(server.log(), r"(?s)T\d\d:\S+ info pawld \S+ serves 127\.0\.0\.1:\d+ and http 127\.0\.0\.1:\d+ .*; 0 leases,"
-                                       r".*\ntry: redis-cli .*\nhttp: curl http://")
+        self.assertRegex(
+            server.log(),
+            r"(?s)T\d\d:\S+ info pawld \S+ serves 127\.0\.0\.1:\d+ and http 127\.0\.0\.1:\d+ .*; 0 leases,"
+            r".*\ntry: redis-cli .*\nhttp: curl http://",
+        )
 
     # --- --check-config and the user of the service
 
     def check_config(self, server, *more, as_user=None, binary=None):
-        as_user = ["setpriv", f"--reuid={as_user}", f"--regid={as_user}", "--clear-groups"] if as_user else []
-        run = subprocess.run([*as_user, binary or harness.binary(), "--check-config", "--config", str(server.config), "--data",
-                              str(server.data), *[str(word) for word in more]], cwd="/", capture_output=True, text=True,
-                             timeout=harness.PATIENCE, check=False)
+        as_user = (
+            ["setpriv", f"--reuid={as_user}", f"--regid={as_user}", "--clear-groups"]
+            if as_user
+            else []
+        )
+        run = subprocess.run(
+            [
+                *as_user,
+                binary or harness.binary(),
+                "--check-config",
+                "--config",
+                str(server.config),
+                "--data",
+                str(server.data),
+                *[str(word) for word in more],
+            ],
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=harness.PATIENCE,
+            check=False,
+        )
         return run.returncode, run.stdout, run.stderr
 
     def test_check_config_says_as_which_user_the_files_were_tried(self):
         server = self.own_pawld(start=False)
         code, said, errors = self.check_config(server)
         self.assertEqual((code, errors), (0, ""))
-        self.assertIn(f"the configuration is right; files were tried as user {pwd.getpwuid(os.geteuid()).pw_name}\n", said)
+        self.assertIn(
+            f"the configuration is right; files were tried as user {pwd.getpwuid(os.geteuid()).pw_name}\n",
+            said,
+        )
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can try files as another user")
     def test_check_config_by_root_tries_the_files_as_the_owner_of_the_data(self):
@@ -185,7 +253,9 @@ class DaemonTest(harness.PawldCase):
         server.config.chmod(0o644)
         code, said, errors = self.check_config(server, "--auth-file", users)
         self.assertEqual(code, 78, said)
-        self.assertIn(f"{users}: cannot be read by nobody, who owns {server.data}: Permission denied", errors)
+        self.assertIn(
+            f"{users}: cannot be read by nobody, who owns {server.data}: Permission denied", errors
+        )
         os.chown(users, 0, nobody.pw_gid)
         users.chmod(0o640)
         code, said, errors = self.check_config(server, "--auth-file", users)
@@ -209,12 +279,18 @@ class DaemonTest(harness.PawldCase):
             return int(re.search(r"pawl_turns:(\d+)", client.call("INFO")).group(1))
 
         before = turns()
-        time.sleep(0.5)  # Nobody asks anything: an idle loop wakes a few times in this window, a spinning one 100,000 times.
+        # Nobody asks anything: an idle loop wakes a few times in this window, a spinning one
+        # 100,000 times.
+        time.sleep(0.5)
         self.assertLess(turns() - before, 1000, "the loop spins")
         self.assertEqual(client.call("RENEW", lease), 60000)
         waiting[-1].settimeout(harness.PATIENCE)
-        self.assertTrue(waiting[-1].recv(100).startswith(b"-BUSY file descriptors"), "it is told why")
-        self.assertNotIn("rejected_connections:0\r\n", client.call("INFO"), "refused connections are counted")
+        self.assertTrue(
+            waiting[-1].recv(100).startswith(b"-BUSY file descriptors"), "it is told why"
+        )
+        self.assertNotIn(
+            "rejected_connections:0\r\n", client.call("INFO"), "refused connections are counted"
+        )
         for connection in waiting:
             connection.close()
 

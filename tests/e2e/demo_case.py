@@ -25,7 +25,9 @@ def session(pid):
         except OSError:
             continue
         if int(fields[3]) == pid and int(entry.name) != pid and fields[0] != "Z":
-            found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+            found.append(
+                (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            )
     return found
 
 
@@ -35,13 +37,25 @@ class DemoCase(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.tmp, ignore_errors=True)
 
     def environment(self, **more):
-        env = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "TERM", "PAWL_GUARD_DSN")}
+        env = {
+            key: value
+            for key, value in os.environ.items()
+            if key not in ("NO_COLOR", "TERM", "PAWL_GUARD_DSN")
+        }
         return {**env, "TMPDIR": str(self.tmp), **more}
 
     def start(self, *words, **more):
         """In a session of its own; gone when the test is."""
-        demo = subprocess.Popen([PAWL, "demo", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                text=True, start_new_session=True, env=self.environment(), **more)
+        demo = subprocess.Popen(
+            [PAWL, "demo", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env=self.environment(),
+            **more
+        )
         self.addCleanup(self.end, demo)
         return demo
 
@@ -66,15 +80,30 @@ class DemoCase(unittest.TestCase):
         return [json.loads(line) for line in out.splitlines()]
 
     def assertTheStory(self, events):
-        """The very facts, not the words: who wrote what with which token, and what the row said then."""
-        self.assertEqual(events[-1], {"event": "end", "lost_without_guard": True, "refused_with_guard": True})
-        acts = [[event for event in events[:-1] if event["who"] and event["guarded"] == guarded] for guarded in (False, True)]
+        """The very facts, not the words: who wrote what with which token, and what the row said
+        then."""
+        self.assertEqual(
+            events[-1], {"event": "end", "lost_without_guard": True, "refused_with_guard": True}
+        )
+        acts = [
+            [event for event in events[:-1] if event["who"] and event["guarded"] == guarded]
+            for guarded in (False, True)
+        ]
         seen = [[(event["event"], event["who"], event["row"]) for event in act] for act in acts]
-        both = [("granted", "A", "10 widgets"), ("read", "A", "10 widgets"), ("frozen", "A", "10 widgets"),
-                ("waits", "B", "10 widgets"), ("granted", "B", "10 widgets"), ("read", "B", "10 widgets"),
-                ("written", "B", "7 widgets"), ("wakes", "A", "7 widgets")]
+        both = [
+            ("granted", "A", "10 widgets"),
+            ("read", "A", "10 widgets"),
+            ("frozen", "A", "10 widgets"),
+            ("waits", "B", "10 widgets"),
+            ("granted", "B", "10 widgets"),
+            ("read", "B", "10 widgets"),
+            ("written", "B", "7 widgets"),
+            ("wakes", "A", "7 widgets"),
+        ]
         self.assertEqual(seen[0], [*both, ("written", "A", "15 widgets")])
-        self.assertEqual(seen[1], [*both, ("refused", "A", "7 widgets"), ("written", "A", "12 widgets")])
+        self.assertEqual(
+            seen[1], [*both, ("refused", "A", "7 widgets"), ("written", "A", "12 widgets")]
+        )
         for act in acts:
             tokens = [event["token"] for event in act if event["event"] == "granted"]
             self.assertLess(*tokens)

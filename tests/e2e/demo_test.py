@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""`pawl demo`: the story is what really happened, on a terminal, as plain lines and as JSON; and nothing is left behind."""
+"""`pawl demo`: the story is what really happened, on a terminal, as plain lines and as JSON; and
+nothing is left behind."""
 
 import codecs
 import fcntl
@@ -36,7 +37,7 @@ class Terminal:
                 return
             if escape := ESCAPE.match(text):
                 self.obey(escape.group(1), escape.group(2))
-                text = text[escape.end():]
+                text = text[escape.end() :]
                 continue
             self.put(text[0])
             text = text[1:]
@@ -46,9 +47,9 @@ class Terminal:
             self.row -= int(number)
             assert self.row >= 0, "it goes up beyond its own first line"
         elif letter == "J":
-            self.pictures.add("\n".join(self.lines[self.row:]))
-            self.lines[self.row] = self.lines[self.row][:self.column]
-            del self.lines[self.row + 1:]
+            self.pictures.add("\n".join(self.lines[self.row :]))
+            self.lines[self.row] = self.lines[self.row][: self.column]
+            del self.lines[self.row + 1 :]
         elif letter == "m":
             self.colours += 1
         else:
@@ -62,20 +63,29 @@ class Terminal:
             self.lines += [""] * (self.row + 1 - len(self.lines))
         else:
             line = self.lines[self.row]
-            self.lines[self.row] = line[:self.column].ljust(self.column) + letter + line[self.column + 1:]
+            self.lines[self.row] = (
+                line[: self.column].ljust(self.column) + letter + line[self.column + 1 :]
+            )
             self.column += 1
             self.wraps += self.column == self.columns + 1
 
 
 class DemoTest(DemoCase):
     def on_terminal(self, *words, columns=80, until=None, **environment):
-        """What a person sees; with `until`, someone presses Ctrl-C once that is on the screen. The exit code as well."""
+        """What a person sees; with `until`, someone presses Ctrl-C once that is on the screen. The
+        exit code as well."""
         screen, inside = pty.openpty()
         self.addCleanup(os.close, screen)
         fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        demo = subprocess.Popen([PAWL, "demo", *words], stdin=inside, stdout=inside, stderr=inside, start_new_session=True,
-                                env=self.environment(TERM="xterm", LANG="C.UTF-8", **environment),
-                                preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        demo = subprocess.Popen(
+            [PAWL, "demo", *words],
+            stdin=inside,
+            stdout=inside,
+            stderr=inside,
+            start_new_session=True,
+            env=self.environment(TERM="xterm", LANG="C.UTF-8", **environment),
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
         self.addCleanup(self.end, demo)
         os.close(inside)
         terminal, letters = Terminal(columns), codecs.getincrementaldecoder("utf-8")()
@@ -107,8 +117,15 @@ class DemoTest(DemoCase):
         out, errors = demo.communicate(timeout=120)
         self.assertEqual((demo.returncode, errors), (0, ""))
         self.assertNotIn("\x1b", out)
-        for words in ("Without a guard", "LOST", "With a guard", "REFUSED", "the row: 15 widgets",
-                      "the row: 12 widgets", "Where to look next"):
+        for words in (
+            "Without a guard",
+            "LOST",
+            "With a guard",
+            "REFUSED",
+            "the row: 15 widgets",
+            "the row: 12 widgets",
+            "Where to look next",
+        ):
             self.assertIn(words, out)
         self.assertNothingLeft(demo.pid)
 
@@ -116,10 +133,21 @@ class DemoTest(DemoCase):
         terminal, code = self.on_terminal("--fast")
         self.assertEqual((code, terminal.wraps), (0, 0))
         self.assertGreater(terminal.colours, 10)
-        left = {float(found) for picture in terminal.pictures for found in re.findall(r"A [█░]{24} ([0-9.]+) s left", picture)}
-        self.assertGreater(len(left), 4, "the lease of the one who is frozen runs down before one's eyes")
+        left = {
+            float(found)
+            for picture in terminal.pictures
+            for found in re.findall(r"A [█░]{24} ([0-9.]+) s left", picture)
+        }
+        self.assertGreater(
+            len(left), 4, "the lease of the one who is frozen runs down before one's eyes"
+        )
         self.assertLess(min(left), max(left) / 2)
-        self.assertTrue(any("frozen; believes" in picture and "waits for the lock" in picture for picture in terminal.pictures))
+        self.assertTrue(
+            any(
+                "frozen; believes" in picture and "waits for the lock" in picture
+                for picture in terminal.pictures
+            )
+        )
         text = "\n".join(terminal.lines)
         self.assertNotIn("s left", text)
         self.assertIn("the row: 12 widgets", text)
@@ -152,20 +180,35 @@ class DemoTest(DemoCase):
         self.wait_for(demo, "frozen")
         demo.send_signal(signal.SIGKILL)
         demo.communicate()
-        wait_until(lambda: not [1 for entry in pathlib.Path("/proc").glob("[0-9]*") if str(self.tmp) in environ(entry)],
-                   "its processes to end")
+        wait_until(
+            lambda: not [
+                1
+                for entry in pathlib.Path("/proc").glob("[0-9]*")
+                if str(self.tmp) in environ(entry)
+            ],
+            "its processes to end",
+        )
 
     def test_says_what_is_missing(self):
         alone = self.tmp / "bin"
         alone.mkdir()
         shutil.copy(PAWL, alone / "pawl")
-        for words, code, said in (((alone / "pawl", "demo"), 69, "pawld"),
-                                  ((PAWL, "demo", "--dsn", "shop.db"), 64, "a SQLite file of its own"),
-                                  ((PAWL, "demo", "--guard", "oracle"), 64, "--guard"),
-                                  ((PAWL, "demo", "--guard", "postgres", "--dsn", "host=/nowhere"), 69, "--dsn")):
+        for words, code, said in (
+            ((alone / "pawl", "demo"), 69, "pawld"),
+            ((PAWL, "demo", "--dsn", "shop.db"), 64, "a SQLite file of its own"),
+            ((PAWL, "demo", "--guard", "oracle"), 64, "--guard"),
+            ((PAWL, "demo", "--guard", "postgres", "--dsn", "host=/nowhere"), 69, "--dsn"),
+        ):
             with self.subTest(words=words):
-                done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
-                                      env=self.environment(PATH="/nowhere"))
+                done = subprocess.run(
+                    words,
+                    capture_output=True,
+                    text=True,
+                    timeout=60,
+                    check=False,
+                    stdin=subprocess.DEVNULL,
+                    env=self.environment(PATH="/nowhere"),
+                )
                 self.assertEqual(done.returncode, code, done.stderr)
                 self.assertIn(said, done.stderr)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The page of a drill in a real browser (headless Chromium): it asks for nothing, runs nothing, and no label of its picture
-covers another.
+"""The page of a drill in a real browser (headless Chromium): it asks for nothing, runs nothing, and
+no label of its picture covers another.
 
 Environment: PAWL_DRILL_PAGES writes the pages of records made by hand.
 """
@@ -36,18 +36,35 @@ document.body.innerHTML = ''; document.body.append(JSON.stringify({labels: boxes
 
 
 # What stands on what, as the style names its colours.
-ON = [("ink", "page"), ("soft", "page"), ("soft", "card"), ("ink", "card"), ("good", "good-page"), ("ink", "good-page"),
-      ("bad", "bad-page"), ("ink", "bad-page"), ("on-bad", "bad"), ("bad", "page"), ("warn", "warn-page"), ("page", "ink"), ("page", "good"),
-      *(("on-actor", f"a{i}") for i in range(6)), *((f"a{i}", "page") for i in range(6))]
+ON = [
+    ("ink", "page"),
+    ("soft", "page"),
+    ("soft", "card"),
+    ("ink", "card"),
+    ("good", "good-page"),
+    ("ink", "good-page"),
+    ("bad", "bad-page"),
+    ("ink", "bad-page"),
+    ("on-bad", "bad"),
+    ("bad", "page"),
+    ("warn", "warn-page"),
+    ("page", "ink"),
+    ("page", "good"),
+    *(("on-actor", f"a{i}") for i in range(6)),
+    *((f"a{i}", "page") for i in range(6)),
+]
 
 
 def contrast(one, other):
     """As the W3C counts it: 1 to 21."""
+
     def luminance(colour):
         digits = colour.strip("#")
         digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
-        parts = [int(digits[i:i + 2], 16) / 255 for i in (0, 2, 4)]
-        red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        parts = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+        red, green, blue = (
+            part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        )
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
     darker, lighter = sorted((luminance(one), luminance(other)))
@@ -83,14 +100,34 @@ class DrillPageTest(unittest.TestCase):
         threading.Thread(target=site.serve_forever, daemon=True).start()
         profile = harness.scratch("chromium")
         try:
-            # Whatever name is asked for, the same site answers, so that nothing is asked for in secret.
+            # Whatever name is asked for, the same site answers, so that nothing is asked for in
+            # secret.
             here = f"127.0.0.1:{site.server_address[1]}"
-            command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-                       "--disable-extensions", "--disable-background-networking",
-                       "--disable-features=NetworkTimeServiceQuerying", "--no-proxy-server", f"--user-data-dir={profile}",
-                       f"--host-resolver-rules=MAP * {here}", f"--window-size={size}", "--dump-dom", f"http://{here}/page"]
-            dom = subprocess.run(harness.guarded(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                 stderr=subprocess.DEVNULL, timeout=120, check=True).stdout.decode()
+            command = [
+                "chromium",
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+                "--disable-extensions",
+                "--disable-background-networking",
+                "--disable-features=NetworkTimeServiceQuerying",
+                "--no-proxy-server",
+                f"--user-data-dir={profile}",
+                f"--host-resolver-rules=MAP * {here}",
+                f"--window-size={size}",
+                "--dump-dom",
+                f"http://{here}/page",
+            ]
+            dom = subprocess.run(
+                harness.guarded(command),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=120,
+                check=True,
+            ).stdout.decode()
         finally:
             site.shutdown()
             site.server_close()
@@ -102,11 +139,18 @@ class DrillPageTest(unittest.TestCase):
             with self.subTest(page=name):
                 dom, asked = self.visit(self.pages[name], "1200,900")
                 self.assertEqual(asked, ["/page"])
-                self.assertEqual(re.findall(r"<(?:script|img|iframe|object|embed)\b", dom), [], "nothing became an element")
+                self.assertEqual(
+                    re.findall(r"<(?:script|img|iframe|object|embed)\b", dom),
+                    [],
+                    "nothing became an element",
+                )
 
     def test_even_a_script_that_was_planted_does_not_run(self):
-        planted = self.pages["passed"].replace(b"<main>", b"<main><script>document.title='ran'</script><img src='/leak'>"
-                                               b"<img src='http://elsewhere.example/leak'>")
+        planted = self.pages["passed"].replace(
+            b"<main>",
+            b"<main><script>document.title='ran'</script><img src='/leak'>"
+            b"<img src='http://elsewhere.example/leak'>",
+        )
         self.assertNotEqual(planted, self.pages["passed"])
         dom, asked = self.visit(planted, "1200,900")
         self.assertEqual(asked, ["/page"])
@@ -123,13 +167,22 @@ class DrillPageTest(unittest.TestCase):
 
     def test_no_label_covers_another_and_the_page_is_no_wider_than_its_window(self):
         # All of them in one page, without its policy, which would keep the probe from running.
-        mains = [re.search(rb"<main>.*</main>", page, re.S).group(0) for page in self.pages.values()]
+        mains = [
+            re.search(rb"<main>.*</main>", page, re.S).group(0) for page in self.pages.values()
+        ]
         together = re.sub(rb"<meta http-equiv=.*?>\n", b"", self.pages["passed"], count=1)
-        together = together[:together.index(b"<main>")] + b"".join(mains) + PROBE.encode() + b"</body></html>"
+        together = (
+            together[: together.index(b"<main>")]
+            + b"".join(mains)
+            + PROBE.encode()
+            + b"</body></html>"
+        )
         for size in ("1200,900", "500,900"):
             with self.subTest(window=size):
                 dom, _ = self.visit(together, size)
-                found = json.loads(html.unescape(re.search(r"<body>(.*)</body>", dom, re.S).group(1)))
+                found = json.loads(
+                    html.unescape(re.search(r"<body>(.*)</body>", dom, re.S).group(1))
+                )
                 self.assertEqual(found["faults"], [])
                 self.assertTrue(found["wide"])
                 self.assertGreater(found["labels"], 100 * len(mains) // 2)

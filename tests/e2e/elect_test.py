@@ -29,8 +29,13 @@ class Elect:
         own = {key: value for key, value in os.environ.items() if not key.startswith("PAWL_")}
         address = f"127.0.0.1:{(server or case.pawld).port}"
         with open(self.dir / "out", "wb") as out, open(self.dir / "err", "wb") as err:
-            self.process = subprocess.Popen(harness.guarded([PAWL, "elect", *words]), stdin=subprocess.DEVNULL, stdout=out,
-                                            stderr=err, env={**own, "PAWL_ADDR": address})
+            self.process = subprocess.Popen(
+                harness.guarded([PAWL, "elect", *words]),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env={**own, "PAWL_ADDR": address},
+            )
         case.addCleanup(self.process.wait)
         case.addCleanup(self.process.kill)
 
@@ -45,7 +50,9 @@ class Elect:
         return (self.dir / "err").read_text(encoding="utf-8")
 
     def says(self, count):
-        wait_until(lambda: len(self.lines()) >= count or self.process.poll() is not None, f"{count} lines")
+        wait_until(
+            lambda: len(self.lines()) >= count or self.process.poll() is not None, f"{count} lines"
+        )
         return self.lines()
 
     def wait(self):
@@ -58,7 +65,10 @@ class Elect:
     def freeze(self):
         self.process.send_signal(signal.SIGSTOP)
         stat = pathlib.Path(f"/proc/{self.process.pid}/stat")
-        wait_until(lambda: stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "T", "it is stopped")
+        wait_until(
+            lambda: stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "T",
+            "it is stopped",
+        )
 
 
 class ElectTest(harness.PawldCase):
@@ -73,7 +83,9 @@ class ElectTest(harness.PawldCase):
         """One that leads, and its token."""
         candidate = self.elect(*words, server=server)
         candidate.says(1)
-        self.assertRegex("\n".join(candidate.lines()), rf"^elected {self.name} token \d+$", candidate.err())
+        self.assertRegex(
+            "\n".join(candidate.lines()), rf"^elected {self.name} token \d+$", candidate.err()
+        )
         return candidate, int(candidate.lines()[0].split()[-1])
 
     def watch(self, server=None):
@@ -88,7 +100,8 @@ class ElectTest(harness.PawldCase):
         seen = [told["leader"] and told["leader"]["value"] for told in observer.objects()]
         self.assertEqual(seen, list(expected), observer.err())
 
-    # --- candidates ---------------------------------------------------------------------------------------------------
+    # --- candidates
+    # ---------------------------------------------------------------------------------------------------
 
     def test_the_next_leads_when_the_first_resigns(self):
         first, token = self.elected("--value", "one")
@@ -130,7 +143,9 @@ class ElectTest(harness.PawldCase):
 
     def test_a_leader_whose_lease_was_broken_stops(self):
         leader, token = self.elected("-t", "2s")
-        self.assertEqual(self.client().call("BREAK", self.name, "TOKEN", token, "NOW", "REASON", "test"), 1)
+        self.assertEqual(
+            self.client().call("BREAK", self.name, "TOKEN", token, "NOW", "REASON", "test"), 1
+        )
         self.assertEqual(leader.wait(), 122, leader.err())
 
     def test_max_hold_ends_a_leader(self):
@@ -158,7 +173,9 @@ class ElectTest(harness.PawldCase):
         leader.says(1)
         [elected] = leader.objects()
         token = elected["token"]
-        self.assertEqual(elected, {"name": self.name, "state": "elected", "token": token, "value": "a=b"})
+        self.assertEqual(
+            elected, {"name": self.name, "state": "elected", "token": token, "value": "a=b"}
+        )
         self.assertEqual(self.holders(self.client(), self.name)[0]["meta"], ["value", "a=b"])
         leader.end()
         self.assertEqual(leader.objects()[1:], [{"name": self.name, "state": "resigned"}])
@@ -181,12 +198,20 @@ class ElectTest(harness.PawldCase):
 
     def test_a_leader_nobody_can_hear_of_gives_it_back(self):
         with open("/dev/full", "wb") as full:
-            done = subprocess.run(harness.guarded([PAWL, "elect", self.name, "--addr", f"127.0.0.1:{self.pawld.port}"]),
-                                  stdout=full, stderr=subprocess.PIPE, timeout=harness.PATIENCE, check=False)
+            done = subprocess.run(
+                harness.guarded(
+                    [PAWL, "elect", self.name, "--addr", f"127.0.0.1:{self.pawld.port}"]
+                ),
+                stdout=full,
+                stderr=subprocess.PIPE,
+                timeout=harness.PATIENCE,
+                check=False,
+            )
         self.assertEqual(done.returncode, 74, done.stderr)
         self.assertEqual(self.inspect(self.client(), self.name)["state"], "free")
 
-    # --- observers ----------------------------------------------------------------------------------------------------
+    # --- observers
+    # ----------------------------------------------------------------------------------------------------
 
     def test_an_observer_sees_every_change_in_order(self):
         observer = self.watch()
@@ -197,8 +222,13 @@ class ElectTest(harness.PawldCase):
             leader, token = self.elected("--value", value, "--owner", f"{value}@host")
             expected += [value, None]
             observer.says(len(expected) - 1)
-            self.assertEqual(observer.objects()[-1], {"name": self.name, "leader": {"token": token, "owner": f"{value}@host",
-                                                                                    "value": value}})
+            self.assertEqual(
+                observer.objects()[-1],
+                {
+                    "name": self.name,
+                    "leader": {"token": token, "owner": f"{value}@host", "value": value},
+                },
+            )
             leader.end()
         self.assertSaw(observer, *expected)
 
@@ -222,7 +252,12 @@ class ElectTest(harness.PawldCase):
         for _ in range(2):
             server.restart()
             with server.client() as client:  # Back: it has greeted, and sent its OBSERVE.
-                wait_until(lambda: re.search(r"name=pawl-elect .* cmds=[2-9]", client.call("CLIENT", "LIST")), "it observes")
+                wait_until(
+                    lambda: re.search(
+                        r"name=pawl-elect .* cmds=[2-9]", client.call("CLIENT", "LIST")
+                    ),
+                    "it observes",
+                )
         follower = self.elect("--value", "two", "-t", "30s", server=server)
         with server.client() as client:
             self.waiting(client, self.name, 1)
@@ -239,11 +274,13 @@ class ElectTest(harness.PawldCase):
         leader, _ = self.elected("--value", "one", "-t", "1s", server=server)
         self.assertSaw(observer, None, "one")
         server.kill()
-        self.assertEqual(leader.wait(), 122)  # Its lease has not ended for pawld, which will give it its whole TTL again.
+        # Its lease has not ended for pawld, which will give it its whole TTL again.
+        self.assertEqual(leader.wait(), 122)
         server.start()
         self.assertSaw(observer, None, "one", None)
 
-    # --- usage --------------------------------------------------------------------------------------------------------
+    # --- usage
+    # --------------------------------------------------------------------------------------------------------
 
     def test_an_observer_takes_no_part(self):
         for words in (["--value", "x"], ["-t", "5s"], ["-n"], ["--", "true"]):

@@ -22,7 +22,9 @@ class Chronicle {
   Election::Told listener() {
     return [this](const Result<std::optional<Leader>>& leader) {
       const std::lock_guard lock(mutex_);
-      told_.push_back(!leader ? leader.error().detail : *leader ? (*leader)->value.value_or("?") : "nobody");
+      told_.push_back(!leader   ? leader.error().detail
+                      : *leader ? (*leader)->value.value_or("?")
+                                : "nobody");
       if (leader && *leader) tokens_.push_back((*leader)->token);
     };
   }
@@ -102,7 +104,8 @@ TEST_F(ElectionTest, ACandidateThatWaitsNoLongerIsToldThatSomeoneElseLeads) {
 TEST_F(ElectionTest, ACampaignEndsWhenItIsStopped) {
   const Lease leadership = elected(election, "one");
   std::stop_source stop;
-  auto waiting = std::async(std::launch::async, [&] { return other.campaign("two", {}, stop.get_token()); });
+  auto waiting =
+      std::async(std::launch::async, [&] { return other.campaign("two", {}, stop.get_token()); });
   stop.request_stop();
   const auto stopped = waiting.get();
   ASSERT_FALSE(stopped);
@@ -144,7 +147,8 @@ TEST_F(ElectionTest, AnObserverIsToldWhoLeadsAndThenEveryChangeInOrder) {
   EXPECT_TRUE(first.release());
   lease.emplace(*waiting.get());
   for (int i = 2; i < 12; ++i) {
-    ASSERT_TRUE(chronicle.ends_with(std::to_string(i - 1)));  // So that its value could be asked for.
+    ASSERT_TRUE(
+        chronicle.ends_with(std::to_string(i - 1)));  // So that its value could be asked for.
     expected.insert(expected.end(), {"nobody", std::to_string(i - 1)});
     tokens.push_back(lease->token());
     const Lease noise = elected(beside, "noise");
@@ -197,8 +201,8 @@ TEST_F(ElectionTest, WhatChangedWhileTheObserverWasAwayIsToldWhenItIsBack) {
   Chronicle chronicle;
   const LeaderObservation observation = other.observe(chronicle.listener());
   ASSERT_TRUE(chronicle.ends_with("one"));
-  // pawld restarts, and the leadership has passed on before this observer is back: whether it hears of each step or of
-  // the result depends on who is quicker.
+  // pawld restarts, and the leadership has passed on before this observer is back: whether it hears
+  // of each step or of the result depends on who is quicker.
   pawld.kill();
   auto waiting = std::async(std::launch::async, [&] { return election.campaign("two"); });
   pawld.start_again();

@@ -27,7 +27,8 @@ class PipelineTest(harness.PawldCase):
             self.assertGreater(grant["token"], last)
             last = grant["token"]
             released, renewed, seen = client.pipeline(
-                [["RELEASE", grant["lease"]], ["RENEW", grant["lease"]], ["INSPECT", lock]])
+                [["RELEASE", grant["lease"]], ["RENEW", grant["lease"]], ["INSPECT", lock]]
+            )
             self.assertEqual((released, seen["state"]), (1, "free"))
             self.assertError(renewed, "LOST")
 
@@ -38,7 +39,9 @@ class PipelineTest(harness.PawldCase):
         tokens = [grant["token"] for grant in grants]
         self.assertEqual(tokens, sorted(set(tokens)))
         self.assertEqual(len({grant["lease"] for grant in grants}), MANY)
-        self.assertEqual(client.pipeline(["RELEASE", grant["lease"]] for grant in grants), [1] * MANY)
+        self.assertEqual(
+            client.pipeline(["RELEASE", grant["lease"]] for grant in grants), [1] * MANY
+        )
 
     def test_errors_in_the_middle_of_a_pipeline_disturb_nothing(self):
         client = self.client()
@@ -55,7 +58,9 @@ class SplitTest(harness.PawldCase):
         for cut in range(1, len(data)):
             client.send_bytes(data[:cut])
             client.send_bytes(data[cut:])  # TCP_NODELAY: two segments, so usually two reads.
-            self.assertEqual([client.read() for _ in range(3)], ["split \r\n here", "PONG", "by hand"], cut)
+            self.assertEqual(
+                [client.read() for _ in range(3)], ["split \r\n here", "PONG", "by hand"], cut
+            )
 
     def test_a_command_may_arrive_byte_by_byte(self):
         client = self.client(3)
@@ -70,11 +75,11 @@ class SplitTest(harness.PawldCase):
         data = encode("ECHO", "half")
         halves = [self.client() for _ in range(100)]
         for n, half in enumerate(halves):
-            half.send_bytes(data[:1 + n % (len(data) - 1)])
+            half.send_bytes(data[: 1 + n % (len(data) - 1)])
         other = self.client()
         self.assertEqual(other.pipeline([["PING"]] * 100), ["PONG"] * 100)
         for n, half in enumerate(halves):
-            half.send_bytes(data[1 + n % (len(data) - 1):])
+            half.send_bytes(data[1 + n % (len(data) - 1) :])
         self.assertEqual([half.read() for half in halves], ["half"] * 100)
 
 
@@ -106,8 +111,14 @@ class SizeTest(harness.PawldCase):
         self.closes(b"x" * (FRAME_MAX + 1))
 
     def test_giant_lengths_are_refused_when_they_are_announced(self):
-        for data in (b"*1\r\n$65536\r\n", b"*1\r\n$2147483647\r\n", b"*2\r\n$4\r\nECHO\r\n$536870912\r\n", b"*2049\r\n",
-                     b"*1048576\r\n", b"*1\r\n$9999999999\r\n"):
+        for data in (
+            b"*1\r\n$65536\r\n",
+            b"*1\r\n$2147483647\r\n",
+            b"*2\r\n$4\r\nECHO\r\n$536870912\r\n",
+            b"*2049\r\n",
+            b"*1048576\r\n",
+            b"*1\r\n$9999999999\r\n",
+        ):
             with self.subTest(data=data):
                 self.closes(data)
 
@@ -124,10 +135,14 @@ class SizeTest(harness.PawldCase):
         clients = []
         for n in range(2000):
             client = self.client()
-            client.send_bytes(b"*2048\r\n$4\r\nPING\r\n" if n % 2 else b"*2\r\n$4\r\nECHO\r\n$65000\r\n")
+            client.send_bytes(
+                b"*2048\r\n$4\r\nPING\r\n" if n % 2 else b"*2\r\n$4\r\nECHO\r\n$65000\r\n"
+            )
             clients.append(client)
         self.assertEqual(other.pipeline([["PING"]] * 100), ["PONG"] * 100)
-        self.assertGrewLess(before, 40 << 20, "allocated up front it would be 2,000 x 64 KiB = 125 MiB")
+        self.assertGrewLess(
+            before, 40 << 20, "allocated up front it would be 2,000 x 64 KiB = 125 MiB"
+        )
 
     def test_giant_lengths_again_and_again_cost_no_memory(self):
         other = self.client()
@@ -141,10 +156,26 @@ class SizeTest(harness.PawldCase):
 
 class MalformedTest(harness.PawldCase):
     def test_what_is_no_frame_gets_one_error_and_is_closed(self):
-        for data in (b"*1\r\n:1\r\n", b"*1\r\n+OK\r\n", b"*-1\r\n", b"*x\r\n", b"*\r\n", b"*+1\r\n$4\r\nPING\r\n",
-                     b"*01\r\n$4\r\nPING\r\n", b"*1\r\n$-1\r\n", b"*1\r\n$x\r\n", b"*1\r\n$\r\n", b"*1\r\n$4\r\nPINGxx",
-                     b"*1\r\n$4\nPING\r\n", b"*1\r\n$3\r\nPING\r\n", b"*1\n$4\r\nPING\r\n", b"*1\r\n*1\r\n$4\r\nPING\r\n",
-                     b"ECHO \"open\r\n", b"ECHO 'open\r\n", b"ECHO \"a\"b\r\n"):
+        for data in (
+            b"*1\r\n:1\r\n",
+            b"*1\r\n+OK\r\n",
+            b"*-1\r\n",
+            b"*x\r\n",
+            b"*\r\n",
+            b"*+1\r\n$4\r\nPING\r\n",
+            b"*01\r\n$4\r\nPING\r\n",
+            b"*1\r\n$-1\r\n",
+            b"*1\r\n$x\r\n",
+            b"*1\r\n$\r\n",
+            b"*1\r\n$4\r\nPINGxx",
+            b"*1\r\n$4\nPING\r\n",
+            b"*1\r\n$3\r\nPING\r\n",
+            b"*1\n$4\r\nPING\r\n",
+            b"*1\r\n*1\r\n$4\r\nPING\r\n",
+            b'ECHO "open\r\n',
+            b"ECHO 'open\r\n",
+            b'ECHO "a"b\r\n',
+        ):
             with self.subTest(data=data):
                 client = self.client()
                 client.send_bytes(data)
@@ -158,7 +189,12 @@ class MalformedTest(harness.PawldCase):
         for _ in range(200):
             with self.pawld.client() as client:
                 size = dice.randrange(1, 300)
-                client.send_bytes(bytes(dice.choice(b"*$\r\n0123456789PINGACQUIRE \x00\xff:%_\"'") for _ in range(size)))
+                client.send_bytes(
+                    bytes(
+                        dice.choice(b"*$\r\n0123456789PINGACQUIRE \x00\xff:%_\"'")
+                        for _ in range(size)
+                    )
+                )
         self.assertEqual(other.call("PING"), "PONG")
 
 
@@ -166,9 +202,9 @@ class InlineTest(harness.PawldCase):
     def test_commands_may_be_typed_by_hand(self):
         client = self.client()
         lock = self.lock()
-        client.send_bytes(f"acquire {lock} ttl 60000 owner \"a b\\x41\\n\"\r\n".encode())
+        client.send_bytes(f'acquire {lock} ttl 60000 owner "a b\\x41\\n"\r\n'.encode())
         self.assertError(client.read(), "ERR", "control characters")
-        client.send_bytes(f"acquire {lock} ttl 60000 owner \"a b\\x41\"\n".encode())
+        client.send_bytes(f'acquire {lock} ttl 60000 owner "a b\\x41"\n'.encode())
         self.assertEqual(fields(client.read())["ttl_ms"], 60000)
         self.assertEqual(self.holders(client, lock)[0]["owner"], "a bA")
 

@@ -1,8 +1,8 @@
-"""Compares docs/explanation/hard-cases.md with the tree: every case is described, every case of the first release is cited by a
-test or listed as later, and every test that the page names exists.
+"""Compares docs/explanation/hard-cases.md with the tree: every case is described, every case of the
+first release is cited by a test or listed as later, and every test that the page names exists.
 
-A test cites a case in a comment: `Hard case 38.`, `Hard cases 4, 7 and 9-12`. The page has two rows per case, one that
-describes it (three columns) and one that names its tests (four):
+A test cites a case in a comment: `Hard case 38.`, `Hard cases 4, 7 and 9-12`. The page has two rows
+per case, one that describes it (three columns) and one that names its tests (four):
 
     | 6 | A former holder releases the lock late | A release names the secret lease, … |
 
@@ -50,7 +50,8 @@ def cited():
 
 
 def exists(path, name):
-    """Whether the file has a test of that name: `def test_x` in Python; TEST(Suite, Name) as Name or Suite.Name in C++."""
+    """Whether the file has a test of that name: `def test_x` in Python; TEST(Suite, Name) as Name
+    or Suite.Name in C++."""
     file = ROOT / path
     if not file.is_file():
         return False
@@ -59,38 +60,65 @@ def exists(path, name):
         return re.search(rf"def {re.escape(name)}\(", text) is not None
     suite, _, test = name.rpartition(".")
     suite = re.escape(suite) if suite else r"\w+"
-    return re.search(rf"(?:TEST|TEST_F|TEST_P|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\(\s*{suite}\s*,\s*{re.escape(test)}\b",
-                     text) is not None
+    return (
+        re.search(
+            rf"(?:TEST|TEST_F|TEST_P|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\(\s*{suite}\s*,\s*{re.escape(test)}\b",
+            text,
+        )
+        is not None
+    )
 
 
 class HardCasesTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.rows = {int(number): (tests, later) for number, _, tests, later in ROW.findall(PAGE.read_text(encoding="utf-8"))}
+        cls.rows = {
+            int(number): (tests, later)
+            for number, _, tests, later in ROW.findall(PAGE.read_text(encoding="utf-8"))
+        }
 
     def test_every_case_has_one_row(self):
         self.assertEqual(sorted(self.rows), list(CASES))
 
     def test_every_case_says_what_goes_wrong_and_what_happens_then(self):
-        self.assertEqual([int(number) for number in DESCRIBED.findall(PAGE.read_text(encoding="utf-8"))], list(CASES))
+        self.assertEqual(
+            [int(number) for number in DESCRIBED.findall(PAGE.read_text(encoding="utf-8"))],
+            list(CASES),
+        )
 
     def test_every_case_of_the_first_release_is_cited_by_a_test_or_listed_as_later(self):
         seen = cited()
-        open_cases = [case for case in FIRST_RELEASE if case not in seen and "later:" not in self.rows[case][1]]
+        open_cases = [
+            case
+            for case in FIRST_RELEASE
+            if case not in seen and "later:" not in self.rows[case][1]
+        ]
         self.assertEqual(open_cases, [])
 
     def test_every_case_names_a_test_or_the_part_it_belongs_to(self):
-        empty = [case for case, (tests, later) in self.rows.items() if not NAMED.search(tests) and "later:" not in later]
+        empty = [
+            case
+            for case, (tests, later) in self.rows.items()
+            if not NAMED.search(tests) and "later:" not in later
+        ]
         self.assertEqual(empty, [])
 
     def test_every_test_that_the_page_names_exists(self):
-        missing = [f"{path}::{name}" for tests, _ in self.rows.values() for path, name in NAMED.findall(tests)
-                   if not exists(path, name)]
+        missing = [
+            f"{path}::{name}"
+            for tests, _ in self.rows.values()
+            for path, name in NAMED.findall(tests)
+            if not exists(path, name)
+        ]
         self.assertEqual(missing, [])
 
     def test_citations_are_read_as_people_write_them(self):
-        for text, expected in (("// Hard case 38.", {38}), ("# Hard cases 4, 7 and 9-12", {4, 7, 9, 10, 11, 12}),
-                               ("hard cases 1, 2,\n// 27, 28.", {1, 2, 27, 28}), ("Hard cases 38 and 39.", {38, 39})):
+        for text, expected in (
+            ("// Hard case 38.", {38}),
+            ("# Hard cases 4, 7 and 9-12", {4, 7, 9, 10, 11, 12}),
+            ("hard cases 1, 2,\n// 27, 28.", {1, 2, 27, 28}),
+            ("Hard cases 38 and 39.", {38, 39}),
+        ):
             self.assertEqual(numbers(CITATION.search(text).group(1)), expected)
 
 

@@ -5,12 +5,11 @@
             with self.client(protocol=3) as c:
                 self.acquire(c, self.lock(), ttl=15000)
 
-What is waited for is a condition (it answers, it stopped, it exited), never a stretch of time. A failed test prints the log
-of every pawld it used.
+What is waited for is a condition (it answers, it stopped, it exited), never a stretch of time. A
+failed test prints the log of every pawld it used.
 
-Environment: PAWLD is the binary, PAWL_E2E_DIR a directory on a real file system for data and logs, PAWL_SANITIZED whether the
-binary was built with sanitizers (1).
-"""
+Environment: PAWLD is the binary, PAWL_E2E_DIR a directory on a real file system for data and logs,
+PAWL_SANITIZED whether the binary was built with sanitizers (1). """
 
 import itertools
 import os
@@ -53,7 +52,8 @@ def allow_descriptors(count):
     """Raises this process's limit of open files, which a pawld started afterwards inherits."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < count:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))  # Needs root; fails loudly otherwise.
+        # Needs root; fails loudly otherwise.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
     elif soft < count:
         resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
 
@@ -72,14 +72,17 @@ def binary():
 
 
 def guarded(command):
-    """Dies with the thread that starts it, even when that is killed: no test leaves a process behind."""
+    """Dies with the thread that starts it, even when that is killed: no test leaves a process
+    behind."""
     return ["setpriv", "--pdeathsig", "KILL", *[str(word) for word in command]]
 
 
 class Pawld:
     """A pawld on a free port and a data directory of its own. Start it from the main thread."""
 
-    def __init__(self, segment_bytes=SEGMENT_MIN, settings="", resp_address="127.0.0.1:0", tls=None):
+    def __init__(
+        self, segment_bytes=SEGMENT_MIN, settings="", resp_address="127.0.0.1:0", tls=None
+    ):
         self.dir = scratch("pawld")
         self.data = self.dir / "data"
         self.log_path = self.dir / "log"
@@ -96,8 +99,20 @@ class Pawld:
         self.said = ""
 
     def command(self, *more):
-        return [binary(), "--data", self.data, "--resp", self.resp_address, "--http", self.http_address, "--port-file",
-                self.port_file, "--config", self.config, *more]
+        return [
+            binary(),
+            "--data",
+            self.data,
+            "--resp",
+            self.resp_address,
+            "--http",
+            self.http_address,
+            "--port-file",
+            self.port_file,
+            "--config",
+            self.config,
+            *more,
+        ]
 
     @property
     def pid(self):
@@ -114,8 +129,14 @@ class Pawld:
         assert self.process is None, "already running"
         self.port_file.unlink(missing_ok=True)
         with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen(guarded(self.command(*more)), cwd=self.dir, stdin=subprocess.DEVNULL,
-                                            stdout=log, stderr=stderr or log, env={**os.environ, **self.environment})
+            self.process = subprocess.Popen(
+                guarded(self.command(*more)),
+                cwd=self.dir,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=stderr or log,
+                env={**os.environ, **self.environment},
+            )
 
     def start(self, *more, stderr=None):
         """Starts it and returns once it serves."""
@@ -130,7 +151,9 @@ class Pawld:
     def _serving(self):
         code = self.process.poll()
         if code is not None:
-            raise AssertionError(f"pawld exited with {code} instead of serving:\n{self.log()[-4000:]}")
+            raise AssertionError(
+                f"pawld exited with {code} instead of serving:\n{self.log()[-4000:]}"
+            )
         try:
             ports = [int(line) for line in self.port_file.read_text().split()]
             self.port, self.http_port = ports[0], ports[1] if len(ports) > 1 else 0
@@ -138,7 +161,8 @@ class Pawld:
                 reply = client.call("INSPECT", "ready")  # Answered only once the store is loaded.
         except (OSError, ValueError, IndexError, Closed):
             return False
-        return not isinstance(reply, Error) or reply.code == "NOAUTH"  # It is loaded, and knows users.
+        # It is loaded, and knows users.
+        return not isinstance(reply, Error) or reply.code == "NOAUTH"
 
     def wait(self, patience=PATIENCE):
         """The exit code, once it has ended by itself or by a signal sent before."""
@@ -191,8 +215,15 @@ class Pawld:
         """Runs it where it must not start: (exit code, what it said)."""
         self.port_file.unlink(missing_ok=True)
         more = more if "--wait" in more else ("--wait", "0", *more)
-        run = subprocess.run(guarded(self.command(*more)), cwd=self.dir, stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE, check=False)
+        run = subprocess.run(
+            guarded(self.command(*more)),
+            cwd=self.dir,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=PATIENCE,
+            check=False,
+        )
         text = run.stdout.decode(errors="replace")
         with open(self.log_path, "a", encoding="utf-8") as log:
             log.write(text)
@@ -213,10 +244,24 @@ def _state(task):
 
 def redis_cli(port, *words, protocol=2, options=(), stdin=None):
     """Runs redis-cli; a CompletedProcess with text."""
-    command = ["redis-cli", "-p", str(port), f"-{protocol}", *options, *[str(word) for word in words]]
+    command = [
+        "redis-cli",
+        "-p",
+        str(port),
+        f"-{protocol}",
+        *options,
+        *[str(word) for word in words],
+    ]
     feed = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE,
-                          check=False, **feed)
+    return subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        **feed,
+    )
 
 
 class PawldCase(unittest.TestCase):
@@ -252,7 +297,10 @@ class PawldCase(unittest.TestCase):
 
     def _print_logs(self):
         for server, start in zip(getattr(self, "_servers", []), self._log_starts):
-            print(f"--- log of pawld during {self.id()}\n{server.log()[start:][-8000:]}---", file=sys.stderr)
+            print(
+                f"--- log of pawld during {self.id()}\n{server.log()[start:][-8000:]}---",
+                file=sys.stderr,
+            )
 
     def own_pawld(self, start=True, **options):
         """A pawld for this test alone."""
@@ -285,10 +333,13 @@ class PawldCase(unittest.TestCase):
 
     def waiting(self, client, lock, count):
         """Waits until `count` requests queue for the lock."""
-        wait_until(lambda: self.inspect(client, lock)["waiters"] == count, f"{count} waiters on {lock}")
+        wait_until(
+            lambda: self.inspect(client, lock)["waiters"] == count, f"{count} waiters on {lock}"
+        )
 
     def assertGrewLess(self, before, limit, why, server=None):
-        """Memory. Says nothing under sanitizers, which keep what was freed: there it is not compared."""
+        """Memory. Says nothing under sanitizers, which keep what was freed: there it is not
+        compared."""
         grown = (server or self.pawld).rss_bytes() - before
         if os.environ.get("PAWL_SANITIZED", "0") == "0":
             self.assertLess(grown, limit, why)

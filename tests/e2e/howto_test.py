@@ -1,4 +1,5 @@
-"""The workers of docs/how-to and the cron job of examples/, against the real pawld: as printed, and as promised."""
+"""The workers of docs/how-to and the cron job of examples/, against the real pawld: as printed, and
+as promised."""
 
 import json
 import os
@@ -41,8 +42,13 @@ class Process:
         case.addCleanup(shutil.rmtree, self.dir)
         own = {key: value for key, value in os.environ.items() if not key.startswith("PAWL_")}
         with open(self.dir / "said", "wb") as said:
-            self.process = subprocess.Popen(harness.guarded(command), stdin=subprocess.DEVNULL, stdout=said,
-                                            stderr=said if stderr is None else stderr, env={**own, **environment})
+            self.process = subprocess.Popen(
+                harness.guarded(command),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said if stderr is None else stderr,
+                env={**own, **environment},
+            )
         case.addCleanup(self.process.wait)
         case.addCleanup(self.process.kill)
 
@@ -66,13 +72,18 @@ class Worker:
     def at_work(self, lock, server=None, stderr=None):
         """A worker that would work for longer than any test, once it has begun."""
         worker = self.start(lock, 100000, server, stderr)
-        wait_until(lambda: "step 3 " in worker.said() or worker.process.poll() is not None, "it works")
+        wait_until(
+            lambda: "step 3 " in worker.said() or worker.process.poll() is not None, "it works"
+        )
         self.assertIn("step 3 ", worker.said())
         return worker
 
     def assertLost(self, worker, lock, why):
         self.assertEqual(worker.wait(), LOST, worker.said())
-        self.assertRegex(worker.said(), rf"(?m)^pawl: lost {lock} \(token \d+\): {why}.*\. This process ends with 122\.$")
+        self.assertRegex(
+            worker.said(),
+            rf"(?m)^pawl: lost {lock} \(token \d+\): {why}.*\. This process ends with 122\.$",
+        )
 
     def test_it_works_past_its_first_ttl_and_releases(self):
         lock, begun = self.lock(), time.monotonic()
@@ -147,20 +158,51 @@ class Worker:
         authority = tls_files.Authority(files, "authority")
         own = authority.sign("pawld", ["DNS:localhost"])
         users = files / "users"
-        made = subprocess.run([os.environ["PAWL"], "auth", "add", "worker", "--role", "use", "--prefix", "jobs", "--file", users],
-                              capture_output=True, text=True, timeout=harness.PATIENCE, check=True)
+        made = subprocess.run(
+            [
+                os.environ["PAWL"],
+                "auth",
+                "add",
+                "worker",
+                "--role",
+                "use",
+                "--prefix",
+                "jobs",
+                "--file",
+                users,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=harness.PATIENCE,
+            check=True,
+        )
         trust = tls_files.trusting(authority)
         trust.check_hostname = False  # The harness connects to 127.0.0.1.
-        server = self.own_pawld(settings=f'auth_file = "{users}"\n[tls]\ncert = "{own.cert}"\nkey = "{own.key}"\n', tls=trust)
+        server = self.own_pawld(
+            settings=f'auth_file = "{users}"\n[tls]\ncert = "{own.cert}"\nkey = "{own.key}"\n',
+            tls=trust,
+        )
 
         def start(lock="jobs/it", host="localhost", auth=made.stdout.strip(), ca=authority.cert):
-            return self.start(lock, 1, ttl=1000, PAWL_ADDR=f"tls://{host}:{server.port}", PAWL_AUTH=auth, PAWL_TLS_CA=str(ca))
+            return self.start(
+                lock,
+                1,
+                ttl=1000,
+                PAWL_ADDR=f"tls://{host}:{server.port}",
+                PAWL_AUTH=auth,
+                PAWL_TLS_CA=str(ca),
+            )
 
         right = start()
         self.assertEqual(right.wait(), 0, right.said())
-        # Each is refused: the certificate does not name that host, or is not signed by that authority; the user.
-        wrong = {"certificate|altnames": start(host="127.0.0.1"), "certificate": start(ca=own.cert),
-                 "(?i)wrong user or secret|invalid username": start(auth="worker:wrong"), "NOPERM|prefix": start(lock="other")}
+        # Each is refused: the certificate does not name that host, or is not signed by that
+        # authority; the user.
+        wrong = {
+            "certificate|altnames": start(host="127.0.0.1"),
+            "certificate": start(ca=own.cert),
+            "(?i)wrong user or secret|invalid username": start(auth="worker:wrong"),
+            "NOPERM|prefix": start(lock="other"),
+        }
         for words, worker in wrong.items():
             self.assertEqual(worker.wait(), NOT_REACHED, worker.said())
             self.assertRegex(worker.said(), words)
@@ -182,7 +224,9 @@ class PythonLeaseTest(harness.PawldCase):
         self.name, self.calls = self.lock(), []
 
     def acquire_here(self, ttl_ms=60000):
-        return pawl_lease.acquire(self.name, ttl_ms=ttl_ms, on_lost=lambda lease, why: self.calls.append((lease, why)))
+        return pawl_lease.acquire(
+            self.name, ttl_ms=ttl_ms, on_lost=lambda lease, why: self.calls.append((lease, why))
+        )
 
     def how(self):
         return [fields(lease)["how"] for lease in self.client().call("HISTORY", self.name)]
@@ -191,7 +235,9 @@ class PythonLeaseTest(harness.PawldCase):
         with self.assertRaises(pawl_lease.LeaseLost):
             with self.acquire_here(ttl_ms=1000) as lease:
                 lease.check()
-                self.client().call("BREAK", self.name, "TOKEN", lease.token, "NOW", "REASON", "test")
+                self.client().call(
+                    "BREAK", self.name, "TOKEN", lease.token, "NOW", "REASON", "test"
+                )
                 wait_until(lambda: self.calls, "on_lost was called")
                 self.assertRaises(pawl_lease.LeaseLost, lease.check)
         self.assertEqual([call[0] for call in self.calls], [lease])
@@ -284,7 +330,11 @@ class NodeWorkerTest(Worker, harness.PawldCase):
         return ["node", self.project / "worker.mjs"]
 
     def story(self, *words):
-        return Process(self, ["node", self.project / "story.mjs", *words], PAWL_ADDR=f"127.0.0.1:{self.pawld.port}")
+        return Process(
+            self,
+            ["node", self.project / "story.mjs", *words],
+            PAWL_ADDR=f"127.0.0.1:{self.pawld.port}",
+        )
 
     def test_a_lost_lease_is_told_once_and_the_process_lives(self):
         lock = self.lock()
@@ -299,31 +349,60 @@ class NodeWorkerTest(Worker, harness.PawldCase):
     def test_work_that_throws_releases_and_its_error_passes_on(self):
         story = self.story(self.lock(), "throws")
         self.assertEqual(story.wait(), 0, story.said())
-        self.assertEqual(json.loads(story.said()), {"busy": True, "passed": "the work failed", "released": True, "calls": [],
-                                                    "over": True})
+        self.assertEqual(
+            json.loads(story.said()),
+            {
+                "busy": True,
+                "passed": "the work failed",
+                "released": True,
+                "calls": [],
+                "over": True,
+            },
+        )
 
 
 class PagesTest(unittest.TestCase):
     def test_the_pages_show_the_programs_that_tests_run(self):
         examples = ROOT / "examples"
         for page, language, folder, names in (
-                ("python.md", "python", PYTHON, ("job.py", "pawl_lease.py", "worker.py", "invoices.py")),
-                ("node.md", "js", NODE, ("job.mjs", "pawl-lease.mjs", "worker.mjs", "invoices.mjs")),
-                ("test-your-job.md", "python", examples / "tested-job", ("report.py", "test_report.py"))):
-            self.assertEqual(blocks(page, language), [(folder / name).read_text() for name in names], page)
+            (
+                "python.md",
+                "python",
+                PYTHON,
+                ("job.py", "pawl_lease.py", "worker.py", "invoices.py"),
+            ),
+            ("node.md", "js", NODE, ("job.mjs", "pawl-lease.mjs", "worker.mjs", "invoices.mjs")),
+            (
+                "test-your-job.md",
+                "python",
+                examples / "tested-job",
+                ("report.py", "test_report.py"),
+            ),
+        ):
+            self.assertEqual(
+                blocks(page, language), [(folder / name).read_text() for name in names], page
+            )
 
 
 class CronOnceTest(harness.PawldCase):
     def start(self, lock, *words, hold):
         path = f"{pathlib.Path(os.environ['PAWL']).parent}:{os.environ['PATH']}"
-        return Process(self, [ROOT / "examples/cron-once/run-once", lock, *words], PATH=path, ONCE_HOLD_S=str(hold),
-                       PAWL_ADDR=f"127.0.0.1:{self.pawld.port}")
+        return Process(
+            self,
+            [ROOT / "examples/cron-once/run-once", lock, *words],
+            PATH=path,
+            ONCE_HOLD_S=str(hold),
+            PAWL_ADDR=f"127.0.0.1:{self.pawld.port}",
+        )
 
     def test_of_many_machines_one_runs_the_job(self):
         # The lock is kept until the test ends it, so it does not matter how late the others come.
         lock = self.lock()
         machines = [self.start(lock, "echo", "the job ran", hold=600) for _ in range(4)]
-        wait_until(lambda: sum(machine.process.poll() is not None for machine in machines) == 3, "three had nothing to do")
+        wait_until(
+            lambda: sum(machine.process.poll() is not None for machine in machines) == 3,
+            "three had nothing to do",
+        )
         late = self.start(lock, "echo", "the job ran", hold=600)
         self.assertEqual(late.wait(), 0, late.said())
         winner = next(machine for machine in machines if machine.process.poll() is None)
@@ -347,9 +426,21 @@ def main():
     """Runs the classes side by side, each in a process of its own: most of their time they wait."""
     if len(sys.argv) > 1:
         return harness.main()
-    classes = [name for name, value in globals().items() if isinstance(value, type) and issubclass(value, unittest.TestCase)]
-    runs = [subprocess.Popen(harness.guarded([sys.executable, __file__, name]), stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for name in classes]
+    classes = [
+        name
+        for name, value in globals().items()
+        if isinstance(value, type) and issubclass(value, unittest.TestCase)
+    ]
+    runs = [
+        subprocess.Popen(
+            harness.guarded([sys.executable, __file__, name]),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for name in classes
+    ]
     for run in runs:
         print(run.communicate()[0])
     return sys.exit(any(run.returncode for run in runs))

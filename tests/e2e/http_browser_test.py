@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A web page in a real browser (headless Chromium) tries everything a page can to break a lock on a pawld of its visitor's
-machine, and cannot."""
+"""A web page in a real browser (headless Chromium) tries everything a page can to break a lock on a
+pawld of its visitor's machine, and cannot."""
 
 import http.server
 import json
@@ -82,7 +82,8 @@ class Site(http.server.BaseHTTPRequestHandler):
 
 
 class Relay(http.server.ThreadingHTTPServer):
-    """Stands before pawld, passes everything on as it came, and keeps what was asked and answered."""
+    """Stands before pawld, passes everything on as it came, and keeps what was asked and
+    answered."""
 
     def __init__(self, port):
         super().__init__(("127.0.0.1", 0), Hop)
@@ -92,8 +93,17 @@ class Relay(http.server.ThreadingHTTPServer):
 class Hop(http.server.BaseHTTPRequestHandler):
     def pass_on(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        reply = Web(self.server.pawld_port).call(self.command, self.path, body, dict(self.headers.items()))
-        self.server.passed.append((self.command, self.headers.get("Content-Type", "").split(";")[0], reply.status, reply.code))
+        reply = Web(self.server.pawld_port).call(
+            self.command, self.path, body, dict(self.headers.items())
+        )
+        self.server.passed.append(
+            (
+                self.command,
+                self.headers.get("Content-Type", "").split(";")[0],
+                reply.status,
+                reply.code,
+            )
+        )
         self.send_response(reply.status)
         for name, value in reply.headers.items():
             self.send_header(name, value)
@@ -117,16 +127,39 @@ class BrowserTest(harness.PawldCase):
         """What a page of that site, opened in a browser, reports."""
         site = self.serving(Elsewhere(page))
         profile = harness.scratch("chromium")
-        command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-                   "--disable-extensions", "--no-proxy-server", f"--user-data-dir={profile}",
-                   f"http://{host}:{site.server_address[1]}/"]
+        command = [
+            "chromium",
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--disable-extensions",
+            "--no-proxy-server",
+            f"--user-data-dir={profile}",
+            f"http://{host}:{site.server_address[1]}/",
+        ]
         with open(profile / "log", "wb") as log:
-            browser = subprocess.Popen(harness.guarded(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                       start_new_session=True)
+            browser = subprocess.Popen(
+                harness.guarded(command),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         try:
-            return wait_until(lambda: site.seen or (browser.poll() is not None and self.fail(
-                "chromium ended:\n" + pathlib.Path(profile / "log").read_text(errors="replace")[-2000:])), "the page reports",
-                              patience=120)
+            return wait_until(
+                lambda: site.seen
+                or (
+                    browser.poll() is not None
+                    and self.fail(
+                        "chromium ended:\n"
+                        + pathlib.Path(profile / "log").read_text(errors="replace")[-2000:]
+                    )
+                ),
+                "the page reports",
+                patience=120,
+            )
         finally:
             subprocess.run(["pkill", "-KILL", "-s", str(browser.pid)], check=False)
             browser.wait()
@@ -144,20 +177,37 @@ class BrowserTest(harness.PawldCase):
                 target = f"http://127.0.0.1:{relay.server_address[1]}/v1/locks/{lock}/break"
                 page = PAGE.replace("TARGET", json.dumps(target)).replace("BODY", json.dumps(body))
                 seen = self.visit(host, page)
-                self.assertEqual((self.inspect(client, lock)["token"], self.holders(client, lock)[0]["breaking"]), (token, False))
-                # The page learns nothing, whatever it tries; forms and beacons do not even say that they were refused.
-                told = {name: what for name, what in seen.items() if not name.startswith("form") and name != "beacon"}
+                self.assertEqual(
+                    (
+                        self.inspect(client, lock)["token"],
+                        self.holders(client, lock)[0]["breaking"],
+                    ),
+                    (token, False),
+                )
+                # The page learns nothing, whatever it tries; forms and beacons do not even say that
+                # they were refused.
+                told = {
+                    name: what
+                    for name, what in seen.items()
+                    if not name.startswith("form") and name != "beacon"
+                }
                 self.assertEqual(told, dict.fromkeys(told, "refused"))
-                self.assertEqual((seen["form plain"], seen["form urlencoded"]), ("form sent", "form sent"))
+                self.assertEqual(
+                    (seen["form plain"], seen["form urlencoded"]), ("form sent", "form sent")
+                )
                 # All of that did reach pawld, and it is pawld that refused it.
-                wait_until(lambda relay=relay: len(relay.passed) >= 10, "every attempt reached pawld")
+                wait_until(
+                    lambda relay=relay: len(relay.passed) >= 10, "every attempt reached pawld"
+                )
                 methods = {method for method, _, _, _ in relay.passed}
                 self.assertLessEqual({"GET", "POST", "OPTIONS"}, methods)
                 posted = {kind for method, kind, _, _ in relay.passed if method == "POST"}
                 self.assertLessEqual({"text/plain", "application/x-www-form-urlencoded"}, posted)
                 self.assertEqual({code for _, _, _, code in relay.passed}, {"foreign_origin"})
                 reply = web.post(f"/v1/locks/{lock}/break", body)
-                self.assertEqual(reply.status, 200, "and the same request from no page at all does it")
+                self.assertEqual(
+                    reply.status, 200, "and the same request from no page at all does it"
+                )
 
 
 if __name__ == "__main__":

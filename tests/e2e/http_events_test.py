@@ -15,7 +15,11 @@ from web import Events, Web
 class EventsCase(harness.PawldCase):
     def events(self, prefix="", server=None, **headers):
         target = "/v1/events?prefix=" + urllib.parse.quote(prefix)
-        events = Events((server or self.pawld).http_port, target, {name.replace("_", "-"): v for name, v in headers.items()})
+        events = Events(
+            (server or self.pawld).http_port,
+            target,
+            {name.replace("_", "-"): v for name, v in headers.items()},
+        )
         self.addCleanup(events.close)
         return events
 
@@ -33,11 +37,19 @@ class SseTest(EventsCase):
         self.cycle(client, self.lock("/elsewhere"))
         token = self.cycle(client, prefix + "a")
         broken = self.acquire(client, prefix + "b")["token"]
-        self.assertEqual(client.call("BREAK", prefix + "b", "TOKEN", broken, "NOW", "REASON", "gone"), 1)
+        self.assertEqual(
+            client.call("BREAK", prefix + "b", "TOKEN", broken, "NOW", "REASON", "gone"), 1
+        )
         told = events.take(4)
-        self.assertEqual([(event, data["lock"], data["token"]) for event, _, data in told],
-                         [("granted", prefix + "a", token), ("released", prefix + "a", token),
-                          ("granted", prefix + "b", broken), ("broken", prefix + "b", broken)])
+        self.assertEqual(
+            [(event, data["lock"], data["token"]) for event, _, data in told],
+            [
+                ("granted", prefix + "a", token),
+                ("released", prefix + "a", token),
+                ("granted", prefix + "b", broken),
+                ("broken", prefix + "b", broken),
+            ],
+        )
         for event, event_id, data in told:
             self.assertEqual((data["event"], data["id"]), (event, event_id))
         self.assertEqual((told[0][2]["owner"], told[3][2]["reason"]), ("me@host:1", "gone"))
@@ -51,7 +63,9 @@ class SseTest(EventsCase):
         ids += [event_id for _, event_id, _ in events.take(10)]
         for place, last in enumerate(ids[:-1]):
             again = self.events(prefix, Last_Event_ID=last)
-            self.assertEqual([event_id for _, event_id, _ in again.take(10 - place)], ids[place + 1:])
+            self.assertEqual(
+                [event_id for _, event_id, _ in again.take(10 - place)], ids[place + 1 :]
+            )
 
     def test_after_a_restart_an_old_id_gives_a_reset_and_what_follows_comes(self):
         server = self.own_pawld()
@@ -69,7 +83,10 @@ class SseTest(EventsCase):
     def test_an_id_that_is_none_is_refused_before_anything_is_streamed(self):
         reply = Web(self.pawld.http_port).get("/v1/events", **{"Last-Event-ID": "yesterday"})
         self.assertEqual((reply.status, reply.code), (400, "invalid"))
-        self.assertIn("Last-Event-ID must be the id of an earlier event, got 'yesterday'", reply.json["detail"])
+        self.assertIn(
+            "Last-Event-ID must be the id of an earlier event, got 'yesterday'",
+            reply.json["detail"],
+        )
         self.assertEqual(Web(self.pawld.http_port).get("/v1/events?from=1").code, "invalid")
 
     def test_who_leaves_is_not_told_any_more(self):
@@ -89,19 +106,26 @@ class SseTest(EventsCase):
         wait_until(lambda: connected() == 1, "and HEAD leaves none")
 
     def test_a_reader_that_stops_costs_bounded_memory_and_is_told_why_it_is_cut(self):
-        # Hard case 25. The ring holds 65,536 events; far more happen while one reader reads nothing.
+        # Hard case 25. The ring holds 65,536 events; far more happen while one reader reads
+        # nothing.
         server = self.own_pawld()
         worker = self.client(3, server)
-        slow = Web(server.http_port).raw(b"GET /v1/events?prefix=slow/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        slow = Web(server.http_port).raw(
+            b"GET /v1/events?prefix=slow/ HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        )
         self.addCleanup(slow.close)
         wait_until(lambda: b"id: " in slow.recv(4096), "it observes")
         before = server.rss_bytes()
         names = ["slow/" + "x" * 200 + f"/{n}" for n in range(500)]
         for _ in range(90):
             grants = worker.pipeline([["ACQUIRE", name, "TTL", 60000] for name in names])
-            self.assertEqual(worker.pipeline([["RELEASE", grant["lease"]] for grant in grants]), [1] * len(names))
+            self.assertEqual(
+                worker.pipeline([["RELEASE", grant["lease"]] for grant in grants]), [1] * len(names)
+            )
         wait_until(lambda: "reads its events too slowly" in server.log(), "the cut is logged")
-        self.assertGrewLess(before, 64 << 20, "a reader that reads nothing costs bounded memory", server)
+        self.assertGrewLess(
+            before, 64 << 20, "a reader that reads nothing costs bounded memory", server
+        )
         text = b""
         while True:
             more = slow.recv(1 << 20)
@@ -111,28 +135,45 @@ class SseTest(EventsCase):
         blocks = text.decode().strip().split("\n\n")
         self.assertTrue(blocks[-1].startswith("event: cut\n"), blocks[-1][:300])
         cut = json.loads(blocks[-1].partition("data: ")[2])
-        self.assertEqual((cut["event"], cut["lock"], cut["code"], cut["retryable"]), ("cut", "", "busy", True))
+        self.assertEqual(
+            (cut["event"], cut["lock"], cut["code"], cut["retryable"]), ("cut", "", "busy", True)
+        )
         self.assertIn("too slowly", cut["detail"])
 
 
 class WatchTest(EventsCase):
     def watch(self, *words, server=None):
-        command = [os.environ["PAWL"], "watch", *words, "--addr", f"127.0.0.1:{(server or self.pawld).port}"]
-        process = subprocess.Popen(harness.guarded(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
+        command = [
+            os.environ["PAWL"],
+            "watch",
+            *words,
+            "--addr",
+            f"127.0.0.1:{(server or self.pawld).port}",
+        ]
+        process = subprocess.Popen(
+            harness.guarded(command),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
 
         def end():
             process.kill()
             process.wait()
             process.stdout.close()
             process.stderr.close()
+
         self.addCleanup(end)
         return process
 
     def first(self, process, client, lock):
         """Makes things happen until it has begun to watch."""
+
         def told():
             self.cycle(client, lock)
             return select.select([process.stdout], [], [], 0)[0]
+
         wait_until(told, "pawl watch tells something")
         return process.stdout.readline()
 
@@ -145,16 +186,23 @@ class WatchTest(EventsCase):
         while not told or told[-1]["event"] != "released" or told[-1]["lock"] != prefix + "it":
             told.append(json.loads(process.stdout.readline()))
         granted, released = told[-2:]
-        self.assertEqual((granted["event"], granted["lock"], granted["token"], granted["owner"]),
-                         ("granted", prefix + "it", token, "me@host:1"))
-        self.assertEqual(sorted(int(event["id"].partition("-")[2]) for event in told),
-                         [int(event["id"].partition("-")[2]) for event in told])
+        self.assertEqual(
+            (granted["event"], granted["lock"], granted["token"], granted["owner"]),
+            ("granted", prefix + "it", token, "me@host:1"),
+        )
+        self.assertEqual(
+            sorted(int(event["id"].partition("-")[2]) for event in told),
+            [int(event["id"].partition("-")[2]) for event in told],
+        )
         self.assertGreater(released["at"], 0)
 
     def test_people_read_when_what_which_lock_and_who(self):
         prefix, client = self.lock("/"), self.client(3)
         line = self.first(self.watch(prefix), client, prefix + "x")
-        self.assertRegex(line, rf"^\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d  (granted |released)  {prefix}x  token \d+  me@host:1$")
+        self.assertRegex(
+            line,
+            rf"^\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d  (granted |released)  {prefix}x  token \d+  me@host:1$",
+        )
 
     def test_it_goes_on_after_a_restart_and_says_that_something_may_be_missing(self):
         server = self.own_pawld()
@@ -183,12 +231,24 @@ class WatchTest(EventsCase):
         self.assertNotIn(last["id"], [event["id"] for event in told])
 
     def test_an_id_that_is_none_is_a_usage_error(self):
-        run = subprocess.run([os.environ["PAWL"], "watch", "--from", "yesterday"], capture_output=True, text=True, timeout=60, check=False)
+        run = subprocess.run(
+            [os.environ["PAWL"], "watch", "--from", "yesterday"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         self.assertEqual(run.returncode, 64, run.stderr)
         self.assertIn("is not the id of an event", run.stderr)
 
     def test_without_pawld_it_says_so_and_ends(self):
-        run = subprocess.run([os.environ["PAWL"], "watch", "--addr", "127.0.0.1:1"], capture_output=True, text=True, timeout=60, check=False)
+        run = subprocess.run(
+            [os.environ["PAWL"], "watch", "--addr", "127.0.0.1:1"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         self.assertEqual(run.returncode, 69, run.stderr)
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""A flood of HTTP never costs a lease that is renewed: lists are made in the turns of the same loop, but only so many of them
-in one. Leases with a short TTL are renewed over RESP while many clients ask for the longest lists there are; none is lost."""
+"""A flood of HTTP never costs a lease that is renewed: lists are made in the turns of the same
+loop, but only so many of them in one. Leases with a short TTL are renewed over RESP while many
+clients ask for the longest lists there are; none is lost."""
 
 import multiprocessing
 import socket
@@ -13,7 +14,8 @@ FLOODERS = 4  # processes, each with PER_FLOODER connections that always have a 
 PER_FLOODER = 16
 PAGES = 10  # per connection
 LEASES = 200
-TTL = 4000  # The test's own processes must find time to renew on a busy machine; pawld needs far less.
+# The test's own processes must find time to renew on a busy machine; pawld needs far less.
+TTL = 4000
 
 REQUEST = b"GET /v1/locks?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -32,7 +34,10 @@ def read_answer(stream):
 
 
 def flood(port, answers):
-    peers = [socket.create_connection(("127.0.0.1", port), timeout=harness.PATIENCE * 5) for _ in range(PER_FLOODER)]
+    peers = [
+        socket.create_connection(("127.0.0.1", port), timeout=harness.PATIENCE * 5)
+        for _ in range(PER_FLOODER)
+    ]
     streams = [peer.makefile("rb") for peer in peers]
     statuses = {}
     for _ in range(PAGES):
@@ -51,10 +56,16 @@ class FloodTest(harness.PawldCase):
         server = self.own_pawld()
         client = self.client(3, server)
         names = ["list/" + "x" * 200 + f"/{n}" for n in range(1000)]
-        for grant in client.pipeline([["ACQUIRE", name, "TTL", 600000, "OWNER", "someone"] for name in names]):
+        for grant in client.pipeline(
+            [["ACQUIRE", name, "TTL", 600000, "OWNER", "someone"] for name in names]
+        ):
             self.assertGranted(grant)
-        leases = [fields(grant)["lease"] for grant in
-                  client.pipeline([["ACQUIRE", f"kept/{n}", "TTL", TTL] for n in range(LEASES)])]
+        leases = [
+            fields(grant)["lease"]
+            for grant in client.pipeline(
+                [["ACQUIRE", f"kept/{n}", "TTL", TTL] for n in range(LEASES)]
+            )
+        ]
         lost, rounds, over = [], [], threading.Event()
 
         def renew():
@@ -64,10 +75,14 @@ class FloodTest(harness.PawldCase):
                     lost.extend(lease for lease, ms in zip(leases, left) if ms < 0)
                     rounds.append(min(left))
                     over.wait(TTL / 8000)
+
         renewer = threading.Thread(target=renew)
         renewer.start()
         answers = multiprocessing.Queue()
-        flooders = [multiprocessing.Process(target=flood, args=(server.http_port, answers), daemon=True) for _ in range(FLOODERS)]
+        flooders = [
+            multiprocessing.Process(target=flood, args=(server.http_port, answers), daemon=True)
+            for _ in range(FLOODERS)
+        ]
         try:
             for flooder in flooders:
                 flooder.start()
@@ -86,7 +101,9 @@ class FloodTest(harness.PawldCase):
         self.assertEqual(sum(statuses.values()), FLOODERS * PER_FLOODER * PAGES)
         self.assertLessEqual(set(statuses), {200, 503})
         self.assertGreater(statuses.get(200, 0), 0)
-        print(f"{statuses} lists answered beside {len(rounds)} rounds of {LEASES} renewals; none lost")
+        print(
+            f"{statuses} lists answered beside {len(rounds)} rounds of {LEASES} renewals; none lost"
+        )
 
 
 if __name__ == "__main__":

@@ -40,21 +40,29 @@ class HttpCase(harness.PawldCase):
         self.assertEqual((problem["status"], problem["code"]), (status, code), reply)
         self.assertEqual(problem["type"], "urn:pawl:problem:" + code)
         self.assertIsInstance(problem["retryable"], bool)
-        self.assertIn(code, self.documented_codes(), "the OpenAPI document and the reference page list every code")
+        self.assertIn(
+            code,
+            self.documented_codes(),
+            "the OpenAPI document and the reference page list every code",
+        )
         for part in parts:
             self.assertIn(part, problem["detail"])
         return problem
 
     def assertHttpWords(self, problem):
         """No option or verb of the wire, which whoever speaks HTTP has never written."""
-        self.assertNotRegex(problem["detail"], r"\b(AND|TTL|WAIT|SHARED|LIMIT|OWNER|REQUEST|DELAY|MAXHOLD|META|COUNT|CURSOR|PREFIX|FROM|AUTH|[A-Z]{4,})\b")
+        self.assertNotRegex(
+            problem["detail"],
+            r"\b(AND|TTL|WAIT|SHARED|LIMIT|OWNER|REQUEST|DELAY|MAXHOLD|META|COUNT|CURSOR|PREFIX|FROM|AUTH|[A-Z]{4,})\b",
+        )
 
 
 class RoutesTest(HttpCase):
     """What the OpenAPI document says is what there is."""
 
     def exercises(self):
-        """How each route is called: (method, path) -> a reply. A route without one fails the test below."""
+        """How each route is called: (method, path) -> a reply. A route without one fails the test
+        below."""
         lock, other = self.lock("/a b"), self.lock("/é")
         grant = self.granted(self.web.acquire(lock))
         held = self.granted(self.web.acquire(other, owner="me"))
@@ -65,9 +73,12 @@ class RoutesTest(HttpCase):
             ("post", "/v1/release"): lambda: self.web.with_lease("release", grant["lease"]),
             ("get", "/v1/locks"): lambda: self.web.get("/v1/locks?limit=1000"),
             ("get", "/v1/locks/{name}"): lambda: self.web.get(self.path(other)),
-            ("get", "/v1/locks/{name}/history"): lambda: self.web.get(self.path(lock + "x", "/history?limit=5")),
-            ("post", "/v1/locks/{name}/break"): lambda: self.web.post(self.path(other, "/break"),
-                                                                      {"token": held["token"], "reason": "test"}),
+            ("get", "/v1/locks/{name}/history"): lambda: self.web.get(
+                self.path(lock + "x", "/history?limit=5")
+            ),
+            ("post", "/v1/locks/{name}/break"): lambda: self.web.post(
+                self.path(other, "/break"), {"token": held["token"], "reason": "test"}
+            ),
             ("get", "/v1/events"): lambda: self.first_event(other),
             ("get", "/v1/status"): lambda: self.web.get("/v1/status"),
             ("get", "/metrics"): lambda: self.web.get("/metrics"),
@@ -78,7 +89,9 @@ class RoutesTest(HttpCase):
         }
 
     def first_event(self, prefix):
-        events = Events(self.pawld.http_port, "/v1/events?prefix=" + urllib.parse.quote(prefix)).begun()
+        events = Events(
+            self.pawld.http_port, "/v1/events?prefix=" + urllib.parse.quote(prefix)
+        ).begun()
         self.addCleanup(events.close)
         self.granted(self.web.acquire(prefix + "/new"))
         reply = type("Reply", (), {})()
@@ -88,7 +101,9 @@ class RoutesTest(HttpCase):
 
     def test_every_route_of_the_document_is_called_and_answers_as_it_says(self):
         document = self.web.get("/v1/openapi.json").json
-        routes = {(method, path) for path, methods in document["paths"].items() for method in methods}
+        routes = {
+            (method, path) for path, methods in document["paths"].items() for method in methods
+        }
         exercises = self.exercises()
         self.assertEqual(routes, set(exercises))
         for (method, path), call in exercises.items():
@@ -108,7 +123,9 @@ class RoutesTest(HttpCase):
 
     def validate(self, document, schema, value):
         """Also holds the document to name every member there is."""
-        jsonschema.Draft202012Validator({**schema, "components": document["components"]}).validate(value)
+        jsonschema.Draft202012Validator({**schema, "components": document["components"]}).validate(
+            value
+        )
         name = schema["$ref"].rpartition("/")[2]
         described = document["components"]["schemas"][name].get("properties")
         if described:
@@ -123,7 +140,9 @@ class RoutesTest(HttpCase):
             with self.subTest(schema=name):
                 jsonschema.Draft202012Validator.check_schema(schema)
         named = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(document)))
-        self.assertEqual(named, set(schemas), "every shape is used, and every one that is used is there")
+        self.assertEqual(
+            named, set(schemas), "every shape is used, and every one that is used is there"
+        )
         ids = []
         for path, methods in document["paths"].items():
             self.assertTrue(path.startswith("/"), path)
@@ -131,16 +150,25 @@ class RoutesTest(HttpCase):
                 with self.subTest(route=f"{method} {path}"):
                     ids.append(operation["operationId"])
                     parameters = operation.get("parameters", [])
-                    self.assertEqual({p["name"] for p in parameters if p["in"] == "path"}, set(re.findall(r"{(\w+)}", path)))
+                    self.assertEqual(
+                        {p["name"] for p in parameters if p["in"] == "path"},
+                        set(re.findall(r"{(\w+)}", path)),
+                    )
                     for parameter in parameters:
-                        self.assertLessEqual({"name", "in", "required", "schema", "description"}, set(parameter))
+                        self.assertLessEqual(
+                            {"name", "in", "required", "schema", "description"}, set(parameter)
+                        )
                         self.assertTrue(parameter["required"] or parameter["in"] != "path")
                     self.assertIn("default", operation["responses"])
-                    explicit = {"400", "403", "503"} | (set() if operation.get("security") == [] else {"401"})
+                    explicit = {"400", "403", "503"} | (
+                        set() if operation.get("security") == [] else {"401"}
+                    )
                     self.assertLessEqual(explicit, set(operation["responses"]))
                     for status, response in operation["responses"].items():
                         if "$ref" in response:
-                            response = document["components"]["responses"][response["$ref"].rpartition("/")[2]]
+                            response = document["components"]["responses"][
+                                response["$ref"].rpartition("/")[2]
+                            ]
                         self.assertTrue(response["description"], status)
                     self.assertEqual("requestBody" in operation and method == "get", False)
         self.assertEqual(len(ids), len(set(ids)))
@@ -148,11 +176,16 @@ class RoutesTest(HttpCase):
     def test_what_has_few_values_lists_them(self):
         schemas = self.web.get("/v1/openapi.json").json["components"]["schemas"]
         ends = {"released", "expired", "broken", "max_hold"}
-        self.assertEqual((set(schemas["How"]["enum"]), set(schemas["HowOrUnknown"]["enum"])), (ends, ends | {"unknown"}))
+        self.assertEqual(
+            (set(schemas["How"]["enum"]), set(schemas["HowOrUnknown"]["enum"])),
+            (ends, ends | {"unknown"}),
+        )
         self.assertIn("cut", schemas["Event"]["properties"]["event"]["enum"])
         self.assertIn("active", schemas["Status"]["properties"]["role"]["enum"])
         self.assertEqual(schemas["Holder"]["properties"]["breaking"]["type"], "boolean")
-        self.assertEqual((schemas["LockName"]["minLength"], schemas["LockName"]["maxLength"]), (1, 512))
+        self.assertEqual(
+            (schemas["LockName"]["minLength"], schemas["LockName"]["maxLength"]), (1, 512)
+        )
         codes = schemas["Problem"]["properties"]["code"]["enum"]
         self.assertEqual(len(codes), len(set(codes)))
         page = (pathlib.Path(__file__).parents[2] / "docs/reference/http.md").read_text()
@@ -167,28 +200,48 @@ class RoutesTest(HttpCase):
 
     def test_every_member_that_the_document_names_is_taken(self):
         schemas = self.web.get("/v1/openapi.json").json["components"]["schemas"]
-        body = {"locks": [self.lock()], "ttl_ms": 60000, "wait_ms": 1000, "owner": "me@host:1", "shared": False, "limit": 3,
-                "delay_ms": 10, "max_hold_ms": 120000, "meta": {"key": "value"}}
+        body = {
+            "locks": [self.lock()],
+            "ttl_ms": 60000,
+            "wait_ms": 1000,
+            "owner": "me@host:1",
+            "shared": False,
+            "limit": 3,
+            "delay_ms": 10,
+            "max_hold_ms": 120000,
+            "meta": {"key": "value"},
+        }
         self.assertEqual(set(body), set(schemas["AcquireRequest"]["properties"]))
         grant = self.granted(self.web.post("/v1/acquire", body, {"Idempotency-Key": request_id()}))
         self.assertEqual(grant["slot"], 0)
         holder = self.web.get(self.path(body["locks"][0])).json["holders"][0]
-        self.assertEqual((holder["owner"], holder["mode"], holder["limit"], holder["meta"]),
-                         ("me@host:1", "limit", 3, {"key": "value"}))
+        self.assertEqual(
+            (holder["owner"], holder["mode"], holder["limit"], holder["meta"]),
+            ("me@host:1", "limit", 3, {"key": "value"}),
+        )
 
     def test_a_path_with_another_method_says_which_there_are_and_an_unknown_one_that_it_is(self):
-        for path, allowed in (("/v1/acquire", "POST"), ("/v1/status", "GET"), ("/v1/locks/a/break", "POST")):
+        for path, allowed in (
+            ("/v1/acquire", "POST"),
+            ("/v1/status", "GET"),
+            ("/v1/locks/a/break", "POST"),
+        ):
             for method in {"GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"} - {allowed}:
                 reply = self.web.call(method, path)
                 self.assertProblem(reply, 405, "wrong_method")
                 self.assertEqual(reply.headers["allow"], allowed)
-                self.assertFalse([name for name in reply.headers if name.startswith("access-control")])
+                self.assertFalse(
+                    [name for name in reply.headers if name.startswith("access-control")]
+                )
         for path in ("/nope", "/v1/locks/", "/v1", "/v1/acquire/"):
             self.assertProblem(self.web.get(path), 404, "unknown_route")
 
     def test_head_is_get_without_the_body(self):
         reply = self.web.call("HEAD", "/healthz")
-        self.assertEqual((reply.status, reply.body, int(reply.headers["content-length"])), (200, b"", len(b'{"status":"ok"}\n')))
+        self.assertEqual(
+            (reply.status, reply.body, int(reply.headers["content-length"])),
+            (200, b"", len(b'{"status":"ok"}\n')),
+        )
 
 
 class LeasesTest(HttpCase):
@@ -196,10 +249,14 @@ class LeasesTest(HttpCase):
         lock = self.lock()
         grant = self.granted(self.web.acquire(lock, owner="me"))
         self.assertRegex(grant["lease"], harness.LEASE)
-        self.assertEqual((grant["ttl_ms"], grant["waited_ms"], grant["floor"], grant["slot"]), (60000, 0, grant["token"], None))
+        self.assertEqual(
+            (grant["ttl_ms"], grant["waited_ms"], grant["floor"], grant["slot"]),
+            (60000, 0, grant["token"], None),
+        )
         renewed = self.web.with_lease("renew", grant["lease"])
         self.assertEqual((renewed.status, renewed.json), (200, {"expires_in_ms": 60000}))
-        for first in (True, False):  # Hard case 7: a retry succeeds as well, and learns that it was over before.
+        # Hard case 7: a retry succeeds as well, and learns that it was over before.
+        for first in (True, False):
             self.assertReleased(grant["lease"], first, "released")
         self.assertProblem(self.web.with_lease("renew", grant["lease"]), 410, "lost", "released")
         again = self.granted(self.web.acquire(lock))
@@ -216,10 +273,15 @@ class LeasesTest(HttpCase):
         broken = self.granted(self.web.acquire(lock + "/broken"))
         breaking = self.granted(self.web.acquire(lock + "/breaking"))
         for grant, name, now in ((broken, "/broken", True), (breaking, "/breaking", False)):
-            reply = self.web.post(self.path(lock + name, "/break"), {"token": grant["token"], "now": now, "reason": "x"})
+            reply = self.web.post(
+                self.path(lock + name, "/break"),
+                {"token": grant["token"], "now": now, "reason": "x"},
+            )
             self.assertEqual(reply.status, 200)
         for name in ("/expired", "/capped"):
-            wait_until(lambda: self.inspect(client, lock + name)["state"] == "free", "its lease runs out")
+            wait_until(
+                lambda: self.inspect(client, lock + name)["state"] == "free", "its lease runs out"
+            )
         self.assertReleased(expired["lease"], False, "expired")
         self.assertReleased(capped["lease"], False, "max_hold")
         self.assertReleased(broken["lease"], False, "broken")
@@ -229,17 +291,30 @@ class LeasesTest(HttpCase):
     def test_a_lost_lease_says_how_it_ended(self):
         lock = self.lock()
         grant = self.granted(self.web.acquire(lock, ttl=100))
-        wait_until(lambda: self.inspect(self.client(3), lock)["state"] == "free", "its lease runs out")
-        problem = self.assertProblem(self.web.with_lease("renew", grant["lease"]), 410, "lost", "no renewal arrived within its ttl_ms")
+        wait_until(
+            lambda: self.inspect(self.client(3), lock)["state"] == "free", "its lease runs out"
+        )
+        problem = self.assertProblem(
+            self.web.with_lease("renew", grant["lease"]),
+            410,
+            "lost",
+            "no renewal arrived within its ttl_ms",
+        )
         self.assertEqual(problem["how"], "expired")
-        problem = self.assertProblem(self.web.with_lease("renew", "0" * 32), 410, "lost", "does not know this lease")
+        problem = self.assertProblem(
+            self.web.with_lease("renew", "0" * 32), 410, "lost", "does not know this lease"
+        )
         self.assertEqual(problem["how"], "unknown")
 
     def test_renew_and_release_take_no_body_and_need_no_content_type(self):
         lease = self.granted(self.web.acquire(self.lock()))["lease"]
         for verb in ("renew", "release"):
-            self.assertEqual(self.web.call("POST", f"/v1/{verb}", headers={"Pawl-Lease": lease}).status, 200)
-            self.assertProblem(self.web.call("POST", f"/v1/{verb}", "{}", {"Pawl-Lease": lease}), 415, "media_type")
+            self.assertEqual(
+                self.web.call("POST", f"/v1/{verb}", headers={"Pawl-Lease": lease}).status, 200
+            )
+            self.assertProblem(
+                self.web.call("POST", f"/v1/{verb}", "{}", {"Pawl-Lease": lease}), 415, "media_type"
+            )
 
     def test_a_lock_of_the_wire_and_of_http_is_one_lock(self):
         lock, client = self.lock(), self.client(3)
@@ -255,8 +330,10 @@ class LeasesTest(HttpCase):
         grant = self.granted(self.web.acquire(lock, owner="me@host:1", ttl=30000))
         reply = self.web.acquire(free, lock)
         problem = self.assertProblem(reply, 409, "held", "me@host:1", str(grant["token"]))
-        self.assertEqual((problem["lock"], problem["owner"], problem["token"], problem["retryable"]),
-                         (lock, "me@host:1", grant["token"], True))
+        self.assertEqual(
+            (problem["lock"], problem["owner"], problem["token"], problem["retryable"]),
+            (lock, "me@host:1", grant["token"], True),
+        )
         self.assertTrue(0 < problem["expires_in_ms"] <= 30000)
         self.assertTrue(1 <= int(reply.headers["retry-after"]) <= 30)
         self.assertEqual(self.web.get(self.path(free)).json["state"], "free", "all or none")
@@ -264,7 +341,9 @@ class LeasesTest(HttpCase):
     def test_a_closed_lock_says_when_it_opens(self):
         lock = self.lock()
         self.granted(self.web.acquire(lock, ttl=100, delay_ms=60000))
-        wait_until(lambda: self.web.get(self.path(lock)).json["state"] == "closed", "its lease runs out")
+        wait_until(
+            lambda: self.web.get(self.path(lock)).json["state"] == "closed", "its lease runs out"
+        )
         problem = self.assertProblem(self.web.acquire(lock), 409, "held", "closed")
         self.assertTrue(0 < problem["reopens_in_ms"] <= 60000)
 
@@ -272,23 +351,41 @@ class LeasesTest(HttpCase):
         # Hard cases 2, 4 and 5.
         lock, key = self.lock(), request_id()
         first = self.granted(self.web.acquire(lock, headers={"Idempotency-Key": key}))
-        again = self.granted(self.web.acquire(lock, wait_ms=1000, owner="other", headers={"Idempotency-Key": f'"{key}"'}))
+        again = self.granted(
+            self.web.acquire(
+                lock, wait_ms=1000, owner="other", headers={"Idempotency-Key": f'"{key}"'}
+            )
+        )
         self.assertEqual(again, first)
-        self.assertProblem(self.web.acquire(lock, ttl=50000, headers={"Idempotency-Key": key}), 409, "conflict")
+        self.assertProblem(
+            self.web.acquire(lock, ttl=50000, headers={"Idempotency-Key": key}), 409, "conflict"
+        )
         self.web.with_lease("release", first["lease"])
-        self.assertProblem(self.web.acquire(lock, headers={"Idempotency-Key": key}), 410, "lost",
-                           f"granted as {first['token']}, released")
+        self.assertProblem(
+            self.web.acquire(lock, headers={"Idempotency-Key": key}),
+            410,
+            "lost",
+            f"granted as {first['token']}, released",
+        )
 
     def test_a_key_is_needed_to_wait_and_must_be_long_enough_to_be_secret(self):
         self.assertProblem(self.web.acquire("x", wait_ms=1000), 400, "idempotency_key", "wait_ms")
         for key in ("short", "x" * 65, "x" * 30 + "!", ""):
-            self.assertProblem(self.web.acquire("x", headers={"Idempotency-Key": key}), 400, "idempotency_key", "22 to 64")
+            self.assertProblem(
+                self.web.acquire("x", headers={"Idempotency-Key": key}),
+                400,
+                "idempotency_key",
+                "22 to 64",
+            )
 
     def test_a_wait_is_granted_when_its_turn_comes(self):
         lock, client = self.lock(), self.client(3)
         held = self.granted(self.web.acquire(lock))
-        waiting = self.web.start_post("/v1/acquire", {"locks": [lock], "ttl_ms": 60000, "wait_ms": 60000},
-                                      {"Idempotency-Key": request_id()})
+        waiting = self.web.start_post(
+            "/v1/acquire",
+            {"locks": [lock], "ttl_ms": 60000, "wait_ms": 60000},
+            {"Idempotency-Key": request_id()},
+        )
         self.addCleanup(waiting.close)
         self.waiting(client, lock, 1)
         self.web.with_lease("release", held["lease"])
@@ -308,14 +405,19 @@ class LeasesTest(HttpCase):
         held = self.granted(self.web.acquire(lock))
         for how in ("close", "half-close", "reset"):
             with self.subTest(how):
-                waiting = self.web.start_post("/v1/acquire", {"locks": [lock], "ttl_ms": 60000, "wait_ms": 60000},
-                                              {"Idempotency-Key": request_id()})
+                waiting = self.web.start_post(
+                    "/v1/acquire",
+                    {"locks": [lock], "ttl_ms": 60000, "wait_ms": 60000},
+                    {"Idempotency-Key": request_id()},
+                )
                 self.addCleanup(waiting.close)
                 self.waiting(client, lock, 1)
                 if how == "half-close":
                     waiting.sock.shutdown(socket.SHUT_WR)
                 elif how == "reset":
-                    waiting.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                    waiting.sock.setsockopt(
+                        socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0"
+                    )
                     waiting.close()
                 else:
                     waiting.close()
@@ -341,62 +443,132 @@ class LeasesTest(HttpCase):
     def test_a_request_without_its_lease_is_told_so(self):
         for verb in ("renew", "release"):
             self.assertProblem(self.web.post(f"/v1/{verb}"), 400, "lease_required", "Pawl-Lease")
-            self.assertProblem(self.web.with_lease(verb, "not-a-lease"), 400, "invalid", "Pawl-Lease must be 32 lowercase hex digits")
-            self.assertProblem(self.web.post(f"/v1/{verb}", {"lease": "0" * 32}), 400, "invalid", "unknown member 'lease'")
+            self.assertProblem(
+                self.web.with_lease(verb, "not-a-lease"),
+                400,
+                "invalid",
+                "Pawl-Lease must be 32 lowercase hex digits",
+            )
+            self.assertProblem(
+                self.web.post(f"/v1/{verb}", {"lease": "0" * 32}),
+                400,
+                "invalid",
+                "unknown member 'lease'",
+            )
         self.assertProblem(self.web.with_lease("renew", "0" * 32), 410, "lost")
 
     def test_a_body_that_is_wrong_is_told_what_was_expected(self):
         # Hard case 17: nothing is clamped.
         good = {"locks": ["x"], "ttl_ms": 1000}
-        for change, part in (({"ttl": 5}, "unknown member 'ttl'; did you mean ttl_ms?"), ({"ttl_ms": 1}, "ttl_ms must be 100 to 600000, got 1"),
-                             ({"ttl_ms": 600001}, "ttl_ms must be 100 to 600000, got 600001"), ({"ttl_ms": -1}, "ttl_ms"),
-                             ({"ttl_ms": 1e3}, "ttl_ms"), ({"ttl_ms": "1000"}, "ttl_ms"), ({"ttl_ms": None}, "ttl_ms is required"),
-                             ({"locks": []}, "1 to 16"), ({"locks": "x"}, "array of strings"), ({"locks": ["x"] * 17}, "1 to 16"),
-                             ({"locks": ["x", "x"]}, "locks names 'x' twice"), ({"locks": ["x", ""]}, "locks[1] must be 1 to 512 bytes, got 0"),
-                             ({"locks": ["a\nb"]}, "locks[0] must be UTF-8 without control characters"), ({"owner": ""}, "owner must be 1 to 128 bytes, got 0"),
-                             ({"wait_ms": 60001}, "wait_ms must be 0 to 60000"), ({"limit": 0}, "limit must be 1 to 1024"), ({"limit": 1025}, "1 to 1024"),
-                             ({"shared": 1}, "true or false"), ({"shared": True, "limit": 2}, "shared and limit exclude each other"),
-                             ({"locks": ["x", "y"], "shared": True}, "neither shared nor limit"), ({"meta": {"": "x"}}, "a key of meta must be 1 to"),
-                             ({"meta": {"k": 1}}, "object of strings"), ({"meta": {str(n): "" for n in range(9)}}, "8 pairs"),
-                             ({"max_hold_ms": 500}, "max_hold_ms must be 0 (no cap), or 1000 (ttl_ms)"), ({"delay_ms": 60001}, "delay_ms must be 0 to 60000")):
+        for change, part in (
+            ({"ttl": 5}, "unknown member 'ttl'; did you mean ttl_ms?"),
+            ({"ttl_ms": 1}, "ttl_ms must be 100 to 600000, got 1"),
+            ({"ttl_ms": 600001}, "ttl_ms must be 100 to 600000, got 600001"),
+            ({"ttl_ms": -1}, "ttl_ms"),
+            ({"ttl_ms": 1e3}, "ttl_ms"),
+            ({"ttl_ms": "1000"}, "ttl_ms"),
+            ({"ttl_ms": None}, "ttl_ms is required"),
+            ({"locks": []}, "1 to 16"),
+            ({"locks": "x"}, "array of strings"),
+            ({"locks": ["x"] * 17}, "1 to 16"),
+            ({"locks": ["x", "x"]}, "locks names 'x' twice"),
+            ({"locks": ["x", ""]}, "locks[1] must be 1 to 512 bytes, got 0"),
+            ({"locks": ["a\nb"]}, "locks[0] must be UTF-8 without control characters"),
+            ({"owner": ""}, "owner must be 1 to 128 bytes, got 0"),
+            ({"wait_ms": 60001}, "wait_ms must be 0 to 60000"),
+            ({"limit": 0}, "limit must be 1 to 1024"),
+            ({"limit": 1025}, "1 to 1024"),
+            ({"shared": 1}, "true or false"),
+            ({"shared": True, "limit": 2}, "shared and limit exclude each other"),
+            ({"locks": ["x", "y"], "shared": True}, "neither shared nor limit"),
+            ({"meta": {"": "x"}}, "a key of meta must be 1 to"),
+            ({"meta": {"k": 1}}, "object of strings"),
+            ({"meta": {str(n): "" for n in range(9)}}, "8 pairs"),
+            ({"max_hold_ms": 500}, "max_hold_ms must be 0 (no cap), or 1000 (ttl_ms)"),
+            ({"delay_ms": 60001}, "delay_ms must be 0 to 60000"),
+        ):
             with self.subTest(change=change):
-                self.assertHttpWords(self.assertProblem(self.web.post("/v1/acquire", {**good, **change}), 400, "invalid", part))
-        for change, part in (({"owner": "x" * 129}, "owner takes at most 128 bytes, got 129"), ({"locks": ["x" * 513]}, "locks[0] takes at most 512"),
-                             ({"meta": {"a": "x" * 600, "b": "x" * 600}}, "meta takes at most 1024 bytes in all, got 1202")):
-            self.assertHttpWords(self.assertProblem(self.web.post("/v1/acquire", {**good, **change}), 400, "too_long", part))
+                self.assertHttpWords(
+                    self.assertProblem(
+                        self.web.post("/v1/acquire", {**good, **change}), 400, "invalid", part
+                    )
+                )
+        for change, part in (
+            ({"owner": "x" * 129}, "owner takes at most 128 bytes, got 129"),
+            ({"locks": ["x" * 513]}, "locks[0] takes at most 512"),
+            (
+                {"meta": {"a": "x" * 600, "b": "x" * 600}},
+                "meta takes at most 1024 bytes in all, got 1202",
+            ),
+        ):
+            self.assertHttpWords(
+                self.assertProblem(
+                    self.web.post("/v1/acquire", {**good, **change}), 400, "too_long", part
+                )
+            )
         for text in ("{", "[]", "null", "x", "\xff", "{} {}"):
-            self.assertProblem(self.web.call("POST", "/v1/acquire", text.encode("latin-1"), {"Content-Type": JSON}), 400, "invalid")
+            self.assertProblem(
+                self.web.call(
+                    "POST", "/v1/acquire", text.encode("latin-1"), {"Content-Type": JSON}
+                ),
+                400,
+                "invalid",
+            )
 
     def test_the_slip_that_is_likeliest_is_named_before_what_it_leaves_out(self):
-        for body, part in (({"locks": ["x"], "ttl": 1000}, "unknown member 'ttl'; did you mean ttl_ms?"),
-                           ({"lock": "x", "ttl_ms": 1000}, "unknown member 'lock'; did you mean locks?"),
-                           ({"locks": ["x"], "ttl_ms": 1000, "ownr": "me"}, "did you mean owner?")):
+        for body, part in (
+            ({"locks": ["x"], "ttl": 1000}, "unknown member 'ttl'; did you mean ttl_ms?"),
+            ({"lock": "x", "ttl_ms": 1000}, "unknown member 'lock'; did you mean locks?"),
+            ({"locks": ["x"], "ttl_ms": 1000, "ownr": "me"}, "did you mean owner?"),
+        ):
             self.assertProblem(self.web.post("/v1/acquire", body), 400, "invalid", part)
         for path in ("/v1/acquire", "/v1/locks/x/break"):
-            self.assertProblem(self.web.call("POST", path), 400, "invalid", "the body is empty; it must be a JSON object with ")
+            self.assertProblem(
+                self.web.call("POST", path),
+                400,
+                "invalid",
+                "the body is empty; it must be a JSON object with ",
+            )
 
     def test_a_member_that_is_given_twice_is_named_and_nothing_is_granted(self):
         lock = self.lock()
         text = f'{{"locks": ["{lock}"], "ttl_ms": 1000, "ttl_ms": 2000}}'
-        self.assertProblem(self.web.call("POST", "/v1/acquire", text, {"Content-Type": JSON}), 400, "invalid", "'ttl_ms' is given twice")
+        self.assertProblem(
+            self.web.call("POST", "/v1/acquire", text, {"Content-Type": JSON}),
+            400,
+            "invalid",
+            "'ttl_ms' is given twice",
+        )
         self.assertEqual(self.web.get(self.path(lock)).json["state"], "free")
 
     def test_the_greatest_ttl_is_that_of_the_configuration(self):
         server = self.own_pawld(settings="max_ttl_ms = 5000\n")
         web = Web(server.http_port)
         self.granted(web.acquire("x", ttl=5000))
-        self.assertProblem(web.acquire("y", ttl=5001), 400, "invalid", "ttl_ms must be 100 to 5000, got 5001")
+        self.assertProblem(
+            web.acquire("y", ttl=5001), 400, "invalid", "ttl_ms must be 100 to 5000, got 5001"
+        )
 
     def test_max_hold_0_is_no_cap_over_http_and_over_the_wire(self):
         lock, client = self.lock(), self.client(3)
         lease = self.granted(self.web.acquire(lock + "/http", max_hold_ms=0))["lease"]
         self.assertEqual(client.call("RENEW", lease), 60000)
-        self.assertEqual(client.call("RENEW", self.acquire(client, lock + "/wire", "MAXHOLD", 0)["lease"]), 60000)
+        self.assertEqual(
+            client.call("RENEW", self.acquire(client, lock + "/wire", "MAXHOLD", 0)["lease"]), 60000
+        )
 
     def test_a_conflict_names_the_header(self):
         lock, key = self.lock(), {"Idempotency-Key": request_id()}
         self.granted(self.web.acquire(lock, headers=key))
-        self.assertHttpWords(self.assertProblem(self.web.acquire(lock, ttl=50000, headers=key), 409, "conflict", "Idempotency-Key", "ttl_ms"))
+        self.assertHttpWords(
+            self.assertProblem(
+                self.web.acquire(lock, ttl=50000, headers=key),
+                409,
+                "conflict",
+                "Idempotency-Key",
+                "ttl_ms",
+            )
+        )
 
 
 class LocksTest(HttpCase):
@@ -404,10 +576,12 @@ class LocksTest(HttpCase):
         lock = self.lock("/a b/é%/x")
         token = self.granted(self.web.acquire(lock))["token"]
         raw = "/v1/locks/" + urllib.parse.quote(lock, safe="/")
-        self.assertIn("/", raw[len("/v1/locks/"):])
+        self.assertIn("/", raw[len("/v1/locks/") :])
         for path in (self.path(lock), raw):
             self.assertEqual(self.web.get(path).json["token"], token)
-        self.assertEqual(self.web.post(raw + "/break", {"token": token, "now": True, "reason": "x"}).status, 200)
+        self.assertEqual(
+            self.web.post(raw + "/break", {"token": token, "now": True, "reason": "x"}).status, 200
+        )
         self.assertEqual(len(self.web.get(raw + "/history").json["history"]), 1)
         self.assertProblem(self.web.get("/v1/locks/a%2"), 400, "malformed")
         self.assertProblem(self.web.get("/v1/locks/a%00b"), 400, "invalid")
@@ -417,21 +591,32 @@ class LocksTest(HttpCase):
         lock = self.lock("/history")
         self.granted(self.web.acquire(lock))
         self.assertEqual(self.web.get(self.path(lock)).json["lock"], lock)
-        self.assertEqual(self.web.get("/v1/locks/" + lock).json["history"], [], "the history of another lock, which was never held")
+        self.assertEqual(
+            self.web.get("/v1/locks/" + lock).json["history"],
+            [],
+            "the history of another lock, which was never held",
+        )
 
     def test_a_lock_that_was_never_held_is_free_over_http_and_the_wire_alike(self):
         lock, client = self.lock(), self.client(3)
         shown = self.web.get(self.path(lock))
         self.assertEqual((shown.status, shown.json), (200, self.inspect(client, lock)))
-        self.assertEqual((shown.json["state"], shown.json["holders"], shown.json["last_token"]), ("free", [], None))
+        self.assertEqual(
+            (shown.json["state"], shown.json["holders"], shown.json["last_token"]),
+            ("free", [], None),
+        )
         for _ in range(2):
-            self.assertEqual(self.web.get(self.path(lock, "/history")).json, {"lock": lock, "history": []})
+            self.assertEqual(
+                self.web.get(self.path(lock, "/history")).json, {"lock": lock, "history": []}
+            )
             self.granted(self.web.acquire(lock, limit=2))
 
     def test_a_lock_does_not_claim_what_pawld_cannot_know_about_guards(self):
         lock = self.lock()
         self.granted(self.web.acquire(lock))
-        self.assertEqual(self.web.get(self.path(lock)).json["label"], "unknown: no guard has reported")
+        self.assertEqual(
+            self.web.get(self.path(lock)).json["label"], "unknown: no guard has reported"
+        )
 
     def test_pages_lead_to_every_lock_once(self):
         prefix = self.lock("/")
@@ -440,44 +625,80 @@ class LocksTest(HttpCase):
             self.granted(self.web.acquire(name))
         seen, cursor = [], "0"
         while True:
-            page = self.web.get(f"/v1/locks?prefix={urllib.parse.quote(prefix)}&cursor={cursor}&limit=7").json
+            page = self.web.get(
+                f"/v1/locks?prefix={urllib.parse.quote(prefix)}&cursor={cursor}&limit=7"
+            ).json
             seen += [lock["lock"] for lock in page["locks"]]
             cursor = page["cursor"]
             if cursor == "0":
                 break
         self.assertEqual((set(seen), len(seen)), (names, len(names)))
-        for query, part in (("limit=0", "limit must be 1 to 1000, got '0'"), ("limit=1001", "limit must be 1 to 1000"), ("limit=x", "limit must be 1 to 1000"),
-                            ("cursor=x", "cursor must be the cursor of the page before"), ("cursor=18446744073709551616", "cursor must be"),
-                            ("prefix=" + "x" * 513, "prefix takes at most 512"), ("prefix=%00", "prefix must be UTF-8"), ("limit=1&limit=2", ""), ("prefix=%zz", ""),
-                            ("count=5", "unknown parameter 'count'; expected one of prefix, cursor, limit"), ("limits=5", "did you mean limit?")):
+        for query, part in (
+            ("limit=0", "limit must be 1 to 1000, got '0'"),
+            ("limit=1001", "limit must be 1 to 1000"),
+            ("limit=x", "limit must be 1 to 1000"),
+            ("cursor=x", "cursor must be the cursor of the page before"),
+            ("cursor=18446744073709551616", "cursor must be"),
+            ("prefix=" + "x" * 513, "prefix takes at most 512"),
+            ("prefix=%00", "prefix must be UTF-8"),
+            ("limit=1&limit=2", ""),
+            ("prefix=%zz", ""),
+            ("count=5", "unknown parameter 'count'; expected one of prefix, cursor, limit"),
+            ("limits=5", "did you mean limit?"),
+        ):
             reply = self.web.get("/v1/locks?" + query)
             self.assertEqual(reply.status, 400, query)
             self.assertIn(part, reply.json["detail"])
             self.assertHttpWords(reply.json)
-        self.assertProblem(self.web.get(self.path(prefix, "/history?limit=0")), 400, "invalid", "limit must be 1 to 1000")
+        self.assertProblem(
+            self.web.get(self.path(prefix, "/history?limit=0")),
+            400,
+            "invalid",
+            "limit must be 1 to 1000",
+        )
 
     def test_a_break_names_the_token_that_was_seen(self):
         lock = self.lock()
         grant = self.granted(self.web.acquire(lock))
         broken = self.path(lock, "/break")
-        self.assertProblem(self.web.post(broken, {"token": grant["token"] + 1, "reason": "x"}), 404, "not_held")
-        self.assertProblem(self.web.post(broken, {"reason": "x"}), 400, "invalid", "token is required")
-        self.assertProblem(self.web.post(broken, {"token": grant["token"]}), 400, "invalid", "reason is required")
-        self.assertProblem(self.web.post(broken, {"token": 0, "reason": "x"}), 400, "invalid", "token must be 1 to 9007199254740991, got 0")
-        self.assertProblem(self.web.post(broken, {"token": 1, "reason": ""}), 400, "invalid", "reason must be 1 to 256 bytes")
+        self.assertProblem(
+            self.web.post(broken, {"token": grant["token"] + 1, "reason": "x"}), 404, "not_held"
+        )
+        self.assertProblem(
+            self.web.post(broken, {"reason": "x"}), 400, "invalid", "token is required"
+        )
+        self.assertProblem(
+            self.web.post(broken, {"token": grant["token"]}), 400, "invalid", "reason is required"
+        )
+        self.assertProblem(
+            self.web.post(broken, {"token": 0, "reason": "x"}),
+            400,
+            "invalid",
+            "token must be 1 to 9007199254740991, got 0",
+        )
+        self.assertProblem(
+            self.web.post(broken, {"token": 1, "reason": ""}),
+            400,
+            "invalid",
+            "reason must be 1 to 256 bytes",
+        )
         reply = self.web.post(broken, {"token": grant["token"], "reason": "host is gone"})
         self.assertEqual((reply.status, reply.json["state"]), (200, "breaking"))
         self.assertProblem(self.web.with_lease("renew", grant["lease"]), 410, "lost", "broken")
-        wait_until(lambda: "host is gone" in self.pawld.log() and "by http:127.0.0.1:" in self.pawld.log(), "it is logged")
+        wait_until(
+            lambda: "host is gone" in self.pawld.log() and "by http:127.0.0.1:" in self.pawld.log(),
+            "it is logged",
+        )
         reply = self.web.post(broken, {"token": grant["token"], "now": True, "reason": "x"})
         self.assertEqual((reply.status, reply.json["state"]), (200, "broken"))
         self.assertEqual(self.inspect(self.client(3), lock)["state"], "free")
 
 
 class WebPagesTest(HttpCase):
-    """What keeps a web page from using a pawld on its visitor's machine. http_browser_test.py tries it with a browser."""
+    """What keeps a web page from using a pawld on its visitor's machine. http_browser_test.py tries
+    it with a browser."""
 
-    settings = "[http]\nhosts = [\"locks.example\"]\n"
+    settings = '[http]\nhosts = ["locks.example"]\n'
 
     def test_only_known_hosts_own_origins_and_json_get_through(self):
         lock = self.lock()
@@ -486,28 +707,51 @@ class WebPagesTest(HttpCase):
         here = f"127.0.0.1:{self.pawld.http_port}"
         good = {"Host": here, "Content-Type": JSON}
         for change, status, code in (
-                ({"Host": "evil.example"}, 403, "foreign_host"), ({"Host": f"evil.example:{self.pawld.http_port}"}, 403, "foreign_host"),
-                ({"Origin": "http://evil.example"}, 403, "foreign_origin"), ({"Origin": "null"}, 403, "foreign_origin"),
-                ({"Origin": "http://127.0.0.1:1"}, 403, "foreign_origin"), ({"Origin": f"http://localhost:{self.pawld.http_port}"}, 403, "foreign_origin"),
-                ({"Sec-Fetch-Site": "cross-site"}, 403, "foreign_origin"), ({"Content-Type": "text/plain"}, 415, "media_type"),
-                ({"Content-Type": "application/x-www-form-urlencoded"}, 415, "media_type")):
+            ({"Host": "evil.example"}, 403, "foreign_host"),
+            ({"Host": f"evil.example:{self.pawld.http_port}"}, 403, "foreign_host"),
+            ({"Origin": "http://evil.example"}, 403, "foreign_origin"),
+            ({"Origin": "null"}, 403, "foreign_origin"),
+            ({"Origin": "http://127.0.0.1:1"}, 403, "foreign_origin"),
+            ({"Origin": f"http://localhost:{self.pawld.http_port}"}, 403, "foreign_origin"),
+            ({"Sec-Fetch-Site": "cross-site"}, 403, "foreign_origin"),
+            ({"Content-Type": "text/plain"}, 415, "media_type"),
+            ({"Content-Type": "application/x-www-form-urlencoded"}, 415, "media_type"),
+        ):
             with self.subTest(change=change):
-                self.assertProblem(self.web.call("POST", self.path(lock, "/break"), body, {**good, **change}), status, code)
-        self.assertEqual(self.inspect(self.client(3), lock)["token"], token, "nothing of it happened")
-        for change in ({"Host": "locks.example:1234"}, {"Origin": f"http://{here}"}, {"Host": "localhost"}):
-            self.assertEqual(self.web.call("GET", "/v1/status", headers={**good, **change}).status, 200, change)
+                self.assertProblem(
+                    self.web.call("POST", self.path(lock, "/break"), body, {**good, **change}),
+                    status,
+                    code,
+                )
+        self.assertEqual(
+            self.inspect(self.client(3), lock)["token"], token, "nothing of it happened"
+        )
+        for change in (
+            {"Host": "locks.example:1234"},
+            {"Origin": f"http://{here}"},
+            {"Host": "localhost"},
+        ):
+            self.assertEqual(
+                self.web.call("GET", "/v1/status", headers={**good, **change}).status, 200, change
+            )
 
     def test_probes_are_answered_whatever_host_they_name_and_nothing_else_is(self):
         for path in ("/healthz", "/readyz"):
             for host in ("10.0.0.5", "10.0.0.5:7296", "[fd00::5]:7296", "pawl.cluster.local"):
-                self.assertEqual(self.web.call("GET", path, headers={"Host": host}).status, 200, (path, host))
+                self.assertEqual(
+                    self.web.call("GET", path, headers={"Host": host}).status, 200, (path, host)
+                )
             with self.web.raw(f"GET {path} HTTP/1.0\r\n\r\n".encode()) as peer:
                 self.assertIn(b" 200 ", read_all(peer).split(b"\r\n")[0])
             page = {"Host": "10.0.0.5", "Origin": "http://evil.example"}
             self.assertProblem(self.web.call("GET", path, headers=page), 403, "foreign_origin")
         for path in ("/", "/metrics", "/v1/status", "/v1/openapi.json", "/healthz/", "/nope"):
-            self.assertProblem(self.web.call("GET", path, headers={"Host": "10.0.0.5"}), 403, "foreign_host")
-        self.assertProblem(self.web.call("POST", "/healthz", headers={"Host": "10.0.0.5"}), 403, "foreign_host")
+            self.assertProblem(
+                self.web.call("GET", path, headers={"Host": "10.0.0.5"}), 403, "foreign_host"
+            )
+        self.assertProblem(
+            self.web.call("POST", "/healthz", headers={"Host": "10.0.0.5"}), 403, "foreign_host"
+        )
 
     def test_http_1_1_without_a_host_is_refused(self):
         with self.web.raw(b"GET /v1/status HTTP/1.1\r\nConnection: close\r\n\r\n") as peer:
@@ -523,11 +767,22 @@ class BytesTest(HttpCase):
             return int(answer.split()[1]) if answer else None, answer
 
     def test_what_is_no_request_is_refused_and_the_connection_ends(self):
-        for data, status in ((b"PING\r\n\r\n", 400), (b"*1\r\n$4\r\nPING\r\n", 400), (b"\x16\x03\x01\x02\x00\x01", 400),
-                             (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 17000 + b"\r\n\r\n", 431),
-                             (b"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Length: 65537\r\n\r\n" + b" " * 65537, 413),
-                             (b"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
-                             (b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", 400)):
+        for data, status in (
+            (b"PING\r\n\r\n", 400),
+            (b"*1\r\n$4\r\nPING\r\n", 400),
+            (b"\x16\x03\x01\x02\x00\x01", 400),
+            (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 17000 + b"\r\n\r\n", 431),
+            (
+                b"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Length: 65537\r\n\r\n"
+                + b" " * 65537,
+                413,
+            ),
+            (
+                b"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                400,
+            ),
+            (b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", 400),
+        ):
             with self.subTest(data=data[:60]):
                 got, answer = self.status_of(data)
                 self.assertEqual(got, status, answer[:300])
@@ -536,7 +791,10 @@ class BytesTest(HttpCase):
     def test_requests_of_one_connection_are_answered_in_order_also_when_pipelined(self):
         request = b"GET /v1/locks/%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n"
         names = [f"pipelined-{n}".encode() for n in range(20)]
-        data = b"".join(request % (name, b"Connection: close\r\n" if name == names[-1] else b"") for name in names)
+        data = b"".join(
+            request % (name, b"Connection: close\r\n" if name == names[-1] else b"")
+            for name in names
+        )
         _, answer = self.status_of(data)
         self.assertEqual(re.findall(rb'"lock":"(pipelined-\d+)"', answer), names)
 
@@ -544,9 +802,13 @@ class BytesTest(HttpCase):
         body = json.dumps({"locks": [self.lock()], "ttl_ms": 60000}).encode()
         head = b"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
         chunked = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
-        self.assertEqual(self.status_of(head + b"Transfer-Encoding: chunked\r\n\r\n" + chunked)[0], 201)
+        self.assertEqual(
+            self.status_of(head + b"Transfer-Encoding: chunked\r\n\r\n" + chunked)[0], 201
+        )
         body = body.replace(b'"locks": ["', b'"locks": ["z')
-        with self.web.raw(head + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body)) as peer:
+        with self.web.raw(
+            head + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body)
+        ) as peer:
             self.assertTrue(peer.recv(100).startswith(b"HTTP/1.1 100 "))
             peer.sendall(body)
             self.assertIn(b" 201 ", read_all(peer))
@@ -562,6 +824,7 @@ class BytesTest(HttpCase):
         web = Web(server.http_port)
         idle = [web.raw(b"") for _ in range(1024)]
         try:
+
             def refused():
                 with web.raw(b"") as peer:
                     peer.settimeout(0.2)
@@ -569,6 +832,7 @@ class BytesTest(HttpCase):
                         return b" 503 " in peer.recv(4096)
                     except TimeoutError:
                         return False
+
             wait_until(refused, "the limit is reached")
             idle[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             self.assertIn(b" 200 ", idle[0].recv(4096))
@@ -599,7 +863,11 @@ class ServiceTest(HttpCase):
         server = self.own_pawld()
         web = Web(server.http_port)
         self.granted(web.acquire("x"))
-        waiting = web.start_post("/v1/acquire", {"locks": ["x"], "ttl_ms": 60000, "wait_ms": 60000}, {"Idempotency-Key": request_id()})
+        waiting = web.start_post(
+            "/v1/acquire",
+            {"locks": ["x"], "ttl_ms": 60000, "wait_ms": 60000},
+            {"Idempotency-Key": request_id()},
+        )
         self.addCleanup(waiting.close)
         events = Events(server.http_port).begun()
         self.addCleanup(events.close)
@@ -612,11 +880,22 @@ class ServiceTest(HttpCase):
             reply = self.web.get("/v1/status", Authorization=value)
             self.assertProblem(reply, 401, "noauth", "Bearer USER:SECRET")
             self.assertEqual(reply.headers["www-authenticate"], "Bearer")
-        self.assertProblem(self.web.get("/v1/status", Authorization="Bearer :secret"), 401, "noauth", "Bearer USER:SECRET")
+        self.assertProblem(
+            self.web.get("/v1/status", Authorization="Bearer :secret"),
+            401,
+            "noauth",
+            "Bearer USER:SECRET",
+        )
 
     def test_credentials_for_a_pawld_without_users_are_refused_with_the_reason(self):
-        problem = self.assertProblem(self.web.get("/v1/status", Authorization="Bearer some:one"), 400, "no_users",
-                                     "this pawld has no users", "leave the header out", "auth_file")
+        problem = self.assertProblem(
+            self.web.get("/v1/status", Authorization="Bearer some:one"),
+            400,
+            "no_users",
+            "this pawld has no users",
+            "leave the header out",
+            "auth_file",
+        )
         self.assertHttpWords(problem)
         self.assertNotIn("password", problem["detail"])
         self.assertEqual(self.web.get("/healthz", Authorization="Bearer some:one").status, 200)

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""HTTPS on the real binary: one certificate for both ports, clients known by theirs, and plain clients told so.
+"""HTTPS on the real binary: one certificate for both ports, clients known by theirs, and plain
+clients told so.
 
 Environment: PAWL and PAWLD are the binaries.
 """
@@ -28,7 +29,9 @@ class HttpsCase(harness.PawldCase):
         cls.authority = Authority(cls.files, "authority")
         cls.stranger = Authority(cls.files, "stranger")
         cls.server = cls.authority.sign("pawld", LOCAL)
-        cls.pawld = harness.Pawld(settings=cls.settings_for(cls.server), tls=trusting(cls.authority))
+        cls.pawld = harness.Pawld(
+            settings=cls.settings_for(cls.server), tls=trusting(cls.authority)
+        )
         cls.addClassCleanup(cls.pawld.remove)
         cls.pawld.start()
 
@@ -41,8 +44,13 @@ class HttpsCase(harness.PawldCase):
         return Web((server or self.pawld).http_port, trusting(self.authority, own), auth)
 
     def curl(self, *words, expect=0):
-        done = subprocess.run(["curl", "-sS", "--cacert", str(self.authority.cert), *words], capture_output=True, text=True,
-                              timeout=harness.PATIENCE, check=False)
+        done = subprocess.run(
+            ["curl", "-sS", "--cacert", str(self.authority.cert), *words],
+            capture_output=True,
+            text=True,
+            timeout=harness.PATIENCE,
+            check=False,
+        )
         self.assertEqual(done.returncode, expect, done.stderr)
         return done.stdout
 
@@ -53,10 +61,26 @@ class HttpsTest(HttpsCase):
         body = json.dumps({"locks": [self.lock()], "ttl_ms": 60000})
         post = ("-H", "Content-Type: application/json")
         granted = json.loads(self.curl(*post, "-d", body, url + "acquire"))
-        self.assertEqual(json.loads(self.curl(*post, "-H", f"Pawl-Lease: {granted['lease']}", "-X", "POST", url + "renew")),
-                         {"expires_in_ms": 60000})
+        self.assertEqual(
+            json.loads(
+                self.curl(
+                    *post, "-H", f"Pawl-Lease: {granted['lease']}", "-X", "POST", url + "renew"
+                )
+            ),
+            {"expires_in_ms": 60000},
+        )
         # Whoever asks for leave to send its body gets it, in front of the answer.
-        again = self.curl(*post, "-H", "Expect: 100-continue", "--expect100-timeout", "50", "-i", "-d", body, url + "acquire")
+        again = self.curl(
+            *post,
+            "-H",
+            "Expect: 100-continue",
+            "--expect100-timeout",
+            "50",
+            "-i",
+            "-d",
+            body,
+            url + "acquire",
+        )
         self.assertRegex(again, r"^HTTP/1.1 100 Continue\s+HTTP/1.1 409 ")
 
     def test_an_answer_of_many_records_arrives_whole(self):
@@ -79,16 +103,22 @@ class HttpsTest(HttpsCase):
         self.acquire(client, lock)
         for how in ("close", "goodbye", "reset"):
             with self.subTest(how):
-                waiting = self.web().start_post("/v1/acquire", {"locks": [lock], "ttl_ms": 60000, "wait_ms": 60000},
-                                                {"Idempotency-Key": request_id()})
+                waiting = self.web().start_post(
+                    "/v1/acquire",
+                    {"locks": [lock], "ttl_ms": 60000, "wait_ms": 60000},
+                    {"Idempotency-Key": request_id()},
+                )
                 self.addCleanup(waiting.close)
                 self.waiting(client, lock, 1)
                 if how == "goodbye":
                     waiting.sock.settimeout(0)
-                    with self.assertRaises(ssl.SSLError):  # It is sent, and the other end's is not here yet.
+                    # It is sent, and the other end's is not here yet.
+                    with self.assertRaises(ssl.SSLError):
                         waiting.sock.unwrap()
                 elif how == "reset":
-                    waiting.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                    waiting.sock.setsockopt(
+                        socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0"
+                    )
                     waiting.close()
                 else:
                     waiting.close()
@@ -96,19 +126,25 @@ class HttpsTest(HttpsCase):
 
     def test_events_arrive_as_they_happen(self):
         lock = self.lock()
-        events = Events(self.pawld.http_port, f"/v1/events?prefix={lock}", tls=trusting(self.authority)).begun()
+        events = Events(
+            self.pawld.http_port, f"/v1/events?prefix={lock}", tls=trusting(self.authority)
+        ).begun()
         self.addCleanup(events.close)
         self.acquire(self.client(), lock)
         self.assertEqual(events.next()[0], "granted")
 
     def test_a_plain_client_is_told_to_speak_tls_and_the_log_is_not_flooded(self):
-        server = self.own_pawld(settings=self.settings_for(self.server), tls=trusting(self.authority))
+        server = self.own_pawld(
+            settings=self.settings_for(self.server), tls=trusting(self.authority)
+        )
         reply = Web(server.http_port).get("/v1/status")
         self.assertEqual((reply.status, reply.code), (400, "tls_required"), reply)
         for _ in range(50):
             with Web(server.http_port).raw(b"PING\r\n") as peer:
                 self.assertIn(b"https://", read_all(peer))
-        said = [line for line in server.log().splitlines() if "the client does not speak TLS" in line]
+        said = [
+            line for line in server.log().splitlines() if "the client does not speak TLS" in line
+        ]
         self.assertTrue(1 <= len(said) <= 10, said)
         self.assertIn("http: TLS handshake with 127.0.0.1:", said[0])
         self.assertEqual(self.web(server).get("/healthz").status, 200)
@@ -118,7 +154,10 @@ class HttpsTest(HttpsCase):
         context.set_ciphers("DEFAULT:@SECLEVEL=0")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
-            context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+            context.minimum_version, context.maximum_version = (
+                ssl.TLSVersion.TLSv1,
+                ssl.TLSVersion.TLSv1_1,
+            )
         with self.assertRaises((ssl.SSLError, ConnectionResetError)):
             Web(self.pawld.http_port, context).get("/healthz")
 
@@ -154,13 +193,23 @@ class CertificatesTest(HttpsCase):
     def setUp(self):
         super().setUp()
         self.users = users = self.files / f"{self._testMethodName}.users"
-        self.secrets = {user: self.auth("add", user, "--role", role) for user, role in (("batch", "use"), ("viewer", "observe"))}
+        self.secrets = {
+            user: self.auth("add", user, "--role", role)
+            for user, role in (("batch", "use"), ("viewer", "observe"))
+        }
         self.guarded = self.own_pawld(
-            settings=self.settings_for(self.server, self.authority.cert, f'auth_file = "{users}"'), tls=trusting(self.authority))
+            settings=self.settings_for(self.server, self.authority.cert, f'auth_file = "{users}"'),
+            tls=trusting(self.authority),
+        )
 
     def auth(self, *words):
-        return subprocess.run([PAWL, "auth", *words, "--file", self.users], capture_output=True, text=True, check=True,
-                              timeout=harness.PATIENCE).stdout.strip()
+        return subprocess.run(
+            [PAWL, "auth", *words, "--file", self.users],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=harness.PATIENCE,
+        ).stdout.strip()
 
     def web_of(self, name, auth=None):
         return self.web(self.guarded, self.authority.sign(name), auth)
@@ -181,18 +230,36 @@ class CertificatesTest(HttpsCase):
 
     def test_the_stream_of_a_user_who_is_removed_ends_with_a_goodbye(self):
         own = self.authority.sign("viewer")
-        reader = subprocess.Popen(harness.guarded(["curl", "-sSN", "--cacert", self.authority.cert, "--cert", own.cert, "--key", own.key,
-                                                   f"https://localhost:{self.guarded.http_port}/v1/events"]),
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        reader = subprocess.Popen(
+            harness.guarded(
+                [
+                    "curl",
+                    "-sSN",
+                    "--cacert",
+                    self.authority.cert,
+                    "--cert",
+                    own.cert,
+                    "--key",
+                    own.key,
+                    f"https://localhost:{self.guarded.http_port}/v1/events",
+                ]
+            ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         self.addCleanup(lambda: (reader.kill(), reader.communicate()))
         self.assertIn("retry: ", reader.stdout.readline())  # It has begun.
         self.auth("rm", "viewer")
         self.guarded.reload()
         _, said = reader.communicate(timeout=harness.PATIENCE)
-        self.assertEqual(reader.returncode, 0, said)  # Otherwise curl says that something was cut off.
+        # Otherwise curl says that something was cut off.
+        self.assertEqual(reader.returncode, 0, said)
 
     def test_credentials_count_more_than_the_certificate(self):
-        self.assertEqual(self.web_of("viewer", self.secrets["batch"]).acquire(self.lock()).status, 201)
+        self.assertEqual(
+            self.web_of("viewer", self.secrets["batch"]).acquire(self.lock()).status, 201
+        )
         wrong = self.web_of("batch", "batch:wrong").acquire(self.lock())
         self.assertEqual((wrong.status, wrong.code), (401, "wrongpass"), wrong)
 
@@ -200,7 +267,11 @@ class CertificatesTest(HttpsCase):
         with self.assertRaises((ssl.SSLError, ConnectionError)):
             self.web(self.guarded, self.stranger.sign("batch")).get("/healthz")
         wait_until(lambda: "http: TLS handshake with" in self.guarded.log(), "the log names it")
-        wait_until(lambda: "the certificate of batch is signed by an unknown authority: CN=stranger" in self.guarded.log(), "the log tells of it")
+        wait_until(
+            lambda: "the certificate of batch is signed by an unknown authority: CN=stranger"
+            in self.guarded.log(),
+            "the log tells of it",
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""kill -9 under load, again and again, with an outside record of every acknowledgement. Hard cases 34, 38.
+"""kill -9 under load, again and again, with an outside record of every acknowledgement. Hard cases
+34, 38.
 
-Workers (torture.py) work and write down what they were told. After every kill pawld is started again, each lock is
-inspected, and each worker asks again for what it holds and for what was never answered. `record.Checker` judges.
+Workers (torture.py) work and write down what they were told. After every kill pawld is started
+again, each lock is inspected, and each worker asks again for what it holds and for what was never
+answered. `record.Checker` judges.
 
 Environment: PAWL_TORTURE_KILLS (200) and PAWL_TORTURE_SEED.
 """
@@ -29,7 +31,8 @@ class KillTortureTest(harness.PawldCase):
         cls.pawld = None
 
     def test_every_acknowledged_grant_and_release_survives_kill_9(self):
-        # Hard cases 34, 38: what was acknowledged is there, what was not is all or nothing, tokens only grow.
+        # Hard cases 34, 38: what was acknowledged is there, what was not is all or nothing, tokens
+        # only grow.
         print(f"seed {SEED}")
         server = self.own_pawld(start=False)
         ledger = torture.Record(server.dir / "record")
@@ -41,29 +44,47 @@ class KillTortureTest(harness.PawldCase):
             for _ in range(KILLS):
                 server.start()
                 self.assertEqual(torture.look(server, ledger, workers), [])
-                self.one_round(server, ledger, workers, pool, ledger.acks + dice.randint(ACKS_PER_KILL_MIN, ACKS_PER_KILL_MAX))
+                self.one_round(
+                    server,
+                    ledger,
+                    workers,
+                    pool,
+                    ledger.acks + dice.randint(ACKS_PER_KILL_MIN, ACKS_PER_KILL_MAX),
+                )
                 self.assertEqual(ledger.checker.faults, [])
         server.start()
         self.assertEqual(torture.look(server, ledger, workers), [])
         self.judge(server, ledger, workers, time.monotonic() - began)
 
     def one_round(self, server, ledger, workers, pool, goal):
-        """Lets them work until `goal` acknowledgements are recorded, then kills pawld in the middle of it."""
+        """Lets them work until `goal` acknowledgements are recorded, then kills pawld in the middle
+        of it."""
         running = [pool.submit(worker.run, server.port) for worker in workers]
-        wait_until(lambda: ledger.acks >= goal or any(work.done() for work in running), "enough was acknowledged")
+        wait_until(
+            lambda: ledger.acks >= goal or any(work.done() for work in running),
+            "enough was acknowledged",
+        )
         server.kill()
         for work in running:
             work.result(timeout=harness.PATIENCE)
 
     def judge(self, server, ledger, workers, seconds):
         counts = ledger.checker.counts
-        segments = [int(path.name.split("-")[1].split(".")[0]) for path in server.data.glob("segment-*.log")]
+        segments = [
+            int(path.name.split("-")[1].split(".")[0]) for path in server.data.glob("segment-*.log")
+        ]
         checkpoints = [path.name for path in server.data.glob("checkpoint-*")]
-        print(f"{KILLS} kills, {counts.get('granted', 0)} grants, {counts.get('released', 0)} releases, "
-              f"{sum(worker.renewals for worker in workers)} renewals, {len(ledger.checker.owner_of)} tokens up to "
-              f"{ledger.checker.greatest}, segments up to {max(segments)}, {checkpoints}, {seconds:.0f} s")
-        self.assertEqual(record.check(ledger.read_back()), [], "the record as it stands in its file")
-        self.assertGreaterEqual(ledger.acks, KILLS * ACKS_PER_KILL_MIN, "too little load to mean anything")
+        print(
+            f"{KILLS} kills, {counts.get('granted', 0)} grants, {counts.get('released', 0)} releases, "
+            f"{sum(worker.renewals for worker in workers)} renewals, {len(ledger.checker.owner_of)} tokens up to "
+            f"{ledger.checker.greatest}, segments up to {max(segments)}, {checkpoints}, {seconds:.0f} s"
+        )
+        self.assertEqual(
+            record.check(ledger.read_back()), [], "the record as it stands in its file"
+        )
+        self.assertGreaterEqual(
+            ledger.acks, KILLS * ACKS_PER_KILL_MIN, "too little load to mean anything"
+        )
         if KILLS >= 200:
             self.assertGreater(max(segments), 10, "no segment was ever switched")
             self.assertTrue(checkpoints, "no checkpoint was ever written")

@@ -23,7 +23,8 @@ void write_users(const std::string& dir) {
 class LibPawlAuth : public testing::Test {
  protected:
   Code refusal(Auth auth, const std::string& lock) {
-    Client client(pawld.address(), {.auth = std::move(auth), .answer_timeout = 200ms, .call_timeout = 30s});
+    Client client(pawld.address(),
+                  {.auth = std::move(auth), .answer_timeout = 200ms, .call_timeout = 30s});
     const auto lease = client.acquire(lock, {.wait = 30s});
     return lease ? Code::kUnknown : lease.error().code;
   }

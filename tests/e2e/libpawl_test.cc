@@ -98,7 +98,8 @@ TEST_F(LibPawl, WhatDoesNotFitTheConnectionIsSentWhenItDoes) {
   }
   pawld.go_on();
   EXPECT_TRUE(eventually([&] { return answered == kCalls; }));
-  EXPECT_TRUE(std::all_of(leases.begin(), leases.end(), [](const auto& lease) { return bool(lease); }));
+  EXPECT_TRUE(
+      std::all_of(leases.begin(), leases.end(), [](const auto& lease) { return bool(lease); }));
 }
 
 TEST_F(LibPawl, WhenPawldDiesTheHolderIsToldStepByStepAndItsTokenFires) {
@@ -200,8 +201,8 @@ TEST_F(LibPawl, AWaitEndsWhenItsStopTokenSaysSoAndLeavesNothingBehind) {
   Client client(pawld.address());
   Lease held = take(client, "a");
   std::stop_source stop;
-  auto waiting =
-      std::async(std::launch::async, [&] { return client.acquire("a", {.wait = 60s}, stop.get_token()); });
+  auto waiting = std::async(std::launch::async,
+                            [&] { return client.acquire("a", {.wait = 60s}, stop.get_token()); });
   stop.request_stop();
   const auto given_up = waiting.get();
   ASSERT_FALSE(given_up);
@@ -284,7 +285,8 @@ TEST_F(LibPawl, AfterForkTheChildHoldsNothingAndItsEndReleasesNothing) {
   const pid_t child = fork();
   if (child == 0) {
     const bool lost = lease->state() == LeaseState::kLost && !lease->check() &&
-                      lease->lost().stop_requested() && !lease->release() && lease->remaining() == 0s;
+                      lease->lost().stop_requested() && !lease->release() &&
+                      lease->remaining() == 0s;
     const auto more = client->acquire("b");
     const bool refused = !more && more.error().code == Code::kInvalid;
     lease.reset();
@@ -300,9 +302,10 @@ TEST_F(LibPawl, AfterForkTheChildHoldsNothingAndItsEndReleasesNothing) {
   EXPECT_TRUE(renewed(*lease, 0));
 }
 
-// --- A holder that is frozen -----------------------------------------------------------------------------
+// --- A holder that is frozen ---------------------------------------------------------------------
 
-// Runs as a process of its own: takes the lock, says so, and on the first line it can read says what its lease is worth.
+// Runs as a process of its own: takes the lock, says so, and on the first line it can read says
+// what its lease is worth.
 int hold_and_report(const std::string& address) {
   Client client(address);
   std::atomic<bool> believed = false;
@@ -328,7 +331,8 @@ TEST_F(LibPawl, AProcessFrozenPastItsLeaseFindsItLostOnItsFirstCall) {
     ASSERT_EQ(pipe(out), 0);
     const std::string self = std::filesystem::read_symlink("/proc/self/exe");
     const pid_t holder = spawn(
-        {"sh", "-c", "exec \"$0\" --hold \"$1\" <&" + std::to_string(in[0]) + " >&" + std::to_string(out[1]),
+        {"sh", "-c",
+         "exec \"$0\" --hold \"$1\" <&" + std::to_string(in[0]) + " >&" + std::to_string(out[1]),
          self, pawld.address()});
     close(in[0]);
     close(out[1]);

@@ -85,7 +85,8 @@ TEST_F(TlsLibrary, FiftyLeasesAreRenewedWhileTheCertificateIsRotated) {
   }
   install(next_);
   pawld_.reload();
-  ASSERT_TRUE(eventually([&] { return pawld_.log().find("new connections get") != std::string::npos; }));
+  ASSERT_TRUE(
+      eventually([&] { return pawld_.log().find("new connections get") != std::string::npos; }));
   const int before = renewals;
   EXPECT_TRUE(eventually([&] { return renewals >= before + 100; }));
   for (const Lease& lease : leases) EXPECT_FALSE(lease.lost().stop_requested());

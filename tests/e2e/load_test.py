@@ -1,4 +1,5 @@
-"""Many connections, slow readers, a log nobody reads: others go on. Judged by counts, never by a stopwatch."""
+"""Many connections, slow readers, a log nobody reads: others go on. Judged by counts, never by a
+stopwatch."""
 
 import fcntl
 import os
@@ -42,7 +43,8 @@ class ConnectionsTest(harness.PawldCase):
         before = self.pawld.rss_bytes()
         self.idle(CONNECTIONS - 1)
 
-        # Another connection works on, and the ones beyond the limit are the lane: renewals pass, new work does not.
+        # Another connection works on, and the ones beyond the limit are the lane: renewals pass,
+        # new work does not.
         last = 0
         for _ in range(200):
             grant = self.acquire(worker, lock)
@@ -51,7 +53,10 @@ class ConnectionsTest(harness.PawldCase):
             self.assertEqual(worker.call("RELEASE", grant["lease"]), 1)
         self.assertGrewLess(before, CONNECTIONS * 8192, "an idle connection costs too much memory")
 
-        lane = wait_until(self.in_the_lane, "all idle connections are accepted, so that the next is beyond the limit")
+        lane = wait_until(
+            self.in_the_lane,
+            "all idle connections are accepted, so that the next is beyond the limit",
+        )
         self.assertEqual(lane.call("PING"), "PONG")
         self.assertEqual(lane.call("RENEW", lease), 60000)
         self.assertEqual(lane.call("MRENEW", lease), [60000])
@@ -90,7 +95,8 @@ class ConnectionsTest(harness.PawldCase):
 
 class SlowReaderTest(harness.PawldCase):
     def test_a_reader_that_stops_harms_nobody_and_costs_bounded_memory(self):
-        # Hard case 25: bounded per connection. pawld may stop serving it until it reads again, or cut it.
+        # Hard case 25: bounded per connection. pawld may stop serving it until it reads again, or
+        # cut it.
         slow = self.client(3, receive_buffer=4096)
         slow.call("COMMAND", "DOCS")
         answer = slow.raw
@@ -104,7 +110,11 @@ class SlowReaderTest(harness.PawldCase):
         self.assertEqual(other.pipeline([["PING"]] * 1000), ["PONG"] * 1000)
         self.assertGrewLess(before, 2 * OUTPUT_MAX, "what it does not read piles up")
         got = self.read_again(slow, questions, len(answer) * owed)
-        self.assertEqual(got, (answer * owed)[:len(got)], "every answer in order, or some of them and then the end")
+        self.assertEqual(
+            got,
+            (answer * owed)[: len(got)],
+            "every answer in order, or some of them and then the end",
+        )
         self.assertEqual(other.call("PING"), "PONG")
 
     @staticmethod
@@ -113,7 +123,7 @@ class SlowReaderTest(harness.PawldCase):
         slow.socket.setblocking(False)
         try:
             while questions:
-                questions = questions[slow.socket.send(questions[:65536]):]
+                questions = questions[slow.socket.send(questions[:65536]) :]
         except (BlockingIOError, BrokenPipeError, ConnectionResetError):
             pass
         slow.socket.settimeout(harness.PATIENCE)
@@ -125,7 +135,9 @@ class SlowReaderTest(harness.PawldCase):
         slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         got = bytearray()
         while len(got) < size:
-            ready, takes, _ = select.select([slow.socket], [slow.socket] if questions else [], [], harness.PATIENCE)
+            ready, takes, _ = select.select(
+                [slow.socket], [slow.socket] if questions else [], [], harness.PATIENCE
+            )
             if not ready and not takes:
                 raise AssertionError(f"stuck after {len(got)} of {size} bytes")
             try:
@@ -135,30 +147,47 @@ class SlowReaderTest(harness.PawldCase):
                         break
                     got += more
                 if takes:
-                    questions = questions[slow.socket.send(questions[:4096]):]
+                    questions = questions[slow.socket.send(questions[:4096]) :]
             except (ConnectionResetError, BrokenPipeError):
                 break
         return bytes(got)
 
     def test_one_large_answer_reaches_a_reader_that_reads(self):
-        # 1,008 locks with the longest names, sixteen to a lease: a page of them is several megabytes.
+        # 1,008 locks with the longest names, sixteen to a lease: a page of them is several
+        # megabytes.
         client = self.client(3)
         prefix = self.lock("/")
         for lease in range(63):
             names = [f"{prefix}{lease}/{n}/".ljust(512, "x") for n in range(16)]
-            self.acquire(client, names[0], *[word for name in names[1:] for word in ("AND", name)], "META", "k", "v" * 1000)
+            self.acquire(
+                client,
+                names[0],
+                *[word for name in names[1:] for word in ("AND", name)],
+                "META",
+                "k",
+                "v" * 1000,
+            )
         found, cursor = set(), None
         while cursor != "0":
-            cursor, page = client.call("LOCKS", "PREFIX", prefix, "COUNT", 1000, *(["CURSOR", cursor] if cursor else []))
+            cursor, page = client.call(
+                "LOCKS", "PREFIX", prefix, "COUNT", 1000, *(["CURSOR", cursor] if cursor else [])
+            )
             found.update(entry["lock"] for entry in page)
         self.assertEqual(len(found), 63 * 16)
 
     def test_one_large_history_reaches_a_reader_that_reads(self):
-        # 1,000 epochs of sixteen locks with the longest names would be 8.5 MB; fewer entries are fine, half a frame is not.
+        # 1,000 epochs of sixteen locks with the longest names would be 8.5 MB; fewer entries are
+        # fine, half a frame is not.
         client = self.client(3)
         prefix = self.lock("/")
         names = [f"{prefix}{n}".ljust(512, "x") for n in range(16)]
-        words = ["ACQUIRE", names[0], *[word for name in names[1:] for word in ("AND", name)], "TTL", 60000]
+        words = [
+            "ACQUIRE",
+            names[0],
+            *[word for name in names[1:] for word in ("AND", name)],
+            "TTL",
+            60000,
+        ]
         tokens = []
         for _ in range(1000):
             grant = client.call(*words)
@@ -166,19 +195,24 @@ class SlowReaderTest(harness.PawldCase):
             tokens.append(grant["token"])
         entries = client.call("HISTORY", names[0], "COUNT", 1000)
         self.assertGreater(len(entries), 0)
-        self.assertEqual([entry["token"] for entry in entries], tokens[::-1][:len(entries)])
+        self.assertEqual([entry["token"] for entry in entries], tokens[::-1][: len(entries)])
 
     def test_pushes_to_a_reader_that_stops_are_bounded_too(self):
-        # Hard case 25. 1,024 waits on one connection that reads nothing, granted and cancelled again and again.
+        # Hard case 25. 1,024 waits on one connection that reads nothing, granted and cancelled
+        # again and again.
         slow = self.client(3, receive_buffer=4096)
         holder = self.client(3)
         lock = self.lock()
         lease = self.acquire(holder, lock)["lease"]
         for _ in range(1024):
-            slow.send("ACQUIRE", lock, "TTL", 60000, "WAIT", 600000, "ASYNC", "REQUEST", request_id())
+            slow.send(
+                "ACQUIRE", lock, "TTL", 60000, "WAIT", 600000, "ASYNC", "REQUEST", request_id()
+            )
         self.waiting(holder, lock, 1024)
         holder.call("RELEASE", lease)
-        wait_until(lambda: self.inspect(holder, lock)["state"] == "held", "the first of them holds it")
+        wait_until(
+            lambda: self.inspect(holder, lock)["state"] == "held", "the first of them holds it"
+        )
         self.assertEqual(holder.pipeline([["PING"]] * 1000), ["PONG"] * 1000)
         slow.close()
         self.waiting(holder, lock, 0)
@@ -198,10 +232,16 @@ class LogTest(harness.PawldCase):
         server.start(stderr=write_end)
         os.close(write_end)
         client = self.client(3, server)
-        # Each break is audited and each malformed frame may be logged: far more than the pipe holds.
+        # Each break is audited and each malformed frame may be logged: far more than the pipe
+        # holds.
         for n in range(300):
             grant = self.acquire(client, f"noisy/{n}")
-            self.assertEqual(client.call("BREAK", f"noisy/{n}", "TOKEN", grant["token"], "NOW", "REASON", "r" * 200), 1)
+            self.assertEqual(
+                client.call(
+                    "BREAK", f"noisy/{n}", "TOKEN", grant["token"], "NOW", "REASON", "r" * 200
+                ),
+                1,
+            )
             with server.client() as bad:
                 bad.send_bytes(b"*1\r\n:1\r\n")
                 bad.read_to_end()
@@ -213,12 +253,17 @@ class LogTest(harness.PawldCase):
 
 class WorkTest(harness.PawldCase):
     def test_a_hundred_connections_pipelining_get_unique_growing_tokens(self):
-        # Hard cases 2, 12: tokens are unique over all connections, and each connection sees them grow.
+        # Hard cases 2, 12: tokens are unique over all connections, and each connection sees them
+        # grow.
         clients = [self.client(3) for _ in range(100)]
         prefix = self.lock("/")
         for n, client in enumerate(clients):
-            client.send_bytes(b"".join(
-                harness.resp.encode("ACQUIRE", f"{prefix}{n}/{k}", "TTL", 60000) for k in range(100)))
+            client.send_bytes(
+                b"".join(
+                    harness.resp.encode("ACQUIRE", f"{prefix}{n}/{k}", "TTL", 60000)
+                    for k in range(100)
+                )
+            )
         seen = set()
         for client in clients:
             tokens = [client.read()["token"] for _ in range(100)]
@@ -227,7 +272,8 @@ class WorkTest(harness.PawldCase):
         self.assertEqual(len(seen), 100 * 100)
 
     def test_retries_of_lost_replies_give_one_token_per_request_id(self):
-        # Hard case 2: the connection goes away before the reply is read; the retry finds the same grant.
+        # Hard case 2: the connection goes away before the reply is read; the retry finds the same
+        # grant.
         tokens, leases = {}, set()
         for _ in range(300):
             lock, request = self.lock(), request_id()

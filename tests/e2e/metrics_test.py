@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Metrics on the real binary, as promtool and a real Prometheus see them; and the rules that come along.
+"""Metrics on the real binary, as promtool and a real Prometheus see them; and the rules that come
+along.
 
 Environment: PAWL and PAWLD are the binaries.
 """
@@ -27,15 +28,26 @@ ROOT = pathlib.Path(__file__).parents[2]
 RULES = ROOT / "deploy/prometheus/pawl.rules.yml"
 GENERIC = ROOT / "deploy/prometheus/pawl.generic-names.rules.yml"
 GUARD_QUERY = ROOT / "deploy/prometheus/pawl.postgres_exporter.yml"
-GENERIC_NAMES = ("lock_acquire_success_total", "lock_acquire_latency_ms", "lease_expired_while_executing_total",
-                 "fencing_reject_total", "critical_write_without_token_total")
+GENERIC_NAMES = (
+    "lock_acquire_success_total",
+    "lock_acquire_latency_ms",
+    "lease_expired_while_executing_total",
+    "fencing_reject_total",
+    "critical_write_without_token_total",
+)
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.M)
 FROM_GUARDS = "pawl_guard_decisions_total"  # From postgres_exporter, by GUARD_QUERY.
 
 
 def promtool(*words, text=None):
-    done = subprocess.run(["promtool", *[str(word) for word in words]], input=text, capture_output=True, text=True,
-                          timeout=60, check=False)
+    done = subprocess.run(
+        ["promtool", *[str(word) for word in words]],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -60,57 +72,100 @@ def changed(scrape, values):
 
 
 def firing(test, before, after, expected, grow=False):
-    """Fails unless exactly the alerts `expected` fire. pawld is scraped once a minute: `before` for five minutes, then `after`.
-    `grow`: what was counted between the two is counted again in each minute that follows. promtool evaluates the rules; its
-    clock begins in 1970."""
+    """Fails unless exactly the alerts `expected` fire. pawld is scraped once a minute: `before` for
+    five minutes, then `after`. `grow`: what was counted between the two is counted again in each
+    minute that follows. promtool evaluates the rules; its clock begins in 1970."""
     directory = harness.scratch("rules")
     test.addCleanup(shutil.rmtree, directory)
     series = []
-    scrapes = [{(name, labels): value for name, labels, value in SAMPLE.findall(scrape)} for scrape in (before, after)]
+    scrapes = [
+        {(name, labels): value for name, labels, value in SAMPLE.findall(scrape)}
+        for scrape in (before, after)
+    ]
     for name, labels in {**scrapes[0], **scrapes[1]}:
         old, new = (scrape.get((name, labels)) for scrape in scrapes)
-        step = float(new) - float(old or 0) if grow and name.endswith(("_total", "_bucket", "_count", "_sum")) else 0
+        step = (
+            float(new) - float(old or 0)
+            if grow and name.endswith(("_total", "_bucket", "_count", "_sum"))
+            else 0
+        )
         named = ",".join(filter(None, [labels, 'job="pawld"', 'instance="here:7296"']))
-        # As promtool writes them: "1+0x4" is 1 and four more, each greater by 0; "_x5" is five times nothing.
+        # As promtool writes them: "1+0x4" is 1 and four more, each greater by 0; "_x5" is five
+        # times nothing.
         values = "_x5" if old is None else f"{float(old):f}+0x4"
-        series.append({"series": f"{name}{{{named}}}", "values": f"{values} {float(new):f}+{step:f}x20"})
+        series.append(
+            {"series": f"{name}{{{named}}}", "values": f"{values} {float(new):f}+{step:f}x20"}
+        )
     query = 'count by (alertname) (ALERTS{alertstate="firing"})'
     samples = [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in sorted(expected)]
-    (directory / "test.yml").write_text(json.dumps({
-        "rule_files": [str(RULES)], "evaluation_interval": "1m",
-        "tests": [{"interval": "1m", "input_series": series,
-                   "promql_expr_test": [{"expr": query, "eval_time": "20m" if grow else "12m", "exp_samples": samples}]}]}))
+    (directory / "test.yml").write_text(
+        json.dumps(
+            {
+                "rule_files": [str(RULES)],
+                "evaluation_interval": "1m",
+                "tests": [
+                    {
+                        "interval": "1m",
+                        "input_series": series,
+                        "promql_expr_test": [
+                            {
+                                "expr": query,
+                                "eval_time": "20m" if grow else "12m",
+                                "exp_samples": samples,
+                            }
+                        ],
+                    }
+                ],
+            }
+        )
+    )
     code, said = promtool("test", "rules", directory / "test.yml")
     test.assertEqual(code, 0, said)
 
 
 class Prometheus:
-    """One of its own, with nothing but `scrape`, the text of a scrape_configs entry, and Pawl's rules."""
+    """One of its own, with nothing but `scrape`, the text of a scrape_configs entry, and Pawl's
+    rules."""
 
     def __init__(self, scrape):
         self.dir = harness.scratch("prometheus")
         self.port = free_port()
         (self.dir / "prometheus.yml").write_text(
-            f"global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [{RULES}, {GENERIC}]\nscrape_configs:\n{scrape}")
+            f"global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [{RULES}, {GENERIC}]\nscrape_configs:\n{scrape}"
+        )
         with open(self.dir / "log", "wb") as log:
             self.process = subprocess.Popen(
-                harness.guarded(["prometheus", f"--config.file={self.dir}/prometheus.yml", f"--storage.tsdb.path={self.dir}/data",
-                                 f"--web.listen-address=127.0.0.1:{self.port}"]),
-                cwd=self.dir, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                harness.guarded(
+                    [
+                        "prometheus",
+                        f"--config.file={self.dir}/prometheus.yml",
+                        f"--storage.tsdb.path={self.dir}/data",
+                        f"--web.listen-address=127.0.0.1:{self.port}",
+                    ]
+                ),
+                cwd=self.dir,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
 
     def get(self, path):
         """The data of its API; nothing while it does not answer."""
         if self.process.poll() is not None:
             raise AssertionError("prometheus ended:\n" + (self.dir / "log").read_text()[-4000:])
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}", timeout=10) as reply:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{self.port}/api/v1/{path}", timeout=10
+            ) as reply:
                 return json.load(reply)["data"]
         except (OSError, urllib.error.URLError):
             return None
 
     def query(self, expression):
         """The samples; an empty list while there are none."""
-        return (self.get("query?" + urllib.parse.urlencode({"query": expression})) or {"result": []})["result"]
+        return (
+            self.get("query?" + urllib.parse.urlencode({"query": expression})) or {"result": []}
+        )["result"]
 
     def remove(self):
         self.process.kill()
@@ -149,15 +204,23 @@ class MetricsTest(harness.PawldCase):
 
     def test_a_real_prometheus_scrapes_it_and_knows_the_generic_names(self):
         self.acquire(self.client(), self.lock())
-        prometheus = Prometheus("- job_name: pawld\n"
-                                f"  static_configs: [{{targets: ['127.0.0.1:{self.pawld.http_port}']}}]\n")
+        prometheus = Prometheus(
+            "- job_name: pawld\n"
+            f"  static_configs: [{{targets: ['127.0.0.1:{self.pawld.http_port}']}}]\n"
+        )
         self.addCleanup(prometheus.remove)
-        leases = wait_until(lambda: prometheus.query("pawl_leases"), "Prometheus has scraped pawl_leases")
+        leases = wait_until(
+            lambda: prometheus.query("pawl_leases"), "Prometheus has scraped pawl_leases"
+        )
         self.assertGreaterEqual(float(leases[0]["value"][1]), 1)
         self.assertEqual(leases[0]["metric"]["job"], "pawld")
         for name in ("lock_acquire_success_total", "lease_expired_while_executing_total"):
             wait_until(lambda name=name: prometheus.query(name), name)
-        rules = {rule["name"]: rule for group in prometheus.get("rules")["groups"] for rule in group["rules"]}
+        rules = {
+            rule["name"]: rule
+            for group in prometheus.get("rules")["groups"]
+            for rule in group["rules"]
+        }
         self.assertLessEqual(set(GENERIC_NAMES), set(rules))
         for name, rule in rules.items():
             self.assertNotEqual(rule["health"], "err", (name, rule))
@@ -168,8 +231,13 @@ class MetricsTest(harness.PawldCase):
         for file in (RULES, GENERIC):
             code, said = promtool("check", "rules", file)
             self.assertEqual(code, 0, said)
-            rules = "\n".join(line for line in file.read_text().splitlines() if not line.lstrip().startswith("#"))
-            asked = {re.sub("_bucket$", "", name) for name in re.findall(r"\b(?:pawl|process)_\w+", rules)}
+            rules = "\n".join(
+                line for line in file.read_text().splitlines() if not line.lstrip().startswith("#")
+            )
+            asked = {
+                re.sub("_bucket$", "", name)
+                for name in re.findall(r"\b(?:pawl|process)_\w+", rules)
+            }
             self.assertEqual(asked - told - {"pawl_generic_names", "pawl_alerts"}, set())
 
     def test_what_is_loaded_by_default_records_nothing_under_names_of_others(self):
@@ -193,9 +261,13 @@ class AlertsTest(harness.PawldCase):
 
     def test_a_holder_frozen_past_its_ttl_is_told_of_though_it_never_says_a_word(self):
         before, lock = self.quiet(), self.lock()
-        holder = subprocess.Popen(harness.guarded([PAWL, "run", lock, "--ttl", "1s", "--", "sleep", "600"]),
-                                  env={**os.environ, "PAWL_ADDR": f"127.0.0.1:{self.pawld.port}"},
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        holder = subprocess.Popen(
+            harness.guarded([PAWL, "run", lock, "--ttl", "1s", "--", "sleep", "600"]),
+            env={**os.environ, "PAWL_ADDR": f"127.0.0.1:{self.pawld.port}"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         self.addCleanup(holder.wait)
         self.addCleanup(holder.kill)
         client = self.client(3)
@@ -219,21 +291,32 @@ class AlertsTest(harness.PawldCase):
         bucket = 'pawl_lease_renew_margin_ratio_bucket{le="%s"}'
         close = {bucket % le: "100" for le in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1, "+Inf")}
         bounds = re.findall(r'^pawl_store_commit_duration_seconds_bucket\{le="(.*)"\}', well, re.M)
-        slow = {f'pawl_store_commit_duration_seconds_bucket{{le="{le}"}}': "100000" for le in bounds if float(le) > 0.5}
+        slow = {
+            f'pawl_store_commit_duration_seconds_bucket{{le="{le}"}}': "100000"
+            for le in bounds
+            if float(le) > 0.5
+        }
         stale = f'{FROM_GUARDS}{{guard="orders",verdict="stale"}}'
         for expected, values in {
-                "PawldDoesNotGrant": {"pawl_ready": 0, "pawl_leader": 0, "pawl_restoring_seconds": 500},
-                "PawlDiskIsFull": {"pawl_ready": 0, "pawl_store_full": 1, "pawl_store_free_bytes": 1000},
-                "PawlDiskIsNearlyFull": {"pawl_store_free_bytes": 100_000_000, "pawl_store_free_needed_bytes": 67_108_864},
-                "PawlHoldersAreLate": {"pawl_lease_expired_while_executing_total": 1},
-                "PawlRenewalsAreClose": close,
-                "PawlTokensWereRaised": {"pawl_token_regressions_total": 1},
-                "PawlGuardMetStaleTokens": {stale: 3},
-                "PawlCommitsAreSlow": slow,
-                "PawldStoodStill": {"pawl_pauses_seconds_total": 4},
-                "PawlCertificateExpires": {"pawl_tls_certificate_expiry_timestamp_seconds": 13 * 86400},
-                "PawlConnectionsAreRefused": {"pawl_connections_refused_total": 1},
-                "PawlSecretsAreWrong": {"pawl_auth_failures_total": 30},
+            "PawldDoesNotGrant": {"pawl_ready": 0, "pawl_leader": 0, "pawl_restoring_seconds": 500},
+            "PawlDiskIsFull": {
+                "pawl_ready": 0,
+                "pawl_store_full": 1,
+                "pawl_store_free_bytes": 1000,
+            },
+            "PawlDiskIsNearlyFull": {
+                "pawl_store_free_bytes": 100_000_000,
+                "pawl_store_free_needed_bytes": 67_108_864,
+            },
+            "PawlHoldersAreLate": {"pawl_lease_expired_while_executing_total": 1},
+            "PawlRenewalsAreClose": close,
+            "PawlTokensWereRaised": {"pawl_token_regressions_total": 1},
+            "PawlGuardMetStaleTokens": {stale: 3},
+            "PawlCommitsAreSlow": slow,
+            "PawldStoodStill": {"pawl_pauses_seconds_total": 4},
+            "PawlCertificateExpires": {"pawl_tls_certificate_expiry_timestamp_seconds": 13 * 86400},
+            "PawlConnectionsAreRefused": {"pawl_connections_refused_total": 1},
+            "PawlSecretsAreWrong": {"pawl_auth_failures_total": 30},
         }.items():
             with self.subTest(expected):
                 before = changed(well, {stale: 0}) if stale in values else well
@@ -250,15 +333,28 @@ class SecuredMetricsTest(harness.PawldCase):
         pass
 
     def secured(self):
-        """A pawld with TLS and one user who may look: (server, its certificate, the authority, the file of the secret)."""
+        """A pawld with TLS and one user who may look: (server, its certificate, the authority, the
+        file of the secret)."""
         files = harness.scratch("metrics")
         self.addCleanup(shutil.rmtree, files)
         authority = Authority(files, "authority")
-        own, users, secret = authority.sign("pawld", LOCAL), files / "users", files / "prometheus.auth"
-        secret.write_bytes(subprocess.run([PAWL, "auth", "add", "prometheus", "--role", "observe", "--file", users], check=True,
-                                          capture_output=True, timeout=harness.PATIENCE).stdout)
-        server = self.own_pawld(settings=f'auth_file = "{users}"\n[tls]\ncert = "{own.cert}"\nkey = "{own.key}"\n',
-                                tls=trusting(authority))
+        own, users, secret = (
+            authority.sign("pawld", LOCAL),
+            files / "users",
+            files / "prometheus.auth",
+        )
+        secret.write_bytes(
+            subprocess.run(
+                [PAWL, "auth", "add", "prometheus", "--role", "observe", "--file", users],
+                check=True,
+                capture_output=True,
+                timeout=harness.PATIENCE,
+            ).stdout
+        )
+        server = self.own_pawld(
+            settings=f'auth_file = "{users}"\n[tls]\ncert = "{own.cert}"\nkey = "{own.key}"\n',
+            tls=trusting(authority),
+        )
         return server, own, authority, secret
 
     def test_wrong_secrets_are_counted_wherever_they_are_sent(self):
@@ -275,7 +371,9 @@ class SecuredMetricsTest(harness.PawldCase):
         web = Web(server.http_port, tls=trusting(authority), auth=secret.read_text().strip())
 
         def expiry():
-            return figure(web.get("/metrics").body.decode(), "pawl_tls_certificate_expiry_timestamp_seconds")
+            return figure(
+                web.get("/metrics").body.decode(), "pawl_tls_certificate_expiry_timestamp_seconds"
+            )
 
         def of(cert):
             return ssl.cert_time_to_seconds(ssl._ssl._test_decode_cert(str(cert))["notAfter"])
@@ -289,10 +387,12 @@ class SecuredMetricsTest(harness.PawldCase):
 
     def test_a_real_prometheus_scrapes_over_tls_as_a_user_who_may_only_look(self):
         server, _, authority, secret = self.secured()
-        prometheus = Prometheus("- job_name: pawld\n  scheme: https\n"
-                                f"  authorization: {{credentials_file: '{secret}'}}\n"
-                                f"  tls_config: {{ca_file: '{authority.cert}'}}\n"
-                                f"  static_configs: [{{targets: ['localhost:{server.http_port}']}}]\n")
+        prometheus = Prometheus(
+            "- job_name: pawld\n  scheme: https\n"
+            f"  authorization: {{credentials_file: '{secret}'}}\n"
+            f"  tls_config: {{ca_file: '{authority.cert}'}}\n"
+            f"  static_configs: [{{targets: ['localhost:{server.http_port}']}}]\n"
+        )
         self.addCleanup(prometheus.remove)
         wait_until(lambda: prometheus.query("pawl_leases"), "Prometheus has scraped pawl_leases")
 

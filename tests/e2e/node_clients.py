@@ -1,5 +1,5 @@
-"""The packages for Node.js that tests use, in the versions of clients/package-lock.json. They are installed into the build directory,
-never into the tree, once for all tests that use them."""
+"""The packages for Node.js that tests use, in the versions of clients/package-lock.json. They are
+installed into the build directory, never into the tree, once for all tests that use them."""
 
 import fcntl
 import os
@@ -26,9 +26,16 @@ def installed():
         for name in ("package.json", "package-lock.json"):
             shutil.copy(WANTED / name, modules / name)
         # No package needs a script of its own to be of use, so none is run.
-        done = subprocess.run(harness.guarded(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]), cwd=modules,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=200, check=False)
+        done = subprocess.run(
+            harness.guarded(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]),
+            cwd=modules,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=200,
+            check=False,
+        )
         if done.returncode:
             raise AssertionError(f"npm ci failed:\n{done.stdout}")
         mark.write_text(wanted)
@@ -40,11 +47,15 @@ def link(project, *names):
     (project / "node_modules").mkdir(exist_ok=True)
     for name in names:
         package = "redis-5" if name == "redis" and node_major() < 20 else name
-        (project / "node_modules" / name).symlink_to(installed().resolve() / "node_modules" / package)
+        (project / "node_modules" / name).symlink_to(
+            installed().resolve() / "node_modules" / package
+        )
 
 
 def node_version():
-    done = subprocess.run(["node", "--version"], stdout=subprocess.PIPE, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        ["node", "--version"], stdout=subprocess.PIPE, text=True, timeout=60, check=True
+    )
     return tuple(int(word) for word in done.stdout.lstrip("v").split(".")[:2])
 
 
@@ -53,5 +64,10 @@ def node_major():
 
 
 def sqlite_module():
-    """What to require for SQLite that loads extensions: Node.js's own module, or the package that has its interface in older ones."""
-    return "node:sqlite" if node_version() >= (22, 13) else str(installed().resolve() / "node_modules/@photostructure/sqlite")
+    """What to require for SQLite that loads extensions: Node.js's own module, or the package that
+    has its interface in older ones."""
+    return (
+        "node:sqlite"
+        if node_version() >= (22, 13)
+        else str(installed().resolve() / "node_modules/@photostructure/sqlite")
+    )

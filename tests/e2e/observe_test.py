@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""OBSERVE and UNOBSERVE on the real binary: both protocols, restarts, observers that do not read."""
+"""OBSERVE and UNOBSERVE on the real binary: both protocols, restarts, observers that do not
+read."""
 
 import harness
 from harness import Error, fields, wait_until
@@ -40,15 +41,24 @@ class ObserveTest(harness.PawldCase):
         self.cycle(worker, self.lock("/elsewhere"))
         token = self.cycle(worker, prefix + "a")
         broken = self.acquire(worker, prefix + "b")["token"]
-        self.assertEqual(worker.call("BREAK", prefix + "b", "TOKEN", broken, "NOW", "REASON", "gone"), 1)
+        self.assertEqual(
+            worker.call("BREAK", prefix + "b", "TOKEN", broken, "NOW", "REASON", "gone"), 1
+        )
         expiring = self.acquire(worker, prefix + "c", ttl=100)["token"]
         seen = {}
         for protocol, observer in observers.items():
             events = read_events(observer, 6)
-            self.assertEqual([event.brief for event in events],
-                             [("granted", prefix + "a", token), ("released", prefix + "a", token),
-                              ("granted", prefix + "b", broken), ("broken", prefix + "b", broken),
-                              ("granted", prefix + "c", expiring), ("expired", prefix + "c", expiring)])
+            self.assertEqual(
+                [event.brief for event in events],
+                [
+                    ("granted", prefix + "a", token),
+                    ("released", prefix + "a", token),
+                    ("granted", prefix + "b", broken),
+                    ("broken", prefix + "b", broken),
+                    ("granted", prefix + "c", expiring),
+                    ("expired", prefix + "c", expiring),
+                ],
+            )
             self.assertEqual(events[0].fields["owner"], "me@host:1")
             self.assertEqual(events[3].fields["reason"], "gone")
             self.assertEqual(sorted(event.n for event in events), [event.n for event in events])
@@ -84,7 +94,9 @@ class ObserveTest(harness.PawldCase):
         for place, origin in enumerate(ids):
             with self.pawld.client(3) as again:
                 self.assertEqual(again.call("OBSERVE", prefix, "FROM", origin), origin)
-                self.assertEqual([event.id for event in read_events(again, 20 - place)], ids[place + 1:])
+                self.assertEqual(
+                    [event.id for event in read_events(again, 20 - place)], ids[place + 1 :]
+                )
                 self.assertEqual(again.call("PING"), "PONG", "and nothing more")
         self.assertError(observer.call("OBSERVE", prefix, "FROM", "yesterday"), "ERR", "FROM")
 
@@ -108,10 +120,13 @@ class ObserveTest(harness.PawldCase):
                 self.assertEqual([event.kind for event in after], ["granted", "released"])
                 numbers = [event.n for event in before + [reset] + after]
                 self.assertEqual(numbers, sorted(set(numbers)))
-                self.assertEqual({event.incarnation for event in before + after}, {reset.incarnation})
+                self.assertEqual(
+                    {event.incarnation for event in before + after}, {reset.incarnation}
+                )
 
     def test_an_observer_that_stops_reading_harms_nobody_and_is_told_why_it_was_cut(self):
-        # Hard case 25. The ring holds 65,536 events; far more happen while one observer reads nothing.
+        # Hard case 25. The ring holds 65,536 events; far more happen while one observer reads
+        # nothing.
         server = self.own_pawld()
         slow, quick = self.client(3, server, receive_buffer=4096), self.client(3, server)
         worker = self.client(3, server)
@@ -121,11 +136,15 @@ class ObserveTest(harness.PawldCase):
         names = ["slow/" + "x" * 200 + f"/{n}" for n in range(500)]
         for _ in range(90):
             grants = worker.pipeline([["ACQUIRE", name, "TTL", 60000] for name in names])
-            self.assertEqual(worker.pipeline([["RELEASE", grant["lease"]] for grant in grants]), [1] * len(names))
+            self.assertEqual(
+                worker.pipeline([["RELEASE", grant["lease"]] for grant in grants]), [1] * len(names)
+            )
         self.cycle(worker, "quick/1")
         self.assertEqual([event.kind for event in read_events(quick, 2)], ["granted", "released"])
         wait_until(lambda: "reads its events too slowly" in server.log(), "the cut is logged")
-        self.assertGrewLess(before, 64 << 20, "an observer that reads nothing costs bounded memory", server)
+        self.assertGrewLess(
+            before, 64 << 20, "an observer that reads nothing costs bounded memory", server
+        )
         frames = []
         try:
             while True:

@@ -43,7 +43,8 @@ inline pid_t spawn(std::vector<std::string> words) {
 
 class PawldProcess {
  public:
-  // `settings` are lines of its configuration; %d in them stands for its directory, which `prepare` may fill before.
+  // `settings` are lines of its configuration; %d in them stands for its directory, which `prepare`
+  // may fill before.
   explicit PawldProcess(std::string settings = "",
                         const std::function<void(const std::string&)>& prepare = {}) {
     std::string pattern = std::filesystem::temp_directory_path() / "libpawl-test-XXXXXX";
@@ -85,9 +86,9 @@ class PawldProcess {
     const std::string port_file = dir_ + "/port";
     std::filesystem::remove(port_file);
     // Dies with this test, even when that is killed.
-    pid_ = spawn({"sh", "-c", "exec setpriv --pdeathsig KILL \"$@\" >>\"$0\" 2>&1", dir_ + "/log", binary,
-                  "--data", dir_ + "/data", "--resp", "127.0.0.1:" + port, "--http", "off", "--port-file",
-                  port_file, "--config", dir_ + "/pawld.toml"});
+    pid_ = spawn({"sh", "-c", "exec setpriv --pdeathsig KILL \"$@\" >>\"$0\" 2>&1", dir_ + "/log",
+                  binary, "--data", dir_ + "/data", "--resp", "127.0.0.1:" + port, "--http", "off",
+                  "--port-file", port_file, "--config", dir_ + "/pawld.toml"});
     const bool serves = eventually([&] {
       std::string text;
       std::ifstream(port_file) >> text;

@@ -1,7 +1,7 @@
 """The outside record of what pawld acknowledged, and the checker that holds pawld to it.
 
-A record is a list of events, each a tuple, in an order that agrees with real time: an `ask` or `give` is written before the
-command is sent, a `granted` or `released` after its reply was read.
+A record is a list of events, each a tuple, in an order that agrees with real time: an `ask` or
+`give` is written before the command is sent, a `granted` or `released` after its reply was read.
 
     ("ask", request, lock)               an ACQUIRE is about to be sent (again)
     ("granted", request, lease, token)   it was answered with a grant
@@ -20,8 +20,8 @@ import dataclasses
 @dataclasses.dataclass
 class Request:
     lock: str
-    floor: int              # the greatest token acknowledged before this was first asked
-    state: str = "asked"    # asked, held, giving, over
+    floor: int  # the greatest token acknowledged before this was first asked
+    state: str = "asked"  # asked, held, giving, over
     lease: str = ""
     token: int = 0
     first_give: bool = True  # no release of it can have happened before this one
@@ -32,9 +32,9 @@ class Checker:
 
     def __init__(self):
         self.faults = []
-        self.requests = {}   # request id -> Request
-        self.by_lock = {}    # lock -> ids of requests on it that are not over
-        self.owner_of = {}   # token -> request id
+        self.requests = {}  # request id -> Request
+        self.by_lock = {}  # lock -> ids of requests on it that are not over
+        self.owner_of = {}  # token -> request id
         self.unclaimed = {}  # lock -> token found after a restart that nobody was told about yet
         self.greatest = 0
         self.counts = {}
@@ -62,28 +62,42 @@ class Checker:
 
     def _same_again(self, request, entry, lease, token):
         if (entry.lease, entry.token) != (lease, token):
-            self.fault(f"request {request} was granted token {entry.token}, and on its retry {token}")
+            self.fault(
+                f"request {request} was granted token {entry.token}, and on its retry {token}"
+            )
         if entry.state == "over":
-            self.fault(f"token {token} on {entry.lock} was released, and granted again to the same request")
+            self.fault(
+                f"token {token} on {entry.lock} was released, and granted again to the same request"
+            )
 
     def _new_token(self, request, entry, token):
         if token in self.owner_of:
-            self.fault(f"token {token} was issued twice: to {self.owner_of[token]} and to {request}")
+            self.fault(
+                f"token {token} was issued twice: to {self.owner_of[token]} and to {request}"
+            )
         if token <= entry.floor:
-            self.fault(f"token went back: {token} was granted to a request asked after {entry.floor} was acknowledged")
+            self.fault(
+                f"token went back: {token} was granted to a request asked after {entry.floor} was acknowledged"
+            )
         unclaimed = self.unclaimed.pop(entry.lock, None)
         if unclaimed is not None and unclaimed != token:
-            self.fault(f"{entry.lock} was held with token {unclaimed} by an unacknowledged grant, then granted as {token}")
+            self.fault(
+                f"{entry.lock} was held with token {unclaimed} by an unacknowledged grant, then granted as {token}"
+            )
         for other in self.by_lock[entry.lock]:
             if self.requests[other].state == "held":
-                self.fault(f"{entry.lock} was granted as {token} while {self.requests[other].token} was held")
+                self.fault(
+                    f"{entry.lock} was granted as {token} while {self.requests[other].token} was held"
+                )
         self.owner_of[token] = request
         self.greatest = max(self.greatest, token)
 
     def _lost(self, request):
         entry = self.requests[request]
         if entry.state in ("asked", "held"):
-            self.fault(f"request {request} on {entry.lock} ({entry.state}, token {entry.token}) was answered -LOST")
+            self.fault(
+                f"request {request} on {entry.lock} ({entry.state}, token {entry.token}) was answered -LOST"
+            )
 
     def _give(self, request):
         entry = self.requests[request]
@@ -93,7 +107,9 @@ class Checker:
     def _released(self, request, answer):
         entry = self.requests[request]
         if answer == 0 and entry.state == "giving" and entry.first_give:
-            self.fault(f"token {entry.token} on {entry.lock} was acknowledged, yet its first release answered 0")
+            self.fault(
+                f"token {entry.token} on {entry.lock} was acknowledged, yet its first release answered 0"
+            )
         entry.state = "over"
         self.by_lock[entry.lock].discard(request)
 
@@ -111,12 +127,16 @@ class Checker:
         asked = [entry for entry in entries if entry.state == "asked"]
         if held:
             if token != held[0]:
-                self.fault(f"acknowledged grant lost: {lock} was granted as {held[0]}, and is {token} after a restart")
+                self.fault(
+                    f"acknowledged grant lost: {lock} was granted as {held[0]}, and is {token} after a restart"
+                )
         elif token in giving:
             pass  # The release was not acknowledged: nothing of it happened.
         elif lock in self.unclaimed:
             if token != self.unclaimed[lock]:
-                self.fault(f"{lock} was found with token {self.unclaimed[lock]}, and after another restart with {token}")
+                self.fault(
+                    f"{lock} was found with token {self.unclaimed[lock]}, and after another restart with {token}"
+                )
         elif token is not None:
             self._unknown(lock, token, asked)
 

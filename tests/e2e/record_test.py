@@ -1,16 +1,31 @@
-"""The checker of the kill torture is itself checked: it must accept a sound record and catch each planted lie."""
+"""The checker of the kill torture is itself checked: it must accept a sound record and catch each
+planted lie."""
 
 import unittest
 
 import record
 
 SOUND = [
-    ("ask", "r1", "a"), ("granted", "r1", "L1", 1), ("ask", "r2", "b"), ("granted", "r2", "L2", 2),
-    ("give", "r2"), ("released", "r2", 1), ("ask", "r3", "b"),
-    ("restart",), ("found", "a", 1), ("found", "b", None),
-    ("ask", "r1", "a"), ("granted", "r1", "L1", 1), ("ask", "r3", "b"), ("granted", "r3", "L3", 4097),
+    ("ask", "r1", "a"),
+    ("granted", "r1", "L1", 1),
+    ("ask", "r2", "b"),
+    ("granted", "r2", "L2", 2),
+    ("give", "r2"),
+    ("released", "r2", 1),
+    ("ask", "r3", "b"),
+    ("restart",),
+    ("found", "a", 1),
+    ("found", "b", None),
+    ("ask", "r1", "a"),
+    ("granted", "r1", "L1", 1),
+    ("ask", "r3", "b"),
+    ("granted", "r3", "L3", 4097),
     ("give", "r1"),
-    ("restart",), ("found", "a", 1), ("found", "b", 4097), ("give", "r1"), ("released", "r1", 1),
+    ("restart",),
+    ("found", "a", 1),
+    ("found", "b", 4097),
+    ("give", "r1"),
+    ("released", "r1", 1),
 ]
 
 
@@ -44,8 +59,15 @@ class CheckerTest(unittest.TestCase):
         self.assertCaught("token went back", ("ask", "r4", "c"), ("granted", "r4", "L4", 3))
 
     def test_a_lower_token_for_a_request_that_was_asked_earlier_is_no_fault(self):
-        self.assertEqual(self.faults(("ask", "r4", "c"), ("ask", "r5", "d"), ("granted", "r5", "L5", 5000),
-                                     ("granted", "r4", "L4", 4999)), [])
+        self.assertEqual(
+            self.faults(
+                ("ask", "r4", "c"),
+                ("ask", "r5", "d"),
+                ("granted", "r5", "L5", 5000),
+                ("granted", "r4", "L4", 4999),
+            ),
+            [],
+        )
 
     def test_a_second_grant_for_one_request_is_caught(self):
         self.assertCaught("on its retry", ("ask", "r3", "b"), ("granted", "r3", "L9", 5000))
@@ -61,20 +83,56 @@ class CheckerTest(unittest.TestCase):
 
     def test_an_unacknowledged_grant_may_be_there_or_not(self):
         self.assertEqual(self.faults(("ask", "r4", "c"), ("restart",), ("found", "c", None)), [])
-        self.assertEqual(self.faults(("ask", "r4", "c"), ("restart",), ("found", "c", 5000), ("ask", "r4", "c"),
-                                     ("granted", "r4", "L4", 5000)), [])
+        self.assertEqual(
+            self.faults(
+                ("ask", "r4", "c"),
+                ("restart",),
+                ("found", "c", 5000),
+                ("ask", "r4", "c"),
+                ("granted", "r4", "L4", 5000),
+            ),
+            [],
+        )
 
     def test_an_unacknowledged_grant_that_is_there_must_stay(self):
-        self.assertCaught("after another restart", ("ask", "r4", "c"), ("restart",), ("found", "c", 5000), ("restart",),
-                          ("found", "c", None))
-        self.assertCaught("unacknowledged grant, then granted", ("ask", "r4", "c"), ("restart",), ("found", "c", 5000),
-                          ("ask", "r4", "c"), ("granted", "r4", "L4", 5001))
+        self.assertCaught(
+            "after another restart",
+            ("ask", "r4", "c"),
+            ("restart",),
+            ("found", "c", 5000),
+            ("restart",),
+            ("found", "c", None),
+        )
+        self.assertCaught(
+            "unacknowledged grant, then granted",
+            ("ask", "r4", "c"),
+            ("restart",),
+            ("found", "c", 5000),
+            ("ask", "r4", "c"),
+            ("granted", "r4", "L4", 5001),
+        )
 
     def test_an_unacknowledged_release_may_have_happened_or_not(self):
-        self.assertEqual(self.faults(("give", "r3"), ("restart",), ("found", "b", None), ("give", "r3"),
-                                     ("released", "r3", 0)), [])
-        self.assertEqual(self.faults(("give", "r3"), ("restart",), ("found", "b", 4097), ("give", "r3"),
-                                     ("released", "r3", 1)), [])
+        self.assertEqual(
+            self.faults(
+                ("give", "r3"),
+                ("restart",),
+                ("found", "b", None),
+                ("give", "r3"),
+                ("released", "r3", 0),
+            ),
+            [],
+        )
+        self.assertEqual(
+            self.faults(
+                ("give", "r3"),
+                ("restart",),
+                ("found", "b", 4097),
+                ("give", "r3"),
+                ("released", "r3", 1),
+            ),
+            [],
+        )
 
 
 if __name__ == "__main__":

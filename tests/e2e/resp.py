@@ -1,4 +1,5 @@
-"""A small RESP2/RESP3 client with a parser of its own, so that tests see the bytes that pawld really sends.
+"""A small RESP2/RESP3 client with a parser of its own, so that tests see the bytes that pawld
+really sends.
 
     client = resp.Client(port, protocol=3)
     grant = client.call("ACQUIRE", "reports", "TTL", 15000)     # dict in RESP3, flat list in RESP2
@@ -8,7 +9,8 @@
 
 import socket
 
-DEADLINE = 60.0  # Seconds until a test that waits for bytes gives up. Never an expectation of speed.
+# Seconds until a test that waits for bytes gives up. Never an expectation of speed.
+DEADLINE = 60.0
 
 
 class Error(str):
@@ -28,7 +30,8 @@ class Simple(str):
 
 
 class Closed(Exception):
-    """The server closed the connection; `unread` is what it had sent before that without finishing a frame."""
+    """The server closed the connection; `unread` is what it had sent before that without finishing
+    a frame."""
 
     def __init__(self, unread=b""):
         super().__init__(f"connection closed, {len(unread)} bytes of an unfinished frame")
@@ -66,9 +69,9 @@ def _line(buffer, at):
 def _bytes(buffer, at, size):
     if len(buffer) < at + size + 2:
         raise NeedMore
-    if buffer[at + size:at + size + 2] != b"\r\n":
+    if buffer[at + size : at + size + 2] != b"\r\n":
         raise AssertionError("no CRLF behind a bulk string")
-    return bytes(buffer[at:at + size]), at + size + 2
+    return bytes(buffer[at : at + size]), at + size + 2
 
 
 def _items(buffer, at, count):
@@ -87,10 +90,11 @@ def _text(raw):
 
 
 def parse(buffer, at=0):
-    """One frame that begins at `at`; (value, offset behind it). Raises NeedMore, or AssertionError on nonsense."""
+    """One frame that begins at `at`; (value, offset behind it). Raises NeedMore, or AssertionError
+    on nonsense."""
     if at >= len(buffer):
         raise NeedMore
-    mark = buffer[at:at + 1]
+    mark = buffer[at : at + 1]
     head, at = _line(buffer, at + 1)
     if mark == b"+":
         return Simple(head.decode()), at
@@ -138,9 +142,9 @@ class Client:
             raise
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = bytearray()
-        self.at = 0            # where the next frame begins in `buffer`
-        self.raw = b""         # the last frame as it came
-        self.received = 0      # bytes, since the connection began
+        self.at = 0  # where the next frame begins in `buffer`
+        self.raw = b""  # the last frame as it came
+        self.received = 0  # bytes, since the connection began
         if protocol == 3:
             self._say_hello()
 
@@ -176,10 +180,10 @@ class Client:
             except NeedMore:
                 self._receive()
                 continue
-            self.raw = bytes(self.buffer[self.at:end])
+            self.raw = bytes(self.buffer[self.at : end])
             self.at = end
             if self.at > 1 << 16:
-                del self.buffer[:self.at]
+                del self.buffer[: self.at]
                 self.at = 0
             return value
 
@@ -189,7 +193,7 @@ class Client:
         except ConnectionResetError:
             data = b""
         if not data:
-            raise Closed(bytes(self.buffer[self.at:]))
+            raise Closed(bytes(self.buffer[self.at :]))
         self.received += len(data)
         self.buffer += data
 
@@ -204,7 +208,8 @@ class Client:
         return [self.read() for _ in commands]
 
     def silent(self):
-        """Whether nothing has arrived that was not read: no unread bytes here, none in the kernel."""
+        """Whether nothing has arrived that was not read: no unread bytes here, none in the
+        kernel."""
         if self.at < len(self.buffer):
             return False
         self.socket.setblocking(False)
@@ -219,7 +224,7 @@ class Client:
 
     def read_to_end(self):
         """Every byte until the server closes."""
-        data = bytearray(self.buffer[self.at:])
+        data = bytearray(self.buffer[self.at :])
         self.at = len(self.buffer)
         while True:
             try:

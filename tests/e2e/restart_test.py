@@ -1,4 +1,5 @@
-"""Restarts, pauses and refusals to start. What is decided is what pawld says (tokens, expires_in_ms), never a stopwatch."""
+"""Restarts, pauses and refusals to start. What is decided is what pawld says (tokens,
+expires_in_ms), never a stopwatch."""
 
 import re
 import shutil
@@ -34,9 +35,16 @@ class RestartTest(RestartCase):
             server.start()
             client = self.client(3, server)
             holder = self.holders(client, "one")[0]
-            self.assertEqual((holder["token"], holder["owner"], holder["meta"]), (one["token"], "batch", {"k": "v"}))
-            self.assertEqual(self.acquire(client, "one", "REQUEST", request), one, "a retry is the same grant")
-            self.assertEqual([self.inspect(client, lock)["token"] for lock in ("a", "b")], [both["token"]] * 2)
+            self.assertEqual(
+                (holder["token"], holder["owner"], holder["meta"]),
+                (one["token"], "batch", {"k": "v"}),
+            )
+            self.assertEqual(
+                self.acquire(client, "one", "REQUEST", request), one, "a retry is the same grant"
+            )
+            self.assertEqual(
+                [self.inspect(client, lock)["token"] for lock in ("a", "b")], [both["token"]] * 2
+            )
             self.assertEqual(self.holders(client, "read")[0]["mode"], "shared")
             self.assertEqual(self.holders(client, "pool")[0]["slot"], slot["slot"])
             leases = [grant["lease"] for grant in (one, both, reader, slot)]
@@ -52,8 +60,10 @@ class RestartTest(RestartCase):
         self.assertEqual(client.call("STATUS")["leases"], count)
         leases = [grant["lease"] for grant in grants]
         for at in range(0, count, 1000):
-            self.assertEqual(client.call("MRENEW", *leases[at:at + 1000]), [600000] * 1000)
-        self.assertGreater(self.acquire(client, "next")["token"], max(grant["token"] for grant in grants))
+            self.assertEqual(client.call("MRENEW", *leases[at : at + 1000]), [600000] * 1000)
+        self.assertGreater(
+            self.acquire(client, "next")["token"], max(grant["token"] for grant in grants)
+        )
 
     def test_a_release_stays_released(self):
         server, client = self.fresh()
@@ -110,8 +120,11 @@ class RestartTest(RestartCase):
     def test_a_delay_survives_a_kill_and_starts_in_full(self):
         server, client = self.fresh()
         self.acquire(client, "closed", "DELAY", 60000, ttl=100)
-        wait_until(lambda: (seen := self.inspect(client, "closed"))["state"] == "closed" and seen["reopens_in_ms"] < 59000,
-                   "it is closed, and a second has passed")
+        wait_until(
+            lambda: (seen := self.inspect(client, "closed"))["state"] == "closed"
+            and seen["reopens_in_ms"] < 59000,
+            "it is closed, and a second has passed",
+        )
         server.restart()
         client = self.client(3, server)
         seen, status = client.pipeline([["INSPECT", "closed"], ["STATUS"]])
@@ -122,7 +135,9 @@ class RestartTest(RestartCase):
         # G4. What was used up before the restart is given back: left + uptime is at least the TTL.
         server, client = self.fresh()
         self.acquire(client, "kind", ttl=60000)
-        wait_until(lambda: self.holders(client, "kind")[0]["expires_in_ms"] < 59000, "a second has passed")
+        wait_until(
+            lambda: self.holders(client, "kind")[0]["expires_in_ms"] < 59000, "a second has passed"
+        )
         for stop in (server.kill, server.terminate):
             stop()
             server.start()
@@ -150,7 +165,10 @@ class RestartTest(RestartCase):
         server, client = self.fresh()
         grant = self.acquire(client, "steady", ttl=ttl)
         for _ in range(7):
-            wait_until(lambda: self.holders(client, "steady")[0]["expires_in_ms"] < ttl * 2 // 3, "a third has passed")
+            wait_until(
+                lambda: self.holders(client, "steady")[0]["expires_in_ms"] < ttl * 2 // 3,
+                "a third has passed",
+            )
             self.assertEqual(client.call("RENEW", grant["lease"]), ttl)
             server.restart()
             client = self.client(3, server)
@@ -159,16 +177,21 @@ class RestartTest(RestartCase):
             self.assertEqual(self.inspect(client, "steady")["token"], grant["token"])
 
     def test_a_dead_holder_costs_one_more_ttl_per_restart_and_no_more(self):
-        # Hard case 29: kill -9 ten times at TTL/2 with a dead holder; freed within one TTL of the last restart.
+        # Hard case 29: kill -9 ten times at TTL/2 with a dead holder; freed within one TTL of the
+        # last restart.
         ttl = 1000
         server, client = self.fresh()
         grant = self.acquire(client, "orphan", ttl=ttl)
         for _ in range(10):
-            wait_until(lambda: self.inspect(client, "orphan")["state"] == "free" or
-                       self.holders(client, "orphan")[0]["expires_in_ms"] < ttl // 2, "half the TTL has passed")
+            wait_until(
+                lambda: self.inspect(client, "orphan")["state"] == "free"
+                or self.holders(client, "orphan")[0]["expires_in_ms"] < ttl // 2,
+                "half the TTL has passed",
+            )
             server.restart()
             client = self.client(3, server)
-        # waited_ms is pawld's own figure: it cannot exceed what the lease had left after the restart.
+        # waited_ms is pawld's own figure: it cannot exceed what the lease had left after the
+        # restart.
         next_grant = self.acquire(client, "orphan", "WAIT", 60000)
         self.assertGreater(next_grant["token"], grant["token"])
         self.assertLessEqual(next_grant["waited_ms"], ttl + PAUSE_COUNTED_MS)
@@ -199,7 +222,9 @@ class CleanStopTest(RestartCase):
     def test_what_was_sent_before_sigterm_is_answered_or_was_never_done(self):
         server, client = self.fresh()
         count = 2000
-        client.send_bytes(b"".join(harness.resp.encode("ACQUIRE", f"p/{n}", "TTL", 60000) for n in range(count)))
+        client.send_bytes(
+            b"".join(harness.resp.encode("ACQUIRE", f"p/{n}", "TTL", 60000) for n in range(count))
+        )
         grants = [client.read()]
         server.process.terminate()
         try:
@@ -212,8 +237,12 @@ class CleanStopTest(RestartCase):
         client = self.client(3, server)
         for grant in grants:
             self.assertGranted(grant)
-        self.assertEqual(client.pipeline(["RENEW", grant["lease"]] for grant in grants), [60000] * len(grants))
-        self.assertEqual(fields(client.call("STATUS"))["leases"], len(grants), "done, but never answered")
+        self.assertEqual(
+            client.pipeline(["RENEW", grant["lease"]] for grant in grants), [60000] * len(grants)
+        )
+        self.assertEqual(
+            fields(client.call("STATUS"))["leases"], len(grants), "done, but never answered"
+        )
 
     def test_sigint_is_as_clean(self):
         server, _ = self.fresh()
@@ -225,7 +254,8 @@ class PauseTest(RestartCase):
     """Hard case 27: pawld itself is stopped with SIGSTOP and continued."""
 
     def paused(self, server, client, lock, seconds):
-        """Stops pawld for a while; (ms left before, ms left after, ms that passed outside the pause)."""
+        """Stops pawld for a while; (ms left before, ms left after, ms that passed outside the
+        pause)."""
         before = time.monotonic()
         left = self.holders(client, lock)[0]["expires_in_ms"]
         server.pause()
@@ -270,7 +300,11 @@ class PauseTest(RestartCase):
         left, after, outside = self.paused(server, client, "long", seconds=3.0)
         self.assertGreaterEqual(after, left - PAUSE_COUNTED_MS - outside - 1)
         self.assertTrue(waiter.silent())
-        self.assertEqual(client.call("RENEW", grant["lease"]), 2000, "a renewal read before its lease falls due wins")
+        self.assertEqual(
+            client.call("RENEW", grant["lease"]),
+            2000,
+            "a renewal read before its lease falls due wins",
+        )
         client.call("RELEASE", grant["lease"])
         self.assertGreater(waiter.read()["token"], grant["token"])
 
@@ -313,7 +347,9 @@ class HandoverTest(RestartCase):
         other = self.successor(server, resp_address=f"127.0.0.1:{server.port}")
         other.launch("--wait", "60s")
         self.waits(other)
-        self.assertIn(f"in use by the process with pid {server.pid}; waiting up to 1m00s", other.log())
+        self.assertIn(
+            f"in use by the process with pid {server.pid}; waiting up to 1m00s", other.log()
+        )
         self.assertEqual(server.terminate(), 0)
         wait_until(other._serving, "the new pawld serves")
         self.assertEqual(other.port, server.port)
@@ -324,7 +360,11 @@ class HandoverTest(RestartCase):
             with self.subTest(where=where):
                 server, _ = self.fresh()
                 other = self.own_pawld(start=False)
-                setattr(other, where, f"127.0.0.1:{server.port if where == 'resp_address' else server.http_port}")
+                setattr(
+                    other,
+                    where,
+                    f"127.0.0.1:{server.port if where == 'resp_address' else server.http_port}",
+                )
                 other.launch("--wait", "60s")
                 self.waits(other)
                 server.terminate()
@@ -379,7 +419,13 @@ class RefusalTest(RestartCase):
     def test_init_creates_the_store_that_must_exist_asks_for_and_leaves_one_that_is_there(self):
         server = self.own_pawld(start=False)
         for said in ("created an empty store", "stays as it is"):
-            done = subprocess.run([harness.binary(), "init", "--data", server.data], capture_output=True, text=True, timeout=60, check=True)
+            done = subprocess.run(
+                [harness.binary(), "init", "--data", server.data],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=True,
+            )
             self.assertIn(said, done.stdout)
         server.start("--must-exist")
 
@@ -448,7 +494,9 @@ class DamageTest(RestartCase):
                 grant = self.acquire(client, "churn")
                 client.call("RELEASE", grant["lease"])
             names = sorted(path.name for path in server.data.iterdir())
-            return any(name.startswith("checkpoint-") and not name.endswith(".tmp") for name in names)
+            return any(
+                name.startswith("checkpoint-") and not name.endswith(".tmp") for name in names
+            )
 
         wait_until(done, "a checkpoint was written")
         server.kill()
@@ -471,7 +519,9 @@ class DamageTest(RestartCase):
         server, keep = self.worn()
         server.start()
         client = self.client(3, server)
-        self.assertEqual(client.call("MRENEW", *[grant["lease"] for grant in keep]), [60000] * len(keep))
+        self.assertEqual(
+            client.call("MRENEW", *[grant["lease"] for grant in keep]), [60000] * len(keep)
+        )
 
     def test_a_flipped_byte_in_a_checkpoint_is_refused_by_name(self):
         server, _ = self.worn()
@@ -484,7 +534,9 @@ class DamageTest(RestartCase):
         for _ in range(20):
             client.call("RELEASE", self.acquire(client, "churn")["lease"])
         server.kill()
-        path = min(server.data.glob("segment-*"), key=lambda p: int(p.name.split("-")[1].split(".")[0]))
+        path = min(
+            server.data.glob("segment-*"), key=lambda p: int(p.name.split("-")[1].split(".")[0])
+        )
         self.flip(path, 4096 + 50)  # In the first record; valid ones follow it.
         self.refuses(server, path.name)
 
@@ -506,14 +558,16 @@ class DamageTest(RestartCase):
         server, client = self.fresh()
         grants = [self.acquire(client, f"t/{n}") for n in range(10)]
         server.kill()
-        path = max((p for p in server.data.glob("segment-*") if b"PWLR" in p.read_bytes()[4096:4100]),
-                   key=lambda p: int(p.name.split("-")[1].split(".")[0]))
+        path = max(
+            (p for p in server.data.glob("segment-*") if b"PWLR" in p.read_bytes()[4096:4100]),
+            key=lambda p: int(p.name.split("-")[1].split(".")[0]),
+        )
         data = path.read_bytes()
         end = data.rindex(b"PWLR")
         end += 4096
         with open(path, "r+b") as file:  # Half a record that was being written when the power went.
             file.seek(end)
-            file.write(data[4096:4096 + 24])
+            file.write(data[4096 : 4096 + 24])
         server.start()
         client = self.client(3, server)
         self.assertEqual(client.call("MRENEW", *[grant["lease"] for grant in grants]), [60000] * 10)

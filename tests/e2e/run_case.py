@@ -1,8 +1,10 @@
-"""What the tests of `pawl run` share: a command that writes down that it runs, and a rival for its lock.
+"""What the tests of `pawl run` share: a command that writes down that it runs, and a rival for its
+lock.
 
-The observer: every process of the command appends its pid and CLOCK_BOOTTIME to a file several times in a millisecond (faster, the
-disk would make it wait); a rival notes CLOCK_BOOTTIME when the lock is granted to it. The last line of the file must be older.
-Only the order is judged; the distance is printed.
+The observer: every process of the command appends its pid and CLOCK_BOOTTIME to a file several
+times in a millisecond (faster, the disk would make it wait); a rival notes CLOCK_BOOTTIME when the
+lock is granted to it. The last line of the file must be older. Only the order is judged; the
+distance is printed.
 
 Environment: PAWL and PAWLD are the binaries.
 """
@@ -25,7 +27,8 @@ TTL_MS = 2000
 STUBBORN = (("deaf",), ("family",), ("deaf", "family"))
 FAMILY = 7  # processes
 
-# Appends "pid boottime" all the time, and gives up by itself after a minute: no test leaves it behind.
+# Appends "pid boottime" all the time, and gives up by itself after a minute: no test leaves it
+# behind.
 WRITER = """
 import os, signal, sys, time
 out, options = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT), sys.argv[2:]
@@ -115,15 +118,30 @@ class RunCase(harness.PawldCase):
         return {**own, "PAWL_ADDR": self.address, **more}
 
     def run_pawl(self, *words, expect=0, stdin="", **environment):
-        done = subprocess.run(harness.guarded([*self.enter, PAWL, "run", *words]), input=stdin, capture_output=True, text=True,
-                              timeout=harness.PATIENCE, env=self.environment(**environment), check=False)
-        self.assertEqual(done.returncode, expect, f"{words}\nstdout: {done.stdout}\nstderr: {done.stderr}")
+        done = subprocess.run(
+            harness.guarded([*self.enter, PAWL, "run", *words]),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=harness.PATIENCE,
+            env=self.environment(**environment),
+            check=False,
+        )
+        self.assertEqual(
+            done.returncode, expect, f"{words}\nstdout: {done.stdout}\nstderr: {done.stderr}"
+        )
         return done
 
     def start_pawl(self, *words, **options):
-        process = subprocess.Popen(harness.guarded([*self.enter, PAWL, "run", *words]), stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env=self.environment(), **options)
+        process = subprocess.Popen(
+            harness.guarded([*self.enter, PAWL, "run", *words]),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment(),
+            **options,
+        )
         self.addCleanup(self.finish, process)
         return process
 
@@ -139,8 +157,18 @@ class RunCase(harness.PawldCase):
 
     def writer(self, *options, run=()):
         """pawl run with a command that writes all the time; returns once it does."""
-        process = self.start_pawl(self.name, "-t", f"{TTL_MS}ms", *run, "--", sys.executable, "-c", WRITER, self.log,
-                                  *options)
+        process = self.start_pawl(
+            self.name,
+            "-t",
+            f"{TTL_MS}ms",
+            *run,
+            "--",
+            sys.executable,
+            "-c",
+            WRITER,
+            self.log,
+            *options,
+        )
         wait_until(lambda: self.log.exists() and self.log.stat().st_size > 0, "the command writes")
         if "family" in options:
             wait_until(lambda: len(self.writes()[0]) == FAMILY, "everyone in it writes")
@@ -160,7 +188,9 @@ class RunCase(harness.PawldCase):
                 try:
                     with server.client() as client:
                         client.socket.settimeout(harness.PATIENCE)
-                        reply = client.call("ACQUIRE", self.name, "TTL", 60000, "WAIT", 30000, "OWNER", "rival")
+                        reply = client.call(
+                            "ACQUIRE", self.name, "TTL", 60000, "WAIT", 30000, "OWNER", "rival"
+                        )
                         if isinstance(reply, list):
                             granted.append(boottime())
                 except (OSError, harness.Closed):
@@ -176,16 +206,19 @@ class RunCase(harness.PawldCase):
         pids, last = self.writes()
         self.assertLess(last, granted[0], "something of the group ran after the next grant")
         self.assertEqual([pid for pid in pids if runs(pid)], [])
-        print(f"{self._testMethodName} {' '.join(options)}: {len(pids)} processes; the last write was "
-              f"{(granted[0] - last) / 1e6:.1f} ms before the next grant", file=sys.stderr)
+        print(
+            f"{self._testMethodName} {' '.join(options)}: {len(pids)} processes; the last write was "
+            f"{(granted[0] - last) / 1e6:.1f} ms before the next grant",
+            file=sys.stderr,
+        )
 
     def queued(self, server):
         with server.client() as client:
             self.waiting(client, self.name, 1)
 
     def ends_before_the_next_grant(self, server, options, lose, mend=lambda: None):
-        """The story of a lost lease: a command that writes, a rival in the queue; `lose` keeps pawl from pawld, pawl exits with
-        122; `mend` lets pawld serve the rival."""
+        """The story of a lost lease: a command that writes, a rival in the queue; `lose` keeps pawl
+        from pawld, pawl exits with 122; `mend` lets pawld serve the rival."""
         with self.subTest("-".join(options) or "plain"):
             self.name = self.lock()
             self.log = self.dir / "-".join(("writes", *options))

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""`pawl run` really cut off: pawl and its command in a network namespace of their own, and nft drops what passes between
-it and pawld. Nobody hangs up, nothing is refused; the packets are just gone, both ways or one.
+"""`pawl run` really cut off: pawl and its command in a network namespace of their own, and nft
+drops what passes between it and pawld. Nobody hangs up, nothing is refused; the packets are just
+gone, both ways or one.
 
-Runs itself in a new network namespace, so it changes nothing outside. That takes root, or a kernel that lets everyone
-have a user namespace; without either it fails and says so. Needs iproute2 and nftables.
+Runs itself in a new network namespace, so it changes nothing outside. That takes root, or a kernel
+that lets everyone have a user namespace; without either it fails and says so. Needs iproute2 and
+nftables.
 
 Environment: PAWL and PAWLD are the binaries.
 """
@@ -31,9 +33,24 @@ class Wire:
     def __init__(self):
         self.keeper = subprocess.Popen(harness.guarded(["unshare", "--net", "sleep", "infinity"]))
         self.enter = ("nsenter", f"--net=/proc/{self.keeper.pid}/ns/net")
-        wait_until(lambda: self.namespace(self.keeper.pid) != self.namespace("self"), "the second namespace exists")
+        wait_until(
+            lambda: self.namespace(self.keeper.pid) != self.namespace("self"),
+            "the second namespace exists",
+        )
         tool("ip", "link", "set", "lo", "up")
-        tool("ip", "link", "add", "near", "type", "veth", "peer", "name", "far", "netns", self.keeper.pid)
+        tool(
+            "ip",
+            "link",
+            "add",
+            "near",
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "far",
+            "netns",
+            self.keeper.pid,
+        )
         for side, end, address in (((), "near", PAWLD_ADDRESS), (self.enter, "far", PAWL_ADDRESS)):
             tool(*side, "ip", "address", "add", f"{address}/24", "dev", end)
             tool(*side, "ip", "link", "set", end, "up")
@@ -84,10 +101,14 @@ class RunNetnsTest(RunCase):
             self.ends_before_the_next_grant(self.pawld, options, self.wire.lose_all, self.wire.mend)
 
     def test_requests_are_lost(self):  # Hard case 33.
-        self.ends_before_the_next_grant(self.pawld, ("deaf", "family"), self.wire.lose_requests, self.wire.mend)
+        self.ends_before_the_next_grant(
+            self.pawld, ("deaf", "family"), self.wire.lose_requests, self.wire.mend
+        )
 
     def test_replies_are_lost_and_pawld_hears_the_renewals(self):  # Hard case 33.
-        self.ends_before_the_next_grant(self.pawld, ("deaf", "family"), self.wire.lose_replies, self.wire.mend)
+        self.ends_before_the_next_grant(
+            self.pawld, ("deaf", "family"), self.wire.lose_replies, self.wire.mend
+        )
 
 
 def main():
@@ -95,7 +116,11 @@ def main():
         harness.main()
     mapped = [] if os.geteuid() == 0 else ["--map-root-user"]
     command = ["unshare", *mapped, "--net", sys.executable, *sys.argv]
-    print("run_netns_test: in a network namespace (fails without root or user namespaces)", file=sys.stderr, flush=True)
+    print(
+        "run_netns_test: in a network namespace (fails without root or user namespaces)",
+        file=sys.stderr,
+        flush=True,
+    )
     os.execvpe(command[0], command, {**os.environ, INSIDE: "1"})
 
 

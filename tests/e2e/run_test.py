@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""`pawl run` on the real binaries: how it ends, what it passes on, and that nothing of its group runs after the next grant.
+"""`pawl run` on the real binaries: how it ends, what it passes on, and that nothing of its group
+runs after the next grant.
 
 Environment: PAWL and PAWLD are the binaries.
 """
@@ -17,7 +18,8 @@ from run_case import PAWL, STUBBORN, Cable, RunCase, boottime, free_port, runs
 
 
 class RunTest(RunCase):
-    # --- How it ends ---------------------------------------------------------------------------------------------------
+    # --- How it ends
+    # ---------------------------------------------------------------------------------------------------
 
     def test_the_exit_code_is_the_commands_own(self):
         self.run_pawl(self.name, "--", "true")
@@ -26,16 +28,26 @@ class RunTest(RunCase):
         self.run_pawl(self.name, "--", "sh", "-c", "kill -KILL $$", expect=128 + signal.SIGKILL)
 
     def test_a_command_that_cannot_be_run_leaves_the_lock_free(self):
-        self.assertIn("not found", self.run_pawl(self.name, "--", "no-such-command", expect=127).stderr)
+        self.assertIn(
+            "not found", self.run_pawl(self.name, "--", "no-such-command", expect=127).stderr
+        )
         self.run_pawl(self.name, "--", "/etc/passwd", expect=126)
         self.run_pawl(self.name, "-n", "--", "true")
 
     def test_usage_is_told_before_anything_is_acquired(self):
-        for words in ((self.name,), (self.name, "--"), (self.name, "-t", "999ms", "--", "true"),
-                      (self.name, "--kill-after", "6s", "--", "true"), (self.name, "--on-lost=shrug", "--", "true"),
-                      (self.name, "--report-fd", "2", "--", "true"), (self.name, "--report-fd", "99", "--", "true"),
-                      (self.name, "-E", "256", "--", "true"), (self.name, "--limit", "0", "--", "true"),
-                      (self.name, "-t", "15", "--", "true"), (self.name, "true")):
+        for words in (
+            (self.name,),
+            (self.name, "--"),
+            (self.name, "-t", "999ms", "--", "true"),
+            (self.name, "--kill-after", "6s", "--", "true"),
+            (self.name, "--on-lost=shrug", "--", "true"),
+            (self.name, "--report-fd", "2", "--", "true"),
+            (self.name, "--report-fd", "99", "--", "true"),
+            (self.name, "-E", "256", "--", "true"),
+            (self.name, "--limit", "0", "--", "true"),
+            (self.name, "-t", "15", "--", "true"),
+            (self.name, "true"),
+        ):
             self.run_pawl(*words, expect=64)
         with self.client() as client:
             self.assertIsNone(self.inspect(client, self.name)["last_token"])
@@ -43,13 +55,27 @@ class RunTest(RunCase):
     def test_not_acquired_and_unreachable_have_codes_of_their_own(self):
         with self.client() as client:
             self.acquire(client, self.name)
-            self.assertIn("not acquired", self.run_pawl(self.name, "-n", "--", "true", expect=75).stderr)
+            self.assertIn(
+                "not acquired", self.run_pawl(self.name, "-n", "--", "true", expect=75).stderr
+            )
             self.run_pawl(self.name, "-w", "20ms", "-E", "9", "--", "true", expect=9)
         self.run_pawl(self.name, "--addr", f"127.0.0.1:{free_port()}", "--", "true", expect=69)
 
     def test_the_lock_is_held_while_the_command_runs_and_free_afterwards(self):
         show = f"{PAWL} show {self.name} --json; {PAWL} show {self.name}/2 --json"
-        done = self.run_pawl(self.name, "--and", self.name + "/2", "--owner", "me", "--meta", "k=v", "--", "sh", "-c", show)
+        done = self.run_pawl(
+            self.name,
+            "--and",
+            self.name + "/2",
+            "--owner",
+            "me",
+            "--meta",
+            "k=v",
+            "--",
+            "sh",
+            "-c",
+            show,
+        )
         for line in done.stdout.splitlines():
             shown = json.loads(line)
             self.assertEqual((shown["state"], shown["holders"][0]["owner"]), ("held", "me"))
@@ -60,16 +86,35 @@ class RunTest(RunCase):
     def test_readers_share_and_a_limit_gives_slots(self):
         inner = (PAWL, "run", self.name, "-n")
         for mode in (("--shared",), ("--limit", "2")):
-            done = self.run_pawl(self.name, *mode, "--", "env", "-u", "PAWL_LOCK", *inner, *mode, "--", "sh", "-c",
-                                 "echo slot=${PAWL_SLOT:-none}")
-            self.assertEqual(done.stdout.strip(), "slot=none" if mode[0] == "--shared" else "slot=1")
-        self.run_pawl(self.name, "--", "env", "-u", "PAWL_LOCK", *inner, "--shared", "--", "true", expect=75)
+            done = self.run_pawl(
+                self.name,
+                *mode,
+                "--",
+                "env",
+                "-u",
+                "PAWL_LOCK",
+                *inner,
+                *mode,
+                "--",
+                "sh",
+                "-c",
+                "echo slot=${PAWL_SLOT:-none}",
+            )
+            self.assertEqual(
+                done.stdout.strip(), "slot=none" if mode[0] == "--shared" else "slot=1"
+            )
+        self.run_pawl(
+            self.name, "--", "env", "-u", "PAWL_LOCK", *inner, "--shared", "--", "true", expect=75
+        )
 
     def test_max_hold_ends_a_command_that_would_hold_for_ever(self):  # Hard case 32.
-        done = self.run_pawl(self.name, "-t", "1s", "--max-hold", "1s", "--", "sleep", "60", expect=124)
+        done = self.run_pawl(
+            self.name, "-t", "1s", "--max-hold", "1s", "--", "sleep", "60", expect=124
+        )
         self.assertIn("--max-hold", done.stderr)
 
-    # --- What the command gets -----------------------------------------------------------------------------------------
+    # --- What the command gets
+    # -----------------------------------------------------------------------------------------
 
     def test_stdin_and_stdout_pass_through(self):
         text = "line\n" * 50_000
@@ -77,31 +122,58 @@ class RunTest(RunCase):
 
     def test_words_reach_the_command_as_they_were_written(self):
         words = ["[a,b]", "--", "-n", "", "two words", "--json"]
-        done = self.run_pawl(self.name, "--", sys.executable, "-c", "import json,sys; print(json.dumps(sys.argv[1:]))",
-                             *words)
+        done = self.run_pawl(
+            self.name,
+            "--",
+            sys.executable,
+            "-c",
+            "import json,sys; print(json.dumps(sys.argv[1:]))",
+            *words,
+        )
         self.assertEqual(json.loads(done.stdout), words)
 
     def test_the_environment_names_the_inner_token_and_every_lock(self):  # Hard case 16.
-        done = self.run_pawl(self.name, "--owner", "outer", "--", "sh", "-c",
-                             f"echo $PAWL_TOKEN; {PAWL} run {self.name}/in --owner inner -t 3s -- env -0")
+        done = self.run_pawl(
+            self.name,
+            "--owner",
+            "outer",
+            "--",
+            "sh",
+            "-c",
+            f"echo $PAWL_TOKEN; {PAWL} run {self.name}/in --owner inner -t 3s -- env -0",
+        )
         outer, _, rest = done.stdout.partition("\n")
         inner = dict(entry.split("=", 1) for entry in rest.split("\0") if entry)
         self.assertGreater(int(inner["PAWL_TOKEN"]), int(outer))
         self.assertEqual(inner["PAWL_LOCK"], f"{self.name}/in\n{self.name}")
-        self.assertEqual((inner["PAWL_OWNER"], inner["PAWL_TTL_MS"], inner["PAWL_HELD"]), ("inner", "3000", "1"))
+        self.assertEqual(
+            (inner["PAWL_OWNER"], inner["PAWL_TTL_MS"], inner["PAWL_HELD"]), ("inner", "3000", "1")
+        )
         self.assertEqual(inner["PAWL_ADDR"], self.address)
         self.assertRegex(inner["PAWL_LEASE"], harness.LEASE)
         self.assertLess(0, int(inner["PAWL_DEADLINE_BOOTTIME_NS"]) - boottime() + 10**9 * 60)
 
     def test_a_nested_run_on_a_lock_that_is_already_held_refuses_with_a_hint(self):  # Hard case 16.
-        done = self.run_pawl(self.name, "--", PAWL, "run", "other", "--and", self.name, "--", "true", expect=64)
+        done = self.run_pawl(
+            self.name, "--", PAWL, "run", "other", "--and", self.name, "--", "true", expect=64
+        )
         self.assertIn("already held", done.stderr)
         self.assertIn("PAWL_LOCK", done.stderr)
 
     def test_reports_tell_programs_what_happened(self):
         read, write = os.pipe()
-        done = self.start_pawl(self.name, "-t", "1s", "--report-fd", str(write), "--", "sh", "-c",
-                               f"sleep 1; ls /proc/$$/fd | grep -x {write}; exit 4", pass_fds=(write,))
+        done = self.start_pawl(
+            self.name,
+            "-t",
+            "1s",
+            "--report-fd",
+            str(write),
+            "--",
+            "sh",
+            "-c",
+            f"sleep 1; ls /proc/$$/fd | grep -x {write}; exit 4",
+            pass_fds=(write,),
+        )
         os.close(write)
         with open(read, encoding="utf-8") as reports:
             events = [json.loads(line) for line in reports]
@@ -113,7 +185,8 @@ class RunTest(RunCase):
         self.assertEqual(events[-1]["code"], 4)
         self.assertGreater(events[0]["token"], 0)
 
-    # --- Signals -------------------------------------------------------------------------------------------------------
+    # --- Signals
+    # -------------------------------------------------------------------------------------------------------
 
     def test_signals_reach_the_whole_group(self):
         inner = "trap 'echo inner; exit' USR1; echo up; while :; do sleep 0.01; done"
@@ -146,7 +219,8 @@ class RunTest(RunCase):
             client.call("RELEASE", lease)
             self.assertEqual(self.ends(process, 0)[0], "mine\n")
 
-    # --- The terminal --------------------------------------------------------------------------------------------------
+    # --- The terminal
+    # --------------------------------------------------------------------------------------------------
 
     def on_terminal(self, *words):
         pid, terminal = pty.fork()
@@ -188,7 +262,8 @@ class RunTest(RunCase):
         _, status = os.waitpid(pid, 0)
         self.assertEqual(os.waitstatus_to_exitcode(status), 130)
 
-    # --- Nothing of the group runs after the next grant ----------------------------------------------------------------
+    # --- Nothing of the group runs after the next grant
+    # ----------------------------------------------------------------
 
     def test_what_the_command_leaves_behind_ends_before_the_lock_passes_on(self):
         process = self.writer("leave", "deaf")
@@ -215,7 +290,8 @@ class RunTest(RunCase):
         for options in ((), *STUBBORN):
             self.ends_before_the_next_grant(self.pawld, options, cable.cut, cable.mend)
 
-    def test_the_observer_sees_a_command_that_runs_on(self):  # Else the tests above would show nothing.
+    # Else the tests above would show nothing.
+    def test_the_observer_sees_a_command_that_runs_on(self):
         cable = Cable(self.pawld.port)
         self.addCleanup(cable.close)
         self.address = cable.address
@@ -223,7 +299,10 @@ class RunTest(RunCase):
         granted = self.rival(self.pawld)
         self.queued(self.pawld)
         cable.cut()
-        wait_until(lambda: granted and self.writes()[1] > granted[0], "the command writes after the next grant")
+        wait_until(
+            lambda: granted and self.writes()[1] > granted[0],
+            "the command writes after the next grant",
+        )
         with self.assertRaisesRegex(AssertionError, "ran after the next grant"):
             self.nobody_wrote_after(granted)
         process.kill()
@@ -232,11 +311,16 @@ class RunTest(RunCase):
         server = self.own_pawld(resp_address=f"127.0.0.1:{free_port()}")
         self.address = f"127.0.0.1:{server.port}"
         os.mkfifo(self.dir / "go")
-        process = self.start_pawl(self.name, "-t", "6s", "--", "sh", "-c", "echo up; read x < " + str(self.dir / "go"))
+        process = self.start_pawl(
+            self.name, "-t", "6s", "--", "sh", "-c", "echo up; read x < " + str(self.dir / "go")
+        )
         self.assertEqual(process.stdout.readline(), "up\n")
         server.restart()
         with server.client() as client:
-            wait_until(lambda: self.holders(client, self.name)[0]["renewals"] > 0, "renewed after the restart")
+            wait_until(
+                lambda: self.holders(client, self.name)[0]["renewals"] > 0,
+                "renewed after the restart",
+            )
         (self.dir / "go").write_text("now\n")
         self.ends(process, 0)
 
@@ -254,8 +338,16 @@ class RunTest(RunCase):
         self.addCleanup(cable.close)
         self.address = cable.address
         done = self.dir / "done"
-        process = self.start_pawl(self.name, "-t", "1s", "--on-lost=ignore", "--", "sh", "-c",
-                                  f"echo up; until [ -e {done} ]; do sleep 0.02; done; exit 6")
+        process = self.start_pawl(
+            self.name,
+            "-t",
+            "1s",
+            "--on-lost=ignore",
+            "--",
+            "sh",
+            "-c",
+            f"echo up; until [ -e {done} ]; do sleep 0.02; done; exit 6",
+        )
         self.assertEqual(process.stdout.readline(), "up\n")
         cable.cut()
         self.assertIn("continues without it", process.stderr.readline())
@@ -263,7 +355,8 @@ class RunTest(RunCase):
         self.ends(process, 6)
 
     def wakes_too_late(self, options, freeze, wake):
-        """pawl is frozen until the lock has passed on. What its group does meanwhile nobody can prevent; woken, it ends."""
+        """pawl is frozen until the lock has passed on. What its group does meanwhile nobody can
+        prevent; woken, it ends."""
         with self.subTest("-".join(options)):
             self.name = self.lock()
             self.log = self.dir / "-".join(("writes", *options))
@@ -278,15 +371,22 @@ class RunTest(RunCase):
             self.assertIn("is lost", err)
             pids, last = self.writes()
             self.assertEqual([pid for pid in pids if runs(pid)], [])
-            print(f"{self._testMethodName} {' '.join(options)}: the group of {len(pids)} wrote its last "
-                  f"{(last - woken) / 1e6:+.1f} ms from when pawl was woken", file=sys.stderr)
+            print(
+                f"{self._testMethodName} {' '.join(options)}: the group of {len(pids)} wrote its last "
+                f"{(last - woken) / 1e6:+.1f} ms from when pawl was woken",
+                file=sys.stderr,
+            )
 
     def test_pawl_frozen_past_its_ttl_wakes_and_kills_the_group(self):  # Hard case 1.
         for options in STUBBORN:
-            self.wakes_too_late(options, lambda pawl: pawl.send_signal(signal.SIGSTOP),
-                                lambda pawl: pawl.send_signal(signal.SIGCONT))
+            self.wakes_too_late(
+                options,
+                lambda pawl: pawl.send_signal(signal.SIGSTOP),
+                lambda pawl: pawl.send_signal(signal.SIGCONT),
+            )
 
-    def test_pawl_frozen_with_its_group_wakes_and_kills_it(self):  # Hard case 1: the whole machine was suspended.
+    # Hard case 1: the whole machine was suspended.
+    def test_pawl_frozen_with_its_group_wakes_and_kills_it(self):
         machine = []
 
         def freeze(pawl):

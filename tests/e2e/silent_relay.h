@@ -1,5 +1,5 @@
-// Relays connections to a server, until told to go silent: the connections it has then stay open, but nothing passes any
-// more, as behind a router that forgot them. New ones are relayed.
+// Relays connections to a server, until told to go silent: the connections it has then stay open,
+// but nothing passes any more, as behind a router that forgot them. New ones are relayed.
 #pragma once
 
 #include <arpa/inet.h>
@@ -82,7 +82,8 @@ class SilentRelay {
     std::array<char, 4096> bytes;
     const ssize_t got = ::recv(from.get(), bytes.data(), bytes.size(), 0);
     if (got <= 0) return from.reset();
-    if (::send(to.get(), bytes.data(), static_cast<std::size_t>(got), MSG_NOSIGNAL) != got) to.reset();
+    if (::send(to.get(), bytes.data(), static_cast<std::size_t>(got), MSG_NOSIGNAL) != got)
+      to.reset();
   }
 
   void accept() {

@@ -1,4 +1,5 @@
-"""Certificates for tests, made by the openssl command: an authority, what it signs, and what is out of date.
+"""Certificates for tests, made by the openssl command: an authority, what it signs, and what is out
+of date.
 
     authority = Authority(directory, "authority")
     files = authority.sign("pawld", hosts=("DNS:localhost", "IP:127.0.0.1"))     # .cert, .key
@@ -14,8 +15,14 @@ LOCAL = ("DNS:localhost", "IP:127.0.0.1")
 
 
 def openssl(*words, stdin=""):
-    done = subprocess.run(["openssl", *[str(word) for word in words]], input=stdin, capture_output=True, text=True,
-                          timeout=60, check=False)
+    done = subprocess.run(
+        ["openssl", *[str(word) for word in words]],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     if done.returncode != 0:
         raise AssertionError(f"openssl {words}:\n{done.stderr}")
 
@@ -34,10 +41,23 @@ class Authority:
         self.dir, self.name = directory / name, name
         self.dir.mkdir()
         self.cert, self.key = self.dir / "ca.pem", self.dir / "ca.key"
-        openssl("req", "-x509", *KEY, "-keyout", self.key, "-out", self.cert, "-days", "30", "-subj", f"/CN={name}")
+        openssl(
+            "req",
+            "-x509",
+            *KEY,
+            "-keyout",
+            self.key,
+            "-out",
+            self.cert,
+            "-days",
+            "30",
+            "-subj",
+            f"/CN={name}",
+        )
         (self.dir / "index").write_text("")
         self.config = self.dir / "ca.cnf"
-        self.config.write_text(f"""
+        self.config.write_text(
+            f"""
             [ca]
             default_ca = it
             [it]
@@ -53,14 +73,39 @@ class Authority:
             copy_extensions = copy
             [any]
             commonName = supplied
-            """.replace("\n            ", "\n"))
+            """.replace(
+                "\n            ", "\n"
+            )
+        )
 
     def sign(self, name, hosts=(), valid=None, file=None):
         """`valid`: (from, until), as 20200101000000Z."""
         files = Files(self.dir / f"{file or name}.pem", self.dir / f"{file or name}.key")
         request = self.dir / f"{file or name}.csr"
         names = ("-addext", "subjectAltName=" + ",".join(hosts)) if hosts else ()
-        openssl("req", "-new", *KEY, "-keyout", files.key, "-out", request, "-subj", f"/CN={name}", *names)
+        openssl(
+            "req",
+            "-new",
+            *KEY,
+            "-keyout",
+            files.key,
+            "-out",
+            request,
+            "-subj",
+            f"/CN={name}",
+            *names,
+        )
         dates = ("-startdate", valid[0], "-enddate", valid[1]) if valid else ()
-        openssl("ca", "-batch", "-notext", "-config", self.config, "-in", request, "-out", files.cert, *dates)
+        openssl(
+            "ca",
+            "-batch",
+            "-notext",
+            "-config",
+            self.config,
+            "-in",
+            request,
+            "-out",
+            files.cert,
+            *dates,
+        )
         return files

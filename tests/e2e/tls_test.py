@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""TLS on the real binaries: pawl, redis-cli and redis-py against a pawld with a certificate; certificates that do not fit, each
-with its name and exit code; certificates rotated while leases are renewed.
+"""TLS on the real binaries: pawl, redis-cli and redis-py against a pawld with a certificate;
+certificates that do not fit, each with its name and exit code; certificates rotated while leases
+are renewed.
 
 Environment: PAWL and PAWLD are the binaries.
 """
@@ -28,7 +29,8 @@ LONG_AGO = ("20200101000000Z", "20200102000000Z")
 
 
 class FakeServer:
-    """Speaks TLS with any certificate, also with one that pawld itself would refuse; says nothing."""
+    """Speaks TLS with any certificate, also with one that pawld itself would refuse; says
+    nothing."""
 
     def __init__(self, files):
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -72,19 +74,34 @@ class TlsTest(harness.PawldCase):
 
     def pawl(self, *words, port=None, host="localhost", ca=None, expect=0, **environment):
         own = {key: value for key, value in os.environ.items() if not key.startswith("PAWL_")}
-        own.update(PAWL_ADDR=f"tls://{host}:{port or self.pawld.port}", PAWL_TLS_CA=str(ca or self.authority.cert),
-                   **environment)
-        done = subprocess.run(harness.guarded([PAWL, *words]), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=harness.PATIENCE, env=own, check=False)
-        self.assertEqual(done.returncode, expect, f"{words}\nstdout: {done.stdout}\nstderr: {done.stderr}")
+        own.update(
+            PAWL_ADDR=f"tls://{host}:{port or self.pawld.port}",
+            PAWL_TLS_CA=str(ca or self.authority.cert),
+            **environment,
+        )
+        done = subprocess.run(
+            harness.guarded([PAWL, *words]),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=harness.PATIENCE,
+            env=own,
+            check=False,
+        )
+        self.assertEqual(
+            done.returncode, expect, f"{words}\nstdout: {done.stdout}\nstderr: {done.stderr}"
+        )
         return done
 
-    # --- Clients -------------------------------------------------------------------------------------------------------
+    # --- Clients
+    # -------------------------------------------------------------------------------------------------------
 
     def test_pawl_acquires_shows_and_runs_over_tls(self):
         name = self.lock()
         held = json.loads(self.pawl("acquire", name, "--json").stdout)
-        self.assertEqual(json.loads(self.pawl("show", name, "--json").stdout)["token"], held["token"])
+        self.assertEqual(
+            json.loads(self.pawl("show", name, "--json").stdout)["token"], held["token"]
+        )
         self.pawl("release", held["lease"])
         done = self.pawl("run", name, "--", "sh", "-c", "echo $PAWL_ADDR")
         self.assertEqual(done.stdout.strip(), f"tls://localhost:{self.pawld.port}")
@@ -94,15 +111,23 @@ class TlsTest(harness.PawldCase):
         self.pawl("run", self.lock(), "--", PAWL, "run", self.lock(), "--", "true")
 
     def test_redis_cli_speaks_tls(self):
-        done = harness.redis_cli(self.pawld.port, "ACQUIRE", self.lock(), "TTL", 15000,
-                                 options=("--tls", "--cacert", str(self.authority.cert)))
+        done = harness.redis_cli(
+            self.pawld.port,
+            "ACQUIRE",
+            self.lock(),
+            "TTL",
+            15000,
+            options=("--tls", "--cacert", str(self.authority.cert)),
+        )
         self.assertIn("token", done.stdout, done.stderr)
 
     def test_redis_py_speaks_tls_and_its_hang_up_ends_its_wait(self):
         name = self.lock()
         with self.client() as holder:
             self.acquire(holder, name)
-            waiter = redis.Redis("localhost", self.pawld.port, ssl=True, ssl_ca_certs=str(self.authority.cert))
+            waiter = redis.Redis(
+                "localhost", self.pawld.port, ssl=True, ssl_ca_certs=str(self.authority.cert)
+            )
             self.assertTrue(waiter.ping())
             connection = waiter.connection_pool.get_connection("ACQUIRE")
             connection.send_command("ACQUIRE", name, "TTL", 1000, "WAIT", 60000)
@@ -117,19 +142,24 @@ class TlsTest(harness.PawldCase):
             waiter.socket.sendall(harness.resp.encode("ACQUIRE", name, "TTL", 1000, "WAIT", 60000))
             self.waiting(holder, name, 1)
             waiter.socket.settimeout(0.05)
-            with contextlib.suppress(OSError):  # It waits for pawld's goodbye, which comes, or not in that time.
+            # It waits for pawld's goodbye, which comes, or not in that time.
+            with contextlib.suppress(OSError):
                 waiter.socket.unwrap()
             self.waiting(holder, name, 0)
 
     def test_large_answers_and_pipelines_arrive_whole(self):
         with self.client() as client:
             names = [f"{self.lock()}/{i:04}" + "x" * 400 for i in range(300)]
-            client.socket.sendall(b"".join(harness.resp.encode("ACQUIRE", name, "TTL", 60000) for name in names))
+            client.socket.sendall(
+                b"".join(harness.resp.encode("ACQUIRE", name, "TTL", 60000) for name in names)
+            )
             for _ in names:
                 self.assertGranted(client.read())
             listed, cursor = [], ()
             while cursor is not None:
-                after, page = client.call("LOCKS", "PREFIX", self._testMethodName, "COUNT", 1000, *cursor)
+                after, page = client.call(
+                    "LOCKS", "PREFIX", self._testMethodName, "COUNT", 1000, *cursor
+                )
                 listed += [fields(one)["lock"] for one in page]
                 cursor = ("CURSOR", after) if after not in ("0", 0) else None
             self.assertEqual(sorted(listed), sorted(names))
@@ -139,15 +169,29 @@ class TlsTest(harness.PawldCase):
         server = self.new_pawld(self.authority.sign("by-name", ("DNS:localhost",)))
         self.addCleanup(server.remove)
         server.start()
-        said = wait_until(lambda: re.search(r"try: (PAWL_TLS_CA=CA.pem pawl .*)\nhttp: (curl .*)\n", server.log()), "it prints them")
+        said = wait_until(
+            lambda: re.search(
+                r"try: (PAWL_TLS_CA=CA.pem pawl .*)\nhttp: (curl .*)\n", server.log()
+            ),
+            "it prints them",
+        )
         self.assertIn(f"--addr tls://localhost:{server.port} ", said[1])
         for line in said.groups():
             line = line.replace("CA.pem", shlex.quote(str(self.authority.cert)))
-            line = line.replace(" pawl ", f" {shlex.quote(PAWL)} ").replace("curl ", "curl -sS --fail ")
-            done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=harness.PATIENCE, check=False)
+            line = line.replace(" pawl ", f" {shlex.quote(PAWL)} ").replace(
+                "curl ", "curl -sS --fail "
+            )
+            done = subprocess.run(
+                ["bash", "-c", line],
+                capture_output=True,
+                text=True,
+                timeout=harness.PATIENCE,
+                check=False,
+            )
             self.assertEqual(done.returncode, 0, f"{line}\n{done.stderr}")
 
-    # --- The wrong door ------------------------------------------------------------------------------------------------
+    # --- The wrong door
+    # ------------------------------------------------------------------------------------------------
 
     def test_who_speaks_plainly_to_a_tls_port_is_told_so_and_so_is_the_log(self):
         server = self.new_pawld(self.server)
@@ -155,11 +199,17 @@ class TlsTest(harness.PawldCase):
         server.start()
         with self.client(server=server, tls=None) as client:
             self.assertError(client.call("PING"), "ERR", "speaks TLS", "redis-cli --tls")
-        wait_until(lambda: "does not speak TLS; it said \"*1\"" in server.log(), "the log says so")
+        wait_until(lambda: 'does not speak TLS; it said "*1"' in server.log(), "the log says so")
         for words in (("status",), ("run", self.lock(), "--", "true"), ("watch",)):
-            done = self.pawl(*words, "--addr", f"localhost:{server.port}", expect=69) if words[0] != "run" else \
-                self.pawl("run", "--addr", f"localhost:{server.port}", *words[1:], expect=69)
-            self.assertIn(f"pawl: localhost:{server.port} speaks TLS: write --addr tls://localhost:{server.port}\n", done.stderr)
+            done = (
+                self.pawl(*words, "--addr", f"localhost:{server.port}", expect=69)
+                if words[0] != "run"
+                else self.pawl("run", "--addr", f"localhost:{server.port}", *words[1:], expect=69)
+            )
+            self.assertIn(
+                f"pawl: localhost:{server.port} speaks TLS: write --addr tls://localhost:{server.port}\n",
+                done.stderr,
+            )
             self.assertIn("PAWL_TLS_CA", done.stderr)
             self.assertNotIn("Is pawld running", done.stderr)
 
@@ -169,28 +219,37 @@ class TlsTest(harness.PawldCase):
         self.assertIn("the server does not speak TLS", done.stderr)
         wait_until(lambda: "this port does not speak TLS" in plain.log(), "the log says so")
 
-    # --- Certificates that do not fit ----------------------------------------------------------------------------------
+    # --- Certificates that do not fit
+    # ----------------------------------------------------------------------------------
 
     def refused(self, *parts, words=("status",), **options):
-        """Each way to connect refuses it in the same words, with the exit code for configuration."""
+        """Each way to connect refuses it in the same words, with the exit code for
+        configuration."""
         for verb in (words, ("run", self.lock(), "--", "true")):
             done = self.pawl(*verb, expect=78, **options)
             for part in (*parts, "no TLS with pawld at tls://", "PAWL_TLS_CA"):
                 self.assertIn(part, done.stderr)
 
     def test_an_unknown_authority_is_named(self):
-        self.refused("the certificate of pawld is signed by an unknown authority: CN=authority", ca=self.stranger.cert)
+        self.refused(
+            "the certificate of pawld is signed by an unknown authority: CN=authority",
+            ca=self.stranger.cert,
+        )
 
     def test_another_hosts_certificate_is_named_with_its_hosts(self):
         files = self.authority.sign("db1", ("DNS:db1", "DNS:db2"))
         with contextlib.closing(FakeServer(files)) as server:
-            self.refused("the certificate of db1 is for db1, db2, not for localhost", port=server.port)
+            self.refused(
+                "the certificate of db1 is for db1, db2, not for localhost", port=server.port
+            )
             self.refused("not for 127.0.0.1", port=server.port, host="127.0.0.1")
 
     def test_an_expired_certificate_is_named_with_its_date(self):
         files = self.authority.sign("old", LOCAL, LONG_AGO)
         with contextlib.closing(FakeServer(files)) as server:
-            self.refused("the certificate of old expired on 2020-01-02 00:00:00 UTC", port=server.port)
+            self.refused(
+                "the certificate of old expired on 2020-01-02 00:00:00 UTC", port=server.port
+            )
 
     def test_a_failure_is_json_where_json_was_asked_for(self):
         done = self.pawl("status", "--json", ca=self.stranger.cert, expect=78)
@@ -200,23 +259,28 @@ class TlsTest(harness.PawldCase):
 
     def test_files_that_cannot_be_used_are_named_before_anything_is_asked(self):
         for verb in (("status",), ("run", "x", "--", "true")):
-            self.assertIn("no/such.pem: cannot be read", self.pawl(*verb, ca="no/such.pem", expect=78).stderr)
+            self.assertIn(
+                "no/such.pem: cannot be read", self.pawl(*verb, ca="no/such.pem", expect=78).stderr
+            )
             done = self.pawl(*verb, expect=78, PAWL_TLS_CERT=str(self.batch.cert))
             self.assertIn("a certificate needs its key", done.stderr)
 
     def test_pawld_does_not_start_with_files_that_do_not_fit(self):
         old = self.authority.sign("old", LOCAL, LONG_AGO, file="old-start")
-        for cert, key, why in ((self.server.cert, self.batch.key, "does not belong to the certificate in"),
-                               (old.cert, old.key, "expired on 2020-01-02"),
-                               (self.server.key, self.server.key, "has no certificate in PEM form"),
-                               (self.files / "none", self.server.key, "cannot be read: No such file")):
+        for cert, key, why in (
+            (self.server.cert, self.batch.key, "does not belong to the certificate in"),
+            (old.cert, old.key, "expired on 2020-01-02"),
+            (self.server.key, self.server.key, "has no certificate in PEM form"),
+            (self.files / "none", self.server.key, "cannot be read: No such file"),
+        ):
             server = self.own_pawld(start=False)
             code, said = server.refused("--tls-cert", cert, "--tls-key", key)
             self.assertEqual(code, 78, said)
             self.assertIn(why, said)
             self.assertFalse(server.data.exists(), "and touches nothing")
 
-    # --- Client certificates -------------------------------------------------------------------------------------------
+    # --- Client certificates
+    # -------------------------------------------------------------------------------------------
 
     def test_client_certificates_are_optional_and_checked_when_given(self):
         server = self.new_pawld(self.server, self.authority.cert)
@@ -224,13 +288,26 @@ class TlsTest(harness.PawldCase):
         server.start()
         intruder = self.stranger.sign("admin")
         self.pawl("status", port=server.port)
-        self.pawl("status", port=server.port, PAWL_TLS_CERT=str(self.batch.cert), PAWL_TLS_KEY=str(self.batch.key))
-        self.refused("the server refused our certificate: unknown CA", port=server.port,
-                     PAWL_TLS_CERT=str(intruder.cert), PAWL_TLS_KEY=str(intruder.key))
-        wait_until(lambda: "the certificate of admin is signed by an unknown authority: CN=stranger" in server.log(),
-                   "the log names it")
+        self.pawl(
+            "status",
+            port=server.port,
+            PAWL_TLS_CERT=str(self.batch.cert),
+            PAWL_TLS_KEY=str(self.batch.key),
+        )
+        self.refused(
+            "the server refused our certificate: unknown CA",
+            port=server.port,
+            PAWL_TLS_CERT=str(intruder.cert),
+            PAWL_TLS_KEY=str(intruder.key),
+        )
+        wait_until(
+            lambda: "the certificate of admin is signed by an unknown authority: CN=stranger"
+            in server.log(),
+            "the log names it",
+        )
 
-    # --- Trouble -------------------------------------------------------------------------------------------------------
+    # --- Trouble
+    # -------------------------------------------------------------------------------------------------------
 
     @staticmethod
     def others(client):
@@ -245,11 +322,29 @@ class TlsTest(harness.PawldCase):
         port = int(cable.address.rpartition(":")[2])
         done = self.files / "done"
         with self.client() as client:
-            process = subprocess.Popen(harness.guarded([PAWL, "run", name, "-t", "6s", "--", "sh", "-c",
-                                                        f"while [ ! -e {done} ]; do sleep 0.05; done"]),
-                                       stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                       env={**os.environ, "PAWL_ADDR": f"tls://localhost:{port}",
-                                            "PAWL_TLS_CA": str(self.authority.cert)})
+            process = subprocess.Popen(
+                harness.guarded(
+                    [
+                        PAWL,
+                        "run",
+                        name,
+                        "-t",
+                        "6s",
+                        "--",
+                        "sh",
+                        "-c",
+                        f"while [ ! -e {done} ]; do sleep 0.05; done",
+                    ]
+                ),
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                env={
+                    **os.environ,
+                    "PAWL_ADDR": f"tls://localhost:{port}",
+                    "PAWL_TLS_CA": str(self.authority.cert),
+                },
+            )
             self.addCleanup(process.kill)
             wait_until(lambda: self.holders(client, name), "it runs")
             renewals, before = self.holders(client, name)[0]["renewals"], self.others(client)
@@ -257,7 +352,9 @@ class TlsTest(harness.PawldCase):
             cable.cut()
             wait_until(lambda: not self.others(client) & before, "it gave the silent connection up")
             cable.mend()
-            wait_until(lambda: self.holders(client, name)[0]["renewals"] >= renewals + 2, "it renews again")
+            wait_until(
+                lambda: self.holders(client, name)[0]["renewals"] >= renewals + 2, "it renews again"
+            )
             done.write_text("")
             self.assertEqual(process.wait(timeout=harness.PATIENCE), 0, process.stderr.read())
         process.stderr.close()
@@ -275,11 +372,14 @@ class TlsTest(harness.PawldCase):
                 one.close()
 
     def test_a_handshake_that_says_nothing_is_given_up(self):
-        with socket.create_connection(("127.0.0.1", self.pawld.port), timeout=harness.PATIENCE) as silent:
+        with socket.create_connection(
+            ("127.0.0.1", self.pawld.port), timeout=harness.PATIENCE
+        ) as silent:
             silent.sendall(b"\x16\x03\x01")
             self.assertEqual(silent.recv(1), b"")
 
-    # --- Rotation ------------------------------------------------------------------------------------------------------
+    # --- Rotation
+    # ------------------------------------------------------------------------------------------------------
 
     def test_a_rotated_certificate_reaches_new_connections_and_no_lease_is_lost(self):
         current = self.authority.sign("pawld", LOCAL, file="current")
@@ -300,7 +400,11 @@ class TlsTest(harness.PawldCase):
         shutil.copy(self.batch.key, current.key)
         server.process.send_signal(signal.SIGHUP)
         wait_until(lambda: "the old certificate stays in use" in server.log(), "the log says so")
-        wait_until(lambda: f"{current.key}: does not belong to the certificate in {current.cert}" in server.log(), "the log tells of it")
+        wait_until(
+            lambda: f"{current.key}: does not belong to the certificate in {current.cert}"
+            in server.log(),
+            "the log tells of it",
+        )
         renew_all()
         self.pawl("status", port=server.port)
         # A pair by another authority.
@@ -308,7 +412,10 @@ class TlsTest(harness.PawldCase):
         shutil.copy(rotated.cert, current.cert)
         shutil.copy(rotated.key, current.key)
         server.process.send_signal(signal.SIGHUP)
-        wait_until(lambda: "new connections get the certificate of pawld" in server.log(), "the log says so")
+        wait_until(
+            lambda: "new connections get the certificate of pawld" in server.log(),
+            "the log says so",
+        )
         renew_all()
         self.pawl("status", port=server.port, ca=self.stranger.cert)
         self.refused("unknown authority: CN=stranger", port=server.port)

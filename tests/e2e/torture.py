@@ -1,5 +1,6 @@
-"""Work that can be held against pawld after any end of it: workers that acquire, renew and release over their own
-connections, and a record of what they were told, written before their next step. `record.Checker` judges.
+"""Work that can be held against pawld after any end of it: workers that acquire, renew and release
+over their own connections, and a record of what they were told, written before their next step.
+`record.Checker` judges.
 
     ledger = torture.Record(path)
     workers = [torture.Worker(n, ledger, seed) for n in range(6)]
@@ -20,7 +21,7 @@ from resp import encode
 
 OWN_LOCKS = 16
 CONTENDED = ["contended/0", "contended/1"]
-TTL = 600000          # Longer than the whole run: nothing ends by itself.
+TTL = 600000  # Longer than the whole run: nothing ends by itself.
 
 
 class Record:
@@ -52,11 +53,11 @@ class Worker:
         self.ledger = ledger
         self.dice = random.Random(f"{seed}/{number}")
         self.own = [f"own/{number}/{n}" for n in range(OWN_LOCKS)]
-        self.held = {}     # request id -> (lock, lease)
-        self.asked = {}    # request id -> lock: sent, never answered
-        self.giving = {}   # request id -> lease: release sent, never answered
+        self.held = {}  # request id -> (lock, lease)
+        self.asked = {}  # request id -> lock: sent, never answered
+        self.giving = {}  # request id -> lease: release sent, never answered
         self.renewals = 0
-        self.refused = 0   # for lack of disk space
+        self.refused = 0  # for lack of disk space
         self.client = None
 
     def run(self, port):
@@ -95,7 +96,9 @@ class Worker:
             burst = self.dice.sample(free, self.dice.randint(1, min(6, len(free))))
             self.ask([(request_id(), lock) for lock in burst])
         else:
-            burst = self.dice.sample(sorted(self.held), self.dice.randint(1, min(6, len(self.held))))
+            burst = self.dice.sample(
+                sorted(self.held), self.dice.randint(1, min(6, len(self.held)))
+            )
             self.give([(request, self.held[request][1]) for request in burst])
 
     def ask(self, wanted):
@@ -103,8 +106,12 @@ class Worker:
             if request not in self.held:
                 self.asked[request] = lock
             self.ledger.add("ask", request, lock)
-        self.client.send_bytes(b"".join(
-            encode("ACQUIRE", lock, "TTL", TTL, "WAIT", 60000, "REQUEST", request) for request, lock in wanted))
+        self.client.send_bytes(
+            b"".join(
+                encode("ACQUIRE", lock, "TTL", TTL, "WAIT", 60000, "REQUEST", request)
+                for request, lock in wanted
+            )
+        )
         for request, lock in wanted:
             self.take_answer(request, lock, self.client.read())
 
@@ -135,17 +142,22 @@ class Worker:
             del self.giving[request]
 
     def release_contended(self):
-        self.give([(request, lease) for request, (lock, lease) in self.held.items() if lock in CONTENDED])
+        self.give(
+            [(request, lease) for request, (lock, lease) in self.held.items() if lock in CONTENDED]
+        )
 
     def renew(self):
         leases = [lease for _, lease in self.held.values()]
         if self.client.call("MRENEW", *leases) != [TTL] * len(leases):
-            raise AssertionError("a lease that was acknowledged and never released cannot be renewed")
+            raise AssertionError(
+                "a lease that was acknowledged and never released cannot be renewed"
+            )
         self.renewals += len(leases)
 
 
 def look(server, ledger, workers):
-    """What each lock is right after the restart, while nobody else talks to pawld. The faults seen so far."""
+    """What each lock is right after the restart, while nobody else talks to pawld. The faults seen
+    so far."""
     locks = CONTENDED + [lock for worker in workers for lock in worker.own]
     ledger.add("restart")
     with server.client(3) as client:

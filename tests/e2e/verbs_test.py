@@ -1,4 +1,5 @@
-"""Every verb as people and programs type it: over redis-cli in RESP2 and RESP3, and byte for byte over a socket."""
+"""Every verb as people and programs type it: over redis-cli in RESP2 and RESP3, and byte for byte
+over a socket."""
 
 import json
 
@@ -7,9 +8,35 @@ from harness import LEASE, fields, redis_cli, request_id
 
 GRANT_KEYS = ["lease", "token", "floor", "slot", "ttl_ms", "waited_ms"]
 INSPECT_KEYS = {"lock", "state", "token", "holders", "waiters", "queue", "last_token", "label"}
-HOLDER_KEYS = {"token", "owner", "mode", "limit", "slot", "locks", "held_ms", "expires_in_ms", "renewals", "breaking", "meta"}
-STATUS_KEYS = {"version", "store", "role", "state", "epoch", "active", "incarnation", "last_token", "oldest_live_token", "locks",
-               "leases", "waiters", "uptime_ms", "restoring_ms"}
+HOLDER_KEYS = {
+    "token",
+    "owner",
+    "mode",
+    "limit",
+    "slot",
+    "locks",
+    "held_ms",
+    "expires_in_ms",
+    "renewals",
+    "breaking",
+    "meta",
+}
+STATUS_KEYS = {
+    "version",
+    "store",
+    "role",
+    "state",
+    "epoch",
+    "active",
+    "incarnation",
+    "last_token",
+    "oldest_live_token",
+    "locks",
+    "leases",
+    "waiters",
+    "uptime_ms",
+    "restoring_ms",
+}
 UNKNOWN_LEASE = "0123456789abcdef0123456789abcdef"
 
 
@@ -92,7 +119,9 @@ class OverRedisCli:
         self.assertIsNone(self.cli("ACQUIRE", lock, "TTL", 60000))
         self.assertIsNone(self.cli("ACQUIRE", lock, "TTL", 60000, "LIMIT", 5))
         self.assertEqual(self.cli_map("INSPECT", lock)["token"], second["token"])
-        self.assertEqual([holder["mode"] for holder in self.cli_holders(lock)], ["shared", "shared"])
+        self.assertEqual(
+            [holder["mode"] for holder in self.cli_holders(lock)], ["shared", "shared"]
+        )
 
     def test_limit_lets_so_many_hold_it_each_in_a_slot_of_its_own(self):
         lock = self.lock()
@@ -100,8 +129,12 @@ class OverRedisCli:
         self.assertEqual(sorted(grant["slot"] for grant in grants), [0, 1, 2])
         self.assertIsNone(self.cli("ACQUIRE", lock, "TTL", 60000, "LIMIT", 3))
         self.assertEqual(self.cli("RELEASE", grants[1]["lease"]), 1)
-        self.assertEqual(self.cli_map("ACQUIRE", lock, "TTL", 60000, "LIMIT", 3)["slot"], grants[1]["slot"])
-        self.assertEqual({(holder["mode"], holder["limit"]) for holder in self.cli_holders(lock)}, {("limit", 3)})
+        self.assertEqual(
+            self.cli_map("ACQUIRE", lock, "TTL", 60000, "LIMIT", 3)["slot"], grants[1]["slot"]
+        )
+        self.assertEqual(
+            {(holder["mode"], holder["limit"]) for holder in self.cli_holders(lock)}, {("limit", 3)}
+        )
 
     def test_the_least_limit_of_all_holders_counts(self):
         lock = self.lock()
@@ -143,7 +176,8 @@ class OverRedisCli:
         self.assertEqual(self.cli("RENEW", new["lease"]), 60000)
 
     def test_tokens_grow_over_all_locks_together(self):
-        # Hard cases 12, 13: one counter for the whole store; a lock that was given up does not start again.
+        # Hard cases 12, 13: one counter for the whole store; a lock that was given up does not
+        # start again.
         names = [self.lock(), self.lock()]
         tokens = []
         for round_number in range(6):
@@ -156,7 +190,9 @@ class OverRedisCli:
         # Hard case 2.
         lock, request = self.lock(), request_id()
         first = self.cli_map("ACQUIRE", lock, "TTL", 60000, "REQUEST", request)
-        again = self.cli_map("ACQUIRE", lock, "TTL", 60000, "REQUEST", request, "WAIT", 10, "OWNER", "other")
+        again = self.cli_map(
+            "ACQUIRE", lock, "TTL", 60000, "REQUEST", request, "WAIT", 10, "OWNER", "other"
+        )
         self.assertEqual(again, first)
 
     def test_a_request_id_replayed_after_its_end_is_lost_and_says_how(self):
@@ -173,8 +209,13 @@ class OverRedisCli:
         # Hard case 5.
         lock, request = self.lock(), request_id()
         self.cli_map("ACQUIRE", lock, "TTL", 60000, "REQUEST", request)
-        for other in ([self.lock(), "TTL", 60000], [lock, "AND", self.lock(), "TTL", 60000], [lock, "TTL", 59999],
-                      [lock, "TTL", 60000, "SHARED"], [lock, "TTL", 60000, "LIMIT", 2]):
+        for other in (
+            [self.lock(), "TTL", 60000],
+            [lock, "AND", self.lock(), "TTL", 60000],
+            [lock, "TTL", 59999],
+            [lock, "TTL", 60000, "SHARED"],
+            [lock, "TTL", 60000, "LIMIT", 2],
+        ):
             self.assertRegex(self.cli_error("ACQUIRE", *other, "REQUEST", request), "^CONFLICT ")
 
     def test_cancel_says_whether_the_request_was_waiting(self):
@@ -195,14 +236,31 @@ class OverRedisCli:
 
     def test_inspect_of_a_held_lock_shows_everything_but_the_lease(self):
         lock = self.lock()
-        grant = self.cli_map("ACQUIRE", lock, "TTL", 60000, "OWNER", "batch@host:411", "META", "job", "nightly", "META",
-                             "try", "2")
+        grant = self.cli_map(
+            "ACQUIRE",
+            lock,
+            "TTL",
+            60000,
+            "OWNER",
+            "batch@host:411",
+            "META",
+            "job",
+            "nightly",
+            "META",
+            "try",
+            "2",
+        )
         seen = self.cli_map("INSPECT", lock)
         self.assertEqual(set(seen), INSPECT_KEYS)
-        self.assertEqual((seen["state"], seen["token"], seen["last_token"]), ("held", grant["token"], grant["token"]))
+        self.assertEqual(
+            (seen["state"], seen["token"], seen["last_token"]),
+            ("held", grant["token"], grant["token"]),
+        )
         holder = fields(seen["holders"][0])
         self.assertEqual(set(holder), HOLDER_KEYS)
-        self.assertEqual((holder["owner"], holder["mode"], holder["limit"]), ("batch@host:411", "exclusive", 1))
+        self.assertEqual(
+            (holder["owner"], holder["mode"], holder["limit"]), ("batch@host:411", "exclusive", 1)
+        )
         self.assertEqual((holder["slot"], holder["locks"], holder["renewals"]), (None, [lock], 0))
         self.assertEqual(fields(holder["meta"]), {"job": "nightly", "try": "2"})
         self.assertFalse(holder["breaking"])
@@ -223,7 +281,9 @@ class OverRedisCli:
             self.cli_map("ACQUIRE", name, "TTL", 60000)
         found, cursor = [], "0"
         while True:
-            words = ["LOCKS", "PREFIX", prefix, "COUNT", 10] + (["CURSOR", cursor] if cursor != "0" else [])
+            words = ["LOCKS", "PREFIX", prefix, "COUNT", 10] + (
+                ["CURSOR", cursor] if cursor != "0" else []
+            )
             cursor, page = self.cli(*words)
             self.assertLessEqual(len(page), 10)
             found += [fields(entry)["lock"] for entry in page]
@@ -251,9 +311,13 @@ class OverRedisCli:
     def test_break_refuses_renewals_and_lets_the_lease_run_out(self):
         lock, request = self.lock(), request_id()
         grant = self.cli_map("ACQUIRE", lock, "TTL", 60000, "REQUEST", request)
-        self.assertEqual(self.cli("BREAK", lock, "TOKEN", grant["token"], "REASON", "host is gone"), 1)
+        self.assertEqual(
+            self.cli("BREAK", lock, "TOKEN", grant["token"], "REASON", "host is gone"), 1
+        )
         self.assertRegex(self.cli_error("RENEW", grant["lease"]), "^LOST broken")
-        self.assertRegex(self.cli_error("ACQUIRE", lock, "TTL", 60000, "REQUEST", request), "^LOST .*broken")
+        self.assertRegex(
+            self.cli_error("ACQUIRE", lock, "TTL", 60000, "REQUEST", request), "^LOST .*broken"
+        )
         self.assertTrue(self.cli_holders(lock)[0]["breaking"])
         self.assertIsNone(self.cli("ACQUIRE", lock, "TTL", 60000))
         self.assertEqual(self.cli("RELEASE", grant["lease"]), 1)
@@ -262,7 +326,9 @@ class OverRedisCli:
     def test_break_now_hands_on_at_once(self):
         lock = self.lock()
         old = self.cli_map("ACQUIRE", lock, "TTL", 60000)
-        self.assertEqual(self.cli("BREAK", lock, "TOKEN", old["token"], "NOW", "REASON", "host is gone"), 1)
+        self.assertEqual(
+            self.cli("BREAK", lock, "TOKEN", old["token"], "NOW", "REASON", "host is gone"), 1
+        )
         new = self.cli_map("ACQUIRE", lock, "TTL", 60000)
         self.assertGreater(new["token"], old["token"])
         self.assertEqual(self.cli("BREAK", lock, "TOKEN", old["token"], "REASON", "again"), 0)
@@ -271,19 +337,25 @@ class OverRedisCli:
     def test_break_of_a_token_on_another_lock_does_nothing(self):
         held, other = self.lock(), self.lock()
         grant = self.cli_map("ACQUIRE", held, "TTL", 60000)
-        self.assertEqual(self.cli("BREAK", other, "TOKEN", grant["token"], "NOW", "REASON", "slip"), 0)
+        self.assertEqual(
+            self.cli("BREAK", other, "TOKEN", grant["token"], "NOW", "REASON", "slip"), 0
+        )
         self.assertEqual(self.cli("RENEW", grant["lease"]), 60000)
 
     def test_break_all_locks_of_a_lease_end_together(self):
         a, b = self.lock("a"), self.lock("b")
         grant = self.cli_map("ACQUIRE", a, "AND", b, "TTL", 60000)
         self.cli("BREAK", a, "TOKEN", grant["token"], "NOW", "REASON", "test")
-        self.assertEqual([self.cli_map("INSPECT", lock)["state"] for lock in (a, b)], ["free", "free"])
+        self.assertEqual(
+            [self.cli_map("INSPECT", lock)["state"] for lock in (a, b)], ["free", "free"]
+        )
 
     def test_delay_closes_the_lock_after_an_expired_lease_but_not_after_a_release(self):
         lock = self.lock()
         self.cli_map("ACQUIRE", lock, "TTL", 100, "DELAY", 60000)
-        harness.wait_until(lambda: self.cli_map("INSPECT", lock)["state"] != "held", "the lease ran out")
+        harness.wait_until(
+            lambda: self.cli_map("INSPECT", lock)["state"] != "held", "the lease ran out"
+        )
         seen = self.cli_map("INSPECT", lock)
         self.assertEqual((seen["state"], seen["token"]), ("closed", None))
         self.assertTrue(0 < seen["reopens_in_ms"] <= 60000)
@@ -311,7 +383,9 @@ class OverRedisCli:
         grant = self.cli_map("ACQUIRE", self.lock(), "TTL", 60000)
         self.assertGreater(grant["token"], last + 1000)
         self.assertRegex(self.cli_error("RAISE", last, "REASON", "drill"), "^ERR ")
-        self.assertRegex(self.cli_error("RAISE", grant["token"] + 2**45, "REASON", "drill"), "^ERR ")
+        self.assertRegex(
+            self.cli_error("RAISE", grant["token"] + 2**45, "REASON", "drill"), "^ERR "
+        )
 
     def test_status_says_all_it_promises(self):
         before = self.cli_map("STATUS")
@@ -328,14 +402,25 @@ class OverRedisCli:
         # Hard case 17.
         lock = self.lock()
         for words, expected in (
-                (["TTL", 0], ("100", "600000")), (["TTL", 99], ("100", "600000")), (["TTL", -1], ("100", "600000")),
-                (["TTL", 600001], ("100", "600000")), (["TTL", 10**30], ("100", "600000")), (["TTL", "1e3"], ("100",)),
-                (["TTL", "soon"], ("100",)), (["TTL", ""], ("100",)), (["TTL", "1000.5"], ("100",)),
-                (["TTL", 1000, "WAIT", -1], ("0", "3600000")), (["TTL", 1000, "WAIT", 3600001], ("0", "3600000")),
-                (["TTL", 1000, "LIMIT", 0], ("1", "1024")), (["TTL", 1000, "LIMIT", 1025], ("1", "1024")),
-                (["TTL", 1000, "LIMIT", "many"], ("1", "1024")), (["TTL", 1000, "DELAY", 60001], ("0", "60000")),
-                (["TTL", 1000, "MAXHOLD", 999], ("1000",)), (["TTL", 1000, "REQUEST", "short"], ("22", "64")),
-                (["TTL", 1000, "REQUEST", "x" * 21 + "!"], ("22", "64"))):
+            (["TTL", 0], ("100", "600000")),
+            (["TTL", 99], ("100", "600000")),
+            (["TTL", -1], ("100", "600000")),
+            (["TTL", 600001], ("100", "600000")),
+            (["TTL", 10**30], ("100", "600000")),
+            (["TTL", "1e3"], ("100",)),
+            (["TTL", "soon"], ("100",)),
+            (["TTL", ""], ("100",)),
+            (["TTL", "1000.5"], ("100",)),
+            (["TTL", 1000, "WAIT", -1], ("0", "3600000")),
+            (["TTL", 1000, "WAIT", 3600001], ("0", "3600000")),
+            (["TTL", 1000, "LIMIT", 0], ("1", "1024")),
+            (["TTL", 1000, "LIMIT", 1025], ("1", "1024")),
+            (["TTL", 1000, "LIMIT", "many"], ("1", "1024")),
+            (["TTL", 1000, "DELAY", 60001], ("0", "60000")),
+            (["TTL", 1000, "MAXHOLD", 999], ("1000",)),
+            (["TTL", 1000, "REQUEST", "short"], ("22", "64")),
+            (["TTL", 1000, "REQUEST", "x" * 21 + "!"], ("22", "64")),
+        ):
             with self.subTest(words=words):
                 error = self.cli_error("ACQUIRE", lock, *words)
                 self.assertRegex(error, "^ERR ")
@@ -345,10 +430,20 @@ class OverRedisCli:
 
     def test_the_ends_of_each_range_are_accepted(self):
         # Hard case 17.
-        for words in (["TTL", 100], ["TTL", 600000], ["TTL", 1000, "WAIT", 0], ["TTL", 1000, "WAIT", 3600000],
-                      ["TTL", 1000, "LIMIT", 1], ["TTL", 1000, "LIMIT", 1024], ["TTL", 1000, "DELAY", 0],
-                      ["TTL", 1000, "DELAY", 60000], ["TTL", 1000, "MAXHOLD", 1000], ["TTL", 1000, "OWNER", "o" * 128],
-                      ["TTL", 1000, "REQUEST", request_id()[:22]], ["TTL", 1000, "REQUEST", request_id() * 2]):
+        for words in (
+            ["TTL", 100],
+            ["TTL", 600000],
+            ["TTL", 1000, "WAIT", 0],
+            ["TTL", 1000, "WAIT", 3600000],
+            ["TTL", 1000, "LIMIT", 1],
+            ["TTL", 1000, "LIMIT", 1024],
+            ["TTL", 1000, "DELAY", 0],
+            ["TTL", 1000, "DELAY", 60000],
+            ["TTL", 1000, "MAXHOLD", 1000],
+            ["TTL", 1000, "OWNER", "o" * 128],
+            ["TTL", 1000, "REQUEST", request_id()[:22]],
+            ["TTL", 1000, "REQUEST", request_id() * 2],
+        ):
             with self.subTest(words=words):
                 self.cli_map("ACQUIRE", self.lock(), *words)
         self.cli_map("ACQUIRE", "n" * (512 - 1) + str(self.protocol), "TTL", 1000)
@@ -356,10 +451,14 @@ class OverRedisCli:
     def test_too_long_names_the_limit(self):
         pairs = [word for n in range(9) for word in ("META", f"k{n}", "v")]
         locks = [word for n in range(17) for word in ("AND", f"{self.lock()}{n}")][1:]
-        for words, limit in ((["n" * 513, "TTL", 1000], "512"), ([self.lock(), "TTL", 1000, "OWNER", "o" * 129], "128"),
-                             ([self.lock(), "TTL", 1000, "REQUEST", "r" * 65], "64"),
-                             ([self.lock(), "TTL", 1000, *pairs], "8"),
-                             ([self.lock(), "TTL", 1000, "META", "k", "v" * 1024], "1024"), ([*locks, "TTL", 1000], "16")):
+        for words, limit in (
+            (["n" * 513, "TTL", 1000], "512"),
+            ([self.lock(), "TTL", 1000, "OWNER", "o" * 129], "128"),
+            ([self.lock(), "TTL", 1000, "REQUEST", "r" * 65], "64"),
+            ([self.lock(), "TTL", 1000, *pairs], "8"),
+            ([self.lock(), "TTL", 1000, "META", "k", "v" * 1024], "1024"),
+            ([*locks, "TTL", 1000], "16"),
+        ):
             with self.subTest(limit=limit):
                 error = self.cli_error("ACQUIRE", *words)
                 self.assertRegex(error, "^TOOLONG ")
@@ -368,19 +467,44 @@ class OverRedisCli:
 
     def test_wrong_words_say_what_was_expected(self):
         lock = self.lock()
-        for words in (["ACQUIRE"], ["ACQUIRE", lock], ["ACQUIRE", lock, "TTL"], ["ACQUIRE", lock, "WAIT", 10],
-                      ["ACQUIRE", lock, "TTL", 1000, "FOO", 1], ["ACQUIRE", lock, "TTL", 1000, "TTL", 1000],
-                      ["ACQUIRE", lock, "TTL", 1000, "SHARED", "LIMIT", 2], ["ACQUIRE", lock, "AND", lock, "TTL", 1000],
-                      ["ACQUIRE", lock, "AND", self.lock(), "TTL", 1000, "SHARED"], ["ACQUIRE", "", "TTL", 1000],
-                      ["ACQUIRE", "tab\there", "TTL", 1000], ["ACQUIRE", lock, "TTL", 1000, "ASYNC"],
-                      ["RENEW"], ["RENEW", "xyz"], ["RENEW", UNKNOWN_LEASE.upper()], ["RELEASE", UNKNOWN_LEASE + "0"],
-                      ["MRENEW", UNKNOWN_LEASE, "xyz"], ["INSPECT"], ["INSPECT", lock, lock], ["LOCKS", "COUNT", 0],
-                      ["LOCKS", "COUNT", 1001], ["LOCKS", "CURSOR", "nonsense!"], ["HISTORY", lock, "COUNT", 1001],
-                      ["BREAK", lock, "TOKEN", 1], ["BREAK", lock, "TOKEN", 0, "REASON", "x"],
-                      ["BREAK", lock, "TOKEN", 2**53, "REASON", "x"], ["BREAK", lock, "TOKEN", "-1", "REASON", "x"],
-                      ["BREAK", lock, "TOKEN", "1.0", "REASON", "x"], ["BREAK", lock, "TOKEN", "007", "REASON", "x"],
-                      ["RAISE", "soon", "REASON", "x"], ["RAISE", 2**53, "REASON", "x"], ["STATUS", "now"],
-                      ["CANCEL"], ["CANCEL", "short"], ["SELECT", 1], ["NOSUCHVERB", "x"]):
+        for words in (
+            ["ACQUIRE"],
+            ["ACQUIRE", lock],
+            ["ACQUIRE", lock, "TTL"],
+            ["ACQUIRE", lock, "WAIT", 10],
+            ["ACQUIRE", lock, "TTL", 1000, "FOO", 1],
+            ["ACQUIRE", lock, "TTL", 1000, "TTL", 1000],
+            ["ACQUIRE", lock, "TTL", 1000, "SHARED", "LIMIT", 2],
+            ["ACQUIRE", lock, "AND", lock, "TTL", 1000],
+            ["ACQUIRE", lock, "AND", self.lock(), "TTL", 1000, "SHARED"],
+            ["ACQUIRE", "", "TTL", 1000],
+            ["ACQUIRE", "tab\there", "TTL", 1000],
+            ["ACQUIRE", lock, "TTL", 1000, "ASYNC"],
+            ["RENEW"],
+            ["RENEW", "xyz"],
+            ["RENEW", UNKNOWN_LEASE.upper()],
+            ["RELEASE", UNKNOWN_LEASE + "0"],
+            ["MRENEW", UNKNOWN_LEASE, "xyz"],
+            ["INSPECT"],
+            ["INSPECT", lock, lock],
+            ["LOCKS", "COUNT", 0],
+            ["LOCKS", "COUNT", 1001],
+            ["LOCKS", "CURSOR", "nonsense!"],
+            ["HISTORY", lock, "COUNT", 1001],
+            ["BREAK", lock, "TOKEN", 1],
+            ["BREAK", lock, "TOKEN", 0, "REASON", "x"],
+            ["BREAK", lock, "TOKEN", 2**53, "REASON", "x"],
+            ["BREAK", lock, "TOKEN", "-1", "REASON", "x"],
+            ["BREAK", lock, "TOKEN", "1.0", "REASON", "x"],
+            ["BREAK", lock, "TOKEN", "007", "REASON", "x"],
+            ["RAISE", "soon", "REASON", "x"],
+            ["RAISE", 2**53, "REASON", "x"],
+            ["STATUS", "now"],
+            ["CANCEL"],
+            ["CANCEL", "short"],
+            ["SELECT", 1],
+            ["NOSUCHVERB", "x"],
+        ):
             with self.subTest(words=words):
                 self.assertRegex(self.cli_error(*words), "^ERR .{8,}")
         self.assertEqual(self.cli_map("INSPECT", lock)["state"], "free")
@@ -407,10 +531,18 @@ class OverRedisCli:
         self.assertEqual(self.cli("CLIENT", "SETNAME", "nightly"), "OK")
         self.assertIn(self.cli("CLIENT", "GETNAME"), (None, ""))
         self.assertEqual(self.cli("CLIENT", "SETINFO", "LIB-NAME", "test"), "OK")
-        for words, expected in ((["CLIENT", "LIST"], r"^id=\d+ addr=127"), (["CLIENT", "INFO"], r"^id=\d+ addr=127"),
-                                (["INFO"], r"(?m)^loading:0")):  # redis-cli shows these as they are, even with --json.
-            self.assertRegex(redis_cli(self.pawld.port, *words, protocol=self.protocol).stdout, expected)
-        self.assertIsInstance(self.cli("CONFIG", "GET", "save"), dict if self.protocol == 3 else list)
+        for words, expected in (
+            (["CLIENT", "LIST"], r"^id=\d+ addr=127"),
+            (["CLIENT", "INFO"], r"^id=\d+ addr=127"),
+            # Redis-cli shows these as they are, even with --json.
+            (["INFO"], r"(?m)^loading:0"),
+        ):
+            self.assertRegex(
+                redis_cli(self.pawld.port, *words, protocol=self.protocol).stdout, expected
+            )
+        self.assertIsInstance(
+            self.cli("CONFIG", "GET", "save"), dict if self.protocol == 3 else list
+        )
         seconds, micros = self.cli("TIME")
         self.assertGreater(int(seconds), 1_500_000_000)
         self.assertLess(int(micros), 1_000_000)
@@ -447,8 +579,10 @@ class BytesTest(harness.PawldCase):
             self.assertEqual(client.raw, expected)
 
     def test_a_grant_is_a_flat_array_in_resp2_and_a_map_in_resp3(self):
-        for protocol, head, null in ((2, b"*12\r\n$5\r\nlease\r\n$32\r\n", b"$4\r\nslot\r\n$-1\r\n"),
-                                     (3, b"%6\r\n$5\r\nlease\r\n$32\r\n", b"$4\r\nslot\r\n_\r\n")):
+        for protocol, head, null in (
+            (2, b"*12\r\n$5\r\nlease\r\n$32\r\n", b"$4\r\nslot\r\n$-1\r\n"),
+            (3, b"%6\r\n$5\r\nlease\r\n$32\r\n", b"$4\r\nslot\r\n_\r\n"),
+        ):
             client = self.client(protocol)
             client.call("ACQUIRE", self.lock(), "TTL", 1000)
             self.assertTrue(client.raw.startswith(head), client.raw)
@@ -470,7 +604,9 @@ class BytesTest(harness.PawldCase):
         self.assertEqual(two["proto"], 2)
         three = client.call("HELLO", 3, "SETNAME", "nightly")
         self.assertIsInstance(three, dict)
-        self.assertLessEqual({"server", "version", "proto", "id", "mode", "role", "modules"}, set(three))
+        self.assertLessEqual(
+            {"server", "version", "proto", "id", "mode", "role", "modules"}, set(three)
+        )
         self.assertEqual(three["proto"], 3)
         self.assertEqual(client.call("CLIENT", "GETNAME"), "nightly")
         self.assertIsInstance(client.call("HELLO", 2), list)
@@ -495,8 +631,17 @@ class BytesTest(harness.PawldCase):
 
     def test_errors_keep_the_connection(self):
         client = self.client()
-        for words in (["NOSUCHVERB"], ["GET", "x"], ["SET", "x", "1"], ["EVAL", "return 1", "0"], ["CLIENT", "NOSUCH"],
-                      ["CONFIG", "SET", "a", "b"], ["SELECT", "1"], ["CLIENT", "MAINT_NOTIFICATIONS", "ON"], ["ACQUIRE"]):
+        for words in (
+            ["NOSUCHVERB"],
+            ["GET", "x"],
+            ["SET", "x", "1"],
+            ["EVAL", "return 1", "0"],
+            ["CLIENT", "NOSUCH"],
+            ["CONFIG", "SET", "a", "b"],
+            ["SELECT", "1"],
+            ["CLIENT", "MAINT_NOTIFICATIONS", "ON"],
+            ["ACQUIRE"],
+        ):
             with self.subTest(words=words):
                 self.assertError(client.call(*words), "ERR")
         self.assertEqual(client.call("PING"), "PONG")
@@ -512,7 +657,14 @@ class BytesTest(harness.PawldCase):
 
     def test_names_that_are_not_utf8_are_refused(self):
         client = self.client()
-        for name in (b"\xff\xfe", b"ok\x00no", b"bell\x07", b"\xc0\xaf", b"\xed\xa0\x80", b"del\x7f"):
+        for name in (
+            b"\xff\xfe",
+            b"ok\x00no",
+            b"bell\x07",
+            b"\xc0\xaf",
+            b"\xed\xa0\x80",
+            b"del\x7f",
+        ):
             with self.subTest(name=name):
                 self.assertError(client.call("ACQUIRE", name, "TTL", 1000), "ERR", "UTF-8")
 
@@ -544,11 +696,18 @@ class BytesTest(harness.PawldCase):
     def test_async_needs_resp3_and_a_request_id(self):
         lock = self.lock()
         two, three = self.client(2), self.client(3)
-        self.assertError(two.call("ACQUIRE", lock, "TTL", 1000, "WAIT", 10, "ASYNC", "REQUEST", request_id()), "ERR", "RESP3")
-        self.assertError(three.call("ACQUIRE", lock, "TTL", 1000, "WAIT", 10, "ASYNC"), "ERR", "REQUEST")
+        self.assertError(
+            two.call("ACQUIRE", lock, "TTL", 1000, "WAIT", 10, "ASYNC", "REQUEST", request_id()),
+            "ERR",
+            "RESP3",
+        )
+        self.assertError(
+            three.call("ACQUIRE", lock, "TTL", 1000, "WAIT", 10, "ASYNC"), "ERR", "REQUEST"
+        )
 
     def test_an_expired_lease_says_so(self):
-        # Hard cases 1, 3, 9: whoever dies or sleeps without a word costs one TTL; a renewal never revives.
+        # Hard cases 1, 3, 9: whoever dies or sleeps without a word costs one TTL; a renewal never
+        # revives.
         client = self.client()
         lock = self.lock()
         old = self.acquire(client, lock, ttl=100)
@@ -573,7 +732,9 @@ class BytesTest(harness.PawldCase):
         client = self.client()
         lock = self.lock()
         self.acquire(client, lock, "DELAY", 400, ttl=100)
-        harness.wait_until(lambda: self.inspect(client, lock)["state"] != "held", "the lease is over")
+        harness.wait_until(
+            lambda: self.inspect(client, lock)["state"] != "held", "the lease is over"
+        )
         grant = self.acquire(client, lock, "WAIT", 30000)
         self.assertIsNotNone(grant)
 
@@ -603,13 +764,16 @@ class BytesTest(harness.PawldCase):
         self.assertNotEqual(one.call("CLIENT", "ID"), two.call("CLIENT", "ID"))
 
     def test_tokens_fit_every_language_and_run_out_with_a_name(self):
-        # Hard cases 14, 15. RAISE goes at most 2^44 at a time, so the counter starts close to its end by many steps.
+        # Hard cases 14, 15. RAISE goes at most 2^44 at a time, so the counter starts close to its
+        # end by many steps.
         server = self.own_pawld()
         client = self.client(server=server)
         top = 2**53 - 1
         last = fields(client.call("STATUS"))["last_token"]
         steps = [*range(last + 2**44, top - 3, 2**44), top - 3]
-        self.assertEqual(client.pipeline(["RAISE", step, "REASON", "drill"] for step in steps), steps)
+        self.assertEqual(
+            client.pipeline(["RAISE", step, "REASON", "drill"] for step in steps), steps
+        )
         tokens = [self.acquire(client, self.lock())["token"] for _ in range(3)]
         self.assertEqual(tokens, [top - 2, top - 1, top])
         lock = self.lock()
@@ -651,7 +815,9 @@ class ProtocolErrorTest(harness.PawldCase):
 
     def test_commands_before_a_protocol_error_are_answered(self):
         client = self.client()
-        client.send_bytes(harness.resp.encode("PING") + b"*1\r\n:5\r\n" + harness.resp.encode("PING"))
+        client.send_bytes(
+            harness.resp.encode("PING") + b"*1\r\n:5\r\n" + harness.resp.encode("PING")
+        )
         answer = client.read_to_end()
         self.assertTrue(answer.startswith(b"+PONG\r\n-ERR "), answer)
         self.assertEqual(answer.count(b"PONG"), 1)

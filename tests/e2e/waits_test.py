@@ -66,14 +66,21 @@ class QueueTest(harness.PawldCase):
         waiters = self.queue(lock, WAITERS)
         self.waiting(holder, lock, WAITERS)
         for n, waiter in enumerate(waiters):
-            if n % 2:  # Half of them with a reset, as a killed process with unread data leaves behind.
-                waiter.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+            # Half of them with a reset, as a killed process with unread data leaves behind.
+            if n % 2:
+                waiter.socket.setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00"
+                )
             waiter.close()
         self.waiting(holder, lock, 0)
         last = self.inspect(holder, lock)["token"]
         self.assertEqual(holder.call("RELEASE", lease), 1)
         self.assertEqual(self.inspect(holder, lock)["state"], "free")
-        self.assertEqual(fields(holder.call("HISTORY", lock)[0])["token"], last, "somebody who had gone was granted")
+        self.assertEqual(
+            fields(holder.call("HISTORY", lock)[0])["token"],
+            last,
+            "somebody who had gone was granted",
+        )
         self.assertGreater(self.acquire(holder, lock)["token"], last)
 
     def test_the_first_in_line_hangs_up_and_the_next_is_served(self):
@@ -89,7 +96,8 @@ class QueueTest(harness.PawldCase):
         self.assertEqual(self.holders(holder, lock)[0]["owner"], "w1")
 
     def test_a_hang_up_and_a_release_in_one_turn_never_grant_to_who_has_gone(self):
-        # Hard case 19. pawld is stopped meanwhile, so both wait for it when it wakes; the release was sent first.
+        # Hard case 19. pawld is stopped meanwhile, so both wait for it when it wakes; the release
+        # was sent first.
         lock = self.lock()
         for _ in range(10):
             holder = self.client(3)
@@ -143,12 +151,17 @@ class QueueTest(harness.PawldCase):
         holder, waiter = self.client(3), self.client(3)
         lease = self.acquire(holder, lock)["lease"]
         waiter.send("ACQUIRE", lock, "TTL", 60000, "WAIT", 60000, "REQUEST", request)
-        wait_until(lambda: (queue := self.inspect(holder, lock)["queue"]) and fields(queue[0])["waited_ms"] >= 60,
-                   "it has waited a while")
+        wait_until(
+            lambda: (queue := self.inspect(holder, lock)["queue"])
+            and fields(queue[0])["waited_ms"] >= 60,
+            "it has waited a while",
+        )
         holder.call("RELEASE", lease)
         grant = waiter.read()
         self.assertGreaterEqual(grant["waited_ms"], 60)
-        self.assertEqual(self.client(3).call("ACQUIRE", lock, "TTL", 60000, "REQUEST", request), grant)
+        self.assertEqual(
+            self.client(3).call("ACQUIRE", lock, "TTL", 60000, "REQUEST", request), grant
+        )
 
     def test_nobody_overtakes_a_waiter_not_even_readers(self):
         # Hard case 23: shared mode cannot starve exclusive.
@@ -180,7 +193,8 @@ class QueueTest(harness.PawldCase):
         self.assertEqual(len(self.holders(writer, lock)), 3)
 
     def test_two_that_want_two_locks_in_opposite_order_do_not_deadlock(self):
-        # Hard case 24: taking both with AND cannot deadlock, and arrival order keeps it from starving.
+        # Hard case 24: taking both with AND cannot deadlock, and arrival order keeps it from
+        # starving.
         a, b = self.lock("a"), self.lock("b")
         holder, one, two = self.client(3), self.client(3), self.client(3)
         lease = self.acquire(holder, a)["lease"]
@@ -188,7 +202,9 @@ class QueueTest(harness.PawldCase):
         self.waiting(holder, b, 1)
         two.send("ACQUIRE", b, "AND", a, "TTL", 60000, "WAIT", 60000)
         self.waiting(holder, b, 2)
-        self.assertIsNone(holder.call("ACQUIRE", b, "TTL", 1000), "b stands idle behind those who wait for both")
+        self.assertIsNone(
+            holder.call("ACQUIRE", b, "TTL", 1000), "b stands idle behind those who wait for both"
+        )
         holder.call("RELEASE", lease)
         grant = one.read()
         self.assertTrue(two.silent())
@@ -201,7 +217,10 @@ class BlockingTest(harness.PawldCase):
         lock = self.lock()
         holder, waiter = self.client(3), self.client(3)
         lease = self.acquire(holder, lock)["lease"]
-        waiter.send_bytes(harness.resp.encode("ACQUIRE", lock, "TTL", 60000, "WAIT", 60000) + harness.resp.encode("PING"))
+        waiter.send_bytes(
+            harness.resp.encode("ACQUIRE", lock, "TTL", 60000, "WAIT", 60000)
+            + harness.resp.encode("PING")
+        )
         self.waiting(holder, lock, 1)
         holder.pipeline([["PING"]] * 100)
         self.assertTrue(waiter.silent())
@@ -229,11 +248,15 @@ class BlockingTest(harness.PawldCase):
         flood = harness.resp.encode("PING") * (4 << 20 >> 4)
         try:
             while flood:
-                flood = flood[waiter.socket.send(flood[:65536]):]
+                flood = flood[waiter.socket.send(flood[:65536]) :]
         except (BlockingIOError, BrokenPipeError, ConnectionResetError):
             pass  # Nothing more is taken, or it was cut: both are fine.
         waiter.close()
-        wait_until(lambda: self.inspect(holder, lock)["waiters"] == 0, "the waiter that has gone leaves the queue", patience=15)
+        wait_until(
+            lambda: self.inspect(holder, lock)["waiters"] == 0,
+            "the waiter that has gone leaves the queue",
+            patience=15,
+        )
 
     def test_commands_read_before_a_hang_up_apply(self):
         lock = self.lock()
@@ -246,7 +269,10 @@ class BlockingTest(harness.PawldCase):
     def test_a_pipeline_and_a_half_close_are_answered_in_full(self):
         client = self.client(3)
         lock = self.lock()
-        client.send_bytes(harness.resp.encode("PING") + harness.resp.encode("ACQUIRE", lock, "TTL", 60000, "OWNER", "nc"))
+        client.send_bytes(
+            harness.resp.encode("PING")
+            + harness.resp.encode("ACQUIRE", lock, "TTL", 60000, "OWNER", "nc")
+        )
         client.socket.shutdown(socket.SHUT_WR)
         self.assertEqual(client.read(), "PONG")
         self.assertGranted(client.read())
@@ -267,7 +293,8 @@ class BlockingTest(harness.PawldCase):
         self.assertEqual(waiter.call("PING"), "PONG")
 
     def test_cancel_racing_with_release_is_one_or_the_other(self):
-        # Hard case 18: never granted to nobody. Release and cancel leave together on two connections.
+        # Hard case 18: never granted to nobody. Release and cancel leave together on two
+        # connections.
         lock = self.lock()
         holder, waiter, canceller = self.client(3), self.client(3), self.client(3)
         outcomes = set()
@@ -389,7 +416,9 @@ class AsyncTest(harness.PawldCase):
         client.send("CANCEL", request)
         frames = [client.read(), client.read()]
         pushes = [frame for frame in frames if isinstance(frame, harness.resp.Push)]
-        self.assertEqual([frame for frame in frames if not isinstance(frame, harness.resp.Push)], [1])
+        self.assertEqual(
+            [frame for frame in frames if not isinstance(frame, harness.resp.Push)], [1]
+        )
         self.assertEqual(pushes[0][:3], ["pawl", "cancelled", request])
 
     def test_the_same_request_again_while_queued_returns_the_position(self):
@@ -435,14 +464,18 @@ class AsyncTest(harness.PawldCase):
         lock = self.lock()
         holder, client = self.client(3), self.client(3)
         lease = self.acquire(holder, lock)["lease"]
-        replies = client.pipeline(["ACQUIRE", lock, "TTL", 60000, "WAIT", 60000, "ASYNC", "REQUEST", request_id()]
-                                  for _ in range(1024))
+        replies = client.pipeline(
+            ["ACQUIRE", lock, "TTL", 60000, "WAIT", 60000, "ASYNC", "REQUEST", request_id()]
+            for _ in range(1024)
+        )
         self.assertEqual([reply["position"] for reply in replies], list(range(1, 1025)))
         self.assertError(self.wait_async(client, lock, request_id()), "BUSY", "1024")
         self.assertEqual(client.call("PING"), "PONG")
         holder.call("RELEASE", lease)
         self.assertEqual(client.read()[1], "granted")
-        self.assertEqual(self.wait_async(client, lock, request_id())["state"], "queued", "there is room again")
+        self.assertEqual(
+            self.wait_async(client, lock, request_id())["state"], "queued", "there is room again"
+        )
 
 
 if __name__ == "__main__":

@@ -83,7 +83,9 @@ class Web:
     def start_post(self, path, body, headers):
         """A connection that has asked and does not wait for the answer."""
         connection = self.connection()
-        connection.request("POST", path, json.dumps(body), {**self.own, "Content-Type": JSON, **headers})
+        connection.request(
+            "POST", path, json.dumps(body), {**self.own, "Content-Type": JSON, **headers}
+        )
         return connection
 
 
@@ -110,7 +112,8 @@ class Events:
         self.last_id = None
 
     def next(self):
-        """The next event as (event, id, data); nothing at the end. Comments and bare ids are passed over."""
+        """The next event as (event, id, data); nothing at the end. Comments and bare ids are passed
+        over."""
         fields = {}
         while True:
             line = self.response.readline().decode()

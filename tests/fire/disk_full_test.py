@@ -1,7 +1,7 @@
 """A disk that gets full under the real pawld, and has room again. Hard case 37.
 
-On a small tmpfs, with a file that takes the space. What grows the store is refused before anything is applied; renewals,
-releases, breaks and expiries go on; nothing acknowledged is lost.
+On a small tmpfs, with a file that takes the space. What grows the store is refused before anything
+is applied; renewals, releases, breaks and expiries go on; nothing acknowledged is lost.
 
 Environment: PAWL_FIRE_ROUNDS (20).
 """
@@ -42,7 +42,9 @@ class DiskFullTest(FireCase):
             facts = os.statvfs(self.root)
             try:
                 with open(self.ballast, "wb") as file:
-                    os.posix_fallocate(file.fileno(), 0, max(1, facts.f_bavail * facts.f_frsize - leave))
+                    os.posix_fallocate(
+                        file.fileno(), 0, max(1, facts.f_bavail * facts.f_frsize - leave)
+                    )
             except OSError as error:
                 if error.errno != errno.ENOSPC:
                     raise
@@ -69,6 +71,7 @@ class DiskFullTest(FireCase):
 
     def refuses(self, client, lock):
         """Takes and releases until taking is refused."""
+
         def refused():
             if self.take(client, lock) is None:
                 return True
@@ -86,7 +89,9 @@ class DiskFullTest(FireCase):
         client = self.client(3, self.server)
         self.renew_all(client)
         self.assertEqual(client.call("STATUS")["leases"], len(self.held))
-        print(f"{ROUNDS} rounds, {len(self.held)} leases held over all of them, last token {self.greatest}")
+        print(
+            f"{ROUNDS} rounds, {len(self.held)} leases held over all of them, last token {self.greatest}"
+        )
 
     def one_round(self, client, number, leave):
         for n in range(10):
@@ -96,25 +101,35 @@ class DiskFullTest(FireCase):
         self.refuses(client, f"during/{number}")
         applied = self.inspect(client, f"refused/{number}")
         self.assertError(client.call("ACQUIRE", f"refused/{number}", "TTL", TTL), "FULL")
-        self.assertEqual(self.inspect(client, f"refused/{number}"), applied, "what was refused was applied")
+        self.assertEqual(
+            self.inspect(client, f"refused/{number}"), applied, "what was refused was applied"
+        )
 
         # Everything that ends or keeps a lease goes on.
         self.renew_all(client)
         self.assertEqual(client.call("RELEASE", self.held.pop(f"before/{number}/0")["lease"]), 1)
         broken = self.held.pop(f"before/{number}/1")
-        self.assertEqual(client.call("BREAK", f"before/{number}/1", "TOKEN", broken["token"], "NOW", "REASON", "full"), 1)
+        self.assertEqual(
+            client.call(
+                "BREAK", f"before/{number}/1", "TOKEN", broken["token"], "NOW", "REASON", "full"
+            ),
+            1,
+        )
         wait_until(lambda: self.inspect(client, f"short/{number}")["state"] == "free", "it expires")
         self.assertError(client.call("RENEW", short["lease"]), "LOST")
         if number % 4 == 3:
             client = self.stop_and_start(number)
 
         self.ballast.unlink()
-        wait_until(lambda: self.take(client, f"after/{number}") is not None, "new grants are given again")
+        wait_until(
+            lambda: self.take(client, f"after/{number}") is not None, "new grants are given again"
+        )
         self.renew_all(client)
         return client
 
     def stop_and_start(self, number):
-        """Ends and starts on the full disk, killed or asked to; then every byte is taken, and it starts once more."""
+        """Ends and starts on the full disk, killed or asked to; then every byte is taken, and it
+        starts once more."""
         if number % 8 == 3:
             self.server.kill()
         else:
@@ -131,27 +146,36 @@ class DiskFullTest(FireCase):
         self.fill(RESERVE - (1 << 20))
         self.refuses(client, "refused")
         wait_until(lambda: "the disk is full" in self.server.log(), "the log says so")
-        line = re.search(r"the disk is full.* ([0-9]+) bytes are free .* ([0-9]+) are needed", self.server.log())
+        line = re.search(
+            r"the disk is full.* ([0-9]+) bytes are free .* ([0-9]+) are needed", self.server.log()
+        )
         self.assertGreaterEqual(int(line[2]), RESERVE)
         self.assertEqual(client.call("STATUS")["state"], "full")
         ready = web.get("/readyz")
         self.assertEqual((ready.status, ready.code), (503, "full"), ready)
         scrape = web.get("/metrics").body.decode()
-        for sample in ("pawl_store_full 1", "pawl_ready 0", 'pawl_lock_acquires_total{result="refused"} 1'):
+        for sample in (
+            "pawl_store_full 1",
+            "pawl_ready 0",
+            'pawl_lock_acquires_total{result="refused"} 1',
+        ):
             self.assertIn(f"\n{sample}\n", scrape)
         free = float(re.search(r"^pawl_store_free_bytes (.*)$", scrape, re.M)[1])
         needed = float(re.search(r"^pawl_store_free_needed_bytes (.*)$", scrape, re.M)[1])
         self.assertLess(free, needed)
         self.ballast.unlink()
         # Nobody asks for anything: the end is noticed all the same.
-        wait_until(lambda: "locks are granted again" in self.server.log(), "the log says that it is over")
+        wait_until(
+            lambda: "locks are granted again" in self.server.log(), "the log says that it is over"
+        )
         self.assertEqual(client.call("STATUS")["state"], "granting")
         self.assertEqual(self.server.log().count("the disk is full"), 1)
         self.assertNotIn("too small", self.server.log())
 
     def test_a_volume_on_which_it_can_never_grant_is_named_at_the_start(self):
         small = self.own_pawld(start=False)
-        small.data = self.root / "small"  # The reserve alone, 64 MiB, is more than the whole volume.
+        # The reserve alone, 64 MiB, is more than the whole volume.
+        small.data = self.root / "small"
         small.start()
         wait_until(lambda: "the volume is too small" in small.log(), "the log says so")
         self.assertRegex(small.log(), r"[0-9]+ MiB are there for the store, 71 MiB are needed")
@@ -159,7 +183,8 @@ class DiskFullTest(FireCase):
         wait_until(lambda: "the disk is full" in small.log(), "and that it grants nothing now")
 
     def test_within_the_reserve_releases_go_on_for_longer_than_the_segments_ahead_last(self):
-        # Each is a batch of its own, fifteen to a segment: the reserve is there for the segments and checkpoints they need.
+        # Each is a batch of its own, fifteen to a segment: the reserve is there for the segments
+        # and checkpoints they need.
         client = self.client(3, self.server)
         leases = [self.take(client, f"storm/{n}")["lease"] for n in range(600)]
         self.fill(RESERVE - (1 << 20))

@@ -1,18 +1,28 @@
-"""A disk that fails under the real pawld: each of the first writes, syncs and renames of a life in turn. Hard case 36.
+"""A disk that fails under the real pawld: each of the first writes, syncs and renames of a life in
+turn. Hard case 36.
 
-Each round is a store of its own: one life ends by the fault, in every fifth round the next one, which recovers it, ends by
-a fault at the same number, and the last must find everything that was acknowledged. `record.Checker` judges.
+Each round is a store of its own: one life ends by the fault, in every fifth round the next one,
+which recovers it, ends by a fault at the same number, and the last must find everything that was
+acknowledged. `record.Checker` judges.
 
-Environment: PAWL_FIRE_FAULTS (200) is how many calls are tried for EIO; of the other faults every tenth. With
-PAWL_FIRE_ALL=1 all of them, and two lives in each round.
-"""
+Environment: PAWL_FIRE_FAULTS (200) is how many calls are tried for EIO; of the other faults every
+tenth. With PAWL_FIRE_ALL=1 all of them, and two lives in each round. """
 
 import collections
 import concurrent.futures
 import os
 import time
 
-from fire_case import EXIT_STORE, SEGMENT_SMALL, FireCase, faults, harness, struck, torture, wait_until
+from fire_case import (
+    EXIT_STORE,
+    SEGMENT_SMALL,
+    FireCase,
+    faults,
+    harness,
+    struck,
+    torture,
+    wait_until,
+)
 
 FAULTS = int(os.environ.get("PAWL_FIRE_FAULTS", "200"))
 ALL = os.environ.get("PAWL_FIRE_ALL") == "1"
@@ -34,8 +44,10 @@ class EioTest(FireCase):
         for at in numbers:
             with self.subTest(at=at, how=how):
                 self.one_round(at, how, may_go_on)
-        print(f"{how}: {len(numbers)} rounds, {sum(self.hits.values())} faults, {self.acks} acknowledgements, "
-              f"{time.monotonic() - began:.0f} s")
+        print(
+            f"{how}: {len(numbers)} rounds, {sum(self.hits.values())} faults, {self.acks} acknowledgements, "
+            f"{time.monotonic() - began:.0f} s"
+        )
         for (call, kind, end), count in sorted(self.hits.items()):
             print(f"  {call} {kind}: {end} × {count}")
 
@@ -51,7 +63,9 @@ class EioTest(FireCase):
             server.start()
             self.assertEqual(torture.look(server, ledger, workers), [])
             # At once, because one may wait for what another holds.
-            for settling in [self.pool.submit(worker.settle_again, server.port) for worker in workers]:
+            for settling in [
+                self.pool.submit(worker.settle_again, server.port) for worker in workers
+            ]:
                 settling.result(timeout=harness.PATIENCE)
             self.assertEqual(ledger.checker.faults, [])
             self.acks += ledger.acks
@@ -66,11 +80,15 @@ class EioTest(FireCase):
         if self.serves_or_ends(server):
             self.look(server, ledger, workers)
             running = [self.pool.submit(worker.run, server.port) for worker in workers]
-            wait_until(lambda: self.ended(server) or (server.dir / "struck").exists(), "the fault struck")
+            wait_until(
+                lambda: self.ended(server) or (server.dir / "struck").exists(), "the fault struck"
+            )
             hit = struck(server)
             goal = ledger.acks + ACKS_AFTER
-            wait_until(lambda: self.ended(server) or (ledger.acks >= goal and may_go_on(*hit)),
-                       f"pawld ends after {hit}, or may go on and does")
+            wait_until(
+                lambda: self.ended(server) or (ledger.acks >= goal and may_go_on(*hit)),
+                f"pawld ends after {hit}, or may go on and does",
+            )
             end = self.end(server)
             for work in running:
                 work.result(timeout=harness.PATIENCE)
@@ -101,8 +119,13 @@ class EioTest(FireCase):
         self.sweep(range(2, FAULTS + 1, STEP), "EIO-torn", lambda call, name: name == "lock")
 
     def test_no_space_at_any_write_is_survived_or_ends_pawld_and_loses_nothing(self):
-        # Hard case 37. What is done ahead may wait for space; a batch that does not fit after all ends pawld.
-        self.sweep(range(3, FAULTS + 1, STEP), "ENOSPC", lambda call, name: call != "pwrite" or not name.endswith(".log"))
+        # Hard case 37. What is done ahead may wait for space; a batch that does not fit after all
+        # ends pawld.
+        self.sweep(
+            range(3, FAULTS + 1, STEP),
+            "ENOSPC",
+            lambda call, name: call != "pwrite" or not name.endswith(".log"),
+        )
 
     def test_writes_that_take_half_are_finished(self):
         server = self.own_pawld(start=False, segment_bytes=SEGMENT_SMALL)

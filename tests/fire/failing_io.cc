@@ -1,6 +1,6 @@
-// failing_io.so: a disk that goes wrong under a real pawld. Loaded before libc (LD_PRELOAD), it counts the calls that write
-// or sync something below one directory, and lets a chosen one go wrong. The tests in this folder set it up through the
-// environment:
+// failing_io.so: a disk that goes wrong under a real pawld. Loaded before libc (LD_PRELOAD), it
+// counts the calls that write or sync something below one directory, and lets a chosen one go
+// wrong. The tests in this folder set it up through the environment:
 //
 //   PAWL_FIRE_UNDER=DIR     whose files are meant; absolute, without symbolic links
 //   PAWL_FIRE_AT=N          the Nth such call goes wrong (1 is the first); without it none does

@@ -4,7 +4,8 @@
     with LossyFs() as fs: server.data = fs.root                # lossy_fs: a file system that can lose its power
     with small_tmpfs(16 << 20) as root: server.data = root     # a real one that gets full
 
-The last two need mounts: such a test begins with in_mount_namespace(), so that nothing of it is seen outside or left behind.
+The last two need mounts: such a test begins with in_mount_namespace(), so that nothing of it is
+seen outside or left behind.
 
 Environment: PAWLD, and PAWL_FAILING_IO and PAWL_LOSSY_FS, which are built beside it.
 """
@@ -24,7 +25,8 @@ from harness import wait_until  # noqa: E402
 
 EXIT_STORE = 74
 SKIPPED = 77
-SEGMENT_SMALL = 64 << 10  # Fifteen batches to a segment: a few hundred writes meet every kind of work.
+# Fifteen batches to a segment: a few hundred writes meet every kind of work.
+SEGMENT_SMALL = 64 << 10
 INSIDE = "PAWL_FIRE_NAMESPACE"
 
 
@@ -58,8 +60,14 @@ def in_mount_namespace():
         return
     mapped = [] if os.geteuid() == 0 else ["--map-root-user"]
     enter = ["unshare", *mapped, "--mount", "--propagation", "private"]
-    if subprocess.run([*enter, "mount", "-t", "tmpfs", "none", "/mnt"], check=False).returncode != 0:
-        print("skipped: mounting needs root, or a kernel that lets everyone have a user namespace", file=sys.stderr)
+    if (
+        subprocess.run([*enter, "mount", "-t", "tmpfs", "none", "/mnt"], check=False).returncode
+        != 0
+    ):
+        print(
+            "skipped: mounting needs root, or a kernel that lets everyone have a user namespace",
+            file=sys.stderr,
+        )
         sys.exit(SKIPPED)
     os.execvpe(enter[0], [*enter, sys.executable, *sys.argv], {**os.environ, INSIDE: "1"})
 
@@ -67,7 +75,9 @@ def in_mount_namespace():
 def needs_fuse():
     """Skips the test where the kernel has no FUSE, or lossy_fs could not be built."""
     if not os.environ.get("PAWL_LOSSY_FS") or not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        print("skipped: needs libfuse3 when it is built, and /dev/fuse when it runs", file=sys.stderr)
+        print(
+            "skipped: needs libfuse3 when it is built, and /dev/fuse when it runs", file=sys.stderr
+        )
         sys.exit(SKIPPED)
 
 
@@ -77,7 +87,9 @@ class LossyFs:
     def __init__(self):
         self.root = harness.scratch("lossy")
         command = harness.guarded([os.environ["PAWL_LOSSY_FS"], self.root])
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.answer()  # It is mounted.
 
     def __enter__(self):

@@ -1,9 +1,11 @@
-// pawl_flood: asks pawld for more than it can do. An open loop: acquires leave at a fixed rate, spread over connections,
-// whether or not the ones before were answered; a grant is released. Prints one line of JSON.
+// pawl_flood: asks pawld for more than it can do. An open loop: acquires leave at a fixed rate,
+// spread over connections, whether or not the ones before were answered; a grant is released.
+// Prints one line of JSON.
 //
 //   pawl_flood --port 7295 --rate 60000 --seconds 10 [--connections 200]
 //
-// Where too many of a connection have no answer yet, an acquire is dropped and counted: pawld is that far behind.
+// Where too many of a connection have no answer yet, an acquire is dropped and counted: pawld is
+// that far behind.
 #include <getopt.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -29,7 +31,8 @@ namespace {
 using bench::monotonic_now;
 
 constexpr std::uint64_t kBurstMax = 4000;
-// Of one connection. A quarter of a million in all are seconds of work, and fit in the machine's memory.
+// Of one connection. A quarter of a million in all are seconds of work, and fit in the machine's
+// memory.
 constexpr std::uint64_t kUnansweredMax = 1250;
 
 struct Plan {
@@ -52,7 +55,8 @@ class Asker {
 
   [[nodiscard]] int fd() const { return socket_.fd(); }
 
-  // A lock of this connection's own, one of a thousand: most are free again by the time it comes round.
+  // A lock of this connection's own, one of a thousand: most are free again by the time it comes
+  // round.
   void ask() {
     const std::string lock = prefix_ + std::to_string(next_++ % 1000);
     ++tally_.asked;
@@ -129,7 +133,8 @@ Tally flood(const Plan& plan) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.ptr = askers.back().get();
-    if (::epoll_ctl(epoll, EPOLL_CTL_ADD, askers.back()->fd(), &event) != 0) bench::fail("epoll_ctl");
+    if (::epoll_ctl(epoll, EPOLL_CTL_ADD, askers.back()->fd(), &event) != 0)
+      bench::fail("epoll_ctl");
   }
   std::array<epoll_event, 256> ready{};
   const Nanos began = monotonic_now();
@@ -142,9 +147,10 @@ Tally flood(const Plan& plan) {
     for (const auto& asker : askers) asker->flush();
     const std::uint64_t answered = tally.granted + tally.refused + tally.dropped;
     tally.behind_max = std::max(tally.behind_max, tally.asked - answered);
-    const int count =
-        ::epoll_wait(epoll, ready.data(), static_cast<int>(ready.size()), tally.asked < due ? 0 : 1);
-    for (int i = 0; i < count; ++i) static_cast<Asker*>(ready[static_cast<std::size_t>(i)].data.ptr)->read();
+    const int count = ::epoll_wait(epoll, ready.data(), static_cast<int>(ready.size()),
+                                   tally.asked < due ? 0 : 1);
+    for (int i = 0; i < count; ++i)
+      static_cast<Asker*>(ready[static_cast<std::size_t>(i)].data.ptr)->read();
   }
   return tally;
 }
@@ -184,7 +190,8 @@ int main(int argc, char** argv) {
     const pawl::fire::Tally tally = pawl::fire::flood(pawl::fire::parse(argc, argv));
     const auto plain = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
     std::printf(
-        "{\"asked\": %llu, \"dropped\": %llu, \"granted\": %llu, \"refused\": %llu, \"released\": %llu, "
+        "{\"asked\": %llu, \"dropped\": %llu, \"granted\": %llu, \"refused\": %llu, \"released\": "
+        "%llu, "
         "\"behind_max\": %llu}\n",
         plain(tally.asked), plain(tally.dropped), plain(tally.granted), plain(tally.refused),
         plain(tally.released), plain(tally.behind_max));

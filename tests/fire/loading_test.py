@@ -1,4 +1,5 @@
-"""A pawld that takes long to read its data: it answers from the first moment, and says that it is loading."""
+"""A pawld that takes long to read its data: it answers from the first moment, and says that it is
+loading."""
 
 import concurrent.futures
 import signal
@@ -23,12 +24,14 @@ class LoadingTest(FireCase):
         self.server.environment = faults(self.server, read_gate=self.gate)
 
     def launch(self, read_ms):
-        """Each read of the data takes so long while the gate is there, and pawld answers in between."""
+        """Each read of the data takes so long while the gate is there, and pawld answers in
+        between."""
         self.gate.write_text(str(read_ms))
         self.server.launch()
 
     def early_client(self, *questions):
-        """Connected before the data is read, and asking in one breath; the client and what it is answered."""
+        """Connected before the data is read, and asking in one breath; the client and what it is
+        answered."""
         wait_until(self.server.port_file.exists, "pawld listens")
         self.server.port = int(self.server.port_file.read_text().split()[0])
         client = self.client(2, self.server)
@@ -38,12 +41,14 @@ class LoadingTest(FireCase):
         with self.server.client(3) as client:
             self.assertEqual(client.call("STATUS")["leases"], count)
             for at in range(0, len(self.leases), 1000):
-                some = self.leases[at:at + 1000]
+                some = self.leases[at : at + 1000]
                 self.assertEqual(client.call("MRENEW", *some), [TTL] * len(some))
 
     def test_who_asks_meanwhile_is_answered_and_served_once_it_is_read(self):
         self.launch(read_ms=100)
-        client, (status, pong, refused) = self.early_client(["STATUS"], ["PING"], ["ACQUIRE", "new", "TTL", TTL])
+        client, (status, pong, refused) = self.early_client(
+            ["STATUS"], ["PING"], ["ACQUIRE", "new", "TTL", TTL]
+        )
         self.assertEqual((fields(status)["role"], fields(status)["state"]), ("loading", "loading"))
         self.assertEqual(pong, "PONG")
         self.assertError(refused, "LOADING")

@@ -1,5 +1,6 @@
-// lossy_fs: a file system (FUSE) that can lose its power under a real pawld. What lies behind it is the simulated disk that
-// the journal's own tests use: what was not synced is lost, kept, torn and reordered as a seed decides.
+// lossy_fs: a file system (FUSE) that can lose its power under a real pawld. What lies behind it is
+// the simulated disk that the journal's own tests use: what was not synced is lost, kept, torn and
+// reordered as a seed decides.
 //
 //   lossy_fs MOUNTPOINT       prints "ok" once mounted; then takes commands, one per line, and answers each with "ok …":
 //     cut                     the power is gone: every call fails from now on
@@ -81,7 +82,7 @@ int find(const char* path) {
   return *there ? 0 : -ENOENT;
 }
 
-// --- Names ---
+// --- Names ---------------------------------------------------------------------------------------
 
 void* start(fuse_conn_info*, fuse_config* config) {
   config->hard_remove = 1;
@@ -122,7 +123,8 @@ int read_directory(const char*, void* buffer, fuse_fill_dir_t fill, off_t, fuse_
   const auto names = world().disk.list(kRoot);
   if (!names) return error_of(names.error());
   for (const char* name : {".", ".."}) fill(buffer, name, nullptr, 0, fuse_fill_dir_flags{});
-  for (const std::string& name : *names) fill(buffer, name.c_str(), nullptr, 0, fuse_fill_dir_flags{});
+  for (const std::string& name : *names)
+    fill(buffer, name.c_str(), nullptr, 0, fuse_fill_dir_flags{});
   return 0;
 }
 
@@ -144,7 +146,7 @@ int sync_directory(const char*, int, fuse_file_info*) {
   return answer(world().disk.sync_directory(kRoot));
 }
 
-// --- Files ---
+// --- Files ---------------------------------------------------------------------------------------
 
 int create_file(const char* path, mode_t, fuse_file_info* info) {
   const std::lock_guard lock(world().mutex);
@@ -174,8 +176,8 @@ int read_file(const char*, char* into, size_t size, off_t offset, fuse_file_info
 
 // The simulated disk insists on what O_DIRECT insists on, and the kernel's buffer here is anywhere.
 Result<void> write_aligned(store::File& file, std::uint64_t offset, std::string_view bytes) {
-  const std::unique_ptr<void, void (*)(void*)> memory(std::aligned_alloc(store::kBlock, bytes.size()),
-                                                      &std::free);
+  const std::unique_ptr<void, void (*)(void*)> memory(
+      std::aligned_alloc(store::kBlock, bytes.size()), &std::free);
   std::memcpy(memory.get(), bytes.data(), bytes.size());
   return file.write(offset, {static_cast<const char*>(memory.get()), bytes.size()});
 }
@@ -185,8 +187,8 @@ int write_file(const char*, const char* bytes, size_t size, off_t offset, fuse_f
   if ((info->flags & O_DIRECT) != 0 && world().direct == Direct::kOpenOnly) return -EINVAL;
   const Handle& handle = handle_of(info);
   const auto at = static_cast<std::uint64_t>(offset);
-  const auto written =
-      handle.durable ? write_aligned(*handle.file, at, {bytes, size}) : handle.file->write(at, {bytes, size});
+  const auto written = handle.durable ? write_aligned(*handle.file, at, {bytes, size})
+                                      : handle.file->write(at, {bytes, size});
   return written ? static_cast<int>(size) : error_of(written.error());
 }
 
@@ -233,7 +235,7 @@ fuse_operations operations() {
   return all;
 }
 
-// --- Commands ---
+// --- Commands ------------------------------------------------------------------------------------
 
 std::string obey(const std::string& line) {
   std::istringstream words(line);
@@ -264,7 +266,8 @@ int serve(const char* program, const char* mountpoint) {
   fuse_args args{1, arguments, 0};
   fuse* mounted = fuse_new(&args, &all, sizeof all, nullptr);
   if (mounted == nullptr || fuse_mount(mounted, mountpoint) != 0) {
-    std::cerr << "lossy_fs: cannot mount on " << mountpoint << " (needs /dev/fuse and the right to mount)\n";
+    std::cerr << "lossy_fs: cannot mount on " << mountpoint
+              << " (needs /dev/fuse and the right to mount)\n";
     return 1;
   }
   std::cout << "ok" << std::endl;

@@ -1,7 +1,8 @@
-"""Twice the load that pawld can take, beside a thousand healthy leases that libpawl renews: none of them is lost. G10.
+"""Twice the load that pawld can take, beside a thousand healthy leases that libpawl renews: none of
+them is lost. G10.
 
-First it is asked for far more than anyone could do, and what it answers is its rate; then acquires arrive at twice that rate,
-whether it answers or not.
+First it is asked for far more than anyone could do, and what it answers is its rate; then acquires
+arrive at twice that rate, whether it answers or not.
 
 Environment: PAWL_FIRE_OVERLOAD_SECONDS (20); PAWL_BENCH_HOLD and PAWL_FLOOD are binaries.
 """
@@ -37,20 +38,39 @@ class OverloadTest(FireCase):
     def test_a_thousand_healthy_leases_survive_twice_the_load_that_pawld_can_take(self):
         server = self.own_pawld(segment_bytes=64 << 20)
         at = ("--port", server.port)
-        rate = self.answered(self.finish(start("PAWL_FLOOD", *at, "--rate", UNLIMITED, "--seconds", 2)), 2)
+        rate = self.answered(
+            self.finish(start("PAWL_FLOOD", *at, "--rate", UNLIMITED, "--seconds", 2)), 2
+        )
         client = self.client(3, server)
-        wait_until(lambda: client.call("STATUS")["leases"] == 0, "what the first flood left is over")
+        wait_until(
+            lambda: client.call("STATUS")["leases"] == 0, "what the first flood left is over"
+        )
         before = server.rss_bytes()
-        holding = start("PAWL_BENCH_HOLD", *at, "--leases", LEASES, "--ttl", TTL_SECONDS, "--seconds", SECONDS + 2)
+        holding = start(
+            "PAWL_BENCH_HOLD",
+            *at,
+            "--leases",
+            LEASES,
+            "--ttl",
+            TTL_SECONDS,
+            "--seconds",
+            SECONDS + 2,
+        )
         wait_until(lambda: client.call("STATUS")["leases"] >= LEASES, "the healthy leases are held")
         flood = self.finish(start("PAWL_FLOOD", *at, "--rate", 2 * rate, "--seconds", SECONDS))
         held = self.finish(holding)
         asked, answered = flood["asked"] / SECONDS, self.answered(flood, SECONDS)
-        print(f"{rate:.0f}/s is what pawld can do; {asked:.0f}/s asked for {SECONDS} s, {answered:.0f}/s answered, "
-              f"up to {flood['behind_max']} unanswered at once and {flood['dropped']} beyond that never sent; "
-              f"{held['renewals']} renewals of {LEASES} leases, {held['lost']} lost")
-        self.assertEqual((held["held"], held["lost"]), (LEASES, 0), "healthy holders lost leases under load")
-        self.assertGreater(flood["dropped"] + flood["behind_max"], rate / 2, "pawld kept up: this was no overload")
+        print(
+            f"{rate:.0f}/s is what pawld can do; {asked:.0f}/s asked for {SECONDS} s, {answered:.0f}/s answered, "
+            f"up to {flood['behind_max']} unanswered at once and {flood['dropped']} beyond that never sent; "
+            f"{held['renewals']} renewals of {LEASES} leases, {held['lost']} lost"
+        )
+        self.assertEqual(
+            (held["held"], held["lost"]), (LEASES, 0), "healthy holders lost leases under load"
+        )
+        self.assertGreater(
+            flood["dropped"] + flood["behind_max"], rate / 2, "pawld kept up: this was no overload"
+        )
         self.assertGrewLess(before, 512 << 20, "what it could not serve piled up in memory", server)
         self.assertEqual(self.client(3, server).call("PING"), "PONG")
 

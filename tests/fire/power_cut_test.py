@@ -1,4 +1,5 @@
-"""Power cuts under the real pawld, on a file system that loses, keeps, tears and reorders what was not synced. Hard case 35.
+"""Power cuts under the real pawld, on a file system that loses, keeps, tears and reorders what was
+not synced. Hard case 35.
 
 Environment: PAWL_FIRE_CUTS (100) and PAWL_FIRE_SEED.
 """
@@ -53,8 +54,10 @@ class PowerCutTest(LossyCase):
                 settling.result(timeout=harness.PATIENCE)
         self.assertEqual(ledger.checker.faults, [])
         counts = ledger.checker.counts
-        print(f"{cuts} power cuts ({early} before pawld served), {counts.get('granted', 0)} grants, "
-              f"{counts.get('released', 0)} releases, {fs.tell('operations')} disk operations, {time.monotonic() - began:.0f} s")
+        print(
+            f"{cuts} power cuts ({early} before pawld served), {counts.get('granted', 0)} grants, "
+            f"{counts.get('released', 0)} releases, {fs.tell('operations')} disk operations, {time.monotonic() - began:.0f} s"
+        )
         self.assertGreater(ledger.acks, cuts, "too little load to mean anything")
 
     def one_life(self, server, ledger, workers, pool):
@@ -73,16 +76,20 @@ class PowerCutTest(LossyCase):
 
 class DirectTest(LossyCase):
     def serves_and_says_so(self, server, said):
-        """Every kind of work on that file system, and a restart; whether the log tells of buffered writes."""
+        """Every kind of work on that file system, and a restart; whether the log tells of buffered
+        writes."""
         server.start()
         with server.client(3) as client:
             leases = [self.acquire(client, f"lock/{n}")["lease"] for n in range(100)]
         server.restart()
         with server.client(3) as client:
             self.assertEqual(client.call("MRENEW", *leases), [60000] * 100)
-            self.acquire(client, "one more")  # Some file systems refuse only when something is written.
+            # Some file systems refuse only when something is written.
+            self.acquire(client, "one more")
         self.assertEqual(server.terminate(), 0)
-        self.assertEqual(server.log().count("refuses direct writes"), 2 if said else 0, server.log())
+        self.assertEqual(
+            server.log().count("refuses direct writes"), 2 if said else 0, server.log()
+        )
 
     def test_where_direct_writes_are_taken_nothing_is_said(self):
         self.serves_and_says_so(self.on_lossy("yes")[1], said=False)

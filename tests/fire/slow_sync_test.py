@@ -1,8 +1,8 @@
-"""Syncs that are slow, or hang, under the real pawld: nobody expires early, and nobody is told what is not durable yet.
-Hard cases 27 and 36.
+"""Syncs that are slow, or hang, under the real pawld: nobody expires early, and nobody is told what
+is not durable yet. Hard cases 27 and 36.
 
-Each hang has a length because that is what is tested; what is decided is what pawld says, never a stopwatch.
-"""
+Each hang has a length because that is what is tested; what is decided is what pawld says, never a
+stopwatch. """
 
 import time
 
@@ -50,9 +50,13 @@ class SlowSyncTest(FireCase):
         self.holder.send("MRENEW", *leases)
         time.sleep(HANG)
         for client in (asking, reader, self.holder, waiter):
-            self.assertTrue(client.silent(), "somebody was told something while nothing was durable")
+            self.assertTrue(
+                client.silent(), "somebody was told something while nothing was durable"
+            )
         self.gate.unlink()
-        self.assertEqual(self.holder.read(), [TTL] * LEASES, "a renewal sent during the hang came too late")
+        self.assertEqual(
+            self.holder.read(), [TTL] * LEASES, "a renewal sent during the hang came too late"
+        )
         self.assertEqual(harness.fields(reader.read())["token"], asking.read()["token"])
         self.assertTrue(waiter.silent(), "a lock passed on although its holder renewed")
         self.assertEqual(self.holder.call("RELEASE", leases[0]), 1)
@@ -71,7 +75,9 @@ class SlowSyncTest(FireCase):
         seen = self.holder.read()
         outside = 1000 * ((hung - before) + (time.monotonic() - went_on))
         self.assertEqual(seen["state"], "held")
-        self.assertGreaterEqual(seen["holders"][0]["expires_in_ms"], left - PAUSE_COUNTED_MS - outside - 1)
+        self.assertGreaterEqual(
+            seen["holders"][0]["expires_in_ms"], left - PAUSE_COUNTED_MS - outside - 1
+        )
 
     def test_many_slow_syncs_cost_no_lease_that_is_renewed(self):
         # Each sync is a pause of its own, and longer than what counts of one.

@@ -1,5 +1,5 @@
-"""Hours in minutes: connections that come and go in every way, for a while, and afterwards pawld is as it was: the same
-descriptors, no more memory, nothing left held or waiting. G10.
+"""Hours in minutes: connections that come and go in every way, for a while, and afterwards pawld is
+as it was: the same descriptors, no more memory, nothing left held or waiting. G10.
 
 Environment: PAWL_FIRE_SOAK_SECONDS (20) and PAWL_FIRE_SEED.
 """
@@ -21,7 +21,8 @@ SECONDS = int(os.environ.get("PAWL_FIRE_SOAK_SECONDS", "20"))
 SEED = int(os.environ.get("PAWL_FIRE_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
 VISITORS = 4
 LOCKS = 50
-REMEMBERED = 110_000  # More grants than the history and the ring of events keep: from then on nothing may grow.
+# More grants than the history and the ring of events keep: from then on nothing may grow.
+REMEMBERED = 110_000
 GROWTH_MAX = 8 << 20
 
 
@@ -37,8 +38,17 @@ class Visitor:
         return f"soak/{self.dice.randrange(LOCKS)}"
 
     def run(self, until):
-        visits = [self.work, self.wait_and_vanish, self.leave_held, self.observe, self.nonsense, self.half_close,
-                  self.many_waits, self.look_around, self.break_one]
+        visits = [
+            self.work,
+            self.wait_and_vanish,
+            self.leave_held,
+            self.observe,
+            self.nonsense,
+            self.half_close,
+            self.many_waits,
+            self.look_around,
+            self.break_one,
+        ]
         while time.monotonic() < until:
             visit = self.dice.choice(visits)
             try:
@@ -62,7 +72,9 @@ class Visitor:
     def wait_and_vanish(self):
         self.client.send("ACQUIRE", self.lock(), "TTL", 200, "WAIT", 60000)
         if self.dice.random() < 0.5:  # A reset, not a farewell.
-            self.client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.client.socket.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )
 
     def leave_held(self):
         self.acquire("REQUEST", request_id(), "DELAY", self.dice.randrange(50))
@@ -82,10 +94,20 @@ class Visitor:
         self.client.call("HELLO", 3)
         lock = self.lock()
         for _ in range(self.dice.randrange(50)):
-            self.client.send("ACQUIRE", lock, "TTL", 200, "WAIT", 60000, "ASYNC", "REQUEST", request_id())
+            self.client.send(
+                "ACQUIRE", lock, "TTL", 200, "WAIT", 60000, "ASYNC", "REQUEST", request_id()
+            )
 
     def look_around(self):
-        self.client.pipeline([["LOCKS", "COUNT", 100], ["INSPECT", self.lock()], ["HISTORY", self.lock()], ["INFO"], ["STATUS"]])
+        self.client.pipeline(
+            [
+                ["LOCKS", "COUNT", 100],
+                ["INSPECT", self.lock()],
+                ["HISTORY", self.lock()],
+                ["INFO"],
+                ["STATUS"],
+            ]
+        )
 
     def break_one(self):
         lock = self.lock()
@@ -106,8 +128,10 @@ class SoakTest(FireCase):
         """Grants and releases until what pawld remembers of the past is full."""
         with self.server.client(3) as client:
             for at in range(0, REMEMBERED, 1000):
-                grants = client.pipeline(["ACQUIRE", f"soak/{n % LOCKS}/{n}", "TTL", 60000, "META", "k", "v" * 450]
-                                         for n in range(at, at + 1000))
+                grants = client.pipeline(
+                    ["ACQUIRE", f"soak/{n % LOCKS}/{n}", "TTL", 60000, "META", "k", "v" * 450]
+                    for n in range(at, at + 1000)
+                )
                 client.pipeline(["RELEASE", grant["lease"]] for grant in grants)
 
     def descriptors(self):
@@ -116,11 +140,18 @@ class SoakTest(FireCase):
         for link in pathlib.Path(f"/proc/{self.server.pid}/fd").iterdir():
             with contextlib.suppress(FileNotFoundError):  # Closed meanwhile.
                 target = os.readlink(link)
-                kinds["socket" if target.startswith("socket:") else "store" if str(self.server.data) in target else "other"] += 1
+                kinds[
+                    "socket"
+                    if target.startswith("socket:")
+                    else "store"
+                    if str(self.server.data) in target
+                    else "other"
+                ] += 1
         return kinds["socket"], kinds["store"], kinds["other"]
 
     def idle(self):
-        """The descriptors once nobody is connected, and the journal has all it wants: two listening sockets; the lock, a segment, and two ahead."""
+        """The descriptors once nobody is connected, and the journal has all it wants: two listening
+        sockets; the lock, a segment, and two ahead."""
         sockets, store, _ = found = self.descriptors()
         written_ahead = len(list(self.server.data.glob("segment-*.log"))) == 3
         return found if written_ahead and (sockets, store) == (2, 4) else None
@@ -128,9 +159,16 @@ class SoakTest(FireCase):
     def comes_to_rest(self):
         """Waits until nothing is held, waited for or connected."""
         with self.server.client(3) as client:
-            wait_until(lambda: (seen := client.call("STATUS"))["leases"] == seen["waiters"] == seen["locks"] == 0,
-                       "nothing is held or waited for")
-        wait_until(lambda: self.descriptors() == self.least, "as many descriptors as in the beginning")
+            wait_until(
+                lambda: (seen := client.call("STATUS"))["leases"]
+                == seen["waiters"]
+                == seen["locks"]
+                == 0,
+                "nothing is held or waited for",
+            )
+        wait_until(
+            lambda: self.descriptors() == self.least, "as many descriptors as in the beginning"
+        )
         return self.server.rss_bytes()
 
     def test_after_churn_pawld_is_as_it_was_before(self):
@@ -143,8 +181,10 @@ class SoakTest(FireCase):
             before = self.comes_to_rest()
             counts = self.churn(SECONDS, pool)
             after = self.comes_to_rest()
-        print(f"{SECONDS} s, {sum(counts.values()) - counts['cut']} visits {dict(counts)}; descriptors {sum(self.least)} again, "
-              f"memory {before >> 10} → {after >> 10} KiB")
+        print(
+            f"{SECONDS} s, {sum(counts.values()) - counts['cut']} visits {dict(counts)}; descriptors {sum(self.least)} again, "
+            f"memory {before >> 10} → {after >> 10} KiB"
+        )
         self.assertLess(after - before, GROWTH_MAX, "memory leaks")
         self.assertEqual(self.server.terminate(), 0)
 

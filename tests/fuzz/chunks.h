@@ -1,4 +1,5 @@
-// Cuts one input into pieces in three ways, chosen by the input itself, so that every run is reproducible.
+// Cuts one input into pieces in three ways, chosen by the input itself, so that every run is
+// reproducible.
 #pragma once
 
 #include <algorithm>

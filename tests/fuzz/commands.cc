@@ -33,7 +33,8 @@ Spoken acquire(Script& script) {
   Spoken spoken{{"ACQUIRE", kLocks[first]}, {"ACQUIRE", "", ""}};
   Args& args = spoken.args;
   const auto add = [&](std::initializer_list<std::string> more) { args.insert(args.end(), more); };
-  if ((shape & 1) != 0) add({"AND", kLocks[(first + 1 + script.below(kLocks.size() - 1)) % kLocks.size()]});
+  if ((shape & 1) != 0)
+    add({"AND", kLocks[(first + 1 + script.below(kLocks.size() - 1)) % kLocks.size()]});
   add({"TTL", script.one_of(kTtls)});
   if ((shape & 2) != 0) add({"WAIT", script.one_of(kWaits)});
   if ((shape & 4) != 0) add({"ASYNC"});
@@ -52,7 +53,8 @@ Spoken acquire(Script& script) {
 
 Args mrenew(Script& script, const Known& known) {
   Args args{"MRENEW"};
-  for (std::size_t left = 1 + script.below(3); left > 0; --left) args.push_back(lease(script, known));
+  for (std::size_t left = 1 + script.below(3); left > 0; --left)
+    args.push_back(lease(script, known));
   return args;
 }
 

@@ -1,5 +1,5 @@
-// What a client sends: however the bytes are cut into reads, the same requests come out and the same error ends them,
-// and every reply to them can be read back.
+// What a client sends: however the bytes are cut into reads, the same requests come out and the
+// same error ends them, and every reply to them can be read back.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -57,7 +57,8 @@ class Transcript {
     const auto command = decoder.decode(bytes);
     PAWL_ASSERT(command.status == DecodeStatus::kComplete && command.consumed == bytes.size());
     wire::RequestParser parser;
-    const auto again = parser.parse(wire::verb(wire::VerbId::kAcquire), command.args, Protocol::kResp3);
+    const auto again =
+        parser.parse(wire::verb(wire::VerbId::kAcquire), command.args, Protocol::kResp3);
     PAWL_ASSERT(!again.error);
     std::string twice;
     wire::append_acquire(twice, std::get<AcquireSpec>(again.request));
@@ -100,7 +101,8 @@ std::string transcript(std::string_view bytes, Cut cut) {
       seen.command(command.args);
       unread.erase(0, command.consumed);
     }
-    PAWL_ASSERT(unread.size() < limits::kFrameMax);  // A connection never has to keep more than one frame.
+    PAWL_ASSERT(unread.size() <
+                limits::kFrameMax);  // A connection never has to keep more than one frame.
   }
   return seen.text();
 }

@@ -1,5 +1,5 @@
-// A configuration file: refused with a message that names it, or understood; and what is understood, printed and read again,
-// is the same.
+// A configuration file: refused with a message that names it, or understood; and what is
+// understood, printed and read again, is the same.
 #include <string>
 #include <string_view>
 
@@ -12,7 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Config config;
   const auto read = parse_config(text, "pawld.toml", config);
   if (!read) {
-    PAWL_ASSERT(read.error().code == pawl::Code::kInvalid && read.error().detail.starts_with("pawld.toml"));
+    PAWL_ASSERT(read.error().code == pawl::Code::kInvalid &&
+                read.error().detail.starts_with("pawld.toml"));
     return 0;
   }
   const std::string printed = to_toml(config);

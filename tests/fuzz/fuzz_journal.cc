@@ -1,8 +1,10 @@
-// A store whose files were damaged, anyhow: recovery refuses it and names the file, or loads exactly what some prefix of the
-// acknowledged batches had left behind, and nothing good stands behind that prefix; it never crashes, and never takes anything
-// in that was not written. What it accepts it can go on from. Dumping it never fails.
+// A store whose files were damaged, anyhow: recovery refuses it and names the file, or loads
+// exactly what some prefix of the acknowledged batches had left behind, and nothing good stands
+// behind that prefix; it never crashes, and never takes anything in that was not written. What it
+// accepts it can go on from. Dumping it never fails.
 //
-// The input is a list of edits to one of two small stores: bytes overwritten, flipped, moved, zeroed, files cut or replaced.
+// The input is a list of edits to one of two small stores: bytes overwritten, flipped, moved,
+// zeroed, files cut or replaced.
 #include <array>
 #include <map>
 #include <set>
@@ -134,7 +136,8 @@ const std::array<Original, 3>& originals() {
   return made;
 }
 
-// One edit of one file. Most of a file is nothing, so offsets are counted in blocks and from their beginnings.
+// One edit of one file. Most of a file is nothing, so offsets are counted in blocks and from their
+// beginnings.
 void edit(Script& script, const Original& original, store::SimulatedDisk& disk) {
   const std::string& path = original.files[script.below(original.files.size())];
   std::string bytes = disk.content(path);
@@ -148,7 +151,8 @@ void edit(Script& script, const Original& original, store::SimulatedDisk& disk) 
       break;
     }
     case 1:
-      if (offset < bytes.size()) bytes[offset] = static_cast<char>(bytes[offset] ^ (1 << script.below(8)));
+      if (offset < bytes.size())
+        bytes[offset] = static_cast<char>(bytes[offset] ^ (1 << script.below(8)));
       break;
     case 2:
       bytes.resize(offset);
@@ -163,7 +167,8 @@ void edit(Script& script, const Original& original, store::SimulatedDisk& disk) 
       break;
     }
     case 4: {
-      const std::size_t count = std::min(store::kBlock * (1 + script.below(16)), bytes.size() - offset);
+      const std::size_t count =
+          std::min(store::kBlock * (1 + script.below(16)), bytes.size() - offset);
       bytes.replace(offset, count, std::string(count, '\0'));
       break;
     }
@@ -179,7 +184,8 @@ void edit(Script& script, const Original& original, store::SimulatedDisk& disk) 
 void dump(store::SimulatedDisk& disk) {
   const auto words = [](bool, std::string_view key, std::string_view) { return std::string(key); };
   std::size_t lines = 0;
-  PAWL_ASSERT(journal::dump(disk, kDirectory, words, [&](std::string_view) { ++lines; }).has_value());
+  PAWL_ASSERT(
+      journal::dump(disk, kDirectory, words, [&](std::string_view) { ++lines; }).has_value());
   PAWL_ASSERT(lines > 0);
 }
 

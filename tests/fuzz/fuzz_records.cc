@@ -1,5 +1,6 @@
-// What a store may hold, well-formed or not: the core refuses it, or holds together with it. And whatever is accepted as a
-// record is exactly what would be written for it, so nothing is read in two ways.
+// What a store may hold, well-formed or not: the core refuses it, or holds together with it. And
+// whatever is accepted as a record is exactly what would be written for it, so nothing is read in
+// two ways.
 #include <map>
 #include <string>
 #include <string_view>
@@ -47,7 +48,8 @@ void check(const core::Core& core, Now now) {
   PAWL_ASSERT(core::check_state(core::snapshot(core, now)).empty());
 }
 
-// It was accepted, so it must be able to live: everything in it can be read, asked for, broken and waited out.
+// It was accepted, so it must be able to live: everything in it can be read, asked for, broken and
+// waited out.
 void live(core::Core& core, Now now) {
   check(core, now);
   const core::LocksPage page = core.list("", 0, 100, now);

@@ -1,5 +1,5 @@
-// What a server, or something that pretends to be one, sends: however it is cut, the same replies come out, within the
-// limits, and reading them as grants or pushes is harmless.
+// What a server, or something that pretends to be one, sends: however it is cut, the same replies
+// come out, within the limits, and reading them as grants or pushes is harmless.
 #include <memory>
 #include <string>
 #include <string_view>

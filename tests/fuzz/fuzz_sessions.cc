@@ -1,11 +1,13 @@
-// Three connections to one engine, saying valid things in wrong orders: pipelined, cut in half, hung up in the middle, read
-// slowly, while time passes, the store is late, full or crashes. After every turn:
+// Three connections to one engine, saying valid things in wrong orders: pipelined, cut in half,
+// hung up in the middle, read slowly, while time passes, the store is late, full or crashes. After
+// every turn:
 //
 //   - the core's state holds together (core/invariants.h), and its last token has not gone back;
 //   - each peer was told what the protocol promises (peer.h), and nothing that is not durable (G2);
 //   - a token belongs to one lease for ever (G1, P1, P6).
 //
-// In the end, when the store and every reader catch up, each command has its reply and nothing is left behind (P7).
+// In the end, when the store and every reader catch up, each command has its reply and nothing is
+// left behind (P7).
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -113,7 +115,7 @@ class World final : public server::Network {
     for (const auto& line : lines_) PAWL_ASSERT(line->closed || line->peer.satisfied());
   }
 
-  // --- Network ---
+  // --- Network -----------------------------------------------------------------------------------
   std::size_t send(ConnectionId id, std::string_view bytes) override {
     Line& line = of(id);
     PAWL_ASSERT(!line.closed);
@@ -132,7 +134,8 @@ class World final : public server::Network {
 
  private:
   Line& of(ConnectionId id) {
-    const auto found = std::find_if(lines_.begin(), lines_.end(), [&](const auto& l) { return l->id == id; });
+    const auto found =
+        std::find_if(lines_.begin(), lines_.end(), [&](const auto& l) { return l->id == id; });
     PAWL_ASSERT(found != lines_.end());
     return **found;
   }
@@ -144,13 +147,13 @@ class World final : public server::Network {
 
   void start() {
     engine_ = std::make_unique<server::Engine>(
-        server::EngineSettings{},
-        server::EngineParts{store_, clock_, random_, *this, log_, [](const Error&) { PAWL_ASSERT(false); }});
+        server::EngineSettings{}, server::EngineParts{store_, clock_, random_, *this, log_,
+                                                      [](const Error&) { PAWL_ASSERT(false); }});
     PAWL_ASSERT(engine_->load());
     check_core();
   }
 
-  // --- Actions ---
+  // --- Actions -----------------------------------------------------------------------------------
   void say(std::size_t slot, Script& script, std::size_t part) {
     Line& line = *lines_[slot];
     const Spoken spoken = speak(script, known_);
@@ -259,16 +262,18 @@ class World final : public server::Network {
            });
   }
 
-  // --- What must hold ---
+  // --- What must hold ----------------------------------------------------------------------------
   void look() {
     for (auto& line : lines_) {
       show(*line);
-      if (line->closed) PAWL_ASSERT(line->hung_up ? line->peer.answered() : line->peer.may_be_closed());
+      if (line->closed)
+        PAWL_ASSERT(line->hung_up ? line->peer.answered() : line->peer.may_be_closed());
     }
   }
 
   void show(Line& line) {
-    for (const wire::GrantReply& grant : line.peer.received(std::exchange(line.arrived, {}))) told(grant);
+    for (const wire::GrantReply& grant : line.peer.received(std::exchange(line.arrived, {})))
+      told(grant);
     if (const auto event = line.peer.last_event()) learn(known_.events, to_text(*event));
   }
 

@@ -59,7 +59,8 @@ void Peer::take_reply(const wire::Value& value, Grants& grants) {
     waits_.insert(command.request);
     return;
   }
-  waits_.erase(command.request);  // Asked again here without ASYNC: the newer question owns the wait.
+  waits_.erase(
+      command.request);  // Asked again here without ASYNC: the newer question owns the wait.
   if (const auto* grant = std::get_if<wire::GrantReply>(&*acquired)) grants.push_back(*grant);
 }
 

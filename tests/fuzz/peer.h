@@ -1,5 +1,5 @@
-// The far end of one connection: what it sent, and what it makes of what comes back. Everything it is told is held
-// against the protocol's promises:
+// The far end of one connection: what it sent, and what it makes of what comes back. Everything it
+// is told is held against the protocol's promises:
 //
 //   - every byte decodes with our own decoder, and each command has exactly one reply, in order;
 //   - a wait that was answered "queued" ends with exactly one push;
@@ -30,18 +30,20 @@ class Peer {
  public:
   using Grants = std::vector<wire::GrantReply>;
 
-  // --- What this end does ---
+  // --- What this end does ------------------------------------------------------------------------
   // All bytes of this command are on their way.
   void sent(Sent command) { expected_.push_back(std::move(command)); }
   // It sent what may be anything, so its replies cannot be counted any more.
   void sent_garbage() { garbage_ = true; }
 
-  // --- What it is told ---
+  // --- What it is told ---------------------------------------------------------------------------
   // Returns the grants that these bytes complete.
   Grants received(std::string_view bytes);
 
   // Every command has its reply, and every wait its end.
-  [[nodiscard]] bool satisfied() const { return garbage_ || quit_ || (expected_.empty() && waits_.empty()); }
+  [[nodiscard]] bool satisfied() const {
+    return garbage_ || quit_ || (expected_.empty() && waits_.empty());
+  }
   // Why pawld may close the connection without this end hanging up.
   [[nodiscard]] bool may_be_closed() const { return garbage_ || quit_; }
   // As satisfied(), for one that hung up: its waits ended without a word.

@@ -1,4 +1,5 @@
-// Runs a fuzz target's entry function over every file of a corpus, in builds that have no libFuzzer.
+// Runs a fuzz target's entry function over every file of a corpus, in builds that have no
+// libFuzzer.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

@@ -1,4 +1,5 @@
-// Reads decisions off a fuzzer's bytes. Past the end every decision is 0, so that a prefix of an input is an input.
+// Reads decisions off a fuzzer's bytes. Past the end every decision is 0, so that a prefix of an
+// input is an input.
 #pragma once
 
 #include <array>
@@ -13,7 +14,9 @@ class Script {
   explicit Script(std::string_view bytes) : bytes_(bytes) {}
 
   [[nodiscard]] bool done() const { return at_ >= bytes_.size(); }
-  std::uint8_t byte() { return done() ? std::uint8_t{0} : static_cast<std::uint8_t>(bytes_[at_++]); }
+  std::uint8_t byte() {
+    return done() ? std::uint8_t{0} : static_cast<std::uint8_t>(bytes_[at_++]);
+  }
   std::size_t below(std::size_t bound) { return byte() % bound; }
   std::uint16_t word() {
     const unsigned high = byte();

@@ -1,7 +1,7 @@
 """What advance() waits for, and whom it keeps waiting. Hard case 54.
 
-Everything here is about who comes before whom. Nothing is timed: a step either ended, or is seen to wait for a lock.
-"""
+Everything here is about who comes before whom. Nothing is timed: a step either ended, or is seen to
+wait for a lock. """
 
 import psycopg2
 
@@ -19,7 +19,8 @@ class AdvanceCase(pg_cluster.ClusterCase):
         super().setUp()
         self.cluster.psql(race.JOURNAL + forms.PawlTable.schema, self.db)
         self.watch = self.connect(autocommit=True)
-        rows(self.watch, "SELECT pawl.advance('r', 33)")  # As on every grant. Who raises in its own transaction would hold up its siblings.
+        # As on every grant. Who raises in its own transaction would hold up its siblings.
+        rows(self.watch, "SELECT pawl.advance('r', 33)")
 
     def writer(self, token, **options):
         """An open transaction that was admitted with the token and has written."""
@@ -37,7 +38,9 @@ class AdvanceCase(pg_cluster.ClusterCase):
 
     def advancing(self, token, wait="60 s"):
         """An advance that is held up."""
-        advance = self.later(self.connect(autocommit=True), "SELECT pawl.advance('r', %s, %s)", token, wait)
+        advance = self.later(
+            self.connect(autocommit=True), "SELECT pawl.advance('r', %s, %s)", token, wait
+        )
         self.assertTrue(advance.waits())
         return advance
 
@@ -66,7 +69,9 @@ class AnOpenTransaction(AdvanceCase):
 
     def test_an_advance_that_waited_in_vain_names_who_is_in_the_way(self):
         old = self.writer(33, application_name="nightly")
-        error = self.assertRefused("PW007", rows, self.watch, "SELECT pawl.advance('r', 34, '50 ms')")
+        error = self.assertRefused(
+            "PW007", rows, self.watch, "SELECT pawl.advance('r', 34, '50 ms')"
+        )
         self.assertIn("nightly", error.diag.message_detail)
         self.assertIn(str(old.info.backend_pid), error.diag.message_detail)
         found = rows(self.watch, "SELECT pid, gid, role, application_name FROM pawl.blockers('r')")
@@ -104,7 +109,9 @@ class AnOpenTransaction(AdvanceCase):
 
     def test_advance_insists_on_read_committed(self):
         for level in ("repeatable read", "serializable"):
-            self.assertRefused("PW006", rows, self.connect(isolation=level), "SELECT pawl.advance('r', 34)")
+            self.assertRefused(
+                "PW006", rows, self.connect(isolation=level), "SELECT pawl.advance('r', 34)"
+            )
 
 
 class WhileAdvanceWaits(AdvanceCase):
@@ -117,7 +124,8 @@ class WhileAdvanceWaits(AdvanceCase):
         self.assertEqual(self.tokens(), [33, 33])
 
     def test_a_sibling_of_the_old_holder_is_let_in_before_advance_gives_up(self):
-        """It queues behind the advance for one slice at most, not for the whole wait: it ends while the advance still waits."""
+        """It queues behind the advance for one slice at most, not for the whole wait: it ends while
+        the advance still waits."""
         old = self.writer(33)
         advance = self.advancing(34)
         sibling = self.connect()
@@ -132,7 +140,9 @@ class WhileAdvanceWaits(AdvanceCase):
         old = self.writer(33)
         advance = self.advancing(34)
         self.assertEqual(rows(self.watch, "SELECT count(*) FROM written"), [(0,)])
-        self.assertEqual(rows(self.watch, "SELECT verdict FROM pawl.check('r', 33)"), [("admitted",)])
+        self.assertEqual(
+            rows(self.watch, "SELECT verdict FROM pawl.check('r', 33)"), [("admitted",)]
+        )
         old.commit()
         advance.result()
 
@@ -155,7 +165,10 @@ class WhoRaises(AdvanceCase):
         old.commit()
         left = list(zip(firsts, steps))
         while left:  # The first of them raises; the others follow when it has ended.
-            ready = wait_until(lambda: next((pair for pair in left if pair[1].ended), None), "one of them can go on")
+            ready = wait_until(
+                lambda: next((pair for pair in left if pair[1].ended), None),
+                "one of them can go on",
+            )
             ready[1].result()
             ready[0].commit()
             left.remove(ready)
@@ -186,7 +199,9 @@ class WhoRaises(AdvanceCase):
 
     def test_a_mode_is_changed_only_after_who_was_judged_under_the_old_one(self):
         old = self.writer(33)
-        change = self.later(self.connect(autocommit=True), "SELECT pawl.set_policy('r', equal => 'refuse')")
+        change = self.later(
+            self.connect(autocommit=True), "SELECT pawl.set_policy('r', equal => 'refuse')"
+        )
         self.assertTrue(change.waits())
         old.commit()
         change.result()

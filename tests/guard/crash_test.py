@@ -1,4 +1,5 @@
-"""kill -9 of PostgreSQL while its guard is at work: nothing acknowledged is forgotten, nothing refused comes back. Guarantee G8."""
+"""kill -9 of PostgreSQL while its guard is at work: nothing acknowledged is forgotten, nothing
+refused comes back. Guarantee G8."""
 
 import threading
 
@@ -19,11 +20,16 @@ class CrashInARace(pg_cluster.ClusterCase):
         self.cluster.psql(race.JOURNAL + form.schema, self.db)
         tokens = race.Tokens(race.LATE)
         for number in range(times):
-            contest = race.Race(form, self.fresh, level, connections=12, attempts=1000000, seed=number)
+            contest = race.Race(
+                form, self.fresh, level, connections=12, attempts=1000000, seed=number
+            )
             contest.tokens = tokens  # Goes on where it was, as pawld's counter would.
             runner = threading.Thread(target=contest.run)
             runner.start()
-            wait_until(lambda: contest.outcomes["admitted"] >= 60 or contest.stop.is_set(), "the race is under way")
+            wait_until(
+                lambda: contest.outcomes["admitted"] >= 60 or contest.stop.is_set(),
+                "the race is under way",
+            )
             contest.stop.set()
             self.cluster.crash()
             runner.join()
@@ -34,7 +40,9 @@ class CrashInARace(pg_cluster.ClusterCase):
                 fence = self.value("SELECT pawl.fence(%s)", resource)
                 self.assertGreaterEqual(fence, self.value(MOST, resource, resource))
                 stale = self.connect()
-                self.assertRefused("PW002", rows, stale, "SELECT pawl.use(%s, %s)", resource, fence - 1)
+                self.assertRefused(
+                    "PW002", rows, stale, "SELECT pawl.use(%s, %s)", resource, fence - 1
+                )
 
     def fresh(self, **options):
         return self.cluster.connect(self.db, **options)
@@ -55,7 +63,10 @@ class CrashInARace(pg_cluster.ClusterCase):
 class AcknowledgedAdvances(pg_cluster.ClusterCase):
     # An asynchronous commit stays unwritten until somebody else's flush, or for so long.
     settings = {"wal_writer_delay": "10s"}
-    GUARDS = {"r": "SELECT pawl.create_guard('r')", "k:7": "SELECT pawl.create_guard('k', keyed => true)"}
+    GUARDS = {
+        "r": "SELECT pawl.create_guard('r')",
+        "k:7": "SELECT pawl.create_guard('k', keyed => true)",
+    }
 
     def setUp(self):
         super().setUp()
@@ -117,7 +128,9 @@ class PreparedTransactions(pg_cluster.ClusterCase):
                 self.cluster.restart()
             error = self.assertRefused("PW007", self.sql, "SELECT pawl.advance('r', 34, '50 ms')")
             self.assertIn("the old one", error.diag.message_detail)
-            self.assertEqual(self.sql("SELECT pid, gid FROM pawl.blockers('r')"), [(None, "the old one")])
+            self.assertEqual(
+                self.sql("SELECT pid, gid FROM pawl.blockers('r')"), [(None, "the old one")]
+            )
             self.assertEqual(self.value("SELECT pawl.fence('r')"), 33)
         self.sql("COMMIT PREPARED 'the old one'")
         self.assertEqual(self.value("SELECT pawl.advance('r', 34)"), 33)

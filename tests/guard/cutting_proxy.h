@@ -1,5 +1,5 @@
-// Stands between a client and its database, and can cut the connection at the worst moment: the COMMIT has been carried
-// out, its answer is lost.
+// Stands between a client and its database, and can cut the connection at the worst moment: the
+// COMMIT has been carried out, its answer is lost.
 #pragma once
 
 #include <arpa/inet.h>
@@ -80,7 +80,8 @@ class CuttingProxy {
   void pump(UniqueFd client) {
     UniqueFd server(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const sockaddr_in address = loopback(server_port_);
-    if (connect(server.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return;
+    if (connect(server.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+      return;
     bool swallow = false;
     while (!ended_) {
       pollfd items[2] = {{client.get(), POLLIN, 0}, {server.get(), POLLIN, 0}};

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""`pawl demo --guard postgres`: the same story in a scratch table of a user's database, which is as it was afterwards."""
+"""`pawl demo --guard postgres`: the same story in a scratch table of a user's database, which is as
+it was afterwards."""
 
 import json
 import pathlib
@@ -18,9 +19,17 @@ class DemoTest(ClusterCase, DemoCase):
         DemoCase.setUp(self)
 
     def everything(self):
-        guards = json.loads(subprocess.run([PAWL, "guard", "status", "postgres", "--json", "--dsn", self.cluster.dsn(self.db)],
-                                           check=True, capture_output=True, timeout=60).stdout)["guards"]
-        return guards, self.sql("SELECT relname FROM pg_class WHERE relnamespace::regnamespace::text !~ '^pg_' ORDER BY 1")
+        guards = json.loads(
+            subprocess.run(
+                [PAWL, "guard", "status", "postgres", "--json", "--dsn", self.cluster.dsn(self.db)],
+                check=True,
+                capture_output=True,
+                timeout=60,
+            ).stdout
+        )["guards"]
+        return guards, self.sql(
+            "SELECT relname FROM pg_class WHERE relnamespace::regnamespace::text !~ '^pg_' ORDER BY 1"
+        )
 
     def test_the_story_in_postgres(self):
         before = self.everything()

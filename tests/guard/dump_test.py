@@ -1,4 +1,5 @@
-"""pg_dump and pg_restore: the guard comes back with its fences, modes and triggers, or says what is missing."""
+"""pg_dump and pg_restore: the guard comes back with its fences, modes and triggers, or says what is
+missing."""
 
 import psycopg2
 
@@ -22,7 +23,9 @@ BEGIN; SELECT pawl.use('visit:3', 34); INSERT INTO visit VALUES (3); COMMIT;
 SELECT pawl.advance('mail:a', 34);
 """
 FENCED = ("orders", "item:7", "item:8", "visit:3", "mail:a")
-POLICIES = "SELECT guard, mode, percent, require_token, equal, fence FROM pawl.status ORDER BY guard"
+POLICIES = (
+    "SELECT guard, mode, percent, require_token, equal, fence FROM pawl.status ORDER BY guard"
+)
 
 
 class DumpCase(pg_cluster.ClusterCase):
@@ -47,14 +50,21 @@ class DumpCase(pg_cluster.ClusterCase):
                 fence = self.value("SELECT pawl.fence(%s)", resource)
                 self.assertIn(fence, (34, 35))
                 if resource != "mail:a":  # A canary that this key may not be part of.
-                    self.assertRefused("PW002", rows, self.connect(), "SELECT pawl.use(%s, %s)", resource, fence - 1)
+                    self.assertRefused(
+                        "PW002",
+                        rows,
+                        self.connect(),
+                        "SELECT pawl.use(%s, %s)",
+                        resource,
+                        fence - 1,
+                    )
         self.assertRefused("PW001", self.sql, "UPDATE orders SET n = 1")
         for level in pg_cluster.ISOLATIONS:
             self.assertHolderWrites(level)
 
     def assertHolderWrites(self, level):
-        """A transaction number remembered from the old cluster may lie in the future of this one. A transaction that has its snapshot
-        already may be told to retry, once."""
+        """A transaction number remembered from the old cluster may lie in the future of this one. A
+        transaction that has its snapshot already may be told to retry, once."""
         for chance in (1, 2):
             session = self.connect(isolation=level)
             try:
@@ -70,7 +80,11 @@ class DumpCase(pg_cluster.ClusterCase):
 
     def serious(self):
         """Problems that are more than a remark."""
-        return [row for row in self.sql("SELECT severity, guard, object, problem, fix FROM pawl.problems()") if row[0] != "info"]
+        return [
+            row
+            for row in self.sql("SELECT severity, guard, object, problem, fix FROM pawl.problems()")
+            if row[0] != "info"
+        ]
 
 
 class WholeDumps(DumpCase):
@@ -84,7 +98,9 @@ class WholeDumps(DumpCase):
     def test_plain_sql_brings_everything_back_in_another_cluster(self):
         """A young cluster: its transaction numbers are lower than those the old one had reached."""
         policies = self.sql(POLICIES)
-        self.cluster.psql("DO $$ BEGIN FOR i IN 1..3000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$")
+        self.cluster.psql(
+            "DO $$ BEGIN FOR i IN 1..3000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$"
+        )
         self.sql("SELECT pawl.advance('orders', 34)")
         dump = self.dump().read_text()
         old = self.cluster
@@ -121,7 +137,9 @@ class DataOnly(DumpCase):
         self.sql("SELECT pawl.set_mode('orders', 'enforce')")
 
     def restore(self, *options, check=True):
-        return self.cluster.tool("pg_restore", "--data-only", *options, "-d", self.db, self.data, check=check)
+        return self.cluster.tool(
+            "pg_restore", "--data-only", *options, "-d", self.db, self.data, check=check
+        )
 
     def test_a_restore_without_a_token_is_refused_like_any_writer(self):
         done = self.restore("--exit-on-error", check=False)

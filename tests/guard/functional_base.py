@@ -1,4 +1,5 @@
-"""What the functional tests of the PostgreSQL guard share: a table `orders` to protect, and one-line writes under a token."""
+"""What the functional tests of the PostgreSQL guard share: a table `orders` to protect, and
+one-line writes under a token."""
 
 import pg_cluster
 from pg_cluster import rows
@@ -10,7 +11,8 @@ INSERT INTO orders SELECT i, i % 3, 0 FROM generate_series(1, 9) i;
 
 
 class OrdersCase(pg_cluster.ClusterCase):
-    """A database with the guard and an unprotected table `orders` of nine rows: for each test a copy of one that was made once."""
+    """A database with the guard and an unprotected table `orders` of nine rows: for each test a
+    copy of one that was made once."""
 
     @classmethod
     def setUpClass(cls):
@@ -27,16 +29,21 @@ class OrdersCase(pg_cluster.ClusterCase):
     def protect(self, mode="enforce", require_token=True, table="orders", **how):
         """Puts the table under guard; returns the guard's name."""
         words = "".join(f", {name} => %s" for name in how)
-        guard = self.value(f"SELECT pawl.protect(%s{words}, mode => %s)", table, *how.values(), mode, on=self.admin)
+        guard = self.value(
+            f"SELECT pawl.protect(%s{words}, mode => %s)", table, *how.values(), mode, on=self.admin
+        )
         if require_token:
             self.sql("SELECT pawl.set_policy(%s, require_token => true)", guard, on=self.admin)
         return guard
 
     def under(self, token, *statements, resource="orders", op=None, isolation=None, **session):
-        """Runs the statements in one transaction after use(resource, token[, op]); returns use()'s verdict."""
+        """Runs the statements in one transaction after use(resource, token[, op]); returns use()'s
+        verdict."""
         with self.connect(isolation=isolation, **session) as db:
             number = () if op is None else (op,)
-            ((verdict,),) = rows(db, f"SELECT pawl.use(%s, %s{', %s' * len(number)})", resource, token, *number)
+            ((verdict,),) = rows(
+                db, f"SELECT pawl.use(%s, %s{', %s' * len(number)})", resource, token, *number
+            )
             for statement in statements:
                 rows(db, statement)
         return verdict
@@ -66,4 +73,6 @@ class OrdersCase(pg_cluster.ClusterCase):
         return self.value("SELECT n FROM orders WHERE id = %s", row, on=self.admin)
 
     def problems(self):
-        return self.sql("SELECT severity, guard, object, problem FROM pawl.problems()", on=self.admin)
+        return self.sql(
+            "SELECT severity, guard, object, problem FROM pawl.problems()", on=self.admin
+        )

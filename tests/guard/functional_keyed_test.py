@@ -1,5 +1,5 @@
-"""Resources with a key: a row (key =>), rows that share one (by =>), names without a table (keyed). Design rule 8: a fence outlives
-what it guards."""
+"""Resources with a key: a row (key =>), rows that share one (by =>), names without a table (keyed).
+Design rule 8: a fence outlives what it guards."""
 
 import pg_cluster
 from functional_base import OrdersCase
@@ -18,13 +18,17 @@ class Rows(OrdersCase):
         return f"UPDATE orders SET n = n + 1 WHERE id = {row}"
 
     def tokens(self):
-        return dict(self.sql("SELECT id, pawl_token FROM orders WHERE pawl_token > 0", on=self.admin))
+        return dict(
+            self.sql("SELECT id, pawl_token FROM orders WHERE pawl_token > 0", on=self.admin)
+        )
 
     def test_each_row_has_a_fence_of_its_own(self):
         self.assertEqual(self.under(34, self.touch(1), resource="orders:1"), "admitted")
         self.assertEqual(self.under(20, self.touch(2), resource="orders:2"), "admitted")
         error = self.assertRefused("PW002", self.under, 33, self.touch(1), resource="orders:1")
-        self.assertEqual(detail(error), {"token": "33", "max": "34", "mode": "enforce", "resource": "orders:1"})
+        self.assertEqual(
+            detail(error), {"token": "33", "max": "34", "mode": "enforce", "resource": "orders:1"}
+        )
         self.assertEqual(self.tokens(), {1: 34, 2: 20})
 
     def test_a_token_for_one_row_says_nothing_about_another(self):
@@ -56,7 +60,9 @@ class Rows(OrdersCase):
         self.carrying(34, "UPDATE orders SET id = 20 WHERE id = 1")
         self.assertEqual((self.fence("orders:1"), self.fence("orders:20")), (34, 34))
         self.assertRefused("PW002", self.carrying, 33, "UPDATE orders SET id = 1 WHERE id = 2")
-        self.assertRefused("PW001", self.under, 35, "UPDATE orders SET id = 30 WHERE id = 2", resource="orders:2")
+        self.assertRefused(
+            "PW001", self.under, 35, "UPDATE orders SET id = 30 WHERE id = 2", resource="orders:2"
+        )
 
     def test_a_row_that_does_not_exist_yet_can_be_advanced(self):
         self.sql("SELECT pawl.advance('orders:77', 34)")
@@ -117,7 +123,12 @@ class Rows(OrdersCase):
                 early = self.connect(isolation=level)
                 rows(early, "SELECT 1")
                 self.carrying(35, f"INSERT INTO orders VALUES ({row})")
-                self.assertRefused("PW002" if level == "read committed" else "40001", rows, early, f"SELECT pawl.use('orders:{row}', 34)")
+                self.assertRefused(
+                    "PW002" if level == "read committed" else "40001",
+                    rows,
+                    early,
+                    f"SELECT pawl.use('orders:{row}', 34)",
+                )
                 early.rollback()
                 self.assertRefused("PW002", rows, early, f"SELECT pawl.use('orders:{row}', 34)")
 
@@ -125,10 +136,14 @@ class Rows(OrdersCase):
         old = self.connect(application_name="frozen")
         rows(old, "SELECT pawl.use('orders:1', 34)")
         rows(old, self.touch(1))
-        error = self.assertRefused("PW007", self.sql, "SELECT pawl.advance('orders:1', 35, '300 ms')")
+        error = self.assertRefused(
+            "PW007", self.sql, "SELECT pawl.advance('orders:1', 35, '300 ms')"
+        )
         self.assertIn("application_name='frozen'", error.diag.message_detail)
         self.sql("SELECT pawl.advance('orders:2', 35, '300 ms')")  # Another row is not held up.
-        self.assertEqual(self.value("SELECT application_name FROM pawl.blockers('orders:1') LIMIT 1"), "frozen")
+        self.assertEqual(
+            self.value("SELECT application_name FROM pawl.blockers('orders:1') LIMIT 1"), "frozen"
+        )
         self.assertEqual(self.value("SELECT pawl.evict('orders:1', 35)"), 1)
         self.sql("SELECT pawl.advance('orders:1', 35)")
         self.assertEqual(self.n(), 0)
@@ -148,8 +163,11 @@ class Rows(OrdersCase):
         self.assertRefused("PW002", self.under, 33, resource="orders:1")
 
     def test_a_hundred_thousand_rows_are_written_without_running_out_of_locks(self):
-        self.cluster.psql("SET session_replication_role = replica; ALTER TABLE orders DISABLE TRIGGER ALL;"
-                          "INSERT INTO orders SELECT generate_series(1000, 100999); SELECT pawl.repair()", self.db)
+        self.cluster.psql(
+            "SET session_replication_role = replica; ALTER TABLE orders DISABLE TRIGGER ALL;"
+            "INSERT INTO orders SELECT generate_series(1000, 100999); SELECT pawl.repair()",
+            self.db,
+        )
         self.carrying(34, "UPDATE orders SET n = 1")
         self.assertEqual(self.value("SELECT count(*) FROM orders WHERE pawl_token = 34"), 100009)
 
@@ -172,8 +190,12 @@ class SharedByRows(OrdersCase):
         self.under(34, "UPDATE orders SET n = 1 WHERE customer = 1", resource="orders:1")
         self.assertRefused("PW002", self.under, 33, resource="orders:1")
         self.under(20, "DELETE FROM orders WHERE id = 2", resource="orders:2")
-        self.assertRefused("PW001", self.under, 34, "DELETE FROM orders WHERE id = 5", resource="orders:1")
-        self.assertEqual((self.fence("orders:1"), self.fence("orders:2"), self.fence("orders:0")), (34, 20, None))
+        self.assertRefused(
+            "PW001", self.under, 34, "DELETE FROM orders WHERE id = 5", resource="orders:1"
+        )
+        self.assertEqual(
+            (self.fence("orders:1"), self.fence("orders:2"), self.fence("orders:0")), (34, 20, None)
+        )
 
     def test_moving_a_row_touches_both_resources(self):
         move = "UPDATE orders SET customer = 2 WHERE id = 1"
@@ -183,9 +205,14 @@ class SharedByRows(OrdersCase):
 
     def test_every_way_to_write_is_judged(self):
         self.sql("SELECT pawl.advance('orders:1', 34)")
-        for sql in ("INSERT INTO orders VALUES (10, 1)", "UPDATE orders SET n = 1 WHERE id = 1", "DELETE FROM orders WHERE id = 1", "TRUNCATE orders",
-                    "INSERT INTO orders VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET n = 5",
-                    "MERGE INTO orders o USING (VALUES (1)) v(id) ON o.id = v.id WHEN MATCHED THEN DELETE"):
+        for sql in (
+            "INSERT INTO orders VALUES (10, 1)",
+            "UPDATE orders SET n = 1 WHERE id = 1",
+            "DELETE FROM orders WHERE id = 1",
+            "TRUNCATE orders",
+            "INSERT INTO orders VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET n = 5",
+            "MERGE INTO orders o USING (VALUES (1)) v(id) ON o.id = v.id WHEN MATCHED THEN DELETE",
+        ):
             with self.subTest(sql=sql):
                 self.assertRefused("PW001", self.write, sql)
                 self.assertRefused("PW002", self.carrying, 33, sql)
@@ -248,7 +275,9 @@ class Keys(OrdersCase):
     def test_each_key_has_a_fence_of_its_own_whatever_its_name(self):
         for key in ("a", "a:b", "", "Größe", "{", "x" * 512):
             with self.subTest(key=key):
-                self.assertEqual((self.admit(key, 34), self.admit(key, 34)), ("admitted", "admitted"))
+                self.assertEqual(
+                    (self.admit(key, 34), self.admit(key, 34)), ("admitted", "admitted")
+                )
                 self.assertRefused("PW002", self.admit, key, 33)
         self.assertEqual(self.admit("b", 1), "admitted")
         self.assertRefused("PW004", self.admit, "x" * 513, 1)
@@ -269,12 +298,17 @@ class Keys(OrdersCase):
                 self.assertIn("pawl.advance('mail:a', token) before BEGIN", error.diag.message_hint)
                 db.rollback()
                 self.assertEqual(rows(db, "SELECT pawl.admit('mail:a', 34)"), [("admitted",)])
-                self.assertEqual(rows(db, f"SELECT pawl.admit('mail:{level}', 35)"), [("admitted",)])  # Nobody had it before.
+                # Nobody had it before.
+                self.assertEqual(
+                    rows(db, f"SELECT pawl.admit('mail:{level}', 35)"), [("admitted",)]
+                )
 
     def test_the_first_holder_of_a_new_key_is_named_among_those_under_the_guard(self):
         first = self.connect(application_name="first")
         rows(first, "SELECT pawl.admit('mail:new', 34)")
-        error = self.assertRefused("PW007", self.sql, "SELECT pawl.advance('mail:new', 35, '100 ms')")
+        error = self.assertRefused(
+            "PW007", self.sql, "SELECT pawl.advance('mail:new', 35, '100 ms')"
+        )
         self.assertIn("application_name='first'", error.diag.message_detail)
 
     def test_shadow_never_waits(self):

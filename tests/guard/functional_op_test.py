@@ -1,4 +1,5 @@
-"""Exactly once: operation numbers under a token, and guards that admit an equal token only once. Hard case 55."""
+"""Exactly once: operation numbers under a token, and guards that admit an equal token only once.
+Hard case 55."""
 
 import pg_cluster
 from functional_base import OrdersCase
@@ -54,7 +55,9 @@ class OperationNumbers(OrdersCase):
                 else:
                     self.assertRefused("40001", twin.result)
                     two.rollback()
-                    self.assertEqual(rows(two, "SELECT pawl.use('orders', 34, %s)", op), [("replayed",)])
+                    self.assertEqual(
+                        rows(two, "SELECT pawl.use('orders', 34, %s)", op), [("replayed",)]
+                    )
                 self.assertEqual(self.n(), op)
 
     def test_an_operation_number_that_is_none_is_malformed(self):

@@ -1,4 +1,5 @@
-"""The modes of a guard, what it counts and tells, and who may change it. Design rule 16: a refused token moves no fence, in any mode."""
+"""The modes of a guard, what it counts and tells, and who may change it. Design rule 16: a refused
+token moves no fence, in any mode."""
 
 import json
 import pathlib
@@ -24,7 +25,10 @@ class Modes(OrdersCase):
         self.carrying("nonsense", TOUCH)
         self.assertEqual((self.n(), self.fence()), (5, 34))
         status = self.status()
-        self.assertEqual([status[c] for c in ("missing", "stale", "ahead", "malformed", "would_refuse")], [1, 1, 1, 1, 0])
+        self.assertEqual(
+            [status[c] for c in ("missing", "stale", "ahead", "malformed", "would_refuse")],
+            [1, 1, 1, 1, 0],
+        )
 
     def test_shadow_counts_what_enforce_would_refuse(self):
         self.protect(mode="shadow", require_token=False)
@@ -43,11 +47,17 @@ class Modes(OrdersCase):
         self.protect(mode="enforce")
         self.assertEqual(self.under(34, TOUCH), "admitted")
         self.assertRefused("PW002", self.under, 33, TOUCH)
-        self.sql("DO $$ BEGIN IF to_regrole('exporter') IS NULL THEN CREATE ROLE exporter LOGIN; END IF; END $$", on=self.admin)
+        self.sql(
+            "DO $$ BEGIN IF to_regrole('exporter') IS NULL THEN CREATE ROLE exporter LOGIN; END IF; END $$",
+            on=self.admin,
+        )
         query = re.search(r"query: >-\n(.*?)\n  metrics:", EXPORTER.read_text(), re.S)[1]
         with self.connect(user="exporter").cursor() as cursor:
             cursor.execute(query)
-            self.assertEqual([column.name for column in cursor.description], ["guard", "verdict", "decisions_total"])
+            self.assertEqual(
+                [column.name for column in cursor.description],
+                ["guard", "verdict", "decisions_total"],
+            )
             counts = {(guard, verdict): count for guard, verdict, count in cursor.fetchall()}
         self.assertEqual(counts[("orders", "stale")], 1)
         self.assertEqual(counts[("orders", "missing")], 0)
@@ -94,7 +104,12 @@ class Modes(OrdersCase):
         old = self.connect()
         rows(old, "SET LOCAL pawl.token.orders = 33")
         rows(old, TOUCH)
-        change = Later(self.admin, self.connect(autocommit=True), rows, "SELECT pawl.set_mode('orders', 'enforce')")
+        change = Later(
+            self.admin,
+            self.connect(autocommit=True),
+            rows,
+            "SELECT pawl.set_mode('orders', 'enforce')",
+        )
         self.assertTrue(change.waits())
         old.commit()
         change.result()
@@ -140,8 +155,12 @@ class Modes(OrdersCase):
         rows(early, "UPDATE orders SET n = 5 WHERE id = 1")
         early.rollback()
         self.under(33, TOUCH)
-        self.assertEqual((self.status()["mode"], self.status()["emergency"], self.n()), ("shadow", True, 1))
-        self.assertIn("the emergency switch is on: nothing is refused", [p[3] for p in self.problems()])
+        self.assertEqual(
+            (self.status()["mode"], self.status()["emergency"], self.n()), ("shadow", True, 1)
+        )
+        self.assertIn(
+            "the emergency switch is on: nothing is refused", [p[3] for p in self.problems()]
+        )
         self.sql("SELECT pawl.set_mode('orders', 'enforce')")
         self.assertRefused("PW002", self.under, 33, TOUCH)
         self.assertEqual(self.problems(), [])
@@ -158,8 +177,14 @@ class Modes(OrdersCase):
     def test_modes_and_policies_out_of_range_change_nothing(self):
         self.protect(mode="observe")
         before = self.status()
-        for call in ("set_mode('orders', 'strict')", "set_mode('orders', NULL)", "set_mode('orders', 'canary')", "set_mode('orders', 'canary', 0)",
-                     "set_mode('orders', 'canary', 101)", "set_mode('orders', 'enforce', 5)"):
+        for call in (
+            "set_mode('orders', 'strict')",
+            "set_mode('orders', NULL)",
+            "set_mode('orders', 'canary')",
+            "set_mode('orders', 'canary', 0)",
+            "set_mode('orders', 'canary', 101)",
+            "set_mode('orders', 'enforce', 5)",
+        ):
             with self.subTest(call=call):
                 self.assertRefused("22023", self.sql, f"SELECT pawl.{call}")
         for call in ("max_step => 5", "equal => 'perhaps'", "bare_token => 'maybe'"):
@@ -171,10 +196,19 @@ class Modes(OrdersCase):
     def test_every_change_is_audited(self):
         self.protect(mode="observe", require_token=False)
         self.sql("SELECT pawl.set_mode('orders', 'canary', 10, 'first week')")
-        self.sql("SELECT pawl.set_policy('orders', require_token => true, reason => 'all clients new')")
+        self.sql(
+            "SELECT pawl.set_policy('orders', require_token => true, reason => 'all clients new')"
+        )
         self.sql("SELECT pawl.emergency('page 7')")
-        self.assertEqual(self.sql("SELECT what, before, after, reason, login FROM pawl.audit WHERE what IN ('mode', 'emergency') ORDER BY at"), [
-            ("mode", "observe", "canary 10", "first week", "postgres"), ("emergency", "canary", "shadow", "page 7", "postgres")])
+        self.assertEqual(
+            self.sql(
+                "SELECT what, before, after, reason, login FROM pawl.audit WHERE what IN ('mode', 'emergency') ORDER BY at"
+            ),
+            [
+                ("mode", "observe", "canary 10", "first week", "postgres"),
+                ("emergency", "canary", "shadow", "page 7", "postgres"),
+            ],
+        )
         ((before, after),) = self.sql("SELECT before, after FROM pawl.audit WHERE what = 'policy'")
         self.assertIn("require_token=f", before)
         self.assertIn("require_token=t", after)
@@ -190,23 +224,43 @@ class Telling(OrdersCase):
         self.assertRefused("PW001", self.write, application_name="cron")
         status = self.status()
         self.assertEqual((status["stale"], status["missing"]), (1, 1))
-        seen = self.sql("SELECT guard, resource, verdict, token, max, mode, login, application_name FROM pawl.refusals ORDER BY at")
-        self.assertEqual(seen, [("orders", "orders", "stale", 33, 34, "enforce", "postgres", "frozen-worker"),
-                                ("orders", "orders", "missing", None, 34, "enforce", "postgres", "cron")])
+        seen = self.sql(
+            "SELECT guard, resource, verdict, token, max, mode, login, application_name FROM pawl.refusals ORDER BY at"
+        )
+        self.assertEqual(
+            seen,
+            [
+                ("orders", "orders", "stale", 33, 34, "enforce", "postgres", "frozen-worker"),
+                ("orders", "orders", "missing", None, 34, "enforce", "postgres", "cron"),
+            ],
+        )
         self.assertEqual(status["last_refusal"], self.value("SELECT max(at) FROM pawl.refusals"))
-        (first, second) = [json.loads(line.split("pawl: refused ", 1)[1]) for line in self.log_lines("pawl: refused ")]
-        self.assertEqual((first["verdict"], first["token"], first["max"], first["application_name"]), ("stale", 33, 34, "frozen-worker"))
+        (first, second) = [
+            json.loads(line.split("pawl: refused ", 1)[1])
+            for line in self.log_lines("pawl: refused ")
+        ]
+        self.assertEqual(
+            (first["verdict"], first["token"], first["max"], first["application_name"]),
+            ("stale", 33, 34, "frozen-worker"),
+        )
         self.assertEqual(second["query"], TOUCH)
 
     def log_lines(self, prefix):
-        return [line for line in self.cluster.log_text()[self._log_start:].splitlines() if prefix in line and "LOG:" in line]
+        return [
+            line
+            for line in self.cluster.log_text()[self._log_start :].splitlines()
+            if prefix in line and "LOG:" in line
+        ]
 
     def test_the_ring_keeps_the_last_sixteen(self):
         self.protect()
         self.sql("SELECT pawl.advance('orders', 100)")
         for token in range(1, 21):
             self.assertRefused("PW002", self.sql, "SELECT pawl.admit('orders', %s)", token)
-        self.assertEqual([row[0] for row in self.sql("SELECT token FROM pawl.refusals ORDER BY at")], list(range(5, 21)))
+        self.assertEqual(
+            [row[0] for row in self.sql("SELECT token FROM pawl.refusals ORDER BY at")],
+            list(range(5, 21)),
+        )
         self.assertEqual(self.status()["stale"], 20)
 
     def test_names_of_any_kind_survive_the_ring(self):
@@ -216,7 +270,9 @@ class Telling(OrdersCase):
         db = self.connect(autocommit=True)
         rows(db, "SET application_name = ''")
         self.assertRefused("PW002", rows, db, "SELECT pawl.admit('k:Größe', 8)")
-        self.assertEqual(self.sql("SELECT resource, application_name FROM pawl.refusals"), [("k:Gr??e", "")])
+        self.assertEqual(
+            self.sql("SELECT resource, application_name FROM pawl.refusals"), [("k:Gr??e", "")]
+        )
 
     def test_shadow_logs_what_it_would_refuse(self):
         self.protect(mode="shadow")
@@ -231,9 +287,15 @@ class Telling(OrdersCase):
         for i in range(5):
             rows(db, f"UPDATE orders SET n = {i} WHERE id = {i}  -- 'note {i}'")
         rows(db, "DELETE FROM orders WHERE id IN (7, 8, 9)")
-        self.assertEqual(self.sql("SELECT guard, login, application_name, statement, count FROM pawl.tokenless_writers ORDER BY statement"), [
-            ("orders", "postgres", "billing", "DELETE FROM orders WHERE id IN (?, …)", 1),
-            ("orders", "postgres", "billing", "UPDATE orders SET n = ? WHERE id = ? -- ?", 1)])
+        self.assertEqual(
+            self.sql(
+                "SELECT guard, login, application_name, statement, count FROM pawl.tokenless_writers ORDER BY statement"
+            ),
+            [
+                ("orders", "postgres", "billing", "DELETE FROM orders WHERE id IN (?, …)", 1),
+                ("orders", "postgres", "billing", "UPDATE orders SET n = ? WHERE id = ? -- ?", 1),
+            ],
+        )
 
     def test_a_tokenless_writer_is_recorded_without_40001_at_every_level(self):
         self.protect(mode="observe", require_token=False)
@@ -249,13 +311,20 @@ class Telling(OrdersCase):
             except Exception as error:
                 errors.append(error)
 
-        threads = [threading.Thread(target=write, args=(level, n)) for n, level in enumerate(("read committed", "repeatable read", "serializable", "repeatable read"), 1)]
+        threads = [
+            threading.Thread(target=write, args=(level, n))
+            for n, level in enumerate(
+                ("read committed", "repeatable read", "serializable", "repeatable read"), 1
+            )
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         self.assertEqual(errors, [])
-        self.assertEqual(self.value("SELECT count(DISTINCT application_name) FROM pawl.sightings"), 4)
+        self.assertEqual(
+            self.value("SELECT count(DISTINCT application_name) FROM pawl.sightings"), 4
+        )
 
     def test_the_role_that_was_set_is_told_apart_from_the_login(self):
         self.cluster.psql("CREATE ROLE batch; GRANT ALL ON orders TO batch", self.db)
@@ -263,7 +332,9 @@ class Telling(OrdersCase):
         db = self.connect(autocommit=True)
         rows(db, "SET ROLE batch")
         rows(db, TOUCH)
-        self.assertEqual(self.sql("SELECT login, role FROM pawl.tokenless_writers"), [("postgres", "batch")])
+        self.assertEqual(
+            self.sql("SELECT login, role FROM pawl.tokenless_writers"), [("postgres", "batch")]
+        )
         self.cluster.psql("REVOKE ALL ON orders FROM batch; DROP ROLE batch", self.db)
 
 
@@ -275,20 +346,33 @@ class Readiness(OrdersCase):
         self.protect(mode="observe", require_token=False)
         ready, because = self.readiness()
         self.assertFalse(ready)
-        self.assertEqual(because, ["the mode is observe, which judges nothing: run in shadow first", "no token has been seen yet: nobody writes with one"])
+        self.assertEqual(
+            because,
+            [
+                "the mode is observe, which judges nothing: run in shadow first",
+                "no token has been seen yet: nobody writes with one",
+            ],
+        )
         self.write(application_name="billing")
         self.under(34, TOUCH)
         self.sql("SELECT pawl.set_mode('orders', 'shadow')")
         self.write(application_name="billing")
         ((first, *rest),) = [self.readiness()[1]]
-        self.assertRegex(first, "^billing as postgres writes without a token: UPDATE orders SET n = n [+] . WHERE id = .")
+        self.assertRegex(
+            first,
+            "^billing as postgres writes without a token: UPDATE orders SET n = n [+] . WHERE id = .",
+        )
         self.assertEqual(rest, [])
         self.under(33, TOUCH)
         self.assertIn("1 writes would have been refused since", self.readiness()[1][-1])
-        self.sql("SELECT pawl.set_mode('orders', 'canary', 10)")  # What came before has been dealt with.
+        # What came before has been dealt with.
+        self.sql("SELECT pawl.set_mode('orders', 'canary', 10)")
         self.assertEqual(self.readiness(), (True, []))
         self.sql("ALTER TABLE orders DISABLE TRIGGER pawl_guard")
-        self.assertEqual(self.readiness(), (False, ["public.orders: the trigger pawl_guard is disabled: writes are not judged"]))
+        self.assertEqual(
+            self.readiness(),
+            (False, ["public.orders: the trigger pawl_guard is disabled: writes are not judged"]),
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""What a static guard of PostgreSQL answers: every verdict, every way to write, every isolation level. Hard cases 1, 54, 55, 56."""
+"""What a static guard of PostgreSQL answers: every verdict, every way to write, every isolation
+level. Hard cases 1, 54, 55, 56."""
 
 import io
 
@@ -17,7 +18,9 @@ class Verdicts(OrdersCase):
 
     def test_a_write_without_a_token_is_missing_also_as_the_first_statement_of_a_session(self):
         error = self.assertRefused("PW001", self.write)
-        self.assertEqual(detail(error), {"token": "none", "max": "none", "mode": "enforce", "resource": "orders"})
+        self.assertEqual(
+            detail(error), {"token": "none", "max": "none", "mode": "enforce", "resource": "orders"}
+        )
         self.assertEqual(self.n(), 0)
 
     def test_the_first_token_is_admitted_however_great(self):
@@ -32,8 +35,14 @@ class Verdicts(OrdersCase):
     def test_a_smaller_token_is_stale_and_its_error_says_by_whom(self):
         self.under(34, TOUCH)
         error = self.assertRefused("PW002", self.under, 33, TOUCH)
-        self.assertEqual(detail(error), {"token": "33", "max": "34", "mode": "enforce", "resource": "orders"})
-        for part in ("a retry cannot succeed", "a holder of another lock writes here", "pawl raise 34"):
+        self.assertEqual(
+            detail(error), {"token": "33", "max": "34", "mode": "enforce", "resource": "orders"}
+        )
+        for part in (
+            "a retry cannot succeed",
+            "a holder of another lock writes here",
+            "pawl raise 34",
+        ):
             self.assertIn(part, error.diag.message_hint)
         self.assertRefused("PW002", self.carrying, 33, TOUCH)
         self.assertEqual((self.fence(), self.n()), (34, 1))
@@ -51,7 +60,19 @@ class Verdicts(OrdersCase):
                 self.assertRefused("PW003", self.under, token, TOUCH)
                 self.assertRefused("PW003", self.sql, "SELECT pawl.admit('orders', %s)", token)
                 self.assertRefused("PW003", self.sql, "SELECT pawl.advance('orders', %s)", token)
-        for spelled in ("0", "-1", "+1", " 34", "34 ", "034", "3.0", "1e3", "abc", "9007199254740992", "99999999999999999999"):
+        for spelled in (
+            "0",
+            "-1",
+            "+1",
+            " 34",
+            "34 ",
+            "034",
+            "3.0",
+            "1e3",
+            "abc",
+            "9007199254740992",
+            "99999999999999999999",
+        ):
             with self.subTest(spelled=spelled):
                 self.assertRefused("PW003", self.carrying, spelled, TOUCH)
         self.assertEqual((self.fence(), self.n()), (None, 0))
@@ -71,8 +92,16 @@ class Verdicts(OrdersCase):
         self.assertRefused("PW002", self.sql, "SELECT pawl.admit('orders', 33)")
 
     def test_advance_returns_the_fence_before(self):
-        self.assertEqual([self.value("SELECT pawl.advance('orders', %s)", t) for t in (34, 34, 40)], [None, 34, 34])
-        self.assertEqual(detail(self.assertRefused("PW002", self.sql, "SELECT pawl.advance('orders', 39)"))["max"], "40")
+        self.assertEqual(
+            [self.value("SELECT pawl.advance('orders', %s)", t) for t in (34, 34, 40)],
+            [None, 34, 34],
+        )
+        self.assertEqual(
+            detail(self.assertRefused("PW002", self.sql, "SELECT pawl.advance('orders', 39)"))[
+                "max"
+            ],
+            "40",
+        )
         self.assertRefused("PW005", self.sql, "SELECT pawl.advance('orders', %s)", 41 + 2**44)
 
     def test_advance_leaves_the_callers_settings_as_they_were(self):
@@ -150,8 +179,12 @@ class Verdicts(OrdersCase):
         for refusing in ("b", "k:1"):
             with self.subTest(refusing=refusing):
                 self.sql("SELECT pawl.advance(%s, 50)", refusing)
-                self.assertRefused("PW002", self.under, 49, resource=["a", refusing, "k:2", "orders"])
-                self.assertEqual([self.fence(r) for r in ("a", "k:2", "orders")], [None, None, None])
+                self.assertRefused(
+                    "PW002", self.under, 49, resource=["a", refusing, "k:2", "orders"]
+                )
+                self.assertEqual(
+                    [self.fence(r) for r in ("a", "k:2", "orders")], [None, None, None]
+                )
         self.sql("SELECT pawl.set_policy('b', equal => 'refuse')")
         self.under(50, resource="b")
         self.assertRefused("PW002", self.under, 50, resource=["a", "b"])
@@ -188,13 +221,20 @@ class Readers(OrdersCase):
         self.sql("SELECT pawl.advance('orders', 34)")
 
     def check(self, resource, token, on=None):
-        return self.sql("SELECT verdict, token, max, mode, would_refuse FROM pawl.check(%s, %s)", resource, token, on=on or self.admin)[0]
+        return self.sql(
+            "SELECT verdict, token, max, mode, would_refuse FROM pawl.check(%s, %s)",
+            resource,
+            token,
+            on=on or self.admin,
+        )[0]
 
     def test_check_says_what_a_write_would_get_and_never_raises(self):
         self.assertEqual(self.check("orders", 34), ("admitted", 34, 34, "enforce", False))
         self.assertEqual(self.check("orders", 35), ("admitted", 35, 34, "enforce", False))
         self.assertEqual(self.check("orders", 33), ("stale", 33, 34, "enforce", True))
-        self.assertEqual(self.check("orders", 35 + 2**44), ("ahead", 35 + 2**44, 34, "enforce", True))
+        self.assertEqual(
+            self.check("orders", 35 + 2**44), ("ahead", 35 + 2**44, 34, "enforce", True)
+        )
         self.assertEqual(self.check("orders", None), ("missing", None, 34, "enforce", True))
         self.assertEqual(self.check("orders", 0)[0], "malformed")
         self.assertEqual(self.check("nobody", 1), ("unknown", 1, None, None, True))
@@ -220,11 +260,14 @@ class EveryWayToWrite(OrdersCase):
 
     def setUp(self):
         super().setUp()
-        self.cluster.psql("""
+        self.cluster.psql(
+            """
             CREATE TABLE customers (id int PRIMARY KEY); INSERT INTO customers SELECT generate_series(0, 2);
             ALTER TABLE orders ADD FOREIGN KEY (customer) REFERENCES customers ON DELETE CASCADE ON UPDATE CASCADE;
             CREATE VIEW recent AS SELECT * FROM orders WHERE id > 3;
-            CREATE FUNCTION touch() RETURNS void LANGUAGE sql AS 'UPDATE public.orders SET n = n + 1'""", self.db)
+            CREATE FUNCTION touch() RETURNS void LANGUAGE sql AS 'UPDATE public.orders SET n = n + 1'""",
+            self.db,
+        )
         self.protect()
         self.sql("SELECT pawl.advance('orders', 34)")
 
@@ -238,7 +281,7 @@ class EveryWayToWrite(OrdersCase):
         "on conflict": "INSERT INTO orders VALUES (1) ON CONFLICT (id) DO UPDATE SET n = 5",
         "on conflict do nothing": "INSERT INTO orders VALUES (1) ON CONFLICT DO NOTHING",
         "merge": "MERGE INTO orders o USING (VALUES (1), (77)) v(id) ON o.id = v.id WHEN MATCHED THEN UPDATE SET n = 9 "
-                 "WHEN NOT MATCHED THEN INSERT (id) VALUES (v.id)",
+        "WHEN NOT MATCHED THEN INSERT (id) VALUES (v.id)",
         "cte": "WITH gone AS (DELETE FROM orders WHERE id = 2 RETURNING *) SELECT count(*) FROM gone",
         "view": "UPDATE recent SET n = 3",
         "function": "SELECT touch()",
@@ -359,8 +402,11 @@ class Snapshots(OrdersCase):
 
     def test_a_fence_without_a_known_raiser_fails_closed_and_heals(self):
         self.old.commit()
-        for mark in ("setval('pawl.raiser_1', 4611686018427387999)", "setval('pawl.raiser_1', 4611686018427387904)",
-                     "setval('pawl.raiser_1', 1, false)"):
+        for mark in (
+            "setval('pawl.raiser_1', 4611686018427387999)",
+            "setval('pawl.raiser_1', 4611686018427387904)",
+            "setval('pawl.raiser_1', 1, false)",
+        ):
             with self.subTest(mark=mark):
                 self.sql(f"SELECT {mark}")
                 db = self.connect(isolation="repeatable read")

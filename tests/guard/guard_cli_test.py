@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""`pawl guard …` on a real PostgreSQL: what a user with an existing table types, and what goes wrong."""
+"""`pawl guard …` on a real PostgreSQL: what a user with an existing table types, and what goes
+wrong."""
 
 import json
 import os
@@ -27,8 +28,15 @@ class GuardCliTest(ClusterCase):
         self.sql("INSERT INTO orders VALUES (7, 'new')")
 
     def pawl(self, *words, code=0, dsn=None, env=None):
-        done = subprocess.run([PAWL, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
-                              env={**os.environ, "PAWL_GUARD_DSN": dsn or self.dsn, **(env or {})})
+        done = subprocess.run(
+            [PAWL, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**os.environ, "PAWL_GUARD_DSN": dsn or self.dsn, **(env or {})},
+        )
         self.assertEqual(done.returncode, code, f"{words}\n{done.stdout}{done.stderr}")
         return done
 
@@ -41,7 +49,9 @@ class GuardCliTest(ClusterCase):
 
     def test_a_user_with_an_existing_table_gets_from_nothing_to_refused_writes(self):
         self.assertIn("installed: guard", self.guard("install").stdout)
-        self.assertIn("orders under guard orders, mode observe", self.guard("protect", "orders").stdout)
+        self.assertIn(
+            "orders under guard orders, mode observe", self.guard("protect", "orders").stdout
+        )
         self.guard("mode", "orders", "shadow")
         old_job = self.cluster.connect(self.db, application_name="old-cron", autocommit=True)
         self.addCleanup(old_job.close)
@@ -49,7 +59,9 @@ class GuardCliTest(ClusterCase):
         status = json.loads(self.guard("status", "orders", "--json").stdout)
         self.assertFalse(status["guards"][0]["ready"])
         self.assertTrue(status["guards"][0]["because"])
-        self.assertEqual([seen["application"] for seen in status["tokenless_writers"]], ["old-cron"])
+        self.assertEqual(
+            [seen["application"] for seen in status["tokenless_writers"]], ["old-cron"]
+        )
         text = self.guard("status").stdout
         self.assertIn("not yet", text)
         self.assertIn("old-cron", text)
@@ -78,15 +90,22 @@ class GuardCliTest(ClusterCase):
     def test_advance_says_what_stands_in_the_way(self):
         self.ready()
         self.guard("mode", "orders", "enforce", "--yes")
-        self.assertIn("would advance orders from 0 to 33", self.guard("advance", "orders", "33", "--dry-run").stdout)
-        self.assertEqual(json.loads(self.guard("advance", "orders", "33", "--json").stdout),
-                         {"resource": "orders", "token": 33, "before": 0})
+        self.assertIn(
+            "would advance orders from 0 to 33",
+            self.guard("advance", "orders", "33", "--dry-run").stdout,
+        )
+        self.assertEqual(
+            json.loads(self.guard("advance", "orders", "33", "--json").stdout),
+            {"resource": "orders", "token": 33, "before": 0},
+        )
         self.assertIn("stale", self.guard("advance", "orders", "32", code=121).stderr)
         straggler = self.connect(application_name="straggler")
         self.sql("SELECT pawl.use('orders', 33)", on=straggler)
         self.sql("UPDATE orders SET state = 'late'", on=straggler)
         self.assertIn("straggler", self.guard("advance", "orders", "34", "--dry-run").stderr)
-        self.assertIn("straggler", self.guard("advance", "orders", "34", "--wait", "50ms", code=75).stderr)
+        self.assertIn(
+            "straggler", self.guard("advance", "orders", "34", "--wait", "50ms", code=75).stderr
+        )
         self.guard("advance", "orders", "34", "--wait", "50ms", "--evict")
         with self.assertRaises(psycopg2.Error):
             straggler.commit()
@@ -114,14 +133,19 @@ class GuardCliTest(ClusterCase):
         self.ready()
         self.sql("CREATE ROLE clerk LOGIN")
         self.addCleanup(self.sql, "DROP ROLE clerk")
-        said = self.guard("mode", "orders", "enforce", "--yes", dsn=self.cluster.dsn(self.db, "clerk"), code=77).stderr
+        said = self.guard(
+            "mode", "orders", "enforce", "--yes", dsn=self.cluster.dsn(self.db, "clerk"), code=77
+        ).stderr
         self.assertIn("permission denied", said)
 
     def test_what_weakens_a_guard_is_found_and_said_how_to_mend(self):
         self.ready()
         self.assertIn("healthy", self.guard("check").stdout)
-        self.sql("ALTER EVENT TRIGGER pawl_partitions DISABLE")  # It would put the trigger back at once.
-        (trigger,) = self.sql("SELECT tgname FROM pg_trigger WHERE tgrelid = 'orders'::regclass AND NOT tgisinternal LIMIT 1")
+        # It would put the trigger back at once.
+        self.sql("ALTER EVENT TRIGGER pawl_partitions DISABLE")
+        (trigger,) = self.sql(
+            "SELECT tgname FROM pg_trigger WHERE tgrelid = 'orders'::regclass AND NOT tgisinternal LIMIT 1"
+        )
         self.sql(f'ALTER TABLE orders DISABLE TRIGGER "{trigger[0]}"')
         found = json.loads(self.guard("check", "--json", code=1).stdout)
         self.assertFalse(found["healthy"])
@@ -130,7 +154,11 @@ class GuardCliTest(ClusterCase):
 
     def test_destructive_changes_ask_first(self):
         self.ready()
-        for words in (["uninstall"], ["unprotect", "orders"], ["compact", "orders", "--below", "5"]):
+        for words in (
+            ["uninstall"],
+            ["unprotect", "orders"],
+            ["compact", "orders", "--below", "5"],
+        ):
             self.assertIn("--yes", self.guard(*words, code=64).stderr, words)
             self.guard(*words, "--dry-run")
         self.guard("status", "orders")
@@ -147,30 +175,88 @@ class GuardCliTest(ClusterCase):
         pawld.start()
         env = {"PAWL_ADDR": f"127.0.0.1:{pawld.port}"}
         with self.subTest("fenced"):
-            old = self.pawl("run", "a", "--", "sh", "-c", "echo $PAWL_TOKEN", env=env).stdout.strip()
-            new = self.pawl("run", "a", "--guard", "postgres:orders", "--", "sh", "-c", "echo $PAWL_TOKEN", env=env).stdout.strip()
+            old = self.pawl(
+                "run", "a", "--", "sh", "-c", "echo $PAWL_TOKEN", env=env
+            ).stdout.strip()
+            new = self.pawl(
+                "run",
+                "a",
+                "--guard",
+                "postgres:orders",
+                "--",
+                "sh",
+                "-c",
+                "echo $PAWL_TOKEN",
+                env=env,
+            ).stdout.strip()
             self.assertLess(int(old), int(new))
             self.assertEqual(self.guard("max", "orders").stdout.strip(), new)
             self.assertRefused("PW002", self.sql, "SELECT pawl.use('orders', %s)", int(old))
             self.sql("SELECT pawl.advance('orders', %s)", int(new) + 1000)
-            done = self.pawl("run", "a", "--guard", "postgres:orders", "--", "echo", "ran", env=env, code=121)
+            done = self.pawl(
+                "run", "a", "--guard", "postgres:orders", "--", "echo", "ran", env=env, code=121
+            )
             self.assertNotIn("ran", done.stdout)
             straggler = self.connect(application_name="straggler")
             self.sql("SELECT pawl.use('orders', %s)", int(new) + 1000, on=straggler)
             self.pawl("raise", str(int(new) + 2000), "--reason", "test", env=env)
-            blocked = self.pawl("run", "a", "--guard", "postgres:orders", "--guard-wait", "50ms", "--", "echo", "ran", env=env, code=123)
+            blocked = self.pawl(
+                "run",
+                "a",
+                "--guard",
+                "postgres:orders",
+                "--guard-wait",
+                "50ms",
+                "--",
+                "echo",
+                "ran",
+                env=env,
+                code=123,
+            )
             self.assertIn("straggler", blocked.stderr)
             self.assertNotIn("ran", blocked.stdout)
             # What a crontab says: -E 0 is for "another machine runs it", and here no machine does.
-            self.pawl("run", "a", "-n", "-E", "0", "--guard", "postgres:orders", "--guard-wait", "50ms", "--", "true", env=env,
-                      code=123)
-            self.assertEqual(self.pawl("run", "a", "--guard", "postgres:orders", "--guard-wait", "50ms", "--guard-evict", "--",
-                                       "echo", "ran", env=env).stdout, "ran\n")
-            self.assertIn("KIND:RESOURCE", self.pawl("run", "a", "--guard", "orders", "--", "true", env=env, code=64).stderr)
+            self.pawl(
+                "run",
+                "a",
+                "-n",
+                "-E",
+                "0",
+                "--guard",
+                "postgres:orders",
+                "--guard-wait",
+                "50ms",
+                "--",
+                "true",
+                env=env,
+                code=123,
+            )
+            self.assertEqual(
+                self.pawl(
+                    "run",
+                    "a",
+                    "--guard",
+                    "postgres:orders",
+                    "--guard-wait",
+                    "50ms",
+                    "--guard-evict",
+                    "--",
+                    "echo",
+                    "ran",
+                    env=env,
+                ).stdout,
+                "ran\n",
+            )
+            self.assertIn(
+                "KIND:RESOURCE",
+                self.pawl("run", "a", "--guard", "orders", "--", "true", env=env, code=64).stderr,
+            )
 
     def test_every_verb_has_examples(self):
         listed = self.pawl("guard", "--help").stdout
-        for verb in re.findall(r"^  ([a-z]+) {2,}", listed.split("Subcommands:")[1].split("\n\n")[0], re.M):
+        for verb in re.findall(
+            r"^  ([a-z]+) {2,}", listed.split("Subcommands:")[1].split("\n\n")[0], re.M
+        ):
             self.assertIn("Examples:", self.pawl("guard", verb, "--help").stdout, verb)
 
 

@@ -1,4 +1,5 @@
-"""docs/how-to/python.md and node.md: their jobs write invoices to PostgreSQL under a lock and a guard, once, whatever happens.
+"""docs/how-to/python.md and node.md: their jobs write invoices to PostgreSQL under a lock and a
+guard, once, whatever happens.
 
 Environment: PAWL and PAWLD are the binaries.
 """
@@ -36,7 +37,8 @@ def setUpModule():
 
 
 class LostCommit(threading.Thread):
-    """Forwards to PostgreSQL, and ends the connection instead of passing on the answer to the second COMMIT."""
+    """Forwards to PostgreSQL, and ends the connection instead of passing on the answer to the
+    second COMMIT."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
@@ -85,15 +87,30 @@ class Jobs:
 
     def setUp(self):
         super().setUp()
-        (tables,) = re.findall(r"^```sql\n(.*?)^```$", (ROOT / "docs/how-to" / self.page).read_text(encoding="utf-8"), re.M | re.S)
-        self.cluster.psql(ROLE + tables + f"INSERT INTO customers SELECT generate_series(1, {CUSTOMERS})", self.db)
+        (tables,) = re.findall(
+            r"^```sql\n(.*?)^```$",
+            (ROOT / "docs/how-to" / self.page).read_text(encoding="utf-8"),
+            re.M | re.S,
+        )
+        self.cluster.psql(
+            ROLE + tables + f"INSERT INTO customers SELECT generate_series(1, {CUSTOMERS})", self.db
+        )
         own = {key: value for key, value in os.environ.items() if not key.startswith("PAWL_")}
-        self.environment = {**own, "PAWL_ADDR": f"127.0.0.1:{self.pawld.port}",
-                            "PAWL_GUARD_DSN": f"postgres://app@127.0.0.1:{self.cluster.port}/{self.db}"}
+        self.environment = {
+            **own,
+            "PAWL_ADDR": f"127.0.0.1:{self.pawld.port}",
+            "PAWL_GUARD_DSN": f"postgres://app@127.0.0.1:{self.cluster.port}/{self.db}",
+        }
 
     def start(self, *command):
-        process = subprocess.Popen(harness.guarded(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, text=True, env=self.environment)
+        process = subprocess.Popen(
+            harness.guarded(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=self.environment,
+        )
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         return process
@@ -104,22 +121,39 @@ class Jobs:
         return said
 
     def run_with_pawl(self, *options):
-        return self.start(os.environ["PAWL"], "run", "billing/nightly", *options, "--guard", "postgres:invoices", "--",
-                          *self.program("job"), "2026-11")
+        return self.start(
+            os.environ["PAWL"],
+            "run",
+            "billing/nightly",
+            *options,
+            "--guard",
+            "postgres:invoices",
+            "--",
+            *self.program("job"),
+            "2026-11",
+        )
 
     def invoices(self):
         return self.value("SELECT count(*) FROM invoices")
 
     def sessions(self, more=""):
         """The pids of the job's sessions."""
-        return [row[0] for row in self.sql(f"SELECT pid FROM pg_stat_activity WHERE datname = '{self.db}' AND usename = 'app' {more}")]
+        return [
+            row[0]
+            for row in self.sql(
+                f"SELECT pid FROM pg_stat_activity WHERE datname = '{self.db}' AND usename = 'app' {more}"
+            )
+        ]
 
     def held_up(self, *command):
-        """A job that waits inside its transaction, having inserted its row into runs; and the session that holds it up."""
+        """A job that waits inside its transaction, having inserted its row into runs; and the
+        session that holds it up."""
         other = self.connect()
         other.cursor().execute("LOCK TABLE customers IN ACCESS EXCLUSIVE MODE")
         job = self.start(*command)
-        (session,) = wait_until(lambda: self.sessions("AND wait_event_type = 'Lock'"), "the job waits")
+        (session,) = wait_until(
+            lambda: self.sessions("AND wait_event_type = 'Lock'"), "the job waits"
+        )
         return job, session, other
 
     def test_the_job_under_pawl_run_writes_once(self):
@@ -141,7 +175,10 @@ class Jobs:
     def test_it_writes_once_when_its_connection_is_lost(self):
         job, session, other = self.held_up(*self.program("invoices"), "2026-11")
         self.assertTrue(self.value("SELECT pg_terminate_backend(%s)", session))
-        wait_until(lambda: self.sessions(f"AND wait_event_type = 'Lock' AND pid <> {session}"), "it tries again")
+        wait_until(
+            lambda: self.sessions(f"AND wait_event_type = 'Lock' AND pid <> {session}"),
+            "it tries again",
+        )
         other.rollback()
         self.assertEnds(job, 0)
         self.assertEqual(self.invoices(), CUSTOMERS)
@@ -151,18 +188,26 @@ class Jobs:
         self.addCleanup(proxy.listener.close)
         self.environment["PAWL_GUARD_DSN"] = f"postgres://app@127.0.0.1:{proxy.port}/{self.db}"
         self.assertEnds(self.start(*self.program("invoices"), "2026-11"), 0)
-        self.assertEqual(proxy.commits, 3)  # The fence, the invoices, and the retry that found them written.
+        # The fence, the invoices, and the retry that found them written.
+        self.assertEqual(proxy.commits, 3)
         self.assertEqual(self.invoices(), CUSTOMERS)
 
     def test_a_newer_token_ends_it(self):
         self.sql("SELECT pawl.advance('invoices', 1000000)")
-        self.assertIn("stale token", self.assertEnds(self.start(*self.program("invoices"), "2026-11"), STALE))
+        self.assertIn(
+            "stale token", self.assertEnds(self.start(*self.program("invoices"), "2026-11"), STALE)
+        )
         self.assertEqual(self.invoices(), 0)
 
     def test_frozen_inside_its_transaction_it_is_ended_by_the_timeout_of_its_role(self):
-        self.assertEqual(self.value("SELECT setconfig FROM pg_db_role_setting JOIN pg_roles ON oid = setrole WHERE rolname = 'app'"),
-                         ["idle_in_transaction_session_timeout=10s"])
-        self.sql("ALTER ROLE app SET idle_in_transaction_session_timeout = '1500ms'")  # So that nobody waits for 10 s.
+        self.assertEqual(
+            self.value(
+                "SELECT setconfig FROM pg_db_role_setting JOIN pg_roles ON oid = setrole WHERE rolname = 'app'"
+            ),
+            ["idle_in_transaction_session_timeout=10s"],
+        )
+        # So that nobody waits for 10 s.
+        self.sql("ALTER ROLE app SET idle_in_transaction_session_timeout = '1500ms'")
         self.environment["PAWL_TOKEN"] = "1"
         job, session, other = self.held_up(*self.program("job"), "2026-11")
         job.send_signal(signal.SIGSTOP)

@@ -1,5 +1,6 @@
-"""A step of a test that may have to wait for another session: it runs on a thread, and the test goes on once the step has ended
-or is seen to wait for a lock. So interleavings are steps in an order, not luck and not sleeps."""
+"""A step of a test that may have to wait for another session: it runs on a thread, and the test
+goes on once the step has ended or is seen to wait for a lock. So interleavings are steps in an
+order, not luck and not sleeps."""
 
 import threading
 
@@ -9,7 +10,8 @@ WAITS = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lo
 
 
 class Later:
-    """Runs call(session, …) on a thread at once; `watch` is an autocommit connection that looks on."""
+    """Runs call(session, …) on a thread at once; `watch` is an autocommit connection that looks
+    on."""
 
     def __init__(self, watch, session, call, *values):
         self.watch = watch
@@ -32,7 +34,9 @@ class Later:
     def settled(self):
         """Waits until it has ended, or waits for a lock. Returns self."""
         pid = self.session.info.backend_pid
-        wait_until(lambda: self.ended or rows(self.watch, WAITS, pid), "the step ends or waits for a lock")
+        wait_until(
+            lambda: self.ended or rows(self.watch, WAITS, pid), "the step ends or waits for a lock"
+        )
         return self
 
     def waits(self):

@@ -1,8 +1,9 @@
-"""Operation numbers: an operation delivered many times takes effect once. Hard case 55; design rule 1.
+"""Operation numbers: an operation delivered many times takes effect once. Hard case 55; design rule
+1.
 
-Eight connections deliver the same operations, each in its own random order, some rolled back and delivered again, some cut off by
-a crash so that nobody knows whether they were done. In the end each has exactly one effect.
-"""
+Eight connections deliver the same operations, each in its own random order, some rolled back and
+delivered again, some cut off by a crash so that nobody knows whether they were done. In the end
+each has exactly one effect. """
 
 import random
 import threading
@@ -80,19 +81,26 @@ class Once(pg_cluster.ClusterCase):
         self.cluster.psql(SHOP, self.db)
         if resource != "effect":
             self.cluster.psql("SELECT pawl.unprotect('effect')", self.db)
-        crowd = [Courier(self, number, range(1, ops + 1), level, resource) for number in range(couriers)]
+        crowd = [
+            Courier(self, number, range(1, ops + 1), level, resource) for number in range(couriers)
+        ]
         for courier in crowd:
             courier.start()
         for number in range(crashes):
             wanted = (number + 1) * couriers * ops // (crashes + 2)
-            wait_until(lambda: sum(courier.delivered for courier in crowd) >= wanted or any(courier.wrong for courier in crowd),
-                       "deliveries are under way")
+            wait_until(
+                lambda: sum(courier.delivered for courier in crowd) >= wanted
+                or any(courier.wrong for courier in crowd),
+                "deliveries are under way",
+            )
             self.cluster.crash()
             self.cluster.restart()
         for courier in crowd:
             courier.join()
         self.assertEqual([courier.wrong for courier in crowd if courier.wrong], [])
-        self.assertEqual(self.sql("SELECT op, count(*) FROM effect GROUP BY op HAVING count(*) <> 1"), [])
+        self.assertEqual(
+            self.sql("SELECT op, count(*) FROM effect GROUP BY op HAVING count(*) <> 1"), []
+        )
         self.assertEqual(self.value("SELECT count(*) FROM effect"), ops)
 
     def test_every_operation_takes_effect_once_at_every_level(self):

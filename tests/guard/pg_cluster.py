@@ -7,9 +7,9 @@
         cluster.crash()                                      # kill -9 of the postmaster and all its children
         cluster.restart()
 
-It listens on a free loopback port and on a socket in its own directory; nobody needs a password. fsync is on, because
-crashes are part of what is tested. As root the server runs as the user postgres, which PostgreSQL insists on.
-"""
+It listens on a free loopback port and on a socket in its own directory; nobody needs a password.
+fsync is on, because crashes are part of what is tested. As root the server runs as the user
+postgres, which PostgreSQL insists on. """
 
 import itertools
 import os
@@ -29,7 +29,8 @@ import psycopg2.extensions
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 
-from harness import PATIENCE, wait_until  # noqa: E402  (PATIENCE: also for those who import it from here)
+# Noqa: E402  (PATIENCE: also for those who import it from here)
+from harness import PATIENCE, wait_until
 
 GUARD = pathlib.Path(os.environ.get("PAWL_GUARD_SQL", ROOT / "guards/postgres/pawl.sql"))
 BIN = pathlib.Path("/usr/lib/postgresql/15/bin")
@@ -44,7 +45,8 @@ def free_port():
 
 
 def as_postgres(command):
-    """The command as a user that PostgreSQL accepts (it refuses root). It dies with the thread that starts it."""
+    """The command as a user that PostgreSQL accepts (it refuses root). It dies with the thread that
+    starts it."""
     words = ["setpriv", "--pdeathsig", "QUIT"]
     if os.geteuid() == 0:
         words += ["--reuid=postgres", "--regid=postgres", "--clear-groups"]
@@ -53,14 +55,19 @@ def as_postgres(command):
 
 def children(pid):
     try:
-        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [
+            int(child)
+            for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        ]
     except OSError:
         return []
 
 
 def alive(pid):
     try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return (
+            pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        )
     except OSError:
         return False
 
@@ -69,13 +76,19 @@ class Cluster:
     """Starts when it is entered, or by start(). Start it from the main thread."""
 
     def __init__(self, settings=None, data_from=None):
-        """`data_from(directory)` fills the data directory instead of initdb, e.g. with a base backup."""
+        """`data_from(directory)` fills the data directory instead of initdb, e.g. with a base
+        backup."""
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="pawl-pg-"))
         self.data = self.dir / "data"
         self.log_path = self.dir / "log"
         # syncfs: after a crash one call instead of an fsync of each file, which takes seconds.
-        self.settings = {"max_connections": 120, "shared_buffers": "64MB", "log_line_prefix": "%m [%p] %q%u@%d %a ",
-                         "recovery_init_sync_method": "syncfs", **(settings or {})}
+        self.settings = {
+            "max_connections": 120,
+            "shared_buffers": "64MB",
+            "log_line_prefix": "%m [%p] %q%u@%d %a ",
+            "recovery_init_sync_method": "syncfs",
+            **(settings or {}),
+        }
         self.process = None
         self.port = 0
         self.said = ""
@@ -89,15 +102,38 @@ class Cluster:
             raise
 
     def _initdb(self, data):
-        self.run(BIN / "initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync", "--no-locale", "-E", "UTF8")
+        self.run(
+            BIN / "initdb",
+            "-D",
+            data,
+            "-A",
+            "trust",
+            "-U",
+            "postgres",
+            "--no-sync",
+            "--no-locale",
+            "-E",
+            "UTF8",
+        )
 
     def run(self, *command, check=True, **options):
-        """Runs a program as the server's user in the cluster's directory; a CompletedProcess with text."""
-        done = subprocess.run(as_postgres(command), cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              timeout=300, check=False, **({"stdin": subprocess.DEVNULL} if "input" not in options else {}),
-                              **options)
+        """Runs a program as the server's user in the cluster's directory; a CompletedProcess with
+        text."""
+        done = subprocess.run(
+            as_postgres(command),
+            cwd=self.dir,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=300,
+            check=False,
+            **({"stdin": subprocess.DEVNULL} if "input" not in options else {}),
+            **options,
+        )
         if check and done.returncode:
-            raise AssertionError(f"{command[0]} exited with {done.returncode}:\n{done.stdout}{done.stderr}")
+            raise AssertionError(
+                f"{command[0]} exited with {done.returncode}:\n{done.stdout}{done.stderr}"
+            )
         return done
 
     # -- life and death
@@ -123,13 +159,24 @@ class Cluster:
         raise AssertionError(f"PostgreSQL does not start:\n{self.log_text()[-4000:]}")
 
     def _launch(self):
-        words = [BIN / "postgres", "-D", self.data, "-p", self.port, "-c", "listen_addresses=127.0.0.1", "-c",
-                 f"unix_socket_directories={self.dir}"]
+        words = [
+            BIN / "postgres",
+            "-D",
+            self.data,
+            "-p",
+            self.port,
+            "-c",
+            "listen_addresses=127.0.0.1",
+            "-c",
+            f"unix_socket_directories={self.dir}",
+        ]
         for name, value in self.settings.items():
             words += ["-c", f"{name}={value}"]
         start = len(self.log_text())
         with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen(as_postgres(words), cwd=self.dir, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                as_postgres(words), cwd=self.dir, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
         try:
             return wait_until(lambda: self._serving(start), "PostgreSQL serves") == "serves"
         except BaseException:
@@ -161,7 +208,8 @@ class Cluster:
         self._end(signal.SIGINT)
 
     def crash(self):
-        """kill -9 of the postmaster and of every child at one moment, as a power cut would (but for the disk)."""
+        """kill -9 of the postmaster and of every child at one moment, as a power cut would (but for
+        the disk)."""
         postmaster = self.pid
         self.process.send_signal(signal.SIGSTOP)  # So that it starts no child that we would miss.
         wait_until(lambda: _stopped(postmaster), "the postmaster stopped")
@@ -191,24 +239,63 @@ class Cluster:
         words = {"host": "127.0.0.1", "port": self.port, "dbname": dbname, "user": user, **more}
         return " ".join(f"{name}={value}" for name, value in words.items())
 
-    def connect(self, dbname="postgres", user="postgres", isolation=None, autocommit=False, application_name="test", **more):
+    def connect(
+        self,
+        dbname="postgres",
+        user="postgres",
+        isolation=None,
+        autocommit=False,
+        application_name="test",
+        **more,
+    ):
         """A psycopg2 connection; `with` it commits or rolls back, and close() is yours."""
-        connection = psycopg2.connect(self.dsn(dbname, user, application_name=application_name, connect_timeout=60, **more))
-        connection.set_session(isolation_level=isolation.upper() if isolation else None, autocommit=autocommit)
+        connection = psycopg2.connect(
+            self.dsn(dbname, user, application_name=application_name, connect_timeout=60, **more)
+        )
+        connection.set_session(
+            isolation_level=isolation.upper() if isolation else None, autocommit=autocommit
+        )
         return connection
 
     def psql(self, sql, dbname="postgres", user="postgres", check=True, options=()):
-        """Runs psql on the text; a CompletedProcess. Rows come as plain lines with | between columns."""
-        command = [BIN / "psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose", *options, "-d",
-                   self.dsn(dbname, user), "-f", "-"]
+        """Runs psql on the text; a CompletedProcess. Rows come as plain lines with | between
+        columns."""
+        command = [
+            BIN / "psql",
+            "-X",
+            "-q",
+            "-A",
+            "-t",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-v",
+            "VERBOSITY=verbose",
+            *options,
+            "-d",
+            self.dsn(dbname, user),
+            "-f",
+            "-",
+        ]
         return self.run(*command, check=check, input=sql)
 
     def tool(self, name, *words, check=True, **options):
         """pg_dump, pg_restore, pg_basebackup … against this cluster."""
-        return self.run(BIN / name, "-h", "127.0.0.1", "-p", self.port, "-U", "postgres", *words, check=check, **options)
+        return self.run(
+            BIN / name,
+            "-h",
+            "127.0.0.1",
+            "-p",
+            self.port,
+            "-U",
+            "postgres",
+            *words,
+            check=check,
+            **options,
+        )
 
     def create_database(self, name, guard=True):
-        """An empty database, by default with the guard installed (once: the others are copies of the first)."""
+        """An empty database, by default with the guard installed (once: the others are copies of
+        the first)."""
         if guard and not self.installed:
             self.psql("CREATE DATABASE guarded")
             self.install("guarded")
@@ -232,7 +319,8 @@ def _stopped(pid):
 
 
 class ClusterCase(unittest.TestCase):
-    """One cluster per class in self.cluster, one guarded database per test in self.db. A failed test prints the server's log."""
+    """One cluster per class in self.cluster, one guarded database per test in self.db. A failed
+    test prints the server's log."""
 
     maxDiff = None
     settings = {}
@@ -251,8 +339,15 @@ class ClusterCase(unittest.TestCase):
     def run(self, result=None):
         before = len(result.failures) + len(result.errors) if result else 0
         super().run(result)
-        if result and len(result.failures) + len(result.errors) > before and hasattr(self, "_log_start"):
-            print(f"--- server log during {self.id()}\n{self.cluster.log_text()[self._log_start:][-6000:]}---", file=sys.stderr)
+        if (
+            result
+            and len(result.failures) + len(result.errors) > before
+            and hasattr(self, "_log_start")
+        ):
+            print(
+                f"--- server log during {self.id()}\n{self.cluster.log_text()[self._log_start:][-6000:]}---",
+                file=sys.stderr,
+            )
 
     def connect(self, user="postgres", **options):
         connection = self.cluster.connect(self.db, user, **options)
@@ -260,7 +355,8 @@ class ClusterCase(unittest.TestCase):
         return connection
 
     def sql(self, text, *values, on=None):
-        """Runs it in a transaction of its own (on a connection of its own unless `on` is given) and returns the rows."""
+        """Runs it in a transaction of its own (on a connection of its own unless `on` is given) and
+        returns the rows."""
         if on is not None:
             return rows(on, text, *values)
         connection = self.cluster.connect(self.db, autocommit=True)

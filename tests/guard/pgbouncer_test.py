@@ -1,4 +1,5 @@
-"""The guard behind PgBouncer in transaction pooling: which ways of carrying a token are clean, and which one leaks.
+"""The guard behind PgBouncer in transaction pooling: which ways of carrying a token are clean, and
+which one leaks.
 
 The pool has one server connection, so that two clients are sure to meet on it.
 """
@@ -30,7 +31,8 @@ class Pool:
         self.dir = cluster.dir / "pgbouncer"
         self.dir.mkdir()
         config = self.dir / "pgbouncer.ini"
-        config.write_text(f"""
+        config.write_text(
+            f"""
 [databases]
 * = host=127.0.0.1 port={cluster.port} user=postgres
 [pgbouncer]
@@ -41,20 +43,33 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = 1
 logfile = {self.dir}/log
-""")
+"""
+        )
         if os.geteuid() == 0:
             shutil.chown(self.dir, "postgres", "postgres")
-        self.process = subprocess.Popen(as_postgres(["/usr/sbin/pgbouncer", "-q", config]), stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            as_postgres(["/usr/sbin/pgbouncer", "-q", config]),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
     def connect(self, dbname, **more):
         # No session settings of the driver's own: they too would be the pool's.
-        words = {"host": "127.0.0.1", "port": self.port, "dbname": dbname, "user": "postgres", **more}
+        words = {
+            "host": "127.0.0.1",
+            "port": self.port,
+            "dbname": dbname,
+            "user": "postgres",
+            **more,
+        }
         return psycopg2.connect(" ".join(f"{name}={value}" for name, value in words.items()))
 
     def serves(self, dbname):
         if self.process.poll() is not None:
-            raise AssertionError(f"pgbouncer ended: {(self.dir / 'log').read_text(errors='replace')}")
+            raise AssertionError(
+                f"pgbouncer ended: {(self.dir / 'log').read_text(errors='replace')}"
+            )
         try:
             self.connect(dbname).close()
         except psycopg2.OperationalError:
@@ -95,9 +110,14 @@ class PoolCase(pg_cluster.ClusterCase):
 
 class TheFormsThatAreClean(PoolCase):
     def assertClean(self, carry, autocommit=False):
-        """`carry(session, token)` writes once. Its token is gone with its transaction; a newer one refuses it."""
+        """`carry(session, token)` writes once. Its token is gone with its transaction; a newer one
+        refuses it."""
         self.mine.autocommit = autocommit
-        self.assertEqual(self.server(self.mine), self.server(self.other), "both clients share one server connection")
+        self.assertEqual(
+            self.server(self.mine),
+            self.server(self.other),
+            "both clients share one server connection",
+        )
         rows(self.other, "SELECT pawl.use('orders', 1)")
         self.other.commit()
         carry(self.mine, 1)
@@ -113,27 +133,50 @@ class TheFormsThatAreClean(PoolCase):
         self.assertEqual(self.written(), 1)
 
     def test_use(self):
-        self.assertClean(lambda session, token: (rows(session, "SELECT pawl.use('orders', %s)", token), rows(session, UPDATE)))
+        self.assertClean(
+            lambda session, token: (
+                rows(session, "SELECT pawl.use('orders', %s)", token),
+                rows(session, UPDATE),
+            )
+        )
 
     def test_set_local(self):
-        self.assertClean(lambda session, token: (rows(session, f"SET LOCAL pawl.token.orders = {token}"), rows(session, UPDATE)))
+        self.assertClean(
+            lambda session, token: (
+                rows(session, f"SET LOCAL pawl.token.orders = {token}"),
+                rows(session, UPDATE),
+            )
+        )
 
     def test_set_config_for_the_transaction(self):
-        self.assertClean(lambda session, token: (rows(session, "SELECT set_config('pawl.token.orders', %s, true)", str(token)),
-                                                 rows(session, UPDATE)))
+        self.assertClean(
+            lambda session, token: (
+                rows(session, "SELECT set_config('pawl.token.orders', %s, true)", str(token)),
+                rows(session, UPDATE),
+            )
+        )
 
     def test_check_and_write_in_one_message(self):
-        self.assertClean(lambda session, token: rows(session, f"SELECT pawl.use('orders', {token}); {UPDATE}"), autocommit=True)
+        self.assertClean(
+            lambda session, token: rows(session, f"SELECT pawl.use('orders', {token}); {UPDATE}"),
+            autocommit=True,
+        )
 
     def test_a_function_that_does_both(self):
-        self.cluster.psql("CREATE FUNCTION work(token bigint) RETURNS void LANGUAGE plpgsql AS $$ BEGIN "
-                          f"PERFORM pawl.use('orders', token); {UPDATE}; END $$", self.db)
-        self.assertClean(lambda session, token: rows(session, "SELECT work(%s)", token), autocommit=True)
+        self.cluster.psql(
+            "CREATE FUNCTION work(token bigint) RETURNS void LANGUAGE plpgsql AS $$ BEGIN "
+            f"PERFORM pawl.use('orders', token); {UPDATE}; END $$",
+            self.db,
+        )
+        self.assertClean(
+            lambda session, token: rows(session, "SELECT work(%s)", token), autocommit=True
+        )
 
 
 class TheFormThatLeaks(PoolCase):
     def test_a_plain_set_admits_the_next_client_of_the_pool(self):
-        """Kept to be seen: no guard can tell a setting of this client from one that another left behind."""
+        """Kept to be seen: no guard can tell a setting of this client from one that another left
+        behind."""
         self.mine.autocommit = True
         rows(self.mine, "SET pawl.token.orders = 5")
         rows(self.mine, "SELECT pawl.advance('orders', 5)")
@@ -154,7 +197,13 @@ class TheFormThatLeaks(PoolCase):
 
     def test_a_token_in_the_startup_options_is_refused_by_the_pool(self):
         with self.assertRaises(psycopg2.OperationalError) as caught:
-            psycopg2.connect(host="127.0.0.1", port=self.pool.port, dbname=self.db, user="postgres", options="-c pawl.token=5")
+            psycopg2.connect(
+                host="127.0.0.1",
+                port=self.pool.port,
+                dbname=self.db,
+                user="postgres",
+                options="-c pawl.token=5",
+            )
         self.assertIn("options", str(caught.exception))
 
 

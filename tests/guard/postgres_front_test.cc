@@ -74,7 +74,9 @@ class PostgresFront : public testing::Test {
     return newer.token();
   }
   static auto increment(const std::string& table = "orders") {
-    return [table](PgTransaction& tx) { tx.exec("UPDATE " + table + " SET n = n + 1 WHERE id = $1", {"1"}); };
+    return [table](PgTransaction& tx) {
+      tx.exec("UPDATE " + table + " SET n = n + 1 WHERE id = $1", {"1"});
+    };
   }
   std::string n(const std::string& table = "orders") { return db.ask("SELECT n FROM " + table); }
 
@@ -174,17 +176,18 @@ TEST_F(PostgresFront, ASerializationFailureIsRunAgainAndNeverCalledStale) {  // 
   const Lease lease = take("a");
   ASSERT_TRUE(guard.write(lease, "orders", increment()));
   int runs = 0;
-  const auto done = guard.write(lease, "orders",
-                                [&](PgTransaction& tx) {
-                                  tx.exec("SELECT n FROM orders");
-                                  if (++runs == 1) {  // Somebody of the same holder commits in between.
-                                    Connection sibling;
-                                    PgGuard second(sibling.get());
-                                    ASSERT_TRUE(second.write(lease, "orders", increment()));
-                                  }
-                                  increment()(tx);
-                                },
-                                {.isolation = Isolation::kRepeatableRead});
+  const auto done =
+      guard.write(lease, "orders",
+                  [&](PgTransaction& tx) {
+                    tx.exec("SELECT n FROM orders");
+                    if (++runs == 1) {  // Somebody of the same holder commits in between.
+                      Connection sibling;
+                      PgGuard second(sibling.get());
+                      ASSERT_TRUE(second.write(lease, "orders", increment()));
+                    }
+                    increment()(tx);
+                  },
+                  {.isolation = Isolation::kRepeatableRead});
   ASSERT_TRUE(done) << done.error().detail;
   EXPECT_EQ(runs, 2);
   EXPECT_EQ(n(), "3");
@@ -203,7 +206,8 @@ TEST_F(PostgresFront, AnOperationTakesEffectOnceHoweverOftenItIsWritten) {  // H
 
 class UnknownCommit : public PostgresFront {
  protected:
-  static constexpr std::string_view kCommit{"COMMIT\0", 7};  // The whole statement: not READ COMMITTED.
+  static constexpr std::string_view kCommit{"COMMIT\0",
+                                            7};  // The whole statement: not READ COMMITTED.
   CuttingProxy proxy{static_cast<std::uint16_t>(std::atoi(PQport(db.get()))), kCommit};
   Connection through{"port=" + std::to_string(proxy.port())};
   PgGuard cut{through.get()};
@@ -251,7 +255,8 @@ TEST_F(PostgresFront, AdvanceNamesWhoStandsInTheWayAndPromisesNothingUntilTheyAr
     const auto blocked = guard.advance("orders", newer.token(), 50ms);
     ASSERT_FALSE(blocked);
     EXPECT_EQ(blocked.error().code, Code::kBusy);
-    EXPECT_NE(blocked.error().detail.find("straggler"), std::string::npos) << blocked.error().detail;
+    EXPECT_NE(blocked.error().detail.find("straggler"), std::string::npos)
+        << blocked.error().detail;
   });
   ASSERT_TRUE(written) << written.error().detail;  // Nothing was promised, so it may.
   EXPECT_EQ(n(), "1");
@@ -303,7 +308,8 @@ TEST_F(PostgresFront, WritersOfTheSameResourcesInAnyOrderDoNotDeadlock) {
   EXPECT_EQ(n(), "50");
 }
 
-TEST_F(PostgresFront, AcquireWithGuardsFencesTheFormerHolderOutBeforeItHandsTheLeaseOver) {  // Hard case 54.
+TEST_F(PostgresFront,
+       AcquireWithGuardsFencesTheFormerHolderOutBeforeItHandsTheLeaseOver) {  // Hard case 54.
   const Lease old = take("a");
   ASSERT_TRUE(guard.write(old, "orders", increment()));
   const Lease newer = take("b", {.guards = {{&guard, "orders"}, {&guard, "stock"}}});
@@ -351,7 +357,8 @@ TEST_F(PostgresFront, AStragglerIsEvictedWhereThatIsAllowedAndItsEffectIsGone) {
   EXPECT_EQ(n(), "0");
 }
 
-TEST_F(PostgresFront, AFenceBeyondEveryTokenEverGrantedMeansThatTheIssuerIsBehind) {  // Hard case 44.
+TEST_F(PostgresFront,
+       AFenceBeyondEveryTokenEverGrantedMeansThatTheIssuerIsBehind) {  // Hard case 44.
   const Lease lease = take("a");
   ASSERT_TRUE(guard.advance("orders", lease.token() + 1000, 5s));
   const auto written = guard.write(lease, "orders", increment());
@@ -383,13 +390,17 @@ TEST_F(PostgresFront, ALockWithALimitCannotAdvanceAGuardForAllItsSlots) {
 
 TEST_F(PostgresFront, AGuardOfAnotherContractIsNotSpokenTo) {
   const Lease lease = take("a");
-  db.ask("CREATE OR REPLACE FUNCTION pawl.contract() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 2'");
+  db.ask(
+      "CREATE OR REPLACE FUNCTION pawl.contract() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT "
+      "2'");
   Connection other;
   PgGuard unknown(other.get());
   const auto written = unknown.write(lease, "orders", increment());
   const auto advanced = unknown.advance("orders", lease.token(), 1s);
   const auto checked = unknown.check("orders", lease.token());
-  db.ask("CREATE OR REPLACE FUNCTION pawl.contract() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1'");
+  db.ask(
+      "CREATE OR REPLACE FUNCTION pawl.contract() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT "
+      "1'");
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().code, Code::kInvalid);
   EXPECT_NE(written.error().detail.find("contract 2"), std::string::npos) << written.error().detail;
@@ -403,8 +414,10 @@ TEST_F(PostgresFront, BadInputGetsAClearErrorAndNoChange) {
   const auto unknown = guard.write(lease, "no-such-guard", increment());
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, Code::kInvalid);
-  EXPECT_NE(unknown.error().detail.find("no-such-guard"), std::string::npos) << unknown.error().detail;
-  EXPECT_EQ(guard.write(lease, std::vector<std::string>{}, increment()).error().code, Code::kInvalid);
+  EXPECT_NE(unknown.error().detail.find("no-such-guard"), std::string::npos)
+      << unknown.error().detail;
+  EXPECT_EQ(guard.write(lease, std::vector<std::string>{}, increment()).error().code,
+            Code::kInvalid);
   EXPECT_EQ(guard.advance("orders", 0, 1s).error().code, Code::kInvalid);
   EXPECT_EQ(guard.advance("orders", std::uint64_t{1} << 53, 1s).error().code, Code::kInvalid);
   db.ask("BEGIN");

@@ -1,9 +1,10 @@
 """Races many writers with old and new tokens against a guard, and judges what was committed.
 
-A form of guard says how its tables look and what a writer does; the race is the same for all (race_forms.py). Tokens come from
-a counter that moves on while the race runs, minus 0 to 3, so that most writers are late or about to be; or (a crowd of one
-holder) hardly ever minus anything, so that most are admitted, by the path that is made to be fast. They wait at random places,
-roll back, use savepoints, and take their snapshots early; some only advance.
+A form of guard says how its tables look and what a writer does; the race is the same for all
+(race_forms.py). Tokens come from a counter that moves on while the race runs, minus 0 to 3, so that
+most writers are late or about to be; or (a crowd of one holder) hardly ever minus anything, so that
+most are admitted, by the path that is made to be fast. They wait at random places, roll back, use
+savepoints, and take their snapshots early; some only advance.
 
 The judge looks at the end, from outside, twice:
 
@@ -12,9 +13,8 @@ The judge looks at the end, from outside, twice:
 - view: a write with token t notes how many lower-token rows it saw. Whoever was admitted with t must have seen all of them
   that there ever will be (design rule 3): a later one was a stale write, one missed was an old snapshot.
 
-Every attempt is an outcome: admitted, refused, retry (40001, 40P01), advance first (PW006), given up (its own ROLLBACK). Anything
-else fails the race.
-"""
+Every attempt is an outcome: admitted, refused, retry (40001, 40P01), advance first (PW006), given
+up (its own ROLLBACK). Anything else fails the race. """
 
 import collections
 import os
@@ -48,7 +48,8 @@ SELECT count(*) FROM written w JOIN below b USING (resource, token) WHERE w.lowe
 
 
 def rounds(usual):
-    """Attempts per connection: what continuous integration can afford, or what PAWL_GUARD_RACES asks for."""
+    """Attempts per connection: what continuous integration can afford, or what PAWL_GUARD_RACES
+    asks for."""
     return int(os.environ.get("PAWL_GUARD_RACES", usual))
 
 
@@ -75,7 +76,9 @@ class Tokens:
 class Race:
     """One race: `connections` sessions make `attempts` attempts each."""
 
-    def __init__(self, form, connect, isolation, connections, attempts, seed, patience=0.002, lags=LATE):
+    def __init__(
+        self, form, connect, isolation, connections, attempts, seed, patience=0.002, lags=LATE
+    ):
         self.form = form
         self.connect = connect
         self.isolation = isolation
@@ -83,7 +86,8 @@ class Race:
         self.attempts = attempts
         self.seed = seed
         self.patience = patience
-        self.pace = min(0.15, 2.4 / connections)  # The more there are, the longer each token must last for one of them to get in.
+        # The more there are, the longer each token must last for one of them to get in.
+        self.pace = min(0.15, 2.4 / connections)
         self.tokens = Tokens(lags)
         self.outcomes = collections.Counter()
         self.wrong = []  # What must never happen, in words.
@@ -92,7 +96,10 @@ class Race:
 
     def run(self):
         """Returns when every session has made its attempts, or one has met something unexpected."""
-        threads = [threading.Thread(target=self._session, args=(number,), daemon=True) for number in range(self.connections)]
+        threads = [
+            threading.Thread(target=self._session, args=(number,), daemon=True)
+            for number in range(self.connections)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -121,7 +128,8 @@ class Race:
         token = self.tokens.draw(dice, self.pace)
         resource = dice.choice(self.form.resources)
         session = advancer if dice.random() < 0.1 else writer
-        for _ in range(4):  # Whoever is told to retry, or to advance first, does, as a good client would.
+        # Whoever is told to retry, or to advance first, does, as a good client would.
+        for _ in range(4):
             outcome = self._try(session, session is advancer, dice, resource, token, number)
             self._note(outcome)
             if outcome == "advance first":
@@ -170,7 +178,9 @@ class Race:
             rows(session, "SAVEPOINT s")
             self.form.write(session, resource, token, number)
             self._dawdle(dice)
-            rows(session, "ROLLBACK TO SAVEPOINT s" if dice.random() < 0.7 else "RELEASE SAVEPOINT s")
+            rows(
+                session, "ROLLBACK TO SAVEPOINT s" if dice.random() < 0.7 else "RELEASE SAVEPOINT s"
+            )
         for _ in range(dice.choice((1, 1, 2))):
             self.form.write(session, resource, token, number)
             self._dawdle(dice)
@@ -186,7 +196,9 @@ class Race:
         if error.pgcode == "PW006":
             return "advance first"
         if error.pgcode == "PW002":
-            words = dict(word.partition("=")[::2] for word in (error.diag.message_detail or "").split())
+            words = dict(
+                word.partition("=")[::2] for word in (error.diag.message_detail or "").split()
+            )
             if not int(words.get("max", 0)) > token:
                 self._blame(f"token {token} was called stale although: {error.diag.message_detail}")
             return "refused"
@@ -201,7 +213,8 @@ class Race:
         self.stop.set()
 
     def violations(self, connection):
-        """(order, view): committed rows that should not be there, and rows written on an old view."""
+        """(order, view): committed rows that should not be there, and rows written on an old
+        view."""
         found = rows(connection, ORDER)[0][0], rows(connection, VIEW)[0][0]
         connection.rollback()
         return found

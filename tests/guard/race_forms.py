@@ -1,8 +1,8 @@
 """The forms of guard that race against each other: textbook ones, and Pawl's.
 
-A form has: `schema`, run once; begin(session, dice, resource, token), the check; write(session, resource, token, who), the effect;
-advance(session, resource, token). A textbook form refuses with the same SQLSTATE as Pawl, so that one judge serves all.
-"""
+A form has: `schema`, run once; begin(session, dice, resource, token), the check; write(session,
+resource, token, who), the effect; advance(session, resource, token). A textbook form refuses with
+the same SQLSTATE as Pawl, so that one judge serves all. """
 
 from pg_cluster import rows
 
@@ -55,7 +55,9 @@ class Textbook(Form):
 
     def advance(self, session, resource, token):
         # A fence that never goes back is the least a textbook would do.
-        rows(session, "UPDATE fence SET max = greatest(max, %s) WHERE resource = %s", token, resource)
+        rows(
+            session, "UPDATE fence SET max = greatest(max, %s) WHERE resource = %s", token, resource
+        )
 
 
 class PlainRead(Textbook):
@@ -75,7 +77,8 @@ class ForUpdate(Textbook):
 
 
 class AdvisoryPlainRead(Textbook):
-    """The right locks around an ordinary read, which in REPEATABLE READ sees the fence of long ago."""
+    """The right locks around an ordinary read, which in REPEATABLE READ sees the fence of long
+    ago."""
 
     def begin(self, session, dice, resource, token):
         rows(session, "SELECT pg_advisory_xact_lock_shared(7)")
@@ -89,11 +92,16 @@ class AdvisoryPlainRead(Textbook):
 
 
 class LockingSubselect(Textbook):
-    """The outer WHERE is pushed into the sub-select, so that only a row that refuses is ever locked."""
+    """The outer WHERE is pushed into the sub-select, so that only a row that refuses is ever
+    locked."""
 
     def newest(self, session, resource, token):
-        found = rows(session, "SELECT l.max FROM (SELECT max FROM fence WHERE resource = %s FOR SHARE) l WHERE l.max > %s", resource,
-                     token)
+        found = rows(
+            session,
+            "SELECT l.max FROM (SELECT max FROM fence WHERE resource = %s FOR SHARE) l WHERE l.max > %s",
+            resource,
+            token,
+        )
         return found[0][0] if found else token
 
     def begin(self, session, dice, resource, token):
@@ -110,8 +118,16 @@ class SubqueryInTheWrite(Textbook):
             self.advance(session, resource, token)
 
     def write(self, session, resource, token, who):
-        if not rows(session, "INSERT INTO written SELECT %s, %s, NULL, %s WHERE (SELECT max FROM fence WHERE resource = %s) <= %s "
-                             "RETURNING token", resource, token, who, resource, token):
+        if not rows(
+            session,
+            "INSERT INTO written SELECT %s, %s, NULL, %s WHERE (SELECT max FROM fence WHERE resource = %s) <= %s "
+            "RETURNING token",
+            resource,
+            token,
+            who,
+            resource,
+            token,
+        ):
             rows(session, "SELECT stale(%s, %s)", token, token + 1)
 
 
@@ -135,8 +151,9 @@ SELECT pawl.set_policy('r', require_token => true);
 
 
 class PawlSetting(PawlTable):
-    """No call at all: the token is a setting of the transaction, and the trigger is the only check. The statement that it judges has
-    its snapshot already, and must not be let in with one that is too old."""
+    """No call at all: the token is a setting of the transaction, and the trigger is the only check.
+    The statement that it judges has its snapshot already, and must not be let in with one that is
+    too old."""
 
     def begin(self, session, dice, resource, token):
         rows(session, "SELECT set_config('pawl.token.r', %s, true)", str(token))
@@ -169,8 +186,8 @@ SELECT pawl.set_policy('written', require_token => true);
 
 
 class PawlKey(Pawl):
-    """The row is the resource: pawl.protect(key =>). Every write is an upsert of its row, some are DELETEs; a journal beside it
-    tells what was committed."""
+    """The row is the resource: pawl.protect(key =>). Every write is an upsert of its row, some are
+    DELETEs; a journal beside it tells what was committed."""
 
     resources = ("item:1", "item:2")
     schema = """
@@ -184,12 +201,17 @@ SELECT pawl.set_policy('item', require_token => true);
         if (token + who) % 3 == 0:
             rows(session, "DELETE FROM item WHERE id = %s", key)
         else:
-            rows(session, "INSERT INTO item (id) VALUES (%s) ON CONFLICT (id) DO UPDATE SET n = item.n + 1", key)
+            rows(
+                session,
+                "INSERT INTO item (id) VALUES (%s) ON CONFLICT (id) DO UPDATE SET n = item.n + 1",
+                key,
+            )
         super().write(session, resource, token, who)
 
 
 class PawlSeveral(Pawl):
-    """Several resources under one token, of two kinds: pawl.use(text[], token). Attempts name them in any order."""
+    """Several resources under one token, of two kinds: pawl.use(text[], token). Attempts name them
+    in any order."""
 
     resources = ("a", "b", "k:1", "a b", "b a", "a k:1 b", "k:2 k:1")
     schema = """

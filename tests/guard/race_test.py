@@ -1,8 +1,9 @@
-"""Races against the product: old and new tokens on many connections, at every isolation level. Guarantee G8; hard case 56.
+"""Races against the product: old and new tokens on many connections, at every isolation level.
+Guarantee G8; hard case 56.
 
-Continuous integration runs some thousand attempts. PAWL_GUARD_RACES=10000 makes that many per connection, for those who have an hour.
-The judge and what it looks for: race.py; that it is not blind: textbook_test.py.
-"""
+Continuous integration runs some thousand attempts. PAWL_GUARD_RACES=10000 makes that many per
+connection, for those who have an hour. The judge and what it looks for: race.py; that it is not
+blind: textbook_test.py. """
 
 import sys
 import time
@@ -25,14 +26,25 @@ class RaceCase(pg_cluster.ClusterCase):
                 self.race(form, level, connections, race.rounds(attempts), **options)
 
     def race(self, form, level, connections, attempts, **options):
-        self.db = self.cluster.create_database(f"t{next(self._numbers)}", guard=isinstance(form, forms.Pawl))
+        self.db = self.cluster.create_database(
+            f"t{next(self._numbers)}", guard=isinstance(form, forms.Pawl)
+        )
         self.cluster.psql(race.JOURNAL + form.schema, self.db)
         began = time.monotonic()
-        contest = race.Race(form, self.connect, level, connections, attempts, seed=1, **options).run()
-        print(f"  {type(form).__name__}, {level}, {connections} connections: {dict(contest.outcomes)} in "
-              f"{time.monotonic() - began:.1f} s", file=sys.stderr)
+        contest = race.Race(
+            form, self.connect, level, connections, attempts, seed=1, **options
+        ).run()
+        print(
+            f"  {type(form).__name__}, {level}, {connections} connections: {dict(contest.outcomes)} in "
+            f"{time.monotonic() - began:.1f} s",
+            file=sys.stderr,
+        )
         self.assertEqual(contest.wrong, [])
-        self.assertEqual(contest.violations(self.connect()), (0, 0), "committed against the order, or on an old view")
+        self.assertEqual(
+            contest.violations(self.connect()),
+            (0, 0),
+            "committed against the order, or on an old view",
+        )
         # A race in which nobody won or nobody lost would prove nothing.
         self.assertGreater(contest.outcomes["admitted"], 5)
         self.assertGreater(contest.outcomes["refused"], 0)

@@ -1,8 +1,9 @@
-"""Replicas and logical replication: where the guard answers, where it refuses by name, and what it does not see.
+"""Replicas and logical replication: where the guard answers, where it refuses by name, and what it
+does not see.
 
-A physical replica is read only: check() works there, use() is refused. A logical subscriber has fences of its own: sequences are
-not replicated, and changes that arrive by replication are the publisher's, judged there.
-"""
+A physical replica is read only: check() works there, use() is refused. A logical subscriber has
+fences of its own: sequences are not replicated, and changes that arrive by replication are the
+publisher's, judged there. """
 
 import psycopg2
 
@@ -22,7 +23,9 @@ class PhysicalReplica(pg_cluster.ClusterCase):
 
     def setUp(self):
         super().setUp()
-        self.cluster.psql(TABLE + ENFORCE + "SELECT pawl.create_guard('k', keyed => true);", self.db)
+        self.cluster.psql(
+            TABLE + ENFORCE + "SELECT pawl.create_guard('k', keyed => true);", self.db
+        )
         self.sql("SELECT pawl.advance('orders', 34)")
         self.sql("SELECT pawl.advance('k:1', 34)")
         self.replica = Cluster(self.settings, data_from=self.base_backup)
@@ -30,11 +33,29 @@ class PhysicalReplica(pg_cluster.ClusterCase):
         self.replica.start()
         target = self.value("SELECT pg_current_wal_flush_lsn()")
         here = self.on_replica()
-        wait_until(lambda: rows(here, "SELECT pg_last_wal_replay_lsn() >= %s", target)[0][0], "the replica has caught up")
+        wait_until(
+            lambda: rows(here, "SELECT pg_last_wal_replay_lsn() >= %s", target)[0][0],
+            "the replica has caught up",
+        )
 
     def base_backup(self, directory):
-        self.cluster.run(pg_cluster.BIN / "pg_basebackup", "-h", "127.0.0.1", "-p", self.cluster.port, "-U", "postgres", "-D",
-                         directory, "-R", "-X", "stream", "-c", "fast", "--no-sync")
+        self.cluster.run(
+            pg_cluster.BIN / "pg_basebackup",
+            "-h",
+            "127.0.0.1",
+            "-p",
+            self.cluster.port,
+            "-U",
+            "postgres",
+            "-D",
+            directory,
+            "-R",
+            "-X",
+            "stream",
+            "-c",
+            "fast",
+            "--no-sync",
+        )
 
     def on_replica(self, **options):
         session = self.replica.connect(self.db, autocommit=True, **options)
@@ -46,14 +67,23 @@ class PhysicalReplica(pg_cluster.ClusterCase):
         for resource in ("orders", "k:1"):
             for token, verdict in ((33, "stale"), (34, "admitted"), (35, "admitted")):
                 with self.subTest(resource=resource, token=token):
-                    self.assertEqual(rows(here, "SELECT verdict, max FROM pawl.check(%s, %s)", resource, token), [(verdict, 34)])
+                    self.assertEqual(
+                        rows(here, "SELECT verdict, max FROM pawl.check(%s, %s)", resource, token),
+                        [(verdict, 34)],
+                    )
             self.assertEqual(rows(here, "SELECT pawl.fence(%s)", resource), [(34,)])
 
     def test_what_would_change_something_is_refused_and_says_why(self):
         here = self.on_replica()
-        for sql in ("SELECT pawl.use('orders', 34)", "SELECT pawl.use('orders', 35)", "SELECT pawl.use('orders', 33)",
-                    "SELECT pawl.admit('orders', 34)", "SELECT pawl.use('k:1', 34)", "SELECT pawl.advance('orders', 35)",
-                    "SELECT pawl.set_mode('orders', 'observe')"):
+        for sql in (
+            "SELECT pawl.use('orders', 34)",
+            "SELECT pawl.use('orders', 35)",
+            "SELECT pawl.use('orders', 33)",
+            "SELECT pawl.admit('orders', 34)",
+            "SELECT pawl.use('k:1', 34)",
+            "SELECT pawl.advance('orders', 35)",
+            "SELECT pawl.set_mode('orders', 'observe')",
+        ):
             with self.subTest(sql):
                 with self.assertRaises(psycopg2.Error) as caught:
                     rows(here, sql)
@@ -62,7 +92,9 @@ class PhysicalReplica(pg_cluster.ClusterCase):
 
     def test_status_and_problems_can_be_read_there(self):
         here = self.on_replica()
-        self.assertEqual(rows(here, "SELECT fence FROM pawl.status WHERE guard = 'orders'"), [(34,)])
+        self.assertEqual(
+            rows(here, "SELECT fence FROM pawl.status WHERE guard = 'orders'"), [(34,)]
+        )
         rows(here, "SELECT * FROM pawl.problems()")
         rows(here, "SELECT * FROM pawl.readiness('orders')")
 
@@ -80,38 +112,73 @@ class PhysicalReplica(pg_cluster.ClusterCase):
 
 
 class LogicalReplication(pg_cluster.ClusterCase):
-    settings = {"wal_level": "logical", "max_logical_replication_workers": 8, "max_sync_workers_per_subscription": 1,
-                "wal_retrieve_retry_interval": "100ms"}
+    settings = {
+        "wal_level": "logical",
+        "max_logical_replication_workers": 8,
+        "max_sync_workers_per_subscription": 1,
+        "wal_retrieve_retry_interval": "100ms",
+    }
 
     def setUp(self):
         super().setUp()
         self.publisher = self.db
-        self.cluster.psql(TABLE + ITEM + "CREATE PUBLICATION shop FOR TABLE orders, item; INSERT INTO orders VALUES (1, 0);"
-                          "INSERT INTO item VALUES (7, 0);", self.db)
+        self.cluster.psql(
+            TABLE
+            + ITEM
+            + "CREATE PUBLICATION shop FOR TABLE orders, item; INSERT INTO orders VALUES (1, 0);"
+            "INSERT INTO item VALUES (7, 0);",
+            self.db,
+        )
         self.subscriber = self.cluster.create_database(f"{self.db}_copy")
         self.cluster.psql(TABLE + ITEM, self.subscriber)
 
     def tearDown(self):
-        self.cluster.psql(f"ALTER SUBSCRIPTION shop DISABLE; ALTER SUBSCRIPTION shop SET (slot_name = NONE); "
-                          f"DROP SUBSCRIPTION shop;", self.subscriber, check=False)
-        self.cluster.psql(f"SELECT pg_drop_replication_slot('{self.publisher}') FROM pg_replication_slots WHERE NOT active",
-                          self.publisher, check=False)
+        self.cluster.psql(
+            f"ALTER SUBSCRIPTION shop DISABLE; ALTER SUBSCRIPTION shop SET (slot_name = NONE); "
+            f"DROP SUBSCRIPTION shop;",
+            self.subscriber,
+            check=False,
+        )
+        self.cluster.psql(
+            f"SELECT pg_drop_replication_slot('{self.publisher}') FROM pg_replication_slots WHERE NOT active",
+            self.publisher,
+            check=False,
+        )
 
     def subscribe(self):
-        # In one cluster the slot cannot be made by CREATE SUBSCRIPTION: it would wait for its own transaction.
-        self.cluster.psql(f"SELECT pg_create_logical_replication_slot('{self.publisher}', 'pgoutput')", self.publisher)
-        self.cluster.psql(f"CREATE SUBSCRIPTION shop CONNECTION '{self.cluster.dsn(self.publisher)}' PUBLICATION shop "
-                          f"WITH (create_slot = false, slot_name = '{self.publisher}')", self.subscriber)
+        # In one cluster the slot cannot be made by CREATE SUBSCRIPTION: it would wait for its own
+        # transaction.
+        self.cluster.psql(
+            f"SELECT pg_create_logical_replication_slot('{self.publisher}', 'pgoutput')",
+            self.publisher,
+        )
+        self.cluster.psql(
+            f"CREATE SUBSCRIPTION shop CONNECTION '{self.cluster.dsn(self.publisher)}' PUBLICATION shop "
+            f"WITH (create_slot = false, slot_name = '{self.publisher}')",
+            self.subscriber,
+        )
 
     def copied(self, table="orders"):
-        return self.cluster.psql(f"SELECT count(*), coalesce(sum(n), 0) FROM {table}", self.subscriber).stdout.strip()
+        return self.cluster.psql(
+            f"SELECT count(*), coalesce(sum(n), 0) FROM {table}", self.subscriber
+        ).stdout.strip()
 
-    def test_the_initial_copy_passes_a_guard_that_only_observes_and_changes_arrive_when_it_enforces(self):
-        self.cluster.psql("SELECT pawl.protect('orders'); SELECT pawl.protect('item', key => 'id')", self.subscriber)
+    def test_the_initial_copy_passes_a_guard_that_only_observes_and_changes_arrive_when_it_enforces(
+        self,
+    ):
+        self.cluster.psql(
+            "SELECT pawl.protect('orders'); SELECT pawl.protect('item', key => 'id')",
+            self.subscriber,
+        )
         self.subscribe()
-        wait_until(lambda: self.copied() == "1|0" and self.copied("item") == "1|0", "the initial copy is there")
-        self.cluster.psql("SELECT pawl.set_mode('orders', 'enforce'); SELECT pawl.set_policy('orders', require_token => true)",
-                          self.subscriber)
+        wait_until(
+            lambda: self.copied() == "1|0" and self.copied("item") == "1|0",
+            "the initial copy is there",
+        )
+        self.cluster.psql(
+            "SELECT pawl.set_mode('orders', 'enforce'); SELECT pawl.set_policy('orders', require_token => true)",
+            self.subscriber,
+        )
         self.sql("UPDATE orders SET n = 5")
         wait_until(lambda: self.copied() == "1|5", "the change is applied")
         self.db = self.subscriber
@@ -121,8 +188,10 @@ class LogicalReplication(pg_cluster.ClusterCase):
         self.cluster.psql("SELECT pawl.protect('item', key => 'id')", self.subscriber)
         self.subscribe()
         wait_until(lambda: self.copied("item") == "1|0", "the initial copy is there")
-        self.cluster.psql("SELECT pawl.set_mode('item', 'enforce'); SELECT pawl.set_policy('item', require_token => true)",
-                          self.subscriber)
+        self.cluster.psql(
+            "SELECT pawl.set_mode('item', 'enforce'); SELECT pawl.set_policy('item', require_token => true)",
+            self.subscriber,
+        )
         self.sql("UPDATE item SET n = 5")
         self.sql("INSERT INTO item VALUES (8, 1)")
         wait_until(lambda: self.copied("item") == "2|6", "the changes are applied")
@@ -134,7 +203,9 @@ class LogicalReplication(pg_cluster.ClusterCase):
         self.cluster.psql("SELECT pawl.protect('orders')", self.subscriber)
         self.subscribe()
         wait_until(lambda: self.copied() == "1|0", "the initial copy is there")
-        self.cluster.psql("BEGIN; SELECT pawl.use('orders', 34); UPDATE orders SET n = 7; COMMIT", self.publisher)
+        self.cluster.psql(
+            "BEGIN; SELECT pawl.use('orders', 34); UPDATE orders SET n = 7; COMMIT", self.publisher
+        )
         wait_until(lambda: self.copied() == "1|7", "the change is applied")
         self.db = self.subscriber
         self.assertIsNone(self.value("SELECT pawl.fence('orders')"))

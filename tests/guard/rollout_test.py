@@ -1,8 +1,9 @@
-"""A guard comes to a table that is in use: observe, shadow, canary, enforce, require_token, with the readiness report at each step.
+"""A guard comes to a table that is in use: observe, shadow, canary, enforce, require_token, with
+the readiness report at each step.
 
-The table is written all the time by a modern writer (with tokens), by a sleepy one (with a token that is out of date) and by an old
-job that knows no tokens. At no step may the modern writer notice anything.
-"""
+The table is written all the time by a modern writer (with tokens), by a sleepy one (with a token
+that is out of date) and by an old job that knows no tokens. At no step may the modern writer notice
+anything. """
 
 import collections
 import threading
@@ -87,7 +88,10 @@ class Rollout(pg_cluster.ClusterCase):
 
     def readiness(self):
         ((ready, because),) = self.sql("SELECT ready, because FROM pawl.readiness('orders')")
-        print(f"  {self.status('mode')}: {'ready' if ready else 'not yet'}, because {because}", file=pg_cluster.sys.stderr)
+        print(
+            f"  {self.status('mode')}: {'ready' if ready else 'not yet'}, because {because}",
+            file=pg_cluster.sys.stderr,
+        )
         return ready, " ".join(because or [])
 
     def test_a_guard_comes_to_a_table_in_use(self):
@@ -108,7 +112,9 @@ class Rollout(pg_cluster.ClusterCase):
         sleepy = self.start("sleepy", 33)
         self.watch(modern, old_job, sleepy)
         self.assertEqual(set(modern.met) | set(old_job.met) | set(sleepy.met), {"written"})
-        self.assertIn("old-job", {row[0] for row in self.sql("SELECT application_name FROM pawl.sightings")})
+        self.assertIn(
+            "old-job", {row[0] for row in self.sql("SELECT application_name FROM pawl.sightings")}
+        )
 
         # Shadow: what would be refused is counted, and still passes.
         self.sql("SELECT pawl.set_mode('orders', 'shadow', reason => 'rollout')")
@@ -155,11 +161,19 @@ class Rollout(pg_cluster.ClusterCase):
         # require_token: whoever carries none is out too.
         self.sql("SELECT pawl.set_policy('orders', require_token => true, reason => 'rollout')")
         self.watch(modern, old_job, sleepy)
-        self.assertEqual((set(modern.met), set(old_job.met), set(sleepy.met)), ({"written"}, {"PW001"}, {"PW002"}))
+        self.assertEqual(
+            (set(modern.met), set(old_job.met), set(sleepy.met)),
+            ({"written"}, {"PW001"}, {"PW002"}),
+        )
         ready, because = self.readiness()
         self.assertFalse(ready, "it is refused, and still there")
         self.assertIn("old-job", because)
-        changes = [row[0] for row in self.sql("SELECT reason FROM pawl.audit WHERE guard = 'orders' AND reason IS NOT NULL ORDER BY at")]
+        changes = [
+            row[0]
+            for row in self.sql(
+                "SELECT reason FROM pawl.audit WHERE guard = 'orders' AND reason IS NOT NULL ORDER BY at"
+            )
+        ]
         self.assertEqual(changes, ["rollout"] * 3 + ["pager at night", "morning", "rollout"])
 
     def test_a_table_whose_writers_all_carry_tokens_is_ready(self):

@@ -1,6 +1,7 @@
 """A worker frozen past its lease wakes up and writes to PostgreSQL, and the table refuses.
 
-Real pawld, real `pawl run`, real PostgreSQL; plain psql, and C++ with libpawl. tests/story/frozen.py tells the story.
+Real pawld, real `pawl run`, real PostgreSQL; plain psql, and C++ with libpawl.
+tests/story/frozen.py tells the story.
 
 Environment: PAWL and PAWLD are the binaries, STORY_WORKER the worker in C++.
 """
@@ -35,7 +36,9 @@ class Story(frozen.Story, pg_cluster.ClusterCase):
         super().setUp()
         self.cluster.psql(SHOP, self.db)
         self.dsn = self.cluster.dsn(self.db, application_name="worker")
-        self.begin_story(DSN=self.dsn, OPTIONS="-X -q -A -t -v ON_ERROR_STOP=1 -v VERBOSITY=verbose")
+        self.begin_story(
+            DSN=self.dsn, OPTIONS="-X -q -A -t -v ON_ERROR_STOP=1 -v VERBOSITY=verbose"
+        )
 
     def n(self):
         return self.value("SELECT n FROM orders")
@@ -43,8 +46,13 @@ class Story(frozen.Story, pg_cluster.ClusterCase):
     def assertRefusedAndCounted(self, old_token, new_token, met):
         self.assertIn("stale token", met)
         self.assertEqual(self.value("SELECT stale FROM pawl.status WHERE guard = 'orders'"), 1)
-        self.assertEqual(self.sql("SELECT guard, verdict, token, max FROM pawl.refusals"), [("orders", "stale", old_token, new_token)])
-        self.assertRegex(self.cluster.log_text()[self._log_start:], r"pawl: refused \{.*" + str(old_token))
+        self.assertEqual(
+            self.sql("SELECT guard, verdict, token, max FROM pawl.refusals"),
+            [("orders", "stale", old_token, new_token)],
+        )
+        self.assertRegex(
+            self.cluster.log_text()[self._log_start :], r"pawl: refused \{.*" + str(old_token)
+        )
 
     def test_a_worker_frozen_past_its_ttl_is_refused_when_it_wakes(self):
         old_token, new_token, met = self.play(PSQL, "write 2")

@@ -1,8 +1,8 @@
 """Textbook fencing in SQL, and the race in it, step by step. Hard case 56; design rule 2.
 
-Each form is run in the order of steps that breaks it: two sessions, no luck. The old holder has 33, the new one 34. The same steps
-against the product must not break it, which is what makes these stories tests of the steps too.
-"""
+Each form is run in the order of steps that breaks it: two sessions, no luck. The old holder has 33,
+the new one 34. The same steps against the product must not break it, which is what makes these
+stories tests of the steps too. """
 
 import random
 
@@ -36,7 +36,9 @@ class TextbookCase(pg_cluster.ClusterCase):
 
     def play(self, form, isolation, steps):
         """Plays the steps in a new database: (violations of order, what the old holder met)."""
-        self.db = self.cluster.create_database(f"t{next(self._numbers)}", guard=isinstance(form, forms.Pawl))
+        self.db = self.cluster.create_database(
+            f"t{next(self._numbers)}", guard=isinstance(form, forms.Pawl)
+        )
         self.cluster.psql(race.JOURNAL + form.schema, self.db)
         self.watch = self.connect(autocommit=True)
         old, new = self.connect(isolation=isolation), self.connect(isolation="read committed")
@@ -92,8 +94,12 @@ class TheTextbookRaces(TextbookCase):
         self.assertRaces(forms.LockingSubselect(), CHECK_FIRST, ISOLATIONS)
 
     def test_advisory_locks_around_a_plain_read_see_the_fence_of_long_ago(self):
-        self.assertRaces(forms.AdvisoryPlainRead(), SNAPSHOT_FIRST, ("repeatable read", "serializable"))
-        self.assertEqual(self.play(forms.AdvisoryPlainRead(), "read committed", SNAPSHOT_FIRST), (0, "PW002"))
+        self.assertRaces(
+            forms.AdvisoryPlainRead(), SNAPSHOT_FIRST, ("repeatable read", "serializable")
+        )
+        self.assertEqual(
+            self.play(forms.AdvisoryPlainRead(), "read committed", SNAPSHOT_FIRST), (0, "PW002")
+        )
 
     def test_by_luck_too_a_crowd_of_writers_finds_the_race(self):
         form = forms.PlainRead()
@@ -101,7 +107,9 @@ class TheTextbookRaces(TextbookCase):
         self.cluster.psql(race.JOURNAL + form.schema, self.db)
         found = 0
         for seed in range(20):  # The first time nearly always suffices.
-            contest = race.Race(form, self.connect, "read committed", connections=12, attempts=30, seed=seed).run()
+            contest = race.Race(
+                form, self.connect, "read committed", connections=12, attempts=30, seed=seed
+            ).run()
             self.assertEqual(contest.wrong, [])
             found, _ = contest.violations(self.connect())
             if found:
@@ -110,21 +118,32 @@ class TheTextbookRaces(TextbookCase):
 
 
 class Tombstones(TextbookCase):
-    """A row that was deleted must not be forgotten (design rule 8). 5 deletes it; 4 writes it anew while 5 is still open."""
+    """A row that was deleted must not be forgotten (design rule 8). 5 deletes it; 4 writes it anew
+    while 5 is still open."""
 
     def start(self, schema, guard, level):
         self.db = self.cluster.create_database(f"t{next(self._numbers)}", guard=guard)
-        self.cluster.psql("CREATE TABLE item (id int PRIMARY KEY, n int); INSERT INTO item VALUES (1, 0);" + schema, self.db)
+        self.cluster.psql(
+            "CREATE TABLE item (id int PRIMARY KEY, n int); INSERT INTO item VALUES (1, 0);"
+            + schema,
+            self.db,
+        )
         self.watch = self.connect(autocommit=True)
         return self.connect(), self.connect(isolation=level)
 
     def test_a_tombstone_that_is_only_read_lets_a_stale_insert_through(self):
         for level in ISOLATIONS:
             with self.subTest(level):
-                new, old = self.start("CREATE TABLE tombstone (id int PRIMARY KEY, token bigint);", False, level)
+                new, old = self.start(
+                    "CREATE TABLE tombstone (id int PRIMARY KEY, token bigint);", False, level
+                )
                 rows(new, "DELETE FROM item WHERE id = 1")
                 rows(new, "INSERT INTO tombstone VALUES (1, 5)")
-                self.assertEqual(rows(old, "SELECT token FROM tombstone WHERE id = 1"), [], "4 sees no reason to stop")
+                self.assertEqual(
+                    rows(old, "SELECT token FROM tombstone WHERE id = 1"),
+                    [],
+                    "4 sees no reason to stop",
+                )
                 insert = Later(self.watch, old, rows, "INSERT INTO item VALUES (1, 4)")
                 self.assertTrue(insert.waits(), "for the one who deletes")
                 new.commit()
@@ -135,7 +154,9 @@ class Tombstones(TextbookCase):
     def test_a_deleted_row_under_guard_stays_fenced(self):
         for level in ISOLATIONS:
             with self.subTest(level):
-                new, old = self.start("SELECT pawl.protect('item', key => 'id', mode => 'enforce');", True, level)
+                new, old = self.start(
+                    "SELECT pawl.protect('item', key => 'id', mode => 'enforce');", True, level
+                )
                 rows(new, "SELECT pawl.use('item:1', 5)")
                 rows(new, "DELETE FROM item WHERE id = 1")
                 use = Later(self.watch, old, rows, "SELECT pawl.use('item:1', 4)").settled()

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""How a token comes to the write that it is for, and that it goes to no other: pooled connections, and the token column."""
+"""How a token comes to the write that it is for, and that it goes to no other: pooled connections,
+and the token column."""
 
 import pymysql
 
@@ -15,7 +16,8 @@ def reset(connection):
 
 
 class PoolTest(ServerCase):
-    """MariaDB's user variables outlive a transaction; what they carry must not. A stranger is who says no token."""
+    """MariaDB's user variables outlive a transaction; what they carry must not. A stranger is who
+    says no token."""
 
     def setUp(self):
         super().setUp()
@@ -73,7 +75,12 @@ class PoolTest(ServerCase):
     def test_a_statement_outside_a_transaction_has_no_token_however_the_last_one_ended(self):
         for end in ("COMMIT", "ROLLBACK"):
             with self.subTest(end):
-                self.assertRefused("PW001", rows, self.pooled(lambda db, end=end: rows(db, end)), "UPDATE orders SET n = 9")
+                self.assertRefused(
+                    "PW001",
+                    rows,
+                    self.pooled(lambda db, end=end: rows(db, end)),
+                    "UPDATE orders SET n = 9",
+                )
 
     def test_a_token_left_behind_is_refused_once_the_fence_has_moved(self):
         for end in ("COMMIT", "ROLLBACK"):
@@ -92,7 +99,8 @@ class PoolTest(ServerCase):
         self.assertRefused("PW001", rows, db, "UPDATE orders SET n = 9")
 
     def test_what_remains_is_a_transaction_without_a_token_right_behind_the_present_holders(self):
-        """Nothing that a trigger can read tells one transaction from the next. docs/how-to/guard-mariadb.md says so, and what to do."""
+        """Nothing that a trigger can read tells one transaction from the next.
+        docs/how-to/guard-mariadb.md says so, and what to do."""
         for end in ("COMMIT", "ROLLBACK"):
             with self.subTest(end):
                 db = self.pooled(lambda db, end=end: rows(db, end))
@@ -121,7 +129,12 @@ class PoolTest(ServerCase):
             call(db, "use", f"{self.db}.lines:{'x' * 500}{customer}", 34)
             rows(db, "ROLLBACK")
         self.assertLess(self.value("SELECT LENGTH(@pawl)", on=db), 61000)
-        self.assertEqual(self.write(34, f"{self.db}.lines:7", "INSERT INTO `lines` (customer) VALUES (7)", on=db), "admitted")
+        self.assertEqual(
+            self.write(
+                34, f"{self.db}.lines:7", "INSERT INTO `lines` (customer) VALUES (7)", on=db
+            ),
+            "admitted",
+        )
 
 
 class ColumnTest(ServerCase):
@@ -140,7 +153,10 @@ class ColumnTest(ServerCase):
         db = self.connect()
         rows(db, self.UPDATE, 34)
         rows(db, "INSERT INTO orders (n, pawl_token) VALUES (7, 34)")
-        self.assertEqual(rows(db, "SELECT n, pawl_token FROM orders ORDER BY id"), [(1, None), (0, None), (7, None)])
+        self.assertEqual(
+            rows(db, "SELECT n, pawl_token FROM orders ORDER BY id"),
+            [(1, None), (0, None), (7, None)],
+        )
         self.assertRefused("PW001", rows, db, "UPDATE orders SET n = 9")
         rows(db, "START TRANSACTION")
         rows(db, self.UPDATE, 34)
@@ -168,13 +184,32 @@ class ColumnTest(ServerCase):
         self.assertRefused("PW007", call, self.connect(), "advance", self.orders, 35, 1)
 
     def test_a_token_is_spelled_in_plain_digits(self):
-        for spelled in ("0", "-1", "034", "+34", " 34", "34 ", "34\n", "3.4", "34.0", "abc", "", "%", "9007199254740992"):
+        for spelled in (
+            "0",
+            "-1",
+            "034",
+            "+34",
+            " 34",
+            "34 ",
+            "34\n",
+            "3.4",
+            "34.0",
+            "abc",
+            "",
+            "%",
+            "9007199254740992",
+        ):
             with self.subTest(spelled):
                 self.assertRefused("PW003", rows, self.connect(), self.UPDATE, spelled)
 
     def test_delete_and_replace_say_their_token_with_use(self):
         self.assertRefused("PW001", rows, self.connect(), "DELETE FROM orders")
-        self.assertRefused("PW001", rows, self.connect(), "REPLACE INTO orders (id, n, pawl_token) VALUES (1, 5, 34)")
+        self.assertRefused(
+            "PW001",
+            rows,
+            self.connect(),
+            "REPLACE INTO orders (id, n, pawl_token) VALUES (1, 5, 34)",
+        )
         db = self.connect()
         call(db, "begin", self.orders, 34)
         rows(db, "REPLACE INTO orders (id, n, pawl_token) VALUES (1, 5, 34)")
@@ -183,7 +218,9 @@ class ColumnTest(ServerCase):
         self.assertEqual(rows(db, "SELECT id, n FROM orders"), [(1, 5)])
 
     def test_an_insert_that_becomes_an_update_says_it_in_both(self):
-        insert = "INSERT INTO orders (id, n, pawl_token) VALUES (1, 5, 34) ON DUPLICATE KEY UPDATE n = 6"
+        insert = (
+            "INSERT INTO orders (id, n, pawl_token) VALUES (1, 5, 34) ON DUPLICATE KEY UPDATE n = 6"
+        )
         self.assertRefused("PW001", rows, self.connect(), insert)
         rows(self.connect(), f"{insert}, pawl_token = 34")
         self.assertEqual(self.value("SELECT n FROM orders WHERE id = 1"), 6)
@@ -202,7 +239,12 @@ class ColumnTest(ServerCase):
         self.assertRefused("PW002", rows, self.connect(), insert, 33)
         self.assertEqual(self.value("SELECT COUNT(*) FROM `lines`"), 0)
         rows(self.connect(), insert, 40)
-        self.assertRefused("PW002", rows, self.connect(), "UPDATE `lines` SET customer = 2, pawl_token = 33 WHERE customer = 1")
+        self.assertRefused(
+            "PW002",
+            rows,
+            self.connect(),
+            "UPDATE `lines` SET customer = 2, pawl_token = 33 WHERE customer = 1",
+        )
 
     def test_a_token_at_the_floor_needs_a_fence_that_can_be_locked(self):
         guard = self.protect("accounts", key="id")
@@ -229,7 +271,9 @@ class ColumnTest(ServerCase):
             self.assertEqual(self.count("floor", guard), 0)
         rows(writer, "COMMIT")
         call(admin, "compact", guard, 36)
-        self.assertRefused("PW002", rows, self.connect(), "UPDATE accounts SET n = 1, pawl_token = 35 WHERE id = 7")
+        self.assertRefused(
+            "PW002", rows, self.connect(), "UPDATE accounts SET n = 1, pawl_token = 35 WHERE id = 7"
+        )
 
     def test_shadow_refuses_nothing_and_counts_what_it_would_refuse(self):
         call(self.connect(), "advance", self.orders, 35, 5)
@@ -237,7 +281,9 @@ class ColumnTest(ServerCase):
         rows(self.connect(), self.UPDATE, 34)
         rows(self.connect(), self.UPDATE, 36)
         rows(self.connect(), "UPDATE orders SET n = 9")
-        self.assertEqual((self.count("stale"), self.count("missing"), self.count("would_refuse")), (1, 1, 3))
+        self.assertEqual(
+            (self.count("stale"), self.count("missing"), self.count("would_refuse")), (1, 1, 3)
+        )
         self.assertEqual(self.value("SELECT pawl.fence(%s)", self.orders), 35)
 
     def test_it_carries_no_operation_number(self):
@@ -267,7 +313,14 @@ class ColumnTest(ServerCase):
         rows(self.connect(), "UPDATE orders SET n = 9")
 
     def columns(self):
-        return [name for (name,) in rows(self.connect(), "SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND table_name = 'orders'", self.db)]
+        return [
+            name
+            for (name,) in rows(
+                self.connect(),
+                "SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND table_name = 'orders'",
+                self.db,
+            )
+        ]
 
 
 if __name__ == "__main__":

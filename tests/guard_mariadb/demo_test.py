@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""`pawl demo --guard mariadb`: the same story in a scratch table of a user's database, which is as it was afterwards."""
+"""`pawl demo --guard mariadb`: the same story in a scratch table of a user's database, which is as
+it was afterwards."""
 
 import pathlib
 import sys
@@ -21,7 +22,9 @@ class DemoTest(ServerCase, DemoCase):
 
     def test_the_story_in_mariadb(self):
         before = self.everything()
-        self.assertTheStory(self.story("--guard", "mariadb", "--dsn", self.server.dsn(database=self.db)))
+        self.assertTheStory(
+            self.story("--guard", "mariadb", "--dsn", self.server.dsn(database=self.db))
+        )
         self.assertEqual(self.everything(), before)
 
 

@@ -10,18 +10,32 @@ class WriteTest(ServerCase):
     def test_a_stale_write_is_refused_in_the_mariadb_client(self):
         self.protect()
         self.assertEqual(self.write(34), "admitted")
-        done = self.server.client(f"START TRANSACTION; CALL pawl.use('{self.orders}', 33); UPDATE {self.orders} SET n = 99; COMMIT;")
+        done = self.server.client(
+            f"START TRANSACTION; CALL pawl.use('{self.orders}', 33); UPDATE {self.orders} SET n = 99; COMMIT;"
+        )
         self.assertIn("(PW002)", done.stderr)
-        for part in ("token=33 max=34 mode=enforce]", "a retry cannot succeed", "a holder of another lock writes here", "pawl raise 34"):
+        for part in (
+            "token=33 max=34 mode=enforce]",
+            "a retry cannot succeed",
+            "a holder of another lock writes here",
+            "pawl raise 34",
+        ):
             self.assertIn(part, done.stderr)
         self.assertEqual(self.value("SELECT n FROM orders WHERE id = 1"), 1)
 
     def test_the_longest_refusal_still_ends_with_what_programs_read(self):
         guard, most = "g" * 60, 2**53 - 1
-        self.assertEqual(self.server.client(f"CALL pawl.create_guard('{guard}', TRUE); CALL pawl.set_mode('{guard}', 'enforce', NULL, NULL);").stderr, "")
+        self.assertEqual(
+            self.server.client(
+                f"CALL pawl.create_guard('{guard}', TRUE); CALL pawl.set_mode('{guard}', 'enforce', NULL, NULL);"
+            ).stderr,
+            "",
+        )
         for key in ("k" * 180, "\N{KEY}" * 100):
             resource = f"{guard}:{key}"
-            done = self.server.client(f"CALL pawl.advance('{resource}', {most}, 5); CALL pawl.advance('{resource}', {most - 1}, 5);")
+            done = self.server.client(
+                f"CALL pawl.advance('{resource}', {most}, 5); CALL pawl.advance('{resource}', {most - 1}, 5);"
+            )
             self.assertIn(f"max={most} mode=enforce]", done.stderr)
 
     def test_who_goes_on_after_a_refusal_is_refused_again(self):
@@ -38,12 +52,21 @@ class WriteTest(ServerCase):
     def test_every_kind_of_statement_is_judged(self):
         self.protect()
         self.write(34)
-        for sql in ("INSERT INTO orders (n) VALUES (9)", "REPLACE INTO orders (id, n) VALUES (1, 9)",
-                    "INSERT INTO orders (id, n) VALUES (1, 9) ON DUPLICATE KEY UPDATE n = 9", "INSERT IGNORE INTO orders (id, n) VALUES (1, 9)",
-                    "INSERT INTO orders (n) SELECT 9", "UPDATE orders SET n = 9",
-                    "UPDATE IGNORE orders SET n = 9", "UPDATE orders, accounts SET orders.n = 9", "UPDATE orders o LEFT JOIN accounts a ON FALSE SET o.n = 9",
-                    "DELETE FROM orders", "DELETE IGNORE FROM orders", "DELETE o FROM orders o LEFT JOIN accounts a ON FALSE",
-                    "DELETE FROM orders RETURNING id"):
+        for sql in (
+            "INSERT INTO orders (n) VALUES (9)",
+            "REPLACE INTO orders (id, n) VALUES (1, 9)",
+            "INSERT INTO orders (id, n) VALUES (1, 9) ON DUPLICATE KEY UPDATE n = 9",
+            "INSERT IGNORE INTO orders (id, n) VALUES (1, 9)",
+            "INSERT INTO orders (n) SELECT 9",
+            "UPDATE orders SET n = 9",
+            "UPDATE IGNORE orders SET n = 9",
+            "UPDATE orders, accounts SET orders.n = 9",
+            "UPDATE orders o LEFT JOIN accounts a ON FALSE SET o.n = 9",
+            "DELETE FROM orders",
+            "DELETE IGNORE FROM orders",
+            "DELETE o FROM orders o LEFT JOIN accounts a ON FALSE",
+            "DELETE FROM orders RETURNING id",
+        ):
             with self.subTest(sql):
                 rows(admin := self.connect(), "INSERT INTO accounts (n) VALUES (1)")
                 before = rows(admin, "SELECT * FROM orders ORDER BY id")
@@ -60,10 +83,13 @@ class WriteTest(ServerCase):
     def test_load_data_is_judged(self):
         self.protect()
         self.write(34)
-        done = self.server.client(f"""START TRANSACTION;
+        done = self.server.client(
+            f"""START TRANSACTION;
             CALL pawl.use('{self.orders}', 33);
             LOAD DATA LOCAL INFILE '/etc/hostname' INTO TABLE {self.orders} (@line) SET n = 7;
-            COMMIT;""", options=("--local-infile=1", "--force"))
+            COMMIT;""",
+            options=("--local-infile=1", "--force"),
+        )
         self.assertEqual(done.stderr.count("(PW002)"), 2, done.stderr)
         self.assertEqual(self.value("SELECT COUNT(*) FROM orders"), 2)
 
@@ -83,7 +109,23 @@ class WriteTest(ServerCase):
         self.protect()
         db = self.connect()
         rows(db, "START TRANSACTION")
-        for spelled in ("0", "-1", "034", "+34", " 34", "34 ", "34\n", "3.4", "34.0", "1e3", "abc", "", None, "9007199254740992", "9" * 40):
+        for spelled in (
+            "0",
+            "-1",
+            "034",
+            "+34",
+            " 34",
+            "34 ",
+            "34\n",
+            "3.4",
+            "34.0",
+            "1e3",
+            "abc",
+            "",
+            None,
+            "9007199254740992",
+            "9" * 40,
+        ):
             self.assertRefused("PW003", call, db, "use", self.orders, spelled)
         rows(db, "ROLLBACK")
         self.assertEqual(self.write(9007199254740991), "admitted")
@@ -96,7 +138,9 @@ class WriteTest(ServerCase):
             call(self.connect(), "advance", resource, 34, 5)
             for spelled in ("34 ", "34\n", "034", "34.0", "34x", "%", "__"):
                 with self.subTest((resource, spelled)):
-                    self.assertRefused("PW003", call, self.connect(autocommit=False), "use", resource, spelled)
+                    self.assertRefused(
+                        "PW003", call, self.connect(autocommit=False), "use", resource, spelled
+                    )
                     self.assertRefused("PW003", call, self.connect(), "begin", resource, spelled)
 
     def test_a_token_too_far_ahead_is_refused_and_moves_nothing(self):
@@ -148,16 +192,24 @@ class KeyTest(ServerCase):
         guard = self.protect("accounts", key="id")
         self.write(34, f"{guard}:7", "INSERT INTO accounts (id) VALUES (7)")
         self.write(34, f"{guard}:7", "DELETE FROM accounts WHERE id = 7")
-        self.assertRefused("PW002", self.write, 33, f"{guard}:7", "INSERT INTO accounts (id) VALUES (7)")
+        self.assertRefused(
+            "PW002", self.write, 33, f"{guard}:7", "INSERT INTO accounts (id) VALUES (7)"
+        )
 
     def test_compact_forgets_nothing_that_a_live_token_needs(self):
         guard = self.protect("accounts", key="id")
         self.write(34, f"{guard}:7", "INSERT INTO accounts (id) VALUES (7)")
         self.write(40, f"{guard}:8", "INSERT INTO accounts (id) VALUES (8)")
         call(self.connect(), "compact", guard, 36)
-        self.assertRefused("PW002", self.write, 35, f"{guard}:7", "UPDATE accounts SET n = 1 WHERE id = 7")
-        self.assertRefused("PW002", self.write, 39, f"{guard}:8", "UPDATE accounts SET n = 1 WHERE id = 8")
-        self.assertEqual(self.write(36, f"{guard}:7", "UPDATE accounts SET n = 1 WHERE id = 7"), "admitted")
+        self.assertRefused(
+            "PW002", self.write, 35, f"{guard}:7", "UPDATE accounts SET n = 1 WHERE id = 7"
+        )
+        self.assertRefused(
+            "PW002", self.write, 39, f"{guard}:8", "UPDATE accounts SET n = 1 WHERE id = 8"
+        )
+        self.assertEqual(
+            self.write(36, f"{guard}:7", "UPDATE accounts SET n = 1 WHERE id = 7"), "admitted"
+        )
 
     def test_several_resources_are_taken_all_or_none(self):
         guard = self.protect("lines", key="customer")

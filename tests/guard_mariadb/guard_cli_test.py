@@ -14,8 +14,15 @@ PAWL = os.environ["PAWL"]
 
 class GuardCliTest(ServerCase):
     def pawl(self, *words, code=0, dsn=None):
-        done = subprocess.run([PAWL, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
-                              env={**os.environ, "PAWL_GUARD_DSN": dsn or self.server.dsn(database=self.db)})
+        done = subprocess.run(
+            [PAWL, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**os.environ, "PAWL_GUARD_DSN": dsn or self.server.dsn(database=self.db)},
+        )
         self.assertEqual(done.returncode, code, f"{words}\n{done.stdout}{done.stderr}")
         return done
 
@@ -29,12 +36,16 @@ class GuardCliTest(ServerCase):
         self.assertIn("no guard is installed", self.guard("status", code=64).stderr)
         self.assertIn("installed: guard 0.1.0", self.guard("install").stdout)
         self.assertIn("would put", self.guard("protect", "orders", "--dry-run").stdout)
-        self.assertIn(f"under guard {self.orders}, mode observe", self.guard("protect", "orders").stdout)
+        self.assertIn(
+            f"under guard {self.orders}, mode observe", self.guard("protect", "orders").stdout
+        )
         self.guard("mode", self.orders, "shadow")
         rows(self.connect(), "UPDATE orders SET n = 4711")
         status = json.loads(self.guard("status", self.orders, "--json").stdout)
         self.assertFalse(status["guards"][0]["ready"])
-        self.assertEqual([seen["statement"] for seen in status["tokenless_writers"]], ["UPDATE orders SET n = ?"])
+        self.assertEqual(
+            [seen["statement"] for seen in status["tokenless_writers"]], ["UPDATE orders SET n = ?"]
+        )
         self.assertIn("no token has been seen yet", self.guard("status").stdout)
         self.assertIn("needs --yes", self.guard("mode", self.orders, "enforce", code=64).stderr)
         self.guard("mode", self.orders, "enforce", "--yes", "--reason", "test")
@@ -58,14 +69,20 @@ class GuardCliTest(ServerCase):
         self.guard("unprotect", "orders", "--dry-run")
         self.guard("uninstall", "--dry-run")
         status = json.loads(self.guard("status", self.orders, "--json").stdout)["guards"][0]
-        self.assertEqual((status["mode"], status["require_token"], status["tables"]), ("enforce", False, [self.orders]))
+        self.assertEqual(
+            (status["mode"], status["require_token"], status["tables"]),
+            ("enforce", False, [self.orders]),
+        )
 
     def test_advance_says_that_an_older_write_is_open(self):
         self.protect()
         old = self.connect(isolation="READ COMMITTED")
         rows(old, "START TRANSACTION")
         call(old, "use", self.orders, 33)
-        self.assertIn("waits for older transactions", self.guard("advance", self.orders, "34", "--wait", "1s", code=75).stderr)
+        self.assertIn(
+            "waits for older transactions",
+            self.guard("advance", self.orders, "34", "--wait", "1s", code=75).stderr,
+        )
         rows(old, "COMMIT")
         self.guard("advance", self.orders, "34")
 
@@ -83,15 +100,25 @@ class GuardCliTest(ServerCase):
         self.protect()
         self.protect("lines", key="customer")
         lines = f"{self.db}.lines:7"
-        bystander = self.open_write(90, f"{self.db}.lines:8", "INSERT INTO `lines` (customer) VALUES (8)")
-        for resource, sql in ((self.orders, "UPDATE orders SET n = 666"), (lines, "INSERT INTO `lines` (customer, n) VALUES (7, 666)")):
+        bystander = self.open_write(
+            90, f"{self.db}.lines:8", "INSERT INTO `lines` (customer) VALUES (8)"
+        )
+        for resource, sql in (
+            (self.orders, "UPDATE orders SET n = 666"),
+            (lines, "INSERT INTO `lines` (customer, n) VALUES (7, 666)"),
+        ):
             old = self.open_write(33, resource, sql)
             self.evict(resource, 34)
             self.assertEqual(self.guard("max", resource).stdout, "34\n")
             with self.assertRaises(pymysql.MySQLError):
                 rows(old, "COMMIT")
         rows(bystander, "COMMIT")
-        self.assertEqual(self.value("SELECT (SELECT COUNT(*) FROM orders WHERE n = 666) + (SELECT COUNT(*) FROM `lines` WHERE n = 666)"), 0)
+        self.assertEqual(
+            self.value(
+                "SELECT (SELECT COUNT(*) FROM orders WHERE n = 666) + (SELECT COUNT(*) FROM `lines` WHERE n = 666)"
+            ),
+            0,
+        )
 
     def test_only_older_transactions_are_evicted(self):
         self.protect()
@@ -110,9 +137,14 @@ class GuardCliTest(ServerCase):
         rows(self.connect(), f"CREATE USER {user}@localhost")
         self.addCleanup(lambda: rows(self.server.connect(), f"DROP USER {user}@localhost"))
         old = self.open_write(33)
-        self.assertIn("PROCESS", self.evict(self.orders, 34, code=77, dsn=self.server.dsn(user=user)).stderr)
+        self.assertIn(
+            "PROCESS", self.evict(self.orders, 34, code=77, dsn=self.server.dsn(user=user)).stderr
+        )
         rows(self.connect(), f"GRANT PROCESS ON *.* TO {user}@localhost")
-        self.assertIn("CONNECTION ADMIN", self.evict(self.orders, 34, code=77, dsn=self.server.dsn(user=user)).stderr)
+        self.assertIn(
+            "CONNECTION ADMIN",
+            self.evict(self.orders, 34, code=77, dsn=self.server.dsn(user=user)).stderr,
+        )
         rows(old, "COMMIT")
 
     def test_check_names_accounts_that_may_truncate(self):
@@ -121,7 +153,13 @@ class GuardCliTest(ServerCase):
         rows(self.connect(), f"GRANT DROP ON {self.db}.* TO drop_{self.db}@localhost")
         self.addCleanup(lambda: rows(self.server.connect(), f"DROP USER drop_{self.db}@localhost"))
         found = json.loads(self.guard("check", "--json", code=1).stdout)
-        self.assertTrue(any(f"drop_{self.db}" in problem["problem"] and "REVOKE DROP" in problem["fix"] for problem in found["problems"]), found)
+        self.assertTrue(
+            any(
+                f"drop_{self.db}" in problem["problem"] and "REVOKE DROP" in problem["fix"]
+                for problem in found["problems"]
+            ),
+            found,
+        )
 
     def test_mistakes_are_named(self):
         self.assertIn("there is no guard", self.guard("status", "nothing", code=64).stderr)
@@ -130,7 +168,9 @@ class GuardCliTest(ServerCase):
         self.assertNotIn("secret7", self.guard("status", code=64, dsn="password=secret7").stderr)
         self.guard("status", code=69, dsn="host=127.0.0.1 port=1 user=root")
         rows(self.connect(), f"CREATE USER poor_{self.db}@localhost")
-        self.guard("mode", self.orders, "shadow", code=77, dsn=self.server.dsn(user=f"poor_{self.db}"))
+        self.guard(
+            "mode", self.orders, "shadow", code=77, dsn=self.server.dsn(user=f"poor_{self.db}")
+        )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""docs/how-to/guard-mariadb.md: its SQL does what it says, from the first block to the last, as one person would type it."""
+"""docs/how-to/guard-mariadb.md: its SQL does what it says, from the first block to the last, as one
+person would type it."""
 
 import re
 
@@ -20,7 +21,9 @@ class HowToTest(ServerCase):
         blocks = re.findall(r"^```sql\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
         self.assertGreater(len(blocks), 7)
         # As the page says; any token that pawld might grant will do.
-        done = self.server.client(TABLES + "\n".join(blocks), options=["--init-command=SET @token = 1041"])
+        done = self.server.client(
+            TABLES + "\n".join(blocks), options=["--init-command=SET @token = 1041"]
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(self.value("SELECT n FROM shop.orders"), 5)
         self.assertEqual(self.value("SELECT token FROM shop.runs"), 1041)
@@ -28,11 +31,21 @@ class HowToTest(ServerCase):
         self.assertEqual(self.value("SELECT COUNT(*) FROM shop.`lines`"), 2)
         self.assertEqual(self.value("SELECT pawl.fence('shop.lines:2')"), 1041)
         self.assertEqual(call(self.connect(), "problems"), [])
-        self.assertEqual([kind for (kind,) in rows(self.connect(), "SELECT what FROM pawl.audit WHERE guard = 'mail' ORDER BY id")], ["create", "compact"])
+        self.assertEqual(
+            [
+                kind
+                for (kind,) in rows(
+                    self.connect(), "SELECT what FROM pawl.audit WHERE guard = 'mail' ORDER BY id"
+                )
+            ],
+            ["create", "compact"],
+        )
 
     def test_it_names_every_sqlstate_of_the_guard(self):
         states = set(re.findall(r"PW\d{3}", GUARD.read_text(encoding="utf-8")))
-        self.assertEqual(set(re.findall(r"^\| `(PW\d{3})`", PAGE.read_text(encoding="utf-8"), re.M)), states)
+        self.assertEqual(
+            set(re.findall(r"^\| `(PW\d{3})`", PAGE.read_text(encoding="utf-8"), re.M)), states
+        )
 
 
 if __name__ == "__main__":

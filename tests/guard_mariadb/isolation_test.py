@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""What MariaDB's isolation levels do to a fence: each pitfall, and that the guard is not caught by it."""
+"""What MariaDB's isolation levels do to a fence: each pitfall, and that the guard is not caught by
+it."""
 
 import threading
 
@@ -85,7 +86,12 @@ class SnapshotTest(ServerCase):
 
     def wait_for_a_lock_wait(self):
         admin = self.connect()
-        wait_until(lambda: int(rows(admin, "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")[0][1]), "somebody waits")
+        wait_until(
+            lambda: int(
+                rows(admin, "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")[0][1]
+            ),
+            "somebody waits",
+        )
 
 
 class AdvanceTest(ServerCase):
@@ -99,10 +105,14 @@ class AdvanceTest(ServerCase):
                 rows(old, "START TRANSACTION")
                 call(old, "use", self.orders, token)
                 rows(old, "UPDATE orders SET n = n + 1 WHERE id = 1")
-                self.assertRefused("PW007", call, self.connect(), "advance", self.orders, token + 1, 1)
+                self.assertRefused(
+                    "PW007", call, self.connect(), "advance", self.orders, token + 1, 1
+                )
                 self.assertEqual(self.value("SELECT pawl.fence(%s)", self.orders), token)
                 rows(old, "COMMIT")
-                self.assertEqual(call(self.connect(), "advance", self.orders, token + 1, 5), [(token,)])
+                self.assertEqual(
+                    call(self.connect(), "advance", self.orders, token + 1, 5), [(token,)]
+                )
 
     def test_advance_needs_a_transaction_of_its_own(self):
         self.protect()
@@ -135,7 +145,9 @@ class AdvanceTest(ServerCase):
     def test_a_deadlock_is_never_called_stale(self):
         self.protect()
         self.write(33)
-        first, second = self.connect(isolation="SERIALIZABLE"), self.connect(isolation="SERIALIZABLE")
+        first, second = self.connect(isolation="SERIALIZABLE"), self.connect(
+            isolation="SERIALIZABLE"
+        )
         for db in (first, second):
             rows(db, "START TRANSACTION")
             call(db, "use", self.orders, 33)
@@ -158,8 +170,9 @@ class AdvanceTest(ServerCase):
 
 
 class OneOffLevelTest(ServerCase):
-    """SET TRANSACTION ISOLATION LEVEL … is for the next transaction only, and no SQL can read it. What a fence is compared with is a
-    locking read at every level, so that it decides nothing about stale writes."""
+    """SET TRANSACTION ISOLATION LEVEL … is for the next transaction only, and no SQL can read it.
+    What a fence is compared with is a locking read at every level, so that it decides nothing about
+    stale writes."""
 
     PAIRS = [(session, once) for session in ISOLATIONS for once in ISOLATIONS if session != once]
 
@@ -167,7 +180,8 @@ class OneOffLevelTest(ServerCase):
         db = self.connect(isolation=session)
         rows(db, f"SET TRANSACTION ISOLATION LEVEL {once}")
         rows(db, "START TRANSACTION")
-        self.assertEqual(self.value("SELECT @@tx_isolation", on=db), session.replace(" ", "-"))  # The guard sees this.
+        # The guard sees this.
+        self.assertEqual(self.value("SELECT @@tx_isolation", on=db), session.replace(" ", "-"))
         return db
 
     def test_an_old_snapshot_cannot_write_with_an_old_token(self):

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The conformance kit against Pawl's guard in a real MariaDB, in every form of it. Races at every isolation level are in it.
+"""The conformance kit against Pawl's guard in a real MariaDB, in every form of it. Races at every
+isolation level are in it.
 
 Environment: PAWL is the binary; PAWL_CONFORMANCE_ROUNDS how often each racer tries.
 """
@@ -21,27 +22,41 @@ class KitTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        # Nothing here crashes the server, and making hundreds of guards is mostly waiting for the disk.
-        cls.server = Server({"innodb_flush_log_at_trx_commit": 0, "sync_frm": 0, "innodb_flush_method": "nosync"})
+        # Nothing here crashes the server, and making hundreds of guards is mostly waiting for the
+        # disk.
+        cls.server = Server(
+            {"innodb_flush_log_at_trx_commit": 0, "sync_frm": 0, "innodb_flush_method": "nosync"}
+        )
         cls.addClassCleanup(cls.server.remove)
         cls.server.start()
         cls.server.install()
 
     def pawl(self, *words):
-        return subprocess.run([PAWL, "guard", "conformance", "mariadb", *words], stdin=subprocess.DEVNULL, text=True,
-                              capture_output=True, timeout=500, check=False,
-                              env={**os.environ, "PAWL_GUARD_DSN": self.server.dsn()})
+        return subprocess.run(
+            [PAWL, "guard", "conformance", "mariadb", *words],
+            stdin=subprocess.DEVNULL,
+            text=True,
+            capture_output=True,
+            timeout=500,
+            check=False,
+            env={**os.environ, "PAWL_GUARD_DSN": self.server.dsn()},
+        )
 
     def left_behind(self):
-        return rows(self.server.connect(), "SELECT name FROM pawl.guard UNION ALL "
-                                           "SELECT schema_name FROM information_schema.schemata WHERE schema_name LIKE 'pawl_conformance%'")
+        return rows(
+            self.server.connect(),
+            "SELECT name FROM pawl.guard UNION ALL "
+            "SELECT schema_name FROM information_schema.schemata WHERE schema_name LIKE 'pawl_conformance%'",
+        )
 
     def run_form(self, form):
         done = self.pawl("--json", "--form", form, "--rounds", ROUNDS)
         self.assertIn(done.returncode, (0, 1), done.stderr)
         found = json.loads(done.stdout)["reports"][0]
-        print(f"{form}: {found['passed']} passed, not applicable: "
-              f"{' '.join(each['case'] for each in found['cases'] if each['end'] == 'not applicable')}")
+        print(
+            f"{form}: {found['passed']} passed, not applicable: "
+            f"{' '.join(each['case'] for each in found['cases'] if each['end'] == 'not applicable')}"
+        )
         self.assertEqual([], [each for each in found["cases"] if each["end"] == "failed"])
         self.assertEqual(0, done.returncode, done.stderr)
         ends = [(each["case"], each["end"]) for each in found["cases"]]

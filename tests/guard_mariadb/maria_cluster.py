@@ -7,9 +7,9 @@
         server.crash()                                       # kill -9
         server.start()
 
-It listens on a free loopback port and on a socket in its own directory; root needs no password. Logs are flushed at every
-commit, because crashes are part of what is tested. As root the server runs as the user mysql.
-"""
+It listens on a free loopback port and on a socket in its own directory; root needs no password.
+Logs are flushed at every commit, because crashes are part of what is tested. As root the server
+runs as the user mysql. """
 
 import itertools
 import os
@@ -41,7 +41,8 @@ def free_port():
 
 
 def as_mysql(command):
-    """The command as a user that MariaDB accepts (it refuses root). It dies with the thread that starts it."""
+    """The command as a user that MariaDB accepts (it refuses root). It dies with the thread that
+    starts it."""
     words = ["setpriv", "--pdeathsig", "KILL"]
     if os.geteuid() == 0:
         words += ["--reuid=mysql", "--regid=mysql", "--clear-groups"]
@@ -56,21 +57,42 @@ class Server:
         self.data = self.dir / "data"
         self.socket = self.dir / "socket"
         self.log_path = self.dir / "log"
-        self.settings = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "16M", "max_connections": 120, **(settings or {})}
+        self.settings = {
+            "innodb_buffer_pool_size": "64M",
+            "innodb_log_file_size": "16M",
+            "max_connections": 120,
+            **(settings or {}),
+        }
         self.port = 0
         self.process = None
         if os.geteuid() == 0:
             shutil.chown(self.dir, "mysql", "mysql")
         try:
-            self._check(["mariadb-install-db", "--no-defaults", f"--datadir={self.data}", "--auth-root-authentication-method=normal",
-                         "--skip-test-db", f"--tmpdir={self.dir}"])  # See _launch().
+            self._check(
+                [
+                    "mariadb-install-db",
+                    "--no-defaults",
+                    f"--datadir={self.data}",
+                    "--auth-root-authentication-method=normal",
+                    "--skip-test-db",
+                    f"--tmpdir={self.dir}",
+                ]
+            )  # See _launch().
         except BaseException:
             shutil.rmtree(self.dir, ignore_errors=True)
             raise
 
     def _check(self, command):
-        done = subprocess.run(as_mysql(command), cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, timeout=300, check=False)
+        done = subprocess.run(
+            as_mysql(command),
+            cwd=self.dir,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+            check=False,
+        )
         if done.returncode:
             raise AssertionError(f"{command[0]} exited with {done.returncode}:\n{done.stdout}")
 
@@ -90,13 +112,23 @@ class Server:
         raise AssertionError(f"MariaDB does not start:\n{self.log_text()[-4000:]}")
 
     def _launch(self):
-        words = [shutil.which("mariadbd", path="/usr/sbin:/usr/bin"), "--no-defaults", f"--datadir={self.data}", f"--socket={self.socket}",
-                 f"--port={self.port}", "--bind-address=127.0.0.1", f"--pid-file={self.dir}/pid",
-                 f"--tmpdir={self.dir}"]  # Not /tmp: a server that starts sweeps away what it takes for its own there.
+        words = [
+            shutil.which("mariadbd", path="/usr/sbin:/usr/bin"),
+            "--no-defaults",
+            f"--datadir={self.data}",
+            f"--socket={self.socket}",
+            f"--port={self.port}",
+            "--bind-address=127.0.0.1",
+            f"--pid-file={self.dir}/pid",
+            # Not /tmp: a server that starts sweeps away what it takes for its own there.
+            f"--tmpdir={self.dir}",
+        ]
         words += [f"--{name}={value}" for name, value in self.settings.items()]
         start = len(self.log_text())
         with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen(as_mysql(words), cwd=self.dir, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                as_mysql(words), cwd=self.dir, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
         try:
             return wait_until(lambda: self._serving(start), "MariaDB serves") == "serves"
         except BaseException:
@@ -138,17 +170,39 @@ class Server:
         return " ".join(f"{name}={value}" for name, value in words.items())
 
     def connect(self, user="root", isolation=None, autocommit=True, **more):
-        connection = pymysql.connect(host="127.0.0.1", port=self.port, user=user, autocommit=autocommit, charset="utf8mb4",
-                                     connect_timeout=60, **more)
+        connection = pymysql.connect(
+            host="127.0.0.1",
+            port=self.port,
+            user=user,
+            autocommit=autocommit,
+            charset="utf8mb4",
+            connect_timeout=60,
+            **more,
+        )
         if isolation:
             rows(connection, f"SET SESSION TRANSACTION ISOLATION LEVEL {isolation}")
         return connection
 
     def client(self, text, user="root", options=()):
         """Runs the mariadb client on the text; a CompletedProcess."""
-        return subprocess.run(["mariadb", "--no-defaults", f"--socket={self.socket}", f"--user={user}", "--default-character-set=utf8mb4",
-                               "--batch", "--skip-column-names", *options], input=text, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+        return subprocess.run(
+            [
+                "mariadb",
+                "--no-defaults",
+                f"--socket={self.socket}",
+                f"--user={user}",
+                "--default-character-set=utf8mb4",
+                "--batch",
+                "--skip-column-names",
+                *options,
+            ],
+            input=text,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=300,
+            check=False,
+        )
 
     def install(self):
         done = self.client(GUARD.read_text(encoding="utf-8"))
@@ -177,12 +231,22 @@ def call(connection, procedure, *values):
 
 
 def state(error):
-    """The verdict's SQLSTATE as the guard has spelled it. PyMySQL drops SQLSTATEs; the messages are told apart by words."""
+    """The verdict's SQLSTATE as the guard has spelled it. PyMySQL drops SQLSTATEs; the messages are
+    told apart by words."""
     words = str(error.args[1])
-    for begin, code in (("pawl: stale", "PW002"), ("pawl: malformed", "PW003"), ("pawl: unknown", "PW004"),
-                        ("pawl: this operation", "PW008"), ("pawl: advance of", "PW007"), ("pawl: the policy", "PW007"),
-                        ("pawl: the fence", "40001"), ("pawl: a new token", "PW006"), ("pawl: a token", "PW006"), ("pawl: advance()", "PW006"),
-                        ("pawl: check()", "PW006")):
+    for begin, code in (
+        ("pawl: stale", "PW002"),
+        ("pawl: malformed", "PW003"),
+        ("pawl: unknown", "PW004"),
+        ("pawl: this operation", "PW008"),
+        ("pawl: advance of", "PW007"),
+        ("pawl: the policy", "PW007"),
+        ("pawl: the fence", "40001"),
+        ("pawl: a new token", "PW006"),
+        ("pawl: a token", "PW006"),
+        ("pawl: advance()", "PW006"),
+        ("pawl: check()", "PW006"),
+    ):
         if words.startswith(begin):
             return code
     if words.startswith("pawl: ") and "forged or corrupt" in words:
@@ -197,7 +261,8 @@ def detail(error):
 
 
 class ServerCase(unittest.TestCase):
-    """One server per class in self.server; one database per test, in self.db, with the tables orders, accounts and lines."""
+    """One server per class in self.server; one database per test, in self.db, with the tables
+    orders, accounts and lines."""
 
     maxDiff = None
     settings = {}
@@ -216,7 +281,10 @@ class ServerCase(unittest.TestCase):
         admin = self.connect(database=None)
         rows(admin, f"CREATE DATABASE {self.db}")
         for table, key in (("orders", "id"), ("accounts", "id"), ("lines", "customer")):
-            rows(admin, f"CREATE TABLE {self.db}.`{table}` (id INT AUTO_INCREMENT PRIMARY KEY, {'n' if key == 'id' else 'customer INT, n'} INT NOT NULL DEFAULT 0)")
+            rows(
+                admin,
+                f"CREATE TABLE {self.db}.`{table}` (id INT AUTO_INCREMENT PRIMARY KEY, {'n' if key == 'id' else 'customer INT, n'} INT NOT NULL DEFAULT 0)",
+            )
         rows(admin, f"INSERT INTO {self.db}.orders (id, n) VALUES (1, 0), (2, 0)")
 
     def connect(self, user="root", **options):
@@ -227,12 +295,21 @@ class ServerCase(unittest.TestCase):
     def protect(self, table="orders", key=None, mode="enforce", guard=None):
         return call(self.connect(), "protect", f"{self.db}.{table}", guard, key, mode)[0][0]
 
-    def write(self, token, resource=None, sql="UPDATE orders SET n = n + 1 WHERE id = 1", on=None, op=None):
+    def write(
+        self, token, resource=None, sql="UPDATE orders SET n = n + 1 WHERE id = 1", on=None, op=None
+    ):
         """One whole transaction, READ COMMITTED unless `on` says otherwise; the verdict."""
         db = on or self.connect(isolation="READ COMMITTED")
         rows(db, "START TRANSACTION")
         try:
-            verdict = call(db, *(("use", resource or self.orders, token) if op is None else ("use_op", resource or self.orders, token, op)))[0][0]
+            verdict = call(
+                db,
+                *(
+                    ("use", resource or self.orders, token)
+                    if op is None
+                    else ("use_op", resource or self.orders, token, op)
+                ),
+            )[0][0]
             if verdict != "replayed":
                 rows(db, sql)
             rows(db, "COMMIT")

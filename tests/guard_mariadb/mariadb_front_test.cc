@@ -20,14 +20,16 @@ using namespace std::chrono_literals;
 
 std::uint16_t server_port() {
   const char* port = std::getenv("PAWL_TEST_MARIADB_PORT");
-  if (port == nullptr) throw std::runtime_error("set PAWL_TEST_MARIADB_PORT (with_mariadb.py does)");
+  if (port == nullptr)
+    throw std::runtime_error("set PAWL_TEST_MARIADB_PORT (with_mariadb.py does)");
   return static_cast<std::uint16_t>(std::atoi(port));
 }
 
 class Connection {
  public:
   explicit Connection(std::uint16_t port = server_port()) {
-    if (mysql_real_connect(get(), "127.0.0.1", "root", nullptr, "shop", port, nullptr, 0) == nullptr)
+    if (mysql_real_connect(get(), "127.0.0.1", "root", nullptr, "shop", port, nullptr, 0) ==
+        nullptr)
       throw std::runtime_error(mysql_error(get()));
   }
   [[nodiscard]] MYSQL* get() const { return raw_.get(); }
@@ -36,8 +38,8 @@ class Connection {
     std::string first;
     int more = mysql_real_query(get(), sql.data(), sql.size());
     while (more == 0) {
-      const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> result(mysql_store_result(get()),
-                                                                            mysql_free_result);
+      const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> result(
+          mysql_store_result(get()), mysql_free_result);
       MYSQL_ROW row = result == nullptr ? nullptr : mysql_fetch_row(result.get());
       if (row != nullptr && row[0] != nullptr && first.empty()) first = row[0];
       more = mysql_next_result(get());
@@ -54,7 +56,8 @@ class MariaFront : public testing::Test {
  protected:
   MariaFront() {
     for (const std::string table : {"orders", "stock"}) {
-      db.ask("CREATE OR REPLACE TABLE " + table + " (id INT PRIMARY KEY, n INT NOT NULL, note TEXT)");
+      db.ask("CREATE OR REPLACE TABLE " + table +
+             " (id INT PRIMARY KEY, n INT NOT NULL, note TEXT)");
       db.ask("INSERT INTO " + table + " (id, n) VALUES (1, 0)");
       db.ask("CALL pawl.protect('shop." + table + "', '" + table + "', NULL, 'enforce')");
       db.ask("CALL pawl.set_policy('" + table + "', TRUE, NULL, NULL, NULL)");
@@ -80,13 +83,15 @@ class MariaFront : public testing::Test {
     return newer.token();
   }
   static auto increment(const std::string& table = "orders") {
-    return
-        [table](MariaTransaction& tx) { tx.exec("UPDATE " + table + " SET n = n + 1 WHERE id = ?", {"1"}); };
+    return [table](MariaTransaction& tx) {
+      tx.exec("UPDATE " + table + " SET n = n + 1 WHERE id = ?", {"1"});
+    };
   }
   std::string n(const std::string& table = "orders") { return db.ask("SELECT n FROM " + table); }
   std::string open_transactions() {
     return db.ask(
-        "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = CONNECTION_ID()");
+        "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = "
+        "CONNECTION_ID()");
   }
 
   PawldProcess pawld;
@@ -111,7 +116,8 @@ TEST_F(MariaFront, ParametersAndRowsKeepTextNumbersAndNull) {
   const Lease lease = take("a");
   const auto done = guard.write(lease, "orders", [&](MariaTransaction& tx) {
     const std::string odd = "it's \"odd\"\\ \n é";
-    EXPECT_EQ(tx.exec("UPDATE orders SET note = ?, n = ? WHERE id = ?", {odd, "42", "1"}).affected(), 1u);
+    EXPECT_EQ(
+        tx.exec("UPDATE orders SET note = ?, n = ? WHERE id = ?", {odd, "42", "1"}).affected(), 1u);
     for (const MariaRows& rows : {tx.exec("SELECT note, n, NULL FROM orders WHERE id = ?", {"1"}),
                                   tx.exec("SELECT note, n, NULL FROM orders")}) {
       ASSERT_EQ(rows.size(), 1u);
@@ -206,7 +212,8 @@ TEST_F(MariaFront, AStatementThatFailsEndsTheWriteWithMariaDbsWords) {
   });
   ASSERT_FALSE(miscounted);
   EXPECT_EQ(miscounted.error().code, Code::kInvalid);
-  EXPECT_NE(miscounted.error().detail.find("1 parameters"), std::string::npos) << miscounted.error().detail;
+  EXPECT_NE(miscounted.error().detail.find("1 parameters"), std::string::npos)
+      << miscounted.error().detail;
   EXPECT_EQ(n(), "0");
 }
 
@@ -217,7 +224,8 @@ TEST_F(MariaFront, WorkThatCommitsByItselfIsCalledInvalid) {
   });
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Code::kInvalid);
-  EXPECT_NE(done.error().detail.find("ended the transaction"), std::string::npos) << done.error().detail;
+  EXPECT_NE(done.error().detail.find("ended the transaction"), std::string::npos)
+      << done.error().detail;
 }
 
 TEST_F(MariaFront, ANewTokenIsAdmittedAtEveryIsolationLevelAndInEveryShape) {
@@ -226,8 +234,8 @@ TEST_F(MariaFront, ANewTokenIsAdmittedAtEveryIsolationLevelAndInEveryShape) {
     ASSERT_TRUE(guard.write(take("a"), "orders", increment())) << level;
     const auto numbered = guard.write(take("a"), "orders", increment(), {.operation = 1});
     ASSERT_TRUE(numbered) << level << ": " << numbered.error().detail;
-    const auto several =
-        guard.write(take("a"), std::vector<std::string>{"orders", "stock"}, increment(), {.operation = 2});
+    const auto several = guard.write(take("a"), std::vector<std::string>{"orders", "stock"},
+                                     increment(), {.operation = 2});
     ASSERT_TRUE(several) << level << ": " << several.error().detail;
   }
   EXPECT_EQ(n(), "9");
@@ -309,8 +317,9 @@ TEST_F(MariaFront, AdvanceNamesWhoStandsInTheWayAndPromisesNothingUntilTheyAreGo
     const auto blocked = guard.advance("orders", newer.token(), 50ms);
     ASSERT_FALSE(blocked);
     EXPECT_EQ(blocked.error().code, Code::kBusy);
-    EXPECT_NE(blocked.error().detail.find("connection " + std::to_string(mysql_thread_id(other.get()))),
-              std::string::npos)
+    EXPECT_NE(
+        blocked.error().detail.find("connection " + std::to_string(mysql_thread_id(other.get()))),
+        std::string::npos)
         << blocked.error().detail;
   });
   ASSERT_TRUE(written) << written.error().detail;  // Nothing was promised, so it may.
@@ -347,7 +356,8 @@ TEST_F(MariaFront, SeveralResourcesAreAdmittedTogetherOrNotAtAll) {
 
 TEST_F(MariaFront, WritersOfTheSameResourcesInAnyOrderDoNotDeadlock) {
   const Lease lease = take("a");
-  for (const char* resource : {"orders", "stock"}) ASSERT_TRUE(guard.advance(resource, lease.token(), 5s));
+  for (const char* resource : {"orders", "stock"})
+    ASSERT_TRUE(guard.advance(resource, lease.token(), 5s));
   const auto work = [&](std::vector<std::string> resources) {
     return std::async(std::launch::async, [&lease, resources] {
       Connection own;
@@ -365,7 +375,8 @@ TEST_F(MariaFront, WritersOfTheSameResourcesInAnyOrderDoNotDeadlock) {
   EXPECT_EQ(n(), "50");
 }
 
-TEST_F(MariaFront, AcquireWithGuardsFencesTheFormerHolderOutBeforeItHandsTheLeaseOver) {  // Hard case 54.
+TEST_F(MariaFront,
+       AcquireWithGuardsFencesTheFormerHolderOutBeforeItHandsTheLeaseOver) {  // Hard case 54.
   const Lease old = take("a");
   ASSERT_TRUE(guard.write(old, "orders", increment()));
   const Lease newer = take("b", {.guards = {{&guard, "orders"}, {&guard, "stock"}}});
@@ -412,10 +423,12 @@ TEST_F(MariaFront, BadInputGetsAClearErrorAndNoChange) {
   const auto unknown = guard.write(lease, "no-such-guard", increment());
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, Code::kInvalid);
-  EXPECT_NE(unknown.error().detail.find("no-such-guard"), std::string::npos) << unknown.error().detail;
+  EXPECT_NE(unknown.error().detail.find("no-such-guard"), std::string::npos)
+      << unknown.error().detail;
   EXPECT_EQ(guard.check("no-such-guard", 1).error().code, Code::kInvalid);
   EXPECT_EQ(guard.check("orders", 0).error().code, Code::kInvalid);
-  EXPECT_EQ(guard.write(lease, std::vector<std::string>{}, increment()).error().code, Code::kInvalid);
+  EXPECT_EQ(guard.write(lease, std::vector<std::string>{}, increment()).error().code,
+            Code::kInvalid);
   EXPECT_EQ(guard.advance("orders", 0, 1s).error().code, Code::kInvalid);
   EXPECT_EQ(guard.advance("orders", std::uint64_t{1} << 53, 1s).error().code, Code::kInvalid);
   db.ask("START TRANSACTION");

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""Connections that race for one fence: every holder raises it, writes, and writes again under tokens that it should have let go.
+"""Connections that race for one fence: every holder raises it, writes, and writes again under
+tokens that it should have let go.
 
-Two things must never be seen, at no isolation level and in no form of the guard: a write under a smaller token behind one under a
-greater token, and a write under a smaller token behind an acknowledged advance. The last test takes the locks out of the guard and
-sees the race lost; without it, a harmless race would prove nothing. (Writers UPDATE, because there a plain read in a trigger is a
-plain read. In an INSERT it locks, whatever it says.)
-"""
+Two things must never be seen, at no isolation level and in no form of the guard: a write under a
+smaller token behind one under a greater token, and a write under a smaller token behind an
+acknowledged advance. The last test takes the locks out of the guard and sees the race lost; without
+it, a harmless race would prove nothing. (Writers UPDATE, because there a plain read in a trigger is
+a plain read. In an INSERT it locks, whatever it says.) """
 
 import itertools
 import random
@@ -19,7 +20,8 @@ from maria_cluster import GUARD, ISOLATIONS, Server, ServerCase, call, main, row
 
 RACERS = 6
 TURNS = 25
-LOST = ("PW002", "PW006", "40001", "1205")  # What a racer may be told: somebody was faster, or try again.
+# What a racer may be told: somebody was faster, or try again.
+LOST = ("PW002", "PW006", "40001", "1205")
 
 
 def use(db, resource, token):
@@ -36,10 +38,11 @@ def column(db, _, __):
 
 
 class Race:
-    """RACERS connections; each in its turn takes a new token, advances to it, and writes under any token it ever had.
+    """RACERS connections; each in its turn takes a new token, advances to it, and writes under any
+    token it ever had.
 
-    The protected table has a row for each racer, so that they meet at the fence and nowhere else. Behind each write comes a row
-    of `trail`, in the same transaction: the order of what happened.
+    The protected table has a row for each racer, so that they meet at the fence and nowhere else.
+    Behind each write comes a row of `trail`, in the same transaction: the order of what happened.
     """
 
     def __init__(self, case, isolation, say):
@@ -48,11 +51,15 @@ class Race:
         self.say = say
         self.resource = f"{case.db}.race"
         self.tokens = itertools.count(1)
-        self.acknowledged = []  # (token, how many writes under smaller ones there were when its advance was answered)
+        # (token, how many writes under smaller ones there were when its advance was answered)
+        self.acknowledged = []
         self.refused = []
         self.errors = []
         self.admin = case.connect()
-        rows(self.admin, "CREATE OR REPLACE TABLE trail (id BIGINT AUTO_INCREMENT PRIMARY KEY, token BIGINT NOT NULL)")
+        rows(
+            self.admin,
+            "CREATE OR REPLACE TABLE trail (id BIGINT AUTO_INCREMENT PRIMARY KEY, token BIGINT NOT NULL)",
+        )
         rows(self.admin, "CREATE TABLE race (id INT PRIMARY KEY, n INT NOT NULL DEFAULT 0)")
         rows(self.admin, f"INSERT INTO race (id) SELECT seq FROM seq_0_to_{RACERS - 1}")
         call(self.admin, "protect", self.resource, None, None, "enforce")
@@ -76,7 +83,9 @@ class Race:
     def racer(self, number):
         try:
             chance = random.Random(number)
-            with self.case.server.connect(database=self.case.db, isolation=self.isolation) as db, self.case.server.connect(database=self.case.db) as reader:
+            with self.case.server.connect(
+                database=self.case.db, isolation=self.isolation
+            ) as db, self.case.server.connect(database=self.case.db) as reader:
                 mine = []
                 for _ in range(TURNS):
                     mine.append(next(self.tokens))
@@ -102,14 +111,20 @@ class Race:
 
     def write(self, db, number, token):
         self.say(db, self.resource, token)
-        rows(db, f"UPDATE race SET n = n + 1 {', pawl_token = %s' % token if self.say is column else ''} WHERE id = %s", number)
+        rows(
+            db,
+            f"UPDATE race SET n = n + 1 {', pawl_token = %s' % token if self.say is column else ''} WHERE id = %s",
+            number,
+        )
         rows(db, "INSERT INTO trail (token) VALUES (%s)", token)
         rows(db, "COMMIT")
 
     def violations(self):
         effects = [token for (token,) in rows(self.admin, "SELECT token FROM trail ORDER BY id")]
         behind_a_greater = sum(later < earlier for earlier, later in itertools.pairwise(effects))
-        behind_an_advance = sum(before != sum(token < mark for token in effects) for mark, before in self.acknowledged)
+        behind_an_advance = sum(
+            before != sum(token < mark for token in effects) for mark, before in self.acknowledged
+        )
         return behind_a_greater, behind_an_advance
 
 
@@ -141,7 +156,9 @@ class PlantedTest(ServerCase):
         cls.addClassCleanup(cls.server.remove)
         cls.server.start()
         weak = cls.server.dir / "weak.sql"
-        weak.write_text(GUARD.read_text(encoding="utf-8").replace("LOCK IN SHARE MODE", ""), encoding="utf-8")
+        weak.write_text(
+            GUARD.read_text(encoding="utf-8").replace("LOCK IN SHARE MODE", ""), encoding="utf-8"
+        )
         with mock.patch.object(maria_cluster, "GUARD", weak):
             cls.server.install()
 
@@ -149,7 +166,9 @@ class PlantedTest(ServerCase):
         for _ in range(20):
             if Race(self, "READ COMMITTED", use).run().violations() != (0, 0):
                 return
-        self.fail("twenty races against a guard without locks, and none was lost: this test sees nothing")
+        self.fail(
+            "twenty races against a guard without locks, and none was lost: this test sees nothing"
+        )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""A replica of a guarded MariaDB: what arrives there is the primary's, judged there; fences, modes and counters arrive with it; a guard
-refuses who writes to the replica itself; and a promoted replica refuses what the primary had fenced.
+"""A replica of a guarded MariaDB: what arrives there is the primary's, judged there; fences, modes
+and counters arrive with it; a guard refuses who writes to the replica itself; and a promoted
+replica refuses what the primary had fenced.
 
-With row events no trigger runs on a replica. MIXED is MariaDB's default, and sends statements where it thinks that safe.
-"""
+With row events no trigger runs on a replica. MIXED is MariaDB's default, and sends statements where
+it thinks that safe. """
 
 import pymysql
 
@@ -26,11 +27,21 @@ class RowEvents(ServerCase):
         self.protect()
         self.protect("lines", key="customer")
         call(self.connect(), "set_policy", self.orders, True, None, None, None)
-        self.replica = Server({"log_bin": "replica", "server_id": 2, "binlog_format": self.binlog_format, "read_only": 1})
+        self.replica = Server(
+            {
+                "log_bin": "replica",
+                "server_id": 2,
+                "binlog_format": self.binlog_format,
+                "read_only": 1,
+            }
+        )
         self.addCleanup(self.replica.remove)
         self.replica.start()
         here = self.on_replica(database=None)
-        rows(here, f"CHANGE MASTER TO master_host='127.0.0.1', master_port={self.server.port}, master_user='root', master_use_gtid=slave_pos")
+        rows(
+            here,
+            f"CHANGE MASTER TO master_host='127.0.0.1', master_port={self.server.port}, master_user='root', master_use_gtid=slave_pos",
+        )
         rows(here, "START SLAVE")
         self.catch_up()
 
@@ -40,7 +51,8 @@ class RowEvents(ServerCase):
         return connection
 
     def catch_up(self):
-        """Everything that was committed on the primary is on the replica; fails with the replica's own words when it has stopped."""
+        """Everything that was committed on the primary is on the replica; fails with the replica's
+        own words when it has stopped."""
         position = self.value("SELECT @@gtid_binlog_pos")
         here = self.on_replica(database=None)
 
@@ -59,7 +71,8 @@ class RowEvents(ServerCase):
             return cursor.fetchone()
 
     def test_writes_and_fences_arrive_and_nobody_judges_them_again(self):
-        for level, token in (("READ COMMITTED", 34), ("REPEATABLE READ", 44)):  # MIXED has no choice for the one.
+        # MIXED has no choice for the one.
+        for level, token in (("READ COMMITTED", 34), ("REPEATABLE READ", 44)):
             with self.subTest(level):
                 db = self.connect(isolation=level)
                 lines = f"{self.db}.lines:{token}"
@@ -69,20 +82,31 @@ class RowEvents(ServerCase):
                 self.write(token, sql="INSERT INTO orders (n) VALUES (0)", on=db)
                 self.write(token, sql="DELETE FROM orders WHERE n = 0", on=db)
                 self.write(token, lines, f"INSERT INTO `lines` (customer) VALUES ({token})", on=db)
-                self.write(token, lines, f"UPDATE `lines` SET n = 7 WHERE customer = {token}", on=db)
+                self.write(
+                    token, lines, f"UPDATE `lines` SET n = 7 WHERE customer = {token}", on=db
+                )
                 call(db, "advance", self.orders, token + 1, 5)
                 self.assertRefused("PW002", self.write, token, on=db)
                 self.catch_up()
-        for sql in ("SELECT id, n FROM orders ORDER BY id", "SELECT customer, n FROM `lines` ORDER BY id"):
+        for sql in (
+            "SELECT id, n FROM orders ORDER BY id",
+            "SELECT customer, n FROM `lines` ORDER BY id",
+        ):
             self.assertEqual(rows(self.on_replica(), sql), rows(self.connect(), sql))
         there = self.status_there(self.orders)
-        self.assertEqual((there["fence"], there["stale"], there["missing"], there["mode"]), (45, 2, 0, "enforce"))
+        self.assertEqual(
+            (there["fence"], there["stale"], there["missing"], there["mode"]), (45, 2, 0, "enforce")
+        )
 
     def test_check_works_there_and_a_switch_of_mode_arrives(self):
         call(self.connect(), "advance", self.orders, 34, 5)
         call(self.connect(), "advance", f"{self.db}.lines:7", 36, 5)
         self.catch_up()
-        for resource, token, verdict in ((self.orders, 33, "stale"), (self.orders, 34, "admitted"), (f"{self.db}.lines:7", 35, "stale")):
+        for resource, token, verdict in (
+            (self.orders, 33, "stale"),
+            (self.orders, 34, "admitted"),
+            (f"{self.db}.lines:7", 35, "stale"),
+        ):
             self.assertEqual(call(self.on_replica("app"), "check", resource, token)[0][0], verdict)
         call(self.connect(), "emergency", self.orders, "test")
         self.catch_up()
@@ -94,17 +118,25 @@ class RowEvents(ServerCase):
         with self.assertRaises(pymysql.MySQLError) as caught:  # The server refuses.
             rows(self.on_replica("app"), "UPDATE orders SET n = 666")
         self.assertIn("read-only", str(caught.exception))
-        rows(self.on_replica(), "SET GLOBAL read_only = 0")    # Now the guard does.
+        rows(self.on_replica(), "SET GLOBAL read_only = 0")  # Now the guard does.
         self.assertRefused("PW001", rows, self.on_replica("app"), "UPDATE orders SET n = 666")
-        self.assertRefused("PW002", self.write, 33, on=self.on_replica("app", isolation="READ COMMITTED"))
+        self.assertRefused(
+            "PW002", self.write, 33, on=self.on_replica("app", isolation="READ COMMITTED")
+        )
 
     def test_a_fence_is_not_raised_on_a_replica_that_is_read_only(self):
         self.write(34)
         self.catch_up()
         for user in ("app", "root"):
-            for verb, words in (("advance", (self.orders, 35, 1)), ("begin", (self.orders, 35)), ("use", (self.orders, 35))):
+            for verb, words in (
+                ("advance", (self.orders, 35, 1)),
+                ("begin", (self.orders, 35)),
+                ("use", (self.orders, 35)),
+            ):
                 db = self.on_replica(user, isolation="READ COMMITTED", autocommit=verb != "use")
-                with self.subTest(user=user, verb=verb), self.assertRaises(pymysql.MySQLError) as caught:
+                with self.subTest(user=user, verb=verb), self.assertRaises(
+                    pymysql.MySQLError
+                ) as caught:
                     call(db, verb, *words)
                     call(db, "finish")
                 self.assertIn("read-only", str(caught.exception))
@@ -120,7 +152,14 @@ class RowEvents(ServerCase):
         for sql in ("STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only = 0"):
             rows(here, sql)
         self.assertRefused("PW002", self.write, 39, on=here)
-        self.assertRefused("PW002", self.write, 40, f"{self.db}.lines:7", "INSERT INTO `lines` (customer) VALUES (7)", on=here)
+        self.assertRefused(
+            "PW002",
+            self.write,
+            40,
+            f"{self.db}.lines:7",
+            "INSERT INTO `lines` (customer) VALUES (7)",
+            on=here,
+        )
         self.assertEqual(self.write(40, on=here), "admitted")
         self.assertEqual(self.write(42, on=here), "admitted")
         self.assertEqual(rows(here, "CALL pawl.problems()"), [])

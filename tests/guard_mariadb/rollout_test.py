@@ -13,9 +13,17 @@ class ModeTest(ServerCase):
         self.assertEqual(self.write(33), "stale")
         self.assertEqual(self.value("SELECT pawl.fence(%s)", self.orders), 34)
         rows(self.connect(), "UPDATE orders SET n = 4711 WHERE id = 1")
-        seen = rows(self.connect(), "SELECT login, statement FROM pawl.tokenless_writers WHERE guard = %s", self.orders)
-        self.assertEqual([statement for _, statement in seen], ["UPDATE orders SET n = ? WHERE id = ?"])
-        self.assertEqual((self.count("stale"), self.count("missing"), self.count("would_refuse")), (1, 1, 0))
+        seen = rows(
+            self.connect(),
+            "SELECT login, statement FROM pawl.tokenless_writers WHERE guard = %s",
+            self.orders,
+        )
+        self.assertEqual(
+            [statement for _, statement in seen], ["UPDATE orders SET n = ? WHERE id = ?"]
+        )
+        self.assertEqual(
+            (self.count("stale"), self.count("missing"), self.count("would_refuse")), (1, 1, 0)
+        )
 
     def test_shadow_counts_what_it_would_refuse(self):
         self.protect(mode="shadow")
@@ -43,7 +51,9 @@ class ModeTest(ServerCase):
         rows(old, "START TRANSACTION")
         self.assertEqual(call(old, "use", self.orders, 33), [("stale",)])
         rows(old, "UPDATE orders SET n = 9")
-        self.assertRefused("PW007", call, self.connect(), "set_mode", self.orders, "enforce", None, None)
+        self.assertRefused(
+            "PW007", call, self.connect(), "set_mode", self.orders, "enforce", None, None
+        )
         rows(old, "COMMIT")
         call(self.connect(), "set_mode", self.orders, "enforce", None, None)
         self.assertRefused("PW002", self.write, 33)
@@ -63,7 +73,12 @@ class ModeTest(ServerCase):
         rows(old, "UPDATE orders SET n = 3 WHERE id = 1")
         rows(writer, "COMMIT")
         rows(old, "COMMIT")
-        self.assertEqual(self.value("SELECT reason FROM pawl.audit WHERE guard = %s AND what = 'emergency'", self.orders), "it refuses the wrong ones")
+        self.assertEqual(
+            self.value(
+                "SELECT reason FROM pawl.audit WHERE guard = %s AND what = 'emergency'", self.orders
+            ),
+            "it refuses the wrong ones",
+        )
         call(self.connect(), "set_mode", self.orders, "enforce", None, "mended")
         self.assertRefused("PW002", self.write, 33)
 
@@ -77,7 +92,12 @@ class ModeTest(ServerCase):
             found = set()
             for customer in range(40):
                 try:
-                    self.write(33, f"{guard}:{customer}", f"INSERT INTO `lines` (customer) VALUES ({customer})", on=db)
+                    self.write(
+                        33,
+                        f"{guard}:{customer}",
+                        f"INSERT INTO `lines` (customer) VALUES ({customer})",
+                        on=db,
+                    )
                 except pymysql.MySQLError as error:
                     self.assertEqual(state(error), "PW002")
                     found.add(customer)
@@ -96,10 +116,17 @@ class RightsTest(ServerCase):
         super().setUp()
         self.app = f"app_{self.db}"
         rows(self.connect(), f"CREATE USER {self.app}@localhost")
-        rows(self.connect(), f"GRANT SELECT, INSERT, UPDATE, DELETE ON {self.db}.* TO {self.app}@localhost")
+        rows(
+            self.connect(),
+            f"GRANT SELECT, INSERT, UPDATE, DELETE ON {self.db}.* TO {self.app}@localhost",
+        )
 
     def problems(self):
-        return [(severity, what) for severity, guard, _, what, _ in call(self.connect(), "problems") if guard in (self.orders, f"{self.db}.lines", None)]
+        return [
+            (severity, what)
+            for severity, guard, _, what, _ in call(self.connect(), "problems")
+            if guard in (self.orders, f"{self.db}.lines", None)
+        ]
 
     def test_a_writer_can_use_tokens_and_nothing_else(self):
         self.protect()
@@ -107,14 +134,28 @@ class RightsTest(ServerCase):
         call(db, "advance", self.orders, 34, 5)
         self.write(34, on=db)
         self.assertRefused("PW002", self.write, 33, on=db)
-        trigger = self.value("SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = %s AND event_manipulation = 'INSERT'", self.db)
-        for sql in ("UPDATE pawl.guard SET fence = 0", "DELETE FROM pawl.guard", "SELECT * FROM pawl.guard", "SELECT NEXTVAL(pawl.emergency_1)",
-                    f"CALL pawl.set_mode('{self.orders}', 'observe', NULL, NULL)", f"CALL pawl.emergency('{self.orders}', 'x')",
-                    f"CALL pawl.unprotect('{self.orders}')", "CALL pawl.compact('x', 1)", "CALL pawl._try_advance('x', 1, 'x', NULL, @a, @b)",
-                    f"DROP TRIGGER {trigger}", "TRUNCATE TABLE orders"):
+        trigger = self.value(
+            "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = %s AND event_manipulation = 'INSERT'",
+            self.db,
+        )
+        for sql in (
+            "UPDATE pawl.guard SET fence = 0",
+            "DELETE FROM pawl.guard",
+            "SELECT * FROM pawl.guard",
+            "SELECT NEXTVAL(pawl.emergency_1)",
+            f"CALL pawl.set_mode('{self.orders}', 'observe', NULL, NULL)",
+            f"CALL pawl.emergency('{self.orders}', 'x')",
+            f"CALL pawl.unprotect('{self.orders}')",
+            "CALL pawl.compact('x', 1)",
+            "CALL pawl._try_advance('x', 1, 'x', NULL, @a, @b)",
+            f"DROP TRIGGER {trigger}",
+            "TRUNCATE TABLE orders",
+        ):
             with self.assertRaises(pymysql.MySQLError, msg=sql) as caught:
                 rows(db, sql)
-            self.assertIn(caught.exception.args[0], (1142, 1370, 1227, 1044), (sql, caught.exception))
+            self.assertIn(
+                caught.exception.args[0], (1142, 1370, 1227, 1044), (sql, caught.exception)
+            )
 
     def test_problems_names_who_may_truncate(self):
         """TRUNCATE fires no trigger in MariaDB; the right to it is all there is to look at."""
@@ -127,7 +168,10 @@ class RightsTest(ServerCase):
         rows(self.connect(self.app), "TRUNCATE TABLE orders")
 
     def test_problems_names_foreign_keys_that_pass_the_triggers_by(self):
-        rows(self.connect(), "CREATE TABLE child (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES orders (id) ON DELETE CASCADE)")
+        rows(
+            self.connect(),
+            "CREATE TABLE child (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES orders (id) ON DELETE CASCADE)",
+        )
         self.protect("child", guard=self.orders)
         (found,) = self.problems()
         self.assertEqual(found[0], "error")
@@ -137,7 +181,11 @@ class RightsTest(ServerCase):
 
     def test_a_missing_trigger_is_found_and_repaired(self):
         self.protect()
-        ((name,),) = rows(self.connect(), "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = %s AND event_manipulation = 'UPDATE'", self.db)
+        ((name,),) = rows(
+            self.connect(),
+            "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = %s AND event_manipulation = 'UPDATE'",
+            self.db,
+        )
         rows(self.connect(), f"DROP TRIGGER {self.db}.{name}")
         self.assertEqual([severity for severity, _ in self.problems()], ["error"])
         call(self.connect(), "repair")

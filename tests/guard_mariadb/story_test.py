@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """A worker frozen past its lease wakes up and writes to MariaDB, and the table refuses.
 
-Real pawld, real `pawl run`, real MariaDB; the worker is a shell script with the mariadb client, Python, or C++ with libpawl.
-tests/story/frozen.py tells the story.
+Real pawld, real `pawl run`, real MariaDB; the worker is a shell script with the mariadb client,
+Python, or C++ with libpawl. tests/story/frozen.py tells the story.
 
 Environment: PAWL and PAWLD are the binaries, STORY_WORKER the worker in C++.
 """

@@ -13,7 +13,9 @@ EXTENSION = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else ""
 
 def connect(path, timeout=5.0, extension=True):
     """Autocommit: transactions begin where the test says so."""
-    connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        path, timeout=timeout, isolation_level=None, check_same_thread=False
+    )
     if extension:
         connection.enable_load_extension(True)
         connection.load_extension(EXTENSION)
@@ -67,11 +69,19 @@ class GuardedFile(unittest.TestCase):
         return caught.exception
 
     def states(self):
-        return [row[0] for row in self.connect(extension=False).execute("SELECT state FROM orders ORDER BY id")]
+        return [
+            row[0]
+            for row in self.connect(extension=False).execute("SELECT state FROM orders ORDER BY id")
+        ]
 
     def counted(self, guard, verdict):
-        return one(self.db, "SELECT coalesce(sum(n), 0) FROM pawl_count c JOIN pawl_guard g ON g.id = c.guard "
-                            "WHERE g.name = ? AND verdict = ?", guard, verdict)
+        return one(
+            self.db,
+            "SELECT coalesce(sum(n), 0) FROM pawl_count c JOIN pawl_guard g ON g.id = c.guard "
+            "WHERE g.name = ? AND verdict = ?",
+            guard,
+            verdict,
+        )
 
 
 def main():

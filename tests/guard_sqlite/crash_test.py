@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""A writer that is killed in its COMMIT does not know whether it has written. Who sends the operation again finds out, whichever it was.
+"""A writer that is killed in its COMMIT does not know whether it has written. Who sends the
+operation again finds out, whichever it was.
 
-There is no wire to cut in SQLite, so what is cut is the process: strace kills it as it enters the n-th system call of a kind, for every
-n that there is. Both ends must have been met, or the test has missed the moment it is about.
-"""
+There is no wire to cut in SQLite, so what is cut is the process: strace kills it as it enters the
+n-th system call of a kind, for every n that there is. Both ends must have been met, or the test has
+missed the moment it is about. """
 import signal
 import subprocess
 
@@ -24,10 +25,30 @@ class KilledInItsCommit(base.GuardedFile):
     def killed(self, call, number):
         """One transaction with operation 1 of a new token. Whether it was killed on the way."""
         self.token += 1
-        strace = ["strace", "--quiet=all", "--output=/dev/null", f"--trace={call}", f"--inject={call}:signal=KILL:when={number}"]
-        done = subprocess.run([*strace, "sqlite3", "-bail", self.path, f".load {base.EXTENSION.removesuffix('.so')}", "PRAGMA synchronous = FULL",
-                               f"BEGIN IMMEDIATE; SELECT pawl_use('log', {self.token}, 1); {self.insert()}; COMMIT"],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+        strace = [
+            "strace",
+            "--quiet=all",
+            "--output=/dev/null",
+            f"--trace={call}",
+            f"--inject={call}:signal=KILL:when={number}",
+        ]
+        done = subprocess.run(
+            [
+                *strace,
+                "sqlite3",
+                "-bail",
+                self.path,
+                f".load {base.EXTENSION.removesuffix('.so')}",
+                "PRAGMA synchronous = FULL",
+                f"BEGIN IMMEDIATE; SELECT pawl_use('log', {self.token}, 1); {self.insert()}; COMMIT",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         self.assertIn(done.returncode, (0, -signal.SIGKILL, 128 + signal.SIGKILL), done.stdout)
         return done.returncode != 0
 
@@ -66,7 +87,9 @@ class KilledInItsCommit(base.GuardedFile):
             with self.subTest(moment):
                 self.db.execute("SELECT pawl_advance('log', ?)", (self.token + 1,))
                 settled = self.lines()
-                self.refuses("PAWL_STALE", base.write, self.db, "log", self.token, self.insert(), operation=1)
+                self.refuses(
+                    "PAWL_STALE", base.write, self.db, "log", self.token, self.insert(), operation=1
+                )
                 self.assertEqual(self.lines(), settled)
                 met.add(settled)
                 self.token += 1

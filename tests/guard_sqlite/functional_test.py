@@ -14,14 +14,20 @@ class Tokens(base.GuardedFile):
         self.assertEqual(write(self.db, "orders", 34, INSERT.format("new")), "admitted")
         refused = self.refuses("PAWL_STALE", write, self.db, "orders", 33, INSERT.format("old"))
         self.assertIsInstance(refused, sqlite3.IntegrityError)
-        for part in ("a retry cannot succeed", "a holder of another lock writes here", "pawl raise 34"):
+        for part in (
+            "a retry cannot succeed",
+            "a holder of another lock writes here",
+            "pawl raise 34",
+        ):
             self.assertIn(part, str(refused))
         self.assertEqual(refused.sqlite_errorname, "SQLITE_CONSTRAINT_TRIGGER")
         self.assertEqual(self.states(), ["new"])
         self.assertEqual(self.counted("orders", "stale"), 1)
         self.assertEqual(one(self.db, "SELECT pawl_fence('orders')"), 34)
-        self.assertEqual(self.db.execute("SELECT resource, verdict, token, max FROM pawl_refusal").fetchall(),
-                         [("orders", "stale", 33, 34)])
+        self.assertEqual(
+            self.db.execute("SELECT resource, verdict, token, max FROM pawl_refusal").fetchall(),
+            [("orders", "stale", 33, 34)],
+        )
 
     def test_a_refusal_is_counted_also_when_the_connection_is_closed_instead_of_rolled_back(self):
         write(self.db, "orders", 34)
@@ -43,8 +49,12 @@ class Tokens(base.GuardedFile):
 
     def test_a_connection_without_the_extension_cannot_write_at_all(self):
         plain = self.connect(extension=False)
-        for sql in (INSERT.format("x"), "UPDATE orders SET state = 'x'", "DELETE FROM orders",
-                    "REPLACE INTO orders VALUES (1, 'x')"):
+        for sql in (
+            INSERT.format("x"),
+            "UPDATE orders SET state = 'x'",
+            "DELETE FROM orders",
+            "REPLACE INTO orders VALUES (1, 'x')",
+        ):
             with self.assertRaisesRegex(sqlite3.OperationalError, "no such function: pawl_judge"):
                 plain.execute(sql)
 
@@ -52,8 +62,23 @@ class Tokens(base.GuardedFile):
         for n, token in enumerate((1, "34", 34.0, 2**53 - 1, "9007199254740991")):
             self.db.execute("SELECT pawl_create_guard(?)", (f"g{n}",))
             self.assertEqual(write(self.db, f"g{n}", token), "admitted", token)
-        for token in (0, -1, None, "", "34abc", "034", "+34", " 34", "3e1", 34.5, float("inf"), 2**53, float(2**53),
-                      2**63 - 1, b"34"):
+        for token in (
+            0,
+            -1,
+            None,
+            "",
+            "34abc",
+            "034",
+            "+34",
+            " 34",
+            "3e1",
+            34.5,
+            float("inf"),
+            2**53,
+            float(2**53),
+            2**63 - 1,
+            b"34",
+        ):
             self.refuses("PAWL_MALFORMED", write, self.db, "orders", token, INSERT.format("x"))
         self.assertEqual(self.states(), [])
         self.assertEqual(self.counted("orders", "malformed"), 15)
@@ -80,7 +105,9 @@ class Tokens(base.GuardedFile):
     def test_an_operation_happens_once(self):
         self.assertEqual(write(self.db, "orders", 34, INSERT.format("a"), operation=7), "admitted")
         self.assertEqual(write(self.db, "orders", 34, operation=7), "replayed")
-        self.refuses("PAWL_REPLAYED", write, self.db, "orders", 34, INSERT.format("again"), operation=7)
+        self.refuses(
+            "PAWL_REPLAYED", write, self.db, "orders", 34, INSERT.format("again"), operation=7
+        )
         self.assertEqual(write(self.db, "orders", 34, INSERT.format("b"), operation=3), "admitted")
         self.assertEqual(self.states(), ["a", "b"])
         for operation in (0, -1, None, "x"):
@@ -112,7 +139,8 @@ class Tokens(base.GuardedFile):
         self.assertEqual(one(self.db, "SELECT pawl_fence('orders')"), 34)
 
     def test_what_was_read_before_a_failed_statement_is_read_again(self):
-        # The first row raises the fence, the second one reads it, the third one takes it back with the whole statement.
+        # The first row raises the fence, the second one reads it, the third one takes it back with
+        # the whole statement.
         self.db.execute("CREATE TABLE parts (id INTEGER PRIMARY KEY, n INT CHECK (n > 0))")
         self.db.execute("SELECT pawl_protect('parts', '1', 'enforce')")
         self.db.execute("BEGIN IMMEDIATE")
@@ -154,7 +182,9 @@ class Tokens(base.GuardedFile):
 
     def test_a_view_or_trigger_of_someone_else_cannot_carry_a_token(self):
         self.db.execute("CREATE TABLE notes (n)")
-        self.db.execute("CREATE TRIGGER sly AFTER INSERT ON notes BEGIN SELECT pawl_use('orders', 99); END")
+        self.db.execute(
+            "CREATE TRIGGER sly AFTER INSERT ON notes BEGIN SELECT pawl_use('orders', 99); END"
+        )
         self.db.execute("BEGIN")
         with self.assertRaisesRegex(sqlite3.OperationalError, "unsafe use of pawl_use"):
             self.db.execute("INSERT INTO notes VALUES (1)")
@@ -173,8 +203,13 @@ class Snapshots(base.GuardedFile):
             self.assertEqual(refused.sqlite_errorname, "SQLITE_BUSY_SNAPSHOT")
             with self.assertRaises(sqlite3.OperationalError):
                 old.execute(INSERT.format("b"))
-        else:  # A reader keeps every writer from committing: nothing is promised before it has ended.
-            self.refuses("PAWL_BUSY", self.connect(timeout=0).execute, "SELECT pawl_advance('orders', 34, 50)")
+        # A reader keeps every writer from committing: nothing is promised before it has ended.
+        else:
+            self.refuses(
+                "PAWL_BUSY",
+                self.connect(timeout=0).execute,
+                "SELECT pawl_advance('orders', 34, 50)",
+            )
             self.assertEqual(one(old, "SELECT pawl_use('orders', 33)"), "admitted")
         old.execute("ROLLBACK")
         self.connect().execute("SELECT pawl_advance('orders', 34)")
@@ -199,7 +234,9 @@ class SnapshotsWithRollbackJournal(Snapshots):
 class Keys(base.GuardedFile):
     def setUp(self):
         super().setUp()
-        self.db.execute("CREATE TABLE accounts (id INTEGER PRIMARY KEY, email TEXT UNIQUE COLLATE NOCASE, n INT)")
+        self.db.execute(
+            "CREATE TABLE accounts (id INTEGER PRIMARY KEY, email TEXT UNIQUE COLLATE NOCASE, n INT)"
+        )
         self.db.execute("SELECT pawl_protect('accounts', 'id', 'enforce')")
         write(self.db, "accounts:1", 50, "INSERT INTO accounts (email, n) VALUES ('one@x', 1)")
         self.db.execute("SELECT pawl_set_policy('accounts', 'require_token', 1)")
@@ -210,23 +247,34 @@ class Keys(base.GuardedFile):
 
     def test_each_row_has_a_fence_of_its_own(self):
         self.assertEqual(one(self.db, "SELECT pawl_fence('accounts:1')"), 50)
-        self.refuses("PAWL_STALE", write, self.db, "accounts:1", 20, "UPDATE accounts SET n = 9 WHERE id = 1")
+        self.refuses(
+            "PAWL_STALE", write, self.db, "accounts:1", 20, "UPDATE accounts SET n = 9 WHERE id = 1"
+        )
         write(self.db, "accounts:2", 20, "UPDATE accounts SET n = 3 WHERE id = 2")
         self.refuses("PAWL_UNGUARDED", write, self.db, "accounts", 60)
         self.refuses("PAWL_UNGUARDED", write, self.db, "orders:1", 60)
 
     def test_replace_through_another_unique_column_is_judged_for_the_row_it_deletes(self):
         before = self.rows()
-        for sql in ("INSERT OR REPLACE INTO accounts VALUES (2, 'ONE@x', 9)",
-                    "REPLACE INTO accounts VALUES (2, 'one@x', 9)",
-                    "UPDATE OR REPLACE accounts SET email = 'one@X' WHERE id = 2"):
+        for sql in (
+            "INSERT OR REPLACE INTO accounts VALUES (2, 'ONE@x', 9)",
+            "REPLACE INTO accounts VALUES (2, 'one@x', 9)",
+            "UPDATE OR REPLACE accounts SET email = 'one@X' WHERE id = 2",
+        ):
             self.refuses("PAWL_MISSING", write, self.db, "accounts:2", 20, sql)
             self.assertEqual(self.rows(), before)
         write(self.db, "accounts:2", 20, "REPLACE INTO accounts VALUES (2, 'new@x', 9)")
         self.assertEqual(self.rows()[1], (2, "new@x", 9))
 
     def test_a_changed_key_is_judged_for_both(self):
-        self.refuses("PAWL_MISSING", write, self.db, "accounts:2", 20, "UPDATE accounts SET id = 3 WHERE id = 2")
+        self.refuses(
+            "PAWL_MISSING",
+            write,
+            self.db,
+            "accounts:2",
+            20,
+            "UPDATE accounts SET id = 3 WHERE id = 2",
+        )
         self.db.execute("BEGIN")
         self.db.execute("SELECT pawl_use('accounts:2', 20), pawl_use('accounts:3', 20)")
         self.db.execute("UPDATE accounts SET id = 3 WHERE id = 2")
@@ -250,14 +298,25 @@ class Keys(base.GuardedFile):
         self.db.execute("SELECT pawl_set_policy('bare', 'require_token', 1)")
         self.db.execute("BEGIN")
         self.db.execute("SELECT pawl_use('bare:1', 60)")
-        for sql in ("UPDATE bare SET n = 9", "DELETE FROM bare", "INSERT INTO bare VALUES (1, 3), (2, 3)"):
+        for sql in (
+            "UPDATE bare SET n = 9",
+            "DELETE FROM bare",
+            "INSERT INTO bare VALUES (1, 3), (2, 3)",
+        ):
             self.refuses("PAWL_MISSING", self.db.execute, sql)
         self.db.execute("COMMIT")
         self.assertEqual(self.db.execute("SELECT * FROM bare").fetchall(), [(1, 1), (2, 2)])
 
     def test_a_deleted_row_keeps_its_fence(self):
         write(self.db, "accounts:1", 51, "DELETE FROM accounts WHERE id = 1")
-        self.refuses("PAWL_STALE", write, self.db, "accounts:1", 50, "INSERT INTO accounts VALUES (1, 'x', 0)")
+        self.refuses(
+            "PAWL_STALE",
+            write,
+            self.db,
+            "accounts:1",
+            50,
+            "INSERT INTO accounts VALUES (1, 'x', 0)",
+        )
 
     def test_compact_forgets_only_what_the_floor_refuses(self):
         self.assertEqual(one(self.db, "SELECT pawl_compact('accounts', 40)"), 1)
@@ -266,13 +325,26 @@ class Keys(base.GuardedFile):
         self.assertEqual(write(self.db, "accounts:2", 41), "admitted")
 
     def test_an_expression_and_a_table_without_rowid(self):
-        self.db.execute('CREATE TABLE "order lines" (o INT, "no" INT, t TEXT, PRIMARY KEY (o, "no")) WITHOUT ROWID')
+        self.db.execute(
+            'CREATE TABLE "order lines" (o INT, "no" INT, t TEXT, PRIMARY KEY (o, "no")) WITHOUT ROWID'
+        )
         self.db.execute("SELECT pawl_protect('order lines', 'o / 10', 'enforce', 'lines')")
         self.db.execute("SELECT pawl_set_policy('lines', 'require_token', 1)")
-        write(self.db, "lines:1", 7, "INSERT INTO \"order lines\" VALUES (11, 1, 'a'), (12, 1, 'b')")
-        self.refuses("PAWL_MISSING", write, self.db, "lines:1", 7, "INSERT INTO \"order lines\" VALUES (21, 1, 'a')")
-        self.refuses("PAWL_MISSING", write, self.db, "lines:1", 7, "UPDATE \"order lines\" SET o = 29")
-        self.refuses("PAWL_STALE", write, self.db, "lines:1", 6, "DELETE FROM \"order lines\"")
+        write(
+            self.db, "lines:1", 7, "INSERT INTO \"order lines\" VALUES (11, 1, 'a'), (12, 1, 'b')"
+        )
+        self.refuses(
+            "PAWL_MISSING",
+            write,
+            self.db,
+            "lines:1",
+            7,
+            "INSERT INTO \"order lines\" VALUES (21, 1, 'a')",
+        )
+        self.refuses(
+            "PAWL_MISSING", write, self.db, "lines:1", 7, 'UPDATE "order lines" SET o = 29'
+        )
+        self.refuses("PAWL_STALE", write, self.db, "lines:1", 6, 'DELETE FROM "order lines"')
 
     def test_a_cascade_is_judged_in_the_table_it_reaches(self):
         self.db.execute("PRAGMA foreign_keys = ON")
@@ -315,7 +387,9 @@ class SeveralFiles(base.GuardedFile):
         self.db.backup(copy)
         copy.close()
         self.db.execute("ATTACH ? AS copy", (self.path + ".copy",))
-        self.refuses("PAWL_INVALID", self.db.execute, "INSERT INTO copy.orders (state) VALUES ('x')")
+        self.refuses(
+            "PAWL_INVALID", self.db.execute, "INSERT INTO copy.orders (state) VALUES ('x')"
+        )
         self.refuses("PAWL_INVALID", write, self.db, "orders", 9)
 
     def test_vacuum_backup_and_dump_keep_the_guard(self):
@@ -341,7 +415,9 @@ class Modes(base.GuardedFile):
             self.assertEqual(self.counted("orders", "would_refuse"), would)
         self.db.execute(INSERT.format("tokenless"))
         self.assertEqual(self.counted("orders", "missing"), 1)
-        self.assertEqual(one(self.db, "SELECT count(*) FROM pawl_sighting WHERE what = 'tokenless'"), 1)
+        self.assertEqual(
+            one(self.db, "SELECT count(*) FROM pawl_sighting WHERE what = 'tokenless'"), 1
+        )
         self.assertEqual(one(self.db, "SELECT pawl_fence('orders')"), 34)
 
     def test_an_emergency_does_not_wait_for_a_stuck_writer_and_ends_with_the_next_mode(self):
@@ -354,16 +430,22 @@ class Modes(base.GuardedFile):
         self.assertEqual(write(self.db, "orders", 33, INSERT.format("b")), "stale")
         self.db.execute("SELECT pawl_set_mode('orders', 'enforce')")
         self.refuses("PAWL_STALE", write, self.db, "orders", 33)
-        self.assertIn(("shadow (emergency) -> enforce",), self.db.execute("SELECT detail FROM pawl_audit").fetchall())
+        self.assertIn(
+            ("shadow (emergency) -> enforce",),
+            self.db.execute("SELECT detail FROM pawl_audit").fetchall(),
+        )
 
     def emergencies(self):
-        return self.db.execute("SELECT guard, reason FROM pawl_audit WHERE what = 'emergency' ORDER BY id").fetchall()
+        return self.db.execute(
+            "SELECT guard, reason FROM pawl_audit WHERE what = 'emergency' ORDER BY id"
+        ).fetchall()
 
     def test_the_reason_of_an_emergency_behind_a_writer_is_in_the_audit_once_someone_looks(self):
         stuck = self.connect()
         stuck.execute("BEGIN IMMEDIATE")
         one(self.connect(timeout=0), "SELECT pawl_emergency('pager 7:\nthe new shop is refused')")
-        one(self.db, "SELECT pawl_status()")  # Behind the same writer: it tells what there is, and waits for nobody.
+        # Behind the same writer: it tells what there is, and waits for nobody.
+        one(self.db, "SELECT pawl_status()")
         self.assertEqual(self.emergencies(), [])
         stuck.execute("ROLLBACK")
         for _ in range(2):
@@ -387,7 +469,9 @@ class Modes(base.GuardedFile):
         one(self.db, "SELECT pawl_emergency('in between')")
         self.db.execute("ROLLBACK")
         self.assertEqual(self.emergencies(), [])
-        self.assertEqual(json.loads(one(self.db, "SELECT pawl_status('orders')"))[0]["mode"], "shadow")
+        self.assertEqual(
+            json.loads(one(self.db, "SELECT pawl_status('orders')"))[0]["mode"], "shadow"
+        )
         self.assertEqual(self.emergencies(), [("orders", "in between")])
 
     def test_a_rolled_back_change_of_mode_changes_nothing(self):
@@ -397,7 +481,9 @@ class Modes(base.GuardedFile):
         self.db.execute("ROLLBACK")
         self.refuses("PAWL_STALE", write, self.db, "orders", 33)
 
-    def test_who_writes_with_less_than_full_synchronous_is_seen_and_an_advance_is_durable_all_the_same(self):
+    def test_who_writes_with_less_than_full_synchronous_is_seen_and_an_advance_is_durable_all_the_same(
+        self,
+    ):
         self.db.execute("PRAGMA synchronous = OFF")
         self.db.execute("SELECT pawl_advance('orders', 3)")
         self.assertEqual(one(self.db, "PRAGMA synchronous"), 0)
@@ -408,7 +494,13 @@ class Modes(base.GuardedFile):
         self.db.execute("CREATE VIEW v AS SELECT 1")
         self.db.execute("CREATE TABLE e (a, b)")
         self.db.execute("CREATE UNIQUE INDEX odd ON e (lower(b))")
-        for arguments in (("v",), ("nothing",), ("orders",), ("e", "a"), ("e", "no_such_function(a)")):
+        for arguments in (
+            ("v",),
+            ("nothing",),
+            ("orders",),
+            ("e", "a"),
+            ("e", "no_such_function(a)"),
+        ):
             marks = ", ".join("?" * len(arguments))
             with self.assertRaises(sqlite3.Error, msg=arguments):
                 self.db.execute(f"SELECT pawl_protect({marks})", arguments)
@@ -417,7 +509,9 @@ class Modes(base.GuardedFile):
     def test_uninstalled_is_as_before(self):
         self.db.execute("SELECT pawl_uninstall()")
         self.connect(extension=False).execute(INSERT.format("free"))
-        self.assertEqual(one(self.db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'pawl%'"), 0)
+        self.assertEqual(
+            one(self.db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'pawl%'"), 0
+        )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The extension in Node.js, whose SQLite is another than Debian's: the file is one, and so is what may be written to it."""
+"""The extension in Node.js, whose SQLite is another than Debian's: the file is one, and so is what
+may be written to it."""
 import pathlib
 import subprocess
 import sys
@@ -28,8 +29,23 @@ class Node(base.GuardedFile):
 
     def node(self, token, value, extension=base.EXTENSION):
         """What it was told on its way out; nothing when it has written."""
-        done = subprocess.run(["node", HERE / "clients/write.cjs", self.sqlite, self.path, extension, str(token), str(value)],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            [
+                "node",
+                HERE / "clients/write.cjs",
+                self.sqlite,
+                self.path,
+                extension,
+                str(token),
+                str(value),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         self.assertEqual(done.returncode != 0, "Error: " in done.stdout, done.stdout)
         return done.stdout if done.returncode else ""
 
@@ -41,10 +57,18 @@ class Node(base.GuardedFile):
         self.refuses("PAWL_STALE", base.write, self.db, "orders", 33, "UPDATE orders SET n = 666")
         self.assertEqual(self.n(), 1)
         base.write(self.db, "orders", 35, "UPDATE orders SET n = 2")
-        self.assertIn("PAWL_STALE: stale token 34 for orders: token 35 has been here", self.node(34, 666))
+        self.assertIn(
+            "PAWL_STALE: stale token 34 for orders: token 35 has been here", self.node(34, 666)
+        )
         self.assertEqual(self.n(), 2)
-        one(self.db, "SELECT pawl_status('orders')")  # It ended without closing the file: who asks takes its refusal in.
-        self.assertEqual(self.db.execute("SELECT verdict, token FROM pawl_refusal WHERE application = 'node'").fetchall(), [("stale", 34)])
+        # It ended without closing the file: who asks takes its refusal in.
+        one(self.db, "SELECT pawl_status('orders')")
+        self.assertEqual(
+            self.db.execute(
+                "SELECT verdict, token FROM pawl_refusal WHERE application = 'node'"
+            ).fetchall(),
+            [("stale", 34)],
+        )
 
     def test_a_write_without_a_token_is_refused(self):
         self.assertIn("PAWL_MISSING: write to orders without a token", self.node("none", 666))

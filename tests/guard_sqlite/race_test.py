@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Old and new holders in processes of their own, some of them killed in the middle.
 
-Each process writes (token, place) lines under tokens that grow, sometimes old ones. In the order in which the lines came
-into the table, which is the order of commits, no token may be smaller than one before it.
-"""
+Each process writes (token, place) lines under tokens that grow, sometimes old ones. In the order in
+which the lines came into the table, which is the order of commits, no token may be smaller than one
+before it. """
 import multiprocessing
 import os
 import random
@@ -69,7 +69,9 @@ def dying_writer(path, newest, ready):
 class Races(base.GuardedFile):
     def setUp(self):
         super().setUp()
-        self.db.execute("CREATE TABLE log (id INTEGER PRIMARY KEY AUTOINCREMENT, token INT, value TEXT)")
+        self.db.execute(
+            "CREATE TABLE log (id INTEGER PRIMARY KEY AUTOINCREMENT, token INT, value TEXT)"
+        )
         self.db.execute("SELECT pawl_protect('log', NULL, 'enforce')")
         self.processes = multiprocessing.get_context("fork")
 
@@ -104,7 +106,12 @@ class Races(base.GuardedFile):
         for _ in range(5):
             process = self.start(dying_writer, self.path, newest, ready)
             token = ready.get(timeout=60)
-            self.refuses("PAWL_BUSY", self.connect(timeout=0).execute, "SELECT pawl_advance('log', ?, 20)", (token,))
+            self.refuses(
+                "PAWL_BUSY",
+                self.connect(timeout=0).execute,
+                "SELECT pawl_advance('log', ?, 20)",
+                (token,),
+            )
             os.kill(process.pid, signal.SIGKILL)
             process.join()
             self.assertEqual(one(self.db, "SELECT pawl_fence('log')"), 5)

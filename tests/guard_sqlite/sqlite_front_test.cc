@@ -1,4 +1,5 @@
-// pawl::SqliteGuard with leases of a real pawld. What a token alone can show is in src/guard/sqlite/guard_test.cc.
+// pawl::SqliteGuard with leases of a real pawld. What a token alone can show is in
+// src/guard/sqlite/guard_test.cc.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
@@ -66,12 +67,15 @@ TEST_F(SqliteFront, AWriteUnderALiveLeaseIsAdmittedAndCommitted) {
   ASSERT_TRUE(done) << done.error().detail;
   EXPECT_EQ(done->verdict, Verdict::kAdmitted);
   EXPECT_EQ(done->token, lease.token());
-  EXPECT_EQ(guard.write(lease, "orders", increment(), {.operation = 7})->verdict, Verdict::kAdmitted);
-  EXPECT_EQ(guard.write(lease, "orders", increment(), {.operation = 7})->verdict, Verdict::kReplayed);
+  EXPECT_EQ(guard.write(lease, "orders", increment(), {.operation = 7})->verdict,
+            Verdict::kAdmitted);
+  EXPECT_EQ(guard.write(lease, "orders", increment(), {.operation = 7})->verdict,
+            Verdict::kReplayed);
   EXPECT_EQ(n(), 2);
 }
 
-TEST_F(SqliteFront, AcquireWithAGuardFencesTheFormerHolderOutBeforeItHandsTheLeaseOver) {  // Hard case 54.
+TEST_F(SqliteFront,
+       AcquireWithAGuardFencesTheFormerHolderOutBeforeItHandsTheLeaseOver) {  // Hard case 54.
   const Lease old = take("a");
   const Lease newer = take("b", {.guards = {{&guard, "orders"}}});
   const auto refused = guard.write(old, "orders", increment());

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """A worker frozen past its lease wakes up and writes to a SQLite file, and the table refuses.
 
-Real pawld, real `pawl run`; the worker is a shell script with sqlite3, Python, Node.js, or C++ with libpawl. tests/story/frozen.py tells the
-story.
+Real pawld, real `pawl run`; the worker is a shell script with sqlite3, Python, Node.js, or C++ with
+libpawl. tests/story/frozen.py tells the story.
 
 Environment: PAWL and PAWLD are the binaries, STORY_WORKER the worker in C++.
 """
@@ -67,10 +67,14 @@ class Story(frozen.Story, base.GuardedFile):
         # The shell ends without closing the file: whoever asks for the status takes the refusal in.
         status = json.loads(one(self.db, "SELECT pawl_status('orders')"))[0]
         self.assertEqual(status["stale"], 1)
-        self.assertEqual(self.db.execute("SELECT resource, verdict, token, max FROM pawl_refusal").fetchall(),
-                         [("orders", "stale", old_token, new_token)])
+        self.assertEqual(
+            self.db.execute("SELECT resource, verdict, token, max FROM pawl_refusal").fetchall(),
+            [("orders", "stale", old_token, new_token)],
+        )
 
-    def test_a_worker_frozen_past_its_ttl_is_refused_when_it_wakes_and_writes_through_the_shell(self):
+    def test_a_worker_frozen_past_its_ttl_is_refused_when_it_wakes_and_writes_through_the_shell(
+        self,
+    ):
         old_token, new_token, met = self.play(SHELL, "write 2")
         self.assertIn("PAWL_STALE: ", met)
         self.assertRefusedAndCounted(old_token, new_token, met)
@@ -81,13 +85,18 @@ class Story(frozen.Story, base.GuardedFile):
         self.assertEqual(self.n(), 2)
 
     def test_and_so_it_is_in_node(self):
-        self.environment.update(CLIENTS=str(HERE / "clients"), NODE_SQLITE=node_clients.sqlite_module())
+        self.environment.update(
+            CLIENTS=str(HERE / "clients"), NODE_SQLITE=node_clients.sqlite_module()
+        )
         self.assertRefusedAndCounted(*self.play(NODE, "write 2"))
         self.assertEqual(self.n(), 2)
 
-    def test_it_is_refused_also_when_the_new_holder_was_fenced_on_its_grant_and_has_not_written_yet(self):
+    def test_it_is_refused_also_when_the_new_holder_was_fenced_on_its_grant_and_has_not_written_yet(
+        self,
+    ):
         self.assertRefusedAndCounted(
-            *self.play(SHELL, "true", "--guard", "sqlite:orders", "--guard-dsn", self.path))
+            *self.play(SHELL, "true", "--guard", "sqlite:orders", "--guard-dsn", self.path)
+        )
         self.assertEqual(self.n(), 1)
 
     def test_a_worker_in_cpp_is_told_by_its_lease_and_refused_by_the_table(self):

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Checks the models with spin: every one holds, exhaustively within its bounds, and every naive variant of it fails.
+"""Checks the models with spin: every one holds, exhaustively within its bounds, and every naive
+variant of it fails.
 
     models_test.py [--deep]                  the table; --deep adds larger bounds (minutes, and some GB of memory)
     models_test.py --story lease FROM_REPLY  the shortest story that breaks a naive variant, in words
 
-Needs spin and a C compiler. A variant that does not fail, or that breaks another property than the one it is meant to
-break, fails the test: a model that accepts everything proves nothing.
-"""
+Needs spin and a C compiler. A variant that does not fail, or that breaks another property than the
+one it is meant to break, fails the test: a model that accepts everything proves nothing. """
 import argparse
 import pathlib
 import re
@@ -23,13 +23,13 @@ HOLDS = ""  # what is expected of a model that is right
 class Case(typing.NamedTuple):
     model: str
     name: str
-    defines: str    # "TOKENS=2 FROM_REPLY"
-    breaks: str     # the property that must be violated, or HOLDS
+    defines: str  # "TOKENS=2 FROM_REPLY"
+    breaks: str  # the property that must be violated, or HOLDS
     deep: bool = False
 
 
-QUEUE = "TOKENS=2 REQUESTS=1"              # waiting in line, one request each
-AGAIN = "TOKENS=2 REQUESTS=2 NO_QUEUE"     # clients that come again
+QUEUE = "TOKENS=2 REQUESTS=1"  # waiting in line, one request each
+AGAIN = "TOKENS=2 REQUESTS=2 NO_QUEUE"  # clients that come again
 THREE = "TOKENS=2 REQUESTS=1 CLIENTS=3 NO_QUEUE"
 
 CASES = [
@@ -46,7 +46,12 @@ CASES = [
     Case("lease", "RELEASE_BY_NAME", "TOKENS=3 REQUESTS=2 NO_QUEUE", "nobody_overtaken"),
     Case("lease", "TOLD_BEFORE_DURABLE", QUEUE, "token_of_one"),
     Case("lease", "COUNTER_FROM_LEASES", QUEUE, "token_of_one"),
-    Case("lease", "COUNTER_FROM_LEASES, order alone", QUEUE + " COUNTER_FROM_LEASES ONLY=4", "later_is_greater"),
+    Case(
+        "lease",
+        "COUNTER_FROM_LEASES, order alone",
+        QUEUE + " COUNTER_FROM_LEASES ONLY=4",
+        "later_is_greater",
+    ),
     Case("lease", "REVIVE, renewals alone", QUEUE + " REVIVE ONLY=5", "no_resurrection"),
     Case("fence", "four holders", "HOLDERS=4 WRITES=3", HOLDS),
     Case("fence", "NO_FENCE", "", "never_back"),
@@ -72,13 +77,15 @@ CASES = [
 class Verdict(typing.NamedTuple):
     states: int
     depth: int
-    broken: str         # the violated property, or HOLDS
-    trouble: str        # why this verdict is worth nothing, or ""
+    broken: str  # the violated property, or HOLDS
+    trouble: str  # why this verdict is worth nothing, or ""
     story: list
 
 
 def run(command, where):
-    return subprocess.run(command, cwd=where, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return subprocess.run(
+        command, cwd=where, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
 
 
 def defines_of(case):
@@ -90,7 +97,8 @@ def defines_of(case):
 
 
 def build(case, where):
-    """The verifier spin writes for this case. Variants are searched breadth first: their stories come out shortest."""
+    """The verifier spin writes for this case. Variants are searched breadth first: their stories
+    come out shortest."""
     made = run(["spin", "-a", *defines_of(case), str(HERE / f"{case.model}.pml")], where)
     if not (where / "pan.c").exists() or "Error" in made.stdout:
         sys.exit(f"{case.model}.pml, {case.name}: spin says\n{made.stdout}")
@@ -118,17 +126,27 @@ def verify(case):
     with tempfile.TemporaryDirectory(prefix="pawl-model-") as folder:
         where = pathlib.Path(folder)
         build(case, where)
-        # -E: that everyone stops is no error here. -w: a hash table of the size of the search. -m: the longest path.
-        text = run(["./pan", "-E", "-n", "-w22" if case.breaks == HOLDS else "-w16", "-m100000"], where).stdout
+        # -E: that everyone stops is no error here. -w: a hash table of the size of the search. -m:
+        # the longest path.
+        text = run(
+            ["./pan", "-E", "-n", "-w22" if case.breaks == HOLDS else "-w16", "-m100000"], where
+        ).stdout
         number = lambda pattern: int((re.search(pattern, text) or ["", "0"])[1])
         violated = re.search(r"assertion violated \(*(\w+)", text)
         trouble = ""
-        if "max search depth too small" in text or ("Search not completed" in text and not violated):
+        if "max search depth too small" in text or (
+            "Search not completed" in text and not violated
+        ):
             trouble = "the search was not exhaustive"
         if number(r"(\d+) states, stored") == 0:
             trouble = "nothing was searched:\n" + text
-        return Verdict(number(r"(\d+) states, stored"), number(r"depth reached (\d+)"),
-                       violated[1] if violated else HOLDS, trouble, story_of(case, where))
+        return Verdict(
+            number(r"(\d+) states, stored"),
+            number(r"depth reached (\d+)"),
+            violated[1] if violated else HOLDS,
+            trouble,
+            story_of(case, where),
+        )
 
 
 def complaint(case, verdict):
@@ -138,7 +156,9 @@ def complaint(case, verdict):
         return ""
     if case.breaks == HOLDS:
         return f"{verdict.broken} is violated:\n    " + "\n    ".join(verdict.story)
-    return f"it must break {case.breaks}, and " + (f"broke {verdict.broken}" if verdict.broken else "nothing broke")
+    return f"it must break {case.breaks}, and " + (
+        f"broke {verdict.broken}" if verdict.broken else "nothing broke"
+    )
 
 
 # Hard cases 31, 53 and 54.
@@ -148,8 +168,11 @@ def test_every_model_holds_and_every_naive_variant_fails(cases):
     complaints = lost_references()
     for case in cases:
         verdict = verify(case)
-        print(f"{case.model:6} {case.name:34} {verdict.states:>10,} {verdict.depth:>6}  {said(verdict.broken):24} "
-              f"{said(case.breaks)}", flush=True)
+        print(
+            f"{case.model:6} {case.name:34} {verdict.states:>10,} {verdict.depth:>6}  {said(verdict.broken):24} "
+            f"{said(case.breaks)}",
+            flush=True,
+        )
         if wrong := complaint(case, verdict):
             complaints.append(f"{case.model}.pml, {case.name}: {wrong}")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -160,29 +183,48 @@ def test_every_model_holds_and_every_naive_variant_fails(cases):
 
 def lost_references():
     """Comments in the code that name an action which its model does not have."""
-    actions = {f"{path.name} {name}" for path in HERE.glob("*.pml")
-               for name in re.findall(r"^inline (\w+)", path.read_text(encoding="utf-8"), re.M)}
+    actions = {
+        f"{path.name} {name}"
+        for path in HERE.glob("*.pml")
+        for name in re.findall(r"^inline (\w+)", path.read_text(encoding="utf-8"), re.M)
+    }
     lost = []
     for path in sorted((HERE.parent.parent / "src").glob("**/*.*")):
-        for model, action in re.findall(r"Model: (\w+\.pml), action (\w+)", path.read_text(encoding="utf-8")):
+        for model, action in re.findall(
+            r"Model: (\w+\.pml), action (\w+)", path.read_text(encoding="utf-8")
+        ):
             if f"{model} {action}" not in actions:
                 lost.append(f"{path.name} names the action {action}, which {model} does not have")
     return lost
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--deep", action="store_true", help="larger bounds as well")
-    parser.add_argument("--story", nargs=2, metavar=("MODEL", "VARIANT"), help="how a naive variant fails")
+    parser.add_argument(
+        "--story", nargs=2, metavar=("MODEL", "VARIANT"), help="how a naive variant fails"
+    )
     args = parser.parse_args()
     if args.story:
         found = [case for case in CASES if (case.model, case.name) == tuple(args.story)]
         if not found:
-            parser.error("no such variant; there are: " + ", ".join(f"{c.model} {c.name}" for c in CASES if c.breaks))
+            parser.error(
+                "no such variant; there are: "
+                + ", ".join(f"{c.model} {c.name}" for c in CASES if c.breaks)
+            )
         verdict = verify(found[0])
-        print("\n".join(verdict.story + [f"-> breaks {verdict.broken}" if verdict.broken else "-> nothing breaks"]))
+        print(
+            "\n".join(
+                verdict.story
+                + [f"-> breaks {verdict.broken}" if verdict.broken else "-> nothing breaks"]
+            )
+        )
         return 0
-    return test_every_model_holds_and_every_naive_variant_fails([case for case in CASES if args.deep or not case.deep])
+    return test_every_model_holds_and_every_naive_variant_fails(
+        [case for case in CASES if args.deep or not case.deep]
+    )
 
 
 sys.exit(main())

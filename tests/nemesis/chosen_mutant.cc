@@ -1,5 +1,5 @@
-// Linked into the real programs of the build with planted bugs (base/mutants.h): PAWL_MUTANT in the environment chooses one, before
-// main() begins.
+// Linked into the real programs of the build with planted bugs (base/mutants.h): PAWL_MUTANT in the
+// environment chooses one, before main() begins.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,5 +1,6 @@
-"""Time namespaces to start processes in: there CLOCK_BOOTTIME and CLOCK_MONOTONIC are far from what they were, as after a move to
-another machine, and no longer agree with each other; and the wall clock jumps all the time (jumping_wall.cc).
+"""Time namespaces to start processes in: there CLOCK_BOOTTIME and CLOCK_MONOTONIC are far from what
+they were, as after a move to another machine, and no longer agree with each other; and the wall
+clock jumps all the time (jumping_wall.cc).
 
     clocks = clocks.Clocks(3)
     subprocess.Popen([*clocks.enter(2), "pawld", …])          # enter(0): the machine's own clocks
@@ -32,8 +33,22 @@ class Clocks:
             self._make(boot, monotonic=boot // 3)
 
     def _make(self, boot, monotonic):
-        keeper = subprocess.Popen(harness.guarded(
-            ["unshare", "--time", "--boottime", boot, "--monotonic", monotonic, "--fork", "--kill-child", "sleep", "infinity"]))
+        keeper = subprocess.Popen(
+            harness.guarded(
+                [
+                    "unshare",
+                    "--time",
+                    "--boottime",
+                    boot,
+                    "--monotonic",
+                    monotonic,
+                    "--fork",
+                    "--kill-child",
+                    "sleep",
+                    "infinity",
+                ]
+            )
+        )
         children = pathlib.Path(f"/proc/{keeper.pid}/task/{keeper.pid}/children")
         inside = wait_until(lambda: _sleeping(children), "the time namespace is there")
         self._keepers.append(keeper)
@@ -45,7 +60,11 @@ class Clocks:
 
     def enter(self, number, preload=""):
         """What to write before a command; `preload` is loaded into it as well."""
-        libraries = [library for library in (preload, os.environ["PAWL_JUMPING_WALL"] if number else "") if library]
+        libraries = [
+            library
+            for library in (preload, os.environ["PAWL_JUMPING_WALL"] if number else "")
+            if library
+        ]
         words = ["nsenter", f"--time={self._inside[number]}"] if number else []
         return [*words, "env", f"LD_PRELOAD={' '.join(libraries)}"] if libraries else words
 
@@ -61,7 +80,11 @@ class Clocks:
 def _sleeping(children):
     try:
         pid = children.read_text().split()[0]
-        return pid if pathlib.Path(f"/proc/{pid}/comm").read_text() == "sleep\n" and _elsewhere(pid) else None
+        return (
+            pid
+            if pathlib.Path(f"/proc/{pid}/comm").read_text() == "sleep\n" and _elsewhere(pid)
+            else None
+        )
     except (OSError, IndexError):
         return None
 

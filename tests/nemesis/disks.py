@@ -42,7 +42,8 @@ class Disk:
 
 
 class Lossy(Disk):
-    """Loses its power, and with it what was not synced. Cut first: pawld notices, and ends with 74."""
+    """Loses its power, and with it what was not synced. Cut first: pawld notices, and ends with
+    74."""
 
     def __init__(self, server):
         super().__init__(server)
@@ -124,7 +125,9 @@ class Small(Disk):
         facts = os.statvfs(self.root)
         try:
             with open(self.ballast, "wb") as file:
-                os.posix_fallocate(file.fileno(), 0, max(1, facts.f_bavail * facts.f_frsize - leave))
+                os.posix_fallocate(
+                    file.fileno(), 0, max(1, facts.f_bavail * facts.f_frsize - leave)
+                )
         except OSError as error:
             if error.errno != errno.ENOSPC:  # pawld was faster: full is full.
                 raise

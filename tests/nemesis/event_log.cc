@@ -48,12 +48,15 @@ void EventLog::say(std::string_view event, std::initializer_list<Field> fields) 
   say_at(now(), event, fields);
 }
 
-void EventLog::say_at(std::int64_t at, std::string_view event, std::initializer_list<Field> fields) {
+void EventLog::say_at(std::int64_t at, std::string_view event,
+                      std::initializer_list<Field> fields) {
   std::string line = fmt::format("{{\"e\":\"{}\",\"at\":{}", event, at);
-  for (const Field& field : fields) line += fmt::format(",\"{}\":{}", field.name, field.value.json());
+  for (const Field& field : fields)
+    line += fmt::format(",\"{}\":{}", field.name, field.value.json());
   line += "}\n";
   const ssize_t written = ::write(file_, line.data(), line.size());
-  PAWL_ASSERT(written == static_cast<ssize_t>(line.size()));  // A history with holes proves nothing.
+  PAWL_ASSERT(written ==
+              static_cast<ssize_t>(line.size()));  // A history with holes proves nothing.
 }
 
 }  // namespace pawl::nemesis

@@ -1,10 +1,10 @@
-// What a worker writes down: one JSON object a line, appended with one write(2) each before the worker goes on, so that
-// kill -9 loses at most the line that was being written. judge.py reads it.
+// What a worker writes down: one JSON object a line, appended with one write(2) each before the
+// worker goes on, so that kill -9 loses at most the line that was being written. judge.py reads it.
 //
 //   log.say("granted", {{"n", 3}, {"token", 17}});       {"e":"granted","at":81234567,"n":3,"token":17}
 //
-// Times are readings of CLOCK_BOOTTIME in nanoseconds as the machine has them: a worker that runs in a time namespace is
-// told by how much its own clock is ahead, and takes it off.
+// Times are readings of CLOCK_BOOTTIME in nanoseconds as the machine has them: a worker that runs
+// in a time namespace is told by how much its own clock is ahead, and takes it off.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,8 @@ struct Field {
 
 class EventLog {
  public:
-  // Appends to the file, which is made if it is not there. `ahead` is taken off every reading of the clock.
+  // Appends to the file, which is made if it is not there. `ahead` is taken off every reading of
+  // the clock.
   EventLog(const std::string& path, std::int64_t ahead);
   ~EventLog();
   EventLog(const EventLog&) = delete;

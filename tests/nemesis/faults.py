@@ -1,6 +1,5 @@
-"""What can be done to a world: one method for each kind in schedule.FAULTS. Each returns False when there was nobody to do it to;
-what lasts is mended later by the world, in step.span seconds.
-"""
+"""What can be done to a world: one method for each kind in schedule.FAULTS. Each returns False when
+there was nobody to do it to; what lasts is mended later by the world, in step.span seconds. """
 
 import signal
 
@@ -88,7 +87,8 @@ class Faults:
         return True
 
     def freeze_and_restart(self, step):
-        """A holder stands still while pawld is killed and comes back: what it was promised must last as long."""
+        """A holder stands still while pawld is killed and comes back: what it was promised must
+        last as long."""
         client = self.world.clients[step.target]
         if not client.holds():
             return False
@@ -121,7 +121,11 @@ class Faults:
         return self._cut(step, requests=False, replies=True)
 
     def _cut(self, step, **ways):
-        holds = self.world.clients[step.target].holds if step.target in self.world.clients else self.world.run.child
+        holds = (
+            self.world.clients[step.target].holds
+            if step.target in self.world.clients
+            else self.world.run.child
+        )
         if step.arg % 4 and not holds():
             return False
         self.world.wire.cut(step.target, **ways)
@@ -134,14 +138,17 @@ class Faults:
 
     def delay(self, step):
         # Half of them are short enough for a client to stay on the connection.
-        self.world.relays[step.target].delay((0.02 + step.arg % 60 / 1000) if step.arg % 2 else (0.1 + step.arg % 420 / 1000))
+        self.world.relays[step.target].delay(
+            (0.02 + step.arg % 60 / 1000) if step.arg % 2 else (0.1 + step.arg % 420 / 1000)
+        )
         self.world.later(step.span, lambda: self.world.relays[step.target].delay(0))
 
     def half_open(self, step):
         if step.arg % 4 and not self.world.clients[step.target].holds():
             return False
         relay = self.world.relays[step.target]
-        # Its replies get slow before it falls silent, as networks do; not so slow that a client would give it up.
+        # Its replies get slow before it falls silent, as networks do; not so slow that a client
+        # would give it up.
         relay.delay(0, self.world.profile.ttl_ms / 12000)
         slow = 0.5 * self.world.profile.ttl_ms / 1000
         self.world.later(slow, lambda: relay.hold(True))

@@ -61,18 +61,27 @@ class Sqlite:
 class Postgres:
     def __init__(self, directory, mode):  # pylint: disable=unused-argument
         import pg_cluster
+
         self.cluster = pg_cluster.Cluster({"shared_buffers": "16MB", "max_connections": 40})
         try:
             self.cluster.start()
             self.db = self.cluster.create_database("guarded_world")
             for name in RESOURCES:
-                self.cluster.psql(f"CREATE TABLE {name} (id BIGSERIAL PRIMARY KEY, {COLUMNS});"
-                                  f"SELECT pawl.protect('{name}', mode => '{mode}')", self.db)
+                self.cluster.psql(
+                    f"CREATE TABLE {name} (id BIGSERIAL PRIMARY KEY, {COLUMNS});"
+                    f"SELECT pawl.protect('{name}', mode => '{mode}')",
+                    self.db,
+                )
         except BaseException:
             self.cluster.remove()
             raise
         self.where = f"postgres:{self.cluster.dsn(self.db)}"
-        self.run_options = lambda lock: ["--guard", f"postgres:{lock}", "--guard-dsn", self.cluster.dsn(self.db)]
+        self.run_options = lambda lock: [
+            "--guard",
+            f"postgres:{lock}",
+            "--guard-dsn",
+            self.cluster.dsn(self.db),
+        ]
 
     def crash(self):
         self.cluster.crash()
@@ -81,7 +90,10 @@ class Postgres:
         self.cluster.start()
 
     def rows(self, resource):
-        found = self.cluster.psql(f"SELECT json_agg(json_build_array(token, op, writer, at) ORDER BY id) FROM {resource}", self.db)
+        found = self.cluster.psql(
+            f"SELECT json_agg(json_build_array(token, op, writer, at) ORDER BY id) FROM {resource}",
+            self.db,
+        )
         return _rows(json.loads(found.stdout.strip() or "null") or [])
 
     def close(self):
@@ -91,6 +103,7 @@ class Postgres:
 class Maria:
     def __init__(self, directory, mode):  # pylint: disable=unused-argument
         import maria_cluster
+
         self.library = maria_cluster
         self.server = maria_cluster.Server({"innodb_buffer_pool_size": "24M"})
         try:
@@ -99,14 +112,22 @@ class Maria:
             db = self.server.connect()
             maria_cluster.rows(db, "CREATE DATABASE world")
             for name in RESOURCES:
-                maria_cluster.rows(db, f"CREATE TABLE world.{name} (id BIGINT AUTO_INCREMENT PRIMARY KEY, {COLUMNS})")
+                maria_cluster.rows(
+                    db,
+                    f"CREATE TABLE world.{name} (id BIGINT AUTO_INCREMENT PRIMARY KEY, {COLUMNS})",
+                )
                 maria_cluster.call(db, "protect", f"world.{name}", name, None, mode)
             db.close()
         except BaseException:
             self.server.remove()
             raise
         self.where = f"mariadb:{self.server.dsn(database='world')}"
-        self.run_options = lambda lock: ["--guard", f"mariadb:{lock}", "--guard-dsn", self.server.dsn()]
+        self.run_options = lambda lock: [
+            "--guard",
+            f"mariadb:{lock}",
+            "--guard-dsn",
+            self.server.dsn(),
+        ]
 
     def crash(self):
         self.server.crash()

@@ -4,10 +4,11 @@
     verdict = judge.judge(lives, rows={"alpha": […]}, history=[…], calm_ns=…, checker="build/tests/check_history", path=…)
     verdict.faults, verdict.counts
 
-What clients believed goes to the checker that the simulator uses (G7: until its own deadline a client may act, as long as it has
-not begun to release, frozen or not). What happened in the resources goes there as well, in the order of commits; here it is held
-against what the writers were told: what was acknowledged is there once, what failed is not there, nobody is refused who still holds.
-"""
+What clients believed goes to the checker that the simulator uses (G7: until its own deadline a
+client may act, as long as it has not begun to release, frozen or not). What happened in the
+resources goes there as well, in the order of commits; here it is held against what the writers were
+told: what was acknowledged is there once, what failed is not there, nobody is refused who still
+holds. """
 
 import collections
 import dataclasses
@@ -22,6 +23,7 @@ MARGIN_MIN_MS = 20
 @dataclasses.dataclass
 class Life:
     """One process that wrote events, from its start to its end."""
+
     client: int
     path: pathlib.Path
     ended_ns: int = 0
@@ -40,7 +42,7 @@ def read_events(path):
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8")
-    return [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
 
 def attempts_of(life):
@@ -77,9 +79,15 @@ class Attempt:
         self.locks = self.ask["locks"].split()
         if self.granted:
             self.token = self.granted["token"]
-            self.sights = [(event["deadline"], event["at"]) for event in events if event["e"] in ("granted", "held")]
+            self.sights = [
+                (event["deadline"], event["at"])
+                for event in events
+                if event["e"] in ("granted", "held")
+            ]
             self.deadlines = [deadline for deadline, _ in self.sights]
-            self.advances = [(event["resource"], event["at"]) for event in events if event["e"] == "fenced"]
+            self.advances = [
+                (event["resource"], event["at"]) for event in events if event["e"] == "fenced"
+            ]
             if self.granted["fenced"] or self.ask.get("fenced"):
                 self.advances += [(lock, self.granted["at"]) for lock in self.locks]
 
@@ -88,7 +96,8 @@ class Attempt:
         told = self.releasing and self.releasing["at"]
         if not self.life.under_run:
             return told
-        # pawl run ends its command a sixth of the TTL before the deadline, or when it is told that it is over, and releases.
+        # pawl run ends its command a sixth of the TTL before the deadline, or when it is told that
+        # it is over, and releases.
         by_run = self.deadlines[0] - self.ask["ttl"] * 1_000_000 // 6
         return min(told or by_run, by_run, self.broken.get(self.token, by_run))
 
@@ -102,13 +111,25 @@ class Attempt:
         return min(end for end in ends if end is not None)
 
     def lines(self):
-        line = {"kind": "attempt", "client": self.life.client, "locks": self.locks, "mode": self.ask["mode"], "ttl_ms": self.ask["ttl"],
-                "asked_ns": self.ask["at"], "delay_ms": self.ask.get("delay", 0)}
+        line = {
+            "kind": "attempt",
+            "client": self.life.client,
+            "locks": self.locks,
+            "mode": self.ask["mode"],
+            "ttl_ms": self.ask["ttl"],
+            "asked_ns": self.ask["at"],
+            "delay_ms": self.ask.get("delay", 0),
+        }
         if self.ask["mode"] == "limit":
             line["limit"] = self.ask["limit"]
         if not self.granted:
             return [{**line, "ended_ns": self.ended["at"] if self.ended else self.life.ended_ns}]
-        line.update(token=self.token, floor=self.granted["floor"], answered_ns=self.granted["at"], believed_until_ns=self.believed_until())
+        line.update(
+            token=self.token,
+            floor=self.granted["floor"],
+            answered_ns=self.granted["at"],
+            believed_until_ns=self.believed_until(),
+        )
         if self.granted["slot"] >= 0:
             line["slot"] = self.granted["slot"]
         if self.robbed():
@@ -116,12 +137,19 @@ class Attempt:
         return [line, *self._renewals(), *self._release()]
 
     def _renewals(self):
-        """By the client's own deadlines: what was answered, by the time one was seen, was sent so long before it. The first one
-        may come from the grant itself; it was alive then, too."""
+        """By the client's own deadlines: what was answered, by the time one was seen, was sent so
+        long before it. The first one may come from the grant itself; it was alive then, too."""
         ttl = self.ask["ttl"]
         for deadline, seen in self.sights:
             sent = deadline + margin_ns(ttl) - int(ttl * 1_000_000 * (1 - RHO))
-            yield {"kind": "renewal", "token": self.token, "sent_ns": sent, "returned_ns": seen, "ok": True, "answered_ms": ttl}
+            yield {
+                "kind": "renewal",
+                "token": self.token,
+                "sent_ns": sent,
+                "returned_ns": seen,
+                "ok": True,
+                "answered_ms": ttl,
+            }
 
     def _release(self):
         since = self.may_release_from()
@@ -134,7 +162,8 @@ class Attempt:
 
 
 def effects(rows, attempts):
-    """What happened at the resources: rows in the order of commits, and each advance before the first row that came after it."""
+    """What happened at the resources: rows in the order of commits, and each advance before the
+    first row that came after it."""
     advances = collections.defaultdict(list)
     for attempt in attempts:
         for resource, at in attempt.advances:
@@ -145,28 +174,45 @@ def effects(rows, attempts):
             while waiting and waiting[0][0] < row["at"]:
                 at, token = waiting.pop(0)
                 yield _effect(resource, "advance", token, at)
-            yield {**_effect(resource, "write", row["token"], row["at"]), "op": row["op"], "changed": True}
+            yield {
+                **_effect(resource, "write", row["token"], row["at"]),
+                "op": row["op"],
+                "changed": True,
+            }
 
 
 def _effect(resource, kind, token, at):
-    return {"kind": "effect", "resource": resource, "effect": kind, "token": token, "verdict": "admitted", "at_ns": at}
+    return {
+        "kind": "effect",
+        "resource": resource,
+        "effect": kind,
+        "token": token,
+        "verdict": "admitted",
+        "at_ns": at,
+    }
 
 
 def faults_at_resources(attempts, rows, history):
     """What writers were told, held against what is there."""
     handed_on = {line["token"] for line in history if line["kind"] == "break" and line["now"]}
-    there = collections.Counter((resource, row["token"], row["op"]) for resource, written in rows.items() for row in written)
+    there = collections.Counter(
+        (resource, row["token"], row["op"]) for resource, written in rows.items() for row in written
+    )
     told = collections.defaultdict(set)
     for attempt in attempts:
         until = attempt.believed_until()
         for event in attempt.writes:
             place = f"op {event.get('op')} of token {event['token']} at \"{event['resource']}\""
-            if event["outcome"] == "stale" and event["at"] < until and attempt.token not in handed_on:
+            if (
+                event["outcome"] == "stale"
+                and event["at"] < until
+                and attempt.token not in handed_on
+            ):
                 yield f"P5: {place} was refused at {event['at'] / 1e6:.3f} ms, its holder holds until {until / 1e6:.3f} ms"
             if event["e"] == "wrote":
                 told[event["resource"], event["token"], event["op"]].add(event["outcome"])
     for (resource, token, op), outcomes in told.items():
-        place, count = f"op {op} of token {token} at \"{resource}\"", there[resource, token, op]
+        place, count = f'op {op} of token {token} at "{resource}"', there[resource, token, op]
         if outcomes & {"admitted", "replayed"} and count == 0:
             yield f"P5: {place} was acknowledged, and is not there"
         if outcomes <= {"nothing", "stale"} and count:
@@ -177,7 +223,11 @@ def faults_at_resources(attempts, rows, history):
 
 def count(attempts, rows, history):
     counts = collections.Counter(grants=len(attempts), rows=sum(map(len, rows.values())))
-    counts.update(f"{line['kind']}s" for line in history if line["kind"] in ("start", "sighting", "replay", "break"))
+    counts.update(
+        f"{line['kind']}s"
+        for line in history
+        if line["kind"] in ("start", "sighting", "replay", "break")
+    )
     counts["grants_in_line"] = sum("queued_ns" in line for line in history)
     for attempt in attempts:
         counts[f"grants_{attempt.ask['mode']}"] += 1
@@ -191,15 +241,37 @@ def count(attempts, rows, history):
 
 
 def judge(lives, rows, history, calm_ns, checker, path):
-    broken = {line["token"]: line["invoked_ns"] for line in reversed(history) if line["kind"] == "break"}
-    every = [Attempt(life, events, broken) for life in lives for events in attempts_of(life) if first(events, "ask")]
+    broken = {
+        line["token"]: line["invoked_ns"] for line in reversed(history) if line["kind"] == "break"
+    }
+    every = [
+        Attempt(life, events, broken)
+        for life in lives
+        for events in attempts_of(life)
+        if first(events, "ask")
+    ]
     granted = [attempt for attempt in every if attempt.granted]
     lines = [{"kind": "history", "calm_ns": calm_ns}]
     lines += [line for attempt in every for line in attempt.lines()]
     lines += [*history, *effects(rows, granted)]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    run = subprocess.run([checker, "--json", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    run = subprocess.run(
+        [checker, "--json", path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     if run.returncode not in (0, 1):
         raise AssertionError(f"check_history: {run.returncode}: {run.stderr}")
-    details = collections.Counter(event["detail"][:90] for attempt in granted for event in attempt.writes if event["outcome"] in ("nothing", "unknown"))
-    return Verdict(json.loads(run.stdout)["faults"] + list(faults_at_resources(granted, rows, history)), count(granted, rows, history), details)
+    details = collections.Counter(
+        event["detail"][:90]
+        for attempt in granted
+        for event in attempt.writes
+        if event["outcome"] in ("nothing", "unknown")
+    )
+    return Verdict(
+        json.loads(run.stdout)["faults"] + list(faults_at_resources(granted, rows, history)),
+        count(granted, rows, history),
+        details,
+    )

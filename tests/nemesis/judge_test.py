@@ -21,7 +21,8 @@ TTL = 1000
 
 
 class Story:
-    """What processes wrote down, in milliseconds. Fine as it is: c0 holds and gives back, then c1 does."""
+    """What processes wrote down, in milliseconds. Fine as it is: c0 holds and gives back, then c1
+    does."""
 
     def __init__(self, directory):
         self.dir = pathlib.Path(directory)
@@ -34,14 +35,48 @@ class Story:
             fields["deadline"] *= MS
         self.events[client, under_run].append({"e": event, "at": at * MS, "n": 1, **fields})
 
-    def grant(self, client, asked, at, token, deadline=None, fenced=False, under_run=False, delay=0):
-        self.say(client, asked, "ask", under_run, locks="alpha", mode="exclusive", limit=1, ttl=TTL, delay=delay)
+    def grant(
+        self, client, asked, at, token, deadline=None, fenced=False, under_run=False, delay=0
+    ):
+        self.say(
+            client,
+            asked,
+            "ask",
+            under_run,
+            locks="alpha",
+            mode="exclusive",
+            limit=1,
+            ttl=TTL,
+            delay=delay,
+        )
         deadline = deadline or asked + TTL * 99 // 100 - 20
-        self.say(client, at, "granted", under_run, token=token, floor=token, slot=-1, deadline=deadline, fenced=fenced)
+        self.say(
+            client,
+            at,
+            "granted",
+            under_run,
+            token=token,
+            floor=token,
+            slot=-1,
+            deadline=deadline,
+            fenced=fenced,
+        )
 
     def wrote(self, client, at, token, op, outcome="admitted", there=1):
-        self.say(client, at, "wrote", resource="alpha", token=token, op=op, outcome=outcome, unasked=False, detail="")
-        self.rows["alpha"] += [{"token": token, "op": op, "writer": f"c{client}", "at": (at - 1) * MS}] * there
+        self.say(
+            client,
+            at,
+            "wrote",
+            resource="alpha",
+            token=token,
+            op=op,
+            outcome=outcome,
+            unasked=False,
+            detail="",
+        )
+        self.rows["alpha"] += [
+            {"token": token, "op": op, "writer": f"c{client}", "at": (at - 1) * MS}
+        ] * there
 
     def release(self, client, at):
         self.say(client, at, "releasing")
@@ -53,7 +88,14 @@ class Story:
             path = self.dir / f"{client}-{under_run}.log"
             path.write_text("".join(json.dumps(event) + "\n" for event in events) + torn)
             lives.append(judge.Life(client, path, ended_ns=90_000 * MS, under_run=under_run))
-        return judge.judge(lives, self.rows, self.history, 80_000 * MS, os.environ["PAWL_CHECK_HISTORY"], self.dir / "history").faults
+        return judge.judge(
+            lives,
+            self.rows,
+            self.history,
+            80_000 * MS,
+            os.environ["PAWL_CHECK_HISTORY"],
+            self.dir / "history",
+        ).faults
 
 
 class JudgeTest(unittest.TestCase):
@@ -111,11 +153,28 @@ class JudgeTest(unittest.TestCase):
 
     def test_a_lease_that_its_holder_was_told_is_over_and_that_is_seen_alive_later_is_found(self):
         self.first_holder(release=False)
-        self.story.history.append({"kind": "break", "token": 1, "now": False, "invoked_ns": 110 * MS, "returned_ns": 112 * MS, "was_live": True})
+        self.story.history.append(
+            {
+                "kind": "break",
+                "token": 1,
+                "now": False,
+                "invoked_ns": 110 * MS,
+                "returned_ns": 112 * MS,
+                "was_live": True,
+            }
+        )
         self.story.say(0, 300, "lost", over=True, deadline=970, reason="broken")
         self.story.say(0, 310, "releasing")
         self.story.say(0, 311, "released", live=False)
-        self.story.history.append({"kind": "sighting", "lock": "alpha", "token": 1, "invoked_ns": 400 * MS, "returned_ns": 401 * MS})
+        self.story.history.append(
+            {
+                "kind": "sighting",
+                "lock": "alpha",
+                "token": 1,
+                "invoked_ns": 400 * MS,
+                "returned_ns": 401 * MS,
+            }
+        )
         self.assertFound("P4")
 
     def test_what_pawl_run_gives_back_before_its_deadline_is_fine(self):
@@ -125,7 +184,16 @@ class JudgeTest(unittest.TestCase):
 
     def test_what_pawl_run_gives_back_because_it_was_broken_is_fine(self):
         self.story.grant(50, asked=0, at=5, token=1, under_run=True)
-        self.story.history.append({"kind": "break", "token": 1, "now": False, "invoked_ns": 110 * MS, "returned_ns": 112 * MS, "was_live": True})
+        self.story.history.append(
+            {
+                "kind": "break",
+                "token": 1,
+                "now": False,
+                "invoked_ns": 110 * MS,
+                "returned_ns": 112 * MS,
+                "was_live": True,
+            }
+        )
         self.story.grant(1, asked=100, at=300, token=2)
         self.assertFine()
 
@@ -176,7 +244,16 @@ class JudgeTest(unittest.TestCase):
     def test_but_not_when_an_operator_handed_it_on_at_once(self):
         self.first_holder(release=False)
         self.story.wrote(0, 60, token=1, op=2, outcome="stale", there=0)
-        self.story.history.append({"kind": "break", "token": 1, "now": True, "invoked_ns": 55 * MS, "returned_ns": 57 * MS, "was_live": True})
+        self.story.history.append(
+            {
+                "kind": "break",
+                "token": 1,
+                "now": True,
+                "invoked_ns": 55 * MS,
+                "returned_ns": 57 * MS,
+                "was_live": True,
+            }
+        )
         self.assertFine()
 
     def test_a_refusal_of_one_whose_time_is_over_is_fine(self):
@@ -196,13 +273,26 @@ class IdleTest(unittest.TestCase):
         return world.idle(profile, verdict, collections.Counter(done))
 
     def test_a_run_with_enough_of_everything_counts(self):
-        self.assertEqual(self.idle({"kill_pawld": 1, "cut_both": 1}, grants=50, writes_admitted=50, renewals=5), [])
+        self.assertEqual(
+            self.idle({"kill_pawld": 1, "cut_both": 1}, grants=50, writes_admitted=50, renewals=5),
+            [],
+        )
 
     def test_a_run_without_a_kind_that_was_asked_for_does_not_count(self):
-        self.assertEqual(self.idle({"kill_pawld": 3}, grants=50, writes_admitted=50, renewals=5), ["idle: no cut_both"])
+        self.assertEqual(
+            self.idle({"kill_pawld": 3}, grants=50, writes_admitted=50, renewals=5),
+            ["idle: no cut_both"],
+        )
 
     def test_a_run_with_hardly_a_grant_does_not_count(self):
-        self.assertEqual(len(self.idle({"kill_pawld": 1, "cut_both": 1}, grants=4, writes_admitted=50, renewals=5)), 1)
+        self.assertEqual(
+            len(
+                self.idle(
+                    {"kill_pawld": 1, "cut_both": 1}, grants=4, writes_admitted=50, renewals=5
+                )
+            ),
+            1,
+        )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-// jumping_wall.so: a wall clock that jumps by up to hours either way, several times a second. Loaded before libc (LD_PRELOAD) into
-// processes of a world; only CLOCK_REALTIME and its kin are touched, so whoever decides anything by them shows it (hard case 26).
+// jumping_wall.so: a wall clock that jumps by up to hours either way, several times a second.
+// Loaded before libc (LD_PRELOAD) into processes of a world; only CLOCK_REALTIME and its kin are
+// touched, so whoever decides anything by them shows it (hard case 26).
 #include <dlfcn.h>
 #include <sys/time.h>
 
@@ -15,10 +16,11 @@ int real_clock(clockid_t clock, timespec* out) {
   return real(clock, out);
 }
 
-// Another one every 200 ms, the same for everyone who asks within them: up to four hours ahead or behind.
+// Another one every 200 ms, the same for everyone who asks within them: up to four hours ahead or
+// behind.
 std::int64_t jump(const timespec& now) {
-  std::uint64_t z =
-      static_cast<std::uint64_t>(now.tv_sec) * 5 + static_cast<std::uint64_t>(now.tv_nsec) / 200'000'000;
+  std::uint64_t z = static_cast<std::uint64_t>(now.tv_sec) * 5 +
+                    static_cast<std::uint64_t>(now.tv_nsec) / 200'000'000;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
   z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
   return static_cast<std::int64_t>((z ^ (z >> 31)) % 28'801) - 14'400;

@@ -41,14 +41,15 @@ class MariaResource final : public Resource {
     MYSQL* connection = connection_.get();
     if (const auto begun = guard::execute(connection, "START TRANSACTION"); !begun)
       return undone(*begun.failure);
-    const auto used =
-        guard::call(connection, "use_op", {row.resource, std::to_string(row.token), std::to_string(row.op)});
+    const auto used = guard::call(
+        connection, "use_op", {row.resource, std::to_string(row.token), std::to_string(row.op)});
     if (!used) return undone(*used.failure);
     const bool replayed = !used.rows.empty() && used.rows[0][0] == "replayed";
     if (!replayed) {
       const auto put = guard::execute(
-          connection, fmt::format("INSERT INTO {} (token, op, writer, at) VALUES ({}, {}, '{}', {})",
-                                  row.resource, row.token, row.op, row.writer, now_()));
+          connection,
+          fmt::format("INSERT INTO {} (token, op, writer, at) VALUES ({}, {}, '{}', {})",
+                      row.resource, row.token, row.op, row.writer, now_()));
       if (!put) return undone(*put.failure);
     }
     if (const auto committed = guard::execute(connection, "COMMIT"); !committed)
@@ -64,7 +65,8 @@ class MariaResource final : public Resource {
     auto made = guard::connect(*dsn);
     if (!made) return false;
     connection_ = *made;
-    (void)guard::execute(connection_.get(), "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    (void)guard::execute(connection_.get(),
+                         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
     (void)guard::execute(connection_.get(), "SET SESSION innodb_lock_wait_timeout = 2");
     return true;
   }

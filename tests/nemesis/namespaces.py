@@ -1,4 +1,5 @@
-"""Namespaces of one's own: mounts, network, clocks. What is done inside is not seen outside, and gone with its last process."""
+"""Namespaces of one's own: mounts, network, clocks. What is done inside is not seen outside, and
+gone with its last process."""
 
 import os
 import subprocess
@@ -22,4 +23,6 @@ def enter():
 def allowed():
     """Whether there can be a world on this machine."""
     trial = _command("unshare", "--time", "--boottime", "1", "--fork", "true")
-    return subprocess.run(trial, stderr=subprocess.DEVNULL, check=False).returncode == 0 and os.access("/dev/fuse", os.R_OK | os.W_OK)
+    return subprocess.run(
+        trial, stderr=subprocess.DEVNULL, check=False
+    ).returncode == 0 and os.access("/dev/fuse", os.R_OK | os.W_OK)

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""Many small worlds at once, each from a seed of its own, until the time is over; and the sum of what was done to them.
+"""Many small worlds at once, each from a seed of its own, until the time is over; and the sum of
+what was done to them.
 
     nemesis.py --every-kind                        worlds that together have every kind of fault; new seeds, printed
     nemesis.py --hours 1 --seed 1000 --json out    worlds of a minute for an hour: seeds 1000, 1001, …
 
-Stops at nothing: a world in which something was wrong is named, with the command that plays it again (world.py), and the exit code
-is 1. The schedule is the same then; threads and disks are not, so a rare fault may need some more tries. 77: this machine does not
-let us have namespaces.
+Stops at nothing: a world in which something was wrong is named, with the command that plays it
+again (world.py), and the exit code is 1. The schedule is the same then; threads and disks are not,
+so a rare fault may need some more tries. 77: this machine does not let us have namespaces.
 
 Environment: PAWL_BUILD is the build directory, by default build/.
 """
@@ -29,24 +30,61 @@ WORLD = pathlib.Path(__file__).resolve().parent / "world.py"
 NEVER_LONGER = 240  # Seconds that a world may take beyond its schedule.
 # The rows of the table, and the kinds they sum up.
 SUMS = {
-    "kills": ("kill_client", "kill_pawld", "kill_run", "kill_child", "kill_database", "clock_pawld", "clock_client", "freeze_and_restart"),
-    "freezes": ("freeze_client", "freeze_and_restart", "freeze_pawld", "freeze_run", "freeze_child"),
+    "kills": (
+        "kill_client",
+        "kill_pawld",
+        "kill_run",
+        "kill_child",
+        "kill_database",
+        "clock_pawld",
+        "clock_client",
+        "freeze_and_restart",
+    ),
+    "freezes": (
+        "freeze_client",
+        "freeze_and_restart",
+        "freeze_pawld",
+        "freeze_run",
+        "freeze_child",
+    ),
     "partitions": ("cut_both", "cut_requests", "cut_replies", "half_open"),
     "other network faults": ("reset", "delay"),
     "disk faults": ("power_cut", "io_error", "hang_sync", "disk_full"),
 }
 # What a run of every kind of fault needs, at least one of each.
-EVERY_KIND = [("plain", "sqlite"), ("lossy", "postgres"), ("small", "mariadb"), ("failing", "sqlite")]
+EVERY_KIND = [
+    ("plain", "sqlite"),
+    ("lossy", "postgres"),
+    ("small", "mariadb"),
+    ("failing", "sqlite"),
+]
 
 
 def play(seed, seconds, disk=None, guard=None, more=()):
     """One world in a process of its own; its result."""
     with tempfile.NamedTemporaryFile(prefix="nemesis-", suffix=".json") as out:
-        command = [sys.executable, str(WORLD), "--seed", str(seed), "--seconds", str(seconds), "--json", out.name, *more]
+        command = [
+            sys.executable,
+            str(WORLD),
+            "--seed",
+            str(seed),
+            "--seconds",
+            str(seconds),
+            "--json",
+            out.name,
+            *more,
+        ]
         command += ["--disk", disk] if disk else []
         command += ["--guard", guard] if guard else []
         try:
-            run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds + NEVER_LONGER, check=False)
+            run = subprocess.run(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=seconds + NEVER_LONGER,
+                check=False,
+            )
             said = run.stdout
         except subprocess.TimeoutExpired as late:
             said = f"took longer than {seconds + NEVER_LONGER:.0f} s\n{late.stdout or ''}"
@@ -54,12 +92,25 @@ def play(seed, seconds, disk=None, guard=None, more=()):
     if text:
         return json.loads(text)
     profile = schedule.profile(seed, seconds, disk, guard)
-    return {"seed": seed, "seconds": seconds, "disk": profile.disk, "guard": profile.guard, "faults": [f"world: {said[-2000:]}"], "done": {}, "counts": {}, "dir": None}
+    return {
+        "seed": seed,
+        "seconds": seconds,
+        "disk": profile.disk,
+        "guard": profile.guard,
+        "faults": [f"world: {said[-2000:]}"],
+        "done": {},
+        "counts": {},
+        "dir": None,
+    }
 
 
 class Tally:
     def __init__(self):
-        self.done, self.counts, self.worlds = collections.Counter(), collections.Counter(), collections.Counter()
+        self.done, self.counts, self.worlds = (
+            collections.Counter(),
+            collections.Counter(),
+            collections.Counter(),
+        )
         self.failed = []
         self.began = time.monotonic()
 
@@ -76,31 +127,58 @@ class Tally:
     def tell(result):
         words = "fine" if not result["faults"] else f"{len(result['faults'])} FAULTS"
         counts = result["counts"]
-        print(f"seed {result['seed']}: {result['disk']} disk, {result['guard']}: {sum(result['done'].values())} faults done, "
-              f"{counts.get('grants', 0)} grants, {counts.get('writes_admitted', 0)} writes, {counts.get('writes_stale', 0)} refused: {words}", flush=True)
+        print(
+            f"seed {result['seed']}: {result['disk']} disk, {result['guard']}: {sum(result['done'].values())} faults done, "
+            f"{counts.get('grants', 0)} grants, {counts.get('writes_admitted', 0)} writes, {counts.get('writes_stale', 0)} refused: {words}",
+            flush=True,
+        )
         if result["faults"]:
             print("\n".join(f"  {fault}" for fault in result["faults"][:8]))
-            print(f"  again: tests/nemesis/{WORLD.name} --seed {result['seed']} --seconds {result['seconds']:g} "
-                  f"--disk {result['disk']} --guard {result['guard']}\n  kept: {result['dir']}", flush=True)
+            print(
+                f"  again: tests/nemesis/{WORLD.name} --seed {result['seed']} --seconds {result['seconds']:g} "
+                f"--disk {result['disk']} --guard {result['guard']}\n  kept: {result['dir']}",
+                flush=True,
+            )
 
     def table(self):
-        lines = [f"{self.worlds['all']} worlds in {(time.monotonic() - self.began) / 60:.1f} minutes, {len(self.failed)} with faults"]
-        lines.append(", ".join(f"{count} {name}" for name, count in sorted(self.worlds.items()) if name != "all"))
+        lines = [
+            f"{self.worlds['all']} worlds in {(time.monotonic() - self.began) / 60:.1f} minutes, {len(self.failed)} with faults"
+        ]
+        lines.append(
+            ", ".join(
+                f"{count} {name}" for name, count in sorted(self.worlds.items()) if name != "all"
+            )
+        )
         for name, kinds in SUMS.items():
             parts = ", ".join(f"{self.done[kind]} {kind}" for kind in kinds if self.done[kind])
             lines.append(f"  {name:<22}{sum(self.done[kind] for kind in kinds):>8}   {parts}")
         lines.append(f"  {'pawld ended with 74':<22}{self.done['pawld_ended_74']:>8}")
-        lines += [f"  {name.replace('_', ' '):<22}{count:>8}" for name, count in sorted(self.counts.items())]
+        lines += [
+            f"  {name.replace('_', ' '):<22}{count:>8}"
+            for name, count in sorted(self.counts.items())
+        ]
         return "\n".join(lines)
 
     def as_json(self):
-        return {"worlds": self.worlds, "minutes": (time.monotonic() - self.began) / 60, "done": self.done, "counts": self.counts,
-                "sums": {name: sum(self.done[kind] for kind in kinds) for name, kinds in SUMS.items()}, "failed": self.failed}
+        return {
+            "worlds": self.worlds,
+            "minutes": (time.monotonic() - self.began) / 60,
+            "done": self.done,
+            "counts": self.counts,
+            "sums": {name: sum(self.done[kind] for kind in kinds) for name, kinds in SUMS.items()},
+            "failed": self.failed,
+        }
 
 
 def rounds(given):
     """The worlds to play: (seed, disk, guard)."""
-    fixed = EVERY_KIND if given.every_kind else [tuple(pair.split(":")) for pair in given.pairs.split(",")] if given.pairs else [(None, None)]
+    fixed = (
+        EVERY_KIND
+        if given.every_kind
+        else [tuple(pair.split(":")) for pair in given.pairs.split(",")]
+        if given.pairs
+        else [(None, None)]
+    )
     until = time.monotonic() + given.hours * 3600
     number = 0
     while number < len(fixed) or time.monotonic() + given.seconds < until:
@@ -115,7 +193,9 @@ def play_all(given, tally):
         for seed, disk, guard in rounds(given):
             running.add(pool.submit(play, seed, given.seconds, disk, guard))
             while len(running) >= given.worlds:
-                ended, running = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+                ended, running = concurrent.futures.wait(
+                    running, return_when=concurrent.futures.FIRST_COMPLETED
+                )
                 for world in ended:
                     tally.add(world.result())
                 save(given, tally)
@@ -130,13 +210,23 @@ def save(given, tally):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(3), "big"), help="of the first world")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--seed", type=int, default=int.from_bytes(os.urandom(3), "big"), help="of the first world"
+    )
     parser.add_argument("--seconds", type=float, default=60, help="how long each world lasts")
     parser.add_argument("--hours", type=float, default=0, help="begin new worlds for so long")
     parser.add_argument("--worlds", type=int, default=4, help="at a time")
-    parser.add_argument("--pairs", help="disk:guard[,disk:guard…] in turn; by default the seed decides")
-    parser.add_argument("--every-kind", action="store_true", help="worlds that together have every kind of fault, disk and guard")
+    parser.add_argument(
+        "--pairs", help="disk:guard[,disk:guard…] in turn; by default the seed decides"
+    )
+    parser.add_argument(
+        "--every-kind",
+        action="store_true",
+        help="worlds that together have every kind of fault, disk and guard",
+    )
     parser.add_argument("--json", help="the sums, for programs; written anew after each world")
     return parser.parse_args()
 
@@ -144,10 +234,16 @@ def arguments():
 def main():
     given = arguments()
     if not namespaces.allowed():
-        print("skipped: needs root, or a kernel that lets everyone have namespaces; and /dev/fuse", file=sys.stderr)
+        print(
+            "skipped: needs root, or a kernel that lets everyone have namespaces; and /dev/fuse",
+            file=sys.stderr,
+        )
         sys.exit(77)
     tally = Tally()
-    print(f"seeds from {given.seed} on, {given.worlds} worlds at a time, {given.seconds:g} s each", flush=True)
+    print(
+        f"seeds from {given.seed} on, {given.worlds} worlds at a time, {given.seconds:g} s each",
+        flush=True,
+    )
     play_all(given, tally)
     print(tally.table())
     sys.exit(1 if tally.failed else 0)

@@ -1,11 +1,12 @@
-"""The network of a world: its own namespace, so that nothing outside is touched and nothing stays behind.
+"""The network of a world: its own namespace, so that nothing outside is touched and nothing stays
+behind.
 
     wire = network.Wire()                       # pawld listens on every address of loopback, each client has one to itself
     wire.cut("c2", requests=True, replies=False)
     wire.mend("c2")
 
-Packets are dropped by nft: nobody hangs up, nothing is refused. `reset` answers the client's packets with a reset instead.
-"""
+Packets are dropped by nft: nobody hangs up, nothing is refused. `reset` answers the client's
+packets with a reset instead. """
 
 import subprocess
 
@@ -36,19 +37,28 @@ class Wire:
         return self._addresses.setdefault(name, f"127.0.1.{len(self._addresses) + 1}")
 
     def cut(self, name, requests, replies):
-        self._put(name, *[where for where, wanted in (("requests", requests), ("replies", replies)) if wanted])
+        self._put(
+            name,
+            *[where for where, wanted in (("requests", requests), ("replies", replies)) if wanted],
+        )
 
     def reset(self, name):
         self._put(name, "resets")
 
     def mend(self, name):
         gone = {cut for cut in self._cut if cut[1] == self.host(name)}
-        self._nft("".join(f"delete element inet wire {where} {{ {address} }}\n" for where, address in gone))
+        self._nft(
+            "".join(
+                f"delete element inet wire {where} {{ {address} }}\n" for where, address in gone
+            )
+        )
         self._cut -= gone
 
     def _put(self, name, *sets):
         cuts = {(where, self.host(name)) for where in sets} - self._cut
-        self._nft("".join(f"add element inet wire {where} {{ {address} }}\n" for where, address in cuts))
+        self._nft(
+            "".join(f"add element inet wire {where} {{ {address} }}\n" for where, address in cuts)
+        )
         self._cut |= cuts
 
     @staticmethod

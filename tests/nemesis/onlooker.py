@@ -1,5 +1,5 @@
-"""A thread that talks to pawld over a wire that nobody cuts, connects again whenever pawld is gone, and writes the history of what
-it was told, in lines as check_history reads them.
+"""A thread that talks to pawld over a wire that nobody cuts, connects again whenever pawld is gone,
+and writes the history of what it was told, in lines as check_history reads them.
 
     class Mine(onlooker.Onlooker):
         def turn(self, client): …                 # appends to self.history; what the connection throws, it lets pass

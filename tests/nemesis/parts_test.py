@@ -68,7 +68,9 @@ class PartsTest(unittest.TestCase):
         return struct.unpack("i", fcntl.ioctl(connection, termios.TIOCOUTQ, b"\0" * 4))[0]
 
     def test_a_cut_wire_loses_what_is_sent_and_a_mended_one_delivers_it(self):
-        mine, other = self.connect(self.wire.host("a"), network.PORT), self.connect(self.wire.host("b"), network.PORT)
+        mine, other = self.connect(self.wire.host("a"), network.PORT), self.connect(
+            self.wire.host("b"), network.PORT
+        )
         self.says(mine, b"before")
         self.wire.cut("a", requests=True, replies=False)
         mine.sendall(b"during")
@@ -135,7 +137,12 @@ class PartsTest(unittest.TestCase):
         for number in range(len(made)):
             read = "import time; print(time.clock_gettime_ns(time.CLOCK_BOOTTIME), time.time())"
             before = clocks.boot_now()
-            said = subprocess.run([*made.enter(number), sys.executable, "-c", read], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+            said = subprocess.run(
+                [*made.enter(number), sys.executable, "-c", read],
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+            ).stdout.split()
             there = int(said[0]) - made.ahead(number)
             self.assertLess(before, there)
             self.assertLess(there, clocks.boot_now())

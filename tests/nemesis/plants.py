@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Proves that the nemesis can fail: the real programs with one bug planted in each run must be found out.
+"""Proves that the nemesis can fail: the real programs with one bug planted in each run must be
+found out.
 
     plants.py [NAME…] [--tries 12]                 in the build with planted bugs: scripts/plants makes that, and runs this
 
-Prints a table: the bug, what found it, how many worlds that took. Exit 1: one was not found, or the same build without any bug
-was; 77: see nemesis.py.
-"""
+Prints a table: the bug, what found it, how many worlds that took. Exit 1: one was not found, or the
+same build without any bug was; 77: see nemesis.py. """
 
 import argparse
 import collections
@@ -18,16 +18,25 @@ import nemesis
 Plant = collections.namedtuple("Plant", "disk guard lesson")
 SECONDS = 20
 
-# Bugs of src/base/mutants.h that real programs can be made to show within seconds, on the disk where they matter.
+# Bugs of src/base/mutants.h that real programs can be made to show within seconds, on the disk
+# where they matter.
 PLANTS = {
     "deadline_from_reply": Plant("plain", "sqlite", "the client counts from the reply"),
     "failed_renewal_extends": Plant("plain", "sqlite", "a renewal without an answer counts"),
-    "leases_forgotten_by_restart": Plant("plain", "sqlite", "pawld forgets leases when it is killed"),
+    "leases_forgotten_by_restart": Plant(
+        "plain", "sqlite", "pawld forgets leases when it is killed"
+    ),
     "restart_shortens_ttl": Plant("plain", "sqlite", "a restart does not begin the TTL anew"),
-    "release_not_persisted": Plant("plain", "sqlite", "a release is forgotten when pawld is killed"),
-    "last_token_not_recorded": Plant("plain", "sqlite", "the counter is not in the batch of the grant"),
+    "release_not_persisted": Plant(
+        "plain", "sqlite", "a release is forgotten when pawld is killed"
+    ),
+    "last_token_not_recorded": Plant(
+        "plain", "sqlite", "the counter is not in the batch of the grant"
+    ),
     "retry_is_a_new_request": Plant("plain", "sqlite", "a retry is granted once more"),
-    "request_forgotten_at_end": Plant("plain", "sqlite", "a request whose lease ended is granted again"),
+    "request_forgotten_at_end": Plant(
+        "plain", "sqlite", "a request whose lease ended is granted again"
+    ),
     "reader_beside_writer": Plant("plain", "sqlite", "readers are let in beside a writer"),
     "limit_off_by_one": Plant("plain", "sqlite", "one holder too many"),
     "slot_given_twice": Plant("plain", "sqlite", "two holders in one slot"),
@@ -37,7 +46,10 @@ PLANTS = {
     "failed_commit_goes_on": Plant("failing", "sqlite", "a failed write is passed over"),
 }
 # Guards that judge and let everything through.
-SHADOWS = {f"guard_in_shadow_{guard}": Plant("plain", guard, "the guard does not refuse") for guard in ("sqlite", "postgres", "mariadb")}
+SHADOWS = {
+    f"guard_in_shadow_{guard}": Plant("plain", guard, "the guard does not refuse")
+    for guard in ("sqlite", "postgres", "mariadb")
+}
 
 
 def find(name, plant, tries, seed):
@@ -57,7 +69,9 @@ def find(name, plant, tries, seed):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--tries", type=int, default=12, help="worlds for each, at most")
     parser.add_argument("--seed", type=int, default=1)

@@ -12,8 +12,8 @@ namespace {
 constexpr std::chrono::milliseconds kWait{1'500};
 
 std::string insertion(const Row& row, std::int64_t at) {
-  return fmt::format("INSERT INTO {} (token, op, writer, at) VALUES ({}, {}, '{}', {})", row.resource,
-                     row.token, row.op, row.writer, at);
+  return fmt::format("INSERT INTO {} (token, op, writer, at) VALUES ({}, {}, '{}', {})",
+                     row.resource, row.token, row.op, row.writer, at);
 }
 
 // The front's guard, on a connection that is made again when the server was gone.
@@ -47,7 +47,9 @@ class Reconnecting final : public Guard {
     guard_.emplace(connection_.get());
     return &*guard_;
   }
-  [[nodiscard]] PGconn* connection() { return connected() != nullptr ? connection_.get() : nullptr; }
+  [[nodiscard]] PGconn* connection() {
+    return connected() != nullptr ? connection_.get() : nullptr;
+  }
 
  private:
   std::string dsn_;

@@ -1,8 +1,8 @@
-"""The processes of a world, which are killed, frozen and started again: pawld, clients, and `pawl run` around a writing command.
+"""The processes of a world, which are killed, frozen and started again: pawld, clients, and `pawl
+run` around a writing command.
 
-Start them from the main thread: they die with it. What is written down here is written before the deed, so that nobody is held
-to what it could not do any more.
-"""
+Start them from the main thread: they die with it. What is written down here is written before the
+deed, so that nobody is held to what it could not do any more. """
 
 import json
 import os
@@ -17,20 +17,26 @@ from network import PORT
 
 RUN_CLIENT = 50
 REST = 0.1  # Seconds between one run and the next.
-RUN_EXITS = {0, 69, 75, 121, 122, 123, 125, 137, 143}  # See `pawl run --help`; of the command only 0 and what signals make of it.
+# See `pawl run --help`; of the command only 0 and what signals make of it.
+RUN_EXITS = {0, 69, 75, 121, 122, 123, 125, 137, 143}
 
 
 class Pawld(harness.Pawld):
     """On every address of the namespace; `clock` is the time namespace of its next start."""
 
     def __init__(self, clocks):
-        super().__init__(settings="insecure = true", resp_address=f"0.0.0.0:{PORT}", segment_bytes=64 << 10)
+        super().__init__(
+            settings="insecure = true", resp_address=f"0.0.0.0:{PORT}", segment_bytes=64 << 10
+        )
         self.http_address = "127.0.0.1:7296"
         self.clocks = clocks
         self.clock = 0
 
     def command(self, *more):
-        return [*self.clocks.enter(self.clock, self.environment.get("LD_PRELOAD", "")), *super().command(*more)]
+        return [
+            *self.clocks.enter(self.clock, self.environment.get("LD_PRELOAD", "")),
+            *super().command(*more),
+        ]
 
 
 class Client:
@@ -52,9 +58,16 @@ class Client:
 
     def command(self, log, count):
         world = self.world
-        return [os.environ["PAWL_NEMESIS_WORKER"], f"addr={world.address(self.name)}", f"log={log}", f"name={self.name}-{count}",
-                f"guard={world.guard.where}", f"seed={world.profile.seed * 1000003 + self.number * 1009 + count}",
-                f"ttl={world.profile.ttl_ms}", f"ahead={world.clocks.ahead(self.clock)}"]
+        return [
+            os.environ["PAWL_NEMESIS_WORKER"],
+            f"addr={world.address(self.name)}",
+            f"log={log}",
+            f"name={self.name}-{count}",
+            f"guard={world.guard.where}",
+            f"seed={world.profile.seed * 1000003 + self.number * 1009 + count}",
+            f"ttl={world.profile.ttl_ms}",
+            f"ahead={world.clocks.ahead(self.clock)}",
+        ]
 
     def holds(self):
         """Whether it is in the middle of its work, by the end of its log."""
@@ -64,7 +77,9 @@ class Client:
                 tail = log.read()
         except FileNotFoundError:
             return False
-        return tail.rfind(b'"granted"') > tail.rfind(b'"releasing"') or tail.rfind(b'"wrote"') > tail.rfind(b'"releasing"')
+        return tail.rfind(b'"granted"') > tail.rfind(b'"releasing"') or tail.rfind(
+            b'"wrote"'
+        ) > tail.rfind(b'"releasing"')
 
     def kill(self):
         self.process.kill()
@@ -107,14 +122,36 @@ class Run:
         count = len(self.lives)
         log = self.world.dir / f"run-{count}.log"
         self.lives.append(judge.Life(RUN_CLIENT, log, under_run=True))
-        lock, ttl, fenced = self.dice.choice(["alpha", "beta"]), self.dice.choice((1000, 1500)), self.dice.random() < 0.5
+        lock, ttl, fenced = (
+            self.dice.choice(["alpha", "beta"]),
+            self.dice.choice((1000, 1500)),
+            self.dice.random() < 0.5,
+        )
         clock = self.dice.randrange(len(self.world.clocks))
         self.say("ask", locks=lock, mode="exclusive", limit=1, ttl=ttl, fenced=fenced)
-        self.process = self.world.spawn(clock, [
-            os.environ["PAWL"], "run", lock, "--addr", self.world.address(self.name), "-t", f"{ttl}ms", "-w", f"{ttl * 2}ms",
-            *(self.world.guard.run_options(lock) if fenced else []), "--",
-            os.environ["PAWL_NEMESIS_WORKER"], "under=run", f"log={log}", f"name=run-{count}", f"guard={self.world.guard.where}",
-            f"seed={self.world.profile.seed * 7919 + count}", f"ahead={self.world.clocks.ahead(clock)}"])
+        self.process = self.world.spawn(
+            clock,
+            [
+                os.environ["PAWL"],
+                "run",
+                lock,
+                "--addr",
+                self.world.address(self.name),
+                "-t",
+                f"{ttl}ms",
+                "-w",
+                f"{ttl * 2}ms",
+                *(self.world.guard.run_options(lock) if fenced else []),
+                "--",
+                os.environ["PAWL_NEMESIS_WORKER"],
+                "under=run",
+                f"log={log}",
+                f"name=run-{count}",
+                f"guard={self.world.guard.where}",
+                f"seed={self.world.profile.seed * 7919 + count}",
+                f"ahead={self.world.clocks.ahead(clock)}",
+            ],
+        )
         self.frozen = set()
         self.over_since = None
 
@@ -125,7 +162,11 @@ class Run:
     def child(self):
         """None: it runs no command at the moment."""
         try:
-            found = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+            found = (
+                pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+                .read_text()
+                .split()
+            )
         except OSError:
             return None
         return int(found[0]) if found else None

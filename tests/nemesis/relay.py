@@ -1,4 +1,5 @@
-"""A TCP relay between a client and pawld that can be slow, or say nothing at all while both ends believe to be connected.
+"""A TCP relay between a client and pawld that can be slow, or say nothing at all while both ends
+believe to be connected.
 
     relay = relay.Relay(pawld_port)
     relay.delay(0.4)          # every byte from now on is passed on so much later, in order; delay(0, 0.1): replies only
@@ -47,14 +48,17 @@ class Relay:
 
     def _run(self):
         while not self._stopping:
-            for key, _ in self._selector.select(0.005 if any(pair.waiting for pair in self._pairs) else 0.05):
+            for key, _ in self._selector.select(
+                0.005 if any(pair.waiting for pair in self._pairs) else 0.05
+            ):
                 if key.fileobj is self._listener:
                     self._accept()
                 else:
                     key.data.read(key.fileobj, time.monotonic(), self._late)
             resetting = self._resets.is_set()
             if resetting:
-                self._resets.clear()  # Before it is done: whoever asks from now on is served in the next turn.
+                # Before it is done: whoever asks from now on is served in the next turn.
+                self._resets.clear()
             for pair in self._pairs:
                 if resetting:
                     pair.end(reset=True)
@@ -77,7 +81,8 @@ class Relay:
 
 
 class _Pair:
-    """Two sockets and what is on its way to each of them: (when it is due, bytes; nothing: the end)."""
+    """Two sockets and what is on its way to each of them: (when it is due, bytes; nothing: the
+    end)."""
 
     def __init__(self, selector, near, far):
         self._selector = selector

@@ -1,5 +1,6 @@
-// A guarded resource as the worker uses it, whichever database it is in. Each resource is a table of its own into which the
-// holder inserts a row per write: in the order of the rows, which is the order of commits, tokens must never go back.
+// A guarded resource as the worker uses it, whichever database it is in. Each resource is a table
+// of its own into which the holder inserts a row per write: in the order of the rows, which is the
+// order of commits, tokens must never go back.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ struct Answer {
   std::string detail;
 };
 
-// One row: (token, op) is written once. The moment is taken inside the transaction, when the token has been admitted.
+// One row: (token, op) is written once. The moment is taken inside the transaction, when the token
+// has been admitted.
 struct Row {
   std::string resource;
   std::uint64_t token = 0;
@@ -39,7 +41,8 @@ class Resource {
   using Clock = std::function<std::int64_t()>;
   virtual ~Resource() = default;
 
-  // For AcquireOptions::guards; nullptr where there is no front in C++, and connections that are lost are made again.
+  // For AcquireOptions::guards; nullptr where there is no front in C++, and connections that are
+  // lost are made again.
   [[nodiscard]] virtual Guard* guard() = 0;
   [[nodiscard]] virtual Answer advance(const std::string& resource, std::uint64_t token) = 0;
   [[nodiscard]] virtual Answer check(const std::string& resource, std::uint64_t token) = 0;
@@ -48,7 +51,8 @@ class Resource {
 };
 
 // "sqlite:FILE", "postgres:DSN", "mariadb:DSN".
-[[nodiscard]] std::unique_ptr<Resource> open_resource(const std::string& where, Resource::Clock now);
+[[nodiscard]] std::unique_ptr<Resource> open_resource(const std::string& where,
+                                                      Resource::Clock now);
 [[nodiscard]] std::unique_ptr<Resource> open_sqlite(const std::string& file, Resource::Clock now);
 [[nodiscard]] std::unique_ptr<Resource> open_postgres(const std::string& dsn, Resource::Clock now);
 [[nodiscard]] std::unique_ptr<Resource> open_mariadb(const std::string& dsn, Resource::Clock now);

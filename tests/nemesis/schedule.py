@@ -1,10 +1,11 @@
-"""What will be done to a world, and when: made from a seed before anything starts. Pure: the same seed, the same list.
+"""What will be done to a world, and when: made from a seed before anything starts. Pure: the same
+seed, the same list.
 
     world = schedule.profile(seed=17, seconds=60)          # which disk, which guard, how many clients
     for step in schedule.steps(world): …                   # Step(at=3.141, kind="freeze_client", target="c2", span=1.2, arg=…)
 
-A fault that lasts has a span, within the schedule; when it is over the runner mends it. No two faults of one family meet on
-one target, and each kind that the profile names comes at least once.
+A fault that lasts has a span, within the schedule; when it is over the runner mends it. No two
+faults of one family meet on one target, and each kind that the profile names comes at least once.
 """
 
 import collections
@@ -23,7 +24,8 @@ RELAYED_CLIENTS = [f"c{n}" for n in range(RELAYED)]
 WIRED_CLIENTS = [f"c{n}" for n in range(RELAYED, CLIENTS)]
 ALL_CLIENTS = RELAYED_CLIENTS + WIRED_CLIENTS
 
-# Mean seconds between two, whom it meets, how long it lasts in TTLs (None: a moment), what it must not meet on one target.
+# Mean seconds between two, whom it meets, how long it lasts in TTLs (None: a moment), what it must
+# not meet on one target.
 FAULTS = {
     "kill_client": Fault(0.9, ALL_CLIENTS, None, None),
     "kill_pawld": Fault(4.0, ["pawld"], None, None),
@@ -48,18 +50,27 @@ FAULTS = {
     "disk_full": Fault(8.0, ["disk"], (0.5, 2.0), "disk"),
     "kill_database": Fault(9.0, ["database"], None, None),
 }
-OF_DISK = {"plain": [], "lossy": ["power_cut"], "failing": ["io_error", "hang_sync"], "small": ["disk_full"]}
+OF_DISK = {
+    "plain": [],
+    "lossy": ["power_cut"],
+    "failing": ["io_error", "hang_sync"],
+    "small": ["disk_full"],
+}
 CLOCKS = 3  # How many time namespaces there are to be started in, beside the machine's own.
 
 
 def profile(seed, seconds, disk=None, guard=None, kinds=None):
     """What the seed does not decide may be given."""
     dice = random.Random(f"{seed}/profile")
-    by_chance = [dice.choices(list(weights), list(weights.values()))[0] for weights in (DISKS, GUARDS)]
+    by_chance = [
+        dice.choices(list(weights), list(weights.values()))[0] for weights in (DISKS, GUARDS)
+    ]
     disk, guard = disk or by_chance[0], guard or by_chance[1]
     possible = [kind for kind in FAULTS if _possible(kind, disk, guard)]
     wanted = [kind for kind in possible if kinds is None or kind in kinds]
-    return Profile(seed, seconds, disk, guard, CLIENTS, dice.choice((800, 1000, 1400)), tuple(wanted))
+    return Profile(
+        seed, seconds, disk, guard, CLIENTS, dice.choice((800, 1000, 1400)), tuple(wanted)
+    )
 
 
 def _possible(kind, disk, guard):
@@ -91,7 +102,11 @@ def _one(world, kind, at, dice, busy):
     fault = FAULTS[kind]
     span = round(dice.uniform(*fault.spans) * world.ttl_ms / 1000, 3) if fault.spans else 0.0
     at = round(max(0.0, min(at, world.seconds - span)), 3)
-    free = [target for target in fault.targets if not fault.family or not _met(busy[fault.family, target], at, at + span)]
+    free = [
+        target
+        for target in fault.targets
+        if not fault.family or not _met(busy[fault.family, target], at, at + span)
+    ]
     if not free:
         return None
     target = dice.choice(free)

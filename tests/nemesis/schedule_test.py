@@ -15,14 +15,19 @@ class ScheduleTest(unittest.TestCase):
             self.assertEqual(schedule.steps(world), schedule.steps(world))
 
     def test_another_seed_gives_other_steps(self):
-        lists = {tuple(schedule.steps(schedule.profile(seed, 30, "plain", "sqlite"))) for seed in range(20)}
+        lists = {
+            tuple(schedule.steps(schedule.profile(seed, 30, "plain", "sqlite")))
+            for seed in range(20)
+        }
         self.assertEqual(len(lists), 20)
 
     def test_every_kind_that_is_asked_for_comes(self):
         for seed in range(50):
             for disk in schedule.DISKS:
                 world = schedule.profile(seed, 20, disk, "postgres")
-                self.assertEqual({step.kind for step in schedule.steps(world)}, set(world.kinds), (seed, disk))
+                self.assertEqual(
+                    {step.kind for step in schedule.steps(world)}, set(world.kinds), (seed, disk)
+                )
 
     def test_every_step_and_its_end_is_within_the_time(self):
         for seed in range(50):
@@ -54,7 +59,10 @@ class ScheduleTest(unittest.TestCase):
     def test_an_hour_of_one_world_has_kills_freezes_and_partitions_in_plenty(self):
         counts = collections.Counter()
         for seed in range(60):
-            counts.update(step.kind.split("_")[0] for step in schedule.steps(schedule.profile(seed, 60, "plain", "sqlite")))
+            counts.update(
+                step.kind.split("_")[0]
+                for step in schedule.steps(schedule.profile(seed, 60, "plain", "sqlite"))
+            )
         self.assertGreater(counts["kill"], 5000)
         self.assertGreater(counts["freeze"], 500)
         self.assertGreater(counts["cut"], 500)

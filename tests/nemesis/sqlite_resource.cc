@@ -22,7 +22,8 @@ sqlite3* open(const std::string& file) {
 
 class SqliteResource final : public Resource {
  public:
-  SqliteResource(const std::string& file, Clock now) : db_(open(file)), now_(std::move(now)), guard_(db_) {}
+  SqliteResource(const std::string& file, Clock now)
+      : db_(open(file)), now_(std::move(now)), guard_(db_) {}
   ~SqliteResource() override { sqlite3_close(db_); }
 
   Guard* guard() override { return &guard_; }
@@ -38,8 +39,9 @@ class SqliteResource final : public Resource {
 
   Answer write(const Row& row, const Lease*) override {
     const auto insert = [&] {
-      const std::string sql = fmt::format("INSERT INTO {} (token, op, writer, at) VALUES ({}, {}, '{}', {})",
-                                          row.resource, row.token, row.op, row.writer, now_());
+      const std::string sql =
+          fmt::format("INSERT INTO {} (token, op, writer, at) VALUES ({}, {}, '{}', {})",
+                      row.resource, row.token, row.op, row.writer, now_());
       return sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);
     };
     return answer_of(

@@ -1,5 +1,6 @@
-"""Waits in line like everyone, on a connection of its own, and is told its place: so that the history can show whether anyone who
-asked later was served before (G6). libpawl's clients do not say when they were queued; when they asked they do.
+"""Waits in line like everyone, on a connection of its own, and is told its place: so that the
+history can show whether anyone who asked later was served before (G6). libpawl's clients do not say
+when they were queued; when they asked they do.
 
     waiter = waiter.Waiter(port, dice, locks)     # an Onlooker
 """
@@ -20,7 +21,14 @@ class Waiter(onlooker.Onlooker):
 
     def turn(self, client):
         lock, request = self.dice.choice(self.locks), request_id()
-        attempt = {"kind": "attempt", "client": CLIENT, "request": request, "locks": [lock], "ttl_ms": TTL_MS, "asked_ns": boot_now()}
+        attempt = {
+            "kind": "attempt",
+            "client": CLIENT,
+            "request": request,
+            "locks": [lock],
+            "ttl_ms": TTL_MS,
+            "asked_ns": boot_now(),
+        }
         self.history.append(attempt)
         try:
             grant = self._wait_in_line(client, attempt, lock, request)
@@ -32,7 +40,13 @@ class Waiter(onlooker.Onlooker):
             attempt["ended_ns"] = boot_now()
             attempt.pop("queued_ns", None)
             return
-        attempt.update(lease=grant["lease"], token=grant["token"], floor=grant["floor"], waited_ms=grant["waited_ms"], answered_ns=boot_now())
+        attempt.update(
+            lease=grant["lease"],
+            token=grant["token"],
+            floor=grant["floor"],
+            waited_ms=grant["waited_ms"],
+            answered_ns=boot_now(),
+        )
         release = {"kind": "release", "token": grant["token"], "invoked_ns": boot_now()}
         attempt["believed_until_ns"] = release["invoked_ns"]
         self.history.append(release)
@@ -43,7 +57,9 @@ class Waiter(onlooker.Onlooker):
     @staticmethod
     def _wait_in_line(client, attempt, lock, request):
         """The grant; None: nothing came of it."""
-        reply = client.call("ACQUIRE", lock, "TTL", TTL_MS, "WAIT", WAIT_MS, "ASYNC", "REQUEST", request)
+        reply = client.call(
+            "ACQUIRE", lock, "TTL", TTL_MS, "WAIT", WAIT_MS, "ASYNC", "REQUEST", request
+        )
         if not isinstance(reply, dict):
             return None  # There is no room, or it is loading.
         if reply.get("state") != "queued":

@@ -1,6 +1,6 @@
-"""Looks at pawld all the time, over a wire that nobody cuts, and writes the history of what it was told: INSPECT of the locks that
-others hold, now and then a BREAK of what it saw, and requests of its own that it asks again with the same id while they live and when
-they are over.
+"""Looks at pawld all the time, over a wire that nobody cuts, and writes the history of what it was
+told: INSPECT of the locks that others hold, now and then a BREAK of what it saw, and requests of
+its own that it asks again with the same id while they live and when they are over.
 
     witness = witness.Witness(port, dice, locks)  # an Onlooker
 """
@@ -27,7 +27,15 @@ class Witness(onlooker.Onlooker):
         sent = boot_now()
         seen = client.call("INSPECT", lock)
         if not isinstance(seen, Error) and seen["token"] is not None:
-            self.history.append({"kind": "sighting", "lock": lock, "token": seen["token"], "invoked_ns": sent, "returned_ns": boot_now()})
+            self.history.append(
+                {
+                    "kind": "sighting",
+                    "lock": lock,
+                    "token": seen["token"],
+                    "invoked_ns": sent,
+                    "returned_ns": boot_now(),
+                }
+            )
             if self.dice.random() < BREAKS:
                 self._break(client, lock, seen["token"])
 
@@ -36,15 +44,25 @@ class Witness(onlooker.Onlooker):
         now = self.dice.random() < 0.25
         line = {"kind": "break", "token": token, "now": now, "invoked_ns": boot_now()}
         self.history.append(line)  # It may happen, whatever becomes of the answer.
-        broken = client.call("BREAK", lock, "TOKEN", token, *(["NOW"] if now else []), "REASON", "nemesis")
+        broken = client.call(
+            "BREAK", lock, "TOKEN", token, *(["NOW"] if now else []), "REASON", "nemesis"
+        )
         if not isinstance(broken, Error):
             line.update(returned_ns=boot_now(), was_live=broken == 1)
 
     def _ask_again(self, client):
-        """A grant, its replay on another connection, its release, and the replay of what is over."""
+        """A grant, its replay on another connection, its release, and the replay of what is
+        over."""
         self._numbers += 1
         lock, request = f"witness/{self._numbers % 7}", request_id()
-        attempt = {"kind": "attempt", "client": 99, "request": request, "locks": [lock], "ttl_ms": OWN_TTL_MS, "asked_ns": boot_now()}
+        attempt = {
+            "kind": "attempt",
+            "client": 99,
+            "request": request,
+            "locks": [lock],
+            "ttl_ms": OWN_TTL_MS,
+            "asked_ns": boot_now(),
+        }
         self.history.append(attempt)
         try:
             grant = self._acquire(client, lock, request)
@@ -54,7 +72,13 @@ class Witness(onlooker.Onlooker):
         if not isinstance(grant, dict):
             attempt["ended_ns"] = boot_now()
             return  # Held by one whose answer was lost, or there is no room.
-        attempt.update(lease=grant["lease"], token=grant["token"], floor=grant["floor"], waited_ms=grant["waited_ms"], answered_ns=boot_now())
+        attempt.update(
+            lease=grant["lease"],
+            token=grant["token"],
+            floor=grant["floor"],
+            waited_ms=grant["waited_ms"],
+            answered_ns=boot_now(),
+        )
         attempt["believed_until_ns"] = attempt["asked_ns"] + OWN_TTL_MS * 990_000 - 30_000_000
         with harness.Client(self.port, 3) as another:
             self._replay(another, lock, request)

@@ -53,7 +53,8 @@ Worker::Wish Worker::wish() {
   wish.options.owner = settings_.name;
   const std::uint64_t half = static_cast<std::uint64_t>(settings_.ttl_ms) / 2;
   wish.options.ttl = milliseconds(half + dice_.below(half));
-  wish.options.wait = wish.options.ttl * static_cast<int>(dice_.below(4));  // One in four does not wait.
+  wish.options.wait =
+      wish.options.ttl * static_cast<int>(dice_.below(4));  // One in four does not wait.
   wish.locks = {kLocks[dice_.below(kLocks.size())]};
   const auto kind = dice_.below(100);
   if (kind < 15) {
@@ -90,9 +91,9 @@ void Worker::turn() {
   announce(number, wanted);
   Result<Lease> lease = client_.acquire_all(wanted.locks, wanted.options);
   if (!lease) {
-    log_.say(
-        "ended",
-        {{"n", number}, {"code", static_cast<int>(lease.error().code)}, {"detail", lease.error().detail}});
+    log_.say("ended", {{"n", number},
+                       {"code", static_cast<int>(lease.error().code)},
+                       {"detail", lease.error().detail}});
     return think(30);
   }
   hold(*lease, number, wanted);

@@ -1,7 +1,8 @@
-// What one worker does, again and again, as a seed decides: asks for a lock in one of the ways there are, and while it holds
-// writes to what the lock protects, thinking between its check and the write, as real programs do. Whoever wants to see a stale
-// write only has to freeze it there. Now and then it writes once more after it was told that the lease is over: the guard must
-// be the one that knows.
+// What one worker does, again and again, as a seed decides: asks for a lock in one of the ways
+// there are, and while it holds writes to what the lock protects, thinking between its check and
+// the write, as real programs do. Whoever wants to see a stale write only has to freeze it there.
+// Now and then it writes once more after it was told that the lease is over: the guard must be the
+// one that knows.
 #pragma once
 
 #include <memory>
@@ -21,7 +22,8 @@ struct Settings {
   int ttl_ms = 1'000;  // At most; each lease has its own.
 };
 
-// The locks of every world: taken exclusively or by readers, several at once, and one that two may hold.
+// The locks of every world: taken exclusively or by readers, several at once, and one that two may
+// hold.
 inline const std::vector<std::string> kLocks{"alpha", "beta", "gamma"};
 inline constexpr const char* kPool = "pool";
 inline constexpr std::uint32_t kPoolSize = 2;
@@ -68,7 +70,8 @@ class Worker {
   std::uint64_t turns_ = 0;
 };
 
-// The same under `pawl run`: it has a token and knows nothing else. Writes until its work is done, or it is ended.
+// The same under `pawl run`: it has a token and knows nothing else. Writes until its work is done,
+// or it is ended.
 void work_under_run(const Settings& settings, EventLog& log);
 
 }  // namespace pawl::nemesis

@@ -1,5 +1,6 @@
-// One client of a world, until it is killed: nemesis_worker addr=HOST:PORT log=FILE name=c1-3 guard=sqlite:FILE seed=N
-// ttl=MS ahead=NS [under=run]. SIGTERM: it ends what it is doing, gives back what it holds, and exits 0.
+// One client of a world, until it is killed: nemesis_worker addr=HOST:PORT log=FILE name=c1-3
+// guard=sqlite:FILE seed=N ttl=MS ahead=NS [under=run]. SIGTERM: it ends what it is doing, gives
+// back what it holds, and exits 0.
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -18,7 +19,8 @@ std::map<std::string, std::string> words(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     const auto equals = word.find('=');
-    if (equals != std::string_view::npos) found.emplace(word.substr(0, equals), word.substr(equals + 1));
+    if (equals != std::string_view::npos)
+      found.emplace(word.substr(0, equals), word.substr(equals + 1));
   }
   return found;
 }

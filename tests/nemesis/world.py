@@ -1,13 +1,16 @@
 #!/usr/bin/python3
-"""One world: a pawld and its disk, clients and their wires, a guarded database; and what a schedule does to them.
+"""One world: a pawld and its disk, clients and their wires, a guarded database; and what a schedule
+does to them.
 
     world.py --seed 17 --seconds 60 [--disk lossy] [--guard postgres] [--only kill_pawld,cut_both] [--json FILE]
 
-Its parts (disk, guard, wire, relays, clocks, processes, onlookers) know nothing of each other. Another store, or a gate before the
-resource, joins as a part with a close(), with what can be done to it in faults.py, and how often in schedule.py.
+Its parts (disk, guard, wire, relays, clocks, processes, onlookers) know nothing of each other.
+Another store, or a gate before the resource, joins as a part with a close(), with what can be done
+to it in faults.py, and how often in schedule.py.
 
-Runs in namespaces of its own (mounts, network, and clocks for some of its processes). Prints what was done and found; exit 0:
-nothing wrong, 1: a violation, or too little happened to mean anything. The history stays where it says if something is wrong.
+Runs in namespaces of its own (mounts, network, and clocks for some of its processes). Prints what
+was done and found; exit 0: nothing wrong, 1: a violation, or too little happened to mean anything.
+The history stays where it says if something is wrong.
 
 Environment: PAWL_BUILD is the build directory, by default build/.
 """
@@ -59,7 +62,7 @@ class World:
         self.done = collections.Counter()
         self.history = []  # of pawld itself
         self.looking = set()  # steps that have met nobody yet
-        self.undo = []     # heap of (when, number, what to do)
+        self.undo = []  # heap of (when, number, what to do)
         self.numbers = itertools.count()
         self.cleanups = []
         self.frozen_since = None
@@ -78,7 +81,9 @@ class World:
         self.disk = self._part(disks.make(self.profile.disk, self.server))
         self.guard = self._part(guards.make(self.profile.guard, self.dir, guard_mode))
         self.clients = {f"c{n}": processes.Client(n, self) for n in range(self.profile.clients)}
-        self.relays = {name: self._part(relay.Relay(network.PORT)) for name in schedule.RELAYED_CLIENTS}
+        self.relays = {
+            name: self._part(relay.Relay(network.PORT)) for name in schedule.RELAYED_CLIENTS
+        }
         self.run = processes.Run(self, random.Random(f"{self.profile.seed}/run"))
         self.faults = faults.Faults(self)
 
@@ -106,13 +111,19 @@ class World:
 
     def spawn(self, clock, command):
         with open(self.dir / "said", "ab") as said:
-            return subprocess.Popen(harness.guarded([*self.clocks.enter(clock), *command]), stdin=subprocess.DEVNULL, stdout=said,
-                                    stderr=said, cwd=self.dir)
+            return subprocess.Popen(
+                harness.guarded([*self.clocks.enter(clock), *command]),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                cwd=self.dir,
+            )
 
     # -- pawld
 
     def start_pawld(self, seed=0):
-        """Until it serves: on a bad disk it may end before. Every start is held against every token handed out before."""
+        """Until it serves: on a bad disk it may end before. Every start is held against every token
+        handed out before."""
         while self.server.process is None:
             self.disk.prepare(seed)
             at = boot_now()
@@ -124,7 +135,13 @@ class World:
     def _note_start(self, at):
         try:
             with self.server.client(3) as client:
-                self.history.append({"kind": "start", "at_ns": at, "last_token": client.call("STATUS")["last_token"] or 0})
+                self.history.append(
+                    {
+                        "kind": "start",
+                        "at_ns": at,
+                        "last_token": client.call("STATUS")["last_token"] or 0,
+                    }
+                )
         except (harness.Closed, OSError):
             pass  # It has ended again, or will have.
 
@@ -155,7 +172,9 @@ class World:
 
     def note_pause(self):
         if self.frozen_since:
-            self.history.append({"kind": "pause", "from_ns": self.frozen_since, "to_ns": boot_now()})
+            self.history.append(
+                {"kind": "pause", "from_ns": self.frozen_since, "to_ns": boot_now()}
+            )
         self.frozen_since = None
 
     # -- running
@@ -163,8 +182,10 @@ class World:
     def play(self):
         """The whole story; then everything is healed and must come to rest."""
         self.start_pawld()
-        self.onlookers = [witness.Witness(network.PORT, random.Random(f"{self.profile.seed}/witness"), LOCKS),
-                          waiter.Waiter(network.PORT, random.Random(f"{self.profile.seed}/waiter"), LOCKS[:3])]
+        self.onlookers = [
+            witness.Witness(network.PORT, random.Random(f"{self.profile.seed}/witness"), LOCKS),
+            waiter.Waiter(network.PORT, random.Random(f"{self.profile.seed}/waiter"), LOCKS[:3]),
+        ]
         for process in [*self.clients.values(), self.run]:
             process.start()
         self.began = time.monotonic()
@@ -172,7 +193,9 @@ class World:
             self._wait(self.began + step.at)
             self._do(step, time.monotonic() + PATIENT)
         self._wait(self.began + self.profile.seconds)
-        while self.looking:  # A slow machine takes a little longer; a world without a fault it was to have would not count.
+        # A slow machine takes a little longer; a world without a fault it was to have would not
+        # count.
+        while self.looking:
             self._wait(time.monotonic() + 0.05)
         self._heal()
         self._come_to_rest()
@@ -221,9 +244,13 @@ class World:
         self.calm_ns = boot_now()
 
     def _come_to_rest(self):
-        """P7, on real clocks: every client has a grant again; then everyone stops and gives back."""
+        """P7, on real clocks: every client has a grant again; then everyone stops and gives
+        back."""
         for client in self.clients.values():
-            wait_until(lambda c=client: self._granted_since_calm(c), f"all is healed, and {client.name} is granted something")
+            wait_until(
+                lambda c=client: self._granted_since_calm(c),
+                f"all is healed, and {client.name} is granted something",
+            )
         for process in [*self.clients.values(), self.run]:
             process.stop()
         for onlooker in self.onlookers:
@@ -231,21 +258,37 @@ class World:
 
     def _granted_since_calm(self, client):
         self._watch()
-        return any(event["e"] == "granted" and event["at"] > self.calm_ns for event in judge.read_events(client.lives[-1].path))
+        return any(
+            event["e"] == "granted" and event["at"] > self.calm_ns
+            for event in judge.read_events(client.lives[-1].path)
+        )
 
     def verdict(self):
         lives = [life for process in [*self.clients.values(), self.run] for life in process.lives]
         rows = {name: self.guard.rows(name) for name in guards.RESOURCES}
         history = self.history + [line for onlooker in self.onlookers for line in onlooker.history]
-        return judge.judge(lives, rows, history, self.calm_ns, os.environ["PAWL_CHECK_HISTORY"], self.dir / "history.jsonl")
+        return judge.judge(
+            lives,
+            rows,
+            history,
+            self.calm_ns,
+            os.environ["PAWL_CHECK_HISTORY"],
+            self.dir / "history.jsonl",
+        )
 
 
 def idle(profile, verdict, done):
     """What was asked for and hardly came: such a run proves nothing."""
     missing = [f"no {kind}" for kind in profile.kinds if not done[kind]]
-    for what, least in (("grants", profile.seconds / 2), ("writes_admitted", profile.seconds), ("renewals", profile.seconds / 20)):
+    for what, least in (
+        ("grants", profile.seconds / 2),
+        ("writes_admitted", profile.seconds),
+        ("renewals", profile.seconds / 20),
+    ):
         if verdict.counts[what] < least:
-            missing.append(f"only {verdict.counts[what]} {what.replace('_', ' ')} in {profile.seconds} s")
+            missing.append(
+                f"only {verdict.counts[what]} {what.replace('_', ' ')} in {profile.seconds} s"
+            )
     return [f"idle: {words}" for words in missing]
 
 
@@ -265,19 +308,32 @@ def play(profile, guard_mode):
     else:
         shutil.rmtree(world.dir, ignore_errors=True)
     shutil.rmtree(world.server.dir, ignore_errors=True)
-    return {"seed": profile.seed, "seconds": profile.seconds, "disk": profile.disk, "guard": profile.guard, "faults": found,
-            "done": world.done, "counts": counts, "details": details.most_common(6), "run_exits": world.run.exits,
-            "dir": str(world.dir) if found else None}
+    return {
+        "seed": profile.seed,
+        "seconds": profile.seconds,
+        "disk": profile.disk,
+        "guard": profile.guard,
+        "faults": found,
+        "done": world.done,
+        "counts": counts,
+        "details": details.most_common(6),
+        "run_exits": world.run.exits,
+        "dir": str(world.dir) if found else None,
+    }
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--disk", choices=list(schedule.DISKS))
     parser.add_argument("--guard", choices=list(schedule.GUARDS))
     parser.add_argument("--only", help="kinds of faults, with commas between")
-    parser.add_argument("--guard-mode", default="enforce", help="shadow: a planted bug, which must be found")
+    parser.add_argument(
+        "--guard-mode", default="enforce", help="shadow: a planted bug, which must be found"
+    )
     parser.add_argument("--json", help="where to put the result")
     return parser.parse_args()
 
@@ -286,7 +342,9 @@ def main():
     given = arguments()
     namespaces.enter()
     programs.find()
-    profile = schedule.profile(given.seed, given.seconds, given.disk, given.guard, given.only and given.only.split(","))
+    profile = schedule.profile(
+        given.seed, given.seconds, given.disk, given.guard, given.only and given.only.split(",")
+    )
     result = play(profile, given.guard_mode)
     text = json.dumps(result, indent=1)
     if given.json:

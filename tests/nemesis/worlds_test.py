@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Two small worlds for some seconds each, always with the same schedules: so that the nemesis does not rot, and what it is for is
-shown in every run of the tests. Hard cases 1, 26, 27, 28, 34, 35, 36 and 54. The long ones: nemesis.py, `make torture`.
+"""Two small worlds for some seconds each, always with the same schedules: so that the nemesis does
+not rot, and what it is for is shown in every run of the tests. Hard cases 1, 26, 27, 28, 34, 35, 36
+and 54. The long ones: nemesis.py, `make torture`.
 
 Environment: PAWL_BUILD, as in nemesis.py; PAWL_NEMESIS_SECONDS (9).
 """
@@ -21,14 +22,19 @@ class WorldsTest(unittest.TestCase):
     def setUpClass(cls):
         cls.pool = concurrent.futures.ThreadPoolExecutor(2)
         cls.addClassCleanup(cls.pool.shutdown)
-        cls.worlds = {disk: cls.pool.submit(nemesis.play, seed, SECONDS, disk, "sqlite") for seed, disk in ((2, "lossy"), (3, "failing"))}
+        cls.worlds = {
+            disk: cls.pool.submit(nemesis.play, seed, SECONDS, disk, "sqlite")
+            for seed, disk in ((2, "lossy"), (3, "failing"))
+        }
 
     def assertFine(self, disk):
         result = self.worlds[disk].result()
         nemesis.Tally.tell(result)
         self.assertEqual(result["faults"], [])
 
-    def test_nothing_is_lost_and_nobody_writes_late_though_all_are_killed_frozen_and_cut_off_and_the_power_goes(self):
+    def test_nothing_is_lost_and_nobody_writes_late_though_all_are_killed_frozen_and_cut_off_and_the_power_goes(
+        self,
+    ):
         self.assertFine("lossy")
 
     def test_nor_where_writes_and_syncs_fail_or_hang(self):
@@ -37,6 +43,9 @@ class WorldsTest(unittest.TestCase):
 
 if __name__ == "__main__":
     if not namespaces.allowed():
-        print("skipped: needs root, or a kernel that lets everyone have namespaces; and /dev/fuse", file=sys.stderr)
+        print(
+            "skipped: needs root, or a kernel that lets everyone have namespaces; and /dev/fuse",
+            file=sys.stderr,
+        )
         sys.exit(77)
     unittest.main(verbosity=2)

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""The Debian packages, in a chroot that is this machine with a layer over it: nothing of it stays. Checks them with lintian,
-installs, creates a store, serves as the unit says (over TLS with users, too), backs up, restores and adopts as the
-documentation says, upgrades over a running one without losing a lease, removes, purges.
+"""The Debian packages, in a chroot that is this machine with a layer over it: nothing of it stays.
+Checks them with lintian, installs, creates a store, serves as the unit says (over TLS with users,
+too), backs up, restores and adopts as the documentation says, upgrades over a running one without
+losing a lease, removes, purges.
 
     deb_test.py SOURCE_DIR BUILD_DIR
 
-Needs root, for the layer and the chroot. There is no service manager in it: the test starts what ExecStart says, as the user it says.
-"""
+Needs root, for the layer and the chroot. There is no service manager in it: the test starts what
+ExecStart says, as the user it says. """
 import json
 import os
 import pathlib
@@ -26,13 +27,29 @@ PACKAGES = ("libpawl-dev", "libpawl-guards0", "libpawl-testing0", "libpawl0", "p
 
 
 def run(*words, **options):
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=True, timeout=120, **options).stdout
+    return subprocess.run(
+        [str(word) for word in words],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        **options,
+    ).stdout
 
 
 def build_packages(into):
     """As `make deb` does, which prints the files. By the name of the package."""
-    recipe = re.search(r"cpack --config CPackConfig\.cmake .*", (SOURCE / "Makefile").read_text(encoding="utf-8"))[0].replace("$$", "$")
-    printed = run("bash", "-o", "pipefail", "-c", recipe.replace("CPackConfig.cmake", f"CPackConfig.cmake -B {into}"), cwd=BUILD)
+    recipe = re.search(
+        r"cpack --config CPackConfig\.cmake .*", (SOURCE / "Makefile").read_text(encoding="utf-8")
+    )[0].replace("$$", "$")
+    printed = run(
+        "bash",
+        "-o",
+        "pipefail",
+        "-c",
+        recipe.replace("CPackConfig.cmake", f"CPackConfig.cmake -B {into}"),
+        cwd=BUILD,
+    )
     return {path.name.partition("_")[0]: path for path in map(pathlib.Path, printed.splitlines())}
 
 
@@ -59,19 +76,35 @@ def root_commands(page, after):
 
 
 class Chroot:
-    """This machine with a layer over it, in a mount namespace of its own; all of it goes when its process ends. `base` is one
-    whose layer lies between: it must be finished."""
+    """This machine with a layer over it, in a mount namespace of its own; all of it goes when its
+    process ends. `base` is one whose layer lies between: it must be finished."""
 
     def __init__(self, scratch, base=None):
         self.scratch = scratch
         below = f"{base.scratch}/upper:/" if base else "/"
-        script = ('set -e; mount -t tmpfs layer "$1"; mkdir "$1/upper" "$1/work" "$1/root"; '
-                  'mount -t overlay root -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" "$1/root"; '
-                  'mount --rbind /dev "$1/root/dev"; mount --rbind /proc "$1/root/proc"; mount -t tmpfs run "$1/root/run"; '
-                  'mount --bind "$3" "$1/root/mnt"; echo ready; exec sleep infinity')
+        script = (
+            'set -e; mount -t tmpfs layer "$1"; mkdir "$1/upper" "$1/work" "$1/root"; '
+            'mount -t overlay root -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" "$1/root"; '
+            'mount --rbind /dev "$1/root/dev"; mount --rbind /proc "$1/root/proc"; mount -t tmpfs run "$1/root/run"; '
+            'mount --bind "$3" "$1/root/mnt"; echo ready; exec sleep infinity'
+        )
         inside = ["nsenter", "-m", "-t", str(base.holder.pid)] if base else []
-        self.holder = subprocess.Popen([*inside, "unshare", "--mount", "sh", "-c", script, "sh", str(scratch), below, str(scratch.parent)],
-                                       stdout=subprocess.PIPE, text=True)
+        self.holder = subprocess.Popen(
+            [
+                *inside,
+                "unshare",
+                "--mount",
+                "sh",
+                "-c",
+                script,
+                "sh",
+                str(scratch),
+                below,
+                str(scratch.parent),
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         if self.holder.stdout.readline() != "ready\n":
             raise RuntimeError("no layer over / could be mounted; is this root?")
 
@@ -80,15 +113,39 @@ class Chroot:
         run("nsenter", "-m", "-t", self.holder.pid, "umount", "-R", self.scratch / "root")
 
     def words(self, *words):
-        return ["nsenter", "-m", "-t", str(self.holder.pid), "chroot", str(self.scratch / "root"), *(str(word) for word in words)]
+        return [
+            "nsenter",
+            "-m",
+            "-t",
+            str(self.holder.pid),
+            "chroot",
+            str(self.scratch / "root"),
+            *(str(word) for word in words),
+        ]
 
     def run(self, *words, check=True):
-        return subprocess.run(self.words(*words), capture_output=True, text=True, check=check, timeout=120, stdin=subprocess.DEVNULL)
+        return subprocess.run(
+            self.words(*words),
+            capture_output=True,
+            text=True,
+            check=check,
+            timeout=120,
+            stdin=subprocess.DEVNULL,
+        )
 
     def install(self, *packages, triggers=False):
-        """Of the scratch directory. Triggers (the manual's index) take longer than all the rest, and nothing here needs them."""
+        """Of the scratch directory. Triggers (the manual's index) take longer than all the rest,
+        and nothing here needs them."""
         inside = [f"/mnt/{package.relative_to(self.scratch.parent)}" for package in packages]
-        self.run("env", "DEBIAN_FRONTEND=noninteractive", "dpkg", "--force-unsafe-io", "--triggers" if triggers else "--no-triggers", "--install", *inside)
+        self.run(
+            "env",
+            "DEBIAN_FRONTEND=noninteractive",
+            "dpkg",
+            "--force-unsafe-io",
+            "--triggers" if triggers else "--no-triggers",
+            "--install",
+            *inside,
+        )
 
     def close(self):
         self.holder.kill()
@@ -103,8 +160,18 @@ class DebTest(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.scratch, ignore_errors=True)
         cls.packages = build_packages(cls.scratch / "packages")
         # It takes as long as all the rest, so it runs beside.
-        cls.lintian = subprocess.Popen(["lintian", "--allow-root", "--fail-on", "error,warning", *map(str, cls.packages.values())],
-                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        cls.lintian = subprocess.Popen(
+            [
+                "lintian",
+                "--allow-root",
+                "--fail-on",
+                "error,warning",
+                *map(str, cls.packages.values()),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         cls.addClassCleanup(cls.lintian.communicate)
         cls.addClassCleanup(cls.lintian.kill)
         cls.second = next_version(cls.packages["pawld"], cls.scratch)
@@ -120,8 +187,14 @@ class DebTest(unittest.TestCase):
 
     def as_unit(self, unit, *more):
         """The command of the unit, as its user."""
-        return ["setpriv", f"--reuid={setting('User', unit)}", f"--regid={setting('Group', unit)}", "--clear-groups",
-                *more, *shlex.split(setting("ExecStart", unit))]
+        return [
+            "setpriv",
+            f"--reuid={setting('User', unit)}",
+            f"--regid={setting('Group', unit)}",
+            "--clear-groups",
+            *more,
+            *shlex.split(setting("ExecStart", unit)),
+        ]
 
     def start(self):
         """As the unit does, on a free port. The process, and the port."""
@@ -130,8 +203,15 @@ class DebTest(unittest.TestCase):
     def serve(self, *words, **options):
         ports = f"/tmp/ports-{len(self.served)}"
         self.served.append(ports)
-        server = subprocess.Popen(self.root.words(*words, "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--port-file", ports),
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+        server = subprocess.Popen(
+            self.root.words(
+                *words, "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--port-file", ports
+            ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            **options,
+        )
         self.addCleanup(self.stop, server)
         while (told := self.root.run("cat", ports, check=False)).returncode != 0:
             self.assertIsNone(server.poll(), "pawld ended")
@@ -165,20 +245,54 @@ class DebTest(unittest.TestCase):
         self.assertGreater(self.token(port, "another"), before)
 
     def test_installed_it_guards_a_sqlite_file(self):
-        where = re.search(r"`(/\S+/libpawl_sqlite\.so)`", (SOURCE / "docs/how-to/guard-sqlite.md").read_text(encoding="utf-8"))[1]
+        where = re.search(
+            r"`(/\S+/libpawl_sqlite\.so)`",
+            (SOURCE / "docs/how-to/guard-sqlite.md").read_text(encoding="utf-8"),
+        )[1]
         self.root.run("sqlite3", "/root/shop.db", "CREATE TABLE orders (n INT)")
         self.root.run("pawl", "guard", "install", "sqlite", "--file", "/root/shop.db")
-        self.root.run("pawl", "guard", "protect", "sqlite", "--file", "/root/shop.db", "orders", "--mode", "enforce")
-        write = ("BEGIN IMMEDIATE; SELECT pawl_use('orders', {}); INSERT INTO orders VALUES (1); COMMIT")
-        self.root.run("sqlite3", "-bail", "/root/shop.db", f".load {where.removesuffix('.so')}", write.format(34))
-        refused = self.root.run("sqlite3", "-bail", "/root/shop.db", f".load {where.removesuffix('.so')}", write.format(33), check=False)
+        self.root.run(
+            "pawl",
+            "guard",
+            "protect",
+            "sqlite",
+            "--file",
+            "/root/shop.db",
+            "orders",
+            "--mode",
+            "enforce",
+        )
+        write = (
+            "BEGIN IMMEDIATE; SELECT pawl_use('orders', {}); INSERT INTO orders VALUES (1); COMMIT"
+        )
+        self.root.run(
+            "sqlite3",
+            "-bail",
+            "/root/shop.db",
+            f".load {where.removesuffix('.so')}",
+            write.format(34),
+        )
+        refused = self.root.run(
+            "sqlite3",
+            "-bail",
+            "/root/shop.db",
+            f".load {where.removesuffix('.so')}",
+            write.format(33),
+            check=False,
+        )
         self.assertIn("PAWL_STALE", refused.stderr)
-        self.assertIn("no such function", self.root.run("sqlite3", "/root/shop.db", "DELETE FROM orders", check=False).stderr)
+        self.assertIn(
+            "no such function",
+            self.root.run("sqlite3", "/root/shop.db", "DELETE FROM orders", check=False).stderr,
+        )
 
     def configure_tls_and_users(self):
         """As docs/how-to/run-pawld.md says."""
         key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
-        self.root.run("sh", "-ec", f"""
+        self.root.run(
+            "sh",
+            "-ec",
+            f"""
             umask 077
             mkdir /root/tls && cd /root/tls
             openssl req -x509 {key} -days 30 -subj "/CN=my authority" -keyout ca.key -out ca.pem
@@ -189,15 +303,34 @@ class DebTest(unittest.TestCase):
             pawl auth add eye --role observe --file /etc/pawl/users > eye.auth
             for user in boss eye; do printf 'Authorization: Bearer %s\n' "$(cat $user.auth)" > $user.header; done
             sed -i 's|^#auth_file = .*|auth_file = "/etc/pawl/users"|; s|^#.tls.$|[tls]|; s|^#cert = .*|cert = "/etc/pawl/pawld.pem"|
-                    s|^#key = .*|key = "/etc/pawl/pawld.key"|' /etc/pawl/pawl.toml""")
+                    s|^#key = .*|key = "/etc/pawl/pawld.key"|' /etc/pawl/pawl.toml""",
+        )
 
     def pawl_as(self, user, port, *words):
-        return self.root.run("env", "PAWL_TLS_CA=/root/tls/ca.pem", f"PAWL_ADDR=tls://localhost:{port}", "pawl", *words, "--auth-file",
-                             f"/root/tls/{user}.auth", check=False)
+        return self.root.run(
+            "env",
+            "PAWL_TLS_CA=/root/tls/ca.pem",
+            f"PAWL_ADDR=tls://localhost:{port}",
+            "pawl",
+            *words,
+            "--auth-file",
+            f"/root/tls/{user}.auth",
+            check=False,
+        )
 
     def curl_as(self, user, path, *words):
-        done = self.root.run("curl", "-sS", "--cacert", "/root/tls/ca.pem", "-H", f"@/root/tls/{user}.header", "-w", "%{http_code}", *words,
-                             f"https://localhost:{self.http_port}{path}")
+        done = self.root.run(
+            "curl",
+            "-sS",
+            "--cacert",
+            "/root/tls/ca.pem",
+            "-H",
+            f"@/root/tls/{user}.header",
+            "-w",
+            "%{http_code}",
+            *words,
+            f"https://localhost:{self.http_port}{path}",
+        )
         return int(done.stdout[-3:]), done.stdout[:-3]
 
     def test_installed_it_serves_two_users_of_different_roles_over_tls_on_both_ports(self):
@@ -206,11 +339,18 @@ class DebTest(unittest.TestCase):
         granted = self.pawl_as("boss", port, "acquire", "deploy", "--json")
         token = re.search(r'"token":(\d+)', granted.stdout)[1]
         self.assertEqual(self.pawl_as("eye", port, "acquire", "deploy").returncode, 77)
-        self.assertIn(f'"token":{token}', self.pawl_as("eye", port, "show", "deploy", "--json").stdout)
+        self.assertIn(
+            f'"token":{token}', self.pawl_as("eye", port, "show", "deploy", "--json").stdout
+        )
 
         status, shown = self.curl_as("eye", "/v1/locks/deploy")
         self.assertEqual((status, f'"token":{token}' in shown), (200, True), shown)
-        post = ("-H", "Content-Type: application/json", "-d", f'{{"token": {token}, "reason": "test", "now": true}}')
+        post = (
+            "-H",
+            "Content-Type: application/json",
+            "-d",
+            f'{{"token": {token}, "reason": "test", "now": true}}',
+        )
         status, said = self.curl_as("eye", "/v1/locks/deploy/break", *post)
         self.assertEqual((status, '"code":"noperm"' in said), (403, True), said)
         status, said = self.curl_as("boss", "/v1/locks/deploy/break", *post)
@@ -227,19 +367,32 @@ class DebTest(unittest.TestCase):
         self.assertEqual(self.curl_as("boss", "/v1/status")[0], 200)
         self.assertEqual(self.stop(server), 0)
 
-    def test_a_backup_as_the_unit_and_as_cron_make_it_works_over_tls_twice_a_day_and_some_are_kept(self):
+    def test_a_backup_as_the_unit_and_as_cron_make_it_works_over_tls_twice_a_day_and_some_are_kept(
+        self,
+    ):
         self.configure_tls_and_users()
         for command in root_commands("back-up.md", "Where pawld has users, give it one"):
             if not command.startswith("systemctl "):
                 self.root.run("sh", "-ec", command)
-        self.assertEqual(self.root.run("stat", "-c", "%U %a", "/etc/pawl/backup.auth").stdout, "pawl 600\n")
+        self.assertEqual(
+            self.root.run("stat", "-c", "%U %a", "/etc/pawl/backup.auth").stdout, "pawl 600\n"
+        )
         _, port = self.start()
         for command in root_commands("back-up.md", "Where it speaks TLS, say how"):
             self.root.run("sh", "-ec", command.replace(":7295", f":{port}"))
         self.assertEqual(setting("EnvironmentFile", "pawl-backup.service"), "-/etc/pawl/backup.env")
-        with_settings = ["sh", "-c", 'set -a; . /etc/pawl/backup.env; BACKUP_KEEP=2; exec "$@"', "sh"]
+        with_settings = [
+            "sh",
+            "-c",
+            'set -a; . /etc/pawl/backup.env; BACKUP_KEEP=2; exec "$@"',
+            "sh",
+        ]
         unit = self.as_unit("pawl-backup.service", *with_settings)
-        cron = re.search(r"^17 3 \* \* \*  pawl  (.*)$", (SOURCE / "docs/how-to/back-up.md").read_text(encoding="utf-8"), re.M)[1]
+        cron = re.search(
+            r"^17 3 \* \* \*  pawl  (.*)$",
+            (SOURCE / "docs/how-to/back-up.md").read_text(encoding="utf-8"),
+            re.M,
+        )[1]
         self.root.run(*unit)
         self.root.run("setpriv", "--reuid=pawl", "--regid=pawl", "--clear-groups", "sh", "-c", cron)
         first, second = self.root.run("ls", "/var/backups/pawl").stdout.split()
@@ -249,10 +402,14 @@ class DebTest(unittest.TestCase):
         self.root.run("pawld", "verify", "--data", f"/var/backups/pawl/{left[1]}")
         status, told = self.curl_as("eye", "/metrics")
         self.assertEqual(status, 200)
-        self.assertGreater(float(re.search(r"^pawl_last_backup_timestamp_seconds (\S+)$", told, re.M)[1]), 1_700_000_000)
+        self.assertGreater(
+            float(re.search(r"^pawl_last_backup_timestamp_seconds (\S+)$", told, re.M)[1]),
+            1_700_000_000,
+        )
 
     def as_documented(self, commands, server):
-        """Runs them in one shell each; systemctl stops what runs, and starts it as the unit does. The new process and port."""
+        """Runs them in one shell each; systemctl stops what runs, and starts it as the unit does.
+        The new process and port."""
         port, script = None, []
         for command in commands:
             if command.startswith("systemctl stop"):
@@ -286,11 +443,19 @@ class DebTest(unittest.TestCase):
         server, port = self.start()
         before = self.token(port, "kept")
         self.assertEqual(self.stop(server), 0)
-        self.root.run("sh", "-c", "echo ffeeddccbbaa99887766554433221100 > /etc/machine-id; chown -R root:root /var/lib/pawl")
+        self.root.run(
+            "sh",
+            "-c",
+            "echo ffeeddccbbaa99887766554433221100 > /etc/machine-id; chown -R root:root /var/lib/pawl",
+        )
         commands = root_commands("back-up.md", "start pawld once by hand")
-        self.root.run("sh", "-ec", "\n".join(command for command in commands if command.startswith("ch")))
+        self.root.run(
+            "sh", "-ec", "\n".join(command for command in commands if command.startswith("ch"))
+        )
         refused = self.root.run(*self.as_unit("pawld.service"), check=False)
-        self.assertEqual((refused.returncode, "--adopt" in refused.stderr), (78, True), refused.stderr)
+        self.assertEqual(
+            (refused.returncode, "--adopt" in refused.stderr), (78, True), refused.stderr
+        )
         _, port = self.as_documented(commands, server)
         self.assertIn(f'"token":{before}', self.pawl(port, "show", "kept", "--json"))
 
@@ -300,15 +465,24 @@ class DebTest(unittest.TestCase):
         self.root.run("sh", "-c", f"echo PAWL_ADDR=127.0.0.1:{port} >> /etc/pawl/audit.env")
         self.assertEqual(setting("EnvironmentFile", "pawl-audit.service"), "-/etc/pawl/audit.env")
         self.assertEqual(setting("LogsDirectory", "pawl-audit.service"), "pawl")
-        unit = self.as_unit("pawl-audit.service", "sh", "-c", 'set -a; . /etc/pawl/audit.env; exec "$@"', "sh")
+        unit = self.as_unit(
+            "pawl-audit.service", "sh", "-c", 'set -a; . /etc/pawl/audit.env; exec "$@"', "sh"
+        )
 
         def follow():
-            audit = subprocess.Popen(self.root.words(*unit), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            audit = subprocess.Popen(
+                self.root.words(*unit), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
             self.addCleanup(self.stop, audit)
             return audit
 
         def events():
-            text = self.root.run("sh", "-c", "cat /var/log/pawl/audit.jsonl.1 /var/log/pawl/audit.jsonl 2> /dev/null", check=False).stdout
+            text = self.root.run(
+                "sh",
+                "-c",
+                "cat /var/log/pawl/audit.jsonl.1 /var/log/pawl/audit.jsonl 2> /dev/null",
+                check=False,
+            ).stdout
             return [json.loads(line) for line in text.splitlines() if line.endswith("}")]
 
         def until(lock, act=lambda: None):
@@ -317,21 +491,45 @@ class DebTest(unittest.TestCase):
                 act()
 
         audit = follow()
-        until("first", lambda: self.root.run("pawl", "run", "first", "--addr", f"127.0.0.1:{port}", "--", "true"))  # It begins with now, whenever that is.
+        # It begins with now, whenever that is.
+        until(
+            "first",
+            lambda: self.root.run(
+                "pawl", "run", "first", "--addr", f"127.0.0.1:{port}", "--", "true"
+            ),
+        )
         audit.kill()
         audit.wait()
-        self.root.run("mv", "/var/log/pawl/audit.jsonl", "/var/log/pawl/audit.jsonl.1")  # As logrotate does.
+        # As logrotate does.
+        self.root.run("mv", "/var/log/pawl/audit.jsonl", "/var/log/pawl/audit.jsonl.1")
         missed = self.token(port, "missed")
         audit = follow()
         until("missed")
         ids = [event["id"] for event in events()]
         self.assertEqual(len(set(ids)), len(ids), "each event once")
-        query = re.search(r"^cat > audit-demo/held.jq <<'END'\n(.*?)^END$",
-                          (SOURCE / "docs/how-to/audit-log.md").read_text(encoding="utf-8"), re.M | re.S)[1]
-        held = self.root.run("jq", "-s", "-c", "--arg", "lock", "missed", "--argjson", "at", str(int(time.time() * 1000) + 1000), query,
-                             "/var/log/pawl/audit.jsonl").stdout
+        query = re.search(
+            r"^cat > audit-demo/held.jq <<'END'\n(.*?)^END$",
+            (SOURCE / "docs/how-to/audit-log.md").read_text(encoding="utf-8"),
+            re.M | re.S,
+        )[1]
+        held = self.root.run(
+            "jq",
+            "-s",
+            "-c",
+            "--arg",
+            "lock",
+            "missed",
+            "--argjson",
+            "at",
+            str(int(time.time() * 1000) + 1000),
+            query,
+            "/var/log/pawl/audit.jsonl",
+        ).stdout
         self.assertEqual(json.loads(held)["token"], missed)
-        self.assertEqual(self.root.run("stat", "-c", "%U %a", "/var/log/pawl/audit.jsonl").stdout.split()[0], "pawl")
+        self.assertEqual(
+            self.root.run("stat", "-c", "%U %a", "/var/log/pawl/audit.jsonl").stdout.split()[0],
+            "pawl",
+        )
         # A line that a crash cut off spoils no other, and nothing after it is missed.
         audit.kill()
         audit.wait()
@@ -343,14 +541,34 @@ class DebTest(unittest.TestCase):
         self.assertEqual(len(set(ids)), len(ids), "each event once")
 
     def test_programs_find_the_library_by_pkg_config_and_at_run_time(self):
-        self.root.install(*(self.packages[name] for name in PACKAGES if name.startswith("libpawl")), triggers=True)
-        flags = self.root.run("pkg-config", "--cflags", "--libs", "pawl", "pawl-postgres", "pawl-mariadb", "pawl-sqlite", "pawl-testing").stdout.split()
-        self.root.run("sh", "-ec", "test -e /usr/include/pawl/client.h; cd /root; echo 'int main() {}' > a.cc; "
-                      'c++ -Wl,--no-as-needed a.cc "$@"; ./a.out', "sh", *flags)
+        self.root.install(
+            *(self.packages[name] for name in PACKAGES if name.startswith("libpawl")), triggers=True
+        )
+        flags = self.root.run(
+            "pkg-config",
+            "--cflags",
+            "--libs",
+            "pawl",
+            "pawl-postgres",
+            "pawl-mariadb",
+            "pawl-sqlite",
+            "pawl-testing",
+        ).stdout.split()
+        self.root.run(
+            "sh",
+            "-ec",
+            "test -e /usr/include/pawl/client.h; cd /root; echo 'int main() {}' > a.cc; "
+            'c++ -Wl,--no-as-needed a.cc "$@"; ./a.out',
+            "sh",
+            *flags,
+        )
         self.assertIn("libpawl0", self.root.run("dpkg", "-S", "/usr/lib/libpawl.so.0").stdout)
 
     def test_the_server_needs_no_database_client(self):
-        needs = {name: run("dpkg-deb", "--field", package, "Depends") for name, package in self.packages.items()}
+        needs = {
+            name: run("dpkg-deb", "--field", package, "Depends")
+            for name, package in self.packages.items()
+        }
         self.assertEqual(sorted(needs), sorted(PACKAGES))
         for client in ("libpq", "mariadb", "sqlite"):
             self.assertNotIn(client, needs["pawld"])
@@ -360,8 +578,14 @@ class DebTest(unittest.TestCase):
 
     def test_guards_documentation_and_examples_are_in_the_package(self):
         files = run("dpkg-deb", "--contents", self.packages["pawl"])
-        for path in ("/usr/share/pawl/guards/postgres/pawl.sql", "/usr/share/pawl/guards/mariadb/pawl.sql", "/usr/share/doc/pawl/how-to/back-up.md",
-                     "/usr/share/doc/pawl/examples/cron-once/run-once", "/usr/share/man/man1/pawl-backup.1.gz", "/usr/lib/pawl/libpawl_sqlite.so"):
+        for path in (
+            "/usr/share/pawl/guards/postgres/pawl.sql",
+            "/usr/share/pawl/guards/mariadb/pawl.sql",
+            "/usr/share/doc/pawl/how-to/back-up.md",
+            "/usr/share/doc/pawl/examples/cron-once/run-once",
+            "/usr/share/man/man1/pawl-backup.1.gz",
+            "/usr/lib/pawl/libpawl_sqlite.so",
+        ):
             self.assertIn(f".{path}\n", files)
         files = run("dpkg-deb", "--contents", self.packages["libpawl-dev"])
         self.assertIn("./usr/share/doc/libpawl-dev/examples/cpp-worker/main.cc\n", files)
@@ -371,22 +595,40 @@ class DebTest(unittest.TestCase):
         self.assertEqual((self.lintian.returncode, found), (0, ""))
 
     def test_an_upgrade_keeps_a_configuration_that_was_changed(self):
-        self.root.run("sh", "-c", "echo 'max_ttl_ms = 60000' > /etc/pawl/new && cat /etc/pawl/pawl.toml >> /etc/pawl/new && "
-                                  "cat /etc/pawl/new > /etc/pawl/pawl.toml && rm /etc/pawl/new")
+        self.root.run(
+            "sh",
+            "-c",
+            "echo 'max_ttl_ms = 60000' > /etc/pawl/new && cat /etc/pawl/pawl.toml >> /etc/pawl/new && "
+            "cat /etc/pawl/new > /etc/pawl/pawl.toml && rm /etc/pawl/new",
+        )
         self.root.install(self.second)
-        self.assertIn("max_ttl_ms = 60000", self.root.run("pawld", "--config", "/etc/pawl/pawl.toml", "--print-config").stdout)
+        self.assertIn(
+            "max_ttl_ms = 60000",
+            self.root.run("pawld", "--config", "/etc/pawl/pawl.toml", "--print-config").stdout,
+        )
 
     def test_an_unmounted_volume_is_not_taken_for_a_new_store_after_an_upgrade(self):
         self.root.run("sh", "-c", "rm -rf /var/lib/pawl/*")
         self.root.install(self.second)
-        refused = self.root.run("setpriv", "--reuid=pawl", "--regid=pawl", "--clear-groups", *shlex.split(setting("ExecStart")), check=False)
+        refused = self.root.run(
+            "setpriv",
+            "--reuid=pawl",
+            "--regid=pawl",
+            "--clear-groups",
+            *shlex.split(setting("ExecStart")),
+            check=False,
+        )
         self.assertEqual(refused.returncode, 78, refused.stderr)
 
     def test_removing_keeps_the_store_and_purging_keeps_it_aside(self):
         self.root.run("dpkg", "--remove", "pawld")
         self.assertNotEqual(self.root.run("ls", "/var/lib/pawl").stdout, "")
-        self.assertEqual(self.root.run("ls", "/etc/pawl").stdout, "audit.env\nbackup.env\npawl.toml\n")
-        self.assertNotEqual(self.root.run("test", "-e", "/usr/bin/pawld", check=False).returncode, 0)
+        self.assertEqual(
+            self.root.run("ls", "/etc/pawl").stdout, "audit.env\nbackup.env\npawl.toml\n"
+        )
+        self.assertNotEqual(
+            self.root.run("test", "-e", "/usr/bin/pawld", check=False).returncode, 0
+        )
         said = self.root.run("dpkg", "--purge", "pawld").stderr
         self.assertIn("/var/lib/pawl.purged.", said)
         for gone in ("/etc/pawl", "/var/lib/pawl", "/lib/systemd/system/pawld.service"):
@@ -405,25 +647,60 @@ class AlertTest(unittest.TestCase):
         day = 86_400
 
         def alerts(series, hours, expected):
-            alert = [{"exp_labels": {"severity": "warning", "instance": "a"},
-                      "exp_annotations": {"summary": "a has had no good backup for 36 hours, or none at all", "description": self.description()}}]
-            return {"interval": "1m", "input_series": [{"series": 'pawl_last_backup_timestamp_seconds{instance="a"}', "values": series}],
-                    "alert_rule_test": [{"eval_time": f"{hours}h", "alertname": "PawlBackupIsOld", "exp_alerts": alert if expected else []}]}
+            alert = [
+                {
+                    "exp_labels": {"severity": "warning", "instance": "a"},
+                    "exp_annotations": {
+                        "summary": "a has had no good backup for 36 hours, or none at all",
+                        "description": self.description(),
+                    },
+                }
+            ]
+            return {
+                "interval": "1m",
+                "input_series": [
+                    {"series": 'pawl_last_backup_timestamp_seconds{instance="a"}', "values": series}
+                ],
+                "alert_rule_test": [
+                    {
+                        "eval_time": f"{hours}h",
+                        "alertname": "PawlBackupIsOld",
+                        "exp_alerts": alert if expected else [],
+                    }
+                ],
+            }
 
-        tests = [alerts(f"60x600 0x{3 * 1440}", 30, False),  # Made at 1 min; pawld restarted at 10 h.
-                 alerts(f"60x600 0x{3 * 1440}", 38, True),
-                 alerts(f"60x1440 {day}x1440", 38, False),
-                 alerts(f"0x{3 * 1440}", 38, True)]
+        # Made at 1 min; pawld restarted at 10 h.
+        tests = [
+            alerts(f"60x600 0x{3 * 1440}", 30, False),
+            alerts(f"60x600 0x{3 * 1440}", 38, True),
+            alerts(f"60x1440 {day}x1440", 38, False),
+            alerts(f"0x{3 * 1440}", 38, True),
+        ]
         with tempfile.TemporaryDirectory() as scratch:
             path = pathlib.Path(scratch) / "test.yml"
-            path.write_text(json.dumps({"rule_files": [str(self.rules)], "evaluation_interval": "1m", "tests": tests}))
-            done = subprocess.run(["promtool", "test", "rules", path], capture_output=True, text=True, check=False, timeout=60)
+            path.write_text(
+                json.dumps(
+                    {"rule_files": [str(self.rules)], "evaluation_interval": "1m", "tests": tests}
+                )
+            )
+            done = subprocess.run(
+                ["promtool", "test", "rules", path],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=60,
+            )
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     rules = SOURCE / "deploy/prometheus/pawl.rules.yml"
 
     def description(self):
-        return re.search(r'alert: PawlBackupIsOld.*?description: "([^"]*)"', self.rules.read_text(encoding="utf-8"), re.S)[1]
+        return re.search(
+            r'alert: PawlBackupIsOld.*?description: "([^"]*)"',
+            self.rules.read_text(encoding="utf-8"),
+            re.S,
+        )[1]
 
 
 class ConfigurationTest(unittest.TestCase):
@@ -434,7 +711,10 @@ class ConfigurationTest(unittest.TestCase):
         defaults = dict(re.findall(r"^(\w+) = (.*)$", run(self.pawld, "--print-config"), re.M))
         told = dict(re.findall(r"^#?(\w+) = (.*)$", self.text, re.M))
         plain = {key: value.strip("'\"") for key, value in defaults.items()}
-        self.assertEqual({key: value.strip("'\"") for key, value in told.items()}, {**plain, "data": "/var/lib/pawl"})
+        self.assertEqual(
+            {key: value.strip("'\"") for key, value in told.items()},
+            {**plain, "data": "/var/lib/pawl"},
+        )
 
     def test_the_file_is_right_with_and_without_its_comments(self):
         for text in (self.text, re.sub(r"^#(?=[\w\[])", "", self.text, flags=re.M)):

@@ -1,6 +1,7 @@
-"""Installs libpawl into an empty prefix, and builds and runs against it, from outside the tree: the examples, by
-find_package; the README's C++ example and the one of docs/how-to/test-losing-a-lease.md as printed, by pkg-config. Also that
-nothing but the public classes can be seen.
+"""Installs libpawl into an empty prefix, and builds and runs against it, from outside the tree: the
+examples, by find_package; the README's C++ example and the one of
+docs/how-to/test-losing-a-lease.md as printed, by pkg-config. Also that nothing but the public
+classes can be seen.
 
     package_test.py SOURCE_DIR BUILD_DIR        (PAWLD: the pawld binary)
 """
@@ -21,8 +22,15 @@ import pg_cluster  # noqa: E402
 
 
 def run(*words, **options):
-    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=240, check=False, **options)
+    done = subprocess.run(
+        [str(word) for word in words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=240,
+        check=False,
+        **options,
+    )
     if done.returncode != 0:
         raise AssertionError(f"{words} exited with {done.returncode}:\n{done.stdout}")
     return done.stdout
@@ -49,7 +57,9 @@ class PackageTest(unittest.TestCase):
         return build
 
     def test_the_example_finds_the_package_and_works(self):
-        said = run(self.build("cpp-worker") / "worker", f"127.0.0.1:{self.pawld.port}", "3").splitlines()
+        said = run(
+            self.build("cpp-worker") / "worker", f"127.0.0.1:{self.pawld.port}", "3"
+        ).splitlines()
         self.assertRegex(said[0], r"^working with token \d+$")
         self.assertEqual(said[1:], ["step 1", "step 2", "step 3", "released"])
 
@@ -60,7 +70,10 @@ class PackageTest(unittest.TestCase):
         def start(name):
             with open(log, "ab") as out:
                 schedulers[name] = subprocess.Popen(
-                    harness.guarded([program, f"127.0.0.1:{self.pawld.port}", name]), stdout=out, stderr=subprocess.STDOUT)
+                    harness.guarded([program, f"127.0.0.1:{self.pawld.port}", name]),
+                    stdout=out,
+                    stderr=subprocess.STDOUT,
+                )
             self.addCleanup(schedulers[name].wait)
             self.addCleanup(schedulers[name].kill)
 
@@ -76,13 +89,17 @@ class PackageTest(unittest.TestCase):
         schedulers["second"].terminate()
         self.assertEqual(schedulers["second"].wait(timeout=harness.PATIENCE), 0)
         turns = re.findall(r"^(\w+) does turn \d+ with token (\d+)$", log.read_text(), re.M)
-        self.assertEqual([name for name, _ in turns], sorted(name for name, _ in turns), "never both")
+        self.assertEqual(
+            [name for name, _ in turns], sorted(name for name, _ in turns), "never both"
+        )
         self.assertEqual(len(set(turns)), 2, turns)
         self.assertIn("second ends\n", log.read_text())
 
     def compile_as_printed(self, page, package):
         """The one C++ program of a page, compiled by the flags of pkg-config."""
-        blocks = re.findall(r"^```cpp\n(.*?)^```", (SOURCE / page).read_text(encoding="utf-8"), re.M | re.S)
+        blocks = re.findall(
+            r"^```cpp\n(.*?)^```", (SOURCE / page).read_text(encoding="utf-8"), re.M | re.S
+        )
         self.assertEqual(len(blocks), 1)
         return self.compile(pathlib.Path(page).stem, blocks[0], package)
 
@@ -93,7 +110,17 @@ class PackageTest(unittest.TestCase):
         source.write_text(text, encoding="utf-8")
         environment = {**os.environ, "PKG_CONFIG_PATH": str(self.lib / "pkgconfig")}
         flags = run("pkg-config", "--cflags", "--libs", *packages, env=environment).split()
-        run("c++", "-Wall", "-Wextra", "-Werror", source, "-o", program, *flags, f"-Wl,-rpath,{self.lib}")
+        run(
+            "c++",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            source,
+            "-o",
+            program,
+            *flags,
+            f"-Wl,-rpath,{self.lib}",
+        )
         return program
 
     def test_the_readme_example_compiles_as_printed_and_works(self):
@@ -101,21 +128,35 @@ class PackageTest(unittest.TestCase):
         self.assertRegex(said, r"token \d+")
 
     def test_losing_a_lease_compiles_as_printed_and_works(self):
-        said = run(self.compile_as_printed("docs/how-to/test-losing-a-lease.md", "pawl-testing")).splitlines()
-        self.assertEqual(said, ["written with token 1", "ok: the holder writes", "written with token 1",
-                                "ok: an hour later it still holds it: it was renewed",
-                                "ok: frozen for longer than its TTL it writes no more",
-                                "ok: the next holder has a greater token"])
+        said = run(
+            self.compile_as_printed("docs/how-to/test-losing-a-lease.md", "pawl-testing")
+        ).splitlines()
+        self.assertEqual(
+            said,
+            [
+                "written with token 1",
+                "ok: the holder writes",
+                "written with token 1",
+                "ok: an hour later it still holds it: it was renewed",
+                "ok: frozen for longer than its TTL it writes no more",
+                "ok: the next holder has a greater token",
+            ],
+        )
 
     def test_the_package_has_the_test_server_as_a_target(self):
         project, build = self.dir / "lost", self.dir / "lost-build"
         project.mkdir()
-        (project / "main.cc").write_text("#include <pawl/testing/server.h>\n"
-                                         "int main() { return pawl::testing::Server().address().empty(); }\n",
-                                         encoding="utf-8")
-        (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.23)\nproject(lost CXX)\n"
-                                                "find_package(Pawl CONFIG REQUIRED)\nadd_executable(lost main.cc)\n"
-                                                "target_link_libraries(lost PRIVATE Pawl::testing)\n", encoding="utf-8")
+        (project / "main.cc").write_text(
+            "#include <pawl/testing/server.h>\n"
+            "int main() { return pawl::testing::Server().address().empty(); }\n",
+            encoding="utf-8",
+        )
+        (project / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.23)\nproject(lost CXX)\n"
+            "find_package(Pawl CONFIG REQUIRED)\nadd_executable(lost main.cc)\n"
+            "target_link_libraries(lost PRIVATE Pawl::testing)\n",
+            encoding="utf-8",
+        )
         run("cmake", "-S", project, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
         run("cmake", "--build", build)
         run(build / "lost")
@@ -127,37 +168,59 @@ class PackageTest(unittest.TestCase):
         run("cmake", "--build", build)
         with pg_cluster.Cluster() as cluster:
             database = cluster.create_database("shop")
-            cluster.psql("CREATE TABLE orders (id int PRIMARY KEY, state text); INSERT INTO orders VALUES (7, 'new');"
-                         "SELECT pawl.protect('orders', mode => 'enforce')", database)
+            cluster.psql(
+                "CREATE TABLE orders (id int PRIMARY KEY, state text); INSERT INTO orders VALUES (7, 'new');"
+                "SELECT pawl.protect('orders', mode => 'enforce')",
+                database,
+            )
             said = run(build / "worker", f"127.0.0.1:{self.pawld.port}", cluster.dsn(database), "7")
             self.assertRegex(said, r"^admitted under token \d+$")
             self.assertEqual(cluster.psql("SELECT state FROM orders", database).stdout, "shipped\n")
 
     def test_each_front_of_a_guard_is_found_by_pkg_config(self):
-        for kind, native, statement in [("postgres", "libpq", "pawl::PgGuard(nullptr)"), ("mariadb", "libmariadb", "pawl::MariaGuard(nullptr)"),
-                                        ("sqlite", "sqlite3", "pawl::SqliteGuard(nullptr)")]:
-            run(self.compile(f"front-{kind}", f"#include <pawl/{kind}.h>\nint main() {{ {statement}; }}\n", f"pawl-{kind}", native))
+        for kind, native, statement in [
+            ("postgres", "libpq", "pawl::PgGuard(nullptr)"),
+            ("mariadb", "libmariadb", "pawl::MariaGuard(nullptr)"),
+            ("sqlite", "sqlite3", "pawl::SqliteGuard(nullptr)"),
+        ]:
+            run(
+                self.compile(
+                    f"front-{kind}",
+                    f"#include <pawl/{kind}.h>\nint main() {{ {statement}; }}\n",
+                    f"pawl-{kind}",
+                    native,
+                )
+            )
 
     def test_the_package_has_each_front_as_a_target(self):
         project, build = self.dir / "fronts", self.dir / "fronts-build"
         project.mkdir()
-        (project / "main.cc").write_text("#include <pawl/mariadb.h>\n#include <pawl/postgres.h>\n#include <pawl/sqlite.h>\n"
-                                         "int main() { pawl::MariaGuard a(nullptr); pawl::PgGuard b(nullptr); pawl::SqliteGuard c(nullptr); }\n",
-                                         encoding="utf-8")
-        (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.23)\nproject(fronts CXX)\n"
-                                                "find_package(Pawl CONFIG REQUIRED)\nadd_executable(fronts main.cc)\n"
-                                                "target_link_libraries(fronts PRIVATE Pawl::mariadb Pawl::postgres Pawl::sqlite)\n",
-                                                encoding="utf-8")
+        (project / "main.cc").write_text(
+            "#include <pawl/mariadb.h>\n#include <pawl/postgres.h>\n#include <pawl/sqlite.h>\n"
+            "int main() { pawl::MariaGuard a(nullptr); pawl::PgGuard b(nullptr); pawl::SqliteGuard c(nullptr); }\n",
+            encoding="utf-8",
+        )
+        (project / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.23)\nproject(fronts CXX)\n"
+            "find_package(Pawl CONFIG REQUIRED)\nadd_executable(fronts main.cc)\n"
+            "target_link_libraries(fronts PRIVATE Pawl::mariadb Pawl::postgres Pawl::sqlite)\n",
+            encoding="utf-8",
+        )
         run("cmake", "-S", project, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
         run("cmake", "--build", build)
         run(build / "fronts")
 
     def test_only_the_public_names_can_be_seen(self):
-        for library, public in [("libpawl.so", r"pawl::(Client|Election|LeaderObservation|Lease|Mutex|RecursiveMutex|Guard|to_text)\b"),
-                                ("libpawl-testing.so", r"pawl::testing::Server\b"),
-                                ("libpawl_postgres.so", r"pawl::Pg(Guard|Rows|Transaction)\b"),
-                                ("libpawl_mariadb.so", r"pawl::Maria(Guard|Rows|Transaction)\b"),
-                                ("libpawl_sqlite_front.so", r"pawl::(SqliteGuard|sqlite::register_functions)\b")]:
+        for library, public in [
+            (
+                "libpawl.so",
+                r"pawl::(Client|Election|LeaderObservation|Lease|Mutex|RecursiveMutex|Guard|to_text)\b",
+            ),
+            ("libpawl-testing.so", r"pawl::testing::Server\b"),
+            ("libpawl_postgres.so", r"pawl::Pg(Guard|Rows|Transaction)\b"),
+            ("libpawl_mariadb.so", r"pawl::Maria(Guard|Rows|Transaction)\b"),
+            ("libpawl_sqlite_front.so", r"pawl::(SqliteGuard|sqlite::register_functions)\b"),
+        ]:
             symbols = run("nm", "-DC", "--defined-only", self.lib / library).splitlines()
             names = [line.split(" ", 2)[2] for line in symbols if " T " in line]
             self.assertTrue(names)

@@ -42,13 +42,15 @@ constexpr std::array kProperties{
 bool judged(std::string_view property, const History& history) {
   constexpr std::string_view kByClock = "P3 G2 G7 MH", kByTokens = "P1 P2 P5 P6";
   if (property == "P7" && history.calm == kOpen) return false;
-  if (history.demand == Demand::kTokensOnly) return kByTokens.find(property) != std::string_view::npos;
+  if (history.demand == Demand::kTokensOnly)
+    return kByTokens.find(property) != std::string_view::npos;
   return history.demand == Demand::kAll || kByClock.find(property) == std::string_view::npos;
 }
 
 constexpr std::string_view kUsage =
     "usage: check_history [--json] FILE\n"
-    "Judges a history, one JSON object a line, by the properties P1-P8; \"-\" reads standard input.\n"
+    "Judges a history, one JSON object a line, by the properties P1-P8; \"-\" reads standard "
+    "input.\n"
     "example: check_history run.jsonl\n"
     "exit: 0 all hold, 1 one is violated, 64 usage, 65 no history\n";
 
@@ -62,11 +64,13 @@ std::string quoted(std::string_view text) {
 }
 
 void print_table(const History& history, const Faults& faults) {
-  fmt::print("{} attempts, {} renewals, {} releases, {} effects, {} starts\n", history.attempts.size(),
-             history.renewals.size(), history.releases.size(), history.effects.size(), history.starts.size());
+  fmt::print("{} attempts, {} renewals, {} releases, {} effects, {} starts\n",
+             history.attempts.size(), history.renewals.size(), history.releases.size(),
+             history.effects.size(), history.starts.size());
   for (const Property& property : kProperties) {
-    const auto broken = std::count_if(faults.begin(), faults.end(),
-                                      [&](const auto& fault) { return fault.starts_with(property.name); });
+    const auto broken = std::count_if(faults.begin(), faults.end(), [&](const auto& fault) {
+      return fault.starts_with(property.name);
+    });
     fmt::print("{}  {:<50} {}\n", property.name, property.says,
                broken != 0                      ? fmt::format("VIOLATED {} times", broken)
                : judged(property.name, history) ? "holds"

@@ -24,7 +24,8 @@ Moment voided_at(const History& history, Token token) {
 }
 
 Moment Life::end(Demand demand) const {
-  // A delay keeps the lock closed after the lease ran out, not after it was given up; a restored pawld knows of none.
+  // A delay keeps the lock closed after the lease ran out, not after it was given up; a restored
+  // pawld knows of none.
   Moment by_clock{};
   if (demand == Demand::kAll && attempt != nullptr) {
     by_clock = std::min(clock_end + surely_passed(attempt->delay), std::max(clock_end, voided));
@@ -133,8 +134,9 @@ void check_starts(const History& history, Faults& faults) {
   for (const Start& start : history.starts) {
     for (const Attempt& a : history.attempts) {
       if (a.token.value != 0 && a.answered <= start.at && a.token > start.last_token) {
-        faults.push_back(fmt::format("P6: pawld starts at {:.3f} ms with token {}, but {} was handed out",
-                                     ms(start.at), start.last_token.value, name(a)));
+        faults.push_back(
+            fmt::format("P6: pawld starts at {:.3f} ms with token {}, but {} was handed out",
+                        ms(start.at), start.last_token.value, name(a)));
       }
     }
   }

@@ -1,13 +1,14 @@
-// The properties P1–P8 (and G2, G6, G7, MH, EL) over a history. Near-linear in its length: the token is the witness order, so
-// nothing is searched for. Grants are replayed in order of token, each at the earliest moment at which it can have
-// happened, and an answer that came before that moment is a violation:
+// The properties P1–P8 (and G2, G6, G7, MH, EL) over a history. Near-linear in its length: the
+// token is the witness order, so nothing is searched for. Grants are replayed in order of token,
+// each at the earliest moment at which it can have happened, and an answer that came before that
+// moment is a violation:
 //
 //   earliest(t) = the latest of   its own first send and those of all smaller tokens                       (P2)
 //                                 the moment at which each conflicting holder can have ended, by its clock (P3)
 //                                 the send of what proved such a holder alive: a renewal, a sighting       (P4)
 //
-// checker_search.h decides the same question for small histories by trying every order; the two must agree
-// (checker_cross_test.cc). Unknown outcomes (kOpen) are never held against anyone.
+// checker_search.h decides the same question for small histories by trying every order; the two
+// must agree (checker_cross_test.cc). Unknown outcomes (kOpen) are never held against anyone.
 #pragma once
 
 #include <string>
@@ -20,19 +21,23 @@ namespace pawl::sim {
 // Every violation as a sentence that begins with its property; empty when the history is fine.
 [[nodiscard]] std::vector<std::string> check(const History& history);
 
-// --- The parts of it ----------------------------------------------------------------------------------------------
+// --- The parts of it -----------------------------------------------------------------------------
 
 using Faults = std::vector<std::string>;
 
-void check_order(const History& history, Faults& faults);     // P2, P3, P4, and G2 by pawld's own answers
-void check_belief(const History& history, Faults& faults);    // G7: no two believe; G2: nobody is robbed
+void check_order(const History& history,
+                 Faults& faults);  // P2, P3, P4, and G2 by pawld's own answers
+void check_belief(const History& history,
+                  Faults& faults);  // G7: no two believe; G2: nobody is robbed
 void check_requests(const History& history, Faults& faults);  // P1, P8
 void check_queues(const History& history, Faults& faults);    // G6, P7
 void check_guards(const History& history, Faults& faults);    // P5
 void check_starts(const History& history, Faults& faults);    // P6
 void check_raises(const History& history, Faults& faults);    // P2 and P6 after RAISE
-void check_tenures(const History& history, Faults& faults);   // MH: nobody is promised time beyond MAXHOLD
-void check_leaders(const History& history, Faults& faults);   // EL: what observers of an election are told
+void check_tenures(const History& history,
+                   Faults& faults);  // MH: nobody is promised time beyond MAXHOLD
+void check_leaders(const History& history,
+                   Faults& faults);  // EL: what observers of an election are told
 
 // What is surely true in the world after `span` on a clock within ρ of it.
 [[nodiscard]] constexpr Nanos surely_passed(Nanos span) {
@@ -50,7 +55,8 @@ struct Life {
   Moment over = kOpen;        // Someone had heard by then that it is over.
   Moment breaking = kOpen;    // BREAK was answered: no renewal after that.
   Moment touched_by_break = kOpen;
-  Moment voided = kOpen;  // By a restore: whoever asks hears LOST, and only its clock keeps its locks closed.
+  Moment voided =
+      kOpen;  // By a restore: whoever asks hears LOST, and only its clock keeps its locks closed.
   // Of the release that ended it, if one is known to have.
   Moment released_sent = kOpen, released = kOpen;
   std::string proof;

@@ -1,4 +1,5 @@
-// The fast checker against the exhaustive one, on small random histories: about half of them can have happened.
+// The fast checker against the exhaustive one, on small random histories: about half of them can
+// have happened.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -36,7 +37,9 @@ class Writer {
 
  private:
   static Moment at(std::uint64_t ms) { return Moment(Millis(100 + ms)); }
-  Moment soon(Moment now, std::uint64_t most) { return now + Nanos(Millis(random_.below(most + 1))); }
+  Moment soon(Moment now, std::uint64_t most) {
+    return now + Nanos(Millis(random_.below(most + 1)));
+  }
 
   Moment live(const Attempt& a, Moment now) {
     if (random_.below(2) == 0) {
@@ -77,15 +80,16 @@ std::string show(const History& h) {
                         fmt::join(a.locks, "+"), ms(a.asked), ms(a.answered), a.ttl.count());
   }
   for (const Renewal& r : h.renewals) {
-    text += fmt::format("\n  renew {} {:.2f}–{:.2f} {}", r.token.value, ms(r.sent), ms(r.returned), r.ok);
+    text += fmt::format("\n  renew {} {:.2f}–{:.2f} {}", r.token.value, ms(r.sent), ms(r.returned),
+                        r.ok);
   }
   for (const Release& r : h.releases) {
     text += fmt::format("\n  release {} {:.2f}–{:.2f} {}", r.token.value, ms(r.invoked),
                         r.returned == kOpen ? -1 : ms(r.returned), r.was_live);
   }
   for (const Sighting& g : h.sightings) {
-    text +=
-        fmt::format("\n  see {} on {} {:.2f}–{:.2f}", g.token.value, g.lock, ms(g.invoked), ms(g.returned));
+    text += fmt::format("\n  see {} on {} {:.2f}–{:.2f}", g.token.value, g.lock, ms(g.invoked),
+                        ms(g.returned));
   }
   return text;
 }
@@ -99,8 +103,8 @@ TEST(Checker, AgreesWithTheSearchOfEveryOrder) {
     check_order(history, faults);
     const bool can = can_have_happened(history);
     possible += can ? 1 : 0;
-    ASSERT_EQ(faults.empty(), can) << "history " << seed << (faults.empty() ? "" : ": " + faults.front())
-                                   << show(history);
+    ASSERT_EQ(faults.empty(), can)
+        << "history " << seed << (faults.empty() ? "" : ": " + faults.front()) << show(history);
   }
   std::printf("%d histories, %d of them possible\n", kHistories, possible);
   EXPECT_GT(possible, kHistories / 10);

@@ -53,8 +53,10 @@ class GuardCheck {
   }
 
   void check_refusal(const Resource& resource, const Effect& e) {
-    if (e.token >= resource.newest) return fault(e, "was refused, though nothing newer had been there");
-    // Before its holder has the answer, another reader may advance to this token as its floor, and too late.
+    if (e.token >= resource.newest)
+      return fault(e, "was refused, though nothing newer had been there");
+    // Before its holder has the answer, another reader may advance to this token as its floor, and
+    // too late.
     const auto held = believed_.find(e.token);
     if (history_.demand == Demand::kAll && held != believed_.end() && e.at >= held->second.from &&
         e.at < held->second.until) {

@@ -1,4 +1,5 @@
-// P2, P3 and P4: the replay in order of token (checker.h); and G7, what the holders themselves believe.
+// P2, P3 and P4: the replay in order of token (checker.h); and G7, what the holders themselves
+// believe.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +45,8 @@ class Sweep {
     for (const Sighting& s : history_.sightings) {
       const Attempt* a = s.returned == kOpen ? nullptr : granted[s.token];
       if (a != nullptr && std::find(a->locks.begin(), a->locks.end(), s.lock) == a->locks.end()) {
-        fault("P1", fmt::format("{} was seen on \"{}\", which it was not granted", name(*a), s.lock));
+        fault("P1",
+              fmt::format("{} was seen on \"{}\", which it was not granted", name(*a), s.lock));
       }
     }
   }
@@ -57,18 +59,21 @@ class Sweep {
   // P4: alive after someone had heard that it is over.
   void no_resurrection(const Life& life) {
     if (life.last_proof > life.over) {
-      fault("P4", fmt::format("token {} was over at {:.3f} ms, and {} sent at {:.3f} ms found it alive",
-                              life.token.value, ms(life.over), life.proof, ms(life.last_proof)));
+      fault("P4",
+            fmt::format("token {} was over at {:.3f} ms, and {} sent at {:.3f} ms found it alive",
+                        life.token.value, ms(life.over), life.proof, ms(life.last_proof)));
     }
     if (life.last_proof > life.voided) {
-      fault("P4", fmt::format("token {} was void from {:.3f} ms on, by a restore, and {} sent at {:.3f} ms "
-                              "found it alive",
-                              life.token.value, ms(life.voided), life.proof, ms(life.last_proof)));
+      fault("P4", fmt::format(
+                      "token {} was void from {:.3f} ms on, by a restore, and {} sent at {:.3f} ms "
+                      "found it alive",
+                      life.token.value, ms(life.voided), life.proof, ms(life.last_proof)));
     }
     for (const Renewal& r : renewals_of(life.token)) {
       if (r.ok && r.sent > life.breaking) {
-        fault("P4", fmt::format("token {} was renewed, sent at {:.3f} ms, after its BREAK was answered",
-                                life.token.value, ms(r.sent)));
+        fault("P4",
+              fmt::format("token {} was renewed, sent at {:.3f} ms, after its BREAK was answered",
+                          life.token.value, ms(r.sent)));
       }
     }
   }
@@ -77,8 +82,8 @@ class Sweep {
   void not_robbed(const Life& life) {
     if (life.attempt == nullptr) return;
     for (const Renewal& r : renewals_of(life.token)) {
-      const bool excused =
-          life.given_up <= r.returned || life.touched_by_break <= r.returned || life.voided <= r.returned;
+      const bool excused = life.given_up <= r.returned || life.touched_by_break <= r.returned ||
+                           life.voided <= r.returned;
       if (!r.ok && r.returned != kOpen && r.returned < life.clock_end && !excused) {
         fault("G2", fmt::format("{} was called lost at {:.3f} ms, it had until {:.3f} ms",
                                 name(*life.attempt), ms(r.returned), ms(life.clock_end)));
@@ -95,11 +100,12 @@ class Sweep {
       why = fmt::format("P2: token {} was asked for at {:.3f} ms", life.token.value, ms(asked));
     }
     if (life.attempt != nullptr && history_.demand != Demand::kTokensOnly) {
-      for (const std::string& lock : life.attempt->locks) make_room(lock, *life.attempt, earliest, why);
+      for (const std::string& lock : life.attempt->locks)
+        make_room(lock, *life.attempt, earliest, why);
     }
     if (life.first_seen < earliest) {
-      faults_.push_back(fmt::format("{}, and yet token {} was seen at {:.3f} ms", why, life.token.value,
-                                    ms(life.first_seen)));
+      faults_.push_back(fmt::format("{}, and yet token {} was seen at {:.3f} ms", why,
+                                    life.token.value, ms(life.first_seen)));
       earliest = life.first_seen;  // One fault is enough.
       why.clear();
     }
@@ -115,17 +121,19 @@ class Sweep {
   void make_room(const std::string& lock, const Attempt& next, Moment& earliest, std::string& why) {
     std::vector<Holder>& holders = holders_[lock];
     std::erase_if(holders, [&](const Holder& h) { return h.end <= floor_; });
-    std::sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) { return a.end < b.end; });
+    std::sort(holders.begin(), holders.end(),
+              [](const Holder& a, const Holder& b) { return a.end < b.end; });
     std::vector<const Attempt*> others;
     for (const Holder& h : holders) others.push_back(h.life->attempt);
     std::size_t gone = 0;
-    while (!may_join(next, {others.begin() + static_cast<std::ptrdiff_t>(gone), others.end()})) ++gone;
+    while (!may_join(next, {others.begin() + static_cast<std::ptrdiff_t>(gone), others.end()}))
+      ++gone;
     if (gone == 0 || holders[gone - 1].end <= earliest) return;
     const Holder& last = holders[gone - 1];
     earliest = last.end;
     why = last.end == last.life->last_proof
-              ? fmt::format("P4: \"{}\": {} found {} alive, sent at {:.3f} ms", lock, last.life->proof,
-                            name(*last.life->attempt), ms(last.end))
+              ? fmt::format("P4: \"{}\": {} found {} alive, sent at {:.3f} ms", lock,
+                            last.life->proof, name(*last.life->attempt), ms(last.end))
               : fmt::format("P3: \"{}\": {} could not have run out before {:.3f} ms", lock,
                             name(*last.life->attempt), ms(last.end));
   }
@@ -151,7 +159,8 @@ class Sweep {
   std::string floor_why_;
 };
 
-void check_lock_belief(const std::string& lock, std::vector<const Attempt*>& holders, Faults& faults) {
+void check_lock_belief(const std::string& lock, std::vector<const Attempt*>& holders,
+                       Faults& faults) {
   std::sort(holders.begin(), holders.end(),
             [](const Attempt* a, const Attempt* b) { return a->answered < b->answered; });
   std::vector<const Attempt*> believing;
@@ -159,9 +168,9 @@ void check_lock_belief(const std::string& lock, std::vector<const Attempt*>& hol
     std::erase_if(believing, [&](const Attempt* h) { return h->believed_until <= next->answered; });
     if (!may_join(*next, believing)) {
       const Attempt& holder = *believing.back();
-      faults.push_back(fmt::format("G7: \"{}\": {} begins at {:.3f} ms, {} still believes until {:.3f} ms",
-                                   lock, name(*next), ms(next->answered), name(holder),
-                                   ms(holder.believed_until)));
+      faults.push_back(
+          fmt::format("G7: \"{}\": {} begins at {:.3f} ms, {} still believes until {:.3f} ms", lock,
+                      name(*next), ms(next->answered), name(holder), ms(holder.believed_until)));
     }
     believing.push_back(next);
   }
@@ -173,7 +182,8 @@ void check_order(const History& history, Faults& faults) {
   Sweep(history, faults).run();
 }
 
-// G7: belief ends by the holder's own clock, so this is stronger than "pawld never has two": the client must know first.
+// G7: belief ends by the holder's own clock, so this is stronger than "pawld never has two": the
+// client must know first.
 void check_belief(const History& history, Faults& faults) {
   if (history.demand != Demand::kAll) return;
   std::map<Token, Moment> broken;
@@ -186,7 +196,8 @@ void check_belief(const History& history, Faults& faults) {
     if (a.token.value == 0) continue;
     const bool robbed = !broken.contains(a.token) && a.believed_until < voided_at(history, a.token);
     if (a.lost_early && robbed) {
-      faults.push_back(fmt::format("G2: pawld called {} lost before its time: {}", name(a), *a.lost_early));
+      faults.push_back(
+          fmt::format("G2: pawld called {} lost before its time: {}", name(a), *a.lost_early));
     }
     if (a.believed_until <= a.answered || broken.contains(a.token))
       continue;  // After BREAK only guards protect.

@@ -18,9 +18,9 @@ bool restarted_between(const History& history, Moment from, Moment to) {
 // While a lease surely lives, and while its end is surely remembered, there is one right answer.
 void check_replay(const History& history, const Replay& r, const Life& life, Faults& faults) {
   const Attempt& a = *life.attempt;
-  const bool live = r.invoked >= a.answered && r.returned < std::min(life.given_up, life.clock_end) &&
-                    r.returned < std::min(life.touched_by_break, life.voided) &&
-                    history.demand == Demand::kAll;
+  const bool live =
+      r.invoked >= a.answered && r.returned < std::min(life.given_up, life.clock_end) &&
+      r.returned < std::min(life.touched_by_break, life.voided) && history.demand == Demand::kAll;
   const bool remembered = life.released != kOpen && r.invoked >= life.released &&
                           r.returned < life.released_sent + surely_passed(limits::kRequestMemory) &&
                           !restarted_between(history, life.released_sent, r.returned);
@@ -29,13 +29,13 @@ void check_replay(const History& history, const Replay& r, const Life& life, Fau
                    : live    ? Replay::Answer::kGranted
                              : Replay::Answer::kLost;
   if (r.answer == due) return;
-  faults.push_back(
-      fmt::format("P8: the request of {} was asked again at {:.3f} ms while {}, and the answer was {}",
-                  name(a), ms(r.invoked), live ? "it lived" : "its end was remembered",
-                  r.answer == Replay::Answer::kGranted    ? "a grant"
-                  : r.answer == Replay::Answer::kNothing  ? "nothing"
-                  : r.answer == Replay::Answer::kConflict ? "a conflict"
-                                                          : "LOST"));
+  faults.push_back(fmt::format(
+      "P8: the request of {} was asked again at {:.3f} ms while {}, and the answer was {}", name(a),
+      ms(r.invoked), live ? "it lived" : "its end was remembered",
+      r.answer == Replay::Answer::kGranted    ? "a grant"
+      : r.answer == Replay::Answer::kNothing  ? "nothing"
+      : r.answer == Replay::Answer::kConflict ? "a conflict"
+                                              : "LOST"));
 }
 
 void check_order_of_arrival(const std::string& lock, const std::vector<const Attempt*>& attempts,
@@ -51,21 +51,22 @@ void check_order_of_arrival(const std::string& lock, const std::vector<const Att
     if (a->queued != kOpen) points.push_back({a->queued, false, a});
   }
   std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
-    return std::tuple(a.at, !a.asks, a.attempt->token) < std::tuple(b.at, !b.asks, b.attempt->token);
+    return std::tuple(a.at, !a.asks, a.attempt->token) <
+           std::tuple(b.at, !b.asks, b.attempt->token);
   });
   const Attempt* last = nullptr;  // The greatest token among those who were already in line.
   for (const Point& point : points) {
     if (!point.asks) {
       if (last == nullptr || last->token < point.attempt->token) last = point.attempt;
     } else if (last != nullptr && point.attempt->token < last->token) {
-      faults.push_back(fmt::format("G6: \"{}\": {} was in line when {} asked, and was overtaken", lock,
-                                   name(*last), name(*point.attempt)));
+      faults.push_back(fmt::format("G6: \"{}\": {} was in line when {} asked, and was overtaken",
+                                   lock, name(*last), name(*point.attempt)));
     }
   }
 }
 
-void check_service(const History& history, const std::map<std::string, std::vector<Moment>>& granted,
-                   Faults& faults) {
+void check_service(const History& history,
+                   const std::map<std::string, std::vector<Moment>>& granted, Faults& faults) {
   if (history.calm == kOpen) return;
   Moment granting = history.calm;  // And no longer restoring.
   for (const Start& start : history.starts) {
@@ -83,10 +84,10 @@ void check_service(const History& history, const std::map<std::string, std::vect
       return next != found->second.end() && *next <= due;
     });
     if (!served) {
-      faults.push_back(
-          fmt::format("P7: all is healed at {:.3f} ms, client {} waits since {:.3f} ms, and nobody is "
-                      "granted what it waits for",
-                      ms(history.calm), a.client, ms(a.asked)));
+      faults.push_back(fmt::format(
+          "P7: all is healed at {:.3f} ms, client {} waits since {:.3f} ms, and nobody is "
+          "granted what it waits for",
+          ms(history.calm), a.client, ms(a.asked)));
     }
   }
 }
@@ -99,7 +100,8 @@ void check_requests(const History& history, Faults& faults) {
   for (const Attempt& a : history.attempts) {
     if (a.token.value == 0) continue;
     const auto [at, fresh] = owner.emplace(a.token, &a);
-    if (!fresh) faults.push_back(fmt::format("P1: {} and {} have one token", name(*at->second), name(a)));
+    if (!fresh)
+      faults.push_back(fmt::format("P1: {} and {} have one token", name(*at->second), name(a)));
     if (a.request.empty()) continue;
     const auto [known, first] = token_of.emplace(a.request, a.token);
     if (!first && known->second != a.token) {
@@ -141,9 +143,9 @@ void check_queues(const History& history, Faults& faults) {
     if (found == by_request.end() || w.returned == kOpen) continue;
     const Attempt& a = *found->second;
     if (a.token.value != 0 && a.queued != kOpen && a.queued < w.invoked) {
-      faults.push_back(
-          fmt::format("G6: the wait of client {} was cancelled at {:.3f} ms, and then granted as {}",
-                      a.client, ms(w.returned), a.token.value));
+      faults.push_back(fmt::format(
+          "G6: the wait of client {} was cancelled at {:.3f} ms, and then granted as {}", a.client,
+          ms(w.returned), a.token.value));
     }
   }
 }

@@ -35,7 +35,8 @@ struct Service {
   }
 };
 
-// One call: the moments it lies between, and what it does at `at` (which it may move later). False: not in this state.
+// One call: the moments it lies between, and what it does at `at` (which it may move later). False:
+// not in this state.
 struct Call {
   Moment invoked, returned;
   std::function<bool(Service&, Moment& at)> act;
@@ -45,16 +46,17 @@ std::vector<Call> calls_of(const History& history) {
   std::vector<Call> calls;
   for (const Attempt& a : history.attempts) {
     if (a.token.value == 0) continue;
-    calls.push_back({a.asked, a.answered, [&a](Service& s, Moment& at) {
-                       if (a.token <= s.last) return false;
-                       for (const std::string& lock : a.locks) {
-                         if (s.held.contains(lock) && !s.run_out(s.held[lock], at)) return false;
-                       }
-                       s.last = a.token;
-                       s.leases[a.token] = {true, a.asked + surely_passed(a.ttl + a.waited), a.locks};
-                       for (const std::string& lock : a.locks) s.held[lock] = a.token;
-                       return true;
-                     }});
+    calls.push_back(
+        {a.asked, a.answered, [&a](Service& s, Moment& at) {
+           if (a.token <= s.last) return false;
+           for (const std::string& lock : a.locks) {
+             if (s.held.contains(lock) && !s.run_out(s.held[lock], at)) return false;
+           }
+           s.last = a.token;
+           s.leases[a.token] = {true, a.asked + surely_passed(a.ttl + a.waited), a.locks};
+           for (const std::string& lock : a.locks) s.held[lock] = a.token;
+           return true;
+         }});
   }
   for (const Renewal& r : history.renewals) {
     calls.push_back({r.sent, r.returned, [&r](Service& s, Moment& at) {
@@ -83,7 +85,8 @@ std::vector<Call> calls_of(const History& history) {
 
 class Search {
  public:
-  explicit Search(const History& history) : calls_(calls_of(history)), done_(calls_.size(), false) {}
+  explicit Search(const History& history)
+      : calls_(calls_of(history)), done_(calls_.size(), false) {}
 
   bool from(const Service& service, Moment now) {
     if (finished()) return true;

@@ -38,7 +38,8 @@ Moment counted_from(const History& history, const Attempt& a, Moment until) {
 
 }  // namespace
 
-// RAISE is a grant to nobody: what is asked for after its answer is above it, and no crash takes it back.
+// RAISE is a grant to nobody: what is asked for after its answer is above it, and no crash takes it
+// back.
 void check_raises(const History& history, Faults& faults) {
   std::vector<const Raise*> raises;
   for (const Raise& raise : history.raises) {
@@ -50,9 +51,11 @@ void check_raises(const History& history, Faults& faults) {
   for (const Raise* raise : raises)
     greatest.push_back(greatest.empty() ? raise->token : std::max(greatest.back(), raise->token));
   const auto raised_before = [&](Moment moment) {
-    const auto next = std::upper_bound(raises.begin(), raises.end(), moment,
-                                       [](Moment m, const Raise* raise) { return m <= raise->returned; });
-    return next == raises.begin() ? Token{} : greatest[static_cast<std::size_t>(next - raises.begin()) - 1];
+    const auto next =
+        std::upper_bound(raises.begin(), raises.end(), moment,
+                         [](Moment m, const Raise* raise) { return m <= raise->returned; });
+    return next == raises.begin() ? Token{}
+                                  : greatest[static_cast<std::size_t>(next - raises.begin()) - 1];
   };
   for (const Attempt& a : history.attempts) {
     const Token raised = raised_before(a.asked);
@@ -63,8 +66,9 @@ void check_raises(const History& history, Faults& faults) {
   for (const Start& start : history.starts) {
     const Token raised = raised_before(start.at);
     if (raised <= start.last_token) continue;
-    faults.push_back(fmt::format("P6: pawld starts at {:.3f} ms with token {}, but RAISE to {} was answered",
-                                 ms(start.at), start.last_token.value, raised.value));
+    faults.push_back(
+        fmt::format("P6: pawld starts at {:.3f} ms with token {}, but RAISE to {} was answered",
+                    ms(start.at), start.last_token.value, raised.value));
   }
 }
 
@@ -82,8 +86,9 @@ void check_tenures(const History& history, Faults& faults) {
     const Moment limit = counted_from(history, a, r.returned) + at_most_passed(a.max_hold) +
                          paused_between(history, a.asked, r.returned) + kSlack;
     if (promised <= limit) continue;
-    faults.push_back(fmt::format("MH: {} was renewed until {:.3f} ms, its MAXHOLD of {} ms ends by {:.3f} ms",
-                                 name(a), ms(promised), a.max_hold.count(), ms(limit)));
+    faults.push_back(
+        fmt::format("MH: {} was renewed until {:.3f} ms, its MAXHOLD of {} ms ends by {:.3f} ms",
+                    name(a), ms(promised), a.max_hold.count(), ms(limit)));
   }
 }
 
@@ -102,8 +107,8 @@ void check_leaders(const History& history, Faults& faults) {
     if (l.token.value == 0) continue;
     Token& before = newest[{l.observer, l.lock}];
     if (l.token <= before) {
-      faults.push_back(fmt::format("EL: observer {} of \"{}\" is told that {} leads, after {}", l.observer,
-                                   l.lock, l.token.value, before.value));
+      faults.push_back(fmt::format("EL: observer {} of \"{}\" is told that {} leads, after {}",
+                                   l.observer, l.lock, l.token.value, before.value));
     }
     before = std::max(before, l.token);
     const auto found = granted.find(l.token);
@@ -112,8 +117,8 @@ void check_leaders(const History& history, Faults& faults) {
     const bool its_lock = std::find(a.locks.begin(), a.locks.end(), l.lock) != a.locks.end();
     const bool itself = a.owner == l.owner && l.value.value_or(a.value) == a.value;
     if (!its_lock || (!itself && !asked_by_others.contains(a.request))) {
-      faults.push_back(fmt::format("EL: {} of \"{}\" is told as {} with \"{}\"", name(a), l.lock, l.owner,
-                                   l.value.value_or("")));
+      faults.push_back(fmt::format("EL: {} of \"{}\" is told as {} with \"{}\"", name(a), l.lock,
+                                   l.owner, l.value.value_or("")));
     }
   }
 }

@@ -24,7 +24,8 @@ Attempt held(std::uint64_t token, int asked, int answered, int until) {
   return a;
 }
 
-Effect effect(std::uint64_t token, std::uint64_t op, Effect::Verdict verdict = Effect::Verdict::kAdmitted) {
+Effect effect(std::uint64_t token, std::uint64_t op,
+              Effect::Verdict verdict = Effect::Verdict::kAdmitted) {
   Effect e;
   e.resource = "a";
   e.token = Token{token};
@@ -58,7 +59,8 @@ History clean() {
 
 TEST(Checker, AcceptsACleanHistory) {
   History h = clean();
-  h.renewals = {{Token{1}, at(30), at(35), true, Millis(100)}, {Token{1}, at(57), at(59), false, {}}};
+  h.renewals = {{Token{1}, at(30), at(35), true, Millis(100)},
+                {Token{1}, at(57), at(59), false, {}}};
   h.sightings = {{"a", Token{1}, at(40), at(45)}, {"a", Token{2}, at(62), at(63)}};
   h.starts = {{at(0), Token{0}}, {at(70), Token{2}}};
   h.effects = {advance(1), effect(1, 1), effect(1, 1, Effect::Verdict::kReplayed),
@@ -180,7 +182,8 @@ TEST(Checker, P5SeesALiveHolderRefused) {
   EXPECT_EQ(verdict(h), "P5");
 }
 
-// A reader advances to its floor, the token of another reader, whose own answer may still be on its way.
+// A reader advances to its floor, the token of another reader, whose own answer may still be on its
+// way.
 TEST(Checker, P5AcceptsARefusalOfATokenWhoseHolderHasNoAnswerYet) {
   History h = clean();
   h.attempts[0].answered = h.attempts[0].believed_until = at(50);
@@ -296,7 +299,8 @@ TEST(Checker, P4SeesALeaseAliveThatARestoreMadeVoid) {
   History h;
   h.attempts = {held(1, 0, 10, 100)};
   h.restores = {{at(20), Token{1000}}};
-  h.renewals = {{Token{1}, at(19), at(30), true, Millis(100)}};  // Answered before the store was lost.
+  h.renewals = {
+      {Token{1}, at(19), at(30), true, Millis(100)}};  // Answered before the store was lost.
   EXPECT_EQ(verdict(h), "");
   h.renewals[0].sent = at(21);
   EXPECT_EQ(verdict(h), "P4");
@@ -308,7 +312,8 @@ TEST(Checker, P3SeesAGrantAfterARestoreThatDidNotWait) {
   h.attempts[0].delay = Millis(200);
   h.restores = {{at(20), Token{1000}}};
   EXPECT_EQ(verdict(h), "P3");
-  h.attempts[1] = held(1001, 30, 105, 130);  // The lease has run out; its delay went with the store.
+  h.attempts[1] =
+      held(1001, 30, 105, 130);  // The lease has run out; its delay went with the store.
   EXPECT_EQ(verdict(h), "");
   h.restores.clear();
   EXPECT_EQ(verdict(h), "P3");

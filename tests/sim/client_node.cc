@@ -109,7 +109,9 @@ void ClientNode::start_acquire() {
   fresh.asked = world_.now();
   history_.attempts.push_back(fresh);
 
-  world_.note([&] { return fmt::format("client {} asks for {}", number_, fmt::join(call.locks, " and ")); });
+  world_.note([&] {
+    return fmt::format("client {} asks for {}", number_, fmt::join(call.locks, " and "));
+  });
   const bool changes_its_mind = call.wait > Millis(0) && world_.chance(workload_.cancel_percent);
   act_at_ = changes_its_mind ? now() + world_.between(Millis(0), call.wait) : client::kNever;
   work_ = Work::kAcquiring;
@@ -141,7 +143,8 @@ void ClientNode::take(client::Completion& done) {
 
 void ClientNode::acquired(const Result<client::Held>& held) {
   if (!held) {
-    world_.note([&] { return fmt::format("client {} got nothing: {}", number_, held.error().detail); });
+    world_.note(
+        [&] { return fmt::format("client {} got nothing: {}", number_, held.error().detail); });
     attempt().ended = world_.now();
     return rest();
   }
@@ -149,7 +152,8 @@ void ClientNode::acquired(const Result<client::Held>& held) {
   adopted_ = now();
   // Half of them do not know of their cap: pawld must.
   lease_ = keeper_->adopt(
-      held_, {.max_hold = world_.chance(50) ? attempt().max_hold : Millis(0), .progress_every = Millis(0)},
+      held_,
+      {.max_hold = world_.chance(50) ? attempt().max_hold : Millis(0), .progress_every = Millis(0)},
       now());
   Attempt& a = attempt();
   a.lease = held_.lease;
@@ -161,16 +165,16 @@ void ClientNode::acquired(const Result<client::Held>& held) {
   a.believed_until = line_.moment(held_.deadline);
   ++grants_;
   world_.note([&] {
-    return fmt::format("client {} holds token {} until {:.3f} ms (waited {} ms, TTL {} ms)", number_,
-                       held_.token.value,
+    return fmt::format("client {} holds token {} until {:.3f} ms (waited {} ms, TTL {} ms)",
+                       number_, held_.token.value,
                        static_cast<double>(a.believed_until.time_since_epoch().count()) / 1e6,
                        a.waited.count(), a.ttl.count());
   });
   work_ = Work::kHolding;
   worker_.begin(a);
-  act_at_ =
-      now() +
-      world_.between(Millis(1), world_.chance(100 - workload_.long_percent) ? Millis(30) : workload_.ttl * 3);
+  act_at_ = now() + world_.between(Millis(1), world_.chance(100 - workload_.long_percent)
+                                                  ? Millis(30)
+                                                  : workload_.ttl * 3);
   if (!winding_down_ && world_.chance(workload_.freeze_percent))
     freeze(world_.between(Millis(10), workload_.ttl * 3));
 }
@@ -178,11 +182,12 @@ void ClientNode::acquired(const Result<client::Held>& held) {
 // There is one lease at a time, so a renewal that was sent since it was adopted is its own.
 void ClientNode::note_renewal(const client::Completion& done) {
   const auto* renewals = std::get_if<Result<client::Renewals>>(&done.outcome);
-  if (renewals == nullptr || !*renewals || work_ != Work::kHolding || (*renewals)->sent < adopted_) return;
+  if (renewals == nullptr || !*renewals || work_ != Work::kHolding || (*renewals)->sent < adopted_)
+    return;
   Renewal renewal;
   renewal.token = held_.token;
-  renewal.sent =
-      line_.moment((*renewals)->sent) - Nanos(5);  // Clocks are read to the nanosecond, and rounded.
+  renewal.sent = line_.moment((*renewals)->sent) -
+                 Nanos(5);  // Clocks are read to the nanosecond, and rounded.
   renewal.returned = world_.now();
   renewal.ok = (*renewals)->answered.front().has_value();
   renewal.answered = (*renewals)->answered.front().value_or(Millis(0));
@@ -197,7 +202,8 @@ void ClientNode::look_at_lease() {
   if (standing.state != LeaseState::kLost) return;
   if (now() < standing.deadline) attempt().lost_early = standing.reason;
   world_.note([&] {
-    return fmt::format("client {} gives up token {}: {}", number_, held_.token.value, standing.reason);
+    return fmt::format("client {} gives up token {}: {}", number_, held_.token.value,
+                       standing.reason);
   });
   start_release();
 }
@@ -242,7 +248,8 @@ void ClientNode::freeze(Nanos duration) {
 }
 
 void ClientNode::die() {
-  world_.note([&] { return fmt::format("client {} dies holding token {}", number_, held_.token.value); });
+  world_.note(
+      [&] { return fmt::format("client {} dies holding token {}", number_, held_.token.value); });
   attempt().believed_until = std::min(attempt().believed_until, world_.now());
   ++life_;
   worker_.stop();

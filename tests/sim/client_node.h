@@ -1,6 +1,6 @@
-// A simulated client: the real client::Machine and client::Keeper on a clock of its own, and a worker that takes locks,
-// works until the keeper calls the lease lost (the latest moment it may), gives them back, changes its mind, freezes and
-// dies.
+// A simulated client: the real client::Machine and client::Keeper on a clock of its own, and a
+// worker that takes locks, works until the keeper calls the lease lost (the latest moment it may),
+// gives them back, changes its mind, freezes and dies.
 #pragma once
 
 #include <memory>
@@ -27,8 +27,8 @@ struct Workload {
 
 class ClientNode {
  public:
-  ClientNode(World& world, Network& network, GuardModel& guard, int number, Rate rate, Workload workload,
-             History& history);
+  ClientNode(World& world, Network& network, GuardModel& guard, int number, Rate rate,
+             Workload workload, History& history);
 
   void begin();
   // Finish what is held, start nothing new and fail no more.

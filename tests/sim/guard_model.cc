@@ -84,7 +84,8 @@ Effect::Verdict GuardModel::judge(Resource& resource, const GuardCall& call) {
     case Kind::kRead:
       return Effect::Verdict::kAdmitted;
     case Kind::kCheck:
-      if (PAWL_MUTANT(reader_raises_fence)) raise(resource.fence, resource.done, resource.last, call.token);
+      if (PAWL_MUTANT(reader_raises_fence))
+        raise(resource.fence, resource.done, resource.last, call.token);
       return Effect::Verdict::kAdmitted;
     case Kind::kAdvance:
       raise(resource.fence, resource.done, resource.last, call.token);
@@ -102,10 +103,12 @@ Effect::Verdict GuardModel::admit(Resource& resource, const GuardCall& call) {
   raise(resource.fence, resource.done, resource.last, call.token);
   if (PAWL_MUTANT(operation_number_ignored)) return Effect::Verdict::kAdmitted;
   if (!keeps_one_number(call.resource)) {
-    return resource.done.contains(call.op) ? Effect::Verdict::kReplayed : Effect::Verdict::kAdmitted;
+    return resource.done.contains(call.op) ? Effect::Verdict::kReplayed
+                                           : Effect::Verdict::kAdmitted;
   }
   if (call.op > resource.last) return Effect::Verdict::kAdmitted;
-  if (call.op == resource.last || PAWL_MUTANT(smaller_operation_replayed)) return Effect::Verdict::kReplayed;
+  if (call.op == resource.last || PAWL_MUTANT(smaller_operation_replayed))
+    return Effect::Verdict::kReplayed;
   return Effect::Verdict::kStaleOp;
 }
 
@@ -121,8 +124,9 @@ void GuardModel::change(Resource& resource, const GuardCall& call, Effect& effec
 void GuardModel::record(const Effect& effect) {
   history_.effects.push_back(effect);
   world_.note([&] {
-    return fmt::format("{}: {} {} of token {}: {}", effect.resource, kKinds[static_cast<int>(effect.kind)],
-                       effect.op, effect.token.value, kVerdicts[static_cast<int>(effect.verdict)]);
+    return fmt::format("{}: {} {} of token {}: {}", effect.resource,
+                       kKinds[static_cast<int>(effect.kind)], effect.op, effect.token.value,
+                       kVerdicts[static_cast<int>(effect.verdict)]);
   });
 }
 

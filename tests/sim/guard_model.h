@@ -1,9 +1,9 @@
-// A guarded resource, as small as it can be: check and change are one step, and the fence is never forgotten. Half of the
-// resources remember a set of operations (as SQL can), half one number (as Redis or an object store can). Everything that
-// happens goes into the history, for P5.
+// A guarded resource, as small as it can be: check and change are one step, and the fence is never
+// forgotten. Half of the resources remember a set of operations (as SQL can), half one number (as
+// Redis or an object store can). Everything that happens goes into the history, for P5.
 //
-// Calls travel through a network of their own that loses, delays, repeats and reorders them: a write may arrive long
-// after its holder is gone.
+// Calls travel through a network of their own that loses, delays, repeats and reorders them: a
+// write may arrive long after its holder is gone.
 #pragma once
 
 #include <functional>

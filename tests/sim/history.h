@@ -1,8 +1,8 @@
-// A history: what clients, an operator and the guards saw, in true time. Data only; checker.h judges it. A simulated run
-// fills one, and so can any harness whose parts share a clock.
+// A history: what clients, an operator and the guards saw, in true time. Data only; checker.h
+// judges it. A simulated run fills one, and so can any harness whose parts share a clock.
 //
-// Every call has the moment it was made and the moment its answer came. An answer that never came is kOpen: the call may
-// have taken effect at any time since, or never.
+// Every call has the moment it was made and the moment its answer came. An answer that never came
+// is kOpen: the call may have taken effect at any time since, or never.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +28,18 @@ struct Attempt {
   Millis delay{0};
   Millis max_hold{0};  // 0: no cap.
   std::string owner;
-  std::string value;      // Of a campaign, for observers.
-  Moment asked{};         // No later than the first send.
-  Moment queued = kOpen;  // Told that it is in line, on a connection that lasted until the answer; kOpen: no.
+  std::string value;  // Of a campaign, for observers.
+  Moment asked{};     // No later than the first send.
+  Moment queued =
+      kOpen;  // Told that it is in line, on a connection that lasted until the answer; kOpen: no.
   Moment answered = kOpen;  // When the client was handed the lease.
   Moment ended = kOpen;     // When it stopped waiting without one.
   Token token;              // 0 unless granted.
   Token floor;
   std::optional<std::uint32_t> slot;
   Millis waited{0};
-  // The client acts as holder from `answered` until here: its own deadline, moved by renewals, or the moment it began to
-  // release (or died).
+  // The client acts as holder from `answered` until here: its own deadline, moved by renewals, or
+  // the moment it began to release (or died).
   Moment believed_until{};
   // Set when pawld said "lost" while the client's own deadline had not passed.
   std::optional<std::string> lost_early;
@@ -142,7 +143,8 @@ struct Start {
   Millis restoring{0};  // It grants nothing for so long.
 };
 
-// The store was lost, and made anew from a backup: every lease with a token up to this one is void from here on.
+// The store was lost, and made anew from a backup: every lease with a token up to this one is void
+// from here on.
 struct Restore {
   Moment lost{};
   Token last_token;
@@ -151,8 +153,9 @@ struct Restore {
 // What may be asked of a run, by what was done to it.
 enum class Demand : std::uint8_t {
   kAll,
-  kClockFree,   // Clocks beyond ρ (hard case 30, wild): P3, G2 and G7 do not hold.
-  kTokensOnly,  // A damaged disk may have lost the last batch: only what tokens promise (P1, P2, P5, P6).
+  kClockFree,  // Clocks beyond ρ (hard case 30, wild): P3, G2 and G7 do not hold.
+  // A damaged disk may have lost the last batch: only what tokens promise (P1, P2, P5, P6).
+  kTokensOnly,
 };
 
 struct History {

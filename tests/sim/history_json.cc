@@ -20,7 +20,8 @@ constexpr std::array<std::string_view, 3> kModes{"exclusive", "shared", "limit"}
 constexpr std::array<std::string_view, 3> kDemands{"all", "clock_free", "tokens_only"};
 constexpr std::array<std::string_view, 4> kAnswers{"granted", "nothing", "lost", "conflict"};
 constexpr std::array<std::string_view, 5> kEffects{"advance", "read", "check", "write", "delete"};
-constexpr std::array<std::string_view, 5> kVerdicts{"admitted", "replayed", "stale", "stale_op", "ahead"};
+constexpr std::array<std::string_view, 5> kVerdicts{"admitted", "replayed", "stale", "stale_op",
+                                                    "ahead"};
 
 std::span<const std::string_view> words_of(Mode) {
   return kModes;
@@ -38,7 +39,7 @@ std::span<const std::string_view> words_of(Effect::Verdict) {
   return kVerdicts;
 }
 
-// --- The format: one visit() per kind of record. must() is what a record cannot be without. ---
+// --- The format: one visit() per kind of record. must() is what a record cannot be without. ------
 
 template <class Fields>
 void visit(Fields& f, Attempt& a) {
@@ -169,7 +170,7 @@ void for_each_kind(HistoryType& h, Each each) {
   each("pause", h.pauses);
 }
 
-// --- Writing: what is at its default is left out. ---
+// --- Writing: what is at its default is left out. ------------------------------------------------
 
 json::value write(Moment m) {
   return m.time_since_epoch().count();
@@ -210,7 +211,9 @@ json::value write(const std::optional<T>& value) {
 class Writer {
  public:
   // `plain`: a record of its kind in which nothing is set; nullptr: everything is written.
-  Writer(std::string_view kind, const json::object* plain) : plain_(plain) { object_["kind"] = kind; }
+  Writer(std::string_view kind, const json::object* plain) : plain_(plain) {
+    object_["kind"] = kind;
+  }
   template <class T>
   void operator()(std::string_view name, const T& value) {
     json::value written = write(value);
@@ -240,7 +243,7 @@ void add_line(std::string& out, std::string_view kind, const Record& record) {
   out += json::serialize(described(kind, record, &plain)) + "\n";
 }
 
-// --- Reading ---
+// --- Reading -------------------------------------------------------------------------------------
 
 class Reader {
  public:
@@ -305,7 +308,8 @@ class Reader {
   static bool read(const json::value& from, Millis& span) {
     std::int64_t ms = 0;
     // Anything longer could not be added to a moment.
-    if (!read(from, ms) || ms < 0 || ms > std::chrono::milliseconds(std::chrono::hours(24 * 366)).count())
+    if (!read(from, ms) || ms < 0 ||
+        ms > std::chrono::milliseconds(std::chrono::hours(24 * 366)).count())
       return false;
     span = Millis(ms);
     return true;
@@ -366,14 +370,16 @@ void visit(Fields& f, Head& head) {
 std::string read_line(const json::object& object, History& history, bool& begun) {
   const json::value* kind = object.if_contains("kind");
   if (kind == nullptr || !kind->is_string()) return "\"kind\" is missing";
-  std::string wrong = fmt::format("\"{}\" is no kind of record", std::string_view(kind->get_string()));
+  std::string wrong =
+      fmt::format("\"{}\" is no kind of record", std::string_view(kind->get_string()));
   const auto fill = [&](auto& record) {
     wrong.clear();
     Reader reader(object, wrong);
     visit(reader, record);
     reader.done();
   };
-  if (begun == (kind->get_string() == "history")) return "one line of the kind \"history\" comes first";
+  if (begun == (kind->get_string() == "history"))
+    return "one line of the kind \"history\" comes first";
   if (!std::exchange(begun, true)) {
     Head head;
     fill(head);

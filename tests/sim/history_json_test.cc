@@ -1,4 +1,5 @@
-// A history that was written and read again is judged as before, and what somebody planted in the file is found.
+// A history that was written and read again is judged as before, and what somebody planted in the
+// file is found.
 #include "sim/history_json.h"
 
 #include <gmock/gmock.h>
@@ -73,8 +74,8 @@ TEST(HistoryJson, ATokenPlantedTwiceInTheFileIsFound) {
   const std::string attempt =
       R"(,"locks":["a"],"ttl_ms":1000,"asked_ns":10,"answered_ns":20,"token":7,"believed_until_ns":30})";
   const auto read = history_from_json_lines(
-      "{\"kind\":\"history\"}\n" + (R"({"kind":"attempt","client":1,"request":"one")" + attempt) + "\n\n" +
-      (R"({"kind":"attempt","client":2,"request":"two")" + attempt));
+      "{\"kind\":\"history\"}\n" + (R"({"kind":"attempt","client":1,"request":"one")" + attempt) +
+      "\n\n" + (R"({"kind":"attempt","client":2,"request":"two")" + attempt));
   ASSERT_TRUE(read) << read.error().detail;
   ASSERT_THAT(read->attempts, SizeIs(2));
   EXPECT_EQ(read->attempts[0].ended, kOpen);
@@ -83,9 +84,11 @@ TEST(HistoryJson, ATokenPlantedTwiceInTheFileIsFound) {
 }
 
 TEST(HistoryJson, WhatIsNoHistoryIsRefusedByItsLine) {
-  EXPECT_THAT(history_from_json_lines("").error().detail, HasSubstr("no line of the kind \"history\""));
-  EXPECT_THAT(history_from_json_lines("{\"kind\":\"start\",\"at_ns\":1,\"last_token\":1}").error().detail,
-              HasSubstr("comes first"));
+  EXPECT_THAT(history_from_json_lines("").error().detail,
+              HasSubstr("no line of the kind \"history\""));
+  EXPECT_THAT(
+      history_from_json_lines("{\"kind\":\"start\",\"at_ns\":1,\"last_token\":1}").error().detail,
+      HasSubstr("comes first"));
   EXPECT_THAT(wrong_with("{\"kind\":\"history\"}"), HasSubstr("comes first"));
   EXPECT_THAT(wrong_with("nonsense"), StartsWith("line 2: "));
   EXPECT_EQ(wrong_with("[1]"), "line 2: not an object");
@@ -96,7 +99,8 @@ TEST(HistoryJson, WhatIsNoHistoryIsRefusedByItsLine) {
   EXPECT_EQ(wrong_with(R"({"kind":"renewal","token":-3,"sent_ns":1})"),
             "line 2: \"token\" is not what it should be");
   EXPECT_EQ(
-      wrong_with(R"({"kind":"effect","resource":"r","effect":"burn","token":1,"verdict":"stale","at_ns":1})"),
+      wrong_with(
+          R"({"kind":"effect","resource":"r","effect":"burn","token":1,"verdict":"stale","at_ns":1})"),
       "line 2: \"effect\" is not what it should be");
 }
 

@@ -17,8 +17,8 @@ void Line::be_reborn() {
   if (link_) network_.close_by_client(*std::exchange(link_, std::nullopt));
   connecting_ = frozen_ = false;
   arrived_.clear();
-  machine_ = std::make_unique<client::Machine>(world_.random(),
-                                               client::MachineOptions{.answer_timeout = Millis(700)});
+  machine_ = std::make_unique<client::Machine>(
+      world_.random(), client::MachineOptions{.answer_timeout = Millis(700)});
 }
 
 void Line::on_bytes(LinkId link, std::string bytes) {
@@ -42,7 +42,8 @@ void Line::connect() {
   (void)network_.connect(
       *this,
       [this, life](LinkId link) {
-        if (life != life_ || !std::exchange(connecting_, false)) return network_.close_by_client(link);
+        if (life != life_ || !std::exchange(connecting_, false))
+          return network_.close_by_client(link);
         link_ = link;
         machine_->connected(now());
         on_event_();
@@ -91,7 +92,8 @@ void Line::freeze() {
 
 void Line::thaw() {
   frozen_ = false;
-  if (PAWL_MUTANT(clock_stops_in_suspend)) stopped_ += rate_.local(world_.now()) - rate_.local(frozen_since_);
+  if (PAWL_MUTANT(clock_stops_in_suspend))
+    stopped_ += rate_.local(world_.now()) - rate_.local(frozen_since_);
   for (auto& [link, bytes] : std::exchange(arrived_, {})) {
     bytes.empty() ? on_hangup(link) : on_bytes(link, bytes);
   }

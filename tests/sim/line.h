@@ -1,5 +1,5 @@
-// The driver of one simulated client::Machine: its connection, its clock and its alarm. What the sockets and threads of
-// the real drivers do, on virtual time.
+// The driver of one simulated client::Machine: its connection, its clock and its alarm. What the
+// sockets and threads of the real drivers do, on virtual time.
 #pragma once
 
 #include <functional>
@@ -22,13 +22,16 @@ class Line final : public Endpoint {
 
   [[nodiscard]] client::Machine& machine() { return *machine_; }
   // CLOCK_BOOTTIME: it goes on while the process or its machine stands still.
-  [[nodiscard]] client::Instant now() const { return client::Instant(rate_.local(world_.now()) - stopped_); }
+  [[nodiscard]] client::Instant now() const {
+    return client::Instant(rate_.local(world_.now()) - stopped_);
+  }
   [[nodiscard]] Moment moment(client::Instant instant) const {
     return rate_.moment(instant.time_since_epoch() + stopped_);
   }
   [[nodiscard]] bool frozen() const { return frozen_; }
 
-  // Connects, closes and sends as the machine wants, and comes back at `wake` or at the machine's own timer.
+  // Connects, closes and sends as the machine wants, and comes back at `wake` or at the machine's
+  // own timer.
   void settle(client::Instant wake);
   // Comes back at once.
   void nudge(Nanos delay);
@@ -53,10 +56,11 @@ class Line final : public Endpoint {
   bool connecting_ = false;
   bool frozen_ = false;
   Moment frozen_since_{};
-  Nanos stopped_{0};                                     // What the clock has missed: nothing.
-  std::vector<std::pair<LinkId, std::string>> arrived_;  // While frozen; an empty text is a hang-up.
-  std::uint64_t life_ = 0;                               // Events of a former life are ignored.
-  std::uint64_t alarm_ = 0;                              // Only the newest alarm counts.
+  Nanos stopped_{0};  // What the clock has missed: nothing.
+  std::vector<std::pair<LinkId, std::string>>
+      arrived_;              // While frozen; an empty text is a hang-up.
+  std::uint64_t life_ = 0;   // Events of a former life are ignored.
+  std::uint64_t alarm_ = 0;  // Only the newest alarm counts.
 };
 
 }  // namespace pawl::sim

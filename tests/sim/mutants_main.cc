@@ -1,4 +1,5 @@
-// Runs every planted bug (base/mutants.h) through the simulator until some property catches it, and prints the table.
+// Runs every planted bug (base/mutants.h) through the simulator until some property catches it, and
+// prints the table.
 //
 //   pawl_mutants [--seeds N] [--jobs N] [NAME…]      exit 0: all caught; 1: one survived, or the healthy build did not pass
 //
@@ -35,7 +36,9 @@ struct Case {
   ::alarm(kStuckSeconds);
   ::dup2(pipe, STDERR_FILENO);  // An assertion tells where.
   chosen_mutant = mutant;
-  const auto say = [pipe](const std::string& line) { (void)!::write(pipe, line.data(), line.size()); };
+  const auto say = [pipe](const std::string& line) {
+    (void)!::write(pipe, line.data(), line.size());
+  };
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     say(fmt::format("seed {}\n", seed));
     Plan plan;
@@ -83,7 +86,8 @@ bool finish(Case& one, bool healthy) {
   const std::string survived = healthy ? "-" : "SURVIVED";
   if (caught.empty()) caught = fmt::format("{:<2}: {}", "", one.entry.lesson);
   const bool was_caught = caught.front() != ' ';
-  fmt::print("{:<30} {:<8} {:>5}  {}\n", one.entry.name, was_caught ? caught.substr(0, 2) : survived, seed,
+  fmt::print("{:<30} {:<8} {:>5}  {}\n", one.entry.name,
+             was_caught ? caught.substr(0, 2) : survived, seed,
              caught.substr(std::min<std::size_t>(caught.size(), 4)).substr(0, 100));
   std::fflush(stdout);
   return was_caught;
@@ -150,8 +154,8 @@ int main(int argc, char** argv) {
       (word == "--seeds" ? options.seeds : options.jobs) = number;
       continue;
     }
-    const auto found =
-        std::find_if(kMutants.begin(), kMutants.end(), [&](const auto& m) { return m.name == word; });
+    const auto found = std::find_if(kMutants.begin(), kMutants.end(),
+                                    [&](const auto& m) { return m.name == word; });
     if (found == kMutants.end()) {
       fmt::print(stderr, "usage: pawl_mutants [--seeds N] [--jobs N] [NAME…]\n");
       return 64;

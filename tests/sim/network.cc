@@ -7,7 +7,8 @@ namespace pawl::sim {
 
 Moment Network::arrival(Moment& not_before) {
   const bool slow = world_.chance(faults_.slow_percent);
-  const Nanos delay = world_.between(faults_.delay_least, slow ? faults_.slow_most : faults_.delay_most);
+  const Nanos delay =
+      world_.between(faults_.delay_least, slow ? faults_.slow_most : faults_.delay_most);
   not_before = std::max(not_before, world_.now() + delay);
   return not_before;
 }
@@ -46,7 +47,8 @@ void Network::send(LinkId id, std::string bytes, bool to_server) {
   }
   Link& link = found->second;
   while (!bytes.empty()) {
-    const std::size_t size = world_.chance(10) ? 1 + world_.random().below(bytes.size()) : bytes.size();
+    const std::size_t size =
+        world_.chance(10) ? 1 + world_.random().below(bytes.size()) : bytes.size();
     std::string piece = bytes.substr(0, size);
     bytes.erase(0, size);
     Moment& until = to_server ? link.to_server_until : link.to_client_until;

@@ -1,6 +1,6 @@
-// The simulated network between clients and one server: connections that deliver bytes in order, late, in pieces, or
-// not at all. A connection breaks as a whole, as TCP's do; each end learns of it at its own time, or never (half-open)
-// until it gives up by itself.
+// The simulated network between clients and one server: connections that deliver bytes in order,
+// late, in pieces, or not at all. A connection breaks as a whole, as TCP's do; each end learns of
+// it at its own time, or never (half-open) until it gives up by itself.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,10 @@ class Network {
   Network(World& world, ServerEndpoint& server, NetworkFaults faults)
       : world_(world), server_(server), faults_(faults) {}
 
-  // The client hears connected(link) or refused() after a while. Neither when the network is cut: it must time out.
-  LinkId connect(Endpoint& client, std::function<void(LinkId)> connected, std::function<void()> refused);
+  // The client hears connected(link) or refused() after a while. Neither when the network is cut:
+  // it must time out.
+  LinkId connect(Endpoint& client, std::function<void(LinkId)> connected,
+                 std::function<void()> refused);
   void send_to_server(LinkId link, std::string bytes) { send(link, std::move(bytes), true); }
   void send_to_client(LinkId link, std::string bytes) { send(link, std::move(bytes), false); }
   // This end is done with it; what it sent before is still delivered.

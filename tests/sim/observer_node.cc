@@ -8,7 +8,8 @@
 namespace pawl::sim {
 
 ObserverNode::ObserverNode(World& world, Network& network, int number, Rate rate, std::string lock,
-                           const ServerWatch& truth, History& history, std::vector<std::string>& faults)
+                           const ServerWatch& truth, History& history,
+                           std::vector<std::string>& faults)
     : world_(world),
       number_(number),
       lock_(std::move(lock)),
@@ -40,7 +41,8 @@ void ObserverNode::pump() {
   client::Machine& machine = line_.machine();
   machine.timer(line_.now());
   // Completions first: the watch asks for that.
-  for (const client::Completion& done : machine.take_completions()) (void)watch_->take(done, line_.now());
+  for (const client::Completion& done : machine.take_completions())
+    (void)watch_->take(done, line_.now());
   for (const client::Sighting& seen : machine.take_sightings()) {
     if (!watch_->take(seen, line_.now())) take(seen);
   }
@@ -68,15 +70,16 @@ void ObserverNode::told(const client::LeaderNow& leader) {
     newest_ = std::max(newest_, leader->token);
   }
   leader_ = news.token;
-  world_.note([&] { return fmt::format("observer {}: token {} leads", number_, news.token.value); });
+  world_.note(
+      [&] { return fmt::format("observer {}: token {} leads", number_, news.token.value); });
   history_.leaders.push_back(std::move(news));
 }
 
 std::optional<std::size_t> ObserverNode::place_of(const wire::EventId& id) const {
   const auto& all = truth_.told();
   // In all lives, restored or not, the numbers only grow; incarnations have no order.
-  const auto found = std::lower_bound(all.begin(), all.end(), id,
-                                      [](const auto& told, const auto& i) { return told.id.n < i.n; });
+  const auto found = std::lower_bound(
+      all.begin(), all.end(), id, [](const auto& told, const auto& i) { return told.id.n < i.n; });
   if (found == all.end() || found->id != id) return std::nullopt;
   return static_cast<std::size_t>(found - all.begin());
 }
@@ -84,7 +87,8 @@ std::optional<std::size_t> ObserverNode::place_of(const wire::EventId& id) const
 std::optional<std::size_t> ObserverNode::place_of_grant(Token token) const {
   const auto& all = truth_.told();
   for (std::size_t i = all.size(); i-- > 0;) {
-    if (all[i].kind == wire::EventKind::kGranted && all[i].token == token && all[i].lock == lock_) return i;
+    if (all[i].kind == wire::EventKind::kGranted && all[i].token == token && all[i].lock == lock_)
+      return i;
   }
   return std::nullopt;
 }
@@ -97,8 +101,9 @@ void ObserverNode::check_nobody_is_left_out(Token before, Token next) {
   if (!from || !to || all[*from].life != truth_.life()) return;
   for (std::size_t i = *from + 1; i < *to; ++i) {
     if (all[i].kind != wire::EventKind::kGranted || all[i].lock != lock_) continue;
-    faults_.push_back(fmt::format("EL: observer {} heard of leaders {} and {}, and not of {} between them",
-                                  number_, before.value, next.value, all[i].token.value));
+    faults_.push_back(
+        fmt::format("EL: observer {} heard of leaders {} and {}, and not of {} between them",
+                    number_, before.value, next.value, all[i].token.value));
   }
 }
 
@@ -109,8 +114,8 @@ void ObserverNode::take(const client::Sighting& seen) {
   if (seen.event->kind == wire::EventKind::kReset) return last_.reset();
   const auto place = place_of(seen.event->id);
   if (!place) {
-    faults_.push_back(fmt::format("EL: observer {} was told event {}, which pawld never told", number_,
-                                  to_text(seen.event->id)));
+    faults_.push_back(fmt::format("EL: observer {} was told event {}, which pawld never told",
+                                  number_, to_text(seen.event->id)));
   } else if (last_ && *place != *last_ + 1) {
     faults_.push_back(fmt::format("EL: observer {} was told event {} after {}", number_,
                                   to_text(seen.event->id), to_text(truth_.told()[*last_].id)));

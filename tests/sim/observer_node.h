@@ -1,6 +1,7 @@
-// A simulated observer: the real client::LeaderWatch on an election, and the real observation of all events beside it, on
-// one connection. It looks away now and then and begins anew. What pawld told an observer on a perfect connection
-// (server_watch.h) is what this one must have been told, without a gap and in order, as long as pawld lived.
+// A simulated observer: the real client::LeaderWatch on an election, and the real observation of
+// all events beside it, on one connection. It looks away now and then and begins anew. What pawld
+// told an observer on a perfect connection (server_watch.h) is what this one must have been told,
+// without a gap and in order, as long as pawld lived.
 #pragma once
 
 #include <optional>

@@ -23,7 +23,8 @@ std::vector<std::string> words_of(const Attempt& a, Millis ttl) {
   return words;
 }
 
-// What an answer to ACQUIRE says, also when it is an error; nothing when it says nothing about the request.
+// What an answer to ACQUIRE says, also when it is an error; nothing when it says nothing about the
+// request.
 std::optional<Replay::Answer> answer_of(const Result<wire::Value>& value, Token& token) {
   if (!value) {
     if (value.error().code == Code::kLeaseLost) return Replay::Answer::kLost;
@@ -40,8 +41,8 @@ std::optional<Replay::Answer> answer_of(const Result<wire::Value>& value, Token&
 
 }  // namespace
 
-OperatorNode::OperatorNode(World& world, Network& network, Rate rate, std::vector<std::string> locks,
-                           History& history)
+OperatorNode::OperatorNode(World& world, Network& network, Rate rate,
+                           std::vector<std::string> locks, History& history)
     : world_(world),
       locks_(std::move(locks)),
       history_(history),
@@ -68,7 +69,8 @@ void OperatorNode::meddle() {
   const Attempt a = history_.attempts[history_.attempts.size() - 1 - world_.random().below(recent)];
   if (a.request.empty()) return a.token.value != 0 ? break_lease(a) : inspect();
   const bool open = a.answered == kOpen && a.ended == kOpen;
-  // What its owner has not sent yet is not to be asked for again: deadlines count from the first send of all.
+  // What its owner has not sent yet is not to be asked for again: deadlines count from the first
+  // send of all.
   if (open && a.queued == kOpen) return inspect();
   const bool waits = open && a.queued != kOpen;
   if (waits) return world_.chance(20) ? cancel_wait(a) : world_.chance(10) ? replay(a) : inspect();
@@ -99,8 +101,10 @@ void OperatorNode::replay(const Attempt& a) {
   replay.altered = world_.chance(20);
   replay.invoked = world_.now();
   history_.replays.push_back(replay);
-  world_.note([&] { return fmt::format("the request of client {} is asked again elsewhere", a.client); });
-  ask(words_of(a, replay.altered ? a.ttl + Millis(1) : a.ttl), What::kReplay, history_.replays.size() - 1);
+  world_.note(
+      [&] { return fmt::format("the request of client {} is asked again elsewhere", a.client); });
+  ask(words_of(a, replay.altered ? a.ttl + Millis(1) : a.ttl), What::kReplay,
+      history_.replays.size() - 1);
 }
 
 void OperatorNode::inspect() {
@@ -113,8 +117,9 @@ void OperatorNode::break_lease(const Attempt& a) {
   if (a.token.value == 0) return inspect();
   const bool now = world_.chance(30);
   history_.breaks.push_back({a.token, now, world_.now(), kOpen, false});
-  world_.note(
-      [&] { return fmt::format("the operator breaks token {}{}", a.token.value, now ? " now" : ""); });
+  world_.note([&] {
+    return fmt::format("the operator breaks token {}{}", a.token.value, now ? " now" : "");
+  });
   std::vector<std::string> words{"BREAK", a.locks.front(), "TOKEN", std::to_string(a.token.value)};
   if (now) words.push_back("NOW");
   words.insert(words.end(), {"REASON", "simulated"});

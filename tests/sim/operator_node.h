@@ -1,6 +1,7 @@
-// A simulated operator with a connection of its own, who meddles: asks again with other people's request ids, breaks
-// leases, cancels waits, sends renewals and releases of leases that are over, raises tokens, makes backups, and looks. When
-// all is quiet, the operator leads an election for a while.
+// A simulated operator with a connection of its own, who meddles: asks again with other people's
+// request ids, breaks leases, cancels waits, sends renewals and releases of leases that are over,
+// raises tokens, makes backups, and looks. When all is quiet, the operator leads an election for a
+// while.
 #pragma once
 
 #include <map>
@@ -13,7 +14,8 @@ namespace pawl::sim {
 
 class OperatorNode {
  public:
-  OperatorNode(World& world, Network& network, Rate rate, std::vector<std::string> locks, History& history);
+  OperatorNode(World& world, Network& network, Rate rate, std::vector<std::string> locks,
+               History& history);
 
   void begin() { pump(); }
   void wind_down() { winding_down_ = true; }

@@ -34,7 +34,8 @@ void PlainNode::begin() {
 
 std::string PlainNode::state() const {
   constexpr const char* kNames[] = {"idle", "asking", "holding", "releasing"};
-  return fmt::format("plain client {}: {}, {} grants", number_, kNames[static_cast<int>(work_)], grants_);
+  return fmt::format("plain client {}: {}, {} grants", number_, kNames[static_cast<int>(work_)],
+                     grants_);
 }
 
 void PlainNode::pump() {
@@ -80,7 +81,7 @@ void PlainNode::work() {
   }
 }
 
-// --- Connections ----------------------------------------------------------------------------------------------------
+// --- Connections ---------------------------------------------------------------------------------
 
 void PlainNode::connect() {
   const std::uint64_t number = connecting_ = ++attempts_to_connect_;
@@ -163,7 +164,8 @@ void PlainNode::on_bytes(LinkId link, std::string bytes) {
     wire::DecodedReply reply = at->second.decoder.decode(at->second.unread);
     at->second.unread.erase(0, reply.consumed);
     if (reply.status != wire::DecodeStatus::kComplete) break;
-    if (at->second.owed.empty()) break;  // Nothing was asked: the last word of a connection that is closed.
+    if (at->second.owed.empty())
+      break;  // Nothing was asked: the last word of a connection that is closed.
     const Owed owed = at->second.owed.front();
     at->second.owed.pop_front();
     take(link, owed, reply.value);
@@ -184,7 +186,7 @@ void PlainNode::take(LinkId link, const Owed& owed, const wire::Value& value) {
   }
 }
 
-// --- Acquiring ------------------------------------------------------------------------------------------------------
+// --- Acquiring -----------------------------------------------------------------------------------
 
 void PlainNode::start_acquire() {
   wait_ = world_.chance(10) ? Millis(0) : Millis(100 + world_.random().below(4000));
@@ -233,11 +235,13 @@ void PlainNode::ask() {
   say(Said::kAcquire, std::move(bytes));
 }
 
-// The newest connection owns the wait (hard case 4). The older one is left open, or hangs up once the other has asked.
+// The newest connection owns the wait (hard case 4). The older one is left open, or hangs up once
+// the other has asked.
 void PlainNode::ask_elsewhere() {
   move_at_ = kNever;
   if (!current_) return;
-  world_.note([&] { return fmt::format("plain client {} asks again on another connection", number_); });
+  world_.note(
+      [&] { return fmt::format("plain client {} asks again on another connection", number_); });
   if (world_.chance(50)) {
     world_.after(world_.between(Millis(0), Millis(20)), [this, link = *current_] {
       if (current_ != link) drop(link);
@@ -257,7 +261,8 @@ void PlainNode::give_up_asking(const char* why) {
 bool PlainNode::still_waits() const {
   return std::any_of(connections_.begin(), connections_.end(), [](const auto& connection) {
     const auto& owed = connection.second.owed;
-    return std::any_of(owed.begin(), owed.end(), [](const Owed& o) { return o.said == Said::kAcquire; });
+    return std::any_of(owed.begin(), owed.end(),
+                       [](const Owed& o) { return o.said == Said::kAcquire; });
   });
 }
 
@@ -274,7 +279,8 @@ void PlainNode::asked(LinkId link, const wire::Value& value) {
   }
   if (reply && link != current_ && still_waits()) return;
   world_.note([&] {
-    return fmt::format("plain client {} got nothing: {}", number_, reply ? "null" : reply.error().detail);
+    return fmt::format("plain client {} got nothing: {}", number_,
+                       reply ? "null" : reply.error().detail);
   });
   attempt().ended = world_.now();
   rest();
@@ -290,7 +296,8 @@ void PlainNode::granted(const wire::GrantReply& grant) {
   a.answered = world_.now();
   a.believed_until = world_.now();
   ++grants_;
-  world_.note([&] { return fmt::format("plain client {} holds token {}", number_, grant.token.value); });
+  world_.note(
+      [&] { return fmt::format("plain client {} holds token {}", number_, grant.token.value); });
   work_ = Work::kHolding;
   keep_until(client::deadline(client::Acquired{*first_sent_, grant.waited, grant.ttl}));
   renew_at_ = now() + grant.ttl / 3;
@@ -299,7 +306,7 @@ void PlainNode::granted(const wire::GrantReply& grant) {
   if (deadline_ > now()) worker_.begin(a);
 }
 
-// --- Holding --------------------------------------------------------------------------------------------------------
+// --- Holding -------------------------------------------------------------------------------------
 
 void PlainNode::keep_until(Instant deadline) {
   deadline_ = deadline;
@@ -310,7 +317,8 @@ void PlainNode::renew() {
   renew_at_ = now() + workload_.ttl / 3;
   if (!current_) return;
   const auto& owed = connections_[*current_].owed;
-  if (!owed.empty() && owed.front().said == Said::kRenew) return drop(*current_);  // It has gone silent.
+  if (!owed.empty() && owed.front().said == Said::kRenew)
+    return drop(*current_);  // It has gone silent.
   std::string bytes;
   wire::append_renew(bytes, attempt().lease);
   say(Said::kRenew, std::move(bytes));

@@ -1,6 +1,7 @@
-// A simulated client that knows no libpawl: plain commands over RESP2, or RESP3, as a script with redis-cli or any Redis
-// library sends them. It waits in ACQUIRE … WAIT without ASYNC, hangs up in the middle of that, asks again with the same
-// request id on another connection while the first one still waits, and keeps what it gets with RENEW, by the rule of G7.
+// A simulated client that knows no libpawl: plain commands over RESP2, or RESP3, as a script with
+// redis-cli or any Redis library sends them. It waits in ACQUIRE … WAIT without ASYNC, hangs up in
+// the middle of that, asks again with the same request id on another connection while the first one
+// still waits, and keeps what it gets with RENEW, by the rule of G7.
 #pragma once
 
 #include <deque>
@@ -21,8 +22,8 @@ class PlainNode final : public Endpoint {
  public:
   // `waits_on` is told of each connection on which an ACQUIRE is sent, and of its owner.
   using WaitsOn = std::function<void(LinkId, const std::string& owner)>;
-  PlainNode(World& world, Network& network, GuardModel& guard, int number, Rate rate, Workload workload,
-            History& history, WaitsOn waits_on);
+  PlainNode(World& world, Network& network, GuardModel& guard, int number, Rate rate,
+            Workload workload, History& history, WaitsOn waits_on);
 
   void begin();
   // Finish what is held, start nothing new and fail no more.
@@ -49,7 +50,9 @@ class PlainNode final : public Endpoint {
   };
 
   [[nodiscard]] client::Instant now() const { return client::Instant(rate_.local(world_.now())); }
-  [[nodiscard]] Moment moment(client::Instant at) const { return rate_.moment(at.time_since_epoch()); }
+  [[nodiscard]] Moment moment(client::Instant at) const {
+    return rate_.moment(at.time_since_epoch());
+  }
   [[nodiscard]] Attempt& attempt() { return history_.attempts[attempt_]; }
 
   void pump();
@@ -97,7 +100,8 @@ class PlainNode final : public Endpoint {
   std::size_t attempt_ = 0, release_ = 0;
   Millis wait_{0};
   std::optional<client::Instant> first_sent_;
-  client::Instant act_at_{}, hang_up_at_{}, move_at_{}, answer_by_{}, give_up_{}, renew_at_{}, deadline_{};
+  client::Instant act_at_{}, hang_up_at_{}, move_at_{}, answer_by_{}, give_up_{}, renew_at_{},
+      deadline_{};
   std::uint64_t alarm_ = 0;
   std::uint64_t grants_ = 0;
 };

@@ -43,7 +43,8 @@ std::string to_text(const Plan& plan) {
   if (plan.storm_ms != Plan{}.storm_ms) add("storm=" + std::to_string(plan.storm_ms));
   std::string names;
   for (std::size_t i = 0; i < kTroubles.size(); ++i) {
-    if ((plan.without >> i & 1) != 0) names += (names.empty() ? "" : "+") + std::string(kTroubles[i]);
+    if ((plan.without >> i & 1) != 0)
+      names += (names.empty() ? "" : "+") + std::string(kTroubles[i]);
   }
   if (!names.empty()) add("without=" + names);
   return text;

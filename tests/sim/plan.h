@@ -1,5 +1,5 @@
-// What is done to one run, besides its seed: every kind of trouble can be left out, which is how a failing run is cut down
-// to what it needs (shrink.h). The text form is what replays it:
+// What is done to one run, besides its seed: every kind of trouble can be left out, which is how a
+// failing run is cut down to what it needs (shrink.h). The text form is what replays it:
 //
 //   PAWL_SIM_SEED=17 PAWL_SIM_PLAN=clients=3,storm=4000,without=pause+cut build/tests/simulation_test
 #pragma once
@@ -31,8 +31,9 @@ enum class Trouble : std::uint8_t {
   kRestore,     // pawld's machine is lost, and its store made anew from a backup, in some runs
 };
 inline constexpr std::array<std::string_view, 16> kTroubles{
-    "kill",     "power",     "pause",        "cut",        "slow",    "breaks",  "freeze",    "death",
-    "operator", "guardloss", "guardrestart", "wildclocks", "baddisk", "suspend", "wallclock", "restore"};
+    "kill",    "power",   "pause",     "cut",       "slow",         "breaks",
+    "freeze",  "death",   "operator",  "guardloss", "guardrestart", "wildclocks",
+    "baddisk", "suspend", "wallclock", "restore"};
 
 struct Plan {
   std::uint64_t seed = 1;

@@ -33,7 +33,7 @@ ServerNode::ServerNode(World& world, Rate rate, Millis ttl, std::vector<std::str
 }
 ServerNode::~ServerNode() = default;
 
-// --- Starting -------------------------------------------------------------------------------------------------------
+// --- Starting ------------------------------------------------------------------------------------
 
 void ServerNode::start() {
   PAWL_ASSERT(!up());
@@ -60,8 +60,8 @@ void ServerNode::start() {
   const std::uint64_t may_lose = std::exchange(flip_, std::nullopt) ? 1 : 0;
   if (may_lose != 0) watch_.last_batch_may_be_gone();
   if (loaded->sequence + may_lose < sequence_) {
-    faults_.push_back(
-        fmt::format("P6: pawld starts with batch {}, {} was acknowledged", loaded->sequence, sequence_));
+    faults_.push_back(fmt::format("P6: pawld starts with batch {}, {} was acknowledged",
+                                  loaded->sequence, sequence_));
   }
   serve(*loaded);
 }
@@ -77,8 +77,8 @@ Result<store::Loaded> ServerNode::try_start() {
   settings.ttl_max = kMaxTtl;
   settings.core.hash_seed = world_.random().next();
   engine_ = std::make_unique<server::Engine>(
-      settings,
-      server::EngineParts{*journal_, *this, random_, *this, log_, [this](const Error&) { dying_ = true; }});
+      settings, server::EngineParts{*journal_, *this, random_, *this, log_,
+                                    [this](const Error&) { dying_ = true; }});
   return engine_->load();
 }
 
@@ -92,7 +92,8 @@ void ServerNode::serve(const store::Loaded& loaded) {
   unread_.clear();
   sequence_ = batches_before_ = loaded.sequence;
   world_.note([&] {
-    return fmt::format("pawld starts: {} leases, last token {}", totals().leases, totals().last_token.value);
+    return fmt::format("pawld starts: {} leases, last token {}", totals().leases,
+                       totals().last_token.value);
   });
   charge();
   engine_->connected(kWatcher, "watcher");
@@ -102,7 +103,7 @@ void ServerNode::serve(const store::Loaded& loaded) {
   stall(std::exchange(spent_, Nanos(0)));
 }
 
-// --- Faults ---------------------------------------------------------------------------------------------------------
+// --- Faults --------------------------------------------------------------------------------------
 
 void ServerNode::crashed(const char* how, Ended ended) {
   world_.note([&] { return fmt::format("pawld: {}", how); });
@@ -135,7 +136,8 @@ void ServerNode::cut_power_soon(std::uint64_t operations) {
 }
 
 void ServerNode::fail_disk_soon(std::uint64_t operations) {
-  if (up()) disk_.fail_at(operations, Error{Code::kUnknown, "/pawl-data: write: Input/output error"});
+  if (up())
+    disk_.fail_at(operations, Error{Code::kUnknown, "/pawl-data: write: Input/output error"});
 }
 
 void ServerNode::fill_disk(bool full) {
@@ -152,7 +154,8 @@ void ServerNode::flip_a_bit() {
   const std::string path = directory_ + "/" + (*names)[world_.random().below(names->size())];
   const std::string content = disk_.content(path);
   if (content.empty()) return;
-  // Much of a segment is zeros; half of the flips hit the end of what is written, where the last batch is.
+  // Much of a segment is zeros; half of the flips hit the end of what is written, where the last
+  // batch is.
   const std::size_t end = std::min(content.find_last_not_of('\0'), content.size() - 1);
   const std::uint64_t luck = world_.random().next();
   const std::uint64_t offset =
@@ -173,7 +176,8 @@ std::optional<pawld::Restored> ServerNode::lose_and_restore(const std::string& b
   const auto restored = pawld::make_from_backup(disk_, random_, {.from = backup}, directory_);
   operations_seen_ = disk_.operations();  // Nobody waits for those.
   if (!restored) {
-    faults_.push_back("P6: a backup that was told to be whole is not restored: " + restored.error().detail);
+    faults_.push_back("P6: a backup that was told to be whole is not restored: " +
+                      restored.error().detail);
     return std::nullopt;
   }
   world_.note([&] {
@@ -215,7 +219,7 @@ void ServerNode::stall(Nanos duration, Clock clock) {
   });
 }
 
-// --- The network ----------------------------------------------------------------------------------------------------
+// --- The network ---------------------------------------------------------------------------------
 
 bool ServerNode::on_connect(LinkId link) {
   if (!up()) return false;
@@ -252,10 +256,12 @@ std::size_t ServerNode::send(server::ConnectionId connection, std::string_view b
     watch_.received(bytes, local());
     return bytes.size();
   }
-  if (hung_up_.contains(connection.value) && bytes.find("\r\ngranted\r\n") != std::string_view::npos) {
+  if (hung_up_.contains(connection.value) &&
+      bytes.find("\r\ngranted\r\n") != std::string_view::npos) {
     faults_.push_back("G6: a waiter that was known to have hung up is granted");
   }
-  if (spent_ == Nanos(0)) {  // It is on its way, whatever becomes of pawld in the rest of this turn.
+  if (spent_ ==
+      Nanos(0)) {  // It is on its way, whatever becomes of pawld in the rest of this turn.
     network_->send_to_client(connection.value, std::string(bytes));
     return bytes.size();
   }
@@ -272,7 +278,7 @@ void ServerNode::close(server::ConnectionId connection) {
   });
 }
 
-// --- Time -----------------------------------------------------------------------------------------------------------
+// --- Time ----------------------------------------------------------------------------------------
 
 // Most writes take a moment, some a while, and once in a long time one hangs.
 void ServerNode::charge() {
@@ -286,7 +292,8 @@ void ServerNode::charge() {
 server::ClockReading ServerNode::read() {
   charge();
   // The wall clock is for people and does what it likes.
-  const auto wall = static_cast<std::uint64_t>(1'700'000'000'000 + (local() + wall_jumped_) / Millis(1));
+  const auto wall =
+      static_cast<std::uint64_t>(1'700'000'000'000 + (local() + wall_jumped_) / Millis(1));
   return {local(), UnixMs{wall}};
 }
 

@@ -1,7 +1,8 @@
-// A simulated pawld: the real engine and the real journal on a simulated disk, with a clock of its own. It crashes
-// (the process, or the power), loses what was not synced, starts again, and pauses. Its disk takes time, and sometimes a
-// long one: whatever pawld says in a turn leaves when the turn's writes are done. Its machine can be lost for good; then
-// a new one gets a store that was restored from a backup.
+// A simulated pawld: the real engine and the real journal on a simulated disk, with a clock of its
+// own. It crashes (the process, or the power), loses what was not synced, starts again, and pauses.
+// Its disk takes time, and sometimes a long one: whatever pawld says in a turn leaves when the
+// turn's writes are done. Its machine can be lost for good; then a new one gets a store that was
+// restored from a backup.
 #pragma once
 
 #include <map>
@@ -23,13 +24,15 @@
 
 namespace pawl::sim {
 
-// The longest TTL that the simulated pawld allows, and so how long it grants nothing after a restore. Of the order of a
-// run's seconds.
+// The longest TTL that the simulated pawld allows, and so how long it grants nothing after a
+// restore. Of the order of a run's seconds.
 inline constexpr Millis kMaxTtl{4000};
 // Where BACKUP may put its directories: they outlive the machine.
 inline constexpr const char* kBackups = "/backups";
 
-class ServerNode final : public ServerEndpoint, private server::Network, private server::ClockSource {
+class ServerNode final : public ServerEndpoint,
+                         private server::Network,
+                         private server::ClockSource {
  public:
   // `faults` receives what the node itself sees go wrong, `pauses` when it stood still.
   ServerNode(World& world, Rate rate, Millis ttl, std::vector<std::string>& faults,
@@ -38,14 +41,16 @@ class ServerNode final : public ServerEndpoint, private server::Network, private
 
   void attach(sim::Network& network) { network_ = &network; }
 
-  // What a crash leaves behind must always be startable, and what damage leaves behind must be refused cleanly.
+  // What a crash leaves behind must always be startable, and what damage leaves behind must be
+  // refused cleanly.
   void start();
   // The process ends; what it wrote stays in the page cache, synced or not, until the power goes.
   void kill();
   // The same, while the `operations`th disk operation from now is under way.
   void kill_soon(std::uint64_t operations);
   void cut_power();
-  // The power goes at the `operations`th disk operation from now: in the middle of a commit, a switch, a checkpoint.
+  // The power goes at the `operations`th disk operation from now: in the middle of a commit, a
+  // switch, a checkpoint.
   void cut_power_soon(std::uint64_t operations);
   // That operation fails with an I/O error instead: pawld must end at once.
   void fail_disk_soon(std::uint64_t operations);
@@ -53,7 +58,8 @@ class ServerNode final : public ServerEndpoint, private server::Network, private
   void fill_disk(bool full);
   // Only while down: one bit of one file changes.
   void flip_a_bit();
-  // The machine is lost with all its data, and a new store is made from a backup, for the next start().
+  // The machine is lost with all its data, and a new store is made from a backup, for the next
+  // start().
   [[nodiscard]] std::optional<pawld::Restored> lose_and_restore(const std::string& backup);
   void pause(Nanos duration);
   // The whole machine sleeps: CLOCK_MONOTONIC, which pawld goes by, stands still meanwhile.
@@ -118,7 +124,8 @@ class ServerNode final : public ServerEndpoint, private server::Network, private
   bool turn_due_ = false;
   bool dying_ = false;
   bool paused_ = false;
-  bool power_was_lost_ = true;  // Or the disk failed: what was not synced is decided at the next start.
+  bool power_was_lost_ =
+      true;  // Or the disk failed: what was not synced is decided at the next start.
   Nanos spent_{0};
   Nanos slept_{0};
   Nanos wall_jumped_{0};

@@ -31,8 +31,8 @@ void ServerWatch::received(std::string_view bytes, Nanos now) {
     const auto event = wire::read_event(reply.value);
     if (!event) continue;
     if (event->id.n <= newest_) {
-      faults_.push_back(
-          fmt::format("EL: event {} is told after one with number {:x}", to_text(event->id), newest_));
+      faults_.push_back(fmt::format("EL: event {} is told after one with number {:x}",
+                                    to_text(event->id), newest_));
     }
     newest_ = event->id.n;
     told_.push_back({event->id, event->kind, event->lock, event->token, life_});
@@ -57,15 +57,16 @@ void ServerWatch::see(const wire::EventPush& event, Nanos now) {
 void ServerWatch::granted(const wire::EventPush& event, Nanos now) {
   auto& holders = exclusive_[event.lock];
   if (!holders.empty()) {
-    faults_.push_back(fmt::format("G3: \"{}\" is granted as token {} while token {} holds it", event.lock,
-                                  event.token.value, holders.begin()->value));
+    faults_.push_back(fmt::format("G3: \"{}\" is granted as token {} while token {} holds it",
+                                  event.lock, event.token.value, holders.begin()->value));
   }
   if (event.mode == "exclusive") holders.insert(event.token);
   durable_.emplace(event.token, now);
   if (event.owner.empty()) return;  // Not one of the clients' own.
   if (gone_.contains(event.owner)) {
-    faults_.push_back(fmt::format("G6: token {} is granted to {}, which had hung up while it waited",
-                                  event.token.value, event.owner));
+    faults_.push_back(
+        fmt::format("G6: token {} is granted to {}, which had hung up while it waited",
+                    event.token.value, event.owner));
   }
   const auto [known, fresh] = owners_.emplace(event.owner, event.token);
   if (!fresh && known->second != event.token) {
@@ -80,10 +81,11 @@ void ServerWatch::ended(const wire::EventPush& event, Nanos now) {
   const auto told = durable_.find(event.token);
   const Nanos since = told == durable_.end() ? started_ : told->second;
   if (now - since < ttl_) {
-    faults_.push_back(fmt::format(
-        "{}: token {} ran out {:.3f} ms after its {}, its TTL is {} ms", told == durable_.end() ? "G4" : "G3",
-        event.token.value, static_cast<double>((now - since).count()) / 1e6,
-        told == durable_.end() ? "pawld's start" : "grant was durable", ttl_.count()));
+    faults_.push_back(fmt::format("{}: token {} ran out {:.3f} ms after its {}, its TTL is {} ms",
+                                  told == durable_.end() ? "G4" : "G3", event.token.value,
+                                  static_cast<double>((now - since).count()) / 1e6,
+                                  told == durable_.end() ? "pawld's start" : "grant was durable",
+                                  ttl_.count()));
   }
 }
 

@@ -1,5 +1,5 @@
-// What pawld itself says of its locks: an observer on a perfect connection, inside the simulated machine. Checks what no
-// client can see.
+// What pawld itself says of its locks: an observer on a perfect connection, inside the simulated
+// machine. Checks what no client can see.
 //
 //   G3  a lock is handed on only when it is free, and no lease runs out before its TTL has passed since its grant was
 //       durable, on pawld's own clock; after a restart: since the start (G4)
@@ -29,11 +29,13 @@ class ServerWatch {
   [[nodiscard]] std::string start(Nanos now);
   void received(std::string_view bytes, Nanos now);
 
-  // The connection on which `owner` waited, as the last thing it did, is known to be gone; or it asks again elsewhere.
+  // The connection on which `owner` waited, as the last thing it did, is known to be gone; or it
+  // asks again elsewhere.
   void hung_up(const std::string& owner) { gone_.insert(owner); }
   void came_back(const std::string& owner) { gone_.erase(owner); }
 
-  // Where the disk was damaged: the last batch may be gone, and the numbers of its events are given again.
+  // Where the disk was damaged: the last batch may be gone, and the numbers of its events are given
+  // again.
   void last_batch_may_be_gone() { newest_ = 0; }
 
   // Every event that was told, in order, in all lives.
@@ -57,9 +59,10 @@ class ServerWatch {
   std::optional<wire::ReplyDecoder> decoder_;
   std::string unread_;
   Nanos started_{0};
-  std::map<Token, Nanos> durable_;                    // When each grant of this life was told.
-  std::map<std::string, std::set<Token>> exclusive_;  // Live exclusive leases of this life, by lock.
-  std::set<std::string> gone_;                        // Owners whose waits ended with their connection.
+  std::map<Token, Nanos> durable_;  // When each grant of this life was told.
+  std::map<std::string, std::set<Token>>
+      exclusive_;               // Live exclusive leases of this life, by lock.
+  std::set<std::string> gone_;  // Owners whose waits ended with their connection.
   std::vector<Told> told_;
   std::uint64_t life_ = 0;
   std::uint64_t newest_ = 0;             // The number of the last event that was told.

@@ -10,8 +10,8 @@ std::string property_of(const Verdict& verdict) {
 
 }  // namespace
 
-// Greedy, and again until nothing more can go. Leaving something out changes the whole run from there on, so this finds a
-// small plan, not the smallest.
+// Greedy, and again until nothing more can go. Leaving something out changes the whole run from
+// there on, so this finds a small plan, not the smallest.
 Plan shrink(const Plan& failing) {
   const std::string property = property_of(simulate(failing));
   Plan best = failing;

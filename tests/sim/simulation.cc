@@ -26,7 +26,8 @@ Demand kind_of(World& world, const Plan& plan) {
   return Demand::kAll;
 }
 
-// In one run of eight pawld's machine is lost, and in some of those the next one, too. It takes an operator to restore.
+// In one run of eight pawld's machine is lost, and in some of those the next one, too. It takes an
+// operator to restore.
 unsigned restores(World& world, const Plan& plan) {
   const std::uint64_t luck = world.random().below(24);
   if (luck >= 3 || !plan.has(Trouble::kRestore) || !plan.has(Trouble::kOperator)) return 0;
@@ -59,8 +60,8 @@ class Simulation {
           [this](LinkId link, const std::string& owner) { server_.expect_wait(link, owner); }));
     }
     for (int i = 1; i <= plan.observers; ++i) {
-      observers_.push_back(std::make_unique<ObserverNode>(world_, network_, i, rate(), workload_.election,
-                                                          server_.watch(), history_, faults_));
+      observers_.push_back(std::make_unique<ObserverNode>(
+          world_, network_, i, rate(), workload_.election, server_.watch(), history_, faults_));
     }
   }
 
@@ -89,9 +90,9 @@ class Simulation {
     const std::int64_t spread = demand_ == Demand::kClockFree ? 100'000 : 5'000;
     Rate rate;
     rate.offset = world_.between(seconds(0), seconds(1'000'000));
-    rate.parts_per_million =
-        1'000'000 - spread +
-        static_cast<std::int64_t>(world_.random().below(static_cast<std::uint64_t>(2 * spread + 1)));
+    rate.parts_per_million = 1'000'000 - spread +
+                             static_cast<std::int64_t>(
+                                 world_.random().below(static_cast<std::uint64_t>(2 * spread + 1)));
     return rate;
   }
 
@@ -113,7 +114,8 @@ class Simulation {
     NetworkFaults faults;
     faults.break_percent = static_cast<unsigned>(world_.random().below(4));
     faults.slow_percent = static_cast<unsigned>(world_.random().below(10));
-    if (world_.chance(20)) faults.slow_percent = 25;  // A bad line: answers that come after their time.
+    if (world_.chance(20))
+      faults.slow_percent = 25;  // A bad line: answers that come after their time.
     if (!plan_.has(Trouble::kBreaks)) faults.break_percent = 0;
     if (!plan_.has(Trouble::kSlow)) faults.slow_percent = 0;
     return faults;
@@ -135,7 +137,7 @@ class Simulation {
     });
   }
 
-  // --- Backups, and the day they are for
+  // --- Backups, and the day they are for ---------------------------------------------------------
 
   void plan_backups() {
     world_.after(world_.between(Millis(200), Millis(3000)), [this] {
@@ -150,7 +152,8 @@ class Simulation {
     world_.after(world_.between(storm / 20, storm / 2), [this] { lose_the_machine(); });
   }
 
-  // A store that was restored is restored from a backup of its own: an older one would begin its era again.
+  // A store that was restored is restored from a backup of its own: an older one would begin its
+  // era again.
   void lose_the_machine() {
     if (calm_) return;
     const auto backup = operator_.some_backup();
@@ -171,19 +174,23 @@ class Simulation {
         return plan_.has(Trouble::kKill) ? server_.kill() : void();
       case 8:
       case 9:
-        return plan_.has(Trouble::kKill) ? server_.kill_soon(1 + world_.random().below(40)) : void();
+        return plan_.has(Trouble::kKill) ? server_.kill_soon(1 + world_.random().below(40))
+                                         : void();
       case 10:
-        return plan_.has(Trouble::kSuspend) ? server_.suspend(world_.between(Millis(20), Millis(3000)))
-                                            : void();
+        return plan_.has(Trouble::kSuspend)
+                   ? server_.suspend(world_.between(Millis(20), Millis(3000)))
+                   : void();
       case 11:
         return plan_.has(Trouble::kWallClock) ? jump_wall_clock() : void();
       case 1:
         return plan_.has(Trouble::kPower) ? server_.cut_power() : void();
       case 2:
       case 3:
-        return plan_.has(Trouble::kPower) ? server_.cut_power_soon(1 + world_.random().below(40)) : void();
+        return plan_.has(Trouble::kPower) ? server_.cut_power_soon(1 + world_.random().below(40))
+                                          : void();
       case 4:
-        return plan_.has(Trouble::kPause) ? server_.pause(world_.between(Millis(20), Millis(3000))) : void();
+        return plan_.has(Trouble::kPause) ? server_.pause(world_.between(Millis(20), Millis(3000)))
+                                          : void();
       case 5:
         return plan_.has(Trouble::kGuardRestart) ? guard_.restart() : void();
       default:
@@ -204,7 +211,8 @@ class Simulation {
         return server_.fail_disk_soon(1 + world_.random().below(30));
       case 1:
         server_.fill_disk(true);
-        return world_.after(world_.between(Millis(50), Millis(1500)), [this] { server_.fill_disk(false); });
+        return world_.after(world_.between(Millis(50), Millis(1500)),
+                            [this] { server_.fill_disk(false); });
       default:
         server_.cut_power();
         return server_.flip_a_bit();
@@ -259,9 +267,10 @@ class Simulation {
     if (demand_ == Demand::kTokensOnly) return;
     for (const auto& observer : observers_) {
       if (observer->leader() == leader) continue;
-      faults_.push_back(fmt::format(
-          "EL: all is quiet, token {} leads (0: nobody), and observer {} was told {}", leader.value,
-          observer->number(), observer->leader() ? std::to_string(observer->leader()->value) : "nothing"));
+      faults_.push_back(
+          fmt::format("EL: all is quiet, token {} leads (0: nobody), and observer {} was told {}",
+                      leader.value, observer->number(),
+                      observer->leader() ? std::to_string(observer->leader()->value) : "nothing"));
     }
   }
 
@@ -273,10 +282,12 @@ class Simulation {
 
   void check_the_end() {
     for (const auto& client : clients_) {
-      if (!client->idle()) faults_.push_back(fmt::format("P7: all is healed, and still {}", client->state()));
+      if (!client->idle())
+        faults_.push_back(fmt::format("P7: all is healed, and still {}", client->state()));
     }
     for (const auto& client : plain_) {
-      if (!client->idle()) faults_.push_back(fmt::format("P7: all is healed, and still {}", client->state()));
+      if (!client->idle())
+        faults_.push_back(fmt::format("P7: all is healed, and still {}", client->state()));
     }
     if (!server_.up()) return faults_.push_back("P7: all is healed, and pawld is down");
     check_observers(Token{});
@@ -285,7 +296,8 @@ class Simulation {
       faults_.push_back(fmt::format("P7: nobody is left, and still {} locks, {} leases, {} waiters",
                                     totals.locks, totals.leases, totals.waiters));
     }
-    history_.starts.push_back({world_.now(), totals.last_token, Millis(0)});  // P6 at the very end, too.
+    history_.starts.push_back(
+        {world_.now(), totals.last_token, Millis(0)});  // P6 at the very end, too.
   }
 
   Verdict judge() {
@@ -295,7 +307,8 @@ class Simulation {
     for (const auto& client : clients_) verdict.grants += client->grants();
     for (const auto& client : plain_) verdict.plain_grants += client->grants();
     verdict.grants += verdict.plain_grants;
-    for (const Leading& leading : history_.leaders) verdict.leaders += leading.token.value != 0 ? 1 : 0;
+    for (const Leading& leading : history_.leaders)
+      verdict.leaders += leading.token.value != 0 ? 1 : 0;
     for (const Raise& raise : history_.raises) verdict.raises += raise.returned != kOpen ? 1 : 0;
     verdict.restores = history_.restores.size();
     verdict.faults = std::move(faults_);

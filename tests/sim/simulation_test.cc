@@ -1,6 +1,7 @@
-// Whole-system runs on virtual time: core, journal on a simulated disk, sessions, client machine, guards; lost and delayed
-// messages, crashes that lose or tear what was not synced, pauses, drifting clocks, bad disks, lost stores and backups. Hard
-// cases 1–9, 18–20, 27–31, 34–39, 42, 54, 55.
+// Whole-system runs on virtual time: core, journal on a simulated disk, sessions, client machine,
+// guards; lost and delayed messages, crashes that lose or tear what was not synced, pauses,
+// drifting clocks, bad disks, lost stores and backups. Hard cases 1–9, 18–20, 27–31, 34–39, 42, 54,
+// 55.
 //
 //   simulation_test                       the usual seeds
 //   PAWL_SIM_SEED=17 simulation_test      one seed, with its trace (PAWL_SIM_PLAN narrows it: plan.h)
@@ -42,7 +43,8 @@ void show(const Plan& failing) {
   const std::string text = to_text(small);
   small.traced = true;
   std::printf("%s\nreplay it with: PAWL_SIM_SEED=%llu%s%s build/tests/simulation_test\n",
-              tail(simulate(small).trace, 4000).c_str(), static_cast<unsigned long long>(small.seed),
+              tail(simulate(small).trace, 4000).c_str(),
+              static_cast<unsigned long long>(small.seed),
               text.empty() ? "" : " PAWL_SIM_PLAN=", text.c_str());
 }
 
@@ -76,21 +78,24 @@ TEST(Simulation, EveryPropertyHoldsForEverySeed) {
     sum.restores += verdict.restores;
     sum.simulated += verdict.simulated;
     if (seed % 50 != 0) continue;
-    EXPECT_EQ(simulate(plan).fingerprint, verdict.fingerprint) << "one seed, two histories: " << seed;
+    EXPECT_EQ(simulate(plan).fingerprint, verdict.fingerprint)
+        << "one seed, two histories: " << seed;
   }
   std::printf(
-      "%llu seeds from %llu on, %.1f simulated hours, %llu grants, %llu crashes, %llu damaged stores "
+      "%llu seeds from %llu on, %.1f simulated hours, %llu grants, %llu crashes, %llu damaged "
+      "stores "
       "refused, "
       "%llu effects at guards\n",
       static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(first),
-      static_cast<double>(sum.simulated.count()) / 3.6e12, static_cast<unsigned long long>(sum.grants),
-      static_cast<unsigned long long>(sum.crashes), static_cast<unsigned long long>(sum.refusals),
-      static_cast<unsigned long long>(sum.effects));
+      static_cast<double>(sum.simulated.count()) / 3.6e12,
+      static_cast<unsigned long long>(sum.grants), static_cast<unsigned long long>(sum.crashes),
+      static_cast<unsigned long long>(sum.refusals), static_cast<unsigned long long>(sum.effects));
   std::printf(
       "of the grants %llu to plain clients; %llu leaders told to observers, %llu times RAISE, %llu "
       "restores\n",
-      static_cast<unsigned long long>(sum.plain_grants), static_cast<unsigned long long>(sum.leaders),
-      static_cast<unsigned long long>(sum.raises), static_cast<unsigned long long>(sum.restores));
+      static_cast<unsigned long long>(sum.plain_grants),
+      static_cast<unsigned long long>(sum.leaders), static_cast<unsigned long long>(sum.raises),
+      static_cast<unsigned long long>(sum.restores));
   // A run in which nothing happens proves nothing.
   EXPECT_GT(sum.grants, seeds * 50);
   EXPECT_GT(sum.crashes, seeds * 2);
@@ -101,12 +106,13 @@ TEST(Simulation, EveryPropertyHoldsForEverySeed) {
   EXPECT_GT(sum.restores, seeds / 20);
 }
 
-// Seeds that `make soak` found. A change of the simulator gives them other histories; the test of the fault itself is
-// named beside each.
+// Seeds that `make soak` found. A change of the simulator gives them other histories; the test of
+// the fault itself is named beside each.
 TEST(Simulation, SeedsThatFailedOncePass) {
   for (const std::uint64_t seed : {
            std::uint64_t{1794825198364},  // Journal.AFailureInTheBackgroundIsNotHiddenByAFullDisk
-           std::uint64_t{1794884580767},  // Checker.P5AcceptsARefusalOfATokenWhoseHolderHasNoAnswerYet
+           std::uint64_t{
+               1794884580767},  // Checker.P5AcceptsARefusalOfATokenWhoseHolderHasNoAnswerYet
        }) {
     Plan plan;
     plan.seed = seed;

@@ -1,6 +1,7 @@
-// What a holder does with its lease at the guarded resources: a writer advances each one to its token, reads it, and then
-// writes and deletes with growing operation numbers, sending again what is not answered; a reader advances to its floor
-// and checks. It never asks whether the lease still holds: that is the guards' part.
+// What a holder does with its lease at the guarded resources: a writer advances each one to its
+// token, reads it, and then writes and deletes with growing operation numbers, sending again what
+// is not answered; a reader advances to its floor and checks. It never asks whether the lease still
+// holds: that is the guards' part.
 #pragma once
 
 #include <cstdint>

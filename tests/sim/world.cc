@@ -5,8 +5,8 @@
 namespace pawl::sim {
 
 void World::write(const std::string& line) {
-  trace_ +=
-      fmt::format("{:>10.3f} ms  {}\n", static_cast<double>(now_.time_since_epoch().count()) / 1e6, line);
+  trace_ += fmt::format("{:>10.3f} ms  {}\n",
+                        static_cast<double>(now_.time_since_epoch().count()) / 1e6, line);
 }
 
 }  // namespace pawl::sim

@@ -1,5 +1,5 @@
-// The simulated world: true time that moves from event to event, and one source of chance. Everything that happens in
-// a run is a function of its seed.
+// The simulated world: true time that moves from event to event, and one source of chance.
+// Everything that happens in a run is a function of its seed.
 #pragma once
 
 #include <functional>
@@ -48,14 +48,14 @@ class World {
   [[nodiscard]] Moment now() const { return now_; }
   Random& random() { return random_; }
 
-  // --- Chance
+  // --- Chance ------------------------------------------------------------------------------------
   bool chance(unsigned percent) { return random_.below(100) < percent; }
   Nanos between(Nanos least, Nanos most) {
     return least + Nanos(static_cast<Nanos::rep>(
                        random_.below(static_cast<std::uint64_t>((most - least).count()) + 1)));
   }
 
-  // --- Events: at a moment not before now; equal moments in the order they were asked for.
+  // --- Events: at a moment not before now; equal moments in the order they were asked for. -------
   void at(Moment moment, std::function<void()> event) {
     events_.emplace(std::pair(std::max(moment, now_), ++asked_), std::move(event));
   }
@@ -70,14 +70,14 @@ class World {
     now_ = end;
   }
 
-  // --- The trace: what happened, in words; also the fingerprint of the run.
-  // Words cost more than the run itself, so they are made only when somebody will read them. The fingerprint is of what
-  // happened when, in either case.
+  // --- The trace: what happened, in words; also the fingerprint of the run. ----------------------
+  // Words cost more than the run itself, so they are made only when somebody will read them. The
+  // fingerprint is of what happened when, in either case.
   void keep_trace() { tracing_ = true; }
   template <class Words>
   void note(const Words& words) {
-    fingerprint_ =
-        (fingerprint_ ^ static_cast<std::uint64_t>(now_.time_since_epoch().count())) * 0x9e3779b97f4a7c15;
+    fingerprint_ = (fingerprint_ ^ static_cast<std::uint64_t>(now_.time_since_epoch().count())) *
+                   0x9e3779b97f4a7c15;
     fingerprint_ ^= fingerprint_ >> 29;
     if (!tracing_) return;
     if constexpr (std::is_invocable_v<Words>) {

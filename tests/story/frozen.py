@@ -1,8 +1,9 @@
-"""The story that Pawl is for, told once for every database: a worker frozen past its lease wakes up and writes, and the table refuses.
-Hard cases 1 and 54.
+"""The story that Pawl is for, told once for every database: a worker frozen past its lease wakes up
+and writes, and the table refuses. Hard cases 1 and 54.
 
-Nobody's clock decides: what counts is that the new token reached the table before the old worker woke. A test of a database mixes
-Story in, gives it an environment for the workers, and says how a worker writes.
+Nobody's clock decides: what counts is that the new token reached the table before the old worker
+woke. A test of a database mixes Story in, gives it an environment for the workers, and says how a
+worker writes.
 
 Environment: PAWL and PAWLD are the binaries, STORY_WORKER the worker in C++.
 """
@@ -23,7 +24,8 @@ from harness import wait_until  # noqa: E402
 PAWL = os.environ.get("PAWL", "")
 WORKER = os.environ.get("STORY_WORKER", "")
 
-# Writes 1, waits to be told to go on, writes 666. What is said then goes to a file. `write` is the database's.
+# Writes 1, waits to be told to go on, writes 666. What is said then goes to a file. `write` is the
+# database's.
 OLD_WORKER = """
 write 1 >"$DIR/first" 2>&1
 echo "$PAWL_TOKEN" >"$DIR/token.new" && mv "$DIR/token.new" "$DIR/token"
@@ -35,7 +37,10 @@ echo "exit $?" >>"$DIR/second.new" && mv "$DIR/second.new" "$DIR/second"
 
 def children(pid):
     try:
-        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [
+            int(child)
+            for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        ]
     except OSError:
         return []
 
@@ -53,7 +58,8 @@ def condition(pid):
 
 
 def freeze(pids):
-    """Returns once they stand still. Whoever ends meanwhile, such as the mv of a shell, is not missed."""
+    """Returns once they stand still. Whoever ends meanwhile, such as the mv of a shell, is not
+    missed."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
@@ -67,7 +73,8 @@ def wake(pids):
 
 
 class Story:
-    """Mixed into a TestCase; call start_pawld() in setUpClass and begin_story() in setUp. The test case has n(), what the table says."""
+    """Mixed into a TestCase; call start_pawld() in setUpClass and begin_story() in setUp. The test
+    case has n(), what the table says."""
 
     @classmethod
     def start_pawld(cls):
@@ -79,16 +86,30 @@ class Story:
         self.dir = harness.scratch("story")
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
         os.mkfifo(self.dir / "go")
-        self.environment = {**os.environ, "DIR": str(self.dir), "PAWL_ADDR": f"127.0.0.1:{self.pawld.port}", **environment}
+        self.environment = {
+            **os.environ,
+            "DIR": str(self.dir),
+            "PAWL_ADDR": f"127.0.0.1:{self.pawld.port}",
+            **environment,
+        }
 
     def start(self, command, **options):
-        process = subprocess.Popen(harness.guarded(command), env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   text=True, **options)
+        process = subprocess.Popen(
+            harness.guarded(command),
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            **options,
+        )
         self.addCleanup(self.end, process)
         return process
 
     def pawl_run(self, script, *options):
-        return self.start([PAWL, "run", self.id(), "-t", "2s", *options, "--", "sh", "-c", script], stdin=subprocess.DEVNULL)
+        return self.start(
+            [PAWL, "run", self.id(), "-t", "2s", *options, "--", "sh", "-c", script],
+            stdin=subprocess.DEVNULL,
+        )
 
     @staticmethod
     def end(process):
@@ -100,8 +121,9 @@ class Story:
                 pipe.close()
 
     def play(self, write, new_holder, *options):
-        """Workers under `pawl run`, in any language: `write` defines a shell function of that name, the new holder calls it or does not.
-        Returns (old token, new token, what the old worker was told on waking)."""
+        """Workers under `pawl run`, in any language: `write` defines a shell function of that name,
+        the new holder calls it or does not. Returns (old token, new token, what the old worker was
+        told on waking)."""
         old = self.pawl_run(write + OLD_WORKER)
         wait_until((self.dir / "token").exists, "the old worker has written")
         self.assertEqual(self.n(), 1, (self.dir / "first").read_text())
@@ -111,7 +133,9 @@ class Story:
         below = family(old.pid)[1:]
         self.assertTrue(below)
         freeze(below)
-        new = self.pawl_run(f'{write}{new_holder} && echo "granted=$PAWL_TOKEN"', "-w", "60s", *options)
+        new = self.pawl_run(
+            f'{write}{new_holder} && echo "granted=$PAWL_TOKEN"', "-w", "60s", *options
+        )
         said = new.communicate(timeout=90)[0]
         self.assertEqual(new.returncode, 0, said)
         new_token = int(re.search(r"granted=(\d+)", said)[1])
@@ -121,17 +145,23 @@ class Story:
         wait_until((self.dir / "second").exists, "the old worker has tried to write")
         wake([old.pid])
         self.assertEqual(old.wait(timeout=60), 122, "pawl reports that the lease was lost")
-        wait_until(lambda: all(condition(pid) in "ZX" for pid in below), "nothing of the old worker is left")
+        wait_until(
+            lambda: all(condition(pid) in "ZX" for pid in below),
+            "nothing of the old worker is left",
+        )
         met = (self.dir / "second").read_text()
         self.assertNotIn("exit 0", met)
         return old_token, new_token, met
 
     def worker(self, kind, where, resource, value, *more):
-        return self.start([WORKER, kind, where, resource, self.id(), value, *more], stdin=subprocess.PIPE)
+        return self.start(
+            [WORKER, kind, where, resource, self.id(), value, *more], stdin=subprocess.PIPE
+        )
 
     def play_in_cpp(self, kind, where, resource):
-        """Two workers with libpawl. Returns (old token, new token, what the old one was told on waking): by its lease, which knows first,
-        and by the table when it does not ask its lease."""
+        """Two workers with libpawl. Returns (old token, new token, what the old one was told on
+        waking): by its lease, which knows first, and by the table when it does not ask its
+        lease."""
         old = self.worker(kind, where, resource, 1, "stay")
         said = old.stdout.readline()
         self.assertRegex(said, r"^granted=\d+$")

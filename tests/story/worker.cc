@@ -1,7 +1,7 @@
-// A worker in C++ with libpawl, for the story of the frozen worker: takes the lock, writes a value to `orders`, and says its
-// token. Told to stay, it waits for a line on stdin, during which it gets frozen, and then writes twice: under its lease,
-// which must know that it is over, and with its token alone, as a program would that does not ask, which the table must
-// refuse.
+// A worker in C++ with libpawl, for the story of the frozen worker: takes the lock, writes a value
+// to `orders`, and says its token. Told to stay, it waits for a line on stdin, during which it gets
+// frozen, and then writes twice: under its lease, which must know that it is over, and with its
+// token alone, as a program would that does not ask, which the table must refuse.
 //
 //   worker postgres|sqlite|mariadb WHERE RESOURCE LOCK VALUE [stay]       (PAWL_ADDR: pawld)
 //
@@ -47,7 +47,8 @@ class PostgresTable final : public Table {
   std::string write_with_token(std::uint64_t token, const std::string& value) override {
     const std::string sql = "BEGIN; SELECT pawl.use('" + resource_ + "', " + std::to_string(token) +
                             "); UPDATE orders SET n = " + value + "; COMMIT";
-    const std::unique_ptr<PGresult, decltype(&PQclear)> done(PQexec(db_.get(), sql.c_str()), PQclear);
+    const std::unique_ptr<PGresult, decltype(&PQclear)> done(PQexec(db_.get(), sql.c_str()),
+                                                             PQclear);
     if (PQresultStatus(done.get()) == PGRES_COMMAND_OK) return "";
     std::string refusal = PQerrorMessage(db_.get());
     PQclear(PQexec(db_.get(), "ROLLBACK"));
@@ -74,12 +75,15 @@ class SqliteTable final : public Table {
     return guard_->write(lease, resource_, [&] { return exec("UPDATE orders SET n = " + value); });
   }
   std::string write_with_token(std::uint64_t token, const std::string& value) override {
-    const auto done = guard_->write(token, resource_, [&] { return exec("UPDATE orders SET n = " + value); });
+    const auto done =
+        guard_->write(token, resource_, [&] { return exec("UPDATE orders SET n = " + value); });
     return done ? "" : done.error().detail;
   }
 
  private:
-  int exec(const std::string& sql) { return sqlite3_exec(db_.get(), sql.c_str(), nullptr, nullptr, nullptr); }
+  int exec(const std::string& sql) {
+    return sqlite3_exec(db_.get(), sql.c_str(), nullptr, nullptr, nullptr);
+  }
 
   std::unique_ptr<sqlite3, decltype(&sqlite3_close)> db_{nullptr, sqlite3_close};
   std::unique_ptr<SqliteGuard> guard_;
@@ -115,7 +119,8 @@ class MariaTable final : public Table {
   const std::string resource_;
 };
 
-std::unique_ptr<Table> open(const std::string& kind, const char* where, const std::string& resource) {
+std::unique_ptr<Table> open(const std::string& kind, const char* where,
+                            const std::string& resource) {
   if (kind == "postgres") return std::make_unique<PostgresTable>(where, resource);
   if (kind == "sqlite") return std::make_unique<SqliteTable>(where, resource);
   if (kind == "mariadb") return std::make_unique<MariaTable>(where, resource);
@@ -125,7 +130,8 @@ std::unique_ptr<Table> open(const std::string& kind, const char* where, const st
 int wake_and_write(Table& table, const Lease& lease, const std::string& resource) {
   const auto under_lease = table.write(lease, "666");
   if (under_lease) return 1;
-  std::cout << "with its lease: " << (under_lease.error().code == Code::kLeaseLost ? "lost" : "other") << ": "
+  std::cout << "with its lease: "
+            << (under_lease.error().code == Code::kLeaseLost ? "lost" : "other") << ": "
             << under_lease.error().detail << "\n";
   const std::string refusal = table.write_with_token(lease.token(), "666");
   const auto now = table.guard().check(resource, lease.token());
@@ -142,7 +148,8 @@ int run(int argc, char** argv) {
   const auto table = open(argv[1], argv[2], resource);
   if (table == nullptr) return 64;
   Client client(pawld);
-  const auto lease = client.acquire(lock, {.ttl = 2s, .wait = 60s, .guards = {{&table->guard(), resource}}});
+  const auto lease =
+      client.acquire(lock, {.ttl = 2s, .wait = 60s, .guards = {{&table->guard(), resource}}});
   if (!lease) {
     std::cout << lease.error().detail << "\n";
     return 75;

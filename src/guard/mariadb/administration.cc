@@ -21,13 +21,14 @@ class MariaAdministration final : public Administration {
       : connection_(std::move(connection)), dsn_(std::move(dsn)) {}
 
   Result<std::optional<Installation>> installed() override {
-    // Asked outright: information_schema hides routines from those who may run them only as everyone.
+    // Asked outright: information_schema hides routines from those who may run them only as
+    // everyone.
     const auto found =
         execute(connection_.get(), "SELECT pawl.version() AS version, pawl.contract() AS contract");
     if (!found && found.failure->number == kNoSuchRoutine) return std::optional<Installation>{};
     if (!found) return to_error(*found.failure);
-    return std::optional<Installation>{
-        {found.at(0, "version").value_or(""), static_cast<int>(to_number(found.at(0, "contract")))}};
+    return std::optional<Installation>{{found.at(0, "version").value_or(""),
+                                        static_cast<int>(to_number(found.at(0, "contract")))}};
   }
 
   Result<Installation> install(Rehearse rehearse) override {
@@ -65,9 +66,11 @@ class MariaAdministration final : public Administration {
   Result<void> unprotect(const std::string& table, Rehearse rehearse) override {
     const std::string name = qualified(table);
     if (rehearse == Rehearse::kNo) return done_or_error(ask("unprotect", {name}));
-    const auto there = query("SELECT 1 FROM pawl.protected WHERE CONCAT(db, '.', tbl) = " + quoted(name));
+    const auto there =
+        query("SELECT 1 FROM pawl.protected WHERE CONCAT(db, '.', tbl) = " + quoted(name));
     if (!there) return there.error();
-    if (there->rows.empty()) return Error{Code::kInvalid, fmt::format("{} is not under guard", name)};
+    if (there->rows.empty())
+      return Error{Code::kInvalid, fmt::format("{} is not under guard", name)};
     return {};
   }
 
@@ -77,7 +80,8 @@ class MariaAdministration final : public Administration {
     std::vector<Problem> list;
     for (std::size_t i = 0; i < found->rows.size(); ++i) {
       const auto text = [&](const char* column) { return found->at(i, column).value_or(""); };
-      list.push_back({text("severity"), text("guard"), text("object"), text("problem"), text("fix")});
+      list.push_back(
+          {text("severity"), text("guard"), text("object"), text("problem"), text("fix")});
     }
     return list;
   }
@@ -89,14 +93,15 @@ class MariaAdministration final : public Administration {
     const auto wrong = problems();
     if (!wrong) return wrong.error();
     std::vector<Status> list;
-    for (std::size_t i = 0; i < found->rows.size(); ++i) list.push_back(status_of(*found, i, *wrong));
+    for (std::size_t i = 0; i < found->rows.size(); ++i)
+      list.push_back(status_of(*found, i, *wrong));
     return list;
   }
 
   Result<std::vector<Sighting>> sightings(const std::string& guard) override {
-    const auto found =
-        query("SELECT guard, login, statement, count, last_seen FROM pawl.tokenless_writers WHERE " +
-              (guard.empty() ? "TRUE" : "guard = " + quoted(guard)) + " ORDER BY count DESC LIMIT 100");
+    const auto found = query(
+        "SELECT guard, login, statement, count, last_seen FROM pawl.tokenless_writers WHERE " +
+        (guard.empty() ? "TRUE" : "guard = " + quoted(guard)) + " ORDER BY count DESC LIMIT 100");
     if (!found) return found.error();
     std::vector<Sighting> list;
     for (std::size_t i = 0; i < found->rows.size(); ++i) {
@@ -114,10 +119,11 @@ class MariaAdministration final : public Administration {
 
   Result<void> set_policy(const PolicyChange& wanted, Rehearse rehearse) override {
     if (wanted.bare_token)
-      return Error{Code::kInvalid, "a guard in MariaDB has no bare_token: tokens come by pawl.use() only"};
+      return Error{Code::kInvalid,
+                   "a guard in MariaDB has no bare_token: tokens come by pawl.use() only"};
     return change(rehearse, "set_policy",
-                  {wanted.guard, given(wanted.require_token), given(wanted.equal), given(wanted.max_step),
-                   given(wanted.reason)});
+                  {wanted.guard, given(wanted.require_token), given(wanted.equal),
+                   given(wanted.max_step), given(wanted.reason)});
   }
 
   Result<void> emergency(const std::string& guard, const std::string& reason) override {
@@ -139,7 +145,8 @@ class MariaAdministration final : public Administration {
 
   Result<std::uint64_t> advance(const std::string& resource, std::uint64_t token,
                                 std::chrono::milliseconds wait, Stragglers stragglers) override {
-    if (stragglers == Stragglers::kSpare) return guard::advance(connection_.get(), resource, token, wait);
+    if (stragglers == Stragglers::kSpare)
+      return guard::advance(connection_.get(), resource, token, wait);
     const auto killer = connect(dsn_);
     if (!killer) return killer.error();
     return advance_and_evict(connection_.get(), killer->get(), resource, token, wait);
@@ -150,22 +157,24 @@ class MariaAdministration final : public Administration {
   }
 
  private:
-  static Status status_of(const MariaOutcome& found, std::size_t row, const std::vector<Problem>& problems) {
+  static Status status_of(const MariaOutcome& found, std::size_t row,
+                          const std::vector<Problem>& problems) {
     const auto text = [&](const char* column) { return found.at(row, column).value_or(""); };
     const auto number = [&](const char* column) { return to_number(found.at(row, column)); };
     Status status = to_status([&](std::string_view column) { return found.at(row, column); });
     for (const Problem& problem : problems) {
       if (problem.severity == "error" && (problem.guard.empty() || problem.guard == status.guard))
-        status.because.push_back(
-            fmt::format("{}{}{}", problem.object, problem.object.empty() ? "" : ": ", problem.problem));
+        status.because.push_back(fmt::format("{}{}{}", problem.object,
+                                             problem.object.empty() ? "" : ": ", problem.problem));
     }
     if (status.mode == "observe")
       status.because.emplace_back("the mode is observe, which judges nothing: run in shadow first");
     if (number("has_fence") == 0)
       status.because.emplace_back("no token has been seen yet: nobody writes with one");
     if (number("tokenless_since") > 0)
-      status.because.push_back(fmt::format("somebody writes without a token, seen {} times since {}",
-                                           number("tokenless_since"), text("mode_since")));
+      status.because.push_back(
+          fmt::format("somebody writes without a token, seen {} times since {}",
+                      number("tokenless_since"), text("mode_since")));
     if (number("would_refuse_since") > 0 && status.mode != "enforce")
       status.because.push_back(fmt::format("{} writes would have been refused since {}",
                                            number("would_refuse_since"), text("mode_since")));
@@ -181,20 +190,25 @@ class MariaAdministration final : public Administration {
     return file.substr(from, file.find('\'', from) - from);
   }
 
-  [[nodiscard]] std::string quoted(const std::string& text) const { return literal(connection_.get(), text); }
+  [[nodiscard]] std::string quoted(const std::string& text) const {
+    return literal(connection_.get(), text);
+  }
 
   // `orders` is meant in the connection's database.
   [[nodiscard]] std::string qualified(const std::string& table) const {
-    return table.find('.') != table.npos || dsn_.database.empty() ? table : dsn_.database + "." + table;
+    return table.find('.') != table.npos || dsn_.database.empty() ? table
+                                                                  : dsn_.database + "." + table;
   }
 
   Result<void> insist_on_rights() {
     const auto found = query(
-        "SELECT 1 FROM information_schema.user_privileges WHERE privilege_type = 'CREATE ROUTINE' AND "
+        "SELECT 1 FROM information_schema.user_privileges WHERE privilege_type = 'CREATE ROUTINE' "
+        "AND "
         "grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')");
     if (!found) return found.error();
     if (found->rows.empty())
-      return Error{Code::kDenied, "an account with all rights, such as root, installs and uninstalls it"};
+      return Error{Code::kDenied,
+                   "an account with all rights, such as root, installs and uninstalls it"};
     return {};
   }
 
@@ -205,9 +219,11 @@ class MariaAdministration final : public Administration {
         quoted(table));
     if (!found) return found.error();
     if (found->rows.empty())
-      return Error{Code::kInvalid, fmt::format("{} is not a table; name it with its database", table)};
+      return Error{Code::kInvalid,
+                   fmt::format("{} is not a table; name it with its database", table)};
     if (found->at(0, "engine") != "InnoDB")
-      return Error{Code::kInvalid, fmt::format("{} is not InnoDB: only that can take a write back", table)};
+      return Error{Code::kInvalid,
+                   fmt::format("{} is not InnoDB: only that can take a write back", table)};
     return {};
   }
 
@@ -236,7 +252,8 @@ class MariaAdministration final : public Administration {
   }
 
   // A rehearsal is a transaction around the procedure, which then leaves the end to us.
-  Result<void> change(Rehearse rehearse, std::string_view procedure, const std::vector<MariaValue>& values) {
+  Result<void> change(Rehearse rehearse, std::string_view procedure,
+                      const std::vector<MariaValue>& values) {
     if (rehearse == Rehearse::kNo) return done_or_error(ask(procedure, values));
     if (const auto begun = query("START TRANSACTION"); !begun) return begun.error();
     const auto done = ask(procedure, values);

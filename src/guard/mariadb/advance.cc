@@ -37,7 +37,8 @@ bool answered(MYSQL* connection) {
 Result<std::uint64_t> newest_fence(MYSQL* connection, const std::string& resource) {
   auto asked = execute(connection, "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED");
   if (asked)
-    asked = execute(connection, fmt::format("SELECT pawl.fence({}) AS fence", literal(connection, resource)));
+    asked = execute(connection,
+                    fmt::format("SELECT pawl.fence({}) AS fence", literal(connection, resource)));
   if (!asked) return to_error(*asked.failure);
   return parse_token(asked.at(0, "fence").value_or("")).value_or(0);
 }
@@ -46,17 +47,19 @@ Result<std::uint64_t> newest_fence(MYSQL* connection, const std::string& resourc
 Result<void> kill_blockers(MYSQL* killer, unsigned long waiting) {
   const auto found = execute(
       killer,
-      fmt::format("SELECT DISTINCT b.trx_mysql_thread_id AS id FROM information_schema.innodb_lock_waits w "
-                  "JOIN information_schema.innodb_trx r ON r.trx_id = w.requesting_trx_id "
-                  "JOIN information_schema.innodb_trx b ON b.trx_id = w.blocking_trx_id "
-                  "WHERE r.trx_mysql_thread_id = {} AND b.trx_mysql_thread_id <> 0",
-                  waiting));
+      fmt::format(
+          "SELECT DISTINCT b.trx_mysql_thread_id AS id FROM information_schema.innodb_lock_waits w "
+          "JOIN information_schema.innodb_trx r ON r.trx_id = w.requesting_trx_id "
+          "JOIN information_schema.innodb_trx b ON b.trx_id = w.blocking_trx_id "
+          "WHERE r.trx_mysql_thread_id = {} AND b.trx_mysql_thread_id <> 0",
+          waiting));
   if (!found) return to_error(*found.failure);
   for (std::size_t i = 0; i < found.rows.size(); ++i) {
     const auto killed = execute(killer, "KILL CONNECTION " + found.at(i, "id").value_or("0"));
     if (killed || killed.failure->number == kNoSuchThread) continue;
     if (killed.failure->number == kNotYours)
-      return Error{Code::kDenied, "ending the transactions of others needs the right CONNECTION ADMIN"};
+      return Error{Code::kDenied,
+                   "ending the transactions of others needs the right CONNECTION ADMIN"};
     return to_error(*killed.failure);
   }
   return {};
@@ -69,14 +72,16 @@ Result<std::uint64_t> advance(MYSQL* connection, const std::string& resource, st
   return fence_before(execute(connection, advance_sql(connection, resource, token, wait)));
 }
 
-Result<std::uint64_t> advance_and_evict(MYSQL* connection, MYSQL* killer, const std::string& resource,
-                                        std::uint64_t token, std::chrono::milliseconds wait) {
+Result<std::uint64_t> advance_and_evict(MYSQL* connection, MYSQL* killer,
+                                        const std::string& resource, std::uint64_t token,
+                                        std::chrono::milliseconds wait) {
   auto advanced = advance(connection, resource, token, wait);
   if (advanced || advanced.error().code != Code::kBusy) return advanced;
   const auto newest = newest_fence(killer, resource);
   if (!newest) return newest.error();
   if (*newest >= token) return advanced;
-  if (const auto unsent = send(connection, advance_sql(connection, resource, token, kAfterEviction)))
+  if (const auto unsent =
+          send(connection, advance_sql(connection, resource, token, kAfterEviction)))
     return to_error(*unsent);
   Result<void> killed;
   while (!answered(connection)) {
@@ -93,8 +98,8 @@ Result<std::vector<std::string>> blockers(MYSQL* connection, const std::string& 
   std::vector<std::string> list;
   for (std::size_t i = 0; i < found.rows.size(); ++i) {
     const auto text = [&](const char* column) { return found.at(i, column).value_or(""); };
-    list.push_back(fmt::format("connection {} {}@{} since {} {}", text("pid"), text("login"), text("host"),
-                               text("since"), text("query")));
+    list.push_back(fmt::format("connection {} {}@{} since {} {}", text("pid"), text("login"),
+                               text("host"), text("since"), text("query")));
   }
   return list;
 }

@@ -8,7 +8,8 @@
 
 namespace pawl::guard {
 
-// What the DSN leaves out comes from the group [client] of the option files. Servers before MariaDB 10.11 are kInvalid.
+// What the DSN leaves out comes from the group [client] of the option files. Servers before MariaDB
+// 10.11 are kInvalid.
 [[nodiscard]] Result<std::shared_ptr<MYSQL>> connect(const MariaDsn& dsn);
 
 }  // namespace pawl::guard

@@ -28,10 +28,12 @@ Result<void> set(MariaDsn& dsn, std::string_view key, std::string_view value) {
     }
   }
   if (key == "password")
-    return Error{Code::kInvalid, "a password belongs into ~/.my.cnf or a defaults_file, not into the DSN"};
-  return Error{Code::kInvalid,
-               "a DSN for MariaDB has host, port, socket, user, database and defaults_file, such as "
-               "host=127.0.0.1 user=app database=shop"};
+    return Error{Code::kInvalid,
+                 "a password belongs into ~/.my.cnf or a defaults_file, not into the DSN"};
+  return Error{
+      Code::kInvalid,
+      "a DSN for MariaDB has host, port, socket, user, database and defaults_file, such as "
+      "host=127.0.0.1 user=app database=shop"};
 }
 
 }  // namespace

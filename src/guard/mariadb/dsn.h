@@ -18,8 +18,9 @@ struct MariaDsn {
   std::string defaults_file = {};  // an option file for passwords and TLS, instead of ~/.my.cnf
 };
 
-// key=value pairs with spaces between; what is left out comes from the option files. A password is refused: it would show in
-// the list of processes. An error names the key and never repeats a value.
+// key=value pairs with spaces between; what is left out comes from the option files. A password is
+// refused: it would show in the list of processes. An error names the key and never repeats a
+// value.
 [[nodiscard]] Result<MariaDsn> parse_maria_dsn(std::string_view text);
 
 }  // namespace pawl::guard

@@ -17,8 +17,9 @@ struct Conclusion {
 constexpr std::array kConclusions{
     Conclusion{0, kStateStale, Code::kStaleToken, ""},
     Conclusion{0, kStateWaiting, Code::kBusy, ""},
-    Conclusion{1205, "", Code::kUnavailable, "somebody holds the row; try again"},  // lock wait timeout
-    Conclusion{0, "40", Code::kUnavailable, "try again"},                           // deadlock, old snapshot
+    Conclusion{1205, "", Code::kUnavailable,
+               "somebody holds the row; try again"},        // lock wait timeout
+    Conclusion{0, "40", Code::kUnavailable, "try again"},   // deadlock, old snapshot
     Conclusion{1020, "", Code::kUnavailable, "try again"},  // innodb_snapshot_isolation
     Conclusion{1044, "", Code::kDenied, ""},                // database
     Conclusion{1142, "", Code::kDenied, ""},                // table
@@ -49,7 +50,8 @@ bool may_pass_again(const MariaFailure& failure) {
 }
 
 Error to_error(const MariaFailure& failure) {
-  if (failure.disconnected || failure.number >= 2000) return {Code::kUnavailable, words(failure, "")};
+  if (failure.disconnected || failure.number >= 2000)
+    return {Code::kUnavailable, words(failure, "")};
   for (const Conclusion& known : kConclusions) {
     const bool same =
         known.number != 0 ? failure.number == known.number : failure.state.starts_with(known.state);

@@ -17,15 +17,16 @@ TEST(MariaFailures, AnAdvanceThatWaitsIsBusy) {
 
 TEST(MariaFailures, ADeadlockAndALockWaitAreNeverStale) {
   EXPECT_EQ(to_error({1213, "40001", "Deadlock found", false}).code, Code::kUnavailable);
-  EXPECT_EQ(to_error({1205, "HY000", "Lock wait timeout exceeded", false}).code, Code::kUnavailable);
+  EXPECT_EQ(to_error({1205, "HY000", "Lock wait timeout exceeded", false}).code,
+            Code::kUnavailable);
   EXPECT_EQ(to_error({1644, "40001", "pawl: the fence moved", false}).code, Code::kUnavailable);
 }
 
 TEST(MariaFailures, OnlyWhatMayPassAtOnceIsTriedAgain) {
   EXPECT_TRUE(may_pass_again({1213, "40001", "Deadlock found", false}));
   EXPECT_TRUE(may_pass_again({1020, "HY000", "Record has changed since last read", false}));
-  EXPECT_FALSE(
-      may_pass_again({1205, "HY000", "Lock wait timeout exceeded", false}));  // It has waited for long.
+  EXPECT_FALSE(may_pass_again(
+      {1205, "HY000", "Lock wait timeout exceeded", false}));  // It has waited for long.
   EXPECT_FALSE(may_pass_again({1644, "PW002", "pawl: stale token", false}));
 }
 

@@ -39,7 +39,8 @@ MariaValue MariaRows::at(std::size_t row, std::size_t column) const {
   return outcome_->rows[row][column];
 }
 
-MariaRows MariaTransaction::exec(const std::string& sql, const std::vector<MariaValue>& parameters) {
+MariaRows MariaTransaction::exec(const std::string& sql,
+                                 const std::vector<MariaValue>& parameters) {
   if (failure_) return MariaRows(nullptr);
   auto done = std::make_shared<guard::MariaOutcome>(guard::execute(connection_, sql, parameters));
   if (*done) return MariaRows(std::move(done));
@@ -87,13 +88,16 @@ Result<Decision> MariaGuard::write_all(const Lease& lease, std::vector<std::stri
                                        const AnyWork& work, const MariaWriteOptions& options) {
   if (resources.empty()) return Error{Code::kInvalid, "which resource? Name at least one"};
   if (guard::in_transaction(connection_))
-    return Error{Code::kInvalid, "the connection is in a transaction already; write() begins its own"};
-  // What is sent after it has silently connected again would be outside the transaction, and in effect at once.
+    return Error{Code::kInvalid,
+                 "the connection is in a transaction already; write() begins its own"};
+  // What is sent after it has silently connected again would be outside the transaction, and in
+  // effect at once.
   if (reconnects_by_itself(connection_))
     return Error{Code::kInvalid,
                  "MYSQL_OPT_RECONNECT is on for this connection; a guarded write needs it off"};
   if (const auto known = shake_hands(); !known) return known.error();
-  return MariaWriter(connection_, {lease, std::move(resources), options.operation, options.retries}, work)
+  return MariaWriter(connection_, {lease, std::move(resources), options.operation, options.retries},
+                     work)
       .run();
 }
 

@@ -10,8 +10,9 @@ namespace pawl::guard {
 // Whole files, for the mariadb client.
 [[nodiscard]] std::string_view maria_install_file();
 [[nodiscard]] std::string_view maria_uninstall_file();
-// The statements of such a file, as that client would send them: DELIMITER is its own word, which no server knows. For our
-// files: a statement ends at a delimiter that ends a line, or stands before a comment on it.
+// The statements of such a file, as that client would send them: DELIMITER is its own word, which
+// no server knows. For our files: a statement ends at a delimiter that ends a line, or stands
+// before a comment on it.
 [[nodiscard]] std::vector<std::string> statements_of(std::string_view file);
 
 }  // namespace pawl::guard

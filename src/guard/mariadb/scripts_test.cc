@@ -8,12 +8,14 @@ namespace {
 using Statements = std::vector<std::string>;
 
 TEST(MariaScripts, AStatementEndsAtTheDelimiterInForce) {
-  EXPECT_EQ(statements_of("A;\nB\n  C;\nDELIMITER //\nCREATE x BEGIN\n  D;\nEND//\nDELIMITER ;\nE;\n"),
-            (Statements{"A", "B\n  C", "CREATE x BEGIN\n  D;\nEND", "E"}));
+  EXPECT_EQ(
+      statements_of("A;\nB\n  C;\nDELIMITER //\nCREATE x BEGIN\n  D;\nEND//\nDELIMITER ;\nE;\n"),
+      (Statements{"A", "B\n  C", "CREATE x BEGIN\n  D;\nEND", "E"}));
 }
 
 TEST(MariaScripts, CommentsAreLeftOutAndHideNoDelimiter) {
-  EXPECT_EQ(statements_of("-- why;\n\nA;  -- because\nB,  -- not; yet\nC;\n"), (Statements{"A", "B,\nC"}));
+  EXPECT_EQ(statements_of("-- why;\n\nA;  -- because\nB,  -- not; yet\nC;\n"),
+            (Statements{"A", "B,\nC"}));
 }
 
 TEST(MariaScripts, NoStatementOfOurFilesIsCutInTwo) {

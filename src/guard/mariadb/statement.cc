@@ -20,7 +20,8 @@ MariaFailure failure_of(MYSQL* connection) {
 }
 
 MariaFailure failure_of(MYSQL_STMT* statement) {
-  return failure_of(mysql_stmt_errno(statement), mysql_stmt_sqlstate(statement), mysql_stmt_error(statement));
+  return failure_of(mysql_stmt_errno(statement), mysql_stmt_sqlstate(statement),
+                    mysql_stmt_error(statement));
 }
 
 using ResultSet = std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)>;
@@ -28,7 +29,8 @@ using Statement = std::unique_ptr<MYSQL_STMT, decltype(&mysql_stmt_close)>;
 
 void read_columns(MYSQL_RES* result, MariaOutcome& outcome) {
   const MYSQL_FIELD* fields = mysql_fetch_fields(result);
-  for (unsigned i = 0; i < mysql_num_fields(result); ++i) outcome.columns.emplace_back(fields[i].name);
+  for (unsigned i = 0; i < mysql_num_fields(result); ++i)
+    outcome.columns.emplace_back(fields[i].name);
 }
 
 void read(MYSQL_RES* result, MariaOutcome& outcome) {
@@ -37,11 +39,13 @@ void read(MYSQL_RES* result, MariaOutcome& outcome) {
     const unsigned long* lengths = mysql_fetch_lengths(result);
     auto& values = outcome.rows.emplace_back();
     for (std::size_t i = 0; i < outcome.columns.size(); ++i)
-      values.push_back(row[i] == nullptr ? MariaValue{} : MariaValue(std::string(row[i], lengths[i])));
+      values.push_back(row[i] == nullptr ? MariaValue{}
+                                         : MariaValue(std::string(row[i], lengths[i])));
   }
 }
 
-// All results of a query. `more`: 0 when there is one, -1 when there is none any more, else it has failed.
+// All results of a query. `more`: 0 when there is one, -1 when there is none any more, else it has
+// failed.
 MariaOutcome read_all(MYSQL* connection, int more) {
   MariaOutcome outcome;
   for (bool first = true; more == 0; first = false) {
@@ -84,7 +88,8 @@ class Buffers {
   }
 
  private:
-  explicit Buffers(std::size_t count) : texts_(count), lengths_(count), nulls_(count), binds_(count) {}
+  explicit Buffers(std::size_t count)
+      : texts_(count), lengths_(count), nulls_(count), binds_(count) {}
 
   void bind(std::size_t i) {
     binds_[i].buffer_type = MYSQL_TYPE_STRING;
@@ -139,7 +144,8 @@ MariaOutcome receive(MYSQL* connection) {
   return read_all(connection, mysql_read_query_result(connection) ? 1 : 0);
 }
 
-MariaOutcome execute(MYSQL* connection, const std::string& sql, const std::vector<MariaValue>& parameters) {
+MariaOutcome execute(MYSQL* connection, const std::string& sql,
+                     const std::vector<MariaValue>& parameters) {
   if (parameters.empty()) return execute(connection, sql);
   MariaOutcome outcome;
   const Statement statement(mysql_stmt_init(connection), mysql_stmt_close);
@@ -164,7 +170,8 @@ MariaOutcome execute(MYSQL* connection, const std::string& sql, const std::vecto
   return outcome;
 }
 
-MariaOutcome call(MYSQL* connection, std::string_view procedure, const std::vector<MariaValue>& values) {
+MariaOutcome call(MYSQL* connection, std::string_view procedure,
+                  const std::vector<MariaValue>& values) {
   std::string sql = "CALL pawl." + std::string(procedure) + "(";
   for (std::size_t i = 0; i < values.size(); ++i)
     sql += (i == 0 ? "" : ", ") + literal(connection, values[i]);
@@ -180,7 +187,8 @@ std::string literal(MYSQL* connection, const MariaValue& value) {
 
 std::string json_array(MYSQL* connection, const std::vector<std::string>& items) {
   std::string array;
-  for (const std::string& item : items) array += (array.empty() ? "" : ", ") + literal(connection, item);
+  for (const std::string& item : items)
+    array += (array.empty() ? "" : ", ") + literal(connection, item);
   return "JSON_ARRAY(" + array + ")";
 }
 

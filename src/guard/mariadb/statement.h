@@ -1,4 +1,5 @@
-// One statement on a connection to MariaDB: what it gave, or how it failed. The only place that reads libmariadb's results.
+// One statement on a connection to MariaDB: what it gave, or how it failed. The only place that
+// reads libmariadb's results.
 #pragma once
 
 #include <mysql.h>
@@ -34,10 +35,11 @@ struct MariaOutcome {
   [[nodiscard]] MariaValue at(std::size_t row, std::string_view column) const;
 };
 
-// A procedure may give several results; the rows are the first one's, and a failure of any of them counts.
+// A procedure may give several results; the rows are the first one's, and a failure of any of them
+// counts.
 [[nodiscard]] MariaOutcome execute(MYSQL* connection, const std::string& sql);
-// The same in two steps, for who has something to do meanwhile: when receive() would not wait, the socket is readable. A
-// failure of send() means that there is nothing to receive.
+// The same in two steps, for who has something to do meanwhile: when receive() would not wait, the
+// socket is readable. A failure of send() means that there is nothing to receive.
 [[nodiscard]] std::optional<MariaFailure> send(MYSQL* connection, const std::string& sql);
 [[nodiscard]] MariaOutcome receive(MYSQL* connection);
 // A `?` for each parameter, which the server puts in.

@@ -7,7 +7,8 @@ namespace {
 
 using Connection = std::unique_ptr<MYSQL, decltype(&mysql_close)>;
 
-// Found by the nemesis: libmariadb calls a statement that could not be sent -1, as it calls the end of the results.
+// Found by the nemesis: libmariadb calls a statement that could not be sent -1, as it calls the end
+// of the results.
 TEST(MariaStatement, OnAConnectionThatIsGoneItIsNoSuccess) {
   const Connection never_connected(mysql_init(nullptr), mysql_close);
   const MariaOutcome outcome = execute(never_connected.get(), "SELECT 1");

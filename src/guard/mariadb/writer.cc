@@ -26,7 +26,8 @@ Result<Decision> check(MYSQL* connection, const std::string& resource, std::uint
   if (!asked) return to_error(*asked.failure);
   const auto text = [&](const char* column) { return asked.at(0, column).value_or(""); };
   const std::string verdict = text("verdict");
-  if (verdict == "unknown") return Error{Code::kInvalid, fmt::format("unknown resource '{}'", resource)};
+  if (verdict == "unknown")
+    return Error{Code::kInvalid, fmt::format("unknown resource '{}'", resource)};
   if (verdict == "malformed") return Error{Code::kInvalid, fmt::format("{} is not a token", token)};
   const std::string max = text("max");
   const std::string mode = text("mode");
@@ -49,13 +50,16 @@ std::variant<Decision, MariaWriter::Failure, Error> MariaWriter::begin() {
   // The common case travels as one message.
   const bool simple = order().resources.size() == 1 && order().operation == 0;
   const MariaOutcome begun =
-      simple ? guard::call(connection_, "begin", {resource, std::to_string(token)}) : begin_and_use();
+      simple ? guard::call(connection_, "begin", {resource, std::to_string(token)})
+             : begin_and_use();
   if (!begun) return to_failure(*begun.failure);
   const auto verdict = guard::parse_verdict(begun.at(0, "verdict").value_or(""));
-  if (!verdict) return Error{Code::kInvalid, "the installed guard answered what this libpawl does not know"};
+  if (!verdict)
+    return Error{Code::kInvalid, "the installed guard answered what this libpawl does not know"};
   Decision decision{.verdict = *verdict, .token = token, .max = token};
   if (*verdict <= Verdict::kReplayed) return decision;
-  // Let through by its mode; the guard has the figures. (Not inside SERIALIZABLE, where asking would lock.)
+  // Let through by its mode; the guard has the figures. (Not inside SERIALIZABLE, where asking
+  // would lock.)
   if (auto asked = guard::check(connection_, resource, token)) decision = *asked;
   decision.verdict = *verdict;
   decision.let_through = true;
@@ -65,12 +69,13 @@ std::variant<Decision, MariaWriter::Failure, Error> MariaWriter::begin() {
 MariaOutcome MariaWriter::begin_and_use() {
   MariaOutcome used = begin_and_use_all();
   if (used || used.failure->state != guard::kStateIsolation) return used;
-  // A new token in a REPEATABLE READ transaction: it has to be advanced to before, as pawl.begin() does.
+  // A new token in a REPEATABLE READ transaction: it has to be advanced to before, as pawl.begin()
+  // does.
   roll_back();
   for (const std::string& resource : order().resources) {
     const auto seconds = std::to_string(kAdvanceWait.count());
-    MariaOutcome advanced =
-        guard::call(connection_, "advance", {resource, std::to_string(order().lease.token()), seconds});
+    MariaOutcome advanced = guard::call(connection_, "advance",
+                                        {resource, std::to_string(order().lease.token()), seconds});
     if (!advanced) return advanced;
   }
   return begin_and_use_all();
@@ -81,10 +86,12 @@ MariaOutcome MariaWriter::begin_and_use_all() {
   const std::string token = std::to_string(lease.token());
   MariaOutcome last = guard::execute(connection_, "START TRANSACTION");
   if (last && resources.size() > 1)
-    last = guard::execute(connection_, fmt::format("CALL pawl.use_all({}, '{}')",
-                                                   guard::json_array(connection_, resources), token));
+    last =
+        guard::execute(connection_, fmt::format("CALL pawl.use_all({}, '{}')",
+                                                guard::json_array(connection_, resources), token));
   if (last && operation != 0)
-    last = guard::call(connection_, "use_op", {resources.front(), token, std::to_string(operation)});
+    last =
+        guard::call(connection_, "use_op", {resources.front(), token, std::to_string(operation)});
   return last;
 }
 
@@ -95,7 +102,8 @@ MariaWriter::Step MariaWriter::work() {
   if (!worked) return worked.error();
   if (guard::in_transaction(connection_)) return {};
   return Error{Code::kInvalid,
-               "the work ended the transaction itself, or broke the connection; whether it is in effect Pawl "
+               "the work ended the transaction itself, or broke the connection; whether it is in "
+               "effect Pawl "
                "cannot say"};
 }
 
@@ -111,8 +119,11 @@ void MariaWriter::roll_back() {
 }
 
 bool MariaWriter::connect_again() {
-  // libmariadb connects again only where that is allowed, which must not be while a transaction is under way.
-  const auto allow = [&](my_bool allowed) { mysql_optionsv(connection_, MYSQL_OPT_RECONNECT, &allowed); };
+  // libmariadb connects again only where that is allowed, which must not be while a transaction is
+  // under way.
+  const auto allow = [&](my_bool allowed) {
+    mysql_optionsv(connection_, MYSQL_OPT_RECONNECT, &allowed);
+  };
   allow(1);
   // Refused once while it still believes to be in the lost transaction.
   const bool connected = mariadb_reconnect(connection_) == 0 || mariadb_reconnect(connection_) == 0;

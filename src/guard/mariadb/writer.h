@@ -1,4 +1,5 @@
-// A guarded write to MariaDB: pawl.begin() or START TRANSACTION and pawl.use(), the work, pawl.finish().
+// A guarded write to MariaDB: pawl.begin() or START TRANSACTION and pawl.use(), the work,
+// pawl.finish().
 #pragma once
 
 #include <functional>
@@ -34,7 +35,8 @@ class MariaWriter final : public guard::Writer {
 
 namespace guard {
 // What pawl.check() answers.
-[[nodiscard]] Result<Decision> check(MYSQL* connection, const std::string& resource, std::uint64_t token);
+[[nodiscard]] Result<Decision> check(MYSQL* connection, const std::string& resource,
+                                     std::uint64_t token);
 }  // namespace guard
 
 }  // namespace pawl

@@ -18,7 +18,8 @@ namespace {
 
 class PostgresAdministration final : public Administration {
  public:
-  explicit PostgresAdministration(std::shared_ptr<PGconn> connection) : connection_(std::move(connection)) {}
+  explicit PostgresAdministration(std::shared_ptr<PGconn> connection)
+      : connection_(std::move(connection)) {}
 
   Result<std::optional<Installation>> installed() override {
     const auto there = query("SELECT to_regprocedure('pawl.contract()') IS NOT NULL");
@@ -36,7 +37,8 @@ class PostgresAdministration final : public Administration {
     if (const auto newer = insist_on_upgrade(*before); !newer) return newer.error();
     std::optional<Installation> after;
     const auto done = in_transaction(rehearse, [&]() -> Result<void> {
-      if (const auto ran = run_script(transaction_body(postgres_install_file())); !ran) return ran.error();
+      if (const auto ran = run_script(transaction_body(postgres_install_file())); !ran)
+        return ran.error();
       auto now = installed();
       if (!now) return now.error();
       after = *std::move(now);
@@ -47,7 +49,8 @@ class PostgresAdministration final : public Administration {
   }
 
   Result<void> uninstall(Rehearse rehearse) override {
-    return in_transaction(rehearse, [&] { return run_script(transaction_body(postgres_uninstall_file())); });
+    return in_transaction(rehearse,
+                          [&] { return run_script(transaction_body(postgres_uninstall_file())); });
   }
 
   [[nodiscard]] std::string_view script() const override { return postgres_install_file(); }
@@ -56,9 +59,11 @@ class PostgresAdministration final : public Administration {
     std::string name;
     const auto done = in_transaction(rehearse, [&]() -> Result<void> {
       const auto rows = query(
-          "SELECT pawl.protect($1::text::regclass, guard => $2::text, key => $3::text, by => $4::text, mode "
+          "SELECT pawl.protect($1::text::regclass, guard => $2::text, key => $3::text, by => "
+          "$4::text, mode "
           "=> $5::text)",
-          {wanted.table, given(wanted.guard), given(wanted.key), given(wanted.expression), wanted.mode});
+          {wanted.table, given(wanted.guard), given(wanted.key), given(wanted.expression),
+           wanted.mode});
       if (!rows) return rows.error();
       name = rows->at(0, 0).value_or("");
       return {};
@@ -84,7 +89,8 @@ class PostgresAdministration final : public Administration {
 
   Result<std::vector<Status>> status(const std::string& guard) override {
     const auto rows = query(
-        "SELECT s.guard, kind, array_to_string(tables, E'\\n'), mode, percent, require_token, equal, "
+        "SELECT s.guard, kind, array_to_string(tables, E'\\n'), mode, percent, require_token, "
+        "equal, "
         "max_step, fence, floor, replayed, stale, missing, ahead, malformed, would_refuse, "
         "r.ready, array_to_string(r.because, E'\\n') "
         "FROM pawl.status s CROSS JOIN LATERAL pawl.readiness(s.guard) r "
@@ -107,27 +113,31 @@ class PostgresAdministration final : public Administration {
     std::vector<Sighting> list;
     for (std::size_t i = 0; i < rows->size(); ++i) {
       const auto text = [&](std::size_t column) { return rows->at(i, column).value_or(""); };
-      list.push_back({text(0), text(1), text(2), text(3), text(4), to_number(rows->at(i, 5)), text(6)});
+      list.push_back(
+          {text(0), text(1), text(2), text(3), text(4), to_number(rows->at(i, 5)), text(6)});
     }
     return list;
   }
 
   Result<void> set_mode(const ModeChange& wanted, Rehearse rehearse) override {
-    return change(rehearse,
-                  "SELECT pawl.set_mode($1::text, $2::text, percent => $3::int, reason => $4::text)",
-                  {wanted.guard, wanted.mode, given(wanted.percent), given(wanted.reason)});
+    return change(
+        rehearse,
+        "SELECT pawl.set_mode($1::text, $2::text, percent => $3::int, reason => $4::text)",
+        {wanted.guard, wanted.mode, given(wanted.percent), given(wanted.reason)});
   }
 
   Result<void> set_policy(const PolicyChange& wanted, Rehearse rehearse) override {
-    return change(rehearse,
-                  "SELECT pawl.set_policy($1::text, require_token => $2::boolean, equal => $3::text, "
-                  "max_step => $4::bigint, bare_token => $5::text, reason => $6::text)",
-                  {wanted.guard, given(wanted.require_token), given(wanted.equal), given(wanted.max_step),
-                   given(wanted.bare_token), given(wanted.reason)});
+    return change(
+        rehearse,
+        "SELECT pawl.set_policy($1::text, require_token => $2::boolean, equal => $3::text, "
+        "max_step => $4::bigint, bare_token => $5::text, reason => $6::text)",
+        {wanted.guard, given(wanted.require_token), given(wanted.equal), given(wanted.max_step),
+         given(wanted.bare_token), given(wanted.reason)});
   }
 
   Result<void> emergency(const std::string& guard, const std::string& reason) override {
-    return change(Rehearse::kNo, "SELECT pawl.emergency($1::text, $2::text)", {reason, given(guard)});
+    return change(Rehearse::kNo, "SELECT pawl.emergency($1::text, $2::text)",
+                  {reason, given(guard)});
   }
 
   Result<std::optional<std::uint64_t>> fence(const std::string& resource) override {
@@ -139,7 +149,8 @@ class PostgresAdministration final : public Administration {
 
   Result<std::vector<std::string>> blockers(const std::string& resource) override {
     const auto rows = query(
-        "SELECT concat_ws(' ', 'pid ' || pid, 'prepared ' || gid, role, application_name, 'since ' || since, "
+        "SELECT concat_ws(' ', 'pid ' || pid, 'prepared ' || gid, role, application_name, 'since ' "
+        "|| since, "
         "query) "
         "FROM pawl.blockers($1::text)",
         {resource});
@@ -157,7 +168,8 @@ class PostgresAdministration final : public Administration {
   }
 
   Result<void> compact(const std::string& guard, std::uint64_t below, Rehearse rehearse) override {
-    return change(rehearse, "SELECT pawl.compact($1::text, $2::bigint)", {guard, std::to_string(below)});
+    return change(rehearse, "SELECT pawl.compact($1::text, $2::bigint)",
+                  {guard, std::to_string(below)});
   }
 
  private:
@@ -190,7 +202,8 @@ class PostgresAdministration final : public Administration {
     return {};
   }
 
-  Result<void> change(Rehearse rehearse, const std::string& sql, const std::vector<PgValue>& parameters) {
+  Result<void> change(Rehearse rehearse, const std::string& sql,
+                      const std::vector<PgValue>& parameters) {
     return in_transaction(rehearse, [&]() -> Result<void> {
       const auto rows = query(sql, parameters);
       if (!rows) return rows.error();
@@ -221,7 +234,8 @@ class PostgresAdministration final : public Administration {
 Result<std::unique_ptr<Administration>> connect_postgres(const std::string& dsn) {
   auto connection = connect(dsn);
   if (!connection) return connection.error();
-  return std::unique_ptr<Administration>(std::make_unique<PostgresAdministration>(*std::move(connection)));
+  return std::unique_ptr<Administration>(
+      std::make_unique<PostgresAdministration>(*std::move(connection)));
 }
 
 }  // namespace pawl::guard

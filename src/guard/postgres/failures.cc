@@ -15,7 +15,8 @@ constexpr std::array kConclusions{
     Conclusion{kStateStale, Code::kStaleToken, ""},
     Conclusion{kStateWaiting, Code::kBusy, ""},
     Conclusion{"42501", Code::kDenied, ""},
-    Conclusion{"25006", Code::kInvalid, "the transaction is read-only, or this server is a replica"},
+    Conclusion{"25006", Code::kInvalid,
+               "the transaction is read-only, or this server is a replica"},
     Conclusion{"3F000", Code::kInvalid, "no guard is installed here: pawl guard install postgres"},
     Conclusion{"42883", Code::kInvalid,
                "no guard of this version is installed here: pawl guard install postgres"},
@@ -44,7 +45,8 @@ bool may_pass_again(const PgFailure& failure) {
 }
 
 Error to_error(const PgFailure& failure) {
-  if (failure.disconnected || failure.state.empty()) return {Code::kUnavailable, words(failure, "")};
+  if (failure.disconnected || failure.state.empty())
+    return {Code::kUnavailable, words(failure, "")};
   for (const Conclusion& known : kConclusions) {
     if (failure.state.starts_with(known.state)) return {known.code, words(failure, known.advice)};
   }

@@ -31,8 +31,10 @@ TEST(Failures, WhatTheServerCouldNotDoHasNotHappened) {
   for (const char* state : {"57014", "57P01", "53300", "08006", "55P03"}) {
     EXPECT_EQ(to_error(failure(state)).code, Code::kUnavailable) << state;
   }
-  EXPECT_EQ(to_error({.state = "", .message = "gone", .detail = "", .hint = "", .disconnected = true}).code,
-            Code::kUnavailable);
+  EXPECT_EQ(
+      to_error({.state = "", .message = "gone", .detail = "", .hint = "", .disconnected = true})
+          .code,
+      Code::kUnavailable);
 }
 
 TEST(Failures, ADatabaseWithoutTheGuardIsToldHowToGetIt) {

@@ -32,7 +32,8 @@ Result<void> PgGuard::shake_hands() {
   const auto asked = execute(connection_, "SELECT pawl.contract(), pawl.version()", {});
   if (!asked) return guard::to_error(*asked.failure);
   const PgRows told(asked.result);
-  if (const auto same = guard::insist_on_contract(told.at(0, 0).value_or(""), told.at(0, 1).value_or("?"));
+  if (const auto same =
+          guard::insist_on_contract(told.at(0, 0).value_or(""), told.at(0, 1).value_or("?"));
       !same)
     return same.error();
   known_ = true;
@@ -64,9 +65,9 @@ Result<std::uint64_t> PgGuard::advance_once(std::string_view resource, std::uint
 
 Result<Decision> PgGuard::check(std::string_view resource, std::uint64_t token) {
   if (const auto known = shake_hands(); !known) return known.error();
-  const auto asked =
-      execute(connection_, "SELECT verdict, max, mode, would_refuse FROM pawl.check($1::text, $2::bigint)",
-              {std::string(resource), std::to_string(token)});
+  const auto asked = execute(
+      connection_, "SELECT verdict, max, mode, would_refuse FROM pawl.check($1::text, $2::bigint)",
+      {std::string(resource), std::to_string(token)});
   if (!asked) return guard::to_error(*asked.failure);
   return guard::decision_of(PgRows(asked.result), token);
 }
@@ -86,8 +87,8 @@ Result<Decision> PgGuard::write_all(const Lease& lease, std::vector<std::string>
                  "the connection is in a transaction already, or broken; write() begins its own"};
   }
   if (const auto known = shake_hands(); !known) return known.error();
-  return PgWriter(connection_, {lease, std::move(resources), options.operation, options.retries}, work,
-                  options.isolation)
+  return PgWriter(connection_, {lease, std::move(resources), options.operation, options.retries},
+                  work, options.isolation)
       .run();
 }
 

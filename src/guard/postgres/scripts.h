@@ -9,7 +9,8 @@ namespace pawl::guard {
 // Whole files, for psql: they begin and commit their own transaction.
 [[nodiscard]] std::string_view postgres_install_file();
 [[nodiscard]] std::string_view postgres_uninstall_file();
-// What stands between the lines `BEGIN;` and `COMMIT;`, to be run in a transaction that the caller may take back.
+// What stands between the lines `BEGIN;` and `COMMIT;`, to be run in a transaction that the caller
+// may take back.
 [[nodiscard]] std::string transaction_body(std::string_view file);
 
 }  // namespace pawl::guard

@@ -35,12 +35,14 @@ PgOutcome outcome_of(PGconn* connection, PGresult* raw) {
 
 }  // namespace
 
-PgOutcome execute(PGconn* connection, const std::string& sql, const std::vector<PgValue>& parameters) {
+PgOutcome execute(PGconn* connection, const std::string& sql,
+                  const std::vector<PgValue>& parameters) {
   std::vector<const char*> values;
   values.reserve(parameters.size());
   for (const PgValue& value : parameters) values.push_back(value ? value->c_str() : nullptr);
-  return outcome_of(connection, PQexecParams(connection, sql.c_str(), static_cast<int>(values.size()),
-                                             nullptr, values.data(), nullptr, nullptr, 0));
+  return outcome_of(connection,
+                    PQexecParams(connection, sql.c_str(), static_cast<int>(values.size()), nullptr,
+                                 values.data(), nullptr, nullptr, 0));
 }
 
 PgOutcome execute_all(PGconn* connection, const std::string& sql) {
@@ -50,7 +52,8 @@ PgOutcome execute_all(PGconn* connection, const std::string& sql) {
 std::string literal(PGconn* connection, std::string_view text) {
   const std::unique_ptr<char, decltype(&PQfreemem)> quoted(
       PQescapeLiteral(connection, text.data(), text.size()), PQfreemem);
-  // Fails only on text that is not of the connection's encoding; the server says so of an empty name as well.
+  // Fails only on text that is not of the connection's encoding; the server says so of an empty
+  // name as well.
   return quoted ? quoted.get() : "''";
 }
 
@@ -79,7 +82,8 @@ std::size_t PgRows::affected() const {
 }
 
 PgValue PgRows::at(std::size_t row, std::size_t column) const {
-  if (row >= size() || column >= static_cast<std::size_t>(PQnfields(result_.get()))) return std::nullopt;
+  if (row >= size() || column >= static_cast<std::size_t>(PQnfields(result_.get())))
+    return std::nullopt;
   const int r = static_cast<int>(row);
   const int c = static_cast<int>(column);
   if (PQgetisnull(result_.get(), r, c) != 0) return std::nullopt;

@@ -1,4 +1,5 @@
-// One statement on a libpq connection: what it gave, or how it failed. The only place that reads libpq's results.
+// One statement on a libpq connection: what it gave, or how it failed. The only place that reads
+// libpq's results.
 #pragma once
 
 #include <libpq-fe.h>
@@ -28,10 +29,12 @@ struct PgOutcome {
   explicit operator bool() const { return result != nullptr; }
 };
 
-// Parameters are text; the server works out their types, so cast in the SQL where that is ambiguous.
+// Parameters are text; the server works out their types, so cast in the SQL where that is
+// ambiguous.
 [[nodiscard]] PgOutcome execute(PGconn* connection, const std::string& sql,
                                 const std::vector<PgValue>& parameters);
-// Several statements in one message, without parameters; the outcome is the last one's, or the first that failed.
+// Several statements in one message, without parameters; the outcome is the last one's, or the
+// first that failed.
 [[nodiscard]] PgOutcome execute_all(PGconn* connection, const std::string& sql);
 // Quoted for execute_all().
 [[nodiscard]] std::string literal(PGconn* connection, std::string_view text);

@@ -39,7 +39,8 @@ Result<Decision> decision_of(const PgRows& rows, std::uint64_t token) {
 
 }  // namespace guard
 
-PgWriter::PgWriter(PGconn* connection, guard::WriteOrder order, const Work& work, Isolation isolation)
+PgWriter::PgWriter(PGconn* connection, guard::WriteOrder order, const Work& work,
+                   Isolation isolation)
     : Writer(std::move(order)), connection_(connection), work_(work), isolation_(isolation) {}
 
 PgWriter::Failure PgWriter::to_failure(const PgFailure& failure) {
@@ -47,7 +48,8 @@ PgWriter::Failure PgWriter::to_failure(const PgFailure& failure) {
           guard::number_told(failure.detail, "max")};
 }
 
-// BEGIN and the check in one message: a guarded transaction has no more round trips than a plain one.
+// BEGIN and the check in one message: a guarded transaction has no more round trips than a plain
+// one.
 std::string PgWriter::begin_sql() const {
   const auto& [lease, resources, operation, retries] = order();
   std::string sql = fmt::format("BEGIN ISOLATION LEVEL {};", to_sql(isolation_));
@@ -56,8 +58,9 @@ std::string PgWriter::begin_sql() const {
                        guard::literal(connection_, guard::array_of(resources)), lease.token());
   }
   if (resources.size() == 1 || operation != 0) {
-    sql += fmt::format("SELECT pawl.use({}::text, {}{})", guard::literal(connection_, resources.front()),
-                       lease.token(), operation == 0 ? "" : fmt::format(", {}::bigint", operation));
+    sql += fmt::format("SELECT pawl.use({}::text, {}{})",
+                       guard::literal(connection_, resources.front()), lease.token(),
+                       operation == 0 ? "" : fmt::format(", {}::bigint", operation));
   }
   return sql;
 }
@@ -89,9 +92,10 @@ PgWriter::Step PgWriter::work() {
   if (status == PQTRANS_INERROR)
     return Error{Code::kInvalid, "a statement that did not go through exec() failed"};
   if (status != PQTRANS_INTRANS)
-    return Error{Code::kInvalid,
-                 "the work ended the transaction itself, or broke the connection; whether it is in effect "
-                 "Pawl cannot say"};
+    return Error{
+        Code::kInvalid,
+        "the work ended the transaction itself, or broke the connection; whether it is in effect "
+        "Pawl cannot say"};
   return {};
 }
 

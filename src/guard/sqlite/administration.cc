@@ -104,7 +104,8 @@ class SqliteAdministration final : public Administration {
     return attempt([&] { return sqlite::advance(session_, resource, token, wait); });
   }
   Result<void> compact(const std::string& guard, std::uint64_t below, Rehearse rehearse) override {
-    return in_transaction(rehearse, [&] { static_cast<void>(sqlite::compact(session_, guard, below)); });
+    return in_transaction(rehearse,
+                          [&] { static_cast<void>(sqlite::compact(session_, guard, below)); });
   }
 
  private:

@@ -1,4 +1,5 @@
-// SQLite's functions. The loadable extension must call those of the program that loads it, which come as a table.
+// SQLite's functions. The loadable extension must call those of the program that loads it, which
+// come as a table.
 #pragma once
 
 #ifdef PAWL_SQLITE_EXTENSION

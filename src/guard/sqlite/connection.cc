@@ -13,11 +13,13 @@ Result<std::shared_ptr<sqlite3>> open_file(const std::string& path) {
   sqlite3* opened = nullptr;
   const int rc = sqlite3_open_v2(path.c_str(), &opened, SQLITE_OPEN_READWRITE, nullptr);
   std::shared_ptr<sqlite3> db(opened, sqlite3_close_v2);
-  if (rc != SQLITE_OK) return Error{Code::kUnavailable, fmt::format("{}: {}", path, sqlite3_errmsg(opened))};
+  if (rc != SQLITE_OK)
+    return Error{Code::kUnavailable, fmt::format("{}: {}", path, sqlite3_errmsg(opened))};
   sqlite3_busy_timeout(opened, static_cast<int>(kBusyWait.count()));
   try {
     execute(opened, "PRAGMA synchronous = FULL");
-    Statement(opened, "SELECT count(*) FROM sqlite_schema").step();  // Whether it is a database at all.
+    Statement(opened, "SELECT count(*) FROM sqlite_schema")
+        .step();  // Whether it is a database at all.
   } catch (const Fault& fault) {
     return Error{to_error(fault).code, fmt::format("{}: {}", path, fault.text)};
   }

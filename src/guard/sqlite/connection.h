@@ -1,4 +1,5 @@
-// A SQLite file as `pawl` opens it: with the guard's functions, durable, and patient with other writers.
+// A SQLite file as `pawl` opens it: with the guard's functions, durable, and patient with other
+// writers.
 #pragma once
 
 #include <chrono>

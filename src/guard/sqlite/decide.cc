@@ -41,17 +41,18 @@ Verdict claim(Session& session, const Named& named, std::uint64_t token,
   return Verdict::kAdmitted;
 }
 
-void let_through(Session& session, const Named& named, Verdict verdict, std::optional<std::uint64_t> token,
-                 bool counts) {
+void let_through(Session& session, const Named& named, Verdict verdict,
+                 std::optional<std::uint64_t> token, bool counts) {
   if (!session.note(named, fmt::format("{} {}", to_text(verdict), token.value_or(0)))) return;
   named.store.count(named.guard.id, to_text(verdict), 1);
   if (verdict == Verdict::kMissing && !token) named.store.sight(named.guard.id, "tokenless");
-  if (counts && named.guard.mode != GuardMode::kObserve) named.store.count(named.guard.id, "would_refuse", 1);
+  if (counts && named.guard.mode != GuardMode::kObserve)
+    named.store.count(named.guard.id, "would_refuse", 1);
 }
 
 // Of what was not admitted: refuses, or lets through and counts.
-Verdict settle(Session& session, const Named& named, Verdict verdict, std::optional<std::uint64_t> token,
-               std::uint64_t fence) {
+Verdict settle(Session& session, const Named& named, Verdict verdict,
+               std::optional<std::uint64_t> token, std::uint64_t fence) {
   const bool wrong = refusable(verdict, token.has_value(), named.guard.require_token);
   const std::string resource = resource_of(named.guard, named.key);
   if (wrong && enforces(named.guard.mode, named.guard.percent, resource) &&
@@ -63,7 +64,8 @@ Verdict settle(Session& session, const Named& named, Verdict verdict, std::optio
   return verdict;
 }
 
-// A commit that a power cut takes back takes the fence back with it. People should know who writes like that.
+// A commit that a power cut takes back takes the fence back with it. People should know who writes
+// like that.
 void look_at_synchronous(Session& session, const Named& named) {
   if (!session.note_synchronous(named)) return;
   Statement asked(session.db(), fmt::format("PRAGMA {}.synchronous", quoted(named.store.schema())));
@@ -83,7 +85,8 @@ void patiently(sqlite3* db, const char* sql, milliseconds wait) {
   }
 }
 
-// FULL while it lives: an advance is durable when it is answered, whatever the connection does otherwise.
+// FULL while it lives: an advance is durable when it is answered, whatever the connection does
+// otherwise.
 class Durable {
  public:
   Durable(sqlite3* db, const std::string& schema)
@@ -95,7 +98,8 @@ class Durable {
   }
   ~Durable() {
     if (before_ < 2)
-      sqlite3_exec(db_, fmt::format("{} = {}", pragma_, before_).c_str(), nullptr, nullptr, nullptr);
+      sqlite3_exec(db_, fmt::format("{} = {}", pragma_, before_).c_str(), nullptr, nullptr,
+                   nullptr);
   }
   Durable(const Durable&) = delete;
   Durable& operator=(const Durable&) = delete;
@@ -119,15 +123,16 @@ std::uint64_t advance_locked(Session& session, std::string_view resource, std::u
 }  // namespace
 
 GuardMode effective_mode(const Named& named) {
-  const bool off =
-      named.guard.mode >= GuardMode::kCanary &&
-      find_switched(named.store.path(), {named.store.installation(), named.guard.id, named.guard.generation});
+  const bool off = named.guard.mode >= GuardMode::kCanary &&
+                   find_switched(named.store.path(), {named.store.installation(), named.guard.id,
+                                                      named.guard.generation});
   return off ? GuardMode::kShadow : named.guard.mode;
 }
 
 Verdict admit(Session& session, const Named& before, std::uint64_t token,
               std::optional<std::uint64_t> operation, Carry carry) {
-  // In main the session's joining has the lock already. Elsewhere only now nobody else can change it.
+  // In main the session's joining has the lock already. Elsewhere only now nobody else can change
+  // it.
   const bool locked = before.store.schema() == "main";
   if (!locked) before.store.lock();
   const Named named =
@@ -138,10 +143,12 @@ Verdict admit(Session& session, const Named& before, std::uint64_t token,
   if (verdict == Verdict::kAdmitted) verdict = claim(session, named, token, operation);
   if (verdict == Verdict::kAdmitted && token > fence)
     named.store.raise_fence(named.guard.id, named.key, token);
-  // Also what is refused: whoever ignores that and writes on must not pass for someone without a token.
+  // Also what is refused: whoever ignores that and writes on must not pass for someone without a
+  // token.
   if (carry == Carry::kYes) session.carry(named, {token, operation, verdict == Verdict::kReplayed});
   if (verdict == Verdict::kReplayed) {
-    session.refused(named, to_text(verdict), token, fence);  // Its transaction may well be rolled back.
+    session.refused(named, to_text(verdict), token,
+                    fence);  // Its transaction may well be rolled back.
   } else if (verdict != Verdict::kAdmitted) {
     settle(session, named, verdict, token, fence);
   }
@@ -167,18 +174,21 @@ void judge_write(Session& session, const Named& named) {
     settle(session, named, verdict, carried->token, fence);
     return;
   }
-  // A rollback to a savepoint may have taken back what pawl_use() wrote; the write that follows must not go without.
+  // A rollback to a savepoint may have taken back what pawl_use() wrote; the write that follows
+  // must not go without.
   if (carried->token > fence) named.store.raise_fence(named.guard.id, named.key, carried->token);
   if (carried->operation || named.guard.equal != "accept")
-    static_cast<void>(
-        named.store.claim(named.guard.id, named.key, carried->token, carried->operation.value_or(0)));
+    static_cast<void>(named.store.claim(named.guard.id, named.key, carried->token,
+                                        carried->operation.value_or(0)));
 }
 
-std::uint64_t advance(Session& session, std::string_view resource, std::uint64_t token, milliseconds wait) {
+std::uint64_t advance(Session& session, std::string_view resource, std::uint64_t token,
+                      milliseconds wait) {
   sqlite3* db = session.db();
   if (sqlite3_get_autocommit(db) == 0)
     fail(Word::kTransaction,
-         "pawl_advance is a transaction of its own, and one is open: end it first, or call pawl_use() in it");
+         "pawl_advance is a transaction of its own, and one is open: end it first, or call "
+         "pawl_use() in it");
   const Durable durable(db, session.find(resource).store.schema());
   patiently(db, "BEGIN IMMEDIATE", wait);
   try {
@@ -198,8 +208,9 @@ Decision check(Session& session, std::string_view resource, std::uint64_t token)
   decision.max = session.fence(named);
   decision.verdict = judge(token, decision.max, named.guard.max_step);
   decision.mode = effective_mode(named);
-  decision.let_through = decision.verdict != Verdict::kAdmitted &&
-                         !enforces(*decision.mode, named.guard.percent, resource_of(named.guard, named.key));
+  decision.let_through =
+      decision.verdict != Verdict::kAdmitted &&
+      !enforces(*decision.mode, named.guard.percent, resource_of(named.guard, named.key));
   return decision;
 }
 
@@ -207,9 +218,10 @@ void refuse_malformed(Session& session, const Named& named, std::string_view wha
   session.carry(named, {.malformed = true});
   session.refused(named, "malformed", {}, 0);
   fail(Word::kMalformed,
-       fmt::format("{} for {}. A token is a whole number from 1 to 9007199254740991, as text without sign, "
-                   "space or leading zero; an operation number is one from 1 on",
-                   what, resource_of(named.guard, named.key)));
+       fmt::format(
+           "{} for {}. A token is a whole number from 1 to 9007199254740991, as text without sign, "
+           "space or leading zero; an operation number is one from 1 on",
+           what, resource_of(named.guard, named.key)));
 }
 
 }  // namespace pawl::sqlite

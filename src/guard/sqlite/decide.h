@@ -16,14 +16,16 @@ enum class Carry : std::uint8_t {
   kYes,  // use: what follows in this transaction is written under it
 };
 
-// In an open transaction that the session has joined. The verdict when the writer may go on, also when it is let through; else a Fault.
+// In an open transaction that the session has joined. The verdict when the writer may go on, also
+// when it is let through; else a Fault.
 Verdict admit(Session& session, const Named& named, std::uint64_t token,
               std::optional<std::uint64_t> operation, Carry carry);
 
 // A trigger asks: may this row be written, with what the transaction carries? A Fault when not.
 void judge_write(Session& session, const Named& named);
 
-// Raises the fence in a transaction of its own, durably, waiting for other writers. The fence before (0: none).
+// Raises the fence in a transaction of its own, durably, waiting for other writers. The fence
+// before (0: none).
 std::uint64_t advance(Session& session, std::string_view resource, std::uint64_t token,
                       std::chrono::milliseconds wait);
 

@@ -54,12 +54,13 @@ std::int64_t now_ms() {
 }
 
 bool is_known(Store& store, const Switched& told) {
-  Statement& asked =
-      store
-          .kept(
-              "SELECT 1 FROM {s}.pawl_audit a JOIN {s}.pawl_guard g ON g.name = a.guard WHERE g.id = ?1 AND "
-              "a.what = 'emergency' AND a.at = strftime('%Y-%m-%d %H:%M:%f', ?2 / 1000.0, 'unixepoch')")
-          .bind(told.emergency.guard, told.at_ms);
+  Statement& asked = store
+                         .kept(
+                             "SELECT 1 FROM {s}.pawl_audit a JOIN {s}.pawl_guard g ON g.name = "
+                             "a.guard WHERE g.id = ?1 AND "
+                             "a.what = 'emergency' AND a.at = strftime('%Y-%m-%d %H:%M:%f', ?2 / "
+                             "1000.0, 'unixepoch')")
+                         .bind(told.emergency.guard, told.at_ms);
   const bool known = asked.step();
   asked.reset();
   return known;
@@ -82,13 +83,15 @@ std::optional<Switched> find_switched(const std::string& path, const Emergency& 
   return std::nullopt;
 }
 
-void turn_on(const std::string& path, const std::vector<Emergency>& emergencies, const std::string& reason) {
+void turn_on(const std::string& path, const std::vector<Emergency>& emergencies,
+             const std::string& reason) {
   if (path.empty())
     fail(Word::kInvalid, "a database in memory has no emergency switch: set the mode instead");
   std::string lines;
   for (const Emergency& each : emergencies)
-    lines += fmt::format("{} {} {} {} {} {} {}\n", each.installation, each.guard, each.generation, now_ms(),
-                         one_word(login_name()), one_word(application_name()), one_line(reason));
+    lines += fmt::format("{} {} {} {} {} {} {}\n", each.installation, each.guard, each.generation,
+                         now_ms(), one_word(login_name()), one_word(application_name()),
+                         one_line(reason));
   const std::string name = switch_of(path);
   // Who may write to the database must be able to read it, whoever throws the switch.
   const UniqueFd file(::open(name.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));

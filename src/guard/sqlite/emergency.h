@@ -1,13 +1,15 @@
 // The emergency switch: a line in a file beside the database, FILE-pawl-emergency.
 //
-// SQLite has one writer at a time, and a stuck writer is what an emergency is often about. So the switch cannot be in
-// the database. It is looked at only by who is about to refuse. A line names the installation, the guard and the
-// generation of its mode: the next change of mode, in its own transaction, turns it off.
+// SQLite has one writer at a time, and a stuck writer is what an emergency is often about. So the
+// switch cannot be in the database. It is looked at only by who is about to refuse. A line names
+// the installation, the guard and the generation of its mode: the next change of mode, in its own
+// transaction, turns it off.
 //
 //   INSTALLATION GUARD GENERATION AT LOGIN APPLICATION REASON…      AT: milliseconds since 1970
 //
-// Nobody takes a line out again, so it may be appended without a lock. The audit in the database gets it at once, or, where
-// a writer is in the way, from whoever asks for the status or changes the mode.
+// Nobody takes a line out again, so it may be appended without a lock. The audit in the database
+// gets it at once, or, where a writer is in the way, from whoever asks for the status or changes
+// the mode.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +38,13 @@ struct Switched {
   std::string reason;
 };
 
-// Whether the switch is on, and since when. `path`: of the database; empty (in memory): there can be none.
-[[nodiscard]] std::optional<Switched> find_switched(const std::string& path, const Emergency& emergency);
+// Whether the switch is on, and since when. `path`: of the database; empty (in memory): there can
+// be none.
+[[nodiscard]] std::optional<Switched> find_switched(const std::string& path,
+                                                    const Emergency& emergency);
 // Durably, without a lock. Throws a Fault where the file cannot be written.
-void turn_on(const std::string& path, const std::vector<Emergency>& emergencies, const std::string& reason);
+void turn_on(const std::string& path, const std::vector<Emergency>& emergencies,
+             const std::string& reason);
 // Into the audit of that file, each once. In a transaction of the caller's.
 void take_in_emergencies(Store& store);
 // The same in one of its own, if there is something to take in and nobody writes now.

@@ -1,4 +1,5 @@
-// libpawl_sqlite.so as SQLite loads it: `.load libpawl_sqlite` in the shell, enable_load_extension() in Python.
+// libpawl_sqlite.so as SQLite loads it: `.load libpawl_sqlite` in the shell,
+// enable_load_extension() in Python.
 #include <sqlite3ext.h>
 SQLITE_EXTENSION_INIT1
 

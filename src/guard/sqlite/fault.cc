@@ -12,7 +12,8 @@ constexpr std::array<std::string_view, 10> kWords{
 
 int code_of(Word word) {
   if (word == Word::kBusy) return SQLITE_BUSY;
-  // What a trigger's RAISE gives: drivers know it as a violated constraint, not as a broken statement.
+  // What a trigger's RAISE gives: drivers know it as a violated constraint, not as a broken
+  // statement.
   return word <= Word::kMalformed ? SQLITE_CONSTRAINT_TRIGGER : SQLITE_ERROR;
 }
 
@@ -35,13 +36,14 @@ void fail(Word word, std::string text) {
 void fail_with(sqlite3* db, int rc) {
   // A write lock that cannot come by waiting: what this transaction has read is old.
   if (rc == SQLITE_BUSY_SNAPSHOT)
+    throw Fault{Word::kBusy,
+                "others have written since this transaction began to read: roll back, and begin "
+                "with BEGIN IMMEDIATE",
+                rc};
+  if ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED)
     throw Fault{
         Word::kBusy,
-        "others have written since this transaction began to read: roll back, and begin with BEGIN IMMEDIATE",
-        rc};
-  if ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED)
-    throw Fault{Word::kBusy,
-                "another connection is writing: roll back and try again; BEGIN IMMEDIATE waits for it", rc};
+        "another connection is writing: roll back and try again; BEGIN IMMEDIATE waits for it", rc};
   throw Fault{Word::kFailed, sqlite3_errmsg(db), rc};
 }
 

@@ -1,6 +1,8 @@
-// Why something in a SQLite file was not done. Its first word is for programs, in every language: PAWL_STALE, PAWL_BUSY.
+// Why something in a SQLite file was not done. Its first word is for programs, in every language:
+// PAWL_STALE, PAWL_BUSY.
 //
-// Inside src/guard/sqlite a Fault is thrown; where SQL functions and C++ callers come in it is caught and told.
+// Inside src/guard/sqlite a Fault is thrown; where SQL functions and C++ callers come in it is
+// caught and told.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,9 @@ class Call {
   Call(sqlite3_context* context, int count, sqlite3_value** values)
       : context_(context), count_(count), values_(values) {}
 
-  [[nodiscard]] Session& session() const { return *static_cast<Session*>(sqlite3_user_data(context_)); }
+  [[nodiscard]] Session& session() const {
+    return *static_cast<Session*>(sqlite3_user_data(context_));
+  }
   [[nodiscard]] bool has(int index) const {
     return index < count_ && sqlite3_value_type(values_[index]) != SQLITE_NULL;
   }
@@ -40,12 +42,14 @@ class Call {
             static_cast<std::size_t>(sqlite3_value_bytes(values_[index]))};
   }
   [[nodiscard]] std::int64_t number(int index) const { return sqlite3_value_int64(values_[index]); }
-  // A whole number from 1 to 2^53 - 1: an integer, plain digits, or a double that is one (JavaScript has no other).
+  // A whole number from 1 to 2^53 - 1: an integer, plain digits, or a double that is one
+  // (JavaScript has no other).
   [[nodiscard]] std::optional<std::uint64_t> token(int index) const;
 
   void answer(std::int64_t value) const { sqlite3_result_int64(context_, value); }
   void answer(std::string_view value) const {
-    sqlite3_result_text(context_, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);  // NOLINT
+    sqlite3_result_text(context_, value.data(), static_cast<int>(value.size()),
+                        SQLITE_TRANSIENT);  // NOLINT
   }
   void answer_fence(std::uint64_t fence) const {
     fence == 0 ? sqlite3_result_null(context_) : answer(static_cast<std::int64_t>(fence));
@@ -67,7 +71,8 @@ std::optional<std::uint64_t> Call::token(int index) const {
     }
     case SQLITE_FLOAT: {
       const double value = sqlite3_value_double(values_[index]);
-      if (!(value >= 1) || value > static_cast<double>(limits::kTokenMax) || std::trunc(value) != value)
+      if (!(value >= 1) || value > static_cast<double>(limits::kTokenMax) ||
+          std::trunc(value) != value)
         return std::nullopt;
       return static_cast<std::uint64_t>(value);
     }
@@ -93,12 +98,13 @@ void call(sqlite3_context* context, int count, sqlite3_value** values) {
   }
 }
 
-// --- for writers
+// --- for writers ---------------------------------------------------------------------------------
 
 void admit_as(const Call& call, Carry carry) {
   Session& session = call.session();
   if (sqlite3_get_autocommit(session.db()) != 0)
-    fail(Word::kTransaction, "a token belongs to a transaction, and none is open: BEGIN IMMEDIATE first");
+    fail(Word::kTransaction,
+         "a token belongs to a transaction, and none is open: BEGIN IMMEDIATE first");
   session.join();
   const Named named = session.find(call.text(0));
   const auto token = call.token(1);
@@ -123,7 +129,8 @@ void judge_row(const Call& call) {
 
 std::uint64_t need_token(const Call& call, int index) {
   const auto token = call.token(index);
-  if (!token) refuse_malformed(call.session(), call.session().find(call.text(0)), "malformed token");
+  if (!token)
+    refuse_malformed(call.session(), call.session().find(call.text(0)), "malformed token");
   return *token;
 }
 
@@ -150,7 +157,7 @@ void tell_contract(const Call& call) {
   call.answer(kGuardContract);
 }
 
-// --- for owners
+// --- for owners ----------------------------------------------------------------------------------
 
 void install_here(const Call& call) {
   install(call.session().db());
@@ -167,7 +174,8 @@ void protect_table(const Call& call) {
   const std::string key = call.text(1);
   bool column = false;
   if (!key.empty()) {
-    Statement listed(call.session().db(), "SELECT 1 FROM pragma_table_xinfo(?1, 'main') WHERE name = ?2");
+    Statement listed(call.session().db(),
+                     "SELECT 1 FROM pragma_table_xinfo(?1, 'main') WHERE name = ?2");
     column = listed.bind(wanted.table, key).step();
   }
   (column ? wanted.key : wanted.expression) = key;
@@ -239,14 +247,15 @@ void tell_status(const Call& call) {
   call.answer(out + "]");
 }
 
-// --- the table of them
+// --- the table of them ---------------------------------------------------------------------------
 
 struct Function {
   const char* name;
   int arguments;
   void (*call)(sqlite3_context*, int, sqlite3_value**);
   int flags =
-      SQLITE_DIRECTONLY;  // Not from triggers and views: a file from elsewhere must not carry tokens or change modes.
+      // Not from triggers and views: a file from elsewhere must not carry tokens or change modes.
+      SQLITE_DIRECTONLY;
 };
 
 constexpr std::array kFunctions{
@@ -306,8 +315,8 @@ void take_session(sqlite3_context* context, int, sqlite3_value** values) {
 Session* session_of(sqlite3* db) {
   sqlite3_stmt* statement = nullptr;
   Taken taken;
-  if (sqlite3_prepare_v2(db, "SELECT pawl_take_session(pawl_the_session(), ?1)", -1, &statement, nullptr) ==
-      SQLITE_OK) {
+  if (sqlite3_prepare_v2(db, "SELECT pawl_take_session(pawl_the_session(), ?1)", -1, &statement,
+                         nullptr) == SQLITE_OK) {
     sqlite3_bind_pointer(statement, 1, &taken, kPointerType, nullptr);
     sqlite3_step(statement);
   }
@@ -322,8 +331,9 @@ int add_functions(sqlite3* db) {
   int rc = watch_transactions(db, std::move(owned));
   const auto add = [&](const Function& function) {
     if (rc != SQLITE_OK) return;
-    rc = sqlite3_create_function_v2(db, function.name, function.arguments, SQLITE_UTF8 | function.flags,
-                                    session, function.call, nullptr, nullptr, nullptr);
+    rc = sqlite3_create_function_v2(db, function.name, function.arguments,
+                                    SQLITE_UTF8 | function.flags, session, function.call, nullptr,
+                                    nullptr, nullptr);
   };
   for (const Function& function : kFunctions) add(function);
   add({"pawl_the_session", 0, tell_session});

@@ -1,4 +1,5 @@
-// The SQL functions: pawl_use, pawl_admit, pawl_advance, pawl_check, pawl_fence, and those of owners.
+// The SQL functions: pawl_use, pawl_admit, pawl_advance, pawl_check, pawl_fence, and those of
+// owners.
 #pragma once
 
 #include "guard/sqlite/api.h"

@@ -15,7 +15,8 @@ using sqlite::Word;
 
 Session& session_of(sqlite3* db) {
   Session* session = sqlite::session_of(db);
-  if (session == nullptr) sqlite::fail(Word::kInvalid, "call pawl::sqlite::register_functions() first");
+  if (session == nullptr)
+    sqlite::fail(Word::kInvalid, "call pawl::sqlite::register_functions() first");
   return *session;
 }
 
@@ -37,7 +38,8 @@ class Transaction {
 // What the work met: often the guard's own words, told by a trigger.
 [[noreturn]] void fail_as_told(sqlite3* db, int rc) {
   const std::string told = sqlite3_errmsg(db);
-  for (const Word word : {Word::kStale, Word::kMissing, Word::kAhead, Word::kReplayed, Word::kUnguarded}) {
+  for (const Word word :
+       {Word::kStale, Word::kMissing, Word::kAhead, Word::kReplayed, Word::kUnguarded}) {
     if (told.starts_with(fmt::format("{}:", to_text(word)))) throw Fault{word, told, rc};
   }
   sqlite::fail_with(db, rc);
@@ -63,7 +65,8 @@ Decision write_once(sqlite3* db, std::uint64_t token, std::string_view resource,
   const int rc = work();
   if (!went_well(rc)) fail_as_told(db, sqlite3_extended_errcode(db));
   if (sqlite3_get_autocommit(db) != 0)
-    sqlite::fail(Word::kTransaction, "the work has ended the transaction that its token was admitted in");
+    sqlite::fail(Word::kTransaction,
+                 "the work has ended the transaction that its token was admitted in");
   transaction.commit();
   return decision;
 }
@@ -104,7 +107,8 @@ Result<Decision> SqliteGuard::check(std::string_view resource, std::uint64_t tok
 }
 
 Result<Decision> SqliteGuard::write(const Lease& lease, std::string_view resource,
-                                    const std::function<int()>& work, const SqliteWriteOptions& options) {
+                                    const std::function<int()>& work,
+                                    const SqliteWriteOptions& options) {
   Result<void> held = lease.check();
   if (!held) return held.error();
   const auto work_while_held = [&] {
@@ -124,7 +128,8 @@ Result<Decision> SqliteGuard::write(const Lease& lease, std::string_view resourc
 }
 
 Result<Decision> SqliteGuard::write(std::uint64_t token, std::string_view resource,
-                                    const std::function<int()>& work, const SqliteWriteOptions& options) {
+                                    const std::function<int()>& work,
+                                    const SqliteWriteOptions& options) {
   if (sqlite3_get_autocommit(db_) == 0)
     return Error{Code::kInvalid, "write() begins a transaction of its own, and one is open"};
   const auto until = std::chrono::steady_clock::now() + options.wait;

@@ -87,9 +87,10 @@ TEST_F(SqliteGuardTest, BusyIsNotStale) {
 }
 
 TEST_F(SqliteGuardTest, WorkThatFailsOrThrowsIsRolledBack) {
-  EXPECT_EQ(
-      guard_.write(34, "orders", [&] { return exec(db_, "INSERT INTO nowhere VALUES (1)"); }).error().code,
-      Code::kInvalid);
+  EXPECT_EQ(guard_.write(34, "orders", [&] { return exec(db_, "INSERT INTO nowhere VALUES (1)"); })
+                .error()
+                .code,
+            Code::kInvalid);
   EXPECT_THROW(static_cast<void>(guard_.write(34, "orders",
                                               [&]() -> int {
                                                 exec(db_, "INSERT INTO orders VALUES (1)");

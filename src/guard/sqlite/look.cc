@@ -19,8 +19,8 @@ std::vector<std::string> list(Statement& statement) {
 }
 
 std::uint64_t counted(Store& store, std::int64_t guard, const char* verdict) {
-  Statement& asked =
-      store.kept("SELECT n FROM {s}.pawl_count WHERE guard = ?1 AND verdict = ?2").bind(guard, verdict);
+  Statement& asked = store.kept("SELECT n FROM {s}.pawl_count WHERE guard = ?1 AND verdict = ?2")
+                         .bind(guard, verdict);
   if (!asked.step()) return 0;
   const auto n = static_cast<std::uint64_t>(asked.number(0));
   asked.reset();
@@ -30,10 +30,12 @@ std::uint64_t counted(Store& store, std::int64_t guard, const char* verdict) {
 // Why not to enforce yet.
 std::vector<std::string> doubts(Store& store, const guard::Status& status, std::int64_t guard) {
   std::vector<std::string> because;
-  if (status.mode == "observe") because.emplace_back("nothing is judged in observe: shadow comes next");
+  if (status.mode == "observe")
+    because.emplace_back("nothing is judged in observe: shadow comes next");
   Statement writers(
       store.db(),
-      "SELECT application || ' (' || login || ') writes without a token, last at ' || last_seen FROM "
+      "SELECT application || ' (' || login || ') writes without a token, last at ' || last_seen "
+      "FROM "
       "main.pawl_sighting s JOIN main.pawl_guard g ON g.id = s.guard WHERE g.id = ?1 AND what = "
       "'tokenless' AND last_seen >= substr(mode_since, 1, 19) ORDER BY last_seen DESC LIMIT 20");
   for (std::string& line : list(writers.bind(guard))) because.push_back(std::move(line));
@@ -86,17 +88,19 @@ void look_at_table(Store& store, const Protected& entry, const std::string& guar
     return;
   }
   for (const Trigger& trigger : wanted) {
-    Statement kept(store.db(), "SELECT sql FROM main.sqlite_schema WHERE type = 'trigger' AND name = ?1");
+    Statement kept(store.db(),
+                   "SELECT sql FROM main.sqlite_schema WHERE type = 'trigger' AND name = ?1");
     if (!kept.bind(trigger.name).step()) {
-      problems.push_back({"error", guard, entry.table,
-                          fmt::format("the trigger {} is missing: writes are not judged", trigger.name),
-                          again});
+      problems.push_back(
+          {"error", guard, entry.table,
+           fmt::format("the trigger {} is missing: writes are not judged", trigger.name), again});
     } else if (kept.text(0) != trigger.sql) {
-      problems.push_back({"error", guard, entry.table,
-                          fmt::format("the trigger {} is not what it should be (was a unique index added, or "
-                                      "the table renamed?)",
-                                      trigger.name),
-                          again});
+      problems.push_back(
+          {"error", guard, entry.table,
+           fmt::format("the trigger {} is not what it should be (was a unique index added, or "
+                       "the table renamed?)",
+                       trigger.name),
+           again});
     }
   }
 }
@@ -107,21 +111,24 @@ void look_at_tables(Store& store, std::vector<guard::Problem>& problems) {
       "SELECT p.tbl, g.id, g.kind, g.key, g.name FROM main.pawl_protected p JOIN main.pawl_guard g "
       "ON g.id = p.guard ORDER BY p.tbl");
   while (listed.step())
-    look_at_table(store,
-                  {listed.text(0), store.installation(), listed.number(1), listed.text(2), listed.text(3)},
-                  listed.text(4), problems);
+    look_at_table(
+        store,
+        {listed.text(0), store.installation(), listed.number(1), listed.text(2), listed.text(3)},
+        listed.text(4), problems);
 }
 
 void look_at_durability(Store& store, std::vector<guard::Problem>& problems) {
-  Statement seen(store.db(),
-                 "SELECT g.name, s.application, s.login, s.last_seen FROM main.pawl_sighting s JOIN "
-                 "main.pawl_guard g ON g.id = s.guard WHERE s.what = 'synchronous' ORDER BY 1, 2");
+  Statement seen(
+      store.db(),
+      "SELECT g.name, s.application, s.login, s.last_seen FROM main.pawl_sighting s JOIN "
+      "main.pawl_guard g ON g.id = s.guard WHERE s.what = 'synchronous' ORDER BY 1, 2");
   while (seen.step())
     problems.push_back(
         {"warning", seen.text(0), seen.text(1),
-         fmt::format("{} ({}) wrote with synchronous below FULL, last at {}: a power cut may take back "
-                     "its last commits, and the fence with them",
-                     seen.text(1), seen.text(2), seen.text(3)),
+         fmt::format(
+             "{} ({}) wrote with synchronous below FULL, last at {}: a power cut may take back "
+             "its last commits, and the fence with them",
+             seen.text(1), seen.text(2), seen.text(3)),
          "PRAGMA synchronous = FULL in that program"});
 }
 
@@ -146,14 +153,16 @@ std::vector<guard::Status> status(Session& session, const std::string& guard) {
     take_in_refusals(store.path());
     take_in_late_emergencies(store);
   }
-  Statement names(session.db(), "SELECT name FROM main.pawl_guard WHERE ?1 = '' OR name = ?1 ORDER BY name");
+  Statement names(session.db(),
+                  "SELECT name FROM main.pawl_guard WHERE ?1 = '' OR name = ?1 ORDER BY name");
   std::vector<guard::Status> all;
   for (const std::string& name : list(names.bind(guard))) {
     if (const auto row = store.find(name)) all.push_back(status_of(store, *row));
   }
   if (all.empty() && !guard.empty())
     fail(Word::kUnguarded,
-         fmt::format("there is no guard \"{}\" here; pawl guard status shows those there are", guard));
+         fmt::format("there is no guard \"{}\" here; pawl guard status shows those there are",
+                     guard));
   return all;
 }
 

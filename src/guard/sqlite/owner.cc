@@ -27,10 +27,12 @@ GuardRow need_guard(Store& store, const std::string& name) {
 
 void insist_on_name(const std::string& name) {
   const bool good = !name.empty() && name.size() <= 200 && name.find(':') == name.npos &&
-                    std::none_of(name.begin(), name.end(),
-                                 [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; });
+                    std::none_of(name.begin(), name.end(), [](char c) {
+                      return std::iscntrl(static_cast<unsigned char>(c)) != 0;
+                    });
   if (!good)
-    fail(Word::kInvalid, "a guard's name has 1 to 200 characters, without \":\" and control characters");
+    fail(Word::kInvalid,
+         "a guard's name has 1 to 200 characters, without \":\" and control characters");
 }
 
 GuardMode need_mode(const std::string& mode) {
@@ -39,14 +41,17 @@ GuardMode need_mode(const std::string& mode) {
   return *parsed;
 }
 
-GuardRow make_guard(Store& store, const std::string& name, const std::string& kind, const std::string& key,
-                    const std::string& mode) {
+GuardRow make_guard(Store& store, const std::string& name, const std::string& kind,
+                    const std::string& key, const std::string& mode) {
   insist_on_name(name);
   if (const auto other = store.find(name))
-    fail(Word::kInvalid, fmt::format("there is a guard \"{}\" already, and it is {}", name, other->kind));
+    fail(Word::kInvalid,
+         fmt::format("there is a guard \"{}\" already, and it is {}", name, other->kind));
   if (need_mode(mode) == GuardMode::kCanary)
     fail(Word::kInvalid, "a guard begins in observe, shadow or enforce; canary comes later");
-  store.kept("INSERT INTO {s}.pawl_guard (name, kind, key, mode) VALUES (?1, ?2, nullif(?3, ''), ?4)")
+  store
+      .kept(
+          "INSERT INTO {s}.pawl_guard (name, kind, key, mode) VALUES (?1, ?2, nullif(?3, ''), ?4)")
       .bind(name, kind, key, mode)
       .run();
   store.audit(name, "create", fmt::format("{} {} {}", kind, key, mode), "");
@@ -64,16 +69,18 @@ std::string kind_of(sqlite3* db, const guard::Protection& wanted) {
 
 void drop_triggers(sqlite3* db, const std::string& table) {
   std::vector<std::string> names;
-  Statement listed(db,
-                   "SELECT name FROM main.sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE "
-                   "NOCASE AND sql LIKE '%pawl_judge(%'");
+  Statement listed(
+      db,
+      "SELECT name FROM main.sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE "
+      "NOCASE AND sql LIKE '%pawl_judge(%'");
   listed.bind(table);
   while (listed.step()) names.push_back(listed.text(0));
   for (const std::string& name : names) execute(db, "DROP TRIGGER main." + quoted(name));
 }
 
 std::string mode_text(GuardMode mode, int percent) {
-  return mode == GuardMode::kCanary ? fmt::format("canary {}", percent) : std::string(to_text(mode));
+  return mode == GuardMode::kCanary ? fmt::format("canary {}", percent)
+                                    : std::string(to_text(mode));
 }
 
 }  // namespace
@@ -91,9 +98,10 @@ std::optional<guard::Installation> installed(sqlite3* db) {
 
 void install(sqlite3* db) {
   if (const auto before = installed(db); before && before->contract > kGuardContract)
-    fail(Word::kInvalid, fmt::format("guard {} (contract {}) is installed here; this pawl knows contract {} "
-                                     "only. Use a newer pawl.",
-                                     before->version, before->contract, kGuardContract));
+    fail(Word::kInvalid,
+         fmt::format("guard {} (contract {}) is installed here; this pawl knows contract {} "
+                     "only. Use a newer pawl.",
+                     before->version, before->contract, kGuardContract));
   Scope scope(db);
   execute(db, std::string(install_script()));
   scope.finish();
@@ -124,14 +132,19 @@ std::string protect(Session& session, const guard::Protection& wanted) {
   Scope scope(db);
   Statement other(db, "SELECT 1 FROM main.pawl_protected WHERE tbl = ?1");
   if (other.bind(wanted.table).step())
-    fail(Word::kInvalid, fmt::format("{} is under guard already: unprotect it first", wanted.table));
+    fail(Word::kInvalid,
+         fmt::format("{} is under guard already: unprotect it first", wanted.table));
   auto row = store.find(name);
   if (!row) row = make_guard(store, name, kind, key, wanted.mode);
   if (row->kind != kind)
-    fail(Word::kInvalid, fmt::format("the guard {} exists, and is {}, not {}", name, row->kind, kind));
-  for (const Trigger& trigger : triggers_for(db, {wanted.table, store.installation(), row->id, kind, key}))
+    fail(Word::kInvalid,
+         fmt::format("the guard {} exists, and is {}, not {}", name, row->kind, kind));
+  for (const Trigger& trigger :
+       triggers_for(db, {wanted.table, store.installation(), row->id, kind, key}))
     execute(db, trigger.sql);
-  store.kept("INSERT INTO {s}.pawl_protected (tbl, guard) VALUES (?1, ?2)").bind(wanted.table, row->id).run();
+  store.kept("INSERT INTO {s}.pawl_protected (tbl, guard) VALUES (?1, ?2)")
+      .bind(wanted.table, row->id)
+      .run();
   store.audit(name, "protect", wanted.table, "");
   scope.finish();
   return name;
@@ -162,7 +175,9 @@ void drop_guard(Session& session, const std::string& name) {
   if (used.bind(row.id).step())
     fail(Word::kInvalid, fmt::format("{} guards {}: unprotect it first", name, used.text(0)));
   for (const char* table : {"pawl_fence", "pawl_done", "pawl_count", "pawl_sighting"})
-    Statement(session.db(), fmt::format("DELETE FROM main.{} WHERE guard = ?1", table)).bind(row.id).run();
+    Statement(session.db(), fmt::format("DELETE FROM main.{} WHERE guard = ?1", table))
+        .bind(row.id)
+        .run();
   Statement(session.db(), "DELETE FROM main.pawl_guard WHERE id = ?1").bind(row.id).run();
   store.audit(name, "drop", "", "");
   scope.finish();
@@ -171,7 +186,8 @@ void drop_guard(Session& session, const std::string& name) {
 void set_mode(Session& session, const guard::ModeChange& change) {
   const GuardMode mode = need_mode(change.mode);
   const bool canary = mode == GuardMode::kCanary;
-  if (canary != change.percent.has_value() || (canary && (*change.percent < 1 || *change.percent > 100)))
+  if (canary != change.percent.has_value() ||
+      (canary && (*change.percent < 1 || *change.percent > 100)))
     fail(Word::kInvalid, "canary needs a percentage from 1 to 100, and the other modes take none");
   Scope scope(session.db());
   Store& store = session.main();
@@ -182,16 +198,17 @@ void set_mode(Session& session, const guard::ModeChange& change) {
   if (canary) percent = *change.percent;
   store
       .kept(
-          "UPDATE {s}.pawl_guard SET mode = ?2, percent = ?3, generation = generation + 1, mode_since = "
+          "UPDATE {s}.pawl_guard SET mode = ?2, percent = ?3, generation = generation + 1, "
+          "mode_since = "
           "strftime('%Y-%m-%d %H:%M:%f', 'now'), would_refuse_before = coalesce((SELECT n FROM "
           "{s}.pawl_count c WHERE c.guard = ?1 AND verdict = 'would_refuse'), 0) WHERE id = ?1")
       .bind(row.id, change.mode, percent)
       .run();
-  store.audit(
-      change.guard, "mode",
-      fmt::format("{}{} -> {}", mode_text(before, row.percent), before == row.mode ? "" : " (emergency)",
-                  mode_text(mode, change.percent.value_or(0))),
-      change.reason);
+  store.audit(change.guard, "mode",
+              fmt::format("{}{} -> {}", mode_text(before, row.percent),
+                          before == row.mode ? "" : " (emergency)",
+                          mode_text(mode, change.percent.value_or(0))),
+              change.reason);
   scope.finish();
 }
 
@@ -199,7 +216,8 @@ void set_policy(Session& session, const guard::PolicyChange& change) {
   if (change.bare_token) fail(Word::kInvalid, "bare_token is a policy of guards in PostgreSQL");
   if (change.max_step && (*change.max_step < kStepMin || *change.max_step > limits::kTokenMax))
     fail(Word::kInvalid, fmt::format("max_step is from {} to {}", kStepMin, limits::kTokenMax));
-  if (change.equal && *change.equal != "accept" && *change.equal != "once" && *change.equal != "refuse")
+  if (change.equal && *change.equal != "accept" && *change.equal != "once" &&
+      *change.equal != "refuse")
     fail(Word::kInvalid, "equal is accept, once or refuse");
   Scope scope(session.db());
   Store& store = session.main();
@@ -215,15 +233,16 @@ void set_policy(Session& session, const guard::PolicyChange& change) {
   if (change.max_step) step = static_cast<std::int64_t>(*change.max_step);
   store
       .kept(
-          "UPDATE {s}.pawl_guard SET require_token = coalesce(?2, require_token), equal = coalesce(?3, "
+          "UPDATE {s}.pawl_guard SET require_token = coalesce(?2, require_token), equal = "
+          "coalesce(?3, "
           "equal), max_step = coalesce(?4, max_step) WHERE id = ?1")
       .bind(row.id, require, change.equal, step)
       .run();
   const GuardRow after = need_guard(store, change.guard);
-  store.audit(
-      change.guard, "policy",
-      fmt::format("require_token={} equal={} max_step={}", after.require_token, after.equal, after.max_step),
-      change.reason);
+  store.audit(change.guard, "policy",
+              fmt::format("require_token={} equal={} max_step={}", after.require_token, after.equal,
+                          after.max_step),
+              change.reason);
   scope.finish();
 }
 
@@ -231,11 +250,13 @@ std::int64_t emergency(Session& session, const std::string& guard, const std::st
   Store& store = session.main();
   if (!guard.empty()) static_cast<void>(need_guard(store, guard));
   std::vector<Emergency> switched;
-  Statement listed(session.db(),
-                   "SELECT id, generation FROM main.pawl_guard WHERE mode IN ('canary', 'enforce') AND "
-                   "(?1 = '' OR name = ?1)");
+  Statement listed(
+      session.db(),
+      "SELECT id, generation FROM main.pawl_guard WHERE mode IN ('canary', 'enforce') AND "
+      "(?1 = '' OR name = ?1)");
   listed.bind(guard);
-  while (listed.step()) switched.push_back({store.installation(), listed.number(0), listed.number(1)});
+  while (listed.step())
+    switched.push_back({store.installation(), listed.number(0), listed.number(1)});
   listed.reset();
   if (switched.empty()) return 0;
   turn_on(store.path(), switched, reason);
@@ -256,19 +277,24 @@ std::int64_t compact(Session& session, const std::string& guard, std::uint64_t b
   std::int64_t gone = 0;
   const auto limit = static_cast<std::int64_t>(below);
   if (row.keyed()) {
-    Statement known(session.db(), "SELECT coalesce(max(token), 0) FROM main.pawl_fence WHERE guard = ?1");
+    Statement known(session.db(),
+                    "SELECT coalesce(max(token), 0) FROM main.pawl_fence WHERE guard = ?1");
     known.bind(row.id).step();
     const auto greatest = std::max(row.floor, static_cast<std::uint64_t>(known.number(0)));
     known.reset();
     if (judge(below, greatest, row.max_step) == Verdict::kAhead)
       fail(Word::kAhead, explain(Verdict::kAhead, guard, below, greatest));
-    store.kept("UPDATE {s}.pawl_guard SET floor = max(floor, ?2) WHERE id = ?1").bind(row.id, limit).run();
-    gone +=
-        store.kept("DELETE FROM {s}.pawl_fence WHERE guard = ?1 AND token < ?2").bind(row.id, limit).run();
+    store.kept("UPDATE {s}.pawl_guard SET floor = max(floor, ?2) WHERE id = ?1")
+        .bind(row.id, limit)
+        .run();
+    gone += store.kept("DELETE FROM {s}.pawl_fence WHERE guard = ?1 AND token < ?2")
+                .bind(row.id, limit)
+                .run();
   }
   gone += store
               .kept(
-                  "DELETE FROM {s}.pawl_done WHERE guard = ?1 AND token < min(?2, CASE WHEN ?3 THEN ?2 ELSE "
+                  "DELETE FROM {s}.pawl_done WHERE guard = ?1 AND token < min(?2, CASE WHEN ?3 "
+                  "THEN ?2 ELSE "
                   "coalesce((SELECT f.token FROM {s}.pawl_fence f WHERE f.guard = ?1), 0) END)")
               .bind(row.id, limit, std::int64_t{row.keyed() ? 1 : 0})
               .run();

@@ -1,5 +1,6 @@
-// What owners do with a guard in main: install, protect, modes and policies. Each call is a transaction of its own, or
-// part of the one that is open. Whatever fails is thrown as a Fault, and nothing has changed.
+// What owners do with a guard in main: install, protect, modes and policies. Each call is a
+// transaction of its own, or part of the one that is open. Whatever fails is thrown as a Fault, and
+// nothing has changed.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +27,14 @@ void drop_guard(Session& session, const std::string& name);
 
 void set_mode(Session& session, const guard::ModeChange& change);
 void set_policy(Session& session, const guard::PolicyChange& change);
-// How many were switched to shadow. Waits for nobody; where someone else is writing, the audit has it from the next
-// change of mode on.
+// How many were switched to shadow. Waits for nobody; where someone else is writing, the audit has
+// it from the next change of mode on.
 std::int64_t emergency(Session& session, const std::string& guard, const std::string& reason);
 // How many rows went.
 std::int64_t compact(Session& session, const std::string& guard, std::uint64_t below);
 
-[[nodiscard]] std::vector<guard::Status> status(Session& session, const std::string& guard);  // empty: all
+[[nodiscard]] std::vector<guard::Status> status(Session& session,
+                                                const std::string& guard);  // empty: all
 [[nodiscard]] std::vector<guard::Sighting> sightings(Session& session, const std::string& guard);
 [[nodiscard]] std::vector<guard::Problem> problems(Session& session);
 

@@ -30,8 +30,8 @@ void take_in(Store& store, const std::string& name) {
     std::uint64_t token = 0;
     std::string application;
     Refusal refusal;
-    if (!(words >> at >> refusal.guard >> refusal.verdict >> token >> refusal.fence >> application >>
-          refusal.resource))
+    if (!(words >> at >> refusal.guard >> refusal.verdict >> token >> refusal.fence >>
+          application >> refusal.resource))
       continue;
     if (token != 0) refusal.token = token;
     store.count(refusal.guard, refusal.verdict, 1);
@@ -44,10 +44,12 @@ void take_in(Store& store, const std::string& name) {
 void note_refusal(const std::string& path, const Refusal& refusal) noexcept {
   if (path.empty()) return;
   try {
-    const std::string line = fmt::format("{} {} {} {} {} {} {}\n", std::time(nullptr), refusal.guard,
-                                         refusal.verdict, refusal.token.value_or(0), refusal.fence,
-                                         one_word(application_name()), one_word(refusal.resource));
-    const UniqueFd file(::open(waiting_room(path).c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
+    const std::string line =
+        fmt::format("{} {} {} {} {} {} {}\n", std::time(nullptr), refusal.guard, refusal.verdict,
+                    refusal.token.value_or(0), refusal.fence, one_word(application_name()),
+                    one_word(refusal.resource));
+    const UniqueFd file(
+        ::open(waiting_room(path).c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
     struct stat now {};
     if (!file || ::fstat(file.get(), &now) != 0 || now.st_size > kBytesMax) return;
     [[maybe_unused]] const ssize_t written = ::write(file.get(), line.data(), line.size());

@@ -1,9 +1,11 @@
-// Refusals on their way into the tables. What was refused is rolled back, and programs often end right then; so a refusal
-// is first a line in a file beside the database, FILE-pawl-refusals, and is taken into pawl_count and pawl_refusal when
-// its transaction is over, or when someone asks for the status.
+// Refusals on their way into the tables. What was refused is rolled back, and programs often end
+// right then; so a refusal is first a line in a file beside the database, FILE-pawl-refusals, and
+// is taken into pawl_count and pawl_refusal when its transaction is over, or when someone asks for
+// the status.
 //
-// Both happen under SQLite's write lock, so nobody else touches the file meanwhile. A process that dies between the commit
-// and the truncation lets its lines be counted twice: counters are for people.
+// Both happen under SQLite's write lock, so nobody else touches the file meanwhile. A process that
+// dies between the commit and the truncation lets its lines be counted twice: counters are for
+// people.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +22,11 @@ struct Refusal {
   std::uint64_t fence = 0;
 };
 
-// `path`: of the database; in memory (empty) nothing is kept. Never fails loudly: the refusal itself matters more.
+// `path`: of the database; in memory (empty) nothing is kept. Never fails loudly: the refusal
+// itself matters more.
 void note_refusal(const std::string& path, const Refusal& refusal) noexcept;
-// Through a connection of its own. What cannot be taken now (someone writes) stays for the next time.
+// Through a connection of its own. What cannot be taken now (someone writes) stays for the next
+// time.
 void take_in_refusals(const std::string& path) noexcept;
 // Of an installation that is taken out.
 void forget_refusals(const std::string& path);

@@ -5,7 +5,8 @@
 namespace pawl::sqlite {
 namespace {
 
-// FNV-1a with a last mix: what is stored under a guard's canary must mean the same in every version and process.
+// FNV-1a with a last mix: what is stored under a guard's canary must mean the same in every version
+// and process.
 std::uint64_t hash(std::string_view text) {
   std::uint64_t h = 14695981039346656037U;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211U;
@@ -49,12 +50,15 @@ std::string explain(Verdict verdict, std::string_view resource, std::optional<st
     case Verdict::kStale:
       if (fence <= *token)
         return fmt::format(
-            "stale token {} for {}: it has been here. Stop; a retry cannot succeed. The policy of this guard "
+            "stale token {} for {}: it has been here. Stop; a retry cannot succeed. The policy of "
+            "this guard "
             "admits each token once.",
             *token, resource);
       return fmt::format(
-          "stale token {} for {}: token {} has been here. Stop; a retry cannot succeed. A newer holder has "
-          "taken over, or a holder of another lock writes here: one guarded resource needs one lock. If "
+          "stale token {} for {}: token {} has been here. Stop; a retry cannot succeed. A newer "
+          "holder has "
+          "taken over, or a holder of another lock writes here: one guarded resource needs one "
+          "lock. If "
           "pawld still grants tokens below {}, run: pawl raise {} --reason TEXT",
           *token, resource, fence, fence, fence);
     case Verdict::kMissing:
@@ -64,14 +68,16 @@ std::string explain(Verdict verdict, std::string_view resource, std::optional<st
             "pawl_use('{}', {}, op)",
             *token, resource, resource, *token);
       return fmt::format(
-          "write to {} without a token. First in the transaction: SELECT pawl_use('{}', token)", resource,
-          resource);
+          "write to {} without a token. First in the transaction: SELECT pawl_use('{}', token)",
+          resource, resource);
     case Verdict::kAhead:
-      return fmt::format("token {} for {} is further ahead of {} than the guard allows: forged or corrupt",
-                         *token, resource, fence);
+      return fmt::format(
+          "token {} for {} is further ahead of {} than the guard allows: forged or corrupt", *token,
+          resource, fence);
     case Verdict::kReplayed:
       return fmt::format(
-          "this operation on {} was done before, as pawl_use() has answered: skip the work, and commit "
+          "this operation on {} was done before, as pawl_use() has answered: skip the work, and "
+          "commit "
           "or roll back",
           resource);
     case Verdict::kAdmitted:

@@ -1,4 +1,5 @@
-// The rules of the guard in SQLite, without a database: what is compared with what, and what follows.
+// The rules of the guard in SQLite, without a database: what is compared with what, and what
+// follows.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +28,11 @@ struct GuardRow {
 };
 
 // A token with a fence; 0: there is none yet, and any first token is good.
-[[nodiscard]] Verdict judge(std::optional<std::uint64_t> token, std::uint64_t fence, std::uint64_t max_step);
+[[nodiscard]] Verdict judge(std::optional<std::uint64_t> token, std::uint64_t fence,
+                            std::uint64_t max_step);
 
-// Whether this mode refuses for this resource. Canary takes a share of the resources, always the same ones.
+// Whether this mode refuses for this resource. Canary takes a share of the resources, always the
+// same ones.
 [[nodiscard]] bool enforces(GuardMode mode, int percent, std::string_view resource);
 
 // Whether it would be refused by a mode that refuses.

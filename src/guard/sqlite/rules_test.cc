@@ -36,7 +36,8 @@ TEST(Rules, CanaryTakesMoreOfTheSameResourcesAsItGrows) {
 TEST(Rules, OnlyRequireTokenMakesAWriteWithoutATokenRefusable) {
   EXPECT_FALSE(refusable(Verdict::kMissing, false, false));
   EXPECT_TRUE(refusable(Verdict::kMissing, false, true));
-  EXPECT_TRUE(refusable(Verdict::kMissing, true, false));  // `equal: once`, without an operation number
+  EXPECT_TRUE(
+      refusable(Verdict::kMissing, true, false));  // `equal: once`, without an operation number
   EXPECT_TRUE(refusable(Verdict::kStale, true, false));
 }
 

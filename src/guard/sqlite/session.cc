@@ -37,12 +37,14 @@ void Session::look_around() {
   for (std::size_t i = 0; i < stores_.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (stores_[i]->installation() != stores_[j]->installation()) continue;
-      const std::string names = fmt::format("{} and {}", stores_[j]->schema(), stores_[i]->schema());
+      const std::string names =
+          fmt::format("{} and {}", stores_[j]->schema(), stores_[i]->schema());
       stores_.clear();
       schemas_ = -1;
-      fail(Word::kInvalid, names +
-                               " are copies of one guarded file: a trigger cannot tell which fences are "
-                               "its own. Attach one of them only");
+      fail(Word::kInvalid,
+           names +
+               " are copies of one guarded file: a trigger cannot tell which fences are "
+               "its own. Attach one of them only");
     }
   }
 }
@@ -63,7 +65,8 @@ std::uint64_t Session::fence(const Named& named) {
   Seen* seen = seen_in(named.store);
   if (seen != nullptr && seen->guard.id != named.guard.id) seen = nullptr;
   if (seen != nullptr && seen->fence && seen->fence->first == named.key) return seen->fence->second;
-  const std::uint64_t fence = std::max(named.guard.floor, named.store.fence(named.guard.id, named.key));
+  const std::uint64_t fence =
+      std::max(named.guard.floor, named.store.fence(named.guard.id, named.key));
   if (seen != nullptr) seen->fence = {named.key, fence};
   return fence;
 }
@@ -78,8 +81,9 @@ Named Session::find(std::string_view resource) {
   if (!found) fail(Word::kUnguarded, fmt::format("there is no guard \"{}\"", name.guard));
   if (found->guard.keyed() != name.key.has_value())
     fail(Word::kUnguarded,
-         found->guard.keyed() ? fmt::format("\"{0}\" has a fence for each key: name one, {0}:KEY", name.guard)
-                              : fmt::format("\"{}\" has one fence for all of it, and no keys", name.guard));
+         found->guard.keyed()
+             ? fmt::format("\"{0}\" has a fence for each key: name one, {0}:KEY", name.guard)
+             : fmt::format("\"{}\" has one fence for all of it, and no keys", name.guard));
   return *std::move(found);
 }
 
@@ -119,15 +123,16 @@ Store& Session::main() {
   for (const auto& store : stores_) {
     if (store->schema() == "main") return *store;
   }
-  fail(Word::kInvalid, "no guard is installed in this file. Install it with: pawl guard install sqlite");
+  fail(Word::kInvalid,
+       "no guard is installed in this file. Install it with: pawl guard install sqlite");
 }
 
 void Session::join() {
   if (joined_) return;
   const sqlite3_int64 row = sqlite3_last_insert_rowid(db_);
   if (!joining_)
-    joining_ =
-        std::make_unique<Statement>(db_, "INSERT INTO pawl_session VALUES (1)", SQLITE_PREPARE_PERSISTENT);
+    joining_ = std::make_unique<Statement>(db_, "INSERT INTO pawl_session VALUES (1)",
+                                           SQLITE_PREPARE_PERSISTENT);
   joining_->run();
   sqlite3_set_last_insert_rowid(db_, row);  // It is the application's.
   joined_ = true;
@@ -158,11 +163,11 @@ bool Session::note_synchronous(const Named& named) {
   return synchronous_.insert({named.store.installation(), named.guard.id}).second;
 }
 
-void Session::refused(const Named& named, std::string_view verdict, std::optional<std::uint64_t> token,
-                      std::uint64_t fence) {
+void Session::refused(const Named& named, std::string_view verdict,
+                      std::optional<std::uint64_t> token, std::uint64_t fence) {
   const std::string path = named.store.path();
-  note_refusal(path,
-               {named.guard.id, resource_of(named.guard, named.key), std::string(verdict), token, fence});
+  note_refusal(path, {named.guard.id, resource_of(named.guard, named.key), std::string(verdict),
+                      token, fence});
   refused_in_.insert(path);
   if (!joined_ && sqlite3_get_autocommit(db_) != 0) take_in();
 }
@@ -173,7 +178,8 @@ void Session::ended() noexcept {
   carried_.clear();
   claims_.clear();
   noted_.clear();
-  // While a connection is being closed its transaction is told to be over before it is; then the destructor does it.
+  // While a connection is being closed its transaction is told to be over before it is; then the
+  // destructor does it.
   if (sqlite3_txn_state(db_, nullptr) != SQLITE_TXN_WRITE) take_in();
 }
 

@@ -1,8 +1,10 @@
-// One connection's part of the guard: the token that its transaction carries, and what it was refused.
+// One connection's part of the guard: the token that its transaction carries, and what it was
+// refused.
 //
-// A token belongs to a transaction, not to a connection: pools hand connections on. SQLite's commit and rollback hooks
-// have one place each, which an application may take; so the session is a virtual table that takes part in every guarded
-// transaction (pawl_session, in transaction_watch.h), and is told of its end like any other table.
+// A token belongs to a transaction, not to a connection: pools hand connections on. SQLite's commit
+// and rollback hooks have one place each, which an application may take; so the session is a
+// virtual table that takes part in every guarded transaction (pawl_session, in
+// transaction_watch.h), and is told of its end like any other table.
 //
 // Used by one thread at a time, like the connection.
 #pragma once
@@ -54,8 +56,9 @@ class Session {
   // The installation in main, for owners.
   Store& main();
 
-  // Has SQLite tell the end of the transaction, and takes the write lock of main. To be called before anything is read:
-  // SQLite waits for other writers only on behalf of a transaction that has not read yet.
+  // Has SQLite tell the end of the transaction, and takes the write lock of main. To be called
+  // before anything is read: SQLite waits for other writers only on behalf of a transaction that
+  // has not read yet.
   void join();
 
   void carry(const Named& named, const Carried& carried);
@@ -83,8 +86,9 @@ class Session {
   static Place place(const Named& named) {
     return {named.store.installation(), named.guard.id, named.guard.keyed() ? named.key : ""};
   }
-  // What this transaction has read last. Nobody else can change it while the transaction has the write lock, and what this
-  // connection itself changes is counted. The trigger of a row asks for what pawl_use() has just read.
+  // What this transaction has read last. Nobody else can change it while the transaction has the
+  // write lock, and what this connection itself changes is counted. The trigger of a row asks for
+  // what pawl_use() has just read.
   using Fence = std::pair<std::string, std::uint64_t>;  // by key; not less than the guard's floor
   struct Seen {
     const Store* store = nullptr;

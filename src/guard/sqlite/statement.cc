@@ -47,8 +47,8 @@ Scope::Scope(sqlite3* db) : db_(db), own_(sqlite3_get_autocommit(db) != 0) {
 
 Scope::~Scope() {
   if (!open_) return;
-  sqlite3_exec(db_, own_ ? "ROLLBACK" : "ROLLBACK TO pawl_scope; RELEASE pawl_scope", nullptr, nullptr,
-               nullptr);
+  sqlite3_exec(db_, own_ ? "ROLLBACK" : "ROLLBACK TO pawl_scope; RELEASE pawl_scope", nullptr,
+               nullptr, nullptr);
 }
 
 void Scope::finish() {

@@ -35,9 +35,13 @@ class Statement {
   std::int64_t run();
   void reset() { sqlite3_reset(statement_); }
 
-  [[nodiscard]] std::int64_t number(int column) const { return sqlite3_column_int64(statement_, column); }
+  [[nodiscard]] std::int64_t number(int column) const {
+    return sqlite3_column_int64(statement_, column);
+  }
   [[nodiscard]] std::string text(int column) const;
-  [[nodiscard]] bool null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+  [[nodiscard]] bool null(int column) const {
+    return sqlite3_column_type(statement_, column) == SQLITE_NULL;
+  }
 
  private:
   void bind_one(int index, std::int64_t value) { sqlite3_bind_int64(statement_, index, value); }
@@ -56,7 +60,8 @@ class Statement {
 // Statements without parameters and rows.
 void execute(sqlite3* db, const std::string& sql);
 
-// A transaction of its own, or where one is open a savepoint in it: undone unless finish() was called.
+// A transaction of its own, or where one is open a savepoint in it: undone unless finish() was
+// called.
 class Scope {
  public:
   explicit Scope(sqlite3* db);

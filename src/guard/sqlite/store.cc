@@ -49,8 +49,9 @@ std::optional<GuardRow> first_of(Statement& statement) {
 
 std::optional<std::int64_t> Store::installation_in(sqlite3* db, const std::string& schema) {
   Statement there(
-      db, in_schema("SELECT 1 FROM {s}.sqlite_schema WHERE type = 'table' AND name = 'pawl_installation'",
-                    schema));
+      db, in_schema(
+              "SELECT 1 FROM {s}.sqlite_schema WHERE type = 'table' AND name = 'pawl_installation'",
+              schema));
   if (!there.step()) return std::nullopt;
   there.reset();
   Statement asked(db, in_schema("SELECT id FROM {s}.pawl_installation", schema));
@@ -66,7 +67,8 @@ std::string Store::path() const {
 Statement& Store::kept(std::string_view sql) {
   auto& statement = statements_[sql];
   if (!statement)
-    statement = std::make_unique<Statement>(db_, in_schema(sql, schema_), SQLITE_PREPARE_PERSISTENT);
+    statement =
+        std::make_unique<Statement>(db_, in_schema(sql, schema_), SQLITE_PREPARE_PERSISTENT);
   return *statement;
 }
 
@@ -75,27 +77,30 @@ void Store::lock() {
 }
 
 std::optional<GuardRow> Store::find(std::int64_t guard) {
-  return first_of(
-      kept("SELECT g.id, g.name, g.kind, g.mode, g.percent, g.require_token, g.equal, g.max_step, g.floor, "
-           "g.generation FROM {s}.pawl_installation i, {s}.pawl_guard g WHERE i.id = ?1 AND g.id = ?2")
-          .bind(installation_, guard));
+  return first_of(kept("SELECT g.id, g.name, g.kind, g.mode, g.percent, g.require_token, g.equal, "
+                       "g.max_step, g.floor, "
+                       "g.generation FROM {s}.pawl_installation i, {s}.pawl_guard g WHERE i.id = "
+                       "?1 AND g.id = ?2")
+                      .bind(installation_, guard));
 }
 
 std::optional<GuardRow> Store::find(std::string_view name) {
-  return first_of(
-      kept("SELECT g.id, g.name, g.kind, g.mode, g.percent, g.require_token, g.equal, g.max_step, g.floor, "
-           "g.generation FROM {s}.pawl_installation i, {s}.pawl_guard g WHERE i.id = ?1 AND g.name = ?2")
-          .bind(installation_, name));
+  return first_of(kept("SELECT g.id, g.name, g.kind, g.mode, g.percent, g.require_token, g.equal, "
+                       "g.max_step, g.floor, "
+                       "g.generation FROM {s}.pawl_installation i, {s}.pawl_guard g WHERE i.id = "
+                       "?1 AND g.name = ?2")
+                      .bind(installation_, name));
 }
 
 std::optional<Store::Fenced> Store::find(std::string_view name, std::string_view key) {
-  Statement& asked =
-      kept(
-          "SELECT g.id, g.name, g.kind, g.mode, g.percent, g.require_token, g.equal, g.max_step, g.floor, "
-          "g.generation, f.token FROM {s}.pawl_guard g LEFT JOIN {s}.pawl_fence f ON f.guard = g.id AND "
-          "f.key "
-          "= ?3 WHERE g.name = ?2 AND (SELECT id FROM {s}.pawl_installation) = ?1")
-          .bind(installation_, name, key);
+  Statement& asked = kept(
+                         "SELECT g.id, g.name, g.kind, g.mode, g.percent, g.require_token, "
+                         "g.equal, g.max_step, g.floor, "
+                         "g.generation, f.token FROM {s}.pawl_guard g LEFT JOIN {s}.pawl_fence f "
+                         "ON f.guard = g.id AND "
+                         "f.key "
+                         "= ?3 WHERE g.name = ?2 AND (SELECT id FROM {s}.pawl_installation) = ?1")
+                         .bind(installation_, name, key);
   if (!asked.step()) return std::nullopt;
   Fenced fenced{row_of(asked), static_cast<std::uint64_t>(asked.number(10))};
   asked.reset();
@@ -103,7 +108,8 @@ std::optional<Store::Fenced> Store::find(std::string_view name, std::string_view
 }
 
 std::uint64_t Store::fence(std::int64_t guard, std::string_view key) {
-  Statement& asked = kept("SELECT token FROM {s}.pawl_fence WHERE guard = ?1 AND key = ?2").bind(guard, key);
+  Statement& asked =
+      kept("SELECT token FROM {s}.pawl_fence WHERE guard = ?1 AND key = ?2").bind(guard, key);
   if (!asked.step()) return 0;
   const auto token = static_cast<std::uint64_t>(asked.number(0));
   asked.reset();
@@ -113,7 +119,8 @@ std::uint64_t Store::fence(std::int64_t guard, std::string_view key) {
 void Store::raise_fence(std::int64_t guard, std::string_view key, std::uint64_t token) {
   // max(): whatever the caller believes, this never lowers a fence.
   kept(
-      "INSERT INTO {s}.pawl_fence (guard, key, token) VALUES (?1, ?2, ?3) ON CONFLICT (guard, key) DO "
+      "INSERT INTO {s}.pawl_fence (guard, key, token) VALUES (?1, ?2, ?3) ON CONFLICT (guard, key) "
+      "DO "
       "UPDATE SET token = max(token, excluded.token)")
       .bind(guard, key, to_sql(token))
       .run();
@@ -122,9 +129,11 @@ void Store::raise_fence(std::int64_t guard, std::string_view key, std::uint64_t 
       .run();
 }
 
-bool Store::claim(std::int64_t guard, std::string_view key, std::uint64_t token, std::uint64_t operation) {
+bool Store::claim(std::int64_t guard, std::string_view key, std::uint64_t token,
+                  std::uint64_t operation) {
   return kept(
-             "INSERT INTO {s}.pawl_done (guard, key, token, op) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO "
+             "INSERT INTO {s}.pawl_done (guard, key, token, op) VALUES (?1, ?2, ?3, ?4) ON "
+             "CONFLICT DO "
              "NOTHING")
              .bind(guard, key, to_sql(token), to_sql(operation))
              .run() != 0;
@@ -132,7 +141,8 @@ bool Store::claim(std::int64_t guard, std::string_view key, std::uint64_t token,
 
 void Store::count(std::int64_t guard, std::string_view verdict, std::int64_t times) {
   kept(
-      "INSERT INTO {s}.pawl_count (guard, verdict, n) VALUES (?1, ?2, ?3) ON CONFLICT (guard, verdict) DO "
+      "INSERT INTO {s}.pawl_count (guard, verdict, n) VALUES (?1, ?2, ?3) ON CONFLICT (guard, "
+      "verdict) DO "
       "UPDATE SET n = n + excluded.n")
       .bind(guard, verdict, times)
       .run();
@@ -142,7 +152,8 @@ void Store::remember(const Refusal& refusal, std::string_view application, std::
   std::optional<std::int64_t> token;
   if (refusal.token) token = to_sql(*refusal.token);
   kept(
-      "INSERT INTO {s}.pawl_refusal (at, resource, verdict, token, max, application) VALUES (datetime(?1, "
+      "INSERT INTO {s}.pawl_refusal (at, resource, verdict, token, max, application) VALUES "
+      "(datetime(?1, "
       "'unixepoch'), ?2, ?3, ?4, nullif(?5, 0), ?6)")
       .bind(at, refusal.resource, refusal.verdict, token, to_sql(refusal.fence), application)
       .run();
@@ -153,8 +164,10 @@ void Store::remember(const Refusal& refusal, std::string_view application, std::
 
 void Store::sight(std::int64_t guard, std::string_view what) {
   kept(
-      "INSERT INTO {s}.pawl_sighting (guard, what, login, application, n, last_seen) VALUES (?1, ?2, ?3, "
-      "?4, 1, strftime('%Y-%m-%d %H:%M:%S', 'now')) ON CONFLICT (guard, what, login, application) DO UPDATE "
+      "INSERT INTO {s}.pawl_sighting (guard, what, login, application, n, last_seen) VALUES (?1, "
+      "?2, ?3, "
+      "?4, 1, strftime('%Y-%m-%d %H:%M:%S', 'now')) ON CONFLICT (guard, what, login, application) "
+      "DO UPDATE "
       "SET n = n + 1, last_seen = excluded.last_seen")
       .bind(guard, what, login_name(), application_name())
       .run();
@@ -163,7 +176,8 @@ void Store::sight(std::int64_t guard, std::string_view what) {
 void Store::audit(std::string_view guard, std::string_view what, std::string_view detail,
                   std::string_view reason) {
   kept(
-      "INSERT INTO {s}.pawl_audit (login, application, guard, what, detail, reason) VALUES (?1, ?2, "
+      "INSERT INTO {s}.pawl_audit (login, application, guard, what, detail, reason) VALUES (?1, "
+      "?2, "
       "nullif(?3, ''), ?4, nullif(?5, ''), nullif(?6, ''))")
       .bind(login_name(), application_name(), guard, what, detail, reason)
       .run();

@@ -1,7 +1,8 @@
-// What the guard remembers in one file: the tables of guards/sqlite/pawl.sql, seen through one connection.
+// What the guard remembers in one file: the tables of guards/sqlite/pawl.sql, seen through one
+// connection.
 //
-// Every statement names the schema it means, so that neither a temporary table nor another attached file can stand in
-// its way. Nothing here begins or ends a transaction.
+// Every statement names the schema it means, so that neither a temporary table nor another attached
+// file can stand in its way. Nothing here begins or ends a transaction.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,8 @@ class Store {
       : db_(db), schema_(std::move(schema)), installation_(installation) {}
 
   // Those of the installation in that schema; nothing where none is installed.
-  [[nodiscard]] static std::optional<std::int64_t> installation_in(sqlite3* db, const std::string& schema);
+  [[nodiscard]] static std::optional<std::int64_t> installation_in(sqlite3* db,
+                                                                   const std::string& schema);
 
   [[nodiscard]] sqlite3* db() const { return db_; }
   [[nodiscard]] const std::string& schema() const { return schema_; }
@@ -49,13 +51,15 @@ class Store {
   // Also forgets the operations of older tokens.
   void raise_fence(std::int64_t guard, std::string_view key, std::uint64_t token);
   // False: it was done before.
-  bool claim(std::int64_t guard, std::string_view key, std::uint64_t token, std::uint64_t operation);
+  bool claim(std::int64_t guard, std::string_view key, std::uint64_t token,
+             std::uint64_t operation);
 
   void count(std::int64_t guard, std::string_view verdict, std::int64_t times);
   // `at`: seconds since 1970.
   void remember(const Refusal& refusal, std::string_view application, std::int64_t at);
   void sight(std::int64_t guard, std::string_view what);
-  void audit(std::string_view guard, std::string_view what, std::string_view detail, std::string_view reason);
+  void audit(std::string_view guard, std::string_view what, std::string_view detail,
+             std::string_view reason);
 
   // With {s} for the schema; kept for the next time.
   Statement& kept(std::string_view sql);

@@ -112,7 +112,8 @@ sqlite3_module make_module() {
   return module;
 }
 
-// Of a table that no kept statement uses: SQLite lets go of it as soon as the connection is to be closed.
+// Of a table that no kept statement uses: SQLite lets go of it as soon as the connection is to be
+// closed.
 sqlite3_module make_closing_module() {
   sqlite3_module module = make_module();
   module.xDisconnect = disconnect_at_close;
@@ -132,9 +133,11 @@ int watch_transactions(sqlite3* db, std::unique_ptr<Session> session) {
   Session* const told = session.get();
   // On failure SQLite has destroyed it already.
   int rc = sqlite3_create_module_v2(db, "pawl_session", &kModule, session.release(), destroy);
-  if (rc == SQLITE_OK) rc = sqlite3_create_module_v2(db, "pawl_closing", &kClosingModule, told, nullptr);
+  if (rc == SQLITE_OK)
+    rc = sqlite3_create_module_v2(db, "pawl_closing", &kClosingModule, told, nullptr);
   if (rc != SQLITE_OK) return rc;
-  // Brings the table into being, so that closing the connection is told to it: kept statements would prevent that.
+  // Brings the table into being, so that closing the connection is told to it: kept statements
+  // would prevent that.
   return sqlite3_exec(db, "SELECT one FROM pawl_closing", nullptr, nullptr, nullptr);
 }
 

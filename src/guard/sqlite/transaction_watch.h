@@ -1,5 +1,6 @@
-// Virtual tables without content, through which SQLite tells a Session what it would not be told otherwise: pawl_session,
-// that its transaction is over; pawl_closing, that its connection is being closed.
+// Virtual tables without content, through which SQLite tells a Session what it would not be told
+// otherwise: pawl_session, that its transaction is over; pawl_closing, that its connection is being
+// closed.
 #pragma once
 
 #include <memory>

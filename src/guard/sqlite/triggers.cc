@@ -11,10 +11,12 @@ namespace {
 
 using Columns = std::vector<std::string>;
 
-// RAISE is never reached while pawl_judge is ours, which fails by itself. It refuses whatever a stranger of that name says.
+// RAISE is never reached while pawl_judge is ours, which fails by itself. It refuses whatever a
+// stranger of that name says.
 std::string ask(const Protected& wanted, const std::string& key) {
-  return fmt::format("SELECT CASE WHEN pawl_judge({}, {}, {}) IS NOT 1 THEN RAISE(ABORT, 'PAWL_REFUSED') END",
-                     wanted.installation, wanted.guard, key);
+  return fmt::format(
+      "SELECT CASE WHEN pawl_judge({}, {}, {}) IS NOT 1 THEN RAISE(ABORT, 'PAWL_REFUSED') END",
+      wanted.installation, wanted.guard, key);
 }
 
 // The key of the row OLD or NEW.
@@ -23,7 +25,8 @@ std::string key_in(const Protected& wanted, const Columns& columns, const std::s
   Columns all;
   for (const std::string& column : columns)
     all.push_back(fmt::format("{}.{} AS {}", row, quoted(column), quoted(column)));
-  return fmt::format("(SELECT CAST(({}) AS TEXT) FROM (SELECT {}))", wanted.key, fmt::join(all, ", "));
+  return fmt::format("(SELECT CAST(({}) AS TEXT) FROM (SELECT {}))", wanted.key,
+                     fmt::join(all, ", "));
 }
 
 // One condition: `other` shares all of these with NEW.
@@ -33,9 +36,10 @@ std::string shares(sqlite3* db, const std::string& index) {
   parts.bind(index);
   while (parts.step()) {
     if (parts.number(0) == -2)
-      fail(Word::kInvalid, fmt::format("the unique index {} is on an expression, and REPLACE could delete "
-                                       "another key's row through it: guard the whole table instead",
-                                       index));
+      fail(Word::kInvalid,
+           fmt::format("the unique index {} is on an expression, and REPLACE could delete "
+                       "another key's row through it: guard the whole table instead",
+                       index));
     const std::string column = parts.number(0) == -1 ? "rowid" : quoted(parts.text(1));
     same.push_back(fmt::format("other.{0} = NEW.{0} COLLATE {1}", column, quoted(parts.text(2))));
   }
@@ -83,11 +87,12 @@ std::vector<Trigger> for_keys(sqlite3* db, const Protected& wanted, const Column
 void insist_on_table(sqlite3* db, const std::string& table) {
   Statement listed(db, "SELECT type FROM pragma_table_list(?1) WHERE schema = 'main'");
   listed.bind(table);
-  if (!listed.step()) fail(Word::kInvalid, fmt::format("there is no table \"{}\" in this file", table));
+  if (!listed.step())
+    fail(Word::kInvalid, fmt::format("there is no table \"{}\" in this file", table));
   if (listed.text(0) != "table")
     fail(Word::kInvalid,
-         fmt::format("\"{}\" is a {} table, which no trigger can watch: guard what is behind it", table,
-                     listed.text(0)));
+         fmt::format("\"{}\" is a {} table, which no trigger can watch: guard what is behind it",
+                     table, listed.text(0)));
 }
 
 }  // namespace

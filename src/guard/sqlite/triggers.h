@@ -1,10 +1,11 @@
-// The triggers that put a table under guard. They call pawl_judge(), which only Pawl's extension has: a connection
-// without it cannot write to the table at all.
+// The triggers that put a table under guard. They call pawl_judge(), which only Pawl's extension
+// has: a connection without it cannot write to the table at all.
 //
-// A guard of a whole table asks before each row. A guard with keys asks for the row that was and for the row that will
-// be: after an insert, because only then an INTEGER PRIMARY KEY is known. REPLACE deletes rows behind the triggers' back
-// (they fire for those only under PRAGMA recursive_triggers); so before it, every row that shares a unique value with
-// the new one is judged as well.
+// A guard of a whole table asks before each row. A guard with keys asks for the row that was and
+// for the row that will be: after an insert, because only then an INTEGER PRIMARY KEY is known.
+// REPLACE deletes rows behind the triggers' back (they fire for those only under PRAGMA
+// recursive_triggers); so before it, every row that shares a unique value with the new one is
+// judged as well.
 #pragma once
 
 #include <cstdint>

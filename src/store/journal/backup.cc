@@ -42,8 +42,9 @@ Result<void> check_files(Files& files, const std::string& directory, const Backu
 
 Result<void> check_checkpoint(const std::string& path, const CheckpointHeader& header,
                               const BackupMeta& meta) {
-  const bool fits = header.incarnation == meta.incarnation.value && header.sequence == meta.sequence &&
-                    header.bytes == meta.checkpoint_bytes && header.covered <= meta.last_number;
+  const bool fits = header.incarnation == meta.incarnation.value &&
+                    header.sequence == meta.sequence && header.bytes == meta.checkpoint_bytes &&
+                    header.covered <= meta.last_number;
   if (!fits) return damage(path, 0, "belongs to another backup than backup.meta says");
   return {};
 }
@@ -65,7 +66,8 @@ Result<void> show_records(CheckpointReader& reader, Visitor& visitor) {
 
 }  // namespace
 
-Result<std::uint64_t> write_backup_meta(Files& files, const std::string& directory, const BackupMeta& meta) {
+Result<std::uint64_t> write_backup_meta(Files& files, const std::string& directory,
+                                        const BackupMeta& meta) {
   std::string body;
   put_u64(body, meta.incarnation.value);
   put_u64(body, meta.sequence);

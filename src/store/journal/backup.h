@@ -1,5 +1,6 @@
-// A backup: everything that was durable at one moment, in a directory of its own, which is not a store: to serve
-// from it would issue tokens again that were issued after it was made. restore.h makes a new store from it.
+// A backup: everything that was durable at one moment, in a directory of its own, which is not a
+// store: to serve from it would issue tokens again that were issued after it was made. restore.h
+// makes a new store from it.
 //
 //   checkpoint-<sequence>   every record, in one checkpoint (checkpoint.h)
 //   backup.meta             a small file (small_file.h), written last: u64 incarnation, u64 sequence, u64 last number
@@ -29,10 +30,11 @@ struct BackupMeta {
 };
 
 // Durable when it returns. The number of bytes in the file.
-Result<std::uint64_t> write_backup_meta(Files& files, const std::string& directory, const BackupMeta& meta);
+Result<std::uint64_t> write_backup_meta(Files& files, const std::string& directory,
+                                        const BackupMeta& meta);
 
-// Reads and checks all of a backup, and shows every record to `visitor`. Changes nothing. An error names the file,
-// and where it is damaged the offset.
+// Reads and checks all of a backup, and shows every record to `visitor`. Changes nothing. An error
+// names the file, and where it is damaged the offset.
 Result<BackupMeta> read_backup(Files& files, const std::string& directory, Visitor& visitor);
 
 [[nodiscard]] Result<bool> is_backup(Files& files, const std::string& directory);

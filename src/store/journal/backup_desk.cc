@@ -37,7 +37,8 @@ bool BackupDesk::step() {
 }
 
 void BackupDesk::stop() {
-  if (under_way_) (void)under_way_->job->abandon();  // Tidiness only: the next backup there removes it, too.
+  if (under_way_)
+    (void)under_way_->job->abandon();  // Tidiness only: the next backup there removes it, too.
   under_way_.reset();
   const std::lock_guard lock(mutex_);
   ordered_.reset();

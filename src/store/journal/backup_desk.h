@@ -1,5 +1,6 @@
-// Where the loop orders a backup and a thread of its own makes it (backup_thread.h): the directory is the user's
-// choice, and may be a network disk that hangs; neither the loop nor the housekeeper may wait for it.
+// Where the loop orders a backup and a thread of its own makes it (backup_thread.h): the directory
+// is the user's choice, and may be a network disk that hangs; neither the loop nor the housekeeper
+// may wait for it.
 #pragma once
 
 #include <functional>
@@ -14,16 +15,17 @@ namespace pawl::store::journal {
 
 class BackupDesk {
  public:
-  // --- The loop's thread ---
+  // --- The loop's thread -------------------------------------------------------------------------
   // From begin() until finished() has told its end.
   [[nodiscard]] bool busy() const { return busy_; }
-  // `release` is called by the helper when the job no longer reads its source, before anyone hears of its end.
+  // `release` is called by the helper when the job no longer reads its source, before anyone hears
+  // of its end.
   void begin(std::unique_ptr<BackupJob> job, std::function<void()> release);
   [[nodiscard]] std::optional<Result<BackupDone>> finished();
   // Gives up what is under way. No step may run.
   void stop();
 
-  // --- The helper ---
+  // --- The helper --------------------------------------------------------------------------------
   // Does one bounded piece; false when there is nothing to do.
   bool step();
 

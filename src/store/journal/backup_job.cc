@@ -130,10 +130,11 @@ Result<void> BackupJob::check_space() {
   const auto space = files_.free_space(partial_);
   if (!space) return space.error();
   if (*space >= facts_.space_reserve + kStepBytes) return {};
-  return Error{Code::kUnavailable,
-               partial_ +
-                   ": no space: the store is on the same disk, and new grants would stop with less than " +
-                   std::to_string(facts_.space_reserve) + " bytes free"};
+  return Error{
+      Code::kUnavailable,
+      partial_ +
+          ": no space: the store is on the same disk, and new grants would stop with less than " +
+          std::to_string(facts_.space_reserve) + " bytes free"};
 }
 
 Result<BackupDone> BackupJob::finish() {
@@ -154,10 +155,13 @@ Result<BackupDone> BackupJob::finish() {
 
   CountRecords counted;
   if (const auto read = read_backup(files_, partial_, counted); !read) return read.error();
-  if (auto named = files_.rename_directory(partial_, order_.directory); !named) return named.error();
+  if (auto named = files_.rename_directory(partial_, order_.directory); !named)
+    return named.error();
   made_partial_ = false;
-  if (auto synced = files_.sync_directory(parent_of(order_.directory)); !synced) return synced.error();
-  return BackupDone{2, meta.checkpoint_bytes + *meta_bytes, counted.records, meta.sequence, meta.last_number};
+  if (auto synced = files_.sync_directory(parent_of(order_.directory)); !synced)
+    return synced.error();
+  return BackupDone{2, meta.checkpoint_bytes + *meta_bytes, counted.records, meta.sequence,
+                    meta.last_number};
 }
 
 }  // namespace pawl::store::journal

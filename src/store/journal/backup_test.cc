@@ -33,8 +33,8 @@ BackupOrder order(std::string directory = kBackup) {
 }
 
 bool put_large(Lifetime& run, Ledger& ledger, int i) {
-  return ledger.put(run, "key" + std::to_string(i % 7), std::string(200'000, static_cast<char>('a' + i % 26)),
-                    ledger.next_number());
+  return ledger.put(run, "key" + std::to_string(i % 7),
+                    std::string(200'000, static_cast<char>('a' + i % 26)), ledger.next_number());
 }
 
 Result<BackupDone> make_backup(Lifetime& run, const std::string& directory = kBackup) {
@@ -131,7 +131,8 @@ TEST(Backup, LackOfSpaceLeavesNothingAndTheStoreGoesOn) {
   for (int i = 0; i < 7; ++i) ASSERT_TRUE(put_large(run, b.ledger, i));
   run.work();
   const std::uint64_t used = b.disk.used();
-  for (const std::uint64_t room : {std::uint64_t{0}, std::uint64_t{100'000}, std::uint64_t{1'300'000}}) {
+  for (const std::uint64_t room :
+       {std::uint64_t{0}, std::uint64_t{100'000}, std::uint64_t{1'300'000}}) {
     b.disk.set_capacity(used + room);
     const auto done = make_backup(run);
     ASSERT_FALSE(done) << room;
@@ -191,7 +192,7 @@ TEST(Backup, AStopInTheMiddleLeavesNothing) {
   EXPECT_FALSE(*b.disk.exists(kPartial));
 }
 
-// --- Damage and power cuts ------------------------------------------------------------------------------------------
+// --- Damage and power cuts -----------------------------------------------------------------------
 
 TEST(Backup, AFlipAnywhereInItIsRefusedWithTheFile) {
   Bench b;
@@ -203,7 +204,8 @@ TEST(Backup, AFlipAnywhereInItIsRefusedWithTheFile) {
     const std::string path = kBackup + "/" + name;
     const std::uint64_t size = b.disk.content(path).size();
     // Every byte of what says something; the zeros behind a checkpoint's header at every 61st.
-    for (std::uint64_t at = 0; at < size; at += (at > 80 && at < kBlock - 8 && size > kBlock) ? 61 : 1) {
+    for (std::uint64_t at = 0; at < size;
+         at += (at > 80 && at < kBlock - 8 && size > kBlock) ? 61 : 1) {
       SimulatedDisk damaged(b.disk);
       damaged.flip(path, at, static_cast<unsigned>(at % 8));
       EXPECT_THAT(refusal_of(damaged), HasSubstr(name)) << "offset " << at;
@@ -234,7 +236,8 @@ TEST(Backup, APowerCutAtAnyOperationLeavesAllOfItOrNothing) {
   for (std::uint64_t count = 1;; ++count) {
     bool done = false;
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
-      SCOPED_TRACE("power cut at operation " + std::to_string(count) + ", seed " + std::to_string(seed));
+      SCOPED_TRACE("power cut at operation " + std::to_string(count) + ", seed " +
+                   std::to_string(seed));
       SimulatedDisk disk(start.disk);
       Ledger ledger = start.ledger;
       disk.cut_power_at(count);
@@ -265,7 +268,7 @@ TEST(Backup, APowerCutAtAnyOperationLeavesAllOfItOrNothing) {
   }
 }
 
-// --- Stores made from a backup --------------------------------------------------------------------------------------
+// --- Stores made from a backup -------------------------------------------------------------------
 
 const std::string kNew = "restored";
 
@@ -322,7 +325,8 @@ TEST(Restore, NeverReplacesAStoreNorWhatIsNotPawls) {
 
   ASSERT_TRUE(disk.make_directory("home"));
   disk.put_file("home/thesis.txt", "years of work");
-  EXPECT_THAT(make_store(disk, "home", kIdentity, beginning()).error().detail, HasSubstr("thesis.txt"));
+  EXPECT_THAT(make_store(disk, "home", kIdentity, beginning()).error().detail,
+              HasSubstr("thesis.txt"));
 
   SimulatedDisk busy;
   ASSERT_TRUE(busy.make_directory(kNew));
@@ -330,7 +334,8 @@ TEST(Restore, NeverReplacesAStoreNorWhatIsNotPawls) {
   EXPECT_EQ(make_store(busy, kNew, kIdentity, beginning()).error().code, Code::kBusy);
 }
 
-// Whoever starts on what a cut restore left would otherwise find an empty directory, and issue tokens from 1.
+// Whoever starts on what a cut restore left would otherwise find an empty directory, and issue
+// tokens from 1.
 TEST(Restore, APowerCutAtAnyOperationLeavesTheStoreOrADirectoryThatOnlyARestoreMayUse) {
   std::uint64_t refused = 0;
   for (std::uint64_t count = 1;; ++count) {
@@ -378,7 +383,7 @@ TEST(Restore, ABackupIsNoStoreAndSaysWhatToDo) {
   EXPECT_THAT(opened.error().detail, HasSubstr("pawld restore --from backups/restored"));
 }
 
-// --- Looking --------------------------------------------------------------------------------------------------------
+// --- Looking -------------------------------------------------------------------------------------
 
 TEST(Verify, TellsOfAStoreAndOfABackupWhatIsInThem) {
   Bench b;
@@ -403,10 +408,11 @@ TEST(Verify, TellsOfAStoreAndOfABackupWhatIsInThem) {
   }
   b.disk.flip(kDirectory + "/" + segment_name(1), kBlock + 5000, 1);
   Collect collect;
-  EXPECT_THAT(verify(b.disk, kDirectory, collect).error().detail, HasSubstr("segment-1.log: offset"));
+  EXPECT_THAT(verify(b.disk, kDirectory, collect).error().detail,
+              HasSubstr("segment-1.log: offset"));
 }
 
-// --- Format and machine ---------------------------------------------------------------------------------------------
+// --- Format and machine --------------------------------------------------------------------------
 
 TEST(Verify, ANewerFormatIsNamedInWhateverFileItIsMet) {  // Hard case 45.
   Bench b;
@@ -454,7 +460,7 @@ TEST(Machine, AStoreRemembersWhereItWasUsedAndOlderOnesKnowNothing) {
   EXPECT_THAT(read_machine(disk, kDirectory).error().detail, HasSubstr("checksum"));
 }
 
-// --- Real files and threads -----------------------------------------------------------------------------------------
+// --- Real files and threads ----------------------------------------------------------------------
 
 TEST(BackupThread, WorksBesideTheLoopOnRealFiles) {
   const TestDirectory directory;

@@ -11,7 +11,8 @@ namespace pawl::store::journal {
 
 class BackupThread {
  public:
-  // `journal` is loaded, and outlives this. Destroy this before the JournalThread and before journal.close().
+  // `journal` is loaded, and outlives this. Destroy this before the JournalThread and before
+  // journal.close().
   explicit BackupThread(Journal& journal);
   ~BackupThread();
   BackupThread(const BackupThread&) = delete;

@@ -32,7 +32,8 @@ std::uint32_t piece_seed(const CheckpointHeader& header) {
 // Over everything of the piece but the crc itself.
 std::uint32_t piece_crc(const CheckpointHeader& header, std::string_view piece_head,
                         std::string_view entries) {
-  const std::uint32_t head = crc32c(piece_head.substr(sizeof(PieceHeader::crc)), piece_seed(header));
+  const std::uint32_t head =
+      crc32c(piece_head.substr(sizeof(PieceHeader::crc)), piece_seed(header));
   return crc32c(entries, head);
 }
 
@@ -102,15 +103,18 @@ Result<CheckpointReader> CheckpointReader::open(Files& files, const std::string&
   if (*got < kBlock) return damage(path, *got, "cut short");
   CheckpointHeader header;
   std::memcpy(&header, block.data(), sizeof header);
-  if (header.magic != kCheckpointMagic) return damage(path, 0, "this is not a checkpoint (wrong magic)");
+  if (header.magic != kCheckpointMagic)
+    return damage(path, 0, "this is not a checkpoint (wrong magic)");
   if (header.crc != crc32c({block.data() + kHeaderCrcEnd, kBlock - kHeaderCrcEnd})) {
     return damage(path, 0, "the header's checksum is wrong");
   }
   if (header.version > kFormatVersion) return newer_format(path, header.version);
-  if (header.version != kFormatVersion) return damage(path, 0, "of a format that this Pawl does not read");
+  if (header.version != kFormatVersion)
+    return damage(path, 0, "of a format that this Pawl does not read");
   if (header.bytes != *size) {
-    return damage(path, *size,
-                  "has " + std::to_string(*size) + " bytes, should have " + std::to_string(header.bytes));
+    return damage(
+        path, *size,
+        "has " + std::to_string(*size) + " bytes, should have " + std::to_string(header.bytes));
   }
   return CheckpointReader(std::move(*file), path, header);
 }
@@ -128,9 +132,9 @@ Result<std::string_view> CheckpointReader::read_exactly(std::size_t bytes, std::
 Result<std::string_view> CheckpointReader::end_of_file() {
   if (offset_ != header_.bytes) return damage(path_, offset_, "ends before its last byte");
   if (records_ != header_.records) {
-    return damage(
-        path_, offset_,
-        "holds " + std::to_string(records_) + " records, should hold " + std::to_string(header_.records));
+    return damage(path_, offset_,
+                  "holds " + std::to_string(records_) + " records, should hold " +
+                      std::to_string(header_.records));
   }
   return std::string_view();
 }

@@ -1,5 +1,5 @@
-// A checkpoint: every live record after one batch, sorted by key, in one file that is never changed once
-// named.
+// A checkpoint: every live record after one batch, sorted by key, in one file that is never changed
+// once named.
 //
 //   Block 0 (4 KiB): u32 magic "PWLC", u32 crc of bytes 8…4095, u32 format version, u32 chain crc (of the
 //     last record it covers), u64 incarnation, u64 sequence, u64 next segment (the first that it does not
@@ -9,8 +9,8 @@
 //     incarnation and sequence, so that no piece can stand in for one of another checkpoint.
 //   The last piece has length 0 and ends the file.
 //
-// Valid: every checksum, index and count is right, and nothing is missing or left over. Anything else is
-// damage: the file was complete and synced before it got its name.
+// Valid: every checksum, index and count is right, and nothing is missing or left over. Anything
+// else is damage: the file was complete and synced before it got its name.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,8 @@ static_assert(sizeof(CheckpointHeader) == 64);
 
 class CheckpointWriter {
  public:
-  // Writes to `path` (a temporary name). `header` as for SegmentWriter: records, bytes and crc are filled in.
+  // Writes to `path` (a temporary name). `header` as for SegmentWriter: records, bytes and crc are
+  // filled in.
   static Result<CheckpointWriter> create(Files& files, const std::string& path,
                                          const CheckpointHeader& header);
 
@@ -70,10 +71,11 @@ class CheckpointReader {
   static Result<CheckpointReader> open(Files& files, const std::string& path);
 
   [[nodiscard]] const CheckpointHeader& header() const { return header_; }
-  // The next piece's entries (valid until the next call); empty at the end, when everything was found
-  // complete.
+  // The next piece's entries (valid until the next call); empty at the end, when everything was
+  // found complete.
   Result<std::string_view> next_piece();
-  // Tells the reader how many records the caller took from the piece, so that the end can check the count.
+  // Tells the reader how many records the caller took from the piece, so that the end can check the
+  // count.
   void count(std::uint64_t records) { records_ += records; }
 
  private:

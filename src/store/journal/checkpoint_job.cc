@@ -54,7 +54,8 @@ Result<void> CheckpointJob::abandon() {
 
 Result<void> CheckpointJob::open_old() {
   if (!source_.checkpoint) return {};
-  auto old = CheckpointReader::open(files_, path_in(source_.directory, checkpoint_name(*source_.checkpoint)));
+  auto old = CheckpointReader::open(
+      files_, path_in(source_.directory, checkpoint_name(*source_.checkpoint)));
   if (!old) return old.error();
   old_ = std::move(*old);
   chain_ = ChainPosition{old_->header().sequence + 1, old_->header().chain_crc};
@@ -69,7 +70,8 @@ Result<void> CheckpointJob::read_segment() {
   if (!facts) return facts.error();
   if (!facts->header) return damage(segment_path, 0, "the header of a closed segment is gone");
   SegmentHeader& header = *facts->header;
-  if (auto follows = check_header(segment_path, header, source_.identity.incarnation, chain_); !follows)
+  if (auto follows = check_header(segment_path, header, source_.identity.incarnation, chain_);
+      !follows)
     return follows;
   if (closed.bytes != 0) header.bytes = closed.bytes;
   const auto end = reader_.replay(segment_path, header, chain_, [this](const Record& record) {
@@ -77,8 +79,10 @@ Result<void> CheckpointJob::read_segment() {
     return overlay_.apply_batch(record.batch);
   });
   if (!end) return end.error();
-  // What was read must be all that was written: a record that went bad at the very end looks like the end.
-  if (chain_ != closed.end) return damage(segment_path, end->offset, "batches of a closed segment are gone");
+  // What was read must be all that was written: a record that went bad at the very end looks like
+  // the end.
+  if (chain_ != closed.end)
+    return damage(segment_path, end->offset, "batches of a closed segment are gone");
   return {};
 }
 
@@ -120,8 +124,8 @@ Result<bool> CheckpointJob::merge_piece() {
     const auto has_old = fetch_old();
     if (!has_old) return has_old.error();
     if (next_change_ == changes.size() && !*has_old) return true;
-    const bool change_is_due =
-        next_change_ < changes.size() && (!*has_old || changes[next_change_].key <= old_entry_->key);
+    const bool change_is_due = next_change_ < changes.size() &&
+                               (!*has_old || changes[next_change_].key <= old_entry_->key);
     if (!change_is_due) {
       writer_->add(old_entry_->key, old_entry_->value);
       old_entry_.reset();

@@ -1,6 +1,6 @@
-// Makes one checkpoint in bounded steps: the old checkpoint and the closed segments after it, merged into a
-// new file. Reads and writes files only; the loop's memory takes no part. For the store itself (housekeeper.h)
-// and for backups (backup_job.h).
+// Makes one checkpoint in bounded steps: the old checkpoint and the closed segments after it,
+// merged into a new file. Reads and writes files only; the loop's memory takes no part. For the
+// store itself (housekeeper.h) and for backups (backup_job.h).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ struct CheckpointSource {
   std::string directory;
   Identity identity;
   std::optional<std::uint64_t> checkpoint;  // The old one.
-  std::vector<ClosedSegment> closed;        // Not empty; follow directly on the old one (none: on nothing).
+  std::vector<ClosedSegment>
+      closed;  // Not empty; follow directly on the old one (none: on nothing).
 
   [[nodiscard]] std::uint64_t sequence() const { return closed.back().end.next_sequence - 1; }
 };

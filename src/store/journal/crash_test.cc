@@ -1,4 +1,5 @@
-// A power cut at every single operation of the disk, in every phase of a store's life. Hard cases 34, 35, 38.
+// A power cut at every single operation of the disk, in every phase of a store's life. Hard cases
+// 34, 35, 38.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -18,15 +19,16 @@ using Story = std::function<void(SimulatedDisk&, Ledger&)>;
 // Three to a segment, each with tails for a tear to show in.
 bool put_large(Lifetime& run, Ledger& ledger, int i) {
   const std::string key = "key" + std::to_string(i % 5);
-  return ledger.put(run, key, std::string(300'000, static_cast<char>('a' + i % 26)), ledger.next_number());
+  return ledger.put(run, key, std::string(300'000, static_cast<char>('a' + i % 26)),
+                    ledger.next_number());
 }
 
 void create_and_put(SimulatedDisk& disk, Ledger& ledger) {
   Lifetime run(disk);
   if (!run.ok()) return;
   for (int i = 0; i < 3; ++i) {
-    if (!ledger.put(run, "k" + std::to_string(i), std::string(static_cast<std::size_t>(i) * 3000, 'x'),
-                    ledger.next_number()))
+    if (!ledger.put(run, "k" + std::to_string(i),
+                    std::string(static_cast<std::size_t>(i) * 3000, 'x'), ledger.next_number()))
       return;
   }
 }
@@ -72,14 +74,15 @@ void close_and_open_again(SimulatedDisk& disk, Ledger& ledger) {
   }
 }
 
-// Opens what a crash left, checks it, and goes on: what was torn must neither come back nor look like damage
-// later.
+// Opens what a crash left, checks it, and goes on: what was torn must neither come back nor look
+// like damage later.
 void check_and_go_on(SimulatedDisk& disk, Ledger ledger, std::uint64_t seed) {
   SeededRandom random(seed);
   for (int round = 0; round < 2; ++round) {
     Lifetime run(disk);
     ASSERT_NO_FATAL_FAILURE(ledger.check(run));
-    ASSERT_TRUE(ledger.put(run, "after", std::string(random.below(20'000), 'y'), ledger.next_number()));
+    ASSERT_TRUE(
+        ledger.put(run, "after", std::string(random.below(20'000), 'y'), ledger.next_number()));
     ASSERT_TRUE(ledger.put(run, "after2", "z", 0));
     run.journal->background_step();
     disk.restart(random);
@@ -97,7 +100,8 @@ void crash_in_recovery(const SimulatedDisk& crashed, const Ledger& ledger, std::
     if (disk.has_power()) return;
     SeededRandom random(seed + count);
     disk.restart(random);
-    ASSERT_NO_FATAL_FAILURE(check_and_go_on(disk, ledger, seed)) << "recovery cut at operation " << count;
+    ASSERT_NO_FATAL_FAILURE(check_and_go_on(disk, ledger, seed))
+        << "recovery cut at operation " << count;
   }
 }
 
@@ -109,7 +113,8 @@ void crash_everywhere(const Story& before, const Story& story) {
   for (std::uint64_t count = 1;; ++count) {
     bool done = false;
     for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-      SCOPED_TRACE("power cut at operation " + std::to_string(count) + ", seed " + std::to_string(seed));
+      SCOPED_TRACE("power cut at operation " + std::to_string(count) + ", seed " +
+                   std::to_string(seed));
       SimulatedDisk disk(start);
       Ledger ledger = start_ledger;
       disk.cut_power_at(count);
@@ -147,7 +152,8 @@ TEST(JournalCrash, AtAnyOperationOfACleanStop) {
   crash_everywhere(create_and_put, close_and_open_again);
 }
 
-// The same with a kill instead of a power cut: the machine lives, so everything written can be read.
+// The same with a kill instead of a power cut: the machine lives, so everything written can be
+// read.
 TEST(JournalCrash, AKillAtAnyOperationFollowedByAPowerCutLosesNothingThatARestartSaw) {
   for (std::uint64_t count = 1;; ++count) {
     SimulatedDisk disk;

@@ -1,5 +1,5 @@
-// Every byte that carries something, flipped; every file, cut short: the store loads exactly what the rules
-// of format.h say, or refuses and names the file. Hard cases 38 and 39.
+// Every byte that carries something, flipped; every file, cut short: the store loads exactly what
+// the rules of format.h say, or refuses and names the file. Hard cases 38 and 39.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +52,8 @@ struct SmallStore {
 };
 
 // All of [begin, begin + carrying), and a sample of what pads it up to `end`.
-std::vector<std::uint64_t> positions(std::uint64_t begin, std::uint64_t carrying, std::uint64_t end) {
+std::vector<std::uint64_t> positions(std::uint64_t begin, std::uint64_t carrying,
+                                     std::uint64_t end) {
   std::vector<std::uint64_t> found;
   // Long values are all alike: their first kilobyte and a sample of the rest will do.
   for (std::uint64_t at = begin; at < end;
@@ -74,7 +75,8 @@ void expect_refused(const SimulatedDisk& damaged, std::string_view name, const s
 std::string flip_one(SimulatedDisk& disk, std::string_view name, std::uint64_t at) {
   const unsigned bit = static_cast<unsigned>(at * 2654435761U >> 7) % 8;
   disk.flip(path(name), at, bit);
-  return std::string(name) + ": bit " + std::to_string(bit) + " of byte " + std::to_string(at) + " flipped";
+  return std::string(name) + ": bit " + std::to_string(bit) + " of byte " + std::to_string(at) +
+         " flipped";
 }
 
 TEST(JournalDamage, AFlipInAnyRecordButTheLastIsRefusedWithFileAndOffset) {
@@ -82,7 +84,8 @@ TEST(JournalDamage, AFlipInAnyRecordButTheLastIsRefusedWithFileAndOffset) {
   const std::string name = segment_name(1);
   for (int i = 0; i + 1 < kOperations; ++i) {
     const auto n = static_cast<std::size_t>(i);
-    for (const std::uint64_t at : positions(store.offsets[n], store.lengths[n], store.offsets[n + 1])) {
+    for (const std::uint64_t at :
+         positions(store.offsets[n], store.lengths[n], store.offsets[n + 1])) {
       SimulatedDisk disk(store.disk);
       const std::string trace = flip_one(disk, name, at);
       const std::string place = name + ": offset " + std::to_string(store.offsets[n]) + ":";
@@ -100,7 +103,8 @@ TEST(JournalDamage, AFlipInTheSegmentsHeaderIsRefused) {
   }
 }
 
-// The documented exception: it cannot be told from a torn tail. The high water still covers what is lost.
+// The documented exception: it cannot be told from a torn tail. The high water still covers what is
+// lost.
 TEST(JournalDamage, AFlipInTheVeryLastRecordCountsAsATornTail) {
   const SmallStore store;
   for (const std::uint64_t at : positions(store.offsets.back(), store.lengths.back(), store.end)) {
@@ -159,7 +163,8 @@ TEST(JournalDamage, ASegmentCutShortAnywhereIsRefused) {
   }
 }
 
-// The tail of a batch that spans blocks, torn at every sector in every way that one sector can be missing.
+// The tail of a batch that spans blocks, torn at every sector in every way that one sector can be
+// missing.
 TEST(JournalDamage, ATornLastBatchIsDroppedAsAWhole) {
   const SmallStore store;
   for (std::uint64_t sector = store.offsets.back(); sector < store.end; sector += 512) {
@@ -229,7 +234,8 @@ TEST(JournalDamage, AFlipAnywhereInACheckpointIsRefused) {
   for (std::uint64_t cut = 0; cut < size; cut += 13) {
     SimulatedDisk disk(store.disk);
     disk.truncate(path(store.checkpoint), cut);
-    ASSERT_NO_FATAL_FAILURE(expect_refused(disk, store.checkpoint, "cut at " + std::to_string(cut)));
+    ASSERT_NO_FATAL_FAILURE(
+        expect_refused(disk, store.checkpoint, "cut at " + std::to_string(cut)));
   }
 }
 
@@ -277,7 +283,8 @@ TEST(JournalDamage, ASegmentWhoseHeaderAndFirstRecordAreGoneIsRefusedWhileAnyRec
   const auto first = decode_record(std::string_view(bytes).substr(kBlock), 4);
   ASSERT_TRUE(first);
   const std::uint64_t second = kBlock + first->stored_bytes;
-  ASSERT_TRUE(decode_record(std::string_view(bytes).substr(second), 4)) << "there is a record to be missed";
+  ASSERT_TRUE(decode_record(std::string_view(bytes).substr(second), 4))
+      << "there is a record to be missed";
   for (const char left : {'\0', 'x'}) {
     SimulatedDisk disk(store.disk);
     bytes.replace(0, second, second, left);

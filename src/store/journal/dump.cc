@@ -96,8 +96,9 @@ class Dump {
     const auto bytes = read_file(files_, path_in(directory_, name));
     if (!bytes) return line_(bytes.error().detail);
     if (const auto header = decode_segment_header(*bytes, id)) {
-      line_(name + ": " + number(bytes->size()) + " of " + number(header->bytes) + " bytes, incarnation " +
-            to_hex(Incarnation{header->incarnation}) + ", from batch " + number(header->first_sequence));
+      line_(name + ": " + number(bytes->size()) + " of " + number(header->bytes) +
+            " bytes, incarnation " + to_hex(Incarnation{header->incarnation}) + ", from batch " +
+            number(header->first_sequence));
     } else {
       line_(name + ": " + number(bytes->size()) + " bytes, not begun (no valid header)");
     }
@@ -115,7 +116,8 @@ class Dump {
         offset += record->stored_bytes;
         continue;
       }
-      if (looks_like_record(rest, id)) line_("  offset " + number(offset) + ": a record with a wrong crc");
+      if (looks_like_record(rest, id))
+        line_("  offset " + number(offset) + ": a record with a wrong crc");
       offset += kBlock;
     }
   }

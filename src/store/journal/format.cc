@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kSegmentMagic = 0x534c5750;  // "PWLS"
 constexpr std::uint32_t kRecordMagic = 0x524c5750;   // "PWLR"
-constexpr std::size_t kCrcEnd = 8;                   // Magic and crc themselves are outside the checksum.
+constexpr std::size_t kCrcEnd = 8;  // Magic and crc themselves are outside the checksum.
 constexpr std::string_view kSegmentPrefix = "segment-";
 constexpr std::string_view kSegmentSuffix = ".log";
 constexpr std::string_view kCheckpointPrefix = "checkpoint-";
@@ -133,9 +133,9 @@ bool is_unfinished(std::string_view name) {
 }
 
 bool is_ours(std::string_view name) {
-  return name == kLockFile || name == kIdentityFile || name == kCreatingFile || name == kRestoringFile ||
-         name == kHighWaterFile || name == kMachineFile || name == kBackupFile || segment_of(name) ||
-         checkpoint_of(name) || is_unfinished(name);
+  return name == kLockFile || name == kIdentityFile || name == kCreatingFile ||
+         name == kRestoringFile || name == kHighWaterFile || name == kMachineFile ||
+         name == kBackupFile || segment_of(name) || checkpoint_of(name) || is_unfinished(name);
 }
 
 std::string path_in(const std::string& directory, std::string_view name) {
@@ -143,12 +143,14 @@ std::string path_in(const std::string& directory, std::string_view name) {
 }
 
 Error damage(const std::string& path, std::uint64_t offset, std::string_view what) {
-  return Error{Code::kInvalid, path + ": offset " + std::to_string(offset) + ": " + std::string(what)};
+  return Error{Code::kInvalid,
+               path + ": offset " + std::to_string(offset) + ": " + std::string(what)};
 }
 
 Error newer_format(const std::string& path, std::uint32_t version) {
-  return Error{Code::kInvalid, path + ": written by a newer Pawl (format " + std::to_string(version) +
-                                   "; this one reads up to " + std::to_string(kFormatVersion) + ")"};
+  return Error{Code::kInvalid, path + ": written by a newer Pawl (format " +
+                                   std::to_string(version) + "; this one reads up to " +
+                                   std::to_string(kFormatVersion) + ")"};
 }
 
 }  // namespace pawl::store::journal

@@ -1,5 +1,5 @@
-// The bytes of a journal directory, and the exact rule for "valid". All numbers are little-endian; crc is
-// CRC-32C.
+// The bytes of a journal directory, and the exact rule for "valid". All numbers are little-endian;
+// crc is CRC-32C.
 //
 //   lock                  flock of the one process that may use the directory; holds its pid
 //   store.meta            identity (identity.h); `store.creating` is the same before creation is complete
@@ -10,7 +10,8 @@
 //   machine               the machine it was used on last (machine_file.h)
 //   *.tmp                 unfinished work; removed at the next start
 //
-// Segment: blocks of 4 KiB. Block 0 is the header, zeros (or an older segment's) until the segment is begun:
+// Segment: blocks of 4 KiB. Block 0 is the header, zeros (or an older segment's) until the segment
+// is begun:
 //
 //   0 u32 magic "PWLS"     4 u32 crc of bytes 8…4095      8 u32 format version     12 u32 previous crc
 //   16 u64 incarnation     24 u64 segment id              32 u64 first sequence    40 u64 bytes in this file
@@ -22,25 +23,29 @@
 //   12 u32 previous crc    16 u64 segment id              24 u64 sequence          32 u64 covered number
 //   40 the batch (store.h), zeros up to a multiple of 4 KiB
 //
-// `previous crc` chains everything: it is the crc field of the record before, or of the header for a
-// segment's first record, and in a header that of the last record (or header) of the segment before (0 in the
-// very first).
+// `previous crc` chains everything: it is the crc field of the record before, or of the header for
+// a segment's first record, and in a header that of the last record (or header) of the segment
+// before (0 in the very first).
 //
-// A header is *valid for segment n* when magic, crc and version are right and it names n. A record is *valid
-// in segment n* when its magic is right, it names n, its length stays within the file, and its crc is right.
-// Since the segment's id is inside the checksum, what a recycled file still holds of its former life is never
-// valid.
+// A header is *valid for segment n* when magic, crc and version are right and it names n. A record
+// is *valid in segment n* when its magic is right, it names n, its length stays within the file,
+// and its crc is right. Since the segment's id is inside the checksum, what a recycled file still
+// holds of its former life is never valid.
 //
-// Reading a segment, from block 1 on: a valid record must carry the expected sequence and previous crc, else
-// it is damage. At the first block where no valid record begins, look at every later block of the file:
-//   - a valid record begins at one of them: damage at the first block (a bad record followed by a good one);
-//   - none does, and the next segment is begun: it must continue the chain, else damage at the first block;
-//   - none does, and the next segment is not begun: the end. What stands there is zeros, a former life, or
+// Reading a segment, from block 1 on: a valid record must carry the expected sequence and previous
+// crc, else it is damage. At the first block where no valid record begins, look at every later
+// block of the file:
+//   - a valid record begins at one of them: damage at the first block (a bad record followed by a
+//     good one);
+//   - none does, and the next segment is begun: it must continue the chain, else damage at the
+//     first block;
+//   - none does, and the next segment is not begun: the end. What stands there is zeros, a former
+//     life, or
 //     the torn last batch, which was never acknowledged. Recovery overwrites it with zeros, durably, before
 //     anything else.
-// A segment whose header is not valid counts as not begun, unless any record of it is valid or a later
-// segment is begun: then that is damage, too. A file shorter than its header says is damage: segments have
-// their full size before use.
+// A segment whose header is not valid counts as not begun, unless any record of it is valid or a
+// later segment is begun: then that is damage, too. A file shorter than its header says is damage:
+// segments have their full size before use.
 #pragma once
 
 #include <cstdint>
@@ -104,21 +109,26 @@ std::uint32_t encode_segment_header(SegmentHeader header, char* block);
 [[nodiscard]] std::optional<std::uint32_t> newer_segment_format(std::string_view block,
                                                                 std::uint64_t segment);
 
-// Fills in magic, length and crc, and writes stored_bytes(batch.size()) bytes at `out`. Returns the crc.
+// Fills in magic, length and crc, and writes stored_bytes(batch.size()) bytes at `out`. Returns the
+// crc.
 std::uint32_t encode_record(RecordHeader header, std::string_view batch, char* out);
-// The length of the record of `segment` that what stands at the front of `bytes` claims to be, if it does.
-[[nodiscard]] std::optional<std::uint32_t> claimed_length(std::string_view bytes, std::uint64_t segment);
+// The length of the record of `segment` that what stands at the front of `bytes` claims to be, if
+// it does.
+[[nodiscard]] std::optional<std::uint32_t> claimed_length(std::string_view bytes,
+                                                          std::uint64_t segment);
 // Whether it claims to be one, and all of it is there; says nothing about its checksum.
 [[nodiscard]] bool looks_like_record(std::string_view bytes, std::uint64_t segment);
 // The record at the front of `bytes` (the rest of the segment), if it is valid in `segment`.
 [[nodiscard]] std::optional<Record> decode_record(std::string_view bytes, std::uint64_t segment);
 
-// File names, and what they say. Numbers have no leading zeros, so that each file has one name only.
+// File names, and what they say. Numbers have no leading zeros, so that each file has one name
+// only.
 inline constexpr std::string_view kIdentityFile = "store.meta";
 inline constexpr std::string_view kCreatingFile = "store.creating";
 inline constexpr std::string_view kRestoringFile = "store.restoring";
 inline constexpr std::string_view kMachineFile = "machine";
-inline constexpr std::string_view kBackupFile = "backup.meta";  // Of a backup (backup.h), never of a store.
+inline constexpr std::string_view kBackupFile =
+    "backup.meta";  // Of a backup (backup.h), never of a store.
 inline constexpr std::string_view kHighWaterFile = "high-water";
 [[nodiscard]] std::string segment_name(std::uint64_t segment);
 [[nodiscard]] std::string checkpoint_name(std::uint64_t sequence);

@@ -9,7 +9,8 @@ namespace {
 constexpr std::string_view kHighWaterMagic = "PAWLHIGH";
 }  // namespace
 
-Result<void> write_high_water(Files& files, const std::string& directory, const HighWater& high_water) {
+Result<void> write_high_water(Files& files, const std::string& directory,
+                              const HighWater& high_water) {
   std::string body;
   put_u64(body, high_water.end);
   put_u64(body, high_water.sequence);

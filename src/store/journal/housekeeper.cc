@@ -11,17 +11,19 @@ namespace {
 
 constexpr std::uint64_t kPrewriteStep = std::uint64_t{1} << 20;
 
-// Writes the next zeros of a new segment, and syncs them: one big flush at the end would hold up the loop's
-// commits.
+// Writes the next zeros of a new segment, and syncs them: one big flush at the end would hold up
+// the loop's commits.
 Result<void> write_zeros(File& file, std::uint64_t offset, std::uint64_t bytes) {
   static const std::string zeros(kPrewriteStep, '\0');
-  if (auto written = file.write(offset, std::string_view(zeros).substr(0, bytes)); !written) return written;
+  if (auto written = file.write(offset, std::string_view(zeros).substr(0, bytes)); !written)
+    return written;
   return file.sync();
 }
 
 Result<void> name_segment(Files& files, const std::string& directory, const std::string& from,
                           std::uint64_t segment) {
-  if (auto renamed = files.rename(from, path_in(directory, segment_name(segment))); !renamed) return renamed;
+  if (auto renamed = files.rename(from, path_in(directory, segment_name(segment))); !renamed)
+    return renamed;
   return files.sync_directory(directory);
 }
 
@@ -100,7 +102,8 @@ Result<void> Housekeeper::give_up_space() {
     return files_.remove(segment_path(segment));
   }
   const std::lock_guard handover(handover_mutex_);
-  if (spares_.empty()) return Error{Code::kUnavailable, directory_ + ": no space, and none to give up"};
+  if (spares_.empty())
+    return Error{Code::kUnavailable, directory_ + ": no space, and none to give up"};
   const std::uint64_t segment = spares_.back().segment;
   PAWL_ASSERT(segment + 1 == next_segment_);
   spares_.pop_back();
@@ -147,8 +150,9 @@ std::uint64_t Housekeeper::space_needed() const {
   return settings_.space_reserve + (spares_blocked_ ? identity_.segment_bytes : 0);
 }
 
-// The most segments that exist at once: the active one, those written ahead, those that a checkpoint is being made of,
-// and one that is closed meanwhile. Checkpoints come on top: two of them, each as large as all live records.
+// The most segments that exist at once: the active one, those written ahead, those that a
+// checkpoint is being made of, and one that is closed meanwhile. Checkpoints come on top: two of
+// them, each as large as all live records.
 Space Housekeeper::space() const {
   const std::uint64_t segments = 1 + settings_.spare_segments + settings_.checkpoint_after + 1;
   return {free_.load(std::memory_order_relaxed), space_needed_.load(std::memory_order_relaxed),
@@ -270,8 +274,9 @@ void Housekeeper::abandon_prewrite() {
   (void)files_.remove(unfinished);  // Gives the space back; the next start removes it, too.
 }
 
-// A batch that no segment of the usual size can hold gets one of its own. It takes over the id of the first
-// spare, by a rename over that spare's file: before and after, there is one unbegun segment of that id.
+// A batch that no segment of the usual size can hold gets one of its own. It takes over the id of
+// the first spare, by a rename over that spare's file: before and after, there is one unbegun
+// segment of that id.
 Result<Spare> Housekeeper::make_oversized(std::uint64_t bytes) {
   abandon_prewrite();
   std::uint64_t segment = next_segment_;
@@ -283,7 +288,8 @@ Result<Spare> Housekeeper::make_oversized(std::uint64_t bytes) {
     }
   }
   next_segment_ = std::max(next_segment_, segment + 1);
-  if (auto written = prewrite_segment(files_, directory_, segment, bytes); !written) return written.error();
+  if (auto written = prewrite_segment(files_, directory_, segment, bytes); !written)
+    return written.error();
   auto file = files_.open_durable(segment_path(segment));
   if (!file) return file.error();
   return Spare{segment, bytes, std::move(*file)};
@@ -318,7 +324,8 @@ Result<void> Housekeeper::free_covered() {
   std::optional<std::uint64_t> replaced;
   {
     const std::lock_guard handover(handover_mutex_);
-    if (pinned_) return {};  // A moment ago. The job is done, and asked again once nobody reads these files.
+    if (pinned_)
+      return {};  // A moment ago. The job is done, and asked again once nobody reads these files.
     replaced = std::exchange(checkpoint_, sequence);
     closed_.erase(closed_.begin(), closed_.begin() + static_cast<std::ptrdiff_t>(covered.size()));
   }

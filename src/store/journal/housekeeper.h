@@ -1,9 +1,10 @@
-// The journal's work beside the loop: prewriting segments ahead, checkpoints, freeing what they cover,
-// watching space.
+// The journal's work beside the loop: prewriting segments ahead, checkpoints, freeing what they
+// cover, watching space.
 //
-// Two threads: the loop calls the functions of the first group, one helper (a thread, or a simulator between
-// turns) those of the second. `work_mutex_` is held for one bounded step and by the loop only when it must do
-// such work itself; `handover_mutex_` for moments. Order: work, then handover.
+// Two threads: the loop calls the functions of the first group, one helper (a thread, or a
+// simulator between turns) those of the second. `work_mutex_` is held for one bounded step and by
+// the loop only when it must do such work itself; `handover_mutex_` for moments. Order: work, then
+// handover.
 #pragma once
 
 #include <atomic>
@@ -36,41 +37,44 @@ struct Inventory {
   std::optional<std::uint64_t> checkpoint;
   std::vector<ClosedSegment> closed;  // After the checkpoint.
   std::deque<Spare> spares;
-  std::uint64_t next_segment = 0;       // The first id that has no file yet.
-  std::vector<std::uint64_t> obsolete;  // Covered by the checkpoint, of the usual size: may be recycled.
+  std::uint64_t next_segment = 0;  // The first id that has no file yet.
+  std::vector<std::uint64_t>
+      obsolete;  // Covered by the checkpoint, of the usual size: may be recycled.
 };
 
 class Housekeeper {
  public:
-  Housekeeper(Files& files, std::string directory, const Identity& identity, const Settings& settings,
-              Inventory inventory);
+  Housekeeper(Files& files, std::string directory, const Identity& identity,
+              const Settings& settings, Inventory inventory);
 
-  // --- The loop's thread --- The next segment, with room for a record of `record_bytes`. Makes it now where
+  // --- The loop's thread -------------------------------------------------------------------------
+  // The next segment, with room for a record of `record_bytes`. Makes it now where
   // it is not ready: slow, but correct.
   Result<Spare> take_spare(std::uint64_t record_bytes);
   void add_closed(const ClosedSegment& closed);
-  // Gives the space of one file back that can wait: of a segment to be recycled, or else of the last one written ahead.
-  // kUnavailable when there is none.
+  // Gives the space of one file back that can wait: of a segment to be recycled, or else of the
+  // last one written ahead. kUnavailable when there is none.
   Result<void> give_up_space();
-  // True again once background work failed: the caller must go on to the next batch, which reports the failure.
-  // Refusing requests for lack of space would hide it for ever where nothing else is written.
+  // True again once background work failed: the caller must go on to the next batch, which reports
+  // the failure. Refusing requests for lack of space would hide it for ever where nothing else is
+  // written.
   [[nodiscard]] bool has_room() const { return failed() || room_.load(std::memory_order_relaxed); }
-  // Set for good once background work failed for another reason than space: the disk is no longer to be
-  // trusted.
+  // Set for good once background work failed for another reason than space: the disk is no longer
+  // to be trusted.
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
   [[nodiscard]] Error failure() const;
   [[nodiscard]] Space space() const;
-  // Called from the loop's thread whenever there may be new work. Set before the helper starts, cleared after
-  // it ended.
+  // Called from the loop's thread whenever there may be new work. Set before the helper starts,
+  // cleared after it ended.
   void on_work(std::function<void()> wake) { wake_ = std::move(wake); }
   // No step does anything afterwards.
   void stop();
-  // What a checkpoint of everything closed would be made from. None of it is freed, and no checkpoint made, until
-  // unpin(), which another thread may call.
+  // What a checkpoint of everything closed would be made from. None of it is freed, and no
+  // checkpoint made, until unpin(), which another thread may call.
   CheckpointSource pin();
   void unpin();
 
-  // --- The helper ---
+  // --- The helper --------------------------------------------------------------------------------
   // Does one bounded piece of work; false when there was none.
   bool step();
   // Looks at the free space, and lets work that was stopped by its lack go on. About once a second.

@@ -15,7 +15,8 @@ namespace {
 // What a small file and its place in the directory may take.
 constexpr std::uint64_t kSmallFileSpace = 4 * kBlock;
 
-Result<void> prepare_directory(Files& files, const std::string& directory, const Settings& settings) {
+Result<void> prepare_directory(Files& files, const std::string& directory,
+                               const Settings& settings) {
   if (!settings.must_exist) return files.make_directory(directory);
   const auto there = files.exists(directory);
   if (!there) return there.error();
@@ -32,7 +33,8 @@ Error invalid_segment_bytes() {
 Error unfinished_restore(const std::string& directory) {
   return Error{
       Code::kInvalid,
-      directory + ": a restore into this directory did not finish; run the same pawld restore again"};
+      directory +
+          ": a restore into this directory did not finish; run the same pawld restore again"};
 }
 
 }  // namespace
@@ -42,9 +44,10 @@ Result<std::unique_ptr<Journal>> Journal::open(Files& files, const std::string& 
   if (settings.segment_bytes < kSegmentBytesMin || settings.segment_bytes % kBlock != 0) {
     return invalid_segment_bytes();
   }
-  if (auto prepared = prepare_directory(files, directory, settings); !prepared) return prepared.error();
-  // Look before locking: the lock leaves a file behind, which must not happen in a directory that is not
-  // ours.
+  if (auto prepared = prepare_directory(files, directory, settings); !prepared)
+    return prepared.error();
+  // Look before locking: the lock leaves a file behind, which must not happen in a directory that
+  // is not ours.
   if (const auto found = classify(files, directory); !found) return found.error();
   auto lock = files.lock_directory(directory);
   if (!lock) return lock.error();
@@ -57,7 +60,8 @@ Result<std::unique_ptr<Journal>> Journal::open(Files& files, const std::string& 
                  directory + ": empty, and a store must exist there (is the volume mounted?)"};
   }
   const auto identity =
-      fresh ? create_store(files, directory, Identity{Incarnation{random.next()}, settings.segment_bytes})
+      fresh ? create_store(files, directory,
+                           Identity{Incarnation{random.next()}, settings.segment_bytes})
             : read_identity(files, directory);
   if (!identity) return identity.error();
   return std::unique_ptr<Journal>(
@@ -77,14 +81,15 @@ Result<Loaded> Journal::load(Visitor& visitor) {
   PAWL_ASSERT(!active_ && !closed_);
   auto recovered = recover(files_, directory_, identity_);
   if (!recovered) return recovered.error();
-  if (auto visited = visit(files_, directory_, *recovered, visitor); !visited) return visited.error();
+  if (auto visited = visit(files_, directory_, *recovered, visitor); !visited)
+    return visited.error();
   auto inventory = repair(files_, directory_, identity_, *recovered);
   if (!inventory) return inventory.error();
 
   chain_ = recovered->chain;
   const HighWater known = recovered->high_water;
-  housekeeper_ =
-      std::make_unique<Housekeeper>(files_, directory_, identity_, settings_, std::move(*inventory));
+  housekeeper_ = std::make_unique<Housekeeper>(files_, directory_, identity_, settings_,
+                                               std::move(*inventory));
   if (known.clean) {
     // From the next batch on the file's sequence is no longer exact.
     if (auto opened = record_high_water(HighWater{known.end, known.sequence, false}); !opened)
@@ -122,7 +127,8 @@ Result<void> Journal::commit(const Batch& batch) {
 
 Result<void> Journal::reserve(std::uint64_t covered) {
   const std::uint64_t end = covered + limits::kTokenBlock;
-  if (auto written = record_high_water(HighWater{end, last_sequence(), false}); !written) return written;
+  if (auto written = record_high_water(HighWater{end, last_sequence(), false}); !written)
+    return written;
   reserved_end_ = end;
   return {};
 }

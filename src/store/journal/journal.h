@@ -1,6 +1,6 @@
-// The journal: the embedded, durable store of one machine. Batches are committed inline, each by one write to
-// a prewritten segment; everything else happens beside the loop (housekeeper.h). format.h has the files and
-// what makes them valid.
+// The journal: the embedded, durable store of one machine. Batches are committed inline, each by
+// one write to a prewritten segment; everything else happens beside the loop (housekeeper.h).
+// format.h has the files and what makes them valid.
 //
 //   PosixFiles files;  SystemRandom random;
 //   auto journal = journal::Journal::open(files, "pawl-data", journal::Settings{}, random);
@@ -8,9 +8,9 @@
 //   journal::JournalThread helper(**journal);          // or background_step() by hand, as simulations do
 //   (*journal)->submit(batch, id, sink);
 //
-// Errors of open and load: kBusy: another process uses the directory. kInvalid: a person must look: the
-// directory is missing, foreign, of a newer format, or damaged (the detail names file and offset).
-// kUnavailable: no space. kUnknown: the disk failed.
+// Errors of open and load: kBusy: another process uses the directory. kInvalid: a person must look:
+// the directory is missing, foreign, of a newer format, or damaged (the detail names file and
+// offset). kUnavailable: no space. kUnknown: the disk failed.
 #pragma once
 
 #include <functional>
@@ -32,12 +32,12 @@ namespace pawl::store::journal {
 
 class Journal final : public Store {
  public:
-  // Locks `directory`, creating it and a store in it where there is none (unless must_exist). `files`
-  // outlives the journal.
+  // Locks `directory`, creating it and a store in it where there is none (unless must_exist).
+  // `files` outlives the journal.
   static Result<std::unique_ptr<Journal>> open(Files& files, const std::string& directory,
                                                const Settings& settings, Random& random);
 
-  // --- Store; the loop's thread ---
+  // --- Store; the loop's thread ------------------------------------------------------------------
   Result<Loaded> load(Visitor& visitor) override;
   void submit(const Batch& batch, BatchId id, Sink& sink) override;
   bool has_room() override;
@@ -47,7 +47,7 @@ class Journal final : public Store {
   Result<void> close() override;  // Not while a JournalThread or BackupThread runs.
   [[nodiscard]] std::string_view kind() const override { return "journal"; }
 
-  // --- The helper; another thread, after load() ---
+  // --- The helper; another thread, after load() --------------------------------------------------
   // Does one bounded piece of background work; false when there was none.
   bool background_step();
   // Looks at the free space. About once a second.
@@ -55,7 +55,7 @@ class Journal final : public Store {
   // `wake` is called from the loop's thread when there may be new background work.
   void on_work(std::function<void()> wake);
 
-  // --- Backups; a thread of their own, after load() ---
+  // --- Backups; a thread of their own, after load() ----------------------------------------------
   // Does one bounded piece of the backup that was begun; false when there is none.
   bool backup_step();
   // `wake` is called from the loop's thread when there is one.
@@ -66,12 +66,13 @@ class Journal final : public Store {
   Result<void> set_machine(const std::string& machine);
 
  private:
-  Journal(Files& files, std::string directory, const Settings& settings, std::unique_ptr<DirectoryLock> lock,
-          const Identity& identity, bool fresh);
+  Journal(Files& files, std::string directory, const Settings& settings,
+          std::unique_ptr<DirectoryLock> lock, const Identity& identity, bool fresh);
 
   Result<void> commit(const Batch& batch);
   Result<void> reserve(std::uint64_t covered);
-  // Writes the high-water file even on a full disk: a segment that is only written ahead can wait, this cannot.
+  // Writes the high-water file even on a full disk: a segment that is only written ahead can wait,
+  // this cannot.
   Result<void> record_high_water(const HighWater& high_water);
   Result<void> switch_segment(std::size_t batch_bytes);
   [[nodiscard]] std::uint64_t last_sequence() const { return chain_.next_sequence - 1; }

@@ -272,8 +272,8 @@ TEST(Journal, ALostFileIsRefusedByNameAndNeverTakenForAnEmptyStore) {
     ASSERT_TRUE(copy.remove(path(name)));
     Lifetime run(copy);
     if (run.ok()) {
-      // Not needed: a covered segment that waits to be recycled, or the checkpoint while all it covers is
-      // still there.
+      // Not needed: a covered segment that waits to be recycled, or the checkpoint while all it
+      // covers is still there.
       SimulatedDisk whole(disk);
       EXPECT_EQ(run.state(), Lifetime(whole).state()) << name;
       EXPECT_TRUE(segment_of(name) || checkpoint_of(name)) << name;
@@ -316,15 +316,16 @@ TEST(Journal, AFailureInTheBackgroundFailsTheNextBatch) {
   EXPECT_FALSE(run.put("b", "2"));
 }
 
-// check_space() does nothing after a failure, so that "no room" would never end: with nothing but refused grants,
-// pawld wrote no batch, and neither ended nor granted anything again.
+// check_space() does nothing after a failure, so that "no room" would never end: with nothing but
+// refused grants, pawld wrote no batch, and neither ended nor granted anything again.
 TEST(Journal, AFailureInTheBackgroundIsNotHiddenByAFullDisk) {
   SimulatedDisk disk;
   State model;
   Lifetime run(disk);
   fill_segments(run, 3, model);
   disk.set_capacity(disk.used());
-  while (run.journal->has_room()) ASSERT_TRUE(run.journal->background_step());  // No space for a segment.
+  while (run.journal->has_room())
+    ASSERT_TRUE(run.journal->background_step());  // No space for a segment.
   disk.fail_at(1, Error{Code::kUnknown, "Input/output error"});
   const std::uint64_t operations = disk.operations();
   run.work();  // The checkpoint fails.
@@ -353,8 +354,8 @@ TEST(Journal, LackOfSpaceTakesAwayRoomUntilSpaceReturns) {
   EXPECT_EQ(segments_on(disk).size(), 2U);
 }
 
-// Hard case 37. Not a byte is free: a block of numbers, a clean stop and the start after it find the few they need in what was
-// written ahead.
+// Hard case 37. Not a byte is free: a block of numbers, a clean stop and the start after it find
+// the few they need in what was written ahead.
 TEST(Journal, OnADiskThatIsFullToTheLastByteItGoesOnStopsAndStarts) {
   SimulatedDisk disk;
   Ledger ledger;
@@ -471,7 +472,8 @@ TEST(Journal, ADumpShowsEveryFileAndGoesOnPastDamage) {
   const std::uint64_t operations = disk.operations();
   std::string text;
   const auto show = [](bool, std::string_view key, std::string_view) { return std::string(key); };
-  ASSERT_TRUE(dump(disk, kDirectory, show, [&](std::string_view line) { text.append(line).append("\n"); }));
+  ASSERT_TRUE(
+      dump(disk, kDirectory, show, [&](std::string_view line) { text.append(line).append("\n"); }));
   EXPECT_EQ(disk.operations(), operations);
   EXPECT_THAT(text, HasSubstr("store.meta: format 1"));
   EXPECT_THAT(text, HasSubstr("high-water: "));

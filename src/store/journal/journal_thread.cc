@@ -36,12 +36,14 @@ void JournalThread::run() {
   while (!stop_) {
     const bool stepping = work_;
     if (!stepping)
-      changed_.wait_until(lock, space_checked + kSpaceCheckInterval, [this] { return stop_ || work_; });
+      changed_.wait_until(lock, space_checked + kSpaceCheckInterval,
+                          [this] { return stop_ || work_; });
     if (stop_) return;
     work_ = false;
     lock.unlock();
     bool more = journal_.background_step();
-    if (const auto now = std::chrono::steady_clock::now(); now - space_checked >= kSpaceCheckInterval) {
+    if (const auto now = std::chrono::steady_clock::now();
+        now - space_checked >= kSpaceCheckInterval) {
       journal_.check_space();
       space_checked = now;
       more = true;  // What lacked space may go on now.

@@ -1,6 +1,6 @@
-// What a user of the store was told, and so what must hold after any crash: every acknowledged batch is
-// there, the one under way is there as a whole or not at all, and the high water covers every number that was
-// used.
+// What a user of the store was told, and so what must hold after any crash: every acknowledged
+// batch is there, the one under way is there as a whole or not at all, and the high water covers
+// every number that was used.
 #pragma once
 
 #include <gtest/gtest.h>

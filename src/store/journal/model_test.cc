@@ -81,7 +81,8 @@ TEST(JournalModel, AnyLifeOfAStoreLooksLikeAMap) {
     SeededRandom random(seed);
     SimulatedDisk disk;
     Ledger ledger;
-    for (int life = 0; life < 8; ++life) ASSERT_NO_FATAL_FAILURE(one_lifetime(disk, ledger, random));
+    for (int life = 0; life < 8; ++life)
+      ASSERT_NO_FATAL_FAILURE(one_lifetime(disk, ledger, random));
     disk.restart(random);
     Lifetime last(disk);
     ASSERT_NO_FATAL_FAILURE(ledger.check(last));

@@ -72,7 +72,8 @@ void Overlay::sort() {
 std::size_t Overlay::slot_of(std::string_view key, std::uint32_t hash) const {
   const std::size_t mask = slots_.size() - 1;
   std::size_t at = hash & mask;
-  while (slots_[at].change != 0 && (slots_[at].hash != hash || changes_[slots_[at].change - 1].key != key)) {
+  while (slots_[at].change != 0 &&
+         (slots_[at].hash != hash || changes_[slots_[at].change - 1].key != key)) {
     at = (at + 1) & mask;
   }
   return at;

@@ -1,5 +1,5 @@
-// What a run of batches changes: the last operation on each key. Replay fills it, load and checkpoint lay it
-// over the older checkpoint.
+// What a run of batches changes: the last operation on each key. Replay fills it, load and
+// checkpoint lay it over the older checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ class Overlay {
  public:
   Overlay();
 
-  // Copies what it keeps. An error when these are not a batch's bytes; what came before it is applied then.
+  // Copies what it keeps. An error when these are not a batch's bytes; what came before it is
+  // applied then.
   Result<void> apply_batch(std::string_view batch);
   void apply(const Operation& operation);
 

@@ -1,5 +1,6 @@
-// Power cuts, one after the other, in the life of one store that never starts anew: what recovery left is what the next cut
-// hits, through recycled segments, many checkpoints and reserved blocks of numbers. Hard cases 34, 35, 38.
+// Power cuts, one after the other, in the life of one store that never starts anew: what recovery
+// left is what the next cut hits, through recycled segments, many checkpoints and reserved blocks
+// of numbers. Hard cases 34, 35, 38.
 //
 // PAWL_POWER_CUTS (2,000) says how many, PAWL_POWER_CUT_SEED (1) where to begin.
 #include <gtest/gtest.h>
@@ -32,7 +33,8 @@ Settings random_settings(Random& random) {
   return settings;
 }
 
-// As pawld writes them: mostly one grant or release in a batch, sometimes a whole turn of them, rarely more than a segment.
+// As pawld writes them: mostly one grant or release in a batch, sometimes a whole turn of them,
+// rarely more than a segment.
 Batch random_batch(Random& random, const Ledger& ledger) {
   Batch batch;
   const std::uint64_t kind = random.below(100);
@@ -42,7 +44,8 @@ Batch random_batch(Random& random, const Ledger& ledger) {
     if (random.below(5) < 2) {
       batch.erase(key);
     } else {
-      batch.put(key, std::string(40 + random.below(200), static_cast<char>('a' + random.below(26))));
+      batch.put(key,
+                std::string(40 + random.below(200), static_cast<char>('a' + random.below(26))));
     }
   }
   if (random.below(3) != 0) batch.cover(ledger.next_number() + random.below(3));
@@ -54,7 +57,8 @@ struct Tally {
   std::uint64_t in_recovery = 0, batches = 0, clean_stops = 0;
 };
 
-// Works until the power goes: before the store is open, in its work, in its clean stop, or after that.
+// Works until the power goes: before the store is open, in its work, in its clean stop, or after
+// that.
 void live_until_cut(SimulatedDisk& disk, Ledger& ledger, Random& random, Tally& tally) {
   disk.cut_power_at(1 + random.below(random.below(3) == 0 ? 8 : 150));
   Lifetime run(disk, random_settings(random), random.next());
@@ -99,8 +103,8 @@ TEST(JournalPowerCut, NothingAcknowledgedIsLostOverManyCutsInOneLife) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     ASSERT_NO_FATAL_FAILURE(one_store(seed, std::min(kCutsPerStore, cuts - done), tally));
   }
-  std::cout << cuts << " power cuts: " << tally.in_recovery << " before the store was open, " << tally.batches
-            << " batches acknowledged, " << tally.clean_stops << " clean stops\n";
+  std::cout << cuts << " power cuts: " << tally.in_recovery << " before the store was open, "
+            << tally.batches << " batches acknowledged, " << tally.clean_stops << " clean stops\n";
   EXPECT_GT(tally.in_recovery, cuts / 100) << "the cuts hardly ever hit a recovery";
   EXPECT_GT(tally.batches, cuts) << "the cuts hardly ever hit any work";
 }

@@ -34,8 +34,13 @@ Result<Contents> take_stock(Files& files, const std::string& directory) {
 // Reads the segments from `first` on: the begun ones into the overlay, the others as spares.
 class SegmentSweep {
  public:
-  SegmentSweep(Files& files, const std::string& directory, const Identity& identity, Recovered& recovered)
-      : files_(files), directory_(directory), identity_(identity), recovered_(recovered), reader_(files) {}
+  SegmentSweep(Files& files, const std::string& directory, const Identity& identity,
+               Recovered& recovered)
+      : files_(files),
+        directory_(directory),
+        identity_(identity),
+        recovered_(recovered),
+        reader_(files) {}
 
   Result<void> run(std::uint64_t first, const std::set<std::uint64_t>& present) {
     const std::uint64_t last = present.empty() ? first : std::max(first, *present.rbegin());
@@ -58,25 +63,28 @@ class SegmentSweep {
       return {};
     }
     if (!recovered_.spares.empty()) {
-      return damage(path_of(recovered_.spares.front().first), 0,
-                    "the segment's header is damaged: " + segment_name(segment) + " is begun after it");
+      return damage(
+          path_of(recovered_.spares.front().first), 0,
+          "the segment's header is damaged: " + segment_name(segment) + " is begun after it");
     }
     return read_begun(segment, *facts->header);
   }
 
   Result<void> read_begun(std::uint64_t segment, const SegmentHeader& header) {
     if (begun_) recovered_.closed.push_back(ClosedSegment{segment - 1, recovered_.chain});
-    if (auto follows = check_header(path_of(segment), header, identity_.incarnation, recovered_.chain);
+    if (auto follows =
+            check_header(path_of(segment), header, identity_.incarnation, recovered_.chain);
         !follows) {
       if (!begun_) return follows;
-      return damage(
-          path_of(segment - 1), recovered_.active.end.offset,
-          "damaged: " + segment_name(segment) + " does not follow (" + follows.error().detail + ")");
+      return damage(path_of(segment - 1), recovered_.active.end.offset,
+                    "damaged: " + segment_name(segment) + " does not follow (" +
+                        follows.error().detail + ")");
     }
-    auto end = reader_.replay(path_of(segment), header, recovered_.chain, [this](const Record& record) {
-      covered_ = std::max(covered_, record.header.covered);
-      return recovered_.overlay.apply_batch(record.batch);
-    });
+    auto end =
+        reader_.replay(path_of(segment), header, recovered_.chain, [this](const Record& record) {
+          covered_ = std::max(covered_, record.header.covered);
+          return recovered_.overlay.apply_batch(record.batch);
+        });
     if (!end) return end.error();
     recovered_.active = ActiveSegment{header, std::move(*end)};
     begun_ = true;
@@ -96,8 +104,8 @@ class SegmentSweep {
   bool begun_ = false;
 };
 
-// The high-water file is older knowledge than the records, or exact after a clean stop: it must never know
-// more.
+// The high-water file is older knowledge than the records, or exact after a clean stop: it must
+// never know more.
 Result<void> check_high_water(const std::string& directory, const Recovered& recovered,
                               std::uint64_t covered) {
   const std::uint64_t sequence = recovered.chain.next_sequence - 1;
@@ -105,20 +113,22 @@ Result<void> check_high_water(const std::string& directory, const Recovered& rec
   if (sequence < known.sequence) {
     return damage(path_in(directory, segment_name(recovered.active.header.segment)),
                   recovered.active.end.offset,
-                  "batches are missing: the last one here is " + std::to_string(sequence) + ", but " +
-                      std::to_string(known.sequence) + " was durable");
+                  "batches are missing: the last one here is " + std::to_string(sequence) +
+                      ", but " + std::to_string(known.sequence) + " was durable");
   }
   if (known.clean && sequence != known.sequence) {
     return damage(path_in(directory, kHighWaterFile), 0, "older than the batches beside it");
   }
   if (covered > known.end) {
-    return damage(path_in(directory, kHighWaterFile), 0,
-                  "says " + std::to_string(known.end) + ", but " + std::to_string(covered) + " is in use");
+    return damage(
+        path_in(directory, kHighWaterFile), 0,
+        "says " + std::to_string(known.end) + ", but " + std::to_string(covered) + " is in use");
   }
   return {};
 }
 
-Result<std::uint64_t> visit_checkpoint(CheckpointReader& reader, const Overlay& overlay, Visitor& visitor) {
+Result<std::uint64_t> visit_checkpoint(CheckpointReader& reader, const Overlay& overlay,
+                                       Visitor& visitor) {
   for (;;) {
     const auto piece = reader.next_piece();
     if (!piece) return piece.error();
@@ -151,7 +161,8 @@ Result<Recovered> recover(Files& files, const std::string& directory, const Iden
     const auto reader = CheckpointReader::open(files, path);
     if (!reader) return reader.error();
     const CheckpointHeader& header = reader->header();
-    if (header.incarnation != identity.incarnation.value || header.sequence != *recovered.checkpoint) {
+    if (header.incarnation != identity.incarnation.value ||
+        header.sequence != *recovered.checkpoint) {
       return damage(path, 0, "belongs to another store or sequence");
     }
     recovered.chain = ChainPosition{header.sequence + 1, header.chain_crc};
@@ -174,10 +185,12 @@ Result<Recovered> recover(Files& files, const std::string& directory, const Iden
   return recovered;
 }
 
-Result<void> visit(Files& files, const std::string& directory, const Recovered& recovered, Visitor& visitor) {
+Result<void> visit(Files& files, const std::string& directory, const Recovered& recovered,
+                   Visitor& visitor) {
   const auto changes = recovered.overlay.changes();
   if (recovered.checkpoint) {
-    auto reader = CheckpointReader::open(files, path_in(directory, checkpoint_name(*recovered.checkpoint)));
+    auto reader =
+        CheckpointReader::open(files, path_in(directory, checkpoint_name(*recovered.checkpoint)));
     if (!reader) return reader.error();
     visitor.expect(reader->header().records + changes.size());
     if (auto visited = visit_checkpoint(*reader, recovered.overlay, visitor); !visited)
@@ -194,9 +207,10 @@ Result<void> visit(Files& files, const std::string& directory, const Recovered& 
 
 namespace {
 
-// A kill (no power cut) may leave bytes that can be read but are not yet on the disk: acting on them before
-// they are would acknowledge what the next power cut takes away.
-Result<void> settle_active(Files& files, const std::string& directory, const ActiveSegment& active) {
+// A kill (no power cut) may leave bytes that can be read but are not yet on the disk: acting on
+// them before they are would acknowledge what the next power cut takes away.
+Result<void> settle_active(Files& files, const std::string& directory,
+                           const ActiveSegment& active) {
   auto file = files.open_durable(path_in(directory, segment_name(active.header.segment)));
   if (!file) return file.error();
   if (auto synced = PAWL_MUTANT(recovered_not_synced) ? Result<void>{} : (*file)->sync(); !synced)
@@ -231,7 +245,8 @@ Result<void> sort_obsolete(Files& files, const std::string& directory, const Ide
 
 Result<Inventory> repair(Files& files, const std::string& directory, const Identity& identity,
                          const Recovered& recovered) {
-  if (auto settled = settle_active(files, directory, recovered.active); !settled) return settled.error();
+  if (auto settled = settle_active(files, directory, recovered.active); !settled)
+    return settled.error();
   for (const std::string& name : recovered.leftovers) {
     if (auto removed = files.remove(path_in(directory, name)); !removed) return removed.error();
   }
@@ -263,10 +278,10 @@ Result<void> clear_away(Files& files, const std::string& directory, std::string_
   return {};
 }
 
-// The records a store begins with are its first checkpoint. The chain begins there with the incarnation, which no
-// other store has.
-Result<ChainPosition> write_beginning(Files& files, const std::string& directory, const Identity& identity,
-                                      const Beginning& beginning) {
+// The records a store begins with are its first checkpoint. The chain begins there with the
+// incarnation, which no other store has.
+Result<ChainPosition> write_beginning(Files& files, const std::string& directory,
+                                      const Identity& identity, const Beginning& beginning) {
   ChainPosition chain{beginning.sequence + 1, 0};
   if (beginning.records.empty() && beginning.sequence == 0) return chain;
   CheckpointHeader header;
@@ -285,9 +300,10 @@ Result<ChainPosition> write_beginning(Files& files, const std::string& directory
   return chain;
 }
 
-Result<void> write_first_segment(Files& files, const std::string& directory, const Identity& identity,
-                                 ChainPosition chain) {
-  if (auto written = prewrite_segment(files, directory, kFirstSegment, identity.segment_bytes); !written)
+Result<void> write_first_segment(Files& files, const std::string& directory,
+                                 const Identity& identity, ChainPosition chain) {
+  if (auto written = prewrite_segment(files, directory, kFirstSegment, identity.segment_bytes);
+      !written)
     return written;
   auto file = files.open_durable(path_in(directory, segment_name(kFirstSegment)));
   if (!file) return file.error();
@@ -310,14 +326,18 @@ Result<Identity> create_store(Files& files, const std::string& directory, const 
   // From here until the rename below, the directory says of itself that it is not a store yet.
   if (auto marked = write_identity(files, directory, beginning.marker, identity); !marked)
     return marked.error();
-  if (auto cleared = clear_away(files, directory, beginning.marker); !cleared) return cleared.error();
+  if (auto cleared = clear_away(files, directory, beginning.marker); !cleared)
+    return cleared.error();
   const auto chain = write_beginning(files, directory, identity, beginning);
   if (!chain) return chain.error();
-  if (auto begun = write_first_segment(files, directory, identity, *chain); !begun) return begun.error();
+  if (auto begun = write_first_segment(files, directory, identity, *chain); !begun)
+    return begun.error();
   const HighWater high_water{beginning.high_water, beginning.sequence, true};
-  if (auto written = write_high_water(files, directory, high_water); !written) return written.error();
+  if (auto written = write_high_water(files, directory, high_water); !written)
+    return written.error();
   const std::string marker = path_in(directory, beginning.marker);
-  if (auto named = files.rename(marker, path_in(directory, kIdentityFile)); !named) return named.error();
+  if (auto named = files.rename(marker, path_in(directory, kIdentityFile)); !named)
+    return named.error();
   if (auto synced = files.sync_directory(directory); !synced) return synced.error();
   return identity;
 }

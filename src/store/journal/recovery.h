@@ -1,4 +1,5 @@
-// Reading a store's files at start: what they say (changing nothing), and then making them fit to go on from.
+// Reading a store's files at start: what they say (changing nothing), and then making them fit to
+// go on from.
 #pragma once
 
 #include <optional>
@@ -30,18 +31,19 @@ struct Recovered {
   ActiveSegment active;
   std::vector<ClosedSegment> closed;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> spares;  // Id and bytes.
-  std::vector<std::uint64_t> obsolete;                          // Segments that the checkpoint covers.
-  std::vector<std::string> leftovers;  // Names of unfinished files and older checkpoints.
+  std::vector<std::uint64_t> obsolete;  // Segments that the checkpoint covers.
+  std::vector<std::string> leftovers;   // Names of unfinished files and older checkpoints.
 };
 
 // Judges by the rules of format.h. An error names file and offset. Changes nothing.
 Result<Recovered> recover(Files& files, const std::string& directory, const Identity& identity);
 
 // Shows every live record to `visitor`. Changes nothing.
-Result<void> visit(Files& files, const std::string& directory, const Recovered& recovered, Visitor& visitor);
+Result<void> visit(Files& files, const std::string& directory, const Recovered& recovered,
+                   Visitor& visitor);
 
-// Makes what was read durable, wipes the torn tail and removes leftovers. A crash anywhere in it leaves a
-// directory that recovers to the same state.
+// Makes what was read durable, wipes the torn tail and removes leftovers. A crash anywhere in it
+// leaves a directory that recovers to the same state.
 Result<Inventory> repair(Files& files, const std::string& directory, const Identity& identity,
                          const Recovered& recovered);
 
@@ -55,8 +57,8 @@ struct Beginning {
   std::string_view marker = kCreatingFile;
 };
 
-// Creates a store in a directory that is locked and holds none. A crash before its last step leaves a directory with
-// the marker, and so one that classify() does not call a store.
+// Creates a store in a directory that is locked and holds none. A crash before its last step leaves
+// a directory with the marker, and so one that classify() does not call a store.
 Result<Identity> create_store(Files& files, const std::string& directory, const Identity& identity,
                               const Beginning& beginning = {});
 

@@ -11,7 +11,8 @@ Result<void> check_vacant(Files& files, const std::string& directory) {
   const auto found = classify(files, directory);
   if (!found) return found.error();
   if (*found == Directory::kStore) {
-    return Error{Code::kInvalid, directory + ": holds a store already; a restore never replaces one"};
+    return Error{Code::kInvalid,
+                 directory + ": holds a store already; a restore never replaces one"};
   }
   return {};
 }
@@ -26,7 +27,8 @@ std::uint64_t sequence_after(std::uint64_t sequence) {
 Result<void> make_store(Files& files, const std::string& directory, const Identity& identity,
                         Beginning beginning) {
   if (auto made = files.make_directory(directory); !made) return made;
-  // Before locking, too: the lock leaves a file behind, which must not happen in somebody else's directory.
+  // Before locking, too: the lock leaves a file behind, which must not happen in somebody else's
+  // directory.
   if (auto vacant = check_vacant(files, directory); !vacant) return vacant;
   const auto lock = files.lock_directory(directory);
   if (!lock) return lock.error();

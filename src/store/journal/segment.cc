@@ -16,14 +16,15 @@ constexpr std::uint64_t kLeftoverMax = 4 * 1024 * 1024;  // Wiped by one write: 
 
 constexpr std::uint64_t kSearchStep = 1024 * 1024;
 
-Result<bool> record_is_valid(File& file, std::uint64_t offset, std::uint64_t stored, std::uint64_t segment) {
+Result<bool> record_is_valid(File& file, std::uint64_t offset, std::uint64_t stored,
+                             std::uint64_t segment) {
   std::string bytes(stored, '\0');
   if (const auto got = file.read(offset, bytes); !got) return got.error();
   return decode_record(bytes, segment).has_value();
 }
 
-// Whether any block begins a valid record of this segment: then it was begun, whatever its header looks like now. (What
-// stands there from the file's former life carries another number.)
+// Whether any block begins a valid record of this segment: then it was begun, whatever its header
+// looks like now. (What stands there from the file's former life carries another number.)
 Result<bool> holds_a_record(File& file, std::uint64_t segment, std::uint64_t file_bytes) {
   std::string piece(kSearchStep, '\0');
   for (std::uint64_t at = kBlock; at < file_bytes; at += kSearchStep) {
@@ -49,7 +50,8 @@ std::vector<Range> find_leftovers(std::string_view bytes, std::uint64_t from) {
   for (std::uint64_t at = from; at < bytes.size(); at += kLeftoverStep) {
     const std::string_view piece = bytes.substr(at, kLeftoverStep);
     if (all_zeros(piece)) continue;
-    const bool adjacent = !leftovers.empty() && leftovers.back().offset + leftovers.back().bytes == at;
+    const bool adjacent =
+        !leftovers.empty() && leftovers.back().offset + leftovers.back().bytes == at;
     if (adjacent && leftovers.back().bytes < kLeftoverMax) {
       leftovers.back().bytes += piece.size();
     } else {
@@ -63,8 +65,9 @@ Result<void> check_chain(const std::string& path, std::uint64_t offset, const Re
                          const ChainPosition& chain) {
   if (record.header.sequence != chain.next_sequence) {
     return damage(path, offset,
-                  "a gap: batch " + std::to_string(chain.next_sequence) + " should be here, but batch " +
-                      std::to_string(record.header.sequence) + " is");
+                  "a gap: batch " + std::to_string(chain.next_sequence) +
+                      " should be here, but batch " + std::to_string(record.header.sequence) +
+                      " is");
   }
   if (record.header.previous_crc != chain.crc)
     return damage(path, offset, "does not follow from the record before it");
@@ -85,10 +88,12 @@ Result<SegmentFacts> probe_segment(Files& files, const std::string& path, std::u
   if (const auto got = (*file)->read(0, block); !got) return got.error();
   const std::string_view header(block.data(), block.size());
   facts.header = decode_segment_header(header, segment);
-  if (const auto version = newer_segment_format(header, segment)) return newer_format(path, *version);
+  if (const auto version = newer_segment_format(header, segment))
+    return newer_format(path, *version);
   const std::uint64_t due = facts.header ? facts.header->bytes : expected_bytes;
   if (*size < due || *size % kBlock != 0) {
-    return damage(path, *size, "cut short: a segment of " + std::to_string(due) + " bytes should be here");
+    return damage(path, *size,
+                  "cut short: a segment of " + std::to_string(due) + " bytes should be here");
   }
   if (facts.header) return facts;
   const auto begun = holds_a_record(**file, segment, *size);
@@ -97,15 +102,17 @@ Result<SegmentFacts> probe_segment(Files& files, const std::string& path, std::u
   return facts;
 }
 
-Result<void> check_header(const std::string& path, const SegmentHeader& header, Incarnation incarnation,
-                          const ChainPosition& chain) {
+Result<void> check_header(const std::string& path, const SegmentHeader& header,
+                          Incarnation incarnation, const ChainPosition& chain) {
   if (header.incarnation != incarnation.value) return damage(path, 0, "belongs to another store");
   if (header.first_sequence != chain.next_sequence) {
     return damage(path, 0,
                   "a gap: begins with batch " + std::to_string(header.first_sequence) +
-                      ", but what is before it ends with batch " + std::to_string(chain.next_sequence - 1));
+                      ", but what is before it ends with batch " +
+                      std::to_string(chain.next_sequence - 1));
   }
-  if (header.previous_crc != chain.crc) return damage(path, 0, "does not follow from the segment before it");
+  if (header.previous_crc != chain.crc)
+    return damage(path, 0, "does not follow from the segment before it");
   return {};
 }
 
@@ -130,13 +137,16 @@ Result<SegmentEnd> SegmentReader::replay(const std::string& path, const SegmentH
   SegmentEnd end;
   end.offset = kBlock;
   while (const auto record = decode_record(bytes->substr(end.offset), header.segment)) {
-    if (auto follows = check_chain(path, end.offset, *record, chain); !follows) return follows.error();
-    if (auto taken = on_record(*record); !taken) return damage(path, end.offset, taken.error().detail);
+    if (auto follows = check_chain(path, end.offset, *record, chain); !follows)
+      return follows.error();
+    if (auto taken = on_record(*record); !taken)
+      return damage(path, end.offset, taken.error().detail);
     chain = ChainPosition{chain.next_sequence + 1, record->header.crc};
     end.offset += record->stored_bytes;
   }
   for (std::uint64_t later = end.offset + kBlock; later < bytes->size(); later += kBlock) {
-    if (!PAWL_MUTANT(damage_taken_for_torn_tail) && decode_record(bytes->substr(later), header.segment)) {
+    if (!PAWL_MUTANT(damage_taken_for_torn_tail) &&
+        decode_record(bytes->substr(later), header.segment)) {
       return damage(path, end.offset,
                     "a damaged record; a good one follows at offset " + std::to_string(later));
     }
@@ -175,8 +185,8 @@ SegmentWriter SegmentWriter::resume(std::unique_ptr<File> file, const SegmentHea
   return SegmentWriter(std::move(file), header, offset);
 }
 
-Result<void> SegmentWriter::append(std::string_view batch, std::uint64_t covered, AlignedBuffer& buffer,
-                                   ChainPosition& chain) {
+Result<void> SegmentWriter::append(std::string_view batch, std::uint64_t covered,
+                                   AlignedBuffer& buffer, ChainPosition& chain) {
   PAWL_ASSERT(fits(batch.size()) && batch.size() <= UINT32_MAX);
   const std::size_t stored = stored_bytes(batch.size());
   char* bytes = buffer.reserve(stored);

@@ -26,7 +26,8 @@ struct ChainPosition {
 struct ClosedSegment {
   std::uint64_t segment = 0;
   ChainPosition end;
-  // How much of the file to read; 0 = all. Of a segment that is still written to, what was durable at `end`.
+  // How much of the file to read; 0 = all. Of a segment that is still written to, what was durable
+  // at `end`.
   std::uint64_t bytes = 0;
 };
 
@@ -35,14 +36,15 @@ struct SegmentFacts {
   std::uint64_t bytes = 0;              // Size of the file.
   std::optional<SegmentHeader> header;  // Set when the segment is begun.
 };
-// Damage when the file is too short to be a segment, shorter than its header says, or holds a valid record under
-// a header that is not valid. `expected_bytes`: the least size of a segment that is not begun.
+// Damage when the file is too short to be a segment, shorter than its header says, or holds a valid
+// record under a header that is not valid. `expected_bytes`: the least size of a segment that is
+// not begun.
 Result<SegmentFacts> probe_segment(Files& files, const std::string& path, std::uint64_t segment,
                                    std::uint64_t expected_bytes);
 
 // A begun segment must belong to this store and go on where the one before ended.
-Result<void> check_header(const std::string& path, const SegmentHeader& header, Incarnation incarnation,
-                          const ChainPosition& chain);
+Result<void> check_header(const std::string& path, const SegmentHeader& header,
+                          Incarnation incarnation, const ChainPosition& chain);
 
 struct Range {
   std::uint64_t offset = 0;
@@ -51,8 +53,9 @@ struct Range {
 
 // Where a segment's records end, and what stands there.
 struct SegmentEnd {
-  std::uint64_t offset = 0;      // Of the first block that begins no valid record.
-  std::vector<Range> leftovers;  // Blocks after it that are not zeros: torn, or of the file's former life.
+  std::uint64_t offset = 0;  // Of the first block that begins no valid record.
+  std::vector<Range>
+      leftovers;  // Blocks after it that are not zeros: torn, or of the file's former life.
 };
 
 using OnRecord = std::function<Result<void>(const Record&)>;
@@ -62,9 +65,10 @@ class SegmentReader {
  public:
   explicit SegmentReader(Files& files) : files_(files) {}
 
-  // Calls `on_record` for each record of a begun segment, and moves `chain` along. `path` is named in errors.
-  Result<SegmentEnd> replay(const std::string& path, const SegmentHeader& header, ChainPosition& chain,
-                            const OnRecord& on_record);
+  // Calls `on_record` for each record of a begun segment, and moves `chain` along. `path` is named
+  // in errors.
+  Result<SegmentEnd> replay(const std::string& path, const SegmentHeader& header,
+                            ChainPosition& chain, const OnRecord& on_record);
 
  private:
   Result<std::string_view> read(const std::string& path, std::uint64_t bytes);
@@ -91,12 +95,13 @@ class AlignedBuffer {
 // Appends records to one begun segment. Any error leaves it unusable.
 class SegmentWriter {
  public:
-  // Writes the header: `file` becomes segment `header.segment`. The caller fills in all but magic, version
-  // and crc.
+  // Writes the header: `file` becomes segment `header.segment`. The caller fills in all but magic,
+  // version and crc.
   static Result<SegmentWriter> begin(std::unique_ptr<File> file, const SegmentHeader& header,
                                      AlignedBuffer& buffer, ChainPosition& chain);
   // Goes on after the record that ends at `offset`.
-  static SegmentWriter resume(std::unique_ptr<File> file, const SegmentHeader& header, std::uint64_t offset);
+  static SegmentWriter resume(std::unique_ptr<File> file, const SegmentHeader& header,
+                              std::uint64_t offset);
 
   [[nodiscard]] std::uint64_t segment() const { return segment_; }
   // Where the next record goes: all before it is durable.

@@ -17,8 +17,8 @@ struct Settings {
   std::size_t checkpoint_after = 3;
   // Free space below which has_room() is false.
   std::uint64_t space_reserve = std::uint64_t{64} << 20;
-  // Refuse a directory that is missing or empty instead of creating a store: a volume may not be mounted
-  // (hard case 40).
+  // Refuse a directory that is missing or empty instead of creating a store: a volume may not be
+  // mounted (hard case 40).
   bool must_exist = false;
 };
 

@@ -22,7 +22,8 @@ Result<void> write_small_file(Files& files, const std::string& directory, std::s
     auto file = files.create(unfinished);
     if (!file) return file.error();
     if (auto written = (*file)->write(0, bytes); !written) return written;
-    if (auto synced = PAWL_MUTANT(small_file_not_synced) ? Result<void>{} : (*file)->sync(); !synced)
+    if (auto synced = PAWL_MUTANT(small_file_not_synced) ? Result<void>{} : (*file)->sync();
+        !synced)
       return synced;
   }
   if (auto renamed = files.rename(unfinished, path); !renamed) return renamed;
@@ -30,8 +31,8 @@ Result<void> write_small_file(Files& files, const std::string& directory, std::s
   return files.sync_directory(directory);
 }
 
-Result<std::string> read_small_file(Files& files, const std::string& directory, std::string_view name,
-                                    std::string_view magic) {
+Result<std::string> read_small_file(Files& files, const std::string& directory,
+                                    std::string_view name, std::string_view magic) {
   const std::string path = path_in(directory, name);
   const auto there = files.exists(path);
   if (!there) return there.error();
@@ -40,7 +41,8 @@ Result<std::string> read_small_file(Files& files, const std::string& directory, 
   if (!bytes) return bytes.error();
 
   ByteReader in(*bytes);
-  if (in.bytes(kMagicLength) != magic) return damage(path, 0, "this is not what it should be (wrong magic)");
+  if (in.bytes(kMagicLength) != magic)
+    return damage(path, 0, "this is not what it should be (wrong magic)");
   const std::uint32_t version = in.u32();
   if (in.ok() && version > kFormatVersion) return newer_format(path, version);
   if (in.rest().size() < sizeof(std::uint32_t)) return damage(path, bytes->size(), "cut short");

@@ -1,4 +1,5 @@
-// What the journal's tests share: a place to keep stores, a sink that counts, a visitor that collects.
+// What the journal's tests share: a place to keep stores, a sink that counts, a visitor that
+// collects.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -50,7 +51,8 @@ inline void apply_to(const Batch& batch, State& state) {
   }
 }
 
-// One run of a store, from open to crash or close. Always remembers what a user of the store may rely on.
+// One run of a store, from open to crash or close. Always remembers what a user of the store may
+// rely on.
 struct Lifetime {
   explicit Lifetime(Files& files, const Settings& settings = small(), std::uint64_t seed = 1) {
     SeededRandom random(seed);

@@ -15,7 +15,8 @@
 namespace pawl::store::journal {
 namespace {
 
-// Several lives on real files; the helper prewrites and makes checkpoints while batches are submitted.
+// Several lives on real files; the helper prewrites and makes checkpoints while batches are
+// submitted.
 void live_on(PosixFiles& files, const std::string& directory) {
   const std::filesystem::path here = std::filesystem::current_path();
   std::filesystem::current_path(directory);  // Lifetime opens kDirectory.
@@ -29,7 +30,8 @@ void live_on(PosixFiles& files, const std::string& directory) {
       for (int i = 0; i < 120; ++i) {
         Batch batch;
         for (int j = 0; j < 3; ++j) {
-          batch.put("key" + std::to_string(random.below(100)), std::string(random.below(30'000), 'v'));
+          batch.put("key" + std::to_string(random.below(100)),
+                    std::string(random.below(30'000), 'v'));
         }
         batch.erase("key" + std::to_string(random.below(100)));
         batch.cover(ledger.next_number());
@@ -55,7 +57,8 @@ TEST(JournalThread, WorksBesideTheLoopOnRealFiles) {
 TEST(JournalThread, WorksWhereDirectWritesAreRefused) {
   PosixFiles files(PosixFiles::Direct::kNever);
   const bool memory = ::access("/dev/shm", W_OK) == 0;
-  const TestDirectory directory(memory ? "/dev/shm" : std::filesystem::temp_directory_path().string());
+  const TestDirectory directory(memory ? "/dev/shm"
+                                       : std::filesystem::temp_directory_path().string());
   live_on(files, directory.path());
 }
 

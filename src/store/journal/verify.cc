@@ -32,7 +32,8 @@ Result<Verified> verify_backup(Files& files, const std::string& directory, Visit
 }
 
 // A store on a read-only disk cannot be locked, and nobody else can use it either.
-Result<std::unique_ptr<DirectoryLock>> lock_if_possible(Files& files, const std::string& directory) {
+Result<std::unique_ptr<DirectoryLock>> lock_if_possible(Files& files,
+                                                        const std::string& directory) {
   auto lock = files.lock_directory(directory);
   if (!lock && lock.error().code == Code::kDenied) return std::unique_ptr<DirectoryLock>();
   return lock;
@@ -52,9 +53,13 @@ Result<Verified> verify_store(Files& files, const std::string& directory, Visito
   if (!recovered) return recovered.error();
   if (auto visited = visit(files, directory, *recovered, visitor); !visited) return visited.error();
   const HighWater& high_water = recovered->high_water;
-  return Verified{
-      false, identity->incarnation, recovered->chain.next_sequence - 1, high_water.end, high_water.clean, 0,
-      0};
+  return Verified{false,
+                  identity->incarnation,
+                  recovered->chain.next_sequence - 1,
+                  high_water.end,
+                  high_water.clean,
+                  0,
+                  0};
 }
 
 }  // namespace

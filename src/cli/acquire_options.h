@@ -1,0 +1,43 @@
+// What `pawl acquire`, `pawl run` and `pawl elect` have in common: which locks, how, and for how
+// long to wait.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "cli/exit_codes.h"
+#include "client/calls.h"
+
+namespace pawl::cli {
+
+struct AcquireOptions {
+  static constexpr std::uint64_t kExclusive = ~std::uint64_t{0};  // --limit was not given
+  static constexpr Millis kPatient{-1};                           // neither -n nor -w
+
+  std::string lock;
+  std::vector<std::string> more;
+  Millis ttl{15'000};
+  Millis wait = kPatient;
+  bool no_wait = false;
+  bool shared = false;
+  std::uint64_t limit = kExclusive;
+  std::string owner;
+  std::vector<std::string> meta;
+  Millis max_hold{0};
+  std::uint64_t not_acquired = kExitNotAcquired;
+
+  void declare(Verb& verb);
+  // Those that make sense for one exclusive lock, whatever it is called.
+  void declare_lease(Verb& verb);
+  // How long to wait; nothing = until it is obtained.
+  [[nodiscard]] std::optional<Millis> patience() const;
+};
+
+// kInvalid says which option is wrong. The wait is left to the caller.
+[[nodiscard]] Result<client::AcquireCall> to_call(const AcquireOptions& options,
+                                                  const std::string& default_owner);
+
+}  // namespace pawl::cli

@@ -1,0 +1,97 @@
+// What can be typed. Each verb declares its options here; parsing, --help and the shell completions
+// come from that one declaration. A thin face of CLI11, which is slow to compile and is included by
+// command_line.cc and completion.cc only.
+//
+//   auto options = std::make_shared<Options>();
+//   Verb show = line.verb("show", "who holds a lock", Talks::kToPawld);
+//   show.required("LOCK", options->lock, "its name");
+//   show.run([options](Console& console) { return show(console, *options); });
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+#include "cli/console.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace pawl::cli {
+
+class CommandLine;
+
+// Names are CLI11's: "-t,--ttl". What is bound must live until the verb has run.
+class Verb {
+ public:
+  void required(const char* name, std::string& into, const char* help);
+  void optional(const char* name, std::string& into, const char* help);
+  // One of `words`, nothing else.
+  void choice(const char* name, std::string& into, const std::vector<std::string>& words,
+              const char* help);
+  void optional_choice(const char* name, std::string& into, const std::vector<std::string>& words,
+                       const char* help);
+  void flag(const char* names, bool& into, const char* help);
+  void text(const char* names, const char* shown, std::string& into, const char* help);
+  void texts(const char* names, const char* shown, std::vector<std::string>& into,
+             const char* help);
+  void number(const char* names, std::uint64_t& into, const char* help);
+  void duration(const char* names, Millis& into, const char* help);
+  // Everything behind a lone `--`, taken as it stands.
+  void rest(std::vector<std::string>& into);
+  void must_have(const char* name);
+  void not_both(const char* name, const char* other);
+  void examples(const char* text);
+  // Not listed in --help: for the build, not for people.
+  void hide();
+  // What the verb does, once everything is parsed. Returns the exit code.
+  void run(std::function<int(Console&)> action);
+
+ private:
+  friend class CommandLine;
+  Verb(CommandLine& line, CLI::App& app) : line_(line), app_(app) {}
+
+  CommandLine& line_;
+  CLI::App& app_;
+};
+
+enum class Talks : std::uint8_t { kToPawld, kToNobody };
+
+class CommandLine {
+ public:
+  CommandLine();
+  ~CommandLine();
+
+  Verb verb(const char* name, const char* help, Talks talks);
+  // A verb of two words, such as `guard install`; `group` has been declared by group().
+  Verb verb(const char* group, const char* name, const char* help, Talks talks);
+  void group(const char* name, const char* help, const char* footer);
+  // Parses and runs. Returns the exit code.
+  int main(int argc, char** argv);
+
+  // The declaration itself, for the completions.
+  [[nodiscard]] const CLI::App& app() const { return *app_; }
+
+ private:
+  friend class Verb;
+  [[nodiscard]] int usage_error(const std::string& what) const;
+  // What was named so far: `pawl`, `pawl guard`, `pawl guard install`.
+  [[nodiscard]] const CLI::App& named() const;
+  // Cuts off what stands behind `--`, when the verb takes it. The number of words that are left.
+  [[nodiscard]] int split_rest(int argc, char** argv) const;
+
+  std::unique_ptr<CLI::App> app_;
+  std::string addresses_;  // --addr
+  std::string auth_file_;  // --auth-file
+  bool json_ = false;
+  std::map<std::string, std::vector<std::string>*> rests_;  // by verb
+  std::function<int(Console&)> action_;                     // of the verb that was named
+  Talks talks_ = Talks::kToNobody;
+};
+
+}  // namespace pawl::cli

@@ -1,0 +1,34 @@
+// How pawl ends. Scripts rely on these numbers; they are part of the compatibility promise.
+#pragma once
+
+#include "pawl/result.h"
+
+namespace pawl::cli {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitNothingDone = 1;  // break: that token does not hold that lock
+inline constexpr int kExitUsage = 64;       // the command line, or what pawld says is wrong with it
+inline constexpr int kExitUnreachable = 69;  // no pawld, or none that could answer
+inline constexpr int kExitOutput = 74;       // stdout could not be written
+inline constexpr int kExitNotAcquired = 75;  // someone else holds it; -E chooses another number
+inline constexpr int kExitDenied = 77;       // not permitted
+inline constexpr int kExitConfiguration =
+    78;  // PAWL_ADDR, PAWL_AUTH, certificates or a file of users is wrong
+inline constexpr int kExitStale = 121;  // refused by a guard
+inline constexpr int kExitLost = 122;   // the lease is over
+inline constexpr int kExitGuardBusy =
+    123;  // run: a guard could not be advanced in time; never mapped by -E
+inline constexpr int kExitMaxHold = 124;    // run: --max-hold was reached
+inline constexpr int kExitFailed = 125;     // run: pawl itself failed before CMD started
+inline constexpr int kExitNoExecute = 126;  // run: CMD cannot be executed
+inline constexpr int kExitNotFound = 127;   // run: CMD was not found
+inline constexpr int kExitSignalled =
+    128;  // run: plus the number of the signal that ended CMD, or the wait
+
+// The number an error ends with.
+[[nodiscard]] int exit_code(Code code);
+// What programs read in --json: busy, lost, stale, unavailable, unknown, invalid, denied,
+// issuer_behind.
+[[nodiscard]] const char* code_word(Code code);
+
+}  // namespace pawl::cli

@@ -1,0 +1,223 @@
+// pawl guard check, status, max: how the guards are, without changing anything.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/exit_codes.h"
+#include "cli/guard_target.h"
+#include "cli/guard_verbs.h"
+#include "cli/reply.h"
+#include "cli/utf8.h"
+
+namespace pawl::cli {
+namespace {
+
+struct GuardLookArguments {
+  GuardTarget target;
+  std::string name;  // a guard, or a resource
+};
+
+// --- check ---------------------------------------------------------------------------------------
+
+void write(Json& json, const guard::Problem& problem) {
+  json.object().key("severity").string(problem.severity).key("guard").string(problem.guard);
+  json.key("object").string(problem.object).key("problem").string(problem.problem);
+  json.key("fix").string(problem.fix).end();
+}
+
+int check(Console& console, const GuardLookArguments& options) {
+  auto opened = options.target.open();
+  if (!opened) return console.fail(opened.error());
+  const auto problems = (*opened)->problems();
+  if (!problems) return console.fail(problems.error());
+  std::string out;
+  if (console.json()) {
+    Json json;
+    json.object().key("healthy").boolean(problems->empty()).key("problems").array();
+    for (const guard::Problem& problem : *problems) write(json, problem);
+    json.end().end();
+    out = json.text() + "\n";
+  } else {
+    for (const guard::Problem& problem : *problems) {
+      out += fmt::format("{}: {}: {}\n  fix: {}\n", console.paint(Paint::kBad, problem.severity),
+                         printable(problem.object), printable(problem.problem),
+                         printable(problem.fix));
+    }
+    if (problems->empty())
+      out = console.paint(Paint::kGood, "healthy") + ": every table under guard is checked\n";
+  }
+  if (!console.data(out)) return kExitOutput;
+  return problems->empty() ? kExitOk : kExitNothingDone;
+}
+
+// --- status --------------------------------------------------------------------------------------
+
+void write(Json& json, const guard::Status& status) {
+  const auto number = [&](const char* key, std::uint64_t value) {
+    json.key(key).number(static_cast<std::int64_t>(value));
+  };
+  json.object()
+      .key("guard")
+      .string(status.guard)
+      .key("kind")
+      .string(status.kind)
+      .key("tables")
+      .array();
+  for (const std::string& table : status.tables) json.string(table);
+  json.end().key("mode").string(status.mode).key("percent");
+  status.percent ? json.number(*status.percent) : json.null();
+  json.key("require_token").boolean(status.require_token).key("equal").string(status.equal);
+  number("max_step", status.max_step);
+  json.key("fence");
+  status.fence ? json.number(static_cast<std::int64_t>(*status.fence)) : json.null();
+  number("floor", status.floor);
+  number("replayed", status.replayed);
+  number("stale", status.stale);
+  number("missing", status.missing);
+  number("ahead", status.ahead);
+  number("malformed", status.malformed);
+  number("would_refuse", status.would_refuse);
+  json.key("ready").boolean(status.ready).key("because").array();
+  for (const std::string& reason : status.because) json.string(reason);
+  json.end().end();
+}
+
+void write(Json& json, const guard::Sighting& seen) {
+  json.object()
+      .key("guard")
+      .string(seen.guard)
+      .key("login")
+      .string(seen.login)
+      .key("role")
+      .string(seen.role);
+  json.key("application").string(seen.application).key("statement").string(seen.statement);
+  json.key("count")
+      .number(static_cast<std::int64_t>(seen.count))
+      .key("last_seen")
+      .string(seen.last_seen)
+      .end();
+}
+
+std::string mode_of(const guard::Status& status) {
+  std::string mode = status.mode;
+  if (status.percent) mode += fmt::format(" {} %", *status.percent);
+  if (status.require_token) mode += " + require_token";
+  return mode;
+}
+
+std::string to_lines(Console& console, const guard::Status& status) {
+  const bool enforcing = status.mode == "enforce";
+  std::string verdict = enforcing      ? console.paint(Paint::kGood, "enforcing")
+                        : status.ready ? console.paint(Paint::kGood, "ready to enforce")
+                                       : console.paint(Paint::kBad, "not yet");
+  if (enforcing && !status.require_token)
+    verdict += ", but writes without a token are admitted (require_token is off)";
+  std::string out =
+      fmt::format("{}  {}, {}\n", console.paint(Paint::kStrong, printable(status.guard)),
+                  status.kind, mode_of(status));
+  out +=
+      fmt::format("  tables   {}\n", printable(fmt::format("{}", fmt::join(status.tables, ", "))));
+  if (status.fence) out += fmt::format("  fence    {}\n", *status.fence);
+  out += fmt::format(
+      "  judged   stale {}, missing {}, ahead {}, malformed {}, replayed {}{}\n", status.stale,
+      status.missing, status.ahead, status.malformed, status.replayed,
+      enforcing ? ""
+                : fmt::format("; enforce would have refused {} of these", status.would_refuse));
+  out += fmt::format("  verdict  {}\n", verdict);
+  for (const std::string& reason : status.because)
+    out += fmt::format("           {} {}\n", enforcing ? "note:" : "because", printable(reason));
+  return out;
+}
+
+std::string to_table(const std::vector<guard::Sighting>& sightings) {
+  Table table({"WITHOUT A TOKEN", "LOGIN", "APPLICATION", "TIMES", "LAST", "STATEMENT"});
+  for (const guard::Sighting& seen : sightings) {
+    table.row({printable(seen.guard), printable(seen.login), printable(seen.application),
+               std::to_string(seen.count), seen.last_seen, printable(seen.statement)});
+  }
+  return table.empty() ? "" : "\n" + table.text(true);
+}
+
+int status(Console& console, const GuardLookArguments& options) {
+  auto opened = options.target.open();
+  if (!opened) return console.fail(opened.error());
+  const auto guards = (*opened)->status(options.name);
+  if (!guards) return console.fail(guards.error());
+  const auto sightings = (*opened)->sightings(options.name);
+  if (!sightings) return console.fail(sightings.error());
+  std::string out;
+  if (console.json()) {
+    Json json;
+    json.object().key("guards").array();
+    for (const guard::Status& guard : *guards) write(json, guard);
+    json.end().key("tokenless_writers").array();
+    for (const guard::Sighting& seen : *sightings) write(json, seen);
+    json.end().end();
+    out = json.text() + "\n";
+  } else {
+    for (const guard::Status& guard : *guards) out += to_lines(console, guard);
+    out += to_table(*sightings);
+    if (guards->empty()) console.note("no table is guarded yet; see pawl guard protect");
+  }
+  return console.data(out) ? kExitOk : kExitOutput;
+}
+
+// --- max -----------------------------------------------------------------------------------------
+
+int max(Console& console, const GuardLookArguments& options) {
+  auto opened = options.target.open();
+  if (!opened) return console.fail(opened.error());
+  const auto fence = (*opened)->fence(options.name);
+  if (!fence) return console.fail(fence.error());
+  if (console.json()) {
+    Json json;
+    json.object().key("resource").string(options.name).key("max");
+    *fence ? json.number(static_cast<std::int64_t>(**fence)) : json.null();
+    json.end();
+    return console.data(json) ? kExitOk : kExitOutput;
+  }
+  if (!*fence) console.note("no token has been used yet");
+  return console.data(*fence ? fmt::format("{}\n", **fence) : "") ? kExitOk : kExitOutput;
+}
+
+}  // namespace
+
+void add_guard_check(CommandLine& line) {
+  auto options = std::make_shared<GuardLookArguments>();
+  Verb verb =
+      line.verb("guard", "check",
+                "find what weakens the guards: disabled triggers, partitions without one, …",
+                Talks::kToNobody);
+  options->target.declare(verb);
+  verb.examples(
+      "  pawl guard check postgres\nEnds with 0 when all is well, with 1 when something was "
+      "found.");
+  verb.run([options](Console& console) { return check(console, *options); });
+}
+
+void add_guard_status(CommandLine& line) {
+  auto options = std::make_shared<GuardLookArguments>();
+  Verb verb = line.verb("guard", "status",
+                        "show modes and verdicts, who writes without a token, and whether a guard "
+                        "is ready to enforce",
+                        Talks::kToNobody);
+  options->target.declare(verb);
+  verb.optional("GUARD", options->name, "one of them (default: all)");
+  verb.examples(
+      "  pawl guard status postgres\n  pawl guard status postgres orders --json | jq "
+      "'.guards[0].ready'");
+  verb.run([options](Console& console) { return status(console, *options); });
+}
+
+void add_guard_max(CommandLine& line) {
+  auto options = std::make_shared<GuardLookArguments>();
+  Verb verb =
+      line.verb("guard", "max", "print the fence of a resource: the greatest token used on it",
+                Talks::kToNobody);
+  options->target.declare(verb);
+  verb.required("RESOURCE", options->name, "GUARD or GUARD:KEY");
+  verb.examples("  pawl guard max postgres orders");
+  verb.run([options](Console& console) { return max(console, *options); });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,172 @@
+// pawl guard install, uninstall, protect, unprotect: what stands under guard.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/version.h"
+#include "cli/confirm.h"
+#include "cli/exit_codes.h"
+#include "cli/guard_target.h"
+#include "cli/guard_verbs.h"
+#include "cli/utf8.h"
+
+namespace pawl::cli {
+namespace {
+
+struct Install {
+  GuardTarget target;
+  ChangeOptions change;
+  bool script = false;
+};
+
+int install(Console& console, const Install& options) {
+  auto opened = options.target.connect();
+  if (!opened) return console.fail(opened.error());
+  if (options.script) return console.data((*opened)->script()) ? kExitOk : kExitOutput;
+  const auto before = (*opened)->installed();
+  if (!before) return console.fail(before.error());
+  const auto after = (*opened)->install(options.change.rehearse());
+  if (!after) return console.fail(after.error());
+  const std::string from = *before ? fmt::format(" (replaces {})", (*before)->version) : "";
+  return tell_change(console, options.change,
+                     fmt::format("installed: guard {}{}", after->version, from),
+                     fmt::format("would install guard {}{}", after->version, from));
+}
+
+struct Uninstall {
+  GuardTarget target;
+  ChangeOptions change;
+};
+
+int uninstall(Console& console, const Uninstall& options) {
+  auto opened = options.target.open();
+  if (!opened) return console.fail(opened.error());
+  const auto status = (*opened)->status("");
+  if (!status) return console.fail(status.error());
+  const std::string what =
+      fmt::format("{} guard{} with {} fences and policies", status->size(),
+                  status->size() == 1 ? "" : "s", status->size() == 1 ? "its" : "their");
+  if (!options.change.dry_run && !options.change.yes) {
+    const auto go = confirm(
+        console,
+        fmt::format("{} would be forgotten: from then on every old token can write, and a guard "
+                    "installed later starts from nothing.",
+                    what),
+        "Uninstall?");
+    if (!go) return console.fail(go.error());
+    if (!*go) return kExitNothingDone;
+  }
+  if (const auto done = (*opened)->uninstall(options.change.rehearse()); !done)
+    return console.fail(done.error());
+  return tell_change(console, options.change, "uninstalled: " + what, "would uninstall " + what);
+}
+
+struct Protect {
+  GuardTarget target;
+  ChangeOptions change;
+  guard::Protection wanted;
+};
+
+int protect(Console& console, const Protect& options) {
+  auto opened = options.target.open();
+  if (!opened) return console.fail(opened.error());
+  const auto name = (*opened)->protect(options.wanted, options.change.rehearse());
+  if (!name) return console.fail(name.error());
+  const std::string what =
+      fmt::format("{} under guard {}, mode {}", printable(options.wanted.table), printable(*name),
+                  options.wanted.mode);
+  const int ended = tell_change(console, options.change, what, "would put " + what);
+  if (!console.json() && !options.change.dry_run && options.wanted.mode == "observe") {
+    console.note(fmt::format(
+        "Nothing is refused yet. `pawl guard status {}` shows who writes without a token; then\n"
+        "`pawl guard mode {} {} shadow`.",
+        options.target.kind, options.target.kind, printable(*name)));
+  }
+  return ended;
+}
+
+struct Unprotect {
+  GuardTarget target;
+  ChangeOptions change;
+  std::string table;
+};
+
+int unprotect(Console& console, const Unprotect& options) {
+  auto opened = options.target.open();
+  if (!opened) return console.fail(opened.error());
+  if (!options.change.dry_run && !options.change.yes) {
+    const auto go = confirm(
+        console, fmt::format("Writes to {} would no longer be checked.", printable(options.table)),
+        "Stop guarding it?");
+    if (!go) return console.fail(go.error());
+    if (!*go) return kExitNothingDone;
+  }
+  const auto done = (*opened)->unprotect(options.table, options.change.rehearse());
+  if (!done) return console.fail(done.error());
+  return tell_change(console, options.change, printable(options.table) + " is no longer checked",
+                     printable(options.table) + " would no longer be checked");
+}
+
+}  // namespace
+
+void add_guard_install(CommandLine& line) {
+  auto options = std::make_shared<Install>();
+  Verb verb =
+      line.verb("guard", "install", "install the guard in a database, or upgrade it in place",
+                Talks::kToNobody);
+  options->target.declare(verb);
+  options->change.declare_dry_run(verb);
+  verb.flag("--script", options->script,
+            "print what would be run, for psql, mariadb and migration tools");
+  verb.examples(
+      "  pawl guard install postgres --dsn postgresql:///shop\n"
+      "  pawl guard install postgres --script > pawl.sql\n"
+      "  pawl guard install mariadb --dsn 'host=127.0.0.1 user=root'\n"
+      "No table is guarded yet: run `pawl guard protect` for each of them.");
+  verb.run([options](Console& console) { return install(console, *options); });
+}
+
+void add_guard_uninstall(CommandLine& line) {
+  auto options = std::make_shared<Uninstall>();
+  Verb verb = line.verb("guard", "uninstall", "remove the guard from a database, with all fences",
+                        Talks::kToNobody);
+  options->target.declare(verb);
+  options->change.declare_dry_run(verb);
+  options->change.declare_yes(verb);
+  verb.examples("  pawl guard uninstall postgres --dry-run");
+  verb.run([options](Console& console) { return uninstall(console, *options); });
+}
+
+void add_guard_protect(CommandLine& line) {
+  auto options = std::make_shared<Protect>();
+  Verb verb = line.verb("guard", "protect", "put a table under guard", Talks::kToNobody);
+  options->target.declare(verb);
+  verb.required("TABLE", options->wanted.table, "the table, as in SQL: orders, shop.orders");
+  verb.text("--guard", "NAME", options->wanted.guard,
+            "the guard's name (default: the table's); several tables may share it");
+  verb.text("--key", "COLUMN", options->wanted.key, "each row is a resource of its own, NAME:KEY");
+  verb.text("--by", "EXPRESSION", options->wanted.expression,
+            "rows with the same value are one resource, NAME:VALUE");
+  verb.text("--mode", "MODE", options->wanted.mode, "observe (the default), shadow or enforce");
+  verb.not_both("--key", "--by");
+  options->change.declare_dry_run(verb);
+  verb.examples(
+      "  pawl guard protect postgres orders               one lock guards all of it\n"
+      "  pawl guard protect postgres accounts --key id    a lock for each row\n"
+      "  pawl guard protect postgres lines --by order_id  a lock for each order\n"
+      "  pawl guard protect mariadb shop.orders           in MariaDB --by takes a column");
+  verb.run([options](Console& console) { return protect(console, *options); });
+}
+
+void add_guard_unprotect(CommandLine& line) {
+  auto options = std::make_shared<Unprotect>();
+  Verb verb = line.verb("guard", "unprotect", "stop guarding a table", Talks::kToNobody);
+  options->target.declare(verb);
+  verb.required("TABLE", options->table, "the table, as in SQL");
+  options->change.declare_dry_run(verb);
+  options->change.declare_yes(verb);
+  verb.examples("  pawl guard unprotect postgres orders");
+  verb.run([options](Console& console) { return unprotect(console, *options); });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,103 @@
+#include "cli/guard_target.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "cli/exit_codes.h"
+#include "guard/mariadb/administration.h"
+#include "guard/postgres/administration.h"
+#include "guard/sqlite/administration.h"
+
+namespace pawl::cli {
+
+namespace {
+
+const std::vector<std::string> kKinds{"postgres", "sqlite", "mariadb"};
+constexpr const char* kKindHelp = "what it is installed in";
+
+void declare_where(Verb& verb, std::string& dsn, std::string& file) {
+  verb.text(
+      "--dsn", "DSN", dsn,
+      "where: a URI or key=value pairs (PAWL_GUARD_DSN; else PGHOST, PGDATABASE, PGSERVICE, …, or "
+      "~/.my.cnf). Put passwords into ~/.pgpass or ~/.my.cnf, not here");
+  verb.text("--file", "PATH", file, "sqlite: where, the same as --dsn");
+  verb.not_both("--file", "--dsn");
+}
+
+}  // namespace
+
+void GuardTarget::declare(Verb& verb) {
+  verb.choice("KIND", kind, kKinds, kKindHelp);
+  declare_where(verb, dsn, file);
+}
+
+void GuardTarget::declare_optional(Verb& verb) {
+  verb.optional_choice("KIND", kind, kKinds, kKindHelp);
+  declare_where(verb, dsn, file);
+}
+
+std::string GuardTarget::where() const {
+  const char* environment = std::getenv("PAWL_GUARD_DSN");
+  if (!file.empty()) return file;
+  return !dsn.empty() ? dsn : environment == nullptr ? "" : environment;
+}
+
+Result<std::unique_ptr<guard::Administration>> GuardTarget::connect() const {
+  if (kind == "sqlite") {
+    if (where().empty())
+      return Error{Code::kInvalid, "no file: name it with --file, --dsn or PAWL_GUARD_DSN."};
+    return guard::open_sqlite(where());
+  }
+  if (!file.empty())
+    return Error{Code::kInvalid, "--file is for sqlite; other databases are named with --dsn"};
+  auto connected =
+      kind == "mariadb" ? guard::connect_maria(where()) : guard::connect_postgres(where());
+  if (connected || connected.error().code != Code::kUnavailable) return connected;
+  return Error{Code::kUnavailable,
+               connected.error().detail + " Name the database with --dsn or PAWL_GUARD_DSN."};
+}
+
+Result<std::unique_ptr<guard::Administration>> GuardTarget::open() const {
+  auto opened = connect();
+  if (!opened) return opened;
+  const auto installed = (*opened)->installed();
+  if (!installed) return installed.error();
+  if (!*installed) {
+    return Error{
+        Code::kInvalid,
+        fmt::format("no guard is installed here. Install it with: pawl guard install {}", kind)};
+  }
+  if ((*installed)->contract != kGuardContract) {
+    return Error{
+        Code::kInvalid,
+        fmt::format(
+            "guard {} is installed here, with contract version {}; this pawl knows version {}. {}",
+            (*installed)->version, (*installed)->contract, kGuardContract,
+            (*installed)->contract < kGuardContract
+                ? fmt::format("Upgrade it with: pawl guard install {}", kind)
+                : "Use a newer pawl.")};
+  }
+  return opened;
+}
+
+void ChangeOptions::declare_dry_run(Verb& verb) {
+  verb.flag("--dry-run", dry_run, "check everything, change nothing");
+}
+
+void ChangeOptions::declare_yes(Verb& verb) {
+  verb.flag("--yes", yes, "do not ask");
+}
+
+int tell_change(Console& console, const ChangeOptions& options, std::string_view done,
+                std::string_view would) {
+  if (console.json()) {
+    Json json;
+    json.object().key("done").boolean(!options.dry_run).key("dry_run").boolean(options.dry_run);
+    json.key("change").string(options.dry_run ? would : done).end();
+    return console.data(json) ? kExitOk : kExitOutput;
+  }
+  return console.data(fmt::format("{}\n", options.dry_run ? would : done)) ? kExitOk : kExitOutput;
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,106 @@
+#include "cli/run_request.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "cli/duration.h"
+#include "cli/owner.h"
+#include "cli/utf8.h"
+
+namespace pawl::cli {
+namespace {
+
+constexpr Millis kTtlMin{1'000};
+
+Error usage(std::string detail) {
+  return {Code::kInvalid, std::move(detail)};
+}
+
+Result<RunTimes> to_times(const RunOptions& options) {
+  const Millis ttl = options.common.ttl;
+  if (ttl < kTtlMin)
+    return usage("--ttl: at least 1s for run; there must be time to stop the command in");
+  RunTimes times{.ttl = ttl, .kill_after = options.kill_after, .max_hold = options.common.max_hold};
+  if (times.kill_after == RunOptions::kDefault) times.kill_after = ttl / 6;
+  if (times.kill_after > ttl / 3) {
+    return usage(
+        fmt::format("--kill-after: at most a third of the TTL, {} here", to_text(ttl / 3)));
+  }
+  if (options.on_lost == "stop") return times;
+  times.on_lost = options.on_lost == "kill" ? OnLost::kKill : OnLost::kIgnore;
+  if (options.on_lost != "kill" && options.on_lost != "ignore")
+    return usage("--on-lost: stop, kill or ignore");
+  return times;
+}
+
+// Ours alone: CMD must not keep it open.
+Result<int> to_report_fd(const RunOptions& options) {
+  if (options.report_fd == RunOptions::kNone) return -1;
+  if (options.report_fd < 3 || options.report_fd > 1'000'000)
+    return usage("--report-fd: 3 or greater; 0 to 2 are the command's");
+  const int fd = static_cast<int>(options.report_fd);
+  if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
+    return usage(fmt::format("--report-fd {}: it is not open", fd));
+  return fd;
+}
+
+// `postgres:orders`, `sqlite:orders` → the words that advance it to the token in the command's
+// environment.
+Result<std::vector<std::string>> to_guard_command(const RunOptions& options,
+                                                  const std::string& guard) {
+  const std::size_t colon = guard.find(':');
+  const std::string kind = guard.substr(0, colon);
+  const bool known = kind == "postgres" || kind == "sqlite" || kind == "mariadb";
+  if (colon == guard.npos || colon + 1 == guard.size() || !known) {
+    return usage(
+        fmt::format("--guard: expected KIND:RESOURCE, such as postgres:orders, sqlite:orders or "
+                    "mariadb:orders; got \"{}\"",
+                    printable(guard)));
+  }
+  std::vector<std::string> words{
+      "/proc/self/exe",        "guard",  "advance", kind,
+      guard.substr(colon + 1), "--held", "--wait",  to_text(options.guard_wait)};
+  if (!options.guard_dsn.empty()) words.insert(words.end(), {"--dsn", options.guard_dsn});
+  if (options.guard_evict) words.emplace_back("--evict");
+  return words;
+}
+
+}  // namespace
+
+Result<RunRequest> to_request(const Console& console, const RunOptions& options) {
+  RunRequest request;
+  auto call = to_call(options.common, default_owner(getpid()));
+  if (!call) return call.error();
+  const auto times = to_times(options);
+  if (!times) return times.error();
+  const auto report_fd = to_report_fd(options);
+  if (!report_fd) return report_fd.error();
+  const char* inherited = std::getenv("PAWL_LOCK");
+  request.names = {call->locks, call->owner, console.addresses(),
+                   inherited == nullptr ? "" : inherited};
+  if (const auto held = already_held(call->locks, request.names.inherited_locks)) {
+    return usage(
+        fmt::format("{} is already held by the enclosing `pawl run` (see PAWL_LOCK); this one "
+                    "would wait for itself. Run "
+                    "the command without a second `pawl run`, or use another lock. If PAWL_LOCK is "
+                    "wrong, unset it.",
+                    printable(*held)));
+  }
+  request.call = std::move(*call);
+  request.patience = options.common.patience();
+  request.times = *times;
+  request.command = options.command;
+  for (const std::string& guard : options.guards) {
+    auto words = to_guard_command(options, guard);
+    if (!words) return words.error();
+    request.guard_commands.push_back(*std::move(words));
+  }
+  request.not_acquired = static_cast<int>(options.common.not_acquired);
+  request.report_fd = *report_fd;
+  return request;
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,108 @@
+// pawl show: one lock, for people.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/command_line.h"
+#include "cli/exit_codes.h"
+#include "cli/reply.h"
+#include "cli/utf8.h"
+#include "cli/verbs.h"
+
+namespace pawl::cli {
+namespace {
+
+std::string mode_of(const wire::Value& entry) {
+  const std::string mode = text_of(entry, "mode");
+  return mode == "limit" && entry.find("limit") != nullptr ? "one of " + text_of(entry, "limit")
+                                                           : mode;
+}
+
+std::string joined(const std::vector<wire::Value>& names) {
+  std::string list;
+  for (const wire::Value& name : names) list += (list.empty() ? "" : ", ") + printable(name.text);
+  return list;
+}
+
+// META as it may come: a map, or pairs.
+std::string meta_of(const wire::Value& holder) {
+  std::string list;
+  const auto& items = items_of(holder, "meta");
+  for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+    list += fmt::format("{}{}={}", list.empty() ? "" : ", ", printable(items[i].text),
+                        printable(items[i + 1].text));
+  }
+  return list;
+}
+
+std::string describe_holder(const Console& console, const wire::Value& holder) {
+  const bool breaking = integer_of(holder, "breaking").value_or(0) != 0;
+  std::string out =
+      fmt::format("  held by     {}{}\n", console.paint(Paint::kStrong, owner_of(holder)),
+                  breaking ? console.paint(Paint::kBad, "  (broken: cannot renew)") : "");
+  out += fmt::format("    token     {}  ({})\n", text_of(holder, "token"), mode_of(holder));
+  if (integer_of(holder, "slot")) out += fmt::format("    slot      {}\n", text_of(holder, "slot"));
+  out += fmt::format("    since     {} ago\n", duration_of(holder, "held_ms"));
+  out += fmt::format("    expires   in {} unless renewed (renewed {} times)\n",
+                     duration_of(holder, "expires_in_ms"), text_of(holder, "renewals"));
+  if (items_of(holder, "locks").size() > 1) {
+    out += fmt::format("    together  {}\n", joined(items_of(holder, "locks")));
+  }
+  if (const std::string meta = meta_of(holder); !meta.empty())
+    out += fmt::format("    meta      {}\n", meta);
+  return out;
+}
+
+std::string describe_queue(const wire::Value& lock) {
+  const auto waiters = integer_of(lock, "waiters").value_or(0);
+  if (waiters == 0) return "  queue       empty\n";
+  std::string out = fmt::format("  queue       {} waiting\n", waiters);
+  std::int64_t place = 0;
+  for (const wire::Value& waiter : items_of(lock, "queue")) {
+    out += fmt::format("    {:<9} {}  ({}, for {})\n", fmt::format("{}.", ++place),
+                       owner_of(waiter), text_of(waiter, "mode"), duration_of(waiter, "waited_ms"));
+  }
+  if (place > 0 && place < waiters) out += fmt::format("    and {} more\n", waiters - place);
+  return out;
+}
+
+std::string describe(const Console& console, const wire::Value& lock) {
+  const std::string state = text_of(lock, "state");
+  const Paint paint = state == "free" ? Paint::kGood : Paint::kBad;
+  std::string out = fmt::format("{}  {}", console.paint(Paint::kStrong, text_of(lock, "lock")),
+                                console.paint(paint, state));
+  if (integer_of(lock, "reopens_in_ms"))
+    out += fmt::format(", reopens in {}", duration_of(lock, "reopens_in_ms"));
+  out += "\n";
+  for (const wire::Value& holder : items_of(lock, "holders"))
+    out += describe_holder(console, holder);
+  out += describe_queue(lock);
+  out += fmt::format("  last token  {}\n", text_of(lock, "last_token"));
+  out += fmt::format("  protection  {}\n", console.paint(Paint::kDim, text_of(lock, "label")));
+  return out;
+}
+
+int show(Console& console, const std::string& lock) {
+  const auto shown = console.ask({"INSPECT", lock});
+  if (!shown) return console.fail(shown.error());
+  if (console.json()) {
+    Json json;
+    json.value(*shown);
+    return console.data(json) ? kExitOk : kExitOutput;
+  }
+  return console.data(describe(console, *shown)) ? kExitOk : kExitOutput;
+}
+
+}  // namespace
+
+void add_show(CommandLine& line) {
+  auto lock = std::make_shared<std::string>();
+  Verb verb = line.verb("show", "who holds a lock, until when, and who waits", Talks::kToPawld);
+  verb.required("LOCK", *lock, "its name");
+  verb.examples(
+      "  pawl show reports/nightly\n"
+      "  pawl show reports/nightly --json | jq .token    the token that holds it, null when free");
+  verb.run([lock](Console& console) { return show(console, *lock); });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,42 @@
+// pawl status: how this pawld is.
+#include <fmt/format.h>
+
+#include "cli/command_line.h"
+#include "cli/exit_codes.h"
+#include "cli/reply.h"
+#include "cli/utf8.h"
+#include "cli/verbs.h"
+
+namespace pawl::cli {
+namespace {
+
+int status(Console& console) {
+  const auto reply = console.ask({"STATUS"});
+  if (!reply) return console.fail(reply.error());
+  if (console.json()) {
+    Json json;
+    json.value(*reply);
+    return console.data(json) ? kExitOk : kExitOutput;
+  }
+  std::string out;
+  for (std::size_t i = 0; i + 1 < reply->items.size(); i += 2) {
+    const std::string key = printable(reply->items[i].text);
+    const bool span = key.ends_with("_ms");
+    // Only news while it lasts: until then nothing is granted.
+    if (key == "restoring_ms" && reply->items[i + 1].integer == 0) continue;
+    out += fmt::format("{:<18} {}\n", (span ? key.substr(0, key.size() - 3) : key) + ":",
+                       span ? duration_of(*reply, key) : text_of(*reply, key));
+  }
+  return console.data(out) ? kExitOk : kExitOutput;
+}
+
+}  // namespace
+
+void add_status(CommandLine& line) {
+  Verb verb = line.verb("status", "show the state of pawld: version, role, tokens, counts",
+                        Talks::kToPawld);
+  verb.examples("  pawl status\n  pawl status --json | jq .last_token");
+  verb.run([](Console& console) { return status(console); });
+}
+
+}  // namespace pawl::cli
