@@ -38,7 +38,7 @@ DEFINITIONS = {
     "property": ("docs/explanation/testing.md", re.compile(r"^\| P(\d) \|", re.M)),
 }
 PAGE = re.compile(r"(?<![\w*{}<>…])([a-z][\w./-]*\.md)\b(?![^\s`]*[({])")
-SUFFIXES = set(".h .cc .in .py .sql .pml .md .txt .cmake .sh .yml .toml".split())
+SUFFIXES = set(".h .cc .in .py .sql .pml .md .svg .txt .cmake .sh .yml .toml".split())
 
 
 def files(root):
