@@ -51,7 +51,7 @@ constexpr std::string_view kRest = R"(
 | `PawlCommitsAreSlow` | one commit in a hundred takes longer than 250 ms | Give pawld a faster disk, or one of its own |
 | `PawldStoodStill` | pawld was paused for more than a second within ten minutes | The log gives time and length. Look for a frozen machine, missing CPU or a disk that hung |
 | `PawlCertificateExpires` | the certificate in use expires within 14 days | Replace its files, then reload pawld |
-| `PawlBackupIsOld` | there has been no good backup for 36 hours, or none at all | [Back it up](../how-to/back-up.md) |
+| `PawlBackupIsOld` | the last good backup is more than 36 hours old. It never fires before the first backup | [Back it up](../how-to/back-up.md) |
 | `PawlConnectionsAreRefused` | a limit of connections or file descriptors is reached | Close what is not used, or raise the limit of descriptors |
 | `PawlSecretsAreWrong` | more than ten wrong users or secrets within ten minutes | The log names user and address |
 

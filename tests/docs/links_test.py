@@ -15,6 +15,7 @@ INDEX = SOURCE / "docs/README.md"
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.M | re.S)
 HEADING = re.compile(r"^#+ +(.*)$", re.M)
+ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 
 
 def pages():
@@ -47,9 +48,9 @@ def links(page):
 
 
 def anchors(page):
-    """The names that GitHub gives to the headings of a page."""
+    """The names that GitHub gives to the headings of a page, and those that the page sets."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-    return {
+    return set(ANCHOR.findall(text)) | {
         re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
         for heading in HEADING.findall(text)
     }
