@@ -10,15 +10,13 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-PAWL = os.environ["PAWL"]
+import reference_guard
+from pawltest import ROOT
 
-sys.path.insert(0, str(HERE))
-import reference_guard  # noqa: E402
+HERE = pathlib.Path(__file__).resolve().parent
+PAWL = os.environ["PAWL"]
 
 # Which case must find which bug, at least.
 CAUGHT_BY = {

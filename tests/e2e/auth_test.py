@@ -11,9 +11,10 @@ import stat
 import subprocess
 import threading
 
-import harness
-from harness import Closed, wait_until
-from web import Web
+from pawltest import harness
+from pawltest.harness import Closed, wait_until
+from pawltest.process import dies_with_parent
+from pawltest.web import Web
 
 PAWL = os.environ.get("PAWL", "")
 
@@ -40,7 +41,7 @@ class AuthCase(harness.PawldCase):
         if auth:
             own["PAWL_AUTH"] = auth
         done = subprocess.run(
-            harness.guarded([PAWL, *words]),
+            dies_with_parent([PAWL, *words]),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -456,7 +457,7 @@ class ReloadTest(AuthCase):
         def run():
             codes.append(
                 subprocess.run(
-                    harness.guarded([PAWL, "run", "a", "-t", "2s", "--", "sh", "-c", script]),
+                    dies_with_parent([PAWL, "run", "a", "-t", "2s", "--", "sh", "-c", script]),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.PIPE,

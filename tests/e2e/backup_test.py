@@ -12,9 +12,9 @@ import subprocess
 import threading
 import unittest
 
-import harness
-from harness import wait_until
-from web import Web
+from pawltest import harness
+from pawltest.harness import wait_until
+from pawltest.web import Web
 
 ERA = 1 << 40
 MAX_TTL = 2000  # The longest TTL of these services, and so how long a restored one waits.

@@ -1,14 +1,13 @@
-"""Requests through a network that delays, loses, repeats and reorders them (chaos_proxy.py):
+"""Requests through a network that delays, loses, repeats and reorders them (tcp_proxy.py):
 whatever a client was told or not told, pawld has done each thing once."""
 
 import collections
 import random
 import threading
 
-import chaos_proxy
-import harness
-from harness import Closed, Error, fields, request_id
-from resp import Client
+from pawltest import harness, tcp_proxy
+from pawltest.harness import Closed, Error, fields, request_id
+from pawltest.resp import Client
 
 ACQUIRES = 10_000
 WORKERS = 16
@@ -53,7 +52,7 @@ class Worker:
 
     def __init__(self, port, number, prefix, inside):
         self.dice = random.Random(f"{SEED}/{number}")
-        self.proxy = chaos_proxy.Proxy(port, chaos_proxy.seeded(f"{SEED}/fates/{number}"))
+        self.proxy = tcp_proxy.RequestProxy(port, tcp_proxy.seeded(f"{SEED}/fates/{number}"))
         self.stubborn = Stubborn(self.proxy.port)
         self.own = f"{prefix}/own/{number}"
         self.shared = [f"{prefix}/shared/{n}" for n in range(SHARED_LOCKS)]
@@ -139,7 +138,7 @@ class LostRepliesTest(harness.PawldCase):
         for fate, words, reply in self.answers:
             if words[0] == "ACQUIRE" and not superseded(reply):
                 if isinstance(reply, Error):
-                    self.assertEqual((reply.code, fate), ("LOST", chaos_proxy.LATE), reply)
+                    self.assertEqual((reply.code, fate), ("LOST", tcp_proxy.LATE), reply)
                 else:
                     self.assertEqual(fields(reply), grants[words[-1]])
 
@@ -162,10 +161,10 @@ class LostRepliesTest(harness.PawldCase):
         for worker in self.workers:
             fates.update(worker.proxy.fates)
         print("fates:", dict(fates))
-        for fate in chaos_proxy.CHAOS:
+        for fate in tcp_proxy.CHAOS:
             self.assertGreater(fates[fate], ACQUIRES // 20, fate)
         withheld = sum(
-            isinstance(reply, list) for fate, _, reply in self.answers if fate == chaos_proxy.CUT
+            isinstance(reply, list) for fate, _, reply in self.answers if fate == tcp_proxy.CUT
         )
         self.assertGreater(
             withheld, ACQUIRES // 20, "grants that were committed, and whose reply was withheld"
@@ -178,7 +177,7 @@ class StaleTest(harness.PawldCase):
     def setUp(self):
         super().setUp()
         self.late = set()  # the verbs whose first sending is late
-        self.proxy = chaos_proxy.Proxy(self.pawld.port, self.fate)
+        self.proxy = tcp_proxy.RequestProxy(self.pawld.port, self.fate)
         self.proxy.LATE_BY = 1 << 30  # When the test says so.
         self.former = Stubborn(self.proxy.port)
         self.next = self.client(3)
@@ -191,8 +190,8 @@ class StaleTest(harness.PawldCase):
     def fate(self, words):
         if words[0] in self.late:
             self.late.remove(words[0])
-            return chaos_proxy.LATE
-        return chaos_proxy.PASS
+            return tcp_proxy.LATE
+        return tcp_proxy.PASS
 
     def assertUntouched(self, lock, grant):
         """`grant` is the holder, with all of its TTL ahead when it renews."""

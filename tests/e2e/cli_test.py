@@ -10,48 +10,16 @@ import os
 import pty
 import re
 import shutil
-import socket
 import subprocess
-import threading
 import time
 import unittest
 
-import harness
+from pawltest import harness
+from pawltest.process import dies_with_parent, free_port
+from pawltest.tcp_proxy import TcpServer
 
 PAWL = os.environ.get("PAWL", "")
 GREETING = b"%1\r\n+server\r\n+pawl\r\n"
-
-
-class FakeServer:
-    """Accepts connections and lets `talk(connection)` play the other end."""
-
-    def __init__(self, talk):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        self.thread = threading.Thread(target=self.serve, args=(talk,), daemon=True)
-        self.thread.start()
-
-    def serve(self, talk):
-        while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            with connection:
-                talk(connection)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        self.thread.join()
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 class CliTest(harness.PawldCase):
@@ -89,7 +57,7 @@ class CliTest(harness.PawldCase):
     def waiting(self, *words):
         """A pawl acquire that stands in the queue by now."""
         waiter = subprocess.Popen(
-            harness.guarded([PAWL, "acquire", self.name, *words]),
+            dies_with_parent([PAWL, "acquire", self.name, *words]),
             env=self.environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -335,7 +303,7 @@ class CliTest(harness.PawldCase):
             )
             connection.recv(4096)
 
-        with FakeServer(talk) as server:
+        with TcpServer(talk) as server:
             text = self.pawl("show", self.name, addr=server.address).stdout
         self.assertNotIn("\033", text)
         self.assertIn("\\x1b[2Jroot", text)
@@ -607,7 +575,7 @@ class CliTest(harness.PawldCase):
             connection.recv(4096)
             connection.sendall(b"-NOAUTH authenticate first\r\n")
 
-        with FakeServer(talk) as server:
+        with TcpServer(talk) as server:
             self.assertIn("NOAUTH", self.pawl("status", addr=server.address, expect=77).stderr)
 
     def test_a_server_that_is_no_pawld_is_recognised(self):
@@ -615,7 +583,7 @@ class CliTest(harness.PawldCase):
             connection.recv(4096)
             connection.sendall(b"-ERR unknown command 'HELLO'\r\n")
 
-        with FakeServer(talk) as server:
+        with TcpServer(talk) as server:
             self.assertIn("not a pawld", self.pawl("status", addr=server.address, expect=69).stderr)
 
     def test_lost_reply_to_break_is_not_called_a_failure(self):
@@ -624,7 +592,7 @@ class CliTest(harness.PawldCase):
             connection.sendall(GREETING)
             connection.recv(4096)
 
-        with FakeServer(talk) as server:
+        with TcpServer(talk) as server:
             words = ["break", "x", "--token", "1", "--reason", "r"]
             self.assertIn(
                 "may have taken effect", self.pawl(*words, addr=server.address, expect=69).stderr
@@ -650,7 +618,7 @@ class CliTest(harness.PawldCase):
                 )
                 connection.recv(4096)
 
-        with FakeServer(talk) as server:
+        with TcpServer(talk) as server:
             self.assertEqual(self.take(self.name, "-n", addr=server.address)["token"], 34)
         self.assertEqual(len(set(asked)), 1)
         self.assertIn(b"REQUEST", asked[0])

@@ -15,16 +15,16 @@ import threading
 
 import redis
 
-import harness
-import node_clients
-from harness import LEASE, fields, request_id
+from pawltest import harness, node_clients
+from pawltest.harness import LEASE, fields, request_id
+from pawltest.process import dies_with_parent
 
 HERE = pathlib.Path(__file__).resolve().parent / "clients"
 
 
 def run(command, cwd=None):
     return subprocess.run(
-        harness.guarded(command),
+        dies_with_parent(command),
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -165,7 +165,7 @@ class RedisCliTest(harness.PawldCase):
         self.addCleanup(os.close, ours)
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 250, 0, 0))
         session = subprocess.Popen(
-            harness.guarded(["redis-cli", "-p", self.pawld.port]),
+            dies_with_parent(["redis-cli", "-p", self.pawld.port]),
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

@@ -12,11 +12,11 @@ import stat
 import subprocess
 import tempfile
 import time
-import unittest
 from unittest import mock
+import unittest
 
-import harness
-from harness import request_id, wait_until
+from pawltest import harness
+from pawltest.harness import request_id, wait_until
 
 
 class DaemonTest(harness.PawldCase):

@@ -15,9 +15,9 @@ import struct
 import subprocess
 import termios
 
-import harness
-from demo_case import PAWL, DemoCase
-from harness import wait_until
+from pawltest import harness
+from pawltest.demo_case import PAWL, DemoCase
+from pawltest.harness import wait_until
 
 ESCAPE = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])")
 

@@ -15,7 +15,8 @@ import subprocess
 import threading
 import unittest
 
-import harness
+from pawltest import harness
+from pawltest.process import dies_with_parent
 
 # Where two labels share more than a hair, or one leaves the picture.
 PROBE = """<script>
@@ -121,7 +122,7 @@ class DrillPageTest(unittest.TestCase):
                 f"http://{here}/page",
             ]
             dom = subprocess.run(
-                harness.guarded(command),
+                dies_with_parent(command),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -6,7 +6,6 @@ Environment: PAWL and PAWLD are the binaries.
 
 import json
 import os
-import pathlib
 import re
 import shutil
 import signal
@@ -14,8 +13,9 @@ import socket
 import subprocess
 import threading
 
-import harness
-from harness import wait_until
+from pawltest import harness
+from pawltest.harness import wait_until
+from pawltest.process import dies_with_parent, freeze
 
 PAWL = os.environ.get("PAWL", "")
 
@@ -30,7 +30,7 @@ class Elect:
         address = f"127.0.0.1:{(server or case.pawld).port}"
         with open(self.dir / "out", "wb") as out, open(self.dir / "err", "wb") as err:
             self.process = subprocess.Popen(
-                harness.guarded([PAWL, "elect", *words]),
+                dies_with_parent([PAWL, "elect", *words]),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
@@ -63,12 +63,7 @@ class Elect:
         return self.wait()
 
     def freeze(self):
-        self.process.send_signal(signal.SIGSTOP)
-        stat = pathlib.Path(f"/proc/{self.process.pid}/stat")
-        wait_until(
-            lambda: stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "T",
-            "it is stopped",
-        )
+        freeze([self.process.pid])
 
 
 class ElectTest(harness.PawldCase):
@@ -199,7 +194,7 @@ class ElectTest(harness.PawldCase):
     def test_a_leader_nobody_can_hear_of_gives_it_back(self):
         with open("/dev/full", "wb") as full:
             done = subprocess.run(
-                harness.guarded(
+                dies_with_parent(
                     [PAWL, "elect", self.name, "--addr", f"127.0.0.1:{self.pawld.port}"]
                 ),
                 stdout=full,

@@ -2,9 +2,9 @@
 
 import random
 
-import harness
-from harness import fields
-from resp import encode
+from pawltest import harness
+from pawltest.harness import fields
+from pawltest.resp import encode
 
 FRAME_MAX = 64 * 1024
 MANY = 5000

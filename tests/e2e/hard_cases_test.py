@@ -14,7 +14,8 @@ import pathlib
 import re
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from pawltest import ROOT
+
 PAGE = ROOT / "docs/explanation/hard-cases.md"
 CASES = range(1, 59)
 FIRST_RELEASE = {*range(1, 26), *range(27, 30), *range(34, 42)}

@@ -10,19 +10,16 @@ import signal
 import subprocess
 import sys
 import time
-import unittest
 from unittest import mock
+import unittest
 
-import harness
-import node_clients
-import tls_files
-from harness import fields, wait_until
+import pawl_lease  # examples/python-worker, which docs/how-to/python.md tells people to copy
+from pawltest import ROOT, harness, node_clients, tls_files
+from pawltest.harness import fields, wait_until
+from pawltest.process import dies_with_parent
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYTHON = ROOT / "examples/python-worker"
 NODE = ROOT / "examples/node-worker"
-sys.path.insert(0, str(PYTHON))
-import pawl_lease  # noqa: E402  (what docs/how-to/python.md lets people copy)
 
 TTL_MS = 3000
 NOT_REACHED, NOT_ACQUIRED, LOST = 69, 75, 122
@@ -43,7 +40,7 @@ class Process:
         own = {key: value for key, value in os.environ.items() if not key.startswith("PAWL_")}
         with open(self.dir / "said", "wb") as said:
             self.process = subprocess.Popen(
-                harness.guarded(command),
+                dies_with_parent(command),
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said if stderr is None else stderr,
@@ -433,7 +430,7 @@ def main():
     ]
     runs = [
         subprocess.Popen(
-            harness.guarded([sys.executable, __file__, name]),
+            dies_with_parent([sys.executable, __file__, name]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

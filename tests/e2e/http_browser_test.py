@@ -9,9 +9,10 @@ import shutil
 import subprocess
 import threading
 
-import harness
-from harness import wait_until
-from web import Web
+from pawltest import harness
+from pawltest.harness import wait_until
+from pawltest.process import dies_with_parent
+from pawltest.web import Web
 
 # Each attempt ends in what the page could see of it.
 PAGE = """<!doctype html><meta charset="utf-8"><title>elsewhere</title><body><script>
@@ -141,7 +142,7 @@ class BrowserTest(harness.PawldCase):
         ]
         with open(profile / "log", "wb") as log:
             browser = subprocess.Popen(
-                harness.guarded(command),
+                dies_with_parent(command),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

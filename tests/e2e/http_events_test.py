@@ -7,9 +7,10 @@ import select
 import subprocess
 import urllib.parse
 
-import harness
-from harness import wait_until
-from web import Events, Web
+from pawltest import harness
+from pawltest.harness import wait_until
+from pawltest.process import dies_with_parent
+from pawltest.web import Events, Web
 
 
 class EventsCase(harness.PawldCase):
@@ -151,7 +152,7 @@ class WatchTest(EventsCase):
             f"127.0.0.1:{(server or self.pawld).port}",
         ]
         process = subprocess.Popen(
-            harness.guarded(command),
+            dies_with_parent(command),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -7,8 +7,8 @@ import multiprocessing
 import socket
 import threading
 
-import harness
-from harness import fields
+from pawltest import harness
+from pawltest.harness import fields
 
 FLOODERS = 4  # processes, each with PER_FLOODER connections that always have a request under way
 PER_FLOODER = 16

@@ -4,15 +4,15 @@
 import datetime
 import email.utils
 import json
-import pathlib
 import re
 import socket
 import urllib.parse
 
-import harness
 import jsonschema
-from harness import request_id, wait_until
-from web import JSON, PROBLEM, Events, Web, read_all
+
+from pawltest import ROOT, harness
+from pawltest.harness import request_id, wait_until
+from pawltest.web import JSON, PROBLEM, Events, Web, read_all
 
 
 class HttpCase(harness.PawldCase):
@@ -188,7 +188,7 @@ class RoutesTest(HttpCase):
         )
         codes = schemas["Problem"]["properties"]["code"]["enum"]
         self.assertEqual(len(codes), len(set(codes)))
-        page = (pathlib.Path(__file__).parents[2] / "docs/reference/http.md").read_text()
+        page = (ROOT / "docs/reference/http.md").read_text()
         for code in codes:
             self.assertIn(f"`{code}`", page)
 

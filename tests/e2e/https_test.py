@@ -13,10 +13,11 @@ import ssl
 import subprocess
 import warnings
 
-import harness
-from harness import request_id, wait_until
-from tls_files import LOCAL, Authority, trusting
-from web import Events, Web, read_all
+from pawltest import harness
+from pawltest.harness import request_id, wait_until
+from pawltest.process import dies_with_parent
+from pawltest.tls_files import LOCAL, Authority, trusting
+from pawltest.web import Events, Web, read_all
 
 PAWL = os.environ.get("PAWL", "")
 
@@ -231,7 +232,7 @@ class CertificatesTest(HttpsCase):
     def test_the_stream_of_a_user_who_is_removed_ends_with_a_goodbye(self):
         own = self.authority.sign("viewer")
         reader = subprocess.Popen(
-            harness.guarded(
+            dies_with_parent(
                 [
                     "curl",
                     "-sSN",

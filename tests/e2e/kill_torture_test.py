@@ -13,10 +13,8 @@ import os
 import random
 import time
 
-import harness
-import record
-import torture
-from harness import wait_until
+from pawltest import harness, record, torture
+from pawltest.harness import wait_until
 
 KILLS = int(os.environ.get("PAWL_TORTURE_KILLS", "200"))
 SEED = int(os.environ.get("PAWL_TORTURE_SEED", "0")) or int.from_bytes(os.urandom(4), "big")

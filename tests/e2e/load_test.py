@@ -6,8 +6,8 @@ import os
 import select
 import socket
 
-import harness
-from harness import Closed, Error, fields, request_id, wait_until
+from pawltest import harness
+from pawltest.harness import Closed, Error, fields, request_id, wait_until
 
 CONNECTIONS = 10_000
 RESERVED = CONNECTIONS // 10

@@ -7,24 +7,22 @@ Environment: PAWL and PAWLD are the binaries.
 
 import json
 import os
-import pathlib
 import re
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
 
-import harness
-from harness import wait_until
-from tls_files import LOCAL, Authority, trusting
-from web import Web
+from pawltest import ROOT, harness
+from pawltest.harness import wait_until
+from pawltest.process import dies_with_parent, free_port
+from pawltest.tls_files import LOCAL, Authority, trusting
+from pawltest.web import Web
 
 PAWL = os.environ.get("PAWL", "")
-ROOT = pathlib.Path(__file__).parents[2]
 RULES = ROOT / "deploy/prometheus/pawl.rules.yml"
 GENERIC = ROOT / "deploy/prometheus/pawl.generic-names.rules.yml"
 GUARD_QUERY = ROOT / "deploy/prometheus/pawl.postgres_exporter.yml"
@@ -49,12 +47,6 @@ def promtool(*words, text=None):
         check=False,
     )
     return done.returncode, done.stdout + done.stderr
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def figure(scrape, sample):
@@ -135,7 +127,7 @@ class Prometheus:
         )
         with open(self.dir / "log", "wb") as log:
             self.process = subprocess.Popen(
-                harness.guarded(
+                dies_with_parent(
                     [
                         "prometheus",
                         f"--config.file={self.dir}/prometheus.yml",
@@ -262,7 +254,7 @@ class AlertsTest(harness.PawldCase):
     def test_a_holder_frozen_past_its_ttl_is_told_of_though_it_never_says_a_word(self):
         before, lock = self.quiet(), self.lock()
         holder = subprocess.Popen(
-            harness.guarded([PAWL, "run", lock, "--ttl", "1s", "--", "sleep", "600"]),
+            dies_with_parent([PAWL, "run", lock, "--ttl", "1s", "--", "sleep", "600"]),
             env={**os.environ, "PAWL_ADDR": f"127.0.0.1:{self.pawld.port}"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -2,9 +2,9 @@
 """OBSERVE and UNOBSERVE on the real binary: both protocols, restarts, observers that do not
 read."""
 
-import harness
-from harness import Error, fields, wait_until
-from resp import Push
+from pawltest import harness
+from pawltest.harness import Error, fields, wait_until
+from pawltest.resp import Push
 
 
 class Event:

@@ -6,8 +6,8 @@ import shutil
 import subprocess
 import time
 
-import harness
-from harness import fields, request_id, wait_until
+from pawltest import harness
+from pawltest.harness import fields, request_id, wait_until
 
 PAUSE_COUNTED_MS = 250  # So much of a pause of pawld counts against leases; the rest does not.
 

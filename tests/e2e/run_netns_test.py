@@ -14,9 +14,10 @@ import os
 import subprocess
 import sys
 
-import harness
-from harness import wait_until
-from run_case import STUBBORN, RunCase
+from pawltest import harness
+from pawltest.harness import wait_until
+from pawltest.process import dies_with_parent
+from pawltest.run_case import STUBBORN, RunCase
 
 INSIDE = "PAWL_TEST_NETNS"
 PAWLD_ADDRESS, PAWL_ADDRESS = "10.77.0.1", "10.77.0.2"
@@ -31,7 +32,7 @@ class Wire:
     """A second namespace and the wire to it: `near` is pawld's end, `far` is pawl's."""
 
     def __init__(self):
-        self.keeper = subprocess.Popen(harness.guarded(["unshare", "--net", "sleep", "infinity"]))
+        self.keeper = subprocess.Popen(dies_with_parent(["unshare", "--net", "sleep", "infinity"]))
         self.enter = ("nsenter", f"--net=/proc/{self.keeper.pid}/ns/net")
         wait_until(
             lambda: self.namespace(self.keeper.pid) != self.namespace("self"),

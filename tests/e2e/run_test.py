@@ -12,9 +12,11 @@ import select
 import signal
 import sys
 
-import harness
-from harness import wait_until
-from run_case import PAWL, STUBBORN, Cable, RunCase, boottime, free_port, runs
+from pawltest import harness
+from pawltest.harness import wait_until
+from pawltest.process import free_port, is_alive
+from pawltest.run_case import PAWL, STUBBORN, RunCase, boottime
+from pawltest.tcp_proxy import Proxy
 
 
 class RunTest(RunCase):
@@ -284,21 +286,21 @@ class RunTest(RunCase):
             self.ends_before_the_next_grant(server, options, server.pause, server.resume)
 
     def test_cut_off_from_a_pawld_that_goes_on_counting(self):  # Hard case 33.
-        cable = Cable(self.pawld.port)
-        self.addCleanup(cable.close)
-        self.address = cable.address
+        proxy = Proxy(self.pawld.port)
+        self.addCleanup(proxy.close)
+        self.address = proxy.address
         for options in ((), *STUBBORN):
-            self.ends_before_the_next_grant(self.pawld, options, cable.cut, cable.mend)
+            self.ends_before_the_next_grant(self.pawld, options, proxy.cut, proxy.mend)
 
     # Else the tests above would show nothing.
     def test_the_observer_sees_a_command_that_runs_on(self):
-        cable = Cable(self.pawld.port)
-        self.addCleanup(cable.close)
-        self.address = cable.address
+        proxy = Proxy(self.pawld.port)
+        self.addCleanup(proxy.close)
+        self.address = proxy.address
         process = self.writer(run=("--on-lost=ignore",))
         granted = self.rival(self.pawld)
         self.queued(self.pawld)
-        cable.cut()
+        proxy.cut()
         wait_until(
             lambda: granted and self.writes()[1] > granted[0],
             "the command writes after the next grant",
@@ -334,9 +336,9 @@ class RunTest(RunCase):
         self.nobody_wrote_after(granted)
 
     def test_on_lost_ignore_lets_the_command_finish(self):
-        cable = Cable(self.pawld.port)
-        self.addCleanup(cable.close)
-        self.address = cable.address
+        proxy = Proxy(self.pawld.port)
+        self.addCleanup(proxy.close)
+        self.address = proxy.address
         done = self.dir / "done"
         process = self.start_pawl(
             self.name,
@@ -349,7 +351,7 @@ class RunTest(RunCase):
             f"echo up; until [ -e {done} ]; do sleep 0.02; done; exit 6",
         )
         self.assertEqual(process.stdout.readline(), "up\n")
-        cable.cut()
+        proxy.cut()
         self.assertIn("continues without it", process.stderr.readline())
         done.touch()
         self.ends(process, 6)
@@ -370,7 +372,7 @@ class RunTest(RunCase):
             _, err = self.ends(process, 122)
             self.assertIn("is lost", err)
             pids, last = self.writes()
-            self.assertEqual([pid for pid in pids if runs(pid)], [])
+            self.assertEqual([pid for pid in pids if is_alive(pid)], [])
             print(
                 f"{self._testMethodName} {' '.join(options)}: the group of {len(pids)} wrote its last "
                 f"{(last - woken) / 1e6:+.1f} ms from when pawl was woken",
@@ -404,7 +406,7 @@ class RunTest(RunCase):
         process = self.writer("deaf")
         pids, _ = self.writes()
         process.kill()
-        wait_until(lambda: not any(runs(pid) for pid in pids), "the command died with pawl")
+        wait_until(lambda: not any(is_alive(pid) for pid in pids), "the command died with pawl")
 
 
 if __name__ == "__main__":

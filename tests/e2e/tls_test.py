@@ -16,41 +16,31 @@ import signal
 import socket
 import ssl
 import subprocess
-import threading
 
-import harness
 import redis
-from harness import fields, wait_until
-from run_case import Cable
-from tls_files import LOCAL, Authority, trusting
+
+from pawltest import harness
+from pawltest.harness import fields, wait_until
+from pawltest.process import dies_with_parent
+from pawltest.tcp_proxy import Proxy, TcpServer
+from pawltest.tls_files import LOCAL, Authority, trusting
 
 PAWL = os.environ.get("PAWL", "")
 LONG_AGO = ("20200101000000Z", "20200102000000Z")
 
 
-class FakeServer:
+class FakeServer(TcpServer):
     """Speaks TLS with any certificate, also with one that pawld itself would refuse; says
     nothing."""
 
     def __init__(self, files):
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(files.cert, files.key)
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.serve, daemon=True).start()
+        super().__init__(self.handshake)
 
-    def serve(self):
-        while True:
-            try:
-                near, _ = self.listener.accept()
-            except OSError:
-                return
-            with near, contextlib.suppress(OSError):
-                self.context.wrap_socket(near, server_side=True).close()
-
-    def close(self):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
+    def handshake(self, connection):
+        with contextlib.suppress(OSError):
+            self.context.wrap_socket(connection, server_side=True).close()
 
 
 class TlsTest(harness.PawldCase):
@@ -80,7 +70,7 @@ class TlsTest(harness.PawldCase):
             **environment,
         )
         done = subprocess.run(
-            harness.guarded([PAWL, *words]),
+            dies_with_parent([PAWL, *words]),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -317,13 +307,13 @@ class TlsTest(harness.PawldCase):
 
     def test_pawl_run_survives_a_lost_connection(self):
         name = self.lock()
-        cable = Cable(self.pawld.port)
-        self.addCleanup(cable.close)
-        port = int(cable.address.rpartition(":")[2])
+        proxy = Proxy(self.pawld.port)
+        self.addCleanup(proxy.close)
+        port = proxy.port
         done = self.files / "done"
         with self.client() as client:
             process = subprocess.Popen(
-                harness.guarded(
+                dies_with_parent(
                     [
                         PAWL,
                         "run",
@@ -349,9 +339,9 @@ class TlsTest(harness.PawldCase):
             wait_until(lambda: self.holders(client, name), "it runs")
             renewals, before = self.holders(client, name)[0]["renewals"], self.others(client)
             self.assertEqual(len(before), 1)
-            cable.cut()
+            proxy.cut()
             wait_until(lambda: not self.others(client) & before, "it gave the silent connection up")
-            cable.mend()
+            proxy.mend()
             wait_until(
                 lambda: self.holders(client, name)[0]["renewals"] >= renewals + 2, "it renews again"
             )

@@ -3,8 +3,8 @@ over a socket."""
 
 import json
 
-import harness
-from harness import LEASE, fields, redis_cli, request_id
+from pawltest import harness
+from pawltest.harness import LEASE, fields, redis_cli, request_id
 
 GRANT_KEYS = ["lease", "token", "floor", "slot", "ttl_ms", "waited_ms"]
 INSPECT_KEYS = {"lock", "state", "token", "holders", "waiters", "queue", "last_token", "label"}

@@ -3,8 +3,8 @@
 import selectors
 import socket
 
-import harness
-from harness import fields, request_id, wait_until
+from pawltest import harness
+from pawltest.harness import fields, request_id, wait_until
 
 WAITERS = 1000
 

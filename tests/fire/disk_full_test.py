@@ -10,10 +10,10 @@ import errno
 import os
 import re
 
-import fire_case
-from fire_case import SEGMENT_SMALL, FireCase, harness, wait_until
-from harness import Error
-from web import Web
+from pawltest import disk_faults
+from pawltest.disk_faults import SEGMENT_SMALL, FireCase, harness, wait_until
+from pawltest.harness import Error
+from pawltest.web import Web
 
 ROUNDS = int(os.environ.get("PAWL_FIRE_ROUNDS", "20"))
 DISK = 16 << 20
@@ -24,7 +24,7 @@ TTL = 600000
 class DiskFullTest(FireCase):
     def setUp(self):
         super().setUp()
-        self.root = self.enterContext(fire_case.small_tmpfs(DISK))
+        self.root = self.enterContext(disk_faults.small_tmpfs(DISK))
         self.server = self.own_pawld(start=False, segment_bytes=SEGMENT_SMALL)
         with open(self.server.config, "a", encoding="utf-8") as config:
             config.write(f"space_reserve_bytes = {RESERVE}\n")
@@ -197,5 +197,5 @@ class DiskFullTest(FireCase):
 
 
 if __name__ == "__main__":
-    fire_case.in_mount_namespace()
+    disk_faults.in_mount_namespace()
     harness.main()

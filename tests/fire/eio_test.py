@@ -13,7 +13,7 @@ import concurrent.futures
 import os
 import time
 
-from fire_case import (
+from pawltest.disk_faults import (
     EXIT_STORE,
     SEGMENT_SMALL,
     FireCase,

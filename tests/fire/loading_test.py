@@ -4,9 +4,9 @@ loading."""
 import concurrent.futures
 import signal
 
-from fire_case import FireCase, faults, harness, wait_until
-from harness import fields
-from web import Web
+from pawltest.disk_faults import FireCase, faults, harness, wait_until
+from pawltest.harness import fields
+from pawltest.web import Web
 
 LEASES = 20_000
 TTL = 600000

@@ -9,8 +9,8 @@ import os
 import random
 import time
 
-import fire_case
-from fire_case import EXIT_STORE, SEGMENT_SMALL, FireCase, LossyFs, harness, torture, wait_until
+from pawltest import disk_faults
+from pawltest.disk_faults import EXIT_STORE, SEGMENT_SMALL, FireCase, LossyFs, harness, torture, wait_until
 
 CUTS = int(os.environ.get("PAWL_FIRE_CUTS", "100"))
 SEED = int(os.environ.get("PAWL_FIRE_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
@@ -114,6 +114,6 @@ class DirectTest(LossyCase):
 
 
 if __name__ == "__main__":
-    fire_case.in_mount_namespace()
-    fire_case.needs_fuse()
+    disk_faults.in_mount_namespace()
+    disk_faults.needs_fuse()
     harness.main()

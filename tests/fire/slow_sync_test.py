@@ -6,7 +6,7 @@ stopwatch. """
 
 import time
 
-from fire_case import FireCase, faults, harness, wait_until
+from pawltest.disk_faults import FireCase, faults, harness, wait_until
 
 TTL = 1000
 HANG = 3.0  # Three times the TTL.

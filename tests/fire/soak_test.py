@@ -14,8 +14,8 @@ import socket
 import struct
 import time
 
-from fire_case import FireCase, harness, wait_until
-from harness import Closed, Error, request_id
+from pawltest.disk_faults import FireCase, harness, wait_until
+from pawltest.harness import Closed, Error, request_id
 
 SECONDS = int(os.environ.get("PAWL_FIRE_SOAK_SECONDS", "20"))
 SEED = int(os.environ.get("PAWL_FIRE_SEED", "0")) or int.from_bytes(os.urandom(4), "big")

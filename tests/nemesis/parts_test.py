@@ -6,7 +6,6 @@ Environment: PAWL_BUILD is the build directory.
 
 import contextlib
 import fcntl
-import pathlib
 import socket
 import struct
 import subprocess
@@ -16,13 +15,11 @@ import threading
 import time
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
-
-import clocks  # noqa: E402
-import namespaces  # noqa: E402
-import network  # noqa: E402
-import programs  # noqa: E402
-import relay  # noqa: E402
+import clocks
+import namespaces
+import network
+import programs
+from pawltest import tcp_proxy
 
 
 def echo(address):
@@ -100,7 +97,7 @@ class PartsTest(unittest.TestCase):
         self.wire.mend("e")
 
     def make_relay(self):
-        made = relay.Relay(network.PORT)
+        made = tcp_proxy.Proxy(network.PORT)
         self.addCleanup(made.close)
         return made, self.connect("127.0.0.1", made.port)
 

@@ -15,10 +15,8 @@ import tempfile
 import unittest
 
 SOURCE, BUILD = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
-sys.path.insert(0, str(SOURCE / "tests/e2e"))
-sys.path.insert(0, str(SOURCE / "tests/guard"))
-import harness  # noqa: E402
-import pg_cluster  # noqa: E402
+from pawltest import harness, postgres
+from pawltest.process import dies_with_parent
 
 
 def run(*words, **options):
@@ -70,7 +68,7 @@ class PackageTest(unittest.TestCase):
         def start(name):
             with open(log, "ab") as out:
                 schedulers[name] = subprocess.Popen(
-                    harness.guarded([program, f"127.0.0.1:{self.pawld.port}", name]),
+                    dies_with_parent([program, f"127.0.0.1:{self.pawld.port}", name]),
                     stdout=out,
                     stderr=subprocess.STDOUT,
                 )
@@ -166,7 +164,7 @@ class PackageTest(unittest.TestCase):
         shutil.copytree(SOURCE / "examples/postgres-worker", project)
         run("cmake", "-S", project, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
         run("cmake", "--build", build)
-        with pg_cluster.Cluster() as cluster:
+        with postgres.Cluster() as cluster:
             database = cluster.create_database("shop")
             cluster.psql(
                 "CREATE TABLE orders (id int PRIMARY KEY, state text); INSERT INTO orders VALUES (7, 'new');"
