@@ -2,10 +2,11 @@
 than a superuser."""
 
 import re
+import subprocess
 
 from orders_case import OrdersCase
 from pawltest import ROOT, postgres
-from pawltest.postgres import GUARD, rows
+from pawltest.postgres import BIN, GUARD, install_script, rows
 
 UNINSTALL = GUARD.with_name("uninstall.sql")
 TOUCH = "UPDATE orders SET n = n + 1 WHERE id = 1"
@@ -19,10 +20,21 @@ class Installation(OrdersCase):
         self.assertEqual(self.sql("SELECT pawl.version(), pawl.contract()"), [(version, 1)])
 
     def test_both_files_are_one_transaction_each_that_a_program_may_replace_by_its_own(self):
-        for file in (GUARD, UNINSTALL):
-            lines = file.read_text().splitlines()
+        for script in (install_script(), UNINSTALL.read_text(encoding="utf-8")):
+            lines = script.splitlines()
             self.assertEqual((lines.count("BEGIN;"), lines.count("COMMIT;")), (1, 1))
             self.assertFalse([line for line in lines if line.startswith("\\")])
+
+    def schema(self, dbname):
+        """What pg_dump prints, but for a random word in newer versions of it."""
+        dump = self.cluster.tool("pg_dump", "--schema-only", dbname).stdout
+        return [line for line in dump.splitlines() if "restrict " not in line]
+
+    def test_psql_installs_the_file_with_its_parts(self):
+        self.cluster.psql("CREATE DATABASE from_file")
+        psql = [BIN / "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", GUARD]
+        subprocess.run([*psql, "-d", self.cluster.dsn("from_file")], check=True)
+        self.assertEqual(self.schema("from_file"), self.schema("guarded"))
 
     def test_installing_again_keeps_everything(self):
         self.protect()
@@ -52,7 +64,7 @@ class Installation(OrdersCase):
         )
         self.assertIn(
             "version 99.10.0 is installed",
-            self.cluster.psql(GUARD.read_text(), self.db, check=False).stderr,
+            self.cluster.psql(install_script(), self.db, check=False).stderr,
         )
         self.assertEqual(self.value("SELECT pawl.version()"), "99.10.0")
 
@@ -86,7 +98,7 @@ class Installation(OrdersCase):
             + UNINSTALL.read_text(),
             self.db,
         )
-        self.cluster.psql(GUARD.read_text(), self.db, user="landlord")
+        self.cluster.psql(install_script(), self.db, user="landlord")
         owner = self.connect("landlord", autocommit=True)
         rows(owner, "SELECT pawl.protect('orders', mode => 'enforce')")
         rows(owner, "SELECT pawl.set_policy('orders', require_token => true)")
@@ -114,7 +126,7 @@ class Installation(OrdersCase):
             "CREATE ROLE app LOGIN; CREATE ROLE legacy LOGIN; GRANT ALL ON orders TO app, legacy",
             self.db,
         )
-        self.cluster.psql("SET pawl.writers = 'app';" + GUARD.read_text(), self.db)
+        self.cluster.psql("SET pawl.writers = 'app';" + install_script(), self.db)
         self.protect(mode="observe", require_token=False)
         for _ in range(2):
             self.assertEqual(self.under(34, TOUCH, user="app"), "admitted")

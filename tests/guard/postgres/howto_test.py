@@ -148,7 +148,7 @@ class HowTo(postgres.ClusterCase):
         )
 
     def test_it_names_every_sqlstate_of_the_guard(self):
-        states = set(re.findall(r"PW\d{3}", postgres.GUARD.read_text(encoding="utf-8")))
+        states = set(re.findall(r"PW\d{3}", postgres.install_script()))
         self.assertEqual(
             set(re.findall(r"^\| `(PW\d{3})`", PAGE.read_text(encoding="utf-8"), re.M)), states
         )
