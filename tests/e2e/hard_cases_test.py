@@ -81,13 +81,13 @@ class HardCasesTest(unittest.TestCase):
     def test_every_case_has_one_row(self):
         self.assertEqual(sorted(self.rows), list(CASES))
 
-    def test_every_case_says_what_goes_wrong_and_what_happens_then(self):
+    def test_every_case_is_described(self):
         self.assertEqual(
             [int(number) for number in DESCRIBED.findall(PAGE.read_text(encoding="utf-8"))],
             list(CASES),
         )
 
-    def test_every_case_of_the_first_release_is_cited_by_a_test_or_listed_as_later(self):
+    def test_every_case_of_the_first_release_is_cited(self):
         seen = cited()
         open_cases = [
             case
@@ -96,7 +96,7 @@ class HardCasesTest(unittest.TestCase):
         ]
         self.assertEqual(open_cases, [])
 
-    def test_every_case_names_a_test_or_the_part_it_belongs_to(self):
+    def test_every_case_names_a_test_or_is_listed_as_later(self):
         empty = [
             case
             for case, (tests, later) in self.rows.items()
@@ -104,7 +104,7 @@ class HardCasesTest(unittest.TestCase):
         ]
         self.assertEqual(empty, [])
 
-    def test_every_test_that_the_page_names_exists(self):
+    def test_every_named_test_exists(self):
         missing = [
             f"{path}::{name}"
             for tests, _ in self.rows.values()
@@ -113,7 +113,7 @@ class HardCasesTest(unittest.TestCase):
         ]
         self.assertEqual(missing, [])
 
-    def test_citations_are_read_as_people_write_them(self):
+    def test_citations_are_parsed(self):
         for text, expected in (
             ("// Hard case 38.", {38}),
             ("# Hard cases 4, 7 and 9-12", {4, 7, 9, 10, 11, 12}),

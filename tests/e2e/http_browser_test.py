@@ -166,7 +166,7 @@ class BrowserTest(harness.PawldCase):
             browser.wait()
             shutil.rmtree(profile, ignore_errors=True)
 
-    def test_a_page_of_another_site_cannot_break_a_lock_nor_read_it(self):
+    def test_page_of_another_site_can_neither_break_nor_read_a_lock(self):
         client, web = self.client(3), Web(self.pawld.http_port)
         # Another port of the same machine; and another name of it, which is another site as well.
         for host in ("127.0.0.1", "localhost"):

@@ -52,7 +52,7 @@ def flood(port, answers):
 
 
 class FloodTest(harness.PawldCase):
-    def test_not_one_lease_that_is_renewed_is_lost(self):
+    def test_flood_of_requests_costs_no_renewed_lease(self):
         server = self.own_pawld()
         client = self.client(3, server)
         names = ["list/" + "x" * 200 + f"/{n}" for n in range(1000)]

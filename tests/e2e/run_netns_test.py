@@ -94,19 +94,19 @@ class RunNetnsTest(RunCase):
         super().setUp()
         self.address = f"{PAWLD_ADDRESS}:{self.pawld.port}"
 
-    def test_the_wire_carries_pawl_run(self):
+    def test_run_works_in_the_network_namespace(self):
         self.run_pawl(self.name, "--", "true")
 
-    def test_cut_off_both_ways(self):  # Hard case 33.
+    def test_command_stops_when_both_directions_are_cut(self):  # Hard case 33.
         for options in STUBBORN:
             self.ends_before_the_next_grant(self.pawld, options, self.wire.lose_all, self.wire.mend)
 
-    def test_requests_are_lost(self):  # Hard case 33.
+    def test_command_stops_when_requests_are_lost(self):  # Hard case 33.
         self.ends_before_the_next_grant(
             self.pawld, ("deaf", "family"), self.wire.lose_requests, self.wire.mend
         )
 
-    def test_replies_are_lost_and_pawld_hears_the_renewals(self):  # Hard case 33.
+    def test_command_stops_when_replies_are_lost(self):  # Hard case 33.
         self.ends_before_the_next_grant(
             self.pawld, ("deaf", "family"), self.wire.lose_replies, self.wire.mend
         )

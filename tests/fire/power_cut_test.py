@@ -33,7 +33,7 @@ class PowerCutTest(LossyCase):
         print(f"seed {SEED}")
         self.torture("yes", CUTS)
 
-    def test_the_same_where_direct_writes_are_refused(self):
+    def test_buffered_writes_survive_power_cuts_too(self):
         self.torture("no", CUTS // 2)
 
     def torture(self, direct, cuts):
@@ -91,16 +91,16 @@ class DirectTest(LossyCase):
             server.log().count("refuses direct writes"), 2 if said else 0, server.log()
         )
 
-    def test_where_direct_writes_are_taken_nothing_is_said(self):
+    def test_direct_writes_are_not_logged(self):
         self.serves_and_says_so(self.on_lossy("yes")[1], said=False)
 
-    def test_where_direct_writes_are_refused_pawld_writes_otherwise_and_says_so_once(self):
+    def test_refused_direct_writes_are_logged_once(self):
         self.serves_and_says_so(self.on_lossy("no")[1], said=True)
 
-    def test_where_only_the_write_refuses_it_is_the_same(self):
+    def test_direct_writes_refused_at_the_write_are_logged_once(self):
         self.serves_and_says_so(self.on_lossy("open-only")[1], said=True)
 
-    def test_a_store_moves_between_file_systems_of_both_kinds(self):
+    def test_store_moves_between_direct_and_buffered_file_systems(self):
         fs, server = self.on_lossy("yes")
         lease = None
         for direct in ("yes", "no", "open-only", "yes"):

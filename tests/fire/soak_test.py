@@ -171,7 +171,7 @@ class SoakTest(FireCase):
         )
         return self.server.rss_bytes()
 
-    def test_after_churn_pawld_is_as_it_was_before(self):
+    def test_churn_leaks_nothing(self):
         print(f"seed {SEED}")
         self.server = self.own_pawld()
         self.least = wait_until(self.idle, "the journal is ready")

@@ -42,20 +42,20 @@ class PoolTest(ServerCase):
         self.assertRefused("PW001", rows, db, "UPDATE orders SET n = 9")
         rows(db, "ROLLBACK")
 
-    def test_nothing_is_left_behind_finish(self):
+    def test_finish_leaves_no_token(self):
         self.assertStranger(self.pooled(lambda db: call(db, "finish")))
         self.assertEqual(self.value("SELECT n FROM orders WHERE id = 1"), 1)
 
-    def test_nothing_is_left_behind_abandon(self):
+    def test_abandon_leaves_no_token(self):
         self.assertStranger(self.pooled(lambda db: call(db, "abandon")))
         self.assertEqual(self.value("SELECT n FROM orders WHERE id = 1"), 0)
 
-    def test_nothing_is_left_behind_a_reset_of_the_connection(self):
+    def test_connection_reset_leaves_no_token(self):
         for end in ("COMMIT", "ROLLBACK", "DO 0"):
             with self.subTest(end):
                 self.assertStranger(self.pooled(lambda db, end=end: rows(db, end), reset))
 
-    def test_nothing_is_left_behind_one_message_that_begins_and_ends_the_transaction(self):
+    def test_single_message_transaction_leaves_no_token(self):
         db = self.connect()
         block = """BEGIN NOT ATOMIC
             DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN CALL pawl.abandon(); RESIGNAL; END;
@@ -72,7 +72,7 @@ class PoolTest(ServerCase):
         self.assertRefused("PW002", rows, db, block, self.orders, 33, 6)
         self.assertStranger(db)
 
-    def test_a_statement_outside_a_transaction_has_no_token_however_the_last_one_ended(self):
+    def test_statement_outside_a_transaction_has_no_token(self):
         for end in ("COMMIT", "ROLLBACK"):
             with self.subTest(end):
                 self.assertRefused(
@@ -82,7 +82,7 @@ class PoolTest(ServerCase):
                     "UPDATE orders SET n = 9",
                 )
 
-    def test_a_token_left_behind_is_refused_once_the_fence_has_moved(self):
+    def test_leftover_token_is_refused_once_the_fence_has_moved(self):
         for end in ("COMMIT", "ROLLBACK"):
             with self.subTest(end):
                 db = self.pooled(lambda db, end=end: rows(db, end))
@@ -91,14 +91,14 @@ class PoolTest(ServerCase):
                 self.assertRefused("PW002", rows, db, "UPDATE orders SET n = 9")
                 self.setUp()
 
-    def test_begin_forgets_what_was_said_on_the_connection_before(self):
+    def test_begin_clears_earlier_tokens_of_the_connection(self):
         self.protect("accounts")
         call(self.connect(), "set_policy", f"{self.db}.accounts", True, None, None, None)
         db = self.pooled(lambda db: rows(db, "COMMIT"))
         call(db, "begin", f"{self.db}.accounts", 34)
         self.assertRefused("PW001", rows, db, "UPDATE orders SET n = 9")
 
-    def test_what_remains_is_a_transaction_without_a_token_right_behind_the_present_holders(self):
+    def test_known_gap_tokenless_transaction_right_after_the_holder(self):
         """Nothing that a trigger can read tells one transaction from the next.
         docs/how-to/guard-mariadb.md says so, and what to do."""
         for end in ("COMMIT", "ROLLBACK"):
@@ -108,7 +108,7 @@ class PoolTest(ServerCase):
                 rows(db, "UPDATE orders SET n = 9")
                 rows(db, "ROLLBACK")
 
-    def test_a_raise_that_was_rolled_back_leaves_no_token_that_passes(self):
+    def test_rolled_back_raise_leaves_no_valid_token(self):
         db = self.connect(isolation="READ COMMITTED")
         rows(db, "START TRANSACTION")
         rows(db, "SAVEPOINT here")
@@ -116,12 +116,12 @@ class PoolTest(ServerCase):
         rows(db, "ROLLBACK TO SAVEPOINT here")
         self.assertRefused("PW001", rows, db, "UPDATE orders SET n = 9")
 
-    def test_a_token_is_used_inside_a_transaction_only(self):
+    def test_use_needs_a_transaction(self):
         self.assertRefused("PW006", call, self.connect(), "use", self.orders, 34)
         db = self.connect(autocommit=False)
         self.assertEqual(call(db, "use", self.orders, 34), [("admitted",)])
 
-    def test_many_keys_on_one_connection_stay_within_bounds(self):
+    def test_many_keys_on_one_connection_are_bounded(self):
         self.protect("lines", key="customer")
         db = self.connect(isolation="READ COMMITTED")
         for customer in range(1, 60):
@@ -149,7 +149,7 @@ class ColumnTest(ServerCase):
         call(self.connect(), "advance", self.orders, 34, 5)
         call(self.connect(), "token_column", self.orders, True)
 
-    def test_a_write_brings_its_token_along_without_a_transaction_and_leaves_nothing(self):
+    def test_token_column_works_without_a_transaction(self):
         db = self.connect()
         rows(db, self.UPDATE, 34)
         rows(db, "INSERT INTO orders (n, pawl_token) VALUES (7, 34)")
@@ -162,28 +162,28 @@ class ColumnTest(ServerCase):
         rows(db, self.UPDATE, 34)
         self.assertRefused("PW001", rows, db, "UPDATE orders SET n = 9")
 
-    def test_a_stale_token_is_refused_and_counted(self):
+    def test_stale_token_is_refused_and_counted(self):
         call(self.connect(), "advance", self.orders, 35, 5)
         error = self.assertRefused("PW002", rows, self.connect(), self.UPDATE, 34)
         self.assertEqual(detail(error), {"token": "34", "max": "35", "mode": "enforce"})
         self.assertEqual(self.count("stale"), 1)
         self.assertEqual(self.value("SELECT n FROM orders WHERE id = 1"), 0)
 
-    def test_what_use_has_said_counts_for_nothing_where_the_column_says_nothing(self):
+    def test_use_does_not_replace_a_missing_token_column(self):
         self.assertRefused("PW001", self.write, 34)
 
-    def test_the_holder_advances_before_it_writes(self):
+    def test_token_column_needs_an_advance_first(self):
         self.assertRefused("PW006", rows, self.connect(), self.UPDATE, 35)
         call(self.connect(), "advance", self.orders, 35, 5)
         rows(self.connect(), self.UPDATE, 35)
 
-    def test_advance_waits_for_a_write_that_is_open(self):
+    def test_advance_waits_for_an_open_write(self):
         db = self.connect()
         rows(db, "START TRANSACTION")
         rows(db, self.UPDATE, 34)
         self.assertRefused("PW007", call, self.connect(), "advance", self.orders, 35, 1)
 
-    def test_a_token_is_spelled_in_plain_digits(self):
+    def test_token_must_be_plain_digits(self):
         for spelled in (
             "0",
             "-1",
@@ -202,7 +202,7 @@ class ColumnTest(ServerCase):
             with self.subTest(spelled):
                 self.assertRefused("PW003", rows, self.connect(), self.UPDATE, spelled)
 
-    def test_delete_and_replace_say_their_token_with_use(self):
+    def test_delete_and_replace_take_their_token_from_use(self):
         self.assertRefused("PW001", rows, self.connect(), "DELETE FROM orders")
         self.assertRefused(
             "PW001",
@@ -217,7 +217,7 @@ class ColumnTest(ServerCase):
         call(db, "finish")
         self.assertEqual(rows(db, "SELECT id, n FROM orders"), [(1, 5)])
 
-    def test_an_insert_that_becomes_an_update_says_it_in_both(self):
+    def test_insert_on_duplicate_key_needs_the_token_in_both_parts(self):
         insert = (
             "INSERT INTO orders (id, n, pawl_token) VALUES (1, 5, 34) ON DUPLICATE KEY UPDATE n = 6"
         )
@@ -225,12 +225,12 @@ class ColumnTest(ServerCase):
         rows(self.connect(), f"{insert}, pawl_token = 34")
         self.assertEqual(self.value("SELECT n FROM orders WHERE id = 1"), 6)
 
-    def test_who_knows_nothing_of_the_column_does_not_meet_it(self):
+    def test_token_column_is_invisible(self):
         call(self.connect(), "set_policy", self.orders, False, None, None, None)
         rows(self.connect(), "INSERT INTO orders VALUES (7, 8)")
         self.assertEqual(rows(self.connect(), "SELECT * FROM orders WHERE id = 7"), [(7, 8)])
 
-    def test_a_refused_statement_leaves_none_of_its_rows(self):
+    def test_refused_statement_leaves_no_rows(self):
         guard = self.protect("lines", key="customer")
         call(self.connect(), "token_column", guard, True)
         for customer, token in ((1, 33), (2, 40)):
@@ -246,7 +246,7 @@ class ColumnTest(ServerCase):
             "UPDATE `lines` SET customer = 2, pawl_token = 33 WHERE customer = 1",
         )
 
-    def test_a_token_at_the_floor_needs_a_fence_that_can_be_locked(self):
+    def test_token_at_the_floor_needs_a_lockable_fence(self):
         guard = self.protect("accounts", key="id")
         call(self.connect(), "token_column", guard, True)
         call(self.connect(), "compact", guard, 34)
@@ -255,7 +255,7 @@ class ColumnTest(ServerCase):
         call(self.connect(), "advance", f"{guard}:7", 34, 5)
         rows(self.connect(), insert)
 
-    def test_compact_does_not_forget_a_fence_under_an_open_write(self):
+    def test_compact_keeps_the_fence_of_an_open_write(self):
         guard = self.protect("accounts", key="id")
         call(self.connect(), "token_column", guard, True)
         call(self.connect(), "advance", f"{guard}:7", 34, 5)
@@ -286,7 +286,7 @@ class ColumnTest(ServerCase):
         )
         self.assertEqual(self.value("SELECT pawl.fence(%s)", self.orders), 35)
 
-    def test_it_carries_no_operation_number(self):
+    def test_token_column_has_no_operation_number(self):
         with self.assertRaises(pymysql.MySQLError):
             call(self.connect(), "set_policy", self.orders, None, "once", None, None)
         other = self.protect("accounts")
@@ -294,18 +294,18 @@ class ColumnTest(ServerCase):
         with self.assertRaises(pymysql.MySQLError):
             call(self.connect(), "token_column", other, True)
 
-    def test_installing_again_keeps_it_and_without_it_use_says_the_token_again(self):
+    def test_reinstall_keeps_the_token_column(self):
         self.server.install()
         rows(self.connect(), self.UPDATE, 34)
         call(self.connect(), "token_column", self.orders, False)
         self.assertEqual(self.write(34), "admitted")
         self.assertEqual(self.columns(), ["id", "n"])
 
-    def test_unprotect_takes_it_away(self):
+    def test_unprotect_drops_the_token_column(self):
         call(self.connect(), "unprotect", self.orders)
         self.assertEqual(self.columns(), ["id", "n"])
 
-    def test_uninstalling_takes_it_away(self):
+    def test_uninstall_drops_the_token_column(self):
         self.addCleanup(self.server.install)
         done = self.server.client(GUARD.with_name("uninstall.sql").read_text(encoding="utf-8"))
         self.assertEqual((done.returncode, done.stderr), (0, ""))

@@ -29,7 +29,7 @@ class GuardCliTest(ServerCase):
     def guard(self, verb, *words, **options):
         return self.pawl("guard", verb, "mariadb", *words, **options)
 
-    def test_from_nothing_to_refused_writes(self):
+    def test_install_protect_and_refuse(self):
         self.server.client(GUARD.with_name("uninstall.sql").read_text(encoding="utf-8"))
         self.assertIn("pawl guard install mariadb", self.guard("status", code=64).stderr)
         self.assertIn("would install guard 0.1.0", self.guard("install", "--dry-run").stdout)
@@ -62,7 +62,7 @@ class GuardCliTest(ServerCase):
         self.assertEqual(self.guard("max", self.orders).stdout, "41\n")
         self.assertIn("41", self.guard("advance", self.orders, "40", code=121).stderr)
 
-    def test_a_rehearsal_changes_nothing(self):
+    def test_dry_run_changes_nothing(self):
         self.protect()
         self.guard("mode", self.orders, "shadow", "--dry-run")
         self.guard("policy", self.orders, "--require-token", "on", "--dry-run")
@@ -74,7 +74,7 @@ class GuardCliTest(ServerCase):
             ("enforce", False, [self.orders]),
         )
 
-    def test_advance_says_that_an_older_write_is_open(self):
+    def test_advance_reports_an_older_open_write(self):
         self.protect()
         old = self.connect(isolation="READ COMMITTED")
         rows(old, "START TRANSACTION")
@@ -96,7 +96,7 @@ class GuardCliTest(ServerCase):
     def evict(self, resource, token, **options):
         return self.guard("advance", resource, str(token), "--wait", "1s", "--evict", **options)
 
-    def test_a_straggler_is_evicted_and_its_effect_is_gone(self):
+    def test_evict_ends_an_older_transaction_without_effect(self):
         self.protect()
         self.protect("lines", key="customer")
         lines = f"{self.db}.lines:7"
@@ -131,7 +131,7 @@ class GuardCliTest(ServerCase):
         rows(newer, "COMMIT")
         self.assertEqual(self.guard("max", self.orders).stdout, "50\n")
 
-    def test_who_may_not_see_or_kill_others_is_told_so(self):
+    def test_evict_without_privileges_is_reported(self):
         self.protect()
         user = f"meek_{self.db}"
         rows(self.connect(), f"CREATE USER {user}@localhost")
@@ -147,7 +147,7 @@ class GuardCliTest(ServerCase):
         )
         rows(old, "COMMIT")
 
-    def test_check_names_accounts_that_may_truncate(self):
+    def test_check_names_accounts_with_truncate(self):
         self.protect()
         rows(self.connect(), f"CREATE USER drop_{self.db}@localhost")
         rows(self.connect(), f"GRANT DROP ON {self.db}.* TO drop_{self.db}@localhost")

@@ -65,7 +65,7 @@ class KitTest(unittest.TestCase):
         self.assertGreaterEqual(found["passed"], 67)
         self.assertEqual([], self.left_behind())
 
-    def test_a_form_that_does_not_exist_is_a_usage_error(self):
+    def test_unknown_form_is_a_usage_error(self):
         self.assertEqual(64, self.pawl("--form", "flying").returncode)
 
 

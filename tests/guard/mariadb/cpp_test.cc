@@ -100,7 +100,7 @@ class MariaFront : public testing::Test {
   MariaGuard guard{db.get()};
 };
 
-TEST_F(MariaFront, AWriteUnderALiveLeaseIsAdmittedAndCommitted) {
+TEST_F(MariaFront, WriteUnderALiveLeaseIsCommitted) {
   const Lease lease = take("a");
   for (int i = 0; i < 3; ++i) {
     const auto done = guard.write(lease, "orders", increment());
@@ -134,7 +134,7 @@ TEST_F(MariaFront, ParametersAndRowsKeepTextNumbersAndNull) {
   EXPECT_EQ(db.ask("SELECT COUNT(*) FROM orders WHERE note IS NULL"), "1");
 }
 
-TEST_F(MariaFront, AnOldTokenIsRefusedBeforeTheWorkRuns) {  // Hard cases 1, 54.
+TEST_F(MariaFront, StaleTokenIsRefusedBeforeTheWorkRuns) {  // Hard cases 1, 54.
   const Lease old = take("a");
   const std::uint64_t newer = overtake();
   bool ran = false;
@@ -147,7 +147,7 @@ TEST_F(MariaFront, AnOldTokenIsRefusedBeforeTheWorkRuns) {  // Hard cases 1, 54.
   EXPECT_EQ(open_transactions(), "0");
 }
 
-TEST_F(MariaFront, InShadowTheWriteIsAppliedAndCalledStale) {
+TEST_F(MariaFront, ShadowAppliesAStaleWriteAndReportsIt) {
   const Lease old = take("a");
   const std::uint64_t newer = overtake();
   db.ask("CALL pawl.set_mode('orders', 'shadow', NULL, NULL)");
@@ -178,7 +178,7 @@ TEST_F(MariaFront, CheckNeverMovesAFence) {
   EXPECT_TRUE(shadow->let_through);
 }
 
-TEST_F(MariaFront, WhatTheWorkThrowsOrRefusesIsRolledBack) {
+TEST_F(MariaFront, FailedWorkIsRolledBack) {
   const Lease lease = take("a");
   EXPECT_THROW(static_cast<void>(guard.write(lease, "orders",
                                              [&](MariaTransaction& tx) {
@@ -196,7 +196,7 @@ TEST_F(MariaFront, WhatTheWorkThrowsOrRefusesIsRolledBack) {
   EXPECT_EQ(open_transactions(), "0");
 }
 
-TEST_F(MariaFront, AStatementThatFailsEndsTheWriteWithMariaDbsWords) {
+TEST_F(MariaFront, FailedStatementReportsMariaDbsMessage) {
   const Lease lease = take("a");
   const auto done = guard.write(lease, "orders", [&](MariaTransaction& tx) {
     increment()(tx);
@@ -217,7 +217,7 @@ TEST_F(MariaFront, AStatementThatFailsEndsTheWriteWithMariaDbsWords) {
   EXPECT_EQ(n(), "0");
 }
 
-TEST_F(MariaFront, WorkThatCommitsByItselfIsCalledInvalid) {
+TEST_F(MariaFront, WorkThatCommitsIsInvalid) {
   const Lease lease = take("a");
   const auto done = guard.write(lease, "orders", [&](MariaTransaction& tx) {
     tx.exec("CREATE OR REPLACE TABLE commits_by_itself (id INT)");
@@ -228,7 +228,7 @@ TEST_F(MariaFront, WorkThatCommitsByItselfIsCalledInvalid) {
       << done.error().detail;
 }
 
-TEST_F(MariaFront, ANewTokenIsAdmittedAtEveryIsolationLevelAndInEveryShape) {
+TEST_F(MariaFront, NewTokenIsAdmittedAtEveryIsolationLevel) {
   for (const std::string level : {"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}) {
     db.ask("SET SESSION TRANSACTION ISOLATION LEVEL " + level);
     ASSERT_TRUE(guard.write(take("a"), "orders", increment())) << level;
@@ -241,7 +241,7 @@ TEST_F(MariaFront, ANewTokenIsAdmittedAtEveryIsolationLevelAndInEveryShape) {
   EXPECT_EQ(n(), "9");
 }
 
-TEST_F(MariaFront, ADeadlockIsRunAgainAndNeverCalledStale) {  // Hard case 56.
+TEST_F(MariaFront, DeadlockIsRetriedAndNotCalledStale) {  // Hard case 56.
   const Lease lease = take("a");
   ASSERT_TRUE(guard.write(lease, "orders", increment()));
   int runs = 0;
@@ -256,7 +256,7 @@ TEST_F(MariaFront, ADeadlockIsRunAgainAndNeverCalledStale) {  // Hard case 56.
   EXPECT_EQ(n(), "2");
 }
 
-TEST_F(MariaFront, AnOperationTakesEffectOnceHoweverOftenItIsWritten) {  // Hard case 55.
+TEST_F(MariaFront, RepeatedOperationTakesEffectOnce) {  // Hard case 55.
   const Lease lease = take("a");
   for (const Verdict expected : {Verdict::kAdmitted, Verdict::kReplayed, Verdict::kReplayed}) {
     const auto done = guard.write(lease, "orders", increment(), {.operation = 7});
@@ -274,7 +274,7 @@ class MariaUnknownCommit : public MariaFront {
   MariaGuard cut{through.get()};
 };
 
-TEST_F(MariaUnknownCommit, WithAnOperationNumberItIsSettledWhicheverWayItWent) {
+TEST_F(MariaUnknownCommit, OperationNumberSettlesAnUnknownCommit) {
   const Lease lease = take("a");
   std::uint64_t operation = 0;
   for (const auto how : {CuttingProxy::Cut::kAfterCommit, CuttingProxy::Cut::kBeforeCommit}) {
@@ -286,7 +286,7 @@ TEST_F(MariaUnknownCommit, WithAnOperationNumberItIsSettledWhicheverWayItWent) {
   }
 }
 
-TEST_F(MariaUnknownCommit, WithoutOneItIsSaidToBeUnknown) {
+TEST_F(MariaUnknownCommit, LostCommitReplyWithoutOperationNumberIsUnknown) {
   const Lease lease = take("a");
   proxy.arm(CuttingProxy::Cut::kAfterCommit);
   const auto done = cut.write(lease, "orders", increment());
@@ -295,7 +295,7 @@ TEST_F(MariaUnknownCommit, WithoutOneItIsSaidToBeUnknown) {
   EXPECT_EQ(n(), "1");
 }
 
-TEST_F(MariaUnknownCommit, AConnectionThatBreaksBeforeTheCommitHasDoneNothing) {
+TEST_F(MariaUnknownCommit, ConnectionLostBeforeCommitChangesNothing) {
   const Lease lease = take("a");
   const auto done = cut.write(lease, "orders", [&](MariaTransaction& tx) {
     increment()(tx);
@@ -307,7 +307,7 @@ TEST_F(MariaUnknownCommit, AConnectionThatBreaksBeforeTheCommitHasDoneNothing) {
   EXPECT_EQ(n(), "0");
 }
 
-TEST_F(MariaFront, AdvanceNamesWhoStandsInTheWayAndPromisesNothingUntilTheyAreGone) {
+TEST_F(MariaFront, AdvanceNamesItsBlockersAndFailsUntilTheyEnd) {
   const Lease old = take("a");
   Connection other;
   MariaGuard straggler(other.get());
@@ -326,7 +326,7 @@ TEST_F(MariaFront, AdvanceNamesWhoStandsInTheWayAndPromisesNothingUntilTheyAreGo
   EXPECT_EQ(n(), "1");
 }
 
-TEST_F(MariaFront, ALeaseThatEndsDuringTheWorkIsNotCommitted) {
+TEST_F(MariaFront, LeaseLostDuringTheWorkIsNotCommitted) {
   const Lease lease = take("a", {.ttl = 1s});
   const auto done = guard.write(lease, "orders", [&](MariaTransaction& tx) {
     increment()(tx);
@@ -338,7 +338,7 @@ TEST_F(MariaFront, ALeaseThatEndsDuringTheWorkIsNotCommitted) {
   EXPECT_EQ(n(), "0");
 }
 
-TEST_F(MariaFront, SeveralResourcesAreAdmittedTogetherOrNotAtAll) {
+TEST_F(MariaFront, ResourcesAreAdmittedTogetherOrNotAtAll) {
   const Lease lease = take("a");
   const auto both = [&](MariaTransaction& tx) {
     increment("orders")(tx);
@@ -354,7 +354,7 @@ TEST_F(MariaFront, SeveralResourcesAreAdmittedTogetherOrNotAtAll) {
   EXPECT_EQ(n("orders"), "1");
 }
 
-TEST_F(MariaFront, WritersOfTheSameResourcesInAnyOrderDoNotDeadlock) {
+TEST_F(MariaFront, WritersInAnyOrderDoNotDeadlock) {
   const Lease lease = take("a");
   for (const char* resource : {"orders", "stock"})
     ASSERT_TRUE(guard.advance(resource, lease.token(), 5s));
@@ -376,7 +376,7 @@ TEST_F(MariaFront, WritersOfTheSameResourcesInAnyOrderDoNotDeadlock) {
 }
 
 TEST_F(MariaFront,
-       AcquireWithGuardsFencesTheFormerHolderOutBeforeItHandsTheLeaseOver) {  // Hard case 54.
+       AcquireWithGuardsAdvancesBeforeItReturns) {  // Hard case 54.
   const Lease old = take("a");
   ASSERT_TRUE(guard.write(old, "orders", increment()));
   const Lease newer = take("b", {.guards = {{&guard, "orders"}, {&guard, "stock"}}});
@@ -390,7 +390,7 @@ TEST_F(MariaFront,
   EXPECT_TRUE(guard.write(newer, "orders", increment()));
 }
 
-TEST_F(MariaFront, AFenceBeyondEveryTokenEverGrantedMeansThatTheIssuerIsBehind) {  // Hard case 44.
+TEST_F(MariaFront, FenceBeyondEveryGrantedTokenIsIssuerBehind) {  // Hard case 44.
   const Lease lease = take("a");
   ASSERT_TRUE(guard.advance("orders", lease.token() + 1000, 5s));
   const auto written = guard.write(lease, "orders", increment());
@@ -401,7 +401,7 @@ TEST_F(MariaFront, AFenceBeyondEveryTokenEverGrantedMeansThatTheIssuerIsBehind) 
   EXPECT_EQ(acquired.error().code, Code::kIssuerBehind) << acquired.error().detail;
 }
 
-TEST_F(MariaFront, AGuardOfAnotherContractIsNotSpokenTo) {
+TEST_F(MariaFront, GuardWithAnotherContractIsRefused) {
   const Lease lease = take("a");
   db.ask("CREATE OR REPLACE FUNCTION pawl.contract() RETURNS INT DETERMINISTIC NO SQL RETURN 2");
   Connection other;
@@ -418,7 +418,7 @@ TEST_F(MariaFront, AGuardOfAnotherContractIsNotSpokenTo) {
   EXPECT_EQ(n(), "0");
 }
 
-TEST_F(MariaFront, BadInputGetsAClearErrorAndNoChange) {
+TEST_F(MariaFront, BadInputIsAnErrorWithoutEffect) {
   const Lease lease = take("a");
   const auto unknown = guard.write(lease, "no-such-guard", increment());
   ASSERT_FALSE(unknown);

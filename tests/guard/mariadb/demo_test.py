@@ -17,7 +17,7 @@ class DemoTest(ServerCase, DemoCase):
         names = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema IN (DATABASE(), 'pawl') ORDER BY 1, 2"
         return rows(self.connect(), names), rows(self.connect(), "CALL pawl.status(NULL)")
 
-    def test_the_story_in_mariadb(self):
+    def test_demo_runs_in_mariadb(self):
         before = self.everything()
         self.assertTheStory(
             self.story("--guard", "mariadb", "--dsn", self.server.dsn(database=self.db))

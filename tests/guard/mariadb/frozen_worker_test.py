@@ -48,19 +48,19 @@ class StoryTest(frozen_worker.Story, ServerCase):
         self.assertIn(f"[token={old_token} max={new_token} mode=enforce]", met)
         self.assertEqual(self.count("stale"), 1)
 
-    def test_a_shell_worker_frozen_past_its_ttl_is_refused_when_it_wakes(self):
+    def test_shell_worker_is_refused(self):
         self.assertRefusedAndCounted(*self.play(SHELL, "write 2"))
         self.assertEqual(self.n(), 2)
 
-    def test_it_is_refused_also_when_the_new_holder_has_not_written_yet(self):
+    def test_worker_is_refused_before_the_new_holder_writes(self):
         self.assertRefusedAndCounted(*self.play(SHELL, "true", "--guard", f"mariadb:{self.orders}"))
         self.assertEqual(self.n(), 1)
 
-    def test_a_python_worker_is_refused_as_well(self):
+    def test_python_worker_is_refused(self):
         self.assertRefusedAndCounted(*self.play(PYTHON, "write 2"))
         self.assertEqual(self.n(), 2)
 
-    def test_a_worker_in_cpp_is_told_by_its_lease_and_refused_by_the_table(self):
+    def test_cpp_worker_is_stopped_by_its_lease_and_by_the_table(self):
         self.assertRefusedAndCounted(*self.play_in_cpp("mariadb", self.dsn, self.orders))
 
 

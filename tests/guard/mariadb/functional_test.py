@@ -23,7 +23,7 @@ class WriteTest(ServerCase):
             self.assertIn(part, done.stderr)
         self.assertEqual(self.value("SELECT n FROM orders WHERE id = 1"), 1)
 
-    def test_the_longest_refusal_still_ends_with_what_programs_read(self):
+    def test_longest_refusal_keeps_its_machine_readable_end(self):
         guard, most = "g" * 60, 2**53 - 1
         self.assertEqual(
             self.server.client(
@@ -38,7 +38,7 @@ class WriteTest(ServerCase):
             )
             self.assertIn(f"max={most} mode=enforce]", done.stderr)
 
-    def test_who_goes_on_after_a_refusal_is_refused_again(self):
+    def test_write_after_a_refusal_is_refused_again(self):
         self.protect()
         self.write(34)
         db = self.connect()
@@ -49,7 +49,7 @@ class WriteTest(ServerCase):
         rows(db, "COMMIT")
         self.assertEqual(self.value("SELECT MAX(n) FROM orders"), 1)
 
-    def test_every_kind_of_statement_is_judged(self):
+    def test_every_kind_of_statement_is_checked(self):
         self.protect()
         self.write(34)
         for sql in (
@@ -80,7 +80,7 @@ class WriteTest(ServerCase):
                 rows(db, "COMMIT")
                 self.assertEqual(rows(admin, "SELECT * FROM orders ORDER BY id"), before)
 
-    def test_load_data_is_judged(self):
+    def test_load_data_is_checked(self):
         self.protect()
         self.write(34)
         done = self.server.client(
@@ -93,7 +93,7 @@ class WriteTest(ServerCase):
         self.assertEqual(done.stderr.count("(PW002)"), 2, done.stderr)
         self.assertEqual(self.value("SELECT COUNT(*) FROM orders"), 2)
 
-    def test_a_refused_statement_leaves_none_of_its_rows(self):
+    def test_refused_statement_leaves_no_rows(self):
         self.protect("lines", key="customer")
         db = self.connect()
         call(db, "advance", f"{self.db}.lines:1", 33, 5)
@@ -105,7 +105,7 @@ class WriteTest(ServerCase):
         rows(db, "COMMIT")
         self.assertEqual(self.value("SELECT COUNT(*) FROM `lines`"), 0)
 
-    def test_a_token_is_spelled_in_plain_digits(self):
+    def test_token_must_be_plain_digits(self):
         self.protect()
         db = self.connect()
         rows(db, "START TRANSACTION")
@@ -130,7 +130,7 @@ class WriteTest(ServerCase):
         rows(db, "ROLLBACK")
         self.assertEqual(self.write(9007199254740991), "admitted")
 
-    def test_the_token_that_is_the_fence_is_spelled_in_plain_digits_too(self):
+    def test_token_equal_to_the_fence_must_be_plain_digits(self):
         """MariaDB's "=" pads with spaces, and compares a number with the beginning of a text."""
         self.protect()
         guard = self.protect("lines", key="customer")
@@ -181,14 +181,14 @@ class KeyTest(ServerCase):
         self.assertRefused("PW002", self.write, 33, f"{guard}:1", insert.format(1))
         self.assertRefused("PW004", self.write, 34, guard, insert.format(1))
 
-    def test_a_row_that_moves_is_judged_at_both_ends(self):
+    def test_row_that_changes_its_key_is_checked_for_both_keys(self):
         guard = self.protect("lines", key="customer")
         call(self.connect(), "set_policy", guard, True, None, None, None)
         self.write(34, f"{guard}:1", "INSERT INTO `lines` (customer) VALUES (1)")
         self.assertRefused("PW001", self.write, 34, f"{guard}:1", "UPDATE `lines` SET customer = 2")
         self.assertRefused("PW001", self.write, 34, f"{guard}:2", "UPDATE `lines` SET customer = 2")
 
-    def test_a_deleted_row_does_not_take_its_fence_along(self):
+    def test_deleted_row_keeps_its_fence(self):
         guard = self.protect("accounts", key="id")
         self.write(34, f"{guard}:7", "INSERT INTO accounts (id) VALUES (7)")
         self.write(34, f"{guard}:7", "DELETE FROM accounts WHERE id = 7")
@@ -196,7 +196,7 @@ class KeyTest(ServerCase):
             "PW002", self.write, 33, f"{guard}:7", "INSERT INTO accounts (id) VALUES (7)"
         )
 
-    def test_compact_forgets_nothing_that_a_live_token_needs(self):
+    def test_compact_keeps_what_live_tokens_need(self):
         guard = self.protect("accounts", key="id")
         self.write(34, f"{guard}:7", "INSERT INTO accounts (id) VALUES (7)")
         self.write(40, f"{guard}:8", "INSERT INTO accounts (id) VALUES (8)")
@@ -211,7 +211,7 @@ class KeyTest(ServerCase):
             self.write(36, f"{guard}:7", "UPDATE accounts SET n = 1 WHERE id = 7"), "admitted"
         )
 
-    def test_several_resources_are_taken_all_or_none(self):
+    def test_several_resources_are_admitted_together_or_not_at_all(self):
         guard = self.protect("lines", key="customer")
         self.write(34, f"{guard}:2", "INSERT INTO `lines` (customer) VALUES (2)")
         db = self.connect(isolation="READ COMMITTED")
@@ -227,7 +227,7 @@ class KeyTest(ServerCase):
 
 
 class OperationTest(ServerCase):
-    def test_an_operation_takes_effect_once_in_any_order(self):
+    def test_operation_takes_effect_once_in_any_order(self):
         self.protect()
         answers = [self.write(34, op=op) for op in (2, 1, 2, 1, 3)]
         self.assertEqual(answers, ["admitted", "admitted", "replayed", "replayed", "admitted"])
@@ -241,7 +241,7 @@ class OperationTest(ServerCase):
         self.assertEqual(call(db, "use_op", self.orders, 34, 1), [("replayed",)])
         self.assertRefused("PW008", rows, db, "UPDATE orders SET n = 9")
 
-    def test_an_operation_that_was_rolled_back_was_not_done(self):
+    def test_rolled_back_operation_was_not_done(self):
         self.protect()
         db = self.connect()
         rows(db, "START TRANSACTION")

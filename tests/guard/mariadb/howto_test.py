@@ -18,7 +18,7 @@ CREATE TABLE shop.`lines` (customer_id INT, n INT NOT NULL DEFAULT 0);
 
 
 class HowToTest(ServerCase):
-    def test_every_block_runs_and_leaves_what_the_page_promises(self):
+    def test_every_block_of_the_page_works(self):
         blocks = re.findall(r"^```sql\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
         self.assertGreater(len(blocks), 7)
         # As the page says; any token that pawld might grant will do.
@@ -42,7 +42,7 @@ class HowToTest(ServerCase):
             ["create", "compact"],
         )
 
-    def test_it_names_every_sqlstate_of_the_guard(self):
+    def test_page_names_every_sqlstate(self):
         states = set(re.findall(r"PW\d{3}", GUARD.read_text(encoding="utf-8")))
         self.assertEqual(
             set(re.findall(r"^\| `(PW\d{3})`", PAGE.read_text(encoding="utf-8"), re.M)), states

@@ -10,7 +10,7 @@ from pawltest.mariadb import ISOLATIONS, ServerCase, call, main, rows, state, wa
 
 
 class SnapshotTest(ServerCase):
-    def test_a_consistent_read_does_not_see_a_new_fence_and_a_locking_read_does(self):
+    def test_only_a_locking_read_sees_a_new_fence(self):
         """The reason for every LOCK IN SHARE MODE in the guard."""
         self.protect()
         self.write(33)
@@ -35,7 +35,7 @@ class SnapshotTest(ServerCase):
                 self.assertRefused("PW002", rows, old, "UPDATE orders SET n = 9")
                 rows(old, "COMMIT")
 
-    def test_a_snapshot_from_before_the_advance_must_be_taken_anew_by_the_new_holder(self):
+    def test_new_holder_needs_a_snapshot_after_its_advance(self):
         self.protect()
         self.write(33)
         new = self.connect(isolation="REPEATABLE READ")
@@ -49,7 +49,7 @@ class SnapshotTest(ServerCase):
         self.assertEqual(call(new, "use", self.orders, 34), [("admitted",)])
         self.assertEqual(self.value("SELECT n FROM orders WHERE id = 1", on=new), 2)
 
-    def test_a_new_token_inside_repeatable_read_is_told_to_advance_first(self):
+    def test_new_token_in_repeatable_read_must_advance_first(self):
         self.protect()
         self.write(33)
         db = self.connect(isolation="REPEATABLE READ")
@@ -58,7 +58,7 @@ class SnapshotTest(ServerCase):
         rows(db, "ROLLBACK")
         self.assertEqual(call(db, "begin", self.orders, 34), [("admitted",)])
 
-    def test_a_token_left_behind_does_not_pass_on_an_old_snapshot_either(self):
+    def test_leftover_token_is_refused_on_an_old_snapshot(self):
         self.protect()
         pooled = self.connect(isolation="REPEATABLE READ")
         self.write(33, on=pooled)
@@ -207,7 +207,7 @@ class OneOffLevelTest(ServerCase):
                 self.assertRefused("PW007", call, self.connect(), "advance", self.orders, 35, 1)
                 rows(db, "ROLLBACK")
 
-    def test_a_snapshot_from_before_the_advance_must_be_taken_anew(self):
+    def test_snapshot_before_the_advance_is_refused(self):
         self.protect()
         self.write(33)
         new = self.start("READ COMMITTED", "REPEATABLE READ")
@@ -217,7 +217,7 @@ class OneOffLevelTest(ServerCase):
 
 
 class CrashTest(ServerCase):
-    def test_an_acknowledged_advance_and_a_commit_survive_kill_9_and_nothing_else_does(self):
+    def test_only_acknowledged_work_survives_kill_9(self):
         self.protect()
         for token in range(34, 38):
             call(self.connect(), "advance", self.orders, token, 5)
@@ -232,7 +232,7 @@ class CrashTest(ServerCase):
             self.assertEqual(self.value("SELECT n FROM orders WHERE id = 1"), token - 33)
             self.assertRefused("PW002", self.write, token - 1)
 
-    def test_a_crash_right_behind_an_equal_advance_keeps_it(self):
+    def test_equal_advance_survives_a_crash(self):
         self.protect()
         call(self.connect(), "advance", self.orders, 34, 5)
         self.assertEqual(call(self.connect(), "advance", self.orders, 34, 5), [(34,)])

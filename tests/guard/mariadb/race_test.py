@@ -137,13 +137,13 @@ class RaceTest(ServerCase):
                 self.assertGreater(self.value("SELECT COUNT(*) FROM trail"), RACERS)
                 self.assertIn("PW002", race.refused)  # Somebody did come late.
 
-    def test_no_stale_write_where_use_says_the_token(self):
+    def test_no_stale_write_with_use(self):
         self.insist(use)
 
-    def test_no_stale_write_where_begin_says_the_token(self):
+    def test_no_stale_write_with_begin(self):
         self.insist(begin)
 
-    def test_no_stale_write_where_a_column_carries_the_token(self):
+    def test_no_stale_write_with_the_token_column(self):
         self.insist(column)
 
 
@@ -162,7 +162,7 @@ class PlantedTest(ServerCase):
         with mock.patch.object(mariadb, "GUARD", weak):
             cls.server.install()
 
-    def test_the_race_is_lost_without_locks(self):
+    def test_race_without_locks_finds_stale_writes(self):
         for _ in range(20):
             if Race(self, "READ COMMITTED", use).run().violations() != (0, 0):
                 return

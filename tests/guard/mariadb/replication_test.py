@@ -70,7 +70,7 @@ class RowEvents(ServerCase):
             cursor.execute("CALL pawl.status(%s)", (guard,))
             return cursor.fetchone()
 
-    def test_writes_and_fences_arrive_and_nobody_judges_them_again(self):
+    def test_writes_and_fences_arrive_without_another_check(self):
         # MIXED has no choice for the one.
         for level, token in (("READ COMMITTED", 34), ("REPEATABLE READ", 44)):
             with self.subTest(level):
@@ -98,7 +98,7 @@ class RowEvents(ServerCase):
             (there["fence"], there["stale"], there["missing"], there["mode"]), (45, 2, 0, "enforce")
         )
 
-    def test_check_works_there_and_a_switch_of_mode_arrives(self):
+    def test_check_works_on_the_replica_and_modes_arrive(self):
         call(self.connect(), "advance", self.orders, 34, 5)
         call(self.connect(), "advance", f"{self.db}.lines:7", 36, 5)
         self.catch_up()
@@ -112,7 +112,7 @@ class RowEvents(ServerCase):
         self.catch_up()
         self.assertEqual(call(self.on_replica(), "check", self.orders, 33)[0][2], "shadow")
 
-    def test_who_writes_to_the_replica_itself_is_refused(self):
+    def test_direct_write_to_the_replica_is_refused(self):
         self.write(34)
         self.catch_up()
         with self.assertRaises(pymysql.MySQLError) as caught:  # The server refuses.
@@ -124,7 +124,7 @@ class RowEvents(ServerCase):
             "PW002", self.write, 33, on=self.on_replica("app", isolation="READ COMMITTED")
         )
 
-    def test_a_fence_is_not_raised_on_a_replica_that_is_read_only(self):
+    def test_advance_on_a_read_only_replica_is_refused(self):
         self.write(34)
         self.catch_up()
         for user in ("app", "root"):
@@ -143,7 +143,7 @@ class RowEvents(ServerCase):
                 rows(db, "ROLLBACK")
         self.assertEqual(call(self.on_replica(), "check", self.orders, 34)[0][:2], ("admitted", 34))
 
-    def test_a_promoted_replica_refuses_what_the_primary_had_fenced(self):
+    def test_promoted_replica_keeps_the_fences(self):
         self.write(34)
         call(self.connect(), "advance", self.orders, 40, 5)
         call(self.connect(), "advance", f"{self.db}.lines:7", 41, 5)

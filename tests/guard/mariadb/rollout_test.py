@@ -7,7 +7,7 @@ from pawltest.mariadb import ServerCase, call, main, rows, state
 
 
 class ModeTest(ServerCase):
-    def test_observe_refuses_nothing_and_notes_who_writes_without_a_token(self):
+    def test_observe_records_tokenless_writers(self):
         self.protect(mode="observe")
         self.write(34)
         self.assertEqual(self.write(33), "stale")
@@ -38,13 +38,13 @@ class ModeTest(ServerCase):
             self.assertRefused("PW002", self.write, 33)
         self.assertEqual(self.count("stale"), 3)
 
-    def test_require_token_refuses_who_has_none(self):
+    def test_require_token_refuses_a_missing_token(self):
         self.protect()
         rows(self.connect(), "UPDATE orders SET n = 1")
         call(self.connect(), "set_policy", self.orders, True, None, None, "now")
         self.assertRefused("PW001", rows, self.connect(), "UPDATE orders SET n = 2")
 
-    def test_a_stricter_mode_waits_for_what_was_let_through(self):
+    def test_stricter_mode_waits_for_open_transactions(self):
         self.protect(mode="shadow")
         self.write(34)
         old = self.connect()
@@ -58,7 +58,7 @@ class ModeTest(ServerCase):
         call(self.connect(), "set_mode", self.orders, "enforce", None, None)
         self.assertRefused("PW002", self.write, 33)
 
-    def test_the_emergency_switch_waits_for_nobody_and_is_seen_by_old_snapshots(self):
+    def test_emergency_switch_takes_effect_at_once(self):
         self.protect()
         self.write(34)
         writer = self.connect()
@@ -82,7 +82,7 @@ class ModeTest(ServerCase):
         call(self.connect(), "set_mode", self.orders, "enforce", None, "mended")
         self.assertRefused("PW002", self.write, 33)
 
-    def test_a_canary_refuses_for_the_same_keys_every_time(self):
+    def test_canary_refuses_a_stable_share_of_keys(self):
         guard = self.protect("lines", key="customer", mode="shadow")
         db = self.connect()
         for customer in range(40):
@@ -157,7 +157,7 @@ class RightsTest(ServerCase):
                 caught.exception.args[0], (1142, 1370, 1227, 1044), (sql, caught.exception)
             )
 
-    def test_problems_names_who_may_truncate(self):
+    def test_problems_names_accounts_with_truncate(self):
         """TRUNCATE fires no trigger in MariaDB; the right to it is all there is to look at."""
         self.protect()
         self.assertEqual(self.problems(), [])
@@ -167,7 +167,7 @@ class RightsTest(ServerCase):
         self.assertIn("TRUNCATE", found[1])
         rows(self.connect(self.app), "TRUNCATE TABLE orders")
 
-    def test_problems_names_foreign_keys_that_pass_the_triggers_by(self):
+    def test_problems_names_foreign_keys_that_bypass_triggers(self):
         rows(
             self.connect(),
             "CREATE TABLE child (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES orders (id) ON DELETE CASCADE)",
@@ -201,7 +201,7 @@ class RightsTest(ServerCase):
         rows(self.connect(), "RENAME TABLE orders TO elsewhere")
         self.assertEqual([severity for severity, _ in self.problems()], ["error"])
 
-    def test_unprotect_takes_the_triggers_and_keeps_the_fence(self):
+    def test_unprotect_drops_triggers_and_keeps_the_fence(self):
         self.protect()
         self.write(34)
         call(self.connect(), "unprotect", self.orders)

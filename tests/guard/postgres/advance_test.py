@@ -52,7 +52,7 @@ class AdvanceCase(postgres.ClusterCase):
 
 
 class AnOpenTransaction(AdvanceCase):
-    def test_advance_waits_for_it_and_then_refuses_its_token(self):
+    def test_advance_waits_for_an_open_transaction_then_refuses_its_token(self):
         old = self.writer(33)
         advance = self.advancing(34)
         old.commit()
@@ -60,14 +60,14 @@ class AnOpenTransaction(AdvanceCase):
         self.assertEqual(self.tokens(), [33])
         self.assertRefused("PW002", self.write, old, 33)
 
-    def test_a_new_holder_that_never_writes_has_fenced_the_old_one(self):
+    def test_advance_alone_fences_the_old_holder(self):
         """Hard case 54: grant 34, no write, replay 33."""
         self.writer(33).commit()
         rows(self.watch, "SELECT pawl.advance('r', 34)")
         self.assertRefused("PW002", self.write, self.connect(), 33)
         self.assertEqual(self.tokens(), [33])
 
-    def test_an_advance_that_waited_in_vain_names_who_is_in_the_way(self):
+    def test_advance_timeout_names_the_blocker(self):
         old = self.writer(33, application_name="nightly")
         error = self.assertRefused(
             "PW007", rows, self.watch, "SELECT pawl.advance('r', 34, '50 ms')"
@@ -77,7 +77,7 @@ class AnOpenTransaction(AdvanceCase):
         found = rows(self.watch, "SELECT pid, gid, role, application_name FROM pawl.blockers('r')")
         self.assertEqual(found, [(old.info.backend_pid, None, "postgres", "nightly")])
 
-    def test_an_advance_that_waited_in_vain_has_promised_nothing(self):
+    def test_advance_timeout_changes_nothing(self):
         old = self.writer(33)
         self.assertRefused("PW007", rows, self.watch, "SELECT pawl.advance('r', 34, '50 ms')")
         self.assertEqual(self.fence(), 33)
@@ -85,7 +85,7 @@ class AnOpenTransaction(AdvanceCase):
         old.commit()
         self.assertEqual(self.tokens(), [33, 33])
 
-    def test_evict_ends_it_and_its_effect_is_gone(self):
+    def test_evict_ends_the_transaction_without_effect(self):
         old = self.writer(33)
         self.assertEqual(self.value("SELECT pawl.evict('r', 34)", on=self.watch), 1)
         rows(self.watch, "SELECT pawl.advance('r', 34)")
@@ -93,13 +93,13 @@ class AnOpenTransaction(AdvanceCase):
             old.commit()
         self.assertEqual(self.tokens(), [])
 
-    def test_evict_spares_the_holder_of_the_token_itself(self):
+    def test_evict_spares_the_holder_of_the_token(self):
         new = self.writer(34)
         self.assertEqual(self.value("SELECT pawl.evict('r', 34)", on=self.watch), 0)
         new.commit()
         self.assertEqual(self.tokens(), [34])
 
-    def test_postgresqls_own_timeout_frees_it(self):
+    def test_idle_in_transaction_timeout_unblocks_advance(self):
         old = self.connect()
         rows(old, "SET idle_in_transaction_session_timeout = '50ms'")
         self.write(old, 33)
@@ -107,7 +107,7 @@ class AnOpenTransaction(AdvanceCase):
         self.assertEqual(advance.result(), [(33,)])
         self.assertEqual(self.tokens(), [])
 
-    def test_advance_insists_on_read_committed(self):
+    def test_advance_needs_read_committed(self):
         for level in ("repeatable read", "serializable"):
             self.assertRefused(
                 "PW006", rows, self.connect(isolation=level), "SELECT pawl.advance('r', 34)"
@@ -115,7 +115,7 @@ class AnOpenTransaction(AdvanceCase):
 
 
 class WhileAdvanceWaits(AdvanceCase):
-    def test_the_old_holder_goes_on_undisturbed(self):
+    def test_waiting_advance_does_not_disturb_the_old_holder(self):
         old = self.writer(33)
         advance = self.advancing(34)
         self.write(old, 33)
@@ -123,7 +123,7 @@ class WhileAdvanceWaits(AdvanceCase):
         advance.result()
         self.assertEqual(self.tokens(), [33, 33])
 
-    def test_a_sibling_of_the_old_holder_is_let_in_before_advance_gives_up(self):
+    def test_same_token_is_admitted_while_advance_waits(self):
         """It queues behind the advance for one slice at most, not for the whole wait: it ends while
         the advance still waits."""
         old = self.writer(33)
@@ -136,7 +136,7 @@ class WhileAdvanceWaits(AdvanceCase):
         advance.result()
         self.assertEqual(self.tokens(), [33, 33])
 
-    def test_readers_and_checks_are_never_held_up(self):
+    def test_advance_never_blocks_readers_and_checks(self):
         old = self.writer(33)
         advance = self.advancing(34)
         self.assertEqual(rows(self.watch, "SELECT count(*) FROM written"), [(0,)])
@@ -148,14 +148,14 @@ class WhileAdvanceWaits(AdvanceCase):
 
 
 class WhoRaises(AdvanceCase):
-    def test_a_stale_token_is_refused_at_once_while_the_raiser_is_still_open(self):
+    def test_stale_token_is_refused_while_the_raise_is_uncommitted(self):
         new = self.writer(34)
         step = self.later(self.connect(), "SELECT pawl.use('r', 33)")
         self.assertFalse(step.waits())
         self.assertRefused("PW002", step.result)
         new.commit()
 
-    def test_the_first_three_users_of_a_token_do_not_deadlock(self):
+    def test_first_three_users_of_a_token_do_not_deadlock(self):
         """Upgrading a shared lock would: each would wait for the other two."""
         old = self.writer(33)
         firsts = [self.connect() for _ in range(3)]
@@ -174,7 +174,7 @@ class WhoRaises(AdvanceCase):
             left.remove(ready)
         self.assertEqual(self.fence(), 34)
 
-    def test_who_locks_rows_first_and_raises_later_deadlocks_by_name_and_is_not_called_stale(self):
+    def test_deadlock_with_row_locks_is_not_called_stale(self):
         self.cluster.psql("CREATE TABLE mine (id int); INSERT INTO mine VALUES (1)", self.db)
         new, old = self.connect(), self.writer(33)
         rows(new, "UPDATE mine SET id = 1")
@@ -191,13 +191,13 @@ class WhoRaises(AdvanceCase):
                 session.rollback()
         self.assertEqual(codes, ["40P01"])
 
-    def test_a_raise_that_is_rolled_back_stays(self):
+    def test_rolled_back_raise_stays(self):
         new = self.writer(34)
         new.rollback()
         self.assertEqual(self.fence(), 34)
         self.assertRefused("PW002", self.write, self.connect(), 33)
 
-    def test_a_mode_is_changed_only_after_who_was_judged_under_the_old_one(self):
+    def test_mode_change_waits_for_transactions_of_the_old_mode(self):
         old = self.writer(33)
         change = self.later(
             self.connect(autocommit=True), "SELECT pawl.set_policy('r', equal => 'refuse')"
@@ -206,7 +206,7 @@ class WhoRaises(AdvanceCase):
         old.commit()
         change.result()
 
-    def test_the_emergency_switch_waits_for_nobody(self):
+    def test_emergency_switch_does_not_wait(self):
         old = self.writer(33)
         switch = self.later(self.connect(autocommit=True), "SELECT pawl.emergency('stuck')")
         self.assertFalse(switch.waits())

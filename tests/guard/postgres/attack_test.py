@@ -72,7 +72,7 @@ class AttackCase(postgres.ClusterCase):
 
 
 class OrdinaryWriters(AttackCase):
-    def test_a_writer_needs_no_right_but_its_own(self):
+    def test_writer_needs_no_extra_privilege(self):
         session = self.connect(user="app")
         self.assertEqual(rows(session, "SELECT pawl.use('orders', 34)"), [("admitted",)])
         rows(session, "UPDATE orders SET n = 1")
@@ -98,7 +98,7 @@ class OrdinaryWriters(AttackCase):
                 self.assertRefused("42501", rows, self.app, f"SELECT pawl.{call}")
         self.assertStillGuarded()
 
-    def test_a_writer_cannot_touch_what_the_guard_remembers(self):
+    def test_writer_cannot_change_the_guards_tables(self):
         relations = self.sql(
             "SELECT c.relname, c.relkind FROM pg_class c WHERE c.relnamespace = 'pawl'::regnamespace"
         )
@@ -121,7 +121,7 @@ class OrdinaryWriters(AttackCase):
                     self.assertIn(caught.exception.pgcode, ("42501", "55000"), caught.exception)
         self.assertStillGuarded()
 
-    def test_a_writer_cannot_put_anything_into_the_schema(self):
+    def test_writer_cannot_create_in_the_schema(self):
         for attempt in (
             "CREATE TABLE pawl.mine ()",
             "CREATE FUNCTION pawl.version() RETURNS text LANGUAGE sql AS 'SELECT 1'",
@@ -130,7 +130,7 @@ class OrdinaryWriters(AttackCase):
         ):
             self.assertRefused("42501", rows, self.app, attempt)
 
-    def test_internal_functions_give_a_writer_nothing(self):
+    def test_writer_cannot_use_internal_functions(self):
         """Called with whatever fits, none lowers a fence, changes a mode, or admits this
         session."""
         internals = self.sql(
@@ -170,7 +170,7 @@ class OrdinaryWriters(AttackCase):
 
 
 class HostileSessions(AttackCase):
-    def test_a_search_path_full_of_lies_changes_nothing(self):
+    def test_hostile_search_path_changes_nothing(self):
         self.cluster.psql(EVIL, self.db)
         for path in (
             "evil, pg_catalog, public",
@@ -185,7 +185,7 @@ class HostileSessions(AttackCase):
                 rows(session, "RESET pawl.token.orders")
                 self.assertStillGuarded(session)
 
-    def test_temporary_objects_are_not_mistaken_for_the_guards_own(self):
+    def test_temporary_objects_do_not_shadow_the_guard(self):
         for name in ("guard", "pg_class", "pg_locks", "pg_proc"):
             rows(
                 self.app,
@@ -198,7 +198,7 @@ class HostileSessions(AttackCase):
         rows(session, "SET session_replication_role = replica")
         self.assertStillGuarded(session)
 
-    def test_advisory_unlock_all_does_not_let_an_advance_pass(self):
+    def test_advisory_unlock_all_does_not_unblock_advance(self):
         old = self.connect(user="app")
         rows(old, "SELECT pawl.use('orders', 34)")
         rows(old, "UPDATE orders SET n = 1")
@@ -207,7 +207,7 @@ class HostileSessions(AttackCase):
         self.assertRefused("PW007", self.sql, "SELECT pawl.advance('orders', 35, '50 ms')")
         old.commit()
 
-    def test_an_advisory_lock_of_the_applications_own_can_delay_and_never_admit(self):
+    def test_foreign_advisory_lock_can_delay_but_not_admit(self):
         holder = self.connect(user="app")
         rows(holder, "SELECT pawl.use('orders', 34)")
         keys = self.sql(
@@ -219,7 +219,7 @@ class HostileSessions(AttackCase):
             rows(self.app, "SELECT pg_advisory_lock_shared(%s)", key)
         self.assertStillGuarded()
 
-    def test_settings_that_are_no_tokens_are_malformed(self):
+    def test_invalid_settings_are_malformed(self):
         for text in (
             "0",
             "-1",
@@ -241,7 +241,7 @@ class HostileSessions(AttackCase):
                 self.assertRefused("PW003", rows, session, "UPDATE orders SET n = 666")
         self.assertStillGuarded()
 
-    def test_every_setting_of_ours_set_to_a_lie_admits_nobody(self):
+    def test_forged_settings_admit_nothing(self):
         """Whatever the guard keeps in settings, a session can write there too, on purpose. A stale
         token stays stale."""
         session = self.connect(user="app")

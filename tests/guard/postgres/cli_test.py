@@ -44,7 +44,7 @@ class GuardCliTest(ClusterCase):
         self.guard("install")
         self.guard("protect", "orders")
 
-    def test_a_user_with_an_existing_table_gets_from_nothing_to_refused_writes(self):
+    def test_install_protect_and_refuse(self):
         self.assertIn("installed: guard", self.guard("install").stdout)
         self.assertIn(
             "orders under guard orders, mode observe", self.guard("protect", "orders").stdout
@@ -71,7 +71,7 @@ class GuardCliTest(ClusterCase):
         self.sql("UPDATE orders SET state = 'again'", on=old_job)
         self.assertEqual(self.value("SELECT state FROM orders"), "again")
 
-    def test_install_upgrades_in_place_and_can_be_rehearsed(self):
+    def test_install_upgrades_in_place_and_has_a_dry_run(self):
         self.assertIn("would install guard", self.guard("install", "--dry-run").stdout)
         self.assertIn("no guard is installed here", self.guard("status", code=64).stderr)
         self.ready()
@@ -79,12 +79,12 @@ class GuardCliTest(ClusterCase):
         self.assertIn("replaces", self.guard("install").stdout)
         self.assertEqual(self.guard("max", "orders").stdout, "41\n")
 
-    def test_the_printed_script_is_what_psql_can_run(self):
+    def test_printed_script_runs_in_psql(self):
         script = self.guard("install", "--script").stdout
         self.cluster.psql(script, self.db)
         self.guard("check")
 
-    def test_advance_says_what_stands_in_the_way(self):
+    def test_advance_names_the_blocker(self):
         self.ready()
         self.guard("mode", "orders", "enforce", "--yes")
         self.assertIn(
@@ -108,7 +108,7 @@ class GuardCliTest(ClusterCase):
             straggler.commit()
         self.assertEqual(self.value("SELECT state FROM orders"), "new")
 
-    def test_bad_input_changes_nothing_and_names_what_is_wrong(self):
+    def test_bad_input_is_named_and_changes_nothing(self):
         self.ready()
         for token in ("0", "-1", "01", "9007199254740992", "34x", ""):
             said = self.guard("advance", "orders", "--", token, code=64).stderr
@@ -121,7 +121,7 @@ class GuardCliTest(ClusterCase):
         self.assertIn("missing_table", self.guard("protect", "missing_table", code=64).stderr)
         self.assertIn("not in", self.pawl("guard", "status", "oracle", code=64).stderr)
 
-    def test_a_database_that_is_not_there_is_told_apart_from_one_without_rights(self):
+    def test_unreachable_and_forbidden_databases_differ(self):
         secret = "host=127.0.0.1 port=1 dbname=x user=y password=do-not-tell"
         said = self.guard("status", dsn=secret, code=69).stderr
         self.assertNotIn("do-not-tell", said)
@@ -135,7 +135,7 @@ class GuardCliTest(ClusterCase):
         ).stderr
         self.assertIn("permission denied", said)
 
-    def test_what_weakens_a_guard_is_found_and_said_how_to_mend(self):
+    def test_check_finds_problems_and_prints_fixes(self):
         self.ready()
         self.assertIn("healthy", self.guard("check").stdout)
         # It would put the trigger back at once.
@@ -164,7 +164,7 @@ class GuardCliTest(ClusterCase):
         self.sql("UPDATE orders SET state = 'free'")
         self.assertIsNone(self.value("SELECT to_regnamespace('pawl')"))
 
-    def test_run_with_guard_fences_the_former_holder_out_before_the_command_starts(self):
+    def test_run_with_guard_advances_before_the_command_starts(self):
         self.ready()
         self.guard("mode", "orders", "enforce", "--yes")
         pawld = Pawld()

@@ -13,7 +13,7 @@ class ClusterTest(unittest.TestCase):
         cls.addClassCleanup(cls.cluster.remove)
         cls.cluster.start()
 
-    def test_what_was_committed_survives_a_crash_and_what_was_not_is_gone(self):
+    def test_crash_keeps_committed_rows_only(self):
         self.cluster.psql("CREATE TABLE crash (n int); INSERT INTO crash VALUES (1)")
         open_one = self.cluster.connect()
         self.addCleanup(open_one.close)
@@ -22,14 +22,14 @@ class ClusterTest(unittest.TestCase):
         self.cluster.restart()
         self.assertEqual(self.cluster.psql("SELECT n FROM crash").stdout, "1\n")
 
-    def test_a_session_has_the_isolation_and_the_settings_asked_for(self):
+    def test_session_has_the_requested_isolation_and_settings(self):
         for level in postgres.ISOLATIONS:
             session = self.cluster.connect(isolation=level)
             self.assertEqual(rows(session, "SHOW transaction_isolation"), [(level,)])
             self.assertEqual(rows(session, "SHOW track_commit_timestamp"), [("on",)])
             session.close()
 
-    def test_an_error_in_psql_is_not_passed_over(self):
+    def test_error_in_psql_is_raised(self):
         with self.assertRaisesRegex(AssertionError, "22012"):
             self.cluster.psql("SELECT 1/0")
 

@@ -62,13 +62,13 @@ class Conformance(unittest.TestCase):
             )
         self.assertEqual("", self.left_behind())
 
-    def test_without_an_installed_guard_it_says_how_to_install_it(self):
+    def test_missing_guard_is_reported_with_advice(self):
         self.cluster.create_database("bare", guard=False)
         done = self.pawl("--dsn", self.cluster.dsn("bare"))
         self.assertEqual(64, done.returncode)
         self.assertIn("pawl guard install postgres", done.stderr)
 
-    def test_a_form_that_does_not_exist_is_a_usage_error(self):
+    def test_unknown_form_is_a_usage_error(self):
         self.assertEqual(64, self.pawl("--form", "flying").returncode)
 
 

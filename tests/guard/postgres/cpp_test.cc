@@ -86,7 +86,7 @@ class PostgresFront : public testing::Test {
   PgGuard guard{db.get()};
 };
 
-TEST_F(PostgresFront, AWriteUnderALiveLeaseIsAdmittedAndCommitted) {
+TEST_F(PostgresFront, WriteUnderALiveLeaseIsCommitted) {
   const Lease lease = take("a");
   for (int i = 0; i < 3; ++i) {
     const auto done = guard.write(lease, "orders", increment());
@@ -98,7 +98,7 @@ TEST_F(PostgresFront, AWriteUnderALiveLeaseIsAdmittedAndCommitted) {
   EXPECT_EQ(n(), "3");
 }
 
-TEST_F(PostgresFront, AnOldTokenIsRefusedBeforeTheWorkRuns) {  // Hard cases 1, 54.
+TEST_F(PostgresFront, StaleTokenIsRefusedBeforeTheWorkRuns) {  // Hard cases 1, 54.
   const Lease old = take("a");
   const std::uint64_t newer = overtake();
   bool ran = false;
@@ -111,7 +111,7 @@ TEST_F(PostgresFront, AnOldTokenIsRefusedBeforeTheWorkRuns) {  // Hard cases 1, 
   EXPECT_EQ(PQtransactionStatus(db.get()), PQTRANS_IDLE);
 }
 
-TEST_F(PostgresFront, InShadowTheWriteIsAppliedAndCalledStale) {
+TEST_F(PostgresFront, ShadowAppliesAStaleWriteAndReportsIt) {
   const Lease old = take("a");
   const std::uint64_t newer = overtake();
   db.ask("SELECT pawl.set_mode('orders', 'shadow')");
@@ -142,7 +142,7 @@ TEST_F(PostgresFront, CheckNeverMovesAFence) {
   EXPECT_TRUE(shadow->let_through);
 }
 
-TEST_F(PostgresFront, WhatTheWorkThrowsOrRefusesIsRolledBack) {
+TEST_F(PostgresFront, FailedWorkIsRolledBack) {
   const Lease lease = take("a");
   EXPECT_THROW(static_cast<void>(guard.write(lease, "orders",
                                              [&](PgTransaction& tx) {
@@ -160,7 +160,7 @@ TEST_F(PostgresFront, WhatTheWorkThrowsOrRefusesIsRolledBack) {
   EXPECT_EQ(PQtransactionStatus(db.get()), PQTRANS_IDLE);
 }
 
-TEST_F(PostgresFront, AStatementThatFailsEndsTheWriteWithPostgresWords) {
+TEST_F(PostgresFront, FailedStatementReportsPostgresMessage) {
   const Lease lease = take("a");
   const auto done = guard.write(lease, "orders", [&](PgTransaction& tx) {
     EXPECT_FALSE(tx.exec("UPDATE orders SET n = 1 / $1::int", {"0"}).ok());
@@ -172,7 +172,7 @@ TEST_F(PostgresFront, AStatementThatFailsEndsTheWriteWithPostgresWords) {
   EXPECT_NE(done.error().detail.find("division by zero"), std::string::npos);
 }
 
-TEST_F(PostgresFront, ASerializationFailureIsRunAgainAndNeverCalledStale) {  // Hard case 56.
+TEST_F(PostgresFront, SerializationFailureIsRetriedAndNotCalledStale) {  // Hard case 56.
   const Lease lease = take("a");
   ASSERT_TRUE(guard.write(lease, "orders", increment()));
   int runs = 0;
@@ -193,7 +193,7 @@ TEST_F(PostgresFront, ASerializationFailureIsRunAgainAndNeverCalledStale) {  // 
   EXPECT_EQ(n(), "3");
 }
 
-TEST_F(PostgresFront, AnOperationTakesEffectOnceHoweverOftenItIsWritten) {  // Hard case 55.
+TEST_F(PostgresFront, RepeatedOperationTakesEffectOnce) {  // Hard case 55.
   const Lease lease = take("a");
   for (const Verdict expected : {Verdict::kAdmitted, Verdict::kReplayed, Verdict::kReplayed}) {
     const auto done = guard.write(lease, "orders", increment(), {.operation = 7});
@@ -213,7 +213,7 @@ class UnknownCommit : public PostgresFront {
   PgGuard cut{through.get()};
 };
 
-TEST_F(UnknownCommit, WithAnOperationNumberItIsSettledWhicheverWayItWent) {
+TEST_F(UnknownCommit, OperationNumberSettlesAnUnknownCommit) {
   const Lease lease = take("a");
   std::uint64_t operation = 0;
   for (const auto how : {CuttingProxy::Cut::kAfterCommit, CuttingProxy::Cut::kBeforeCommit}) {
@@ -225,7 +225,7 @@ TEST_F(UnknownCommit, WithAnOperationNumberItIsSettledWhicheverWayItWent) {
   }
 }
 
-TEST_F(UnknownCommit, WithoutOneItIsSaidToBeUnknown) {
+TEST_F(UnknownCommit, LostCommitReplyWithoutOperationNumberIsUnknown) {
   const Lease lease = take("a");
   proxy.arm(CuttingProxy::Cut::kAfterCommit);
   const auto done = cut.write(lease, "orders", increment());
@@ -234,7 +234,7 @@ TEST_F(UnknownCommit, WithoutOneItIsSaidToBeUnknown) {
   EXPECT_EQ(n(), "1");
 }
 
-TEST_F(UnknownCommit, AConnectionThatBreaksBeforeTheCommitHasDoneNothing) {
+TEST_F(UnknownCommit, ConnectionLostBeforeCommitChangesNothing) {
   const Lease lease = take("a");
   const auto done = cut.write(lease, "orders", [&](PgTransaction& tx) {
     db.ask("SELECT pg_terminate_backend(" + std::to_string(PQbackendPID(tx.connection())) + ")");
@@ -245,7 +245,7 @@ TEST_F(UnknownCommit, AConnectionThatBreaksBeforeTheCommitHasDoneNothing) {
   EXPECT_EQ(n(), "0");
 }
 
-TEST_F(PostgresFront, AdvanceNamesWhoStandsInTheWayAndPromisesNothingUntilTheyAreGone) {
+TEST_F(PostgresFront, AdvanceNamesItsBlockersAndFailsUntilTheyEnd) {
   const Lease old = take("a");
   Connection other{"application_name=straggler"};
   PgGuard straggler(other.get());
@@ -262,7 +262,7 @@ TEST_F(PostgresFront, AdvanceNamesWhoStandsInTheWayAndPromisesNothingUntilTheyAr
   EXPECT_EQ(n(), "1");
 }
 
-TEST_F(PostgresFront, ALeaseThatEndsDuringTheWorkIsNotCommitted) {
+TEST_F(PostgresFront, LeaseLostDuringTheWorkIsNotCommitted) {
   const Lease lease = take("a", {.ttl = 1s});
   const auto done = guard.write(lease, "orders", [&](PgTransaction& tx) {
     increment()(tx);
@@ -274,7 +274,7 @@ TEST_F(PostgresFront, ALeaseThatEndsDuringTheWorkIsNotCommitted) {
   EXPECT_EQ(n(), "0");
 }
 
-TEST_F(PostgresFront, SeveralResourcesAreAdmittedTogetherOrNotAtAll) {
+TEST_F(PostgresFront, ResourcesAreAdmittedTogetherOrNotAtAll) {
   const Lease lease = take("a");
   const auto both = [&](PgTransaction& tx) {
     increment("orders")(tx);
@@ -289,7 +289,7 @@ TEST_F(PostgresFront, SeveralResourcesAreAdmittedTogetherOrNotAtAll) {
   EXPECT_EQ(n("orders"), "1");
 }
 
-TEST_F(PostgresFront, WritersOfTheSameResourcesInAnyOrderDoNotDeadlock) {
+TEST_F(PostgresFront, WritersInAnyOrderDoNotDeadlock) {
   const Lease lease = take("a");
   const auto work = [&](std::vector<std::string> resources) {
     return std::async(std::launch::async, [this, &lease, resources] {
@@ -309,7 +309,7 @@ TEST_F(PostgresFront, WritersOfTheSameResourcesInAnyOrderDoNotDeadlock) {
 }
 
 TEST_F(PostgresFront,
-       AcquireWithGuardsFencesTheFormerHolderOutBeforeItHandsTheLeaseOver) {  // Hard case 54.
+       AcquireWithGuardsAdvancesBeforeItReturns) {  // Hard case 54.
   const Lease old = take("a");
   ASSERT_TRUE(guard.write(old, "orders", increment()));
   const Lease newer = take("b", {.guards = {{&guard, "orders"}, {&guard, "stock"}}});
@@ -323,12 +323,12 @@ TEST_F(PostgresFront,
   EXPECT_TRUE(guard.write(newer, "orders", increment()));
 }
 
-TEST_F(PostgresFront, AGuardThatIsNotNamedOtherwiseHasTheLocksName) {
+TEST_F(PostgresFront, GuardIsNamedLikeTheLockByDefault) {
   const Lease lease = take("orders", {.guards = {&guard}});
   EXPECT_EQ(db.ask("SELECT pawl.fence('orders')"), std::to_string(lease.token()));
 }
 
-TEST_F(PostgresFront, WhileAnOldTransactionIsOpenNoLeaseIsHandedOverAndTheLockIsGivenBack) {
+TEST_F(PostgresFront, AcquireReleasesTheLockWhenAdvanceIsBlocked) {
   const Lease old = take("a");
   Connection other{"application_name=straggler"};
   PgGuard straggler(other.get());
@@ -343,7 +343,7 @@ TEST_F(PostgresFront, WhileAnOldTransactionIsOpenNoLeaseIsHandedOverAndTheLockIs
   EXPECT_TRUE(client.acquire("b")) << "it was given back";
 }
 
-TEST_F(PostgresFront, AStragglerIsEvictedWhereThatIsAllowedAndItsEffectIsGone) {
+TEST_F(PostgresFront, EvictEndsAnOlderTransactionWithoutEffect) {
   const Lease old = take("a");
   Connection other;
   PgGuard straggler(other.get());
@@ -358,7 +358,7 @@ TEST_F(PostgresFront, AStragglerIsEvictedWhereThatIsAllowedAndItsEffectIsGone) {
 }
 
 TEST_F(PostgresFront,
-       AFenceBeyondEveryTokenEverGrantedMeansThatTheIssuerIsBehind) {  // Hard case 44.
+       FenceBeyondEveryGrantedTokenIsIssuerBehind) {  // Hard case 44.
   const Lease lease = take("a");
   ASSERT_TRUE(guard.advance("orders", lease.token() + 1000, 5s));
   const auto written = guard.write(lease, "orders", increment());
@@ -369,7 +369,7 @@ TEST_F(PostgresFront,
   EXPECT_EQ(acquired.error().code, Code::kIssuerBehind) << acquired.error().detail;
 }
 
-TEST_F(PostgresFront, ReadersAdvanceToTheirFloorAndFenceTheFormerWriterOut) {  // Design rule 15.
+TEST_F(PostgresFront, ReadersAdvanceToTheirFloor) {  // Design rule 15.
   const Lease writer = take("a");
   const Lease first = take("b", {.sharing = Sharing::kShared});
   const Lease second = take("b", {.sharing = Sharing::kShared, .guards = {{&guard, "orders"}}});
@@ -381,14 +381,14 @@ TEST_F(PostgresFront, ReadersAdvanceToTheirFloorAndFenceTheFormerWriterOut) {  /
   EXPECT_EQ(seen->verdict, Verdict::kAdmitted);
 }
 
-TEST_F(PostgresFront, ALockWithALimitCannotAdvanceAGuardForAllItsSlots) {
+TEST_F(PostgresFront, LockWithALimitCannotAdvanceAGuard) {
   const auto limited =
       client.acquire("a", {.sharing = Sharing::kLimit, .limit = 2, .guards = {{&guard, "orders"}}});
   ASSERT_FALSE(limited);
   EXPECT_EQ(limited.error().code, Code::kInvalid);
 }
 
-TEST_F(PostgresFront, AGuardOfAnotherContractIsNotSpokenTo) {
+TEST_F(PostgresFront, GuardWithAnotherContractIsRefused) {
   const Lease lease = take("a");
   db.ask(
       "CREATE OR REPLACE FUNCTION pawl.contract() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT "
@@ -409,7 +409,7 @@ TEST_F(PostgresFront, AGuardOfAnotherContractIsNotSpokenTo) {
   EXPECT_EQ(n(), "0");
 }
 
-TEST_F(PostgresFront, BadInputGetsAClearErrorAndNoChange) {
+TEST_F(PostgresFront, BadInputIsAnErrorWithoutEffect) {
   const Lease lease = take("a");
   const auto unknown = guard.write(lease, "no-such-guard", increment());
   ASSERT_FALSE(unknown);

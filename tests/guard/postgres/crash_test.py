@@ -53,10 +53,10 @@ class CrashInARace(postgres.ClusterCase):
                 self.db = self.cluster.create_database(f"t{next(self._numbers)}")
                 self.crash_in(forms.PawlTable(), level)
 
-    def test_no_stale_write_to_a_row_that_is_the_resource(self):
+    def test_no_stale_write_with_a_fence_per_row(self):
         self.crash_in(forms.PawlKey(), "read committed", times=1)
 
-    def test_no_stale_write_to_rows_that_share_a_resource(self):
+    def test_no_stale_write_with_a_fence_per_expression(self):
         self.crash_in(forms.PawlBy(), "read committed", times=1)
 
 
@@ -87,7 +87,7 @@ class AcknowledgedAdvances(postgres.ClusterCase):
         self.cluster.restart()
         return self.value("SELECT pawl.fence(%s)", resource)
 
-    def test_an_advance_to_where_the_fence_already_is_survives_a_crash(self):
+    def test_equal_advance_survives_a_crash(self):
         for resource in self.GUARDS:
             for token in (41, 42):
                 with self.subTest(resource=resource, token=token):
@@ -95,7 +95,7 @@ class AcknowledgedAdvances(postgres.ClusterCase):
                     self.sql("SELECT pawl.advance(%s, %s)", resource, token)
                     self.assertEqual(self.fence_after_a_crash(resource), token)
 
-    def test_an_advance_is_durable_although_its_session_asks_for_less(self):
+    def test_advance_ignores_synchronous_commit_off(self):
         for resource in self.GUARDS:
             with self.subTest(resource):
                 session = self.connect(autocommit=True)
@@ -103,7 +103,7 @@ class AcknowledgedAdvances(postgres.ClusterCase):
                 rows(session, "SELECT pawl.advance(%s, 50)", resource)
                 self.assertEqual(self.fence_after_a_crash(resource), 50)
 
-    def test_without_the_advance_such_a_raise_is_indeed_lost(self):
+    def test_raise_with_synchronous_commit_off_can_be_lost(self):
         """The trap is real: otherwise the two tests above would pass for no reason."""
         for token in range(60, 80):
             self.raise_without_waiting_for_the_disk("r", token)
@@ -115,7 +115,7 @@ class AcknowledgedAdvances(postgres.ClusterCase):
 class PreparedTransactions(postgres.ClusterCase):
     settings = {"max_prepared_transactions": 4, "track_commit_timestamp": "on"}
 
-    def test_a_prepared_transaction_holds_advance_up_across_a_crash(self):
+    def test_prepared_transaction_blocks_advance_over_a_crash(self):
         self.cluster.psql(race.JOURNAL + forms.PawlTable.schema, self.db)
         old = self.connect()
         rows(old, "SELECT pawl.use('r', 33)")
@@ -138,7 +138,7 @@ class PreparedTransactions(postgres.ClusterCase):
         late = self.connect()
         self.assertRefused("PW002", rows, late, "SELECT pawl.use('r', 33)")
 
-    def test_a_prepared_transaction_that_raised_the_fence_keeps_it_raised(self):
+    def test_prepared_transaction_keeps_its_raise(self):
         self.cluster.psql(race.JOURNAL + forms.PawlTable.schema, self.db)
         new = self.connect()
         rows(new, "SELECT pawl.use('r', 34)")

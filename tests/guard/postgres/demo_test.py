@@ -27,7 +27,7 @@ class DemoTest(ClusterCase, DemoCase):
             "SELECT relname FROM pg_class WHERE relnamespace::regnamespace::text !~ '^pg_' ORDER BY 1"
         )
 
-    def test_the_story_in_postgres(self):
+    def test_demo_runs_in_postgres(self):
         before = self.everything()
         self.assertTheStory(self.story("--guard", "postgres", "--dsn", self.cluster.dsn(self.db)))
         self.assertEqual(self.everything(), before)

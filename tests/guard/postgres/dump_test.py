@@ -88,14 +88,14 @@ class DumpCase(postgres.ClusterCase):
 
 
 class WholeDumps(DumpCase):
-    def test_the_custom_format_brings_everything_back(self):
+    def test_custom_format_restores_everything(self):
         policies = self.sql(POLICIES)
         dump = self.dump("-Fc")
         self.db = self.cluster.create_database("again", guard=False)
         self.cluster.tool("pg_restore", "--exit-on-error", "-d", self.db, dump)
         self.assertSameGuard(policies)
 
-    def test_plain_sql_brings_everything_back_in_another_cluster(self):
+    def test_plain_sql_restores_everything_in_another_cluster(self):
         """A young cluster: its transaction numbers are lower than those the old one had reached."""
         policies = self.sql(POLICIES)
         self.cluster.psql(
@@ -120,7 +120,7 @@ class WholeDumps(DumpCase):
         self.cluster.install(self.db)
         self.assertSameGuard(policies)
 
-    def test_a_dump_waits_for_nobody_and_holds_nobody_up(self):
+    def test_dump_neither_waits_nor_blocks(self):
         session = self.connect()
         rows(session, "SELECT pawl.use('orders', 34)")
         rows(session, "UPDATE orders SET n = 5")
@@ -141,13 +141,13 @@ class DataOnly(DumpCase):
             "pg_restore", "--data-only", *options, "-d", self.db, self.data, check=check
         )
 
-    def test_a_restore_without_a_token_is_refused_like_any_writer(self):
+    def test_restore_into_a_guarded_table_needs_a_token(self):
         done = self.restore("--exit-on-error", check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("pawl", done.stderr)
         self.assertEqual(self.value("SELECT count(*) FROM orders"), 0)
 
-    def test_a_restore_that_disables_triggers_is_found_out(self):
+    def test_restore_with_disabled_triggers_is_detected(self):
         self.assertEqual(self.serious(), [])
         self.restore("--disable-triggers", "--exit-on-error")
         self.assertEqual(self.value("SELECT count(*) FROM orders"), 1)

@@ -50,18 +50,18 @@ class Story(frozen_worker.Story, postgres.ClusterCase):
             self.cluster.log_text()[self._log_start :], r"pawl: refused \{.*" + str(old_token)
         )
 
-    def test_a_worker_frozen_past_its_ttl_is_refused_when_it_wakes(self):
+    def test_shell_worker_is_refused(self):
         old_token, new_token, met = self.play(PSQL, "write 2")
         self.assertIn("PW002", met)
         self.assertIn(f"token={old_token} max={new_token} mode=enforce resource=orders", met)
         self.assertRefusedAndCounted(old_token, new_token, met)
         self.assertEqual(self.n(), 2)
 
-    def test_it_is_refused_also_when_the_new_holder_has_not_written_yet(self):
+    def test_worker_is_refused_before_the_new_holder_writes(self):
         self.assertRefusedAndCounted(*self.play(PSQL, ADVANCES))
         self.assertEqual(self.n(), 1)
 
-    def test_a_worker_in_cpp_is_told_by_its_lease_and_refused_by_the_table(self):
+    def test_cpp_worker_is_stopped_by_its_lease_and_by_the_table(self):
         self.assertRefusedAndCounted(*self.play_in_cpp("postgres", self.dsn, "orders"))
 
 

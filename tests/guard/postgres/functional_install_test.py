@@ -13,13 +13,13 @@ TOUCH = "UPDATE orders SET n = n + 1 WHERE id = 1"
 
 
 class Installation(OrdersCase):
-    def test_the_version_is_the_projects_own(self):
+    def test_version_equals_the_project_version(self):
         (version,) = re.findall(
             r"project\(pawl VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()
         )
         self.assertEqual(self.sql("SELECT pawl.version(), pawl.contract()"), [(version, 1)])
 
-    def test_both_files_are_one_transaction_each_that_a_program_may_replace_by_its_own(self):
+    def test_each_script_is_one_transaction(self):
         for script in (install_script(), UNINSTALL.read_text(encoding="utf-8")):
             lines = script.splitlines()
             self.assertEqual((lines.count("BEGIN;"), lines.count("COMMIT;")), (1, 1))
@@ -75,7 +75,7 @@ class Installation(OrdersCase):
         self.cluster.install(self.db)
         self.assertNotEqual(self.value("SELECT pawl.version()"), "0.0.9")
 
-    def test_removing_it_leaves_the_tables_and_nothing_of_ours(self):
+    def test_uninstall_leaves_only_the_tables(self):
         self.protect()
         self.sql("CREATE TABLE acct (id int PRIMARY KEY)")
         self.protect(table="acct", key="id")
@@ -92,7 +92,7 @@ class Installation(OrdersCase):
         self.cluster.install(self.db)
         self.protect()
 
-    def test_an_owner_without_superuser_can_do_it_all(self):
+    def test_owner_without_superuser_can_install_and_protect(self):
         self.cluster.psql(
             f"CREATE ROLE landlord LOGIN; ALTER DATABASE {self.db} OWNER TO landlord; ALTER TABLE orders OWNER TO landlord;"
             + UNINSTALL.read_text(),
@@ -121,7 +121,7 @@ class Installation(OrdersCase):
         self.cluster.psql("DROP OWNED BY landlord CASCADE", self.db)
         self.cluster.psql(f"ALTER DATABASE {self.db} OWNER TO postgres; DROP ROLE landlord")
 
-    def test_the_right_to_use_tokens_can_be_one_roles(self):
+    def test_token_functions_can_be_limited_to_one_role(self):
         self.cluster.psql(
             "CREATE ROLE app LOGIN; CREATE ROLE legacy LOGIN; GRANT ALL ON orders TO app, legacy",
             self.db,
@@ -137,7 +137,7 @@ class Installation(OrdersCase):
 
 
 class Tables(OrdersCase):
-    def test_protecting_twice_is_protecting_once(self):
+    def test_protect_is_idempotent(self):
         self.protect()
         self.assertEqual(self.value("SELECT pawl.protect('orders')"), "orders")
         self.assertEqual(self.status()["mode"], "enforce")
@@ -148,7 +148,7 @@ class Tables(OrdersCase):
             1,
         )
 
-    def test_what_cannot_be_protected_is_refused_by_name(self):
+    def test_unsupported_tables_are_refused(self):
         self.cluster.psql(
             "CREATE VIEW v AS SELECT 1 AS n; CREATE SEQUENCE s; CREATE TABLE other (n int)", self.db
         )
@@ -203,7 +203,7 @@ class Tables(OrdersCase):
         self.assertEqual(self.fence(), None)
         self.assertRefused("PW004", self.sql, "SELECT pawl.unprotect('pg_class')")
 
-    def test_a_table_that_was_dropped_is_noticed_and_can_be_taken_off_the_list(self):
+    def test_dropped_table_is_reported_and_can_be_removed(self):
         self.protect()
         self.sql("DROP TABLE orders")
         ((_, guard, object_, problem),) = self.problems()
@@ -211,13 +211,13 @@ class Tables(OrdersCase):
         self.sql(f"SELECT pawl.unprotect({object_})")
         self.assertEqual(self.problems(), [])
 
-    def test_a_table_that_was_renamed_stays_under_its_guard(self):
+    def test_renamed_table_stays_guarded(self):
         self.protect()
         self.sql("ALTER TABLE orders RENAME TO purchases")
         self.assertRefused("PW001", self.write, "DELETE FROM purchases")
         self.assertEqual((self.status()["tables"], self.problems()), (["public.purchases"], []))
 
-    def test_damaged_triggers_are_found_and_mended(self):
+    def test_damaged_triggers_are_found_and_repaired(self):
         self.protect()
         for damage, problem in (
             ("DISABLE TRIGGER pawl_guard", "disabled"),
@@ -251,7 +251,7 @@ class Partitions(OrdersCase):
 
     HOWS = ({}, {"key": "id"}, {"by": "id / 100"})
 
-    def test_the_root_every_branch_and_every_leaf_is_guarded_at_once_and_as_they_come(self):
+    def test_all_partitions_are_guarded_including_new_ones(self):
         for number, how in enumerate(self.HOWS):
             with self.subTest(how=how):
                 if number:
@@ -277,7 +277,7 @@ class Partitions(OrdersCase):
                     self.assertRefused("PW001", rows, db, "INSERT INTO part_c VALUES (22)")
                 self.assertEqual(self.problems(), [])
 
-    def test_a_partition_alone_is_not_protected(self):
+    def test_single_partition_cannot_be_protected(self):
         self.assertRefused("42809", self.sql, "SELECT pawl.protect('part_a')")
         self.sql("CREATE TABLE child () INHERITS (orders)")
         self.assertRefused("42809", self.sql, "SELECT pawl.protect('child')")
@@ -289,7 +289,7 @@ class Partitions(OrdersCase):
         for table in ("child", "later"):
             self.assertRefused("PW001", self.write, f"INSERT INTO {table} VALUES (1)")
 
-    def test_a_detached_partition_stays_guarded_until_it_is_let_go(self):
+    def test_detached_partition_stays_guarded_until_unprotect(self):
         self.protect(table="parts")
         self.sql("ALTER TABLE parts DETACH PARTITION part_a")
         self.assertRefused("PW001", self.write, "INSERT INTO part_a VALUES (1)")
@@ -298,7 +298,7 @@ class Partitions(OrdersCase):
         self.write("INSERT INTO part_a VALUES (1)")
         self.assertEqual(self.problems(), [])
 
-    def test_a_row_that_moves_to_another_partition_takes_its_fence_along(self):
+    def test_row_moved_to_another_partition_keeps_its_fence(self):
         self.protect(table="parts", key="id")
         self.carrying(
             34,
@@ -311,7 +311,7 @@ class Partitions(OrdersCase):
             "PW002", self.carrying, 33, "UPDATE parts SET n = 1", setting="pawl.token.parts"
         )
 
-    def test_other_tables_may_come_and_go_while_a_guard_is_damaged(self):
+    def test_other_tables_can_change_while_a_guard_is_damaged(self):
         self.protect(table="parts")
         self.sql("ALTER TABLE part_a DISABLE TRIGGER pawl_guard")
         self.sql(

@@ -31,7 +31,7 @@ class Rows(OrdersCase):
         )
         self.assertEqual(self.tokens(), {1: 34, 2: 20})
 
-    def test_a_token_for_one_row_says_nothing_about_another(self):
+    def test_token_for_one_row_does_not_cover_another(self):
         self.assertRefused("PW001", self.under, 34, self.touch(2), resource="orders:1")
         self.assertRefused("PW001", self.under, 34, "UPDATE orders SET n = 1", resource="orders:1")
         self.assertEqual(self.tokens(), {})
@@ -42,13 +42,13 @@ class Rows(OrdersCase):
         self.assertRefused("PW002", self.carrying, 34, "UPDATE orders SET n = 1")
         self.assertEqual(self.tokens(), {1: 34, 2: 35, 3: 34})
 
-    def test_the_column_is_the_guards_and_not_the_writers(self):
+    def test_writer_cannot_set_the_token_column(self):
         self.under(34, "UPDATE orders SET pawl_token = 1 WHERE id = 1", resource="orders:1")
         self.under(34, "UPDATE orders SET pawl_token = 99 WHERE id = 1", resource="orders:1")
         self.carrying(34, "INSERT INTO orders (id, pawl_token) VALUES (10, 7)")
         self.assertEqual(self.tokens(), {1: 34, 10: 34})
 
-    def test_a_deleted_row_is_remembered_by_its_fence(self):
+    def test_deleted_row_keeps_its_fence(self):
         self.under(34, "DELETE FROM orders WHERE id = 1", resource="orders:1")
         self.assertEqual(self.fence("orders:1"), 34)
         self.assertRefused("PW002", self.under, 33, resource="orders:1")
@@ -56,7 +56,7 @@ class Rows(OrdersCase):
         self.under(34, "INSERT INTO orders VALUES (1)", resource="orders:1")
         self.assertEqual(self.tokens(), {1: 34})
 
-    def test_changing_the_key_is_leaving_and_arriving(self):
+    def test_changing_the_key_is_checked_for_both_keys(self):
         self.carrying(34, "UPDATE orders SET id = 20 WHERE id = 1")
         self.assertEqual((self.fence("orders:1"), self.fence("orders:20")), (34, 34))
         self.assertRefused("PW002", self.carrying, 33, "UPDATE orders SET id = 1 WHERE id = 2")
@@ -70,13 +70,13 @@ class Rows(OrdersCase):
         self.carrying(34, "INSERT INTO orders VALUES (77)")
         self.assertEqual(self.tokens(), {77: 34})
 
-    def test_a_key_is_spelled_as_its_type_spells_it(self):
+    def test_key_is_normalised_by_its_type(self):
         self.sql("SELECT pawl.advance('orders:007', 34)")
         self.assertEqual(self.fence("orders:7"), 34)
         self.under(34, self.touch(7), resource="orders: 7")
         self.assertEqual(self.n(7), 1)
 
-    def test_insert_on_conflict_and_merge_are_judged_row_by_row(self):
+    def test_insert_on_conflict_and_merge_are_checked_per_row(self):
         self.sql("SELECT pawl.advance('orders:2', 35)")
         upsert = "INSERT INTO orders VALUES (1), (2), (30) ON CONFLICT (id) DO UPDATE SET n = 5"
         self.assertRefused("PW002", self.carrying, 34, upsert)
@@ -87,7 +87,7 @@ class Rows(OrdersCase):
         self.carrying(36, merge)
         self.assertEqual(self.tokens(), {2: 35, 30: 35, 31: 36})
 
-    def test_truncate_needs_a_token_not_less_than_any_and_forgets_none(self):
+    def test_truncate_needs_the_greatest_token_and_keeps_fences(self):
         self.under(34, self.touch(1), resource="orders:1")
         self.assertRefused("PW001", self.write, "TRUNCATE orders")
         self.assertRefused("PW001", self.under, 40, "TRUNCATE orders", resource="orders:1")
@@ -96,7 +96,7 @@ class Rows(OrdersCase):
         self.assertEqual(self.fence("orders:1"), 40)
         self.assertRefused("PW002", self.carrying, 39, "INSERT INTO orders VALUES (1)")
 
-    def test_what_is_let_through_moves_no_fence(self):
+    def test_writes_let_through_do_not_move_the_fence(self):
         self.under(34, self.touch(1), resource="orders:1")
         self.sql("SELECT pawl.set_mode('orders', 'shadow')")
         self.assertEqual(self.under(33, self.touch(1), resource="orders:1"), "stale")
@@ -132,7 +132,7 @@ class Rows(OrdersCase):
                 early.rollback()
                 self.assertRefused("PW002", rows, early, f"SELECT pawl.use('orders:{row}', 34)")
 
-    def test_advance_waits_for_who_writes_the_row_and_names_it(self):
+    def test_advance_waits_for_the_writer_of_the_row_and_names_it(self):
         old = self.connect(application_name="frozen")
         rows(old, "SELECT pawl.use('orders:1', 34)")
         rows(old, self.touch(1))
@@ -154,7 +154,7 @@ class Rows(OrdersCase):
             self.sql("SELECT pawl.advance('orders:1', %s)", token)
             self.assertEqual((self.fence("orders:1"), self.tokens()), (token, {1: token}))
 
-    def test_a_guard_that_lost_its_table_says_so(self):
+    def test_guard_without_its_table_is_reported(self):
         self.under(34, self.touch(1), resource="orders:1")
         self.sql("SELECT pawl.unprotect('orders')")
         self.assertRefused("PW004", self.under, 34, resource="orders:1")
@@ -203,7 +203,7 @@ class SharedByRows(OrdersCase):
         self.under(34, move, resource=["orders:1", "orders:2"])
         self.assertEqual((self.fence("orders:1"), self.fence("orders:2")), (34, 34))
 
-    def test_every_way_to_write_is_judged(self):
+    def test_every_way_to_write_is_checked(self):
         self.sql("SELECT pawl.advance('orders:1', 34)")
         for sql in (
             "INSERT INTO orders VALUES (10, 1)",
@@ -236,7 +236,7 @@ class SharedByRows(OrdersCase):
         self.under(34, "INSERT INTO notes VALUES (NULL, 1)", resource="notes:")
         self.under(9, "INSERT INTO notes VALUES ('Ann', 1)", resource="notes:ann")
 
-    def test_an_expression_that_cannot_be_evaluated_is_refused_when_it_is_given(self):
+    def test_invalid_expression_is_refused_by_protect(self):
         self.sql("CREATE TABLE notes (who text)")
         self.assertRefused("42703", self.sql, "SELECT pawl.protect('notes', by => 'nobody')")
         self.assertEqual(self.sql("SELECT * FROM pawl.guard WHERE name = 'notes'"), [])
@@ -289,7 +289,7 @@ class Keys(OrdersCase):
         db.rollback()
         self.assertEqual((self.fence("mail:a"), self.admit("a", 34)), (None, "admitted"))
 
-    def test_one_snapshot_for_a_whole_transaction_may_not_raise_a_fence(self):
+    def test_raise_in_repeatable_read_is_refused(self):
         self.admit("a", 34)
         for level in ISOLATIONS[1:]:
             with self.subTest(level=level):
@@ -303,7 +303,7 @@ class Keys(OrdersCase):
                     rows(db, f"SELECT pawl.admit('mail:{level}', 35)"), [("admitted",)]
                 )
 
-    def test_the_first_holder_of_a_new_key_is_named_among_those_under_the_guard(self):
+    def test_blocker_of_a_new_key_is_named(self):
         first = self.connect(application_name="first")
         rows(first, "SELECT pawl.admit('mail:new', 34)")
         error = self.assertRefused(

@@ -32,7 +32,7 @@ class OperationNumbers(OrdersCase):
         self.assertRefused("PW002", self.under, 34, op=1)
         self.assertRefused("PW002", self.under, 34, op=2)
 
-    def test_an_operation_that_was_rolled_back_was_not_done(self):
+    def test_rolled_back_operation_was_not_done(self):
         db = self.connect()
         rows(db, "SELECT pawl.use('orders', 34, 1)")
         rows(db, TOUCH)
@@ -40,7 +40,7 @@ class OperationNumbers(OrdersCase):
         self.assertEqual(self.under(34, TOUCH, op=1), "admitted")
         self.assertEqual(self.n(), 1)
 
-    def test_twins_wait_for_each_other_and_one_takes_effect_at_every_level(self):
+    def test_concurrent_equal_operations_take_effect_once(self):
         self.sql("SELECT pawl.advance('orders', 34)")
         for op, level in enumerate(ISOLATIONS, 1):
             with self.subTest(level=level):
@@ -60,7 +60,7 @@ class OperationNumbers(OrdersCase):
                     )
                 self.assertEqual(self.n(), op)
 
-    def test_an_operation_number_that_is_none_is_malformed(self):
+    def test_invalid_operation_number_is_malformed(self):
         for op in (0, -1, None):
             self.assertRefused("PW003", self.sql, "SELECT pawl.use('orders', 34, %s)", op)
             self.assertRefused("PW003", self.sql, "SELECT pawl.admit('orders', 34, %s)", op)
@@ -74,7 +74,7 @@ class OperationNumbers(OrdersCase):
         self.sql("SELECT pawl.advance('orders', 35)")
         self.assertEqual(self.value("SELECT count(*) FROM pawl.done"), 0)
 
-    def test_replayed_in_shadow_lets_the_careless_write_through_and_counts_it(self):
+    def test_replayed_write_in_shadow_is_let_through_and_counted(self):
         self.sql("SELECT pawl.set_mode('orders', 'shadow')")
         self.under(34, TOUCH, op=1)
         self.under(34, TOUCH, op=1)
@@ -97,7 +97,7 @@ class EqualTokens(OrdersCase):
         self.assertEqual(self.under(35, TOUCH), "admitted")
         self.assertEqual(self.n(), 3)
 
-    def test_refuse_gives_a_token_back_when_its_transaction_is_rolled_back(self):
+    def test_refuse_returns_the_token_on_rollback(self):
         self.policy("refuse")
         db = self.connect()
         rows(db, "SELECT pawl.use('orders', 34)")
@@ -113,7 +113,7 @@ class EqualTokens(OrdersCase):
         self.assertRefused("PW002", self.carrying, 34, TOUCH)
         self.assertEqual(self.n(), 2)
 
-    def test_once_wants_an_operation_number_for_an_equal_token(self):
+    def test_once_needs_an_operation_number_for_an_equal_token(self):
         self.policy("once")
         self.assertEqual(self.under(34, TOUCH), "admitted")
         error = self.assertRefused("PW001", self.under, 34, TOUCH)
@@ -123,7 +123,7 @@ class EqualTokens(OrdersCase):
         self.assertRefused("PW001", self.carrying, 34, TOUCH)
         self.assertEqual(self.n(), 2)
 
-    def test_a_policy_takes_effect_at_once_for_sessions_that_have_written_before(self):
+    def test_policy_takes_effect_in_existing_sessions(self):
         db = self.connect()
         rows(db, "SELECT pawl.use('orders', 34)")
         rows(db, TOUCH)
@@ -140,7 +140,7 @@ class EqualTokens(OrdersCase):
         db.commit()
         self.assertEqual(self.n(), 3)
 
-    def test_an_old_snapshot_does_not_pass_under_the_old_policy(self):
+    def test_old_snapshot_does_not_use_the_old_policy(self):
         self.sql("SELECT pawl.advance('orders', 34)")
         early = self.connect(isolation="repeatable read")
         rows(early, "SELECT 1")

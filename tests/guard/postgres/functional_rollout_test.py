@@ -15,7 +15,7 @@ TOUCH = "UPDATE orders SET n = n + 1 WHERE id = 1"
 
 
 class Modes(OrdersCase):
-    def test_observe_lets_everything_through_and_keeps_the_fence_honest(self):
+    def test_observe_refuses_nothing_and_keeps_the_fence_correct(self):
         self.protect(mode="observe", require_token=False)
         self.write()
         self.assertEqual(self.under(34, TOUCH), "admitted")
@@ -42,7 +42,7 @@ class Modes(OrdersCase):
         self.write()
         self.assertEqual(self.status()["would_refuse"], 3)
 
-    def test_the_query_for_postgres_exporter_counts_each_verdict_for_any_role(self):
+    def test_exporter_query_counts_each_verdict(self):
         self.protect(mode="enforce")
         self.assertEqual(self.under(34, TOUCH), "admitted")
         self.assertRefused("PW002", self.under, 33, TOUCH)
@@ -61,13 +61,13 @@ class Modes(OrdersCase):
         self.assertEqual(counts[("orders", "stale")], 1)
         self.assertEqual(counts[("orders", "missing")], 0)
 
-    def test_advance_is_not_refused_where_nothing_is(self):
+    def test_advance_is_not_refused_in_observe_and_shadow(self):
         self.protect(mode="shadow")
         self.sql("SELECT pawl.advance('orders', 34)")
         self.assertEqual(self.value("SELECT pawl.advance('orders', 33)"), 34)
         self.assertEqual((self.fence(), self.status()["would_refuse"]), (34, 1))
 
-    def test_canary_refuses_for_the_same_share_of_resources_every_time(self):
+    def test_canary_refuses_a_stable_share_of_resources(self):
         self.sql("SELECT pawl.create_guard('c', keyed => true)")
         keys = [f"c:{i}" for i in range(200)]
         for key in keys:
@@ -97,7 +97,7 @@ class Modes(OrdersCase):
         self.assertRefused("PW002", self.under, 33, TOUCH)
         self.assertEqual((self.n(), self.status()["missing"]), (2, 1))
 
-    def test_a_stricter_mode_waits_for_who_was_let_through_before(self):
+    def test_stricter_mode_waits_for_transactions_let_through(self):
         self.protect(mode="shadow", require_token=False)
         self.sql("SELECT pawl.advance('orders', 34)")
         old = self.connect()
@@ -114,7 +114,7 @@ class Modes(OrdersCase):
         change.result()
         self.assertRefused("PW002", self.under, 33, TOUCH)
 
-    def test_a_stricter_mode_does_not_wait_for_those_it_would_admit_anyway(self):
+    def test_stricter_mode_does_not_wait_for_admitted_transactions(self):
         self.protect(mode="shadow")
         self.sql("SELECT pawl.advance('orders', 34)")
         holder = self.connect()
@@ -124,7 +124,7 @@ class Modes(OrdersCase):
         holder.commit()
         self.assertEqual(self.n(), 1)
 
-    def test_a_mode_that_cannot_be_had_yet_names_who_is_in_the_way(self):
+    def test_mode_change_timeout_names_the_blocker(self):
         self.protect(mode="shadow", require_token=False)
         old = self.connect(application_name="legacy")
         rows(old, TOUCH)
@@ -132,7 +132,7 @@ class Modes(OrdersCase):
         self.assertIn("application_name='legacy'", error.diag.message_detail)
         self.assertEqual(self.status()["mode"], "shadow")
 
-    def test_an_old_snapshot_does_not_pass_under_the_old_policy(self):
+    def test_old_snapshot_does_not_use_the_old_policy(self):
         self.protect(mode="shadow", require_token=False)
         self.sql("SELECT pawl.advance('orders', 34)")
         early = self.connect(isolation="repeatable read")
@@ -141,7 +141,7 @@ class Modes(OrdersCase):
         rows(early, "SET LOCAL pawl.token.orders = 33")
         self.assertRefused("40001", rows, early, TOUCH)
 
-    def test_emergency_is_at_once_for_everyone_also_behind_an_open_change_of_mode(self):
+    def test_emergency_takes_effect_despite_an_open_mode_change(self):
         self.protect()
         self.sql("SELECT pawl.advance('orders', 34)")
         early = self.connect(isolation="repeatable read")
@@ -251,7 +251,7 @@ class Telling(OrdersCase):
             if prefix in line and "LOG:" in line
         ]
 
-    def test_the_ring_keeps_the_last_sixteen(self):
+    def test_last_sixteen_refusals_are_kept(self):
         self.protect()
         self.sql("SELECT pawl.advance('orders', 100)")
         for token in range(1, 21):
@@ -262,7 +262,7 @@ class Telling(OrdersCase):
         )
         self.assertEqual(self.status()["stale"], 20)
 
-    def test_names_of_any_kind_survive_the_ring(self):
+    def test_refusals_keep_unusual_names(self):
         self.sql("SELECT pawl.create_guard('k', keyed => true)")
         self.sql("SELECT pawl.set_mode('k', 'enforce')")
         self.sql("SELECT pawl.advance('k:Größe', 9)")
@@ -280,7 +280,7 @@ class Telling(OrdersCase):
         self.assertEqual(len(self.log_lines("pawl: would refuse ")), 1)
         self.assertEqual(self.sql("SELECT * FROM pawl.refusals"), [])
 
-    def test_tokenless_writers_are_seen_by_name_and_statement_and_not_by_value(self):
+    def test_tokenless_writers_are_recorded_without_values(self):
         self.protect(mode="observe", require_token=False)
         db = self.connect(autocommit=True, application_name="billing")
         for i in range(5):
@@ -296,7 +296,7 @@ class Telling(OrdersCase):
             ],
         )
 
-    def test_a_tokenless_writer_is_recorded_without_40001_at_every_level(self):
+    def test_recording_tokenless_writers_never_fails_with_40001(self):
         self.protect(mode="observe", require_token=False)
         start = threading.Barrier(4)
         errors = []
@@ -325,7 +325,7 @@ class Telling(OrdersCase):
             self.value("SELECT count(DISTINCT application_name) FROM pawl.sightings"), 4
         )
 
-    def test_the_role_that_was_set_is_told_apart_from_the_login(self):
+    def test_set_role_and_login_are_recorded_separately(self):
         self.cluster.psql("CREATE ROLE batch; GRANT ALL ON orders TO batch", self.db)
         self.protect(mode="observe", require_token=False)
         db = self.connect(autocommit=True)
@@ -341,7 +341,7 @@ class Readiness(OrdersCase):
     def readiness(self):
         return self.sql("SELECT ready, because FROM pawl.readiness('orders')", on=self.admin)[0]
 
-    def test_it_says_what_is_missing_at_each_step_and_then_nothing(self):
+    def test_readiness_lists_what_is_missing_at_each_step(self):
         self.protect(mode="observe", require_token=False)
         ready, because = self.readiness()
         self.assertFalse(ready)

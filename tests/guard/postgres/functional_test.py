@@ -16,14 +16,14 @@ class Verdicts(OrdersCase):
         super().setUp()
         self.protect()
 
-    def test_a_write_without_a_token_is_missing_also_as_the_first_statement_of_a_session(self):
+    def test_write_without_a_token_is_missing(self):
         error = self.assertRefused("PW001", self.write)
         self.assertEqual(
             detail(error), {"token": "none", "max": "none", "mode": "enforce", "resource": "orders"}
         )
         self.assertEqual(self.n(), 0)
 
-    def test_the_first_token_is_admitted_however_great(self):
+    def test_first_token_is_admitted_however_great(self):
         self.assertEqual(self.under(9007199254740991, TOUCH), "admitted")
         self.assertEqual((self.fence(), self.n()), (9007199254740991, 1))
 
@@ -32,7 +32,7 @@ class Verdicts(OrdersCase):
             self.assertEqual(self.under(34, TOUCH, TOUCH), "admitted")
         self.assertEqual((self.fence(), self.n()), (34, 6))
 
-    def test_a_smaller_token_is_stale_and_its_error_says_by_whom(self):
+    def test_smaller_token_is_stale_with_details(self):
         self.under(34, TOUCH)
         error = self.assertRefused("PW002", self.under, 33, TOUCH)
         self.assertEqual(
@@ -54,7 +54,7 @@ class Verdicts(OrdersCase):
         self.assertEqual((self.fence(), self.n()), (34, 1))
         self.assertEqual(self.under(34 + 2**44, TOUCH), "admitted")
 
-    def test_what_is_no_token_is_malformed_and_moves_nothing(self):
+    def test_invalid_token_is_malformed_and_moves_nothing(self):
         for token in (0, -1, 2**53, -(2**63), 2**63 - 1, None):
             with self.subTest(token=token):
                 self.assertRefused("PW003", self.under, token, TOUCH)
@@ -84,7 +84,7 @@ class Verdicts(OrdersCase):
                 self.assertRefused("PW004", self.sql, "SELECT pawl.fence(%s)", resource)
                 self.assertRefused("PW004", self.sql, "SELECT pawl.advance(%s, 34)", resource)
 
-    def test_admit_judges_and_carries_nothing(self):
+    def test_admit_checks_without_setting_a_token(self):
         with self.connect() as db:
             self.assertEqual(rows(db, "SELECT pawl.admit('orders', 34)"), [("admitted",)])
             self.assertRefused("PW001", rows, db, TOUCH)
@@ -110,7 +110,7 @@ class Verdicts(OrdersCase):
             rows(db, "SELECT pawl.advance('orders', 34)")
             self.assertEqual(rows(db, "SHOW lock_timeout"), [("7s",)])
 
-    def test_the_setting_of_a_transaction_is_gone_after_it(self):
+    def test_token_ends_with_its_transaction(self):
         db = self.connect()
         rows(db, "SELECT pawl.use('orders', 34)")
         rows(db, TOUCH)
@@ -122,14 +122,14 @@ class Verdicts(OrdersCase):
         db.rollback()
         self.assertRefused("PW001", rows, db, TOUCH)
 
-    def test_a_savepoint_that_is_rolled_back_takes_its_token_along(self):
+    def test_rolled_back_savepoint_drops_its_token(self):
         with self.connect() as db:
             rows(db, "SAVEPOINT s")
             rows(db, "SELECT pawl.use('orders', 34)")
             rows(db, "ROLLBACK TO s")
             self.assertRefused("PW001", rows, db, TOUCH)
 
-    def test_a_savepoint_that_is_released_keeps_it(self):
+    def test_released_savepoint_keeps_its_token(self):
         with self.connect() as db:
             rows(db, "SAVEPOINT s")
             rows(db, "SELECT pawl.use('orders', 34)")
@@ -137,7 +137,7 @@ class Verdicts(OrdersCase):
             rows(db, TOUCH)
         self.assertEqual(self.n(), 1)
 
-    def test_a_raise_stays_although_its_transaction_is_rolled_back(self):
+    def test_rolled_back_raise_stays(self):
         with self.connect() as db:
             rows(db, "SELECT pawl.use('orders', 35)")
             db.rollback()
@@ -159,7 +159,7 @@ class Verdicts(OrdersCase):
         self.assertRefused("PW001", self.write, "INSERT INTO lines VALUES (1)")
         self.assertEqual(self.status()["tables"], ["public.lines", "public.orders"])
 
-    def test_several_resources_are_taken_under_one_token_or_none(self):
+    def test_several_resources_are_admitted_together_or_not_at_all(self):
         self.sql("SELECT pawl.create_guard('mail')")
         self.sql("SELECT pawl.set_mode('mail', 'enforce')")
         self.assertEqual(self.under(34, TOUCH, resource=["mail", "orders"]), "admitted")
@@ -170,7 +170,7 @@ class Verdicts(OrdersCase):
         self.assertRefused("PW004", self.under, 36, resource=["mail", "nobody"])
         self.assertRefused("PW003", self.under, 0, resource=["mail", "orders"])
 
-    def test_a_token_that_is_refused_for_one_of_several_moves_none(self):
+    def test_refusal_of_one_resource_moves_no_fence(self):
         for guard in "ab":
             self.sql("SELECT pawl.create_guard(%s)", guard)
             self.sql("SELECT pawl.set_mode(%s, 'enforce')", guard)
@@ -198,7 +198,7 @@ class Verdicts(OrdersCase):
         self.assertRefused("PW002", self.carrying, 33, TOUCH, setting="pawl.token")
         self.assertEqual(self.n(), 1)
 
-    def test_a_guard_whose_name_is_no_identifier_has_a_setting_all_the_same(self):
+    def test_guard_with_any_name_has_a_setting(self):
         self.sql('CREATE TABLE "Größe 7" (n int)')
         guard = self.protect(table='"Größe 7"')
         self.assertEqual(guard, "Größe 7")
@@ -228,7 +228,7 @@ class Readers(OrdersCase):
             on=on or self.admin,
         )[0]
 
-    def test_check_says_what_a_write_would_get_and_never_raises(self):
+    def test_check_predicts_the_verdict_without_error(self):
         self.assertEqual(self.check("orders", 34), ("admitted", 34, 34, "enforce", False))
         self.assertEqual(self.check("orders", 35), ("admitted", 35, 34, "enforce", False))
         self.assertEqual(self.check("orders", 33), ("stale", 33, 34, "enforce", True))
@@ -241,7 +241,7 @@ class Readers(OrdersCase):
         self.assertEqual(self.check(None, None)[0], "unknown")
         self.assertEqual(self.fence(), 34)
 
-    def test_a_read_only_transaction_may_check_and_use_what_moves_nothing(self):
+    def test_read_only_transaction_can_check(self):
         with self.connect() as db:
             rows(db, "SET TRANSACTION READ ONLY")
             self.assertEqual(self.check("orders", 33, on=db)[0], "stale")
@@ -289,7 +289,7 @@ class EveryWayToWrite(OrdersCase):
         "cascading update": "UPDATE customers SET id = 8 WHERE id = 1",
     }
 
-    def test_every_statement_that_writes_is_judged(self):
+    def test_every_writing_statement_is_checked(self):
         for name, sql in self.WAYS.items():
             with self.subTest(way=name):
                 self.assertRefused("PW001", self.write, sql)
@@ -299,7 +299,7 @@ class EveryWayToWrite(OrdersCase):
                     rows(db, sql)
                     db.rollback()
 
-    def test_copy_is_judged(self):
+    def test_copy_is_checked(self):
         with self.connect() as db, db.cursor() as cursor:
             self.assertRefused("PW001", cursor.copy_from, io.StringIO("20\t1\t0\n"), "orders")
         with self.connect() as db, db.cursor() as cursor:
@@ -307,7 +307,7 @@ class EveryWayToWrite(OrdersCase):
             cursor.copy_from(io.StringIO("20\t1\t0\n"), "orders")
         self.assertEqual(self.n(20), 0)
 
-    def test_a_prepared_statement_is_judged_each_time(self):
+    def test_prepared_statement_is_checked_each_time(self):
         db = self.connect(autocommit=True)
         rows(db, f"PREPARE touch AS {TOUCH}")
         for _ in range(8):  # Beyond the switch to a generic plan.
@@ -347,7 +347,7 @@ class Snapshots(OrdersCase):
     def assertRetried(self, step):
         self.assertRefused("40001", step.result)
 
-    def test_a_statement_that_raised_the_fence_itself_is_retried_and_then_sees_the_last_write(self):
+    def test_statement_that_raises_the_fence_fails_with_40001_once(self):
         new = self.connect()
         rows(new, "SET LOCAL pawl.token.orders = 34")
         step = self.later(new, self.SUM)
@@ -358,7 +358,7 @@ class Snapshots(OrdersCase):
         self.carrying(34, self.SUM)
         self.assertEqual(self.n(100), 107)
 
-    def test_a_statement_that_waited_for_a_siblings_raise_is_retried_too(self):
+    def test_statement_that_waited_for_a_raise_fails_with_40001_once(self):
         sibling, new = self.connect(), self.connect()
         rows(new, "SET LOCAL pawl.token.orders = 34")
         raising = self.later(sibling, "SELECT pawl.use('orders', 34)")
@@ -372,7 +372,7 @@ class Snapshots(OrdersCase):
         self.carrying(34, self.SUM)
         self.assertEqual(self.n(100), 107)
 
-    def test_use_as_a_statement_of_its_own_is_enough(self):
+    def test_separate_use_statement_needs_no_retry(self):
         new = self.connect()
         step = self.later(new, "SELECT pawl.use('orders', 34)")
         self.assertTrue(step.waits())
@@ -382,7 +382,7 @@ class Snapshots(OrdersCase):
         new.commit()
         self.assertEqual(self.n(100), 107)
 
-    def test_a_transaction_with_one_snapshot_that_began_before_the_raise_is_retried(self):
+    def test_snapshot_older_than_the_raise_fails_with_40001(self):
         for level in ISOLATIONS[1:]:
             for carry in ("SELECT pawl.use('orders', 34)", "SET LOCAL pawl.token.orders = 34"):
                 with self.subTest(level=level, carry=carry):
@@ -400,7 +400,7 @@ class Snapshots(OrdersCase):
                     early.rollback()
                     self.sql("SELECT setval('pawl.fence_1', 33)")  # For the next round.
 
-    def test_a_fence_without_a_known_raiser_fails_closed_and_heals(self):
+    def test_fence_without_a_known_raiser_fails_closed_once(self):
         self.old.commit()
         for mark in (
             "setval('pawl.raiser_1', 4611686018427387999)",

@@ -74,7 +74,7 @@ class HowTo(postgres.ClusterCase):
             code=code,
         )
 
-    def test_every_block_runs_and_leaves_what_the_page_promises(self):
+    def test_every_block_of_the_page_works(self):
         self.cluster.psql(TABLES, self.db)
         self.addCleanup(self.sql, "DROP OWNED BY app, shop_owner; DROP ROLE app, shop_owner")
         # As the page says: psql under a lease.
@@ -99,7 +99,7 @@ class HowTo(postgres.ClusterCase):
             )
             self.assertEqual(self.sql("SELECT n FROM orders"), [(4,)])
 
-    def test_its_grants_let_a_worker_evict_a_frozen_one_where_no_superuser_installed_the_guard(
+    def test_documented_grants_allow_evict_without_superuser(
         self,
     ):
         grants = next(block for block in sql_blocks() if "pg_signal_backend" in block)
@@ -147,7 +147,7 @@ class HowTo(postgres.ClusterCase):
             "10s",
         )
 
-    def test_it_names_every_sqlstate_of_the_guard(self):
+    def test_page_names_every_sqlstate(self):
         states = set(re.findall(r"PW\d{3}", postgres.install_script()))
         self.assertEqual(
             set(re.findall(r"^\| `(PW\d{3})`", PAGE.read_text(encoding="utf-8"), re.M)), states

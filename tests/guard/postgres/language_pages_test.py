@@ -151,7 +151,7 @@ class Jobs:
         )
         return job, session, other
 
-    def test_the_job_under_pawl_run_writes_once(self):
+    def test_job_under_pawl_run_writes_once(self):
         self.assertEnds(self.run_with_pawl(), 0)
         self.assertEqual(self.invoices(), CUSTOMERS)
         self.assertEnds(self.run_with_pawl("--no-wait"), 0)
@@ -162,12 +162,12 @@ class Jobs:
         with self.pawld.client() as client:
             return harness.fields(client.call("HISTORY", "billing/nightly")[0])["token"]
 
-    def test_in_its_own_process_it_writes_once(self):
+    def test_job_in_its_own_process_writes_once(self):
         for _ in range(2):
             self.assertEnds(self.start(*self.program("invoices"), "2026-11"), 0)
             self.assertEqual(self.invoices(), CUSTOMERS)
 
-    def test_it_writes_once_when_its_connection_is_lost(self):
+    def test_job_writes_once_over_a_lost_connection(self):
         job, session, other = self.held_up(*self.program("invoices"), "2026-11")
         self.assertTrue(self.value("SELECT pg_terminate_backend(%s)", session))
         wait_until(
@@ -178,7 +178,7 @@ class Jobs:
         self.assertEnds(job, 0)
         self.assertEqual(self.invoices(), CUSTOMERS)
 
-    def test_it_writes_once_when_the_answer_to_its_commit_is_lost(self):
+    def test_job_writes_once_when_the_commit_reply_is_lost(self):
         proxy = LostCommit(self.cluster.port)
         self.addCleanup(proxy.listener.close)
         self.environment["PAWL_GUARD_DSN"] = f"postgres://app@127.0.0.1:{proxy.port}/{self.db}"
@@ -187,14 +187,14 @@ class Jobs:
         self.assertEqual(proxy.commits, 3)
         self.assertEqual(self.invoices(), CUSTOMERS)
 
-    def test_a_newer_token_ends_it(self):
+    def test_newer_token_ends_the_job(self):
         self.sql("SELECT pawl.advance('invoices', 1000000)")
         self.assertIn(
             "stale token", self.assertEnds(self.start(*self.program("invoices"), "2026-11"), STALE)
         )
         self.assertEqual(self.invoices(), 0)
 
-    def test_frozen_inside_its_transaction_it_is_ended_by_the_timeout_of_its_role(self):
+    def test_job_frozen_in_its_transaction_is_ended_by_a_timeout(self):
         self.assertEqual(
             self.value(
                 "SELECT setconfig FROM pg_db_role_setting JOIN pg_roles ON oid = setrole WHERE rolname = 'app'"

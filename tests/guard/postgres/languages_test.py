@@ -58,7 +58,7 @@ class Languages(postgres.ClusterCase):
         )
         return {"wrote": done.returncode == 0, "message": done.stderr}
 
-    def test_a_newer_token_in_one_language_fences_out_the_others(self):
+    def test_newer_token_in_one_language_fences_the_others(self):
         for token, (newer, older) in enumerate(
             ((self.python, self.node), (self.node, self.psql), (self.psql, self.python)), 34
         ):
@@ -83,7 +83,7 @@ class Languages(postgres.ClusterCase):
         self.assertIn("PW001", self.psql("none")["message"])
         self.assertEqual(self.value("SELECT n FROM orders"), 0)
 
-    def test_the_greatest_token_arrives_exactly_from_every_language(self):
+    def test_greatest_token_is_exact_in_every_language(self):
         most = 2**53 - 1
         self.sql("SELECT pawl.set_policy('orders', max_step => %s)", most)
         for write in (self.python, self.node, self.psql):

@@ -112,7 +112,7 @@ class Once(postgres.ClusterCase):
     def test_every_operation_on_a_key_takes_effect_once(self):
         self.deliver("read committed", "k:1")
 
-    def test_every_operation_takes_effect_once_although_the_server_is_killed(self):
+    def test_every_operation_takes_effect_once_over_crashes(self):
         self.deliver("read committed", crashes=3, ops=80)
 
 

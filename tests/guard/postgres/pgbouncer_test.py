@@ -133,7 +133,7 @@ class TheFormsThatAreClean(PoolCase):
         self.mine.rollback()
         self.assertEqual(self.written(), 1)
 
-    def test_use(self):
+    def test_use_is_safe_in_a_pool(self):
         self.assertClean(
             lambda session, token: (
                 rows(session, "SELECT pawl.use('orders', %s)", token),
@@ -141,7 +141,7 @@ class TheFormsThatAreClean(PoolCase):
             )
         )
 
-    def test_set_local(self):
+    def test_set_local_is_safe_in_a_pool(self):
         self.assertClean(
             lambda session, token: (
                 rows(session, f"SET LOCAL pawl.token.orders = {token}"),
@@ -149,7 +149,7 @@ class TheFormsThatAreClean(PoolCase):
             )
         )
 
-    def test_set_config_for_the_transaction(self):
+    def test_transaction_set_config_is_safe_in_a_pool(self):
         self.assertClean(
             lambda session, token: (
                 rows(session, "SELECT set_config('pawl.token.orders', %s, true)", str(token)),
@@ -157,13 +157,13 @@ class TheFormsThatAreClean(PoolCase):
             )
         )
 
-    def test_check_and_write_in_one_message(self):
+    def test_check_and_write_in_one_message_is_safe_in_a_pool(self):
         self.assertClean(
             lambda session, token: rows(session, f"SELECT pawl.use('orders', {token}); {UPDATE}"),
             autocommit=True,
         )
 
-    def test_a_function_that_does_both(self):
+    def test_function_that_checks_and_writes_is_safe_in_a_pool(self):
         self.cluster.psql(
             "CREATE FUNCTION work(token bigint) RETURNS void LANGUAGE plpgsql AS $$ BEGIN "
             f"PERFORM pawl.use('orders', token); {UPDATE}; END $$",

@@ -61,15 +61,15 @@ class StaticGuards(RaceCase):
     def test_no_stale_write_after_admit(self):
         self.assertNoStaleEffect(forms.PawlAdmit(), 16, 20)
 
-    def test_no_stale_write_in_a_crowd_of_sixty_four(self):
+    def test_no_stale_write_with_64_writers(self):
         self.assertNoStaleEffect(forms.PawlTable(), 64, 8)
 
-    def test_no_stale_write_or_old_view_in_a_crowd_of_one_holder(self):
+    def test_no_stale_write_or_old_snapshot_with_many_writers_of_one_token(self):
         for form in (forms.PawlTable(), forms.PawlSetting(), forms.PawlAdmit()):
             with self.subTest(type(form).__name__):
                 self.assertNoStaleEffect(form, 16, 30, lags=race.ONE_HOLDER)
 
-    def test_the_judge_passes_a_guard_that_serialises_everyone(self):
+    def test_race_check_accepts_a_serialising_guard(self):
         self.assertNoStaleEffect(forms.ForUpdate(), 12, 20, ("read committed",))
 
 
@@ -77,10 +77,10 @@ class KeyedGuards(RaceCase):
     def test_no_stale_write_after_admit_of_a_key(self):
         self.assertNoStaleEffect(forms.PawlKeyedAdmit(), 16, 20)
 
-    def test_no_stale_write_to_a_row_that_is_the_resource(self):
+    def test_no_stale_write_with_a_fence_per_row(self):
         self.assertNoStaleEffect(forms.PawlKey(), 12, 20)
 
-    def test_no_stale_write_to_rows_that_share_a_resource(self):
+    def test_no_stale_write_with_a_fence_per_expression(self):
         self.assertNoStaleEffect(forms.PawlBy(), 12, 20)
 
     def test_no_stale_write_to_several_resources_at_once(self):

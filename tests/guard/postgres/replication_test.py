@@ -62,7 +62,7 @@ class PhysicalReplica(postgres.ClusterCase):
         self.addCleanup(session.close)
         return session
 
-    def test_check_works_there(self):
+    def test_check_works_on_a_replica(self):
         here = self.on_replica()
         for resource in ("orders", "k:1"):
             for token, verdict in ((33, "stale"), (34, "admitted"), (35, "admitted")):
@@ -73,7 +73,7 @@ class PhysicalReplica(postgres.ClusterCase):
                     )
             self.assertEqual(rows(here, "SELECT pawl.fence(%s)", resource), [(34,)])
 
-    def test_what_would_change_something_is_refused_and_says_why(self):
+    def test_changes_are_refused_on_a_replica(self):
         here = self.on_replica()
         for sql in (
             "SELECT pawl.use('orders', 34)",
@@ -90,7 +90,7 @@ class PhysicalReplica(postgres.ClusterCase):
                 self.assertIn(caught.exception.pgcode, ("25006", "PW002"), caught.exception)
                 self.assertRegex(str(caught.exception), "read.only|replica|recovery|stale")
 
-    def test_status_and_problems_can_be_read_there(self):
+    def test_status_and_problems_work_on_a_replica(self):
         here = self.on_replica()
         self.assertEqual(
             rows(here, "SELECT fence FROM pawl.status WHERE guard = 'orders'"), [(34,)]
@@ -98,7 +98,7 @@ class PhysicalReplica(postgres.ClusterCase):
         rows(here, "SELECT * FROM pawl.problems()")
         rows(here, "SELECT * FROM pawl.readiness('orders')")
 
-    def test_a_promoted_replica_refuses_what_the_primary_had_fenced(self):
+    def test_promoted_replica_keeps_the_fences(self):
         self.cluster.stop()
         try:
             here = self.on_replica()
@@ -163,7 +163,7 @@ class LogicalReplication(postgres.ClusterCase):
             f"SELECT count(*), coalesce(sum(n), 0) FROM {table}", self.subscriber
         ).stdout.strip()
 
-    def test_the_initial_copy_passes_a_guard_that_only_observes_and_changes_arrive_when_it_enforces(
+    def test_subscriber_gets_copy_and_changes(
         self,
     ):
         self.cluster.psql(
@@ -184,7 +184,7 @@ class LogicalReplication(postgres.ClusterCase):
         self.db = self.subscriber
         self.assertRefused("PW001", self.sql, "UPDATE orders SET n = 6")
 
-    def test_changes_to_rows_with_fences_of_their_own_arrive_too(self):
+    def test_subscriber_gets_changes_of_row_guards(self):
         self.cluster.psql("SELECT pawl.protect('item', key => 'id')", self.subscriber)
         self.subscribe()
         wait_until(lambda: self.copied("item") == "1|0", "the initial copy is there")

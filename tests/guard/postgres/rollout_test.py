@@ -94,7 +94,7 @@ class Rollout(postgres.ClusterCase):
         )
         return ready, " ".join(because or [])
 
-    def test_a_guard_comes_to_a_table_in_use(self):
+    def test_rollout_on_a_table_in_use(self):
         self.cluster.psql(SHOP, self.db)
         modern, old_job = self.start("modern", None), self.start("old-job", None)
 
@@ -176,7 +176,7 @@ class Rollout(postgres.ClusterCase):
         ]
         self.assertEqual(changes, ["rollout"] * 3 + ["pager at night", "morning", "rollout"])
 
-    def test_a_table_whose_writers_all_carry_tokens_is_ready(self):
+    def test_table_with_tokens_from_all_writers_is_ready(self):
         self.cluster.psql(SHOP, self.db)
         self.sql("SELECT pawl.protect('orders', by => 'customer', mode => 'shadow')")
         modern = self.start("modern", 34)

@@ -81,19 +81,19 @@ class TheTextbookRaces(TextbookCase):
             with self.subTest(level):
                 self.assertEqual(self.play(form, level, steps), (1, "admitted"))
 
-    def test_read_then_write_lets_a_stale_write_through_at_every_level(self):
+    def test_read_then_write_admits_a_stale_write(self):
         self.assertRaces(forms.PlainRead(), CHECK_FIRST, ISOLATIONS)
 
-    def test_a_check_inside_the_write_lets_a_stale_commit_through_at_every_level(self):
+    def test_check_inside_the_write_admits_a_stale_commit(self):
         self.assertRaces(forms.SubqueryInTheWrite(), WRITE_FIRST, ISOLATIONS)
 
-    def test_for_key_share_does_not_hold_up_who_raises_the_fence(self):
+    def test_for_key_share_does_not_block_a_raise(self):
         self.assertRaces(forms.KeyShare(), CHECK_FIRST, ISOLATIONS)
 
-    def test_a_locking_read_in_a_sub_select_locks_only_what_refuses(self):
+    def test_locking_read_in_a_subselect_locks_too_little(self):
         self.assertRaces(forms.LockingSubselect(), CHECK_FIRST, ISOLATIONS)
 
-    def test_advisory_locks_around_a_plain_read_see_the_fence_of_long_ago(self):
+    def test_advisory_lock_around_a_plain_read_sees_an_old_fence(self):
         self.assertRaces(
             forms.AdvisoryPlainRead(), SNAPSHOT_FIRST, ("repeatable read", "serializable")
         )
@@ -101,7 +101,7 @@ class TheTextbookRaces(TextbookCase):
             self.play(forms.AdvisoryPlainRead(), "read committed", SNAPSHOT_FIRST), (0, "PW002")
         )
 
-    def test_by_luck_too_a_crowd_of_writers_finds_the_race(self):
+    def test_many_writers_find_the_race_by_chance(self):
         form = forms.PlainRead()
         self.db = self.cluster.create_database(f"t{next(self._numbers)}", guard=False)
         self.cluster.psql(race.JOURNAL + form.schema, self.db)
@@ -131,7 +131,7 @@ class Tombstones(TextbookCase):
         self.watch = self.connect(autocommit=True)
         return self.connect(), self.connect(isolation=level)
 
-    def test_a_tombstone_that_is_only_read_lets_a_stale_insert_through(self):
+    def test_unlocked_tombstone_admits_a_stale_insert(self):
         for level in ISOLATIONS:
             with self.subTest(level):
                 new, old = self.start(
@@ -183,7 +183,7 @@ class WhatHoldsUnderTheSameSteps(TextbookCase):
                     late = steps.index("advance") < steps.index("check")
                     self.assertIn(met, ("PW002", "40001") if late else ("admitted", "40001"))
 
-    def test_for_update_is_safe_and_makes_everyone_wait(self):
+    def test_for_update_is_safe_but_serialises(self):
         self.assertHolds(forms.ForUpdate())
 
     def test_a_protected_table_is_safe(self):

@@ -35,7 +35,7 @@ class Cli(sqlite.GuardedFile):
     def guard(self, verb, *words, **options):
         return self.pawl(verb, "sqlite", "--file", self.path, *words, **options)
 
-    def test_an_existing_table_gets_from_nothing_to_refused_writes_and_back(self):
+    def test_install_protect_refuse_and_uninstall(self):
         self.assertIn("no guard is installed here", self.guard("status", code=64).stderr)
         self.assertIn("would install", self.guard("install", "--dry-run").stdout)
         self.assertEqual(
@@ -83,7 +83,7 @@ class Cli(sqlite.GuardedFile):
             [name for name in os.listdir(os.path.dirname(self.path)) if "emergency" in name], []
         )
 
-    def test_an_advance_behind_a_writer_is_busy(self):
+    def test_advance_during_a_write_is_busy(self):
         self.guard("install")
         self.guard("protect", "orders")
         self.db.execute("BEGIN IMMEDIATE")
@@ -94,7 +94,7 @@ class Cli(sqlite.GuardedFile):
         self.db.execute("ROLLBACK")
         self.guard("advance", "orders", "34", "--wait", "50ms")
 
-    def test_check_finds_a_lost_trigger_and_a_new_way_around_the_old_ones(self):
+    def test_check_finds_missing_triggers_and_new_unique_indexes(self):
         self.guard("install")
         self.db.execute("CREATE TABLE accounts (id INTEGER PRIMARY KEY, email TEXT)")
         self.guard("protect", "accounts", "--key", "id")
@@ -109,7 +109,7 @@ class Cli(sqlite.GuardedFile):
         self.db.execute("ALTER TABLE orders RENAME TO requests")
         self.assertIn('no table "orders"', self.guard("check", code=1).stdout)
 
-    def test_the_printed_script_is_what_the_shell_can_run(self):
+    def test_printed_script_runs_in_the_shell(self):
         script = self.pawl("install", "sqlite", "--file", self.path, "--script").stdout
         subprocess.run(
             ["sqlite3", "-bail", self.path], input=script, text=True, check=True, timeout=30
@@ -117,7 +117,7 @@ class Cli(sqlite.GuardedFile):
         self.guard("protect", "orders", "--mode", "enforce")
         self.guard("check")
 
-    def test_what_is_no_file_or_no_database_is_said(self):
+    def test_missing_or_invalid_file_is_named(self):
         self.assertIn("--file", self.pawl("status", "sqlite", code=64).stderr)
         self.pawl("status", "sqlite", "--file", self.path + ".none", code=69)
         self.assertFalse(os.path.exists(self.path + ".none"))
@@ -128,7 +128,7 @@ class Cli(sqlite.GuardedFile):
             self.pawl("status", "sqlite", "--file", self.path + ".text", code=64).stderr,
         )
 
-    def test_every_form_of_it_keeps_the_contract(self):
+    def test_every_form_passes_conformance(self):
         self.guard("install")
         before = one(self.db, "SELECT count(*) FROM sqlite_schema")
         reports = json.loads(

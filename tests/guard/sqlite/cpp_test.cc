@@ -61,7 +61,7 @@ class SqliteFront : public testing::Test {
   SqliteGuard guard{db_.get()};
 };
 
-TEST_F(SqliteFront, AWriteUnderALiveLeaseIsAdmittedAndCommitted) {
+TEST_F(SqliteFront, WriteUnderALiveLeaseIsCommitted) {
   const Lease lease = take("a");
   const auto done = guard.write(lease, "orders", increment());
   ASSERT_TRUE(done) << done.error().detail;
@@ -75,7 +75,7 @@ TEST_F(SqliteFront, AWriteUnderALiveLeaseIsAdmittedAndCommitted) {
 }
 
 TEST_F(SqliteFront,
-       AcquireWithAGuardFencesTheFormerHolderOutBeforeItHandsTheLeaseOver) {  // Hard case 54.
+       AcquireWithAGuardAdvancesBeforeItReturns) {  // Hard case 54.
   const Lease old = take("a");
   const Lease newer = take("b", {.guards = {{&guard, "orders"}}});
   const auto refused = guard.write(old, "orders", increment());
@@ -85,7 +85,7 @@ TEST_F(SqliteFront,
   EXPECT_EQ(n(), 1);
 }
 
-TEST_F(SqliteFront, ALeaseThatEndsDuringTheWorkIsNotCommittedAndNoneIsBegunAfterIt) {
+TEST_F(SqliteFront, LeaseLostDuringTheWorkIsNotCommittedAndBlocksLaterWrites) {
   const Lease lease = take("a", {.ttl = 1s});
   int runs = 0;
   const auto work = [&] {
@@ -102,7 +102,7 @@ TEST_F(SqliteFront, ALeaseThatEndsDuringTheWorkIsNotCommittedAndNoneIsBegunAfter
   EXPECT_NE(sqlite3_get_autocommit(db_.get()), 0);
 }
 
-TEST_F(SqliteFront, AFenceBeyondEveryTokenEverGrantedMeansThatTheIssuerIsBehind) {  // Hard case 44.
+TEST_F(SqliteFront, FenceBeyondEveryGrantedTokenIsIssuerBehind) {  // Hard case 44.
   const Lease lease = take("a");
   ASSERT_TRUE(guard.advance("orders", lease.token() + 1000, 5s));
   const auto written = guard.write(lease, "orders", increment());

@@ -65,7 +65,7 @@ class KilledInItsCommit(sqlite.GuardedFile):
                 yield f"{call} {number}"
                 number += 1
 
-    def test_the_operation_sent_again_takes_effect_exactly_once(self):
+    def test_repeated_operation_takes_effect_once(self):
         met = set()
         for moment in self.every_kill():
             with self.subTest(moment):
@@ -81,7 +81,7 @@ class KilledInItsCommit(sqlite.GuardedFile):
         self.assertEqual(met, {"admitted", "replayed"})
         self.assertEqual(one(self.db, "PRAGMA integrity_check"), "ok")
 
-    def test_it_is_settled_before_an_advance_is_answered(self):
+    def test_advance_settles_a_write_killed_in_its_commit(self):
         met = set()
         for moment in self.every_kill():
             with self.subTest(moment):

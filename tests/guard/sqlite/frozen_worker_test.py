@@ -67,7 +67,7 @@ class Story(frozen_worker.Story, sqlite.GuardedFile):
             [("orders", "stale", old_token, new_token)],
         )
 
-    def test_a_worker_frozen_past_its_ttl_is_refused_when_it_wakes_and_writes_through_the_shell(
+    def test_shell_worker_is_refused(
         self,
     ):
         old_token, new_token, met = self.play(SHELL, "write 2")
@@ -75,18 +75,18 @@ class Story(frozen_worker.Story, sqlite.GuardedFile):
         self.assertRefusedAndCounted(old_token, new_token, met)
         self.assertEqual(self.n(), 2)
 
-    def test_and_so_it_is_in_python(self):
+    def test_python_worker_is_refused(self):
         self.assertRefusedAndCounted(*self.play(PYTHON, "write 2"))
         self.assertEqual(self.n(), 2)
 
-    def test_and_so_it_is_in_node(self):
+    def test_node_worker_is_refused(self):
         self.environment.update(
             CLIENTS=str(HERE / "clients"), NODE_SQLITE=node_clients.sqlite_module()
         )
         self.assertRefusedAndCounted(*self.play(NODE, "write 2"))
         self.assertEqual(self.n(), 2)
 
-    def test_it_is_refused_also_when_the_new_holder_was_fenced_on_its_grant_and_has_not_written_yet(
+    def test_worker_is_refused_before_the_new_holder_writes(
         self,
     ):
         self.assertRefusedAndCounted(
@@ -94,7 +94,7 @@ class Story(frozen_worker.Story, sqlite.GuardedFile):
         )
         self.assertEqual(self.n(), 1)
 
-    def test_a_worker_in_cpp_is_told_by_its_lease_and_refused_by_the_table(self):
+    def test_cpp_worker_is_stopped_by_its_lease_and_by_the_table(self):
         self.assertRefusedAndCounted(*self.play_in_cpp("sqlite", self.path, "orders"))
 
 

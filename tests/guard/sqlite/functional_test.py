@@ -10,7 +10,7 @@ INSERT = "INSERT INTO orders (state) VALUES ('{}')"
 
 
 class Tokens(sqlite.GuardedFile):
-    def test_a_stale_token_is_refused_and_counted_although_rolled_back(self):
+    def test_stale_token_is_refused_and_counted(self):
         self.assertEqual(write(self.db, "orders", 34, INSERT.format("new")), "admitted")
         refused = self.refuses("PAWL_STALE", write, self.db, "orders", 33, INSERT.format("old"))
         self.assertIsInstance(refused, sqlite3.IntegrityError)
@@ -29,7 +29,7 @@ class Tokens(sqlite.GuardedFile):
             [("orders", "stale", 33, 34)],
         )
 
-    def test_a_refusal_is_counted_also_when_the_connection_is_closed_instead_of_rolled_back(self):
+    def test_refusal_is_counted_when_the_connection_closes(self):
         write(self.db, "orders", 34)
         hasty = sqlite.connect(self.path)
         hasty.execute("BEGIN")
@@ -37,7 +37,7 @@ class Tokens(sqlite.GuardedFile):
         hasty.close()
         self.assertEqual(self.counted("orders", "stale"), 1)
 
-    def test_who_ignores_the_refusal_and_writes_on_is_refused_again(self):
+    def test_write_after_a_refusal_is_refused_again(self):
         write(self.db, "orders", 34)
         for token, word in ((33, "PAWL_STALE"), ("34x", "PAWL_MALFORMED")):
             self.db.execute("BEGIN")
@@ -58,7 +58,7 @@ class Tokens(sqlite.GuardedFile):
             with self.assertRaisesRegex(sqlite3.OperationalError, "no such function: pawl_judge"):
                 plain.execute(sql)
 
-    def test_what_is_a_token(self):
+    def test_only_integers_from_1_to_2_to_the_53_are_tokens(self):
         for n, token in enumerate((1, "34", 34.0, 2**53 - 1, "9007199254740991")):
             self.db.execute("SELECT pawl_create_guard(?)", (f"g{n}",))
             self.assertEqual(write(self.db, f"g{n}", token), "admitted", token)
@@ -93,7 +93,7 @@ class Tokens(sqlite.GuardedFile):
         self.refuses("PAWL_MISSING", self.db.execute, INSERT.format("b"))
         self.assertEqual(self.counted("orders", "missing"), 2)
 
-    def test_a_token_needs_a_transaction_and_an_advance_has_its_own(self):
+    def test_use_needs_a_transaction_and_advance_refuses_one(self):
         self.refuses("PAWL_TRANSACTION", self.db.execute, "SELECT pawl_use('orders', 34)")
         self.db.execute("BEGIN")
         self.refuses("PAWL_TRANSACTION", self.db.execute, "SELECT pawl_advance('orders', 34)")
@@ -102,7 +102,7 @@ class Tokens(sqlite.GuardedFile):
         self.assertEqual(one(self.db, "SELECT pawl_advance('orders', '35')"), 34)
         self.refuses("PAWL_STALE", self.db.execute, "SELECT pawl_advance('orders', 34)")
 
-    def test_an_operation_happens_once(self):
+    def test_operation_takes_effect_once(self):
         self.assertEqual(write(self.db, "orders", 34, INSERT.format("a"), operation=7), "admitted")
         self.assertEqual(write(self.db, "orders", 34, operation=7), "replayed")
         self.refuses(
@@ -118,7 +118,7 @@ class Tokens(sqlite.GuardedFile):
                 finally:
                     self.db.execute("ROLLBACK")
 
-    def test_a_savepoint_takes_nothing_back_that_a_later_write_needs(self):
+    def test_savepoint_rollback_keeps_the_token(self):
         self.db.execute("BEGIN IMMEDIATE")
         self.db.execute("SAVEPOINT a")
         self.db.execute("SELECT pawl_use('orders', 34, 1)")
@@ -128,7 +128,7 @@ class Tokens(sqlite.GuardedFile):
         self.assertEqual(one(self.db, "SELECT pawl_fence('orders')"), 34)
         self.assertEqual(write(self.db, "orders", 34, operation=1), "replayed")
 
-    def test_what_was_read_before_a_savepoint_was_taken_back_is_read_again(self):
+    def test_fence_is_read_again_after_a_savepoint_rollback(self):
         self.db.execute("BEGIN IMMEDIATE")
         self.db.execute("SAVEPOINT a")
         for _ in range(2):  # The second one reads what the first one wrote.
@@ -138,7 +138,7 @@ class Tokens(sqlite.GuardedFile):
         self.db.execute("COMMIT")
         self.assertEqual(one(self.db, "SELECT pawl_fence('orders')"), 34)
 
-    def test_what_was_read_before_a_failed_statement_is_read_again(self):
+    def test_fence_is_read_again_after_a_failed_statement(self):
         # The first row raises the fence, the second one reads it, the third one takes it back with
         # the whole statement.
         self.db.execute("CREATE TABLE parts (id INTEGER PRIMARY KEY, n INT CHECK (n > 0))")
@@ -153,7 +153,7 @@ class Tokens(sqlite.GuardedFile):
         self.db.execute("COMMIT")
         self.assertEqual(one(self.db, "SELECT pawl_fence('parts:1')"), 34)
 
-    def test_what_this_connection_changed_itself_is_read_again(self):
+    def test_own_changes_to_the_fence_are_read_again(self):
         for change in ("UPDATE pawl_fence SET token = 40", "UPDATE pawl_guard SET floor = 40"):
             self.db.execute("BEGIN IMMEDIATE")
             for _ in range(2):
@@ -162,7 +162,7 @@ class Tokens(sqlite.GuardedFile):
             self.refuses("PAWL_STALE", self.db.execute, INSERT.format("a"))
             self.db.execute("ROLLBACK")
 
-    def test_pawl_leaves_the_applications_row_id_alone(self):
+    def test_last_insert_rowid_is_unchanged(self):
         self.db.execute("BEGIN")
         self.db.execute("SELECT pawl_use('orders', 34)")
         self.db.execute("INSERT INTO orders VALUES (77, 'a')")
@@ -180,7 +180,7 @@ class Tokens(sqlite.GuardedFile):
         self.db.execute("COMMIT")
         self.assertEqual(self.states(), ["a"])
 
-    def test_a_view_or_trigger_of_someone_else_cannot_carry_a_token(self):
+    def test_views_and_triggers_cannot_call_use(self):
         self.db.execute("CREATE TABLE notes (n)")
         self.db.execute(
             "CREATE TRIGGER sly AFTER INSERT ON notes BEGIN SELECT pawl_use('orders', 99); END"
@@ -192,7 +192,7 @@ class Tokens(sqlite.GuardedFile):
 
 
 class Snapshots(sqlite.GuardedFile):
-    def test_a_transaction_that_read_before_the_advance_cannot_write_under_the_old_token(self):
+    def test_old_snapshot_cannot_write_with_an_old_token(self):
         write(self.db, "orders", 33, INSERT.format("a"))
         old = self.connect(timeout=0.1)
         old.execute("BEGIN")
@@ -216,7 +216,7 @@ class Snapshots(sqlite.GuardedFile):
         self.refuses("PAWL_STALE", write, old, "orders", 33, INSERT.format("b"))
         self.assertEqual(self.states(), ["a"])
 
-    def test_an_advance_waits_for_an_open_write_and_says_busy_not_stale(self):
+    def test_advance_waits_for_an_open_write_then_is_busy(self):
         self.db.execute("BEGIN")
         self.db.execute("SELECT pawl_use('orders', 33)")
         other = self.connect(timeout=0)
@@ -254,7 +254,7 @@ class Keys(sqlite.GuardedFile):
         self.refuses("PAWL_UNGUARDED", write, self.db, "accounts", 60)
         self.refuses("PAWL_UNGUARDED", write, self.db, "orders:1", 60)
 
-    def test_replace_through_another_unique_column_is_judged_for_the_row_it_deletes(self):
+    def test_replace_is_checked_for_the_row_it_deletes(self):
         before = self.rows()
         for sql in (
             "INSERT OR REPLACE INTO accounts VALUES (2, 'ONE@x', 9)",
@@ -266,7 +266,7 @@ class Keys(sqlite.GuardedFile):
         write(self.db, "accounts:2", 20, "REPLACE INTO accounts VALUES (2, 'new@x', 9)")
         self.assertEqual(self.rows()[1], (2, "new@x", 9))
 
-    def test_a_changed_key_is_judged_for_both(self):
+    def test_changing_the_key_is_checked_for_both_keys(self):
         self.refuses(
             "PAWL_MISSING",
             write,
@@ -281,7 +281,7 @@ class Keys(sqlite.GuardedFile):
         self.db.execute("COMMIT")
         self.assertEqual(one(self.db, "SELECT pawl_fence('accounts:3')"), 20)
 
-    def test_a_row_refused_in_the_middle_takes_back_the_whole_statement(self):
+    def test_refusal_of_one_row_undoes_the_statement(self):
         self.db.execute("BEGIN")
         self.db.execute("SELECT pawl_use('accounts:1', 60)")
         self.refuses("PAWL_MISSING", self.db.execute, "UPDATE accounts SET n = n + 100")
@@ -291,7 +291,7 @@ class Keys(sqlite.GuardedFile):
         self.assertEqual(self.rows(), [(1, "one@x", 1), (2, "two@x", 2)])
         self.assertEqual(self.counted("accounts", "missing"), 3)
 
-    def test_so_it_does_in_a_table_without_any_constraint(self):
+    def test_refusal_undoes_the_statement_without_constraints(self):
         self.db.execute("CREATE TABLE bare (k, n)")
         self.db.execute("INSERT INTO bare VALUES (1, 1), (2, 2)")
         self.db.execute("SELECT pawl_protect('bare', 'k', 'enforce')")
@@ -346,7 +346,7 @@ class Keys(sqlite.GuardedFile):
         )
         self.refuses("PAWL_STALE", write, self.db, "lines:1", 6, 'DELETE FROM "order lines"')
 
-    def test_a_cascade_is_judged_in_the_table_it_reaches(self):
+    def test_cascade_is_checked_in_its_target_table(self):
         self.db.execute("PRAGMA foreign_keys = ON")
         self.db.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY)")
         self.db.execute("CREATE TABLE visits (c INT REFERENCES customers ON DELETE CASCADE)")
@@ -367,7 +367,7 @@ class KeysWithRecursiveTriggers(Keys):
 
 
 class SeveralFiles(sqlite.GuardedFile):
-    def test_an_attached_file_is_judged_by_its_own_fences(self):
+    def test_attached_file_has_its_own_fences(self):
         write(self.db, "orders", 50, INSERT.format("a"))
         other = sqlite.connect(self.path + "2")
         other.execute("CREATE TABLE parts (n)")
@@ -420,7 +420,7 @@ class Modes(sqlite.GuardedFile):
         )
         self.assertEqual(one(self.db, "SELECT pawl_fence('orders')"), 34)
 
-    def test_an_emergency_does_not_wait_for_a_stuck_writer_and_ends_with_the_next_mode(self):
+    def test_emergency_does_not_wait_for_a_writer(self):
         write(self.db, "orders", 34, INSERT.format("a"))
         stuck = self.connect()
         stuck.execute("BEGIN IMMEDIATE")
@@ -440,7 +440,7 @@ class Modes(sqlite.GuardedFile):
             "SELECT guard, reason FROM pawl_audit WHERE what = 'emergency' ORDER BY id"
         ).fetchall()
 
-    def test_the_reason_of_an_emergency_behind_a_writer_is_in_the_audit_once_someone_looks(self):
+    def test_emergency_during_a_write_is_audited_later(self):
         stuck = self.connect()
         stuck.execute("BEGIN IMMEDIATE")
         one(self.connect(timeout=0), "SELECT pawl_emergency('pager 7:\nthe new shop is refused')")
@@ -452,7 +452,7 @@ class Modes(sqlite.GuardedFile):
             one(self.db, "SELECT pawl_status()")
             self.assertEqual(self.emergencies(), [("orders", "pager 7: the new shop is refused")])
 
-    def test_the_reason_of_an_emergency_behind_a_writer_comes_before_the_mode_that_ends_it(self):
+    def test_emergency_is_audited_before_the_next_mode(self):
         stuck = self.connect()
         stuck.execute("BEGIN IMMEDIATE")
         one(self.connect(timeout=0), "SELECT pawl_emergency('first')")
@@ -464,7 +464,7 @@ class Modes(sqlite.GuardedFile):
         told = [what for what, in self.db.execute("SELECT what FROM pawl_audit ORDER BY id")]
         self.assertEqual(told[-4:], ["emergency", "mode", "emergency", "mode"])
 
-    def test_an_emergency_in_a_transaction_that_is_rolled_back_stays_on_and_is_told_later(self):
+    def test_rolled_back_emergency_stays_on_and_is_audited(self):
         self.db.execute("BEGIN IMMEDIATE")
         one(self.db, "SELECT pawl_emergency('in between')")
         self.db.execute("ROLLBACK")
@@ -481,7 +481,7 @@ class Modes(sqlite.GuardedFile):
         self.db.execute("ROLLBACK")
         self.refuses("PAWL_STALE", write, self.db, "orders", 33)
 
-    def test_who_writes_with_less_than_full_synchronous_is_seen_and_an_advance_is_durable_all_the_same(
+    def test_synchronous_below_full_is_recorded(
         self,
     ):
         self.db.execute("PRAGMA synchronous = OFF")
@@ -490,7 +490,7 @@ class Modes(sqlite.GuardedFile):
         write(self.db, "orders", 34)
         self.assertEqual(one(self.db, "SELECT n FROM pawl_sighting WHERE what = 'synchronous'"), 1)
 
-    def test_what_cannot_be_put_under_guard_is_refused(self):
+    def test_unsupported_tables_are_refused(self):
         self.db.execute("CREATE VIEW v AS SELECT 1")
         self.db.execute("CREATE TABLE e (a, b)")
         self.db.execute("CREATE UNIQUE INDEX odd ON e (lower(b))")
@@ -506,7 +506,7 @@ class Modes(sqlite.GuardedFile):
                 self.db.execute(f"SELECT pawl_protect({marks})", arguments)
             self.assertFalse(self.db.in_transaction)
 
-    def test_uninstalled_is_as_before(self):
+    def test_uninstall_restores_the_file(self):
         self.db.execute("SELECT pawl_uninstall()")
         self.connect(extension=False).execute(INSERT.format("free"))
         self.assertEqual(

@@ -32,7 +32,7 @@ def command_of(block):
 
 
 class HowTo(unittest.TestCase):
-    def test_every_block_runs_and_says_what_the_page_promises(self):
+    def test_every_block_of_the_page_works(self):
         said = ""
         pawld = harness.Pawld()  # The page starts one of its own, on the usual port.
         self.addCleanup(pawld.remove)
@@ -69,7 +69,7 @@ class HowTo(unittest.TestCase):
         ):
             self.assertIn(words, said)
 
-    def test_it_names_every_word_of_the_guard(self):
+    def test_page_names_every_verdict(self):
         source = (ROOT / "src/guard/sqlite/fault.cc").read_text(encoding="utf-8")
         words = set(re.findall(r'"(PAWL_[A-Z]+)"', source))
         self.assertGreater(len(words), 5)

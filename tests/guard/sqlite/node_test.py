@@ -49,7 +49,7 @@ class Node(sqlite.GuardedFile):
     def n(self):
         return one(self.db, "SELECT n FROM orders")
 
-    def test_a_newer_token_in_one_language_fences_out_the_other(self):
+    def test_newer_token_in_one_language_fences_the_other(self):
         self.assertEqual(self.node(34, 1), "")
         self.refuses("PAWL_STALE", sqlite.write, self.db, "orders", 33, "UPDATE orders SET n = 666")
         self.assertEqual(self.n(), 1)
@@ -75,7 +75,7 @@ class Node(sqlite.GuardedFile):
         self.assertIn("no such function: pawl_judge", self.node("none", 666, extension="none"))
         self.assertEqual(self.n(), 0)
 
-    def test_the_greatest_token_arrives_exactly(self):
+    def test_greatest_token_is_exact(self):
         self.db.execute("SELECT pawl_set_policy('orders', 'max_step', ?)", (MOST,))
         self.assertEqual(self.node(MOST, 1), "")
         self.assertEqual(one(self.db, "SELECT pawl_fence('orders')"), MOST)

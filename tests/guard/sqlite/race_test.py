@@ -100,7 +100,7 @@ class Races(sqlite.GuardedFile):
         self.assertGreater(len(done), 0)
         self.assertGreater(self.counted("log", "stale"), 0)
 
-    def test_a_writer_that_is_killed_leaves_neither_line_nor_fence_nor_lock(self):
+    def test_killed_writer_leaves_no_row_fence_or_lock(self):
         newest, ready = self.processes.Value("q", 5), self.processes.Queue()
         sqlite.write(self.db, "log", 5, "INSERT INTO log (token, value) VALUES (5, 'first')")
         for _ in range(5):
