@@ -85,16 +85,16 @@ torture:
 	@scripts/setup test
 	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
 	@cmake --build build -j $(JOBS) --target $(TORTURE)
-	@/usr/bin/python3 tests/nemesis/nemesis.py --hours $(HOURS) $(if $(SEED),--seed $(SEED)) --json build/torture.json
+	@PYTHONPATH=tests /usr/bin/python3 tests/nemesis/nemesis.py --hours $(HOURS) $(if $(SEED),--seed $(SEED)) --json build/torture.json
 
 bench:
 	@scripts/setup test bench
 	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
 	@cmake --build build -j $(JOBS)
 	@/usr/bin/python3 bench/run.py --build build
-	@/usr/bin/python3 bench/guard_postgres.py --build build
+	@PYTHONPATH=tests /usr/bin/python3 bench/guard_postgres.py --build build
 	@/usr/bin/python3 bench/guard_sqlite.py --build build
-	@/usr/bin/python3 bench/guard_mariadb.py
+	@PYTHONPATH=tests /usr/bin/python3 bench/guard_mariadb.py
 
 format:
 	@scripts/setup test

@@ -2,9 +2,9 @@
 """What the MariaDB guard costs: the same transaction, plain and guarded, side by side in one run.
 See README.md.
 
-    bench/guard_mariadb.py                 about two minutes
-    bench/guard_mariadb.py --quick         a smoke test
-    bench/guard_mariadb.py --json
+    PYTHONPATH=tests bench/guard_mariadb.py                 about two minutes
+    PYTHONPATH=tests bench/guard_mariadb.py --quick         a smoke test
+    PYTHONPATH=tests bench/guard_mariadb.py --json
 
 In a round every variant runs for a short slice, one after the other, the next round in the opposite
 order; a ratio is taken inside a round, and the median over the rounds is printed. So a machine that
@@ -20,10 +20,8 @@ import os
 import pathlib
 import statistics
 import subprocess
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/guard_mariadb"))
-from maria_cluster import Server, call, rows  # noqa: E402
+from pawltest.mariadb import Server, call, rows
 
 ROWS = 2000
 TOKEN = 34

@@ -2,9 +2,9 @@
 """What the PostgreSQL guard costs: the same transaction, plain and guarded, side by side in one
 run. See README.md.
 
-    bench/guard_postgres.py                    all shapes: about ten minutes
-    bench/guard_postgres.py --quick            a smoke test
-    bench/guard_postgres.py --only hot16,five16
+    PYTHONPATH=tests bench/guard_postgres.py                    all shapes: about ten minutes
+    PYTHONPATH=tests bench/guard_postgres.py --quick            a smoke test
+    PYTHONPATH=tests bench/guard_postgres.py --only hot16,five16
 
 A shape is a number of clients and a kind of transaction. In a round every variant of a shape runs
 for a short slice, one after the other, the next round in the opposite order; a ratio is taken
@@ -28,11 +28,11 @@ import subprocess
 import sys
 import time
 
+import report
+from pawltest.postgres import BIN, Cluster, rows
+from pawltest.process import children
+
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE.parent / "tests/guard"))
-import report  # noqa: E402
-from pg_cluster import BIN, Cluster, children, rows  # noqa: E402
 
 ROWS = 2000  # In each table; written at random, so that no two clients wait for a row.
 TABLES = 16  # For distinct resources: one table, and one guard, each.

@@ -10,7 +10,6 @@ import socket
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import peers
 
 NAME_BYTES = 24

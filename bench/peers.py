@@ -3,7 +3,6 @@
 Every durable peer keeps its files under one directory on a real file system, because what is
 measured is mostly the price of getting bytes onto a disk. """
 
-import os
 import pathlib
 import shutil
 import signal

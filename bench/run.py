@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import instructions
 import memory
 import peers

@@ -10,15 +10,13 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-PAWL = os.environ["PAWL"]
+import reference_guard
+from pawltest import ROOT
 
-sys.path.insert(0, str(HERE))
-import reference_guard  # noqa: E402
+HERE = pathlib.Path(__file__).resolve().parent
+PAWL = os.environ["PAWL"]
 
 # Which case must find which bug, at least.
 CAUGHT_BY = {
@@ -99,7 +97,7 @@ class TheReferenceGuard(unittest.TestCase):
         self.assertEqual([], [each for each in found["cases"] if each["end"] == "failed"])
         self.assertEqual(0, code)
 
-    def test_keeps_the_contract_in_transactions(self):
+    def test_reference_guard_passes_with_transactions(self):
         found, code = report(reference())
         self.assertConforms(found, code)
         self.assertEqual(
@@ -112,7 +110,7 @@ class TheReferenceGuard(unittest.TestCase):
             cases(found, "not applicable"),
         )
 
-    def test_keeps_the_contract_in_whole_writes(self):
+    def test_reference_guard_passes_with_single_writes(self):
         found, code = report(reference("--whole"))
         self.assertConforms(found, code)
         self.assertIn("smaller-operation", cases(found, "passed"))
@@ -121,10 +119,10 @@ class TheReferenceGuard(unittest.TestCase):
 
 
 class ThePlantedBugs(unittest.TestCase):
-    def test_each_has_a_case_that_must_find_it(self):
+    def test_every_planted_bug_is_found_by_its_case(self):
         self.assertEqual(set(reference_guard.BUGS), set(CAUGHT_BY))
 
-    def test_the_race_finds_what_checks_first_and_writes_later(self):
+    def test_race_finds_check_then_write(self):
         for form in ([], ["--whole"]):
             found, code = report(
                 reference("--bug", "check-then-write", *form), "--case", "race", "--rounds", "100"
@@ -154,27 +152,27 @@ class TheProcess(unittest.TestCase):
         self.assertNotEqual(0, done.returncode)
         self.assertIn(words, done.stdout + done.stderr)
 
-    def test_that_ends_is_told(self):
+    def test_adapter_that_exits_is_an_error(self):
         self.assertFailsWith("true", "has ended, or has closed its stdin or stdout")
 
-    def test_that_does_not_exist_is_told(self):
+    def test_missing_adapter_is_an_error(self):
         self.assertFailsWith(
             "/nowhere/guard 2>/dev/null", "has ended, or has closed its stdin or stdout"
         )
 
-    def test_that_talks_no_json_is_told(self):
+    def test_adapter_output_that_is_not_json_is_an_error(self):
         self.assertFailsWith("read line; echo hello; cat >/dev/null", "no JSON object: hello")
 
-    def test_that_answers_without_an_id_is_told(self):
+    def test_answer_without_id_is_an_error(self):
         self.assertFailsWith("read line; echo '{}'; cat >/dev/null", "without an id")
 
-    def test_that_claims_what_nobody_knows_is_told(self):
+    def test_unknown_ability_is_an_error(self):
         self.assertFailsWith(
             'read line; echo \'{"id":1,"abilities":["flying"]}\'; cat >/dev/null',
             'no ability "flying"',
         )
 
-    def test_that_dies_in_a_case_fails_the_case(self):
+    def test_adapter_that_dies_fails_its_case(self):
         command = 'read line; echo \'{"id":1,"name":"mortal","abilities":[]}\'; read line; exit 3'
         found, code = report(command, "--case", "first-token")
         self.assertEqual((["first-token"], 1), (cases(found, "failed"), code))
@@ -182,7 +180,7 @@ class TheProcess(unittest.TestCase):
 
 
 class TheCommandLine(unittest.TestCase):
-    def test_lists_every_case_with_its_claim(self):
+    def test_list_shows_every_case_with_its_claim(self):
         done = pawl("--list", "--json")
         listed = json.loads(done.stdout)["cases"]
         self.assertEqual(0, done.returncode)
@@ -190,7 +188,7 @@ class TheCommandLine(unittest.TestCase):
         self.assertEqual(len(listed), len({each["case"] for each in listed}))
         self.assertIn(listed[0]["claim"], pawl("--list").stdout)
 
-    def test_the_page_lists_the_same_cases(self):
+    def test_reference_page_lists_the_same_cases(self):
         page = (ROOT / "docs/reference/conformance.md").read_text(encoding="utf-8")
         written = re.findall(
             r"^\| `([a-z-]+)` \| (.*?) \| (.*?) \|$", page.split("## The cases")[1], re.M
@@ -201,7 +199,7 @@ class TheCommandLine(unittest.TestCase):
             written,
         )
 
-    def test_an_unknown_case_is_a_usage_error_that_says_where_to_look(self):
+    def test_unknown_case_is_a_usage_error_with_a_hint(self):
         done = pawl("--exec", "true", "--case", "flying")
         self.assertEqual(64, done.returncode)
         self.assertIn("--list", done.stderr)
@@ -209,7 +207,7 @@ class TheCommandLine(unittest.TestCase):
     def test_nothing_to_test_is_a_usage_error(self):
         self.assertEqual(64, pawl().returncode)
 
-    def test_people_see_each_case_and_the_sum(self):
+    def test_text_output_shows_each_case_and_the_total(self):
         done = pawl(
             "--exec",
             reference("--bug", "strict-greater"),

@@ -60,7 +60,7 @@ def verbs_in_help(text):
 class ManTest(unittest.TestCase):
     maxDiff = None
 
-    def test_there_is_one_page_for_each_program_and_for_each_verb(self):
+    def test_every_program_and_verb_has_one_page(self):
         verbs = verbs_in_help(output(os.environ["PAWL"], "--help"))
         self.assertIn("run", verbs)
         self.assertEqual(
@@ -68,7 +68,7 @@ class ManTest(unittest.TestCase):
             sorted(["pawl.1", "pawld.8", *(f"pawl-{verb}.1" for verb in verbs)]),
         )
 
-    def test_mandoc_has_nothing_to_object_to(self):
+    def test_mandoc_reports_no_problem(self):
         for page in PAGES:
             lint = subprocess.run(
                 ["mandoc", "-T", "lint", "-W", "warning", page],
@@ -93,7 +93,7 @@ class ManTest(unittest.TestCase):
             )
             self.assertEqual(set(described), verbs_in_help(help_of(page)), name)
 
-    def test_every_variable_that_a_command_gets_is_in_the_page_of_run(self):
+    def test_page_of_run_names_every_environment_variable(self):
         page = SOURCE / "man/pawl-run.1"
         told = set(re.findall(r"\bPAWL_[A-Z_]+", help_of(page)))
         self.assertIn("PAWL_TOKEN", told)
@@ -101,7 +101,7 @@ class ManTest(unittest.TestCase):
             set(re.findall(r"^\.It Ev (\S+)", page.read_text(encoding="utf-8"), re.M)), told
         )
 
-    def test_every_key_of_the_configuration_is_in_the_page_of_pawld(self):
+    def test_page_of_pawld_names_every_configuration_key(self):
         keys = set(re.findall(r"^(\w+) = ", output(os.environ["PAWLD"], "--print-config"), re.M))
         self.assertIn("max_ttl_ms", keys)
         heads = re.findall(

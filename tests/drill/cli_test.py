@@ -10,8 +10,8 @@ import subprocess
 import threading
 
 from drill_case import DRILLS, PAWL, DrillCase, children_of
+from pawltest import harness
 from sqlite_test import make_file
-import harness
 
 
 class DrillCliTest(DrillCase):

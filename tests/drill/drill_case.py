@@ -14,12 +14,11 @@ import json
 import os
 import pathlib
 import subprocess
-import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("e2e", "guard", "guard_mariadb")]
 
-import harness  # noqa: E402
+from pawltest import harness
+from pawltest.process import dies_with_parent
 
 PAWL = os.environ["PAWL"]
 WITH_USERS_PAWLD = ("pause", "partition", "delayed-write", "flapping")
@@ -93,7 +92,7 @@ class DrillCase(harness.PawldCase):
     @classmethod
     def start(cls, *more, **options):
         return subprocess.Popen(
-            harness.guarded(cls.words(*more)),
+            dies_with_parent(cls.words(*more)),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -2,8 +2,8 @@
 """Drills against MariaDB."""
 
 from drill_case import DrillCase, Matrix, OwnResource, ShutsNobodyOut
-from maria_cluster import Server, rows
-import harness
+from pawltest import harness
+from pawltest.mariadb import Server, rows
 
 
 class MariaDrillTest(Matrix, OwnResource, ShutsNobodyOut, DrillCase):

@@ -2,8 +2,8 @@
 """Drills against PostgreSQL."""
 
 from drill_case import DrillCase, Matrix, OwnResource, ShutsNobodyOut
-from pg_cluster import Cluster
-import harness
+from pawltest import harness
+from pawltest.postgres import Cluster
 
 
 class PostgresDrillTest(Matrix, OwnResource, ShutsNobodyOut, DrillCase):

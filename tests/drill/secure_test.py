@@ -7,9 +7,10 @@ import shutil
 import subprocess
 
 from drill_case import PAWL, TTL
+from pawltest import harness
+from pawltest.process import dies_with_parent
+from pawltest.tls_files import LOCAL, Authority, trusting
 from sqlite_test import make_file
-from tls_files import LOCAL, Authority, trusting
-import harness
 
 
 class SecureDrillTest(harness.PawldCase):
@@ -66,7 +67,7 @@ class SecureDrillTest(harness.PawldCase):
             "--json",
         ]
         done = subprocess.run(
-            harness.guarded(words),
+            dies_with_parent(words),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

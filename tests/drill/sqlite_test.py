@@ -5,7 +5,7 @@ import sqlite3
 import subprocess
 
 from drill_case import PAWL, DrillCase, Matrix, OwnResource, ShutsNobodyOut
-import harness
+from pawltest import harness
 
 
 def make_file(folder):

@@ -11,9 +11,10 @@ import stat
 import subprocess
 import threading
 
-import harness
-from harness import Closed, wait_until
-from web import Web
+from pawltest import harness
+from pawltest.harness import Closed, wait_until
+from pawltest.process import dies_with_parent
+from pawltest.web import Web
 
 PAWL = os.environ.get("PAWL", "")
 
@@ -40,7 +41,7 @@ class AuthCase(harness.PawldCase):
         if auth:
             own["PAWL_AUTH"] = auth
         done = subprocess.run(
-            harness.guarded([PAWL, *words]),
+            dies_with_parent([PAWL, *words]),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -71,7 +72,7 @@ class AuthCase(harness.PawldCase):
 
 
 class FileTest(AuthCase):
-    def test_the_secret_is_printed_once_and_only_its_digest_is_kept(self):
+    def test_secret_is_printed_once_and_stored_as_digest(self):
         auth = self.add("ci", "use", "ci", "reports/nightly run")
         self.assertRegex(auth, r"^ci:[0-9a-f]{64}$")
         self.assertNotIn(auth.partition(":")[2], self.users.read_text())
@@ -86,7 +87,7 @@ class FileTest(AuthCase):
             self.pawl("auth", "ls", "--file", self.users).stdout, r"(?m)^other +admin +\(all\)$"
         )
 
-    def test_with_json_the_secret_is_one_document(self):
+    def test_json_output_is_one_document(self):
         added = json.loads(
             self.pawl(
                 "auth",
@@ -118,7 +119,7 @@ class FileTest(AuthCase):
         self.assertEqual(self.users.read_text(), before + "\n")
         self.assertEqual(os.listdir(self.dir), ["users"])
 
-    def test_what_is_wrong_is_named_and_changes_nothing(self):
+    def test_invalid_change_is_named_and_changes_nothing(self):
         self.add("ci", "use")
         before = self.users.read_text()
         again = self.pawl("auth", "add", "ci", "--role", "use", "--file", self.users, expect=64)
@@ -142,7 +143,7 @@ class FileTest(AuthCase):
         os.chmod(self.users, 0o644)
         self.assertIn("chmod 600", self.pawl("auth", "ls", "--file", self.users, expect=78).stderr)
 
-    def test_pawld_does_not_start_with_a_file_that_is_wrong_and_names_the_line(self):
+    def test_invalid_auth_file_prevents_the_start_and_names_the_line(self):
         self.add("ci", "use")
         server = self.own_pawld(start=False)
         with open(self.users, "a", encoding="utf-8") as users:
@@ -156,7 +157,7 @@ class FileTest(AuthCase):
         self.assertEqual(code, 78, said)
         self.assertIn("chmod 600", said)
 
-    def test_an_address_that_others_reach_is_refused_without_both_users_and_tls(self):
+    def test_public_address_needs_users_and_tls(self):
         self.add("ci", "use")
         server = self.own_pawld(start=False, resp_address="0.0.0.0:0")
         code, said = server.refused()
@@ -176,7 +177,7 @@ class UsersTest(AuthCase):
         self.night = self.add("night", "backup")
         self.serve()
 
-    def test_each_user_may_do_what_its_role_and_prefixes_say(self):
+    def test_role_and_prefixes_limit_each_user(self):
         self.assertIn("NOAUTH", self.pawl("status", expect=77).stderr)
         self.assertIn("PAWL_AUTH", self.pawl("status", expect=77).stderr)
         self.pawl("status", auth=self.eye)
@@ -193,7 +194,7 @@ class UsersTest(AuthCase):
             "break", "ci/x", "--token", "1", "--reason", "no", "--yes", auth=self.ci, expect=77
         )
 
-    def test_a_user_for_backups_may_make_them_and_look_at_no_lock(self):
+    def test_backup_user_can_back_up_and_read_no_lock(self):
         night = self.night
         self.pawl("acquire", "ci/x", auth=self.ci)
         self.pawl("backup", self.dir / "one", auth=night)
@@ -226,7 +227,7 @@ class UsersTest(AuthCase):
         )
         self.assertIn("has no prefixes", refused.stderr)
 
-    def test_credentials_come_from_a_file_or_the_environment_and_slips_are_configuration_errors(
+    def test_credentials_come_from_file_or_environment(
         self,
     ):
         path = self.dir / "ci.auth"
@@ -240,7 +241,7 @@ class UsersTest(AuthCase):
             "No such file", self.pawl("status", "--auth-file", self.dir / "none", expect=78).stderr
         )
 
-    def test_a_wrong_secret_ends_every_verb_at_once_without_another_try(self):
+    def test_wrong_secret_is_not_retried(self):
         connections = self.connections_made()
         refused = self.pawl("status", auth="ci:wrong", expect=77)
         self.assertIn("WRONGPASS", refused.stderr)
@@ -263,7 +264,7 @@ class UsersTest(AuthCase):
             ).partition(":")[2]
         )
 
-    def test_pawl_run_and_elect_and_what_they_start_authenticate(self):
+    def test_run_elect_and_their_commands_authenticate(self):
         ran = self.pawl(
             "run",
             "ci/run",
@@ -279,11 +280,11 @@ class UsersTest(AuthCase):
         )
         self.pawl("run", "other", "--", "true", auth=self.ci, expect=77)
 
-    def test_a_pawld_without_users_refuses_credentials_by_name(self):
+    def test_credentials_for_a_pawld_without_users_are_refused(self):
         self.pawld = self.own_pawld()
         self.assertIn("knows no users", self.pawl("status", auth=self.ci, expect=77).stderr)
 
-    def test_redis_clients_authenticate_as_they_do_with_redis(self):
+    def test_redis_clients_authenticate_with_auth(self):
         user, _, secret = self.ci.partition(":")
         done = harness.redis_cli(
             self.pawld.port,
@@ -302,7 +303,7 @@ class UsersTest(AuthCase):
 
     # A server that slept, or that took one after the other, would need longer than the patience of
     # these clients.
-    def test_two_hundred_guessers_wait_side_by_side_and_renewals_go_on_meanwhile(self):
+    def test_two_hundred_wrong_secrets_delay_no_renewal(self):
         guessers = [self.client() for _ in range(200)]
         for guesser in guessers:
             guesser.send("AUTH", "boss", "wrong")
@@ -313,7 +314,7 @@ class UsersTest(AuthCase):
         for guesser in guessers:
             self.assertError(guesser.read(), "WRONGPASS")
 
-    def test_guesses_leave_no_memory_behind(self):
+    def test_wrong_secrets_leak_no_memory(self):
         def guess(rounds):
             for _ in range(rounds):
                 with self.client() as client:
@@ -349,7 +350,7 @@ class HttpTest(AuthCase):
     def web(self, user=None):
         return Web(self.pawld.http_port, auth=self.secrets.get(user, user))
 
-    def test_each_user_may_do_what_its_role_and_prefixes_say(self):
+    def test_role_and_prefixes_limit_each_user(self):
         granted = self.web("ci").acquire("ci/deploy")
         self.assertEqual(granted.status, 201, granted)
         self.assertEqual(
@@ -365,7 +366,7 @@ class HttpTest(AuthCase):
             self.assertEqual((refused.status, refused.code), (403, "noperm"), refused)
         self.assertEqual(self.web("boss").post("/v1/locks/ci%2Fdeploy/break", body).status, 200)
 
-    def test_who_is_not_known_is_told_how_to_say_who_it_is_and_health_is_free(self):
+    def test_request_without_credentials_is_401_except_health(self):
         for user, code in (
             (None, "noauth"),
             ("boss:wrong", "wrongpass"),
@@ -382,7 +383,7 @@ class HttpTest(AuthCase):
         )
         self.assertEqual(self.web("eye").get("/metrics").status, 200)
 
-    def test_a_secret_is_taken_from_the_header_alone_and_never_logged(self):
+    def test_secret_is_read_from_the_header_only_and_never_logged(self):
         secret = self.secrets["boss"].partition(":")[2]
         for target in (f"/v1/status?auth=boss:{secret}", f"/v1/status?access_token={secret}"):
             refused = self.web().get(target)
@@ -408,7 +409,7 @@ class ReloadTest(AuthCase):
         self.pawld.reload()
         wait_until(lambda: said in self.pawld.log()[start:], said)
 
-    def test_a_new_user_is_known_after_hup_and_a_removed_one_loses_its_rights_while_its_lease_stays(
+    def test_sighup_adds_and_removes_users_and_keeps_leases(
         self,
     ):
         ci, boss = self.client_as(self.ci, protocol=3), self.client_as(self.boss)
@@ -424,7 +425,7 @@ class ReloadTest(AuthCase):
         self.assertGreater(boss.call("RENEW", lease), 0)
         self.assertIn("WRONGPASS", self.pawl("status", auth=self.ci, expect=77).stderr)
 
-    def test_a_file_that_is_wrong_is_refused_and_the_old_users_stay(self):
+    def test_invalid_file_at_sighup_keeps_the_old_users(self):
         ci = self.client_as(self.ci)
         good = self.users.read_text()
         for bad, said in (
@@ -442,13 +443,13 @@ class ReloadTest(AuthCase):
         self.assertEqual(ci.call("PING"), "PONG")
         self.client_as(self.boss)
 
-    def test_hup_without_users_to_read_stops_nothing(self):
+    def test_sighup_without_auth_file_is_harmless(self):
         self.pawld = self.own_pawld()
         self.reload("there is no auth_file to read again")
         with self.client() as client:
             self.assertEqual(client.call("PING"), "PONG")
 
-    def test_a_running_pawl_run_survives_a_new_role_and_loses_its_lease_when_its_user_goes(self):
+    def test_run_keeps_its_lease_until_its_user_is_removed(self):
         ready, stop = self.dir / "ready", self.dir / "stop"
         script = f"touch {ready}; while [ ! -e {stop} ]; do sleep 0.01; done"
         codes = []
@@ -456,7 +457,7 @@ class ReloadTest(AuthCase):
         def run():
             codes.append(
                 subprocess.run(
-                    harness.guarded([PAWL, "run", "a", "-t", "2s", "--", "sh", "-c", script]),
+                    dies_with_parent([PAWL, "run", "a", "-t", "2s", "--", "sh", "-c", script]),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.PIPE,

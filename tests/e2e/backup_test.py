@@ -12,9 +12,9 @@ import subprocess
 import threading
 import unittest
 
-import harness
-from harness import wait_until
-from web import Web
+from pawltest import harness
+from pawltest.harness import wait_until
+from pawltest.web import Web
 
 ERA = 1 << 40
 MAX_TTL = 2000  # The longest TTL of these services, and so how long a restored one waits.
@@ -101,7 +101,7 @@ class Worker(threading.Thread):
 
 
 class UnderLoadTest(BackupCase):
-    def test_backup_and_restore_under_load_with_tokens_only_growing(self):
+    def test_tokens_grow_over_backup_and_restore_under_load(self):
         server, client = self.serve(segment_bytes=1 << 20)
         holders = [Holder(server, f"held/{i}") for i in range(4)]
         workers = [Worker(server, f"work/{i}") for i in range(4)]
@@ -181,7 +181,7 @@ class CountdownTest(BackupCase):
         server.kill()
         return self.restore(backup, *more)[0]
 
-    def test_nothing_is_granted_until_the_longest_ttl_has_passed(self):
+    def test_restore_grants_nothing_for_the_longest_ttl(self):
         server = self.restored().start()
         client = self.client(3, server)
         left = client.call("STATUS")["restoring_ms"]
@@ -203,7 +203,7 @@ class CountdownTest(BackupCase):
             self.client(3, server).call("STATUS")["restoring_ms"], 0, "it happens once"
         )
 
-    def test_as_long_as_it_grants_nothing_it_is_not_ready_and_says_why(self):
+    def test_not_ready_during_the_wait_after_a_restore(self):
         server = self.own_pawld()
         backup, _ = self.back_up(server)
         server.kill()
@@ -229,7 +229,7 @@ class CountdownTest(BackupCase):
             300 < float(re.search(r"^pawl_restoring_seconds (.*)$", scrape, re.M)[1]) <= 600, scrape
         )
 
-    def test_a_restart_in_the_middle_does_not_shorten_it(self):
+    def test_restart_does_not_shorten_the_wait_after_a_restore(self):
         server = self.restored().start()
         client = self.client(3, server)
         wait_until(
@@ -239,7 +239,7 @@ class CountdownTest(BackupCase):
         left = self.client(3, server).call("STATUS")
         self.assertGreaterEqual(left["restoring_ms"] + left["uptime_ms"], MAX_TTL)
 
-    def test_skip_wait_grants_at_once_and_warns(self):
+    def test_skip_wait_grants_at_once_with_a_warning(self):
         server, client = self.serve()
         self.acquire(client, "a", ttl=MAX_TTL)
         backup, _ = self.back_up(server)
@@ -253,7 +253,7 @@ class CountdownTest(BackupCase):
         again.start()
         self.assertEqual(self.acquire(self.client(3, again), "a", ttl=MAX_TTL)["token"], ERA + 1)
 
-    def test_a_second_restore_needs_above_to_begin_an_era_of_its_own(self):
+    def test_second_restore_needs_above(self):
         server, client = self.serve()
         self.acquire(client, "a", ttl=MAX_TTL)
         backup, _ = self.back_up(server)
@@ -273,7 +273,7 @@ class CountdownTest(BackupCase):
 
 
 class BadInputTest(BackupCase):
-    def test_a_directory_that_cannot_be_used_is_named_and_left_alone(self):
+    def test_unusable_target_is_named_and_untouched(self):
         server, client = self.serve()
         backup, _ = self.back_up(server)
         before = {path.name: path.read_bytes() for path in backup.iterdir()}
@@ -286,7 +286,7 @@ class BadInputTest(BackupCase):
         self.assertError(client.call("BACKUP", "/proc/pawl-backup"), "ERR", "/proc/pawl-backup")
         self.acquire(client, "still serving", ttl=1000)
 
-    def test_a_full_disk_leaves_nothing(self):
+    def test_backup_to_a_full_disk_leaves_nothing(self):
         server, client = self.serve()
         target = server.dir / "small"
         target.mkdir()
@@ -312,7 +312,7 @@ class BadInputTest(BackupCase):
         self.acquire(client, "still serving", ttl=1000)
         self.back_up(server, "elsewhere")
 
-    def test_a_restore_never_replaces_anything(self):
+    def test_restore_replaces_nothing(self):
         server, client = self.serve()
         token = self.acquire(client, "a", ttl=MAX_TTL)["token"]
         backup, _ = self.back_up(server)
@@ -345,7 +345,7 @@ class BadInputTest(BackupCase):
         self.assertEqual(code, 78)
         self.assertIn("pawld restore --from", text)
 
-    def test_damage_in_each_part_of_a_backup_is_refused_and_nothing_is_made(self):
+    def test_restore_of_a_damaged_backup_creates_nothing(self):
         server, client = self.serve()
         for i in range(50):
             self.acquire(client, f"lock/{i}", "META", "k", "v" * 200, ttl=MAX_TTL)
@@ -373,7 +373,7 @@ class BadInputTest(BackupCase):
 
 
 class VerifyTest(BackupCase):
-    def test_a_store_is_read_to_the_end_and_damage_is_named_with_file_and_offset(self):
+    def test_verify_names_damage_with_file_and_offset(self):
         server, client = self.serve()
         for i in range(20):
             last = self.acquire(client, f"lock/{i}", ttl=MAX_TTL)["token"]
@@ -404,7 +404,7 @@ class VerifyTest(BackupCase):
         self.assertRegex(json.loads(out)["error"], re.escape(str(segment)) + ": offset 12288: ")
         self.assertEqual(pawld("verify", "--data", server.dir / "missing")[0], 78)
 
-    def test_data_of_a_newer_format_is_refused_with_its_number(self):  # Hard case 45.
+    def test_newer_store_format_is_refused(self):  # Hard case 45.
         server, _ = self.serve()
         server.terminate()
         meta = server.data / "store.meta"
@@ -424,7 +424,7 @@ class MachineTest(BackupCase):  # Hard case 43.
         path.write_text(text)
         return "--machine-id-file", path
 
-    def test_data_from_another_machine_is_refused_until_it_is_adopted(self):
+    def test_data_from_another_machine_needs_adopt(self):
         server = self.own_pawld(start=False)
         server.start(*self.machine(server, "0123456789abcdef0123456789abcdef\n"))
         token = self.acquire(self.client(3, server), "a")["token"]
@@ -455,7 +455,7 @@ class MachineTest(BackupCase):  # Hard case 43.
             server.refused(*self.machine(server, "0123456789abcdef0123456789abcdef\n"))[0], 78
         )
 
-    def test_a_machine_without_an_id_checks_nothing(self):
+    def test_machine_without_an_id_is_not_checked(self):
         server = self.own_pawld(start=False)
         server.start(*self.machine(server, "0123456789abcdef0123456789abcdef\n"))
         server.terminate()
@@ -468,7 +468,7 @@ class MachineTest(BackupCase):  # Hard case 43.
             server.terminate()
 
     # Hard case 45: the older form is upgraded.
-    def test_a_store_from_before_marks_is_accepted_and_marked(self):
+    def test_store_without_a_machine_mark_is_accepted_and_marked(self):
         server = self.own_pawld(start=False)
         here = self.machine(server, "0123456789abcdef0123456789abcdef\n")
         server.start(*here)
@@ -492,7 +492,7 @@ class CommandTest(BackupCase):
             check=False,
         )
 
-    def test_pawl_backup_says_what_was_written(self):
+    def test_pawl_backup_reports_what_was_written(self):
         server, client = self.serve()
         token = self.acquire(client, "a", ttl=MAX_TTL)["token"]
         done = self.pawl(server, "backup", server.dir / "one", "--json")

@@ -1,14 +1,13 @@
-"""Requests through a network that delays, loses, repeats and reorders them (chaos_proxy.py):
+"""Requests through a network that delays, loses, repeats and reorders them (tcp_proxy.py):
 whatever a client was told or not told, pawld has done each thing once."""
 
 import collections
 import random
 import threading
 
-import chaos_proxy
-import harness
-from harness import Closed, Error, fields, request_id
-from resp import Client
+from pawltest import harness, tcp_proxy
+from pawltest.harness import Closed, Error, fields, request_id
+from pawltest.resp import Client
 
 ACQUIRES = 10_000
 WORKERS = 16
@@ -53,7 +52,7 @@ class Worker:
 
     def __init__(self, port, number, prefix, inside):
         self.dice = random.Random(f"{SEED}/{number}")
-        self.proxy = chaos_proxy.Proxy(port, chaos_proxy.seeded(f"{SEED}/fates/{number}"))
+        self.proxy = tcp_proxy.RequestProxy(port, tcp_proxy.seeded(f"{SEED}/fates/{number}"))
         self.stubborn = Stubborn(self.proxy.port)
         self.own = f"{prefix}/own/{number}"
         self.shared = [f"{prefix}/shared/{n}" for n in range(SHARED_LOCKS)]
@@ -118,7 +117,7 @@ class LostRepliesTest(harness.PawldCase):
             raise AssertionError("\n".join(faults))
         cls.answers = [answer for worker in cls.workers for answer in worker.proxy.answers]
 
-    def test_ten_thousand_acquires_have_one_token_per_request_id(self):
+    def test_one_token_per_request_id(self):
         # Hard case 2.
         grants = {
             request: grant for worker in self.workers for request, grant in worker.grants.items()
@@ -131,7 +130,7 @@ class LostRepliesTest(harness.PawldCase):
             max(tokens) - min(tokens) + 1, ACQUIRES, "a grant was made that nobody was told of"
         )
 
-    def test_every_answer_to_a_request_id_is_the_same_grant_or_says_it_is_over(self):
+    def test_every_answer_to_a_request_id_is_the_same_grant_or_lost(self):
         # Hard cases 2, 4: the answers that were withheld, repeated or late included.
         grants = {
             request: grant for worker in self.workers for request, grant in worker.grants.items()
@@ -139,7 +138,7 @@ class LostRepliesTest(harness.PawldCase):
         for fate, words, reply in self.answers:
             if words[0] == "ACQUIRE" and not superseded(reply):
                 if isinstance(reply, Error):
-                    self.assertEqual((reply.code, fate), ("LOST", chaos_proxy.LATE), reply)
+                    self.assertEqual((reply.code, fate), ("LOST", tcp_proxy.LATE), reply)
                 else:
                     self.assertEqual(fields(reply), grants[words[-1]])
 
@@ -157,15 +156,15 @@ class LostRepliesTest(harness.PawldCase):
             seen = self.inspect(client, lock)
             self.assertEqual((seen["state"], seen["waiters"]), ("free", 0), lock)
 
-    def test_the_network_was_as_bad_as_it_should_be(self):
+    def test_every_fate_occurred(self):
         fates = collections.Counter()
         for worker in self.workers:
             fates.update(worker.proxy.fates)
         print("fates:", dict(fates))
-        for fate in chaos_proxy.CHAOS:
+        for fate in tcp_proxy.CHAOS:
             self.assertGreater(fates[fate], ACQUIRES // 20, fate)
         withheld = sum(
-            isinstance(reply, list) for fate, _, reply in self.answers if fate == chaos_proxy.CUT
+            isinstance(reply, list) for fate, _, reply in self.answers if fate == tcp_proxy.CUT
         )
         self.assertGreater(
             withheld, ACQUIRES // 20, "grants that were committed, and whose reply was withheld"
@@ -178,7 +177,7 @@ class StaleTest(harness.PawldCase):
     def setUp(self):
         super().setUp()
         self.late = set()  # the verbs whose first sending is late
-        self.proxy = chaos_proxy.Proxy(self.pawld.port, self.fate)
+        self.proxy = tcp_proxy.RequestProxy(self.pawld.port, self.fate)
         self.proxy.LATE_BY = 1 << 30  # When the test says so.
         self.former = Stubborn(self.proxy.port)
         self.next = self.client(3)
@@ -191,8 +190,8 @@ class StaleTest(harness.PawldCase):
     def fate(self, words):
         if words[0] in self.late:
             self.late.remove(words[0])
-            return chaos_proxy.LATE
-        return chaos_proxy.PASS
+            return tcp_proxy.LATE
+        return tcp_proxy.PASS
 
     def assertUntouched(self, lock, grant):
         """`grant` is the holder, with all of its TTL ahead when it renews."""
@@ -201,7 +200,7 @@ class StaleTest(harness.PawldCase):
         )
         self.assertEqual(self.next.call("RENEW", grant["lease"]), grant["ttl_ms"])
 
-    def test_a_release_and_a_renewal_that_arrive_after_the_next_grant_do_nothing(self):
+    def test_late_release_and_renew_do_not_affect_the_next_holder(self):
         # Hard cases 6, 10.
         lock = self.lock()
         for _ in range(200):
@@ -219,7 +218,7 @@ class StaleTest(harness.PawldCase):
             self.assertUntouched(lock, new)
             self.assertEqual(self.next.call("RELEASE", new["lease"]), 1)
 
-    def test_the_same_when_the_old_lease_expired_and_a_waiter_got_the_lock(self):
+    def test_late_release_and_renew_do_not_affect_a_waiter_after_expiry(self):
         # Hard cases 6, 10.
         lock = self.lock()
         for _ in range(10):

@@ -10,48 +10,16 @@ import os
 import pty
 import re
 import shutil
-import socket
 import subprocess
-import threading
 import time
 import unittest
 
-import harness
+from pawltest import harness
+from pawltest.process import dies_with_parent, free_port
+from pawltest.tcp_proxy import TcpServer
 
 PAWL = os.environ.get("PAWL", "")
 GREETING = b"%1\r\n+server\r\n+pawl\r\n"
-
-
-class FakeServer:
-    """Accepts connections and lets `talk(connection)` play the other end."""
-
-    def __init__(self, talk):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        self.thread = threading.Thread(target=self.serve, args=(talk,), daemon=True)
-        self.thread.start()
-
-    def serve(self, talk):
-        while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            with connection:
-                talk(connection)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        self.thread.join()
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 class CliTest(harness.PawldCase):
@@ -89,7 +57,7 @@ class CliTest(harness.PawldCase):
     def waiting(self, *words):
         """A pawl acquire that stands in the queue by now."""
         waiter = subprocess.Popen(
-            harness.guarded([PAWL, "acquire", self.name, *words]),
+            dies_with_parent([PAWL, "acquire", self.name, *words]),
             env=self.environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -126,7 +94,7 @@ class CliTest(harness.PawldCase):
     # --- acquire
     # ---------------------------------------------------------------------------------------------------
 
-    def test_acquire_prints_lease_and_token_and_what_to_do_next(self):
+    def test_acquire_prints_lease_token_and_next_step(self):
         done = self.pawl("acquire", self.name)
         lines = dict(line.split(": ") for line in done.stdout.splitlines())
         self.assertRegex(lines["lease"], harness.LEASE)
@@ -136,7 +104,7 @@ class CliTest(harness.PawldCase):
         self.assertIn("15s", done.stderr)
         self.assertNotIn("\033", done.stdout + done.stderr)  # colour is for terminals
 
-    def test_acquire_json_has_the_keys_of_the_wire(self):
+    def test_acquire_json_has_the_keys_of_the_protocol(self):
         held = self.take()
         self.assertEqual(
             set(held),
@@ -160,7 +128,7 @@ class CliTest(harness.PawldCase):
         self.assertLess(left, 14.7)
         self.assertGreater(left, 0)
 
-    def test_acquire_does_not_wait_with_n_and_says_who_holds_it(self):
+    def test_acquire_n_does_not_wait_and_names_the_holder(self):
         first = self.take(self.name, "--owner", "alice")
         done = self.pawl("acquire", self.name, "-n", expect=75)
         self.assertIn("alice", done.stderr)
@@ -169,12 +137,12 @@ class CliTest(harness.PawldCase):
         error = self.data("acquire", self.name, "-n", expect=75)["error"]
         self.assertEqual(error["code"], "busy")
 
-    def test_acquire_ends_with_the_chosen_code(self):
+    def test_acquire_conflict_exit_code_can_be_chosen(self):
         self.take()
         self.pawl("acquire", self.name, "-n", "-E", "3", expect=3)
         self.pawl("acquire", self.name, "-w", "50ms", "-E", "0", expect=0)
 
-    def test_acquire_waits_at_most_as_long_as_asked(self):
+    def test_acquire_wait_is_limited(self):
         self.take()
         self.pawl("acquire", self.name, "-w", "100ms", expect=75)
 
@@ -186,7 +154,7 @@ class CliTest(harness.PawldCase):
         self.assertEqual(waiter.returncode, 0, err)
         self.assertGreater(json.loads(out)["token"], first["token"])
 
-    def test_waiter_that_is_killed_leaves_the_queue(self):
+    def test_killed_waiter_leaves_the_queue(self):
         self.take()
         self.waiting().kill()
         self.wait_for_waiters(0)
@@ -217,7 +185,7 @@ class CliTest(harness.PawldCase):
         self.assertEqual(slots, {0, 1})
         self.pawl("acquire", self.name + "/n", "--limit", "2", "-n", expect=75)
 
-    def test_owner_meta_delay_and_max_hold_arrive(self):
+    def test_owner_meta_delay_and_max_hold_reach_pawld(self):
         self.take(
             self.name,
             "--owner",
@@ -235,12 +203,12 @@ class CliTest(harness.PawldCase):
         self.assertEqual(holder["owner"], "me")
         self.assertEqual(holder["meta"], {"job": "42", "url": "a=b"})
 
-    def test_owner_is_by_default_who_where_and_the_calling_process(self):
+    def test_default_owner_is_user_host_and_parent_process(self):
         self.take()
         owner = self.data("show", self.name)["holders"][0]["owner"]
         self.assertRegex(owner, r"^[^@]+@.+:%d$" % os.getpid())
 
-    def test_lease_that_cannot_be_printed_is_given_back(self):
+    def test_lease_that_cannot_be_printed_is_released(self):
         with open("/dev/full", "w") as full:
             done = subprocess.run(
                 [PAWL, "acquire", self.name],
@@ -267,7 +235,7 @@ class CliTest(harness.PawldCase):
         self.assertEqual(renewed["expires_in_ms"], 15000)
         self.assertEqual(self.data("show", self.name)["holders"][0]["renewals"], 4)
 
-    def test_renew_of_a_lease_that_is_over_ends_with_122(self):
+    def test_renew_of_an_ended_lease_exits_122(self):
         lease = self.take()["lease"]
         self.pawl("release", lease)
         done = self.pawl("renew", lease, expect=122)
@@ -284,7 +252,7 @@ class CliTest(harness.PawldCase):
         self.assertEqual(self.data("release", lease), {"released": False})
         self.assertEqual(self.data("release", self.take()["lease"]), {"released": True})
 
-    def test_a_malformed_lease_is_a_usage_error_and_is_not_repeated(self):
+    def test_malformed_lease_is_a_usage_error_and_is_not_printed(self):
         done = self.pawl("renew", "5F0C-not-a-lease", expect=64)
         self.assertNotIn("5F0C", done.stderr)
         self.pawl("renew", expect=64)
@@ -293,7 +261,7 @@ class CliTest(harness.PawldCase):
     # --- show, ls, history
     # -----------------------------------------------------------------------------------------
 
-    def test_show_tells_people_everything(self):
+    def test_show_prints_every_field(self):
         free = self.pawl("show", self.name).stdout
         self.assertIn("free", free)
         held = self.take(self.name, "--owner", "alice")
@@ -316,7 +284,7 @@ class CliTest(harness.PawldCase):
         self.assertIn("(no owner given)", self.pawl("show", self.name).stdout)
         self.assertIn("(no owner given)", self.pawl("ls", self.name).stdout)
 
-    def test_show_json_is_what_inspect_answers(self):
+    def test_show_json_equals_inspect(self):
         held = self.take()
         shown = self.data("show", self.name)
         self.assertEqual(
@@ -325,7 +293,7 @@ class CliTest(harness.PawldCase):
         self.assertNotIn(held["lease"], json.dumps(shown))  # the lease is a secret
 
     # Pawld refuses such owners; pawl trusts no server.
-    def test_show_does_not_let_an_owner_drive_the_terminal(self):
+    def test_show_escapes_control_characters_in_the_owner(self):
         def talk(connection):
             connection.recv(4096)
             connection.sendall(GREETING)
@@ -335,12 +303,12 @@ class CliTest(harness.PawldCase):
             )
             connection.recv(4096)
 
-        with FakeServer(talk) as server:
+        with TcpServer(talk) as server:
             text = self.pawl("show", self.name, addr=server.address).stdout
         self.assertNotIn("\033", text)
         self.assertIn("\\x1b[2Jroot", text)
 
-    def test_ls_lists_all_pages_below_a_prefix(self):
+    def test_ls_lists_all_pages_of_a_prefix(self):
         names = [f"{self.name}/{i:04}" for i in range(40)]
         for at in range(0, 40, 16):
             more = [word for name in names[at + 1 : at + 16] for word in ("--and", name)]
@@ -352,13 +320,13 @@ class CliTest(harness.PawldCase):
         self.assertIn("LOCK", text[0])
         self.assertTrue(all("held" in line for line in text[1:]))
 
-    def test_ls_of_nothing_is_no_error(self):
+    def test_ls_without_matches_exits_0(self):
         done = self.pawl("ls", self.name)
         self.assertEqual(done.stdout, "")
         self.assertIn("no lock", done.stderr)
         self.assertEqual(self.data("ls", self.name), [])
 
-    def test_ls_waits_shows_who_waits_for_whom(self):
+    def test_ls_waits_shows_waiters_and_holders(self):
         self.take(self.name, "--owner", "alice")
         self.assertEqual(self.data("ls", self.name, "--waits"), [])
         self.assertIn("no request is waiting", self.pawl("ls", self.name, "--waits").stderr)
@@ -389,7 +357,7 @@ class CliTest(harness.PawldCase):
     # --- break, raise, status, version, completion
     # -------------------------------------------------------------------
 
-    def test_break_refuses_renewals_from_then_on(self):
+    def test_break_refuses_later_renewals(self):
         held = self.take()
         done = self.pawl(
             "break", self.name, "--token", str(held["token"]), "--reason", "host is gone"
@@ -400,7 +368,7 @@ class CliTest(harness.PawldCase):
         self.assertIn("broken", self.pawl("show", self.name).stdout)
         self.pawl("acquire", self.name, "-n", expect=75)  # It passes on when it has run out.
 
-    def test_break_now_hands_on_at_once(self):
+    def test_break_now_frees_the_lock_at_once(self):
         held = self.take()
         answer = self.data(
             "break", self.name, "--token", str(held["token"]), "--reason", "x", "--now", "--yes"
@@ -408,7 +376,7 @@ class CliTest(harness.PawldCase):
         self.assertEqual(answer, {"broken": True})
         self.assertGreater(self.take(self.name, "-n")["token"], held["token"])
 
-    def test_break_of_a_token_that_does_not_hold_it_ends_with_1(self):
+    def test_break_with_another_token_exits_1(self):
         held = self.take()
         done = self.pawl(
             "break", self.name, "--token", str(held["token"] + 1000), "--reason", "x", expect=1
@@ -419,7 +387,7 @@ class CliTest(harness.PawldCase):
             {"broken": False},
         )
 
-    def test_break_now_asks_on_a_terminal_and_refuses_without_one(self):
+    def test_break_now_asks_for_confirmation(self):
         token = str(self.take()["token"])
         words = ["break", self.name, "--token", token, "--reason", "x", "--now"]
         self.pawl(*words, expect=64)
@@ -429,7 +397,7 @@ class CliTest(harness.PawldCase):
             self.assertEqual(code_seen, code, text)
         self.assertEqual(self.data("show", self.name)["state"], "free")
 
-    def test_colour_only_on_a_terminal_and_not_with_no_color(self):
+    def test_colour_needs_a_terminal_and_respects_no_color(self):
         self.take()
         self.assertIn("\033[", self.on_a_terminal(["show", self.name])[1])
         self.assertNotIn("\033[", self.on_a_terminal(["show", self.name], NO_COLOR="1")[1])
@@ -445,7 +413,7 @@ class CliTest(harness.PawldCase):
         last = self.data("status")["last_token"]
         self.assertIn(str(last + 7), self.pawl("raise", str(last + 7), "--reason", "test").stdout)
 
-    def test_status(self):
+    def test_status_prints_every_field(self):
         status = self.data("status")
         for key in (
             "version",
@@ -507,7 +475,7 @@ class CliTest(harness.PawldCase):
             complete("pawl", "completion", ""), ["bash", "zsh", "fish", "--help", "-h", "--json"]
         )
 
-    def test_an_exported_lease_is_what_renew_and_release_use(self):
+    def test_renew_and_release_use_the_exported_lease(self):
         script = f'eval "$({PAWL} acquire {self.name} --export)"; echo "$PAWL_TOKEN"; {PAWL} renew && {PAWL} release'
         done = subprocess.run(
             ["sh", "-ec", script],
@@ -528,11 +496,11 @@ class CliTest(harness.PawldCase):
         ):
             self.assertRegex(self.pawl(verb, "--help").stdout, r"Examples:\n(.*\n)*.*pawl " + verb)
 
-    def test_the_usage_line_of_run_says_where_the_command_goes(self):
+    def test_usage_of_run_shows_the_command(self):
         self.assertIn("Usage: pawl run [OPTIONS] LOCK -- CMD…\n", self.pawl("run", "--help").stdout)
         self.assertNotIn("CMD", self.pawl("acquire", "--help").stdout)
 
-    def test_what_cannot_be_meant_is_a_usage_error(self):
+    def test_contradictory_options_are_usage_errors(self):
         for words in (
             [],
             ["bogus"],
@@ -566,13 +534,13 @@ class CliTest(harness.PawldCase):
             done = self.pawl(*words, expect=64)
             self.assertNotEqual(done.stderr, "", words)
 
-    def test_a_bare_number_is_no_duration(self):
+    def test_duration_needs_a_unit(self):
         self.assertIn("15s or 15ms", self.pawl("acquire", self.name, "-t", "15", expect=64).stderr)
 
     # --- unreachable, denied, uncertain
     # ------------------------------------------------------------------------------
 
-    def test_no_pawld_ends_with_69_and_says_what_to_do(self):
+    def test_unreachable_pawld_exits_69_with_advice(self):
         address = f"127.0.0.1:{free_port()}"
         for words in (
             ["show", "x"],
@@ -594,7 +562,7 @@ class CliTest(harness.PawldCase):
             self.data("status", addr=address, expect=69)["error"]["code"], "unavailable"
         )
 
-    def test_the_next_address_of_the_list_is_tried(self):
+    def test_next_address_of_the_list_is_tried(self):
         dead = f"127.0.0.1:{free_port()}"
         self.pawl("status", addr=f"{dead}, {self.address}")
         self.pawl("status", "--addr", f"{dead},{self.address}", addr="127.0.0.1:1")
@@ -602,29 +570,29 @@ class CliTest(harness.PawldCase):
     def test_malformed_environment_is_a_configuration_error(self):
         self.assertIn("PAWL_ADDR", self.pawl("status", addr="::1:7295", expect=78).stderr)
 
-    def test_not_permitted_ends_with_77(self):
+    def test_not_permitted_exits_77(self):
         def talk(connection):
             connection.recv(4096)
             connection.sendall(b"-NOAUTH authenticate first\r\n")
 
-        with FakeServer(talk) as server:
+        with TcpServer(talk) as server:
             self.assertIn("NOAUTH", self.pawl("status", addr=server.address, expect=77).stderr)
 
-    def test_a_server_that_is_no_pawld_is_recognised(self):
+    def test_server_that_is_not_pawld_is_recognised(self):
         def talk(connection):
             connection.recv(4096)
             connection.sendall(b"-ERR unknown command 'HELLO'\r\n")
 
-        with FakeServer(talk) as server:
+        with TcpServer(talk) as server:
             self.assertIn("not a pawld", self.pawl("status", addr=server.address, expect=69).stderr)
 
-    def test_lost_reply_to_break_is_not_called_a_failure(self):
+    def test_lost_reply_to_break_is_reported_as_unknown(self):
         def talk(connection):
             connection.recv(4096)
             connection.sendall(GREETING)
             connection.recv(4096)
 
-        with FakeServer(talk) as server:
+        with TcpServer(talk) as server:
             words = ["break", "x", "--token", "1", "--reason", "r"]
             self.assertIn(
                 "may have taken effect", self.pawl(*words, addr=server.address, expect=69).stderr
@@ -634,7 +602,7 @@ class CliTest(harness.PawldCase):
             )
 
     # Hard case 2.
-    def test_lost_reply_to_acquire_is_asked_for_again_with_the_same_request_id(self):
+    def test_lost_reply_to_acquire_is_retried_with_the_same_request_id(self):
         asked = []
 
         def talk(connection):
@@ -650,7 +618,7 @@ class CliTest(harness.PawldCase):
                 )
                 connection.recv(4096)
 
-        with FakeServer(talk) as server:
+        with TcpServer(talk) as server:
             self.assertEqual(self.take(self.name, "-n", addr=server.address)["token"], 34)
         self.assertEqual(len(set(asked)), 1)
         self.assertIn(b"REQUEST", asked[0])

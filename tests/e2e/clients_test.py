@@ -15,16 +15,16 @@ import threading
 
 import redis
 
-import harness
-import node_clients
-from harness import LEASE, fields, request_id
+from pawltest import harness, node_clients
+from pawltest.harness import LEASE, fields, request_id
+from pawltest.process import dies_with_parent
 
 HERE = pathlib.Path(__file__).resolve().parent / "clients"
 
 
 def run(command, cwd=None):
     return subprocess.run(
-        harness.guarded(command),
+        dies_with_parent(command),
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -58,7 +58,7 @@ class RedisPyTest(harness.PawldCase):
         with self.assertRaisesRegex(redis.ResponseError, "^LOST"):
             client.execute_command("RENEW", grant["lease"])
 
-    def test_tokens_survive_json_in_python_and_node_exactly(self):
+    def test_tokens_are_exact_in_json_of_python_and_node(self):
         # Hard case 15.
         top = 2**53 - 1
         self.assertEqual(json.loads(json.dumps(top)), top)
@@ -71,7 +71,7 @@ class RedisPyTest(harness.PawldCase):
         )
         self.assertEqual(node.stdout.split(), [str(top), "true"])
 
-    def test_a_pipeline_and_a_blocking_wait_on_two_connections(self):
+    def test_pipeline_and_blocking_wait_on_two_connections(self):
         client, other, lock = self.connect(), self.connect(), self.lock()
         grant = fields(client.execute_command("ACQUIRE", lock, "TTL", 60000))
         answers = []
@@ -144,7 +144,7 @@ class NodeTest(harness.PawldCase):
 
 
 class RedisCliTest(harness.PawldCase):
-    def test_commands_on_stdin_as_in_a_script(self):
+    def test_redis_cli_reads_commands_from_stdin(self):
         # With stdin redis-cli asks COMMAND DOCS first, for its hints.
         lock = self.lock()
         for protocol in (2, 3):
@@ -159,13 +159,13 @@ class RedisCliTest(harness.PawldCase):
             self.assertIn("no guard has reported", done.stdout)
             self.assertNotIn("ERR", done.stdout)
 
-    def test_an_interactive_session_shows_our_hints(self):
+    def test_interactive_redis_cli_shows_hints(self):
         # The hint for a verb that Redis does not have can only come from our COMMAND DOCS.
         ours, theirs = pty.openpty()
         self.addCleanup(os.close, ours)
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 250, 0, 0))
         session = subprocess.Popen(
-            harness.guarded(["redis-cli", "-p", self.pawld.port]),
+            dies_with_parent(["redis-cli", "-p", self.pawld.port]),
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
@@ -189,7 +189,7 @@ class RedisCliTest(harness.PawldCase):
             self.assertTrue(ready, f"never showed {expected!r}: {shown!r}")
             shown += os.read(terminal, 65536)
 
-    def test_a_push_is_shown_in_resp3(self):
+    def test_redis_cli_shows_pushes_in_resp3(self):
         lock = self.lock()
         script = f"ACQUIRE {lock} TTL 200\nACQUIRE {lock} TTL 60000 WAIT 60000 ASYNC REQUEST {request_id()}\n"
         done = harness.redis_cli(
@@ -206,7 +206,7 @@ class RedisCliTest(harness.PawldCase):
 
 
 class RedisBenchmarkTest(harness.PawldCase):
-    def test_ping_and_acquire(self):
+    def test_redis_benchmark_runs_ping_and_acquire(self):
         base = ["redis-benchmark", "-p", self.pawld.port, "-n", 1000, "-c", 20, "-q"]
         for words in (
             ["-t", "ping"],

@@ -21,9 +21,9 @@ import subprocess
 import sys
 
 import compare_tools
-import harness
-from harness import wait_until
-from run_case import runs
+from pawltest import harness
+from pawltest.harness import wait_until
+from pawltest.process import dies_with_parent, is_alive
 
 BEGIN, END = "<!-- made by tests/e2e/compare_run.py -->\n", "<!-- end -->\n"
 LONG_S = 3 * compare_tools.TTL_S  # What has not happened after so long is not going to.
@@ -83,7 +83,7 @@ class Worker:
         self.pid, self.environment = told["pid"], told["environment"]
 
     def runs(self):
-        return runs(self.pid)
+        return is_alive(self.pid)
 
     def heard(self):
         return pathlib.Path(f"{self.path}.heard").exists()
@@ -116,7 +116,7 @@ class Bench:
 
     def start(self, lock, words, address=None, **options):
         return subprocess.Popen(
-            harness.guarded(self.command(words, lock)),
+            dies_with_parent(self.command(words, lock)),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -194,17 +194,17 @@ def cut_off(*options):
     def situation(bench):
         if not bench.tool.has_server:
             return "no server"
-        cable = bench.tool.cable()
+        proxy = bench.tool.proxy()
         try:
             return command_after(
                 bench,
-                lambda worker: cable.cut(),
-                lambda worker: cable.mend(),
+                lambda worker: proxy.cut(),
+                lambda worker: proxy.mend(),
                 options,
-                address=cable.address,
+                address=proxy.address,
             )
         finally:
-            cable.close()
+            proxy.close()
 
     return situation
 

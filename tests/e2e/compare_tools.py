@@ -5,9 +5,11 @@ import os
 import pathlib
 import subprocess
 
-import harness
-from harness import wait_until
-from run_case import PAWL, Cable, free_port
+from pawltest import harness
+from pawltest.harness import wait_until
+from pawltest.process import dies_with_parent, free_port
+from pawltest.run_case import PAWL
+from pawltest.tcp_proxy import Proxy
 
 TTL_S = 2  # The least that etcd keeps.
 
@@ -49,9 +51,9 @@ class Tool:
     def waiters(self, lock):
         raise NotImplementedError
 
-    def cable(self):
+    def proxy(self):
         """A connection to the server that can be cut."""
-        return Cable(self.port)
+        return Proxy(self.port)
 
     def end_lease(self, lock):
         """As an operator would, at the server."""
@@ -110,7 +112,7 @@ class EtcdctlLock(Tool):
         self.dir = harness.scratch("etcd")
         client, peer = f"http://127.0.0.1:{self.port}", f"http://127.0.0.1:{free_port()}"
         self.process = subprocess.Popen(
-            harness.guarded(
+            dies_with_parent(
                 [
                     "etcd",
                     "--data-dir",

@@ -12,11 +12,11 @@ import stat
 import subprocess
 import tempfile
 import time
-import unittest
 from unittest import mock
+import unittest
 
-import harness
-from harness import request_id, wait_until
+from pawltest import harness
+from pawltest.harness import request_id, wait_until
 
 
 class DaemonTest(harness.PawldCase):
@@ -37,7 +37,7 @@ class DaemonTest(harness.PawldCase):
         )
         return run.returncode, run.stdout
 
-    def test_without_arguments_it_creates_its_data_and_prints_a_command_that_works(self):
+    def test_first_start_creates_data_and_prints_a_working_command(self):
         server = self.own_pawld(start=False)
         # Only the ports differ from a plain `pawld`: another one may be running on this machine.
         server.command = lambda: [
@@ -64,7 +64,7 @@ class DaemonTest(harness.PawldCase):
         self.assertRegex(server.log(), r"127\.0\.0\.1:\d+")
         self.assertEqual(server.terminate(), 0)
 
-    def test_the_printed_configuration_is_one_it_accepts(self):
+    def test_printed_configuration_is_accepted(self):
         server = self.own_pawld(start=False)
         code, printed = self.run_pawld(
             "--print-config", "--data", server.data, "--resp", "127.0.0.1:0"
@@ -77,7 +77,7 @@ class DaemonTest(harness.PawldCase):
         self.assertEqual(again, printed)
         self.assertFalse(server.data.exists(), "asking about settings creates nothing")
 
-    def test_settings_out_of_range_name_file_line_and_range(self):
+    def test_setting_out_of_range_names_file_line_and_range(self):
         server = self.own_pawld(start=False)
         for text, expected in (
             ("[journal]\nsegment_bytes = 4096\n", ("2", "segment_bytes", "65536")),
@@ -93,13 +93,13 @@ class DaemonTest(harness.PawldCase):
                 for word in (str(server.config), *expected):
                     self.assertIn(word, said)
 
-    def test_max_ttl_is_a_setting_and_the_error_names_it(self):
+    def test_max_ttl_setting_limits_the_ttl(self):
         server = self.own_pawld(settings="max_ttl_ms = 5000")
         client = self.client(3, server)
         self.assertError(client.call("ACQUIRE", "x", "TTL", 5001), "ERR", "100", "5000")
         self.acquire(client, "x", ttl=5000)
 
-    def test_the_service_manager_hears_ready_and_stopping(self):
+    def test_service_manager_is_notified_of_ready_and_stopping(self):
         server = self.own_pawld(start=False)
         path = str(server.dir / "notify")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
@@ -115,7 +115,7 @@ class DaemonTest(harness.PawldCase):
             self.assertIn(b"STOPPING=1", manager.recv(4096))
             self.assertEqual(server.wait(), 0)
 
-    def test_a_dump_shows_the_store_to_people_and_no_secrets(self):
+    def test_dump_shows_the_store_without_secrets(self):
         server = self.own_pawld()
         client, request = self.client(3, server), request_id()
         grant = self.acquire(client, "reports/nightly", "OWNER", "batch", "REQUEST", request)
@@ -138,7 +138,7 @@ class DaemonTest(harness.PawldCase):
             if path.exists():
                 self.assertEqual(stat.S_IMODE(path.stat().st_mode) & 0o077, 0, path.name)
 
-    def test_json_logs_are_one_object_per_line_and_nothing_else_is_printed(self):
+    def test_json_log_is_one_object_per_line_and_nothing_else(self):
         server = self.own_pawld(start=False)
         server.start("--log-format", "json")
         with server.client() as bad:
@@ -177,7 +177,7 @@ class DaemonTest(harness.PawldCase):
         )
         self.assertRegex(broken["address"], r"^127\.0\.0\.1:\d+$")
 
-    def test_an_error_before_it_serves_is_json_as_well(self):
+    def test_early_error_is_json_too(self):
         server = self.own_pawld(
             start=False, settings='log_format = "json"\nauth_file = "no/such/file"\n'
         )
@@ -189,7 +189,7 @@ class DaemonTest(harness.PawldCase):
         self.assertEqual(code, 78)
         self.assertIn("no_such_setting", json.loads(said)["message"])
 
-    def test_the_start_is_in_the_log_and_the_hints_are_behind_it(self):
+    def test_start_is_logged_before_the_hints(self):
         server = self.own_pawld()
         wait_until(lambda: "http: curl" in server.log(), "it prints the hints")
         self.assertRegex(
@@ -225,7 +225,7 @@ class DaemonTest(harness.PawldCase):
         )
         return run.returncode, run.stdout, run.stderr
 
-    def test_check_config_says_as_which_user_the_files_were_tried(self):
+    def test_check_config_names_the_user_it_checked_as(self):
         server = self.own_pawld(start=False)
         code, said, errors = self.check_config(server)
         self.assertEqual((code, errors), (0, ""))
@@ -235,7 +235,7 @@ class DaemonTest(harness.PawldCase):
         )
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can try files as another user")
-    def test_check_config_by_root_tries_the_files_as_the_owner_of_the_data(self):
+    def test_check_config_by_root_checks_as_the_data_owner(self):
         # Outside of the tree, which another user need not be able to reach (a clone in /root).
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
@@ -265,7 +265,7 @@ class DaemonTest(harness.PawldCase):
         self.assertEqual((code, errors), (0, ""))
         self.assertIn("tried as user nobody", said)
 
-    def test_out_of_descriptors_it_serves_on_without_spinning(self):
+    def test_out_of_descriptors_keeps_serving_without_spinning(self):
         server = self.own_pawld(start=False)
         command = server.command
         server.command = lambda *more: ["prlimit", "--nofile=64:64", *command(*more)]

@@ -15,9 +15,9 @@ import struct
 import subprocess
 import termios
 
-import harness
-from demo_case import PAWL, DemoCase
-from harness import wait_until
+from pawltest import harness
+from pawltest.demo_case import PAWL, DemoCase
+from pawltest.harness import wait_until
 
 ESCAPE = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])")
 
@@ -109,10 +109,10 @@ class DemoTest(DemoCase):
         if not any(json.loads(line)["event"] == event for line in demo.stdout):
             self.fail(f"it ended before {event}: {demo.stderr.read()}")
 
-    def test_without_a_guard_the_write_is_lost_and_with_one_it_is_refused(self):
+    def test_stale_write_is_lost_without_guard_and_refused_with_it(self):
         self.assertTheStory(self.story())
 
-    def test_plain_lines_tell_it_without_any_escape(self):
+    def test_output_to_a_pipe_has_no_escapes(self):
         demo = self.start("--fast")
         out, errors = demo.communicate(timeout=120)
         self.assertEqual((demo.returncode, errors), (0, ""))
@@ -129,7 +129,7 @@ class DemoTest(DemoCase):
             self.assertIn(words, out)
         self.assertNothingLeft(demo.pid)
 
-    def test_on_a_terminal_a_picture_shows_the_lease_running_down_and_is_gone_at_the_end(self):
+    def test_terminal_shows_the_lease_running_down(self):
         terminal, code = self.on_terminal("--fast")
         self.assertEqual((code, terminal.wraps), (0, 0))
         self.assertGreater(terminal.colours, 10)
@@ -152,20 +152,20 @@ class DemoTest(DemoCase):
         self.assertNotIn("s left", text)
         self.assertIn("the row: 12 widgets", text)
 
-    def test_without_colours_for_those_who_want_none(self):
+    def test_no_color_is_respected(self):
         terminal, code = self.on_terminal("--fast", NO_COLOR="1")
         self.assertEqual((code, terminal.colours), (0, 0))
 
-    def test_a_narrow_terminal_gets_lines_only(self):
+    def test_narrow_terminal_gets_plain_lines(self):
         terminal, code = self.on_terminal("--fast", columns=50)
         self.assertEqual((code, terminal.pictures), (0, set()))
 
-    def test_ctrl_c_ends_it_and_leaves_nothing_behind(self):
+    def test_ctrl_c_leaves_nothing_behind(self):
         terminal, code = self.on_terminal("--fast", until="frozen right there")
         self.assertEqual(code, 130)
         self.assertIn("nothing is left behind", "\n".join(terminal.lines))
 
-    def test_term_does_too_wherever_it_comes(self):
+    def test_sigterm_at_any_time_leaves_nothing_behind(self):
         for event in ("introduction", "granted", "frozen", "wakes"):
             with self.subTest(after=event):
                 demo = self.start("--fast", "--json")
@@ -175,7 +175,7 @@ class DemoTest(DemoCase):
                 self.assertEqual(demo.returncode, 128 + signal.SIGTERM)
                 self.assertNothingLeft(demo.pid)
 
-    def test_when_it_is_killed_its_processes_die_with_it(self):
+    def test_killed_demo_takes_its_processes_with_it(self):
         demo = self.start("--fast", "--json")
         self.wait_for(demo, "frozen")
         demo.send_signal(signal.SIGKILL)
@@ -189,7 +189,7 @@ class DemoTest(DemoCase):
             "its processes to end",
         )
 
-    def test_says_what_is_missing(self):
+    def test_missing_program_is_named(self):
         alone = self.tmp / "bin"
         alone.mkdir()
         shutil.copy(PAWL, alone / "pawl")

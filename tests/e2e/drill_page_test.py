@@ -15,7 +15,8 @@ import subprocess
 import threading
 import unittest
 
-import harness
+from pawltest import harness
+from pawltest.process import dies_with_parent
 
 # Where two labels share more than a hair, or one leaves the picture.
 PROBE = """<script>
@@ -121,7 +122,7 @@ class DrillPageTest(unittest.TestCase):
                 f"http://{here}/page",
             ]
             dom = subprocess.run(
-                harness.guarded(command),
+                dies_with_parent(command),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -134,7 +135,7 @@ class DrillPageTest(unittest.TestCase):
             shutil.rmtree(profile, ignore_errors=True)
         return dom, site.asked
 
-    def test_the_browser_asks_for_the_page_and_for_nothing_else(self):
+    def test_page_loads_nothing_else(self):
         for name in ("hostile", "flapping"):
             with self.subTest(page=name):
                 dom, asked = self.visit(self.pages[name], "1200,900")
@@ -145,7 +146,7 @@ class DrillPageTest(unittest.TestCase):
                     "nothing became an element",
                 )
 
-    def test_even_a_script_that_was_planted_does_not_run(self):
+    def test_planted_script_does_not_run(self):
         planted = self.pages["passed"].replace(
             b"<main>",
             b"<main><script>document.title='ran'</script><img src='/leak'>"
@@ -156,7 +157,7 @@ class DrillPageTest(unittest.TestCase):
         self.assertEqual(asked, ["/page"])
         self.assertNotIn("<title>ran</title>", dom)
 
-    def test_every_text_stands_out_from_what_it_stands_on(self):
+    def test_every_text_has_enough_contrast(self):
         looks = re.findall(r":root \{(.*?)\}", self.pages["passed"].decode(), re.S)
         self.assertEqual(len(looks), 3, "light, dark and on paper")
         for look in looks:
@@ -165,7 +166,7 @@ class DrillPageTest(unittest.TestCase):
                 with self.subTest(text=text, ground=ground):
                     self.assertGreaterEqual(contrast(colours[text], colours[ground]), 4.5)
 
-    def test_no_label_covers_another_and_the_page_is_no_wider_than_its_window(self):
+    def test_labels_do_not_overlap_and_the_page_fits(self):
         # All of them in one page, without its policy, which would keep the probe from running.
         mains = [
             re.search(rb"<main>.*</main>", page, re.S).group(0) for page in self.pages.values()

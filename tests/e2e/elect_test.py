@@ -6,7 +6,6 @@ Environment: PAWL and PAWLD are the binaries.
 
 import json
 import os
-import pathlib
 import re
 import shutil
 import signal
@@ -14,8 +13,9 @@ import socket
 import subprocess
 import threading
 
-import harness
-from harness import wait_until
+from pawltest import harness
+from pawltest.harness import wait_until
+from pawltest.process import dies_with_parent, freeze
 
 PAWL = os.environ.get("PAWL", "")
 
@@ -30,7 +30,7 @@ class Elect:
         address = f"127.0.0.1:{(server or case.pawld).port}"
         with open(self.dir / "out", "wb") as out, open(self.dir / "err", "wb") as err:
             self.process = subprocess.Popen(
-                harness.guarded([PAWL, "elect", *words]),
+                dies_with_parent([PAWL, "elect", *words]),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
@@ -63,12 +63,7 @@ class Elect:
         return self.wait()
 
     def freeze(self):
-        self.process.send_signal(signal.SIGSTOP)
-        stat = pathlib.Path(f"/proc/{self.process.pid}/stat")
-        wait_until(
-            lambda: stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "T",
-            "it is stopped",
-        )
+        freeze([self.process.pid])
 
 
 class ElectTest(harness.PawldCase):
@@ -103,7 +98,7 @@ class ElectTest(harness.PawldCase):
     # --- candidates
     # ---------------------------------------------------------------------------------------------------
 
-    def test_the_next_leads_when_the_first_resigns(self):
+    def test_next_candidate_leads_after_a_resignation(self):
         first, token = self.elected("--value", "one")
         second = self.elect("--value", "two")
         self.waiting(self.client(), self.name, 1)
@@ -114,7 +109,7 @@ class ElectTest(harness.PawldCase):
         self.assertEqual(second.end(signal.SIGINT), 128 + signal.SIGINT)
         self.assertEqual(self.inspect(self.client(), self.name)["state"], "free")
 
-    def test_a_leader_frozen_past_its_ttl_has_lost_and_the_other_leads(self):
+    def test_leader_frozen_past_its_ttl_is_replaced(self):
         # Hard case 1.
         observer = self.watch()
         first, token = self.elected("--value", "one", "-t", "1s")
@@ -128,31 +123,31 @@ class ElectTest(harness.PawldCase):
         self.assertSaw(observer, None, "one", None, "two")
         self.assertIsNone(second.process.poll())
 
-    def test_a_leader_stays_for_many_ttls(self):
+    def test_leader_stays_for_many_ttls(self):
         leader, _ = self.elected("-t", "1s")
         client = self.client()
         wait_until(lambda: self.holders(client, self.name)[0]["renewals"] >= 4, "it renews")
         self.assertEqual(leader.end(), 128 + signal.SIGTERM)
 
-    def test_a_leader_that_cannot_reach_pawld_stops_by_itself(self):
+    def test_leader_that_cannot_reach_pawld_stops(self):
         server = self.own_pawld()
         leader, _ = self.elected("-t", "1s", server=server)
         server.kill()
         self.assertEqual(leader.wait(), 122, leader.err())
         self.assertIn("cannot be confirmed", leader.err())
 
-    def test_a_leader_whose_lease_was_broken_stops(self):
+    def test_leader_with_a_broken_lease_stops(self):
         leader, token = self.elected("-t", "2s")
         self.assertEqual(
             self.client().call("BREAK", self.name, "TOKEN", token, "NOW", "REASON", "test"), 1
         )
         self.assertEqual(leader.wait(), 122, leader.err())
 
-    def test_max_hold_ends_a_leader(self):
+    def test_max_hold_ends_the_leadership(self):
         leader, _ = self.elected("-t", "1s", "--max-hold", "1s")
         self.assertEqual(leader.wait(), 124, leader.err())
 
-    def test_who_does_not_wait_is_told_that_someone_else_leads(self):
+    def test_candidate_without_wait_reports_the_leader(self):
         self.elected()
         for words in (["-n"], ["-w", "10ms"]):
             refused = self.elect(*words)
@@ -160,7 +155,7 @@ class ElectTest(harness.PawldCase):
             self.assertIn("not acquired", refused.err())
         self.assertEqual(self.elect("-n", "-E", "0").wait(), 0)
 
-    def test_a_candidate_that_is_stopped_leaves_the_queue(self):
+    def test_stopped_candidate_leaves_the_queue(self):
         self.elected()
         candidate = self.elect()
         self.waiting(self.client(), self.name, 1)
@@ -168,7 +163,7 @@ class ElectTest(harness.PawldCase):
         self.waiting(self.client(), self.name, 0)
         self.assertEqual(candidate.lines(), [])
 
-    def test_json_says_when_it_leads_and_how_it_ended(self):
+    def test_json_reports_begin_and_end_of_the_leadership(self):
         leader = self.elect("--value", "a=b", "--json", "-t", "1s")
         leader.says(1)
         [elected] = leader.objects()
@@ -187,7 +182,7 @@ class ElectTest(harness.PawldCase):
         self.assertEqual(lost.wait(), 122)
         self.assertEqual(lost.objects()[1:], [{"name": self.name, "state": "lost"}])
 
-    def test_a_command_runs_only_while_elected(self):
+    def test_command_runs_only_while_elected(self):
         leader, token = self.elected()
         candidate = self.elect("--", "sh", "-c", "echo token $PAWL_TOKEN; exit 3")
         self.waiting(self.client(), self.name, 1)
@@ -196,10 +191,10 @@ class ElectTest(harness.PawldCase):
         self.assertEqual(candidate.wait(), 3)
         self.assertGreater(int(candidate.lines()[0].removeprefix("token ")), token)
 
-    def test_a_leader_nobody_can_hear_of_gives_it_back(self):
+    def test_leader_with_closed_output_resigns(self):
         with open("/dev/full", "wb") as full:
             done = subprocess.run(
-                harness.guarded(
+                dies_with_parent(
                     [PAWL, "elect", self.name, "--addr", f"127.0.0.1:{self.pawld.port}"]
                 ),
                 stdout=full,
@@ -213,7 +208,7 @@ class ElectTest(harness.PawldCase):
     # --- observers
     # ----------------------------------------------------------------------------------------------------
 
-    def test_an_observer_sees_every_change_in_order(self):
+    def test_observer_sees_every_change_in_order(self):
         observer = self.watch()
         beside = Elect(self, self.name + "2", "--value", "noise")  # Its name begins with ours.
         beside.says(1)
@@ -232,7 +227,7 @@ class ElectTest(harness.PawldCase):
             leader.end()
         self.assertSaw(observer, *expected)
 
-    def test_an_observer_begins_with_who_leads(self):
+    def test_observer_starts_with_the_current_leader(self):
         leader, token = self.elected("--value", "10.0.0.7:8080", "--owner", "me@host:1")
         observer = self.elect("--observe")
         self.assertEqual(observer.says(1), [f"leader me@host:1 token {token} value 10.0.0.7:8080"])
@@ -241,7 +236,7 @@ class ElectTest(harness.PawldCase):
         self.elected("--owner", "me@host:2")
         self.assertRegex(observer.says(3)[2], r"^leader me@host:2 token \d+$")
 
-    def test_a_restart_of_pawld_is_no_change_and_hides_none(self):
+    def test_restart_of_pawld_neither_adds_nor_hides_changes(self):
         # A port of its own, so that the restarted one is found again.
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
@@ -266,7 +261,7 @@ class ElectTest(harness.PawldCase):
         self.assertSaw(observer, None, "one", None, "two")
         self.assertIn("trying again", observer.err())
 
-    def test_what_changed_while_pawld_was_down_is_told_afterwards(self):
+    def test_change_during_a_restart_is_reported_afterwards(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
         server = self.own_pawld(resp_address=f"127.0.0.1:{port}")
@@ -282,7 +277,7 @@ class ElectTest(harness.PawldCase):
     # --- usage
     # --------------------------------------------------------------------------------------------------------
 
-    def test_an_observer_takes_no_part(self):
+    def test_observer_does_not_become_a_candidate(self):
         for words in (["--value", "x"], ["-t", "5s"], ["-n"], ["--", "true"]):
             refused = self.elect("--observe", *words)
             self.assertEqual(refused.wait(), 64, words)
@@ -290,7 +285,7 @@ class ElectTest(harness.PawldCase):
         self.assertEqual(self.elect("-t", "500ms").wait(), 64)
         self.assertEqual(self.elect("--value", "x" * 2000).wait(), 64)
 
-    def test_without_pawld_it_says_so(self):
+    def test_unreachable_pawld_is_reported(self):
         server = self.own_pawld()
         server.kill()
         for words in ([], ["--observe"], ["--observe", "--json"]):
@@ -298,7 +293,7 @@ class ElectTest(harness.PawldCase):
             self.assertEqual(refused.wait(), 69)
             self.assertIn("Is pawld running?", refused.err())
 
-    def test_where_something_else_listens_it_says_so(self):
+    def test_server_that_is_not_pawld_is_reported(self):
         listener = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(listener.close)
 

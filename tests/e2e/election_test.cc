@@ -64,7 +64,7 @@ class ElectionTest : public testing::Test {
   Election other{other_client, "chief"};
 };
 
-TEST_F(ElectionTest, OneLeadsAndWhenItResignsTheNextIsElectedWithAGreaterToken) {
+TEST_F(ElectionTest, NextLeaderHasAGreaterToken) {
   Lease leadership = elected(election, "one");
   auto waiting = std::async(std::launch::async, [&] { return other.campaign("two"); });
   const auto token = leadership.token();
@@ -76,7 +76,7 @@ TEST_F(ElectionTest, OneLeadsAndWhenItResignsTheNextIsElectedWithAGreaterToken) 
   EXPECT_GT(next->token(), token);
 }
 
-TEST_F(ElectionTest, AnyoneCanAskWhoLeads) {
+TEST_F(ElectionTest, LeaderCanBeQueried) {
   const auto nobody = other.leader();
   ASSERT_TRUE(nobody) << nobody.error().detail;
   EXPECT_FALSE(*nobody);
@@ -86,14 +86,14 @@ TEST_F(ElectionTest, AnyoneCanAskWhoLeads) {
   EXPECT_EQ(**somebody, (Leader{leadership.token(), "me@host:1", "10.0.0.7:8080"}));
 }
 
-TEST_F(ElectionTest, ALeaderWithoutAValueHasAnEmptyOne) {
+TEST_F(ElectionTest, ValueIsEmptyByDefault) {
   const Lease leadership = elected(election, "");
   const auto somebody = election.leader();
   ASSERT_TRUE(somebody && *somebody);
   EXPECT_EQ((*somebody)->value, "");
 }
 
-TEST_F(ElectionTest, ACandidateThatWaitsNoLongerIsToldThatSomeoneElseLeads) {
+TEST_F(ElectionTest, CampaignTimeoutReportsBusy) {
   const Lease leadership = elected(election, "one");
   const auto refused = other.campaign("two", {.wait = 10ms});
   ASSERT_FALSE(refused);
@@ -101,7 +101,7 @@ TEST_F(ElectionTest, ACandidateThatWaitsNoLongerIsToldThatSomeoneElseLeads) {
   EXPECT_EQ(other.campaign("two", {.wait = 2h}).error().code, Code::kInvalid);
 }
 
-TEST_F(ElectionTest, ACampaignEndsWhenItIsStopped) {
+TEST_F(ElectionTest, StopTokenEndsACampaign) {
   const Lease leadership = elected(election, "one");
   std::stop_source stop;
   auto waiting =
@@ -112,7 +112,7 @@ TEST_F(ElectionTest, ACampaignEndsWhenItIsStopped) {
   EXPECT_EQ(stopped.error().code, Code::kUnavailable);
 }
 
-TEST_F(ElectionTest, ACampaignGoesOnWhilePawldCannotBeReached) {
+TEST_F(ElectionTest, CampaignContinuesWhilePawldIsUnreachable) {
   pawld.kill();
   Client hasty(pawld.address(), {.call_timeout = 100ms});
   Election patient(hasty, "chief");
@@ -125,7 +125,7 @@ TEST_F(ElectionTest, ACampaignGoesOnWhilePawldCannotBeReached) {
   EXPECT_TRUE(leadership);
 }
 
-TEST_F(ElectionTest, ALeaderThatIsNotSureAnyMoreHasStopped) {
+TEST_F(ElectionTest, LeadershipEndsWhenItIsUncertain) {
   const Lease leadership = elected(election, "one", {.ttl = 1s});
   std::promise<void> stopped;
   const std::stop_callback stop(leadership.lost(), [&] { stopped.set_value(); });
@@ -134,7 +134,7 @@ TEST_F(ElectionTest, ALeaderThatIsNotSureAnyMoreHasStopped) {
   EXPECT_EQ(leadership.check().error().code, Code::kLeaseLost);
 }
 
-TEST_F(ElectionTest, AnObserverIsToldWhoLeadsAndThenEveryChangeInOrder) {
+TEST_F(ElectionTest, ObserverSeesTheLeaderThenEveryChangeInOrder) {
   Lease first = elected(election, "0");
   Chronicle chronicle;
   const LeaderObservation observation = other.observe(chronicle.listener());
@@ -162,7 +162,7 @@ TEST_F(ElectionTest, AnObserverIsToldWhoLeadsAndThenEveryChangeInOrder) {
   EXPECT_EQ(chronicle.tokens(), tokens);
 }
 
-TEST_F(ElectionTest, LeadersTooQuickToBeAskedForAreToldInOrderAllTheSame) {
+TEST_F(ElectionTest, ShortLeadershipsAreReportedInOrder) {
   Chronicle chronicle;
   const LeaderObservation observation = other.observe(chronicle.listener());
   ASSERT_TRUE(chronicle.ends_with("nobody"));
@@ -179,7 +179,7 @@ TEST_F(ElectionTest, LeadersTooQuickToBeAskedForAreToldInOrderAllTheSame) {
   EXPECT_EQ(chronicle.told().size(), 2 * tokens.size());
 }
 
-TEST_F(ElectionTest, ARestartOfPawldUnderTheSameLeaderIsNoChange) {
+TEST_F(ElectionTest, RestartOfPawldIsNoChangeOfLeader) {
   Lease first = elected(election, "one", {.ttl = 30s});
   Chronicle chronicle;
   const LeaderObservation observation = other.observe(chronicle.listener());
@@ -196,7 +196,7 @@ TEST_F(ElectionTest, ARestartOfPawldUnderTheSameLeaderIsNoChange) {
   EXPECT_THAT(chronicle.told(), ElementsAre("one", "nobody", "two"));
 }
 
-TEST_F(ElectionTest, WhatChangedWhileTheObserverWasAwayIsToldWhenItIsBack) {
+TEST_F(ElectionTest, ChangesDuringADisconnectAreReportedAfterwards) {
   Lease first = elected(election, "one", {.ttl = 30s});
   Chronicle chronicle;
   const LeaderObservation observation = other.observe(chronicle.listener());
@@ -214,7 +214,7 @@ TEST_F(ElectionTest, WhatChangedWhileTheObserverWasAwayIsToldWhenItIsBack) {
   EXPECT_EQ(chronicle.tokens().size(), 2u);
 }
 
-TEST_F(ElectionTest, AnObservationThatIsGoneTellsNothing) {
+TEST_F(ElectionTest, DestroyedObservationReportsNothing) {
   Chronicle chronicle, witness;
   std::optional<LeaderObservation> observation = other.observe(chronicle.listener());
   ASSERT_TRUE(chronicle.ends_with("nobody"));
@@ -225,7 +225,7 @@ TEST_F(ElectionTest, AnObservationThatIsGoneTellsNothing) {
   EXPECT_THAT(chronicle.told(), ElementsAre("nobody"));
 }
 
-TEST_F(ElectionTest, AnObserverMayEndItsObservationFromWithin) {
+TEST_F(ElectionTest, ObservationCanBeEndedInItsCallback) {
   std::mutex mutex;
   std::optional<LeaderObservation> observation;
   std::promise<void> ended;
@@ -244,7 +244,7 @@ TEST_F(ElectionTest, AnObserverMayEndItsObservationFromWithin) {
   EXPECT_TRUE(witness.ends_with("one"));
 }
 
-TEST_F(ElectionTest, AnObservationOutlivesItsClientInSilence) {
+TEST_F(ElectionTest, ObservationIsSilentAfterItsClientIsDestroyed) {
   Chronicle chronicle;
   std::optional<LeaderObservation> observation;
   {
@@ -258,7 +258,7 @@ TEST_F(ElectionTest, AnObservationOutlivesItsClientInSilence) {
   EXPECT_THAT(chronicle.told(), ElementsAre("nobody"));
 }
 
-TEST_F(ElectionTest, AClientThatCannotBeUsedSaysSo) {
+TEST_F(ElectionTest, UnusableClientReportsAnError) {
   Client wrong("nowhere:port");
   Election its(wrong, "chief");
   Chronicle chronicle;
@@ -269,7 +269,7 @@ TEST_F(ElectionTest, AClientThatCannotBeUsedSaysSo) {
   EXPECT_EQ(its.campaign("one").error().code, Code::kInvalid);
 }
 
-TEST_F(ElectionTest, ANameThatPawldRefusesEndsTheObservation) {
+TEST_F(ElectionTest, RefusedNameEndsTheObservation) {
   Election its(client, "");
   Chronicle chronicle;
   const LeaderObservation observation = its.observe(chronicle.listener());
@@ -278,13 +278,13 @@ TEST_F(ElectionTest, ANameThatPawldRefusesEndsTheObservation) {
   EXPECT_EQ(its.leader().error().code, Code::kInvalid);
 }
 
-TEST_F(ElectionTest, WhoLeadsCannotBeSaidWithoutPawld) {
+TEST_F(ElectionTest, LeaderQueryFailsWithoutPawld) {
   pawld.kill();
   Client hasty(pawld.address(), {.call_timeout = 100ms});
   EXPECT_EQ(Election(hasty, "chief").leader().error().code, Code::kUnavailable);
 }
 
-TEST_F(ElectionTest, InAForkedChildNothingWorksAndNothingHangs) {
+TEST_F(ElectionTest, ForkedChildFailsWithoutHanging) {
   Chronicle chronicle;
   LeaderObservation observation = election.observe(chronicle.listener());
   ASSERT_TRUE(chronicle.ends_with("nobody"));

@@ -2,21 +2,21 @@
 
 import random
 
-import harness
-from harness import fields
-from resp import encode
+from pawltest import harness
+from pawltest.harness import fields
+from pawltest.resp import encode
 
 FRAME_MAX = 64 * 1024
 MANY = 5000
 
 
 class PipelineTest(harness.PawldCase):
-    def test_thousands_of_commands_in_one_write_are_answered_in_order(self):
+    def test_pipelined_commands_are_answered_in_order(self):
         client = self.client()
         replies = client.pipeline(["ECHO", n] for n in range(MANY))
         self.assertEqual(replies, [str(n) for n in range(MANY)])
 
-    def test_pipelined_cycles_see_their_own_writes_in_order(self):
+    def test_pipelined_cycles_see_their_own_writes(self):
         client = self.client(3)
         lock = self.lock()
         last = 0
@@ -32,7 +32,7 @@ class PipelineTest(harness.PawldCase):
             self.assertEqual((released, seen["state"]), (1, "free"))
             self.assertError(renewed, "LOST")
 
-    def test_thousands_of_acquires_in_one_write_get_growing_tokens(self):
+    def test_pipelined_acquires_get_growing_tokens(self):
         client = self.client(3)
         prefix = self.lock("/")
         grants = client.pipeline(["ACQUIRE", f"{prefix}{n}", "TTL", 60000] for n in range(MANY))
@@ -43,7 +43,7 @@ class PipelineTest(harness.PawldCase):
             client.pipeline(["RELEASE", grant["lease"]] for grant in grants), [1] * MANY
         )
 
-    def test_errors_in_the_middle_of_a_pipeline_disturb_nothing(self):
+    def test_errors_in_a_pipeline_affect_only_themselves(self):
         client = self.client()
         replies = client.pipeline([["PING"], ["NOSUCH"], ["ACQUIRE", "x"], ["ECHO", "on"]])
         self.assertEqual((replies[0], replies[3]), ("PONG", "on"))
@@ -71,7 +71,7 @@ class SplitTest(harness.PawldCase):
         self.assertGranted(grant)
         self.assertEqual(self.holders(client, lock)[0]["owner"], "slow")
 
-    def test_a_hundred_half_commands_hold_nobody_up(self):
+    def test_half_commands_do_not_delay_others(self):
         data = encode("ECHO", "half")
         halves = [self.client() for _ in range(100)]
         for n, half in enumerate(halves):
@@ -99,7 +99,7 @@ class SizeTest(harness.PawldCase):
         self.assertTrue(answer.startswith(code), answer[:200])
         return answer
 
-    def test_a_frame_of_64_kib_is_accepted_and_one_byte_more_is_not(self):
+    def test_frame_limit_is_64_kib(self):
         client = self.client()
         frame, text = self.frame_of(FRAME_MAX)
         client.send_bytes(frame)
@@ -107,10 +107,10 @@ class SizeTest(harness.PawldCase):
         frame, _ = self.frame_of(FRAME_MAX + 1)
         self.assertIn(b"65536", self.closes(frame))
 
-    def test_an_inline_line_that_never_ends_is_cut(self):
+    def test_endless_inline_line_is_cut_off(self):
         self.closes(b"x" * (FRAME_MAX + 1))
 
-    def test_giant_lengths_are_refused_when_they_are_announced(self):
+    def test_giant_lengths_are_refused_before_their_bytes(self):
         for data in (
             b"*1\r\n$65536\r\n",
             b"*1\r\n$2147483647\r\n",
@@ -122,12 +122,12 @@ class SizeTest(harness.PawldCase):
             with self.subTest(data=data):
                 self.closes(data)
 
-    def test_lengths_beyond_any_number_are_malformed(self):
+    def test_lengths_beyond_64_bits_are_malformed(self):
         for data in (b"*1\r\n$99999999999999999999\r\n", b"*99999999999999999999\r\n"):
             with self.subTest(data=data):
                 self.closes(data, b"-ERR ")
 
-    def test_announced_bytes_that_never_come_cost_no_memory(self):
+    def test_announced_bytes_allocate_no_memory(self):
         other = self.client()
         other.pipeline([["PING"]] * 100)
         before = self.pawld.rss_bytes()
@@ -144,7 +144,7 @@ class SizeTest(harness.PawldCase):
             before, 40 << 20, "allocated up front it would be 2,000 x 64 KiB = 125 MiB"
         )
 
-    def test_giant_lengths_again_and_again_cost_no_memory(self):
+    def test_repeated_giant_lengths_leak_no_memory(self):
         other = self.client()
         self.closes(b"*1\r\n$2147483647\r\n")
         before = self.pawld.rss_bytes()
@@ -155,7 +155,7 @@ class SizeTest(harness.PawldCase):
 
 
 class MalformedTest(harness.PawldCase):
-    def test_what_is_no_frame_gets_one_error_and_is_closed(self):
+    def test_malformed_frame_gets_one_error_and_is_closed(self):
         for data in (
             b"*1\r\n:1\r\n",
             b"*1\r\n+OK\r\n",
@@ -183,7 +183,7 @@ class MalformedTest(harness.PawldCase):
                 self.assertTrue(answer.startswith(b"-ERR Protocol error"), answer)
                 self.assertEqual(answer.count(b"\r\n"), 1)
 
-    def test_random_garbage_never_hurts_others(self):
+    def test_garbage_does_not_affect_other_connections(self):
         dice = random.Random(7295)
         other = self.client()
         for _ in range(200):
@@ -199,7 +199,7 @@ class MalformedTest(harness.PawldCase):
 
 
 class InlineTest(harness.PawldCase):
-    def test_commands_may_be_typed_by_hand(self):
+    def test_inline_commands_work(self):
         client = self.client()
         lock = self.lock()
         client.send_bytes(f'acquire {lock} ttl 60000 owner "a b\\x41\\n"\r\n'.encode())

@@ -10,19 +10,16 @@ import signal
 import subprocess
 import sys
 import time
-import unittest
 from unittest import mock
+import unittest
 
-import harness
-import node_clients
-import tls_files
-from harness import fields, wait_until
+import pawl_lease  # examples/python-worker, which docs/how-to/python.md tells people to copy
+from pawltest import ROOT, harness, node_clients, tls_files
+from pawltest.harness import fields, wait_until
+from pawltest.process import dies_with_parent
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYTHON = ROOT / "examples/python-worker"
 NODE = ROOT / "examples/node-worker"
-sys.path.insert(0, str(PYTHON))
-import pawl_lease  # noqa: E402  (what docs/how-to/python.md lets people copy)
 
 TTL_MS = 3000
 NOT_REACHED, NOT_ACQUIRED, LOST = 69, 75, 122
@@ -43,7 +40,7 @@ class Process:
         own = {key: value for key, value in os.environ.items() if not key.startswith("PAWL_")}
         with open(self.dir / "said", "wb") as said:
             self.process = subprocess.Popen(
-                harness.guarded(command),
+                dies_with_parent(command),
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said if stderr is None else stderr,
@@ -85,7 +82,7 @@ class Worker:
             rf"(?m)^pawl: lost {lock} \(token \d+\): {why}.*\. This process ends with 122\.$",
         )
 
-    def test_it_works_past_its_first_ttl_and_releases(self):
+    def test_worker_runs_past_its_first_ttl_and_releases(self):
         lock, begun = self.lock(), time.monotonic()
         worker = self.start(lock, TTL_MS // 100 * 3 // 2)
         self.assertEqual(worker.wait(), 0, worker.said())
@@ -97,7 +94,7 @@ class Worker:
         self.assertEqual(history[0]["how"], "released")
         self.assertEqual(lines[0], f"step 1 with token {history[0]['token']}")
 
-    def test_it_stops_by_itself_when_pawld_hangs(self):
+    def test_worker_stops_when_pawld_hangs(self):
         # pawld is stopped until the worker has ended, so nothing else can have told it to.
         server, lock = self.own_pawld(), self.lock()
         worker = self.at_work(lock, server)
@@ -108,7 +105,7 @@ class Worker:
         with server.client() as client:
             self.assertGranted(client.call("ACQUIRE", lock, "TTL", 1000, "WAIT", 60000))
 
-    def test_it_stops_by_itself_when_pawld_is_gone_and_nobody_reads_its_stderr(self):
+    def test_worker_stops_when_pawld_is_gone_and_stderr_is_blocked(self):
         reader, writer = os.pipe()
         self.addCleanup(os.close, reader)
         os.set_blocking(writer, False)
@@ -123,14 +120,14 @@ class Worker:
         server.kill()
         self.assertEqual(worker.wait(), LOST, worker.said())
 
-    def test_it_stops_when_its_lease_was_broken(self):
+    def test_worker_stops_when_its_lease_is_broken(self):
         lock = self.lock()
         worker, client = self.at_work(lock), self.client()
         token = self.inspect(client, lock)["token"]
         self.assertEqual(client.call("BREAK", lock, "TOKEN", token, "NOW", "REASON", "test"), 1)
         self.assertLost(worker, lock, "pawld answered LOST")
 
-    def test_it_ends_when_it_was_frozen_past_its_ttl(self):
+    def test_worker_ends_when_frozen_past_its_ttl(self):
         # Hard case 1.
         lock = self.lock()
         worker = self.at_work(lock)
@@ -139,20 +136,20 @@ class Worker:
         worker.signal(signal.SIGCONT)
         self.assertLost(worker, lock, "")
 
-    def test_it_gives_up_when_another_holder_has_the_lock(self):
+    def test_worker_gives_up_when_the_lock_is_held(self):
         lock = self.lock()
         self.acquire(self.client(), lock)
         worker = self.start(lock, 1)
         self.assertEqual(worker.wait(), NOT_ACQUIRED, worker.said())
         self.assertNotIn("step", worker.said())
 
-    def test_it_gives_up_when_nobody_answers(self):
+    def test_worker_gives_up_when_pawld_is_unreachable(self):
         server = self.own_pawld()
         server.kill()
         worker = self.start(self.lock(), 1, server, ttl=1000)
         self.assertEqual(worker.wait(), NOT_REACHED, worker.said())
 
-    def test_it_works_with_a_pawld_that_has_tls_and_users(self):
+    def test_worker_works_with_tls_and_users(self):
         files = harness.scratch("howto-tls")
         self.addCleanup(shutil.rmtree, files)
         authority = tls_files.Authority(files, "authority")
@@ -231,7 +228,7 @@ class PythonLeaseTest(harness.PawldCase):
     def how(self):
         return [fields(lease)["how"] for lease in self.client().call("HISTORY", self.name)]
 
-    def test_a_lost_lease_is_told_once_and_the_process_lives(self):
+    def test_lost_lease_is_reported_once_and_the_process_lives(self):
         with self.assertRaises(pawl_lease.LeaseLost):
             with self.acquire_here(ttl_ms=1000) as lease:
                 lease.check()
@@ -243,7 +240,7 @@ class PythonLeaseTest(harness.PawldCase):
         self.assertEqual([call[0] for call in self.calls], [lease])
         self.assertIn("LOST", self.calls[0][1])
 
-    def test_without_an_answer_it_is_told_before_the_lock_can_pass_on(self):
+    def test_loss_is_reported_before_the_lock_can_pass_on(self):
         server = self.own_pawld()
         with mock.patch.dict(os.environ, PAWL_ADDR=f"127.0.0.1:{server.port}"):
             lease = self.acquire_here(ttl_ms=3000)
@@ -254,24 +251,24 @@ class PythonLeaseTest(harness.PawldCase):
         self.assertRaises(pawl_lease.LeaseLost, lease.check)
         self.assertEqual(len(self.calls), 1)
 
-    def test_work_that_raises_releases_and_its_exception_passes_on(self):
+    def test_exception_in_the_work_releases_the_lock(self):
         with self.assertRaisesRegex(ZeroDivisionError, "division"):
             with self.acquire_here():
                 1 / 0  # pylint: disable=pointless-statement
         self.assertEqual(self.how(), ["released"])
         self.assertEqual(self.calls, [])
 
-    def test_by_default_it_does_not_wait(self):
+    def test_acquire_does_not_wait_by_default(self):
         with self.acquire_here():
             self.assertRaises(pawl_lease.NotAcquired, self.acquire_here)
 
-    def test_a_released_lease_is_not_good_any_more(self):
+    def test_released_lease_is_not_valid(self):
         lease = self.acquire_here()
         self.assertTrue(lease.release())
         self.assertRaises(pawl_lease.LeaseLost, lease.check)
         self.assertEqual(self.calls, [])
 
-    def test_a_forked_child_has_no_lease_and_does_not_release_that_of_its_parent(self):
+    def test_forked_child_has_no_lease_and_releases_nothing(self):
         with self.acquire_here() as lease:
             child = os.fork()
             if child == 0:
@@ -336,7 +333,7 @@ class NodeWorkerTest(Worker, harness.PawldCase):
             PAWL_ADDR=f"127.0.0.1:{self.pawld.port}",
         )
 
-    def test_a_lost_lease_is_told_once_and_the_process_lives(self):
+    def test_lost_lease_is_reported_once_and_the_process_lives(self):
         lock = self.lock()
         story = self.story(lock, "lost")
         token = int(wait_until(lambda: story.said().strip(), "it holds the lock"))
@@ -346,7 +343,7 @@ class NodeWorkerTest(Worker, harness.PawldCase):
         self.assertRegex(told.pop("calls")[0], "^pawld answered LOST")
         self.assertEqual(told, {"check": True, "lost": True})
 
-    def test_work_that_throws_releases_and_its_error_passes_on(self):
+    def test_error_in_the_work_releases_the_lock(self):
         story = self.story(self.lock(), "throws")
         self.assertEqual(story.wait(), 0, story.said())
         self.assertEqual(
@@ -362,7 +359,7 @@ class NodeWorkerTest(Worker, harness.PawldCase):
 
 
 class PagesTest(unittest.TestCase):
-    def test_the_pages_show_the_programs_that_tests_run(self):
+    def test_pages_show_the_tested_programs(self):
         examples = ROOT / "examples"
         for page, language, folder, names in (
             (
@@ -395,7 +392,7 @@ class CronOnceTest(harness.PawldCase):
             PAWL_ADDR=f"127.0.0.1:{self.pawld.port}",
         )
 
-    def test_of_many_machines_one_runs_the_job(self):
+    def test_one_of_many_machines_runs_the_job(self):
         # The lock is kept until the test ends it, so it does not matter how late the others come.
         lock = self.lock()
         machines = [self.start(lock, "echo", "the job ran", hold=600) for _ in range(4)]
@@ -414,7 +411,7 @@ class CronOnceTest(harness.PawldCase):
         winner.signal(signal.SIGTERM)
         self.assertEqual(winner.wait(), 128 + signal.SIGTERM)
 
-    def test_the_next_time_it_runs_again_and_its_failure_is_told(self):
+    def test_next_run_works_and_reports_a_failure(self):
         lock = self.lock()
         self.assertEqual(self.start(lock, "true", hold=0).wait(), 0)
         failed = self.start(lock, "sh", "-c", "echo again; exit 3", hold=0)
@@ -433,7 +430,7 @@ def main():
     ]
     runs = [
         subprocess.Popen(
-            harness.guarded([sys.executable, __file__, name]),
+            dies_with_parent([sys.executable, __file__, name]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

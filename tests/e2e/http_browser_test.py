@@ -9,9 +9,10 @@ import shutil
 import subprocess
 import threading
 
-import harness
-from harness import wait_until
-from web import Web
+from pawltest import harness
+from pawltest.harness import wait_until
+from pawltest.process import dies_with_parent
+from pawltest.web import Web
 
 # Each attempt ends in what the page could see of it.
 PAGE = """<!doctype html><meta charset="utf-8"><title>elsewhere</title><body><script>
@@ -141,7 +142,7 @@ class BrowserTest(harness.PawldCase):
         ]
         with open(profile / "log", "wb") as log:
             browser = subprocess.Popen(
-                harness.guarded(command),
+                dies_with_parent(command),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -165,7 +166,7 @@ class BrowserTest(harness.PawldCase):
             browser.wait()
             shutil.rmtree(profile, ignore_errors=True)
 
-    def test_a_page_of_another_site_cannot_break_a_lock_nor_read_it(self):
+    def test_page_of_another_site_can_neither_break_nor_read_a_lock(self):
         client, web = self.client(3), Web(self.pawld.http_port)
         # Another port of the same machine; and another name of it, which is another site as well.
         for host in ("127.0.0.1", "localhost"):

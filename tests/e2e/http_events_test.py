@@ -7,9 +7,10 @@ import select
 import subprocess
 import urllib.parse
 
-import harness
-from harness import wait_until
-from web import Events, Web
+from pawltest import harness
+from pawltest.harness import wait_until
+from pawltest.process import dies_with_parent
+from pawltest.web import Events, Web
 
 
 class EventsCase(harness.PawldCase):
@@ -30,7 +31,7 @@ class EventsCase(harness.PawldCase):
 
 
 class SseTest(EventsCase):
-    def test_what_happens_below_a_prefix_is_told_in_order(self):
+    def test_events_of_a_prefix_arrive_in_order(self):
         prefix, client = self.lock("/"), self.client(3)
         events = self.events(prefix).begun()
         self.assertEqual(events.response.getheader("Content-Type"), "text/event-stream")
@@ -54,7 +55,7 @@ class SseTest(EventsCase):
             self.assertEqual((data["event"], data["id"]), (event, event_id))
         self.assertEqual((told[0][2]["owner"], told[3][2]["reason"]), ("me@host:1", "gone"))
 
-    def test_the_id_of_any_event_resumes_right_after_it(self):
+    def test_last_event_id_resumes_after_that_event(self):
         prefix, client = self.lock("/"), self.client(3)
         events = self.events(prefix).begun()
         ids = [events.last_id]
@@ -67,7 +68,7 @@ class SseTest(EventsCase):
                 [event_id for _, event_id, _ in again.take(10 - place)], ids[place + 1 :]
             )
 
-    def test_after_a_restart_an_old_id_gives_a_reset_and_what_follows_comes(self):
+    def test_old_id_after_a_restart_gives_a_reset(self):
         server = self.own_pawld()
         events = self.events(server=server).begun()
         self.cycle(self.client(3, server), "before")
@@ -80,7 +81,7 @@ class SseTest(EventsCase):
         self.cycle(self.client(3, server), "after")
         self.assertEqual([event for event, _, _ in again.take(2)], ["granted", "released"])
 
-    def test_an_id_that_is_none_is_refused_before_anything_is_streamed(self):
+    def test_malformed_id_is_refused_before_the_stream(self):
         reply = Web(self.pawld.http_port).get("/v1/events", **{"Last-Event-ID": "yesterday"})
         self.assertEqual((reply.status, reply.code), (400, "invalid"))
         self.assertIn(
@@ -89,7 +90,7 @@ class SseTest(EventsCase):
         )
         self.assertEqual(Web(self.pawld.http_port).get("/v1/events?from=1").code, "invalid")
 
-    def test_who_leaves_is_not_told_any_more(self):
+    def test_closed_stream_is_forgotten(self):
         client = self.client(3)
 
         def connected():
@@ -105,7 +106,7 @@ class SseTest(EventsCase):
         self.assertEqual(head.status, 200)
         wait_until(lambda: connected() == 1, "and HEAD leaves none")
 
-    def test_a_reader_that_stops_costs_bounded_memory_and_is_told_why_it_is_cut(self):
+    def test_slow_reader_is_cut_off_with_a_reason(self):
         # Hard case 25. The ring holds 65,536 events; far more happen while one reader reads
         # nothing.
         server = self.own_pawld()
@@ -151,7 +152,7 @@ class WatchTest(EventsCase):
             f"127.0.0.1:{(server or self.pawld).port}",
         ]
         process = subprocess.Popen(
-            harness.guarded(command),
+            dies_with_parent(command),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -177,7 +178,7 @@ class WatchTest(EventsCase):
         wait_until(told, "pawl watch tells something")
         return process.stdout.readline()
 
-    def test_every_event_is_one_line_of_json(self):
+    def test_watch_json_is_one_line_per_event(self):
         prefix, client = self.lock("/"), self.client(3)
         process = self.watch(prefix, "--json")
         self.first(process, client, prefix + "begin")
@@ -196,7 +197,7 @@ class WatchTest(EventsCase):
         )
         self.assertGreater(released["at"], 0)
 
-    def test_people_read_when_what_which_lock_and_who(self):
+    def test_watch_text_shows_time_event_lock_and_owner(self):
         prefix, client = self.lock("/"), self.client(3)
         line = self.first(self.watch(prefix), client, prefix + "x")
         self.assertRegex(
@@ -204,7 +205,7 @@ class WatchTest(EventsCase):
             rf"^\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d  (granted |released)  {prefix}x  token \d+  me@host:1$",
         )
 
-    def test_it_goes_on_after_a_restart_and_says_that_something_may_be_missing(self):
+    def test_watch_continues_after_a_restart_and_reports_a_gap(self):
         server = self.own_pawld()
         process = self.watch("--json", server=server)
         self.first(process, self.client(3, server), "before")
@@ -218,7 +219,7 @@ class WatchTest(EventsCase):
         self.cycle(self.client(3, server), "after")
         self.assertEqual(json.loads(process.stdout.readline())["lock"], "after")
 
-    def test_it_goes_on_after_the_event_that_it_is_given(self):
+    def test_watch_resumes_after_a_given_event(self):
         prefix, client = self.lock("/"), self.client(3)
         process = self.watch(prefix, "--json")
         last = json.loads(self.first(process, client, prefix + "before"))
@@ -230,7 +231,7 @@ class WatchTest(EventsCase):
         self.assertNotIn("reset", [event["event"] for event in told])
         self.assertNotIn(last["id"], [event["id"] for event in told])
 
-    def test_an_id_that_is_none_is_a_usage_error(self):
+    def test_watch_with_a_malformed_id_is_a_usage_error(self):
         run = subprocess.run(
             [os.environ["PAWL"], "watch", "--from", "yesterday"],
             capture_output=True,
@@ -241,7 +242,7 @@ class WatchTest(EventsCase):
         self.assertEqual(run.returncode, 64, run.stderr)
         self.assertIn("is not the id of an event", run.stderr)
 
-    def test_without_pawld_it_says_so_and_ends(self):
+    def test_watch_reports_an_unreachable_pawld(self):
         run = subprocess.run(
             [os.environ["PAWL"], "watch", "--addr", "127.0.0.1:1"],
             capture_output=True,

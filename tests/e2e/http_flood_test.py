@@ -7,8 +7,8 @@ import multiprocessing
 import socket
 import threading
 
-import harness
-from harness import fields
+from pawltest import harness
+from pawltest.harness import fields
 
 FLOODERS = 4  # processes, each with PER_FLOODER connections that always have a request under way
 PER_FLOODER = 16
@@ -52,7 +52,7 @@ def flood(port, answers):
 
 
 class FloodTest(harness.PawldCase):
-    def test_not_one_lease_that_is_renewed_is_lost(self):
+    def test_flood_of_requests_costs_no_renewed_lease(self):
         server = self.own_pawld()
         client = self.client(3, server)
         names = ["list/" + "x" * 200 + f"/{n}" for n in range(1000)]

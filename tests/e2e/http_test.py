@@ -4,15 +4,15 @@
 import datetime
 import email.utils
 import json
-import pathlib
 import re
 import socket
 import urllib.parse
 
-import harness
 import jsonschema
-from harness import request_id, wait_until
-from web import JSON, PROBLEM, Events, Web, read_all
+
+from pawltest import ROOT, harness
+from pawltest.harness import request_id, wait_until
+from pawltest.web import JSON, PROBLEM, Events, Web, read_all
 
 
 class HttpCase(harness.PawldCase):
@@ -99,7 +99,7 @@ class RoutesTest(HttpCase):
         reply.json = events.next()[2]
         return reply
 
-    def test_every_route_of_the_document_is_called_and_answers_as_it_says(self):
+    def test_every_documented_route_answers_as_documented(self):
         document = self.web.get("/v1/openapi.json").json
         routes = {
             (method, path) for path, methods in document["paths"].items() for method in methods
@@ -131,7 +131,7 @@ class RoutesTest(HttpCase):
         if described:
             self.assertEqual(set(value) - set(described), set(), name)
 
-    def test_the_document_is_well_formed_openapi(self):
+    def test_document_is_valid_openapi(self):
         document = self.web.get("/v1/openapi.json").json
         self.assertRegex(document["openapi"], r"^3\.1\.\d+$")
         self.assertLessEqual({"title", "version"}, set(document["info"]))
@@ -173,7 +173,7 @@ class RoutesTest(HttpCase):
                     self.assertEqual("requestBody" in operation and method == "get", False)
         self.assertEqual(len(ids), len(set(ids)))
 
-    def test_what_has_few_values_lists_them(self):
+    def test_enumerations_are_documented(self):
         schemas = self.web.get("/v1/openapi.json").json["components"]["schemas"]
         ends = {"released", "expired", "broken", "max_hold"}
         self.assertEqual(
@@ -188,17 +188,17 @@ class RoutesTest(HttpCase):
         )
         codes = schemas["Problem"]["properties"]["code"]["enum"]
         self.assertEqual(len(codes), len(set(codes)))
-        page = (pathlib.Path(__file__).parents[2] / "docs/reference/http.md").read_text()
+        page = (ROOT / "docs/reference/http.md").read_text()
         for code in codes:
             self.assertIn(f"`{code}`", page)
 
-    def test_every_answer_is_dated(self):
+    def test_every_answer_has_a_date(self):
         before = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
         for path in ("/healthz", "/v1/status", "/nope", "/v1/events"):
             date = email.utils.parsedate_to_datetime(self.web.call("HEAD", path).headers["date"])
             self.assertTrue(before <= date <= datetime.datetime.now(datetime.timezone.utc), path)
 
-    def test_every_member_that_the_document_names_is_taken(self):
+    def test_every_documented_member_is_accepted(self):
         schemas = self.web.get("/v1/openapi.json").json["components"]["schemas"]
         body = {
             "locks": [self.lock()],
@@ -220,7 +220,7 @@ class RoutesTest(HttpCase):
             ("me@host:1", "limit", 3, {"key": "value"}),
         )
 
-    def test_a_path_with_another_method_says_which_there_are_and_an_unknown_one_that_it_is(self):
+    def test_wrong_method_is_405_with_allow(self):
         for path, allowed in (
             ("/v1/acquire", "POST"),
             ("/v1/status", "GET"),
@@ -233,10 +233,12 @@ class RoutesTest(HttpCase):
                 self.assertFalse(
                     [name for name in reply.headers if name.startswith("access-control")]
                 )
+
+    def test_unknown_path_is_404(self):
         for path in ("/nope", "/v1/locks/", "/v1", "/v1/acquire/"):
             self.assertProblem(self.web.get(path), 404, "unknown_route")
 
-    def test_head_is_get_without_the_body(self):
+    def test_head_is_get_without_a_body(self):
         reply = self.web.call("HEAD", "/healthz")
         self.assertEqual(
             (reply.status, reply.body, int(reply.headers["content-length"])),
@@ -245,7 +247,7 @@ class RoutesTest(HttpCase):
 
 
 class LeasesTest(HttpCase):
-    def test_a_lease_is_acquired_renewed_and_released_and_over_after_that(self):
+    def test_acquire_renew_and_release(self):
         lock = self.lock()
         grant = self.granted(self.web.acquire(lock, owner="me"))
         self.assertRegex(grant["lease"], harness.LEASE)
@@ -266,7 +268,7 @@ class LeasesTest(HttpCase):
         reply = self.web.with_lease("release", lease)
         self.assertEqual((reply.status, reply.json), (200, {"released": released, "how": how}))
 
-    def test_a_release_that_comes_too_late_says_how_the_lease_had_ended(self):
+    def test_late_release_says_how_the_lease_ended(self):
         lock, client = self.lock(), self.client(3)
         expired = self.granted(self.web.acquire(lock + "/expired", ttl=100))
         capped = self.granted(self.web.acquire(lock + "/capped", ttl=100, max_hold_ms=100))
@@ -288,7 +290,7 @@ class LeasesTest(HttpCase):
         self.assertReleased(breaking["lease"], True, "released")
         self.assertReleased("0" * 32, False, "unknown")
 
-    def test_a_lost_lease_says_how_it_ended(self):
+    def test_lost_lease_says_how_it_ended(self):
         lock = self.lock()
         grant = self.granted(self.web.acquire(lock, ttl=100))
         wait_until(
@@ -316,7 +318,7 @@ class LeasesTest(HttpCase):
                 self.web.call("POST", f"/v1/{verb}", "{}", {"Pawl-Lease": lease}), 415, "media_type"
             )
 
-    def test_a_lock_of_the_wire_and_of_http_is_one_lock(self):
+    def test_http_and_resp_share_locks(self):
         lock, client = self.lock(), self.client(3)
         grant = self.acquire(client, lock, "OWNER", "wire")
         problem = self.assertProblem(self.web.acquire(lock), 409, "held", "wire")
@@ -325,7 +327,7 @@ class LeasesTest(HttpCase):
         over_http = self.granted(self.web.acquire(lock))
         self.assertEqual(client.call("RENEW", over_http["lease"]), 60000)
 
-    def test_held_says_who_and_until_when(self):
+    def test_held_names_the_owner_and_the_expiry(self):
         free, lock = self.lock(), self.lock()
         grant = self.granted(self.web.acquire(lock, owner="me@host:1", ttl=30000))
         reply = self.web.acquire(free, lock)
@@ -338,7 +340,7 @@ class LeasesTest(HttpCase):
         self.assertTrue(1 <= int(reply.headers["retry-after"]) <= 30)
         self.assertEqual(self.web.get(self.path(free)).json["state"], "free", "all or none")
 
-    def test_a_closed_lock_says_when_it_opens(self):
+    def test_closed_lock_says_when_it_opens(self):
         lock = self.lock()
         self.granted(self.web.acquire(lock, ttl=100, delay_ms=60000))
         wait_until(
@@ -347,7 +349,7 @@ class LeasesTest(HttpCase):
         problem = self.assertProblem(self.web.acquire(lock), 409, "held", "closed")
         self.assertTrue(0 < problem["reopens_in_ms"] <= 60000)
 
-    def test_a_retry_with_the_same_key_answers_the_same_lease(self):
+    def test_retry_with_the_same_key_returns_the_same_lease(self):
         # Hard cases 2, 4 and 5.
         lock, key = self.lock(), request_id()
         first = self.granted(self.web.acquire(lock, headers={"Idempotency-Key": key}))
@@ -368,8 +370,10 @@ class LeasesTest(HttpCase):
             f"granted as {first['token']}, released",
         )
 
-    def test_a_key_is_needed_to_wait_and_must_be_long_enough_to_be_secret(self):
+    def test_waiting_needs_an_idempotency_key(self):
         self.assertProblem(self.web.acquire("x", wait_ms=1000), 400, "idempotency_key", "wait_ms")
+
+    def test_idempotency_key_has_22_to_64_characters(self):
         for key in ("short", "x" * 65, "x" * 30 + "!", ""):
             self.assertProblem(
                 self.web.acquire("x", headers={"Idempotency-Key": key}),
@@ -378,7 +382,7 @@ class LeasesTest(HttpCase):
                 "22 to 64",
             )
 
-    def test_a_wait_is_granted_when_its_turn_comes(self):
+    def test_wait_is_granted_after_the_release(self):
         lock, client = self.lock(), self.client(3)
         held = self.granted(self.web.acquire(lock))
         waiting = self.web.start_post(
@@ -393,13 +397,13 @@ class LeasesTest(HttpCase):
         self.assertEqual(response.status, 201)
         self.assertGreater(json.loads(response.read())["token"], held["token"])
 
-    def test_a_wait_that_runs_out_says_who_was_in_the_way(self):
+    def test_wait_that_times_out_names_the_holder(self):
         lock = self.lock()
         self.granted(self.web.acquire(lock, owner="me"))
         reply = self.web.acquire(lock, wait_ms=50, headers={"Idempotency-Key": request_id()})
         self.assertProblem(reply, 409, "held", "me")
 
-    def test_who_hangs_up_leaves_the_line(self):
+    def test_hang_up_leaves_the_queue(self):
         # Hard case 19, over HTTP: a waiter that is gone is never granted.
         lock, client = self.lock(), self.client(3)
         held = self.granted(self.web.acquire(lock))
@@ -425,7 +429,7 @@ class LeasesTest(HttpCase):
         self.web.with_lease("release", held["lease"])
         self.assertEqual(self.inspect(client, lock)["state"], "free")
 
-    def test_a_newer_request_with_the_same_key_takes_the_wait_over(self):
+    def test_newer_request_with_the_same_key_takes_over_the_wait(self):
         lock, key, client = self.lock(), request_id(), self.client(3)
         held = self.granted(self.web.acquire(lock))
         body = {"locks": [lock], "ttl_ms": 60000, "wait_ms": 60000}
@@ -440,7 +444,7 @@ class LeasesTest(HttpCase):
         self.web.with_lease("release", held["lease"])
         self.assertEqual(second.getresponse().status, 201)
 
-    def test_a_request_without_its_lease_is_told_so(self):
+    def test_missing_lease_header_is_named(self):
         for verb in ("renew", "release"):
             self.assertProblem(self.web.post(f"/v1/{verb}"), 400, "lease_required", "Pawl-Lease")
             self.assertProblem(
@@ -457,7 +461,7 @@ class LeasesTest(HttpCase):
             )
         self.assertProblem(self.web.with_lease("renew", "0" * 32), 410, "lost")
 
-    def test_a_body_that_is_wrong_is_told_what_was_expected(self):
+    def test_invalid_body_names_what_is_expected(self):
         # Hard case 17: nothing is clamped.
         good = {"locks": ["x"], "ttl_ms": 1000}
         for change, part in (
@@ -515,7 +519,7 @@ class LeasesTest(HttpCase):
                 "invalid",
             )
 
-    def test_the_slip_that_is_likeliest_is_named_before_what_it_leaves_out(self):
+    def test_misspelled_member_is_named_before_the_missing_one(self):
         for body, part in (
             ({"locks": ["x"], "ttl": 1000}, "unknown member 'ttl'; did you mean ttl_ms?"),
             ({"lock": "x", "ttl_ms": 1000}, "unknown member 'lock'; did you mean locks?"),
@@ -530,7 +534,7 @@ class LeasesTest(HttpCase):
                 "the body is empty; it must be a JSON object with ",
             )
 
-    def test_a_member_that_is_given_twice_is_named_and_nothing_is_granted(self):
+    def test_duplicate_member_is_refused(self):
         lock = self.lock()
         text = f'{{"locks": ["{lock}"], "ttl_ms": 1000, "ttl_ms": 2000}}'
         self.assertProblem(
@@ -541,7 +545,7 @@ class LeasesTest(HttpCase):
         )
         self.assertEqual(self.web.get(self.path(lock)).json["state"], "free")
 
-    def test_the_greatest_ttl_is_that_of_the_configuration(self):
+    def test_max_ttl_comes_from_the_configuration(self):
         server = self.own_pawld(settings="max_ttl_ms = 5000\n")
         web = Web(server.http_port)
         self.granted(web.acquire("x", ttl=5000))
@@ -549,7 +553,7 @@ class LeasesTest(HttpCase):
             web.acquire("y", ttl=5001), 400, "invalid", "ttl_ms must be 100 to 5000, got 5001"
         )
 
-    def test_max_hold_0_is_no_cap_over_http_and_over_the_wire(self):
+    def test_max_hold_0_means_no_cap(self):
         lock, client = self.lock(), self.client(3)
         lease = self.granted(self.web.acquire(lock + "/http", max_hold_ms=0))["lease"]
         self.assertEqual(client.call("RENEW", lease), 60000)
@@ -572,7 +576,7 @@ class LeasesTest(HttpCase):
 
 
 class LocksTest(HttpCase):
-    def test_names_are_percent_encoded_and_slashes_may_stand(self):
+    def test_names_are_percent_encoded_and_may_contain_slashes(self):
         lock = self.lock("/a b/é%/x")
         token = self.granted(self.web.acquire(lock))["token"]
         raw = "/v1/locks/" + urllib.parse.quote(lock, safe="/")
@@ -587,7 +591,7 @@ class LocksTest(HttpCase):
         self.assertProblem(self.web.get("/v1/locks/a%00b"), 400, "invalid")
         self.assertProblem(self.web.get("/v1/locks/a%ff"), 400, "invalid")
 
-    def test_a_lock_named_like_a_route_is_reached_with_its_slash_encoded(self):
+    def test_lock_named_like_a_route_needs_an_encoded_slash(self):
         lock = self.lock("/history")
         self.granted(self.web.acquire(lock))
         self.assertEqual(self.web.get(self.path(lock)).json["lock"], lock)
@@ -597,7 +601,7 @@ class LocksTest(HttpCase):
             "the history of another lock, which was never held",
         )
 
-    def test_a_lock_that_was_never_held_is_free_over_http_and_the_wire_alike(self):
+    def test_unknown_lock_is_free(self):
         lock, client = self.lock(), self.client(3)
         shown = self.web.get(self.path(lock))
         self.assertEqual((shown.status, shown.json), (200, self.inspect(client, lock)))
@@ -611,14 +615,14 @@ class LocksTest(HttpCase):
             )
             self.granted(self.web.acquire(lock, limit=2))
 
-    def test_a_lock_does_not_claim_what_pawld_cannot_know_about_guards(self):
+    def test_lock_makes_no_claim_about_guards(self):
         lock = self.lock()
         self.granted(self.web.acquire(lock))
         self.assertEqual(
             self.web.get(self.path(lock)).json["label"], "unknown: no guard has reported"
         )
 
-    def test_pages_lead_to_every_lock_once(self):
+    def test_pagination_reaches_every_lock_once(self):
         prefix = self.lock("/")
         names = {f"{prefix}{n}" for n in range(50)}
         for name in names:
@@ -657,7 +661,7 @@ class LocksTest(HttpCase):
             "limit must be 1 to 1000",
         )
 
-    def test_a_break_names_the_token_that_was_seen(self):
+    def test_break_needs_the_current_token(self):
         lock = self.lock()
         grant = self.granted(self.web.acquire(lock))
         broken = self.path(lock, "/break")
@@ -700,7 +704,7 @@ class WebPagesTest(HttpCase):
 
     settings = '[http]\nhosts = ["locks.example"]\n'
 
-    def test_only_known_hosts_own_origins_and_json_get_through(self):
+    def test_foreign_host_origin_or_content_type_is_refused(self):
         lock = self.lock()
         token = self.granted(self.web.acquire(lock))["token"]
         body = json.dumps({"token": token, "now": True, "reason": "x"})
@@ -735,7 +739,7 @@ class WebPagesTest(HttpCase):
                 self.web.call("GET", "/v1/status", headers={**good, **change}).status, 200, change
             )
 
-    def test_probes_are_answered_whatever_host_they_name_and_nothing_else_is(self):
+    def test_only_probes_are_answered_for_any_host(self):
         for path in ("/healthz", "/readyz"):
             for host in ("10.0.0.5", "10.0.0.5:7296", "[fd00::5]:7296", "pawl.cluster.local"):
                 self.assertEqual(
@@ -766,7 +770,7 @@ class BytesTest(HttpCase):
             answer = read_all(peer)
             return int(answer.split()[1]) if answer else None, answer
 
-    def test_what_is_no_request_is_refused_and_the_connection_ends(self):
+    def test_malformed_request_is_refused_and_closed(self):
         for data, status in (
             (b"PING\r\n\r\n", 400),
             (b"*1\r\n$4\r\nPING\r\n", 400),
@@ -788,7 +792,7 @@ class BytesTest(HttpCase):
                 self.assertEqual(got, status, answer[:300])
                 self.assertIn(b"application/problem+json", answer)
 
-    def test_requests_of_one_connection_are_answered_in_order_also_when_pipelined(self):
+    def test_pipelined_requests_are_answered_in_order(self):
         request = b"GET /v1/locks/%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n"
         names = [f"pipelined-{n}".encode() for n in range(20)]
         data = b"".join(
@@ -798,7 +802,7 @@ class BytesTest(HttpCase):
         _, answer = self.status_of(data)
         self.assertEqual(re.findall(rb'"lock":"(pipelined-\d+)"', answer), names)
 
-    def test_a_body_that_comes_in_chunks_or_after_leave_to_send_it_is_taken(self):
+    def test_chunked_and_expect_continue_bodies_are_accepted(self):
         body = json.dumps({"locks": [self.lock()], "ttl_ms": 60000}).encode()
         head = b"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
         chunked = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
@@ -813,12 +817,12 @@ class BytesTest(HttpCase):
             peer.sendall(body)
             self.assertIn(b" 201 ", read_all(peer))
 
-    def test_who_half_closes_after_a_request_still_reads_its_answer(self):
+    def test_half_closed_connection_still_gets_its_answer(self):
         with self.web.raw(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n") as peer:
             peer.shutdown(socket.SHUT_WR)
             self.assertIn(b" 200 ", read_all(peer))
 
-    def test_connections_beyond_the_limit_are_told_and_the_others_served(self):
+    def test_connection_beyond_the_limit_is_refused(self):
         server = self.own_pawld()
         harness.allow_descriptors(4096)
         web = Web(server.http_port)
@@ -841,14 +845,14 @@ class BytesTest(HttpCase):
                 peer.close()
         wait_until(lambda: web.get("/healthz").status == 200, "there is room again")
 
-    def test_a_request_that_never_ends_is_given_up(self):
+    def test_unfinished_request_times_out(self):
         # One connection that sends a byte now and then; the limit is 10 s from its first byte.
         with self.web.raw(b"GET /v1/status HTTP/1.1\r\n") as peer:
             self.assertIn(b" 408 ", read_all(peer))
 
 
 class ServiceTest(HttpCase):
-    def test_without_http_nothing_listens_and_a_taken_port_is_named(self):
+    def test_http_can_be_off_and_a_taken_port_is_named(self):
         server = self.own_pawld(start=False)
         server.http_address = f"127.0.0.1:{self.pawld.http_port}"
         code, said = server.refused()
@@ -859,7 +863,7 @@ class ServiceTest(HttpCase):
         self.assertEqual(server.http_port, 0)
         self.assertNotIn("http:", server.log())
 
-    def test_a_stop_ends_waiting_requests_and_streams(self):
+    def test_stop_ends_waits_and_streams(self):
         server = self.own_pawld()
         web = Web(server.http_port)
         self.granted(web.acquire("x"))
@@ -875,7 +879,7 @@ class ServiceTest(HttpCase):
         self.assertEqual(server.terminate(), 0)
         self.assertIsNone(events.next())
 
-    def test_credentials_that_are_no_credentials_are_refused(self):
+    def test_malformed_credentials_are_refused(self):
         for value in ("Basic dXNlcjpwYXNz", "Bearer", "Bearer nocolon", "x"):
             reply = self.web.get("/v1/status", Authorization=value)
             self.assertProblem(reply, 401, "noauth", "Bearer USER:SECRET")
@@ -887,7 +891,7 @@ class ServiceTest(HttpCase):
             "Bearer USER:SECRET",
         )
 
-    def test_credentials_for_a_pawld_without_users_are_refused_with_the_reason(self):
+    def test_credentials_for_a_pawld_without_users_are_refused(self):
         problem = self.assertProblem(
             self.web.get("/v1/status", Authorization="Bearer some:one"),
             400,

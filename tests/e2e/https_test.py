@@ -13,10 +13,11 @@ import ssl
 import subprocess
 import warnings
 
-import harness
-from harness import request_id, wait_until
-from tls_files import LOCAL, Authority, trusting
-from web import Events, Web, read_all
+from pawltest import harness
+from pawltest.harness import request_id, wait_until
+from pawltest.process import dies_with_parent
+from pawltest.tls_files import LOCAL, Authority, trusting
+from pawltest.web import Events, Web, read_all
 
 PAWL = os.environ.get("PAWL", "")
 
@@ -83,7 +84,7 @@ class HttpsTest(HttpsCase):
         )
         self.assertRegex(again, r"^HTTP/1.1 100 Continue\s+HTTP/1.1 409 ")
 
-    def test_an_answer_of_many_records_arrives_whole(self):
+    def test_large_answer_arrives_complete(self):
         prefix, client = self.lock("/"), self.client()
         for number in range(200):
             self.acquire(client, f"{prefix}{'x' * 200}{number}")
@@ -91,14 +92,14 @@ class HttpsTest(HttpsCase):
         self.assertEqual(len(reply.json["locks"]), 200)
         self.assertGreater(len(reply.body), 3 * 16384)
 
-    def test_requests_of_one_connection_are_answered_in_turn(self):
+    def test_requests_of_one_connection_are_answered_in_order(self):
         connection = self.web().connection()
         self.addCleanup(connection.close)
         for _ in range(3):
             connection.request("GET", "/v1/status")
             self.assertEqual(json.loads(connection.getresponse().read())["role"], "active")
 
-    def test_who_hangs_up_or_says_goodbye_leaves_the_line(self):
+    def test_hang_up_or_close_notify_leaves_the_queue(self):
         lock, client = self.lock(), self.client(3)
         self.acquire(client, lock)
         for how in ("close", "goodbye", "reset"):
@@ -133,7 +134,7 @@ class HttpsTest(HttpsCase):
         self.acquire(self.client(), lock)
         self.assertEqual(events.next()[0], "granted")
 
-    def test_a_plain_client_is_told_to_speak_tls_and_the_log_is_not_flooded(self):
+    def test_plain_client_is_told_to_use_tls_and_logged_at_a_limited_rate(self):
         server = self.own_pawld(
             settings=self.settings_for(self.server), tls=trusting(self.authority)
         )
@@ -161,7 +162,7 @@ class HttpsTest(HttpsCase):
         with self.assertRaises((ssl.SSLError, ConnectionResetError)):
             Web(self.pawld.http_port, context).get("/healthz")
 
-    def test_a_rotated_certificate_reaches_new_connections_and_one_that_does_not_fit_none(self):
+    def test_rotated_certificate_is_used_and_a_bad_one_is_not(self):
         current = self.stranger.sign("current", LOCAL)
         for source, target in zip(self.server, current):
             shutil.copy(source, target)
@@ -214,7 +215,7 @@ class CertificatesTest(HttpsCase):
     def web_of(self, name, auth=None):
         return self.web(self.guarded, self.authority.sign(name), auth)
 
-    def test_the_common_name_is_the_user(self):
+    def test_common_name_is_the_user(self):
         batch, viewer = self.web_of("batch"), self.web_of("viewer")
         self.assertEqual(batch.acquire(self.lock()).status, 201)
         self.assertEqual(viewer.get("/v1/status").status, 200)
@@ -222,16 +223,16 @@ class CertificatesTest(HttpsCase):
         self.assertEqual((refused.status, refused.code), (403, "noperm"), refused)
         self.assertIn("user viewer has observe", refused.json["detail"])
 
-    def test_without_a_certificate_or_with_an_unknown_name_one_is_nobody(self):
+    def test_unknown_or_missing_certificate_is_no_user(self):
         for web in (self.web(self.guarded), self.web_of("someone")):
             reply = web.get("/v1/status")
             self.assertEqual((reply.status, reply.code), (401, "noauth"), reply)
             self.assertEqual(web.get("/healthz").status, 200)
 
-    def test_the_stream_of_a_user_who_is_removed_ends_with_a_goodbye(self):
+    def test_stream_of_a_removed_user_ends(self):
         own = self.authority.sign("viewer")
         reader = subprocess.Popen(
-            harness.guarded(
+            dies_with_parent(
                 [
                     "curl",
                     "-sSN",
@@ -256,14 +257,14 @@ class CertificatesTest(HttpsCase):
         # Otherwise curl says that something was cut off.
         self.assertEqual(reader.returncode, 0, said)
 
-    def test_credentials_count_more_than_the_certificate(self):
+    def test_credentials_override_the_certificate(self):
         self.assertEqual(
             self.web_of("viewer", self.secrets["batch"]).acquire(self.lock()).status, 201
         )
         wrong = self.web_of("batch", "batch:wrong").acquire(self.lock())
         self.assertEqual((wrong.status, wrong.code), (401, "wrongpass"), wrong)
 
-    def test_a_certificate_of_another_authority_is_refused_by_name(self):
+    def test_certificate_of_another_authority_is_refused(self):
         with self.assertRaises((ssl.SSLError, ConnectionError)):
             self.web(self.guarded, self.stranger.sign("batch")).get("/healthz")
         wait_until(lambda: "http: TLS handshake with" in self.guarded.log(), "the log names it")

@@ -13,10 +13,8 @@ import os
 import random
 import time
 
-import harness
-import record
-import torture
-from harness import wait_until
+from pawltest import harness, record, torture
+from pawltest.harness import wait_until
 
 KILLS = int(os.environ.get("PAWL_TORTURE_KILLS", "200"))
 SEED = int(os.environ.get("PAWL_TORTURE_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
@@ -30,7 +28,7 @@ class KillTortureTest(harness.PawldCase):
     def setUpClass(cls):
         cls.pawld = None
 
-    def test_every_acknowledged_grant_and_release_survives_kill_9(self):
+    def test_acknowledged_grants_and_releases_survive_kill_9(self):
         # Hard cases 34, 38: what was acknowledged is there, what was not is all or nothing, tokens
         # only grow.
         print(f"seed {SEED}")

@@ -32,7 +32,7 @@ class LibPawlAuth : public testing::Test {
   PawldProcess pawld{"auth_file = \"%d/users\"", write_users};
 };
 
-TEST_F(LibPawlAuth, TheClientAuthenticatesOnEachOfItsConnections) {
+TEST_F(LibPawlAuth, EveryConnectionAuthenticates) {
   Client client(pawld.address(), {.auth = {"ci", "abc"}});
   auto lease = client.acquire("ci/deploy", {.ttl = 15s});
   ASSERT_TRUE(lease) << lease.error().detail;
@@ -43,7 +43,7 @@ TEST_F(LibPawlAuth, TheClientAuthenticatesOnEachOfItsConnections) {
       << "renewed on a new connection";
 }
 
-TEST_F(LibPawlAuth, WhoIsNotLetInIsDeniedAtOnceAndNotAskedToWait) {
+TEST_F(LibPawlAuth, WrongCredentialsAreDeniedAtOnce) {
   EXPECT_EQ(refusal({}, "ci/deploy"), Code::kDenied);
   EXPECT_EQ(refusal({"ci", "wrong"}, "ci/deploy"), Code::kDenied);
   EXPECT_EQ(refusal({"stranger", "abc"}, "ci/deploy"), Code::kDenied);

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 // Hard case 16.
-TEST_F(LibPawl, AThreadIsToldAtOnceThatItWouldWaitForItself) {
+TEST_F(LibPawl, ThreadThatWouldWaitForItselfGetsAnError) {
   Client client(pawld.address());
   Lease held = take(client, "a");
   const auto refused = client.acquire_all({"b", "a"}, {.wait = 60s});
@@ -31,7 +31,7 @@ TEST_F(LibPawl, AThreadIsToldAtOnceThatItWouldWaitForItself) {
   EXPECT_TRUE(client.acquire("a", {.wait = 60s}));
 }
 
-TEST_F(LibPawl, AThreadWaitsForALeaseItHandedOnWhenItSaysSo) {
+TEST_F(LibPawl, ThreadMayWaitForALeaseItHandedOver) {
   Client client(pawld.address());
   std::promise<void> refused;
   auto other = std::async(std::launch::async, [&, handed = take(client, "a")]() mutable {
@@ -47,7 +47,7 @@ TEST_F(LibPawl, AThreadWaitsForALeaseItHandedOnWhenItSaysSo) {
 }
 
 // Hard case 16; design rule: reentry never bumps a token.
-TEST_F(LibPawl, ARecursiveMutexKeepsItsTokenAtEveryDepthAndIsFreeWhenTheOutermostLockEnds) {
+TEST_F(LibPawl, RecursiveMutexKeepsItsTokenAtEveryDepth) {
   Client client(pawld.address()), observer(pawld.address());
   RecursiveMutex mutex(client, "a");
   mutex.lock();
@@ -65,7 +65,7 @@ TEST_F(LibPawl, ARecursiveMutexKeepsItsTokenAtEveryDepthAndIsFreeWhenTheOutermos
   EXPECT_TRUE(observer.acquire("a"));
 }
 
-TEST_F(LibPawl, ARecursiveMutexThatWasLostIsNotLockedAgainBeforeItIsUnlocked) {
+TEST_F(LibPawl, LostRecursiveMutexMustBeUnlockedFirst) {
   Client client(pawld.address());
   RecursiveMutex mutex(client, "a", {.ttl = 1s, .wait = 60s, .max_hold = 1s});
   mutex.lock();

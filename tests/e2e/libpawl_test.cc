@@ -22,7 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-TEST_F(LibPawl, ALeaseIsRenewedForAsLongAsItIsHeld) {
+TEST_F(LibPawl, LeaseIsRenewedWhileHeld) {
   Client client(pawld.address());
   const Lease lease = take(client, "a", {.ttl = 2s});
   EXPECT_GT(lease.token(), 0u);
@@ -36,7 +36,7 @@ TEST_F(LibPawl, ALeaseIsRenewedForAsLongAsItIsHeld) {
   EXPECT_FALSE(lease.lost().stop_requested());
 }
 
-TEST_F(LibPawl, AHeldLockIsBusyAndPassesToTheWaiterWhenItIsReleased) {
+TEST_F(LibPawl, ReleaseGrantsTheLockToTheWaiter) {
   Client one(pawld.address()), other(pawld.address());
   Lease lease = take(one, "a");
   const auto refused = other.acquire("a");
@@ -56,7 +56,7 @@ TEST_F(LibPawl, AHeldLockIsBusyAndPassesToTheWaiterWhenItIsReleased) {
   EXPECT_GT(next->token(), lease.token());
 }
 
-TEST_F(LibPawl, ManyThreadsShareOneClientAndExcludeEachOther) {
+TEST_F(LibPawl, ThreadsOfOneClientExcludeEachOther) {
   Client client(pawld.address());
   std::atomic<int> inside = 0;
   std::mutex mutex;
@@ -82,7 +82,7 @@ TEST_F(LibPawl, ManyThreadsShareOneClientAndExcludeEachOther) {
   EXPECT_EQ(tokens.size(), 200u);
 }
 
-TEST_F(LibPawl, WhatDoesNotFitTheConnectionIsSentWhenItDoes) {
+TEST_F(LibPawl, FullSendBufferIsSentLater) {
   constexpr std::size_t kCalls = 20'000;  // More bytes than two socket buffers hold.
   std::vector<Result<Lease>> leases;
   leases.reserve(kCalls);
@@ -102,7 +102,7 @@ TEST_F(LibPawl, WhatDoesNotFitTheConnectionIsSentWhenItDoes) {
       std::all_of(leases.begin(), leases.end(), [](const auto& lease) { return bool(lease); }));
 }
 
-TEST_F(LibPawl, WhenPawldDiesTheHolderIsToldStepByStepAndItsTokenFires) {
+TEST_F(LibPawl, DeathOfPawldIsReportedStepByStep) {
   Client client(pawld.address());
   Story story;
   const Lease lease = take(client, "a", {.ttl = 2s, .on_change = story.listener()});
@@ -121,7 +121,7 @@ TEST_F(LibPawl, WhenPawldDiesTheHolderIsToldStepByStepAndItsTokenFires) {
   EXPECT_EQ(check.error().code, Code::kLeaseLost);
 }
 
-TEST_F(LibPawl, ALeaseSurvivesARestartOfPawld) {
+TEST_F(LibPawl, LeaseSurvivesARestartOfPawld) {
   Client client(pawld.address());
   const Lease lease = take(client, "a", {.ttl = 10s});
   pawld.kill();
@@ -130,7 +130,7 @@ TEST_F(LibPawl, ALeaseSurvivesARestartOfPawld) {
 }
 
 // Hard case 27.
-TEST_F(LibPawl, APauseOfPawldPutsALeaseAtRiskAndItsEndBringsItBack) {
+TEST_F(LibPawl, PauseOfPawldPutsALeaseAtRiskUntilItEnds) {
   Client client(pawld.address());
   Story story;
   const Lease lease = take(client, "a", {.ttl = 8s, .on_change = story.listener()});
@@ -142,7 +142,7 @@ TEST_F(LibPawl, APauseOfPawldPutsALeaseAtRiskAndItsEndBringsItBack) {
 }
 
 // Hard case 27.
-TEST_F(LibPawl, ALeaseSurvivesAConnectionThatWentSilent) {
+TEST_F(LibPawl, LeaseSurvivesASilentConnection) {
   SilentRelay relay(pawld.address());
   Client client(relay.address());
   Story story;
@@ -152,7 +152,7 @@ TEST_F(LibPawl, ALeaseSurvivesAConnectionThatWentSilent) {
   EXPECT_FALSE(story.has(LeaseState::kUncertain));
 }
 
-TEST_F(LibPawl, APauseOfPawldLongerThanTheLeaseIsALossHoweverItEnds) {
+TEST_F(LibPawl, PauseOfPawldLongerThanTheTtlLosesTheLease) {
   Client client(pawld.address());
   const Lease lease = take(client, "a", {.ttl = 1s});
   pawld.stop();
@@ -163,7 +163,7 @@ TEST_F(LibPawl, APauseOfPawldLongerThanTheLeaseIsALossHoweverItEnds) {
   EXPECT_EQ(lease.state(), LeaseState::kLost);
 }
 
-TEST_F(LibPawl, ADestructorThatGetsNoAnswerLeavesTheReleaseToTheBackground) {
+TEST_F(LibPawl, DestructorWithoutAReplyReleasesInTheBackground) {
   Client client(pawld.address()), other(pawld.address());
   std::optional<Lease> lease = take(client, "a", {.ttl = 10min});
   pawld.stop();
@@ -172,7 +172,7 @@ TEST_F(LibPawl, ADestructorThatGetsNoAnswerLeavesTheReleaseToTheBackground) {
   EXPECT_TRUE(other.acquire("a", {.wait = 60s}));  // Long before its TTL is over.
 }
 
-TEST_F(LibPawl, AHolderLearnsThatItsLeaseWasBroken) {
+TEST_F(LibPawl, BrokenLeaseIsReportedToItsHolder) {
   Client client(pawld.address());
   const Lease lease = take(client, "a", {.ttl = 2s});
   SystemRandom random;
@@ -185,7 +185,7 @@ TEST_F(LibPawl, AHolderLearnsThatItsLeaseWasBroken) {
       << lease.reason();
 }
 
-TEST_F(LibPawl, TheEndOfAClientFreesItsLocksAndItsLeasesAreLost) {
+TEST_F(LibPawl, DestroyedClientReleasesItsLeases) {
   std::optional<Client> client(std::in_place, pawld.address());
   const Lease lease = take(*client, "a", {.ttl = 10min});
   const std::stop_token lost = lease.lost();
@@ -197,7 +197,7 @@ TEST_F(LibPawl, TheEndOfAClientFreesItsLocksAndItsLeasesAreLost) {
   EXPECT_TRUE(other.acquire("a", {.wait = 60s}));
 }
 
-TEST_F(LibPawl, AWaitEndsWhenItsStopTokenSaysSoAndLeavesNothingBehind) {
+TEST_F(LibPawl, StopTokenEndsAWait) {
   Client client(pawld.address());
   Lease held = take(client, "a");
   std::stop_source stop;
@@ -211,7 +211,7 @@ TEST_F(LibPawl, AWaitEndsWhenItsStopTokenSaysSoAndLeavesNothingBehind) {
   EXPECT_TRUE(client.acquire("a", {.wait = 60s}));
 }
 
-TEST_F(LibPawl, ACallbackThatIsStuckStopsNoRenewal) {
+TEST_F(LibPawl, StuckCallbackDoesNotStopRenewals) {
   std::latch may_return(1);
   std::latch is_stuck(1);
   Client client(pawld.address());
@@ -226,7 +226,7 @@ TEST_F(LibPawl, ACallbackThatIsStuckStopsNoRenewal) {
   may_return.count_down();
 }
 
-TEST_F(LibPawl, SeveralLocksSharedAndLimitedOnesComeWithWhatTheyNeed) {
+TEST_F(LibPawl, SharedGrantsHaveAFloorAndLimitedOnesASlot) {
   Client client(pawld.address());
   const auto both = client.acquire_all({"a", "b"});
   ASSERT_TRUE(both);
@@ -239,12 +239,12 @@ TEST_F(LibPawl, SeveralLocksSharedAndLimitedOnesComeWithWhatTheyNeed) {
   EXPECT_EQ(reader.slot(), std::nullopt);
 }
 
-TEST_F(LibPawl, TheNextAddressIsTriedWhenOneDoesNotAnswer) {
+TEST_F(LibPawl, NextAddressIsTried) {
   Client client("127.0.0.1:1," + pawld.address());
   EXPECT_TRUE(client.acquire("a"));
 }
 
-TEST_F(LibPawl, WhatCannotWorkSaysWhatMayBeConcluded) {
+TEST_F(LibPawl, ErrorsSayWhatMayBeConcluded) {
   Client wrong("not an address:");
   EXPECT_EQ(wrong.acquire("a").error().code, Code::kInvalid);
   Client client(pawld.address());
@@ -253,7 +253,7 @@ TEST_F(LibPawl, WhatCannotWorkSaysWhatMayBeConcluded) {
   EXPECT_EQ(nobody.acquire("a").error().code, Code::kUnavailable);
 }
 
-TEST_F(LibPawl, HooksHearOfTheConnectionAndOfCounters) {
+TEST_F(LibPawl, HooksReportConnectionAndCounters) {
   std::atomic<int> lines = 0;
   std::atomic<int> acquires = 0;
   Client client(pawld.address(), {.log = [&](std::string_view) { ++lines; },
@@ -267,7 +267,7 @@ TEST_F(LibPawl, HooksHearOfTheConnectionAndOfCounters) {
   EXPECT_TRUE(eventually([&] { return lines > 0; }));
 }
 
-TEST_F(LibPawl, AMutexFitsUniqueLock) {
+TEST_F(LibPawl, MutexWorksWithUniqueLock) {
   Client client(pawld.address());
   Mutex mine(client, "a"), theirs(client, "a");
   std::unique_lock lock(mine);
@@ -279,7 +279,7 @@ TEST_F(LibPawl, AMutexFitsUniqueLock) {
   const std::lock_guard next(theirs);
 }
 
-TEST_F(LibPawl, AfterForkTheChildHoldsNothingAndItsEndReleasesNothing) {
+TEST_F(LibPawl, ForkedChildHoldsAndReleasesNothing) {
   auto client = std::make_unique<Client>(pawld.address());
   auto lease = std::make_unique<Lease>(take(*client, "a"));
   const pid_t child = fork();
@@ -324,7 +324,7 @@ int hold_and_report(const std::string& address) {
 }
 
 // Hard case 1.
-TEST_F(LibPawl, AProcessFrozenPastItsLeaseFindsItLostOnItsFirstCall) {
+TEST_F(LibPawl, ProcessFrozenPastItsLeaseFindsItLostOnItsFirstCall) {
   for (int round = 0; round < 3; ++round) {
     int in[2], out[2];
     ASSERT_EQ(pipe(in), 0);

@@ -46,7 +46,7 @@ class TlsLibrary : public testing::Test {
   const std::string address_ = "tls://" + pawld_.address();
 };
 
-TEST_F(TlsLibrary, ALeaseIsTakenKeptAndGivenBack) {
+TEST_F(TlsLibrary, LeaseIsAcquiredRenewedAndReleased) {
   Client client(address_, {.tls = {.ca_file = ca_}});
   auto lease = client.acquire("tls", {.ttl = 1s});
   ASSERT_TRUE(lease) << lease.error().detail;
@@ -55,7 +55,7 @@ TEST_F(TlsLibrary, ALeaseIsTakenKeptAndGivenBack) {
   EXPECT_TRUE(client.acquire("tls"));
 }
 
-TEST_F(TlsLibrary, ManyThreadsShareOneConnection) {
+TEST_F(TlsLibrary, ThreadsShareOneConnection) {
   Client client(address_, {.tls = {.ca_file = ca_}});
   std::vector<std::thread> threads;
   std::atomic<int> granted = 0;
@@ -71,7 +71,7 @@ TEST_F(TlsLibrary, ManyThreadsShareOneConnection) {
   EXPECT_EQ(granted, 400);
 }
 
-TEST_F(TlsLibrary, FiftyLeasesAreRenewedWhileTheCertificateIsRotated) {
+TEST_F(TlsLibrary, FiftyLeasesSurviveARotatedCertificate) {
   std::atomic<int> renewals = 0;
   const auto count = [&](std::string_view counter, double added) {
     if (counter == "renewals") renewals += static_cast<int>(added);
@@ -100,7 +100,7 @@ TEST_F(TlsLibrary, FiftyLeasesAreRenewedWhileTheCertificateIsRotated) {
   EXPECT_TRUE(fresh.acquire("other"));
 }
 
-TEST_F(TlsLibrary, ALeaseOutlivesALostConnectionThatComesBackUnderAnotherCertificate) {
+TEST_F(TlsLibrary, LeaseSurvivesAReconnectWithAnotherCertificate) {
   // Trusts both authorities, as one does while certificates are changed.
   const std::string both = file("both.pem", authority_.certificate_pem + next_.certificate_pem);
   Client client(address_, {.tls = {.ca_file = both}});
@@ -114,7 +114,7 @@ TEST_F(TlsLibrary, ALeaseOutlivesALostConnectionThatComesBackUnderAnotherCertifi
   EXPECT_FALSE(lease->lost().stop_requested());
 }
 
-TEST_F(TlsLibrary, WhatIsWrongWithTheFilesTheFirstCallSays) {
+TEST_F(TlsLibrary, FirstCallReportsUnusableFiles) {
   Client client(address_, {.tls = {.ca_file = "no/such.pem"}});
   const auto refused = client.acquire("x");
   ASSERT_FALSE(refused);
@@ -122,7 +122,7 @@ TEST_F(TlsLibrary, WhatIsWrongWithTheFilesTheFirstCallSays) {
   EXPECT_THAT(refused.error().detail, HasSubstr("no/such.pem: cannot be read"));
 }
 
-TEST_F(TlsLibrary, TheNameToExpectCanBeGiven) {
+TEST_F(TlsLibrary, ExpectedServerNameCanBeSet) {
   Client other(address_, {.call_timeout = 300ms, .tls = {.ca_file = ca_, .server_name = "db7"}});
   const auto refused = other.acquire("x");
   ASSERT_FALSE(refused);

@@ -6,8 +6,8 @@ import os
 import select
 import socket
 
-import harness
-from harness import Closed, Error, fields, request_id, wait_until
+from pawltest import harness
+from pawltest.harness import Closed, Error, fields, request_id, wait_until
 
 CONNECTIONS = 10_000
 RESERVED = CONNECTIONS // 10
@@ -36,7 +36,7 @@ class ConnectionsTest(harness.PawldCase):
             connections.append(connect(self.pawld.port))
         return connections
 
-    def test_ten_thousand_idle_connections_and_the_lane_beyond_them(self):
+    def test_ten_thousand_idle_connections_and_the_reserved_ones(self):
         worker = self.client(3)
         lock = self.lock()
         lease = self.acquire(worker, self.lock())["lease"]
@@ -74,7 +74,7 @@ class ConnectionsTest(harness.PawldCase):
         lane.close()
         return None
 
-    def test_beyond_the_lane_a_connection_is_refused_and_room_comes_back(self):
+    def test_connection_beyond_the_reserve_is_refused_until_one_closes(self):
         connections = self.idle(CONNECTIONS + RESERVED)
         last = self.pawld.client()
         self.addCleanup(last.close)
@@ -94,7 +94,7 @@ class ConnectionsTest(harness.PawldCase):
 
 
 class SlowReaderTest(harness.PawldCase):
-    def test_a_reader_that_stops_harms_nobody_and_costs_bounded_memory(self):
+    def test_stopped_reader_costs_bounded_memory(self):
         # Hard case 25: bounded per connection. pawld may stop serving it until it reads again, or
         # cut it.
         slow = self.client(3, receive_buffer=4096)
@@ -152,7 +152,7 @@ class SlowReaderTest(harness.PawldCase):
                 break
         return bytes(got)
 
-    def test_one_large_answer_reaches_a_reader_that_reads(self):
+    def test_large_answer_reaches_its_reader(self):
         # 1,008 locks with the longest names, sixteen to a lease: a page of them is several
         # megabytes.
         client = self.client(3)
@@ -175,7 +175,7 @@ class SlowReaderTest(harness.PawldCase):
             found.update(entry["lock"] for entry in page)
         self.assertEqual(len(found), 63 * 16)
 
-    def test_one_large_history_reaches_a_reader_that_reads(self):
+    def test_large_history_reaches_its_reader(self):
         # 1,000 epochs of sixteen locks with the longest names would be 8.5 MB; fewer entries are
         # fine, half a frame is not.
         client = self.client(3)
@@ -197,7 +197,7 @@ class SlowReaderTest(harness.PawldCase):
         self.assertGreater(len(entries), 0)
         self.assertEqual([entry["token"] for entry in entries], tokens[::-1][: len(entries)])
 
-    def test_pushes_to_a_reader_that_stops_are_bounded_too(self):
+    def test_pushes_to_a_stopped_reader_are_bounded(self):
         # Hard case 25. 1,024 waits on one connection that reads nothing, granted and cancelled
         # again and again.
         slow = self.client(3, receive_buffer=4096)
@@ -223,7 +223,7 @@ class LogTest(harness.PawldCase):
     def setUpClass(cls):
         cls.pawld = None
 
-    def test_a_log_that_nobody_reads_stops_nothing(self):
+    def test_blocked_log_does_not_block_pawld(self):
         # Hard case 25: etcd once hung on a blocked log sink.
         read_end, write_end = os.pipe()
         self.addCleanup(os.close, read_end)
@@ -252,7 +252,7 @@ class LogTest(harness.PawldCase):
 
 
 class WorkTest(harness.PawldCase):
-    def test_a_hundred_connections_pipelining_get_unique_growing_tokens(self):
+    def test_a_hundred_pipelining_connections_get_unique_growing_tokens(self):
         # Hard cases 2, 12: tokens are unique over all connections, and each connection sees them
         # grow.
         clients = [self.client(3) for _ in range(100)]
@@ -271,7 +271,7 @@ class WorkTest(harness.PawldCase):
             seen.update(tokens)
         self.assertEqual(len(seen), 100 * 100)
 
-    def test_retries_of_lost_replies_give_one_token_per_request_id(self):
+    def test_retries_after_lost_replies_get_the_same_token(self):
         # Hard case 2: the connection goes away before the reply is read; the retry finds the same
         # grant.
         tokens, leases = {}, set()

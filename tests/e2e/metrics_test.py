@@ -7,24 +7,22 @@ Environment: PAWL and PAWLD are the binaries.
 
 import json
 import os
-import pathlib
 import re
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
 
-import harness
-from harness import wait_until
-from tls_files import LOCAL, Authority, trusting
-from web import Web
+from pawltest import ROOT, harness
+from pawltest.harness import wait_until
+from pawltest.process import dies_with_parent, free_port
+from pawltest.tls_files import LOCAL, Authority, trusting
+from pawltest.web import Web
 
 PAWL = os.environ.get("PAWL", "")
-ROOT = pathlib.Path(__file__).parents[2]
 RULES = ROOT / "deploy/prometheus/pawl.rules.yml"
 GENERIC = ROOT / "deploy/prometheus/pawl.generic-names.rules.yml"
 GUARD_QUERY = ROOT / "deploy/prometheus/pawl.postgres_exporter.yml"
@@ -49,12 +47,6 @@ def promtool(*words, text=None):
         check=False,
     )
     return done.returncode, done.stdout + done.stderr
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def figure(scrape, sample):
@@ -135,7 +127,7 @@ class Prometheus:
         )
         with open(self.dir / "log", "wb") as log:
             self.process = subprocess.Popen(
-                harness.guarded(
+                dies_with_parent(
                     [
                         "prometheus",
                         f"--config.file={self.dir}/prometheus.yml",
@@ -183,13 +175,13 @@ class MetricsTest(harness.PawldCase):
         self.assertEqual(reply.status, 200, reply)
         return reply
 
-    def test_promtool_has_nothing_to_say_about_a_scrape(self):
+    def test_promtool_accepts_a_scrape(self):
         self.acquire(self.client(), self.lock())
         reply = self.scrape()
         self.assertEqual(reply.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8")
         self.assertEqual(promtool("check", "metrics", text=reply.body.decode()), (0, ""))
 
-    def test_figures_tell_what_happened(self):
+    def test_metrics_count_what_happened(self):
         def now(sample):
             return figure(self.scrape().body.decode(), sample)
 
@@ -202,7 +194,7 @@ class MetricsTest(harness.PawldCase):
         self.assertGreater(now("pawl_store_free_bytes"), now("pawl_store_free_needed_bytes"))
         self.assertEqual(now('pawl_connections{proto="http"}'), 1, "the scrape itself")
 
-    def test_a_real_prometheus_scrapes_it_and_knows_the_generic_names(self):
+    def test_prometheus_scrapes_it_and_records_the_generic_names(self):
         self.acquire(self.client(), self.lock())
         prometheus = Prometheus(
             "- job_name: pawld\n"
@@ -225,7 +217,7 @@ class MetricsTest(harness.PawldCase):
         for name, rule in rules.items():
             self.assertNotEqual(rule["health"], "err", (name, rule))
 
-    def test_rules_are_clean_and_ask_only_for_what_a_scrape_tells(self):
+    def test_rules_use_only_existing_metrics(self):
         told = set(re.findall(r"^# TYPE (\w+)", self.scrape().body.decode(), re.M))
         told |= {FROM_GUARDS, "pawl_tls_certificate_expiry_timestamp_seconds"}
         for file in (RULES, GENERIC):
@@ -240,10 +232,10 @@ class MetricsTest(harness.PawldCase):
             }
             self.assertEqual(asked - told - {"pawl_generic_names", "pawl_alerts"}, set())
 
-    def test_what_is_loaded_by_default_records_nothing_under_names_of_others(self):
+    def test_default_rules_record_no_generic_names(self):
         self.assertEqual(re.findall(r"record: (?!pawl_).*", RULES.read_text()), [])
 
-    def test_every_alert_is_explained_on_the_page(self):
+    def test_every_alert_is_documented(self):
         page = (ROOT / "docs/reference/metrics.md").read_text()
         for name in re.findall(r"alert: (\w+)", RULES.read_text()):
             self.assertIn(f"| `{name}` |", page)
@@ -259,10 +251,10 @@ class AlertsTest(harness.PawldCase):
         """A scrape, without what a busy machine may have done to this pawld."""
         return changed(self.scrape(), {"pawl_pauses_seconds_total": 0})
 
-    def test_a_holder_frozen_past_its_ttl_is_told_of_though_it_never_says_a_word(self):
+    def test_frozen_holder_raises_an_alert(self):
         before, lock = self.quiet(), self.lock()
         holder = subprocess.Popen(
-            harness.guarded([PAWL, "run", lock, "--ttl", "1s", "--", "sleep", "600"]),
+            dies_with_parent([PAWL, "run", lock, "--ttl", "1s", "--", "sleep", "600"]),
             env={**os.environ, "PAWL_ADDR": f"127.0.0.1:{self.pawld.port}"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -279,14 +271,14 @@ class AlertsTest(harness.PawldCase):
         self.assertEqual(figure(after, late), figure(before, late), "it has sent nothing")
         firing(self, before, after, {"PawlHoldersAreLate"})
 
-    def test_nothing_fires_while_all_is_well(self):
+    def test_no_alert_fires_in_normal_operation(self):
         before, client = self.quiet(), self.client(3)
         grant = self.acquire(client, self.lock())
         client.call("RENEW", grant["lease"])
         client.call("RELEASE", grant["lease"])
         firing(self, before, changed(self.scrape(), {"pawl_pauses_seconds_total": 0}), set())
 
-    def test_each_alert_fires_for_what_it_is_there_for_and_for_nothing_else(self):
+    def test_each_alert_fires_for_its_cause_only(self):
         well = self.quiet()
         bucket = 'pawl_lease_renew_margin_ratio_bucket{le="%s"}'
         close = {bucket % le: "100" for le in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1, "+Inf")}
@@ -357,7 +349,7 @@ class SecuredMetricsTest(harness.PawldCase):
         )
         return server, own, authority, secret
 
-    def test_wrong_secrets_are_counted_wherever_they_are_sent(self):
+    def test_wrong_secrets_are_counted_over_resp_and_http(self):
         server, _, authority, secret = self.secured()
         web = Web(server.http_port, tls=trusting(authority), auth=secret.read_text().strip())
         self.assertEqual(figure(web.get("/metrics").body.decode(), "pawl_auth_failures_total"), 0)
@@ -366,7 +358,7 @@ class SecuredMetricsTest(harness.PawldCase):
         self.assertEqual(guess.get("/metrics").status, 401)
         self.assertEqual(figure(web.get("/metrics").body.decode(), "pawl_auth_failures_total"), 2)
 
-    def test_the_expiry_is_that_of_the_certificate_in_use_after_a_reload_too(self):
+    def test_certificate_expiry_follows_a_reload(self):
         server, own, authority, secret = self.secured()
         web = Web(server.http_port, tls=trusting(authority), auth=secret.read_text().strip())
 
@@ -385,7 +377,7 @@ class SecuredMetricsTest(harness.PawldCase):
         server.reload()
         wait_until(lambda: expiry() == of(newer.cert), "the new certificate is in use")
 
-    def test_a_real_prometheus_scrapes_over_tls_as_a_user_who_may_only_look(self):
+    def test_prometheus_scrapes_over_tls_as_a_read_only_user(self):
         server, _, authority, secret = self.secured()
         prometheus = Prometheus(
             "- job_name: pawld\n  scheme: https\n"

@@ -2,9 +2,9 @@
 """OBSERVE and UNOBSERVE on the real binary: both protocols, restarts, observers that do not
 read."""
 
-import harness
-from harness import Error, fields, wait_until
-from resp import Push
+from pawltest import harness
+from pawltest.harness import Error, fields, wait_until
+from pawltest.resp import Push
 
 
 class Event:
@@ -33,7 +33,7 @@ class ObserveTest(harness.PawldCase):
         self.assertEqual(client.call("RELEASE", grant["lease"]), 1)
         return grant["token"]
 
-    def test_what_happens_is_told_in_both_protocols(self):
+    def test_events_arrive_in_both_protocols(self):
         worker, prefix = self.client(3), self.lock("/")
         observers = {protocol: self.client(protocol) for protocol in (2, 3)}
         for observer in observers.values():
@@ -68,7 +68,7 @@ class ObserveTest(harness.PawldCase):
             self.assertEqual(observer.call("UNOBSERVE", prefix), 0)
         self.assertEqual(seen[2], seen[3])
 
-    def test_a_resp2_observer_takes_four_commands_and_a_resp3_one_stays_free(self):
+    def test_resp2_observer_is_restricted_and_resp3_is_not(self):
         prefix = self.lock("/")
         old = self.client(2)
         old.call("OBSERVE", prefix)
@@ -84,7 +84,7 @@ class ObserveTest(harness.PawldCase):
         self.cycle(self.client(), prefix + "y")
         self.assertEqual(new.call("PING"), "PONG", "RESET has ended the observing")
 
-    def test_from_any_event_tells_exactly_what_followed(self):
+    def test_from_an_event_replays_exactly_what_followed(self):
         worker, observer, prefix = self.client(3), self.client(3), self.lock("/")
         ids = [observer.call("OBSERVE", prefix)]
         for n in range(10):
@@ -100,7 +100,7 @@ class ObserveTest(harness.PawldCase):
                 self.assertEqual(again.call("PING"), "PONG", "and nothing more")
         self.assertError(observer.call("OBSERVE", prefix, "FROM", "yesterday"), "ERR", "FROM")
 
-    def test_after_a_restart_ids_grow_on_and_an_old_one_gives_a_reset(self):
+    def test_ids_grow_over_a_restart_and_an_old_one_gives_a_reset(self):
         for stop in ("kill", "terminate"):
             with self.subTest(stop):
                 server = self.own_pawld()
@@ -124,7 +124,7 @@ class ObserveTest(harness.PawldCase):
                     {event.incarnation for event in before + after}, {reset.incarnation}
                 )
 
-    def test_an_observer_that_stops_reading_harms_nobody_and_is_told_why_it_was_cut(self):
+    def test_stopped_observer_is_cut_off_with_a_reason(self):
         # Hard case 25. The ring holds 65,536 events; far more happen while one observer reads
         # nothing.
         server = self.own_pawld()
@@ -158,7 +158,7 @@ class ObserveTest(harness.PawldCase):
         self.assertTrue(all(isinstance(frame, Push) for frame in frames[:-1]))
         self.assertEqual(numbers, sorted(set(numbers)))
 
-    def test_a_long_replay_reaches_a_reader_that_reads(self):
+    def test_long_replay_reaches_its_reader(self):
         server = self.own_pawld()
         observer, worker = self.client(3, server), self.client(3, server)
         origin = observer.call("OBSERVE", "none/")

@@ -3,7 +3,7 @@ planted lie."""
 
 import unittest
 
-import record
+from pawltest import record
 
 SOUND = [
     ("ask", "r1", "a"),

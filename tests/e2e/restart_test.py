@@ -6,8 +6,8 @@ import shutil
 import subprocess
 import time
 
-import harness
-from harness import fields, request_id, wait_until
+from pawltest import harness
+from pawltest.harness import fields, request_id, wait_until
 
 PAUSE_COUNTED_MS = 250  # So much of a pause of pawld counts against leases; the rest does not.
 
@@ -23,7 +23,7 @@ class RestartCase(harness.PawldCase):
 
 
 class RestartTest(RestartCase):
-    def test_leases_survive_kill_9_and_a_clean_stop_alike(self):
+    def test_leases_survive_kill_9_and_a_clean_stop(self):
         server, client = self.fresh()
         request = request_id()
         one = self.acquire(client, "one", "OWNER", "batch", "META", "k", "v", "REQUEST", request)
@@ -90,7 +90,7 @@ class RestartTest(RestartCase):
             client = self.client(3, server)
             self.assertGreaterEqual(fields(client.call("STATUS"))["last_token"], last)
 
-    def test_after_a_kill_the_log_says_why_tokens_were_skipped(self):
+    def test_skipped_tokens_after_a_kill_are_logged(self):
         server, client = self.fresh()
         granted = self.acquire(client, "a")["token"]
         server.kill()
@@ -117,7 +117,7 @@ class RestartTest(RestartCase):
         self.assertError(client.call("RENEW", grant["lease"]), "LOST", "broken")
         self.assertIsNone(client.call("ACQUIRE", "broken", "TTL", 1000))
 
-    def test_a_delay_survives_a_kill_and_starts_in_full(self):
+    def test_delay_survives_a_kill_and_restarts(self):
         server, client = self.fresh()
         self.acquire(client, "closed", "DELAY", 60000, ttl=100)
         wait_until(
@@ -159,7 +159,7 @@ class RestartTest(RestartCase):
         server.restart()
         self.assertEqual(self.client(3, server).call("HISTORY", "h"), [])
 
-    def test_a_lock_never_changes_hands_while_its_holder_renews_through_restarts(self):
+    def test_renewing_holder_keeps_its_lock_over_restarts(self):
         # Hard case 28: restart loop at TTL/3.
         ttl = 3000
         server, client = self.fresh()
@@ -176,7 +176,7 @@ class RestartTest(RestartCase):
             self.assertEqual(client.call("RENEW", grant["lease"]), ttl)
             self.assertEqual(self.inspect(client, "steady")["token"], grant["token"])
 
-    def test_a_dead_holder_costs_one_more_ttl_per_restart_and_no_more(self):
+    def test_dead_holder_costs_one_ttl_per_restart(self):
         # Hard case 29: kill -9 ten times at TTL/2 with a dead holder; freed within one TTL of the
         # last restart.
         ttl = 1000
@@ -196,7 +196,7 @@ class RestartTest(RestartCase):
         self.assertGreater(next_grant["token"], grant["token"])
         self.assertLessEqual(next_grant["waited_ms"], ttl + PAUSE_COUNTED_MS)
 
-    def test_waiters_of_a_killed_pawld_hear_nothing_but_the_end(self):
+    def test_waiters_of_a_killed_pawld_are_disconnected(self):
         server, client = self.fresh()
         self.acquire(client, "w")
         waiter = self.client(3, server)
@@ -219,7 +219,7 @@ class CleanStopTest(RestartCase):
         self.assertEqual(pushed.read_to_end(), b"")
         self.assertEqual(client.read_to_end(), b"")
 
-    def test_what_was_sent_before_sigterm_is_answered_or_was_never_done(self):
+    def test_commands_before_sigterm_are_answered_or_not_applied(self):
         server, client = self.fresh()
         count = 2000
         client.send_bytes(
@@ -244,7 +244,7 @@ class CleanStopTest(RestartCase):
             fields(client.call("STATUS"))["leases"], len(grants), "done, but never answered"
         )
 
-    def test_sigint_is_as_clean(self):
+    def test_sigint_stops_cleanly(self):
         server, _ = self.fresh()
         server.process.send_signal(2)
         self.assertEqual(server.wait(), 0)
@@ -269,7 +269,7 @@ class PauseTest(RestartCase):
         self.assertEqual(seen["state"], "held", "expired during a pause of pawld")
         return left, seen["holders"][0]["expires_in_ms"], outside * 1000
 
-    def test_a_pause_shorter_than_the_leases_costs_nobody_anything(self):
+    def test_pause_shorter_than_the_ttl_loses_no_lease(self):
         server, client = self.fresh()
         grant = self.acquire(client, "short", ttl=5000)
         waiter = self.client(3, server)
@@ -290,7 +290,7 @@ class PauseTest(RestartCase):
         wait_until(logged, "the pause is in the log")
         self.assertEqual(len(logged()), 1, "one pause, one line")
 
-    def test_a_pause_longer_than_the_leases_does_not_count_beyond_250_ms(self):
+    def test_long_pause_counts_250_ms_at_most(self):
         server, client = self.fresh()
         grant = self.acquire(client, "long", ttl=2000)
         waiter = self.client(3, server)
@@ -308,7 +308,7 @@ class PauseTest(RestartCase):
         client.call("RELEASE", grant["lease"])
         self.assertGreater(waiter.read()["token"], grant["token"])
 
-    def test_renewals_sent_during_a_long_pause_are_read_before_anything_expires(self):
+    def test_renewals_sent_during_a_pause_count(self):
         server, client = self.fresh()
         grants = [self.acquire(client, f"many/{n}", ttl=1000) for n in range(200)]
         leases = [grant["lease"] for grant in grants]
@@ -319,7 +319,7 @@ class PauseTest(RestartCase):
         server.resume()
         self.assertEqual(client.read(), [1000] * len(leases))
 
-    def test_after_many_pauses_an_abandoned_lease_still_ends(self):
+    def test_abandoned_lease_ends_despite_many_pauses(self):
         server, client = self.fresh()
         grant = self.acquire(client, "left", ttl=600)
         for _ in range(3):
@@ -341,7 +341,7 @@ class HandoverTest(RestartCase):
     def waits(self, other):
         wait_until(lambda: "waiting up to" in other.log(), "it says that it waits")
 
-    def test_it_waits_for_the_data_of_a_pawld_that_stops(self):
+    def test_start_waits_for_the_data_of_a_stopping_pawld(self):
         server, client = self.fresh()
         grant = self.acquire(client, "kept")
         other = self.successor(server, resp_address=f"127.0.0.1:{server.port}")
@@ -355,7 +355,7 @@ class HandoverTest(RestartCase):
         self.assertEqual(other.port, server.port)
         self.assertEqual(self.client(3, other).call("RENEW", grant["lease"]), 60000)
 
-    def test_it_waits_for_the_port_of_a_pawld_that_stops(self):
+    def test_start_waits_for_the_port_of_a_stopping_pawld(self):
         for where in ("resp_address", "http_address"):
             with self.subTest(where=where):
                 server, _ = self.fresh()
@@ -370,7 +370,7 @@ class HandoverTest(RestartCase):
                 server.terminate()
                 wait_until(other._serving, "the new pawld serves")
 
-    def test_when_the_other_does_not_stop_it_gives_up_in_time_and_exits_78(self):
+    def test_start_gives_up_on_a_running_pawld_with_78(self):
         server, client = self.fresh()
         code, said = self.successor(server).refused("--wait", "200ms")
         self.assertEqual(code, 78, said)
@@ -378,7 +378,7 @@ class HandoverTest(RestartCase):
         self.assertIn("Another pawld serves this data", said)
         self.assertEqual(client.call("PING"), "PONG")
 
-    def test_a_signal_ends_the_wait(self):
+    def test_signal_ends_the_wait_for_the_data(self):
         server, _ = self.fresh()
         other = self.successor(server)
         other.launch("--wait", "10m")
@@ -387,7 +387,7 @@ class HandoverTest(RestartCase):
 
 
 class RefusalTest(RestartCase):
-    def test_a_second_pawld_on_the_same_data_exits_78_and_names_the_first(self):
+    def test_second_pawld_on_the_same_data_exits_78(self):
         # Hard case 41.
         server, client = self.fresh()
         code, said = server.refused()
@@ -398,13 +398,13 @@ class RefusalTest(RestartCase):
         self.assertEqual(client.call("PING"), "PONG", "the first goes on")
         self.acquire(client, "still")
 
-    def test_the_directory_of_a_killed_pawld_is_free_again(self):
+    def test_data_of_a_killed_pawld_is_free_again(self):
         # Hard case 41: the lock is the kernel's, not a stale pid file.
         server, _ = self.fresh()
         server.kill()
         server.start()
 
-    def test_must_exist_refuses_a_missing_and_an_empty_directory(self):
+    def test_must_exist_refuses_missing_and_empty_data(self):
         # Hard case 40: an unmounted volume must not become an empty store.
         server = self.own_pawld(start=False)
         code, said = server.refused("--must-exist")
@@ -416,7 +416,7 @@ class RefusalTest(RestartCase):
         self.assertEqual(code, 78, said)
         self.assertEqual(list(server.data.glob("segment*")), [])
 
-    def test_init_creates_the_store_that_must_exist_asks_for_and_leaves_one_that_is_there(self):
+    def test_init_creates_a_store_and_keeps_an_existing_one(self):
         server = self.own_pawld(start=False)
         for said in ("created an empty store", "stays as it is"):
             done = subprocess.run(
@@ -429,7 +429,7 @@ class RefusalTest(RestartCase):
             self.assertIn(said, done.stdout)
         server.start("--must-exist")
 
-    def test_must_exist_accepts_data_that_is_there(self):
+    def test_must_exist_accepts_existing_data(self):
         # Hard case 40.
         server, client = self.fresh()
         grant = self.acquire(client, "kept")
@@ -437,7 +437,7 @@ class RefusalTest(RestartCase):
         server.start("--must-exist")
         self.assertEqual(self.inspect(self.client(3, server), "kept")["token"], grant["token"])
 
-    def test_a_directory_with_other_peoples_files_is_refused(self):
+    def test_directory_with_foreign_files_is_refused(self):
         # Hard case 40.
         server = self.own_pawld(start=False)
         server.data.mkdir()
@@ -446,7 +446,7 @@ class RefusalTest(RestartCase):
         self.assertEqual(code, 78, said)
         self.assertEqual((server.data / "thesis.txt").read_text(), "not a store")
 
-    def test_an_address_that_is_not_loopback_needs_insecure(self):
+    def test_public_address_needs_insecure(self):
         server = self.own_pawld(start=False, resp_address="0.0.0.0:0")
         code, said = server.refused()
         self.assertIn(code, (64, 78), said)
@@ -515,7 +515,7 @@ class DamageTest(RestartCase):
             file.seek(offset)
             file.write(bytes([byte[0] ^ 0x40]))
 
-    def test_undamaged_data_is_all_there(self):
+    def test_undamaged_data_is_complete(self):
         server, keep = self.worn()
         server.start()
         client = self.client(3, server)
@@ -553,7 +553,7 @@ class DamageTest(RestartCase):
         shutil.copy(kept, path)
         server.start()
 
-    def test_a_torn_tail_is_dropped_and_everything_before_it_is_there(self):
+    def test_torn_tail_is_dropped_and_the_rest_kept(self):
         # Hard case 38: nothing that was acknowledged follows a torn record.
         server, client = self.fresh()
         grants = [self.acquire(client, f"t/{n}") for n in range(10)]

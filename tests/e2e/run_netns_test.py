@@ -14,9 +14,10 @@ import os
 import subprocess
 import sys
 
-import harness
-from harness import wait_until
-from run_case import STUBBORN, RunCase
+from pawltest import harness
+from pawltest.harness import wait_until
+from pawltest.process import dies_with_parent
+from pawltest.run_case import STUBBORN, RunCase
 
 INSIDE = "PAWL_TEST_NETNS"
 PAWLD_ADDRESS, PAWL_ADDRESS = "10.77.0.1", "10.77.0.2"
@@ -31,7 +32,7 @@ class Wire:
     """A second namespace and the wire to it: `near` is pawld's end, `far` is pawl's."""
 
     def __init__(self):
-        self.keeper = subprocess.Popen(harness.guarded(["unshare", "--net", "sleep", "infinity"]))
+        self.keeper = subprocess.Popen(dies_with_parent(["unshare", "--net", "sleep", "infinity"]))
         self.enter = ("nsenter", f"--net=/proc/{self.keeper.pid}/ns/net")
         wait_until(
             lambda: self.namespace(self.keeper.pid) != self.namespace("self"),
@@ -93,19 +94,19 @@ class RunNetnsTest(RunCase):
         super().setUp()
         self.address = f"{PAWLD_ADDRESS}:{self.pawld.port}"
 
-    def test_the_wire_carries_pawl_run(self):
+    def test_run_works_in_the_network_namespace(self):
         self.run_pawl(self.name, "--", "true")
 
-    def test_cut_off_both_ways(self):  # Hard case 33.
+    def test_command_stops_when_both_directions_are_cut(self):  # Hard case 33.
         for options in STUBBORN:
             self.ends_before_the_next_grant(self.pawld, options, self.wire.lose_all, self.wire.mend)
 
-    def test_requests_are_lost(self):  # Hard case 33.
+    def test_command_stops_when_requests_are_lost(self):  # Hard case 33.
         self.ends_before_the_next_grant(
             self.pawld, ("deaf", "family"), self.wire.lose_requests, self.wire.mend
         )
 
-    def test_replies_are_lost_and_pawld_hears_the_renewals(self):  # Hard case 33.
+    def test_command_stops_when_replies_are_lost(self):  # Hard case 33.
         self.ends_before_the_next_grant(
             self.pawld, ("deaf", "family"), self.wire.lose_replies, self.wire.mend
         )

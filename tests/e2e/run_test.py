@@ -12,29 +12,31 @@ import select
 import signal
 import sys
 
-import harness
-from harness import wait_until
-from run_case import PAWL, STUBBORN, Cable, RunCase, boottime, free_port, runs
+from pawltest import harness
+from pawltest.harness import wait_until
+from pawltest.process import free_port, is_alive
+from pawltest.run_case import PAWL, STUBBORN, RunCase, boottime
+from pawltest.tcp_proxy import Proxy
 
 
 class RunTest(RunCase):
     # --- How it ends
     # ---------------------------------------------------------------------------------------------------
 
-    def test_the_exit_code_is_the_commands_own(self):
+    def test_exit_code_is_that_of_the_command(self):
         self.run_pawl(self.name, "--", "true")
         self.run_pawl(self.name, "--", "sh", "-c", "exit 7", expect=7)
         self.run_pawl(self.name, "--", "sh", "-c", "kill -USR1 $$", expect=128 + signal.SIGUSR1)
         self.run_pawl(self.name, "--", "sh", "-c", "kill -KILL $$", expect=128 + signal.SIGKILL)
 
-    def test_a_command_that_cannot_be_run_leaves_the_lock_free(self):
+    def test_lock_is_free_after_a_command_that_cannot_start(self):
         self.assertIn(
             "not found", self.run_pawl(self.name, "--", "no-such-command", expect=127).stderr
         )
         self.run_pawl(self.name, "--", "/etc/passwd", expect=126)
         self.run_pawl(self.name, "-n", "--", "true")
 
-    def test_usage_is_told_before_anything_is_acquired(self):
+    def test_usage_error_acquires_nothing(self):
         for words in (
             (self.name,),
             (self.name, "--"),
@@ -52,7 +54,7 @@ class RunTest(RunCase):
         with self.client() as client:
             self.assertIsNone(self.inspect(client, self.name)["last_token"])
 
-    def test_not_acquired_and_unreachable_have_codes_of_their_own(self):
+    def test_not_acquired_and_unreachable_have_different_exit_codes(self):
         with self.client() as client:
             self.acquire(client, self.name)
             self.assertIn(
@@ -61,7 +63,7 @@ class RunTest(RunCase):
             self.run_pawl(self.name, "-w", "20ms", "-E", "9", "--", "true", expect=9)
         self.run_pawl(self.name, "--addr", f"127.0.0.1:{free_port()}", "--", "true", expect=69)
 
-    def test_the_lock_is_held_while_the_command_runs_and_free_afterwards(self):
+    def test_lock_is_held_while_the_command_runs(self):
         show = f"{PAWL} show {self.name} --json; {PAWL} show {self.name}/2 --json"
         done = self.run_pawl(
             self.name,
@@ -107,7 +109,7 @@ class RunTest(RunCase):
             self.name, "--", "env", "-u", "PAWL_LOCK", *inner, "--shared", "--", "true", expect=75
         )
 
-    def test_max_hold_ends_a_command_that_would_hold_for_ever(self):  # Hard case 32.
+    def test_max_hold_ends_the_command(self):  # Hard case 32.
         done = self.run_pawl(
             self.name, "-t", "1s", "--max-hold", "1s", "--", "sleep", "60", expect=124
         )
@@ -120,7 +122,7 @@ class RunTest(RunCase):
         text = "line\n" * 50_000
         self.assertEqual(self.run_pawl(self.name, "--", "cat", stdin=text).stdout, text)
 
-    def test_words_reach_the_command_as_they_were_written(self):
+    def test_arguments_reach_the_command_unchanged(self):
         words = ["[a,b]", "--", "-n", "", "two words", "--json"]
         done = self.run_pawl(
             self.name,
@@ -132,7 +134,7 @@ class RunTest(RunCase):
         )
         self.assertEqual(json.loads(done.stdout), words)
 
-    def test_the_environment_names_the_inner_token_and_every_lock(self):  # Hard case 16.
+    def test_environment_has_the_inner_token_and_all_locks(self):  # Hard case 16.
         done = self.run_pawl(
             self.name,
             "--owner",
@@ -153,14 +155,14 @@ class RunTest(RunCase):
         self.assertRegex(inner["PAWL_LEASE"], harness.LEASE)
         self.assertLess(0, int(inner["PAWL_DEADLINE_BOOTTIME_NS"]) - boottime() + 10**9 * 60)
 
-    def test_a_nested_run_on_a_lock_that_is_already_held_refuses_with_a_hint(self):  # Hard case 16.
+    def test_nested_run_on_the_same_lock_is_refused(self):  # Hard case 16.
         done = self.run_pawl(
             self.name, "--", PAWL, "run", "other", "--and", self.name, "--", "true", expect=64
         )
         self.assertIn("already held", done.stderr)
         self.assertIn("PAWL_LOCK", done.stderr)
 
-    def test_reports_tell_programs_what_happened(self):
+    def test_report_file_describes_the_run(self):
         read, write = os.pipe()
         done = self.start_pawl(
             self.name,
@@ -197,7 +199,7 @@ class RunTest(RunCase):
         out, _ = self.ends(process, 5)
         self.assertEqual(sorted(out.split()), ["inner", "outer"])
 
-    def test_a_signal_while_waiting_withdraws_the_wait(self):  # Hard case 18.
+    def test_signal_while_waiting_cancels_the_wait(self):  # Hard case 18.
         with self.client() as client:
             lease = self.acquire(client, self.name)["lease"]
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -210,7 +212,7 @@ class RunTest(RunCase):
             self.assertEqual(self.inspect(client, self.name)["state"], "free")
         self.assertFalse(self.log.exists())
 
-    def test_who_waits_is_told_who_holds_it_and_the_place(self):
+    def test_waiting_run_prints_holder_and_position(self):
         with self.client() as client:
             lease = self.acquire(client, self.name, "OWNER", "alice")["lease"]
             process = self.start_pawl(self.name, "--", "echo", "mine")
@@ -237,7 +239,7 @@ class RunTest(RunCase):
             seen += os.read(terminal, 4096)
         return seen
 
-    def test_the_command_has_the_terminal_and_ctrl_z_works(self):
+    def test_command_owns_the_terminal_and_ctrl_z_works(self):
         script = "echo ready; while read line; do echo got:$line; done; echo done"
         pid, terminal = self.on_terminal(self.name, "--", "sh", "-c", script)
         self.read_until(terminal, b"ready")
@@ -265,40 +267,40 @@ class RunTest(RunCase):
     # --- Nothing of the group runs after the next grant
     # ----------------------------------------------------------------
 
-    def test_what_the_command_leaves_behind_ends_before_the_lock_passes_on(self):
+    def test_leftover_processes_end_before_the_next_grant(self):
         process = self.writer("leave", "deaf")
         granted = self.rival(self.pawld)
         self.ends(process, 0)
         self.nobody_wrote_after(granted)
 
-    def test_pawld_killed_and_restarted(self):  # Hard case 33.
+    def test_command_stops_before_the_next_grant_when_pawld_is_killed(self):  # Hard case 33.
         server = self.own_pawld(resp_address=f"127.0.0.1:{free_port()}")
         self.address = f"127.0.0.1:{server.port}"
         for options in STUBBORN:
             self.ends_before_the_next_grant(server, options, server.kill, server.start)
 
-    def test_pawld_frozen(self):  # Hard cases 27 and 33.
+    def test_command_stops_before_the_next_grant_when_pawld_is_frozen(self):  # Hard cases 27 and 33.
         server = self.own_pawld()
         self.address = f"127.0.0.1:{server.port}"
         for options in STUBBORN:
             self.ends_before_the_next_grant(server, options, server.pause, server.resume)
 
-    def test_cut_off_from_a_pawld_that_goes_on_counting(self):  # Hard case 33.
-        cable = Cable(self.pawld.port)
-        self.addCleanup(cable.close)
-        self.address = cable.address
+    def test_command_stops_before_the_next_grant_when_cut_off(self):  # Hard case 33.
+        proxy = Proxy(self.pawld.port)
+        self.addCleanup(proxy.close)
+        self.address = proxy.address
         for options in ((), *STUBBORN):
-            self.ends_before_the_next_grant(self.pawld, options, cable.cut, cable.mend)
+            self.ends_before_the_next_grant(self.pawld, options, proxy.cut, proxy.mend)
 
     # Else the tests above would show nothing.
-    def test_the_observer_sees_a_command_that_runs_on(self):
-        cable = Cable(self.pawld.port)
-        self.addCleanup(cable.close)
-        self.address = cable.address
+    def test_check_detects_a_command_that_keeps_running(self):
+        proxy = Proxy(self.pawld.port)
+        self.addCleanup(proxy.close)
+        self.address = proxy.address
         process = self.writer(run=("--on-lost=ignore",))
         granted = self.rival(self.pawld)
         self.queued(self.pawld)
-        cable.cut()
+        proxy.cut()
         wait_until(
             lambda: granted and self.writes()[1] > granted[0],
             "the command writes after the next grant",
@@ -307,7 +309,7 @@ class RunTest(RunCase):
             self.nobody_wrote_after(granted)
         process.kill()
 
-    def test_a_pawld_that_comes_back_in_time_costs_nothing(self):
+    def test_short_outage_does_not_stop_the_command(self):
         server = self.own_pawld(resp_address=f"127.0.0.1:{free_port()}")
         self.address = f"127.0.0.1:{server.port}"
         os.mkfifo(self.dir / "go")
@@ -324,7 +326,7 @@ class RunTest(RunCase):
         (self.dir / "go").write_text("now\n")
         self.ends(process, 0)
 
-    def test_a_broken_lease_stops_the_command(self):
+    def test_broken_lease_stops_the_command(self):
         process = self.writer()
         with self.client() as client:
             token = self.inspect(client, self.name)["token"]
@@ -334,9 +336,9 @@ class RunTest(RunCase):
         self.nobody_wrote_after(granted)
 
     def test_on_lost_ignore_lets_the_command_finish(self):
-        cable = Cable(self.pawld.port)
-        self.addCleanup(cable.close)
-        self.address = cable.address
+        proxy = Proxy(self.pawld.port)
+        self.addCleanup(proxy.close)
+        self.address = proxy.address
         done = self.dir / "done"
         process = self.start_pawl(
             self.name,
@@ -349,7 +351,7 @@ class RunTest(RunCase):
             f"echo up; until [ -e {done} ]; do sleep 0.02; done; exit 6",
         )
         self.assertEqual(process.stdout.readline(), "up\n")
-        cable.cut()
+        proxy.cut()
         self.assertIn("continues without it", process.stderr.readline())
         done.touch()
         self.ends(process, 6)
@@ -370,14 +372,14 @@ class RunTest(RunCase):
             _, err = self.ends(process, 122)
             self.assertIn("is lost", err)
             pids, last = self.writes()
-            self.assertEqual([pid for pid in pids if runs(pid)], [])
+            self.assertEqual([pid for pid in pids if is_alive(pid)], [])
             print(
                 f"{self._testMethodName} {' '.join(options)}: the group of {len(pids)} wrote its last "
                 f"{(last - woken) / 1e6:+.1f} ms from when pawl was woken",
                 file=sys.stderr,
             )
 
-    def test_pawl_frozen_past_its_ttl_wakes_and_kills_the_group(self):  # Hard case 1.
+    def test_pawl_frozen_past_its_ttl_kills_the_command(self):  # Hard case 1.
         for options in STUBBORN:
             self.wakes_too_late(
                 options,
@@ -386,7 +388,7 @@ class RunTest(RunCase):
             )
 
     # Hard case 1: the whole machine was suspended.
-    def test_pawl_frozen_with_its_group_wakes_and_kills_it(self):
+    def test_pawl_frozen_with_its_command_kills_it(self):
         machine = []
 
         def freeze(pawl):
@@ -404,7 +406,7 @@ class RunTest(RunCase):
         process = self.writer("deaf")
         pids, _ = self.writes()
         process.kill()
-        wait_until(lambda: not any(runs(pid) for pid in pids), "the command died with pawl")
+        wait_until(lambda: not any(is_alive(pid) for pid in pids), "the command died with pawl")
 
 
 if __name__ == "__main__":

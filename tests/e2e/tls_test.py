@@ -16,41 +16,31 @@ import signal
 import socket
 import ssl
 import subprocess
-import threading
 
-import harness
 import redis
-from harness import fields, wait_until
-from run_case import Cable
-from tls_files import LOCAL, Authority, trusting
+
+from pawltest import harness
+from pawltest.harness import fields, wait_until
+from pawltest.process import dies_with_parent
+from pawltest.tcp_proxy import Proxy, TcpServer
+from pawltest.tls_files import LOCAL, Authority, trusting
 
 PAWL = os.environ.get("PAWL", "")
 LONG_AGO = ("20200101000000Z", "20200102000000Z")
 
 
-class FakeServer:
+class FakeServer(TcpServer):
     """Speaks TLS with any certificate, also with one that pawld itself would refuse; says
     nothing."""
 
     def __init__(self, files):
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(files.cert, files.key)
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.serve, daemon=True).start()
+        super().__init__(self.handshake)
 
-    def serve(self):
-        while True:
-            try:
-                near, _ = self.listener.accept()
-            except OSError:
-                return
-            with near, contextlib.suppress(OSError):
-                self.context.wrap_socket(near, server_side=True).close()
-
-    def close(self):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
+    def handshake(self, connection):
+        with contextlib.suppress(OSError):
+            self.context.wrap_socket(connection, server_side=True).close()
 
 
 class TlsTest(harness.PawldCase):
@@ -80,7 +70,7 @@ class TlsTest(harness.PawldCase):
             **environment,
         )
         done = subprocess.run(
-            harness.guarded([PAWL, *words]),
+            dies_with_parent([PAWL, *words]),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -106,7 +96,7 @@ class TlsTest(harness.PawldCase):
         done = self.pawl("run", name, "--", "sh", "-c", "echo $PAWL_ADDR")
         self.assertEqual(done.stdout.strip(), f"tls://localhost:{self.pawld.port}")
 
-    def test_a_command_under_a_lease_can_ask_for_more(self):
+    def test_command_under_run_can_connect_over_tls(self):
         """What reaches the command is enough to speak TLS."""
         self.pawl("run", self.lock(), "--", PAWL, "run", self.lock(), "--", "true")
 
@@ -121,7 +111,7 @@ class TlsTest(harness.PawldCase):
         )
         self.assertIn("token", done.stdout, done.stderr)
 
-    def test_redis_py_speaks_tls_and_its_hang_up_ends_its_wait(self):
+    def test_redis_py_works_and_its_hang_up_ends_its_wait(self):
         name = self.lock()
         with self.client() as holder:
             self.acquire(holder, name)
@@ -135,7 +125,7 @@ class TlsTest(harness.PawldCase):
             connection.disconnect()
             self.waiting(holder, name, 0)
 
-    def test_a_goodbye_alone_ends_a_wait_as_a_hang_up_does(self):
+    def test_close_notify_ends_a_wait(self):
         name = self.lock()
         with self.client() as holder, self.client() as waiter:
             self.acquire(holder, name)
@@ -147,7 +137,7 @@ class TlsTest(harness.PawldCase):
                 waiter.socket.unwrap()
             self.waiting(holder, name, 0)
 
-    def test_large_answers_and_pipelines_arrive_whole(self):
+    def test_large_answers_and_pipelines_arrive_complete(self):
         with self.client() as client:
             names = [f"{self.lock()}/{i:04}" + "x" * 400 for i in range(300)]
             client.socket.sendall(
@@ -164,7 +154,7 @@ class TlsTest(harness.PawldCase):
                 cursor = ("CURSOR", after) if after not in ("0", 0) else None
             self.assertEqual(sorted(listed), sorted(names))
 
-    def test_the_commands_that_it_prints_at_start_work(self):
+    def test_commands_printed_at_start_work(self):
         # It listens on 127.0.0.1, which this certificate does not name.
         server = self.new_pawld(self.authority.sign("by-name", ("DNS:localhost",)))
         self.addCleanup(server.remove)
@@ -193,7 +183,7 @@ class TlsTest(harness.PawldCase):
     # --- The wrong door
     # ------------------------------------------------------------------------------------------------
 
-    def test_who_speaks_plainly_to_a_tls_port_is_told_so_and_so_is_the_log(self):
+    def test_plain_client_on_a_tls_port_gets_an_error_and_is_logged(self):
         server = self.new_pawld(self.server)
         self.addCleanup(server.remove)
         server.start()
@@ -213,7 +203,7 @@ class TlsTest(harness.PawldCase):
             self.assertIn("PAWL_TLS_CA", done.stderr)
             self.assertNotIn("Is pawld running", done.stderr)
 
-    def test_who_speaks_tls_to_a_plain_port_is_told_so_and_so_is_the_log(self):
+    def test_tls_client_on_a_plain_port_gets_an_error_and_is_logged(self):
         plain = self.own_pawld()
         done = self.pawl("status", port=plain.port, expect=78)
         self.assertIn("the server does not speak TLS", done.stderr)
@@ -230,13 +220,13 @@ class TlsTest(harness.PawldCase):
             for part in (*parts, "no TLS with pawld at tls://", "PAWL_TLS_CA"):
                 self.assertIn(part, done.stderr)
 
-    def test_an_unknown_authority_is_named(self):
+    def test_unknown_authority_is_named(self):
         self.refused(
             "the certificate of pawld is signed by an unknown authority: CN=authority",
             ca=self.stranger.cert,
         )
 
-    def test_another_hosts_certificate_is_named_with_its_hosts(self):
+    def test_certificate_of_another_host_is_named(self):
         files = self.authority.sign("db1", ("DNS:db1", "DNS:db2"))
         with contextlib.closing(FakeServer(files)) as server:
             self.refused(
@@ -251,13 +241,13 @@ class TlsTest(harness.PawldCase):
                 "the certificate of old expired on 2020-01-02 00:00:00 UTC", port=server.port
             )
 
-    def test_a_failure_is_json_where_json_was_asked_for(self):
+    def test_failure_is_json_with_json(self):
         done = self.pawl("status", "--json", ca=self.stranger.cert, expect=78)
         error = json.loads(done.stdout)["error"]
         self.assertEqual(error["code"], "unavailable")  # Nothing has happened.
         self.assertIn("unknown authority", error["detail"])
 
-    def test_files_that_cannot_be_used_are_named_before_anything_is_asked(self):
+    def test_unusable_files_are_named_before_connecting(self):
         for verb in (("status",), ("run", "x", "--", "true")):
             self.assertIn(
                 "no/such.pem: cannot be read", self.pawl(*verb, ca="no/such.pem", expect=78).stderr
@@ -265,7 +255,7 @@ class TlsTest(harness.PawldCase):
             done = self.pawl(*verb, expect=78, PAWL_TLS_CERT=str(self.batch.cert))
             self.assertIn("a certificate needs its key", done.stderr)
 
-    def test_pawld_does_not_start_with_files_that_do_not_fit(self):
+    def test_mismatched_files_prevent_the_start(self):
         old = self.authority.sign("old", LOCAL, LONG_AGO, file="old-start")
         for cert, key, why in (
             (self.server.cert, self.batch.key, "does not belong to the certificate in"),
@@ -317,13 +307,13 @@ class TlsTest(harness.PawldCase):
 
     def test_pawl_run_survives_a_lost_connection(self):
         name = self.lock()
-        cable = Cable(self.pawld.port)
-        self.addCleanup(cable.close)
-        port = int(cable.address.rpartition(":")[2])
+        proxy = Proxy(self.pawld.port)
+        self.addCleanup(proxy.close)
+        port = proxy.port
         done = self.files / "done"
         with self.client() as client:
             process = subprocess.Popen(
-                harness.guarded(
+                dies_with_parent(
                     [
                         PAWL,
                         "run",
@@ -349,9 +339,9 @@ class TlsTest(harness.PawldCase):
             wait_until(lambda: self.holders(client, name), "it runs")
             renewals, before = self.holders(client, name)[0]["renewals"], self.others(client)
             self.assertEqual(len(before), 1)
-            cable.cut()
+            proxy.cut()
             wait_until(lambda: not self.others(client) & before, "it gave the silent connection up")
-            cable.mend()
+            proxy.mend()
             wait_until(
                 lambda: self.holders(client, name)[0]["renewals"] >= renewals + 2, "it renews again"
             )
@@ -359,7 +349,7 @@ class TlsTest(harness.PawldCase):
             self.assertEqual(process.wait(timeout=harness.PATIENCE), 0, process.stderr.read())
         process.stderr.close()
 
-    def test_silent_handshakes_are_bounded_and_keep_nobody_out(self):
+    def test_silent_handshakes_do_not_block_others(self):
         silent = [socket.create_connection(("127.0.0.1", self.pawld.port)) for _ in range(1100)]
         try:
             self.pawl("status")
@@ -371,7 +361,7 @@ class TlsTest(harness.PawldCase):
             for one in silent:
                 one.close()
 
-    def test_a_handshake_that_says_nothing_is_given_up(self):
+    def test_silent_handshake_times_out(self):
         with socket.create_connection(
             ("127.0.0.1", self.pawld.port), timeout=harness.PATIENCE
         ) as silent:
@@ -381,7 +371,7 @@ class TlsTest(harness.PawldCase):
     # --- Rotation
     # ------------------------------------------------------------------------------------------------------
 
-    def test_a_rotated_certificate_reaches_new_connections_and_no_lease_is_lost(self):
+    def test_rotated_certificate_costs_no_lease(self):
         current = self.authority.sign("pawld", LOCAL, file="current")
         server = self.new_pawld(current)
         self.addCleanup(server.remove)

@@ -3,8 +3,8 @@ over a socket."""
 
 import json
 
-import harness
-from harness import LEASE, fields, redis_cli, request_id
+from pawltest import harness
+from pawltest.harness import LEASE, fields, redis_cli, request_id
 
 GRANT_KEYS = ["lease", "token", "floor", "slot", "ttl_ms", "waited_ms"]
 INSPECT_KEYS = {"lock", "state", "token", "holders", "waiters", "queue", "last_token", "label"}
@@ -64,7 +64,7 @@ class OverRedisCli:
     def cli_holders(self, lock):
         return [fields(holder) for holder in self.cli_map("INSPECT", lock)["holders"]]
 
-    def test_acquire_answers_all_six_keys_in_order(self):
+    def test_acquire_returns_six_keys_in_order(self):
         grant = self.cli_map("ACQUIRE", self.lock(), "TTL", 15000)
         self.assertEqual(list(grant), GRANT_KEYS)
         self.assertRegex(grant["lease"], LEASE)
@@ -79,13 +79,13 @@ class OverRedisCli:
         self.assertEqual(self.cli_holders(lock)[0]["owner"], "Batch")
         self.assertEqual(self.cli("Release", grant["lease"]), 1)
 
-    def test_a_held_lock_is_null_for_others_at_once_and_after_a_wait(self):
+    def test_held_lock_is_null_at_once_and_after_a_wait(self):
         lock = self.lock()
         self.cli_map("ACQUIRE", lock, "TTL", 60000)
         self.assertIsNone(self.cli("ACQUIRE", lock, "TTL", 60000))
         self.assertIsNone(self.cli("ACQUIRE", lock, "TTL", 60000, "WAIT", 50))
 
-    def test_a_second_acquire_by_the_same_owner_waits_like_everyone(self):
+    def test_same_owner_waits_for_its_own_lock(self):
         # Hard cases 11, 16: the holder is the lease, not the label; pawld knows no reentry.
         lock = self.lock()
         self.cli_map("ACQUIRE", lock, "TTL", 60000, "OWNER", "twin")
@@ -103,13 +103,13 @@ class OverRedisCli:
         self.assertEqual(self.cli("RELEASE", grant["lease"]), 1)
         self.assertEqual(self.cli_map("INSPECT", b)["state"], "free")
 
-    def test_several_locks_are_taken_all_or_none(self):
+    def test_several_locks_are_granted_together_or_not_at_all(self):
         a, b = self.lock("a"), self.lock("b")
         self.cli_map("ACQUIRE", b, "TTL", 60000)
         self.assertIsNone(self.cli("ACQUIRE", a, "AND", b, "TTL", 60000))
         self.assertEqual(self.cli_map("INSPECT", a)["state"], "free")
 
-    def test_readers_share_and_carry_the_smallest_live_token_as_floor(self):
+    def test_readers_share_and_get_the_smallest_live_token_as_floor(self):
         lock = self.lock()
         first = self.cli_map("ACQUIRE", lock, "TTL", 60000, "SHARED")
         second = self.cli_map("ACQUIRE", lock, "TTL", 60000, "SHARED")
@@ -123,7 +123,7 @@ class OverRedisCli:
             [holder["mode"] for holder in self.cli_holders(lock)], ["shared", "shared"]
         )
 
-    def test_limit_lets_so_many_hold_it_each_in_a_slot_of_its_own(self):
+    def test_limit_allows_n_holders_with_a_slot_each(self):
         lock = self.lock()
         grants = [self.cli_map("ACQUIRE", lock, "TTL", 60000, "LIMIT", 3) for _ in range(3)]
         self.assertEqual(sorted(grant["slot"] for grant in grants), [0, 1, 2])
@@ -136,24 +136,24 @@ class OverRedisCli:
             {(holder["mode"], holder["limit"]) for holder in self.cli_holders(lock)}, {("limit", 3)}
         )
 
-    def test_the_least_limit_of_all_holders_counts(self):
+    def test_smallest_limit_of_all_holders_counts(self):
         lock = self.lock()
         self.cli_map("ACQUIRE", lock, "TTL", 60000, "LIMIT", 2)
         self.cli_map("ACQUIRE", lock, "TTL", 60000, "LIMIT", 9)
         self.assertIsNone(self.cli("ACQUIRE", lock, "TTL", 60000, "LIMIT", 9))
 
-    def test_renew_answers_the_time_left_and_counts(self):
+    def test_renew_returns_the_time_left(self):
         lock = self.lock()
         lease = self.cli_map("ACQUIRE", lock, "TTL", 60000)["lease"]
         self.assertEqual(self.cli("RENEW", lease), 60000)
         self.assertEqual(self.cli_holders(lock)[0]["renewals"], 1)
 
-    def test_an_unknown_lease_is_lost_to_renew_and_over_to_release(self):
+    def test_unknown_lease_is_lost_for_renew_and_0_for_release(self):
         self.assertRegex(self.cli_error("RENEW", UNKNOWN_LEASE), "^LOST unknown")
         self.assertEqual(self.cli("RELEASE", UNKNOWN_LEASE), 0)
         self.assertEqual(self.cli("MRENEW", UNKNOWN_LEASE), [-1])
 
-    def test_mrenew_answers_in_order_and_minus_one_for_what_is_over(self):
+    def test_mrenew_answers_in_order_and_minus_one_for_ended_leases(self):
         first = self.cli_map("ACQUIRE", self.lock(), "TTL", 60000)["lease"]
         second = self.cli_map("ACQUIRE", self.lock(), "TTL", 30000)["lease"]
         self.assertEqual(self.cli("MRENEW", first, UNKNOWN_LEASE, second), [60000, -1, 30000])
@@ -164,7 +164,7 @@ class OverRedisCli:
         self.assertEqual([self.cli("RELEASE", lease) for _ in range(3)], [1, 0, 0])
         self.assertRegex(self.cli_error("RENEW", lease), "^LOST released")
 
-    def test_a_stale_release_and_renew_never_touch_the_new_holder(self):
+    def test_stale_release_and_renew_do_not_affect_the_new_holder(self):
         # Hard cases 6, 10.
         lock = self.lock()
         old = self.cli_map("ACQUIRE", lock, "TTL", 60000)
@@ -175,7 +175,7 @@ class OverRedisCli:
         self.assertEqual(self.cli_map("INSPECT", lock)["token"], new["token"])
         self.assertEqual(self.cli("RENEW", new["lease"]), 60000)
 
-    def test_tokens_grow_over_all_locks_together(self):
+    def test_tokens_grow_across_all_locks(self):
         # Hard cases 12, 13: one counter for the whole store; a lock that was given up does not
         # start again.
         names = [self.lock(), self.lock()]
@@ -186,7 +186,7 @@ class OverRedisCli:
             self.cli("RELEASE", grant["lease"])
         self.assertEqual(tokens, sorted(set(tokens)))
 
-    def test_a_retry_with_its_request_id_gets_the_same_lease_and_token(self):
+    def test_retry_with_its_request_id_gets_the_same_grant(self):
         # Hard case 2.
         lock, request = self.lock(), request_id()
         first = self.cli_map("ACQUIRE", lock, "TTL", 60000, "REQUEST", request)
@@ -195,7 +195,7 @@ class OverRedisCli:
         )
         self.assertEqual(again, first)
 
-    def test_a_request_id_replayed_after_its_end_is_lost_and_says_how(self):
+    def test_request_id_of_an_ended_lease_is_lost_with_the_reason(self):
         # Hard case 4.
         lock, request = self.lock(), request_id()
         grant = self.cli_map("ACQUIRE", lock, "TTL", 60000, "REQUEST", request)
@@ -205,7 +205,7 @@ class OverRedisCli:
         self.assertIn(str(grant["token"]), error)
         self.assertEqual(self.cli_map("INSPECT", lock)["state"], "free")
 
-    def test_a_request_id_with_other_locks_mode_limit_or_ttl_is_a_conflict(self):
+    def test_request_id_with_other_terms_is_a_conflict(self):
         # Hard case 5.
         lock, request = self.lock(), request_id()
         self.cli_map("ACQUIRE", lock, "TTL", 60000, "REQUEST", request)
@@ -234,7 +234,7 @@ class OverRedisCli:
         self.assertIsNone(seen["last_token"])
         self.assertEqual(seen["label"], "unknown: no guard has reported")
 
-    def test_inspect_of_a_held_lock_shows_everything_but_the_lease(self):
+    def test_inspect_shows_everything_but_the_lease(self):
         lock = self.lock()
         grant = self.cli_map(
             "ACQUIRE",
@@ -292,7 +292,7 @@ class OverRedisCli:
         self.assertEqual(set(found), names)
         self.assertEqual(len(found), len(names))
 
-    def test_history_is_newest_first_and_says_how_each_ended(self):
+    def test_history_is_newest_first_with_the_reasons(self):
         lock = self.lock()
         first = self.cli_map("ACQUIRE", lock, "TTL", 60000, "OWNER", "one")
         self.cli("RELEASE", first["lease"])
@@ -308,7 +308,7 @@ class OverRedisCli:
             self.assertGreater(entry["granted"], 1_500_000_000_000)
         self.assertEqual(len(self.cli("HISTORY", lock, "COUNT", 1)), 1)
 
-    def test_break_refuses_renewals_and_lets_the_lease_run_out(self):
+    def test_break_refuses_renewals_until_the_lease_expires(self):
         lock, request = self.lock(), request_id()
         grant = self.cli_map("ACQUIRE", lock, "TTL", 60000, "REQUEST", request)
         self.assertEqual(
@@ -323,7 +323,7 @@ class OverRedisCli:
         self.assertEqual(self.cli("RELEASE", grant["lease"]), 1)
         self.assertEqual(self.cli_map("INSPECT", lock)["state"], "free")
 
-    def test_break_now_hands_on_at_once(self):
+    def test_break_now_frees_the_lock_at_once(self):
         lock = self.lock()
         old = self.cli_map("ACQUIRE", lock, "TTL", 60000)
         self.assertEqual(
@@ -342,7 +342,7 @@ class OverRedisCli:
         )
         self.assertEqual(self.cli("RENEW", grant["lease"]), 60000)
 
-    def test_break_all_locks_of_a_lease_end_together(self):
+    def test_break_ends_all_locks_of_the_lease(self):
         a, b = self.lock("a"), self.lock("b")
         grant = self.cli_map("ACQUIRE", a, "AND", b, "TTL", 60000)
         self.cli("BREAK", a, "TOKEN", grant["token"], "NOW", "REASON", "test")
@@ -350,7 +350,7 @@ class OverRedisCli:
             [self.cli_map("INSPECT", lock)["state"] for lock in (a, b)], ["free", "free"]
         )
 
-    def test_delay_closes_the_lock_after_an_expired_lease_but_not_after_a_release(self):
+    def test_delay_applies_after_expiry_but_not_after_release(self):
         lock = self.lock()
         self.cli_map("ACQUIRE", lock, "TTL", 100, "DELAY", 60000)
         harness.wait_until(
@@ -365,19 +365,19 @@ class OverRedisCli:
         self.cli("RELEASE", grant["lease"])
         self.assertEqual(self.cli_map("INSPECT", other)["state"], "free")
 
-    def test_break_now_does_not_wait_for_the_delay_either(self):
+    def test_break_now_ignores_the_delay(self):
         lock = self.lock()
         grant = self.cli_map("ACQUIRE", lock, "TTL", 60000, "DELAY", 60000)
         self.cli("BREAK", lock, "TOKEN", grant["token"], "NOW", "REASON", "test")
         self.cli_map("ACQUIRE", lock, "TTL", 60000)
 
-    def test_maxhold_caps_what_a_renewal_answers(self):
+    def test_maxhold_caps_the_time_of_a_renewal(self):
         lease = self.cli_map("ACQUIRE", self.lock(), "TTL", 60000, "MAXHOLD", 60000)["lease"]
         left = self.cli("RENEW", lease)
         self.assertLessEqual(left, 60000)
         self.assertLessEqual(self.cli("RENEW", lease), left)
 
-    def test_raise_moves_the_counter_and_only_forward(self):
+    def test_raise_moves_the_counter_only_forward(self):
         last = self.cli_map("STATUS")["last_token"]
         self.assertEqual(self.cli("RAISE", last + 1000, "REASON", "drill"), last + 1000)
         grant = self.cli_map("ACQUIRE", self.lock(), "TTL", 60000)
@@ -387,7 +387,7 @@ class OverRedisCli:
             self.cli_error("RAISE", grant["token"] + 2**45, "REASON", "drill"), "^ERR "
         )
 
-    def test_status_says_all_it_promises(self):
+    def test_status_has_every_documented_field(self):
         before = self.cli_map("STATUS")
         self.assertLessEqual(STATUS_KEYS, set(before))
         self.assertEqual((before["store"], before["role"]), ("journal", "active"))
@@ -398,7 +398,7 @@ class OverRedisCli:
         self.assertGreater(after["last_token"], before["last_token"])
         self.assertGreaterEqual(after["uptime_ms"], before["uptime_ms"])
 
-    def test_out_of_range_names_the_range_and_changes_nothing(self):
+    def test_value_out_of_range_names_the_range(self):
         # Hard case 17.
         lock = self.lock()
         for words, expected in (
@@ -428,7 +428,7 @@ class OverRedisCli:
                     self.assertIn(number, error)
         self.assertEqual(self.cli_map("INSPECT", lock)["state"], "free")
 
-    def test_the_ends_of_each_range_are_accepted(self):
+    def test_ends_of_each_range_are_accepted(self):
         # Hard case 17.
         for words in (
             ["TTL", 100],
@@ -465,7 +465,7 @@ class OverRedisCli:
                 self.assertIn(limit, error)
         self.assertRegex(self.cli_error("MRENEW", *[UNKNOWN_LEASE] * 1025), "^TOOLONG .*1024")
 
-    def test_wrong_words_say_what_was_expected(self):
+    def test_syntax_error_names_what_is_expected(self):
         lock = self.lock()
         for words in (
             ["ACQUIRE"],
@@ -522,7 +522,7 @@ class OverRedisCli:
         self.assertEqual((info[0][0], info[0][1], info[1]), ("acquire", -4, None))
         self.assertEqual(list(self.cli_map("COMMAND", "DOCS", "renew", "nosuchverb")), ["renew"])
 
-    def test_what_ordinary_clients_say_first_is_answered(self):
+    def test_handshakes_of_redis_clients_are_answered(self):
         self.assertEqual(self.cli("PING"), "PONG")
         self.assertEqual(self.cli("PING", "hi"), "hi")
         self.assertEqual(self.cli("ECHO", "hello"), "hello")
@@ -597,7 +597,7 @@ class BytesTest(harness.PawldCase):
             self.assertTrue(any(line.startswith(verb.upper()) for line in lines), verb)
         self.assertIn("TTL ms", " ".join(client.call("HELP", "acquire")))
 
-    def test_hello_switches_the_protocol_and_tells_who_answers(self):
+    def test_hello_switches_the_protocol_and_describes_the_server(self):
         client = self.client()
         two = fields(client.call("HELLO"))
         self.assertTrue(client.raw.startswith(b"*"))
@@ -646,7 +646,7 @@ class BytesTest(harness.PawldCase):
                 self.assertError(client.call(*words), "ERR")
         self.assertEqual(client.call("PING"), "PONG")
 
-    def test_an_unknown_verb_is_shown_without_control_characters(self):
+    def test_unknown_verb_is_printed_without_control_characters(self):
         client = self.client()
         reply = client.call(b"EVIL\r\n+OK\r\n\x1b[31m" + b"x" * 1000)
         self.assertError(reply, "ERR", "COMMAND LIST")
@@ -668,7 +668,7 @@ class BytesTest(harness.PawldCase):
             with self.subTest(name=name):
                 self.assertError(client.call("ACQUIRE", name, "TTL", 1000), "ERR", "UTF-8")
 
-    def test_a_wrong_lease_is_never_repeated_in_an_error(self):
+    def test_lease_is_never_repeated_in_an_error(self):
         client = self.client()
         secret = "0123456789ABCDEF0123456789abcdef"
         for words in (["RENEW", secret], ["RELEASE", secret], ["MRENEW", secret]):
@@ -685,7 +685,7 @@ class BytesTest(harness.PawldCase):
         self.assertNotIn(grant["lease"], log)
         self.assertNotIn(request, log)
 
-    def test_mrenew_with_one_slip_renews_nothing(self):
+    def test_mrenew_with_a_malformed_lease_renews_nothing(self):
         client = self.client()
         lock = self.lock()
         lease = self.acquire(client, lock)["lease"]
@@ -705,7 +705,7 @@ class BytesTest(harness.PawldCase):
             three.call("ACQUIRE", lock, "TTL", 1000, "WAIT", 10, "ASYNC"), "ERR", "REQUEST"
         )
 
-    def test_an_expired_lease_says_so(self):
+    def test_expired_lease_is_reported_as_expired(self):
         # Hard cases 1, 3, 9: whoever dies or sleeps without a word costs one TTL; a renewal never
         # revives.
         client = self.client()
@@ -717,7 +717,7 @@ class BytesTest(harness.PawldCase):
         self.assertEqual(client.call("RELEASE", old["lease"]), 0)
         self.assertEqual(fields(client.call("HISTORY", lock)[0])["token"], old["token"])
 
-    def test_max_hold_ends_a_lease_that_is_renewed_in_time(self):
+    def test_max_hold_ends_a_renewed_lease(self):
         client = self.client()
         lock = self.lock()
         lease = self.acquire(client, lock, "MAXHOLD", 300, ttl=300)["lease"]
@@ -728,7 +728,7 @@ class BytesTest(harness.PawldCase):
             self.assertLessEqual(reply, 300)
         self.assertError(reply, "LOST", "max_hold")
 
-    def test_delay_keeps_an_expired_lock_closed_then_opens(self):
+    def test_delay_closes_an_expired_lock_for_its_time(self):
         client = self.client()
         lock = self.lock()
         self.acquire(client, lock, "DELAY", 400, ttl=100)
@@ -763,7 +763,7 @@ class BytesTest(harness.PawldCase):
         self.assertIn("name=second", two.call("CLIENT", "INFO"))
         self.assertNotEqual(one.call("CLIENT", "ID"), two.call("CLIENT", "ID"))
 
-    def test_tokens_fit_every_language_and_run_out_with_a_name(self):
+    def test_tokens_end_at_2_to_the_53_with_exhausted(self):
         # Hard cases 14, 15. RAISE goes at most 2^44 at a time, so the counter starts close to its
         # end by many steps.
         server = self.own_pawld()
@@ -798,7 +798,7 @@ class ProtocolErrorTest(harness.PawldCase):
         with self.pawld.client() as other:
             self.assertEqual(other.call("PING"), "PONG")
 
-    def test_http_lines_close_the_connection_before_anything_else_is_read(self):
+    def test_http_request_closes_the_connection(self):
         lock = self.lock()
         sneaky = harness.resp.encode("ACQUIRE", lock, "TTL", 60000)
         for head in (b"POST / HTTP/1.1\r\n", b"Host: localhost\r\n", b"post /\r\n", b"host: x\r\n"):
@@ -806,7 +806,7 @@ class ProtocolErrorTest(harness.PawldCase):
                 self.closes(head + sneaky, b"HTTP")
         self.assertEqual(self.inspect(self.client(), lock)["state"], "free")
 
-    def test_http_lines_behind_a_command_close_too(self):
+    def test_http_request_after_a_command_closes_too(self):
         client = self.client()
         client.send_bytes(b"PING\r\nHost: localhost\r\nPING\r\n")
         answer = client.read_to_end()

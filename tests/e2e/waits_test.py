@@ -3,8 +3,8 @@
 import selectors
 import socket
 
-import harness
-from harness import fields, request_id, wait_until
+from pawltest import harness
+from pawltest.harness import fields, request_id, wait_until
 
 WAITERS = 1000
 
@@ -33,7 +33,7 @@ class QueueTest(harness.PawldCase):
             self.waiting(probe, lock, n + 1)
         return queued
 
-    def test_a_thousand_waiters_are_served_in_order_with_one_message_per_handoff(self):
+    def test_thousand_waiters_are_served_in_order_with_one_message_each(self):
         # Hard cases 22, 23: no herd, no overtaking.
         lock = self.lock()
         holder = self.client(3)
@@ -83,7 +83,7 @@ class QueueTest(harness.PawldCase):
         )
         self.assertGreater(self.acquire(holder, lock)["token"], last)
 
-    def test_the_first_in_line_hangs_up_and_the_next_is_served(self):
+    def test_hang_up_of_the_first_waiter_serves_the_next(self):
         # Hard case 19: hang-ups count before grants.
         lock = self.lock()
         holder = self.client(3)
@@ -95,7 +95,7 @@ class QueueTest(harness.PawldCase):
         self.assertGranted(grant)
         self.assertEqual(self.holders(holder, lock)[0]["owner"], "w1")
 
-    def test_a_hang_up_and_a_release_in_one_turn_never_grant_to_who_has_gone(self):
+    def test_hang_up_and_release_in_one_turn_skip_the_lost_waiter(self):
         # Hard case 19. pawld is stopped meanwhile, so both wait for it when it wakes; the release
         # was sent first.
         lock = self.lock()
@@ -139,14 +139,14 @@ class QueueTest(harness.PawldCase):
         self.assertEqual(len(seen["queue"]), 16)
         self.assertEqual(fields(seen["queue"][0])["owner"], "w0")
 
-    def test_a_waiter_is_answered_null_when_its_time_is_up(self):
+    def test_waiter_gets_null_at_its_timeout(self):
         lock = self.lock()
         holder = self.client(3)
         self.acquire(holder, lock)
         self.assertIsNone(self.client(3).call("ACQUIRE", lock, "TTL", 1000, "WAIT", 100))
         self.assertEqual(self.inspect(holder, lock)["waiters"], 0)
 
-    def test_waited_ms_is_the_services_own_figure_and_a_retry_repeats_it(self):
+    def test_waited_ms_is_measured_by_pawld_and_repeated_to_retries(self):
         lock, request = self.lock(), request_id()
         holder, waiter = self.client(3), self.client(3)
         lease = self.acquire(holder, lock)["lease"]
@@ -163,7 +163,7 @@ class QueueTest(harness.PawldCase):
             self.client(3).call("ACQUIRE", lock, "TTL", 60000, "REQUEST", request), grant
         )
 
-    def test_nobody_overtakes_a_waiter_not_even_readers(self):
+    def test_readers_do_not_overtake_a_waiting_writer(self):
         # Hard case 23: shared mode cannot starve exclusive.
         lock = self.lock()
         reader, writer, late = self.client(3), self.client(3), self.client(3)
@@ -179,7 +179,7 @@ class QueueTest(harness.PawldCase):
         writer.call("RELEASE", grant["lease"])
         self.assertGranted(late.read())
 
-    def test_a_run_of_readers_at_the_head_is_granted_together(self):
+    def test_readers_at_the_head_are_granted_together(self):
         lock = self.lock()
         writer = self.client(3)
         lease = self.acquire(writer, lock)["lease"]
@@ -192,7 +192,7 @@ class QueueTest(harness.PawldCase):
         self.assertEqual(tokens, sorted(tokens))
         self.assertEqual(len(self.holders(writer, lock)), 3)
 
-    def test_two_that_want_two_locks_in_opposite_order_do_not_deadlock(self):
+    def test_two_locks_in_opposite_order_do_not_deadlock(self):
         # Hard case 24: taking both with AND cannot deadlock, and arrival order keeps it from
         # starving.
         a, b = self.lock("a"), self.lock("b")
@@ -213,7 +213,7 @@ class QueueTest(harness.PawldCase):
 
 
 class BlockingTest(harness.PawldCase):
-    def test_nothing_else_is_served_on_a_connection_that_waits(self):
+    def test_waiting_connection_serves_nothing_else(self):
         lock = self.lock()
         holder, waiter = self.client(3), self.client(3)
         lease = self.acquire(holder, lock)["lease"]
@@ -228,7 +228,7 @@ class BlockingTest(harness.PawldCase):
         self.assertGranted(waiter.read())
         self.assertEqual(waiter.read(), "PONG")
 
-    def test_half_closing_cancels_a_wait_but_answers_what_came_before(self):
+    def test_half_close_cancels_a_wait_but_answers_earlier_commands(self):
         lock = self.lock()
         holder, waiter = self.client(3), self.client(3)
         self.acquire(holder, lock)
@@ -237,7 +237,7 @@ class BlockingTest(harness.PawldCase):
         waiter.socket.shutdown(socket.SHUT_WR)
         self.waiting(holder, lock, 0)
 
-    def test_a_waiter_that_pipelined_megabytes_and_hung_up_leaves_the_queue(self):
+    def test_waiter_with_megabytes_pipelined_leaves_the_queue_on_hang_up(self):
         # Hard cases 19, 20: what it sent behind the wait must not hide that it has gone.
         lock = self.lock()
         holder, waiter = self.client(3), self.client(3)
@@ -266,7 +266,7 @@ class BlockingTest(harness.PawldCase):
         leaver.close()
         wait_until(lambda: self.inspect(other, lock)["state"] == "free", "the release applied")
 
-    def test_a_pipeline_and_a_half_close_are_answered_in_full(self):
+    def test_pipeline_before_a_half_close_is_answered(self):
         client = self.client(3)
         lock = self.lock()
         client.send_bytes(
@@ -292,7 +292,7 @@ class BlockingTest(harness.PawldCase):
         self.assertEqual(self.inspect(holder, lock)["state"], "free")
         self.assertEqual(waiter.call("PING"), "PONG")
 
-    def test_cancel_racing_with_release_is_one_or_the_other(self):
+    def test_cancel_racing_with_release_has_one_outcome(self):
         # Hard case 18: never granted to nobody. Release and cancel leave together on two
         # connections.
         lock = self.lock()
@@ -315,7 +315,7 @@ class BlockingTest(harness.PawldCase):
             self.assertEqual(self.inspect(holder, lock)["state"], "free")
         self.assertLessEqual(outcomes, {0, 1})
 
-    def test_a_release_racing_with_a_new_waiter_never_leaves_it_asleep(self):
+    def test_release_racing_with_a_new_waiter_wakes_it(self):
         # Hard case 21: no lost wake-up. Release and acquire leave together on two connections.
         lock = self.lock()
         holder, waiter = self.client(3), self.client(3)
@@ -328,7 +328,7 @@ class BlockingTest(harness.PawldCase):
             self.assertGranted(grant)
             self.assertEqual(waiter.call("RELEASE", grant["lease"]), 1)
 
-    def test_a_retry_on_a_second_connection_keeps_the_place_and_owns_the_wait(self):
+    def test_retry_on_a_second_connection_keeps_the_place(self):
         # Hard case 4: the newest connection owns the wait; the first may hang up without harm.
         lock, request = self.lock(), request_id()
         holder, first, second, behind = (self.client(3) for _ in range(4))
@@ -346,7 +346,7 @@ class BlockingTest(harness.PawldCase):
         self.assertGranted(second.read())
         self.assertTrue(behind.silent())
 
-    def test_who_hangs_up_and_comes_back_queues_anew(self):
+    def test_reconnected_waiter_queues_at_the_end(self):
         # Hard case 20.
         lock, request = self.lock(), request_id()
         holder, first, behind = self.client(3), self.client(3), self.client(3)
@@ -370,13 +370,13 @@ class AsyncTest(harness.PawldCase):
     def wait_async(self, client, lock, request, wait=60000):
         return client.call("ACQUIRE", lock, "TTL", 60000, "WAIT", wait, "ASYNC", "REQUEST", request)
 
-    def test_a_free_lock_is_granted_in_the_answer(self):
+    def test_async_free_lock_is_granted_in_the_answer(self):
         client = self.client(3)
         self.assertGranted(self.wait_async(client, self.lock(), request_id()))
         self.assertEqual(client.call("PING"), "PONG")
         self.assertTrue(client.silent())
 
-    def test_a_queued_request_hears_its_position_then_one_push(self):
+    def test_async_wait_gets_its_position_then_one_push(self):
         lock, request = self.lock(), request_id()
         holder, client = self.client(3), self.client(3)
         lease = self.acquire(holder, lock)["lease"]
@@ -400,7 +400,7 @@ class AsyncTest(harness.PawldCase):
         self.assertEqual(push[3], {})
         self.assertEqual(self.inspect(holder, lock)["waiters"], 0)
 
-    def test_cancel_is_pushed_to_whoever_waits(self):
+    def test_cancel_is_pushed_to_the_waiter(self):
         lock, request = self.lock(), request_id()
         holder, client = self.client(3), self.client(3)
         self.acquire(holder, lock)
@@ -460,7 +460,7 @@ class AsyncTest(harness.PawldCase):
         self.assertIn("RESET", (client.call("RESET"), client.silent() or client.read()))
         self.waiting(holder, lock, 0)
 
-    def test_one_connection_may_wait_for_1024_and_no_more(self):
+    def test_connection_may_have_1024_waits(self):
         lock = self.lock()
         holder, client = self.client(3), self.client(3)
         lease = self.acquire(holder, lock)["lease"]

@@ -10,10 +10,10 @@ import errno
 import os
 import re
 
-import fire_case
-from fire_case import SEGMENT_SMALL, FireCase, harness, wait_until
-from harness import Error
-from web import Web
+from pawltest import disk_faults
+from pawltest.disk_faults import SEGMENT_SMALL, FireCase, harness, wait_until
+from pawltest.harness import Error
+from pawltest.web import Web
 
 ROUNDS = int(os.environ.get("PAWL_FIRE_ROUNDS", "20"))
 DISK = 16 << 20
@@ -24,7 +24,7 @@ TTL = 600000
 class DiskFullTest(FireCase):
     def setUp(self):
         super().setUp()
-        self.root = self.enterContext(fire_case.small_tmpfs(DISK))
+        self.root = self.enterContext(disk_faults.small_tmpfs(DISK))
         self.server = self.own_pawld(start=False, segment_bytes=SEGMENT_SMALL)
         with open(self.server.config, "a", encoding="utf-8") as config:
             config.write(f"space_reserve_bytes = {RESERVE}\n")
@@ -80,7 +80,7 @@ class DiskFullTest(FireCase):
 
         wait_until(refused, "new grants are refused")
 
-    def test_full_is_noticed_before_anything_is_applied_and_ends_when_space_returns(self):
+    def test_full_disk_refuses_grants_until_space_returns(self):
         client = self.client(3, self.server)
         for number in range(ROUNDS):
             # Sometimes there is room for a segment or so, sometimes for nothing at all.
@@ -141,7 +141,7 @@ class DiskFullTest(FireCase):
         self.renew_all(client)
         return client
 
-    def test_full_is_logged_shown_and_counted_from_beginning_to_end(self):
+    def test_full_disk_is_logged_shown_and_counted(self):
         client, web = self.client(3, self.server), Web(self.server.http_port)
         self.fill(RESERVE - (1 << 20))
         self.refuses(client, "refused")
@@ -172,7 +172,7 @@ class DiskFullTest(FireCase):
         self.assertEqual(self.server.log().count("the disk is full"), 1)
         self.assertNotIn("too small", self.server.log())
 
-    def test_a_volume_on_which_it_can_never_grant_is_named_at_the_start(self):
+    def test_too_small_volume_is_named_at_the_start(self):
         small = self.own_pawld(start=False)
         # The reserve alone, 64 MiB, is more than the whole volume.
         small.data = self.root / "small"
@@ -182,7 +182,7 @@ class DiskFullTest(FireCase):
         self.assertError(self.client(3, small).call("ACQUIRE", "a", "TTL", TTL), "FULL")
         wait_until(lambda: "the disk is full" in small.log(), "and that it grants nothing now")
 
-    def test_within_the_reserve_releases_go_on_for_longer_than_the_segments_ahead_last(self):
+    def test_releases_continue_within_the_space_reserve(self):
         # Each is a batch of its own, fifteen to a segment: the reserve is there for the segments
         # and checkpoints they need.
         client = self.client(3, self.server)
@@ -197,5 +197,5 @@ class DiskFullTest(FireCase):
 
 
 if __name__ == "__main__":
-    fire_case.in_mount_namespace()
+    disk_faults.in_mount_namespace()
     harness.main()

@@ -13,7 +13,7 @@ import concurrent.futures
 import os
 import time
 
-from fire_case import (
+from pawltest.disk_faults import (
     EXIT_STORE,
     SEGMENT_SMALL,
     FireCase,
@@ -108,17 +108,17 @@ class EioTest(FireCase):
         server.kill()
         return "went on"
 
-    def test_eio_at_any_write_or_sync_ends_pawld_and_loses_nothing_acknowledged(self):
+    def test_eio_at_any_write_or_sync_loses_nothing_acknowledged(self):
         # The one write that nobody relies on is the pid in the lock file.
         self.sweep(range(1, FAULTS + 1), "EIO", lambda call, name: name == "lock")
 
-    def test_eio_although_it_was_written_loses_nothing_and_doubles_no_token(self):
+    def test_eio_after_the_write_doubles_no_token(self):
         self.sweep(range(1, FAULTS + 1, STEP), "EIO-done", lambda call, name: name == "lock")
 
-    def test_eio_in_the_middle_of_a_write_loses_nothing(self):
+    def test_eio_in_a_torn_write_loses_nothing(self):
         self.sweep(range(2, FAULTS + 1, STEP), "EIO-torn", lambda call, name: name == "lock")
 
-    def test_no_space_at_any_write_is_survived_or_ends_pawld_and_loses_nothing(self):
+    def test_enospc_at_any_write_loses_nothing(self):
         # Hard case 37. What is done ahead may wait for space; a batch that does not fit after all
         # ends pawld.
         self.sweep(
@@ -127,7 +127,7 @@ class EioTest(FireCase):
             lambda call, name: call != "pwrite" or not name.endswith(".log"),
         )
 
-    def test_writes_that_take_half_are_finished(self):
+    def test_short_writes_are_completed(self):
         server = self.own_pawld(start=False, segment_bytes=SEGMENT_SMALL)
         ledger = torture.Record(server.dir / "record")
         self.addCleanup(os.close, ledger.file)

@@ -4,9 +4,9 @@ loading."""
 import concurrent.futures
 import signal
 
-from fire_case import FireCase, faults, harness, wait_until
-from harness import fields
-from web import Web
+from pawltest.disk_faults import FireCase, faults, harness, wait_until
+from pawltest.harness import fields
+from pawltest.web import Web
 
 LEASES = 20_000
 TTL = 600000
@@ -44,7 +44,7 @@ class LoadingTest(FireCase):
                 some = self.leases[at : at + 1000]
                 self.assertEqual(client.call("MRENEW", *some), [TTL] * len(some))
 
-    def test_who_asks_meanwhile_is_answered_and_served_once_it_is_read(self):
+    def test_commands_during_loading_get_loading_and_work_afterwards(self):
         self.launch(read_ms=100)
         client, (status, pong, refused) = self.early_client(
             ["STATUS"], ["PING"], ["ACQUIRE", "new", "TTL", TTL]
@@ -58,7 +58,7 @@ class LoadingTest(FireCase):
         self.assertEqual(client.call("RELEASE", self.leases.pop()), 1)
         self.all_there(LEASES)
 
-    def test_probes_and_scrapes_meanwhile_say_that_it_is_loading(self):
+    def test_probes_and_metrics_report_loading(self):
         self.launch(read_ms=300)
         wait_until(self.server.port_file.exists, "pawld listens")
         port, http_port = (int(line) for line in self.server.port_file.read_text().split())
@@ -76,7 +76,7 @@ class LoadingTest(FireCase):
         wait_until(lambda: web.get("/readyz").status == 200, "it is read")
         self.assertEqual(fields(client.call("STATUS"))["state"], "granting")
 
-    def test_a_stop_meanwhile_is_obeyed_and_changes_nothing(self):
+    def test_stop_during_loading_changes_nothing(self):
         self.launch(read_ms=100)
         _, (status,) = self.early_client(["STATUS"])
         self.assertEqual(fields(status)["role"], "loading")

@@ -11,7 +11,8 @@ import json
 import os
 import subprocess
 
-from fire_case import FireCase, harness, wait_until
+from pawltest.disk_faults import FireCase, harness, wait_until
+from pawltest.process import dies_with_parent
 
 SECONDS = int(os.environ.get("PAWL_FIRE_OVERLOAD_SECONDS", "20"))
 LEASES = 1000
@@ -20,7 +21,7 @@ UNLIMITED = 1_000_000
 
 
 def start(program, *words):
-    command = harness.guarded([os.environ[program], *words])
+    command = dies_with_parent([os.environ[program], *words])
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -35,7 +36,7 @@ class OverloadTest(FireCase):
         """Acquires in a second; each grant was followed by a release."""
         return (flood["granted"] + flood["refused"]) / seconds
 
-    def test_a_thousand_healthy_leases_survive_twice_the_load_that_pawld_can_take(self):
+    def test_thousand_leases_survive_a_double_overload(self):
         server = self.own_pawld(segment_bytes=64 << 20)
         at = ("--port", server.port)
         rate = self.answered(

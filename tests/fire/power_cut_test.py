@@ -9,8 +9,8 @@ import os
 import random
 import time
 
-import fire_case
-from fire_case import EXIT_STORE, SEGMENT_SMALL, FireCase, LossyFs, harness, torture, wait_until
+from pawltest import disk_faults
+from pawltest.disk_faults import EXIT_STORE, SEGMENT_SMALL, FireCase, LossyFs, harness, torture, wait_until
 
 CUTS = int(os.environ.get("PAWL_FIRE_CUTS", "100"))
 SEED = int(os.environ.get("PAWL_FIRE_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
@@ -33,7 +33,7 @@ class PowerCutTest(LossyCase):
         print(f"seed {SEED}")
         self.torture("yes", CUTS)
 
-    def test_the_same_where_direct_writes_are_refused(self):
+    def test_buffered_writes_survive_power_cuts_too(self):
         self.torture("no", CUTS // 2)
 
     def torture(self, direct, cuts):
@@ -91,16 +91,16 @@ class DirectTest(LossyCase):
             server.log().count("refuses direct writes"), 2 if said else 0, server.log()
         )
 
-    def test_where_direct_writes_are_taken_nothing_is_said(self):
+    def test_direct_writes_are_not_logged(self):
         self.serves_and_says_so(self.on_lossy("yes")[1], said=False)
 
-    def test_where_direct_writes_are_refused_pawld_writes_otherwise_and_says_so_once(self):
+    def test_refused_direct_writes_are_logged_once(self):
         self.serves_and_says_so(self.on_lossy("no")[1], said=True)
 
-    def test_where_only_the_write_refuses_it_is_the_same(self):
+    def test_direct_writes_refused_at_the_write_are_logged_once(self):
         self.serves_and_says_so(self.on_lossy("open-only")[1], said=True)
 
-    def test_a_store_moves_between_file_systems_of_both_kinds(self):
+    def test_store_moves_between_direct_and_buffered_file_systems(self):
         fs, server = self.on_lossy("yes")
         lease = None
         for direct in ("yes", "no", "open-only", "yes"):
@@ -114,6 +114,6 @@ class DirectTest(LossyCase):
 
 
 if __name__ == "__main__":
-    fire_case.in_mount_namespace()
-    fire_case.needs_fuse()
+    disk_faults.in_mount_namespace()
+    disk_faults.needs_fuse()
     harness.main()

@@ -6,7 +6,7 @@ stopwatch. """
 
 import time
 
-from fire_case import FireCase, faults, harness, wait_until
+from pawltest.disk_faults import FireCase, faults, harness, wait_until
 
 TTL = 1000
 HANG = 3.0  # Three times the TTL.
@@ -42,7 +42,7 @@ class SlowSyncTest(FireCase):
         wait_until(self.gate.with_suffix(".reached").exists, "a sync hangs")
         return asking
 
-    def test_leases_renewed_while_a_sync_hung_survive_and_reads_wait(self):
+    def test_leases_renewed_during_a_hanging_sync_survive(self):
         leases, waiter = self.hold()
         asking = self.hang()
         reader = self.client(2, self.server)
@@ -62,7 +62,7 @@ class SlowSyncTest(FireCase):
         self.assertEqual(self.holder.call("RELEASE", leases[0]), 1)
         self.assertGranted(waiter.read())
 
-    def test_a_hang_longer_than_the_ttl_takes_250_ms_of_it_at_most(self):
+    def test_hang_longer_than_the_ttl_counts_250_ms_at_most(self):
         self.hold(ttl=5 * TTL)
         before = time.monotonic()
         left = self.holders(self.holder, "held/1")[0]["expires_in_ms"]
@@ -79,7 +79,7 @@ class SlowSyncTest(FireCase):
             seen["holders"][0]["expires_in_ms"], left - PAUSE_COUNTED_MS - outside - 1
         )
 
-    def test_many_slow_syncs_cost_no_lease_that_is_renewed(self):
+    def test_slow_syncs_cost_no_renewed_lease(self):
         # Each sync is a pause of its own, and longer than what counts of one.
         leases, waiter = self.hold(ttl=2 * TTL)
         other = self.client(3, self.server)
@@ -93,7 +93,7 @@ class SlowSyncTest(FireCase):
         self.gate.unlink()
         self.assertTrue(waiter.silent())
 
-    def test_a_kill_while_a_sync_hangs_loses_nothing(self):
+    def test_kill_during_a_hanging_sync_loses_nothing(self):
         leases, _ = self.hold(ttl=60000)
         asking = self.hang()
         self.server.kill()

@@ -14,8 +14,8 @@ import socket
 import struct
 import time
 
-from fire_case import FireCase, harness, wait_until
-from harness import Closed, Error, request_id
+from pawltest.disk_faults import FireCase, harness, wait_until
+from pawltest.harness import Closed, Error, request_id
 
 SECONDS = int(os.environ.get("PAWL_FIRE_SOAK_SECONDS", "20"))
 SEED = int(os.environ.get("PAWL_FIRE_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
@@ -171,7 +171,7 @@ class SoakTest(FireCase):
         )
         return self.server.rss_bytes()
 
-    def test_after_churn_pawld_is_as_it_was_before(self):
+    def test_churn_leaks_nothing(self):
         print(f"seed {SEED}")
         self.server = self.own_pawld()
         self.least = wait_until(self.idle, "the journal is ready")

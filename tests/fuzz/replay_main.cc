@@ -1,4 +1,4 @@
-// Runs a fuzz target's entry function over every file of a corpus, in builds that have no
+// Runs a fuzz target's entry function over every file of a directory, in builds that have no
 // libFuzzer.
 #include <cstdint>
 #include <cstdio>

@@ -3,7 +3,7 @@
 variant of it fails.
 
     models_test.py [--deep]                  the table; --deep adds larger bounds (minutes, and some GB of memory)
-    models_test.py --story lease FROM_REPLY  the shortest story that breaks a naive variant, in words
+    models_test.py --trace lease FROM_REPLY  the shortest trace that breaks a naive variant
 
 Needs spin and a C compiler. A variant that does not fail, or that breaks another property than the
 one it is meant to break, fails the test: a model that accepts everything proves nothing. """
@@ -79,7 +79,7 @@ class Verdict(typing.NamedTuple):
     depth: int
     broken: str  # the violated property, or HOLDS
     trouble: str  # why this verdict is worth nothing, or ""
-    story: list
+    trace: list
 
 
 def run(command, where):
@@ -108,7 +108,7 @@ def build(case, where):
         sys.exit(f"{case.model}.pml, {case.name}: cc says\n{made.stdout}")
 
 
-def story_of(case, where):
+def trace_of(case, where):
     """What the actions of the counterexample printed."""
     if not (where / f"{case.model}.pml.trail").exists():
         return []
@@ -145,7 +145,7 @@ def verify(case):
             number(r"depth reached (\d+)"),
             violated[1] if violated else HOLDS,
             trouble,
-            story_of(case, where),
+            trace_of(case, where),
         )
 
 
@@ -155,7 +155,7 @@ def complaint(case, verdict):
     if verdict.broken == case.breaks:
         return ""
     if case.breaks == HOLDS:
-        return f"{verdict.broken} is violated:\n    " + "\n    ".join(verdict.story)
+        return f"{verdict.broken} is violated:\n    " + "\n    ".join(verdict.trace)
     return f"it must break {case.breaks}, and " + (
         f"broke {verdict.broken}" if verdict.broken else "nothing broke"
     )
@@ -204,11 +204,11 @@ def main():
     )
     parser.add_argument("--deep", action="store_true", help="larger bounds as well")
     parser.add_argument(
-        "--story", nargs=2, metavar=("MODEL", "VARIANT"), help="how a naive variant fails"
+        "--trace", nargs=2, metavar=("MODEL", "VARIANT"), help="how a naive variant fails"
     )
     args = parser.parse_args()
-    if args.story:
-        found = [case for case in CASES if (case.model, case.name) == tuple(args.story)]
+    if args.trace:
+        found = [case for case in CASES if (case.model, case.name) == tuple(args.trace)]
         if not found:
             parser.error(
                 "no such variant; there are: "
@@ -217,7 +217,7 @@ def main():
         verdict = verify(found[0])
         print(
             "\n".join(
-                verdict.story
+                verdict.trace
                 + [f"-> breaks {verdict.broken}" if verdict.broken else "-> nothing breaks"]
             )
         )

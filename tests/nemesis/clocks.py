@@ -12,8 +12,8 @@ import pathlib
 import subprocess
 import time
 
-import harness
-from harness import wait_until
+from pawltest.process import dies_with_parent
+from pawltest.wait import wait_until
 
 SECOND = 1_000_000_000
 
@@ -34,7 +34,7 @@ class Clocks:
 
     def _make(self, boot, monotonic):
         keeper = subprocess.Popen(
-            harness.guarded(
+            dies_with_parent(
                 [
                     "unshare",
                     "--time",

@@ -6,12 +6,8 @@
 
 import errno
 import os
-import pathlib
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fire"))
-
-import fire_case  # noqa: E402
+from pawltest import disk_faults
 
 RESERVE = 4 << 20
 SMALL = 16 << 20
@@ -47,7 +43,7 @@ class Lossy(Disk):
 
     def __init__(self, server):
         super().__init__(server)
-        self.fs = fire_case.LossyFs()
+        self.fs = disk_faults.LossyFs()
         server.data = self.fs.root
         self.dark = False
 
@@ -92,7 +88,7 @@ class Failing(Disk):
         self.gate.unlink(missing_ok=True)  # Nobody waits for a start that hangs.
         how = ("EIO", "EIO-torn", "EIO-done", "ENOSPC")[(self.armed or 0) % 4]
         at = 1 + self.armed % 60 if self.armed is not None else 0
-        self.server.environment = fire_case.faults(self.server, at=at, how=how, gate=self.gate)
+        self.server.environment = disk_faults.faults(self.server, at=at, how=how, gate=self.gate)
         self.will_fail = self.armed is not None
         self.armed = None
 
@@ -105,7 +101,7 @@ class Small(Disk):
 
     def __init__(self, server):
         super().__init__(server)
-        self.mount = fire_case.small_tmpfs(SMALL)
+        self.mount = disk_faults.small_tmpfs(SMALL)
         self.root = self.mount.__enter__()
         with open(server.config, "a", encoding="utf-8") as config:
             config.write(f"space_reserve_bytes = {RESERVE}\n")

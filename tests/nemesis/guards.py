@@ -10,12 +10,8 @@ Each table has the columns token, op, writer, at; the worker inserts a row per w
 
 import json
 import os
-import pathlib
 import sqlite3
-import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "guard"), str(ROOT / "guard_mariadb"), str(ROOT / "e2e")]
 
 RESOURCES = ["alpha", "beta", "gamma", "pool_0", "pool_1"]
 COLUMNS = "token BIGINT, op BIGINT, writer VARCHAR(40), at BIGINT"
@@ -60,9 +56,9 @@ class Sqlite:
 
 class Postgres:
     def __init__(self, directory, mode):  # pylint: disable=unused-argument
-        import pg_cluster
+        from pawltest import postgres
 
-        self.cluster = pg_cluster.Cluster({"shared_buffers": "16MB", "max_connections": 40})
+        self.cluster = postgres.Cluster({"shared_buffers": "16MB", "max_connections": 40})
         try:
             self.cluster.start()
             self.db = self.cluster.create_database("guarded_world")
@@ -102,21 +98,21 @@ class Postgres:
 
 class Maria:
     def __init__(self, directory, mode):  # pylint: disable=unused-argument
-        import maria_cluster
+        from pawltest import mariadb
 
-        self.library = maria_cluster
-        self.server = maria_cluster.Server({"innodb_buffer_pool_size": "24M"})
+        self.library = mariadb
+        self.server = mariadb.Server({"innodb_buffer_pool_size": "24M"})
         try:
             self.server.start()
             self.server.install()
             db = self.server.connect()
-            maria_cluster.rows(db, "CREATE DATABASE world")
+            mariadb.rows(db, "CREATE DATABASE world")
             for name in RESOURCES:
-                maria_cluster.rows(
+                mariadb.rows(
                     db,
                     f"CREATE TABLE world.{name} (id BIGINT AUTO_INCREMENT PRIMARY KEY, {COLUMNS})",
                 )
-                maria_cluster.call(db, "protect", f"world.{name}", name, None, mode)
+                mariadb.call(db, "protect", f"world.{name}", name, None, mode)
             db.close()
         except BaseException:
             self.server.remove()

@@ -118,40 +118,40 @@ class JudgeTest(unittest.TestCase):
         faults = self.story.faults()
         self.assertEqual({fault[:2] for fault in faults}, set(beginnings), faults)
 
-    def test_one_after_the_other_is_fine(self):
+    def test_consecutive_holders_are_accepted(self):
         self.first_holder()
         self.story.grant(1, asked=60, at=103, token=2, fenced=True)
         self.story.wrote(1, 130, token=2, op=1)
         self.story.release(1, 150)
         self.assertFine()
 
-    def test_a_holder_that_is_gone_is_succeeded_after_its_time(self):
+    def test_grant_after_an_expired_lease_is_accepted(self):
         self.first_holder(release=False)
         self.story.grant(1, asked=500, at=1020, token=2)
         self.assertFine()
 
-    def test_one_who_is_granted_it_within_the_delay_of_a_holder_that_is_gone_is_found(self):
+    def test_grant_within_the_delay_is_found(self):
         self.story.grant(0, asked=0, at=5, token=1, delay=300)
         self.story.grant(1, asked=500, at=1200, token=2)
         self.assertFound("P3")
 
-    def test_a_grant_while_another_believes_to_hold_is_found(self):
+    def test_overlapping_holders_are_found(self):
         self.first_holder(release=False)
         self.story.grant(1, asked=500, at=800, token=2)
         self.assertFound("G7", "P3")
 
-    def test_renewals_move_what_a_holder_may_believe(self):
+    def test_renewals_extend_the_belief_of_a_holder(self):
         self.first_holder(release=False)
         self.story.say(0, 600, "held", deadline=500 + TTL * 99 // 100 - 20)
         self.story.grant(1, asked=700, at=1100, token=2)
         self.assertFound("G7", "P3")
 
-    def test_a_client_that_was_called_lost_before_its_time_is_found(self):
+    def test_early_loss_is_found(self):
         self.first_holder(release=False)
         self.story.say(0, 300, "lost", over=True, deadline=970, reason="pawld says so")
         self.assertFound("G2")
 
-    def test_a_lease_that_its_holder_was_told_is_over_and_that_is_seen_alive_later_is_found(self):
+    def test_revived_lease_is_found(self):
         self.first_holder(release=False)
         self.story.history.append(
             {
@@ -177,12 +177,12 @@ class JudgeTest(unittest.TestCase):
         )
         self.assertFound("P4")
 
-    def test_what_pawl_run_gives_back_before_its_deadline_is_fine(self):
+    def test_release_by_run_before_its_deadline_is_accepted(self):
         self.story.grant(50, asked=0, at=5, token=1, under_run=True)
         self.story.grant(1, asked=700, at=900, token=2)
         self.assertFine()
 
-    def test_what_pawl_run_gives_back_because_it_was_broken_is_fine(self):
+    def test_release_by_run_after_a_break_is_accepted(self):
         self.story.grant(50, asked=0, at=5, token=1, under_run=True)
         self.story.history.append(
             {
@@ -197,7 +197,7 @@ class JudgeTest(unittest.TestCase):
         self.story.grant(1, asked=100, at=300, token=2)
         self.assertFine()
 
-    def test_a_start_below_a_token_that_was_handed_out_is_found(self):
+    def test_start_below_a_granted_token_is_found(self):
         self.story.grant(0, asked=0, at=5, token=7)
         self.story.history.append({"kind": "start", "at_ns": 50 * MS, "last_token": 6})
         self.assertFound("P6")
@@ -215,33 +215,33 @@ class JudgeTest(unittest.TestCase):
         self.story.rows["alpha"].append({"token": 1, "op": 2, "writer": "c0", "at": 140 * MS})
         self.assertFound("P5")
 
-    def test_an_acknowledged_write_that_is_not_there_is_found(self):
+    def test_missing_acknowledged_write_is_found(self):
         self.first_holder()
         self.story.wrote(0, 60, token=1, op=2, there=0)
         self.assertFound("P5")
 
-    def test_a_write_that_is_there_twice_is_found(self):
+    def test_duplicate_write_is_found(self):
         self.first_holder()
         self.story.wrote(0, 60, token=1, op=2, there=2)
         self.assertFound("P5")
 
-    def test_a_write_that_failed_and_is_there_is_found(self):
+    def test_failed_write_that_took_effect_is_found(self):
         self.first_holder()
         self.story.wrote(0, 60, token=1, op=2, outcome="nothing")
         self.assertFound("P5")
 
-    def test_a_write_of_unknown_outcome_may_be_there_or_not(self):
+    def test_write_of_unknown_outcome_is_accepted_either_way(self):
         self.first_holder()
         self.story.wrote(0, 60, token=1, op=2, outcome="unknown", there=0)
         self.story.wrote(0, 70, token=1, op=3, outcome="unknown", there=1)
         self.assertFine()
 
-    def test_a_refusal_of_one_who_still_holds_is_found(self):
+    def test_refusal_of_a_current_holder_is_found(self):
         self.first_holder(release=False)
         self.story.wrote(0, 60, token=1, op=2, outcome="stale", there=0)
         self.assertFound("P5")
 
-    def test_but_not_when_an_operator_handed_it_on_at_once(self):
+    def test_refusal_after_break_now_is_accepted(self):
         self.first_holder(release=False)
         self.story.wrote(0, 60, token=1, op=2, outcome="stale", there=0)
         self.story.history.append(
@@ -256,12 +256,12 @@ class JudgeTest(unittest.TestCase):
         )
         self.assertFine()
 
-    def test_a_refusal_of_one_whose_time_is_over_is_fine(self):
+    def test_refusal_of_an_expired_holder_is_accepted(self):
         self.first_holder(release=False)
         self.story.wrote(0, 2000, token=1, op=2, outcome="stale", there=0)
         self.assertFine()
 
-    def test_a_line_that_a_kill_has_cut_is_not_read(self):
+    def test_truncated_last_line_is_ignored(self):
         self.first_holder()
         self.assertFine(torn='{"e":"wrote","at":12')
 
@@ -272,19 +272,19 @@ class IdleTest(unittest.TestCase):
         verdict = judge.Verdict([], collections.Counter(counts), collections.Counter())
         return world.idle(profile, verdict, collections.Counter(done))
 
-    def test_a_run_with_enough_of_everything_counts(self):
+    def test_run_with_enough_activity_counts(self):
         self.assertEqual(
             self.idle({"kill_pawld": 1, "cut_both": 1}, grants=50, writes_admitted=50, renewals=5),
             [],
         )
 
-    def test_a_run_without_a_kind_that_was_asked_for_does_not_count(self):
+    def test_run_without_a_required_fault_does_not_count(self):
         self.assertEqual(
             self.idle({"kill_pawld": 3}, grants=50, writes_admitted=50, renewals=5),
             ["idle: no cut_both"],
         )
 
-    def test_a_run_with_hardly_a_grant_does_not_count(self):
+    def test_run_with_few_grants_does_not_count(self):
         self.assertEqual(
             len(
                 self.idle(

@@ -135,7 +135,7 @@ class Tally:
         if result["faults"]:
             print("\n".join(f"  {fault}" for fault in result["faults"][:8]))
             print(
-                f"  again: tests/nemesis/{WORLD.name} --seed {result['seed']} --seconds {result['seconds']:g} "
+                f"  again: PYTHONPATH=tests tests/nemesis/{WORLD.name} --seed {result['seed']} --seconds {result['seconds']:g} "
                 f"--disk {result['disk']} --guard {result['guard']}\n  kept: {result['dir']}",
                 flush=True,
             )

@@ -9,8 +9,8 @@ and writes the history of what it was told, in lines as check_history reads them
 
 import threading
 
-import harness
-from harness import Closed
+from pawltest import harness
+from pawltest.harness import Closed
 
 REST = 0.05  # Seconds between two turns.
 

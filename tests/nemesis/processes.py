@@ -6,14 +6,14 @@ deed, so that nobody is held to what it could not do any more. """
 
 import json
 import os
-import pathlib
 import signal
 import time
 
-import harness
 import judge
 from clocks import boot_now
 from network import PORT
+from pawltest import harness
+from pawltest.process import children
 
 RUN_CLIENT = 50
 REST = 0.1  # Seconds between one run and the next.
@@ -161,15 +161,7 @@ class Run:
 
     def child(self):
         """None: it runs no command at the moment."""
-        try:
-            found = (
-                pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-                .read_text()
-                .split()
-            )
-        except OSError:
-            return None
-        return int(found[0]) if found else None
+        return next(iter(children(self.process.pid)), None)
 
     def send(self, target, sign):
         """Whether there was anyone to send it to."""

@@ -4,7 +4,7 @@ them."""
 import os
 import pathlib
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from pawltest import ROOT
 
 
 def find():

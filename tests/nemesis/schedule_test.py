@@ -21,7 +21,7 @@ class ScheduleTest(unittest.TestCase):
         }
         self.assertEqual(len(lists), 20)
 
-    def test_every_kind_that_is_asked_for_comes(self):
+    def test_every_requested_kind_occurs(self):
         for seed in range(50):
             for disk in schedule.DISKS:
                 world = schedule.profile(seed, 20, disk, "postgres")
@@ -29,13 +29,13 @@ class ScheduleTest(unittest.TestCase):
                     {step.kind for step in schedule.steps(world)}, set(world.kinds), (seed, disk)
                 )
 
-    def test_every_step_and_its_end_is_within_the_time(self):
+    def test_every_step_is_within_the_run(self):
         for seed in range(50):
             for step in schedule.steps(schedule.profile(seed, 15)):
                 self.assertGreaterEqual(step.at, 0)
                 self.assertLessEqual(step.at + step.span, 15.001, step)
 
-    def test_no_two_faults_of_one_family_meet_on_one_target(self):
+    def test_faults_of_one_family_do_not_overlap_on_a_target(self):
         for seed in range(50):
             lasting = collections.defaultdict(list)
             for step in schedule.steps(schedule.profile(seed, 60)):
@@ -46,17 +46,17 @@ class ScheduleTest(unittest.TestCase):
                 for (_, end), (begin, _) in zip(sorted(intervals), sorted(intervals)[1:]):
                     self.assertLess(end, begin)
 
-    def test_disks_and_databases_have_the_faults_that_they_can_have(self):
+    def test_faults_match_the_disk_and_the_database(self):
         self.assertIn("power_cut", schedule.profile(1, 30, "lossy", "sqlite").kinds)
         self.assertNotIn("power_cut", schedule.profile(1, 30, "plain", "sqlite").kinds)
         self.assertNotIn("kill_database", schedule.profile(1, 30, "plain", "sqlite").kinds)
         self.assertIn("kill_database", schedule.profile(1, 30, "plain", "mariadb").kinds)
 
-    def test_what_is_not_asked_for_does_not_come(self):
+    def test_only_requested_kinds_occur(self):
         world = schedule.profile(1, 30, "plain", "sqlite", kinds=["kill_pawld"])
         self.assertEqual({step.kind for step in schedule.steps(world)}, {"kill_pawld"})
 
-    def test_an_hour_of_one_world_has_kills_freezes_and_partitions_in_plenty(self):
+    def test_an_hour_has_many_kills_freezes_and_partitions(self):
         counts = collections.Counter()
         for seed in range(60):
             counts.update(
@@ -67,7 +67,7 @@ class ScheduleTest(unittest.TestCase):
         self.assertGreater(counts["freeze"], 500)
         self.assertGreater(counts["cut"], 500)
 
-    def test_over_many_seeds_every_disk_and_guard_has_its_turn(self):
+    def test_seeds_cover_every_disk_and_guard(self):
         worlds = [schedule.profile(seed, 10) for seed in range(100)]
         self.assertEqual({world.disk for world in worlds}, set(schedule.DISKS))
         self.assertEqual({world.guard for world in worlds}, set(schedule.GUARDS))

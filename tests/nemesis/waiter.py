@@ -7,8 +7,8 @@ when they were queued; when they asked they do.
 
 import onlooker
 from clocks import boot_now
-from harness import Closed, Error, request_id
-from resp import Push
+from pawltest.harness import Closed, Error, request_id
+from pawltest.resp import Push
 
 CLIENT = 98
 TTL_MS = 900

@@ -5,10 +5,10 @@ its own that it asks again with the same id while they live and when they are ov
     witness = witness.Witness(port, dice, locks)  # an Onlooker
 """
 
-import harness
 import onlooker
 from clocks import boot_now
-from harness import Closed, Error, request_id
+from pawltest import harness
+from pawltest.harness import Closed, Error, request_id
 
 OWN_TTL_MS = 3000
 BREAKS = 0.04  # of what is seen

@@ -28,24 +28,22 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
-
-import clocks  # noqa: E402
-import disks  # noqa: E402
-import faults  # noqa: E402
-import guards  # noqa: E402
-import harness  # noqa: E402
-import judge  # noqa: E402
-import namespaces  # noqa: E402
-import network  # noqa: E402
-import processes  # noqa: E402
-import programs  # noqa: E402
-import relay  # noqa: E402
-import schedule  # noqa: E402
-import waiter  # noqa: E402
-import witness  # noqa: E402
-from clocks import boot_now  # noqa: E402
-from harness import wait_until  # noqa: E402
+import clocks
+import disks
+import faults
+import guards
+import judge
+import namespaces
+import network
+import processes
+import programs
+import schedule
+import waiter
+import witness
+from clocks import boot_now
+from pawltest import harness, tcp_proxy
+from pawltest.harness import wait_until
+from pawltest.process import dies_with_parent
 
 EXIT_STORE = 74
 LOCKS = ["alpha", "beta", "gamma", "pool"]
@@ -82,7 +80,7 @@ class World:
         self.guard = self._part(guards.make(self.profile.guard, self.dir, guard_mode))
         self.clients = {f"c{n}": processes.Client(n, self) for n in range(self.profile.clients)}
         self.relays = {
-            name: self._part(relay.Relay(network.PORT)) for name in schedule.RELAYED_CLIENTS
+            name: self._part(tcp_proxy.Proxy(network.PORT)) for name in schedule.RELAYED_CLIENTS
         }
         self.run = processes.Run(self, random.Random(f"{self.profile.seed}/run"))
         self.faults = faults.Faults(self)
@@ -112,7 +110,7 @@ class World:
     def spawn(self, clock, command):
         with open(self.dir / "said", "ab") as said:
             return subprocess.Popen(
-                harness.guarded([*self.clocks.enter(clock), *command]),
+                dies_with_parent([*self.clocks.enter(clock), *command]),
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,

@@ -32,12 +32,12 @@ class WorldsTest(unittest.TestCase):
         nemesis.Tally.tell(result)
         self.assertEqual(result["faults"], [])
 
-    def test_nothing_is_lost_and_nobody_writes_late_though_all_are_killed_frozen_and_cut_off_and_the_power_goes(
+    def test_guarantees_hold_under_kills_freezes_partitions_and_power_cuts(
         self,
     ):
         self.assertFine("lossy")
 
-    def test_nor_where_writes_and_syncs_fail_or_hang(self):
+    def test_guarantees_hold_when_writes_and_syncs_fail_or_hang(self):
         self.assertFine("failing")
 
 

@@ -232,7 +232,7 @@ class DebTest(unittest.TestCase):
     def token(self, port, lock):
         return int(re.search(r'"token":(\d+)', self.pawl(port, "acquire", lock, "--json"))[1])
 
-    def test_installed_it_serves_and_upgraded_it_keeps_leases_and_tokens(self):
+    def test_upgrade_keeps_leases_and_tokens(self):
         self.assertEqual(self.root.run("stat", "-c", "%U %a", "/var/lib/pawl").stdout, "pawl 700\n")
         server, port = self.start()
         before = self.token(port, "kept")
@@ -244,7 +244,7 @@ class DebTest(unittest.TestCase):
         self.assertIn(f'"token":{before}', self.pawl(port, "show", "kept", "--json"))
         self.assertGreater(self.token(port, "another"), before)
 
-    def test_installed_it_guards_a_sqlite_file(self):
+    def test_package_guards_a_sqlite_file(self):
         where = re.search(
             r"`(/\S+/libpawl_sqlite\.so)`",
             (SOURCE / "docs/how-to/guard-sqlite.md").read_text(encoding="utf-8"),
@@ -333,7 +333,7 @@ class DebTest(unittest.TestCase):
         )
         return int(done.stdout[-3:]), done.stdout[:-3]
 
-    def test_installed_it_serves_two_users_of_different_roles_over_tls_on_both_ports(self):
+    def test_package_serves_users_over_tls_on_both_ports(self):
         self.configure_tls_and_users()
         server, port = self.start()
         granted = self.pawl_as("boss", port, "acquire", "deploy", "--json")
@@ -367,7 +367,7 @@ class DebTest(unittest.TestCase):
         self.assertEqual(self.curl_as("boss", "/v1/status")[0], 200)
         self.assertEqual(self.stop(server), 0)
 
-    def test_a_backup_as_the_unit_and_as_cron_make_it_works_over_tls_twice_a_day_and_some_are_kept(
+    def test_scheduled_backups_work_over_tls_and_old_ones_are_removed(
         self,
     ):
         self.configure_tls_and_users()
@@ -428,7 +428,7 @@ class DebTest(unittest.TestCase):
         self.assertEqual(script, [])
         return server, port
 
-    def test_a_backup_is_restored_as_documented_and_tokens_do_not_go_back(self):
+    def test_documented_restore_keeps_tokens_growing(self):
         server, port = self.start()
         before = self.token(port, "kept")
         self.pawl(port, "backup", "/var/backups/pawl/2026-11-16T031700Z")
@@ -438,7 +438,7 @@ class DebTest(unittest.TestCase):
         self.assertGreater(status["restoring_ms"], 0)
         self.assertEqual(self.root.run("stat", "-c", "%U %a", "/var/lib/pawl").stdout, "pawl 700\n")
 
-    def test_data_from_another_machine_is_refused_until_it_is_adopted_as_documented(self):
+    def test_data_from_another_machine_needs_adopt(self):
         self.root.run("sh", "-c", "echo 00112233445566778899aabbccddeeff > /etc/machine-id")
         server, port = self.start()
         before = self.token(port, "kept")
@@ -459,7 +459,7 @@ class DebTest(unittest.TestCase):
         _, port = self.as_documented(commands, server)
         self.assertIn(f'"token":{before}', self.pawl(port, "show", "kept", "--json"))
 
-    def test_the_audit_log_goes_on_where_it_was_and_tells_who_held_a_lock(self):
+    def test_audit_log_resumes_and_names_holders(self):
         _, port = self.start()
         self.root.run("install", "-d", "-o", "pawl", "-g", "pawl", "-m", "700", "/var/log/pawl")
         self.root.run("sh", "-c", f"echo PAWL_ADDR=127.0.0.1:{port} >> /etc/pawl/audit.env")
@@ -540,7 +540,7 @@ class DebTest(unittest.TestCase):
         ids = [event["id"] for event in events()]
         self.assertEqual(len(set(ids)), len(ids), "each event once")
 
-    def test_programs_find_the_library_by_pkg_config_and_at_run_time(self):
+    def test_library_is_found_by_pkg_config_and_at_run_time(self):
         self.root.install(
             *(self.packages[name] for name in PACKAGES if name.startswith("libpawl")), triggers=True
         )
@@ -594,7 +594,7 @@ class DebTest(unittest.TestCase):
         found, _ = self.lintian.communicate(timeout=240)
         self.assertEqual((self.lintian.returncode, found), (0, ""))
 
-    def test_an_upgrade_keeps_a_configuration_that_was_changed(self):
+    def test_upgrade_keeps_a_changed_configuration(self):
         self.root.run(
             "sh",
             "-c",
@@ -607,7 +607,7 @@ class DebTest(unittest.TestCase):
             self.root.run("pawld", "--config", "/etc/pawl/pawl.toml", "--print-config").stdout,
         )
 
-    def test_an_unmounted_volume_is_not_taken_for_a_new_store_after_an_upgrade(self):
+    def test_unmounted_volume_is_not_a_new_store_after_an_upgrade(self):
         self.root.run("sh", "-c", "rm -rf /var/lib/pawl/*")
         self.root.install(self.second)
         refused = self.root.run(
@@ -620,7 +620,7 @@ class DebTest(unittest.TestCase):
         )
         self.assertEqual(refused.returncode, 78, refused.stderr)
 
-    def test_removing_keeps_the_store_and_purging_keeps_it_aside(self):
+    def test_remove_keeps_the_store_and_purge_moves_it_aside(self):
         self.root.run("dpkg", "--remove", "pawld")
         self.assertNotEqual(self.root.run("ls", "/var/lib/pawl").stdout, "")
         self.assertEqual(
@@ -634,7 +634,7 @@ class DebTest(unittest.TestCase):
         for gone in ("/etc/pawl", "/var/lib/pawl", "/lib/systemd/system/pawld.service"):
             self.assertNotEqual(self.root.run("test", "-e", gone, check=False).returncode, 0, gone)
 
-    def test_the_units_are_such_that_systemd_understands_them(self):
+    def test_systemd_accepts_the_units(self):
         units = [path.name for path in UNITS.iterdir()]
         self.assertEqual(len(units), 4)
         checked = self.root.run("systemd-analyze", "verify", "--man=no", *units, check=False)
@@ -717,7 +717,7 @@ class ConfigurationTest(unittest.TestCase):
             {**plain, "data": "/var/lib/pawl"},
         )
 
-    def test_the_file_is_right_with_and_without_its_comments(self):
+    def test_commented_configuration_is_valid_either_way(self):
         for text in (self.text, re.sub(r"^#(?=[\w\[])", "", self.text, flags=re.M)):
             with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
                 file.write(text)

@@ -15,10 +15,8 @@ import tempfile
 import unittest
 
 SOURCE, BUILD = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
-sys.path.insert(0, str(SOURCE / "tests/e2e"))
-sys.path.insert(0, str(SOURCE / "tests/guard"))
-import harness  # noqa: E402
-import pg_cluster  # noqa: E402
+from pawltest import harness, postgres
+from pawltest.process import dies_with_parent
 
 
 def run(*words, **options):
@@ -56,21 +54,21 @@ class PackageTest(unittest.TestCase):
         run("cmake", "--build", build)
         return build
 
-    def test_the_example_finds_the_package_and_works(self):
+    def test_example_builds_with_the_package(self):
         said = run(
             self.build("cpp-worker") / "worker", f"127.0.0.1:{self.pawld.port}", "3"
         ).splitlines()
         self.assertRegex(said[0], r"^working with token \d+$")
         self.assertEqual(said[1:], ["step 1", "step 2", "step 3", "released"])
 
-    def test_of_two_schedulers_one_works_and_the_other_takes_over(self):
+    def test_second_scheduler_takes_over(self):
         program, log = self.build("leader-scheduler") / "scheduler", self.dir / "schedule"
         schedulers = {}
 
         def start(name):
             with open(log, "ab") as out:
                 schedulers[name] = subprocess.Popen(
-                    harness.guarded([program, f"127.0.0.1:{self.pawld.port}", name]),
+                    dies_with_parent([program, f"127.0.0.1:{self.pawld.port}", name]),
                     stdout=out,
                     stderr=subprocess.STDOUT,
                 )
@@ -123,11 +121,11 @@ class PackageTest(unittest.TestCase):
         )
         return program
 
-    def test_the_readme_example_compiles_as_printed_and_works(self):
+    def test_readme_example_compiles_and_works(self):
         said = run(self.compile_as_printed("README.md", "pawl"), f"127.0.0.1:{self.pawld.port}")
         self.assertRegex(said, r"token \d+")
 
-    def test_losing_a_lease_compiles_as_printed_and_works(self):
+    def test_example_of_losing_a_lease_compiles_and_works(self):
         said = run(
             self.compile_as_printed("docs/how-to/test-losing-a-lease.md", "pawl-testing")
         ).splitlines()
@@ -143,7 +141,7 @@ class PackageTest(unittest.TestCase):
             ],
         )
 
-    def test_the_package_has_the_test_server_as_a_target(self):
+    def test_package_exports_the_test_server(self):
         project, build = self.dir / "lost", self.dir / "lost-build"
         project.mkdir()
         (project / "main.cc").write_text(
@@ -161,12 +159,12 @@ class PackageTest(unittest.TestCase):
         run("cmake", "--build", build)
         run(build / "lost")
 
-    def test_the_worker_that_writes_to_postgres_finds_its_part_and_works(self):
+    def test_postgres_worker_builds_with_the_package(self):
         project, build = self.dir / "postgres-worker", self.dir / "postgres-worker-build"
         shutil.copytree(SOURCE / "examples/postgres-worker", project)
         run("cmake", "-S", project, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
         run("cmake", "--build", build)
-        with pg_cluster.Cluster() as cluster:
+        with postgres.Cluster() as cluster:
             database = cluster.create_database("shop")
             cluster.psql(
                 "CREATE TABLE orders (id int PRIMARY KEY, state text); INSERT INTO orders VALUES (7, 'new');"
@@ -177,7 +175,7 @@ class PackageTest(unittest.TestCase):
             self.assertRegex(said, r"^admitted under token \d+$")
             self.assertEqual(cluster.psql("SELECT state FROM orders", database).stdout, "shipped\n")
 
-    def test_each_front_of_a_guard_is_found_by_pkg_config(self):
+    def test_pkg_config_finds_each_guard_library(self):
         for kind, native, statement in [
             ("postgres", "libpq", "pawl::PgGuard(nullptr)"),
             ("mariadb", "libmariadb", "pawl::MariaGuard(nullptr)"),
@@ -192,7 +190,7 @@ class PackageTest(unittest.TestCase):
                 )
             )
 
-    def test_the_package_has_each_front_as_a_target(self):
+    def test_package_exports_each_guard_library(self):
         project, build = self.dir / "fronts", self.dir / "fronts-build"
         project.mkdir()
         (project / "main.cc").write_text(

@@ -69,18 +69,18 @@ TEST(Checker, AcceptsACleanHistory) {
   EXPECT_EQ(check(h), std::vector<std::string>{});
 }
 
-TEST(Checker, P1SeesOneTokenGivenTwice) {
+TEST(Checker, P1FindsATokenGrantedTwice) {
   History h = clean();
   h.attempts[1].token = Token{1};
   EXPECT_EQ(verdict(h), "P1");
 }
-TEST(Checker, P1SeesOneRequestGrantedTwice) {
+TEST(Checker, P1FindsARequestGrantedTwice) {
   History h = clean();
   h.attempts[1].request = h.attempts[0].request;
   EXPECT_EQ(verdict(h), "P1");
 }
 
-TEST(Checker, P2SeesATokenThatWentBack) {
+TEST(Checker, P2FindsATokenThatWentBack) {
   History h;
   h.attempts = {held(7, 0, 10, 12), held(6, 15, 30, 32)};
   h.attempts[1].locks = {"b"};
@@ -89,7 +89,7 @@ TEST(Checker, P2SeesATokenThatWentBack) {
   EXPECT_EQ(verdict(h), "");
 }
 
-TEST(Checker, P3SeesALockHandedOnTooEarly) {
+TEST(Checker, P3FindsALockGrantedTooEarly) {
   History h;
   h.attempts = {held(1, 0, 10, 40), held(2, 20, 90, 95)};  // 1 died; nobody may have it before 99.
   EXPECT_EQ(verdict(h), "P3");
@@ -100,7 +100,7 @@ TEST(Checker, P3SeesALockHandedOnTooEarly) {
   h.demand = Demand::kClockFree;
   EXPECT_EQ(verdict(h), "");
 }
-TEST(Checker, P3CountsTheDelayOfALeaseThatRanOut) {
+TEST(Checker, P3IncludesTheDelayAfterExpiry) {
   History h;
   h.attempts = {held(1, 0, 10, 40), held(2, 20, 120, 125)};
   h.attempts[0].delay = Millis(50);
@@ -108,7 +108,7 @@ TEST(Checker, P3CountsTheDelayOfALeaseThatRanOut) {
   h.releases = {{Token{1}, at(110), kOpen, false}};
   EXPECT_EQ(verdict(h), "");
 }
-TEST(Checker, P3SeesMoreHoldersThanTheLimitAndASlotGivenTwice) {
+TEST(Checker, P3FindsTooManyHoldersAndASlotGrantedTwice) {
   History h;
   h.attempts = {held(1, 0, 10, 12), held(2, 0, 11, 13), held(3, 0, 12, 14)};
   for (std::uint32_t i = 0; i < 3; ++i) {
@@ -123,7 +123,7 @@ TEST(Checker, P3SeesMoreHoldersThanTheLimitAndASlotGivenTwice) {
   h.attempts[0].limit = 2;
   EXPECT_EQ(verdict(h), "P3");
 }
-TEST(Checker, P3SeesAReaderBesideAWriter) {
+TEST(Checker, P3FindsAReaderBesideAWriter) {
   History h;
   h.attempts = {held(1, 0, 10, 12), held(2, 0, 13, 14)};
   h.attempts[1].mode = Mode::kShared;
@@ -132,7 +132,7 @@ TEST(Checker, P3SeesAReaderBesideAWriter) {
   EXPECT_EQ(verdict(h), "");
 }
 
-TEST(Checker, P4SeesALeaseThatCameBackToLife) {
+TEST(Checker, P4FindsARevivedLease) {
   History h = clean();
   h.renewals = {{Token{1}, at(56), at(58), true, Millis(1)}};  // Its release was answered at 55.
   EXPECT_EQ(verdict(h), "P4");
@@ -143,39 +143,39 @@ TEST(Checker, P4SeesALeaseThatCameBackToLife) {
   h.renewals[0].sent = h.renewals[0].returned = at(61);  // 2 was known at 60.
   EXPECT_EQ(verdict(h), "P4");
 }
-TEST(Checker, P4SeesARenewalAfterABreak) {
+TEST(Checker, P4FindsARenewalAfterABreak) {
   History h = clean();
   h.breaks = {{Token{1}, false, at(20), at(25), true}};
   h.renewals = {{Token{1}, at(30), at(35), true, Millis(10)}};
   EXPECT_EQ(verdict(h), "P4");
 }
 
-TEST(Checker, P5SeesAStaleWriteApplied) {
+TEST(Checker, P5FindsAnAppliedStaleWrite) {
   History h = clean();
   h.effects = {effect(1, 1), effect(2, 1), effect(1, 2)};
   EXPECT_EQ(verdict(h), "P5");
 }
-TEST(Checker, P5SeesAWriteBelowAnAdvance) {
+TEST(Checker, P5FindsAWriteBelowAnAdvance) {
   History h = clean();
   h.effects = {advance(2), effect(1, 1)};
   EXPECT_EQ(verdict(h), "P5");
 }
-TEST(Checker, P5SeesAnOperationAppliedTwice) {
+TEST(Checker, P5FindsAnOperationAppliedTwice) {
   History h = clean();
   h.effects = {effect(1, 1), effect(1, 1)};
   EXPECT_EQ(verdict(h), "P5");
 }
-TEST(Checker, P5SeesAnOperationCalledReplayedThatNeverHappened) {
+TEST(Checker, P5FindsAReplayOfAnOperationThatNeverHappened) {
   History h = clean();
   h.effects = {effect(1, 2), effect(1, 1, Effect::Verdict::kReplayed)};
   EXPECT_EQ(verdict(h), "P5");
 }
-TEST(Checker, P5SeesARefusalWithoutAReason) {
+TEST(Checker, P5FindsARefusalWithoutAReason) {
   History h = clean();
   h.effects = {effect(1, 1), effect(1, 2, Effect::Verdict::kStale)};
   EXPECT_EQ(verdict(h), "P5");
 }
-TEST(Checker, P5SeesALiveHolderRefused) {
+TEST(Checker, P5FindsARefusedLiveHolder) {
   History h = clean();
   h.effects = {advance(2), effect(1, 1, Effect::Verdict::kStale)};
   h.effects[1].at = at(49);
@@ -184,7 +184,7 @@ TEST(Checker, P5SeesALiveHolderRefused) {
 
 // A reader advances to its floor, the token of another reader, whose own answer may still be on its
 // way.
-TEST(Checker, P5AcceptsARefusalOfATokenWhoseHolderHasNoAnswerYet) {
+TEST(Checker, P5AcceptsARefusalBeforeTheHolderHasItsReply) {
   History h = clean();
   h.attempts[0].answered = h.attempts[0].believed_until = at(50);
   h.effects = {advance(2), advance(1)};
@@ -193,13 +193,13 @@ TEST(Checker, P5AcceptsARefusalOfATokenWhoseHolderHasNoAnswerYet) {
   EXPECT_EQ(check(h), std::vector<std::string>{});
 }
 
-TEST(Checker, P6SeesACounterThatForgot) {
+TEST(Checker, P6FindsACounterThatWentBack) {
   History h = clean();
   h.starts = {{at(70), Token{1}}};
   EXPECT_EQ(verdict(h), "P6");
 }
 
-TEST(Checker, P7SeesAWaiterThatNobodyServes) {
+TEST(Checker, P7FindsAWaiterThatIsNeverServed) {
   History h = clean();
   h.attempts.push_back(held(0, 150, 0, 0));
   h.attempts.back().answered = kOpen;
@@ -209,7 +209,7 @@ TEST(Checker, P7SeesAWaiterThatNobodyServes) {
   EXPECT_EQ(verdict(h), "");
 }
 
-TEST(Checker, P8SeesAReplayThatIsNotTheRecordedGrant) {
+TEST(Checker, P8FindsARetryWithAnotherGrant) {
   History h = clean();
   Replay r;
   r.request = "request-1";
@@ -230,7 +230,7 @@ TEST(Checker, P8SeesAReplayThatIsNotTheRecordedGrant) {
   EXPECT_EQ(verdict(h), "");
 }
 
-TEST(Checker, G2SeesALeaseLostBeforeItsTime) {
+TEST(Checker, G2FindsALeaseLostTooEarly) {
   History h;
   h.attempts = {held(1, 0, 10, 90)};
   h.renewals = {{Token{1}, at(30), at(35), false, {}}};
@@ -240,27 +240,27 @@ TEST(Checker, G2SeesALeaseLostBeforeItsTime) {
   EXPECT_EQ(verdict(h), "G2");
 }
 
-TEST(Checker, G6SeesAWaiterOvertaken) {
+TEST(Checker, G6FindsAnOvertakenWaiter) {
   History h = clean();
   h.attempts.push_back(held(3, 15, 106, 107));
   EXPECT_EQ(verdict(h), "");
   h.attempts[2].queued = at(18);  // In line before 2 asked.
   EXPECT_EQ(verdict(h), "G6");
 }
-TEST(Checker, G6SeesACancelledWaitGranted) {
+TEST(Checker, G6FindsAGrantedWaitAfterItsCancel) {
   History h = clean();
   h.attempts[1].queued = at(22);
   h.withdrawals = {{"request-2", at(25), at(28)}};
   EXPECT_EQ(verdict(h), "G6");
 }
 
-TEST(Checker, G7SeesTwoWhoBelieveToHoldOneLock) {
+TEST(Checker, G7FindsTwoClientsThatBelieveToHold) {
   History h = clean();
   h.attempts[0].believed_until = at(61);
   EXPECT_EQ(verdict(h), "G7");
 }
 
-TEST(Checker, P2SeesATokenBelowOneThatWasRaisedBefore) {
+TEST(Checker, P2FindsATokenBelowAnEarlierRaise) {
   History h = clean();
   h.raises = {{Token{2}, at(11), at(19)}};  // Answered before token 2 was asked for.
   EXPECT_EQ(verdict(h), "P2");
@@ -270,7 +270,7 @@ TEST(Checker, P2SeesATokenBelowOneThatWasRaisedBefore) {
   EXPECT_EQ(verdict(h), "");
 }
 
-TEST(Checker, P6SeesAStartBelowWhatWasRaised) {
+TEST(Checker, P6FindsAStartBelowARaise) {
   History h = clean();
   h.raises = {{Token{9}, at(110), at(115)}};
   h.starts = {{at(120), Token{9}}};
@@ -279,7 +279,7 @@ TEST(Checker, P6SeesAStartBelowWhatWasRaised) {
   EXPECT_EQ(verdict(h), "P6");
 }
 
-TEST(Checker, ARestoreMayCallALeaseLostBeforeItsTime) {
+TEST(Checker, RestoreMayEndALeaseEarly) {
   History h;
   h.attempts = {held(1, 0, 10, 35)};
   h.attempts[0].lost_early = "unknown";
@@ -295,7 +295,7 @@ TEST(Checker, ARestoreMayCallALeaseLostBeforeItsTime) {
   EXPECT_EQ(verdict(h), "G2");
 }
 
-TEST(Checker, P4SeesALeaseAliveThatARestoreMadeVoid) {
+TEST(Checker, P4FindsALeaseThatSurvivedARestore) {
   History h;
   h.attempts = {held(1, 0, 10, 100)};
   h.restores = {{at(20), Token{1000}}};
@@ -306,7 +306,7 @@ TEST(Checker, P4SeesALeaseAliveThatARestoreMadeVoid) {
   EXPECT_EQ(verdict(h), "P4");
 }
 
-TEST(Checker, P3SeesAGrantAfterARestoreThatDidNotWait) {
+TEST(Checker, P3FindsAGrantTooSoonAfterARestore) {
   History h;
   h.attempts = {held(1, 0, 10, 50), held(1001, 30, 60, 90)};
   h.attempts[0].delay = Millis(200);
@@ -319,7 +319,7 @@ TEST(Checker, P3SeesAGrantAfterARestoreThatDidNotWait) {
   EXPECT_EQ(verdict(h), "P3");
 }
 
-TEST(Checker, P7CountsFromWhenARestoredPawldGrantsAgain) {
+TEST(Checker, P7StartsWhenARestoredPawldGrantsAgain) {
   History h;
   h.attempts = {held(1, 0, 15'000, 15'001)};
   h.calm = at(0);
@@ -330,7 +330,7 @@ TEST(Checker, P7CountsFromWhenARestoredPawldGrantsAgain) {
   EXPECT_EQ(verdict(h), "P7");
 }
 
-TEST(Checker, MHSeesARenewalThatPromisesMoreThanTheCap) {
+TEST(Checker, MHFindsARenewalBeyondMaxHold) {
   History h;
   h.attempts = {held(1, 0, 10, 600)};
   h.attempts[0].max_hold = Millis(300);
@@ -345,7 +345,7 @@ TEST(Checker, MHSeesARenewalThatPromisesMoreThanTheCap) {
   EXPECT_EQ(verdict(h), "");
 }
 
-TEST(Checker, ELSeesALeaderThatGoesBackOrIsCalledBySomeoneElsesName) {
+TEST(Checker, ELFindsALeaderThatGoesBackOrHasAWrongName) {
   History h = clean();
   h.attempts[0].owner = "one";
   h.leaders = {{1, "a", Token{1}, "one", {}, at(12)},

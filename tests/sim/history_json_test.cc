@@ -33,7 +33,7 @@ std::string wrong_with(const std::string& lines) {
   return history ? "" : history.error().detail;
 }
 
-TEST(HistoryJson, ASimulatedHistoryIsTheSameAfterReading) {
+TEST(HistoryJson, HistoryIsUnchangedAfterWriteAndRead) {
   std::size_t leaders = 0, raises = 0, effects = 0, restores = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const History history = simulated(seed);
@@ -54,7 +54,7 @@ TEST(HistoryJson, ASimulatedHistoryIsTheSameAfterReading) {
   EXPECT_GT(restores, 0U);
 }
 
-TEST(HistoryJson, AViolationIsJudgedTheSameBeforeWritingAndAfterReading) {
+TEST(HistoryJson, ViolationIsTheSameAfterWriteAndRead) {
   History history = simulated(3);
   ASSERT_THAT(check(history), IsEmpty());
   // Somebody else's write, behind a greater token.
@@ -70,7 +70,7 @@ TEST(HistoryJson, AViolationIsJudgedTheSameBeforeWritingAndAfterReading) {
   EXPECT_EQ(check(*read), check(history));
 }
 
-TEST(HistoryJson, ATokenPlantedTwiceInTheFileIsFound) {
+TEST(HistoryJson, DuplicateTokenInTheFileIsFound) {
   const std::string attempt =
       R"(,"locks":["a"],"ttl_ms":1000,"asked_ns":10,"answered_ns":20,"token":7,"believed_until_ns":30})";
   const auto read = history_from_json_lines(
@@ -83,7 +83,7 @@ TEST(HistoryJson, ATokenPlantedTwiceInTheFileIsFound) {
   EXPECT_THAT(check(*read).front(), StartsWith("P1: token 7 of client 1 and token 7 of client 2"));
 }
 
-TEST(HistoryJson, WhatIsNoHistoryIsRefusedByItsLine) {
+TEST(HistoryJson, InvalidHistoryIsRefusedWithItsLine) {
   EXPECT_THAT(history_from_json_lines("").error().detail,
               HasSubstr("no line of the kind \"history\""));
   EXPECT_THAT(
@@ -110,7 +110,7 @@ int check_history(const std::string& arguments) {
   return WEXITSTATUS(status);
 }
 
-TEST(HistoryJson, TheProgramSaysByItsExitCodeWhetherAllHolds) {
+TEST(HistoryJson, ExitCodeTellsWhetherAllPropertiesHold) {
   const std::string path = testing::TempDir() + "pawl_history.jsonl";
   const std::string good = to_json_lines(simulated(5));
   std::ofstream(path) << good;

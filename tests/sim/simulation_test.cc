@@ -122,7 +122,7 @@ TEST(Simulation, SeedsThatFailedOncePass) {
   }
 }
 
-TEST(Simulation, OneSeedIsOneHistory) {
+TEST(Simulation, SameSeedGivesTheSameHistory) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     Plan plan, traced;
     plan.seed = traced.seed = seed;
@@ -133,7 +133,7 @@ TEST(Simulation, OneSeedIsOneHistory) {
   }
 }
 
-TEST(Simulation, APlanIsReadAsItWasWritten) {
+TEST(Simulation, PlanIsUnchangedAfterWriteAndRead) {
   Plan plan;
   plan.clients = 2;
   plan.storm_ms = 700;

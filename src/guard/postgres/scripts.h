@@ -1,4 +1,5 @@
-// guards/postgres/*.sql as they stand in the tree, carried along by the program that installs them.
+// guards/postgres/pawl.sql, with the parts it includes as one script, and uninstall.sql, embedded in
+// the program that installs them.
 #pragma once
 
 #include <string>

@@ -1,0 +1,175 @@
+-- Counters, records of refusals and of writers without a token. They survive the rollback of a refusal.
+
+-- nextval() is not undone. (After a crash a counter may have jumped by up to 32.) A read-only transaction cannot count.
+CREATE OR REPLACE FUNCTION pawl._count(g pawl.guard, verdict text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF current_setting('transaction_read_only') = 'off' THEN
+    PERFORM nextval(format('pawl.count_%s_%s', g.id, verdict)::regclass);
+  END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION pawl._counted(guard_id int, verdict text) RETURNS bigint
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT coalesce(pg_sequence_last_value(format('pawl.count_%s_%s', guard_id, verdict)::regclass), 0)
+$$;
+
+-- 7 bytes of a text as a number, and back. Only ASCII survives: a cut inside a character would not decode.
+CREATE OR REPLACE FUNCTION pawl._piece(words text, n int) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT ('x' || rpad(encode(substring(convert_to(regexp_replace(words, '[^ -~]', '?', 'g'), 'UTF8') FROM n * 7 + 1 FOR 7), 'hex'), 14, '0'))::bit(56)::bigint
+$$;
+CREATE OR REPLACE FUNCTION pawl._unpiece(pieces bigint[]) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT coalesce(convert_from(rtrim(decode(string_agg(lpad(to_hex(p), 14, '0'), '' ORDER BY n), 'hex'), '\x00'::bytea), 'UTF8'), '')
+    FROM unnest(pieces) WITH ORDINALITY AS u(p, n)
+$$;
+
+CREATE OR REPLACE FUNCTION pawl._verdicts() RETURNS text[]
+LANGUAGE sql IMMUTABLE AS $$ SELECT '{admitted,replayed,stale,missing,ahead,malformed}'::pg_catalog.text[] $$;
+CREATE OR REPLACE FUNCTION pawl._modes() RETURNS text[]
+LANGUAGE sql IMMUTABLE AS $$ SELECT '{observe,shadow,canary,enforce}'::pg_catalog.text[] $$;
+
+CREATE OR REPLACE FUNCTION pawl._into_ring(g pawl.guard, key text, verdict text, token bigint, max bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  slot bigint := nextval('pawl.ring') % 16;
+  app text := current_setting('application_name');
+  login bigint := (SELECT oid FROM pg_roles WHERE rolname = session_user)::bigint;
+  fields bigint[] := ARRAY[
+    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+    ((g.id::bigint * 10 + array_position(pawl._verdicts(), verdict)) * 10 + array_position(pawl._modes(), pawl._mode(g))) * 10000000
+      + pg_backend_pid() % 10000000,
+    coalesce(token, 0),
+    coalesce(max, 0),
+    login * 2147483648 + (hashtextextended(pawl._normalised(coalesce(current_query(), '')), 0) & 2147483647),
+    pawl._piece(app, 0), pawl._piece(app, 1), pawl._piece(app, 2),
+    pawl._piece(coalesce(key, ''), 0), pawl._piece(coalesce(key, ''), 1), pawl._piece(coalesce(key, ''), 2)];
+BEGIN
+  FOR field IN 0..10 LOOP
+    PERFORM setval(format('pawl.ring_%s_%s', slot, field)::regclass, fields[field + 1]);
+  END LOOP;
+END $$;
+
+-- A statement without its values, so that a thousand customers are one line: who writes, not what.
+CREATE OR REPLACE FUNCTION pawl._normalised(query text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT left(btrim(
+    regexp_replace(regexp_replace(regexp_replace(regexp_replace(left(query, 2000),
+      '''([^'']|'''')*(''|$)', '?', 'g'),             -- strings, also one that was cut off
+      '\m[0-9][0-9a-zA-Z_.]*', '?', 'g'),             -- numbers
+      '\?(\s*,\s*\?)+', '?, …', 'g'),                 -- lists of them
+      '\s+', ' ', 'g')), 500)
+$$;
+
+-- The full story of a refusal goes to the server's log, which no rollback undoes.
+CREATE OR REPLACE FUNCTION pawl._log(what text, g pawl.guard, resource text, verdict text, token bigint, max bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RAISE LOG 'pawl: % %', what, json_build_object(
+    'guard', g.name, 'resource', resource, 'verdict', verdict, 'token', token, 'max', max, 'mode', pawl._mode(g),
+    'login', session_user, 'role', current_setting('role'), 'application_name', current_setting('application_name'),
+    'addr', host(inet_client_addr()), 'pid', pg_backend_pid(), 'query', left(current_query(), 2000));
+END $$;
+
+-- Records a writer without a token: at most one row per session, statement and minute, and one per minute for sessions
+-- that come and go. A new mode starts afresh: readiness() looks at what came since. The session remembers, in a setting,
+-- the period, the text of its last statement (as a hash: most write the same again and again), and what it has recorded.
+CREATE OR REPLACE FUNCTION pawl._sight(g pawl.guard) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  memory text := 'pawl.sighted._' || g.id;
+  remembered text := coalesce(current_setting(memory, true), '');
+  period text := to_char(clock_timestamp(), 'YYYYMMDDHH24MI') || to_char(g.mode_since, 'MISSUS') || ' ';
+  query text := coalesce(current_query(), '');
+  start text := period || to_hex(hashtextextended(query, 0)) || ' ';
+  recorded text; normalised text; print text;
+BEGIN
+  IF starts_with(remembered, start) THEN RETURN; END IF;
+  recorded := CASE WHEN starts_with(remembered, period) THEN substr(remembered, position(' ' IN substr(remembered, length(period) + 1)) + length(period) + 1) ELSE '' END;
+  normalised := pawl._normalised(query);
+  print := to_hex(hashtextextended(normalised, 0));
+  IF position(print IN recorded) > 0 OR length(recorded) > 600 THEN  -- About 36 statements a minute are enough.
+    PERFORM set_config(memory, start || recorded, false);
+    RETURN;
+  END IF;
+  PERFORM set_config(memory, start || recorded || print || ' ', false);
+  IF EXISTS (SELECT FROM pawl.sightings s
+              WHERE s.guard = g.name AND s.fingerprint = print AND s.at > greatest(g.mode_since, clock_timestamp() - interval '1 minute')
+                AND s.login = session_user AND s.application_name = current_setting('application_name')) THEN
+    RETURN;
+  END IF;
+  INSERT INTO pawl.sightings (guard, login, role, application_name, addr, pid, fingerprint, statement)
+    VALUES (g.name, session_user, current_setting('role'), current_setting('application_name'), inet_client_addr(),
+            pg_backend_pid(), print, normalised);
+END $$;
+
+-- Ends the statement with the verdict's own SQLSTATE. DETAIL has a fixed spelling: programs read it.
+CREATE OR REPLACE FUNCTION pawl._raise(verdict text, resource text, token bigint, max bigint, mode text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  state text; message text; hint text;
+BEGIN
+  CASE verdict
+    WHEN 'missing' THEN
+      state := 'PW001';
+      message := CASE WHEN token IS NULL THEN format('write to %s without a token', resource)
+                      ELSE format('token %s was used for %s before, and %s admits it again only with an operation number', token, resource, resource) END;
+      hint := CASE WHEN token IS NULL THEN format('SELECT pawl.use(%L, token) first in the transaction.', resource)
+                   ELSE format('SELECT pawl.use(%L, %s, op) with an op of its own for each operation.', resource, token) END;
+    WHEN 'stale' THEN
+      state := 'PW002';
+      message := format('stale token %s for %s: %s has been here', token, resource,
+                        CASE WHEN max > token THEN 'token ' || max ELSE 'it' END);
+      hint := CASE WHEN max > token
+        THEN format('Stop; a retry cannot succeed. A newer holder has taken over, or a holder of another lock writes here: one guarded '
+                    'resource needs one lock. If pawld still grants tokens below %s, run: pawl raise %s --reason TEXT', max, max)
+        ELSE 'Stop; a retry cannot succeed. The policy of this guard admits each token once.' END;
+    WHEN 'malformed' THEN
+      state := 'PW003';
+      message := format('malformed token for %s', resource);
+      hint := 'A token is an integer from 1 to 9007199254740991, without sign, space or leading zero.';
+    WHEN 'ahead' THEN
+      state := 'PW005';
+      message := format('token %s for %s is further ahead of %s than the guard allows: forged or corrupt', token, resource, max);
+      hint := 'If the lock service was restored, raise the guard with pawl.set_policy(guard, max_step => …).';
+    WHEN 'replayed' THEN
+      state := 'PW008';
+      message := format('this operation on %s was already done', resource);
+      hint := 'pawl.use() answered "replayed": skip the work, and commit or roll back.';
+  END CASE;
+  RAISE EXCEPTION 'pawl: %', message
+    USING ERRCODE = state, HINT = hint,
+          DETAIL = format('token=%s max=%s mode=%s resource=%s', coalesce(token::text, 'none'), coalesce(max::text, 'none'), mode, resource);
+END $$;
+
+-- Refuses: counts, tells, raises.
+CREATE OR REPLACE FUNCTION pawl._refuse(g pawl.guard, key text, verdict text, token bigint, max bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  resource text := pawl._resource(g, key);
+BEGIN
+  PERFORM pawl._count(g, verdict);
+  IF current_setting('transaction_read_only') = 'off' THEN PERFORM pawl._into_ring(g, key, verdict, token, max); END IF;
+  PERFORM pawl._log('refused', g, resource, verdict, token, max);
+  PERFORM pawl._raise(verdict, resource, token, max, pawl._mode(g));
+END $$;
+
+-- Lets through what was not admitted: counts it, once per transaction, and says what enforce would have done.
+CREATE OR REPLACE FUNCTION pawl._let_through(g pawl.guard, key text, verdict text, token bigint, max bigint, refusable boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  noted text := 'pawl.noted._' || g.id;
+  note text := concat_ws(' ', verdict, token, key);
+BEGIN
+  IF verdict = 'missing' AND token IS NULL AND current_setting('transaction_read_only') = 'off' THEN PERFORM pawl._sight(g); END IF;
+  IF current_setting(noted, true) = note THEN RETURN; END IF;
+  PERFORM set_config(noted, note, true);
+  PERFORM pawl._count(g, verdict);
+  IF refusable AND pawl._mode(g) <> 'observe' THEN
+    PERFORM pawl._count(g, 'would_refuse');
+    IF verdict <> 'missing' THEN  -- Tokenless writers are many, and in pawl.sightings.
+      PERFORM pawl._log('would refuse', g, pawl._resource(g, key), verdict, token, max);
+    END IF;
+  END IF;
+END $$;

@@ -1,0 +1,151 @@
+-- Views and functions for people: status, refusals, tokenless_writers, problems, repair, adopt, readiness.
+
+CREATE OR REPLACE FUNCTION pawl._ring()
+RETURNS TABLE (at timestamptz, guard_id int, key text, verdict text, token bigint, max bigint, mode text, login text, application_name text, pid int, query_hash bigint)
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  WITH slots AS MATERIALIZED (
+    SELECT slot, array_agg(pg_sequence_last_value(format('pawl.ring_%s_%s', slot, field)::regclass) ORDER BY field) AS f
+      FROM generate_series(0, 15) slot, generate_series(0, 10) field GROUP BY slot)
+  SELECT to_timestamp(f[1] / 1000000.0), (f[2] / 1000000000)::int, pawl._unpiece(f[9:11]), (pawl._verdicts())[(f[2] / 100000000) % 10], nullif(f[3], 0), nullif(f[4], 0),
+         (pawl._modes())[(f[2] / 10000000) % 10], coalesce((SELECT r.rolname::text FROM pg_roles r WHERE r.oid = (f[5] >> 31)::oid), ''),
+         pawl._unpiece(f[6:8]), (f[2] % 10000000)::int, f[5] & 2147483647
+    FROM slots WHERE f[1] IS NOT NULL AND array_position(f, NULL) IS NULL
+$$;
+
+-- The last 16 refusals, although each was rolled back. The full text of each is in the server's log ('pawl: refused').
+-- Names are cut to 21 characters.
+CREATE OR REPLACE VIEW pawl.refusals AS
+  SELECT r.at, g.name AS guard, CASE g.kind WHEN 'static' THEN g.name ELSE g.name || ':' || r.key END AS resource, r.verdict, r.token, r.max,
+         r.mode, r.login, r.application_name, r.pid, r.query_hash
+    FROM pawl._ring() r JOIN pawl.guard g ON g.id = r.guard_id ORDER BY r.at DESC;
+
+-- Who still writes without a token: pawl.sightings, summed up per writer and statement.
+CREATE OR REPLACE VIEW pawl.tokenless_writers AS
+  SELECT s.guard, s.login, s.role, s.application_name, s.statement, count(*) AS count, max(s.at) AS last_seen, min(s.at) AS first_seen,
+         array_agg(DISTINCT s.addr) FILTER (WHERE s.addr IS NOT NULL) AS addrs
+    FROM pawl.sightings s GROUP BY s.guard, s.login, s.role, s.application_name, s.statement ORDER BY max(s.at) DESC;
+
+CREATE OR REPLACE FUNCTION pawl._status()
+RETURNS TABLE (guard text, kind text, tables text[], mode text, percent int, require_token boolean, equal text, max_step bigint, bare_token text,
+               fence bigint, floor bigint, replayed bigint, stale bigint, missing bigint, ahead bigint, malformed bigint, would_refuse bigint,
+               last_refusal timestamptz, mode_since timestamptz, emergency boolean, setting text)
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT g.name, g.kind, ARRAY(SELECT p.tbl::text FROM pawl.protected p WHERE p.guard = g.id ORDER BY 1), pawl._mode(g),
+         CASE WHEN pawl._mode(g) = 'canary' THEN g.percent END, g.require_token, g.equal, g.max_step, g.bare_token,
+         CASE g.kind WHEN 'static' THEN pg_sequence_last_value(g.fence) END,
+         CASE WHEN g.kind <> 'static' THEN pg_sequence_last_value(g.fence) END,
+         pawl._counted(g.id, 'replayed'), pawl._counted(g.id, 'stale'), pawl._counted(g.id, 'missing'), pawl._counted(g.id, 'ahead'),
+         pawl._counted(g.id, 'malformed'), pawl._counted(g.id, 'would_refuse'),
+         (SELECT max(r.at) FROM pawl._ring() r WHERE r.guard_id = g.id), g.mode_since, pawl._mode(g) <> g.mode, g.setting
+    FROM pawl.guard g
+$$;
+
+-- One line per guard. Counters grow only; admitted writes are not counted, because that would cost each of them.
+CREATE OR REPLACE VIEW pawl.status AS SELECT * FROM pawl._status() ORDER BY guard;
+
+-- Whether a mark comes from another cluster: then it lies in the future of this one.
+CREATE OR REPLACE FUNCTION pawl._is_foreign(mark regclass) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM pg_xact_status(pg_sequence_last_value(mark)::text::xid8);
+  RETURN false;
+EXCEPTION WHEN invalid_parameter_value THEN
+  RETURN true;
+END $$;
+
+-- What keeps the guards from doing their work, and what to do about it. Empty: healthy.
+CREATE OR REPLACE FUNCTION pawl.problems() RETURNS TABLE (severity text, guard text, object text, problem text, fix text)
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  WITH coverage AS MATERIALIZED (SELECT * FROM pawl._coverage())
+  SELECT 'error', g.name, c.tbl::text,
+         CASE WHEN c.enabled IS NULL AND c.tbl <> c.root THEN format('partition without the trigger %s: writes straight into it are not judged', c.name)
+              WHEN c.enabled IS NULL THEN format('the trigger %s is missing: writes are not judged', c.name)
+              WHEN c.enabled = 'D' THEN format('the trigger %s is disabled: writes are not judged', c.name)
+              ELSE format('the trigger %s is not ALWAYS: session_replication_role = replica passes it by', c.name) END,
+         'SELECT pawl.repair()'
+    FROM coverage c JOIN pawl.guard g ON g.id = c.guard_id WHERE c.enabled IS DISTINCT FROM 'A'
+  UNION ALL
+  SELECT 'error', g.name, p.tbl::text, 'the table is gone, its entry is not', format('SELECT pawl.unprotect(%s)', p.tbl::oid)
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = p.tbl)
+  UNION ALL
+  SELECT DISTINCT 'warning', g.name, x.tbl::text, 'a table that is no longer under this guard (detached?) still has its trigger', format('SELECT pawl.unprotect(%L)', x.tbl)
+    FROM pawl._own_triggers() x LEFT JOIN pawl.guard g ON g.id = x.guard_id
+   WHERE NOT EXISTS (SELECT FROM coverage c WHERE c.guard_id = x.guard_id AND c.tbl = x.tbl)
+  UNION ALL
+  SELECT 'warning', g.name, p.tbl::text, 'new partitions are not guarded by themselves: the event trigger is missing or not ALWAYS',
+         'install again as a superuser, or SELECT pawl.repair() after each new partition'
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard JOIN pg_class c ON c.oid = p.tbl
+   WHERE (c.relkind = 'p' OR EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = p.tbl))
+     AND NOT EXISTS (SELECT FROM pg_event_trigger e WHERE e.evtname = 'pawl_partitions' AND e.evtenabled = 'A')
+  UNION ALL
+  SELECT 'warning', g.name, s.srrelid::regclass::text, 'a subscription writes here: logical replication applies changes without asking a guard',
+         'guard the publisher''s table'
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard CROSS JOIN LATERAL pawl._family(p.tbl) f JOIN pg_subscription_rel s ON s.srrelid = f.tbl
+  UNION ALL
+  SELECT 'warning', g.name, NULL, 'the emergency switch is on: nothing is refused', format('SELECT pawl.set_mode(%L, %L)', g.name, g.mode)
+    FROM pawl.guard g WHERE pawl._mode(g) <> g.mode
+  UNION ALL
+  SELECT 'warning', NULL, NULL, 'restored into another cluster: tokens granted since the backup are unknown here, and fences may be too low',
+         'advance each guard to a token of a new lease, then SELECT pawl.adopt()'
+    FROM pawl.installation i WHERE i.cluster <> (pg_control_system()).system_identifier
+  UNION ALL
+  SELECT 'warning', g.name, NULL, 'the fence was raised in another cluster: the first REPEATABLE READ transaction ends in 40001 once', 'SELECT pawl.adopt()'
+    FROM pawl.guard g WHERE pawl._is_foreign(g.raiser) OR pawl._is_foreign(g.tightened)
+  UNION ALL
+  SELECT 'warning', NULL, NULL, 'this server is a replica: only check() and fence() answer here', 'ask the primary' WHERE pg_is_in_recovery()
+  UNION ALL
+  SELECT 'error', NULL, NULL, 'fsync is off: an acknowledged advance() does not survive a crash', 'set fsync = on' WHERE current_setting('fsync') = 'off'
+$$;
+
+-- Puts missing triggers back, and those that a restore left in another state. Returns how many.
+CREATE OR REPLACE FUNCTION pawl.repair() RETURNS int
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM pawl._generate(g) FROM pawl.guard g;
+  RETURN pawl._cover();
+END $$;
+
+-- After a restore into another cluster: this is home now. Transaction ids noted in the old one mean nothing here.
+CREATE OR REPLACE FUNCTION pawl.adopt() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  g pawl.guard;
+BEGIN
+  FOR g IN SELECT * FROM pawl.guard ORDER BY id LOOP
+    PERFORM setval(g.raiser, pg_current_xact_id()::text::bigint);
+    PERFORM setval(g.tightened, pg_current_xact_id()::text::bigint);
+  END LOOP;
+  UPDATE pawl.installation SET cluster = (pg_control_system()).system_identifier;
+  INSERT INTO pawl.audit (what, after) VALUES ('adopt', (pg_control_system()).system_identifier::text);
+END $$;
+
+-- Ready to enforce, or not yet, because …
+CREATE OR REPLACE FUNCTION pawl.readiness(guard text, OUT ready boolean, OUT because text[])
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  g pawl.guard := pawl._guard(readiness.guard);
+  would bigint := pawl._counted(g.id, 'would_refuse') - g.would_refuse_before;
+  fences boolean := pg_sequence_last_value(g.fence) IS NOT NULL OR EXISTS (SELECT FROM pawl.keyed_fence f WHERE f.guard = g.id);
+  in_rows boolean := false;
+BEGIN
+  because := ARRAY(SELECT format('%s%s', coalesce(p.object || ': ', ''), p.problem) FROM pawl.problems() p
+                    WHERE p.severity = 'error' AND coalesce(p.guard, g.name) = g.name);
+  IF pawl._mode(g) = 'observe' THEN
+    because := because || 'the mode is observe, which judges nothing: run in shadow first'::text;
+  END IF;
+  IF g.kind = 'row' AND pawl._key_type(g) IS NOT NULL THEN
+    EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE pawl_token > 0)', (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id)) INTO in_rows;
+  END IF;
+  IF NOT fences AND NOT in_rows THEN
+    because := because || 'no token has been seen yet: nobody writes with one'::text;
+  END IF;
+  because := because || ARRAY(
+    SELECT format('%s as %s writes without a token: %s (last seen %s)', coalesce(nullif(s.application_name, ''), 'an unnamed program'), s.login, s.statement,
+                  to_char(max(s.at), 'YYYY-MM-DD HH24:MI:SS'))
+      FROM pawl.sightings s WHERE s.guard = g.name AND s.at >= g.mode_since
+     GROUP BY s.application_name, s.login, s.statement ORDER BY max(s.at) DESC LIMIT 20);
+  IF would > 0 AND pawl._mode(g) <> 'enforce' THEN
+    because := because || format('%s writes would have been refused since %s', would, to_char(g.mode_since, 'YYYY-MM-DD HH24:MI:SS'));
+  END IF;
+  ready := cardinality(because) = 0;
+END $$;

@@ -1,0 +1,214 @@
+#!/usr/bin/python3
+"""From observe to enforce, who may do what, and what `problems` finds."""
+
+import pymysql
+
+from pawltest.mariadb import ServerCase, call, main, rows, state
+
+
+class ModeTest(ServerCase):
+    def test_observe_records_tokenless_writers(self):
+        self.protect(mode="observe")
+        self.write(34)
+        self.assertEqual(self.write(33), "stale")
+        self.assertEqual(self.value("SELECT pawl.fence(%s)", self.orders), 34)
+        rows(self.connect(), "UPDATE orders SET n = 4711 WHERE id = 1")
+        seen = rows(
+            self.connect(),
+            "SELECT login, statement FROM pawl.tokenless_writers WHERE guard = %s",
+            self.orders,
+        )
+        self.assertEqual(
+            [statement for _, statement in seen], ["UPDATE orders SET n = ? WHERE id = ?"]
+        )
+        self.assertEqual(
+            (self.count("stale"), self.count("missing"), self.count("would_refuse")), (1, 1, 0)
+        )
+
+    def test_shadow_counts_what_it_would_refuse(self):
+        self.protect(mode="shadow")
+        self.write(34)
+        self.assertEqual(self.write(33), "stale")
+        self.assertEqual((self.count("stale"), self.count("would_refuse")), (1, 1))
+
+    def test_refusals_are_counted_although_they_roll_back(self):
+        self.protect()
+        self.write(34)
+        for _ in range(3):
+            self.assertRefused("PW002", self.write, 33)
+        self.assertEqual(self.count("stale"), 3)
+
+    def test_require_token_refuses_a_missing_token(self):
+        self.protect()
+        rows(self.connect(), "UPDATE orders SET n = 1")
+        call(self.connect(), "set_policy", self.orders, True, None, None, "now")
+        self.assertRefused("PW001", rows, self.connect(), "UPDATE orders SET n = 2")
+
+    def test_stricter_mode_waits_for_open_transactions(self):
+        self.protect(mode="shadow")
+        self.write(34)
+        old = self.connect()
+        rows(old, "START TRANSACTION")
+        self.assertEqual(call(old, "use", self.orders, 33), [("stale",)])
+        rows(old, "UPDATE orders SET n = 9")
+        self.assertRefused(
+            "PW007", call, self.connect(), "set_mode", self.orders, "enforce", None, None
+        )
+        rows(old, "COMMIT")
+        call(self.connect(), "set_mode", self.orders, "enforce", None, None)
+        self.assertRefused("PW002", self.write, 33)
+
+    def test_emergency_switch_takes_effect_at_once(self):
+        self.protect()
+        self.write(34)
+        writer = self.connect()
+        rows(writer, "START TRANSACTION")
+        call(writer, "use", self.orders, 34)
+        rows(writer, "UPDATE orders SET n = 2 WHERE id = 2")
+        old = self.connect(isolation="REPEATABLE READ")
+        rows(old, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        self.assertRefused("PW002", call, old, "use", self.orders, 33)
+        call(self.connect(), "emergency", self.orders, "it refuses the wrong ones")
+        self.assertEqual(call(old, "use", self.orders, 33), [("stale",)])
+        rows(old, "UPDATE orders SET n = 3 WHERE id = 1")
+        rows(writer, "COMMIT")
+        rows(old, "COMMIT")
+        self.assertEqual(
+            self.value(
+                "SELECT reason FROM pawl.audit WHERE guard = %s AND what = 'emergency'", self.orders
+            ),
+            "it refuses the wrong ones",
+        )
+        call(self.connect(), "set_mode", self.orders, "enforce", None, "mended")
+        self.assertRefused("PW002", self.write, 33)
+
+    def test_canary_refuses_a_stable_share_of_keys(self):
+        guard = self.protect("lines", key="customer", mode="shadow")
+        db = self.connect()
+        for customer in range(40):
+            call(db, "advance", f"{guard}:{customer}", 34, 5)
+
+        def refused():
+            found = set()
+            for customer in range(40):
+                try:
+                    self.write(
+                        33,
+                        f"{guard}:{customer}",
+                        f"INSERT INTO `lines` (customer) VALUES ({customer})",
+                        on=db,
+                    )
+                except pymysql.MySQLError as error:
+                    self.assertEqual(state(error), "PW002")
+                    found.add(customer)
+            return found
+
+        call(self.connect(), "set_mode", guard, "canary", 30, None)
+        some = refused()
+        self.assertTrue(0 < len(some) < 40, some)
+        self.assertEqual(refused(), some)
+        call(self.connect(), "set_mode", guard, "canary", 70, None)
+        self.assertLess(some, refused())
+
+
+class RightsTest(ServerCase):
+    def setUp(self):
+        super().setUp()
+        self.app = f"app_{self.db}"
+        rows(self.connect(), f"CREATE USER {self.app}@localhost")
+        rows(
+            self.connect(),
+            f"GRANT SELECT, INSERT, UPDATE, DELETE ON {self.db}.* TO {self.app}@localhost",
+        )
+
+    def problems(self):
+        return [
+            (severity, what)
+            for severity, guard, _, what, _ in call(self.connect(), "problems")
+            if guard in (self.orders, f"{self.db}.lines", None)
+        ]
+
+    def test_a_writer_can_use_tokens_and_nothing_else(self):
+        self.protect()
+        db = self.connect(self.app, isolation="READ COMMITTED")
+        call(db, "advance", self.orders, 34, 5)
+        self.write(34, on=db)
+        self.assertRefused("PW002", self.write, 33, on=db)
+        trigger = self.value(
+            "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = %s AND event_manipulation = 'INSERT'",
+            self.db,
+        )
+        for sql in (
+            "UPDATE pawl.guard SET fence = 0",
+            "DELETE FROM pawl.guard",
+            "SELECT * FROM pawl.guard",
+            "SELECT NEXTVAL(pawl.emergency_1)",
+            f"CALL pawl.set_mode('{self.orders}', 'observe', NULL, NULL)",
+            f"CALL pawl.emergency('{self.orders}', 'x')",
+            f"CALL pawl.unprotect('{self.orders}')",
+            "CALL pawl.compact('x', 1)",
+            "CALL pawl._try_advance('x', 1, 'x', NULL, @a, @b)",
+            f"DROP TRIGGER {trigger}",
+            "TRUNCATE TABLE orders",
+        ):
+            with self.assertRaises(pymysql.MySQLError, msg=sql) as caught:
+                rows(db, sql)
+            self.assertIn(
+                caught.exception.args[0], (1142, 1370, 1227, 1044), (sql, caught.exception)
+            )
+
+    def test_problems_names_accounts_with_truncate(self):
+        """TRUNCATE fires no trigger in MariaDB; the right to it is all there is to look at."""
+        self.protect()
+        self.assertEqual(self.problems(), [])
+        rows(self.connect(), f"GRANT DROP ON {self.db}.* TO {self.app}@localhost")
+        (found,) = self.problems()
+        self.assertIn(self.app, found[1])
+        self.assertIn("TRUNCATE", found[1])
+        rows(self.connect(self.app), "TRUNCATE TABLE orders")
+
+    def test_problems_names_foreign_keys_that_bypass_triggers(self):
+        rows(
+            self.connect(),
+            "CREATE TABLE child (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES orders (id) ON DELETE CASCADE)",
+        )
+        self.protect("child", guard=self.orders)
+        (found,) = self.problems()
+        self.assertEqual(found[0], "error")
+        self.assertIn("CASCADE", found[1])
+        self.protect()
+        self.assertEqual(self.problems(), [])
+
+    def test_a_missing_trigger_is_found_and_repaired(self):
+        self.protect()
+        ((name,),) = rows(
+            self.connect(),
+            "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = %s AND event_manipulation = 'UPDATE'",
+            self.db,
+        )
+        rows(self.connect(), f"DROP TRIGGER {self.db}.{name}")
+        self.assertEqual([severity for severity, _ in self.problems()], ["error"])
+        call(self.connect(), "repair")
+        self.assertEqual(self.problems(), [])
+
+    def test_a_table_that_changes_its_engine_is_found(self):
+        self.protect()
+        rows(self.connect(), "ALTER TABLE orders ENGINE=Aria")
+        self.assertIn("error", [severity for severity, _ in self.problems()])
+
+    def test_a_renamed_table_is_found(self):
+        self.protect()
+        rows(self.connect(), "RENAME TABLE orders TO elsewhere")
+        self.assertEqual([severity for severity, _ in self.problems()], ["error"])
+
+    def test_unprotect_drops_triggers_and_keeps_the_fence(self):
+        self.protect()
+        self.write(34)
+        call(self.connect(), "unprotect", self.orders)
+        rows(self.connect(), "UPDATE orders SET n = 9")
+        self.protect()
+        self.assertRefused("PW002", self.write, 33)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,268 @@
+"""What an ordinary writer can and cannot do to a guard. It may write the table and call the check,
+nothing else.
+
+Guards stop delays and mistakes, not malice: a writer can read the fence and claim it. But it can
+neither lower a fence, nor change a mode, nor slip past the check by what its session looks like.
+"""
+
+import psycopg2
+
+from pawltest import postgres
+from pawltest.postgres import rows
+
+NULL = "NULL"
+SHOP = """
+CREATE TABLE orders (id int PRIMARY KEY, n int NOT NULL);
+INSERT INTO orders VALUES (1, 0);
+SELECT pawl.protect('orders', mode => 'enforce');
+SELECT pawl.set_policy('orders', require_token => true);
+SELECT pawl.create_guard('k', keyed => true);
+SELECT pawl.set_mode('k', 'enforce');
+SELECT pawl.advance('orders', 34);
+SELECT pawl.advance('k:1', 34);
+DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'app') THEN CREATE ROLE app LOGIN; END IF; END $$;
+GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON orders TO app;
+GRANT CREATE ON SCHEMA public TO app;
+"""
+
+# Everything that a guard might call without saying whose it is, each lying in the caller's favour.
+EVIL = """
+CREATE SCHEMA evil;
+CREATE FUNCTION evil.yes(bigint, bigint) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+CREATE FUNCTION evil.no(bigint, bigint) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT false';
+CREATE FUNCTION evil.yes(text, text) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+CREATE FUNCTION evil.no(text, text) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT false';
+CREATE OPERATOR evil.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.yes);
+CREATE OPERATOR evil.<> (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.no);
+CREATE OPERATOR evil.< (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.no);
+CREATE OPERATOR evil.> (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.no);
+CREATE OPERATOR evil.>= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.yes);
+CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.yes);
+CREATE OPERATOR evil.<> (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.no);
+CREATE FUNCTION evil.current_setting(text, boolean) RETURNS text LANGUAGE sql AS $$ SELECT '34'::text $$;
+CREATE FUNCTION evil.current_setting(text) RETURNS text LANGUAGE sql AS $$ SELECT 'read committed'::text $$;
+CREATE FUNCTION evil.pg_sequence_last_value(regclass) RETURNS bigint LANGUAGE sql AS $$ SELECT 1::bigint $$;
+CREATE FUNCTION evil.pg_try_advisory_xact_lock_shared(bigint) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$;
+CREATE FUNCTION evil.pg_advisory_xact_lock_shared(bigint) RETURNS void LANGUAGE sql AS $$ SELECT $$;
+CREATE FUNCTION evil.hashtextextended(text, bigint) RETURNS bigint LANGUAGE sql AS $$ SELECT 0::bigint $$;
+CREATE TABLE evil.guard AS SELECT * FROM pawl.guard;
+UPDATE evil.guard SET mode = 'observe';
+GRANT USAGE ON SCHEMA evil TO app;
+GRANT ALL ON ALL TABLES IN SCHEMA evil TO app;
+"""
+
+
+class AttackCase(postgres.ClusterCase):
+    def setUp(self):
+        super().setUp()
+        self.cluster.psql(SHOP, self.db)
+        self.app = self.connect(user="app", autocommit=True)
+
+    def assertStillGuarded(self, session=None):
+        session = session or self.app
+        self.assertRefused("PW001", rows, session, "UPDATE public.orders SET n = 666")
+        self.assertRefused("PW002", rows, session, "SELECT pawl.use('orders', 33)")
+        self.assertRefused("PW002", rows, session, "SELECT pawl.use('k:1', 33)")
+        self.assertEqual(self.value("SELECT pawl.fence('orders')"), 34)
+        self.assertEqual(self.value("SELECT pawl.fence('k:1')"), 34)
+        self.assertEqual(
+            self.value("SELECT mode FROM pawl.status WHERE guard = 'orders'"), "enforce"
+        )
+        self.assertEqual(self.value("SELECT max(n) FROM orders WHERE n = 666"), None)
+
+
+class OrdinaryWriters(AttackCase):
+    def test_writer_needs_no_extra_privilege(self):
+        session = self.connect(user="app")
+        self.assertEqual(rows(session, "SELECT pawl.use('orders', 34)"), [("admitted",)])
+        rows(session, "UPDATE orders SET n = 1")
+        session.commit()
+        self.assertEqual(
+            rows(self.app, "SELECT verdict FROM pawl.check('orders', 33)"), [("stale",)]
+        )
+        self.assertEqual(rows(self.app, "SELECT pawl.advance('orders', 35)"), [(34,)])
+
+    def test_a_writer_cannot_change_policy(self):
+        for call in (
+            "set_mode('orders', 'observe')",
+            "set_policy('orders', require_token => false)",
+            "emergency('me')",
+            "compact('orders', 1)",
+            "evict('orders', 99)",
+            "unprotect('orders')",
+            "drop_guard('orders')",
+            "protect('orders')",
+            "create_guard('mine')",
+        ):
+            with self.subTest(call):
+                self.assertRefused("42501", rows, self.app, f"SELECT pawl.{call}")
+        self.assertStillGuarded()
+
+    def test_writer_cannot_change_the_guards_tables(self):
+        relations = self.sql(
+            "SELECT c.relname, c.relkind FROM pg_class c WHERE c.relnamespace = 'pawl'::regnamespace"
+        )
+        self.assertTrue(relations)
+        for name, kind in relations:
+            with self.subTest(name):
+                attempts = {
+                    "S": [f"SELECT setval('pawl.{name}', 1)", f"SELECT nextval('pawl.{name}')"],
+                    "r": [
+                        f'DELETE FROM pawl."{name}"',
+                        f'TRUNCATE pawl."{name}"',
+                        f'DROP TABLE pawl."{name}"',
+                        f'INSERT INTO pawl."{name}" DEFAULT VALUES',
+                    ],
+                    "v": [f'DELETE FROM pawl."{name}"'],
+                }.get(chr(kind) if isinstance(kind, int) else kind, [])
+                for attempt in attempts:
+                    with self.assertRaises(psycopg2.Error, msg=attempt) as caught:
+                        rows(self.app, attempt)
+                    self.assertIn(caught.exception.pgcode, ("42501", "55000"), caught.exception)
+        self.assertStillGuarded()
+
+    def test_writer_cannot_create_in_the_schema(self):
+        for attempt in (
+            "CREATE TABLE pawl.mine ()",
+            "CREATE FUNCTION pawl.version() RETURNS text LANGUAGE sql AS 'SELECT 1'",
+            "ALTER TABLE orders DISABLE TRIGGER ALL",
+            "DROP FUNCTION pawl.version()",
+        ):
+            self.assertRefused("42501", rows, self.app, attempt)
+
+    def test_writer_cannot_use_internal_functions(self):
+        """Called with whatever fits, none lowers a fence, changes a mode, or admits this
+        session."""
+        internals = self.sql(
+            """
+            SELECT p.oid::regprocedure::text, array(SELECT format_type(t, NULL) FROM unnest(p.proargtypes) t)
+            FROM pg_proc p WHERE p.pronamespace = 'pawl'::regnamespace AND p.prokind = 'f' AND p.prorettype <> 'trigger'::regtype
+              AND p.prorettype <> 'event_trigger'::regtype AND p.proname NOT IN ('use', 'admit', 'advance')"""
+        )
+        self.assertTrue(internals)
+        samples = {
+            "text": "'orders'",
+            "bigint": "1",
+            "integer": "1",
+            "boolean": "true",
+            "interval": "'0 s'",
+            "regclass": "'orders'",
+            "name": "'orders'",
+            "oid": "1",
+            "text[]": "'{orders}'",
+            "xid8": "'1'",
+            "jsonb": "'{}'",
+            "bigint[]": "'{1}'",
+        }
+        for signature, types in internals:
+            name = signature.partition("(")[0]
+            call = f"SELECT {name}({', '.join(f'{samples.get(kind, NULL)}::{kind}' for kind in types)})"
+            session = self.connect(user="app")
+            with self.subTest(call):
+                try:
+                    rows(session, call)
+                    with self.assertRaises(psycopg2.Error, msg=f"{call} admitted the session"):
+                        rows(session, "UPDATE orders SET n = 666")
+                except psycopg2.Error:
+                    pass
+                session.rollback()
+        self.assertStillGuarded()
+
+
+class HostileSessions(AttackCase):
+    def test_hostile_search_path_changes_nothing(self):
+        self.cluster.psql(EVIL, self.db)
+        for path in (
+            "evil, pg_catalog, public",
+            "evil, public",
+            "pg_temp, evil, pg_catalog, public",
+        ):
+            with self.subTest(path):
+                session = self.connect(user="app", autocommit=True)
+                rows(session, f"SET search_path = {path}")
+                rows(session, "SET pawl.token.orders = 33")
+                self.assertRefused("PW002", rows, session, "UPDATE public.orders SET n = 666")
+                rows(session, "RESET pawl.token.orders")
+                self.assertStillGuarded(session)
+
+    def test_temporary_objects_do_not_shadow_the_guard(self):
+        for name in ("guard", "pg_class", "pg_locks", "pg_proc"):
+            rows(
+                self.app,
+                f"CREATE TEMP TABLE {name} AS SELECT 'orders'::text AS name, 'observe'::text AS mode",
+            )
+        self.assertStillGuarded()
+
+    def test_session_replication_role_does_not_switch_the_guard_off(self):
+        session = self.connect(autocommit=True)  # Only a superuser may set it.
+        rows(session, "SET session_replication_role = replica")
+        self.assertStillGuarded(session)
+
+    def test_advisory_unlock_all_does_not_unblock_advance(self):
+        old = self.connect(user="app")
+        rows(old, "SELECT pawl.use('orders', 34)")
+        rows(old, "UPDATE orders SET n = 1")
+        rows(old, "SELECT pg_advisory_unlock_all()")
+        rows(old, "DISCARD PLANS")
+        self.assertRefused("PW007", self.sql, "SELECT pawl.advance('orders', 35, '50 ms')")
+        old.commit()
+
+    def test_foreign_advisory_lock_can_delay_but_not_admit(self):
+        holder = self.connect(user="app")
+        rows(holder, "SELECT pawl.use('orders', 34)")
+        keys = self.sql(
+            "SELECT (classid::bigint << 32) | objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND pid = %s",
+            holder.info.backend_pid,
+        )
+        holder.commit()
+        for (key,) in keys:
+            rows(self.app, "SELECT pg_advisory_lock_shared(%s)", key)
+        self.assertStillGuarded()
+
+    def test_invalid_settings_are_malformed(self):
+        for text in (
+            "0",
+            "-1",
+            "+34",
+            "034",
+            " 34",
+            "34 ",
+            "3.4e1",
+            "0x22",
+            "thirty-four",
+            "9007199254740992",
+            "18446744073709551650",
+            "34; DROP TABLE orders",
+            "\u0663\u0664",
+        ):
+            with self.subTest(text):
+                session = self.connect(user="app")
+                rows(session, "SELECT set_config('pawl.token.orders', %s, true)", text)
+                self.assertRefused("PW003", rows, session, "UPDATE orders SET n = 666")
+        self.assertStillGuarded()
+
+    def test_forged_settings_admit_nothing(self):
+        """Whatever the guard keeps in settings, a session can write there too, on purpose. A stale
+        token stays stale."""
+        session = self.connect(user="app")
+        rows(session, "SELECT pawl.use('orders', 34)")
+        rows(session, "UPDATE orders SET n = 1")
+        kept = [
+            row[0] for row in rows(session, "SELECT name FROM pg_settings WHERE name LIKE 'pawl.%'")
+        ]
+        session.rollback()
+        self.sql("SELECT pawl.advance('orders', 35)")
+        for name in kept:
+            with self.subTest(name):
+                session = self.connect(user="app")
+                for lie in ("34", "on", "true", "1", ""):
+                    rows(session, "SELECT set_config(%s, %s, true)", name, lie)
+                    rows(session, "SAVEPOINT s")
+                    with self.assertRaises(psycopg2.Error, msg=lie):
+                        rows(session, "UPDATE orders SET n = 666")
+                    rows(session, "ROLLBACK TO SAVEPOINT s")
+                session.rollback()
+
+
+if __name__ == "__main__":
+    postgres.main()

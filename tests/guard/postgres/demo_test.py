@@ -1,0 +1,44 @@
+#!/usr/bin/python3
+"""`pawl demo --guard postgres`: the same story in a scratch table of a user's database, which is as
+it was afterwards."""
+
+import json
+import subprocess
+
+from pawltest.demo_case import PAWL, DemoCase
+from pawltest.postgres import ClusterCase, main
+
+
+class DemoTest(ClusterCase, DemoCase):
+    def setUp(self):
+        ClusterCase.setUp(self)
+        DemoCase.setUp(self)
+
+    def everything(self):
+        guards = json.loads(
+            subprocess.run(
+                [PAWL, "guard", "status", "postgres", "--json", "--dsn", self.cluster.dsn(self.db)],
+                check=True,
+                capture_output=True,
+                timeout=60,
+            ).stdout
+        )["guards"]
+        return guards, self.sql(
+            "SELECT relname FROM pg_class WHERE relnamespace::regnamespace::text !~ '^pg_' ORDER BY 1"
+        )
+
+    def test_demo_runs_in_postgres(self):
+        before = self.everything()
+        self.assertTheStory(self.story("--guard", "postgres", "--dsn", self.cluster.dsn(self.db)))
+        self.assertEqual(self.everything(), before)
+
+    def test_installs_nothing_unasked(self):
+        bare = self.cluster.create_database(f"{self.db}_bare", guard=False)
+        demo = self.start("--guard", "postgres", "--dsn", self.cluster.dsn(bare))
+        _, errors = demo.communicate(timeout=60)
+        self.assertEqual(demo.returncode, 64)
+        self.assertIn("pawl guard install postgres", errors)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+#!/usr/bin/python3
+"""`pawl guard … sqlite`: a file from nothing to refused writes, and the conformance kit on it."""
+import json
+import os
+import subprocess
+
+from pawltest import sqlite
+from pawltest.sqlite import one, write
+
+PAWL = os.environ["PAWL"]
+ROUNDS = os.environ.get("PAWL_CONFORMANCE_ROUNDS", "25")
+
+
+class Cli(sqlite.GuardedFile):
+    def setUp(self):
+        super().setUp()
+        self.db.execute("SELECT pawl_uninstall()")
+        self.environment = {
+            name: value for name, value in os.environ.items() if name != "PAWL_GUARD_DSN"
+        }
+
+    def pawl(self, *words, code=0, timeout=60):
+        done = subprocess.run(
+            [PAWL, "guard", *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            env=self.environment,
+        )
+        self.assertEqual(done.returncode, code, f"{words}\n{done.stdout}{done.stderr}")
+        return done
+
+    def guard(self, verb, *words, **options):
+        return self.pawl(verb, "sqlite", "--file", self.path, *words, **options)
+
+    def test_install_protect_refuse_and_uninstall(self):
+        self.assertIn("no guard is installed here", self.guard("status", code=64).stderr)
+        self.assertIn("would install", self.guard("install", "--dry-run").stdout)
+        self.assertEqual(
+            one(self.db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'pawl%'"), 0
+        )
+        self.assertIn("installed: guard", self.guard("install").stdout)
+        self.assertIn("mode observe", self.guard("protect", "orders").stdout)
+        self.guard("mode", "orders", "shadow")
+        self.db.execute("INSERT INTO orders (state) VALUES ('tokenless')")
+        status = json.loads(self.guard("status", "orders", "--json").stdout)
+        self.assertFalse(status["guards"][0]["ready"])
+        self.assertEqual(status["tokenless_writers"][0]["count"], 1)
+        enforced = self.guard("mode", "orders", "enforce", "--yes", "--reason", "test")
+        self.assertIn(
+            "writes without a token are still admitted; to refuse them: "
+            "pawl guard policy sqlite orders --require-token on",
+            enforced.stderr,
+        )
+        self.assertIn("writes without a token are admitted", self.guard("status", "orders").stdout)
+        self.guard("policy", "orders", "--require-token", "on")
+        self.assertNotIn("are admitted", self.guard("status", "orders").stdout)
+        self.refuses("PAWL_MISSING", self.db.execute, "INSERT INTO orders (state) VALUES ('no')")
+        self.assertEqual(
+            json.loads(self.guard("advance", "orders", "34", "--json").stdout),
+            {"resource": "orders", "token": 34, "before": 0},
+        )
+        self.assertEqual(self.guard("max", "orders").stdout, "34\n")
+        self.refuses("PAWL_STALE", write, self.db, "orders", 33)
+        self.assertIn("stale", self.guard("advance", "orders", "33", code=121).stderr)
+        self.guard("emergency", "--reason", "the pager rang")
+        self.assertRegex(
+            self.guard("check", code=1).stdout,
+            r"emergency switch is on: .* \(pawl\): the pager rang",
+        )
+        self.db.execute("INSERT INTO orders (state) VALUES ('let through')")
+        self.guard("mode", "orders", "enforce", "--yes")
+        self.guard("check")
+        self.guard("unprotect", "orders", "--yes")
+        self.db.execute("INSERT INTO orders (state) VALUES ('free')")
+        self.guard("uninstall", "--yes")
+        self.assertEqual(
+            one(self.db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'pawl%'"), 0
+        )
+        self.assertEqual(
+            [name for name in os.listdir(os.path.dirname(self.path)) if "emergency" in name], []
+        )
+
+    def test_advance_during_a_write_is_busy(self):
+        self.guard("install")
+        self.guard("protect", "orders")
+        self.db.execute("BEGIN IMMEDIATE")
+        self.assertIn(
+            "another connection is writing",
+            self.guard("advance", "orders", "34", "--wait", "50ms", code=75).stderr,
+        )
+        self.db.execute("ROLLBACK")
+        self.guard("advance", "orders", "34", "--wait", "50ms")
+
+    def test_check_finds_missing_triggers_and_new_unique_indexes(self):
+        self.guard("install")
+        self.db.execute("CREATE TABLE accounts (id INTEGER PRIMARY KEY, email TEXT)")
+        self.guard("protect", "accounts", "--key", "id")
+        self.guard("protect", "orders")
+        self.guard("check")
+        self.db.execute("CREATE UNIQUE INDEX by_email ON accounts (email)")
+        self.assertIn("unique index", self.guard("check", code=1).stdout)
+        self.db.execute("DROP INDEX by_email")
+        self.guard("check")
+        self.db.execute('DROP TRIGGER "pawl_orders_BEFORE_DELETE"')
+        self.assertIn("missing", self.guard("check", code=1).stdout)
+        self.db.execute("ALTER TABLE orders RENAME TO requests")
+        self.assertIn('no table "orders"', self.guard("check", code=1).stdout)
+
+    def test_printed_script_runs_in_the_shell(self):
+        script = self.pawl("install", "sqlite", "--file", self.path, "--script").stdout
+        subprocess.run(
+            ["sqlite3", "-bail", self.path], input=script, text=True, check=True, timeout=30
+        )
+        self.guard("protect", "orders", "--mode", "enforce")
+        self.guard("check")
+
+    def test_missing_or_invalid_file_is_named(self):
+        self.assertIn("--file", self.pawl("status", "sqlite", code=64).stderr)
+        self.pawl("status", "sqlite", "--file", self.path + ".none", code=69)
+        self.assertFalse(os.path.exists(self.path + ".none"))
+        with open(self.path + ".text", "w", encoding="utf-8") as file:
+            file.write("this is not a database\n" * 100)
+        self.assertIn(
+            "not a database",
+            self.pawl("status", "sqlite", "--file", self.path + ".text", code=64).stderr,
+        )
+
+    def test_every_form_passes_conformance(self):
+        self.guard("install")
+        before = one(self.db, "SELECT count(*) FROM sqlite_schema")
+        reports = json.loads(
+            self.guard("conformance", "--json", "--rounds", ROUNDS, timeout=500).stdout
+        )["reports"]
+        self.assertEqual(
+            [report["subject"] for report in reports],
+            [f"sqlite {form}" for form in ("admit", "keyed", "table", "row", "by")],
+        )
+        for report in reports:
+            print(
+                f"{report['subject']}: {report['passed']} passed, not applicable: "
+                f"{' '.join(each['case'] for each in report['cases'] if each['end'] == 'not applicable')}"
+            )
+            self.assertEqual([], [each for each in report["cases"] if each["end"] == "failed"])
+            self.assertGreaterEqual(report["passed"], 63)
+        self.assertEqual(one(self.db, "SELECT count(*) FROM sqlite_schema"), before)
+
+
+if __name__ == "__main__":
+    sqlite.main()

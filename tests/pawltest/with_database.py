@@ -1,0 +1,43 @@
+"""Runs a program with a private database that has the guard installed and a database `shop`.
+
+    python3 -m pawltest.with_database postgres PROGRAM ARGUMENT…     PAWL_TEST_DSN
+    python3 -m pawltest.with_database mariadb PROGRAM ARGUMENT…      PAWL_TEST_MARIADB_PORT
+
+The variable tells the program where the database is. The exit code is the program's.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+
+
+@contextlib.contextmanager
+def postgres():
+    from pawltest.postgres import Cluster
+
+    with Cluster() as cluster:
+        yield cluster, {"PAWL_TEST_DSN": cluster.dsn(cluster.create_database("shop"))}
+
+
+@contextlib.contextmanager
+def mariadb():
+    from pawltest.mariadb import Server, rows
+
+    with Server() as server:
+        server.install()
+        rows(server.connect(), "CREATE DATABASE shop")
+        yield server, {"PAWL_TEST_MARIADB_PORT": str(server.port)}
+
+
+def main():
+    with {"postgres": postgres, "mariadb": mariadb}[sys.argv[1]]() as (server, variables):
+        print(variables, flush=True)
+        done = subprocess.run(sys.argv[2:], env={**os.environ, **variables}, check=False)
+        if done.returncode:
+            print(f"--- server log\n{server.log_text()[-8000:]}---", file=sys.stderr)
+    sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()
