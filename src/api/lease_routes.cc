@@ -9,12 +9,17 @@
 #include "base/hex.h"
 #include "base/limits.h"
 #include "server/engine.h"
+#include "wire/acquire_options.h"
 #include "wire/text.h"
 
 namespace pawl::api {
 namespace {
 
 using http::Problem;
+using wire::AcquireOption;
+using wire::OptionKind;
+
+constexpr std::string_view kTtl = "ttl_ms";
 
 // --- Acquire -------------------------------------------------------------------------------------
 
@@ -74,31 +79,9 @@ void append_locks(Wish& wish, Body& body) {
   }
 }
 
-void append_number(Wish& wish, std::string_view option, std::optional<std::uint64_t> value,
-                   std::uint64_t by_default) {
-  const std::uint64_t number = value.value_or(by_default);
-  if (number == by_default) return;
-  wish.command.insert(wish.command.end(), {std::string(option), std::to_string(number)});
-}
-
-// `limit` 1 is an exclusive lock, as without it.
-void append_mode(Wish& wish, Body& body) {
-  const bool shared = body.boolean("shared").value_or(false);
-  const std::uint64_t limit = body.number("limit", {1, limits::kHoldersMax}).value_or(1);
-  if (shared && limit != 1) body.refuse("shared and limit exclude each other");
-  if (wish.locks.size() > 1 && (shared || limit != 1))
-    body.refuse("several locks are taken exclusively: neither shared nor limit goes with them");
-  if (shared) wish.command.emplace_back("SHARED");
-  append_number(wish, "LIMIT", limit, 1);
-}
-
-void append_max_hold(Wish& wish, Body& body, std::uint64_t ttl) {
-  const std::uint64_t max = count_of(limits::kMaxHoldMax);
-  const std::uint64_t hold = body.number("max_hold_ms", {0, max}).value_or(0);
-  if (hold != 0 && hold < ttl)
-    body.refuse(fmt::format("max_hold_ms must be 0 (no cap), or {} (ttl_ms) to {}, got {}", ttl,
-                            max, hold));
-  append_number(wish, "MAXHOLD", hold, 0);
+void append_number(Wish& wish, const AcquireOption& option, std::optional<std::uint64_t> value) {
+  if (!value || value == option.omitted) return;
+  wish.command.insert(wish.command.end(), {std::string(option.word), std::to_string(*value)});
 }
 
 void append_meta(Wish& wish, Body& body) {
@@ -119,27 +102,66 @@ void append_meta(Wish& wish, Body& body) {
         fmt::format("meta takes at most {} bytes in all, got {}", limits::kMetaBytes, bytes)));
 }
 
+void append_option(Wish& wish, Body& body, const AcquireOption& option, Millis ttl_max) {
+  switch (option.kind) {
+    case OptionKind::kMillis:
+    case OptionKind::kNumber: {
+      const std::uint64_t max = option.member == kTtl ? count_of(ttl_max) : option.member_max();
+      const auto value = body.number(option.member, {option.min, max});
+      if (!value && !option.omitted) body.refuse(fmt::format("{} is required", option.member));
+      return append_number(wish, option, value);
+    }
+    case OptionKind::kFlag:
+      if (body.boolean(option.member).value_or(false)) wish.command.emplace_back(option.word);
+      return;
+    case OptionKind::kText:
+      if (const auto text = body.text(option.member, {option.min, option.max}))
+        wish.command.insert(wish.command.end(), {std::string(option.word), *text});
+      return;
+    case OptionKind::kMeta:
+      return append_meta(wish, body);
+    case OptionKind::kRequestId:
+      return;  // The header Idempotency-Key.
+  }
+}
+
+// What only the whole body can tell. Members are read again, as they were when they were appended.
+void check_together(const Wish& wish, Body& body) {
+  constexpr Bounds kAny{0, UINT64_MAX};
+  const bool shared = body.boolean("shared").value_or(false);
+  const bool limited = body.number("limit", kAny).value_or(1) != 1;
+  if (shared && limited) body.refuse("shared and limit exclude each other");
+  if (wish.locks.size() > 1 && (shared || limited))
+    body.refuse("several locks are taken exclusively: neither shared nor limit goes with them");
+  const std::uint64_t ttl = body.number(kTtl, kAny).value_or(0);
+  const std::uint64_t hold = body.number("max_hold_ms", kAny).value_or(0);
+  if (hold != 0 && hold < ttl)
+    body.refuse(fmt::format("max_hold_ms must be 0 (no cap), or {} (ttl_ms) to {}, got {}", ttl,
+                            limits::kMaxHoldMax.count(), hold));
+}
+
+std::vector<std::string_view> body_members() {
+  std::vector<std::string_view> members{"locks"};
+  for (const AcquireOption& option : wire::acquire_options()) {
+    if (!option.member.empty()) members.push_back(option.member);
+  }
+  return members;
+}
+
 // Everything that the wire's parser checks is checked here first, so that errors name what the
 // request has.
 std::variant<Wish, Problem> read_wish(const http::Request& request, Millis ttl_max) {
   Wish wish;
   wish.command.emplace_back("ACQUIRE");
-  Body body(request.body, {"locks", "ttl_ms", "wait_ms", "owner", "shared", "limit", "delay_ms",
-                           "max_hold_ms", "meta"});
+  Body body(request.body, body_members());
   append_locks(wish, body);
-  const auto ttl = body.number("ttl_ms", {count_of(limits::kTtlMin), count_of(ttl_max)});
-  if (!ttl) body.refuse("ttl_ms is required");
-  append_number(wish, "TTL", ttl, UINT64_MAX);
-  const auto wait = body.number("wait_ms", {0, count_of(limits::kHttpWaitMax)});
-  append_number(wish, "WAIT", wait, 0);
-  if (const auto owner = body.text("owner", {1, limits::kOwnerMax}))
-    wish.command.insert(wish.command.end(), {"OWNER", *owner});
-  append_mode(wish, body);
-  append_number(wish, "DELAY", body.number("delay_ms", {0, count_of(limits::kDelayMax)}), 0);
-  append_max_hold(wish, body, ttl.value_or(0));
-  append_meta(wish, body);
+  for (const AcquireOption& option : wire::acquire_options()) {
+    if (!option.member.empty()) append_option(wish, body, option, ttl_max);
+  }
+  check_together(wish, body);
+  const bool waits = body.number("wait_ms", {0, UINT64_MAX}).value_or(0) > 0;
   if (auto wrong = body.finish()) return *wrong;
-  const auto key = idempotency_key(request, wait.value_or(0) > 0);
+  const auto key = idempotency_key(request, waits);
   if (!key) return invalid(key.error().detail, "idempotency_key");
   if (!key->empty()) wish.command.insert(wish.command.end(), {"REQUEST", *key});
   return wish;

@@ -201,7 +201,7 @@ std::vector<std::string_view> problem_codes() {
 
 std::string http_page(const RouteTable& table) {
   std::string out(kIntroduction);
-  const json::value shapes = json::parse(std::string(schemas()));
+  const json::value shapes = schemas();
   out += "## Routes\n\n";
   for (const Route& route : table.all()) append_route(out, route, shapes.as_object());
   out +=

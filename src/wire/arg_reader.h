@@ -17,7 +17,7 @@
 #include <span>
 #include <string_view>
 
-#include "base/acquire_spec.h"
+#include "base/short_list.h"
 #include "base/types.h"
 #include "wire/error_code.h"
 #include "wire/verbs.h"
@@ -38,8 +38,10 @@ class ArgReader {
   [[nodiscard]] bool more() const { return ok() && at_ < args_.size(); }
   [[nodiscard]] std::optional<WireError> take_error() { return std::move(error_); }
   void refuse(ErrorCode code, std::string text);
-  // The next argument is no option of this command.
+  // The next argument is not an option of this command.
   void refuse_rest();
+  // The option was given before.
+  void refuse_twice(std::string_view word);
 
   // Whether the next argument is this word; then it is behind us. A second time is refused.
   bool option(std::string_view word);

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "wire/acquire_options.h"
 #include "wire/reply_decoder.h"
 #include "wire/text.h"
 
@@ -35,6 +36,19 @@ TEST(Verbs, AreFoundInAnyCaseAndNothingElseIs) {
   EXPECT_EQ(find_verb(""), nullptr);
   EXPECT_EQ(find_verb("GET"), nullptr);
   EXPECT_EQ(find_verb("ACQ\x15IRE"), nullptr) << "folding case folds letters only";
+}
+
+TEST(AcquireOptions, AreAllInTheUsageOfAcquire) {
+  for (const AcquireOption& option : acquire_options()) {
+    const std::string words = std::string(option.word) +
+                              (option.argument.empty() ? "" : " " + std::string(option.argument));
+    EXPECT_THAT(std::string(verb(VerbId::kAcquire).usage), HasSubstr(words));
+  }
+}
+
+TEST(AcquireOptions, HaveADescriptionWhereTheyAreMembersOfABody) {
+  for (const AcquireOption& option : acquire_options())
+    EXPECT_EQ(option.member.empty(), option.description.empty()) << option.word;
 }
 
 TEST(Verbs, ArityCountsTheNameAndNegativeMeansAtLeast) {

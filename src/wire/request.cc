@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "wire/acquire_parser.h"
+#include "wire/acquire_options.h"
 #include "wire/arg_reader.h"
 #include "wire/text.h"
 

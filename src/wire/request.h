@@ -17,7 +17,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/acquire_spec.h"
+#include "base/lease_terms.h"
 #include "base/limits.h"
 #include "base/types.h"
 #include "wire/error_code.h"
