@@ -1,14 +1,5 @@
-// One connection of the server. Included by server.cc only: Asio and Beast take long to compile.
-//
-//   idle ──first byte──▶ reading ──last byte──▶ handling ──answer──▶ writing ──▶ idle, or lingering ──▶ closed
-//                                                   ╰──begin_stream──▶ streaming ──▶ lingering
-//
-// It reads all the time, also while a request is being handled: otherwise the hang-up of whoever
-// waits for a lock would go unnoticed. Each phase has its own time limit, on the one timer. Stream
-// is a TCP socket, or TLS over one.
-#pragma once
+#include "http/connection.h"
 
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -17,61 +8,59 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 
+#include <fmt/format.h>
+
+#include <chrono>
 #include <functional>
-#include <memory>
 #include <optional>
-#include <string>
+#include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "base/assert.h"
-#include "base/sparing_log.h"
-#include "http/server.h"
+#include "base/limits.h"
 
 namespace pawl::http {
 
-namespace asio = boost::asio;
 namespace beast = boost::beast;
-using ErrorCode = boost::system::error_code;
 
-// What a connection needs of its server.
-struct Surroundings {
-  const Server::Handler& handler;
-  const Server::Bounds& bounds;
-  Log& log;
-  SparingLog& complaints;  // about peers, whom nobody here knows
-};
+namespace {
 
-// Who is at the other end.
-struct Peer {
-  std::string address;
-  std::string user = {};  // by its certificate
-};
-
-// Nothing more will be written; the peer may read that. What `done` hears is of no interest: it is
-// the end.
+// Ends our side of the connection; what was written can still be read. `done` is not called.
 template <class Done>
 void end_output(asio::ip::tcp::socket& socket, Done&& /*done*/) {
   ErrorCode ignored;
   socket.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
 }
-// TLS says goodbye, so that the peer knows that nothing was cut off; then it waits for the peer's
-// goodbye.
+// Sends TLS's close_notify, so that the peer knows that nothing was cut off, and calls `done` after
+// the peer's.
 template <class Stream, class Done>
 void end_output(Stream& stream, Done&& done) {
   stream.async_shutdown(std::forward<Done>(done));
 }
 
-// What to answer when what was read is no request.
-[[nodiscard]] Problem unreadable(const ErrorCode& error);
+// The answer to bytes that are not a request.
+Problem unreadable(const ErrorCode& error) {
+  if (error == beast::http::error::header_limit) {
+    return {431, "header_too_large", "the header is too large",
+            fmt::format("a header may have at most {} bytes", limits::kHttpHeaderMax)};
+  }
+  if (error == beast::http::error::body_limit) {
+    return {413, "body_too_large", "the body is too large",
+            fmt::format("a body may have at most {} bytes", limits::kHttpBodyMax)};
+  }
+  return {400, "malformed", "not HTTP/1.1", "this is not a request: " + error.message()};
+}
 
 template <class Stream>
 class Connection final : public std::enable_shared_from_this<Connection<Stream>> {
  public:
-  Connection(Stream stream, Surroundings around, Peer peer, std::shared_ptr<void> place)
+  Connection(Stream stream, const ConnectionContext& context, Peer peer, ConnectionSlot slot)
       : stream_(std::move(stream)),
         timer_(stream_.get_executor()),
-        around_(around),
+        context_(context),
         peer_(std::move(peer)),
-        place_(std::move(place)) {}
+        slot_(std::move(slot)) {}
 
   void start() {
     expect_request();
@@ -92,11 +81,11 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   using Message = beast::http::response<beast::http::string_body>;
   using Handle = std::shared_ptr<Connection>;
 
-  // The exchange as the handler holds it. It keeps the connection, which may have nothing else to
-  // wait for; not the other way round. An answer may come too late.
-  class Open final : public Exchange {
+  // The exchange as the handler holds it. It keeps the connection alive, which may have no pending
+  // operation; the connection does not keep the exchange. An answer may come too late.
+  class OpenExchange final : public Exchange {
    public:
-    Open(Request request, Handle connection)
+    OpenExchange(Request request, Handle connection)
         : request_(std::move(request)), connection_(std::move(connection)) {}
     const Request& request() const override { return request_; }
     void answer(Response response) override {
@@ -113,7 +102,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     }
 
    private:
-    // Nothing once the connection has gone on without us.
+    // Null once the connection no longer waits for this exchange.
     [[nodiscard]] Connection* current() const {
       return connection_->open_.lock().get() == this ? connection_.get() : nullptr;
     }
@@ -124,12 +113,13 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   // --- Reading -----------------------------------------------------------------------------------
 
   void expect_request() {
+    PAWL_ASSERT(phase_ == Phase::kIdle || phase_ == Phase::kWriting);
     phase_ = Phase::kIdle;
     parser_.emplace();
     parser_->eager(true);
     parser_->header_limit(limits::kHttpHeaderMax);
     parser_->body_limit(limits::kHttpBodyMax);
-    limit(around_.bounds.idle);
+    limit(context_.bounds.idle);
   }
 
   void read() {
@@ -148,26 +138,26 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     buffer_.commit(count);
     if (phase_ == Phase::kLingering) buffer_.clear();
     if (phase_ == Phase::kIdle || phase_ == Phase::kReading) parse();
-    // More behind an unanswered request than any request may have: this is no client we know.
+    // More input behind an unanswered request than any request may have: not a well-behaved client.
     if (buffer_.size() > limits::kHttpHeaderMax + limits::kHttpBodyMax) return close();
     read();
   }
 
   void end_of_input(ErrorCode error) {
     ended_ = true;
-    const bool at_work =
+    const bool answering =
         phase_ == Phase::kHandling || phase_ == Phase::kWriting || phase_ == Phase::kStreaming;
-    if (error != asio::error::eof || !at_work) return close();
-    // Of a stream nothing is left to say to someone who leaves; an answer may still be read.
+    if (error != asio::error::eof || !answering) return close();
+    // A client that ends its side of a stream leaves; one that waits for an answer may still read it.
     if (phase_ == Phase::kStreaming) return close();
-    tell_gone(Gone::kSilent);
+    report_gone(Gone::kSilent);
   }
 
   void parse() {
     while (buffer_.size() > 0 && (phase_ == Phase::kIdle || phase_ == Phase::kReading)) {
       if (phase_ == Phase::kIdle) {
         phase_ = Phase::kReading;
-        limit(around_.bounds.request);
+        limit(context_.bounds.request);
       }
       ErrorCode error;
       const std::size_t used = parser_->put(buffer_.data(), error);
@@ -177,25 +167,26 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
       if (parser_->is_done()) return handle();
       if (used == 0) break;
     }
-    invite_body();
+    send_continue();
   }
 
-  // `Expect: 100-continue`: whoever waits for leave to send its body gets it.
-  void invite_body() {
-    if (phase_ != Phase::kReading || invited_ || !parser_->is_header_done()) return;
+  // `Expect: 100-continue`: the client sends the body only after a 100 Continue.
+  void send_continue() {
+    if (phase_ != Phase::kReading || continue_sent_ || !parser_->is_header_done()) return;
     if (!same_word(field(parser_->get(), beast::http::field::expect), "100-continue")) return;
-    invited_ = inviting_ = true;
+    continue_sent_ = continue_pending_ = true;
     static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
     asio::async_write(stream_, asio::buffer(kContinue),
                       [self = this->shared_from_this()](ErrorCode, std::size_t) {
-                        self->inviting_ = false;
+                        self->continue_pending_ = false;
                         if (const auto held = std::exchange(self->held_, {})) held();
                       });
   }
 
-  // The body may be here, and answered, before the invitation has left.
-  void when_invited(std::function<void()> write) {
-    if (!inviting_) return write();
+  // Writes now, or after the 100 Continue: the body may be here, and answered, before that is sent.
+  void after_continue(std::function<void()> write) {
+    if (!continue_pending_) return write();
+    PAWL_ASSERT(!held_);
     held_ = std::move(write);
   }
 
@@ -207,9 +198,10 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   // --- Handling ----------------------------------------------------------------------------------
 
   void handle() {
+    PAWL_ASSERT(phase_ == Phase::kReading && parser_->is_done());
     phase_ = Phase::kHandling;
     timer_.cancel();
-    invited_ = false;
+    continue_sent_ = false;
     auto message = parser_->release();
     keep_alive_ = message.keep_alive();
     version_ = message.version();
@@ -223,12 +215,13 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     request.body = std::move(message.body());
     request.peer = peer_.address;
     request.user = peer_.user;
-    const auto open = std::make_shared<Open>(std::move(request), this->shared_from_this());
+    const auto open = std::make_shared<OpenExchange>(std::move(request), this->shared_from_this());
     open_ = open;
-    around_.handler(open);
+    context_.handler(open);
   }
 
   void refuse(const Problem& problem) {
+    PAWL_ASSERT(phase_ == Phase::kReading);
     phase_ = Phase::kHandling;
     keep_alive_ = false;
     head_only_ = false;
@@ -255,12 +248,13 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     phase_ = Phase::kWriting;
     open_.reset();
     const bool has_body = response.status != 204;
+    PAWL_ASSERT(response.status >= 200 && response.status < 600);
     const auto message = std::make_shared<Message>(message_of(std::move(response)));
     message->keep_alive(keep_alive_ && !ended_);
     if (has_body) message->content_length(message->body().size());
     if (head_only_) message->body().clear();
-    limit(around_.bounds.write);
-    when_invited([self = this->shared_from_this(), message] {
+    limit(context_.bounds.write);
+    after_continue([self = this->shared_from_this(), message] {
       beast::http::async_write(self->stream_, *message,
                                [self, message](ErrorCode error, std::size_t) {
                                  self->responded(error, message->keep_alive());
@@ -281,7 +275,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   void stream(Response head, std::string quiet) {
     if (phase_ != Phase::kHandling) return;
     if (head_only_) {
-      const std::shared_ptr<Open> open = open_.lock();
+      const std::shared_ptr<OpenExchange> open = open_.lock();
       respond(std::move(head));
       if (open && open->on_gone) open->on_gone(Gone::kClosed);
       return;
@@ -300,43 +294,45 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
 
   void enqueue(const std::string& text) {
     if (phase_ != Phase::kStreaming) return;
-    waiting_ += text;
-    pump();
+    queued_ += text;
+    write_stream();
   }
 
   void finish_stream() {
     if (phase_ != Phase::kStreaming) return;
     finishing_ = true;
-    pump();
+    write_stream();
   }
 
-  void pump() {
-    if (!leaving_.empty()) return;
-    if (waiting_.empty() && finishing_) return linger();
-    if (waiting_.empty()) return limit(around_.bounds.quiet);
-    leaving_.swap(waiting_);
-    limit(around_.bounds.write);
-    when_invited([self = this->shared_from_this()] {
-      asio::async_write(self->stream_, asio::buffer(self->leaving_),
+  void write_stream() {
+    PAWL_ASSERT(phase_ == Phase::kStreaming);
+    if (!writing_.empty()) return;
+    if (queued_.empty() && finishing_) return linger();
+    if (queued_.empty()) return limit(context_.bounds.quiet);
+    writing_.swap(queued_);
+    limit(context_.bounds.write);
+    after_continue([self = this->shared_from_this()] {
+      asio::async_write(self->stream_, asio::buffer(self->writing_),
                         [self](ErrorCode error, std::size_t) {
-                          self->leaving_.clear();
-                          self->pumped(error);
+                          self->writing_.clear();
+                          self->stream_written(error);
                         });
     });
   }
 
-  void pumped(ErrorCode error) {
+  void stream_written(ErrorCode error) {
     if (phase_ != Phase::kStreaming) return;
     if (error) return close();
-    const std::shared_ptr<Open> open = open_.lock();
-    if (waiting_.empty() && open && open->on_drained) open->on_drained();
-    pump();
+    const std::shared_ptr<OpenExchange> open = open_.lock();
+    if (queued_.empty() && open && open->on_drained) open->on_drained();
+    write_stream();
   }
 
   // --- Time --------------------------------------------------------------------------------------
 
-  void limit(Millis patience) {
-    timer_.expires_after(patience);
+  // Calls out_of_time() after `time`, unless called again before.
+  void limit(Millis time) {
+    timer_.expires_after(time);
     timer_.async_wait([weak = this->weak_from_this()](ErrorCode error) {
       const Handle self = weak.lock();
       if (error || !self || self->timer_.expiry() > std::chrono::steady_clock::now()) return;
@@ -348,12 +344,12 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     switch (phase_) {
       case Phase::kReading:
         return refuse({408, "too_slow", "the request took too long",
-                       "a request must arrive whole within " +
-                           std::to_string(around_.bounds.request.count()) + " ms"});
+                       "a request must be complete within " +
+                           std::to_string(context_.bounds.request.count()) + " ms"});
       case Phase::kStreaming:
-        if (leaving_.empty()) return enqueue(quiet_);
-        around_.log.warning("http: " + peer_.address + " reads its stream too slowly; closed",
-                            {{"address", peer_.address}});
+        if (writing_.empty()) return enqueue(quiet_);
+        context_.log.warning("http: " + peer_.address + " reads its stream too slowly; closed",
+                             {{"address", peer_.address}});
         return close();
       default:
         return close();
@@ -362,15 +358,16 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
 
   // --- The end -----------------------------------------------------------------------------------
 
-  void tell_gone(Gone how) {
-    const std::shared_ptr<Open> open = open_.lock();
+  void report_gone(Gone how) {
+    const std::shared_ptr<OpenExchange> open = open_.lock();
     if (open && open->on_gone) open->on_gone(how);
   }
 
-  // Closing with unread input would reset the connection, and the peer could miss what it was told
-  // last.
+  // Closing with unread input would reset the connection, and the client could miss the end of the
+  // answer. So end our side first, and read until the client ends its own.
   void linger() {
-    tell_gone(Gone::kClosed);
+    PAWL_ASSERT(phase_ == Phase::kWriting || phase_ == Phase::kStreaming);
+    report_gone(Gone::kClosed);
     open_.reset();
     if (ended_) return close();
     phase_ = Phase::kLingering;
@@ -385,9 +382,9 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     timer_.cancel();
     ErrorCode ignored;
     beast::get_lowest_layer(stream_).close(ignored);
-    tell_gone(Gone::kClosed);
+    report_gone(Gone::kClosed);
     open_.reset();
-    place_.reset();
+    slot_.reset();
   }
 
   static constexpr std::size_t kReadSize = 8 * 1024;
@@ -395,28 +392,65 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
 
   Stream stream_;
   asio::steady_timer timer_;
-  const Surroundings around_;
+  const ConnectionContext context_;
   const Peer peer_;
-  std::shared_ptr<void> place_;  // among the connections; given back when it closes
+  ConnectionSlot slot_;  // Given back when the connection closes.
 
   Phase phase_ = Phase::kIdle;
   beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
-  bool reading_ = false;
-  bool ended_ = false;          // the peer sends no more
-  bool invited_ = false;        // 100 Continue was said
-  bool inviting_ = false;       // it has not left yet
-  std::function<void()> held_;  // what is to be written after it
+  bool reading_ = false;           // A read is pending.
+  bool ended_ = false;             // The peer has ended its side.
+  bool continue_sent_ = false;     // 100 Continue was sent for this request,
+  bool continue_pending_ = false;  // and is not written completely yet.
+  std::function<void()> held_;     // What is to be written after it.
 
   // Of the request that is being answered.
-  std::weak_ptr<Open> open_;
+  std::weak_ptr<OpenExchange> open_;
   bool keep_alive_ = false;
   bool head_only_ = false;
   unsigned version_ = 11;
 
   // Of a stream.
-  std::string quiet_, waiting_, leaving_;
-  bool finishing_ = false;
+  std::string quiet_;       // Sent when there was nothing else for a while.
+  std::string queued_;      // To be written next.
+  std::string writing_;     // Being written now.
+  bool finishing_ = false;  // Linger once everything is written.
 };
+
+}  // namespace
+
+void start_connection(asio::ip::tcp::socket socket, const ConnectionContext& context, Peer peer,
+                      ConnectionSlot slot) {
+  std::make_shared<Connection<asio::ip::tcp::socket>>(std::move(socket), context, std::move(peer),
+                                                      std::move(slot))
+      ->start();
+}
+
+void start_connection(TlsStream stream, const ConnectionContext& context, Peer peer,
+                      ConnectionSlot slot) {
+  std::make_shared<Connection<TlsStream>>(std::move(stream), context, std::move(peer),
+                                          std::move(slot))
+      ->start();
+}
+
+void send_refusal(asio::ip::tcp::socket& socket, const Problem& problem) {
+  const Response refusal = to_response(problem);
+  std::string text = fmt::format(
+      "HTTP/1.1 {} {}\r\nDate: {}\r\nContent-Type: {}\r\n", refusal.status,
+      std::string_view(
+          beast::http::obsolete_reason(static_cast<beast::http::status>(refusal.status))),
+      date_text(std::chrono::system_clock::now()), refusal.type);
+  for (const Header& header : refusal.headers)
+    text += fmt::format("{}: {}\r\n", header.name, header.value);
+  text += fmt::format("Connection: close\r\nContent-Length: {}\r\n\r\n{}", refusal.body.size(),
+                      refusal.body);
+  ErrorCode ignored;
+  socket.write_some(asio::buffer(text), ignored);
+  socket.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  // Closing with unread input resets the connection, and the client could miss the answer.
+  char unread[limits::kHttpHeaderMax];
+  socket.read_some(asio::buffer(unread), ignored);
+}
 
 }  // namespace pawl::http

@@ -1,8 +1,8 @@
-// Waiting for what another process still holds: the data directory or a port, while the pawld
-// before this one stops.
+// Retries what fails because another process still holds it: the data directory or a port, while the
+// previous pawld stops.
 //
-//   Patience patience(config.wait, log);
-//   auto listener = patience.wait_for<server::Listener>([&] { return server::listen_on(address); });
+//   BusyRetry retry(config.wait, log);
+//   auto listener = retry.run<server::Listener>([&] { return server::listen_on(address); });
 //
 // SIGTERM and SIGINT, which the caller has blocked, end the wait.
 #pragma once
@@ -18,14 +18,15 @@
 
 namespace pawl::pawld {
 
-class Patience {
+class BusyRetry {
  public:
-  // `at_most` for all waits together, from the beginning of the first one.
-  Patience(Millis at_most, Log& log) : at_most_(at_most), log_(log) {}
+  // `at_most` limits all waits together, counted from the beginning of the first one.
+  BusyRetry(Millis at_most, Log& log) : at_most_(at_most), log_(log) {}
 
-  // Tries again as long as `attempt` answers kBusy and there is time. The last answer.
+  // Calls `attempt` until it returns something else than kBusy, or the time is up, or a signal
+  // arrives. Returns the last result. Logs the beginning and the end of a wait.
   template <class T>
-  Result<T> wait_for(const std::function<Result<T>()>& attempt) {
+  Result<T> run(const std::function<Result<T>()>& attempt) {
     bool waited = false;
     for (;;) {
       auto done = attempt();
@@ -38,13 +39,14 @@ class Patience {
     }
   }
 
-  // A signal asked to stop meanwhile.
+  // Whether a signal ended a wait.
   [[nodiscard]] bool interrupted() const { return interrupted_; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // False when there is no time left, or a signal came. Logs what it waits for unless `logged`.
+  // Sleeps for a moment. Returns false if no time is left or a signal arrived. Logs what it waits
+  // for unless `logged`.
   bool pause(const Error& busy, bool logged);
   void log_end_of_wait();
 

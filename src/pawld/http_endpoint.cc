@@ -1,10 +1,10 @@
-#include "pawld/web.h"
+#include "pawld/http_endpoint.h"
 
 #include "server/listener.h"
 
 namespace pawl::pawld {
 
-Web::Web(Log& log, const Config& config)
+HttpEndpoint::HttpEndpoint(Log& log, const Config& config)
     : config_(config),
       server_(log,
               [this](std::shared_ptr<http::Exchange> exchange) {
@@ -16,14 +16,14 @@ Web::Web(Log& log, const Config& config)
   lane_.wake_guest_with([this] { server_.post([this] { service_.take_deliveries(); }); });
 }
 
-Result<std::string> Web::start(server::Loop& loop, Patience& patience) {
+Result<std::string> HttpEndpoint::start(server::Loop& loop, BusyRetry& retry) {
   const auto address = server::parse_listen_address(config_.http);
   if (!address) return address.error();
-  auto listener = patience.wait_for<server::Listener>([&] { return server::listen_on(*address); });
+  auto listener = retry.run<server::Listener>([&] { return server::listen_on(*address); });
   if (!listener) {
     return Error{Code::kInvalid, listener.error().detail +
                                      ". Choose another address with --http (or --http off), or "
-                                     "stop what uses it"};
+                                     "stop the process that uses it"};
   }
   const std::string bound = listener->address;
   if (auto attached = loop.attach(lane_); !attached) return attached.error();

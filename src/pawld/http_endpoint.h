@@ -1,4 +1,5 @@
-// HTTP in pawld: a server on a thread of its own, and the lane from it to the loop.
+// The HTTP port of pawld: an HTTP server on a thread of its own, and the queue (server::Lane) between
+// it and the loop.
 #pragma once
 
 #include <functional>
@@ -10,37 +11,37 @@
 #include "base/log.h"
 #include "http/server.h"
 #include "pawl/result.h"
+#include "pawld/busy_retry.h"
 #include "pawld/options.h"
-#include "pawld/patience.h"
 #include "server/lane.h"
 #include "server/loop.h"
 #include "tls/context.h"
 
 namespace pawl::pawld {
 
-class Web {
+class HttpEndpoint {
  public:
-  Web(Log& log, const Config& config);
-  ~Web() { stop(); }
-  Web(const Web&) = delete;
-  Web& operator=(const Web&) = delete;
+  HttpEndpoint(Log& log, const Config& config);
+  ~HttpEndpoint() { stop(); }
+  HttpEndpoint(const HttpEndpoint&) = delete;
+  HttpEndpoint& operator=(const HttpEndpoint&) = delete;
 
-  // Listens and serves; from then on `loop` does as well, through the lane. Answers the address as
-  // bound.
-  Result<std::string> start(server::Loop& loop, Patience& patience);
-  // HTTPS from now on, with this certificate; connections that exist keep theirs.
+  // Listens and serves; requests reach `loop` through the lane. Returns the address as bound.
+  Result<std::string> start(server::Loop& loop, BusyRetry& retry);
+  // Serves HTTPS from now on, with this certificate; existing connections are not affected.
   void use_tls(std::shared_ptr<const tls::ServerContext> context) {
     server_.use_tls(std::move(context));
   }
-  // Calls it, on HTTP's thread, once what was changed so far is in force.
+  // Calls `call` on the HTTP thread, once all changes made so far are in force.
   void after_changes(std::function<void()> call) { server_.post(std::move(call)); }
+  // Closes every connection and ends the thread.
   void stop() { server_.stop(); }
 
  private:
   const Config& config_;
   server::Lane lane_;
   http::Server server_;
-  api::Service service_;  // Goes first: what it still holds are the server's.
+  api::Service service_;  // Destroyed first: it still holds exchanges of the server.
 };
 
 }  // namespace pawl::pawld

@@ -1,10 +1,12 @@
-#include "pawld/machine.h"
+#include "pawld/machine_mark.h"
 
 #include <fmt/format.h>
 #include <openssl/sha.h>
 
 #include <array>
 #include <fstream>
+
+#include "base/assert.h"
 
 namespace pawl::pawld {
 namespace {
@@ -27,30 +29,33 @@ std::optional<std::string> machine_id(const std::string& path) {
   return id;
 }
 
-std::string mark_of(std::string_view id, Random& random) {
+std::string make_mark(std::string_view id, Random& random) {
   const std::string salt = fmt::format("{:016x}", random.next());
-  return salt + ":" + digest(salt, id);
+  std::string mark = salt + ":" + digest(salt, id);
+  PAWL_ASSERT(mark_matches(mark, id));
+  return mark;
 }
 
-bool is_mark_of(std::string_view mark, std::string_view id) {
+bool mark_matches(std::string_view mark, std::string_view id) {
   const std::size_t colon = mark.find(':');
   return colon != std::string_view::npos &&
          mark.substr(colon + 1) == digest(mark.substr(0, colon), id);
 }
 
-Result<Settled> settle_machine(store::journal::Journal& journal, const std::string& id_path,
-                               Adopt adopt, Random& random) {
+Result<MachineCheck> check_machine(store::journal::Journal& journal, const std::string& id_path,
+                                   Adopt adopt, Random& random) {
   const auto id = machine_id(id_path);
-  if (!id) return Settled::kKnown;
-  const auto mark = journal.machine();
+  if (!id) return MachineCheck::kSameMachine;
+  const auto mark = journal.machine_mark();
   if (!mark) return mark.error();
-  const bool known = *mark && is_mark_of(**mark, *id);
-  if (known) return Settled::kKnown;
-  const bool elsewhere = mark->has_value();
-  if (elsewhere && adopt == Adopt::kNo)
+  const bool same = *mark && mark_matches(**mark, *id);
+  if (same) return MachineCheck::kSameMachine;
+  const bool other_machine = mark->has_value();
+  if (other_machine && adopt == Adopt::kNo)
     return Error{Code::kDenied, "this data was last used on another machine"};
-  if (auto written = journal.set_machine(mark_of(*id, random)); !written) return written.error();
-  return elsewhere ? Settled::kAdopted : Settled::kKnown;
+  if (auto written = journal.set_machine_mark(make_mark(*id, random)); !written)
+    return written.error();
+  return other_machine ? MachineCheck::kAdopted : MachineCheck::kSameMachine;
 }
 
 }  // namespace pawl::pawld

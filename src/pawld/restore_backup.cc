@@ -1,12 +1,13 @@
-#include "pawld/restoring.h"
+#include "pawld/restore_backup.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "base/assert.h"
 #include "core/records.h"
-#include "pawld/into_core.h"
+#include "server/core_loader.h"
 #include "store/journal/backup.h"
-#include "store/journal/restore.h"
+#include "store/journal/create.h"
 
 namespace pawl::pawld {
 namespace {
@@ -16,43 +17,47 @@ struct Backup {
   std::uint64_t leases = 0;
 };
 
-Result<Backup> read(store::Files& files, const std::string& directory) {
+Result<Backup> read_and_check(store::Files& files, const std::string& directory) {
   const auto is_one = store::journal::is_backup(files, directory);
   if (!is_one) return is_one.error();
   if (!*is_one) {
     return Error{
         Code::kInvalid,
         directory +
-            ": is no backup (no backup.meta); name a directory that BACKUP made with --from"};
+            ": is not a backup (no backup.meta); pass a directory that BACKUP made with --from"};
   }
-  IntoCore visitor;
-  const auto meta = store::journal::read_backup(files, directory, visitor);
+  // The core knows what the records mean and whether they contradict each other.
+  core::Core core;
+  server::CoreLoader loader(core);
+  const auto meta = store::journal::read_backup(files, directory, loader);
   if (!meta) return meta.error();
-  if (const auto fits = visitor.core.loaded(Token{meta->last_number}, Now{}); !fits)
-    return Error{fits.error().code, directory + ": " + fits.error().detail};
-  return Backup{*meta, visitor.core.totals().leases};
+  if (const auto loaded = core.loaded(Token{meta->last_number}, Now{}); !loaded)
+    return Error{loaded.error().code, directory + ": " + loaded.error().detail};
+  return Backup{*meta, core.totals().leases};
 }
 
 }  // namespace
 
-Result<Restored> make_from_backup(store::Files& files, Random& random, const RestoreOptions& asked,
-                                  const std::string& directory) {
-  const auto backup = read(files, asked.from);
+Result<Restored> restore_backup(store::Files& files, Random& random, const RestoreOptions& options,
+                                const std::string& directory) {
+  const auto backup = read_and_check(files, options.from);
   if (!backup) return backup.error();
-  const Token last{std::max(backup->meta.last_number, asked.above)};
+  const Token last{std::max(backup->meta.last_number, options.above)};
   const Millis wait =
-      asked.skip_wait ? Millis(0) : std::max(backup->meta.wait, asked.wait_at_least);
-  auto begin = core::restored_records(last, wait);
-  if (!begin) return begin.error();
+      options.skip_wait ? Millis(0) : std::max(backup->meta.wait, options.wait_at_least);
+  auto restored = core::restored_records(last, wait);
+  if (!restored) return restored.error();
+  PAWL_ASSERT(restored->last_token >= last);
   const store::journal::Identity identity{Incarnation{random.next()}, backup->meta.segment_bytes};
-  store::journal::Beginning beginning;
-  beginning.sequence = store::journal::sequence_after(backup->meta.sequence);
-  beginning.high_water = begin->last_token.value;
-  beginning.records = std::move(begin->records);
-  if (auto made = store::journal::make_store(files, directory, identity, std::move(beginning));
-      !made)
-    return made.error();
-  return Restored{identity.incarnation, begin->last_token, wait, backup->leases};
+  store::journal::InitialState initial;
+  initial.sequence = store::journal::sequence_after(backup->meta.sequence);
+  initial.high_water = restored->last_token.value;
+  initial.records = std::move(restored->records);
+  if (auto created =
+          store::journal::create_restored_store(files, directory, identity, std::move(initial));
+      !created)
+    return created.error();
+  return Restored{identity.incarnation, restored->last_token, wait, backup->leases};
 }
 
 }  // namespace pawl::pawld

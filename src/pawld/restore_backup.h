@@ -1,5 +1,5 @@
-// A new store from a backup (design rule 9): what `pawld restore` does, on any files. The simulator
-// does the same.
+// Creates a new store from a backup (design rule 9). `pawld restore` calls it on real files, the
+// simulator on simulated ones.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,31 @@
 namespace pawl::pawld {
 
 struct RestoreOptions {
+  // The directory of the backup.
   std::string from;
-  std::uint64_t above = 0;  // a token that was issued, and that the backup may not know of
-  Millis wait_at_least{0};  // the longest TTL that a configuration file names
+  // A token that was issued after the backup was made; new tokens are greater.
+  std::uint64_t above = 0;
+  // The longest TTL that the configuration file allows.
+  Millis wait_at_least{0};
+  // Grant at once after the start.
   bool skip_wait = false;
 };
 
 struct Restored {
   Incarnation incarnation;
-  Token last_token;  // every new one is greater
-  Millis wait{0};    // how long nothing is granted after a start
+  // Every new token is greater.
+  Token last_token;
+  // How long nothing is granted after a start.
+  Millis wait{0};
+  // Leases of the backup that are void now.
   std::uint64_t void_leases = 0;
 };
 
-// Makes a store in `directory`, which is missing or empty. The backup is read and understood before
-// anything is written. kInvalid: no valid backup, or the directory is not free; kBusy: a process
-// uses it.
-[[nodiscard]] Result<Restored> make_from_backup(store::Files& files, Random& random,
-                                                const RestoreOptions& asked,
-                                                const std::string& directory);
+// Creates a store in `directory`, which is missing or empty. The whole backup is read and checked
+// before anything is written. kInvalid: not a valid backup, or the directory is not empty. kBusy: a
+// process uses the directory.
+[[nodiscard]] Result<Restored> restore_backup(store::Files& files, Random& random,
+                                              const RestoreOptions& options,
+                                              const std::string& directory);
 
 }  // namespace pawl::pawld

@@ -1,4 +1,4 @@
-#include "tls/reason.h"
+#include "tls/tls_errors.h"
 
 #include <openssl/err.h>
 
@@ -36,8 +36,7 @@ std::string refusal(int problem, const X509& certificate, X509_STORE_CTX* check)
   }
 }
 
-// RFC 8446: the alerts by which the other end says what it thinks of our certificate, or of our
-// having none.
+// The alerts of RFC 8446 with which the peer refuses our certificate, or asks for one.
 constexpr int kBadCertificate = 42, kCertificateUnknown = 46, kUnknownAuthority = 48,
               kCertificateRequired = 116;
 
@@ -45,16 +44,16 @@ bool is_about_certificate(int alert) {
   return (alert >= kBadCertificate && alert <= kCertificateUnknown) || alert == kUnknownAuthority;
 }
 
-std::string told_by_peer(const SSL* ssl, int alert) {
+std::string alert_text(const SSL* ssl, int alert) {
   const std::string word = SSL_alert_desc_string_long(alert);
   const std::string other = SSL_is_server(ssl) == 1 ? "the client" : "the server";
-  if (alert == kCertificateRequired) return other + " asks for a certificate, and none was given";
+  if (alert == kCertificateRequired) return other + " requires a certificate, and none was given";
   if (is_about_certificate(alert)) return other + " refused our certificate: " + word;
   return other + " ended the connection: " + word;
 }
 
-// A place of our own at each connection: the application's belongs to whoever made it, and Asio
-// frees what it finds there.
+// The slot for the note at each connection. Not SSL_set_app_data(): Asio uses that, and frees what it
+// finds there.
 int note_index() {
   static const int index = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
   return index;
@@ -84,7 +83,7 @@ std::string take_library_error() {
   const unsigned long error = ERR_peek_last_error();
   ERR_clear_error();
   const char* reason = ERR_reason_error_string(error);
-  return reason == nullptr ? "OpenSSL does not say why" : reason;
+  return reason == nullptr ? "OpenSSL gives no reason" : reason;
 }
 
 std::string take_stream_error(const SSL* ssl) {
@@ -92,12 +91,12 @@ std::string take_stream_error(const SSL* ssl) {
   const int alert = ERR_GET_REASON(error) - SSL_AD_REASON_OFFSET;
   if (ERR_GET_LIB(error) == ERR_LIB_SSL && alert >= 0 && alert < 256) {
     ERR_clear_error();
-    return told_by_peer(ssl, alert);
+    return alert_text(ssl, alert);
   }
   const int reason = ERR_GET_REASON(error);
   if (reason == SSL_R_UNSUPPORTED_PROTOCOL || reason == SSL_R_VERSION_TOO_LOW) {
     ERR_clear_error();
-    return "the other end speaks nothing newer than TLS 1.1; 1.2 is the least";
+    return "the peer supports nothing newer than TLS 1.1; at least 1.2 is required";
   }
   return take_library_error();
 }

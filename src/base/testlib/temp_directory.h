@@ -1,28 +1,34 @@
-// A directory of its own for one test, removed with all that is in it.
+// A new directory for one test, removed with its content at the end of the scope.
+//
+//   const TempDirectory directory;
+//   write(directory.path() + "/users", …);
 #pragma once
 
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
-namespace pawl::store {
+#include "base/assert.h"
 
-class TestDirectory {
+namespace pawl {
+
+class TempDirectory {
  public:
-  explicit TestDirectory(const std::string& parent = std::filesystem::temp_directory_path())
-      : path_(parent + "/pawl-store-XXXXXX") {
-    if (::mkdtemp(path_.data()) == nullptr) path_.clear();
+  // A directory in `parent`, which exists.
+  explicit TempDirectory(const std::string& parent = std::filesystem::temp_directory_path())
+      : path_(parent + "/pawl-test-XXXXXX") {
+    PAWL_ASSERT(::mkdtemp(path_.data()) != nullptr);
   }
-  ~TestDirectory() {
+  ~TempDirectory() {
     std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+    std::filesystem::remove_all(path_, ignored);
   }
-  TestDirectory(const TestDirectory&) = delete;
-  TestDirectory& operator=(const TestDirectory&) = delete;
+  TempDirectory(const TempDirectory&) = delete;
+  TempDirectory& operator=(const TempDirectory&) = delete;
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
   std::string path_;
 };
 
-}  // namespace pawl::store
+}  // namespace pawl

@@ -1,4 +1,4 @@
-#include "store/journal/journal_thread.h"
+#include "store/journal/journal_threads.h"
 
 #include <chrono>
 
@@ -7,12 +7,12 @@ namespace {
 constexpr std::chrono::seconds kSpaceCheckInterval{1};
 }  // namespace
 
-JournalThread::JournalThread(Journal& journal) : journal_(journal) {
+MaintenanceThread::MaintenanceThread(Journal& journal) : journal_(journal) {
   journal_.on_work([this] { wake(); });
   thread_ = std::thread([this] { run(); });
 }
 
-JournalThread::~JournalThread() {
+MaintenanceThread::~MaintenanceThread() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -22,7 +22,7 @@ JournalThread::~JournalThread() {
   journal_.on_work(nullptr);
 }
 
-void JournalThread::wake() {
+void MaintenanceThread::wake() {
   {
     const std::lock_guard lock(mutex_);
     work_ = true;
@@ -30,7 +30,7 @@ void JournalThread::wake() {
   changed_.notify_one();
 }
 
-void JournalThread::run() {
+void MaintenanceThread::run() {
   auto space_checked = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
   while (!stop_) {
@@ -46,10 +46,43 @@ void JournalThread::run() {
         now - space_checked >= kSpaceCheckInterval) {
       journal_.check_space();
       space_checked = now;
-      more = true;  // What lacked space may go on now.
+      more = true;  // Work that lacked space may continue now.
     }
     lock.lock();
     work_ = work_ || more;
+  }
+}
+
+BackupThread::BackupThread(Journal& journal) : journal_(journal) {
+  journal_.on_backup([this] {
+    {
+      const std::lock_guard lock(mutex_);
+      work_ = true;
+    }
+    changed_.notify_one();
+  });
+  thread_ = std::thread([this] { run(); });
+}
+
+BackupThread::~BackupThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+  journal_.on_backup(nullptr);
+}
+
+void BackupThread::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stop_ || work_; });
+    if (stop_) return;
+    lock.unlock();
+    const bool more = journal_.backup_step();
+    lock.lock();
+    work_ = more;
   }
 }
 

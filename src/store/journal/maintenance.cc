@@ -1,4 +1,4 @@
-#include "store/journal/housekeeper.h"
+#include "store/journal/maintenance.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,9 +11,10 @@ namespace {
 
 constexpr std::uint64_t kPrewriteStep = std::uint64_t{1} << 20;
 
-// Writes the next zeros of a new segment, and syncs them: one big flush at the end would hold up
-// the loop's commits.
+// Writes the next zeros of a new segment and syncs them: one big flush at the end would delay the
+// loop's commits.
 Result<void> write_zeros(File& file, std::uint64_t offset, std::uint64_t bytes) {
+  PAWL_ASSERT(bytes <= kPrewriteStep);
   static const std::string zeros(kPrewriteStep, '\0');
   if (auto written = file.write(offset, std::string_view(zeros).substr(0, bytes)); !written)
     return written;
@@ -47,7 +48,7 @@ Result<void> prewrite_segment(Files& files, const std::string& directory, std::u
   return name_segment(files, directory, unfinished, segment);
 }
 
-Housekeeper::Housekeeper(Files& files, std::string directory, const Identity& identity,
+Maintenance::Maintenance(Files& files, std::string directory, const Identity& identity,
                          const Settings& settings, Inventory inventory)
     : files_(files),
       directory_(std::move(directory)),
@@ -57,13 +58,15 @@ Housekeeper::Housekeeper(Files& files, std::string directory, const Identity& id
       recyclable_(std::move(inventory.obsolete)),
       spares_(std::move(inventory.spares)),
       checkpoint_(inventory.checkpoint),
-      closed_(std::move(inventory.closed)) {}
+      closed_(std::move(inventory.closed)) {
+  PAWL_ASSERT(spares_.empty() || spares_.back().segment + 1 == next_segment_);
+}
 
-std::string Housekeeper::segment_path(std::uint64_t segment) const {
+std::string Maintenance::segment_path(std::uint64_t segment) const {
   return path_in(directory_, segment_name(segment));
 }
 
-Result<Spare> Housekeeper::take_spare(std::uint64_t record_bytes) {
+Result<Spare> Maintenance::take_spare(std::uint64_t record_bytes) {
   const std::uint64_t bytes = kBlock + record_bytes;
   const auto take_ready = [&]() -> std::optional<Spare> {
     const std::lock_guard handover(handover_mutex_);
@@ -82,15 +85,16 @@ Result<Spare> Housekeeper::take_spare(std::uint64_t record_bytes) {
   }
 }
 
-void Housekeeper::add_closed(const ClosedSegment& closed) {
+void Maintenance::add_closed(const ClosedSegment& closed) {
   {
     const std::lock_guard handover(handover_mutex_);
+    PAWL_ASSERT(closed_.empty() || closed_.back().segment + 1 == closed.segment);
     closed_.push_back(closed);
   }
   if (wake_) wake_();
 }
 
-Result<void> Housekeeper::give_up_space() {
+Result<void> Maintenance::release_reserved_space() {
   const std::lock_guard work(work_mutex_);
   abandon_prewrite();
   spares_blocked_ = true;
@@ -103,7 +107,7 @@ Result<void> Housekeeper::give_up_space() {
   }
   const std::lock_guard handover(handover_mutex_);
   if (spares_.empty())
-    return Error{Code::kUnavailable, directory_ + ": no space, and none to give up"};
+    return Error{Code::kUnavailable, directory_ + ": no space, and no spare segment to remove"};
   const std::uint64_t segment = spares_.back().segment;
   PAWL_ASSERT(segment + 1 == next_segment_);
   spares_.pop_back();
@@ -111,34 +115,34 @@ Result<void> Housekeeper::give_up_space() {
   return files_.remove(segment_path(segment));
 }
 
-Error Housekeeper::failure() const {
+Error Maintenance::failure() const {
   const std::lock_guard handover(handover_mutex_);
   PAWL_ASSERT(failure_.has_value());
   return *failure_;
 }
 
-void Housekeeper::stop() {
+void Maintenance::stop() {
   const std::lock_guard work(work_mutex_);
   stopped_ = true;
   abandon_prewrite();
-  if (job_) (void)job_->abandon();  // Tidiness only: the next start removes it, too.
+  if (job_) (void)job_->abandon();  // If this fails, the next start removes the file.
   job_.reset();
 }
 
-bool Housekeeper::step() {
+bool Maintenance::step() {
   const std::lock_guard work(work_mutex_);
   if (stopped_ || failed()) return false;
   const auto worked = do_step();
   if (worked) return *worked;
-  stumble(worked.error());
+  record_failure(worked.error());
   return !failed();
 }
 
-void Housekeeper::check_space() {
+void Maintenance::check_space() {
   const std::lock_guard work(work_mutex_);
   if (stopped_ || failed()) return;
   const auto space = files_.free_space(directory_);
-  if (!space) return stumble(space.error());
+  if (!space) return record_failure(space.error());
   const std::uint64_t needed = space_needed();
   free_.store(*space, std::memory_order_relaxed);
   space_needed_.store(needed, std::memory_order_relaxed);
@@ -146,21 +150,21 @@ void Housekeeper::check_space() {
   room_.store(*space >= needed, std::memory_order_relaxed);
 }
 
-std::uint64_t Housekeeper::space_needed() const {
+std::uint64_t Maintenance::space_needed() const {
   return settings_.space_reserve + (spares_blocked_ ? identity_.segment_bytes : 0);
 }
 
-// The most segments that exist at once: the active one, those written ahead, those that a
-// checkpoint is being made of, and one that is closed meanwhile. Checkpoints come on top: two of
-// them, each as large as all live records.
-Space Housekeeper::space() const {
+// The greatest number of segments that exist at once: the active one, the spares, those that a
+// checkpoint is being made from, and one that is closed meanwhile. Two checkpoints come on top, each
+// as large as all live records.
+Space Maintenance::space() const {
   const std::uint64_t segments = 1 + settings_.spare_segments + settings_.checkpoint_after + 1;
   return {free_.load(std::memory_order_relaxed), space_needed_.load(std::memory_order_relaxed),
           segments * identity_.segment_bytes + settings_.space_reserve};
 }
 
-// Lack of space stops the work until check_space() lets it go on; anything else is final.
-void Housekeeper::stumble(const Error& error) {
+// Lack of space stops the work until check_space() resumes it; any other failure is final.
+void Maintenance::record_failure(const Error& error) {
   if (error.code == Code::kUnavailable) {
     room_.store(false, std::memory_order_relaxed);
     spares_blocked_ = true;
@@ -172,49 +176,51 @@ void Housekeeper::stumble(const Error& error) {
   failed_.store(true, std::memory_order_release);
 }
 
-Result<bool> Housekeeper::do_step() {
+Result<bool> Maintenance::do_step() {
   if (spares_are_short() && (!spares_blocked_ || !recyclable_.empty())) {
     if (auto stepped = step_spare(); !stepped) return stepped.error();
     return true;
   }
-  if (!checkpoint_blocked_ && may_checkpoint()) {
+  if (!checkpoint_blocked_ && checkpoint_is_due()) {
     if (auto stepped = step_checkpoint(); !stepped) return stepped.error();
     return true;
   }
   return false;
 }
 
-bool Housekeeper::spares_are_short() {
+bool Maintenance::spares_are_short() {
   const std::lock_guard handover(handover_mutex_);
   return spares_.size() < settings_.spare_segments;
 }
 
-bool Housekeeper::may_checkpoint() {
+bool Maintenance::checkpoint_is_due() {
   const std::lock_guard handover(handover_mutex_);
   return !pinned_ && (job_ || closed_.size() >= settings_.checkpoint_after);
 }
 
-CheckpointSource Housekeeper::pin() {
+CheckpointSource Maintenance::pin() {
   const std::lock_guard handover(handover_mutex_);
   PAWL_ASSERT(!pinned_);
   pinned_ = true;
   return CheckpointSource{directory_, identity_, checkpoint_, closed_};
 }
 
-void Housekeeper::unpin() {
+void Maintenance::unpin() {
   {
     const std::lock_guard handover(handover_mutex_);
+    PAWL_ASSERT(pinned_);
     pinned_ = false;
   }
   if (wake_) wake_();
 }
 
-void Housekeeper::add_spare(Spare spare) {
+void Maintenance::add_spare(Spare spare) {
   const std::lock_guard handover(handover_mutex_);
+  PAWL_ASSERT(spares_.empty() || spares_.back().segment + 1 == spare.segment);
   spares_.push_back(std::move(spare));
 }
 
-Result<void> Housekeeper::step_spare() {
+Result<void> Maintenance::step_spare() {
   if (prewrite_) return step_prewrite();
   if (!recyclable_.empty()) return recycle();
   const auto space = files_.free_space(directory_);
@@ -225,8 +231,8 @@ Result<void> Housekeeper::step_spare() {
   return begin_prewrite(next_segment_, identity_.segment_bytes);
 }
 
-// What the file holds of its former life names an older segment, and so is never valid (format.h).
-Result<void> Housekeeper::recycle() {
+// The old records in the file name an older segment, so they are never valid (format.h).
+Result<void> Maintenance::recycle() {
   const std::string old_path = segment_path(recyclable_.back());
   recyclable_.pop_back();
   if (auto named = name_segment(files_, directory_, old_path, next_segment_); !named) return named;
@@ -237,25 +243,27 @@ Result<void> Housekeeper::recycle() {
   return {};
 }
 
-Result<void> Housekeeper::begin_prewrite(std::uint64_t segment, std::uint64_t bytes) {
+Result<void> Maintenance::begin_prewrite(std::uint64_t segment, std::uint64_t bytes) {
   auto file = files_.create(unfinished_segment(directory_, segment));
   if (!file) return file.error();
+  PAWL_ASSERT(!prewrite_ && bytes % kBlock == 0);
   prewrite_ = Prewrite{segment, bytes, 0, std::move(*file)};
   return {};
 }
 
-Result<void> Housekeeper::step_prewrite() {
+Result<void> Maintenance::step_prewrite() {
   const std::uint64_t count = std::min(kPrewriteStep, prewrite_->bytes - prewrite_->written);
   if (auto written = write_zeros(*prewrite_->file, prewrite_->written, count); !written) {
     abandon_prewrite();
     return written;
   }
   prewrite_->written += count;
+  PAWL_ASSERT(prewrite_->written <= prewrite_->bytes);
   if (prewrite_->written < prewrite_->bytes) return {};
   return finish_prewrite();
 }
 
-Result<void> Housekeeper::finish_prewrite() {
+Result<void> Maintenance::finish_prewrite() {
   const Prewrite done = std::move(*prewrite_);
   prewrite_.reset();
   const std::string unfinished = unfinished_segment(directory_, done.segment);
@@ -267,17 +275,18 @@ Result<void> Housekeeper::finish_prewrite() {
   return {};
 }
 
-void Housekeeper::abandon_prewrite() {
+void Maintenance::abandon_prewrite() {
   if (!prewrite_) return;
   const std::string unfinished = unfinished_segment(directory_, prewrite_->segment);
   prewrite_.reset();
-  (void)files_.remove(unfinished);  // Gives the space back; the next start removes it, too.
+  (void)files_.remove(unfinished);  // If this fails, the next start removes it.
 }
 
-// A batch that no segment of the usual size can hold gets one of its own. It takes over the id of
-// the first spare, by a rename over that spare's file: before and after, there is one unbegun
-// segment of that id.
-Result<Spare> Housekeeper::make_oversized(std::uint64_t bytes) {
+// A batch that does not fit in a segment of the usual size gets a segment of its own. It takes the id
+// of the first spare, by a rename over that spare's file: before and after, there is one segment of
+// that id that is not begun.
+Result<Spare> Maintenance::make_oversized(std::uint64_t bytes) {
+  PAWL_ASSERT(bytes > identity_.segment_bytes && bytes % kBlock == 0);
   abandon_prewrite();
   std::uint64_t segment = next_segment_;
   {
@@ -295,7 +304,7 @@ Result<Spare> Housekeeper::make_oversized(std::uint64_t bytes) {
   return Spare{segment, bytes, std::move(*file)};
 }
 
-Result<void> Housekeeper::step_checkpoint() {
+Result<void> Maintenance::step_checkpoint() {
   if (!job_) {
     const std::lock_guard handover(handover_mutex_);
     job_.emplace(files_, CheckpointSource{directory_, identity_, checkpoint_, closed_}, directory_);
@@ -317,15 +326,18 @@ Result<void> Housekeeper::step_checkpoint() {
   return free_covered();
 }
 
-// The new checkpoint is durable: what it covers is of no more use.
-Result<void> Housekeeper::free_covered() {
+// The new checkpoint is durable: the files that it covers are no longer needed.
+Result<void> Maintenance::free_covered() {
+  PAWL_ASSERT(job_.has_value());
   const std::uint64_t sequence = job_->sequence();
   const std::vector<ClosedSegment> covered = job_->closed();
   std::optional<std::uint64_t> replaced;
   {
     const std::lock_guard handover(handover_mutex_);
-    if (pinned_)
-      return {};  // A moment ago. The job is done, and asked again once nobody reads these files.
+    // Pinned a moment ago. The job stays, done, and the files are freed after unpin().
+    if (pinned_) return {};
+    PAWL_ASSERT(covered.size() <= closed_.size());
+    PAWL_ASSERT(!checkpoint_ || *checkpoint_ <= sequence);
     replaced = std::exchange(checkpoint_, sequence);
     closed_.erase(closed_.begin(), closed_.begin() + static_cast<std::ptrdiff_t>(covered.size()));
   }

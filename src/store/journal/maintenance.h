@@ -1,10 +1,10 @@
-// The journal's work beside the loop: prewriting segments ahead, checkpoints, freeing what they
-// cover, watching space.
+// The journal's work beside the loop: prewriting spare segments, making checkpoints, freeing the
+// segments that they cover, and watching the free space.
 //
-// Two threads: the loop calls the functions of the first group, one helper (a thread, or a
-// simulator between turns) those of the second. `work_mutex_` is held for one bounded step and by
-// the loop only when it must do such work itself; `handover_mutex_` for moments. Order: work, then
-// handover.
+// Two threads: the loop calls the functions of the first group, one other thread (or a simulator,
+// between turns) those of the second. `work_mutex_` is held for one bounded step, and by the loop
+// only when it must do such a step itself; `handover_mutex_` is held for moments. Lock order: work,
+// then handover.
 #pragma once
 
 #include <atomic>
@@ -18,9 +18,9 @@
 
 #include "store/file.h"
 #include "store/journal/checkpoint_job.h"
-#include "store/journal/identity.h"
 #include "store/journal/segment.h"
 #include "store/journal/settings.h"
+#include "store/journal/small_files.h"
 #include "store/store.h"
 
 namespace pawl::store::journal {
@@ -32,56 +32,59 @@ struct Spare {
   std::unique_ptr<File> file;
 };
 
-// What recovery found that concerns the housekeeper.
+// What recovery found that concerns maintenance.
 struct Inventory {
   std::optional<std::uint64_t> checkpoint;
   std::vector<ClosedSegment> closed;  // After the checkpoint.
   std::deque<Spare> spares;
   std::uint64_t next_segment = 0;  // The first id that has no file yet.
-  std::vector<std::uint64_t>
-      obsolete;  // Covered by the checkpoint, of the usual size: may be recycled.
+  // Segments of the usual size that the checkpoint covers; their files may be recycled.
+  std::vector<std::uint64_t> obsolete;
 };
 
-class Housekeeper {
+class Maintenance {
  public:
-  Housekeeper(Files& files, std::string directory, const Identity& identity,
+  Maintenance(Files& files, std::string directory, const Identity& identity,
               const Settings& settings, Inventory inventory);
 
   // --- The loop's thread -------------------------------------------------------------------------
-  // The next segment, with room for a record of `record_bytes`. Makes it now where
-  // it is not ready: slow, but correct.
+  // Returns the next segment, with room for a record of `record_bytes`. If none is ready it is made
+  // now, which is slow but correct.
   Result<Spare> take_spare(std::uint64_t record_bytes);
+  // Adds the segment that was active until now.
   void add_closed(const ClosedSegment& closed);
-  // Gives the space of one file back that can wait: of a segment to be recycled, or else of the
-  // last one written ahead. kUnavailable when there is none.
-  Result<void> give_up_space();
-  // True again once background work failed: the caller must go on to the next batch, which reports
-  // the failure. Refusing requests for lack of space would hide it for ever where nothing else is
-  // written.
+  // Frees the space of one file that can be made again later: a segment to be recycled, or else the
+  // last spare. kUnavailable if there is none.
+  Result<void> release_reserved_space();
+  // False when space is short. True again once a step has failed: the caller must go on to its next
+  // batch, which reports the failure. Refusing requests for lack of space would hide the failure as
+  // long as nothing else is written.
   [[nodiscard]] bool has_room() const { return failed() || room_.load(std::memory_order_relaxed); }
-  // Set for good once background work failed for another reason than space: the disk is no longer
-  // to be trusted.
+  // True for good once a step has failed for another reason than space: the disk can no longer be
+  // trusted.
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
+  // Why. Only if failed().
   [[nodiscard]] Error failure() const;
   [[nodiscard]] Space space() const;
-  // Called from the loop's thread whenever there may be new work. Set before the helper starts,
-  // cleared after it ended.
+  // `wake` is called on the loop's thread (unpin(): on its caller's) when there may be new work. Set
+  // it before the other thread starts; clear it after that thread has ended.
   void on_work(std::function<void()> wake) { wake_ = std::move(wake); }
-  // No step does anything afterwards.
+  // Steps do nothing from now on; unfinished files are removed.
   void stop();
-  // What a checkpoint of everything closed would be made from. None of it is freed, and no
-  // checkpoint made, until unpin(), which another thread may call.
+  // Returns what a checkpoint of all closed segments would be made from. None of these files is
+  // removed, and no checkpoint made, until unpin(), which any thread may call.
   CheckpointSource pin();
   void unpin();
 
-  // --- The helper --------------------------------------------------------------------------------
-  // Does one bounded piece of work; false when there was none.
+  // --- The other thread --------------------------------------------------------------------------
+  // Does one bounded piece of work; returns false if there was none.
   bool step();
-  // Looks at the free space, and lets work that was stopped by its lack go on. About once a second.
+  // Measures the free space, and resumes work that had stopped for lack of it. Call about once a
+  // second.
   void check_space();
 
  private:
-  // A segment being prewritten under a temporary name.
+  // A segment that is being prewritten under a temporary name.
   struct Prewrite {
     std::uint64_t segment = 0;
     std::uint64_t bytes = 0;
@@ -89,7 +92,7 @@ class Housekeeper {
     std::unique_ptr<File> file;
   };
 
-  // All with work_mutex_ held.
+  // All of these with work_mutex_ held.
   Result<bool> do_step();
   Result<void> step_spare();
   Result<void> recycle();
@@ -100,10 +103,10 @@ class Housekeeper {
   Result<Spare> make_oversized(std::uint64_t bytes);
   Result<void> step_checkpoint();
   Result<void> free_covered();
-  void stumble(const Error& error);
+  void record_failure(const Error& error);
   [[nodiscard]] std::uint64_t space_needed() const;
   [[nodiscard]] bool spares_are_short();
-  [[nodiscard]] bool may_checkpoint();
+  [[nodiscard]] bool checkpoint_is_due();
   void add_spare(Spare spare);
   [[nodiscard]] std::string segment_path(std::uint64_t segment) const;
 
@@ -114,29 +117,32 @@ class Housekeeper {
   const Settings settings_;
   std::function<void()> wake_;
 
-  std::mutex work_mutex_;
+  std::mutex work_mutex_;  // Guards the following fields.
   std::uint64_t next_segment_;
   std::vector<std::uint64_t> recyclable_;
   std::optional<Prewrite> prewrite_;
   std::optional<CheckpointJob> job_;
-  bool spares_blocked_ = false;      // For lack of space,
-  bool checkpoint_blocked_ = false;  // until check_space() finds some.
+  // Stopped for lack of space, until check_space() finds some.
+  bool spares_blocked_ = false;
+  bool checkpoint_blocked_ = false;
   bool stopped_ = false;
 
-  mutable std::mutex handover_mutex_;
+  mutable std::mutex handover_mutex_;  // Guards the following fields.
   std::deque<Spare> spares_;
+  // The checkpoint and the segments after it: the two change together.
   std::optional<std::uint64_t> checkpoint_;
-  std::vector<ClosedSegment> closed_;  // After the checkpoint: the two change together.
+  std::vector<ClosedSegment> closed_;
   bool pinned_ = false;
   std::optional<Error> failure_;
 
+  // Written with work_mutex_ held, read by any thread.
   std::atomic<bool> failed_ = false;
   std::atomic<bool> room_ = true;
-  std::atomic<std::uint64_t> free_ = 0;          // What space() reports,
-  std::atomic<std::uint64_t> space_needed_ = 0;  // for any thread.
+  std::atomic<std::uint64_t> free_ = 0;
+  std::atomic<std::uint64_t> space_needed_ = 0;
 };
 
-// Makes `segment-<segment>.log` full of zeros, durable under its name, in one go.
+// Creates `segment-<segment>.log`, filled with zeros and durable under its name, in one call.
 Result<void> prewrite_segment(Files& files, const std::string& directory, std::uint64_t segment,
                               std::uint64_t bytes);
 

@@ -1,5 +1,5 @@
-// What the journal's tests share: a place to keep stores, a sink that counts, a visitor that
-// collects.
+// What the journal's tests share: a sink that records outcomes, a visitor that collects records, and
+// one run of a journal from open to crash or close.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,27 +11,27 @@
 
 #include "base/random.h"
 #include "store/journal/journal.h"
-#include "store/simulated_disk.h"
+#include "store/testlib/simulated_disk.h"
 
 namespace pawl::store::journal {
 
-// Room for a few hundred batches.
+// Holds a few hundred batches.
 inline constexpr std::uint64_t kTestSegmentBytes = std::uint64_t{1} << 20;
 
 using State = std::map<std::string, std::string>;
 
 inline const std::string kDirectory = "data";
 
-class Collect final : public Visitor {
+class CollectingVisitor final : public Visitor {
  public:
   Result<void> record(std::string_view key, std::string_view value) override {
-    EXPECT_TRUE(state.emplace(key, value).second) << "seen twice: " << key;
+    EXPECT_TRUE(state.emplace(key, value).second) << "visited twice: " << key;
     return {};
   }
   State state;
 };
 
-class Answers final : public Sink {
+class RecordingSink final : public Sink {
  public:
   void durable(BatchId batch) override { last_durable = batch.value; }
   void failed(BatchId /*batch*/, const Error& error) override { failure = error; }
@@ -39,6 +39,7 @@ class Answers final : public Sink {
   std::optional<Error> failure;
 };
 
+// Applies the operations of `batch` to `state`.
 inline void apply_to(const Batch& batch, State& state) {
   for (std::string_view rest = batch.bytes(); !rest.empty();) {
     const auto operation = take_operation(rest);
@@ -51,10 +52,10 @@ inline void apply_to(const Batch& batch, State& state) {
   }
 }
 
-// One run of a store, from open to crash or close. Always remembers what a user of the store may
-// rely on.
-struct Lifetime {
-  explicit Lifetime(Files& files, const Settings& settings = small(), std::uint64_t seed = 1) {
+// One run of a journal, from open() to a crash or to close(). If open() or load() fails, ok() is
+// false and `error` is set.
+struct JournalRun {
+  explicit JournalRun(Files& files, const Settings& settings = small(), std::uint64_t seed = 1) {
     SeededRandom random(seed);
     auto opened = Journal::open(files, kDirectory, settings, random);
     if (!opened) {
@@ -81,7 +82,7 @@ struct Lifetime {
 
   [[nodiscard]] bool ok() const { return journal != nullptr; }
   [[nodiscard]] const State& state() const { return loaded_state.state; }
-  // Whether the batch was acknowledged.
+  // Returns whether the batch was acknowledged.
   bool submit(const Batch& batch) {
     const BatchId id{answers.last_durable + 1};
     journal->submit(batch, id, answers);
@@ -93,14 +94,15 @@ struct Lifetime {
     batch.cover(covered);
     return submit(batch);
   }
+  // Does all background work that there is.
   void work() {
     while (journal->background_step()) {
     }
   }
 
-  Collect loaded_state;
+  CollectingVisitor loaded_state;
   Loaded loaded;
-  Answers answers;
+  RecordingSink answers;
   std::optional<Error> error;
   std::unique_ptr<Journal> journal;
 };

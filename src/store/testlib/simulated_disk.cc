@@ -1,4 +1,4 @@
-#include "store/simulated_disk.h"
+#include "store/testlib/simulated_disk.h"
 
 #include <algorithm>
 #include <cstring>
@@ -74,7 +74,7 @@ void SimulatedDisk::Inode::write(std::uint64_t offset, std::string_view bytes) {
   set(offset, bytes);
 }
 
-// Only these bytes: what else is unsynced in the file stays so.
+// Only these bytes; other unsynced bytes of the file stay unsynced.
 void SimulatedDisk::Inode::write_durably(std::uint64_t offset, std::string_view bytes) {
   set(offset, bytes);
   unsynced.erase(unsynced.lower_bound(offset / kSector),
@@ -88,7 +88,7 @@ void SimulatedDisk::Inode::sync() {
 }
 
 // Each sector keeps what it holds now, or falls back to any earlier content since the last sync.
-void SimulatedDisk::Inode::decide(Random& random) {
+void SimulatedDisk::Inode::apply_power_cut(Random& random) {
   const std::uint64_t written_size = size;
   std::uint64_t kept_size = random.below(2) == 0 ? written_size : durable_size;
   for (const auto& [sector, versions] : unsynced) {
@@ -121,10 +121,10 @@ class SimulatedDisk::OpenFile final : public File {
         inode_(std::move(inode)),
         path_(std::move(path)),
         kind_(kind),
-        life_(disk.life_) {}
+        process_number_(disk.process_number_) {}
 
   Result<std::size_t> read(std::uint64_t offset, std::span<char> into) override {
-    if (auto error = disk_.unusable(life_)) return *error;
+    if (auto error = disk_.unusable(process_number_)) return *error;
     if (offset >= inode_->size) return std::size_t{0};
     const std::size_t count = std::min<std::uint64_t>(into.size(), inode_->size - offset);
     inode_->read(offset, into.first(count));
@@ -136,31 +136,32 @@ class SimulatedDisk::OpenFile final : public File {
     const bool durable = kind_ == Kind::kDurable;
     PAWL_ASSERT(!durable || (offset % kBlock == 0 && bytes.size() % kBlock == 0));
     PAWL_ASSERT(!durable || reinterpret_cast<std::uintptr_t>(bytes.data()) % kBlock == 0);
-    if (auto error = disk_.unusable(life_)) return *error;
+    if (auto error = disk_.unusable(process_number_)) return *error;
     const std::uint64_t end = offset + bytes.size();
     const std::uint64_t growth = end > inode_->size ? end - inode_->size : 0;
     if (disk_.capacity_ && disk_.used() + growth > *disk_.capacity_) {
       return Error{Code::kUnavailable, path_ + ": write: No space left on device"};
     }
-    const Step step = disk_.begin_operation();
-    if (durable && step == Step::kGo && !PAWL_MUTANT(sync_skipped)) {
+    const Outcome outcome = disk_.begin_operation();
+    if (durable && outcome == Outcome::kSuccess && !PAWL_MUTANT(sync_skipped)) {
       inode_->write_durably(offset, bytes);
       return {};
     }
     inode_->write(offset, bytes);
-    if (step != Step::kGo) return disk_.step_error(step);
+    if (outcome != Outcome::kSuccess) return disk_.error_of(outcome);
     return {};
   }
 
   Result<void> sync() override {
-    if (auto error = disk_.unusable(life_)) return *error;
-    if (const Step step = disk_.begin_operation(); step != Step::kGo) return disk_.step_error(step);
+    if (auto error = disk_.unusable(process_number_)) return *error;
+    if (const Outcome outcome = disk_.begin_operation(); outcome != Outcome::kSuccess)
+      return disk_.error_of(outcome);
     inode_->sync();
     return {};
   }
 
   Result<std::uint64_t> size() override {
-    if (auto error = disk_.unusable(life_)) return *error;
+    if (auto error = disk_.unusable(process_number_)) return *error;
     return inode_->size;
   }
 
@@ -169,21 +170,21 @@ class SimulatedDisk::OpenFile final : public File {
   const InodePtr inode_;
   const std::string path_;
   const Kind kind_;
-  const std::uint64_t life_;
+  const std::uint64_t process_number_;
 };
 
 class SimulatedDisk::Lock final : public DirectoryLock {
  public:
   Lock(SimulatedDisk& disk, std::string directory)
-      : disk_(disk), directory_(std::move(directory)), life_(disk.life_) {}
+      : disk_(disk), directory_(std::move(directory)), process_number_(disk.process_number_) {}
   ~Lock() override {
-    if (life_ == disk_.life_) disk_.locked_.erase(directory_);
+    if (process_number_ == disk_.process_number_) disk_.locked_.erase(directory_);
   }
 
  private:
   SimulatedDisk& disk_;
   const std::string directory_;
-  const std::uint64_t life_;
+  const std::uint64_t process_number_;
 };
 
 // --- The disk ------------------------------------------------------------------------------------
@@ -212,33 +213,33 @@ SimulatedDisk::SimulatedDisk(const SimulatedDisk& other)
   for (NameChange& change : unsynced_names_) change.inode = copy(change.inode);
 }
 
-SimulatedDisk::Step SimulatedDisk::begin_operation() {
+SimulatedDisk::Outcome SimulatedDisk::begin_operation() {
   ++operations_;
   if (operations_ == cut_at_) {
     power_ = false;
-    return Step::kPowerCut;
+    return Outcome::kPowerCut;
   }
   if (operations_ == kill_at_) {
     process_ = false;
-    return Step::kKilled;
+    return Outcome::kKilled;
   }
-  return operations_ == fail_at_.first ? Step::kFail : Step::kGo;
+  return operations_ == fail_at_.first ? Outcome::kFail : Outcome::kSuccess;
 }
 
-Error SimulatedDisk::step_error(Step step) const {
-  switch (step) {
-    case Step::kFail:
+Error SimulatedDisk::error_of(Outcome outcome) const {
+  switch (outcome) {
+    case Outcome::kFail:
       return fail_at_.second;
-    case Step::kKilled:
+    case Outcome::kKilled:
       return process_is_killed();
     default:
       return power_is_cut();
   }
 }
 
-std::optional<Error> SimulatedDisk::unusable(std::uint64_t life) const {
+std::optional<Error> SimulatedDisk::unusable(std::uint64_t process_number) const {
   if (!power_) return power_is_cut();
-  if (!process_ || life != life_) return process_is_killed();
+  if (!process_ || process_number != process_number_) return process_is_killed();
   return {};
 }
 
@@ -275,19 +276,19 @@ void SimulatedDisk::change_name(NameChange change) {
 }
 
 Result<bool> SimulatedDisk::exists(const std::string& path) {
-  if (auto error = unusable(life_)) return *error;
+  if (auto error = unusable(process_number_)) return *error;
   return find(path) != nullptr || tree_.directories.contains(path);
 }
 
 Result<void> SimulatedDisk::make_directory(const std::string& directory) {
-  if (auto error = unusable(life_)) return *error;
+  if (auto error = unusable(process_number_)) return *error;
   tree_.directories.insert(directory);
   durable_tree_.directories.insert(directory);
   return {};
 }
 
 Result<std::vector<std::string>> SimulatedDisk::list(const std::string& directory) {
-  if (auto error = unusable(life_)) return *error;
+  if (auto error = unusable(process_number_)) return *error;
   std::vector<std::string> names;
   for (const auto& [path, inode] : tree_.files) {
     if (parent_of(path) == directory) names.push_back(path.substr(path.rfind('/') + 1));
@@ -296,17 +297,17 @@ Result<std::vector<std::string>> SimulatedDisk::list(const std::string& director
 }
 
 Result<std::unique_ptr<File>> SimulatedDisk::create(const std::string& path) {
-  if (auto error = unusable(life_)) return *error;
-  const Step step = begin_operation();
+  if (auto error = unusable(process_number_)) return *error;
+  const Outcome outcome = begin_operation();
   auto inode = std::make_shared<Inode>();
   change_name(NameChange{{}, path, inode, false});
-  if (step != Step::kGo) return step_error(step);
+  if (outcome != Outcome::kSuccess) return error_of(outcome);
   return std::unique_ptr<File>(
       std::make_unique<OpenFile>(*this, inode, path, OpenFile::Kind::kBuffered));
 }
 
 Result<std::unique_ptr<File>> SimulatedDisk::open_read(const std::string& path) {
-  if (auto error = unusable(life_)) return *error;
+  if (auto error = unusable(process_number_)) return *error;
   const InodePtr inode = find(path);
   if (!inode) return no_such_file(path);
   return std::unique_ptr<File>(
@@ -314,7 +315,7 @@ Result<std::unique_ptr<File>> SimulatedDisk::open_read(const std::string& path) 
 }
 
 Result<std::unique_ptr<File>> SimulatedDisk::open_durable(const std::string& path) {
-  if (auto error = unusable(life_)) return *error;
+  if (auto error = unusable(process_number_)) return *error;
   const InodePtr inode = find(path);
   if (!inode) return no_such_file(path);
   return std::unique_ptr<File>(
@@ -322,7 +323,7 @@ Result<std::unique_ptr<File>> SimulatedDisk::open_durable(const std::string& pat
 }
 
 Result<std::unique_ptr<File>> SimulatedDisk::open_buffered(const std::string& path) {
-  if (auto error = unusable(life_)) return *error;
+  if (auto error = unusable(process_number_)) return *error;
   const InodePtr inode = find(path);
   if (!inode) return no_such_file(path);
   return std::unique_ptr<File>(
@@ -330,49 +331,50 @@ Result<std::unique_ptr<File>> SimulatedDisk::open_buffered(const std::string& pa
 }
 
 Result<void> SimulatedDisk::rename(const std::string& from, const std::string& to) {
-  if (auto error = unusable(life_)) return *error;
+  if (auto error = unusable(process_number_)) return *error;
   const InodePtr inode = find(from);
   if (!inode) return no_such_file(from);
-  const Step step = begin_operation();
+  const Outcome outcome = begin_operation();
   change_name(NameChange{from, to, inode, false});
-  if (step != Step::kGo) return step_error(step);
+  if (outcome != Outcome::kSuccess) return error_of(outcome);
   return {};
 }
 
 Result<void> SimulatedDisk::remove(const std::string& path) {
-  if (auto error = unusable(life_)) return *error;
+  if (auto error = unusable(process_number_)) return *error;
   if (!find(path)) return {};
-  const Step step = begin_operation();
+  const Outcome outcome = begin_operation();
   change_name(NameChange{path, {}, nullptr, false});
-  if (step != Step::kGo) return step_error(step);
+  if (outcome != Outcome::kSuccess) return error_of(outcome);
   return {};
 }
 
 Result<void> SimulatedDisk::rename_directory(const std::string& from, const std::string& to) {
-  if (auto error = unusable(life_)) return *error;
+  if (auto error = unusable(process_number_)) return *error;
   if (!tree_.directories.contains(from)) return no_such_file(from);
   if (tree_.directories.contains(to) || find(to))
     return Error{Code::kInvalid, to + ": exists already"};
-  const Step step = begin_operation();
+  const Outcome outcome = begin_operation();
   change_name(NameChange{from, to, nullptr, true});
-  if (step != Step::kGo) return step_error(step);
+  if (outcome != Outcome::kSuccess) return error_of(outcome);
   return {};
 }
 
 Result<void> SimulatedDisk::remove_directory(const std::string& directory) {
-  if (auto error = unusable(life_)) return *error;
+  if (auto error = unusable(process_number_)) return *error;
   if (!tree_.directories.contains(directory)) return {};
   const auto within = list(directory);
   if (!within->empty()) return Error{Code::kUnknown, directory + ": rmdir: Directory not empty"};
-  const Step step = begin_operation();
+  const Outcome outcome = begin_operation();
   change_name(NameChange{directory, {}, nullptr, true});
-  if (step != Step::kGo) return step_error(step);
+  if (outcome != Outcome::kSuccess) return error_of(outcome);
   return {};
 }
 
 Result<void> SimulatedDisk::sync_directory(const std::string& directory) {
-  if (auto error = unusable(life_)) return *error;
-  if (const Step step = begin_operation(); step != Step::kGo) return step_error(step);
+  if (auto error = unusable(process_number_)) return *error;
+  if (const Outcome outcome = begin_operation(); outcome != Outcome::kSuccess)
+    return error_of(outcome);
   std::vector<NameChange> others;
   for (NameChange& change : unsynced_names_) {
     const std::string& path = change.added.empty() ? change.removed : change.added;
@@ -387,19 +389,19 @@ Result<void> SimulatedDisk::sync_directory(const std::string& directory) {
 }
 
 Result<std::uint64_t> SimulatedDisk::free_space(const std::string& /*directory*/) {
-  if (auto error = unusable(life_)) return *error;
+  if (auto error = unusable(process_number_)) return *error;
   if (!capacity_) return std::uint64_t{1} << 40;
   return *capacity_ - std::min(*capacity_, used());
 }
 
 Result<bool> SimulatedDisk::share_space(const std::string& /*directory*/,
                                         const std::string& /*other*/) {
-  if (auto error = unusable(life_)) return *error;
+  if (auto error = unusable(process_number_)) return *error;
   return true;
 }
 
 Result<std::unique_ptr<DirectoryLock>> SimulatedDisk::lock_directory(const std::string& directory) {
-  if (auto error = unusable(life_)) return *error;
+  if (auto error = unusable(process_number_)) return *error;
   if (!locked_.insert(directory).second) {
     return Error{Code::kBusy, directory + ": in use by the process with pid 1"};
   }
@@ -415,15 +417,15 @@ void SimulatedDisk::restart(Random& random) {
   for (const NameChange& change : unsynced_names_) {
     if (random.below(2) == 0) tree.apply(change);
   }
-  // Decide in the order of names, not of addresses: the same seed must give the same disk.
+  // In the order of names, not of addresses: the same seed must give the same disk.
   std::set<InodePtr> decided;
   for (const auto& [name, inode] : tree.files) {
-    if (decided.insert(inode).second) inode->decide(random);
+    if (decided.insert(inode).second) inode->apply_power_cut(random);
   }
   tree_ = durable_tree_ = std::move(tree);
   unsynced_names_.clear();
   locked_.clear();
-  ++life_;
+  ++process_number_;
   cut_at_ = kill_at_ = 0;
   fail_at_ = {};
   power_ = process_ = true;
@@ -431,7 +433,7 @@ void SimulatedDisk::restart(Random& random) {
 
 void SimulatedDisk::kill_process() {
   locked_.clear();
-  ++life_;
+  ++process_number_;
   cut_at_ = kill_at_ = 0;
   fail_at_ = {};
   process_ = true;

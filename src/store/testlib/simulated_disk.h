@@ -1,15 +1,14 @@
 // A disk in memory that can lose power. It remembers what was synced; a power cut loses, keeps,
-// tears and reorders the rest, as its seed decides:
+// tears and reorders the rest, as a seed decides:
 //
-//   - unsynced writes survive or not sector by sector (512 bytes), in any combination;
-//   - unsynced creations, renames and removals of names survive or not one by one;
-//   - a durable write (open_durable) and a finished sync survive; one under way at the cut counts
-//     as
-//     unsynced.
+//   - Unsynced writes survive or not sector by sector (512 bytes), in any combination.
+//   - Unsynced creations, renames and removals of names survive or not one by one.
+//   - A durable write (open_durable) and a finished sync survive. One that is in progress at the cut
+//     counts as unsynced.
 //
 //   SimulatedDisk disk;
-//   disk.cut_power_at(17);  …the 17th operation from now fails, and every later one…
-//   disk.restart(random);   …what was not synced is decided now, and the disk works again…
+//   disk.cut_power_at(17);  // the 17th operation from now fails, and every later one
+//   disk.restart(random);   // decides what survives; then the disk works again
 //
 // Operations that change or sync something are counted; reads are not. One thread at a time.
 #pragma once
@@ -54,13 +53,13 @@ class SimulatedDisk final : public Files {
   Result<bool> share_space(const std::string& directory, const std::string& other) override;
   Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directory) override;
 
-  // For file systems on top of it: an existing file for writes that are not durable until it is
+  // For file systems built on top of it: an existing file whose writes are not durable until it is
   // synced.
   Result<std::unique_ptr<File>> open_buffered(const std::string& path);
 
   // --- Faults ------------------------------------------------------------------------------------
   [[nodiscard]] std::uint64_t operations() const { return operations_; }
-  // The `count`th operation from now (1 = the next) is under way when the power goes.
+  // The power is cut during the `count`th operation from now (1 = the next).
   void cut_power_at(std::uint64_t count) { cut_at_ = operations_ + count; }
   void cut_power();
   [[nodiscard]] bool has_power() const { return power_; }
@@ -69,26 +68,26 @@ class SimulatedDisk final : public Files {
   void fail_at(std::uint64_t count, Error error) {
     fail_at_ = {operations_ + count, std::move(error)};
   }
-  // Power is back (cut first if it was still there): decides what survived, and ends all locks and
-  // open files.
+  // Restores the power (after cutting it, if it was on): decides what survived, and ends all locks
+  // and open files.
   void restart(Random& random);
-  // The process was killed, the machine lives on: all writes can be read, but what was not synced
-  // still is not. Faults that were still to come are forgotten. What asks from here on is the next
-  // process.
+  // Kills the process, not the machine: all writes can be read, but what was not synced still is
+  // not. Pending faults are cancelled. Calls from now on are those of the next process.
   void kill_process();
-  // The process is killed while the `count`th operation from now is under way: its effect can be
-  // read and is not synced, and nothing works until kill_process() or restart().
+  // The process is killed during the `count`th operation from now: its effect can be read and is not
+  // synced, and nothing works until kill_process() or restart().
   void kill_process_at(std::uint64_t count) { kill_at_ = operations_ + count; }
   [[nodiscard]] bool has_process() const { return process_; }
-  // Bytes that fit in all; writes past it fail for lack of space.
+  // The capacity of the disk; writes beyond it fail for lack of space.
   void set_capacity(std::uint64_t bytes) { capacity_ = bytes; }
   [[nodiscard]] std::uint64_t used() const;
   void flip(const std::string& path, std::uint64_t offset, unsigned bit);
   void truncate(const std::string& path, std::uint64_t bytes);
 
-  // For tests: the bytes as they can be read now.
+  // The content of a file as it can be read now.
   [[nodiscard]] std::string content(const std::string& path);
-  void put_file(const std::string& path, std::string_view bytes);  // Durable at once.
+  // Creates or replaces a file, durable at once.
+  void put_file(const std::string& path, std::string_view bytes);
 
  private:
   static constexpr std::size_t kSector = 512;
@@ -107,7 +106,7 @@ class SimulatedDisk final : public Files {
     void write_durably(std::uint64_t offset, std::string_view bytes);
     void set(std::uint64_t offset, std::string_view bytes);  // No history.
     void sync();
-    void decide(Random& random);
+    void apply_power_cut(Random& random);
   };
   using InodePtr = std::shared_ptr<Inode>;
   using Names = std::map<std::string, InodePtr>;
@@ -115,9 +114,9 @@ class SimulatedDisk final : public Files {
     std::string removed;  // Empty: none.
     std::string added;    // Empty: none.
     InodePtr inode;
-    bool directory = false;  // The names are directories', and what is in them goes along.
+    bool directory = false;  // The names are of directories, and their content moves along.
   };
-  // All the names there are, of files and of directories.
+  // All names of files and of directories.
   struct Tree {
     Names files;
     std::set<std::string> directories;
@@ -126,11 +125,12 @@ class SimulatedDisk final : public Files {
   class OpenFile;
   class Lock;
 
-  enum class Step { kGo, kPowerCut, kKilled, kFail };
-  // Counts an operation and says what happens to it.
-  Step begin_operation();
-  [[nodiscard]] Error step_error(Step step) const;
-  [[nodiscard]] std::optional<Error> unusable(std::uint64_t life) const;
+  enum class Outcome { kSuccess, kPowerCut, kKilled, kFail };
+  // Counts an operation and returns what happens to it.
+  Outcome begin_operation();
+  [[nodiscard]] Error error_of(Outcome outcome) const;
+  // The error of every call, if there is no power, or if the caller is of an earlier process.
+  [[nodiscard]] std::optional<Error> unusable(std::uint64_t process_number) const;
   void change_name(NameChange change);
   InodePtr find(const std::string& path) const;
 
@@ -138,8 +138,8 @@ class SimulatedDisk final : public Files {
   Tree durable_tree_;
   std::vector<NameChange> unsynced_names_;
   std::set<std::string> locked_;
-  std::uint64_t life_ =
-      0;  // Grows with each restart or kill: what was open before is of a former life.
+  // Grows with each restart or kill; files and locks of an earlier process are unusable.
+  std::uint64_t process_number_ = 0;
   std::uint64_t operations_ = 0;
   std::uint64_t cut_at_ = 0;
   std::uint64_t kill_at_ = 0;

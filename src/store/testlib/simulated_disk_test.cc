@@ -1,4 +1,4 @@
-#include "store/simulated_disk.h"
+#include "store/testlib/simulated_disk.h"
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ void make_durable_file(SimulatedDisk& disk, std::string_view bytes) {
   ASSERT_TRUE(disk.sync_directory("d"));
 }
 
-TEST(SimulatedDisk, WhatWasSyncedSurvivesAPowerCut) {
+TEST(SimulatedDisk, SyncedBytesSurviveAPowerCut) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SimulatedDisk disk;
     make_durable_file(disk, "kept");
@@ -70,7 +70,7 @@ TEST(SimulatedDisk, ADurableWriteSurvives) {
   EXPECT_EQ(disk.content(kPath), std::string(kBlock, 'n'));
 }
 
-TEST(SimulatedDisk, AnUnsyncedRenameOfADirectoryTakesAllThatIsInItAlongOrNothing) {
+TEST(SimulatedDisk, AnUnsyncedDirectoryRenameMovesItsWholeContentOrNothing) {
   std::set<bool> outcomes;
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     SimulatedDisk disk;
@@ -156,7 +156,7 @@ TEST(SimulatedDisk, AWriteThatAKillInterruptsCanBeReadButIsNotDurable) {
   EXPECT_LT(survived, 20);
 }
 
-TEST(SimulatedDisk, AFullDiskSaysSo) {
+TEST(SimulatedDisk, AFullDiskRefusesWritesForLackOfSpace) {
   SimulatedDisk disk;
   disk.set_capacity(100);
   auto file = disk.create(kPath);
@@ -167,7 +167,7 @@ TEST(SimulatedDisk, AFullDiskSaysSo) {
   EXPECT_EQ(refused.error().code, Code::kUnavailable);
 }
 
-TEST(SimulatedDisk, ACopyLivesALifeOfItsOwn) {
+TEST(SimulatedDisk, ACopyIsIndependentOfTheOriginal) {
   SimulatedDisk disk;
   make_durable_file(disk, "first");
   SimulatedDisk copy(disk);

@@ -1,4 +1,4 @@
-#include "tls/made_certificates.h"
+#include "tls/testlib/test_certificates.h"
 
 #include <openssl/ec.h>
 #include <openssl/pem.h>
@@ -26,7 +26,7 @@ void add_extension(X509* certificate, X509* issuer, int kind, const std::string&
   X509_EXTENSION_free(extension);
 }
 
-Handle<X509> begin(const Wanted& wanted, EVP_PKEY* key) {
+Handle<X509> begin(const CertificateSpec& wanted, EVP_PKEY* key) {
   static long serial = 0;
   Handle<X509> certificate(X509_new());
   X509* raw = certificate.get();
@@ -40,7 +40,7 @@ Handle<X509> begin(const Wanted& wanted, EVP_PKEY* key) {
   return certificate;
 }
 
-Made finish(Handle<X509> certificate, Handle<EVP_PKEY> key, EVP_PKEY* signer) {
+TestCertificate finish(Handle<X509> certificate, Handle<EVP_PKEY> key, EVP_PKEY* signer) {
   PAWL_ASSERT(X509_sign(certificate.get(), signer, EVP_sha256()) > 0);
   const Handle<BIO> certificate_text(BIO_new(BIO_s_mem())), key_text(BIO_new(BIO_s_mem()));
   PEM_write_bio_X509(certificate_text.get(), certificate.get());
@@ -60,7 +60,7 @@ std::string alternative_names(const std::vector<std::string>& hosts) {
 
 }  // namespace
 
-Made make_authority(const std::string& name) {
+TestCertificate make_authority(const std::string& name) {
   Handle<EVP_PKEY> key(EVP_EC_gen("P-256"));
   Handle<X509> certificate = begin({.name = name, .hosts = {}}, key.get());
   X509_set_issuer_name(certificate.get(), X509_get_subject_name(certificate.get()));
@@ -69,7 +69,7 @@ Made make_authority(const std::string& name) {
   return finish(std::move(certificate), std::move(key), signer);
 }
 
-Made make_signed(const Made& authority, const Wanted& wanted) {
+TestCertificate make_signed(const TestCertificate& authority, const CertificateSpec& wanted) {
   Handle<EVP_PKEY> key(EVP_EC_gen("P-256"));
   Handle<X509> certificate = begin(wanted, key.get());
   X509_set_issuer_name(certificate.get(), X509_get_subject_name(authority.certificate.get()));

@@ -1,8 +1,8 @@
-// Certificates for tests, made in the process: an authority, and what it signs. Files go where the
-// test says.
+// Certificates for tests, made in the process: an authority, and certificates that it signs.
 //
-//   const Made authority = make_authority("test authority");
-//   const Made server = make_signed(authority, {.name = "pawld", .hosts = {"localhost", "127.0.0.1"}});
+//   const TestCertificate authority = make_authority("test authority");
+//   const TestCertificate server =
+//       make_signed(authority, {.name = "pawld", .hosts = {"localhost", "127.0.0.1"}});
 //   const std::string path = write_file(dir, "server.pem", server.certificate_pem);
 #pragma once
 
@@ -13,24 +13,26 @@
 
 namespace pawl::tls {
 
-struct Made {
+struct TestCertificate {
   Handle<X509> certificate;
   Handle<EVP_PKEY> key;
   std::string certificate_pem;
   std::string key_pem;
 };
 
-struct Wanted {
-  std::string name;                     // the common name
-  std::vector<std::string> hosts = {};  // names and IPv4 addresses
-  long from_seconds = -3600;            // from now
+struct CertificateSpec {
+  std::string name;                     // The common name.
+  std::vector<std::string> hosts = {};  // Names and IPv4 addresses.
+  // The validity, in seconds from now.
+  long from_seconds = -3600;
   long until_seconds = 3600;
 };
 
-[[nodiscard]] Made make_authority(const std::string& name);
-[[nodiscard]] Made make_signed(const Made& authority, const Wanted& wanted);
+[[nodiscard]] TestCertificate make_authority(const std::string& name);
+[[nodiscard]] TestCertificate make_signed(const TestCertificate& authority,
+                                          const CertificateSpec& wanted);
 
-// The path.
+// Writes a file and returns its path.
 std::string write_file(const std::string& dir, const std::string& name, const std::string& text);
 
 }  // namespace pawl::tls

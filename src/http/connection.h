@@ -1,0 +1,57 @@
+// One connection of the server, from its first byte (after the TLS handshake, if any) to its end.
+//
+//   idle ──first byte──▶ reading ──last byte──▶ handling ──answer──▶ writing ──▶ idle, or lingering
+//                                                   ╰──begin_stream──▶ streaming ──▶ lingering
+//   lingering ──▶ closed
+//
+// A connection reads all the time, also while a request is being handled; otherwise the hang-up of a
+// client that waits for a lock would not be noticed. Each phase has its own time limit, on one timer.
+//
+// Included by the .cc files of this folder only: Asio takes long to compile.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/stream.hpp>
+
+#include <memory>
+#include <string>
+
+#include "base/log.h"
+#include "base/sparing_log.h"
+#include "http/exchange.h"
+#include "http/message.h"
+
+namespace pawl::http {
+
+namespace asio = boost::asio;
+using ErrorCode = boost::system::error_code;
+using TlsStream = asio::ssl::stream<asio::ip::tcp::socket>;
+
+// What a connection uses of its server, which outlives it.
+struct ConnectionContext {
+  const Handler& handler;
+  const Bounds& bounds;
+  Log& log;
+  SparingLog& peer_log;  // Rate-limited, for messages that unknown peers can cause.
+};
+
+// The other end of a connection.
+struct Peer {
+  std::string address;
+  std::string user = {};  // The common name of its verified certificate.
+};
+
+// Counts a connection as long as one copy exists.
+using ConnectionSlot = std::shared_ptr<void>;
+
+// Serves requests until the connection ends; it keeps itself alive. On the server's thread.
+void start_connection(asio::ip::tcp::socket socket, const ConnectionContext& context, Peer peer,
+                      ConnectionSlot slot);
+void start_connection(TlsStream stream, const ConnectionContext& context, Peer peer,
+                      ConnectionSlot slot);
+
+// Answers a client that gets no connection: sends the problem without TLS, in one piece, and does not
+// wait for it to be read. The caller closes the socket.
+void send_refusal(asio::ip::tcp::socket& socket, const Problem& problem);
+
+}  // namespace pawl::http
