@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "http/message.h"
-#include "http/problem.h"
 #include "wire/value.h"
 
 namespace pawl::api {

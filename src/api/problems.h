@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/types.h"
-#include "http/problem.h"
+#include "http/message.h"
 #include "wire/value.h"
 #include "wire/verbs.h"
 

@@ -15,7 +15,6 @@
 
 #include "base/types.h"
 #include "http/message.h"
-#include "http/problem.h"
 #include "http/url.h"
 #include "wire/value.h"
 

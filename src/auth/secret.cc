@@ -40,13 +40,14 @@ std::string new_secret(Random& random) {
 Digest digest_of(std::string_view secret, Random& random) {
   std::string salt = to_hex(random.lease_id());
   std::string digest = sha256(salt, secret);
+  PAWL_ASSERT(salt.size() == kSaltDigits && digest.size() == kDigestDigits);
   return {std::move(salt), std::move(digest)};
 }
 
-bool matches(const Digest& kept, std::string_view secret) {
-  const std::string offered = sha256(kept.salt, secret);
-  return kept.sha256.size() == offered.size() &&
-         CRYPTO_memcmp(kept.sha256.data(), offered.data(), offered.size()) == 0;
+bool matches(const Digest& stored, std::string_view secret) {
+  const std::string offered = sha256(stored.salt, secret);
+  return stored.sha256.size() == offered.size() &&
+         CRYPTO_memcmp(stored.sha256.data(), offered.data(), offered.size()) == 0;
 }
 
 }  // namespace pawl::auth

@@ -1,8 +1,8 @@
-// Secrets of users: made here, printed once, and kept only as a salted digest.
+// The secrets of users: generated here, printed once, and stored only as a salted digest.
 //
-//   const std::string secret = auth::new_secret(random);              // 64 hex digits, 256 random bits
-//   const auth::Digest kept = auth::digest_of(secret, random);
-//   if (!auth::matches(kept, offered)) …                              // takes as long whether right or wrong
+//   const std::string secret = auth::new_secret(random);   // 64 hex digits, 256 random bits
+//   const auth::Digest stored = auth::digest_of(secret, random);
+//   if (!auth::matches(stored, offered)) …                 // in constant time
 //
 // The digest is SHA-256 over the salt's digits followed by the secret, both as text. A slow hash
 // would add nothing, because 256 random bits cannot be guessed, and would stall every renewal while
@@ -27,7 +27,9 @@ struct Digest {
 };
 
 [[nodiscard]] std::string new_secret(Random& random);
+// The digest of `secret` with a new salt.
 [[nodiscard]] Digest digest_of(std::string_view secret, Random& random);
-[[nodiscard]] bool matches(const Digest& kept, std::string_view secret);
+// Whether `stored` is a digest of `secret`. Takes the same time for a right and a wrong secret.
+[[nodiscard]] bool matches(const Digest& stored, std::string_view secret);
 
 }  // namespace pawl::auth

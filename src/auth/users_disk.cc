@@ -26,13 +26,12 @@ Error failure(const std::string& path, std::string_view what) {
 
 Result<struct stat> check_mode(int fd, const std::string& path) {
   struct stat facts {};
-  if (::fstat(fd, &facts) != 0) return failure(path, "cannot be looked at");
+  if (::fstat(fd, &facts) != 0) return failure(path, "cannot be examined");
   if (!S_ISREG(facts.st_mode)) return Error{Code::kInvalid, path + ": is not a file"};
   if ((facts.st_mode & S_IRWXO) != 0) {
-    return Error{
-        Code::kInvalid,
-        fmt::format("{}: its mode {:04o} lets everyone on this machine at it; chmod 600 {}", path,
-                    facts.st_mode & 07777, path)};
+    return Error{Code::kInvalid,
+                 fmt::format("{}: is accessible to other users (mode {:04o}); run: chmod 600 {}",
+                             path, facts.st_mode & 07777, path)};
   }
   return facts;
 }
@@ -69,8 +68,8 @@ void sync_directory_of(const std::string& path) {
   if (directory) (void)::fsync(directory.get());
 }
 
-// The file, locked against others who change it. Whoever waited for the lock may hold one that was
-// replaced meanwhile.
+// Opens the file and locks it against other changes. The file may be replaced while we wait for its
+// lock; then the new one is opened and locked.
 Result<UniqueFd> open_locked(const std::string& path, WhenMissing when_missing) {
   for (;;) {
     const int create = when_missing == WhenMissing::kCreate ? O_CREAT : 0;
@@ -83,14 +82,14 @@ Result<UniqueFd> open_locked(const std::string& path, WhenMissing when_missing) 
     if (locked != 0) return failure(path, "cannot be locked");
     struct stat ours {
     }, current{};
-    if (::fstat(file.get(), &ours) != 0) return failure(path, "cannot be looked at");
+    if (::fstat(file.get(), &ours) != 0) return failure(path, "cannot be examined");
     const bool there = ::stat(path.c_str(), &current) == 0;
     if (there && ours.st_dev == current.st_dev && ours.st_ino == current.st_ino) return file;
   }
 }
 
 Result<void> replace(const std::string& path, std::string_view text, const struct stat& like) {
-  const std::string partial = path + ".new";  // Ours: we hold the lock.
+  const std::string partial = path + ".new";  // No other process uses it while we hold the lock.
   ::unlink(partial.c_str());
   const UniqueFd file(::open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivate));
   if (!file) return failure(partial, "cannot be created");
@@ -99,15 +98,14 @@ Result<void> replace(const std::string& path, std::string_view text, const struc
     ::unlink(partial.c_str());
     return error;
   };
-  // Its owner first: to change it may take mode bits away. The same owner as before is no change,
-  // and always allowed.
+  // The owner first, because changing it may clear mode bits. Setting the same owner as before is
+  // always allowed.
   if (::fchown(file.get(), like.st_uid, like.st_gid) != 0)
-    return give_up("cannot get the owner of the old file");
+    return give_up("cannot be given the owner of the old file");
   if (::fchmod(file.get(), like.st_mode & 0777) != 0)
-    return give_up("cannot get the mode of the old file");
+    return give_up("cannot be given the mode of the old file");
   if (!write_all(file.get(), text) || ::fsync(file.get()) != 0) return give_up("cannot be written");
-  if (::rename(partial.c_str(), path.c_str()) != 0)
-    return give_up("cannot take the place of the old file");
+  if (::rename(partial.c_str(), path.c_str()) != 0) return give_up("cannot replace the old file");
   sync_directory_of(path);
   return {};
 }
@@ -116,7 +114,7 @@ Result<void> replace(const std::string& path, std::string_view text, const struc
 
 Result<std::string> read_file(const std::string& path) {
   const UniqueFd file(
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // Of a FIFO, do not wait.
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // A FIFO must not block.
   if (!file) return failure(path, "cannot be opened");
   if (const auto mode = check_mode(file.get(), path); !mode) return mode.error();
   return read_all(file.get(), path);
@@ -130,7 +128,7 @@ Result<std::vector<User>> load_users(const std::string& path) {
 
 Result<void> change_file(const std::string& path, WhenMissing when_missing,
                          const std::function<Result<std::string>(std::string_view)>& change) {
-  // A link stays a link: what it points to is replaced.
+  // A symbolic link stays; the file that it points to is replaced.
   std::error_code unknown;
   const std::string target = std::filesystem::weakly_canonical(path, unknown).string();
   const std::string& real = unknown ? path : target;

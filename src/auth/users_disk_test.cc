@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/testlib/temp_directory.h"
+
 namespace pawl::auth {
 namespace {
 
@@ -19,14 +21,6 @@ namespace fs = std::filesystem;
 
 class UsersDisk : public testing::Test {
  protected:
-  UsersDisk() {
-    std::string pattern = testing::TempDir() + "users-XXXXXX";
-    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
-    dir_ = pattern;
-    path_ = dir_ / "users";
-  }
-  ~UsersDisk() override { fs::remove_all(dir_); }
-
   void write(const std::string& text, mode_t mode) {
     std::ofstream(path_, std::ios::trunc) << text;
     ASSERT_EQ(::chmod(path_.c_str(), mode), 0);
@@ -47,10 +41,11 @@ class UsersDisk : public testing::Test {
         [&](std::string_view old) -> Result<std::string> { return std::string(old) + more; });
   }
 
-  fs::path dir_, path_;
+  const TempDirectory temp_;
+  const fs::path dir_ = temp_.path(), path_ = dir_ / "users";
 };
 
-TEST_F(UsersDisk, AFileThatOthersCanReadIsRefusedAndTheErrorSaysWhatToDo) {
+TEST_F(UsersDisk, AFileAccessibleToOtherUsersIsRefusedWithAdvice) {
   for (const mode_t open : {0644U, 0604U, 0602U, 0601U}) {
     write("", open);
     const auto users = load_users(path_.string());
@@ -65,7 +60,7 @@ TEST_F(UsersDisk, AFileThatOthersCanReadIsRefusedAndTheErrorSaysWhatToDo) {
   }
 }
 
-TEST_F(UsersDisk, WhatCannotBeReadIsNamed) {
+TEST_F(UsersDisk, AnUnreadableFileIsNamed) {
   EXPECT_THAT(load_users(path_.string()).error().detail,
               HasSubstr("users: cannot be opened: No such file"));
   EXPECT_THAT(load_users(dir_.string()).error().detail, HasSubstr("is not a file"));
@@ -85,7 +80,7 @@ TEST_F(UsersDisk, ANewFileIsPrivateAndAnOldOneKeepsItsMode) {
   EXPECT_EQ(std::distance(fs::directory_iterator(dir_), {}), 1) << "nothing else is left behind";
 }
 
-TEST_F(UsersDisk, ALinkStaysALinkToTheFileThatIsReplaced) {
+TEST_F(UsersDisk, ASymbolicLinkIsKept) {
   write("a\n", 0600);
   const fs::path link = dir_ / "link";
   fs::create_symlink(path_, link);
@@ -96,7 +91,7 @@ TEST_F(UsersDisk, ALinkStaysALinkToTheFileThatIsReplaced) {
   EXPECT_EQ(text(), "b\n");
 }
 
-TEST_F(UsersDisk, AChangeThatFailsLeavesTheFileAsItIs) {
+TEST_F(UsersDisk, AFailedChangeLeavesTheFileAsItIs) {
   write("a\n", 0600);
   const auto changed = change_file(path_.string(), WhenMissing::kRefuse,
                                    [](std::string_view) -> Result<std::string> {
@@ -106,7 +101,7 @@ TEST_F(UsersDisk, AChangeThatFailsLeavesTheFileAsItIs) {
   EXPECT_EQ(text(), "a\n");
 }
 
-TEST_F(UsersDisk, OfManyWhoChangeItAtOnceNobodysChangeIsLost) {
+TEST_F(UsersDisk, ConcurrentChangesAreAllKept) {
   constexpr int kEach = 25;
   std::vector<std::thread> writers;
   for (const char* line : {"a\n", "b\n", "c\n", "d\n"}) {

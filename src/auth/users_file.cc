@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/assert.h"
 #include "base/limits.h"
 #include "wire/text.h"
 
 namespace pawl::auth {
 namespace {
 
-constexpr std::string_view kBlank = " \t\r";  // \r: from an editor that ends lines as DOS did
+constexpr std::string_view kBlank = " \t\r";  // \r: for editors that end lines with \r\n.
 constexpr std::string_view kMethod = "sha256:";
 
 bool is_name_character(char c) {
@@ -25,7 +26,7 @@ bool is_hex(std::string_view digits, std::size_t count) {
          });
 }
 
-// The next line without its end; takes it off `text`.
+// Removes the next line from `text` and returns it without its end.
 std::string_view take_line(std::string_view& text) {
   const std::size_t end = text.find('\n');
   const std::string_view line = text.substr(0, end);
@@ -44,7 +45,7 @@ std::vector<std::string_view> fields_of(std::string_view line) {
   }
 }
 
-// The fields of a line that describes a user; empty for what is for people.
+// The fields of a line that describes a user; empty for blank lines and comments.
 std::vector<std::string_view> user_fields(std::string_view line) {
   auto fields = fields_of(line);
   if (!fields.empty() && fields.front().front() == '#') fields.clear();
@@ -75,7 +76,7 @@ std::string encode_prefix(std::string_view prefix) {
   return out;
 }
 
-// Only the two that are written: what else looks encoded is a mistake that must not pass as a name.
+// Only the two that we write: anything else that looks encoded is a mistake, not a name.
 std::optional<std::string> decode_prefix(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -91,7 +92,7 @@ std::optional<std::string> decode_prefix(std::string_view text) {
   return out;
 }
 
-// Either `user` is filled in, or what is wrong.
+// Fills in `user`, or returns what is wrong.
 std::optional<std::string> read_user(const std::vector<std::string_view>& fields, User& user) {
   if (fields.size() < 3) return "expected: name role secret [prefix]...";
   if (auto problem = problem_with_name(fields[0])) return problem;
@@ -102,8 +103,7 @@ std::optional<std::string> read_user(const std::vector<std::string_view>& fields
   auto secret = parse_secret(fields[2]);
   if (!secret) {
     return "the secret must be sha256:SALT:DIGEST (32 and 64 lowercase hex digits), as `pawl auth "
-           "add` "
-           "writes it";
+           "add` writes it";
   }
   user.secret = *std::move(secret);
   for (std::size_t i = 3; i < fields.size(); ++i) {
@@ -180,6 +180,7 @@ Result<std::vector<User>> parse_users(std::string_view text, const std::string& 
 }
 
 std::string with_user(std::string_view text, const User& user) {
+  PAWL_ASSERT(!problem_with_name(user.name) && user.prefixes.size() <= kPrefixesMax);
   std::string changed(text);
   if (!changed.empty() && changed.back() != '\n') changed.push_back('\n');
   return changed + to_line(user);

@@ -1,17 +1,20 @@
-// The auth_file: who may talk to pawld, and what each may do. Text, one user per line, made by
-// `pawl auth` and readable by people:
+// The format of the auth_file: the users of pawld and what each may do. Text, one user per line,
+// written by `pawl auth`:
 //
-//   # name  role   secret                              prefixes
-//   ci      use    sha256:SALT:DIGEST                  ci reports/nightly
-//   grafana observe sha256:SALT:DIGEST
+//   # name   role     secret               prefixes
+//   ci       use      sha256:SALT:DIGEST   ci reports/nightly
+//   grafana  observe  sha256:SALT:DIGEST
 //
-// Valid: fields parted by spaces or tabs. The name: 1–64 of A-Z a-z 0-9 . _ @ -, each once in the
-// file. The role: observe, use or admin, each including the ones before it; or backup, which may
-// only make backups, and has no prefixes. The secret: "sha256:", 32 hex digits of salt, ":", 64 of
-// SHA-256 over the salt's digits and the secret. Then up to 64 prefixes, or none: all locks. In a
-// prefix a space is written %20 and a percent sign %25; decoded it is what a lock name may be.
-// Lines that are blank or begin with # are for people. At most 10,000 users and 4 MiB. Anything
-// else is an error that names file and line; nothing of the line is repeated, for it may hold a
+// Valid: fields separated by spaces or tabs.
+//   name      1-64 of A-Z a-z 0-9 . _ @ -, unique in the file
+//   role      observe, use or admin, each including the ones before it; or backup, which may only
+//             make backups and has no prefixes
+//   secret    "sha256:", 32 hex digits of salt, ":", 64 hex digits of SHA-256 over the digits of the
+//             salt and the secret
+//   prefixes  up to 64; none: all locks. A space is written %20 and a percent sign %25; decoded, a
+//             prefix is what a lock name may be
+// Blank lines and lines that begin with # are ignored. At most 10,000 users and 4 MiB. Anything else
+// is an error that names file and line. Errors never repeat the text of the line, which may hold a
 // secret that was pasted into the wrong place.
 #pragma once
 
@@ -35,25 +38,26 @@ struct User {
   std::string name;
   wire::Access role = wire::Access::kObserve;
   Digest secret;
-  std::vector<std::string> prefixes;  // empty: every lock
+  std::vector<std::string> prefixes;  // Empty: every lock.
   bool operator==(const User&) const = default;
 };
 
-// By path segment: "a/b" covers "a/b" and "a/b/c", and not "a/bc"; "a/b/" covers only what is
-// below.
+// Whether a prefix covers a lock, by whole path segments: "a/b" covers "a/b" and "a/b/c" but not
+// "a/bc"; "a/b/" covers only what is below.
 [[nodiscard]] bool covers(std::string_view prefix, std::string_view lock);
 
 [[nodiscard]] std::optional<wire::Access> role_from_text(std::string_view text);
-// What is wrong with it, for people; nothing when it can be used.
+// What is wrong with it, for people; nothing if it is valid.
 [[nodiscard]] std::optional<std::string> problem_with_name(std::string_view name);
 [[nodiscard]] std::optional<std::string> problem_with_prefix(std::string_view prefix);
 [[nodiscard]] std::optional<std::string> problem_with_prefixes_of(wire::Access role,
                                                                   std::size_t prefixes);
 
-// In the order of the file. `file` is what errors call it.
+// Returns the users in the order of the file. Errors (kInvalid) call it `file`.
 [[nodiscard]] Result<std::vector<User>> parse_users(std::string_view text, const std::string& file);
 
-// Changes to a text that parse_users() understands: every other line, comments included, stays as it is
+// Add or remove the line of a user in a text that parse_users() accepts. Every other line, comments
+// included, stays as it is.
 [[nodiscard]] std::string with_user(std::string_view text, const User& user);
 [[nodiscard]] std::string without_user(std::string_view text, std::string_view name);
 

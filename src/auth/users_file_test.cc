@@ -33,15 +33,15 @@ TEST(Secret, OnlyTheSecretItselfMatchesItsDigest) {
 }
 
 // What docs/reference/auth.md says: printf '%s%s' SALT SECRET | sha256sum.
-TEST(Secret, TheDigestIsWhatSha256sumSaysOfSaltAndSecret) {
+TEST(Secret, TheDigestIsSha256OfSaltAndSecret) {
   const Digest kept{"00000000000000000000000000000000",
                     "af1f0da87873662f687d436bbf2c38eb309ce126fefc1ff4dea6b59b179e846b"};
   EXPECT_TRUE(matches(kept, "abc"));
 }
 
-TEST(UsersFile, EachLineIsAUserAndCommentsAreForPeople) {
+TEST(UsersFile, EachLineIsAUserAndCommentsAreIgnored) {
   const auto users =
-      parse_users("# who\n\nci use " + kSecret + " ci reports/nightly\r\n\t boss\tadmin " +
+      parse_users("# users\n\nci use " + kSecret + " ci reports/nightly\r\n\t boss\tadmin " +
                       kSecret + "\n  # end",
                   "users");
   ASSERT_TRUE(users) << users.error().detail;
@@ -55,7 +55,7 @@ TEST(UsersFile, EachLineIsAUserAndCommentsAreForPeople) {
   EXPECT_THAT(users->back().prefixes, IsEmpty());
 }
 
-TEST(UsersFile, AUserForBackupsHasARoleOfItsOwnAndNoPrefixes) {
+TEST(UsersFile, ABackupUserHasNoPrefixes) {
   const auto users = parse_users("night backup " + kSecret, "users");
   ASSERT_TRUE(users) << users.error().detail;
   EXPECT_EQ(users->front().role, wire::Access::kBackup);
@@ -63,7 +63,7 @@ TEST(UsersFile, AUserForBackupsHasARoleOfItsOwnAndNoPrefixes) {
   EXPECT_THAT(problem_in("night backup " + kSecret + " ci"), HasSubstr("has no prefixes"));
 }
 
-TEST(UsersFile, WhatIsWrongIsNamedWithFileAndLineAndNothingOfTheLineIsRepeated) {
+TEST(UsersFile, ErrorsNameFileAndLineWithoutRepeatingTheLine) {
   EXPECT_THAT(problem_in("\nci use\n"), HasSubstr("users:2: expected: name role secret"));
   EXPECT_THAT(problem_in("c:i use " + kSecret), HasSubstr("users:1: a user's name is 1 to 64"));
   EXPECT_THAT(problem_in(std::string(65, 'a') + " use " + kSecret), HasSubstr("a user's name"));
@@ -84,7 +84,7 @@ TEST(UsersFile, WhatIsWrongIsNamedWithFileAndLineAndNothingOfTheLineIsRepeated) 
   EXPECT_THAT(problem_in(std::string(kFileBytesMax + 1, '\n')), HasSubstr("longer than 4194304"));
 }
 
-TEST(UsersFile, AddingAndRemovingKeepsEveryOtherLineAsItIs) {
+TEST(UsersFile, AddingAndRemovingAUserKeepsEveryOtherLine) {
   const std::string before = "# ours\n\nboss\tadmin   " + kSecret + "\n# end";
   const User ci{"ci", wire::Access::kUse, {kSalt, kDigest}, {"with space", "100%", "ci"}};
   const std::string added = with_user(before, ci);

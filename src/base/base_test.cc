@@ -30,7 +30,7 @@ TEST(Hex, RoundTripsEveryLease) {
   }
 }
 
-TEST(Hex, RefusesWhatIsNotExactly32LowercaseDigits) {
+TEST(Hex, RefusesAnythingBut32LowercaseDigits) {
   EXPECT_FALSE(lease_from_hex(""));
   EXPECT_FALSE(lease_from_hex(std::string(31, 'a')));
   EXPECT_FALSE(lease_from_hex(std::string(33, 'a')));

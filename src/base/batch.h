@@ -1,7 +1,13 @@
-// A batch: puts and deletes of bytes that become durable together. Core fills it, a store makes it
-// durable; neither knows the other.
+// A batch: puts and deletes of bytes that become durable together. The core fills it and a store makes
+// it durable; neither knows the other.
 //
-//   Batch batch;  batch.put(key, value);  batch.erase(other);  batch.cover(token);
+//   Batch batch;
+//   batch.put(key, value);
+//   batch.erase(other);
+//   batch.cover(token);
+//
+// Encoding, per operation: u8 kind (1 put, 2 erase), u16 key length, u32 value length (0 for erase),
+// key, value. Later operations on a key override earlier ones.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +18,13 @@
 
 namespace pawl {
 
-// Encoded as it is appended. Later operations on a key override earlier ones. Encoding, per
-// operation: u8 kind (1 put, 2 erase), u16 key length, u32 value length (0 for erase), key, value.
+// Encodes each operation as it is added.
 class Batch {
  public:
   void put(std::string_view key, std::string_view value);
   void erase(std::string_view key);
-  // This batch uses numbers up to and including `number`: the store's high water must cover it
-  // first.
+  // This batch uses numbers up to and including `number`; the store's high water must cover it before
+  // the batch is written.
   void cover(std::uint64_t number) { covered_ = number > covered_ ? number : covered_; }
 
   [[nodiscard]] bool empty() const { return bytes_.empty(); }
@@ -38,13 +43,15 @@ class Batch {
   std::size_t operations_ = 0;
 };
 
+// One decoded operation; it points into the bytes that were decoded.
 struct Operation {
   bool put = false;
   std::string_view key;
   std::string_view value;
 };
 
-// Takes the next operation off the front of `bytes`; an error when they are not a batch's bytes.
+// Removes the next operation from the front of `bytes` and returns it. An error if they are not the
+// bytes of a batch.
 [[nodiscard]] Result<Operation> take_operation(std::string_view& bytes);
 
 }  // namespace pawl

@@ -4,6 +4,7 @@
 //   ByteReader in(out);  auto n = in.u32(); auto name = in.text();  if (!in.done()) …damage…
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -13,11 +14,13 @@
 
 namespace pawl {
 
+static_assert(std::endian::native == std::endian::little, "the formats are little-endian");
+
+// Appends an integer, little-endian.
 template <class Int>
 void put_int(std::string& out, Int value) {
   char raw[sizeof(Int)];
-  std::memcpy(raw, &value,
-              sizeof(Int));  // The hosts Pawl runs on are little-endian; asserted in bytes_test.
+  std::memcpy(raw, &value, sizeof(Int));
   out.append(raw, sizeof(Int));
 }
 inline void put_u8(std::string& out, std::uint8_t v) {
@@ -32,18 +35,20 @@ inline void put_u32(std::string& out, std::uint32_t v) {
 inline void put_u64(std::string& out, std::uint64_t v) {
   put_int(out, v);
 }
-inline void put_text(std::string& out, std::string_view text) {  // at most 65,535 bytes
+// Appends a u16 length and the bytes; at most 65,535.
+inline void put_text(std::string& out, std::string_view text) {
+  PAWL_ASSERT(text.size() <= UINT16_MAX);
   put_u16(out, static_cast<std::uint16_t>(text.size()));
   out.append(text);
 }
 
-// Big-endian, so that keys sort by number.
+// Appends an integer, big-endian, so that keys sort by number.
 inline void put_u64_ordered(std::string& out, std::uint64_t v) {
   put_u64(out, __builtin_bswap64(v));
 }
 
-// Integers put one after the other into a place of exactly kSize bytes; the same bytes as put_int
-// would append.
+// A buffer of exactly kSize bytes, filled with integers one after the other; the same bytes as
+// put_int() would append.
 template <std::size_t kSize>
 class FixedBytes {
  public:
@@ -63,8 +68,8 @@ class FixedBytes {
   std::size_t size_ = 0;
 };
 
-// Reads what put_* wrote. After a read past the end every further read answers zero and ok() stays
-// false.
+// Reads what put_* wrote. After a read past the end every further read returns zero or nothing, and
+// ok() stays false.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : rest_(bytes) {}
@@ -87,6 +92,7 @@ class ByteReader {
   }
 
   [[nodiscard]] bool ok() const { return ok_; }
+  // Everything was read, and nothing past the end.
   [[nodiscard]] bool done() const { return ok_ && rest_.empty(); }
   [[nodiscard]] std::string_view rest() const { return rest_; }
 

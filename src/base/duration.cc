@@ -36,7 +36,7 @@ Result<Millis> parse_duration(std::string_view text) {
     }
     return Millis(count * unit.millis);
   }
-  return malformed(text, "has an unknown unit; write ms, s, m or h behind a whole number");
+  return malformed(text, "has an unknown unit; write ms, s, m or h after a whole number");
 }
 
 std::string to_text(Millis span) {

@@ -9,10 +9,10 @@
 
 namespace pawl {
 
-// A whole number and a unit (ms, s, m, h). A bare number is refused with a hint: 15 of what?
+// A whole number and a unit (ms, s, m, h). A number without a unit is refused, with a hint.
 [[nodiscard]] Result<Millis> parse_duration(std::string_view text);
 
-// For people, about three digits: 250ms, 9.3s, 15s, 4m12s, 2h05m, 3d04h. Negative ones are 0ms.
+// For people, about three digits: 250ms, 9.3s, 15s, 4m12s, 2h05m, 3d04h. Negative: 0ms.
 [[nodiscard]] std::string to_text(Millis span);
 
 }  // namespace pawl

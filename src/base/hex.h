@@ -18,9 +18,9 @@ void write_hex(LeaseId lease, char* out);
 [[nodiscard]] std::string to_hex(LeaseId lease);
 [[nodiscard]] std::string to_hex(Incarnation incarnation);
 
-// Exactly 32 lowercase hex digits, or nothing.
+// Nothing unless `digits` are exactly 32 lowercase hex digits.
 [[nodiscard]] std::optional<LeaseId> lease_from_hex(std::string_view digits);
-// Exactly 16, or nothing.
+// Nothing unless they are exactly 16.
 [[nodiscard]] std::optional<Incarnation> incarnation_from_hex(std::string_view digits);
 
 }  // namespace pawl

@@ -12,20 +12,17 @@
 #include <mutex>
 #include <thread>
 
-#include "base/crc32c.h"
-#include "base/hex.h"
 #include "base/json_text.h"
 
 namespace pawl {
 namespace {
 
 constexpr int kPollMs = 50;
-constexpr std::chrono::milliseconds kFarewell{250};
-constexpr std::chrono::milliseconds kSettle{1000};
-// A pipe that poll() calls writable takes PIPE_BUF bytes without blocking; a longer line is cut to
-// that.
+constexpr std::chrono::milliseconds kCloseTimeout{250};
+constexpr std::chrono::milliseconds kFlushTimeout{1000};
+// A pipe that poll() reports as writable takes PIPE_BUF bytes without blocking; longer lines are cut.
 constexpr std::size_t kLineMax = 4096;
-// Of these, what time and level take in a JSON line, and what fields may take.
+// Of these, the bytes for time and level in a JSON line, and the most that fields may take.
 constexpr std::size_t kJsonFrame = 80;
 constexpr std::size_t kFieldsMax = 1500;
 
@@ -48,8 +45,8 @@ std::size_t character(std::string_view text) {
   return wrong ? 0 : bytes;
 }
 
-// At most `most` bytes, in whole characters. Bytes that are not UTF-8 become U+FFFD: the line must
-// be JSON whatever it quotes.
+// Appends at most `most` bytes, in whole characters. Bytes that are not UTF-8 become U+FFFD: the line
+// must be valid JSON, whatever it quotes.
 void append_json_string(std::string& out, std::string_view text, std::size_t most) {
   const std::size_t end = out.size() + most;
   out += '"';
@@ -65,7 +62,7 @@ void append_json_string(std::string& out, std::string_view text, std::size_t mos
   out += '"';
 }
 
-// The members of a JSON line behind time and level.
+// The members of a JSON line after time and level.
 std::string json_members(std::string_view line, LogFields fields) {
   std::string members;
   for (const LogField& field : fields) {
@@ -99,24 +96,24 @@ std::string timestamp(spdlog::log_clock::time_point when) {
                      ms % 1000);
 }
 
-// Waits until the reader has room, and gives up only when the log is being closed: write(2) is
-// called on a descriptor that can take the line, so closing never hangs on a reader that has
-// stopped.
-class PatientSink final : public spdlog::sinks::base_sink<std::mutex> {
+// Writes lines on the log's thread. Waits until the descriptor is writable before each write(2), so
+// that closing the log never hangs because the reader has stopped.
+class DescriptorSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  PatientSink(LogFormat format, int fd, std::weak_ptr<spdlog::details::thread_pool> pool)
+  DescriptorSink(LogFormat format, int fd, std::weak_ptr<spdlog::details::thread_pool> pool)
       : format_(format), fd_(fd), pool_(std::move(pool)) {}
 
   [[nodiscard]] std::uint64_t handled() const { return handled_.load(); }
 
-  void say_farewell() {
-    give_up_at_.store((std::chrono::steady_clock::now() + kFarewell).time_since_epoch().count());
+  void begin_close() {
+    give_up_at_.store(
+        (std::chrono::steady_clock::now() + kCloseTimeout).time_since_epoch().count());
   }
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
     if (wait_for_reader()) {
-      mention_dropped(message.time);
+      report_dropped(message.time);
       put(message.level, message.time, {message.payload.data(), message.payload.size()});
     }
     ++handled_;
@@ -126,8 +123,8 @@ class PatientSink final : public spdlog::sinks::base_sink<std::mutex> {
  private:
   bool wait_for_reader() const {
     for (;;) {
-      // Once time is up the rest of the queue is only tried, so that closing takes no longer the
-      // more there is.
+      // After the close timeout the rest of the queue is tried without waiting, so that the time to
+      // close does not depend on its length.
       const auto give_up = give_up_at_.load();
       const bool late =
           give_up != 0 && std::chrono::steady_clock::now().time_since_epoch().count() >= give_up;
@@ -137,15 +134,15 @@ class PatientSink final : public spdlog::sinks::base_sink<std::mutex> {
     }
   }
 
-  void mention_dropped(spdlog::log_clock::time_point when) {
+  void report_dropped(spdlog::log_clock::time_point when) {
     const auto pool = pool_.lock();
-    const std::size_t dropped = pool ? pool->overrun_counter() : mentioned_;
-    if (dropped == mentioned_) return;
-    const std::size_t lost = dropped - mentioned_;
+    const std::size_t dropped = pool ? pool->overrun_counter() : reported_;
+    if (dropped == reported_) return;
+    const std::size_t lost = dropped - reported_;
     const std::string line = fmt::format("{} log lines were dropped: stderr was not read", lost);
     put(spdlog::level::warn, when,
         format_ == LogFormat::kJson ? json_members(line, {{"dropped", lost}}) : line);
-    mentioned_ = dropped;
+    reported_ = dropped;
   }
 
   // `text` is the message, or the members of a JSON line.
@@ -160,7 +157,7 @@ class PatientSink final : public spdlog::sinks::base_sink<std::mutex> {
       line.resize(std::min(line.size(), kLineMax - 1));
     }
     line += '\n';
-    // Nothing can be done about an error here, and nobody could be told.
+    // Nothing can be done about an error here, and there is no place to report it.
     [[maybe_unused]] const auto written = ::write(fd_, line.data(), line.size());
   }
 
@@ -169,7 +166,7 @@ class PatientSink final : public spdlog::sinks::base_sink<std::mutex> {
   const std::weak_ptr<spdlog::details::thread_pool> pool_;
   std::atomic<std::chrono::steady_clock::rep> give_up_at_{0};
   std::atomic<std::uint64_t> handled_{0};
-  std::size_t mentioned_ = 0;  // touched only by the pool's thread
+  std::size_t reported_ = 0;  // Used only by the pool's thread.
 };
 
 class AsyncLog final : public Log {
@@ -177,10 +174,10 @@ class AsyncLog final : public Log {
   AsyncLog(LogFormat format, int fd)
       : format_(format),
         pool_(std::make_shared<spdlog::details::thread_pool>(kLogLinesMax, 1)),
-        sink_(std::make_shared<PatientSink>(format, fd, pool_)),
+        sink_(std::make_shared<DescriptorSink>(format, fd, pool_)),
         logger_(std::make_shared<spdlog::async_logger>(
             "pawl", sink_, pool_, spdlog::async_overflow_policy::overrun_oldest)) {}
-  ~AsyncLog() override { sink_->say_farewell(); }
+  ~AsyncLog() override { sink_->begin_close(); }
 
   void write(LogLevel level, std::string_view line) override { write_with(level, line, {}); }
 
@@ -189,8 +186,8 @@ class AsyncLog final : public Log {
     queue(level, json_members(line, fields));
   }
 
-  void settle() override {
-    const auto until = std::chrono::steady_clock::now() + kSettle;
+  void flush() override {
+    const auto until = std::chrono::steady_clock::now() + kFlushTimeout;
     while (sink_->handled() < queued_.load() && std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -206,10 +203,10 @@ class AsyncLog final : public Log {
 
   const LogFormat format_;
   std::atomic<std::uint64_t> queued_{0};
-  // Destroyed last to first: the pool goes last and joins its thread after the queue is written or
+  // Destroyed last to first: the pool last, which joins its thread after the queue is written or
   // given up.
   std::shared_ptr<spdlog::details::thread_pool> pool_;
-  std::shared_ptr<PatientSink> sink_;
+  std::shared_ptr<DescriptorSink> sink_;
   std::shared_ptr<spdlog::async_logger> logger_;
 };
 
@@ -217,10 +214,6 @@ class AsyncLog final : public Log {
 
 std::unique_ptr<Log> open_log(LogFormat format, int fd) {
   return std::make_unique<AsyncLog>(format, fd);
-}
-
-std::string redacted(LeaseId lease) {
-  return fmt::format("lease~{:08x}", crc32c(to_hex(lease)));
 }
 
 }  // namespace pawl

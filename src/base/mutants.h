@@ -1,24 +1,24 @@
-// Bugs planted on purpose: each is a mistake that a lock service was really made with, or that fell
-// to a counterexample. The suite has to catch every one of them (`make mutants`); a harness that
+// Bugs planted on purpose. Each is a mistake that a real lock service has had, or that a
+// counterexample showed. The tests must catch every one of them (`make mutants`); a test suite that
 // catches nothing is not evidence.
 //
 //   if (PAWL_MUTANT(barging) || lock.waiters == 0) …
 //
-// PAWL_MUTANT(name) is the constant false everywhere but in the build of `make mutants`
-// (-DPAWL_MUTANTS=ON), where it is true while that one bug is chosen. What ships holds no trace of
-// them (mutants_absent_test).
+// PAWL_MUTANT(name) is the constant false, except in the build of `make mutants` (-DPAWL_MUTANTS=ON),
+// where it is true while that bug is chosen. The binaries that ship contain no trace of them
+// (mutants_absent_test).
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string_view>
 
-// name, the lesson it stands for
+// The name, and the rule that the bug breaks.
 #define PAWL_MUTANT_LIST(X)                                                                        \
   /* Granting */                                                                                   \
   X(limit_off_by_one, "one holder too many")                                                       \
   X(reader_beside_writer, "readers share with readers only")                                       \
-  X(barging, "who comes later waits, even if it could have the lock at once")                      \
+  X(barging, "a later request waits, even if it could have the lock at once")                      \
   X(and_out_of_order, "several locks are granted in turn, not whenever they are free")             \
   X(slot_given_twice, "each slot of a limited lock is a resource of its own")                      \
   X(floor_is_own_token,                                                                            \
@@ -52,8 +52,8 @@
   X(drift_ignored, "two clocks do not run at one rate")                                            \
   X(failed_renewal_extends, "uncertainty is loss")                                                 \
   /* Durability */                                                                                 \
-  X(answer_before_sync, "nobody is told before it is on disk")                                     \
-  X(failed_commit_goes_on, "after a failed write the disk is not known any more")                  \
+  X(answer_before_sync, "no answer is sent before the batch is on disk")                           \
+  X(failed_commit_goes_on, "after a failed write the content of the disk is unknown")              \
   X(sync_skipped, "written is not durable")                                                        \
   X(recovered_not_synced,                                                                          \
     "what a killed process left in the cache is synced before it is acted on")                     \
@@ -68,21 +68,20 @@
   X(release_not_persisted, "an acknowledged release survives")                                     \
   X(damage_taken_for_torn_tail, "a bad record before a good one is damage, not the end")           \
   X(torn_tail_refused, "what was never acknowledged may be missing")                               \
-  X(segment_id_not_checked, "records of a recycled segment's former life are not valid")           \
-  X(checkpoint_not_synced, "segments go only when the checkpoint is durable")                      \
+  X(segment_id_not_checked, "old records of a recycled segment are not valid")                     \
+  X(checkpoint_not_synced, "segments are removed only after the checkpoint is durable")            \
   X(checkpoint_keeps_deleted, "what was deleted stays deleted")                                    \
   /* Restores */                                                                                   \
   X(restore_without_new_era, "a restored store begins above all that was issued after its backup") \
-  X(restore_without_wait,                                                                          \
-    "who was granted something after the backup has lost it before the next is")                   \
+  X(restore_without_wait, "a lease granted after the backup has ended before its lock is granted") \
   X(restored_wait_not_repeated, "a restart starts the wait in full")                               \
   X(restored_sequence_goes_back, "the numbers of events only grow, over a restore, too")           \
   /* Elections */                                                                                  \
-  X(resumes_from_now, "who observes again goes on from what it heard last")                        \
-  X(reset_ignored, "who missed something looks again")                                             \
-  X(leader_goes_back, "an event that is older than the last look is no news")                      \
-  X(resume_skips_an_event, "who resumes is told what came next")                                   \
-  X(reset_not_told, "who cannot resume is told to look again")                                     \
+  X(resumes_from_now, "an observer that reconnects continues after the last event it received")    \
+  X(reset_ignored, "an observer that missed events reads the state again")                         \
+  X(leader_goes_back, "an event older than the state that was read changes nothing")               \
+  X(resume_skips_an_event, "an observer that resumes gets every later event")                      \
+  X(reset_not_told, "an observer that cannot resume gets a reset")                                 \
   /* Guards */                                                                                     \
   X(strict_token, "a holder writes many times under one token")                                    \
   X(operation_number_ignored, "a repeated operation happens once")                                 \
@@ -122,7 +121,7 @@ inline Mutant chosen_mutant = Mutant::none;
 
 #else
 
-// Names a mutant that exists, and is false before the compiler has done anything.
+// Checks that the mutant exists; a constant false.
 #define PAWL_MUTANT(name) (::pawl::Mutant::name == ::pawl::Mutant::none)
 
 #endif

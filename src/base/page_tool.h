@@ -1,4 +1,4 @@
-// The main() of tools that render a page of the documentation from the program's own tables.
+// The main() of the tools that render a page of the documentation from the program's own tables.
 //
 //   pawl_…_page FILE          writes the page
 //   pawl_…_page --check FILE  fails when FILE is not what it would write

@@ -18,7 +18,7 @@ std::uint64_t SystemRandom::next() {
     left_ = sizeof(pool_) / sizeof(pool_[0]);
   }
   const std::uint64_t taken = pool_[--left_];
-  pool_[left_] = 0;  // A used secret does not linger.
+  pool_[left_] = 0;  // A secret that was handed out does not stay in memory.
   return taken;
 }
 

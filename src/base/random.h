@@ -1,4 +1,4 @@
-// Where random bits come from: the kernel in production, a seed in tests and simulation.
+// The source of random bits: the kernel in production, a seed in tests and simulation.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ class Random {
   virtual std::uint64_t next() = 0;
 
   LeaseId lease_id() { return LeaseId{next(), next()}; }
-  // Uniform in [0, bound); bound > 0. The bias of the modulus is below 2^-40 for every bound Pawl
-  // uses.
+  // Uniform in [0, bound); bound > 0. The bias of the modulus is below 2^-40 for every bound that
+  // Pawl uses.
   std::uint64_t below(std::uint64_t bound) { return next() % bound; }
 };
 
-// getrandom(2), read in blocks: a lease id must be unguessable, and one system call each would cost
-// more than the grant.
+// getrandom(2), read in blocks. A lease id must be unguessable, and a system call for each would cost
+// more than the grant itself.
 class SystemRandom final : public Random {
  public:
   std::uint64_t next() override;
@@ -29,7 +29,7 @@ class SystemRandom final : public Random {
   unsigned left_ = 0;
 };
 
-// splitmix64: the same seed, the same sequence, on every machine. Not for secrets.
+// splitmix64: the same seed gives the same sequence on every machine. Not for secrets.
 class SeededRandom final : public Random {
  public:
   explicit SeededRandom(std::uint64_t seed) : state_(seed) {}

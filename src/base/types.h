@@ -1,5 +1,5 @@
-// The domain's small values, shared by every folder. Each is its own type, so that none can stand
-// in for another.
+// The small values of the domain, shared by every folder. Each has its own type, so that none can be
+// passed for another.
 #pragma once
 
 #include <chrono>
@@ -16,14 +16,16 @@ struct Number {
   auto operator<=>(const Number&) const = default;
 };
 
-using Token = Number<struct TokenTag>;  // Grows with every grant; guards compare it. 0 = none.
-using WaiterId = Number<
-    struct WaiterTag>;  // Made by the server for whoever expects a reply; opaque to the core.
-using BatchId = Number<struct BatchTag>;  // Order of batches within one run of the core. 0 = none.
-using Incarnation =
-    Number<struct IncarnationTag>;  // One lineage of a store; a restored store starts a new one.
+// Grows with every grant; guards compare it. 0 = none.
+using Token = Number<struct TokenTag>;
+// Identifies a request that expects a reply. Made by the server, opaque to the core.
+using WaiterId = Number<struct WaiterTag>;
+// The order of batches within one run of the core. 0 = none.
+using BatchId = Number<struct BatchTag>;
+// One lineage of a store; a restored store starts a new one.
+using Incarnation = Number<struct IncarnationTag>;
 
-// The secret handle of one grant: 128 random bits. Whoever knows it is the holder.
+// The secret handle of one grant: 128 random bits. A client that knows it is the holder.
 struct LeaseId {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -39,8 +41,8 @@ enum class Mode : std::uint8_t {
 using Millis = std::chrono::milliseconds;
 using Nanos = std::chrono::nanoseconds;
 
-// Service time: monotonic, and without the part of any pause of pawld itself beyond a bound.
-// Decides leases.
+// Service time: monotonic time without the part of any pause of pawld itself beyond
+// limits::kPauseMax. Leases expire by it.
 struct ServiceTime {
   using rep = Nanos::rep;
   using period = Nanos::period;
@@ -51,10 +53,10 @@ struct ServiceTime {
 using Tick = ServiceTime::time_point;
 inline constexpr Tick kNever = Tick::max();
 
-// Unix milliseconds, for people. Never compared to decide anything.
+// Unix milliseconds, for people. Nothing is decided by it.
 using UnixMs = Number<struct UnixMsTag>;
 
-// The one clock reading of a turn: `tick` decides, `wall` is only shown.
+// The one clock reading of a turn: `tick` decides, `wall` is only displayed.
 struct Now {
   Tick tick{};
   UnixMs wall{};

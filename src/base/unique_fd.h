@@ -1,4 +1,4 @@
-// A file descriptor with one owner.
+// A file descriptor with one owner, closed when destroyed.
 #pragma once
 
 #include <unistd.h>
@@ -22,7 +22,7 @@ class UniqueFd {
   ~UniqueFd() { reset(); }
 
   [[nodiscard]] int get() const { return fd_; }
-  // Someone else owns it from now on.
+  // Gives up ownership: the caller must close it.
   [[nodiscard]] int release() { return std::exchange(fd_, -1); }
   explicit operator bool() const { return fd_ >= 0; }
   void reset() {

@@ -124,7 +124,7 @@ void PollConnection::shake_hands() {
   stream_->flush([this](std::string_view out) { return to_socket(out); });
   if (stream_->state() == tls::Stream::State::kHandshake) return;
   if (stream_->state() != tls::Stream::State::kFailed) return established();
-  if (stream_->is_misfit()) ++misfits_;
+  if (stream_->failed_by_configuration()) ++misfits_;
   connect_failed("TLS handshake: " + stream_->error());
 }
 
@@ -197,7 +197,7 @@ void PollConnection::decrypt(std::string_view bytes) {
 }
 
 void PollConnection::hang_up(const std::string& why) {
-  if (stream_ && stream_->is_misfit()) ++misfits_;
+  if (stream_ && stream_->failed_by_configuration()) ++misfits_;
   socket_.reset();
   stream_.reset();
   unsent_.clear();

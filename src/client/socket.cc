@@ -135,14 +135,14 @@ Result<void> Socket::shake_hands(const Address& address, Instant until) {
   stream.flush(
       [&](std::string_view out) { return to_socket(out, lost); });  // Also why we refuse it.
   if (stream.state() != State::kFailed) return {};
-  return Error{stream.is_misfit() ? Code::kInvalid : Code::kUnavailable,
+  return Error{stream.failed_by_configuration() ? Code::kInvalid : Code::kUnavailable,
                "TLS handshake: " + stream.error()};
 }
 
 bool Socket::is_misfit() const {
   if (!secure_) return false;
   const std::lock_guard lock(secure_->mutex);
-  return secure_->stream.is_misfit();
+  return secure_->stream.failed_by_configuration();
 }
 
 std::size_t Socket::to_socket(std::string_view bytes, bool& lost) {

@@ -1,9 +1,13 @@
 #include "http/message.h"
 
+#include <boost/json/serialize.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+
+#include "base/assert.h"
 
 namespace pawl::http {
 namespace {
@@ -43,7 +47,21 @@ std::optional<std::string_view> Request::header(std::string_view name) const {
   if (count(name) != 1) return std::nullopt;
   const auto found = std::find_if(headers.begin(), headers.end(),
                                   [&](const Header& h) { return same_word(h.name, name); });
+  PAWL_ASSERT(found != headers.end());
   return found->value;
+}
+
+Response to_response(const Problem& problem) {
+  PAWL_ASSERT(problem.status >= 400 && problem.status < 600 && !problem.code.empty());
+  boost::json::object body{{"type", "urn:pawl:problem:" + problem.code},
+                           {"title", problem.title},
+                           {"status", problem.status},
+                           {"detail", problem.detail},
+                           {"code", problem.code},
+                           {"retryable", problem.retry == Retry::kLater}};
+  for (const auto& member : problem.more) body.insert(member);
+  return {problem.status, "application/problem+json", boost::json::serialize(body) + "\n",
+          problem.headers};
 }
 
 }  // namespace pawl::http

@@ -2,6 +2,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -10,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/assert.h"
 #include "http/connection.h"
 #include "http/handshake.h"
 
@@ -26,43 +28,13 @@ std::string text_of(const tcp::endpoint& peer) {
 
 }  // namespace
 
-Problem unreadable(const ErrorCode& error) {
-  if (error == beast::http::error::header_limit) {
-    return {431, "header_too_large", "the header is too large",
-            fmt::format("a header may have at most {} bytes", limits::kHttpHeaderMax)};
-  }
-  if (error == beast::http::error::body_limit) {
-    return {413, "body_too_large", "the body is too large",
-            fmt::format("a body may have at most {} bytes", limits::kHttpBodyMax)};
-  }
-  return {400, "malformed", "not HTTP/1.1", "this is no request: " + error.message()};
-}
-
-void tell_in_the_clear(tcp::socket& socket, const Problem& problem) {
-  const Response refusal = to_response(problem);
-  std::string text = fmt::format(
-      "HTTP/1.1 {} {}\r\nDate: {}\r\nContent-Type: {}\r\n", refusal.status,
-      std::string_view(
-          beast::http::obsolete_reason(static_cast<beast::http::status>(refusal.status))),
-      date_text(std::chrono::system_clock::now()), refusal.type);
-  for (const Header& header : refusal.headers)
-    text += fmt::format("{}: {}\r\n", header.name, header.value);
-  text += fmt::format("Connection: close\r\nContent-Length: {}\r\n\r\n{}", refusal.body.size(),
-                      refusal.body);
-  ErrorCode ignored;
-  socket.write_some(asio::buffer(text), ignored);
-  socket.shutdown(tcp::socket::shutdown_send, ignored);
-  // Closing with unread input resets the connection, and the peer could miss why.
-  char unread[limits::kHttpHeaderMax];
-  socket.read_some(asio::buffer(unread), ignored);
-}
-
-class Server::Inside {
+class Server::Impl {
  public:
-  Inside(Log& log, Handler handler, Bounds bounds)
+  Impl(Log& log, Handler handler, Bounds bounds)
       : log_(log), handler_(std::move(handler)), bounds_(bounds), acceptor_(io_), pause_(io_) {}
 
   Result<void> start(UniqueFd listener) {
+    PAWL_ASSERT(handler_ && !thread_.joinable());
     sockaddr_storage address{};
     socklen_t size = sizeof address;
     if (::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
@@ -95,11 +67,11 @@ class Server::Inside {
   void accept() {
     acceptor_.async_accept([this](ErrorCode error, tcp::socket socket) {
       if (!error) {
-        welcome(std::move(socket));
+        accepted(std::move(socket));
         return accept();
       }
       if (error == asio::error::operation_aborted) return;
-      // Out of descriptors, most likely: whoever waits in the backlog waits a little longer.
+      // Most likely out of file descriptors: connections in the backlog wait a little longer.
       pause_.expires_after(kAcceptPause);
       pause_.async_wait([this](ErrorCode stopped) {
         if (!stopped) accept();
@@ -107,35 +79,34 @@ class Server::Inside {
     });
   }
 
-  void welcome(tcp::socket socket) {
+  void accepted(tcp::socket socket) {
     ErrorCode ignored;
     const tcp::endpoint peer = socket.remote_endpoint(ignored);
     socket.set_option(tcp::no_delay(true), ignored);
     socket.non_blocking(true, ignored);
-    if (connections_ >= bounds_.connections) return turn_away(std::move(socket));
+    if (connections_ >= bounds_.connections) return refuse(std::move(socket));
     ++connections_;
-    std::shared_ptr<void> place(nullptr, [this](void*) { --connections_; });
-    const Surroundings around{handler_, bounds_, log_, complaints_};
-    if (tls_ != nullptr) {
-      return std::make_shared<Handshake>(std::move(socket), *tls_, around, text_of(peer),
-                                         std::move(place))
-          ->start();
-    }
-    std::make_shared<Connection<tcp::socket>>(std::move(socket), around, Peer{text_of(peer)},
-                                              std::move(place))
-        ->start();
+    ConnectionSlot slot(nullptr, [this](void*) {
+      PAWL_ASSERT(connections_ > 0);
+      --connections_;
+    });
+    const ConnectionContext context{handler_, bounds_, log_, peer_log_};
+    if (tls_ != nullptr)
+      return start_handshake(std::move(socket), *tls_, context, text_of(peer), std::move(slot));
+    start_connection(std::move(socket), context, Peer{text_of(peer)}, std::move(slot));
   }
 
-  // Whoever came to speak TLS could not read it, and a handshake is what the limit is to save.
-  void turn_away(tcp::socket socket) {
+  // With TLS the client could not read an answer without a handshake, and the limit is there to save
+  // handshakes.
+  void refuse(tcp::socket socket) {
     if (tls_ != nullptr) return;
-    tell_in_the_clear(socket,
-                      {503,
-                       "busy",
-                       "a limit is reached",
-                       fmt::format("connections: the limit of {} is reached", bounds_.connections),
-                       Retry::kLater,
-                       {{"Retry-After", "1"}}});
+    send_refusal(socket,
+                 {503,
+                  "busy",
+                  "a limit is reached",
+                  fmt::format("connections: the limit of {} is reached", bounds_.connections),
+                  Retry::kLater,
+                  {{"Retry-After", "1"}}});
   }
 
   static constexpr Millis kAcceptPause{100};
@@ -143,9 +114,9 @@ class Server::Inside {
   Log& log_;
   const Handler handler_;
   const Bounds bounds_;
-  SparingLog complaints_{log_};
-  std::shared_ptr<const tls::ServerContext> tls_;  // Nothing: connections are plain.
-  // Before io_, whose end is the end of the last connections: they give their places back.
+  SparingLog peer_log_{log_};
+  std::shared_ptr<const tls::ServerContext> tls_;  // Null: connections are plain.
+  // Declared before io_: destroying io_ ends the last connections, which give their slots back.
   std::size_t connections_ = 0;
   asio::io_context io_{1};
   tcp::acceptor acceptor_;
@@ -154,26 +125,26 @@ class Server::Inside {
 };
 
 Server::Server(Log& log, Handler handler, Bounds bounds)
-    : inside_(std::make_unique<Inside>(log, std::move(handler), bounds)) {}
+    : impl_(std::make_unique<Impl>(log, std::move(handler), bounds)) {}
 
 Server::~Server() {
   stop();
 }
 
 Result<void> Server::start(UniqueFd listener) {
-  return inside_->start(std::move(listener));
+  return impl_->start(std::move(listener));
 }
 
 void Server::use_tls(std::shared_ptr<const tls::ServerContext> context) {
-  inside_->use_tls(std::move(context));
+  impl_->use_tls(std::move(context));
 }
 
 void Server::stop() {
-  inside_->stop();
+  impl_->stop();
 }
 
 void Server::post(std::function<void()> task) {
-  inside_->post(std::move(task));
+  impl_->post(std::move(task));
 }
 
 }  // namespace pawl::http

@@ -11,7 +11,7 @@
 #include <future>
 #include <mutex>
 
-#include "tls/made_certificates.h"
+#include "tls/testlib/test_certificates.h"
 
 namespace pawl::http {
 namespace {
@@ -57,7 +57,7 @@ class HttpServerTest : public testing::Test {
     return socket;
   }
   // Up to the end, or until `enough` has been seen.
-  static std::string heard(const UniqueFd& socket, std::string_view enough = "") {
+  static std::string received(const UniqueFd& socket, std::string_view enough = "") {
     std::string text;
     char buffer[4096];
     while (enough.empty() || text.find(enough) == std::string::npos) {
@@ -79,46 +79,46 @@ class HttpServerTest : public testing::Test {
   std::unique_ptr<Server> server_;
 };
 
-TEST_F(HttpServerTest, WhoAsksIsAnsweredAndWhoIsSilentAfterThatIsClosed) {
+TEST_F(HttpServerTest, AnIdleConnectionIsClosedAfterItsAnswer) {
   start(say_hello, {.idle = kShort});
-  EXPECT_THAT(heard(peer(kGet)), HasSubstr("hello /x"));
-  EXPECT_EQ(heard(peer("")), "");
+  EXPECT_THAT(received(peer(kGet)), HasSubstr("hello /x"));
+  EXPECT_EQ(received(peer("")), "");
 }
 
-TEST_F(HttpServerTest, ARequestThatDoesNotEndIsToldSo) {
+TEST_F(HttpServerTest, AnIncompleteRequestIs408) {
   start(say_hello, {.request = kShort});
-  EXPECT_THAT(heard(peer(kGet.substr(0, 20))), StartsWith("HTTP/1.1 408 "));
-  EXPECT_THAT(heard(peer("POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab")),
+  EXPECT_THAT(received(peer(kGet.substr(0, 20))), StartsWith("HTTP/1.1 408 "));
+  EXPECT_THAT(received(peer("POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab")),
               StartsWith("HTTP/1.1 408 "));
 }
 
-TEST_F(HttpServerTest, BeyondTheLimitOfConnectionsOneIsToldSoAndAPlaceThatIsLeftIsGivenAgain) {
+TEST_F(HttpServerTest, ConnectionsBeyondTheLimitGet503AndClosedOnesMakeRoom) {
   start(say_hello, {.connections = 1});
   {
     const UniqueFd first = peer(kGet);
-    EXPECT_THAT(heard(first, "hello"), HasSubstr("hello"));
-    EXPECT_THAT(heard(peer("")), HasSubstr("the limit of 1 is reached"));
+    EXPECT_THAT(received(first, "hello"), HasSubstr("hello"));
+    EXPECT_THAT(received(peer("")), HasSubstr("the limit of 1 is reached"));
   }
-  while (heard(peer(kGet), "hello").find("hello") == std::string::npos) {
+  while (received(peer(kGet), "hello").find("hello") == std::string::npos) {
   }
 }
 
-TEST_F(HttpServerTest, AQuietStreamSaysThatItLives) {
+TEST_F(HttpServerTest, AQuietStreamSendsKeepAlives) {
   std::shared_ptr<Exchange> kept;
   start(
       [&](std::shared_ptr<Exchange> exchange) {
         kept = std::move(exchange);
         kept->begin_stream({200, "text/event-stream", "begun\n"}, ": quiet\n");
-        kept->write("said\n");
+        kept->write("event\n");
       },
       {.quiet = kShort});
   const UniqueFd reader = peer(kGet);
-  EXPECT_THAT(heard(reader, ": quiet\n: quiet\n"), HasSubstr("begun\nsaid\n: quiet\n"));
+  EXPECT_THAT(received(reader, ": quiet\n: quiet\n"), HasSubstr("begun\nevent\n: quiet\n"));
   server_->stop();
   kept.reset();
 }
 
-TEST_F(HttpServerTest, AStreamWhoseReaderStopsIsClosedWithAReasonAndItsHandlerToldSo) {
+TEST_F(HttpServerTest, AStreamThatIsNotReadIsClosedAndReported) {
   std::shared_ptr<Exchange> kept;
   std::promise<Gone> gone;
   start(
@@ -136,7 +136,7 @@ TEST_F(HttpServerTest, AStreamWhoseReaderStopsIsClosedWithAReasonAndItsHandlerTo
   kept.reset();
 }
 
-TEST_F(HttpServerTest, AHangUpIsToldWhileTheAnswerIsAwaitedAndALateAnswerIsHarmless) {
+TEST_F(HttpServerTest, AHangUpIsReportedAndALateAnswerIsHarmless) {
   std::shared_ptr<Exchange> kept;
   std::promise<Gone> silent;
   start(
@@ -161,7 +161,7 @@ TEST_F(HttpServerTest, AHangUpIsToldWhileTheAnswerIsAwaitedAndALateAnswerIsHarml
   server_->stop();
 }
 
-TEST_F(HttpServerTest, WhoHalfClosesReadsItsAnswer) {
+TEST_F(HttpServerTest, AHalfClosedConnectionGetsItsAnswer) {
   std::shared_ptr<Exchange> kept;
   std::promise<void> silent;
   start(
@@ -179,7 +179,7 @@ TEST_F(HttpServerTest, WhoHalfClosesReadsItsAnswer) {
     kept->answer({200, "text/plain", "still there"});
     kept.reset();
   });
-  EXPECT_THAT(heard(waiting), HasSubstr("still there"));
+  EXPECT_THAT(received(waiting), HasSubstr("still there"));
   server_->stop();
 }
 
@@ -187,8 +187,9 @@ class HttpsServerTest : public HttpServerTest {
  protected:
   void start_tls(Server::Bounds bounds) {
     start(say_hello, bounds);
-    const tls::Made authority = tls::make_authority("test authority");
-    const tls::Made own = tls::make_signed(authority, {.name = "pawld", .hosts = {"localhost"}});
+    const tls::TestCertificate authority = tls::make_authority("test authority");
+    const tls::TestCertificate own =
+        tls::make_signed(authority, {.name = "pawld", .hosts = {"localhost"}});
     const std::string dir = testing::TempDir();
     const auto context = tls::ServerContext::load(
         {.cert = tls::write_file(dir, "http_test.pem", own.certificate_pem),
@@ -201,22 +202,22 @@ class HttpsServerTest : public HttpServerTest {
   }
 };
 
-TEST_F(HttpsServerTest, WhoSpeaksPlainlyIsToldSoAndByName) {
+TEST_F(HttpsServerTest, AClientWithoutTlsIsToldToUseHttps) {
   start_tls({});
-  const std::string said = heard(peer(kGet));
-  EXPECT_THAT(said, StartsWith("HTTP/1.1 400 Bad Request\r\n"));
-  EXPECT_THAT(said, HasSubstr("\"code\":\"tls_required\""));
+  const std::string answer = received(peer(kGet));
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 400 Bad Request\r\n"));
+  EXPECT_THAT(answer, HasSubstr("\"code\":\"tls_required\""));
   EXPECT_THAT(log_.lines(), HasSubstr("failed: the client does not speak TLS"));
 }
 
-TEST_F(HttpsServerTest, AHandshakeThatDoesNotGoOnIsGivenUpAndItsPlaceGivenAgain) {
+TEST_F(HttpsServerTest, AStalledHandshakeTimesOutAndFreesItsSlot) {
   start_tls({.connections = 1, .handshake = kShort});
   for (const std::string_view begun : {"", "\x16\x03\x01"}) {
     const UniqueFd silent = peer(begun);
-    EXPECT_EQ(heard(silent), "");
+    EXPECT_EQ(received(silent), "");
   }
-  EXPECT_THAT(log_.lines(), HasSubstr("failed: not over in time"));
-  while (heard(peer(kGet)).find("tls_required") == std::string::npos) {
+  EXPECT_THAT(log_.lines(), HasSubstr("failed: not finished in time"));
+  while (received(peer(kGet)).find("tls_required") == std::string::npos) {
   }
 }
 

@@ -12,17 +12,17 @@
 
 namespace pawl::http {
 
-// %2F becomes '/'. Nothing when a % is not followed by two hex digits.
+// Decodes %2F to '/' and so on. Nothing if a % is not followed by two hex digits.
 [[nodiscard]] std::optional<std::string> percent_decoded(std::string_view text);
 
 using Query = std::map<std::string, std::string, std::less<>>;
 
 struct Target {
-  std::string path;  // not decoded: an encoded slash is part of a name
-  Query query;       // decoded; '+' is a space
+  std::string path;  // Not decoded: an encoded slash is part of a name.
+  Query query;       // Decoded; '+' is a space.
 };
-// kInvalid, with what is wrong, when it is no path, an encoding is broken, or a parameter comes
-// twice.
+// kInvalid, with what is wrong, if it is not a path, an encoding is malformed, or a parameter is
+// given twice.
 [[nodiscard]] Result<Target> parse_target(std::string_view target);
 
 }  // namespace pawl::http

@@ -7,7 +7,7 @@
 namespace pawl::http {
 namespace {
 
-TEST(Message, ADateIsWrittenInGreenwichTimeWithEnglishNames) {
+TEST(Message, ADateIsInGmtWithEnglishNames) {
   using std::chrono::system_clock;
   EXPECT_EQ(date_text(system_clock::time_point()), "Thu, 01 Jan 1970 00:00:00 GMT");
   EXPECT_EQ(date_text(system_clock::from_time_t(951'868'799)), "Tue, 29 Feb 2000 23:59:59 GMT");
@@ -15,7 +15,7 @@ TEST(Message, ADateIsWrittenInGreenwichTimeWithEnglishNames) {
             "Tue, 17 Nov 2026 03:01:06 GMT");
 }
 
-TEST(Url, PercentSignsStandForBytesAndNothingElseChanges) {
+TEST(Url, PercentEncodedBytesAreDecoded) {
   EXPECT_EQ(percent_decoded("reports%2Fnightly"), "reports/nightly");
   EXPECT_EQ(percent_decoded("a+b"), "a+b");
   EXPECT_EQ(percent_decoded("%e2%82%AC"), "€");
@@ -28,7 +28,7 @@ TEST(Url, APercentSignWithoutTwoHexDigitsIsRefused) {
     EXPECT_FALSE(percent_decoded(text)) << text;
 }
 
-TEST(Url, ATargetIsAPathThatStaysEncodedAndAQueryThatDoesNot) {
+TEST(Url, ThePathStaysEncodedAndTheQueryIsDecoded) {
   const auto target = parse_target("/v1/locks/a%2Fb?prefix=x%2F&limit=5&empty=&bare&q=a+b");
   ASSERT_TRUE(target) << target.error().detail;
   EXPECT_EQ(target->path, "/v1/locks/a%2Fb");
@@ -36,7 +36,7 @@ TEST(Url, ATargetIsAPathThatStaysEncodedAndAQueryThatDoesNot) {
             (Query{{"prefix", "x/"}, {"limit", "5"}, {"empty", ""}, {"bare", ""}, {"q", "a b"}}));
 }
 
-TEST(Url, WhatIsNoPathOrSaysAThingTwiceIsRefused) {
+TEST(Url, ATargetThatIsNotAPathOrRepeatsAParameterIsRefused) {
   EXPECT_FALSE(parse_target("http://elsewhere/v1/status"));
   EXPECT_FALSE(parse_target("*"));
   EXPECT_FALSE(parse_target(""));

@@ -13,7 +13,7 @@ std::string refused(std::vector<Header> headers, std::vector<std::string> hosts 
   return problem ? problem->code : "";
 }
 
-TEST(WebRules, OnlyLoopbackNamesAndConfiguredOnesAreHosts) {
+TEST(WebRules, OnlyLoopbackAndConfiguredHostsAreAccepted) {
   for (const char* host :
        {"localhost", "LOCALHOST:7296", "127.0.0.1:7296", "127.3.2.1", "[::1]:7296", "[::1]"}) {
     EXPECT_EQ(refused({{"Host", host}}), "") << host;
@@ -28,7 +28,7 @@ TEST(WebRules, OnlyLoopbackNamesAndConfiguredOnesAreHosts) {
   EXPECT_EQ(refused({{"Host", "Locks.example.com:443"}}, {"locks.example.com"}), "");
 }
 
-TEST(WebRules, AnOriginMustBeThisServiceToThePort) {
+TEST(WebRules, AnOriginMustMatchHostAndPort) {
   const auto from = [](const char* origin) {
     return refused({{"Host", "localhost:7296"}, {"Origin", origin}});
   };
@@ -45,7 +45,7 @@ TEST(WebRules, AnOriginMustBeThisServiceToThePort) {
       << "sent twice";
 }
 
-TEST(WebRules, WhatABrowserMarksAsAnotherSitesIsRefusedUnlessALinkWasFollowed) {
+TEST(WebRules, CrossSiteRequestsAreRefusedExceptNavigation) {
   const auto marked = [](const char* site, const char* mode, const char* method) {
     return refused({{"Host", "localhost"}, {"Sec-Fetch-Site", site}, {"Sec-Fetch-Mode", mode}}, {},
                    method);

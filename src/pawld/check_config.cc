@@ -1,5 +1,5 @@
-// --check-config: options.cc has tried the files as this user; here, whether that tells anything
-// about the service.
+// pawld --check-config: options.cc has read the files as this user; here they are read as the user of
+// the service, if that is another one.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <grp.h>
@@ -14,19 +14,19 @@
 #include <string>
 #include <vector>
 
+#include "pawld/commands.h"
 #include "pawld/exit_codes.h"
-#include "pawld/offline.h"
 
 namespace pawl::pawld {
 namespace {
 
-struct User {
+struct SystemUser {
   uid_t id = 0;
   gid_t group = 0;
   std::string name;
 };
 
-User user_of(uid_t id, gid_t group) {
+SystemUser system_user(uid_t id, gid_t group) {
   const passwd* known = ::getpwuid(id);
   if (known == nullptr) return {id, group, fmt::format("uid {}", id)};
   return {id, known->pw_gid, known->pw_name};
@@ -42,13 +42,13 @@ std::vector<std::string> files_of(const Options& options) {
   return files;
 }
 
-// In a process that has become `user`: the number of files that it cannot read, each of which it
-// names.
-[[noreturn]] void try_files_as(const User& user, const std::vector<std::string>& files,
+// In a child process: becomes `user`, prints each file that it cannot read, and exits with 1 if there
+// is one.
+[[noreturn]] void try_files_as(const SystemUser& user, const std::vector<std::string>& files,
                                const std::string& data) {
   const bool became = ::initgroups(user.name.c_str(), user.group) == 0 &&
                       ::setgid(user.group) == 0 && ::setuid(user.id) == 0;
-  if (!became) ::_exit(0);  // Not allowed to: nothing is known.
+  if (!became) ::_exit(0);  // Not permitted: nothing was found out.
   int unreadable = 0;
   for (const std::string& file : files) {
     const int opened = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
@@ -61,7 +61,7 @@ std::vector<std::string> files_of(const Options& options) {
   ::_exit(unreadable == 0 ? 0 : 1);
 }
 
-bool can_read_all(const User& user, const std::vector<std::string>& files,
+bool can_read_all(const SystemUser& user, const std::vector<std::string>& files,
                   const std::string& data) {
   const pid_t child = ::fork();
   if (child < 0) return true;
@@ -76,16 +76,17 @@ bool can_read_all(const User& user, const std::vector<std::string>& files,
 
 int check_config(const Options& options) {
   const std::string& data = options.config.data;
-  const User self = user_of(::geteuid(), ::getegid());
+  const SystemUser self = system_user(::geteuid(), ::getegid());
   struct stat facts {};
   const bool exists =
       options.config.store == StoreKind::kJournal && ::stat(data.c_str(), &facts) == 0;
   if (exists && facts.st_uid != self.id) {
-    const User owner = user_of(facts.st_uid, facts.st_gid);
+    const SystemUser owner = system_user(facts.st_uid, facts.st_gid);
     if (self.id == 0 && !can_read_all(owner, files_of(options), data)) {
       fmt::print(
           stderr,
-          "pawld: as {} the service would not start. Give its group the files (chgrp, chmod 640)\n",
+          "pawld: as {} the service would not start. Make the files readable to its group (chgrp, "
+          "chmod 640)\n",
           owner.name);
       return kExitConfig;
     }
@@ -97,7 +98,7 @@ int check_config(const Options& options) {
     }
     fmt::print(
         stderr,
-        "pawld: warning: {} belongs to {}, and this check ran as {}. If pawld runs as {}, check as "
+        "pawld: warning: {} belongs to {}, but this check ran as {}. If pawld runs as {}, check as "
         "that user: runuser -u {} -- pawld --check-config …\n",
         data, owner.name, self.name, owner.name, owner.name);
   }

@@ -13,18 +13,18 @@
 namespace pawl::pawld {
 namespace {
 
-// One reader per key; it answers what was expected when the value is not that.
+// One reader per key. It returns what was expected if the value is something else.
 using Reader = std::function<std::optional<std::string>(const toml::node&, Config&)>;
 struct Key {
   std::string_view name;
   Reader read;
 };
 
-std::optional<std::string> out_of(std::string_view range) {
+std::optional<std::string> expected(std::string_view range) {
   return fmt::format("expected {}", range);
 }
 
-bool is_line(const std::string& text) {
+bool is_one_line(const std::string& text) {
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   return !text.empty() && std::none_of(text.begin(), text.end(), is_control);
 }
@@ -33,13 +33,13 @@ Reader text(std::function<std::string&(Config&)> field) {
   return [field = std::move(field)](const toml::node& node,
                                     Config& config) -> std::optional<std::string> {
     const auto value = node.value_exact<std::string>();
-    if (!value || !is_line(*value)) return out_of("a text of one line");
+    if (!value || !is_one_line(*value)) return expected("a text of one line");
     field(config) = *value;
     return std::nullopt;
   };
 }
 
-// The path of a file; empty for none.
+// The path of a file; empty: none.
 Reader path(std::function<std::string&(Config&)> field) {
   return [read = text(field), field](const toml::node& node,
                                      Config& config) -> std::optional<std::string> {
@@ -55,17 +55,17 @@ std::optional<std::string> read_http_listen(const toml::node& node, Config& conf
   return std::nullopt;
 }
 
-// Names only: a port, or a whole URL, would never match.
+// Names only: a name with a port, or a URL, would never match.
 std::optional<std::string> read_hosts(const toml::node& node, Config& config) {
-  const std::string expected = "expected an array of host names, without scheme and port";
+  const std::string wanted = "expected an array of host names, without scheme and port";
   const toml::array* names = node.as_array();
-  if (names == nullptr) return expected;
+  if (names == nullptr) return wanted;
   config.http_hosts.clear();
   for (const toml::node& entry : *names) {
     const auto name = entry.value_exact<std::string>();
-    if (!name || !is_line(*name) ||
+    if (!name || !is_one_line(*name) ||
         name->find_first_of(name->starts_with('[') ? "/ " : ":/ ") != std::string::npos)
-      return expected;
+      return wanted;
     config.http_hosts.push_back(*name);
   }
   return std::nullopt;
@@ -75,7 +75,7 @@ Reader flag(std::function<bool&(Config&)> field) {
   return [field = std::move(field)](const toml::node& node,
                                     Config& config) -> std::optional<std::string> {
     const auto value = node.value_exact<bool>();
-    if (!value) return out_of("true or false");
+    if (!value) return expected("true or false");
     field(config) = *value;
     return std::nullopt;
   };
@@ -86,7 +86,7 @@ Reader number(Number store::journal::Settings::*field, std::int64_t least, std::
   return [=](const toml::node& node, Config& config) -> std::optional<std::string> {
     const auto value = node.value_exact<std::int64_t>();
     if (!value || *value < least || *value > most)
-      return out_of(fmt::format("a whole number, {} to {}", least, most));
+      return expected(fmt::format("a whole number, {} to {}", least, most));
     config.journal.*field = static_cast<Number>(*value);
     return std::nullopt;
   };
@@ -94,7 +94,7 @@ Reader number(Number store::journal::Settings::*field, std::int64_t least, std::
 
 std::optional<std::string> read_log_format(const toml::node& node, Config& config) {
   const auto value = node.value_exact<std::string>();
-  if (value != "text" && value != "json") return out_of("\"text\" or \"json\"");
+  if (value != "text" && value != "json") return expected("\"text\" or \"json\"");
   config.log_format = value == "json" ? LogFormat::kJson : LogFormat::kText;
   return std::nullopt;
 }
@@ -102,7 +102,7 @@ std::optional<std::string> read_log_format(const toml::node& node, Config& confi
 std::optional<std::string> read_store(const toml::node& node, Config& config) {
   const auto value = node.value_exact<std::string>();
   if (value != "journal" && value != "memory")
-    return out_of("\"journal\" (or, for tests, \"memory\")");
+    return expected("\"journal\" (or, for tests, \"memory\")");
   config.store = value == "memory" ? StoreKind::kMemory : StoreKind::kJournal;
   return std::nullopt;
 }
@@ -110,8 +110,8 @@ std::optional<std::string> read_store(const toml::node& node, Config& config) {
 std::optional<std::string> read_max_ttl(const toml::node& node, Config& config) {
   const auto value = node.value_exact<std::int64_t>();
   if (!value || Millis(*value) < limits::kTtlMin || Millis(*value) > limits::kTtlMaxCeiling) {
-    return out_of(fmt::format("milliseconds, {} to {}", limits::kTtlMin.count(),
-                              limits::kTtlMaxCeiling.count()));
+    return expected(fmt::format("milliseconds, {} to {}", limits::kTtlMin.count(),
+                                limits::kTtlMaxCeiling.count()));
   }
   config.max_ttl = Millis(*value);
   return std::nullopt;
@@ -120,7 +120,7 @@ std::optional<std::string> read_max_ttl(const toml::node& node, Config& config) 
 std::optional<std::string> read_wait(const toml::node& node, Config& config) {
   const auto value = node.value_exact<std::int64_t>();
   if (!value || *value < 0 || Millis(*value) > kWaitMax)
-    return out_of(fmt::format("milliseconds, 0 to {}", kWaitMax.count()));
+    return expected(fmt::format("milliseconds, 0 to {}", kWaitMax.count()));
   config.wait = Millis(*value);
   return std::nullopt;
 }
@@ -206,11 +206,7 @@ Result<void> read_table(const toml::table& table, const std::vector<Key>& keys,
   return {};
 }
 
-}  // namespace
-
-namespace {
-
-// `parse` answers the table, or throws.
+// `parse` returns the table, or throws.
 Result<void> read_from(const std::function<toml::table()>& parse, const std::string& path,
                        Config& config) {
   try {

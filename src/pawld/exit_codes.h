@@ -1,21 +1,21 @@
-// How pawld ends; pinned, because service managers act on them (sysexits.h).
+// The exit codes of pawld. They do not change, because service managers act on them (sysexits.h).
 #pragma once
 
 #include "pawl/result.h"
 
 namespace pawl::pawld {
 
-inline constexpr int kExitOk = 0;      // a clean stop
-inline constexpr int kExitUsage = 64;  // the command line
-inline constexpr int kExitStore = 74;  // the store failed; a restart may help
-inline constexpr int kExitConfig =
-    78;  // configuration, damaged data, or data in use; a restart will not help
+inline constexpr int kExitOk = 0;      // A clean stop.
+inline constexpr int kExitUsage = 64;  // The command line is wrong.
+inline constexpr int kExitStore = 74;  // The store failed; a restart may help.
+// Configuration, damaged data, or data in use; a restart does not help.
+inline constexpr int kExitConfig = 78;
 
-// Of a store that cannot be opened, read or written.
+// The exit code for a store that cannot be opened, read or written.
 [[nodiscard]] inline int exit_code_of(const Error& error) {
-  const bool a_person_must_look =
+  const bool needs_a_person =
       error.code == Code::kBusy || error.code == Code::kInvalid || error.code == Code::kDenied;
-  return a_person_must_look ? kExitConfig : kExitStore;
+  return needs_a_person ? kExitConfig : kExitStore;
 }
 
 }  // namespace pawl::pawld

@@ -3,20 +3,19 @@
 
 #include <csignal>
 
-#include "pawld/daemon.h"
+#include "pawld/commands.h"
 #include "pawld/exit_codes.h"
-#include "pawld/offline.h"
 #include "pawld/options.h"
 
 namespace {
 
-// Before any thread exists, so that all of them inherit it: the loop takes these from a signalfd.
+// Called before any thread exists, so that all inherit it: the loop reads these from a signalfd.
 void block_signals() {
-  sigset_t heeded;
-  sigemptyset(&heeded);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&heeded, signal);
-  pthread_sigmask(SIG_BLOCK, &heeded, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);  // stderr may be a pipe whose reader has left.
+  sigset_t handled;
+  sigemptyset(&handled);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&handled, signal);
+  pthread_sigmask(SIG_BLOCK, &handled, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // stderr may be a pipe that is not read any more.
 }
 
 }  // namespace

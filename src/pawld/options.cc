@@ -14,12 +14,12 @@
 namespace pawl::pawld {
 namespace {
 
-// CLI11's form of a check: what is wrong, or nothing.
+// A check in the form of CLI11: returns what is wrong, or nothing.
 std::string not_empty(const std::string& text) {
   return text.empty() ? "must not be empty" : "";
 }
 
-// A bare 0 needs no unit.
+// A duration; 0 needs no unit.
 Result<Millis> read_wait(const std::string& text) {
   const auto wait = parse_duration(text == "0" ? "0s" : text);
   if (wait && *wait > kWaitMax) {
@@ -36,9 +36,8 @@ constexpr const char* kExamples =
     "  pawld --config pawld.toml --check-config  check the configuration\n"
     "  pawld init --data /var/lib/pawl           create the store that --must-exist requires\n"
     "  pawld --auth-file users                   serve only these users (see pawl auth --help)\n"
-    "  pawld --tls-cert cert.pem --tls-key key.pem  speak TLS; then: pawl --addr "
-    "tls://localhost:7295 "
-    "status\n"
+    "  pawld --tls-cert cert.pem --tls-key key.pem  use TLS; then:\n"
+    "                                            pawl --addr tls://localhost:7295 status\n"
     "  pawld dump --data /var/lib/pawl           print the contents of a store\n"
     "  pawld verify --data /var/lib/pawl         check that a store or a backup is complete\n"
     "  pawld restore --from /backups/pawl-1 --data /var/lib/pawl   create a store from a backup\n"
@@ -47,7 +46,7 @@ constexpr const char* kExamples =
     "  curl http://127.0.0.1:7296/v1/status\n"
     "Exit codes: 0 clean stop, 64 usage, 74 the store failed, 78 configuration or data in use.";
 
-// What the command line said, kept apart from the defaults so that the file can come between them.
+// The flags that were given, kept apart from the defaults because the file comes between them.
 struct Flags {
   std::optional<std::string> data, resp, http, log_format, store, auth_file, tls_cert, tls_key,
       tls_client_ca;
@@ -65,23 +64,17 @@ constexpr const char* kVerifyExamples =
     "  pawld verify --data /var/backups/pawl/2026-11-16 --json | jq .last_token\n"
     "Exit codes: 0 complete, 64 usage, 74 the disk failed, 78 damaged, in use, or not a store.";
 constexpr const char* kRestoreExamples =
-    "All leases of the backup are void. Tokens continue above the next multiple of 2^40. No lock "
-    "is granted "
-    "for the longest\n"
-    "TTL that was allowed (10 minutes by default), so that leases granted after the backup can "
-    "expire. A "
-    "second restore of\n"
-    "the same backup would issue the same tokens: pass the greatest token issued since then with "
-    "--above "
-    "(from pawld verify\n"
-    "on the old data, pawl status, or a guard's fence).\n"
+    "All leases of the backup are void. Tokens continue above the next multiple of 2^40.\n"
+    "No lock is granted for the longest TTL that was allowed (10 minutes by default), so that\n"
+    "leases granted after the backup can expire. A second restore of the same backup would\n"
+    "issue the same tokens: pass the greatest token issued since then with --above (from\n"
+    "pawld verify on the old data, pawl status, or a guard's fence).\n"
     "Examples:\n"
     "  pawld restore --from /var/backups/pawl/2026-11-16 --data /var/lib/pawl\n"
-    "  pawld restore --from /var/backups/pawl/2026-11-16 --data /var/lib/pawl --above "
-    "1099511628000\n"
-    "Exit codes: 0 restored, 64 usage, 74 the disk failed, 78 not a valid backup, or the data "
-    "directory is "
-    "not empty.";
+    "  pawld restore --from /var/backups/pawl/2026-11-16 --data /var/lib/pawl "
+    "--above 1099511628000\n"
+    "Exit codes: 0 restored, 64 usage, 74 the disk failed, 78 not a valid backup, or the data\n"
+    "directory is not empty.";
 
 void declare(CLI::App& app, Flags& flags) {
   app.add_option("--data", flags.data, "Directory of the store (default pawl-data)")
@@ -103,20 +96,18 @@ void declare(CLI::App& app, Flags& flags) {
                "Refuse a data directory that is missing or empty");
   app.add_flag("--adopt", flags.adopt,
                "Accept data that was last used on another machine; needed once");
-  // For tests, and so not in the help.
+  // For tests; not in the help.
   app.add_option("--machine-id-file", flags.machine_id_file)->group("");
   app.add_option("--auth-file", flags.auth_file,
                  "File of users, roles and prefixes, written by `pawl auth`; reloaded on SIGHUP "
-                 "(default: no users, "
-                 "every client is an administrator)")
+                 "(default: no users, every client is an administrator)")
       ->check(not_empty);
   app.add_flag("--insecure", flags.insecure,
                "Allow a non-loopback listen address without users and TLS");
   app.add_option_function<std::string>(
          "--wait", [&flags](const std::string& text) { flags.wait = *read_wait(text); },
          "How long to wait for data or a port that another process still holds, as in a restart "
-         "(default "
-         "10s; 0 = not at all)")
+         "(default 10s; 0 = not at all)")
       ->check([](const std::string& text) {
         const auto wait = read_wait(text);
         return wait ? std::string() : wait.error().detail;
@@ -209,7 +200,7 @@ ParsedOptions end_with(int exit_code, std::string_view message) {
   return {std::nullopt, exit_code};
 }
 
-// Of a pawld that was to serve: whoever reads its log as JSON reads this as well.
+// The error of a pawld that was to serve: a program that reads its log as JSON reads this as well.
 ParsedOptions end_service(int exit_code, std::string_view message, LogFormat format) {
   if (format == LogFormat::kText) return end_with(exit_code, message);
   open_log(format)->error(message);
@@ -222,25 +213,25 @@ Result<void> check_users(const Config& config) {
   return users ? Result<void>() : users.error();
 }
 
-// That they can be used, not only that they are there: so says --check-config, too.
+// Checks that the files can be used, not only that they exist; --check-config relies on it.
 Result<void> check_tls(const Config& config) {
-  if (!config.tls.named()) return {};
+  if (!config.tls.configured()) return {};
   const auto loaded = tls::ServerContext::load(config.tls);
   return loaded ? Result<void>() : loaded.error();
 }
 
-// Where other machines reach the port there must be users, and nobody on the way who reads their
-// secrets.
+// If other machines can reach the port there must be users, and TLS to protect their secrets.
 Result<void> check_listen(const std::string& listen, const Config& config) {
   const auto address = server::parse_listen_address(listen);
   if (!address) return address.error();
   const auto loopback = server::is_loopback(*address);
   if (!loopback) return loopback.error();
   if (*loopback || config.insecure) return {};
-  if (!config.auth_file.empty() && config.tls.named()) return {};
-  const char* why = config.auth_file.empty()
-                        ? "there is no auth_file, so anyone there could take and break locks"
-                        : "there is no TLS, so anyone on the way could read the secrets of users";
+  if (!config.auth_file.empty() && config.tls.configured()) return {};
+  const char* why =
+      config.auth_file.empty()
+          ? "there is no auth_file, so anyone could take and break locks"
+          : "there is no TLS, so anyone on the network could read the secrets of users";
   return Error{
       Code::kInvalid,
       fmt::format(
@@ -277,8 +268,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
 
   Options options;
   const auto offline = offline_action(subcommands);
-  // An error of a pawld that was to serve is a line of its log, as far as its form is known by
-  // then.
+  // The error of a pawld that was to serve goes to its log, in the format that is known so far.
   const auto fail = [&](const Error& error) {
     const bool serves = !offline && !flags.check_config && !flags.print_config;
     return end_service(kExitConfig, error.detail,

@@ -1,4 +1,5 @@
-// What pawld was asked to do: flags over the configuration file over defaults.
+// The command line and the configuration file of pawld. Flags override the file, and the file
+// overrides the defaults.
 #pragma once
 
 #include <cstdint>
@@ -10,40 +11,48 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "pawl/result.h"
-#include "pawld/restoring.h"
+#include "pawld/restore_backup.h"
 #include "store/journal/settings.h"
 #include "tls/context.h"
 
 namespace pawl::pawld {
 
+// The value of Config::http if HTTP is not served.
 inline constexpr std::string_view kHttpOff = "off";
+// The greatest value of Config::wait.
 inline constexpr Millis kWaitMax{600'000};
 
 enum class StoreKind : std::uint8_t { kJournal, kMemory };
 
 struct Config {
+  // The directory of the store.
   std::string data = "pawl-data";
+  // Listen addresses for RESP and HTTP. kHttpOff: HTTP is not served.
   std::string resp = "127.0.0.1:7295";
-  std::string http = "127.0.0.1:7296";  // "off": not served
-  std::vector<std::string>
-      http_hosts;  // names that requests may give in Host, beside the loopback ones
+  std::string http = "127.0.0.1:7296";
+  // Names that HTTP requests may have in Host, besides the loopback ones.
+  std::vector<std::string> http_hosts;
   LogFormat log_format = LogFormat::kText;
   StoreKind store = StoreKind::kJournal;
-  std::string auth_file;  // empty: everyone is admin
+  // Empty: no users, and every client is an administrator.
+  std::string auth_file;
+  // Allow non-loopback addresses without users and TLS.
   bool insecure = false;
-  Millis wait{10'000};  // For data or a port that the pawld before this one still holds.
+  // How long to wait for data or a port that the previous pawld still holds.
+  Millis wait{10'000};
   Millis max_ttl = limits::kTtlMaxDefault;
   store::journal::Settings journal;
-  tls::ServerFiles tls;  // Empty: connections are plain.
+  // Empty: connections are plain.
+  tls::ServerFiles tls;
 };
 
-// Reads a TOML file over `config`. Unknown keys, wrong types and values out of range are errors
-// that name key and line.
+// Reads a TOML file into `config`. Keys that the file does not have keep their value. Unknown keys,
+// wrong types and values out of range are errors (kInvalid) that name key and line.
 [[nodiscard]] Result<void> read_config(const std::string& path, Config& config);
-// The same for a text; `name` is what errors call it.
+// The same for a text; errors call it `name`.
 [[nodiscard]] Result<void> parse_config(std::string_view text, const std::string& name,
                                         Config& config);
-// As a TOML file that read_config() would understand.
+// A TOML file from which read_config() reads `config`.
 [[nodiscard]] std::string to_toml(const Config& config);
 
 enum class Action : std::uint8_t {
@@ -59,16 +68,22 @@ enum class Action : std::uint8_t {
 struct Options {
   Action action = Action::kServe;
   Config config;
-  RestoreOptions restore;                           // the new store goes to Config::data
-  bool json = false;                                // verify, restore: for programs
-  bool adopt = false;                               // accept data that was used on another machine
-  std::string machine_id_file = "/etc/machine-id";  // elsewhere in tests
-  std::string config_file;                          // empty: none
-  std::string port_file;  // where to write the port once it is bound; tests ask for port 0
+  // restore: the new store goes to Config::data.
+  RestoreOptions restore;
+  // verify, restore: print JSON.
+  bool json = false;
+  // Accept data that was last used on another machine.
+  bool adopt = false;
+  // Another file in tests.
+  std::string machine_id_file = "/etc/machine-id";
+  // Empty: none.
+  std::string config_file;
+  // If not empty, the ports are written to this file once they are bound; tests use port 0.
+  std::string port_file;
 };
 
-// `options` when there is something to do. Otherwise `exit_code` says how to end; help or the error
-// is printed already.
+// If there is nothing to do `options` is empty: help or an error was printed, and the process must end
+// with `exit_code`.
 struct ParsedOptions {
   std::optional<Options> options;
   int exit_code = 0;

@@ -42,7 +42,7 @@ class OptionsTest : public testing::Test {
   const std::string path_ = testing::TempDir() + "pawld-options-test.toml";
 };
 
-TEST_F(OptionsTest, WithNoArgumentItServesOnLoopbackOnly) {
+TEST_F(OptionsTest, DefaultsServeOnLoopbackOnly) {
   const auto parsed = parse({});
   ASSERT_TRUE(parsed.options);
   EXPECT_EQ(parsed.options->action, Action::kServe);
@@ -50,7 +50,7 @@ TEST_F(OptionsTest, WithNoArgumentItServesOnLoopbackOnly) {
   EXPECT_EQ(parsed.options->config.data, "pawl-data");
 }
 
-TEST_F(OptionsTest, ARestoreNamesABackupAndADirectory) {
+TEST_F(OptionsTest, RestoreNeedsABackupAndADirectory) {
   EXPECT_EQ(parse({"restore", "--data", "new"}).exit_code, kExitUsage);
   EXPECT_EQ(parse({"restore", "--from", "old"}).exit_code, kExitUsage);
   EXPECT_EQ(
@@ -72,7 +72,7 @@ TEST_F(OptionsTest, ARestoreNamesABackupAndADirectory) {
       << "of a configuration that is given";
 }
 
-TEST_F(OptionsTest, FlagsWinOverTheFileAndTheFileOverDefaults) {
+TEST_F(OptionsTest, FlagsOverrideTheFileAndTheFileOverridesDefaults) {
   const char* path = file(
       "data = \"from-file\"\nresp = \"127.0.0.1:1\"\nmax_ttl_ms = 1000\n[journal]\nsegment_bytes = "
       "1048576\n");
@@ -85,7 +85,7 @@ TEST_F(OptionsTest, FlagsWinOverTheFileAndTheFileOverDefaults) {
   EXPECT_EQ(config.journal.segment_bytes, 1U << 20);
 }
 
-TEST_F(OptionsTest, AnythingUnknownOrOutOfRangeInTheFileIsNamedWithItsLine) {
+TEST_F(OptionsTest, UnknownKeysAndValuesOutOfRangeAreNamedWithTheirLine) {
   EXPECT_THAT(problem_in("\nprot = 1\n"), HasSubstr(":2: unknown key \"prot\""));
   EXPECT_THAT(problem_in("[journal]\nsegments = 1\n"),
               HasSubstr(":2: unknown key \"journal.segments\""));
@@ -99,7 +99,7 @@ TEST_F(OptionsTest, AnythingUnknownOrOutOfRangeInTheFileIsNamedWithItsLine) {
   EXPECT_THAT(problem_in("data = \n"), HasSubstr(":1: "));
 }
 
-TEST_F(OptionsTest, WhatIsPrintedIsUnderstoodAgain) {
+TEST_F(OptionsTest, ThePrintedConfigurationReadsBack) {
   Config config;
   config.data = "some \"where\"";
   config.auth_file = "users";
@@ -117,7 +117,7 @@ TEST_F(OptionsTest, WhatIsPrintedIsUnderstoodAgain) {
   EXPECT_EQ(to_toml(again), to_toml(config));
 }
 
-TEST_F(OptionsTest, TheWaitForAnotherPawldIsADurationOrMillisecondsInTheFile) {
+TEST_F(OptionsTest, WaitIsADurationFlagOrMillisecondsInTheFile) {
   EXPECT_EQ(parse({}).options->config.wait, Millis(10'000));
   EXPECT_EQ(parse({"--wait", "0"}).options->config.wait, Millis(0));
   EXPECT_EQ(parse({"--config", file("wait_ms = 7\n")}).options->config.wait, Millis(7));
@@ -128,7 +128,7 @@ TEST_F(OptionsTest, TheWaitForAnotherPawldIsADurationOrMillisecondsInTheFile) {
   EXPECT_THAT(problem_in("wait_ms = -1\n"), HasSubstr("milliseconds, 0 to 600000"));
 }
 
-TEST_F(OptionsTest, AnAddressThatOthersReachNeedsConsent) {
+TEST_F(OptionsTest, ANonLoopbackAddressNeedsInsecure) {
   EXPECT_EQ(parse({"--resp", "0.0.0.0:7295"}).exit_code, kExitConfig);
   EXPECT_TRUE(parse({"--resp", "0.0.0.0:7295", "--insecure"}).options);
   EXPECT_TRUE(parse({"--resp", "[::1]:7295"}).options);
@@ -138,7 +138,7 @@ TEST_F(OptionsTest, AnAddressThatOthersReachNeedsConsent) {
 }
 
 // Both are needed: users whose secrets can be read on the way are no protection.
-TEST_F(OptionsTest, UsersAloneDoNotMakeAnAddressSafeThatOthersReach) {
+TEST_F(OptionsTest, ANonLoopbackAddressWithUsersStillNeedsTls) {
   const std::string users = users_file("", 0600);
   EXPECT_TRUE(parse({"--auth-file", users.c_str()}).options);
   EXPECT_EQ(parse({"--auth-file", users.c_str(), "--resp", "0.0.0.0:7295"}).exit_code, kExitConfig);
@@ -147,7 +147,7 @@ TEST_F(OptionsTest, UsersAloneDoNotMakeAnAddressSafeThatOthersReach) {
   std::remove(users.c_str());
 }
 
-TEST_F(OptionsTest, AFileOfUsersThatCannotBeUsedIsSaidAtOnce) {
+TEST_F(OptionsTest, AnUnusableAuthFileIsReportedAtOnce) {
   EXPECT_EQ(parse({"--auth-file", "no/such/file"}).exit_code, kExitConfig);
   const std::string open = users_file("", 0644);
   EXPECT_EQ(parse({"--auth-file", open.c_str()}).exit_code, kExitConfig);
@@ -157,7 +157,7 @@ TEST_F(OptionsTest, AFileOfUsersThatCannotBeUsedIsSaidAtOnce) {
   EXPECT_EQ(parse({"--auth-file", ""}).exit_code, kExitUsage);
 }
 
-TEST_F(OptionsTest, TheFilesOfTlsComeFromTheFileOrFromFlagsAndMustFit) {
+TEST_F(OptionsTest, TlsFilesComeFromFileOrFlagsAndAreChecked) {
   Config config;
   ASSERT_TRUE(read_config(
       file("[tls]\ncert = \"c.pem\"\nkey = \"k.pem\"\nclient_ca = \"ca.pem\"\n"), config));
@@ -175,7 +175,7 @@ TEST_F(OptionsTest, TheFilesOfTlsComeFromTheFileOrFromFlagsAndMustFit) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("tls.key"));
 }
 
-TEST_F(OptionsTest, HttpIsServedOnLoopbackUnlessItIsSwitchedOffAndOtherAddressesNeedConsent) {
+TEST_F(OptionsTest, HttpIsOnLoopbackUnlessOffOrInsecure) {
   EXPECT_EQ(parse({}).options->config.http, "127.0.0.1:7296");
   EXPECT_EQ(parse({"--http", "off"}).options->config.http, kHttpOff);
   EXPECT_EQ(parse({"--http", "0.0.0.0:7296"}).exit_code, kExitConfig);
@@ -195,7 +195,7 @@ TEST_F(OptionsTest, HttpIsServedOnLoopbackUnlessItIsSwitchedOffAndOtherAddresses
   EXPECT_THAT(problem_in("[http]\nport = 1\n"), HasSubstr("unknown key \"http.port\""));
 }
 
-TEST_F(OptionsTest, UsageErrorsAre64AndFilesThatAreWrong78) {
+TEST_F(OptionsTest, UsageErrorsExit64AndWrongFiles78) {
   EXPECT_EQ(parse({"--nonsense"}).exit_code, kExitUsage);
   EXPECT_EQ(parse({"--store", "paper"}).exit_code, kExitUsage);
   EXPECT_EQ(parse({"surplus"}).exit_code, kExitUsage);
@@ -203,7 +203,7 @@ TEST_F(OptionsTest, UsageErrorsAre64AndFilesThatAreWrong78) {
   EXPECT_EQ(parse({"--config", "no/such/file.toml"}).exit_code, kExitConfig);
 }
 
-TEST_F(OptionsTest, EachWayOfNotServingIsItsOwnAction) {
+TEST_F(OptionsTest, EachSubcommandIsItsOwnAction) {
   EXPECT_EQ(parse({"--check-config"}).options->action, Action::kCheckConfig);
   EXPECT_EQ(parse({"--print-config"}).options->action, Action::kPrintConfig);
   const auto dump = parse({"dump", "--data", "elsewhere"});

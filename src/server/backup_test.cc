@@ -5,7 +5,7 @@
 
 #include "server/engine_fixture.h"
 #include "store/journal/journal.h"
-#include "store/simulated_disk.h"
+#include "store/testlib/simulated_disk.h"
 
 namespace pawl::server {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/mutants.h"
+#include "server/core_loader.h"
 
 namespace pawl::server {
 namespace {
@@ -18,26 +19,6 @@ constexpr Millis kLookForBackupEvery{20};
 // there are.
 constexpr std::size_t kCommandsPerTurn = 4096;
 constexpr std::size_t kShareMin = 4, kShareMax = 64;
-
-// Few enough that whoever asks meanwhile is answered within milliseconds; who has fewer never hears
-// of it.
-constexpr std::uint64_t kRecordsPerPiece = 1000;
-
-class IntoCore final : public store::Visitor {
- public:
-  IntoCore(core::Core& core, const std::function<bool()>& go_on) : core_(core), go_on_(go_on) {}
-  void expect(std::uint64_t records) override { core_.expect(records); }
-  Result<void> record(std::string_view key, std::string_view value) override {
-    if (++read_ % kRecordsPerPiece == 0 && !go_on_())
-      return Error{Code::kUnavailable, "loading was stopped; nothing was changed"};
-    return core_.load(key, value);
-  }
-
- private:
-  core::Core& core_;
-  const std::function<bool()>& go_on_;
-  std::uint64_t read_ = 0;
-};
 
 constexpr Millis kPauseLogged{500};  // Shorter ones are only counted; a busy machine has many.
 constexpr Millis kLogEvery{1'000};   // Of what a stranger can cause.
@@ -61,8 +42,8 @@ Engine::~Engine() = default;
 
 Result<store::Loaded> Engine::load(const std::function<bool()>& go_on) {
   PAWL_ASSERT(loading_);
-  IntoCore visitor(core_, go_on);
-  auto loaded = store_.load(visitor);
+  CoreLoader loader(core_, go_on);
+  auto loaded = store_.load(loader);
   if (!loaded) return loaded;
   clock_.expect_sleep(Nanos::max());
   now_ = clock_.now();  // TTLs start when loading ends.

@@ -1,14 +1,15 @@
-// The seam between the store and the disk: everything the journal asks of a file system, and
-// nothing else. PosixFiles is the real one; SimulatedDisk loses, tears and reorders what was not
-// synced.
+// The interface between the store and the disk: everything the journal needs of a file system, and
+// nothing else. PosixFiles is the real one; SimulatedDisk (testlib/) loses, tears and reorders what
+// was not synced.
 //
 // Durable means: survives a power cut. A file's bytes are durable after sync() (or at once, when
-// opened with open_durable); its name, a rename and a removal are durable after sync_directory().
+// opened with open_durable). A new name, a rename and a removal are durable after sync_directory().
 //
-// Errors: kBusy (locked by another process), kUnavailable (no space: nothing is broken, space may
-// return), kDenied (the path cannot be used: no such parent, not a directory, no permission), and
-// kUnknown (anything else, an I/O error above all: what the disk holds is not known). The detail
-// names the path.
+// Errors, whose detail always names the path:
+//   kBusy         the directory is locked by another process
+//   kUnavailable  no space; nothing is broken, and space may return
+//   kDenied       the path cannot be used: no such parent, not a directory, no permission
+//   kUnknown      anything else, above all an I/O error: the content of the disk is not known
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@
 
 namespace pawl::store {
 
-// The unit of the journal's writes: offset, length and memory of a durable write are multiples of
-// it (O_DIRECT).
+// The unit of the journal's writes: offset, length and memory address of a durable write are
+// multiples of it, as O_DIRECT requires.
 inline constexpr std::size_t kBlock = 4096;
 
 // One open file. Not for use by two threads at once. Closed when destroyed; closing makes nothing
@@ -31,57 +32,60 @@ inline constexpr std::size_t kBlock = 4096;
 class File {
  public:
   virtual ~File() = default;
-  // Fills `into` from `offset`; fewer bytes only where the file ends.
+  // Fills `into` from `offset`. Returns the number of bytes read, which is less than into.size()
+  // only at the end of the file.
   virtual Result<std::size_t> read(std::uint64_t offset, std::span<char> into) = 0;
-  // Writes all of `bytes` at `offset`, growing the file where needed.
+  // Writes all of `bytes` at `offset`, growing the file if necessary.
   virtual Result<void> write(std::uint64_t offset, std::string_view bytes) = 0;
+  // Makes the bytes and the size of the file durable.
   virtual Result<void> sync() = 0;
   virtual Result<std::uint64_t> size() = 0;
 };
 
-// Held while it exists.
+// Locks a directory against other processes while it exists.
 class DirectoryLock {
  public:
   virtual ~DirectoryLock() = default;
 };
 
-// Safe to call from two threads, as long as they do not touch the same file.
+// Safe to call from two threads, as long as they do not use the same file.
 class Files {
  public:
   virtual ~Files() = default;
 
   virtual Result<bool> exists(const std::string& path) = 0;
-  // Creates `directory` (its parent exists), durably; fine when it is there already.
+  // Creates `directory`, whose parent exists, durably. Succeeds if it exists already.
   virtual Result<void> make_directory(const std::string& directory) = 0;
-  // The names of what is in `directory`, in no promised order, without "." and "..".
+  // The names of the entries of `directory`, in no particular order, without "." and "..".
   virtual Result<std::vector<std::string>> list(const std::string& directory) = 0;
 
-  // An empty file for writing; one that was there before loses its bytes.
+  // Opens an empty file for writing; the content of an existing file is lost.
   virtual Result<std::unique_ptr<File>> create(const std::string& path) = 0;
   virtual Result<std::unique_ptr<File>> open_read(const std::string& path) = 0;
-  // An existing file whose every write is durable when it returns. Offset, length and memory
-  // aligned to kBlock.
+  // Opens an existing file; every write is durable when it returns. Offset, length and memory of a
+  // write must be aligned to kBlock.
   virtual Result<std::unique_ptr<File>> open_durable(const std::string& path) = 0;
 
-  virtual Result<void> rename(const std::string& from,
-                              const std::string& to) = 0;    // Replaces `to` atomically.
-  virtual Result<void> remove(const std::string& path) = 0;  // Fine when it is not there.
-  // Moves a directory and all in it, atomically, to a name that is free (kInvalid when it is not);
-  // both have one parent.
+  // Replaces `to` atomically.
+  virtual Result<void> rename(const std::string& from, const std::string& to) = 0;
+  // Succeeds if the file does not exist.
+  virtual Result<void> remove(const std::string& path) = 0;
+  // Moves a directory with its content, atomically, to a name that does not exist (kInvalid if it
+  // does). Both names have the same parent.
   virtual Result<void> rename_directory(const std::string& from, const std::string& to) = 0;
-  virtual Result<void> remove_directory(
-      const std::string& directory) = 0;  // Empty; fine when not there.
+  // Removes an empty directory. Succeeds if it does not exist.
+  virtual Result<void> remove_directory(const std::string& directory) = 0;
   virtual Result<void> sync_directory(const std::string& directory) = 0;
 
-  // Bytes an ordinary user may still write.
+  // The number of bytes that an unprivileged user may still write.
   virtual Result<std::uint64_t> free_space(const std::string& directory) = 0;
-  // Whether what is written under one of two existing directories takes free space from the other.
+  // Whether two existing directories share their free space, as on one volume.
   virtual Result<bool> share_space(const std::string& directory, const std::string& other) = 0;
-  // One process per directory: kBusy, naming the other's pid, when there is one.
+  // Allows one process per directory: kBusy, with the other's pid, if there is one.
   virtual Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directory) = 0;
 };
 
-// The directory that holds `path`; trailing slashes do not count.
+// The directory that holds `path`; trailing slashes are ignored.
 [[nodiscard]] inline std::string parent_of(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   const std::size_t slash = path.rfind('/');
@@ -89,7 +93,7 @@ class Files {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// The file in `directory` that lock_directory() uses.
+// The file in a directory that lock_directory() uses.
 inline constexpr std::string_view kLockFile = "lock";
 
 }  // namespace pawl::store

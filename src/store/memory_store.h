@@ -1,8 +1,10 @@
-// A store in memory, for tests and for Pawl inside other people's tests. Durable at once, unless a
-// test holds it back.
+// A store in memory, for tests and for the in-process Pawl of users' tests. Batches are durable at
+// once, unless a test holds them back:
 //
 //   MemoryStore store(incarnation);
-//   store.hold();  store.submit(batch, id, sink);  …  store.release_next();   // now sink.durable(id)
+//   store.hold();
+//   store.submit(batch, id, sink);
+//   store.release_next();            // calls sink.durable(id)
 //
 // It outlives a core that is "restarted" on it: load() may be called again after close() or
 // crash().
@@ -28,20 +30,22 @@ class MemoryStore final : public Store {
   [[nodiscard]] std::optional<Space> space() const override { return space_; }
   [[nodiscard]] std::string_view kind() const override { return "memory"; }
 
-  // From now on batches wait; each release_next() makes the oldest durable.
+  // Holds back every batch submitted from now on; each release_next() makes the oldest durable.
   void hold() { holding_ = true; }
-  // False when none waits.
+  // Returns false if no batch is held back.
   bool release_next();
-  // Makes all that wait durable, and later ones at once again.
+  // Makes all batches that are held back durable, and ends hold().
   void release();
+  // The number of batches held back.
   [[nodiscard]] std::size_t held() const { return held_.size(); }
 
-  // The process dies: what is held back never happened, its sinks hear nothing, and load() comes
-  // next.
+  // Simulates the death of the process: batches held back are lost without a call of their sinks.
+  // Call load() next.
   void crash();
+  // What has_room() and space() return from now on.
   void set_room(bool room) { room_ = room; }
   void set_space(const Space& space) { space_ = space; }
-  // Every batch from now on fails.
+  // Every batch from now on fails with `error`.
   void fail(Error error) { failure_ = std::move(error); }
 
   [[nodiscard]] const std::map<std::string, std::string, std::less<>>& records() const {
@@ -60,7 +64,8 @@ class MemoryStore final : public Store {
   std::map<std::string, std::string, std::less<>> records_;
   std::deque<Held> held_;
   std::optional<Error> failure_;
-  std::uint64_t high_water_ = 0;  // Of all batches submitted: one that was lost may have been seen.
+  // Of all batches submitted, lost ones included: their numbers may have been seen.
+  std::uint64_t high_water_ = 0;
   std::uint64_t sequence_ = 0;
   bool loaded_before_ = false;
   bool clean_ = true;

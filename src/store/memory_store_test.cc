@@ -10,7 +10,7 @@
 namespace pawl::store {
 namespace {
 
-class Answers final : public Sink {
+class RecordingSink final : public Sink {
  public:
   void durable(BatchId batch) override { done.push_back(batch.value); }
   void failed(BatchId /*batch*/, const Error& error) override { failure = error; }
@@ -18,7 +18,7 @@ class Answers final : public Sink {
   std::optional<Error> failure;
 };
 
-class Collect final : public Visitor {
+class CollectingVisitor final : public Visitor {
  public:
   Result<void> record(std::string_view key, std::string_view value) override {
     state.emplace(key, value);
@@ -36,16 +36,16 @@ Batch put(std::string_view key, std::string_view value, std::uint64_t covered) {
 
 TEST(MemoryStore, ABatchIsDurableAtOnce) {
   MemoryStore store(Incarnation{5});
-  Collect nothing;
+  CollectingVisitor nothing;
   const auto fresh = store.load(nothing);
   ASSERT_TRUE(fresh);
   EXPECT_TRUE(fresh->fresh);
-  Answers answers;
+  RecordingSink answers;
   store.submit(put("a", "1", 3), BatchId{1}, answers);
   EXPECT_EQ(answers.done, (std::vector<std::uint64_t>{1}));
   ASSERT_TRUE(store.close());
 
-  Collect seen;
+  CollectingVisitor seen;
   const auto again = store.load(seen);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->incarnation, Incarnation{5});
@@ -58,7 +58,7 @@ TEST(MemoryStore, ABatchIsDurableAtOnce) {
 
 TEST(MemoryStore, HeldBatchesBecomeDurableInOrderWhenReleased) {
   MemoryStore store(Incarnation{1});
-  Answers answers;
+  RecordingSink answers;
   store.hold();
   store.submit(put("a", "1", 1), BatchId{1}, answers);
   store.submit(put("a", "2", 2), BatchId{2}, answers);
@@ -70,23 +70,23 @@ TEST(MemoryStore, HeldBatchesBecomeDurableInOrderWhenReleased) {
   EXPECT_FALSE(store.release_next());
 }
 
-TEST(MemoryStore, ACrashForgetsWhatWasHeldButNotItsNumbers) {
+TEST(MemoryStore, ACrashLosesHeldBatchesButNotTheirNumbers) {
   MemoryStore store(Incarnation{1});
-  Answers answers;
+  RecordingSink answers;
   store.submit(put("a", "1", 1), BatchId{1}, answers);
   store.hold();
   store.submit(put("a", "2", 9), BatchId{2}, answers);
   store.crash();
-  Collect seen;
+  CollectingVisitor seen;
   const auto loaded = store.load(seen);
   EXPECT_EQ(seen.state.at("a"), "1");
   EXPECT_EQ(loaded->high_water, 9U);
   EXPECT_FALSE(loaded->clean);
 }
 
-TEST(MemoryStore, FailsAndFillsUpWhenToldTo) {
+TEST(MemoryStore, FailureAndLackOfRoomCanBeSimulated) {
   MemoryStore store(Incarnation{1});
-  Answers answers;
+  RecordingSink answers;
   store.set_room(false);
   EXPECT_FALSE(store.has_room());
   store.fail(Error{Code::kUnknown, "broken"});

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/unique_fd.h"
 
 namespace pawl::store {
 namespace {
@@ -44,26 +45,9 @@ Error failure(std::string_view doing, const std::string& path) {
   return failure(errno, doing, path);
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  [[nodiscard]] int get() const { return number_; }
-  [[nodiscard]] bool open() const { return number_ >= 0; }
-
- private:
-  int number_;
-};
-
 class PosixFile : public File {
  public:
-  PosixFile(Descriptor descriptor, std::string path)
+  PosixFile(UniqueFd descriptor, std::string path)
       : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
 
   Result<std::size_t> read(std::uint64_t offset, std::span<char> into) override {
@@ -105,14 +89,14 @@ class PosixFile : public File {
           ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return errno;
-      if (n == 0) return EIO;  // A disk that takes nothing and says nothing is broken.
+      if (n == 0) return EIO;  // Nothing written and no error: the disk is broken.
       offset += static_cast<std::uint64_t>(n);
       bytes.remove_prefix(static_cast<std::size_t>(n));
     }
     return 0;
   }
 
-  Descriptor descriptor_;
+  UniqueFd descriptor_;
   const std::string path_;
 };
 
@@ -120,17 +104,18 @@ class PosixFile : public File {
 // refused.
 class DurableFile final : public PosixFile {
  public:
-  // `left_direct` is called when the file system takes O_DIRECT at open and refuses it in a write.
-  DurableFile(Descriptor descriptor, std::string path, bool direct,
-              std::function<void(const std::string&)> left_direct)
+  // `on_fallback` is called when the file system accepts O_DIRECT at open and refuses it at a write.
+  DurableFile(UniqueFd descriptor, std::string path, bool direct,
+              std::function<void(const std::string&)> on_fallback)
       : PosixFile(std::move(descriptor), std::move(path)),
         direct_(direct),
-        left_direct_(std::move(left_direct)) {}
+        on_fallback_(std::move(on_fallback)) {}
 
   Result<void> write(std::uint64_t offset, std::string_view bytes) override {
     PAWL_ASSERT(offset % kBlock == 0 && bytes.size() % kBlock == 0);
+    PAWL_ASSERT(reinterpret_cast<std::uintptr_t>(bytes.data()) % kBlock == 0);
     int error_number = write_all(offset, bytes);
-    if (error_number == EINVAL && direct_ && leave_direct())
+    if (error_number == EINVAL && direct_ && fall_back_to_buffered())
       error_number = write_all(offset, bytes);
     if (error_number != 0)
       return failure(error_number, "write at offset " + std::to_string(offset), path_);
@@ -140,24 +125,24 @@ class DurableFile final : public PosixFile {
 
  private:
   // Some file systems accept O_DIRECT at open and refuse the first write.
-  bool leave_direct() {
+  bool fall_back_to_buffered() {
     const int flags = ::fcntl(descriptor_.get(), F_GETFL);
     if (flags < 0 || ::fcntl(descriptor_.get(), F_SETFL, flags & ~O_DIRECT) != 0) return false;
     direct_ = false;
-    left_direct_(path_);
+    on_fallback_(path_);
     return true;
   }
 
   bool direct_;
-  const std::function<void(const std::string&)> left_direct_;
+  const std::function<void(const std::string&)> on_fallback_;
 };
 
 class PosixLock final : public DirectoryLock {
  public:
-  explicit PosixLock(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+  explicit PosixLock(UniqueFd descriptor) : descriptor_(std::move(descriptor)) {}
 
  private:
-  Descriptor descriptor_;  // Closing it ends the flock.
+  UniqueFd descriptor_;  // Closing it ends the flock.
 };
 
 std::string holder_pid(int descriptor) {
@@ -198,38 +183,38 @@ Result<std::vector<std::string>> PosixFiles::list(const std::string& directory) 
 }
 
 Result<std::unique_ptr<File>> PosixFiles::create(const std::string& path) {
-  Descriptor descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!descriptor.open()) return failure("create", path);
+  UniqueFd descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!descriptor) return failure("create", path);
   return std::unique_ptr<File>(std::make_unique<PosixFile>(std::move(descriptor), path));
 }
 
 Result<std::unique_ptr<File>> PosixFiles::open_read(const std::string& path) {
-  Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!descriptor.open()) return failure("open", path);
+  UniqueFd descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!descriptor) return failure("open", path);
   return std::unique_ptr<File>(std::make_unique<PosixFile>(std::move(descriptor), path));
 }
 
-void PosixFiles::say_buffered(const std::string& path) {
-  std::call_once(told_, [&] {
-    if (tell_) tell_(path);
+void PosixFiles::report_buffered(const std::string& path) {
+  std::call_once(reported_, [&] {
+    if (on_buffered_) on_buffered_(path);
   });
 }
 
 Result<std::unique_ptr<File>> PosixFiles::open_durable(const std::string& path) {
-  const auto left_direct = [this](const std::string& which) { say_buffered(which); };
+  const auto on_fallback = [this](const std::string& file) { report_buffered(file); };
   if (direct_ == Direct::kWherePossible) {
-    Descriptor descriptor(::open(path.c_str(), O_RDWR | O_DIRECT | O_DSYNC | O_CLOEXEC));
-    if (descriptor.open()) {
+    UniqueFd descriptor(::open(path.c_str(), O_RDWR | O_DIRECT | O_DSYNC | O_CLOEXEC));
+    if (descriptor) {
       return std::unique_ptr<File>(
-          std::make_unique<DurableFile>(std::move(descriptor), path, true, left_direct));
+          std::make_unique<DurableFile>(std::move(descriptor), path, true, on_fallback));
     }
     if (errno != EINVAL) return failure("open", path);
   }
-  Descriptor descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!descriptor.open()) return failure("open", path);
-  say_buffered(path);
+  UniqueFd descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!descriptor) return failure("open", path);
+  report_buffered(path);
   return std::unique_ptr<File>(
-      std::make_unique<DurableFile>(std::move(descriptor), path, false, left_direct));
+      std::make_unique<DurableFile>(std::move(descriptor), path, false, on_fallback));
 }
 
 Result<void> PosixFiles::rename(const std::string& from, const std::string& to) {
@@ -242,8 +227,8 @@ Result<void> PosixFiles::remove(const std::string& path) {
   return {};
 }
 
-// Where two races for one name meet, rename() itself refuses: a directory that holds files is never
-// replaced.
+// If another process creates `to` after the check, rename() itself refuses: it never replaces a
+// directory that holds files.
 Result<void> PosixFiles::rename_directory(const std::string& from, const std::string& to) {
   const auto taken = exists(to);
   if (!taken) return taken.error();
@@ -257,8 +242,8 @@ Result<void> PosixFiles::remove_directory(const std::string& directory) {
 }
 
 Result<void> PosixFiles::sync_directory(const std::string& directory) {
-  const Descriptor descriptor(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!descriptor.open()) return failure("open", directory);
+  const UniqueFd descriptor(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!descriptor) return failure("open", directory);
   if (::fsync(descriptor.get()) != 0) return failure("fsync", directory);
   return {};
 }
@@ -279,15 +264,15 @@ Result<bool> PosixFiles::share_space(const std::string& directory, const std::st
 
 Result<std::unique_ptr<DirectoryLock>> PosixFiles::lock_directory(const std::string& directory) {
   const std::string path = directory + "/" + std::string(kLockFile);
-  Descriptor descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!descriptor.open()) return failure("open", path);
+  UniqueFd descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!descriptor) return failure("open", path);
   if (::flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return failure("flock", path);
     return Error{Code::kBusy,
                  directory + ": in use by the process with pid " + holder_pid(descriptor.get())};
   }
-  // For people, and for the second daemon's message. Overwritten before it is cut, and not insisted
-  // on: a store on a full disk must still open.
+  // For people, and for the error message of a second daemon. A failed write is ignored: a store on
+  // a full disk must still open.
   const std::string pid = std::to_string(::getpid()) + "\n";
   if (::pwrite(descriptor.get(), pid.data(), pid.size(), 0) == static_cast<ssize_t>(pid.size())) {
     if (::ftruncate(descriptor.get(), static_cast<off_t>(pid.size())) != 0)

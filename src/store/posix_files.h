@@ -1,6 +1,6 @@
-// The real file system. Journal segments are written with O_DIRECT|O_DSYNC; where that is refused
-// (tmpfs, some network and FUSE file systems) with buffered writes and fdatasync, which leaves the
-// same bytes.
+// The real file system. Journal segments are written with O_DIRECT|O_DSYNC. Where the file system
+// refuses that (tmpfs, some network and FUSE file systems), with buffered writes and fdatasync,
+// which leaves the same bytes.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,16 @@ namespace pawl::store {
 
 class PosixFiles final : public Files {
  public:
-  // Tests only: as if the file system refused O_DIRECT at open.
+  // kNever is for tests: as if the file system refused O_DIRECT at open.
   enum class Direct { kWherePossible, kNever };
   explicit PosixFiles(Direct direct = Direct::kWherePossible) : direct_(direct) {}
 
-  // Called once, from any thread that writes, with the path of the first file that cannot be
-  // written with O_DIRECT. Set it before the first file is opened; the files must not outlive what
-  // it refers to.
-  void on_buffered(std::function<void(const std::string& path)> tell) { tell_ = std::move(tell); }
+  // `report` is called once, by the thread that writes, with the path of the first file that cannot
+  // be written with O_DIRECT. Set it before the first file is opened; what it refers to must outlive
+  // this object and its files.
+  void on_buffered(std::function<void(const std::string& path)> report) {
+    on_buffered_ = std::move(report);
+  }
 
   Result<bool> exists(const std::string& path) override;
   Result<void> make_directory(const std::string& directory) override;
@@ -38,11 +40,11 @@ class PosixFiles final : public Files {
   Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directory) override;
 
  private:
-  void say_buffered(const std::string& path);
+  void report_buffered(const std::string& path);
 
   const Direct direct_;
-  std::function<void(const std::string& path)> tell_;
-  std::once_flag told_;
+  std::function<void(const std::string& path)> on_buffered_;
+  std::once_flag reported_;
 };
 
 }  // namespace pawl::store

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "store/test_directory.h"
+#include "base/testlib/temp_directory.h"
 
 namespace pawl::store {
 namespace {
@@ -46,33 +46,33 @@ void write_and_read_back(PosixFiles& files, const std::string& directory) {
 }
 
 TEST(PosixFiles, ADurableWriteCanBeReadBack) {
-  const TestDirectory directory;
+  const TempDirectory directory;
   PosixFiles files;
   write_and_read_back(files, directory.path());
 }
 
-TEST(PosixFiles, WhereDirectWritesAreRefusedBufferedOnesLeaveTheSameBytes) {
-  const TestDirectory directory;
+TEST(PosixFiles, BufferedWritesLeaveTheSameBytesAsDirectOnes) {
+  const TempDirectory directory;
   PosixFiles refused(PosixFiles::Direct::kNever);
   write_and_read_back(refused, directory.path());
   ASSERT_EQ(::access("/dev/shm", W_OK), 0) << "this test needs a tmpfs, which refuses O_DIRECT";
-  const TestDirectory memory("/dev/shm");
+  const TempDirectory memory("/dev/shm");
   PosixFiles files;
   write_and_read_back(files, memory.path());
 }
 
-TEST(PosixFiles, ThatDirectWritesAreRefusedIsToldOnceWithThePath) {
-  const TestDirectory directory;
+TEST(PosixFiles, RefusedDirectWritesAreReportedOnceWithThePath) {
+  const TempDirectory directory;
   PosixFiles files(PosixFiles::Direct::kNever);
-  std::vector<std::string> told;
-  files.on_buffered([&](const std::string& path) { told.push_back(path); });
+  std::vector<std::string> reported;
+  files.on_buffered([&](const std::string& path) { reported.push_back(path); });
   write_and_read_back(files, directory.path());
   write_and_read_back(files, directory.path());
-  EXPECT_THAT(told, ElementsAre(directory.path() + "/file"));
+  EXPECT_THAT(reported, ElementsAre(directory.path() + "/file"));
 }
 
 TEST(PosixFiles, NamesCanBeListedRenamedAndRemoved) {
-  const TestDirectory directory;
+  const TempDirectory directory;
   PosixFiles files;
   const std::string sub = directory.path() + "/sub";
   ASSERT_TRUE(files.make_directory(sub));
@@ -90,7 +90,7 @@ TEST(PosixFiles, NamesCanBeListedRenamedAndRemoved) {
 }
 
 TEST(PosixFiles, AnErrorNamesThePath) {
-  const TestDirectory directory;
+  const TempDirectory directory;
   PosixFiles files;
   const std::string path = directory.path() + "/none/file";
   const auto file = files.create(path);
@@ -100,8 +100,8 @@ TEST(PosixFiles, AnErrorNamesThePath) {
 }
 
 // Hard case 41.
-TEST(PosixFiles, ASecondLockNamesTheFirstsPid) {
-  const TestDirectory directory;
+TEST(PosixFiles, ASecondLockNamesThePidOfTheFirst) {
+  const TempDirectory directory;
   PosixFiles files;
   {
     const auto first = files.lock_directory(directory.path());
@@ -114,8 +114,8 @@ TEST(PosixFiles, ASecondLockNamesTheFirstsPid) {
   EXPECT_TRUE(files.lock_directory(directory.path()));
 }
 
-TEST(PosixFiles, ADirectoryMovesToAFreeNameOnly) {
-  const TestDirectory directory;
+TEST(PosixFiles, ADirectoryIsRenamedToAFreeNameOnly) {
+  const TempDirectory directory;
   PosixFiles files;
   const std::string from = directory.path() + "/from";
   const std::string to = directory.path() + "/to";

@@ -1,13 +1,16 @@
 // The store: puts and deletes of bytes, in batches that are durable as a whole or not at all. It
 // knows nothing of locks.
 //
-//   store.load(visitor);                            // once, before anything else
-//   Batch batch;  batch.put(key, value);  batch.erase(other);  batch.cover(token);
-//   store.submit(batch, id, sink);                  // sink.durable(id), now or later, in the order submitted
+//   store.load(visitor);             // once, before anything else
+//   Batch batch;
+//   batch.put(key, value);
+//   batch.erase(other);
+//   batch.cover(token);
+//   store.submit(batch, id, sink);   // then sink.durable(id), now or later, in submission order
 //
-// High water: besides its records a store keeps one number that only grows, synced in a place of
-// its own before any batch that covers a greater one is written. It survives even a lost tail of
-// the records, so that what was numbered once is never numbered again (design rule 10).
+// High water: besides its records a store keeps one number that only grows. It is synced in a place
+// of its own before any batch that covers a greater number is written. It survives even if the last
+// records are lost, so a number that was used once is never used again (design rule 10).
 #pragma once
 
 #include <cstdint>
@@ -21,90 +24,105 @@
 
 namespace pawl::store {
 
-// Sees each live record once, in no promised order.
+// Receives each live record once, in no particular order.
 class Visitor {
  public:
   virtual ~Visitor() = default;
-  // How many records are about to come, if known (0 otherwise): a chance to reserve room.
+
+  // Called before the first record with the number of records to come, if known (else 0), so that
+  // the visitor can reserve memory.
   virtual void expect(std::uint64_t /*records*/) {}
-  // An error stops the load: the store holds what this version cannot read.
+
+  // An error stops the load and is returned by it: the store holds something that this version
+  // cannot read.
   virtual Result<void> record(std::string_view key, std::string_view value) = 0;
 };
 
 // What a store knows about itself once loaded.
 struct Loaded {
   Incarnation incarnation;
-  std::uint64_t high_water = 0;  // Every number used before is <= this. Exact after a clean stop.
-  std::uint64_t sequence =
-      0;               // Of the last batch; the next one gets sequence + 1. Never goes back.
-  bool fresh = false;  // This store was created just now.
-  bool clean = false;  // The last run closed it properly.
+  // Every number used before is <= this. Exact after a clean stop, else the end of the reserved
+  // block.
+  std::uint64_t high_water = 0;
+  // The number of the last batch; the next one gets sequence + 1. Never decreases.
+  std::uint64_t sequence = 0;
+  // The store was created by this process.
+  bool fresh = false;
+  // The previous run closed the store properly.
+  bool clean = false;
 };
 
-// A copy of everything durable, for the day the store is lost. The store only carries the last
-// three for whoever restores it.
+// A request for a copy of everything durable, for the case that the store is lost. `wait`, `at` and
+// `writer` are only stored in the copy, for the restore.
 struct BackupOrder {
-  std::string directory;  // Absolute; not there yet, but its parent is.
+  std::string directory;  // Absolute. Must not exist; its parent must.
   Millis wait{0};         // How long the restored service must grant nothing.
-  UnixMs at;              // For people.
-  std::string writer;     // For people: who made it.
+  UnixMs at;              // When it was requested, for people.
+  std::string writer;     // The program that made it, for people.
 };
 struct BackupDone {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
   std::uint64_t records = 0;
-  std::uint64_t sequence = 0;     // Of the last batch in it.
-  std::uint64_t last_number = 0;  // The greatest number used by then.
+  std::uint64_t sequence = 0;     // Of the last batch in the backup.
+  std::uint64_t last_number = 0;  // The greatest number used up to that batch.
 };
 
-// What a store that lives on a volume knows about its size. All in bytes.
+// The space of a store that lives on a volume. All in bytes.
 struct Space {
-  std::uint64_t free = 0;    // When it was last looked at, about a second ago.
-  std::uint64_t needed = 0;  // Below so much free space has_room() is false.
-  std::uint64_t volume_needed =
-      0;  // Its own files and the free space together: with less it can run full by itself.
+  // Free space at the last check, about a second ago.
+  std::uint64_t free = 0;
+  // has_room() is false while less than this is free.
+  std::uint64_t needed = 0;
+  // The volume size at which the store's own files cannot fill the volume.
+  std::uint64_t volume_needed = 0;
 };
 
+// Receives the outcome of each submitted batch.
 class Sink {
  public:
   virtual ~Sink() = default;
   virtual void durable(BatchId batch) = 0;
-  // The batch's fate, and so the store's, is unknown. The process must end without another answer.
+  // Whether the batch is on the disk is unknown, and so is the state of the store. The process must
+  // end without another answer.
   virtual void failed(BatchId batch, const Error& error) = 0;
 };
 
+// All functions are called by one thread, the loop's.
 class Store {
  public:
   virtual ~Store() = default;
 
   // Visits every live record. Call once, before the first submit. An error names file and offset;
-  // nothing was changed.
+  // the store was not changed.
   virtual Result<Loaded> load(Visitor& visitor) = 0;
 
-  // Makes `batch` durable. Exactly one of the sink's calls follows for each batch, in order of
-  // submission; a store that commits inline makes it before this returns. The batch may be reused
-  // once this returns.
+  // Makes `batch` durable. Exactly one call of the sink follows for each batch, in submission
+  // order; a store that commits inline makes it before this returns. The batch may be reused once
+  // this returns; `sink` must live until its call.
   virtual void submit(const Batch& batch, BatchId id, Sink& sink) = 0;
 
-  // False when space is short: refuse what would grow the store; renewals, releases and expiries
-  // still fit. Never false for a store that has failed, whose next batch reports the failure.
+  // False when space is short: refuse requests that would grow the store. Renewals, releases and
+  // expiries still fit. Never false for a store that has failed, because its next batch must be
+  // submitted to report the failure.
   virtual bool has_room() = 0;
 
-  // Begins a copy of everything submitted so far; it takes none of the caller's time. At the end
-  // there is a directory that is whole and was read back, or none. An error here: nothing was
-  // begun; kBusy: one is under way.
+  // Begins a copy of everything submitted so far, on another thread. It ends with a directory that
+  // is complete and was read back, or with none. An error here: nothing was begun (kBusy: a backup
+  // is already in progress).
   virtual Result<void> begin_backup(const BackupOrder& /*order*/) {
     return Error{Code::kInvalid,
                  std::string("a ") + std::string(kind()) + " store cannot be backed up"};
   }
-  // How the one that was begun ended, once. Of an error: kUnavailable: no space. kInvalid, kDenied:
-  // the directory cannot be used, or this store is damaged. kUnknown: the disk failed.
+  // The outcome of the backup that was begun, returned once; nothing while it is in progress.
+  // Errors: kUnavailable: no space. kInvalid, kDenied: the directory cannot be used, or this store
+  // is damaged. kUnknown: the disk failed.
   virtual std::optional<Result<BackupDone>> finished_backup() { return std::nullopt; }
 
-  // Nothing for a store that no volume can be too small for. After load().
+  // Nothing for a store that does not live on a volume. Call after load().
   [[nodiscard]] virtual std::optional<Space> space() const { return std::nullopt; }
 
-  // Records that everything is written and `high_water` is exact. No submit may follow.
+  // Records that everything is written and that `high_water` is exact. No submit may follow.
   virtual Result<void> close() = 0;
 
   // For STATUS: "journal", "memory".

@@ -27,7 +27,7 @@ bool is_one_line(std::string_view text) {
                       [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
-// What one entry of its alternative names says about hosts; empty when it is about something else.
+// The host in one entry of the alternative names; empty if the entry is not a host.
 std::string host_in(const GENERAL_NAME& name) {
   if (name.type == GEN_DNS) return std::string(bytes_of(*name.d.dNSName));
   if (name.type != GEN_IPADD) return {};
@@ -70,7 +70,7 @@ std::string hosts_of(const X509& certificate) {
     const std::string host = host_in(*sk_GENERAL_NAME_value(names.get(), i));
     if (!host.empty() && is_one_line(host)) hosts += (hosts.empty() ? "" : ", ") + host;
   }
-  // Where there are no alternative names, the common name is compared.
+  // Without alternative names, clients compare the common name.
   if (!names) hosts = common_name(certificate);
   return hosts.empty() ? "no host" : hosts;
 }

@@ -12,21 +12,21 @@
 
 #include "base/assert.h"
 #include "tls/certificate.h"
-#include "tls/reason.h"
+#include "tls/tls_errors.h"
 
 namespace pawl::tls {
 namespace {
 
 using Certificates = std::vector<Handle<X509>>;
 
-constexpr std::size_t kPemMax =
-    1 << 20;  // Far more than any chain; the system's own trust is not read by us.
+// Far more than any chain; the system's own list of authorities is read by OpenSSL.
+constexpr std::size_t kPemMax = 1 << 20;
 
 Error wrong(const std::string& file, std::string_view why) {
   return {Code::kInvalid, file + ": " + std::string(why)};
 }
 
-// OpenSSL would tear itself down at exit, under the feet of threads that still use it.
+// Without NO_ATEXIT OpenSSL would free its state at exit, while other threads may still use it.
 void start_openssl() {
   static std::once_flag once;
   std::call_once(once, [] { OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr); });
@@ -41,7 +41,7 @@ Result<std::string> read_file(const std::string& path) {
   text.resize(std::fread(text.data(), 1, text.size(), file.get()));
   if (std::ferror(file.get()) != 0)
     return wrong(path, std::string("cannot be read: ") + std::strerror(errno));
-  if (text.size() > kPemMax) return wrong(path, "is larger than a PEM file can be here (1 MiB)");
+  if (text.size() > kPemMax) return wrong(path, "is larger than 1 MiB, the limit for PEM files");
   return text;
 }
 
@@ -65,8 +65,7 @@ Result<Certificates> read_certificates(const std::string& path) {
   const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   ERR_clear_error();
   if (found.empty()) return wrong(path, "has no certificate in PEM form");
-  if (!at_end)
-    return wrong(path, "has a certificate that is damaged, behind " + title_of(*found.back()));
+  if (!at_end) return wrong(path, "has a damaged certificate after " + title_of(*found.back()));
   return found;
 }
 
@@ -81,8 +80,8 @@ Result<Handle<EVP_PKEY>> read_key(const std::string& path) {
   return wrong(
       path,
       encrypted
-          ? "is encrypted, and nobody is there to be asked for its passphrase; decrypt it with "
-            "`openssl pkey`, and protect the file by its permissions"
+          ? "is encrypted, and pawld cannot ask for a passphrase; decrypt it with `openssl pkey`, "
+            "and protect the file by its permissions"
           : "has no private key in PEM form");
 }
 
@@ -97,7 +96,7 @@ Handle<SSL_CTX> new_context(const SSL_METHOD* method) {
                                SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
   SSL_CTX_set_num_tickets(raw, 0);
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
-  // Ten thousand connections that say little: buffers only while they hold something.
+  // There may be ten thousand idle connections: keep buffers only while they hold something.
   SSL_CTX_set_mode(raw, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                             SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   return context;
@@ -106,6 +105,7 @@ Handle<SSL_CTX> new_context(const SSL_METHOD* method) {
 // Both `cert` and `key` are named.
 Result<Handle<X509>> use_identity(SSL_CTX* context, const std::string& cert,
                                   const std::string& key) {
+  PAWL_ASSERT(!cert.empty() && !key.empty());
   auto chain = read_certificates(cert);
   if (!chain) return chain.error();
   const auto secret = read_key(key);
@@ -142,8 +142,8 @@ Result<void> trust(SSL_CTX* context, const std::string& path) {
 Result<std::shared_ptr<const ServerContext>> ServerContext::load(const ServerFiles& files) {
   if (files.cert.empty() || files.key.empty()) {
     return Error{Code::kInvalid, files.cert.empty()
-                                     ? "TLS needs a certificate besides its key: tls.cert"
-                                     : "TLS needs the key of its certificate: tls.key"};
+                                     ? "TLS needs a certificate besides the key; set tls.cert"
+                                     : "TLS needs the key of the certificate; set tls.key"};
   }
   std::shared_ptr<ServerContext> loaded(new ServerContext);
   loaded->handle_ = new_context(TLS_server_method());
@@ -154,7 +154,7 @@ Result<std::shared_ptr<const ServerContext>> ServerContext::load(const ServerFil
   loaded->expires_ = to_unix(*X509_get0_notAfter(own->get())).value_or(0);
   if (!files.client_ca.empty()) {
     if (const auto trusted = trust(raw, files.client_ca); !trusted) return trusted.error();
-    // A client without a certificate may still prove who it is by a password.
+    // A client without a certificate may still authenticate with a password.
     SSL_CTX_set_verify(raw, SSL_VERIFY_PEER, &note_verification);
   }
   return std::shared_ptr<const ServerContext>(std::move(loaded));
@@ -167,7 +167,7 @@ std::string ServerContext::host_for_clients(const std::string& host) const {
 Result<std::shared_ptr<const ClientContext>> ClientContext::load(const ClientFiles& files) {
   if (files.cert.empty() != files.key.empty()) {
     return Error{Code::kInvalid, files.cert.empty()
-                                     ? files.key + ": a key without its certificate is of no use"
+                                     ? files.key + ": a key without its certificate cannot be used"
                                      : files.cert + ": a certificate needs its key"};
   }
   std::shared_ptr<ClientContext> loaded(new ClientContext);

@@ -4,9 +4,8 @@
 #include <gtest/gtest.h>
 #include <openssl/pem.h>
 
-#include <filesystem>
-
-#include "tls/made_certificates.h"
+#include "base/testlib/temp_directory.h"
+#include "tls/testlib/test_certificates.h"
 
 namespace pawl::tls {
 namespace {
@@ -17,12 +16,6 @@ using testing::StartsWith;
 
 class TlsContext : public testing::Test {
  protected:
-  TlsContext() {
-    std::string name = testing::TempDir() + "pawl-tls-XXXXXX";
-    dir_ = mkdtemp(name.data());
-  }
-  ~TlsContext() override { std::filesystem::remove_all(dir_); }
-
   std::string file(const std::string& name, const std::string& text) {
     return write_file(dir_, name, text);
   }
@@ -38,15 +31,17 @@ class TlsContext : public testing::Test {
     return loaded ? "" : loaded.error().detail;
   }
 
-  std::string dir_;
-  const Made authority_ = make_authority("test authority");
-  const Made server_ = make_signed(authority_, {.name = "pawld", .hosts = {"localhost"}});
+  const TempDirectory temp_;
+  const std::string& dir_ = temp_.path();
+  const TestCertificate authority_ = make_authority("test authority");
+  const TestCertificate server_ =
+      make_signed(authority_, {.name = "pawld", .hosts = {"localhost"}});
   const std::string cert_ = file("server.pem", server_.certificate_pem);
   const std::string key_ = file("server.key", server_.key_pem);
   const std::string ca_ = file("ca.pem", authority_.certificate_pem);
 };
 
-TEST_F(TlsContext, FilesThatFitAreTaken) {
+TEST_F(TlsContext, ValidFilesAreLoaded) {
   const auto loaded = ServerContext::load({cert_, key_, ca_});
   ASSERT_TRUE(loaded) << loaded.error().detail;
   EXPECT_THAT((*loaded)->summary(), StartsWith("pawld, valid until 20"));
@@ -54,7 +49,7 @@ TEST_F(TlsContext, FilesThatFitAreTaken) {
   EXPECT_EQ(problem(ClientFiles{}), "");  // The system's own trust.
 }
 
-TEST_F(TlsContext, AFileThatCannotBeReadIsNamedWithTheReason) {
+TEST_F(TlsContext, AnUnreadableFileIsNamedWithTheReason) {
   EXPECT_THAT(problem(ServerFiles{"/no/such.pem", key_, ""}),
               StartsWith("/no/such.pem: cannot be read: No such file"));
   EXPECT_THAT(problem(ServerFiles{cert_, "/no/such.key", ""}),
@@ -65,7 +60,7 @@ TEST_F(TlsContext, AFileThatCannotBeReadIsNamedWithTheReason) {
               StartsWith(dir_ + ": cannot be read: Is a directory"));
 }
 
-TEST_F(TlsContext, AFileWithoutWhatItShouldHoldIsNamed) {
+TEST_F(TlsContext, AFileWithoutCertificateOrKeyIsNamed) {
   EXPECT_THAT(problem(ServerFiles{key_, key_, ""}),
               EndsWith("server.key: has no certificate in PEM form"));
   EXPECT_THAT(problem(ServerFiles{cert_, cert_, ""}),
@@ -76,10 +71,10 @@ TEST_F(TlsContext, AFileWithoutWhatItShouldHoldIsNamed) {
   std::string text = server_.certificate_pem + authority_.certificate_pem;
   text.replace(text.size() - 60, 4, "!!!!");
   EXPECT_THAT(problem(ServerFiles{file("damaged", text), key_, ""}),
-              EndsWith("damaged: has a certificate that is damaged, behind pawld"));
+              EndsWith("damaged: has a damaged certificate after pawld"));
 }
 
-TEST_F(TlsContext, AnEncryptedKeyIsRefusedInsteadOfAskedAbout) {
+TEST_F(TlsContext, AnEncryptedKeyIsRefusedWithoutPrompt) {
   const Handle<BIO> out(BIO_new(BIO_s_mem()));
   std::string passphrase = "secret";
   PEM_write_bio_PrivateKey(out.get(), server_.key.get(), EVP_aes_128_cbc(), nullptr, 0, nullptr,
@@ -90,16 +85,16 @@ TEST_F(TlsContext, AnEncryptedKeyIsRefusedInsteadOfAskedAbout) {
   EXPECT_THAT(problem(ServerFiles{cert_, path, ""}), HasSubstr("locked.key: is encrypted"));
 }
 
-TEST_F(TlsContext, AKeyOfAnotherCertificateIsNamedTogetherWithIt) {
-  const Made other = make_signed(authority_, {.name = "other", .hosts = {}});
+TEST_F(TlsContext, AKeyOfAnotherCertificateIsRefused) {
+  const TestCertificate other = make_signed(authority_, {.name = "other", .hosts = {}});
   const std::string path = file("other.key", other.key_pem);
   EXPECT_EQ(problem(ServerFiles{cert_, path, ""}),
             path + ": does not belong to the certificate in " + cert_);
 }
 
-TEST_F(TlsContext, ACertificateOutOfItsTimeIsRefusedWithTheDate) {
-  const Made old = make_signed(authority_, {"old", {}, -7200, -3600});
-  const Made early = make_signed(authority_, {"early", {}, 3600, 7200});
+TEST_F(TlsContext, AnExpiredOrFutureCertificateIsRefusedWithTheDate) {
+  const TestCertificate old = make_signed(authority_, {"old", {}, -7200, -3600});
+  const TestCertificate early = make_signed(authority_, {"early", {}, 3600, 7200});
   EXPECT_THAT(
       problem(ServerFiles{file("old.pem", old.certificate_pem), file("old.key", old.key_pem), ""}),
       HasSubstr("old.pem: the certificate of old expired on 20"));
@@ -108,7 +103,7 @@ TEST_F(TlsContext, ACertificateOutOfItsTimeIsRefusedWithTheDate) {
               HasSubstr("early.pem: the certificate of early is not valid before 20"));
 }
 
-TEST_F(TlsContext, HalfAnIdentityIsRefused) {
+TEST_F(TlsContext, ACertificateWithoutKeyOrKeyWithoutCertificateIsRefused) {
   EXPECT_THAT(problem(ServerFiles{cert_, "", ""}), HasSubstr("tls.key"));
   EXPECT_THAT(problem(ServerFiles{"", key_, ""}), HasSubstr("tls.cert"));
   EXPECT_THAT(problem(ServerFiles{"", "", ca_}), HasSubstr("tls.cert"));

@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "tls/certificate.h"
-#include "tls/reason.h"
+#include "tls/tls_errors.h"
 
 namespace pawl::tls {
 namespace {
@@ -14,8 +14,8 @@ namespace {
 constexpr char kHandshakeRecord = 0x16;
 constexpr char kAlertRecord = 0x15;
 constexpr std::size_t kQuoteMax = 60;
-constexpr std::size_t kKeep =
-    32 * 1024;  // Between uses; ten thousand connections must not each keep more.
+// Kept between uses; ten thousand connections must not each keep more.
+constexpr std::size_t kKeep = 32 * 1024;
 
 std::string quoted(std::string_view bytes) {
   std::string text = "\"";
@@ -46,15 +46,14 @@ Stream::Stream(const ClientContext& context, const std::string& host) : Stream(c
   const std::string& name = context.name_of(host);
   X509_VERIFY_PARAM* wanted = SSL_get0_param(ssl_.get());
   if (X509_VERIFY_PARAM_set1_ip_asc(wanted, name.c_str()) != 1) {
-    // What SSL_set_tlsext_host_name() stands for, without its C cast: tells the server which
-    // certificate to show.
+    // SSL_set_tlsext_host_name() without its C cast: tells the server which certificate to use.
     SSL_ctrl(ssl_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
              const_cast<char*>(name.c_str()));
     X509_VERIFY_PARAM_set_hostflags(wanted, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     PAWL_ASSERT(X509_VERIFY_PARAM_set1_host(wanted, name.data(), name.size()) == 1);
   }
   SSL_set_connect_state(ssl_.get());
-  go_on();
+  continue_handshake();
 }
 
 Stream::~Stream() = default;
@@ -69,32 +68,32 @@ std::string Stream::peer_name() const {
 
 void Stream::receive(std::string_view ciphertext) {
   if (ciphertext.empty() || state_ == State::kFailed) return;
-  if (!std::exchange(heard_, true)) check_first_byte(ciphertext);
+  if (!std::exchange(received_, true)) check_first_byte(ciphertext);
   if (state_ == State::kFailed) return;
   std::size_t written = 0;
   const int fed =
       BIO_write_ex(SSL_get_rbio(ssl_.get()), ciphertext.data(), ciphertext.size(), &written);
   PAWL_ASSERT(fed == 1 && written == ciphertext.size());
-  if (state_ == State::kHandshake) go_on();
+  if (state_ == State::kHandshake) continue_handshake();
 }
 
 void Stream::check_first_byte(std::string_view bytes) {
   const bool server = SSL_is_server(ssl_.get()) == 1;
   if (bytes.front() == kHandshakeRecord || (!server && bytes.front() == kAlertRecord)) return;
   peer_is_plain_ = true;
-  fail(std::string(server ? "the client" : "the server") + " does not speak TLS; it said " +
+  fail(std::string(server ? "the client" : "the server") + " does not speak TLS; it sent " +
        quoted(bytes));
 }
 
 void Stream::receive_end() {
-  cut_ = state_ == State::kHandshake;
-  if (cut_) fail("the connection was closed during the TLS handshake");
+  closed_in_handshake_ = state_ == State::kHandshake;
+  if (closed_in_handshake_) fail("the connection was closed during the TLS handshake");
   if (state_ == State::kOpen) state_ = State::kEnded;
 }
 
-void Stream::go_on() {
+void Stream::continue_handshake() {
   ERR_clear_error();
-  if (judge(SSL_do_handshake(ssl_.get()))) state_ = State::kOpen;
+  if (succeeded(SSL_do_handshake(ssl_.get()))) state_ = State::kOpen;
   take_output();
 }
 
@@ -102,13 +101,13 @@ std::size_t Stream::read(std::span<char> into) {
   if (state_ != State::kOpen) return 0;
   ERR_clear_error();
   std::size_t count = 0;
-  const bool got = judge(SSL_read_ex(ssl_.get(), into.data(), into.size(), &count));
+  const bool got = succeeded(SSL_read_ex(ssl_.get(), into.data(), into.size(), &count));
   take_output();
   return got ? count : 0;
 }
 
-// Whether an operation succeeded. If not, it may only have to wait for more.
-bool Stream::judge(int result) {
+// A call that fails may only have to wait for more input.
+bool Stream::succeeded(int result) {
   if (result == 1) return true;
   switch (SSL_get_error(ssl_.get(), result)) {
     case SSL_ERROR_WANT_READ:
@@ -131,10 +130,11 @@ void Stream::fail(std::string why) {
 // --- To the peer ---------------------------------------------------------------------------------
 
 std::size_t Stream::encrypt(std::string_view plaintext) {
+  PAWL_ASSERT(!plaintext.empty() && plaintext.size() <= kRecordMax && output().empty());
   ERR_clear_error();
   std::size_t count = 0;
-  // The output is memory, so this never waits.
-  if (!judge(SSL_write_ex(ssl_.get(), plaintext.data(), plaintext.size(), &count))) count = 0;
+  // The output is in memory, so this never blocks.
+  if (!succeeded(SSL_write_ex(ssl_.get(), plaintext.data(), plaintext.size(), &count))) count = 0;
   take_output();
   return count;
 }
@@ -156,6 +156,7 @@ void Stream::take_output() {
 }
 
 void Stream::drop_output() {
+  PAWL_ASSERT(sent_ == output_.size());
   output_.clear();
   sent_ = 0;
   if (output_.capacity() > kKeep) output_.shrink_to_fit();

@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <optional>
 
-#include "tls/made_certificates.h"
+#include "base/testlib/temp_directory.h"
+#include "tls/testlib/test_certificates.h"
 
 namespace pawl::tls {
 namespace {
@@ -38,18 +38,12 @@ std::string read_all(Stream& stream) {
 
 class TlsStream : public testing::Test {
  protected:
-  TlsStream() {
-    std::string name = testing::TempDir() + "pawl-tls-XXXXXX";
-    dir_ = mkdtemp(name.data());
-  }
-  ~TlsStream() override { std::filesystem::remove_all(dir_); }
-
   std::string file(const std::string& name, const std::string& text) {
     return write_file(dir_, name, text);
   }
 
   // A server with this certificate; of clients it believes `client_ca`.
-  std::shared_ptr<const ServerContext> server_with(const Made& made,
+  std::shared_ptr<const ServerContext> server_with(const TestCertificate& made,
                                                    const std::string& client_ca = "") {
     const auto loaded = ServerContext::load(
         {file("s.pem", made.certificate_pem), file("s.key", made.key_pem), client_ca});
@@ -67,7 +61,7 @@ class TlsStream : public testing::Test {
     client_.emplace(client, host);
     talk();
   }
-  // Everything both have to say reaches the other, a few bytes at a time.
+  // Transfers all output of both ends, a few bytes at a time.
   void talk() {
     for (int i = 0; i < 1000; ++i) {
       client_->flush(to_server_.sender());
@@ -84,25 +78,26 @@ class TlsStream : public testing::Test {
     wire.bytes.erase(0, kAtOnce);
   }
   // Why a client refuses this server.
-  std::string refusal(const Made& server, const std::string& host = "localhost") {
+  std::string refusal(const TestCertificate& server, const std::string& host = "localhost") {
     connect(*server_with(server), *client_with({.ca = ca_}), host);
     EXPECT_EQ(client_->state(), State::kFailed);
     EXPECT_EQ(server_->state(), State::kFailed);
-    EXPECT_TRUE(client_->is_misfit());
+    EXPECT_TRUE(client_->failed_by_configuration());
     return client_->error();
   }
 
-  std::string dir_;
-  const Made authority_ = make_authority("test authority");
+  const TempDirectory temp_;
+  const std::string& dir_ = temp_.path();
+  const TestCertificate authority_ = make_authority("test authority");
   const std::string ca_ = file("ca.pem", authority_.certificate_pem);
-  const Made pawld_ =
+  const TestCertificate pawld_ =
       make_signed(authority_, {.name = "pawld", .hosts = {"localhost", "127.0.0.1"}});
-  const Made batch_ = make_signed(authority_, {.name = "batch", .hosts = {}});
+  const TestCertificate batch_ = make_signed(authority_, {.name = "batch", .hosts = {}});
   Wire to_server_, to_client_;
   std::optional<Stream> server_, client_;
 };
 
-TEST_F(TlsStream, WhatOneSaysTheOtherHears) {
+TEST_F(TlsStream, PlaintextArrivesAtTheOtherEnd) {
   connect(*server_with(pawld_), *client_with({.ca = ca_}));
   ASSERT_EQ(client_->state(), State::kOpen) << client_->error();
   ASSERT_EQ(server_->state(), State::kOpen) << server_->error();
@@ -115,29 +110,29 @@ TEST_F(TlsStream, WhatOneSaysTheOtherHears) {
   EXPECT_EQ(read_all(*client_), long_text);
 }
 
-TEST_F(TlsStream, NothingTravelsInPlainText) {
+TEST_F(TlsStream, NothingIsSentInPlainText) {
   connect(*server_with(pawld_), *client_with({.ca = ca_}));
   EXPECT_EQ(client_->send("a-secret-lease", to_server_.sender()), 14U);
   EXPECT_EQ(to_server_.bytes.find("a-secret"), std::string::npos);
 }
 
-TEST_F(TlsStream, BytesThatASlowSocketHasNotTakenAreStillTheCallersAndArriveOnce) {
+TEST_F(TlsStream, BytesNotSentByASlowSocketAreSentOnceLater) {
   connect(*server_with(pawld_), *client_with({.ca = ca_}));
   std::string text;
   for (int i = 0; i < 50'000; ++i) text += static_cast<char>('a' + i % 23);
-  std::string unsent = text, heard;
+  std::string unsent = text, received;
   while (!unsent.empty()) {
     to_server_.room = 1'000;
     unsent.erase(0, client_->send(unsent, to_server_.sender()));
     // All that was taken has left: the sum of both is never less than the text.
     server_->receive(std::exchange(to_server_.bytes, {}));
-    heard += read_all(*server_);
-    ASSERT_GE(heard.size() + unsent.size(), text.size());
+    received += read_all(*server_);
+    ASSERT_GE(received.size() + unsent.size(), text.size());
   }
-  EXPECT_EQ(heard, text);
+  EXPECT_EQ(received, text);
 }
 
-TEST_F(TlsStream, NothingIsTakenBeforeTheHandshakeIsOver) {
+TEST_F(TlsStream, NothingIsSentBeforeTheHandshakeIsOver) {
   server_.emplace(*server_with(pawld_));
   client_.emplace(*client_with({.ca = ca_}), "localhost");
   EXPECT_EQ(client_->send("HELLO 3\r\n", to_server_.sender()), 0U);
@@ -146,7 +141,7 @@ TEST_F(TlsStream, NothingIsTakenBeforeTheHandshakeIsOver) {
   EXPECT_EQ(client_->send("HELLO 3\r\n", to_server_.sender()), 9U);
 }
 
-TEST_F(TlsStream, AGoodbyeEndsTheInputButNotTheAnswers) {
+TEST_F(TlsStream, CloseNotifyEndsTheInputButNotTheOutput) {
   connect(*server_with(pawld_), *client_with({.ca = ca_}));
   EXPECT_EQ(client_->send("PING\r\n", to_server_.sender()), 6U);
   client_->close();
@@ -158,7 +153,7 @@ TEST_F(TlsStream, AGoodbyeEndsTheInputButNotTheAnswers) {
   EXPECT_EQ(read_all(*client_), "+PONG\r\n");
 }
 
-TEST_F(TlsStream, AnEndWithoutAGoodbyeIsAnEnd) {
+TEST_F(TlsStream, AnEndWithoutCloseNotifyIsAnEnd) {
   connect(*server_with(pawld_), *client_with({.ca = ca_}));
   server_->receive_end();
   EXPECT_EQ(server_->state(), State::kEnded);
@@ -170,25 +165,25 @@ TEST_F(TlsStream, AnEndDuringTheHandshakeIsAFailure) {
   server_->receive_end();
   EXPECT_EQ(server_->state(), State::kFailed);
   EXPECT_THAT(server_->error(), HasSubstr("closed during the TLS handshake"));
-  EXPECT_FALSE(server_->is_misfit());
+  EXPECT_FALSE(server_->failed_by_configuration());
 }
 
-TEST_F(TlsStream, WhoSpeaksPlainTextToAServerIsRecognised) {
+TEST_F(TlsStream, AClientWithoutTlsIsRecognised) {
   server_.emplace(*server_with(pawld_));
   server_->receive("*1\r\n$4\r\nPING\r\n");
   EXPECT_EQ(server_->state(), State::kFailed);
   EXPECT_TRUE(server_->peer_is_plain());
-  EXPECT_EQ(server_->error(), "the client does not speak TLS; it said \"*1\"");
+  EXPECT_EQ(server_->error(), "the client does not speak TLS; it sent \"*1\"");
 }
 
-TEST_F(TlsStream, AServerThatSpeaksPlainTextIsRecognised) {
+TEST_F(TlsStream, AServerWithoutTlsIsRecognised) {
   client_.emplace(*client_with({.ca = ca_}), "localhost");
   client_->receive("-ERR what?\r\n");
   EXPECT_TRUE(client_->peer_is_plain());
-  EXPECT_EQ(client_->error(), "the server does not speak TLS; it said \"-ERR what?\"");
+  EXPECT_EQ(client_->error(), "the server does not speak TLS; it sent \"-ERR what?\"");
 }
 
-TEST_F(TlsStream, GarbageInTheMiddleFailsAndTellsTheOther) {
+TEST_F(TlsStream, GarbageFailsTheStreamAndSendsAnAlert) {
   connect(*server_with(pawld_), *client_with({.ca = ca_}));
   ASSERT_EQ(server_->state(), State::kOpen);
   server_->receive("\x17\x03\x03" + std::string("\0\x20", 2) + std::string(32, 'x'));
@@ -200,7 +195,7 @@ TEST_F(TlsStream, GarbageInTheMiddleFailsAndTellsTheOther) {
   EXPECT_EQ(server_->send("too late", to_client_.sender()), 0U);
 }
 
-TEST_F(TlsStream, AHelloThatIsCutOrDamagedAnywhereNeverOpensAndNeverCrashes) {
+TEST_F(TlsStream, ADamagedOrTruncatedHelloNeverOpensTheConnection) {
   client_.emplace(*client_with({.ca = ca_}), "localhost");
   client_->flush(to_server_.sender());
   const std::string hello = to_server_.bytes;
@@ -218,27 +213,27 @@ TEST_F(TlsStream, AHelloThatIsCutOrDamagedAnywhereNeverOpensAndNeverCrashes) {
 }
 
 TEST_F(TlsStream, AnUnknownAuthorityIsNamed) {
-  const Made stranger = make_authority("stranger");
+  const TestCertificate stranger = make_authority("stranger");
   EXPECT_EQ(refusal(make_signed(stranger, {.name = "pawld", .hosts = {"localhost"}})),
             "the certificate of pawld is signed by an unknown authority: CN=stranger");
   EXPECT_EQ(server_->error(), "the client refused our certificate: unknown CA");
 }
 
-TEST_F(TlsStream, AnotherHostsCertificateIsRefusedWithTheNamesItHas) {
+TEST_F(TlsStream, ACertificateOfAnotherHostIsRefusedWithItsNames) {
   EXPECT_EQ(refusal(pawld_, "db7"),
             "the certificate of pawld is for localhost, 127.0.0.1, not for db7");
   EXPECT_EQ(refusal(pawld_, "127.0.0.2"),
             "the certificate of pawld is for localhost, 127.0.0.1, not for 127.0.0.2");
 }
 
-TEST_F(TlsStream, ACertificateIsForTheNameTheCallerGives) {
+TEST_F(TlsStream, TheCertificateIsCheckedAgainstTheGivenName) {
   connect(*server_with(pawld_), *client_with({.ca = ca_, .server_name = "localhost"}), "10.9.8.7");
   EXPECT_EQ(client_->state(), State::kOpen) << client_->error();
   connect(*server_with(pawld_), *client_with({.ca = ca_}), "127.0.0.1");
   EXPECT_EQ(client_->state(), State::kOpen) << client_->error();
 }
 
-TEST_F(TlsStream, AClientsCertificateTellsItsName) {
+TEST_F(TlsStream, AClientCertificateGivesThePeerName) {
   const auto client =
       client_with({ca_, file("b.pem", batch_.certificate_pem), file("b.key", batch_.key_pem), ""});
   connect(*server_with(pawld_, ca_), *client);
@@ -249,26 +244,26 @@ TEST_F(TlsStream, AClientsCertificateTellsItsName) {
   EXPECT_EQ(server_->peer_name(), "");
 }
 
-TEST_F(TlsStream, AClientWithoutACertificateHasNoName) {
+TEST_F(TlsStream, AClientWithoutACertificateHasNoPeerName) {
   connect(*server_with(pawld_, ca_), *client_with({.ca = ca_}));
   ASSERT_EQ(server_->state(), State::kOpen) << server_->error();
   EXPECT_EQ(server_->peer_name(), "");
 }
 
-TEST_F(TlsStream, AClientsCertificateOfAnUnknownAuthorityIsRefusedAndBothSaySo) {
-  const Made stranger = make_authority("stranger");
-  const Made intruder = make_signed(stranger, {.name = "admin", .hosts = {}});
+TEST_F(TlsStream, AClientCertificateOfAnUnknownAuthorityIsRefused) {
+  const TestCertificate stranger = make_authority("stranger");
+  const TestCertificate intruder = make_signed(stranger, {.name = "admin", .hosts = {}});
   connect(*server_with(pawld_, ca_), *client_with({ca_, file("i.pem", intruder.certificate_pem),
                                                    file("i.key", intruder.key_pem), ""}));
   EXPECT_EQ(server_->state(), State::kFailed);
   EXPECT_EQ(server_->error(),
             "the certificate of admin is signed by an unknown authority: CN=stranger");
-  EXPECT_EQ(read_all(*client_), "");  // In TLS 1.3 the client hears of it only when it reads.
+  EXPECT_EQ(read_all(*client_), "");  // In TLS 1.3 the client notices it only when it reads.
   EXPECT_EQ(client_->state(), State::kFailed);
   EXPECT_EQ(client_->error(), "the server refused our certificate: unknown CA");
 }
 
-TEST_F(TlsStream, ConnectionsOutliveTheContextTheyWereMadeWith) {
+TEST_F(TlsStream, ConnectionsOutliveTheirContext) {
   auto server = server_with(pawld_);
   auto client = client_with({.ca = ca_});
   connect(*server, *client);

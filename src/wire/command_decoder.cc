@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kDigitsMax = 10;
 constexpr std::size_t kKeptCapacity =
-    64;  // 10,000 connections must not each keep room for a large MRENEW
+    64;  // 10,000 connections must not each keep the memory of a large MRENEW.
 
 static_assert(limits::kFrameMax == 65536 && limits::kFrameArgsMax == 2048,
               "the messages below name them");
@@ -19,7 +19,7 @@ constexpr std::string_view kFrameTooLong = "a command takes at most 65536 bytes 
 constexpr std::string_view kTooManyArgs = "a command takes at most 2048 arguments";
 constexpr std::string_view kBadLength = "Protocol error: expected a decimal length and CRLF";
 constexpr std::string_view kNoDollar = "Protocol error: expected '$' and a bulk string";
-constexpr std::string_view kNoLineEnd = "Protocol error: expected CRLF behind a bulk string";
+constexpr std::string_view kNoLineEnd = "Protocol error: expected CRLF after a bulk string";
 constexpr std::string_view kQuotes = "Protocol error: unbalanced quotes in request";
 constexpr std::string_view kHttp = "Protocol error: this port speaks RESP, not HTTP";
 constexpr std::string_view kTls = "Protocol error: this port does not speak TLS";
@@ -81,7 +81,7 @@ char unescaped(char c) {
   }
 }
 
-// One character of a quoted word at `at`, escapes undone; moves `at` behind it.
+// Returns one character of a quoted word at `at`, unescaped, and moves `at` after it.
 char quoted_character(std::string_view line, std::size_t& at, char quote) {
   const char c = line[at++];
   if (c != '\\' || at == line.size()) return c;
@@ -114,8 +114,7 @@ void CommandDecoder::start_over() {
   if (slices_.capacity() > kKeptCapacity) std::vector<Slice>().swap(slices_);
 }
 
-// Never looks at or waits for a byte beyond kFrameMax: kNeedMore therefore means that fewer have
-// arrived.
+// Never reads or waits for a byte beyond kFrameMax, so kNeedMore means that fewer have arrived.
 CommandDecoder::Header CommandDecoder::read_header(std::string_view buffer, std::size_t at) {
   std::uint64_t number = 0;
   const std::size_t begin = at + 1;
@@ -136,7 +135,7 @@ CommandDecoder::Header CommandDecoder::read_header(std::string_view buffer, std:
   }
 }
 
-DecodedCommand CommandDecoder::unread(HeaderStatus status) {
+DecodedCommand CommandDecoder::result_of(HeaderStatus status) {
   switch (status) {
     case HeaderStatus::kNeedMore:
       return need_more();
@@ -150,7 +149,7 @@ DecodedCommand CommandDecoder::unread(HeaderStatus status) {
 DecodedCommand CommandDecoder::decode_array(std::string_view buffer) {
   if (!counted_) {
     const Header header = read_header(buffer, 0);
-    if (header.status != HeaderStatus::kRead) return unread(header.status);
+    if (header.status != HeaderStatus::kRead) return result_of(header.status);
     if (header.number > limits::kFrameArgsMax) return too_long(kTooManyArgs);
     expected_ = static_cast<std::size_t>(header.number);
     counted_ = true;
@@ -161,7 +160,7 @@ DecodedCommand CommandDecoder::decode_array(std::string_view buffer) {
     if (position_ >= buffer.size()) return need_more();
     if (buffer[position_] != '$') return malformed(kNoDollar);
     const Header header = read_header(buffer, position_);
-    if (header.status != HeaderStatus::kRead) return unread(header.status);
+    if (header.status != HeaderStatus::kRead) return result_of(header.status);
     if (header.number + header.end + 2 > limits::kFrameMax) return too_long(kFrameTooLong);
     const std::size_t end = header.end + static_cast<std::size_t>(header.number);
     if (buffer.size() < end + 2) return need_more();

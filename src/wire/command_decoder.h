@@ -1,23 +1,27 @@
-// Bytes from a client into commands: RESP arrays of bulk strings, and inline lines as telnet sends
-// them.
+// Decodes bytes from a client into commands: RESP arrays of bulk strings, and inline lines as telnet
+// sends them.
 //
-//   wire::CommandDecoder decoder;                        // one per connection
+//   wire::CommandDecoder decoder;                       // one per connection
 //   for (;;) {
-//     const auto command = decoder.decode(unread);       // a view that begins after the last complete
-//     command if (command.status != DecodeStatus::kComplete) break; if (!command.args.empty())
-//     serve(command.args);    // empty: a blank line or *0; skip it unread.remove_prefix(command.consumed);
+//     const auto command = decoder.decode(unread);      // begins after the last complete command
+//     if (command.status != DecodeStatus::kComplete) break;
+//     if (!command.args.empty()) serve(command.args);   // empty: a blank line or *0
+//     unread.remove_prefix(command.consumed);
 //   }
 //
-// A frame is valid when it is
-//   *N CRLF, then N times: $L CRLF, L bytes, CRLF        N ≤ limits::kFrameArgsMax, decimal, no sign, no
-//   leading zero or a line that ends in LF or CRLF: words between spaces, "…" with \n \r \t \b \a \\ \" \xHH,
-//   '…' with \'
-// and at most limits::kFrameMax bytes in all. Sizes are checked when they are announced, before
-// anything is allocated or waited for. A line that begins with POST or Host: is an HTTP request
-// that a web page was tricked into sending; it ends the connection, and so does the beginning of a
-// TLS handshake.
+// A valid frame is one of:
 //
-// No I/O, no clock. Fed byte by byte it does a bounded amount of work per call: finished arguments
+//   *N CRLF, then N times: $L CRLF, L bytes, CRLF
+//     N <= limits::kFrameArgsMax; N and L decimal, without sign or leading zero
+//   a line that ends in LF or CRLF
+//     words separated by spaces, "…" with \n \r \t \b \a \\ \" \xHH, or '…' with \'
+//
+// and has at most limits::kFrameMax bytes. Sizes are checked when they are announced, before anything
+// is allocated or waited for. A line that begins with POST or Host: is an HTTP request that a web
+// page was tricked into sending; it ends the connection, and so does the beginning of a TLS
+// handshake.
+//
+// No I/O, no clock. The work per call is bounded even if bytes arrive one by one: finished arguments
 // are remembered by offset, so the buffer may move between calls.
 #pragma once
 
@@ -35,19 +39,19 @@ enum class DecodeStatus : std::uint8_t { kComplete, kNeedMore, kProtocolError };
 
 struct DecodedCommand {
   DecodeStatus status = DecodeStatus::kNeedMore;
-  std::size_t consumed = 0;  // bytes of this command; 0 unless complete
-  // Views into the buffer (of quoted inline words: into the decoder); valid until the next
-  // decode().
+  // The bytes of this command; 0 unless complete.
+  std::size_t consumed = 0;
+  // Point into the buffer (quoted inline words: into the decoder). Valid until the next decode().
   std::span<const std::string_view> args;
-  // Set on a protocol error: answer it, then close the connection. Further decoding is meaningless.
+  // Set on a protocol error: send it, then close the connection. Nothing more can be decoded.
   ErrorCode error = ErrorCode::kErr;
-  std::string_view message;  // lives as long as the program
+  std::string_view message;  // A constant.
 };
 
 class CommandDecoder {
  public:
-  // `buffer` starts at the first byte not yet consumed. After kNeedMore, call again with the same
-  // bytes and more behind them, at any address.
+  // `buffer` begins at the first byte not yet consumed. After kNeedMore, call again with the same
+  // bytes followed by more, at any address.
   DecodedCommand decode(std::string_view buffer);
 
  private:
@@ -57,30 +61,29 @@ class CommandDecoder {
   };
   enum class HeaderStatus : std::uint8_t { kRead, kNeedMore, kMalformed, kFrameTooLong };
   enum class LineStatus : std::uint8_t { kSplit, kUnbalanced, kTooManyArgs };
-  // One "<mark>digits CRLF" header.
+  // A header: "<mark>digits CRLF".
   struct Header {
     HeaderStatus status = HeaderStatus::kNeedMore;
     std::uint64_t number = 0;
-    std::size_t end = 0;  // offset behind the CRLF
+    std::size_t end = 0;  // The offset after the CRLF.
   };
 
   DecodedCommand decode_array(std::string_view buffer);
   DecodedCommand decode_inline(std::string_view buffer);
   [[nodiscard]] DecodedCommand complete(std::size_t consumed) const;
   static Header read_header(std::string_view buffer, std::size_t at);
-  static DecodedCommand unread(HeaderStatus status);
+  static DecodedCommand result_of(HeaderStatus status);
   LineStatus split_line(std::string_view line);
   bool unquote_word(std::string_view line, std::size_t& at);
   void start_over();
 
   // Progress within the command at the front of the buffer.
-  std::size_t position_ =
-      0;  // behind the last thing understood (array), or behind what was searched (inline)
-  std::size_t expected_ = 0;   // arguments announced
-  bool counted_ = false;       // the *N header was read
-  std::vector<Slice> slices_;  // arguments so far
+  std::size_t position_ = 0;  // After what was decoded (array) or searched for a line end (inline).
+  std::size_t expected_ = 0;  // Arguments announced.
+  bool counted_ = false;      // The *N header was read.
+  std::vector<Slice> slices_;  // Arguments so far.
   std::vector<std::string_view> args_;
-  std::string unquoted_;  // holds quoted inline words
+  std::string unquoted_;  // Holds quoted inline words.
 };
 
 }  // namespace pawl::wire

@@ -131,7 +131,7 @@ TEST(CommandDecoder, MalformedLengthsEndTheConnection) {
     EXPECT_THAT(error_of(frame), HasSubstr("decimal length")) << frame;
 }
 
-TEST(CommandDecoder, WhatDoesNotFollowTheFrameEndsTheConnection) {
+TEST(CommandDecoder, MalformedFramesEndTheConnection) {
   EXPECT_THAT(error_of("*1\r\n:1\r\n"), HasSubstr("expected '$'"));
   EXPECT_THAT(error_of("*1\r\n*1\r\n"), HasSubstr("expected '$'"));
   EXPECT_THAT(error_of("*1\r\n$4\r\nPINGxx"), HasSubstr("expected CRLF"));

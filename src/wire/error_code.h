@@ -1,4 +1,4 @@
-// The first word of an error reply, and what it lets the caller conclude.
+// The first word of an error reply, and what the caller may conclude from it.
 //
 //   -LOST expired            code kLost, detail "expired"
 //
@@ -24,7 +24,7 @@ enum class ErrorCode : std::uint8_t {
   kWrongPass,  // Wrong user or password.
   kNoPerm,     // Authenticated, but not allowed.
   kNoProto,    // HELLO asked for a version of RESP that Pawl does not speak.
-  kLoading,    // Still reading its data; nothing happened.
+  kLoading,    // pawld still reads its data; nothing happened.
   kReadOnly,   // A standby; the text names the active one.
   kUncertain,  // The store did not confirm; ask again with the same request id.
   kFull,       // No disk space; nothing happened.
@@ -48,8 +48,8 @@ struct WireError {
 // kUnavailable.
 [[nodiscard]] Code conclusion(ErrorCode code);
 
-// Before it closes a connection of its own accord, pawld says why. That line answers no command:
-// none that was still unanswered has happened.
+// The error lines that pawld sends before it closes a connection by itself. They answer no command,
+// and no command that was still unanswered has happened.
 inline constexpr std::string_view kEventsFarewell =
     "events: this connection reads too slowly, and what it has not read is no longer kept; observe "
     "again";
@@ -58,11 +58,10 @@ inline constexpr std::string_view kUsersFarewell =
 // Whether an error line is one of those two.
 [[nodiscard]] bool is_farewell(std::string_view line);
 
-// What a port that speaks TLS answers in plain text to a client that does not, behind "-ERR ".
+// The answer of a TLS port, in plain text after "-ERR ", to a client that does not use TLS.
 inline constexpr std::string_view kPortSpeaksTls = "this port speaks TLS";
 
-// An error line as it came ("LOST expired"); a first word we do not know concludes kUnknown, the
-// careful reading.
+// Reads an error line ("LOST expired"). An unknown first word gives kUnknown, the safe conclusion.
 [[nodiscard]] Error error_from_line(std::string_view line);
 
 }  // namespace pawl::wire

@@ -1,4 +1,4 @@
-// What OBSERVE tells, written and read in one place: ["pawl", event, id, lock, map], a push in
+// The events of OBSERVE, written and read in one place: ["pawl", event, id, lock, map], a push in
 // RESP3, an array in RESP2.
 #pragma once
 
@@ -24,7 +24,7 @@ enum class EventKind : std::uint8_t {
 };
 [[nodiscard]] std::string_view to_text(EventKind kind);
 
-// `incarnation-n`: 16 hex digits, and a number that never goes back within the incarnation.
+// `incarnation-n`: 16 hex digits, and a number that never decreases within the incarnation.
 struct EventId {
   Incarnation incarnation;
   std::uint64_t n = 0;
@@ -33,21 +33,21 @@ struct EventId {
 [[nodiscard]] std::string to_text(const EventId& id);
 [[nodiscard]] std::optional<EventId> event_id_from_text(std::string_view text);
 
-// An event to be written. What is empty, or 0, is left out of the map.
+// An event to be written. Empty texts and zeros are left out of the map.
 struct EventView {
   EventKind kind = EventKind::kReset;
   EventId id;
-  std::string_view lock;  // empty for kRaised and kReset, which concern every lock
+  std::string_view lock;  // Empty for kRaised and kReset, which concern every lock.
   Token token;
   std::string_view mode;
   std::string_view owner;
-  std::string_view how;  // it ended
+  std::string_view how;  // How the lease ended.
   std::string_view reason;
   UnixMs at;
 };
 void write_event(ReplyWriter& reply, const EventView& event);
 
-// An event as it came.
+// An event that was received.
 struct EventPush {
   EventKind kind = EventKind::kReset;
   EventId id;
@@ -57,7 +57,7 @@ struct EventPush {
   UnixMs at;
   bool operator==(const EventPush&) const = default;
 };
-// Nothing when the frame is no event of OBSERVE (a reply, the end of a wait, or unknown).
+// Nothing if the frame is not an event of OBSERVE (a reply, the end of a wait, or unknown).
 [[nodiscard]] std::optional<EventPush> read_event(const Value& frame);
 
 }  // namespace pawl::wire

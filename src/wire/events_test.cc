@@ -53,7 +53,7 @@ TEST(Events, AnEventReadsBackAsWrittenInBothVersions) {
   }
 }
 
-TEST(Events, WhatDoesNotApplyIsLeftOut) {
+TEST(Events, EmptyFieldsAreLeftOut) {
   const Value frame = sent(Protocol::kResp3, EventView{});
   EXPECT_EQ(to_string(frame.items[4]), "{}");
   const auto read = read_event(frame);
@@ -71,7 +71,7 @@ TEST(Events, EveryKindReadsBackFromItsWord) {
   }
 }
 
-TEST(Events, WhatIsNoEventIsNotReadAsOne) {
+TEST(Events, OtherFramesAreNotReadAsEvents) {
   const Value frame = sent(Protocol::kResp3, broken());
   for (std::size_t item = 0; item < 4; ++item) {
     Value damaged = frame;

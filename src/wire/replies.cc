@@ -15,8 +15,8 @@ namespace {
 constexpr std::array kWaitEvents{WaitEvent::kGranted, WaitEvent::kTimeout, WaitEvent::kCancelled,
                                  WaitEvent::kSuperseded};
 
-// A reply that makes no sense says nothing about what the server did.
-Error strange(std::string_view what) {
+// An unexpected reply says nothing about what the server did.
+Error unexpected_reply(std::string_view what) {
   return {Code::kUnknown, "unexpected reply to " + std::string(what)};
 }
 
@@ -27,7 +27,7 @@ std::optional<std::uint64_t> number_in(const Value& map, std::string_view key, s
   return static_cast<std::uint64_t>(*number);
 }
 
-// Room for the longest grant: 96 bytes of names and marks, 32 digits, five numbers of up to 20.
+// The size of the longest grant: 96 bytes of names and marks, 32 digits, five numbers of up to 20.
 class LineBuffer {
  public:
   template <std::size_t kSize>
@@ -64,8 +64,8 @@ std::optional<LeaseId> lease_in(const Value& map) {
 
 }  // namespace
 
-// The reply of the hot path, so it is put together in one small buffer and appended once: field by
-// field it was an eighth of a cycle's instructions.
+// This reply is on the hot path, so it is built in one small buffer and appended once. Field by field
+// it took an eighth of the instructions of an acquire-release cycle.
 void write_grant(ReplyWriter& reply, const GrantReply& grant) {
   const bool resp3 = reply.protocol() == Protocol::kResp3;
   LineBuffer line;
@@ -106,12 +106,12 @@ Result<GrantReply> read_grant(const Value& value) {
   const auto waited = number_in(value, "waited_ms", kMillisMax);
   const Value* slot = value.find("slot");
   if (!lease || !token || *token == 0 || !floor || !ttl || !waited || slot == nullptr)
-    return strange("ACQUIRE");
+    return unexpected_reply("ACQUIRE");
   GrantReply grant{*lease,       Token{*token}, Token{*floor},
                    std::nullopt, Millis(*ttl),  Millis(*waited)};
   if (!slot->is_null()) {
     const auto number = number_in(value, "slot", limits::kHoldersMax);
-    if (!number) return strange("ACQUIRE");
+    if (!number) return unexpected_reply("ACQUIRE");
     grant.slot = static_cast<std::uint32_t>(*number);
   }
   return grant;
@@ -121,7 +121,7 @@ Result<AcquireReply> read_acquire(const Value& value) {
   if (value.is_null()) return AcquireReply{NotObtained{}};
   if (const Value* state = value.find("state"); state != nullptr && state->as_text() == "queued") {
     const auto position = number_in(value, "position", limits::kWaitersMax);
-    if (!position) return strange("ACQUIRE");
+    if (!position) return unexpected_reply("ACQUIRE");
     return AcquireReply{QueuedReply{*position}};
   }
   const auto grant = read_grant(value);
@@ -131,7 +131,8 @@ Result<AcquireReply> read_acquire(const Value& value) {
 
 Result<std::int64_t> read_integer(const Value& value) {
   if (value.is_error()) return error_from_line(value.text);
-  if (value.kind != Value::Kind::kInteger) return strange("a command that answers an integer");
+  if (value.kind != Value::Kind::kInteger)
+    return unexpected_reply("a command with an integer reply");
   return value.integer;
 }
 

@@ -77,7 +77,7 @@ TEST(Replies, AnErrorLineBecomesWhatTheCallerMayConclude) {
   EXPECT_EQ(conclude("NEWCODE from the future").code, Code::kUnknown);
 }
 
-TEST(Replies, AnAnswerThatMakesNoSenseLeavesTheOutcomeUnknown) {
+TEST(Replies, AnUnexpectedReplyLeavesTheOutcomeUnknown) {
   EXPECT_EQ(read_acquire(Value::of(1)).error().code, Code::kUnknown);
   Value map = sent(Protocol::kResp3, [](ReplyWriter& reply) { write_grant(reply, kPlain); });
   for (std::size_t i = 0; i < map.items.size(); i += 2) {

@@ -7,8 +7,8 @@
 namespace pawl::wire {
 namespace {
 
-constexpr std::size_t kLineMax = 64 * 1024;  // simple strings, errors and numbers
-constexpr std::size_t kReservedAtOnce = 64;  // a header may promise more than ever arrives
+constexpr std::size_t kLineMax = 64 * 1024;  // Of simple strings, errors and numbers.
+constexpr std::size_t kReservedAtOnce = 64;  // A header may announce more items than ever arrive.
 constexpr std::size_t kVerbatimPrefix = 4;   // "txt:"
 
 constexpr std::string_view kReplyLineEnd = "expected CRLF at the end of a line";
@@ -40,7 +40,7 @@ Value text_of(Value::Kind kind, std::string_view text) {
 DecodedReply ReplyDecoder::decode(std::string_view buffer) {
   DecodedReply reply;
   while (reply.consumed < buffer.size()) {
-    const Step step = this->step(buffer.substr(reply.consumed));
+    const Progress step = this->step(buffer.substr(reply.consumed));
     if (step.status == DecodeStatus::kNeedMore) break;
     if (step.status == DecodeStatus::kProtocolError) {
       start_over();
@@ -68,11 +68,11 @@ void ReplyDecoder::start_over() {
   cost_ = 0;
 }
 
-ReplyDecoder::Step ReplyDecoder::refused(std::string_view message) {
+ReplyDecoder::Progress ReplyDecoder::refused(std::string_view message) {
   return {.status = DecodeStatus::kProtocolError, .consumed = 0, .message = message};
 }
 
-ReplyDecoder::Step ReplyDecoder::step(std::string_view bytes) {
+ReplyDecoder::Progress ReplyDecoder::step(std::string_view bytes) {
   const std::string_view head = bytes.substr(0, kLineMax);
   const std::size_t end = head.find('\n', searched_);
   if (end == std::string_view::npos) {
@@ -98,7 +98,8 @@ ReplyDecoder::Step ReplyDecoder::step(std::string_view bytes) {
   }
 }
 
-ReplyDecoder::Step ReplyDecoder::scalar(char mark, std::string_view line, std::size_t consumed) {
+ReplyDecoder::Progress ReplyDecoder::scalar(char mark, std::string_view line,
+                                            std::size_t consumed) {
   Value value;
   switch (mark) {
     case '+':
@@ -128,8 +129,8 @@ ReplyDecoder::Step ReplyDecoder::scalar(char mark, std::string_view line, std::s
   }
 }
 
-ReplyDecoder::Step ReplyDecoder::blob(std::string_view line, std::string_view bytes,
-                                      std::size_t header) {
+ReplyDecoder::Progress ReplyDecoder::blob(std::string_view line, std::string_view bytes,
+                                          std::size_t header) {
   const char mark = bytes.front();
   if (mark == '$' && line == "-1") return put(Value::null(), header);
   const auto length = number_from<std::uint64_t>(line);
@@ -146,7 +147,8 @@ ReplyDecoder::Step ReplyDecoder::blob(std::string_view line, std::string_view by
   return put(text_of(mark == '!' ? Value::Kind::kError : Value::Kind::kText, text), end + 2);
 }
 
-ReplyDecoder::Step ReplyDecoder::container(char mark, std::string_view line, std::size_t consumed) {
+ReplyDecoder::Progress ReplyDecoder::container(char mark, std::string_view line,
+                                               std::size_t consumed) {
   if (mark == '*' && line == "-1") return put(Value::null(), consumed);
   const auto count = number_from<std::uint64_t>(line);
   if (!count) return refused(kBadNumber);
@@ -162,18 +164,19 @@ ReplyDecoder::Step ReplyDecoder::container(char mark, std::string_view line, std
                     : mark == '>' ? Value::Kind::kPush
                                   : Value::Kind::kArray;
   if (items == 0)
-    return open.attribute ? Step{DecodeStatus::kComplete, consumed, {}} : put(open.value, consumed);
+    return open.attribute ? Progress{DecodeStatus::kComplete, consumed, {}}
+                          : put(open.value, consumed);
   cost_ += items * sizeof(Value);
   open.value.items.reserve(std::min(items, kReservedAtOnce));
   open_.push_back(std::move(open));
   return {DecodeStatus::kComplete, consumed, {}};
 }
 
-// Puts a finished value where it belongs, and closes every container that it completes.
-ReplyDecoder::Step ReplyDecoder::put(Value value, std::size_t consumed) {
+// Adds a finished value to its container, and closes every container that it completes.
+ReplyDecoder::Progress ReplyDecoder::put(Value value, std::size_t consumed) {
   cost_ += value.text.size();
   if (cost_ > limits_.bytes) return refused(kTooLarge);
-  const Step done{DecodeStatus::kComplete, consumed, {}};
+  const Progress done{DecodeStatus::kComplete, consumed, {}};
   while (!open_.empty()) {
     Open& parent = open_.back();
     parent.value.items.push_back(std::move(value));
@@ -181,7 +184,8 @@ ReplyDecoder::Step ReplyDecoder::put(Value value, std::size_t consumed) {
     const bool attribute = parent.attribute;
     value = std::move(parent.value);
     open_.pop_back();
-    if (attribute) return done;  // It described the value that follows, and counts for nothing.
+    if (attribute)
+      return done;  // It describes the value that follows and is not part of the reply.
   }
   done_ = std::move(value);
   finished_ = true;

@@ -71,7 +71,7 @@ TEST(ReplyDecoder, EveryTypeOfBothVersionsIsRead) {
   EXPECT_EQ(one(">2\r\n+pawl\r\n:1\r\n"), "push [pawl, 1]");
 }
 
-TEST(ReplyDecoder, AttributesAreSkippedWhereverTheyStand) {
+TEST(ReplyDecoder, AttributesAreSkippedEverywhere) {
   EXPECT_EQ(one("|1\r\n+ttl\r\n:5\r\n:7\r\n"), "7");
   EXPECT_EQ(one("*2\r\n:1\r\n|1\r\n+a\r\n*1\r\n:9\r\n:2\r\n"), "[1, 2]");
   EXPECT_EQ(one("|0\r\n+x\r\n"), "x");
@@ -90,7 +90,7 @@ TEST(ReplyDecoder, RepliesComeOutInOrderHoweverTheyAreSplit) {
     EXPECT_EQ(feed_replies(bytes, piece), whole) << piece;
 }
 
-TEST(ReplyDecoder, WhatItDoesNotReadIsRefused) {
+TEST(ReplyDecoder, UnsupportedTypesAreRefused) {
   EXPECT_THAT(reply_error("(3492890328409238509324850943850943825024385\r\n"),
               HasSubstr("not a type"));
   EXPECT_THAT(reply_error("hello\r\n"), HasSubstr("not a type"));

@@ -18,7 +18,7 @@ void ReplyWriter::header(char mark, std::uint64_t number) {
   out_.append(raw, static_cast<std::size_t>(end - raw));
 }
 
-// A line break inside a line would let one reply look like two.
+// A line break inside a line would make one reply look like two.
 void ReplyWriter::line(std::string_view text) {
   const std::size_t begin = out_.size();
   out_.append(text);

@@ -1,20 +1,21 @@
-// Replies into bytes, for RESP2 or RESP3.
+// Encodes replies for RESP2 or RESP3.
 //
 //   wire::ReplyWriter reply(out, Protocol::kResp3);
 //   reply.map(2);
 //   reply.field("token", 34);
 //   reply.field_null("slot");
 //
-// What differs between the two:
+// The differences:
 //                     RESP3            RESP2
 //   map(n)            %n               *2n, a flat array of pairs
 //   push(n)           >n               *n
-//   null()            _                $-1, the null that every client reads inside an array
-//   not_obtained()    _                *-1, as BLPOP answers when the time is up
+//   null()            _                $-1, the null that every client can read inside an array
+//   not_obtained()    _                *-1, like BLPOP after its timeout
 //   boolean(b)        #t #f            :1 :0
 //   real(d)           ,d               bulk string
 //   verbatim(text)    =n txt:          bulk string
-// Appends only; never touches what is already in `out`.
+//
+// It only appends to `out`.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,8 @@ class ReplyWriter {
 
   [[nodiscard]] Protocol protocol() const { return protocol_; }
 
-  void simple(std::string_view text);  // CR and LF become spaces, here and in errors
+  // CR and LF in simple strings and errors become spaces.
+  void simple(std::string_view text);
   void ok() { out_.append("+OK\r\n"); }
   void error(ErrorCode code, std::string_view text);
   void error(const WireError& error) { this->error(error.code, error.text); }
@@ -45,10 +47,10 @@ class ReplyWriter {
   void real(double value);
   void verbatim(std::string_view text);
 
-  // Bytes that are a reply already, in this protocol.
+  // Appends bytes that already are a reply in this protocol.
   void raw(std::string_view reply) { out_.append(reply); }
 
-  // Headers: the caller writes what they announce (a map: key, value, key, value, …).
+  // Headers: the caller writes the items that they announce (a map: key, value, key, value, …).
   void array(std::size_t items) { header('*', items); }
   void map(std::size_t pairs);
   void push(std::size_t items);

@@ -1,6 +1,6 @@
-// A reply as the client sees it: a small tree.
+// A decoded reply: a small tree.
 //
-//   const wire::Value* token = reply.find("token");     // a RESP3 map, or RESP2's flat array of pairs
+//   const wire::Value* token = reply.find("token");   // in a map, or in RESP2's array of pairs
 //   if (token && token->as_integer()) …
 #pragma once
 
@@ -19,11 +19,11 @@ struct Value {
     kReal,
     kBoolean,
     kSimple,  // +text
-    kText,    // bulk or verbatim
-    kError,   // text is the line: "LOST expired"
-    kArray,   // arrays and sets
-    kMap,     // items are key, value, key, value, …
-    kPush,    // out of band; items as an array
+    kText,    // A bulk or verbatim string.
+    kError,   // `text` is the line: "LOST expired".
+    kArray,   // An array or a set.
+    kMap,     // `items` are key, value, key, value, …
+    kPush,    // Out of band; `items` as in an array.
   };
 
   Kind kind = Kind::kNull;
@@ -41,12 +41,12 @@ struct Value {
   [[nodiscard]] bool is_error() const { return kind == Kind::kError; }
   [[nodiscard]] bool is_push() const { return kind == Kind::kPush; }
 
-  // The value of `key` in a map or in a flat array of pairs; nullptr when there is none.
+  // The value of `key` in a map or in a flat array of pairs; null if there is none.
   [[nodiscard]] const Value* find(std::string_view key) const;
-  // Integers and booleans; and text or simple strings that are a decimal integer (RESP2 has no
+  // For integers, booleans, and texts and simple strings that are a decimal integer (RESP2 has no
   // other way).
   [[nodiscard]] std::optional<std::int64_t> as_integer() const;
-  // Text and simple strings; empty for everything else.
+  // For texts and simple strings; nothing for everything else.
   [[nodiscard]] std::optional<std::string_view> as_text() const;
 
   bool operator==(const Value&) const = default;

@@ -433,19 +433,19 @@ class ReloadTest(AuthCase):
             ("\0" * 10, ":1: "),
         ):
             self.users.write_text(bad)
-            self.reload("the users stay as they were")
+            self.reload("SIGHUP: auth_file not reloaded, keeping the previous users")
             wait_until(lambda said=said: said in self.pawld.log(), "the log tells of it")
         os.chmod(self.users, 0o644)
-        self.reload("the users stay as they were")
+        self.reload("SIGHUP: auth_file not reloaded, keeping the previous users")
         self.users.unlink()
-        self.reload("the users stay as they were")
+        self.reload("SIGHUP: auth_file not reloaded, keeping the previous users")
         self.assertNotIn("hunter2", self.pawld.log())
         self.assertEqual(ci.call("PING"), "PONG")
         self.client_as(self.boss)
 
     def test_sighup_without_auth_file_is_harmless(self):
         self.pawld = self.own_pawld()
-        self.reload("there is no auth_file to read again")
+        self.reload("SIGHUP: nothing to reload")
         with self.client() as client:
             self.assertEqual(client.call("PING"), "PONG")
 

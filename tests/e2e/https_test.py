@@ -175,7 +175,7 @@ class HttpsTest(HttpsCase):
         for source, target in zip(rotated, current):
             shutil.copy(source, target)
         server.reload()
-        wait_until(lambda: "new connections get" in server.log(), "the new certificate is in use")
+        wait_until(lambda: "new connections use" in server.log(), "the new certificate is in use")
         theirs = Web(server.http_port, trusting(self.stranger))
         self.assertEqual(theirs.get("/healthz").status, 200)
         with self.assertRaises(ssl.SSLCertVerificationError):
@@ -184,7 +184,7 @@ class HttpsTest(HttpsCase):
         self.assertEqual(kept.getresponse().status, 200)
         current.key.write_text("no key")
         server.reload()
-        wait_until(lambda: "the old certificate stays in use" in server.log(), "the fault is told")
+        wait_until(lambda: "cannot load new certificate, keeping the old one" in server.log(), "the fault is told")
         self.assertEqual(theirs.get("/healthz").status, 200)
 
 

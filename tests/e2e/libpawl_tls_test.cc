@@ -2,11 +2,11 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
-#include <filesystem>
 #include <thread>
 
+#include "base/testlib/temp_directory.h"
 #include "libpawl_fixture.h"
-#include "tls/made_certificates.h"
+#include "tls/testlib/test_certificates.h"
 
 namespace pawl {
 namespace {
@@ -17,16 +17,12 @@ using testing::HasSubstr;
 // Certificates in a directory of its own, and a pawld that has one.
 class TlsLibrary : public testing::Test {
  protected:
-  static std::string make_dir() {
-    std::string pattern = std::filesystem::temp_directory_path() / "libpawl-tls-XXXXXX";
-    return mkdtemp(pattern.data());
-  }
   std::string file(const std::string& name, const std::string& text) const {
     return tls::write_file(dir_, name, text);
   }
   // pawld's pair, by this authority.
-  void install(const tls::Made& authority) const {
-    const tls::Made made =
+  void install(const tls::TestCertificate& authority) const {
+    const tls::TestCertificate made =
         tls::make_signed(authority, {.name = "pawld", .hosts = {"localhost", "127.0.0.1"}});
     file("server.pem", made.certificate_pem);
     file("server.key", made.key_pem);
@@ -35,11 +31,10 @@ class TlsLibrary : public testing::Test {
     install(authority_);
     return "[tls]\ncert = \"" + dir_ + "/server.pem\"\nkey = \"" + dir_ + "/server.key\"\n";
   }
-  ~TlsLibrary() override { std::filesystem::remove_all(dir_); }
-
-  const std::string dir_ = make_dir();
-  const tls::Made authority_ = tls::make_authority("authority");
-  const tls::Made next_ = tls::make_authority("next authority");
+  const TempDirectory temp_;
+  const std::string& dir_ = temp_.path();
+  const tls::TestCertificate authority_ = tls::make_authority("authority");
+  const tls::TestCertificate next_ = tls::make_authority("next authority");
   const std::string ca_ = file("ca.pem", authority_.certificate_pem);
   const std::string next_ca_ = file("next.pem", next_.certificate_pem);
   PawldProcess pawld_{settings()};
@@ -86,7 +81,7 @@ TEST_F(TlsLibrary, FiftyLeasesSurviveARotatedCertificate) {
   install(next_);
   pawld_.reload();
   ASSERT_TRUE(
-      eventually([&] { return pawld_.log().find("new connections get") != std::string::npos; }));
+      eventually([&] { return pawld_.log().find("new connections use") != std::string::npos; }));
   const int before = renewals;
   EXPECT_TRUE(eventually([&] { return renewals >= before + 100; }));
   for (const Lease& lease : leases) EXPECT_FALSE(lease.lost().stop_requested());

@@ -389,7 +389,7 @@ class TlsTest(harness.PawldCase):
         # A key that does not fit its certificate: the old pair stays.
         shutil.copy(self.batch.key, current.key)
         server.process.send_signal(signal.SIGHUP)
-        wait_until(lambda: "the old certificate stays in use" in server.log(), "the log says so")
+        wait_until(lambda: "cannot load new certificate, keeping the old one" in server.log(), "the log says so")
         wait_until(
             lambda: f"{current.key}: does not belong to the certificate in {current.cert}"
             in server.log(),
@@ -403,7 +403,7 @@ class TlsTest(harness.PawldCase):
         shutil.copy(rotated.key, current.key)
         server.process.send_signal(signal.SIGHUP)
         wait_until(
-            lambda: "new connections get the certificate of pawld" in server.log(),
+            lambda: "new connections use the certificate of pawld" in server.log(),
             "the log says so",
         )
         renew_all()

@@ -28,7 +28,7 @@
 #include <thread>
 
 #include "base/random.h"
-#include "store/simulated_disk.h"
+#include "store/testlib/simulated_disk.h"
 
 namespace pawl::fire {
 namespace {

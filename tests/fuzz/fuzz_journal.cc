@@ -16,7 +16,7 @@
 #include "store/journal/dump.h"
 #include "store/journal/format.h"
 #include "store/journal/journal.h"
-#include "store/simulated_disk.h"
+#include "store/testlib/simulated_disk.h"
 #include "tests/fuzz/script.h"
 
 namespace pawl::fuzz {

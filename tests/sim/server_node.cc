@@ -173,7 +173,7 @@ std::optional<pawld::Restored> ServerNode::lose_and_restore(const std::string& b
   disk_.restart(world_.random());
   disk_.set_capacity(kRoomy);
   directory_ = fmt::format("/pawl-data-{}", crashes_);
-  const auto restored = pawld::make_from_backup(disk_, random_, {.from = backup}, directory_);
+  const auto restored = pawld::restore_backup(disk_, random_, {.from = backup}, directory_);
   operations_seen_ = disk_.operations();  // Nobody waits for those.
   if (!restored) {
     faults_.push_back("P6: a backup that was told to be whole is not restored: " +

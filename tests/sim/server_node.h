@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "base/log.h"
-#include "pawld/restoring.h"
+#include "pawld/restore_backup.h"
 #include "server/engine.h"
 #include "sim/history.h"
 #include "sim/network.h"
 #include "sim/server_watch.h"
 #include "sim/world.h"
 #include "store/journal/journal.h"
-#include "store/simulated_disk.h"
+#include "store/testlib/simulated_disk.h"
 
 namespace pawl::sim {
 

@@ -110,7 +110,7 @@ TEST(Simulation, EveryPropertyHoldsForEverySeed) {
 // the fault itself is named beside each.
 TEST(Simulation, SeedsThatFailedOncePass) {
   for (const std::uint64_t seed : {
-           std::uint64_t{1794825198364},  // Journal.AFailureInTheBackgroundIsNotHiddenByAFullDisk
+           std::uint64_t{1794825198364},  // Journal.AFailedBackgroundStepIsNotHiddenByAFullDisk
            std::uint64_t{
                1794884580767},  // Checker.P5AcceptsARefusalOfATokenWhoseHolderHasNoAnswerYet
        }) {

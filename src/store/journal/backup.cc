@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "store/journal/checkpoint.h"
 #include "store/journal/format.h"
-#include "store/journal/small_file.h"
+#include "store/journal/small_files.h"
 
 namespace pawl::store::journal {
 namespace {
@@ -25,17 +26,18 @@ Result<BackupMeta> read_meta(Files& files, const std::string& directory) {
   meta.wait = Millis(in.u64());
   meta.at.value = in.u64();
   meta.writer = in.text();
-  if (!in.done()) return damage(path_in(directory, kBackupFile), 0, "makes no sense");
+  if (!in.done() || meta.segment_bytes < kSegmentBytesMin || meta.segment_bytes % kBlock != 0)
+    return damage(path_in(directory, kBackupFile), 0, "malformed content");
   return meta;
 }
 
-// Whether one checkpoint, the one that the backup names, is all there is beside the description.
+// Checks that the directory holds backup.meta, the checkpoint that it names, and nothing else.
 Result<void> check_files(Files& files, const std::string& directory, const BackupMeta& meta) {
   const auto names = files.list(directory);
   if (!names) return names.error();
   for (const std::string& name : *names) {
     if (name == kBackupFile || name == checkpoint_name(meta.sequence)) continue;
-    return Error{Code::kInvalid, path_in(directory, name) + ": is no part of this backup"};
+    return Error{Code::kInvalid, path_in(directory, name) + ": is not part of this backup"};
   }
   return {};
 }
@@ -45,11 +47,11 @@ Result<void> check_checkpoint(const std::string& path, const CheckpointHeader& h
   const bool fits = header.incarnation == meta.incarnation.value &&
                     header.sequence == meta.sequence && header.bytes == meta.checkpoint_bytes &&
                     header.covered <= meta.last_number;
-  if (!fits) return damage(path, 0, "belongs to another backup than backup.meta says");
+  if (!fits) return damage(path, 0, "does not belong to this backup.meta");
   return {};
 }
 
-Result<void> show_records(CheckpointReader& reader, Visitor& visitor) {
+Result<void> visit_records(CheckpointReader& reader, Visitor& visitor) {
   visitor.expect(reader.header().records);
   for (;;) {
     const auto piece = reader.next_piece();
@@ -68,6 +70,7 @@ Result<void> show_records(CheckpointReader& reader, Visitor& visitor) {
 
 Result<std::uint64_t> write_backup_meta(Files& files, const std::string& directory,
                                         const BackupMeta& meta) {
+  PAWL_ASSERT(meta.wait >= Millis(0) && meta.checkpoint_bytes > 0);
   std::string body;
   put_u64(body, meta.incarnation.value);
   put_u64(body, meta.sequence);
@@ -93,7 +96,7 @@ Result<BackupMeta> read_backup(Files& files, const std::string& directory, Visit
   auto reader = CheckpointReader::open(files, path);
   if (!reader) return reader.error();
   if (auto fits = check_checkpoint(path, reader->header(), *meta); !fits) return fits.error();
-  if (auto shown = show_records(*reader, visitor); !shown) return shown.error();
+  if (auto visited = visit_records(*reader, visitor); !visited) return visited.error();
   return meta;
 }
 

@@ -1,13 +1,22 @@
-// A backup: everything that was durable at one moment, in a directory of its own, which is not a
-// store: to serve from it would issue tokens again that were issued after it was made. restore.h
+// A backup: everything that was durable at one moment, in a directory of its own. A backup is not a
+// store: serving from it would issue tokens again that were issued after it was made. create.h
 // makes a new store from it.
 //
 //   checkpoint-<sequence>   every record, in one checkpoint (checkpoint.h)
-//   backup.meta             a small file (small_file.h), written last: u64 incarnation, u64 sequence, u64 last number
-//                           used, u64 segment bytes, u64 bytes of the checkpoint, u64 wait ms, u64 made at (Unix ms),
-//                           text writer
+//   backup.meta             a small file (small_files.h), written last
 //
-// Valid: both files are, they fit each other, and nothing else is there.
+// The body of backup.meta:
+//
+//   u64  incarnation
+//   u64  sequence of the last batch
+//   u64  last number used
+//   u64  segment bytes
+//   u64  bytes of the checkpoint
+//   u64  wait in ms: how long a restored service must grant nothing
+//   u64  made at, in Unix ms
+//   text writer
+//
+// Valid: both files are valid, they belong together, and nothing else is in the directory.
 #pragma once
 
 #include <string>
@@ -18,6 +27,7 @@
 
 namespace pawl::store::journal {
 
+// backup.meta. The fields are those of BackupOrder and BackupDone (store.h).
 struct BackupMeta {
   Incarnation incarnation;
   std::uint64_t sequence = 0;
@@ -29,14 +39,15 @@ struct BackupMeta {
   std::string writer;
 };
 
-// Durable when it returns. The number of bytes in the file.
+// Writes backup.meta, durably. Returns the number of bytes in the file.
 Result<std::uint64_t> write_backup_meta(Files& files, const std::string& directory,
                                         const BackupMeta& meta);
 
-// Reads and checks all of a backup, and shows every record to `visitor`. Changes nothing. An error
-// names the file, and where it is damaged the offset.
+// Reads and checks all of a backup, and passes every record to `visitor`. Changes nothing. An error
+// names the file and, if it is damaged, the offset.
 Result<BackupMeta> read_backup(Files& files, const std::string& directory, Visitor& visitor);
 
+// Whether there is a backup.meta.
 [[nodiscard]] Result<bool> is_backup(Files& files, const std::string& directory);
 
 }  // namespace pawl::store::journal

@@ -2,18 +2,14 @@
 
 #include <utility>
 
+#include "base/assert.h"
 #include "store/journal/checkpoint.h"
 #include "store/journal/format.h"
 
 namespace pawl::store::journal {
 namespace {
 
-constexpr std::uint64_t kStepBytes = std::uint64_t{1} << 20;  // More than one step ever writes.
-
-std::string without_last_slashes(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
-}
+constexpr std::uint64_t kStepBytes = std::uint64_t{1} << 20;  // More than any one step writes.
 
 class CountRecords final : public Visitor {
  public:
@@ -24,13 +20,13 @@ class CountRecords final : public Visitor {
   std::uint64_t records = 0;
 };
 
-BackupOrder tidied(BackupOrder order) {
-  order.directory = without_last_slashes(std::move(order.directory));
+BackupOrder without_trailing_slashes(BackupOrder order) {
+  while (order.directory.size() > 1 && order.directory.back() == '/') order.directory.pop_back();
   return order;
 }
 
-// A part of a backup, finished or not. Whatever else is there is somebody's, and stays.
-bool is_part(std::string_view name) {
+// A file of a backup, finished or not. Other files in the directory are not ours and stay.
+bool is_part_of_backup(std::string_view name) {
   if (name.ends_with(".tmp")) name.remove_suffix(4);
   return name == kBackupFile || checkpoint_of(name).has_value();
 }
@@ -39,9 +35,9 @@ Result<void> remove_partial(Files& files, const std::string& partial) {
   const auto names = files.list(partial);
   if (!names) return names.error();
   for (const std::string& name : *names) {
-    if (!is_part(name)) {
-      return Error{Code::kInvalid,
-                   partial + ": holds " + name + ", which no backup wrote; remove it yourself"};
+    if (!is_part_of_backup(name)) {
+      return Error{Code::kInvalid, partial + ": holds " + name +
+                                       ", which no backup wrote; remove it and try again"};
     }
     if (auto removed = files.remove(path_in(partial, name)); !removed) return removed;
   }
@@ -52,7 +48,7 @@ Result<void> remove_partial(Files& files, const std::string& partial) {
 
 BackupJob::BackupJob(Files& files, CheckpointSource source, BackupOrder order, const Facts& facts)
     : files_(files),
-      order_(tidied(std::move(order))),
+      order_(without_trailing_slashes(std::move(order))),
       partial_(order_.directory + ".partial"),
       data_directory_(source.directory),
       identity_(source.identity),
@@ -64,14 +60,14 @@ Result<std::optional<BackupDone>> BackupJob::step() {
   if (stepped) return stepped;
   Error error = stepped.error();
   if (auto removed = abandon(); !removed) {
-    error.detail += "; and what was written of it could not be removed: " + removed.error().detail;
+    error.detail += "; what was written of it could not be removed: " + removed.error().detail;
   }
   return error;
 }
 
 Result<void> BackupJob::abandon() {
   if (!std::exchange(made_partial_, false)) return {};
-  (void)copy_.abandon();  // Closes its file; whatever is left goes with the rest.
+  (void)copy_.abandon();  // Closes its file; the file itself is removed below.
   return remove_partial(files_, partial_);
 }
 
@@ -105,7 +101,7 @@ Result<void> BackupJob::prepare() {
   const auto parent_there = files_.exists(parent);
   if (!parent_there) return parent_there.error();
   if (!*parent_there)
-    return Error{Code::kDenied, parent + ": missing; a backup makes its own directory only"};
+    return Error{Code::kDenied, parent + ": missing; a backup creates only its own directory"};
   const auto taken = files_.exists(order_.directory);
   if (!taken) return taken.error();
   if (*taken) {
@@ -118,6 +114,7 @@ Result<void> BackupJob::prepare() {
     if (auto removed = remove_partial(files_, partial_); !removed) return removed;
   }
   if (auto made = files_.make_directory(partial_); !made) return made;
+  PAWL_ASSERT(!made_partial_);
   made_partial_ = true;
   const auto shares = files_.share_space(partial_, data_directory_);
   if (!shares) return shares.error();
@@ -130,14 +127,14 @@ Result<void> BackupJob::check_space() {
   const auto space = files_.free_space(partial_);
   if (!space) return space.error();
   if (*space >= facts_.space_reserve + kStepBytes) return {};
-  return Error{
-      Code::kUnavailable,
-      partial_ +
-          ": no space: the store is on the same disk, and new grants would stop with less than " +
-          std::to_string(facts_.space_reserve) + " bytes free"};
+  return Error{Code::kUnavailable,
+               partial_ +
+                   ": no space: the store is on the same disk, and stops granting with less than " +
+                   std::to_string(facts_.space_reserve) + " bytes free"};
 }
 
 Result<BackupDone> BackupJob::finish() {
+  PAWL_ASSERT(made_partial_);
   const std::string checkpoint = path_in(partial_, checkpoint_name(copy_.sequence()));
   const auto reader = CheckpointReader::open(files_, checkpoint);
   if (!reader) return reader.error();
@@ -155,6 +152,7 @@ Result<BackupDone> BackupJob::finish() {
 
   CountRecords counted;
   if (const auto read = read_backup(files_, partial_, counted); !read) return read.error();
+  PAWL_ASSERT(counted.records == reader->header().records);
   if (auto named = files_.rename_directory(partial_, order_.directory); !named)
     return named.error();
   made_partial_ = false;
@@ -162,6 +160,48 @@ Result<BackupDone> BackupJob::finish() {
     return synced.error();
   return BackupDone{2, meta.checkpoint_bytes + *meta_bytes, counted.records, meta.sequence,
                     meta.last_number};
+}
+
+// --- BackupSlot ----------------------------------------------------------------------------------
+
+void BackupSlot::begin(std::unique_ptr<BackupJob> job, std::function<void()> release) {
+  PAWL_ASSERT(!busy_);
+  busy_ = true;
+  const std::lock_guard lock(mutex_);
+  PAWL_ASSERT(!ordered_ && !finished_);
+  ordered_ = Order{std::move(job), std::move(release)};
+}
+
+std::optional<Result<BackupDone>> BackupSlot::finished() {
+  if (!busy_) return {};
+  const std::lock_guard lock(mutex_);
+  if (!finished_) return {};
+  busy_ = false;
+  return std::exchange(finished_, std::nullopt);
+}
+
+bool BackupSlot::step() {
+  if (!running_) {
+    const std::lock_guard lock(mutex_);
+    running_ = std::exchange(ordered_, std::nullopt);
+    if (!running_) return false;
+  }
+  const auto stepped = running_->job->step();
+  if (stepped && !*stepped) return true;
+  running_->release();
+  running_.reset();
+  const std::lock_guard lock(mutex_);
+  PAWL_ASSERT(!finished_);
+  finished_ = stepped ? Result<BackupDone>(**stepped) : Result<BackupDone>(stepped.error());
+  return true;
+}
+
+void BackupSlot::stop() {
+  if (running_)
+    (void)running_->job->abandon();  // Tidiness only: the next backup there removes it, too.
+  running_.reset();
+  const std::lock_guard lock(mutex_);
+  ordered_.reset();
 }
 
 }  // namespace pawl::store::journal

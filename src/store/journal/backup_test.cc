@@ -1,4 +1,4 @@
-// Backups of a store that goes on meanwhile, and stores made from them. Hard cases 42, 45.
+// Backups of a running store, and stores restored from them. Hard cases 42, 45.
 #include "store/journal/backup.h"
 
 #include <gmock/gmock.h>
@@ -9,16 +9,15 @@
 #include <string>
 
 #include "base/crc32c.h"
-#include "store/journal/backup_thread.h"
+#include "base/testlib/temp_directory.h"
+#include "store/journal/create.h"
 #include "store/journal/format.h"
-#include "store/journal/journal_thread.h"
-#include "store/journal/ledger.h"
-#include "store/journal/machine_file.h"
-#include "store/journal/restore.h"
-#include "store/journal/test_bench.h"
+#include "store/journal/journal_threads.h"
+#include "store/journal/small_files.h"
 #include "store/journal/verify.h"
 #include "store/posix_files.h"
-#include "store/test_directory.h"
+#include "store/testlib/acknowledged_state.h"
+#include "store/testlib/journal_run.h"
 
 namespace pawl::store::journal {
 namespace {
@@ -32,12 +31,13 @@ BackupOrder order(std::string directory = kBackup) {
   return BackupOrder{std::move(directory), Millis(600'000), UnixMs{1'700'000'000'000}, "a test"};
 }
 
-bool put_large(Lifetime& run, Ledger& ledger, int i) {
-  return ledger.put(run, "key" + std::to_string(i % 7),
-                    std::string(200'000, static_cast<char>('a' + i % 26)), ledger.next_number());
+bool put_large(JournalRun& run, AcknowledgedState& acknowledged, int i) {
+  return acknowledged.put(run, "key" + std::to_string(i % 7),
+                          std::string(200'000, static_cast<char>('a' + i % 26)),
+                          acknowledged.next_number());
 }
 
-Result<BackupDone> make_backup(Lifetime& run, const std::string& directory = kBackup) {
+Result<BackupDone> make_backup(JournalRun& run, const std::string& directory = kBackup) {
   if (auto begun = run.journal->begin_backup(order(directory)); !begun) return begun.error();
   while (run.journal->backup_step()) {
   }
@@ -47,14 +47,14 @@ Result<BackupDone> make_backup(Lifetime& run, const std::string& directory = kBa
 }
 
 State content_of(Files& files, const std::string& directory = kBackup) {
-  Collect collect;
+  CollectingVisitor collect;
   const auto read = read_backup(files, directory, collect);
   EXPECT_TRUE(read) << read.error().detail;
   return collect.state;
 }
 
 std::string refusal_of(Files& files, const std::string& directory = kBackup) {
-  Collect collect;
+  CollectingVisitor collect;
   const auto read = read_backup(files, directory, collect);
   return read ? "" : read.error().detail;
 }
@@ -62,22 +62,22 @@ std::string refusal_of(Files& files, const std::string& directory = kBackup) {
 struct Bench {
   Bench() { EXPECT_TRUE(disk.make_directory("backups")); }
   SimulatedDisk disk;
-  Ledger ledger;
+  AcknowledgedState acknowledged;
 };
 
-TEST(Backup, HoldsWhatWasDurableWhenItWasAskedForAndNothingLater) {
+TEST(Backup, HoldsWhatWasDurableAtTheRequestAndNothingLater) {
   Bench b;
-  Lifetime run(b.disk);
+  JournalRun run(b.disk);
   for (int i = 0; i < 23; ++i) {  // Checkpoints, closed segments, and a segment in use.
-    ASSERT_TRUE(put_large(run, b.ledger, i));
+    ASSERT_TRUE(put_large(run, b.acknowledged, i));
     if (i % 3 == 0) run.work();
   }
-  const State asked_for = b.ledger.state();
-  const std::uint64_t last = b.ledger.next_number() - 1;
+  const State asked_for = b.acknowledged.state();
+  const std::uint64_t last = b.acknowledged.next_number() - 1;
   ASSERT_TRUE(run.journal->begin_backup(order()));
-  // The store goes on: new segments, and no checkpoint frees what is being read.
+  // The store keeps running: new segments, and no checkpoint frees the files that are being read.
   for (int i = 0; i < 80; ++i) {
-    ASSERT_TRUE(put_large(run, b.ledger, i + 100));
+    ASSERT_TRUE(put_large(run, b.acknowledged, i + 100));
     run.work();
     if (i % 8 == 7) run.journal->backup_step();
   }
@@ -91,30 +91,30 @@ TEST(Backup, HoldsWhatWasDurableWhenItWasAskedForAndNothingLater) {
   EXPECT_TRUE(content_of(b.disk) == asked_for);
   EXPECT_FALSE(*b.disk.exists(kPartial));
 
-  run.work();  // Checkpoints go on where they were held up.
+  run.work();  // Checkpoints continue after the unpin.
   b.disk.kill_process();
-  Lifetime again(b.disk);
-  ASSERT_NO_FATAL_FAILURE(b.ledger.check(again));
+  JournalRun again(b.disk);
+  ASSERT_NO_FATAL_FAILURE(b.acknowledged.check(again));
 }
 
-TEST(Backup, OfAnEmptyStoreIsABackup) {
+TEST(Backup, AnEmptyStoreCanBeBackedUp) {
   Bench b;
-  Lifetime run(b.disk);
+  JournalRun run(b.disk);
   const auto done = make_backup(run);
   ASSERT_TRUE(done) << done.error().detail;
   EXPECT_EQ(done->records, 0U);
   EXPECT_TRUE(content_of(b.disk).empty());
 }
 
-TEST(Backup, OneAtATimeAndEachIntoADirectoryOfItsOwn) {
+TEST(Backup, OnlyOneAtATimeAndOnlyIntoANewDirectory) {
   Bench b;
-  Lifetime run(b.disk);
+  JournalRun run(b.disk);
   ASSERT_TRUE(run.journal->begin_backup(order()));
   EXPECT_EQ(run.journal->begin_backup(order("backups/two")).error().code, Code::kBusy);
   while (run.journal->backup_step()) {
   }
   EXPECT_EQ(run.journal->begin_backup(order("backups/two")).error().code, Code::kBusy)
-      << "its end is not told yet";
+      << "its end was not fetched yet";
   ASSERT_TRUE(run.journal->finished_backup());
   const auto second = make_backup(run);
   ASSERT_FALSE(second);
@@ -125,10 +125,10 @@ TEST(Backup, OneAtATimeAndEachIntoADirectoryOfItsOwn) {
   EXPECT_EQ(nowhere.error().code, Code::kDenied);
 }
 
-TEST(Backup, LackOfSpaceLeavesNothingAndTheStoreGoesOn) {
+TEST(Backup, LackOfSpaceLeavesNothingAndTheStoreKeepsRunning) {
   Bench b;
-  Lifetime run(b.disk);
-  for (int i = 0; i < 7; ++i) ASSERT_TRUE(put_large(run, b.ledger, i));
+  JournalRun run(b.disk);
+  for (int i = 0; i < 7; ++i) ASSERT_TRUE(put_large(run, b.acknowledged, i));
   run.work();
   const std::uint64_t used = b.disk.used();
   for (const std::uint64_t room :
@@ -140,29 +140,29 @@ TEST(Backup, LackOfSpaceLeavesNothingAndTheStoreGoesOn) {
     EXPECT_EQ(b.disk.used(), used);
     EXPECT_FALSE(*b.disk.exists(kPartial));
     EXPECT_FALSE(*b.disk.exists(kBackup));
-    EXPECT_TRUE(b.ledger.put(run, "small", "s", b.ledger.next_number()));
+    EXPECT_TRUE(b.acknowledged.put(run, "small", "s", b.acknowledged.next_number()));
   }
   b.disk.set_capacity(used + 10'000'000);
   EXPECT_TRUE(make_backup(run));
 }
 
-TEST(Backup, OnTheDiskOfTheStoreKeepsTheReserveFree) {
+TEST(Backup, KeepsTheReserveFreeOnTheDiskOfTheStore) {
   Bench b;
-  Settings settings = Lifetime::small();
+  Settings settings = JournalRun::small();
   settings.space_reserve = 30'000'000;
-  Lifetime run(b.disk, settings);
+  JournalRun run(b.disk, settings);
   b.disk.set_capacity(b.disk.used() + 30'500'000);
   const auto done = make_backup(run);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Code::kUnavailable);
-  EXPECT_THAT(done.error().detail, HasSubstr("new grants would stop"));
+  EXPECT_THAT(done.error().detail, HasSubstr("stops granting"));
   EXPECT_FALSE(*b.disk.exists(kPartial));
 }
 
-TEST(Backup, AStoreThatIsDamagedIsNotBackedUpAsIfItWereWhole) {
+TEST(Backup, ADamagedStoreIsNotBackedUp) {
   Bench b;
-  Lifetime run(b.disk);
-  for (int i = 0; i < 9; ++i) ASSERT_TRUE(put_large(run, b.ledger, i));
+  JournalRun run(b.disk);
+  for (int i = 0; i < 9; ++i) ASSERT_TRUE(put_large(run, b.acknowledged, i));
   b.disk.flip(kDirectory + "/" + segment_name(1), kBlock + 5000, 3);
   const auto done = make_backup(run);
   ASSERT_FALSE(done);
@@ -171,9 +171,9 @@ TEST(Backup, AStoreThatIsDamagedIsNotBackedUpAsIfItWereWhole) {
   EXPECT_FALSE(*b.disk.exists(kPartial));
 }
 
-TEST(Backup, WhatSomebodyElseKeepsInThePartialDirectoryStays) {
+TEST(Backup, ForeignFilesInThePartialDirectoryStay) {
   Bench b;
-  Lifetime run(b.disk);
+  JournalRun run(b.disk);
   ASSERT_TRUE(b.disk.make_directory(kPartial));
   b.disk.put_file(kPartial + "/thesis.txt", "years of work");
   const auto done = make_backup(run);
@@ -184,7 +184,7 @@ TEST(Backup, WhatSomebodyElseKeepsInThePartialDirectoryStays) {
 
 TEST(Backup, AStopInTheMiddleLeavesNothing) {
   Bench b;
-  Lifetime run(b.disk);
+  JournalRun run(b.disk);
   ASSERT_TRUE(run.journal->begin_backup(order()));
   run.journal->backup_step();
   EXPECT_TRUE(*b.disk.exists(kPartial));
@@ -194,16 +194,17 @@ TEST(Backup, AStopInTheMiddleLeavesNothing) {
 
 // --- Damage and power cuts -----------------------------------------------------------------------
 
-TEST(Backup, AFlipAnywhereInItIsRefusedWithTheFile) {
+TEST(Backup, AFlippedBitAnywhereIsRefusedWithTheFile) {
   Bench b;
-  Lifetime run(b.disk);
+  JournalRun run(b.disk);
   for (int i = 0; i < 3; ++i)
-    ASSERT_TRUE(b.ledger.put(run, "k" + std::to_string(i), "value", b.ledger.next_number()));
+    ASSERT_TRUE(
+        b.acknowledged.put(run, "k" + std::to_string(i), "value", b.acknowledged.next_number()));
   ASSERT_TRUE(make_backup(run));
   for (const std::string& name : {std::string(kBackupFile), checkpoint_name(3)}) {
     const std::string path = kBackup + "/" + name;
     const std::uint64_t size = b.disk.content(path).size();
-    // Every byte of what says something; the zeros behind a checkpoint's header at every 61st.
+    // Every byte that has a meaning; the zeros after a checkpoint's header at every 61st.
     for (std::uint64_t at = 0; at < size;
          at += (at > 80 && at < kBlock - 8 && size > kBlock) ? 61 : 1) {
       SimulatedDisk damaged(b.disk);
@@ -220,15 +221,15 @@ TEST(Backup, AFlipAnywhereInItIsRefusedWithTheFile) {
     EXPECT_THAT(refusal_of(without), HasSubstr(name));
   }
   b.disk.put_file(kBackup + "/checkpoint-9", "");
-  EXPECT_THAT(refusal_of(b.disk), HasSubstr("checkpoint-9: is no part of this backup"));
+  EXPECT_THAT(refusal_of(b.disk), HasSubstr("checkpoint-9: is not part of this backup"));
 }
 
-// All or nothing, wherever the power goes; and the next backup to the same place succeeds.
-TEST(Backup, APowerCutAtAnyOperationLeavesAllOfItOrNothing) {
+// All or nothing, wherever the power is cut; the next backup to the same directory succeeds.
+TEST(Backup, APowerCutAtAnyOperationLeavesAWholeBackupOrNone) {
   Bench start;
   {
-    Lifetime run(start.disk);
-    for (int i = 0; i < 8; ++i) ASSERT_TRUE(put_large(run, start.ledger, i));
+    JournalRun run(start.disk);
+    for (int i = 0; i < 8; ++i) ASSERT_TRUE(put_large(run, start.acknowledged, i));
     run.work();
   }
   start.disk.kill_process();
@@ -239,24 +240,24 @@ TEST(Backup, APowerCutAtAnyOperationLeavesAllOfItOrNothing) {
       SCOPED_TRACE("power cut at operation " + std::to_string(count) + ", seed " +
                    std::to_string(seed));
       SimulatedDisk disk(start.disk);
-      Ledger ledger = start.ledger;
+      AcknowledgedState acknowledged = start.acknowledged;
       disk.cut_power_at(count);
-      bool told = false;
+      bool reported = false;
       {
-        Lifetime run(disk);
-        if (run.ok()) told = make_backup(run).operator bool();
+        JournalRun run(disk);
+        if (run.ok()) reported = make_backup(run).operator bool();
       }
       done = disk.has_power();
       SeededRandom random(count * 10 + seed);
       disk.restart(random);
       if (*disk.exists(kBackup)) {
         ++whole;
-        ASSERT_TRUE(content_of(disk) == ledger.state());
+        ASSERT_TRUE(content_of(disk) == acknowledged.state());
       } else {
-        ASSERT_FALSE(told) << "a backup that was reported is gone";
+        ASSERT_FALSE(reported) << "a backup that was reported is missing";
       }
-      Lifetime again(disk);
-      ASSERT_NO_FATAL_FAILURE(ledger.check(again));
+      JournalRun again(disk);
+      ASSERT_NO_FATAL_FAILURE(acknowledged.check(again));
       const auto second = make_backup(again, *disk.exists(kBackup) ? "backups/two" : kBackup);
       ASSERT_TRUE(second) << second.error().detail;
     }
@@ -268,12 +269,12 @@ TEST(Backup, APowerCutAtAnyOperationLeavesAllOfItOrNothing) {
   }
 }
 
-// --- Stores made from a backup -------------------------------------------------------------------
+// --- Stores restored from a backup ---------------------------------------------------------------
 
 const std::string kNew = "restored";
 
-Beginning beginning() {
-  Beginning begin;
+InitialState initial_state() {
+  InitialState begin;
   begin.sequence = sequence_after(23);
   begin.high_water = std::uint64_t{1} << 40;
   begin.records = {{"T", "last token"}, {"W", "wait"}};
@@ -282,32 +283,32 @@ Beginning beginning() {
 
 const Identity kIdentity{Incarnation{77}, kTestSegmentBytes};
 
-Result<Loaded> load_new(Files& files, Collect& collect) {
+Result<Loaded> load_new(Files& files, CollectingVisitor& collect) {
   SeededRandom random(1);
-  auto opened = Journal::open(files, kNew, Lifetime::small(), random);
+  auto opened = Journal::open(files, kNew, JournalRun::small(), random);
   if (!opened) return opened.error();
   return (*opened)->load(collect);
 }
 
-TEST(Restore, ANewStoreBeginsWithItsRecordsAndASequenceThatNobodyReached) {
+TEST(Restore, ANewStoreStartsWithTheRecordsAndAnUnusedSequence) {
   EXPECT_EQ(sequence_after(0), std::uint64_t{1} << 40);
   EXPECT_EQ(sequence_after((std::uint64_t{1} << 40) - 1), std::uint64_t{1} << 40);
   EXPECT_EQ(sequence_after(std::uint64_t{1} << 40), std::uint64_t{2} << 40);
   SimulatedDisk disk;
-  ASSERT_TRUE(make_store(disk, kNew, kIdentity, beginning()));
-  for (int life = 0; life < 2; ++life) {
+  ASSERT_TRUE(create_restored_store(disk, kNew, kIdentity, initial_state()));
+  for (int run = 0; run < 2; ++run) {
     SeededRandom random(1);
-    auto opened = Journal::open(disk, kNew, Lifetime::small(), random);
+    auto opened = Journal::open(disk, kNew, JournalRun::small(), random);
     ASSERT_TRUE(opened) << opened.error().detail;
-    Collect collect;
+    CollectingVisitor collect;
     const auto loaded = (*opened)->load(collect);
     ASSERT_TRUE(loaded) << loaded.error().detail;
     EXPECT_EQ(loaded->incarnation, kIdentity.incarnation);
     EXPECT_GE(loaded->high_water, std::uint64_t{1} << 40);
-    EXPECT_EQ(loaded->sequence, sequence_after(23) + static_cast<std::uint64_t>(life));
+    EXPECT_EQ(loaded->sequence, sequence_after(23) + static_cast<std::uint64_t>(run));
     EXPECT_FALSE(loaded->fresh);
-    EXPECT_EQ(collect.state.size(), 2U + static_cast<std::size_t>(life));
-    Answers answers;
+    EXPECT_EQ(collect.state.size(), 2U + static_cast<std::size_t>(run));
+    RecordingSink answers;
     Batch batch;
     batch.put("later", "x");
     batch.cover(loaded->high_water + 1);
@@ -316,54 +317,56 @@ TEST(Restore, ANewStoreBeginsWithItsRecordsAndASequenceThatNobodyReached) {
   }
 }
 
-TEST(Restore, NeverReplacesAStoreNorWhatIsNotPawls) {
+TEST(Restore, NeverReplacesAStoreOrForeignFiles) {
   SimulatedDisk disk;
-  ASSERT_TRUE(make_store(disk, kNew, kIdentity, beginning()));
-  const auto again = make_store(disk, kNew, kIdentity, beginning());
+  ASSERT_TRUE(create_restored_store(disk, kNew, kIdentity, initial_state()));
+  const auto again = create_restored_store(disk, kNew, kIdentity, initial_state());
   ASSERT_FALSE(again);
   EXPECT_THAT(again.error().detail, HasSubstr("holds a store already"));
 
   ASSERT_TRUE(disk.make_directory("home"));
   disk.put_file("home/thesis.txt", "years of work");
-  EXPECT_THAT(make_store(disk, "home", kIdentity, beginning()).error().detail,
+  EXPECT_THAT(create_restored_store(disk, "home", kIdentity, initial_state()).error().detail,
               HasSubstr("thesis.txt"));
 
   SimulatedDisk busy;
   ASSERT_TRUE(busy.make_directory(kNew));
   const auto held = busy.lock_directory(kNew);
-  EXPECT_EQ(make_store(busy, kNew, kIdentity, beginning()).error().code, Code::kBusy);
+  EXPECT_EQ(create_restored_store(busy, kNew, kIdentity, initial_state()).error().code,
+            Code::kBusy);
 }
 
-// Whoever starts on what a cut restore left would otherwise find an empty directory, and issue
+// Otherwise a pawld that starts after an interrupted restore would find an empty directory and issue
 // tokens from 1.
-TEST(Restore, APowerCutAtAnyOperationLeavesTheStoreOrADirectoryThatOnlyARestoreMayUse) {
+TEST(Restore, APowerCutAtAnyOperationLeavesTheStoreOrAnUnfinishedRestore) {
   std::uint64_t refused = 0;
   for (std::uint64_t count = 1;; ++count) {
     SCOPED_TRACE("power cut at operation " + std::to_string(count));
     SimulatedDisk disk;
     disk.cut_power_at(count);
-    const bool told = make_store(disk, kNew, kIdentity, beginning()).operator bool();
+    const bool reported =
+        create_restored_store(disk, kNew, kIdentity, initial_state()).operator bool();
     const bool done = disk.has_power();
     SeededRandom random(count);
     disk.restart(random);
 
     const auto found = classify(disk, kNew);
     ASSERT_TRUE(found) << found.error().detail;
-    if (*found == Directory::kStore) {
-      Collect collect;
+    if (*found == DirectoryKind::kStore) {
+      CollectingVisitor collect;
       const auto loaded = load_new(disk, collect);
       ASSERT_TRUE(loaded) << loaded.error().detail;
       EXPECT_EQ(collect.state.size(), 2U);
     } else {
-      ASSERT_FALSE(told);
-      if (*found == Directory::kUnfinishedRestore) {
+      ASSERT_FALSE(reported);
+      if (*found == DirectoryKind::kUnfinishedRestore) {
         ++refused;
-        Collect collect;
+        CollectingVisitor collect;
         EXPECT_THAT(load_new(disk, collect).error().detail,
                     HasSubstr("a restore into this directory did not finish"));
       }
-      ASSERT_TRUE(make_store(disk, kNew, kIdentity, beginning()));
-      Collect collect;
+      ASSERT_TRUE(create_restored_store(disk, kNew, kIdentity, initial_state()));
+      CollectingVisitor collect;
       ASSERT_TRUE(load_new(disk, collect));
     }
     if (done) {
@@ -373,52 +376,52 @@ TEST(Restore, APowerCutAtAnyOperationLeavesTheStoreOrADirectoryThatOnlyARestoreM
   }
 }
 
-TEST(Restore, ABackupIsNoStoreAndSaysWhatToDo) {
+TEST(Restore, ServingFromABackupIsRefusedWithAdvice) {
   Bench b;
-  Lifetime run(b.disk);
+  JournalRun run(b.disk);
   ASSERT_TRUE(make_backup(run, "backups/" + kNew));
   SeededRandom random(1);
-  const auto opened = Journal::open(b.disk, "backups/" + kNew, Lifetime::small(), random);
+  const auto opened = Journal::open(b.disk, "backups/" + kNew, JournalRun::small(), random);
   ASSERT_FALSE(opened);
   EXPECT_THAT(opened.error().detail, HasSubstr("pawld restore --from backups/restored"));
 }
 
-// --- Looking -------------------------------------------------------------------------------------
+// --- Verify --------------------------------------------------------------------------------------
 
-TEST(Verify, TellsOfAStoreAndOfABackupWhatIsInThem) {
+TEST(Verify, ReportsTheContentOfAStoreAndOfABackup) {
   Bench b;
-  Lifetime run(b.disk);
-  for (int i = 0; i < 9; ++i) ASSERT_TRUE(put_large(run, b.ledger, i));
+  JournalRun run(b.disk);
+  for (int i = 0; i < 9; ++i) ASSERT_TRUE(put_large(run, b.acknowledged, i));
   run.work();
   ASSERT_TRUE(make_backup(run));
-  Collect busy;
+  CollectingVisitor busy;
   EXPECT_EQ(verify(b.disk, kDirectory, busy).error().code, Code::kBusy);
   ASSERT_TRUE(run.journal->close());
   run.journal.reset();
   for (const std::string& directory : {kDirectory, kBackup}) {
-    Collect collect;
+    CollectingVisitor collect;
     const auto found = verify(b.disk, directory, collect);
     ASSERT_TRUE(found) << found.error().detail;
     EXPECT_EQ(found->backup, directory == kBackup);
     EXPECT_EQ(found->sequence, 9U);
-    EXPECT_EQ(found->high_water, b.ledger.next_number() - 1);
+    EXPECT_EQ(found->high_water, b.acknowledged.next_number() - 1);
     EXPECT_TRUE(found->exact);
-    EXPECT_TRUE(collect.state == b.ledger.state());
+    EXPECT_TRUE(collect.state == b.acknowledged.state());
     EXPECT_GE(found->files, 2U);
   }
   b.disk.flip(kDirectory + "/" + segment_name(1), kBlock + 5000, 1);
-  Collect collect;
+  CollectingVisitor collect;
   EXPECT_THAT(verify(b.disk, kDirectory, collect).error().detail,
               HasSubstr("segment-1.log: offset"));
 }
 
 // --- Format and machine --------------------------------------------------------------------------
 
-TEST(Verify, ANewerFormatIsNamedInWhateverFileItIsMet) {  // Hard case 45.
+TEST(Verify, ANewerFormatIsNamedInEveryKindOfFile) {  // Hard case 45.
   Bench b;
   {
-    Lifetime run(b.disk);
-    for (int i = 0; i < 20; ++i) ASSERT_TRUE(put_large(run, b.ledger, i));
+    JournalRun run(b.disk);
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(put_large(run, b.acknowledged, i));
     run.work();
     ASSERT_TRUE(run.journal->close());
   }
@@ -437,7 +440,7 @@ TEST(Verify, ANewerFormatIsNamedInWhateverFileItIsMet) {  // Hard case 45.
     }
     SimulatedDisk disk(b.disk);
     disk.put_file(path, bytes);
-    const Lifetime run(disk);
+    const JournalRun run(disk);
     if (run.ok()) continue;  // A segment that the checkpoint covers is not read.
     ++doctored;
     EXPECT_THAT(run.error->detail,
@@ -446,33 +449,33 @@ TEST(Verify, ANewerFormatIsNamedInWhateverFileItIsMet) {  // Hard case 45.
   EXPECT_GE(doctored, 4) << "identity, high water, checkpoint and a segment";
 }
 
-TEST(Machine, AStoreRemembersWhereItWasUsedAndOlderOnesKnowNothing) {
+TEST(Machine, TheMarkIsKeptAndMissingInOlderStores) {
   SimulatedDisk disk;
-  Lifetime run(disk);
-  const auto nothing = run.journal->machine();
+  JournalRun run(disk);
+  const auto nothing = run.journal->machine_mark();
   ASSERT_TRUE(nothing);
   EXPECT_FALSE(*nothing);
-  ASSERT_TRUE(run.journal->set_machine("here"));
+  ASSERT_TRUE(run.journal->set_machine_mark("here"));
   disk.kill_process();
-  Lifetime again(disk);
-  EXPECT_EQ(**again.journal->machine(), "here");
+  JournalRun again(disk);
+  EXPECT_EQ(**again.journal->machine_mark(), "here");
   disk.flip(kDirectory + "/" + std::string(kMachineFile), 13, 0);
-  EXPECT_THAT(read_machine(disk, kDirectory).error().detail, HasSubstr("checksum"));
+  EXPECT_THAT(read_machine_mark(disk, kDirectory).error().detail, HasSubstr("checksum"));
 }
 
 // --- Real files and threads ----------------------------------------------------------------------
 
 TEST(BackupThread, WorksBesideTheLoopOnRealFiles) {
-  const TestDirectory directory;
+  const TempDirectory directory;
   PosixFiles files;
   SeededRandom random(5);
   const std::string data = directory.path() + "/data";
-  auto opened = Journal::open(files, data, Lifetime::small(), random);
+  auto opened = Journal::open(files, data, JournalRun::small(), random);
   ASSERT_TRUE(opened) << opened.error().detail;
-  Collect collect;
+  CollectingVisitor collect;
   ASSERT_TRUE((*opened)->load(collect));
   State state;
-  Answers answers;
+  RecordingSink answers;
   std::uint64_t number = 0;
   const auto put = [&] {
     Batch batch;
@@ -482,7 +485,7 @@ TEST(BackupThread, WorksBesideTheLoopOnRealFiles) {
     apply_to(batch, state);
   };
   {
-    const JournalThread helper(**opened);
+    const MaintenanceThread helper(**opened);
     const BackupThread backups(**opened);
     for (int round = 0; round < 5; ++round) {
       for (int i = 0; i < 60; ++i) put();

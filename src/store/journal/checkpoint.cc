@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/mutants.h"
@@ -12,7 +13,7 @@ namespace pawl::store::journal {
 namespace {
 
 constexpr std::uint32_t kCheckpointMagic = 0x434c5750;  // "PWLC"
-constexpr std::size_t kHeaderCrcEnd = 8;
+constexpr std::size_t kHeaderCrcEnd = 8;  // Magic and crc are not part of the checksum.
 constexpr std::size_t kPieceBytes = 256 * 1024;
 
 struct PieceHeader {
@@ -64,6 +65,7 @@ void CheckpointWriter::add(std::string_view key, std::string_view value) {
 
 Result<void> CheckpointWriter::write_piece() {
   PieceHeader head;
+  PAWL_ASSERT(entries_.bytes().size() <= UINT32_MAX);
   head.length = static_cast<std::uint32_t>(entries_.bytes().size());
   head.index = next_index_++;
   piece_.assign(sizeof head, '\0');
@@ -81,7 +83,8 @@ Result<void> CheckpointWriter::finish() {
   if (!entries_.empty()) {
     if (auto written = write_piece(); !written) return written;
   }
-  if (auto ended = write_piece(); !ended) return ended;  // Empty: the end.
+  if (auto ended = write_piece(); !ended) return ended;  // An empty piece ends the file.
+  PAWL_ASSERT(entries_.empty() && offset_ >= kBlock + sizeof(PieceHeader));
   header_.bytes = offset_;
   std::array<char, kBlock> block{};
   std::memcpy(block.data(), &header_, sizeof header_);
@@ -103,14 +106,13 @@ Result<CheckpointReader> CheckpointReader::open(Files& files, const std::string&
   if (*got < kBlock) return damage(path, *got, "cut short");
   CheckpointHeader header;
   std::memcpy(&header, block.data(), sizeof header);
-  if (header.magic != kCheckpointMagic)
-    return damage(path, 0, "this is not a checkpoint (wrong magic)");
+  if (header.magic != kCheckpointMagic) return damage(path, 0, "not a checkpoint (wrong magic)");
   if (header.crc != crc32c({block.data() + kHeaderCrcEnd, kBlock - kHeaderCrcEnd})) {
     return damage(path, 0, "the header's checksum is wrong");
   }
   if (header.version > kFormatVersion) return newer_format(path, header.version);
   if (header.version != kFormatVersion)
-    return damage(path, 0, "of a format that this Pawl does not read");
+    return damage(path, 0, "of a format that this Pawl cannot read");
   if (header.bytes != *size) {
     return damage(
         path, *size,
@@ -120,6 +122,7 @@ Result<CheckpointReader> CheckpointReader::open(Files& files, const std::string&
 }
 
 Result<std::string_view> CheckpointReader::read_exactly(std::size_t bytes, std::string& into) {
+  PAWL_ASSERT(offset_ <= header_.bytes);
   if (bytes > header_.bytes - offset_)
     return damage(path_, offset_, "a piece reaches past the end of the file");
   into.resize(bytes);

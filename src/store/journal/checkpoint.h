@@ -1,16 +1,33 @@
 // A checkpoint: every live record after one batch, sorted by key, in one file that is never changed
-// once named.
+// once it has its name.
 //
-//   Block 0 (4 KiB): u32 magic "PWLC", u32 crc of bytes 8…4095, u32 format version, u32 chain crc (of the
-//     last record it covers), u64 incarnation, u64 sequence, u64 next segment (the first that it does not
-//     cover), u64 records, u64 bytes in this file, u64 covered number; zeros.
-//   Then pieces, each: u32 crc of the rest of the piece, u32 length, u64 index (0, 1, …), `length` bytes of
-//     puts in the encoding of a batch (store.h), by key, each key once. The crc begins from that of
-//     incarnation and sequence, so that no piece can stand in for one of another checkpoint.
-//   The last piece has length 0 and ends the file.
+// Block 0 (4 KiB) is the header:
+//
+//   offset  0  u32  magic "PWLC"
+//           4  u32  crc of bytes 8 to 4095
+//           8  u32  format version
+//          12  u32  chain crc: of the last record that it covers
+//          16  u64  incarnation
+//          24  u64  sequence
+//          32  u64  next segment: the first that it does not cover
+//          40  u64  records
+//          48  u64  bytes in this file
+//          56  u64  covered number
+//          64       zeros
+//
+// Then come pieces:
+//
+//   offset  0  u32  crc of the rest of the piece
+//           4  u32  length
+//           8  u64  index: 0, 1, ...
+//          16       `length` bytes of puts in the encoding of a batch (base/batch.h), sorted by key,
+//                   each key once
+//
+// The crc of a piece is seeded with that of incarnation and sequence, so that a piece of another
+// checkpoint is never valid. The last piece has length 0 and ends the file.
 //
 // Valid: every checksum, index and count is right, and nothing is missing or left over. Anything
-// else is damage: the file was complete and synced before it got its name.
+// else is damage, because the file was complete and synced before it got its name.
 #pragma once
 
 #include <cstdint>
@@ -37,19 +54,20 @@ struct CheckpointHeader {
 };
 static_assert(sizeof(CheckpointHeader) == 64);
 
+// Writes one checkpoint: add() and write_piece() in turn, then finish().
 class CheckpointWriter {
  public:
-  // Writes to `path` (a temporary name). `header` as for SegmentWriter: records, bytes and crc are
+  // Writes to `path`, a temporary name. Of `header`, magic, version, records, bytes and crc are
   // filled in.
   static Result<CheckpointWriter> create(Files& files, const std::string& path,
                                          const CheckpointHeader& header);
 
-  // Records come in order of key, each key once.
+  // Call in ascending order of keys, each key once.
   void add(std::string_view key, std::string_view value);
-  // Whether enough has been gathered for a piece; the caller then calls write_piece().
+  // Whether enough was added for a piece; the caller then calls write_piece().
   [[nodiscard]] bool piece_is_full() const;
   Result<void> write_piece();
-  // Writes what is left and the header, and syncs. The file may be renamed then.
+  // Writes the rest and the header, and syncs. The file may then be renamed.
   Result<void> finish();
 
   [[nodiscard]] const CheckpointHeader& header() const { return header_; }
@@ -65,17 +83,17 @@ class CheckpointWriter {
   std::uint64_t offset_ = 0;
 };
 
+// Reads and checks one checkpoint, piece by piece.
 class CheckpointReader {
  public:
-  // Reads and checks the header.
+  // Opens the file, and reads and checks the header.
   static Result<CheckpointReader> open(Files& files, const std::string& path);
 
   [[nodiscard]] const CheckpointHeader& header() const { return header_; }
-  // The next piece's entries (valid until the next call); empty at the end, when everything was
-  // found complete.
+  // Returns the entries of the next piece, valid until the next call. Empty at the end, after
+  // everything was found complete.
   Result<std::string_view> next_piece();
-  // Tells the reader how many records the caller took from the piece, so that the end can check the
-  // count.
+  // Adds to the number of records that the caller took from the pieces; it is checked at the end.
   void count(std::uint64_t records) { records_ += records; }
 
  private:

@@ -64,29 +64,30 @@ Result<void> CheckpointJob::open_old() {
 }
 
 Result<void> CheckpointJob::read_segment() {
+  PAWL_ASSERT(segments_read_ < source_.closed.size());
   const ClosedSegment& closed = source_.closed[segments_read_++];
   const std::string segment_path = path_in(source_.directory, segment_name(closed.segment));
   auto facts = probe_segment(files_, segment_path, closed.segment, source_.identity.segment_bytes);
   if (!facts) return facts.error();
-  if (!facts->header) return damage(segment_path, 0, "the header of a closed segment is gone");
+  if (!facts->header) return damage(segment_path, 0, "the header of a closed segment is missing");
   SegmentHeader& header = *facts->header;
   if (auto follows = check_header(segment_path, header, source_.identity.incarnation, chain_);
       !follows)
     return follows;
   if (closed.bytes != 0) header.bytes = closed.bytes;
-  const auto end = reader_.replay(segment_path, header, chain_, [this](const Record& record) {
+  const auto end = reader_.replay(segment_path, header, chain_, [this](const BatchRecord& record) {
     covered_ = std::max(covered_, record.header.covered);
     return overlay_.apply_batch(record.batch);
   });
   if (!end) return end.error();
-  // What was read must be all that was written: a record that went bad at the very end looks like
-  // the end.
+  // All that was written must have been read: a damaged record at the very end looks like the end.
   if (chain_ != closed.end)
-    return damage(segment_path, end->offset, "batches of a closed segment are gone");
+    return damage(segment_path, end->offset, "batches of a closed segment are missing");
   return {};
 }
 
 Result<void> CheckpointJob::begin_merge() {
+  PAWL_ASSERT(chain_ == source_.closed.back().end && !writer_);
   overlay_.sort();
   CheckpointHeader header;
   header.chain_crc = chain_.crc;
@@ -119,6 +120,7 @@ Result<bool> CheckpointJob::fetch_old() {
 }
 
 Result<bool> CheckpointJob::merge_piece() {
+  PAWL_ASSERT(writer_.has_value());
   const auto changes = overlay_.changes();
   while (!writer_->piece_is_full()) {
     const auto has_old = fetch_old();
@@ -132,6 +134,7 @@ Result<bool> CheckpointJob::merge_piece() {
       continue;
     }
     const Operation& change = changes[next_change_++];
+    PAWL_ASSERT(next_change_ == changes.size() || change.key < changes[next_change_].key);
     if (*has_old && change.key == old_entry_->key) old_entry_.reset();
     if (change.put || PAWL_MUTANT(checkpoint_keeps_deleted)) writer_->add(change.key, change.value);
   }
@@ -141,7 +144,7 @@ Result<bool> CheckpointJob::merge_piece() {
 
 Result<void> CheckpointJob::finish() {
   if (auto finished = writer_->finish(); !finished) return finished;
-  writer_.reset();
+  writer_.reset();  // Closes the file.
   if (auto renamed = files_.rename(unfinished_path(), path()); !renamed) return renamed;
   return files_.sync_directory(into_);
 }

@@ -1,6 +1,6 @@
-// Makes one checkpoint in bounded steps: the old checkpoint and the closed segments after it,
-// merged into a new file. Reads and writes files only; the loop's memory takes no part. For the
-// store itself (housekeeper.h) and for backups (backup_job.h).
+// Makes one checkpoint in bounded steps: merges the old checkpoint and the closed segments after it
+// into a new file. It reads and writes files only and does not use the loop's memory. Used for the
+// store itself (maintenance.h) and for backups (backup_job.h).
 #pragma once
 
 #include <cstdint>
@@ -10,29 +10,30 @@
 
 #include "store/file.h"
 #include "store/journal/checkpoint.h"
-#include "store/journal/identity.h"
 #include "store/journal/overlay.h"
 #include "store/journal/segment.h"
+#include "store/journal/small_files.h"
 
 namespace pawl::store::journal {
 
-// What a checkpoint is made from. Nothing of it may be freed meanwhile.
+// What a checkpoint is made from. None of these files may be removed while the job runs.
 struct CheckpointSource {
   std::string directory;
   Identity identity;
-  std::optional<std::uint64_t> checkpoint;  // The old one.
-  std::vector<ClosedSegment>
-      closed;  // Not empty; follow directly on the old one (none: on nothing).
+  std::optional<std::uint64_t> checkpoint;  // The old one, if there is one.
+  // Not empty. They follow directly on the old checkpoint, or are all segments there ever were.
+  std::vector<ClosedSegment> closed;
 
+  // Of the last batch that the new checkpoint will cover.
   [[nodiscard]] std::uint64_t sequence() const { return closed.back().end.next_sequence - 1; }
 };
 
 class CheckpointJob {
  public:
-  // The new checkpoint is written in the directory `into`.
+  // The new checkpoint is written to the directory `into`.
   CheckpointJob(Files& files, CheckpointSource source, std::string into);
 
-  // Does one bounded piece; true once the new checkpoint is durable under its name.
+  // Does one bounded piece of work. Returns true once the new checkpoint is durable under its name.
   Result<bool> step();
   // Removes what an unfinished job wrote.
   Result<void> abandon();
@@ -46,8 +47,10 @@ class CheckpointJob {
   Result<void> open_old();
   Result<void> read_segment();
   Result<void> begin_merge();
-  Result<bool> merge_piece();  // True when both inputs are used up.
-  Result<bool> fetch_old();    // Whether old_entry_ is set.
+  // Writes one piece. Returns true when both inputs are used up.
+  Result<bool> merge_piece();
+  // Reads the next entry of the old checkpoint. Returns whether old_entry_ is set.
+  Result<bool> fetch_old();
   Result<void> finish();
   [[nodiscard]] std::string path() const;
   [[nodiscard]] std::string unfinished_path() const;

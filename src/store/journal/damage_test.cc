@@ -1,5 +1,5 @@
-// Every byte that carries something, flipped; every file, cut short: the store loads exactly what
-// the rules of format.h say, or refuses and names the file. Hard cases 38 and 39.
+// Flips every byte that has a meaning and truncates every file: the store loads exactly what the rules
+// of format.h say, or refuses and names the file. Hard cases 38 and 39.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "store/journal/format.h"
-#include "store/journal/test_bench.h"
+#include "store/testlib/journal_run.h"
 
 namespace pawl::store::journal {
 namespace {
@@ -25,7 +25,7 @@ std::string path(std::string_view name) {
 // A store that was killed after 20 batches, all in its first segment, and what it held after each.
 struct SmallStore {
   SmallStore() {
-    Lifetime run(disk);
+    JournalRun run(disk);
     states.emplace_back();
     for (int i = 1; i <= kOperations; ++i) {
       Batch batch;
@@ -55,7 +55,7 @@ struct SmallStore {
 std::vector<std::uint64_t> positions(std::uint64_t begin, std::uint64_t carrying,
                                      std::uint64_t end) {
   std::vector<std::uint64_t> found;
-  // Long values are all alike: their first kilobyte and a sample of the rest will do.
+  // Long values are uniform: their first kilobyte and a sample of the rest are enough.
   for (std::uint64_t at = begin; at < end;
        at += at < begin + std::min<std::uint64_t>(carrying, 1024) ? 1 : kPaddingSample) {
     found.push_back(at);
@@ -66,7 +66,7 @@ std::vector<std::uint64_t> positions(std::uint64_t begin, std::uint64_t carrying
 
 void expect_refused(const SimulatedDisk& damaged, std::string_view name, const std::string& trace) {
   SimulatedDisk disk(damaged);
-  Lifetime run(disk);
+  JournalRun run(disk);
   ASSERT_FALSE(run.ok()) << trace;
   ASSERT_EQ(run.error->code, Code::kInvalid) << trace;
   ASSERT_THAT(run.error->detail, HasSubstr(std::string(name))) << trace;
@@ -79,7 +79,7 @@ std::string flip_one(SimulatedDisk& disk, std::string_view name, std::uint64_t a
          " flipped";
 }
 
-TEST(JournalDamage, AFlipInAnyRecordButTheLastIsRefusedWithFileAndOffset) {
+TEST(JournalDamage, AFlippedBitBeforeTheLastRecordIsRefusedWithFileAndOffset) {
   const SmallStore store;
   const std::string name = segment_name(1);
   for (int i = 0; i + 1 < kOperations; ++i) {
@@ -94,7 +94,7 @@ TEST(JournalDamage, AFlipInAnyRecordButTheLastIsRefusedWithFileAndOffset) {
   }
 }
 
-TEST(JournalDamage, AFlipInTheSegmentsHeaderIsRefused) {
+TEST(JournalDamage, AFlippedBitInTheSegmentHeaderIsRefused) {
   const SmallStore store;
   for (const std::uint64_t at : positions(0, sizeof(SegmentHeader), kBlock)) {
     SimulatedDisk disk(store.disk);
@@ -103,15 +103,15 @@ TEST(JournalDamage, AFlipInTheSegmentsHeaderIsRefused) {
   }
 }
 
-// The documented exception: it cannot be told from a torn tail. The high water still covers what is
-// lost.
-TEST(JournalDamage, AFlipInTheVeryLastRecordCountsAsATornTail) {
+// The documented exception: it cannot be distinguished from a torn tail. The high water still covers
+// the lost numbers.
+TEST(JournalDamage, AFlippedBitInTheLastRecordCountsAsATornTail) {
   const SmallStore store;
   for (const std::uint64_t at : positions(store.offsets.back(), store.lengths.back(), store.end)) {
     SimulatedDisk disk(store.disk);
     const std::string trace = flip_one(disk, segment_name(1), at);
     {
-      Lifetime run(disk);
+      JournalRun run(disk);
       ASSERT_TRUE(run.ok()) << trace << ": " << run.error->detail;
       ASSERT_EQ(run.state(), store.states[kOperations - 1]) << trace;
       ASSERT_EQ(run.loaded.sequence, std::uint64_t{kOperations - 1}) << trace;
@@ -119,7 +119,7 @@ TEST(JournalDamage, AFlipInTheVeryLastRecordCountsAsATornTail) {
       ASSERT_TRUE(run.put("next", "one"));
     }
     // It is gone for good, and no damage to the next start.
-    Lifetime again(disk);
+    JournalRun again(disk);
     ASSERT_TRUE(again.ok()) << trace << ": " << again.error->detail;
     State expected = store.states[kOperations - 1];
     expected["next"] = "one";
@@ -127,28 +127,28 @@ TEST(JournalDamage, AFlipInTheVeryLastRecordCountsAsATornTail) {
   }
 }
 
-TEST(JournalDamage, AfterACleanStopAFlipInTheLastRecordIsRefused) {
+TEST(JournalDamage, AfterACleanStopAFlippedBitInTheLastRecordIsRefused) {
   SmallStore store;
   {
-    Lifetime run(store.disk);
+    JournalRun run(store.disk);
     ASSERT_TRUE(run.journal->close());
   }
   store.disk.flip(path(segment_name(1)), store.offsets.back() + 50, 3);
   expect_refused(store.disk, segment_name(1), "after a clean stop");
 }
 
-TEST(JournalDamage, AFlipPastTheLastRecordChangesNothing) {
+TEST(JournalDamage, AFlippedBitAfterTheLastRecordChangesNothing) {
   const SmallStore store;
   for (std::uint64_t at = store.end; at < kTestSegmentBytes; at += 7919) {
     SimulatedDisk disk(store.disk);
     const std::string trace = flip_one(disk, segment_name(1), at);
-    Lifetime run(disk);
+    JournalRun run(disk);
     ASSERT_TRUE(run.ok()) << trace;
     ASSERT_EQ(run.state(), store.states.back()) << trace;
   }
 }
 
-TEST(JournalDamage, ASegmentCutShortAnywhereIsRefused) {
+TEST(JournalDamage, ATruncatedSegmentIsRefused) {
   const SmallStore store;
   std::set<std::uint64_t> cuts;
   for (std::uint64_t at = 0; at < store.end; at += 61) cuts.insert(at);
@@ -172,7 +172,7 @@ TEST(JournalDamage, ATornLastBatchIsDroppedAsAWhole) {
     std::string bytes = disk.content(path(segment_name(1)));
     bytes.replace(sector, 512, 512, '\0');
     disk.put_file(path(segment_name(1)), bytes);
-    Lifetime run(disk);
+    JournalRun run(disk);
     ASSERT_TRUE(run.ok()) << run.error->detail;
     const bool padding = sector >= store.offsets.back() + store.lengths.back();
     ASSERT_EQ(run.state(), store.states[padding ? kOperations : kOperations - 1]) << sector;
@@ -180,10 +180,10 @@ TEST(JournalDamage, ATornLastBatchIsDroppedAsAWhole) {
 }
 
 // After recovery nothing of a torn tail is left on the disk.
-TEST(JournalDamage, WhatWasTornIsOverwrittenWithZeros) {
+TEST(JournalDamage, ATornTailIsOverwrittenWithZeros) {
   SmallStore store;
   store.disk.flip(path(segment_name(1)), store.offsets.back() + 100, 0);
-  { ASSERT_TRUE(Lifetime(store.disk).ok()); }
+  { ASSERT_TRUE(JournalRun(store.disk).ok()); }
   const std::string bytes = store.disk.content(path(segment_name(1)));
   EXPECT_EQ(bytes.find_first_not_of('\0', store.offsets.back()), std::string::npos);
 }
@@ -191,7 +191,7 @@ TEST(JournalDamage, WhatWasTornIsOverwrittenWithZeros) {
 // A store with a checkpoint, a closed segment after it, and an active one.
 struct LargeStore {
   LargeStore() {
-    Lifetime run(disk);
+    JournalRun run(disk);
     const std::string large(700'000, 'l');
     for (int i = 0; i < 12; ++i)
       EXPECT_TRUE(run.put("key" + std::to_string(i), "value", static_cast<std::uint64_t>(i)));
@@ -213,7 +213,7 @@ struct LargeStore {
       if (checkpoint_of(name)) checkpoint = name;
     }
     SimulatedDisk copy(disk);
-    expected = Lifetime(copy).state();
+    expected = JournalRun(copy).state();
   }
 
   SimulatedDisk disk;
@@ -221,7 +221,7 @@ struct LargeStore {
   State expected;
 };
 
-TEST(JournalDamage, AFlipAnywhereInACheckpointIsRefused) {
+TEST(JournalDamage, AFlippedBitInACheckpointIsRefused) {
   const LargeStore store;
   ASSERT_FALSE(store.checkpoint.empty());
   const std::size_t size = SimulatedDisk(store.disk).content(path(store.checkpoint)).size();
@@ -239,7 +239,7 @@ TEST(JournalDamage, AFlipAnywhereInACheckpointIsRefused) {
   }
 }
 
-TEST(JournalDamage, AFlipAnywhereInAClosedSegmentIsRefused) {
+TEST(JournalDamage, AFlippedBitInAClosedSegmentIsRefused) {
   const LargeStore store;
   const std::string name = segment_name(3);
   const std::string bytes = SimulatedDisk(store.disk).content(path(name));
@@ -263,8 +263,8 @@ TEST(JournalDamage, AFlipAnywhereInAClosedSegmentIsRefused) {
   }
 }
 
-// Otherwise the segment would pass for one that is not begun yet, and its batches would be gone.
-TEST(JournalDamage, AFlipInTheHeaderOfTheActiveSegmentIsRefused) {
+// Otherwise the segment would count as not begun, and its batches would be lost.
+TEST(JournalDamage, AFlippedBitInTheActiveSegmentHeaderIsRefused) {
   const LargeStore store;
   const std::string name = segment_name(4);
   ASSERT_TRUE(decode_segment_header(SimulatedDisk(store.disk).content(path(name)), 4));
@@ -275,8 +275,8 @@ TEST(JournalDamage, AFlipInTheHeaderOfTheActiveSegmentIsRefused) {
   }
 }
 
-// One bad page of a disk takes both.
-TEST(JournalDamage, ASegmentWhoseHeaderAndFirstRecordAreGoneIsRefusedWhileAnyRecordIsLeft) {
+// One bad page of a disk can damage both.
+TEST(JournalDamage, ASegmentWithoutHeaderIsRefusedWhileARecordIsLeft) {
   const LargeStore store;
   const std::string name = segment_name(4);
   std::string bytes = SimulatedDisk(store.disk).content(path(name));
@@ -293,11 +293,11 @@ TEST(JournalDamage, ASegmentWhoseHeaderAndFirstRecordAreGoneIsRefusedWhileAnyRec
   }
 }
 
-// The checkpoint is made beside the loop: it must not launder what has gone bad meanwhile.
-TEST(JournalDamage, ACheckpointNeverTakesInADamagedSegment) {
+// The checkpoint is made beside the loop: it must not hide damage that happened meanwhile.
+TEST(JournalDamage, ACheckpointIsNeverMadeFromADamagedSegment) {
   for (const std::uint64_t sequence_from_end : {1U, 2U}) {
     SimulatedDisk disk;
-    Lifetime run(disk);
+    JournalRun run(disk);
     const std::string large(300'000, 'l');
     for (int i = 0; i < 8; ++i) ASSERT_TRUE(run.put("key" + std::to_string(i), large));
     const std::uint64_t record = stored_bytes(7 + 4 + large.size());
@@ -309,7 +309,7 @@ TEST(JournalDamage, ACheckpointNeverTakesInADamagedSegment) {
   }
 }
 
-TEST(JournalDamage, AFlipOrCutAnywhereInASmallFileIsRefused) {
+TEST(JournalDamage, AFlippedBitOrTruncationInASmallFileIsRefused) {
   const LargeStore store;
   for (const std::string_view name : {kHighWaterFile, kIdentityFile}) {
     const std::size_t size = SimulatedDisk(store.disk).content(path(name)).size();
@@ -326,12 +326,12 @@ TEST(JournalDamage, AFlipOrCutAnywhereInASmallFileIsRefused) {
   }
 }
 
-// Someone put an older file back.
+// An operator copied an older file back.
 TEST(JournalDamage, AHighWaterFileOlderThanTheRecordsIsRefused) {
   SimulatedDisk disk;
   std::string older;
   {
-    Lifetime run(disk);
+    JournalRun run(disk);
     ASSERT_TRUE(run.put("a", "1", 1));
     older = disk.content(path(kHighWaterFile));
     ASSERT_TRUE(run.put("a", "2", 100'000));

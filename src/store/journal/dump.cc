@@ -11,9 +11,7 @@
 #include "base/hex.h"
 #include "store/journal/checkpoint.h"
 #include "store/journal/format.h"
-#include "store/journal/high_water.h"
-#include "store/journal/identity.h"
-#include "store/journal/small_file.h"
+#include "store/journal/small_files.h"
 #include "store/store.h"
 
 namespace pawl::store::journal {
@@ -38,7 +36,7 @@ class Dump {
       if (const auto sequence = checkpoint_of(name)) checkpoints.insert(*sequence);
       if (const auto segment = segment_of(name)) segments.insert(*segment);
       if (is_unfinished(name) || name == kCreatingFile) line_(name + ": unfinished");
-      if (!is_ours(name)) line_(name + ": not Pawl's");
+      if (!is_pawl_file(name)) line_(name + ": not Pawl's");
     }
     identity();
     high_water();

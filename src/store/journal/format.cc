@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kSegmentMagic = 0x534c5750;  // "PWLS"
 constexpr std::uint32_t kRecordMagic = 0x524c5750;   // "PWLR"
-constexpr std::size_t kCrcEnd = 8;  // Magic and crc themselves are outside the checksum.
+constexpr std::size_t kCrcEnd = 8;                   // Magic and crc are not part of the checksum.
 constexpr std::string_view kSegmentPrefix = "segment-";
 constexpr std::string_view kSegmentSuffix = ".log";
 constexpr std::string_view kCheckpointPrefix = "checkpoint-";
@@ -44,7 +44,7 @@ std::uint32_t encode_segment_header(SegmentHeader header, char* block) {
 
 namespace {
 
-// Everything but the version is right.
+// The header if everything except its version is right.
 std::optional<SegmentHeader> intact_header(std::string_view block, std::uint64_t segment) {
   if (block.size() < kBlock) return {};
   SegmentHeader header;
@@ -69,6 +69,7 @@ std::optional<std::uint32_t> newer_segment_format(std::string_view block, std::u
 }
 
 std::uint32_t encode_record(RecordHeader header, std::string_view batch, char* out) {
+  PAWL_ASSERT(batch.size() <= UINT32_MAX);
   const std::size_t used = sizeof header + batch.size();
   const std::size_t stored = stored_bytes(batch.size());
   header.magic = kRecordMagic;
@@ -95,12 +96,13 @@ bool looks_like_record(std::string_view bytes, std::uint64_t segment) {
   return length && stored_bytes(*length) <= bytes.size();
 }
 
-std::optional<Record> decode_record(std::string_view bytes, std::uint64_t segment) {
+std::optional<BatchRecord> decode_record(std::string_view bytes, std::uint64_t segment) {
   if (!looks_like_record(bytes, segment)) return {};
-  Record record;
+  BatchRecord record;
   std::memcpy(&record.header, bytes.data(), sizeof record.header);
   record.stored_bytes = stored_bytes(record.header.length);
   if (record.header.crc != crc32c(bytes.substr(kCrcEnd, record.stored_bytes - kCrcEnd))) return {};
+  PAWL_ASSERT(sizeof record.header + record.header.length <= record.stored_bytes);
   record.batch = bytes.substr(sizeof record.header, record.header.length);
   return record;
 }
@@ -129,10 +131,10 @@ std::optional<std::uint64_t> checkpoint_of(std::string_view name) {
 bool is_unfinished(std::string_view name) {
   if (!name.ends_with(kUnfinishedSuffix)) return false;
   name.remove_suffix(kUnfinishedSuffix.size());
-  return is_ours(name);
+  return is_pawl_file(name);
 }
 
-bool is_ours(std::string_view name) {
+bool is_pawl_file(std::string_view name) {
   return name == kLockFile || name == kIdentityFile || name == kCreatingFile ||
          name == kRestoringFile || name == kHighWaterFile || name == kMachineFile ||
          name == kBackupFile || segment_of(name) || checkpoint_of(name) || is_unfinished(name);

@@ -1,16 +1,20 @@
-// The journal: the embedded, durable store of one machine. Batches are committed inline, each by
-// one write to a prewritten segment; everything else happens beside the loop (housekeeper.h).
-// format.h has the files and what makes them valid.
+// The journal: the embedded, durable store of one machine. Each batch is committed inline, by one
+// write to a prewritten segment; everything else happens beside the loop (maintenance.h). format.h
+// describes the files and what makes them valid.
 //
-//   PosixFiles files;  SystemRandom random;
+//   PosixFiles files;
+//   SystemRandom random;
 //   auto journal = journal::Journal::open(files, "pawl-data", journal::Settings{}, random);
 //   auto loaded = (*journal)->load(visitor);
-//   journal::JournalThread helper(**journal);          // or background_step() by hand, as simulations do
+//   journal::MaintenanceThread maintenance(**journal);   // simulations call background_step()
 //   (*journal)->submit(batch, id, sink);
 //
-// Errors of open and load: kBusy: another process uses the directory. kInvalid: a person must look:
-// the directory is missing, foreign, of a newer format, or damaged (the detail names file and
-// offset). kUnavailable: no space. kUnknown: the disk failed.
+// Errors of open() and load():
+//   kBusy         another process uses the directory
+//   kInvalid      a person must look: the directory is missing, not a store, of a newer format, or
+//                 damaged (the detail names file and offset)
+//   kUnavailable  no space
+//   kUnknown      the disk failed
 #pragma once
 
 #include <functional>
@@ -20,59 +24,60 @@
 
 #include "base/random.h"
 #include "store/file.h"
-#include "store/journal/backup_desk.h"
-#include "store/journal/high_water.h"
-#include "store/journal/housekeeper.h"
-#include "store/journal/identity.h"
+#include "store/journal/backup_job.h"
+#include "store/journal/maintenance.h"
 #include "store/journal/segment.h"
 #include "store/journal/settings.h"
+#include "store/journal/small_files.h"
 #include "store/store.h"
 
 namespace pawl::store::journal {
 
 class Journal final : public Store {
  public:
-  // Locks `directory`, creating it and a store in it where there is none (unless must_exist).
-  // `files` outlives the journal.
+  // Locks `directory`. Creates it, and a store in it, if there is none (unless must_exist). `files`
+  // outlives the journal.
   static Result<std::unique_ptr<Journal>> open(Files& files, const std::string& directory,
                                                const Settings& settings, Random& random);
 
-  // --- Store; the loop's thread ------------------------------------------------------------------
+  // --- Store: the loop's thread ------------------------------------------------------------------
   Result<Loaded> load(Visitor& visitor) override;
   void submit(const Batch& batch, BatchId id, Sink& sink) override;
   bool has_room() override;
   Result<void> begin_backup(const BackupOrder& order) override;
   std::optional<Result<BackupDone>> finished_backup() override { return backups_.finished(); }
   [[nodiscard]] std::optional<Space> space() const override;
-  Result<void> close() override;  // Not while a JournalThread or BackupThread runs.
+  // Not while a MaintenanceThread or a BackupThread runs.
+  Result<void> close() override;
   [[nodiscard]] std::string_view kind() const override { return "journal"; }
 
-  // --- The helper; another thread, after load() --------------------------------------------------
-  // Does one bounded piece of background work; false when there was none.
+  // --- Maintenance: another thread, after load() -------------------------------------------------
+  // Does one bounded piece of work; returns false if there was none.
   bool background_step();
-  // Looks at the free space. About once a second.
+  // Measures the free space. Call about once a second.
   void check_space();
-  // `wake` is called from the loop's thread when there may be new background work.
+  // `wake` is called when there may be new work (see Maintenance::on_work).
   void on_work(std::function<void()> wake);
 
-  // --- Backups; a thread of their own, after load() ----------------------------------------------
-  // Does one bounded piece of the backup that was begun; false when there is none.
+  // --- Backups: a third thread, after load() -----------------------------------------------------
+  // Does one bounded piece of the backup that was begun; returns false if there is none.
   bool backup_step();
-  // `wake` is called from the loop's thread when there is one.
+  // `wake` is called on the loop's thread when a backup was begun.
   void on_backup(std::function<void()> wake) { wake_backup_ = std::move(wake); }
 
-  // The machine it was used on last, and another one (machine_file.h); before load().
-  Result<std::optional<std::string>> machine();
-  Result<void> set_machine(const std::string& machine);
+  // --- The machine mark (small_files.h); before load() -------------------------------------------
+  Result<std::optional<std::string>> machine_mark();
+  Result<void> set_machine_mark(const std::string& mark);
 
  private:
   Journal(Files& files, std::string directory, const Settings& settings,
           std::unique_ptr<DirectoryLock> lock, const Identity& identity, bool fresh);
 
   Result<void> commit(const Batch& batch);
+  // Writes a high-water file that covers `covered` and a block of numbers after it.
   Result<void> reserve(std::uint64_t covered);
-  // Writes the high-water file even on a full disk: a segment that is only written ahead can wait,
-  // this cannot.
+  // Works even on a full disk: a spare segment is given up for it, because a spare can be made again
+  // later and this file cannot wait.
   Result<void> record_high_water(const HighWater& high_water);
   Result<void> switch_segment(std::size_t batch_bytes);
   [[nodiscard]] std::uint64_t last_sequence() const { return chain_.next_sequence - 1; }
@@ -85,16 +90,19 @@ class Journal final : public Store {
   const Identity identity_;
   const bool fresh_;
 
-  // Set by load(), touched by the loop's thread only (the housekeeper guards itself).
-  std::unique_ptr<Housekeeper> housekeeper_;
-  BackupDesk backups_;  // Guards itself.
+  // Set by load(); the objects synchronize themselves.
+  std::unique_ptr<Maintenance> maintenance_;
+  BackupSlot backups_;
   std::function<void()> wake_backup_;
+
+  // Set by load(), then used by the loop's thread only.
   std::optional<SegmentWriter> active_;
   AlignedBuffer buffer_;
   ChainPosition chain_;
-  std::uint64_t used_ = 0;  // The greatest number covered.
-  std::uint64_t reserved_end_ =
-      0;  // The greatest that may be covered without writing the high-water file first.
+  // The greatest number covered by a batch.
+  std::uint64_t used_ = 0;
+  // The greatest number that may be covered before the high-water file must be written again.
+  std::uint64_t reserved_end_ = 0;
   std::optional<Error> failure_;
   bool closed_ = false;
 };

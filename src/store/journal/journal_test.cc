@@ -9,8 +9,8 @@
 
 #include "base/limits.h"
 #include "store/journal/dump.h"
-#include "store/journal/ledger.h"
-#include "store/journal/test_bench.h"
+#include "store/testlib/acknowledged_state.h"
+#include "store/testlib/journal_run.h"
 
 namespace pawl::store::journal {
 namespace {
@@ -36,8 +36,8 @@ bool has_checkpoint(SimulatedDisk& disk) {
                      [](const std::string& name) { return checkpoint_of(name); });
 }
 
-// Enough batches of 100 KiB to leave `segments` segments of 1 MiB behind.
-void fill_segments(Lifetime& run, int segments, State& model) {
+// Enough batches of 100 KiB to fill `segments` segments of 1 MiB.
+void fill_segments(JournalRun& run, int segments, State& model) {
   for (int i = 0; i < segments * 9; ++i) {
     const std::string key = "key" + std::to_string(i % 7);
     const std::string value = std::to_string(i) + std::string(100'000, 'v');
@@ -46,9 +46,9 @@ void fill_segments(Lifetime& run, int segments, State& model) {
   }
 }
 
-TEST(Journal, AFreshStoreIsEmptyAndSaysSo) {
+TEST(Journal, AFreshStoreIsEmptyAndReportedAsFresh) {
   SimulatedDisk disk;
-  Lifetime run(disk);
+  JournalRun run(disk);
   ASSERT_TRUE(run.ok()) << run.error->detail;
   EXPECT_TRUE(run.loaded.fresh);
   EXPECT_EQ(run.loaded.sequence, 0U);
@@ -57,11 +57,11 @@ TEST(Journal, AFreshStoreIsEmptyAndSaysSo) {
   EXPECT_EQ(run.journal->kind(), "journal");
 }
 
-TEST(Journal, WhatWasAcknowledgedIsThereAfterARestart) {
+TEST(Journal, AcknowledgedBatchesSurviveARestart) {
   SimulatedDisk disk;
   Incarnation incarnation;
   {
-    Lifetime run(disk);
+    JournalRun run(disk);
     ASSERT_TRUE(run.ok());
     incarnation = run.loaded.incarnation;
     ASSERT_TRUE(run.put("a", "1"));
@@ -72,7 +72,7 @@ TEST(Journal, WhatWasAcknowledgedIsThereAfterARestart) {
     batch.put("c", "3");
     ASSERT_TRUE(run.submit(batch));
   }
-  Lifetime again(disk, Lifetime::small(), 99);
+  JournalRun again(disk, JournalRun::small(), 99);
   ASSERT_TRUE(again.ok()) << again.error->detail;
   EXPECT_FALSE(again.loaded.fresh);
   EXPECT_FALSE(again.loaded.clean);
@@ -84,41 +84,41 @@ TEST(Journal, WhatWasAcknowledgedIsThereAfterARestart) {
 TEST(Journal, ABatchMayBeEmptyOrHoldEmptyKeysAndValues) {
   SimulatedDisk disk;
   {
-    Lifetime run(disk);
+    JournalRun run(disk);
     ASSERT_TRUE(run.submit(Batch{}));
     ASSERT_TRUE(run.put("", ""));
   }
-  Lifetime again(disk);
+  JournalRun again(disk);
   EXPECT_EQ(again.state(), (State{{"", ""}}));
   EXPECT_EQ(again.loaded.sequence, 2U);
 }
 
-TEST(Journal, HighWaterIsExactAfterACleanStopAndTheReservedEndAfterAnyOther) {
+TEST(Journal, HighWaterIsExactOnlyAfterACleanStop) {
   SimulatedDisk disk;
   {
-    Lifetime run(disk);
+    JournalRun run(disk);
     ASSERT_TRUE(run.put("a", "1", 10));
     ASSERT_TRUE(run.journal->close());
   }
   {
-    Lifetime clean(disk);
+    JournalRun clean(disk);
     EXPECT_TRUE(clean.loaded.clean);
     EXPECT_EQ(clean.loaded.high_water, 10U);
     ASSERT_TRUE(clean.put("a", "2", 11));
   }
-  Lifetime unclean(disk);
+  JournalRun unclean(disk);
   EXPECT_FALSE(unclean.loaded.clean);
   EXPECT_EQ(unclean.loaded.high_water, 11 + limits::kTokenBlock);
 }
 
-TEST(Journal, AStopAfterACleanOneIsNotCleanEvenIfItCoveredNothing) {
+TEST(Journal, ACrashAfterACleanStopIsNotCleanEvenWithoutNewNumbers) {
   SimulatedDisk disk;
-  { ASSERT_TRUE(Lifetime(disk).journal->close()); }
+  { ASSERT_TRUE(JournalRun(disk).journal->close()); }
   {
-    Lifetime run(disk);
+    JournalRun run(disk);
     ASSERT_TRUE(run.put("a", "1"));
   }
-  Lifetime again(disk);
+  JournalRun again(disk);
   ASSERT_TRUE(again.ok()) << again.error->detail;
   EXPECT_FALSE(again.loaded.clean);
   EXPECT_EQ(again.state(), (State{{"a", "1"}}));
@@ -128,19 +128,19 @@ TEST(Journal, SegmentsAreSwitchedInlineWhenNoneIsPrewritten) {
   SimulatedDisk disk;
   State model;
   {
-    Lifetime run(disk);
+    JournalRun run(disk);
     fill_segments(run, 4, model);
   }
-  Lifetime again(disk);
+  JournalRun again(disk);
   ASSERT_TRUE(again.ok()) << again.error->detail;
   EXPECT_EQ(again.state(), model);
 }
 
-TEST(Journal, ACheckpointTakesThePlaceOfClosedSegmentsAndRecyclesThem) {
+TEST(Journal, ACheckpointReplacesClosedSegmentsAndRecyclesThem) {
   SimulatedDisk disk;
   State model;
   {
-    Lifetime run(disk);
+    JournalRun run(disk);
     ASSERT_TRUE(run.put("early", "bird"));
     model["early"] = "bird";
     for (int round = 0; round < 6; ++round) {
@@ -154,18 +154,18 @@ TEST(Journal, ACheckpointTakesThePlaceOfClosedSegmentsAndRecyclesThem) {
     EXPECT_TRUE(has_checkpoint(disk));
     EXPECT_LT(segments_on(disk).size(), 8U);
   }
-  Lifetime again(disk);
+  JournalRun again(disk);
   ASSERT_TRUE(again.ok()) << again.error->detail;
   EXPECT_EQ(again.state(), model);
 }
 
-TEST(Journal, ABatchGreaterThanASegmentGetsASegmentOfItsOwn) {
+TEST(Journal, AnOversizedBatchGetsASegmentOfItsOwn) {
   for (const bool prewritten : {false, true}) {
     SimulatedDisk disk;
     const std::string huge(3 * kTestSegmentBytes + 17, 'h');
     State model{{"a", "1"}, {"huge", huge}, {"z", "2"}};
     {
-      Lifetime run(disk);
+      JournalRun run(disk);
       ASSERT_TRUE(run.put("a", "1"));
       if (prewritten) run.work();
       ASSERT_TRUE(run.put("huge", huge));
@@ -173,7 +173,7 @@ TEST(Journal, ABatchGreaterThanASegmentGetsASegmentOfItsOwn) {
       run.work();
     }
     {
-      Lifetime again(disk);
+      JournalRun again(disk);
       ASSERT_TRUE(again.ok()) << again.error->detail;
       EXPECT_EQ(again.state(), model);
       ASSERT_TRUE(again.put("huge", huge + "!"));
@@ -183,18 +183,18 @@ TEST(Journal, ABatchGreaterThanASegmentGetsASegmentOfItsOwn) {
       ASSERT_TRUE(again.put("huge", huge + "!"));
       again.work();
     }
-    Lifetime last(disk);
+    JournalRun last(disk);
     ASSERT_TRUE(last.ok()) << last.error->detail;
     EXPECT_EQ(last.state(), model);
   }
 }
 
 // Hard case 38: the id of a segment is inside the checksum.
-TEST(Journal, StaleRecordsOfARecycledSegmentAreTheEnd) {
+TEST(Journal, OldRecordsOfARecycledSegmentEndTheReplay) {
   SimulatedDisk disk;
   State model;
   {
-    Lifetime run(disk);
+    JournalRun run(disk);
     fill_segments(run, 3, model);
     run.work();
     const std::string last_before = segments_on(disk).back();
@@ -202,17 +202,17 @@ TEST(Journal, StaleRecordsOfARecycledSegmentAreTheEnd) {
     ASSERT_TRUE(run.put("last", "one"));
     model["last"] = "one";
   }
-  Lifetime again(disk);
+  JournalRun again(disk);
   ASSERT_TRUE(again.ok()) << again.error->detail;
   EXPECT_EQ(again.state(), model);
 }
 
 // Hard case 41.
-TEST(Journal, ASecondStoreOnTheSameDirectoryIsRefusedAndTheFirstNamed) {
+TEST(Journal, ASecondProcessIsRefusedWithThePidOfTheFirst) {
   SimulatedDisk disk;
-  Lifetime first(disk);
+  JournalRun first(disk);
   ASSERT_TRUE(first.ok());
-  Lifetime second(disk);
+  JournalRun second(disk);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error->code, Code::kBusy);
   EXPECT_THAT(second.error->detail, HasSubstr("pid"));
@@ -220,21 +220,21 @@ TEST(Journal, ASecondStoreOnTheSameDirectoryIsRefusedAndTheFirstNamed) {
 
 // Hard case 40.
 TEST(Journal, AMissingOrEmptyDirectoryIsRefusedWhenAStoreMustExist) {
-  Settings settings = Lifetime::small();
+  Settings settings = JournalRun::small();
   settings.must_exist = true;
   SimulatedDisk disk;
-  Lifetime missing(disk, settings);
+  JournalRun missing(disk, settings);
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.error->code, Code::kInvalid);
   EXPECT_FALSE(*disk.exists(kDirectory));
 
   ASSERT_TRUE(disk.make_directory(kDirectory));
-  Lifetime empty(disk, settings);
+  JournalRun empty(disk, settings);
   ASSERT_FALSE(empty.ok());
   EXPECT_THAT(empty.error->detail, HasSubstr("empty"));
 
-  { ASSERT_TRUE(Lifetime(disk).ok()); }
-  Lifetime there(disk, settings);
+  { ASSERT_TRUE(JournalRun(disk).ok()); }
+  JournalRun there(disk, settings);
   EXPECT_TRUE(there.ok());
 }
 
@@ -242,7 +242,7 @@ TEST(Journal, AForeignDirectoryIsRefusedAndLeftAsItIs) {
   SimulatedDisk disk;
   ASSERT_TRUE(disk.make_directory(kDirectory));
   disk.put_file(path("thesis.txt"), "years of work");
-  Lifetime run(disk);
+  JournalRun run(disk);
   ASSERT_FALSE(run.ok());
   EXPECT_THAT(run.error->detail, HasSubstr("thesis.txt"));
   EXPECT_EQ(disk.list(kDirectory)->size(), 1U);
@@ -252,14 +252,14 @@ TEST(Journal, AFreshVolumeWithLostAndFoundCountsAsEmpty) {
   SimulatedDisk disk;
   ASSERT_TRUE(disk.make_directory(kDirectory));
   disk.put_file(path("lost+found"), "");
-  EXPECT_TRUE(Lifetime(disk).ok());
+  EXPECT_TRUE(JournalRun(disk).ok());
 }
 
 // Hard case 39.
-TEST(Journal, ALostFileIsRefusedByNameAndNeverTakenForAnEmptyStore) {
+TEST(Journal, AMissingFileIsRefusedByName) {
   SimulatedDisk disk;
   {
-    Lifetime run(disk);
+    JournalRun run(disk);
     State model;
     fill_segments(run, 3, model);
     run.work();
@@ -270,12 +270,12 @@ TEST(Journal, ALostFileIsRefusedByNameAndNeverTakenForAnEmptyStore) {
     if (name == segments_on(disk).back()) continue;  // An unbegun spare: nothing is lost with it.
     SimulatedDisk copy(disk);
     ASSERT_TRUE(copy.remove(path(name)));
-    Lifetime run(copy);
+    JournalRun run(copy);
     if (run.ok()) {
       // Not needed: a covered segment that waits to be recycled, or the checkpoint while all it
       // covers is still there.
       SimulatedDisk whole(disk);
-      EXPECT_EQ(run.state(), Lifetime(whole).state()) << name;
+      EXPECT_EQ(run.state(), JournalRun(whole).state()) << name;
       EXPECT_TRUE(segment_of(name) || checkpoint_of(name)) << name;
       continue;
     }
@@ -289,17 +289,17 @@ TEST(Journal, ALostFileIsRefusedByNameAndNeverTakenForAnEmptyStore) {
 
 TEST(Journal, ANewerFormatIsRefusedByName) {
   SimulatedDisk disk;
-  { ASSERT_TRUE(Lifetime(disk).ok()); }
+  { ASSERT_TRUE(JournalRun(disk).ok()); }
   disk.flip(path(kIdentityFile), 8, 1);  // The version, from 1 to 3.
-  Lifetime run(disk);
+  JournalRun run(disk);
   ASSERT_FALSE(run.ok());
   EXPECT_THAT(run.error->detail, HasSubstr("newer"));
   EXPECT_THAT(run.error->detail, HasSubstr(std::string(kIdentityFile)));
 }
 
-TEST(Journal, AFailedWriteFailsThisBatchAndEveryLaterOne) {
+TEST(Journal, AFailedWriteFailsThisAndEveryLaterBatch) {
   SimulatedDisk disk;
-  Lifetime run(disk);
+  JournalRun run(disk);
   ASSERT_TRUE(run.put("a", "1"));
   disk.fail_at(1, Error{Code::kUnknown, "Input/output error"});
   EXPECT_FALSE(run.put("b", "2"));
@@ -308,20 +308,20 @@ TEST(Journal, AFailedWriteFailsThisBatchAndEveryLaterOne) {
   EXPECT_FALSE(run.journal->close());
 }
 
-TEST(Journal, AFailureInTheBackgroundFailsTheNextBatch) {
+TEST(Journal, AFailedBackgroundStepFailsTheNextBatch) {
   SimulatedDisk disk;
-  Lifetime run(disk);
+  JournalRun run(disk);
   disk.fail_at(2, Error{Code::kUnknown, "Input/output error"});
   run.work();
   EXPECT_FALSE(run.put("b", "2"));
 }
 
-// check_space() does nothing after a failure, so that "no room" would never end: with nothing but
-// refused grants, pawld wrote no batch, and neither ended nor granted anything again.
-TEST(Journal, AFailureInTheBackgroundIsNotHiddenByAFullDisk) {
+// check_space() does nothing after a failure, so "no room" would last for ever: with nothing but
+// refused grants pawld once wrote no batch, and neither exited nor granted anything again.
+TEST(Journal, AFailedBackgroundStepIsNotHiddenByAFullDisk) {
   SimulatedDisk disk;
   State model;
-  Lifetime run(disk);
+  JournalRun run(disk);
   fill_segments(run, 3, model);
   disk.set_capacity(disk.used());
   while (run.journal->has_room())
@@ -336,10 +336,10 @@ TEST(Journal, AFailureInTheBackgroundIsNotHiddenByAFullDisk) {
   EXPECT_FALSE(run.put("b", "2"));
 }
 
-TEST(Journal, LackOfSpaceTakesAwayRoomUntilSpaceReturns) {
+TEST(Journal, HasNoRoomUntilSpaceReturns) {
   SimulatedDisk disk;
   disk.set_capacity(kTestSegmentBytes + 100'000);
-  Lifetime run(disk);
+  JournalRun run(disk);
   ASSERT_TRUE(run.ok()) << run.error->detail;
   run.work();
   EXPECT_FALSE(run.journal->has_room());
@@ -354,23 +354,24 @@ TEST(Journal, LackOfSpaceTakesAwayRoomUntilSpaceReturns) {
   EXPECT_EQ(segments_on(disk).size(), 2U);
 }
 
-// Hard case 37. Not a byte is free: a block of numbers, a clean stop and the start after it find
-// the few they need in what was written ahead.
-TEST(Journal, OnADiskThatIsFullToTheLastByteItGoesOnStopsAndStarts) {
+// Hard case 37. Not a byte is free: a new block of numbers, a clean stop and the next start use the
+// space of a spare segment.
+TEST(Journal, WorksStopsAndStartsOnACompletelyFullDisk) {
   SimulatedDisk disk;
-  Ledger ledger;
+  AcknowledgedState acknowledged;
   {
-    Lifetime run(disk);
+    JournalRun run(disk);
     run.work();
     ASSERT_EQ(segments_on(disk).size(), 2U);
     disk.set_capacity(disk.used());
-    EXPECT_TRUE(ledger.put(run, "a", "beyond the reserved block", 1'000'000));
+    EXPECT_TRUE(acknowledged.put(run, "a", "beyond the reserved block", 1'000'000));
     EXPECT_FALSE(run.journal->has_room());
     EXPECT_EQ(segments_on(disk).size(), 1U) << "no segment was given up";
     disk.set_capacity(10 * kTestSegmentBytes);
     run.journal->check_space();
     run.work();
-    EXPECT_TRUE(ledger.put(run, "b", "a segment is written ahead again", ledger.next_number()));
+    EXPECT_TRUE(
+        acknowledged.put(run, "b", "a segment is written ahead again", acknowledged.next_number()));
     EXPECT_EQ(segments_on(disk).size(), 2U);
     disk.set_capacity(disk.used());
     ASSERT_TRUE(run.journal->close());
@@ -378,27 +379,27 @@ TEST(Journal, OnADiskThatIsFullToTheLastByteItGoesOnStopsAndStarts) {
   disk.kill_process();
   disk.set_capacity(10 * kTestSegmentBytes);
   {
-    Lifetime run(disk);
-    ledger.check(run);
+    JournalRun run(disk);
+    acknowledged.check(run);
     run.work();
     ASSERT_TRUE(run.journal->close());
   }
   disk.kill_process();
   disk.set_capacity(disk.used());
-  Lifetime run(disk);
-  ledger.check(run);
+  JournalRun run(disk);
+  acknowledged.check(run);
   EXPECT_TRUE(run.loaded.clean);
   Batch batch;
   batch.erase("a");
-  EXPECT_TRUE(ledger.submit(run, batch));
+  EXPECT_TRUE(acknowledged.submit(run, batch));
 }
 
-TEST(Journal, RoomEndsAtTheReserve) {
+TEST(Journal, HasNoRoomBelowTheReserve) {
   SimulatedDisk disk;
-  Settings settings = Lifetime::small();
+  Settings settings = JournalRun::small();
   settings.space_reserve = kTestSegmentBytes;
   disk.set_capacity(20 * kTestSegmentBytes);
-  Lifetime run(disk, settings);
+  JournalRun run(disk, settings);
   run.work();
   EXPECT_TRUE(run.journal->has_room());
   disk.set_capacity(2 * kTestSegmentBytes + kTestSegmentBytes / 2);
@@ -406,13 +407,13 @@ TEST(Journal, RoomEndsAtTheReserve) {
   EXPECT_FALSE(run.journal->has_room());
 }
 
-// What space() asks for is enough: the store's own files never take the last of it.
-TEST(Journal, AVolumeAsLargeAsNeededNeverRunsFullByItself) {
+// The size that space() reports is enough: the store's own files never fill the volume.
+TEST(Journal, AVolumeOfTheNeededSizeIsNeverFilledByTheStore) {
   SimulatedDisk disk;
-  Settings settings = Lifetime::small();
+  Settings settings = JournalRun::small();
   settings.space_reserve = kTestSegmentBytes;
   State model;
-  Lifetime run(disk, settings);
+  JournalRun run(disk, settings);
   ASSERT_TRUE(run.ok()) << run.error->detail;
   constexpr std::uint64_t kLiveRecords = 7 * 100'010, kCheckpoints = 2 * kLiveRecords + 100'000;
   disk.set_capacity(run.journal->space()->volume_needed + kCheckpoints);
@@ -424,11 +425,11 @@ TEST(Journal, AVolumeAsLargeAsNeededNeverRunsFullByItself) {
   }
 }
 
-TEST(Journal, SpaceSaysHowMuchIsFreeAndHowMuchWouldBeEnough) {
+TEST(Journal, SpaceReportsFreeAndNeededBytes) {
   SimulatedDisk disk;
-  Settings settings = Lifetime::small();
+  Settings settings = JournalRun::small();
   settings.space_reserve = 3 * kTestSegmentBytes;
-  Lifetime run(disk, settings);
+  JournalRun run(disk, settings);
   disk.set_capacity(disk.used() + 100'000);
   run.journal->check_space();
   EXPECT_FALSE(run.journal->has_room());
@@ -439,30 +440,30 @@ TEST(Journal, SpaceSaysHowMuchIsFreeAndHowMuchWouldBeEnough) {
 }
 
 // A kill leaves bytes that can be read but are not on the disk yet.
-TEST(Journal, WhatARestartReadIsDurableBeforeItIsActedOn) {
+TEST(Journal, RecoveredBatchesAreSyncedBeforeNewOnes) {
   SimulatedDisk disk;
-  std::unique_ptr<Lifetime> run = std::make_unique<Lifetime>(disk);
+  std::unique_ptr<JournalRun> run = std::make_unique<JournalRun>(disk);
   ASSERT_TRUE(run->put("a", "1", 7));
-  disk.fail_at(1, Error{Code::kUnknown, "killed while the write was under way"});
+  disk.fail_at(1, Error{Code::kUnknown, "killed during the write"});
   EXPECT_FALSE(run->put("b", "2", 8));
   disk.kill_process();
   State seen;
   {
-    Lifetime again(disk);
+    JournalRun again(disk);
     ASSERT_TRUE(again.ok());
     seen = again.state();
     EXPECT_EQ(seen, (State{{"a", "1"}, {"b", "2"}}));
   }
   SeededRandom random(3);
   disk.restart(random);
-  EXPECT_EQ(Lifetime(disk).state(), seen);
+  EXPECT_EQ(JournalRun(disk).state(), seen);
 }
 
-TEST(Journal, ADumpShowsEveryFileAndGoesOnPastDamage) {
+TEST(Journal, ADumpShowsEveryFileAndContinuesAfterDamage) {
   SimulatedDisk disk;
   State model;
   {
-    Lifetime run(disk);
+    JournalRun run(disk);
     fill_segments(run, 2, model);
     run.work();
     fill_segments(run, 1, model);

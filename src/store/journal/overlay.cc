@@ -43,6 +43,7 @@ Result<void> Overlay::apply_batch(std::string_view batch) {
 }
 
 void Overlay::apply(const Operation& operation) {
+  PAWL_ASSERT(!sorted_);
   const std::uint32_t hash = hash_of(operation.key);
   Slot& slot = slots_[slot_of(operation.key, hash)];
   const std::string_view value = keep(operation.value);
@@ -59,6 +60,7 @@ void Overlay::apply(const Operation& operation) {
 }
 
 const Operation* Overlay::find(std::string_view key) const {
+  PAWL_ASSERT(!sorted_);
   const Slot& slot = slots_[slot_of(key, hash_of(key))];
   return slot.change == 0 ? nullptr : &changes_[slot.change - 1];
 }
@@ -66,7 +68,8 @@ const Operation* Overlay::find(std::string_view key) const {
 void Overlay::sort() {
   std::sort(changes_.begin(), changes_.end(),
             [](const Operation& a, const Operation& b) { return a.key < b.key; });
-  slots_.assign(kSlotsAtFirst, Slot{});
+  slots_.assign(kSlotsAtFirst, Slot{});  // They hold indexes from before the sort.
+  sorted_ = true;
 }
 
 std::size_t Overlay::slot_of(std::string_view key, std::uint32_t hash) const {
@@ -83,6 +86,7 @@ void Overlay::grow() {
   std::vector<Slot> old(slots_.size() * 4);
   old.swap(slots_);
   const std::size_t mask = slots_.size() - 1;
+  PAWL_ASSERT((slots_.size() & mask) == 0 && changes_.size() * 2 <= slots_.size());
   for (const Slot& slot : old) {
     if (slot.change == 0) continue;
     std::size_t at = slot.hash & mask;

@@ -35,7 +35,7 @@ TEST(Overlay, KeepsTheLastOperationOnEachKey) {
   for (const Operation& change : overlay.changes()) EXPECT_EQ(change.key, (expected++)->first);
 }
 
-TEST(Overlay, WhatIsNotABatchIsRefused) {
+TEST(Overlay, BytesThatAreNotABatchAreRefused) {
   Overlay overlay;
   EXPECT_FALSE(overlay.apply_batch("nonsense"));
 }

@@ -1,8 +1,7 @@
-// Power cuts, one after the other, in the life of one store that never starts anew: what recovery
-// left is what the next cut hits, through recycled segments, many checkpoints and reserved blocks
-// of numbers. Hard cases 34, 35, 38.
+// Many power cuts in one store: each cut hits what the recovery before it left, through recycled
+// segments, many checkpoints and reserved blocks of numbers. Hard cases 34, 35, 38.
 //
-// PAWL_POWER_CUTS (2,000) says how many, PAWL_POWER_CUT_SEED (1) where to begin.
+// PAWL_POWER_CUTS (2,000) is the number of cuts, PAWL_POWER_CUT_SEED (1) the first seed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,8 +10,8 @@
 #include <string>
 
 #include "base/random.h"
-#include "store/journal/ledger.h"
-#include "store/journal/test_bench.h"
+#include "store/testlib/acknowledged_state.h"
+#include "store/testlib/journal_run.h"
 
 namespace pawl::store::journal {
 namespace {
@@ -24,18 +23,18 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// Fifteen blocks: a cut is never far from a switch.
+// Fifteen blocks, so that a cut is never far from a switch of segments.
 Settings random_settings(Random& random) {
-  Settings settings = Lifetime::small();
+  Settings settings = JournalRun::small();
   settings.segment_bytes = kSegmentBytesMin;
   settings.spare_segments = random.below(3);
   settings.checkpoint_after = 1 + random.below(3);
   return settings;
 }
 
-// As pawld writes them: mostly one grant or release in a batch, sometimes a whole turn of them,
-// rarely more than a segment.
-Batch random_batch(Random& random, const Ledger& ledger) {
+// Like the batches of pawld: mostly one grant or release, sometimes a whole turn of them, rarely more
+// than a segment.
+Batch random_batch(Random& random, const AcknowledgedState& acknowledged) {
   Batch batch;
   const std::uint64_t kind = random.below(100);
   const std::uint64_t count = kind < 70 ? 1 : kind < 98 ? random.below(60) : random.below(600);
@@ -48,29 +47,30 @@ Batch random_batch(Random& random, const Ledger& ledger) {
                 std::string(40 + random.below(200), static_cast<char>('a' + random.below(26))));
     }
   }
-  if (random.below(3) != 0) batch.cover(ledger.next_number() + random.below(3));
+  if (random.below(3) != 0) batch.cover(acknowledged.next_number() + random.below(3));
   return batch;
 }
 
-// What the cuts went through, so that a run says what it has shown.
+// Counts what the cuts hit; the test prints it.
 struct Tally {
   std::uint64_t in_recovery = 0, batches = 0, clean_stops = 0;
 };
 
-// Works until the power goes: before the store is open, in its work, in its clean stop, or after
-// that.
-void live_until_cut(SimulatedDisk& disk, Ledger& ledger, Random& random, Tally& tally) {
+// Works until the power is cut: before the store is open, during its work, during its clean stop, or
+// after that.
+void work_until_cut(SimulatedDisk& disk, AcknowledgedState& acknowledged, Random& random,
+                    Tally& tally) {
   disk.cut_power_at(1 + random.below(random.below(3) == 0 ? 8 : 150));
-  Lifetime run(disk, random_settings(random), random.next());
+  JournalRun run(disk, random_settings(random), random.next());
   if (!run.ok()) {
     ASSERT_FALSE(disk.has_power()) << run.error->detail;
     ++tally.in_recovery;
     return;
   }
-  ASSERT_NO_FATAL_FAILURE(ledger.check(run));
+  ASSERT_NO_FATAL_FAILURE(acknowledged.check(run));
   for (std::uint64_t turns = 1 + random.below(100); turns > 0; --turns) {
     for (std::uint64_t steps = random.below(4); steps > 0; --steps) run.journal->background_step();
-    if (!ledger.submit(run, random_batch(random, ledger))) {
+    if (!acknowledged.submit(run, random_batch(random, acknowledged))) {
       ASSERT_FALSE(disk.has_power()) << run.answers.failure->detail;
       return;
     }
@@ -80,21 +80,21 @@ void live_until_cut(SimulatedDisk& disk, Ledger& ledger, Random& random, Tally& 
   disk.cut_power();
 }
 
-// One store through many cuts, and the last look at it.
+// One store through many cuts, and a final check.
 void one_store(std::uint64_t seed, std::uint64_t cuts, Tally& tally) {
   SeededRandom random(seed);
   SimulatedDisk disk;
-  Ledger ledger;
+  AcknowledgedState acknowledged;
   for (std::uint64_t cut = 0; cut < cuts; ++cut) {
     SCOPED_TRACE("cut " + std::to_string(cut));
-    ASSERT_NO_FATAL_FAILURE(live_until_cut(disk, ledger, random, tally));
+    ASSERT_NO_FATAL_FAILURE(work_until_cut(disk, acknowledged, random, tally));
     disk.restart(random);
   }
-  Lifetime last(disk, random_settings(random), random.next());
-  ASSERT_NO_FATAL_FAILURE(ledger.check(last));
+  JournalRun last(disk, random_settings(random), random.next());
+  ASSERT_NO_FATAL_FAILURE(acknowledged.check(last));
 }
 
-TEST(JournalPowerCut, NothingAcknowledgedIsLostOverManyCutsInOneLife) {
+TEST(JournalPowerCut, NothingAcknowledgedIsLostOverManyPowerCuts) {
   const std::uint64_t cuts = from_environment("PAWL_POWER_CUTS", 2000);
   const std::uint64_t first_seed = from_environment("PAWL_POWER_CUT_SEED", 1);
   Tally tally;

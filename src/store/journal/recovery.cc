@@ -12,14 +12,14 @@
 namespace pawl::store::journal {
 namespace {
 
-// What stands in the directory, by name.
+// The files in the directory, by name.
 struct Contents {
   std::set<std::uint64_t> checkpoints;
   std::set<std::uint64_t> segments;
   std::vector<std::string> unfinished;
 };
 
-Result<Contents> take_stock(Files& files, const std::string& directory) {
+Result<Contents> list_contents(Files& files, const std::string& directory) {
   const auto names = files.list(directory);
   if (!names) return names.error();
   Contents contents;
@@ -31,11 +31,11 @@ Result<Contents> take_stock(Files& files, const std::string& directory) {
   return contents;
 }
 
-// Reads the segments from `first` on: the begun ones into the overlay, the others as spares.
-class SegmentSweep {
+// Reads the segments from `first` on: begun ones into the overlay, the others as spares.
+class SegmentScan {
  public:
-  SegmentSweep(Files& files, const std::string& directory, const Identity& identity,
-               Recovered& recovered)
+  SegmentScan(Files& files, const std::string& directory, const Identity& identity,
+              Recovered& recovered)
       : files_(files),
         directory_(directory),
         identity_(identity),
@@ -77,14 +77,14 @@ class SegmentSweep {
         !follows) {
       if (!begun_) return follows;
       return damage(path_of(segment - 1), recovered_.active.end.offset,
-                    "damaged: " + segment_name(segment) + " does not follow (" +
+                    "damaged: " + segment_name(segment) + " does not continue it (" +
                         follows.error().detail + ")");
     }
-    auto end =
-        reader_.replay(path_of(segment), header, recovered_.chain, [this](const Record& record) {
-          covered_ = std::max(covered_, record.header.covered);
-          return recovered_.overlay.apply_batch(record.batch);
-        });
+    auto end = reader_.replay(path_of(segment), header, recovered_.chain,
+                              [this](const BatchRecord& record) {
+                                covered_ = std::max(covered_, record.header.covered);
+                                return recovered_.overlay.apply_batch(record.batch);
+                              });
     if (!end) return end.error();
     recovered_.active = ActiveSegment{header, std::move(*end)};
     begun_ = true;
@@ -104,8 +104,8 @@ class SegmentSweep {
   bool begun_ = false;
 };
 
-// The high-water file is older knowledge than the records, or exact after a clean stop: it must
-// never know more.
+// The high-water file is older than the records, or exact after a clean stop. It must never be ahead
+// of them.
 Result<void> check_high_water(const std::string& directory, const Recovered& recovered,
                               std::uint64_t covered) {
   const std::uint64_t sequence = recovered.chain.next_sequence - 1;
@@ -127,12 +127,11 @@ Result<void> check_high_water(const std::string& directory, const Recovered& rec
   return {};
 }
 
-Result<std::uint64_t> visit_checkpoint(CheckpointReader& reader, const Overlay& overlay,
-                                       Visitor& visitor) {
+Result<void> visit_checkpoint(CheckpointReader& reader, const Overlay& overlay, Visitor& visitor) {
   for (;;) {
     const auto piece = reader.next_piece();
     if (!piece) return piece.error();
-    if (piece->empty()) return std::uint64_t{0};
+    if (piece->empty()) return {};
     for (std::string_view rest = *piece; !rest.empty();) {
       const auto entry = take_operation(rest);
       if (!entry) return entry.error();
@@ -150,7 +149,7 @@ Result<Recovered> recover(Files& files, const std::string& directory, const Iden
   const auto high_water = read_high_water(files, directory);
   if (!high_water) return high_water.error();
   recovered.high_water = *high_water;
-  auto contents = take_stock(files, directory);
+  auto contents = list_contents(files, directory);
   if (!contents) return contents.error();
 
   std::uint64_t first = kFirstSegment;
@@ -170,7 +169,7 @@ Result<Recovered> recover(Files& files, const std::string& directory, const Iden
     covered = header.covered;
   }
 
-  SegmentSweep sweep(files, directory, identity, recovered);
+  SegmentScan sweep(files, directory, identity, recovered);
   if (auto swept = sweep.run(first, contents->segments); !swept) return swept.error();
   if (auto fits = check_high_water(directory, recovered, std::max(covered, sweep.covered())); !fits)
     return fits.error();
@@ -207,16 +206,18 @@ Result<void> visit(Files& files, const std::string& directory, const Recovered& 
 
 namespace {
 
-// A kill (no power cut) may leave bytes that can be read but are not yet on the disk: acting on
-// them before they are would acknowledge what the next power cut takes away.
-Result<void> settle_active(Files& files, const std::string& directory,
-                           const ActiveSegment& active) {
+// A kill (without a power cut) may leave bytes that can be read but are not on the disk yet. They
+// must be on the disk before anything is based on them, or the next power cut takes away what was
+// acknowledged.
+Result<void> sync_active_segment(Files& files, const std::string& directory,
+                                 const ActiveSegment& active) {
   auto file = files.open_durable(path_in(directory, segment_name(active.header.segment)));
   if (!file) return file.error();
   if (auto synced = PAWL_MUTANT(recovered_not_synced) ? Result<void>{} : (*file)->sync(); !synced)
     return synced;
   AlignedBuffer buffer;
-  for (const Range& range : active.end.leftovers) {
+  for (const ByteRange& range : active.end.leftovers) {
+    PAWL_ASSERT(range.offset >= active.end.offset && range.bytes % kBlock == 0);
     char* zeros = buffer.reserve(range.bytes);
     std::fill(zeros, zeros + range.bytes, '\0');
     if (auto wiped = (*file)->write(range.offset, {zeros, range.bytes}); !wiped) return wiped;
@@ -224,8 +225,10 @@ Result<void> settle_active(Files& files, const std::string& directory,
   return files.sync_directory(directory);
 }
 
-Result<void> sort_obsolete(Files& files, const std::string& directory, const Identity& identity,
-                           const Recovered& recovered, Inventory& inventory) {
+// Obsolete segments of the usual size can be recycled; others are removed.
+Result<void> recycle_or_remove_obsolete(Files& files, const std::string& directory,
+                                        const Identity& identity, const Recovered& recovered,
+                                        Inventory& inventory) {
   for (const std::uint64_t segment : recovered.obsolete) {
     const std::string path = path_in(directory, segment_name(segment));
     auto file = files.open_read(path);
@@ -245,8 +248,8 @@ Result<void> sort_obsolete(Files& files, const std::string& directory, const Ide
 
 Result<Inventory> repair(Files& files, const std::string& directory, const Identity& identity,
                          const Recovered& recovered) {
-  if (auto settled = settle_active(files, directory, recovered.active); !settled)
-    return settled.error();
+  if (auto synced = sync_active_segment(files, directory, recovered.active); !synced)
+    return synced.error();
   for (const std::string& name : recovered.leftovers) {
     if (auto removed = files.remove(path_in(directory, name)); !removed) return removed.error();
   }
@@ -257,89 +260,14 @@ Result<Inventory> repair(Files& files, const std::string& directory, const Ident
   for (const auto& [segment, bytes] : recovered.spares) {
     auto file = files.open_durable(path_in(directory, segment_name(segment)));
     if (!file) return file.error();
+    PAWL_ASSERT(segment == inventory.next_segment);  // SegmentScan refuses gaps.
     inventory.spares.push_back(Spare{segment, bytes, std::move(*file)});
     inventory.next_segment = segment + 1;
   }
-  if (auto sorted = sort_obsolete(files, directory, identity, recovered, inventory); !sorted)
-    return sorted.error();
+  if (auto done = recycle_or_remove_obsolete(files, directory, identity, recovered, inventory);
+      !done)
+    return done.error();
   return inventory;
-}
-
-namespace {
-
-// Leaves of a former attempt whatever is Pawl's, but for the marker and the lock.
-Result<void> clear_away(Files& files, const std::string& directory, std::string_view marker) {
-  const auto names = files.list(directory);
-  if (!names) return names.error();
-  for (const std::string& name : *names) {
-    if (!is_ours(name) || name == marker || name == kLockFile) continue;
-    if (auto removed = files.remove(path_in(directory, name)); !removed) return removed;
-  }
-  return {};
-}
-
-// The records a store begins with are its first checkpoint. The chain begins there with the
-// incarnation, which no other store has.
-Result<ChainPosition> write_beginning(Files& files, const std::string& directory,
-                                      const Identity& identity, const Beginning& beginning) {
-  ChainPosition chain{beginning.sequence + 1, 0};
-  if (beginning.records.empty() && beginning.sequence == 0) return chain;
-  CheckpointHeader header;
-  header.chain_crc = chain.crc = static_cast<std::uint32_t>(identity.incarnation.value);
-  header.incarnation = identity.incarnation.value;
-  header.sequence = beginning.sequence;
-  header.next_segment = kFirstSegment;
-  header.covered = beginning.high_water;
-  const std::string path = path_in(directory, checkpoint_name(beginning.sequence));
-  auto writer = CheckpointWriter::create(files, path + ".tmp", header);
-  if (!writer) return writer.error();
-  for (const auto& [key, value] : beginning.records) writer->add(key, value);
-  if (auto finished = writer->finish(); !finished) return finished.error();
-  if (auto named = files.rename(path + ".tmp", path); !named) return named.error();
-  if (auto synced = files.sync_directory(directory); !synced) return synced.error();
-  return chain;
-}
-
-Result<void> write_first_segment(Files& files, const std::string& directory,
-                                 const Identity& identity, ChainPosition chain) {
-  if (auto written = prewrite_segment(files, directory, kFirstSegment, identity.segment_bytes);
-      !written)
-    return written;
-  auto file = files.open_durable(path_in(directory, segment_name(kFirstSegment)));
-  if (!file) return file.error();
-  SegmentHeader header;
-  header.previous_crc = chain.crc;
-  header.incarnation = identity.incarnation.value;
-  header.segment = kFirstSegment;
-  header.first_sequence = chain.next_sequence;
-  header.bytes = identity.segment_bytes;
-  AlignedBuffer buffer;
-  const auto begun = SegmentWriter::begin(std::move(*file), header, buffer, chain);
-  if (!begun) return begun.error();
-  return {};
-}
-
-}  // namespace
-
-Result<Identity> create_store(Files& files, const std::string& directory, const Identity& identity,
-                              const Beginning& beginning) {
-  // From here until the rename below, the directory says of itself that it is not a store yet.
-  if (auto marked = write_identity(files, directory, beginning.marker, identity); !marked)
-    return marked.error();
-  if (auto cleared = clear_away(files, directory, beginning.marker); !cleared)
-    return cleared.error();
-  const auto chain = write_beginning(files, directory, identity, beginning);
-  if (!chain) return chain.error();
-  if (auto begun = write_first_segment(files, directory, identity, *chain); !begun)
-    return begun.error();
-  const HighWater high_water{beginning.high_water, beginning.sequence, true};
-  if (auto written = write_high_water(files, directory, high_water); !written)
-    return written.error();
-  const std::string marker = path_in(directory, beginning.marker);
-  if (auto named = files.rename(marker, path_in(directory, kIdentityFile)); !named)
-    return named.error();
-  if (auto synced = files.sync_directory(directory); !synced) return synced.error();
-  return identity;
 }
 
 }  // namespace pawl::store::journal

@@ -1,28 +1,28 @@
-// Reading a store's files at start: what they say (changing nothing), and then making them fit to
-// go on from.
+// Reading the files of a store at start. First what they contain, changing nothing; then the repairs
+// that make them ready for new batches.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "store/file.h"
-#include "store/journal/high_water.h"
-#include "store/journal/housekeeper.h"
-#include "store/journal/identity.h"
+#include "store/journal/maintenance.h"
 #include "store/journal/overlay.h"
 #include "store/journal/segment.h"
+#include "store/journal/small_files.h"
 #include "store/store.h"
 
 namespace pawl::store::journal {
 
-// The segment that batches go to.
+// The segment that new batches are appended to.
 struct ActiveSegment {
   SegmentHeader header;
   SegmentEnd end;
 };
 
-// All that the files say.
+// Everything that the files of a store contain.
 struct Recovered {
   HighWater high_water;
   std::optional<std::uint64_t> checkpoint;
@@ -31,35 +31,20 @@ struct Recovered {
   ActiveSegment active;
   std::vector<ClosedSegment> closed;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> spares;  // Id and bytes.
-  std::vector<std::uint64_t> obsolete;  // Segments that the checkpoint covers.
-  std::vector<std::string> leftovers;   // Names of unfinished files and older checkpoints.
+  std::vector<std::uint64_t> obsolete;                          // Segments the checkpoint covers.
+  std::vector<std::string> leftovers;  // Names of unfinished files and of older checkpoints.
 };
 
-// Judges by the rules of format.h. An error names file and offset. Changes nothing.
+// Reads the store by the rules of format.h. An error names file and offset. Changes nothing.
 Result<Recovered> recover(Files& files, const std::string& directory, const Identity& identity);
 
-// Shows every live record to `visitor`. Changes nothing.
+// Passes every live record to `visitor`. Changes nothing.
 Result<void> visit(Files& files, const std::string& directory, const Recovered& recovered,
                    Visitor& visitor);
 
-// Makes what was read durable, wipes the torn tail and removes leftovers. A crash anywhere in it
-// leaves a directory that recovers to the same state.
+// Makes what was read durable, overwrites the torn tail with zeros and removes leftovers. A crash
+// at any point leaves a directory that recovers to the same state.
 Result<Inventory> repair(Files& files, const std::string& directory, const Identity& identity,
                          const Recovered& recovered);
-
-// What a store holds when it is created.
-struct Beginning {
-  std::uint64_t sequence = 0;    // Of the batch before the first.
-  std::uint64_t high_water = 0;  // Numbers go on above it.
-  // By key, each once; none = an empty store.
-  std::vector<std::pair<std::string, std::string>> records;
-  // kCreatingFile or kRestoringFile: what stands for the store until it is complete.
-  std::string_view marker = kCreatingFile;
-};
-
-// Creates a store in a directory that is locked and holds none. A crash before its last step leaves
-// a directory with the marker, and so one that classify() does not call a store.
-Result<Identity> create_store(Files& files, const std::string& directory, const Identity& identity,
-                              const Beginning& beginning = {});
 
 }  // namespace pawl::store::journal

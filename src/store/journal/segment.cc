@@ -11,8 +11,9 @@
 namespace pawl::store::journal {
 namespace {
 
+// The granularity of leftovers, and how much is overwritten by one write: each write costs a flush.
 constexpr std::uint64_t kLeftoverStep = 64 * 1024;
-constexpr std::uint64_t kLeftoverMax = 4 * 1024 * 1024;  // Wiped by one write: each costs a flush.
+constexpr std::uint64_t kLeftoverMax = 4 * 1024 * 1024;
 
 constexpr std::uint64_t kSearchStep = 1024 * 1024;
 
@@ -23,8 +24,8 @@ Result<bool> record_is_valid(File& file, std::uint64_t offset, std::uint64_t sto
   return decode_record(bytes, segment).has_value();
 }
 
-// Whether any block begins a valid record of this segment: then it was begun, whatever its header
-// looks like now. (What stands there from the file's former life carries another number.)
+// Whether a valid record of this segment begins at any block: then the segment was begun, even if its
+// header is not valid now. (Old records of a recycled file carry another segment id.)
 Result<bool> holds_a_record(File& file, std::uint64_t segment, std::uint64_t file_bytes) {
   std::string piece(kSearchStep, '\0');
   for (std::uint64_t at = kBlock; at < file_bytes; at += kSearchStep) {
@@ -45,8 +46,8 @@ bool all_zeros(std::string_view bytes) {
          (bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
-std::vector<Range> find_leftovers(std::string_view bytes, std::uint64_t from) {
-  std::vector<Range> leftovers;
+std::vector<ByteRange> find_leftovers(std::string_view bytes, std::uint64_t from) {
+  std::vector<ByteRange> leftovers;
   for (std::uint64_t at = from; at < bytes.size(); at += kLeftoverStep) {
     const std::string_view piece = bytes.substr(at, kLeftoverStep);
     if (all_zeros(piece)) continue;
@@ -55,13 +56,13 @@ std::vector<Range> find_leftovers(std::string_view bytes, std::uint64_t from) {
     if (adjacent && leftovers.back().bytes < kLeftoverMax) {
       leftovers.back().bytes += piece.size();
     } else {
-      leftovers.push_back(Range{at, piece.size()});
+      leftovers.push_back(ByteRange{at, piece.size()});
     }
   }
   return leftovers;
 }
 
-Result<void> check_chain(const std::string& path, std::uint64_t offset, const Record& record,
+Result<void> check_chain(const std::string& path, std::uint64_t offset, const BatchRecord& record,
                          const ChainPosition& chain) {
   if (record.header.sequence != chain.next_sequence) {
     return damage(path, offset,
@@ -70,7 +71,7 @@ Result<void> check_chain(const std::string& path, std::uint64_t offset, const Re
                       " is");
   }
   if (record.header.previous_crc != chain.crc)
-    return damage(path, offset, "does not follow from the record before it");
+    return damage(path, offset, "does not continue the record before it");
   return {};
 }
 
@@ -91,6 +92,7 @@ Result<SegmentFacts> probe_segment(Files& files, const std::string& path, std::u
   if (const auto version = newer_segment_format(header, segment))
     return newer_format(path, *version);
   const std::uint64_t due = facts.header ? facts.header->bytes : expected_bytes;
+  if (due < 2 * kBlock || due % kBlock != 0) return damage(path, 0, "malformed segment size");
   if (*size < due || *size % kBlock != 0) {
     return damage(path, *size,
                   "cut short: a segment of " + std::to_string(due) + " bytes should be here");
@@ -108,11 +110,11 @@ Result<void> check_header(const std::string& path, const SegmentHeader& header,
   if (header.first_sequence != chain.next_sequence) {
     return damage(path, 0,
                   "a gap: begins with batch " + std::to_string(header.first_sequence) +
-                      ", but what is before it ends with batch " +
+                      ", but the segment before it ends with batch " +
                       std::to_string(chain.next_sequence - 1));
   }
   if (header.previous_crc != chain.crc)
-    return damage(path, 0, "does not follow from the segment before it");
+    return damage(path, 0, "does not continue the segment before it");
   return {};
 }
 
@@ -133,6 +135,7 @@ Result<SegmentEnd> SegmentReader::replay(const std::string& path, const SegmentH
                                          ChainPosition& chain, const OnRecord& on_record) {
   const auto bytes = read(path, header.bytes);
   if (!bytes) return bytes.error();
+  PAWL_ASSERT(header.bytes >= kBlock && header.bytes % kBlock == 0);
   chain.crc = header.crc;
   SegmentEnd end;
   end.offset = kBlock;
@@ -173,6 +176,7 @@ char* AlignedBuffer::reserve(std::size_t bytes) {
 
 Result<SegmentWriter> SegmentWriter::begin(std::unique_ptr<File> file, const SegmentHeader& header,
                                            AlignedBuffer& buffer, ChainPosition& chain) {
+  PAWL_ASSERT(header.first_sequence == chain.next_sequence && header.previous_crc == chain.crc);
   char* block = buffer.reserve(kBlock);
   const std::uint32_t crc = encode_segment_header(header, block);
   if (auto written = file->write(0, {block, kBlock}); !written) return written.error();
@@ -182,6 +186,7 @@ Result<SegmentWriter> SegmentWriter::begin(std::unique_ptr<File> file, const Seg
 
 SegmentWriter SegmentWriter::resume(std::unique_ptr<File> file, const SegmentHeader& header,
                                     std::uint64_t offset) {
+  PAWL_ASSERT(offset >= kBlock && offset <= header.bytes && offset % kBlock == 0);
   return SegmentWriter(std::move(file), header, offset);
 }
 
@@ -198,6 +203,7 @@ Result<void> SegmentWriter::append(std::string_view batch, std::uint64_t covered
   const std::uint32_t crc = encode_record(header, batch, bytes);
   if (auto written = file_->write(offset_, {bytes, stored}); !written) return written;
   offset_ += stored;
+  PAWL_ASSERT(offset_ <= bytes_);
   chain = ChainPosition{chain.next_sequence + 1, crc};
   return {};
 }

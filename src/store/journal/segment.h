@@ -1,4 +1,4 @@
-// One segment file: reading all its records by the rules of format.h, and appending to it.
+// One segment file: reading all its records by the rules of format.h, and appending records to it.
 #pragma once
 
 #include <cstdint>
@@ -15,58 +15,57 @@
 
 namespace pawl::store::journal {
 
-// Where the chain of records stands: what the next record must carry.
+// The position in the chain of records: what the next record must carry.
 struct ChainPosition {
   std::uint64_t next_sequence = 1;
   std::uint32_t crc = 0;
   bool operator==(const ChainPosition&) const = default;
 };
 
-// A segment that is full, and where the chain stood at its end.
+// A segment that no batch is appended to any more, and the chain at its end.
 struct ClosedSegment {
   std::uint64_t segment = 0;
   ChainPosition end;
-  // How much of the file to read; 0 = all. Of a segment that is still written to, what was durable
-  // at `end`.
+  // How much of the file to read; 0 = all. For the active segment of a backup: the part that was
+  // durable at `end`.
   std::uint64_t bytes = 0;
 };
 
-// What can be told of a segment without its records.
+// What is known of a segment without reading its records.
 struct SegmentFacts {
   std::uint64_t bytes = 0;              // Size of the file.
-  std::optional<SegmentHeader> header;  // Set when the segment is begun.
+  std::optional<SegmentHeader> header;  // Set if the segment is begun.
 };
-// Damage when the file is too short to be a segment, shorter than its header says, or holds a valid
-// record under a header that is not valid. `expected_bytes`: the least size of a segment that is
+// Damage if the file is too short to be a segment, shorter than its header says, or holds a valid
+// record although its header is not valid. `expected_bytes` is the minimum size of a segment that is
 // not begun.
 Result<SegmentFacts> probe_segment(Files& files, const std::string& path, std::uint64_t segment,
                                    std::uint64_t expected_bytes);
 
-// A begun segment must belong to this store and go on where the one before ended.
+// Checks that a begun segment belongs to this store and continues where the one before ended.
 Result<void> check_header(const std::string& path, const SegmentHeader& header,
                           Incarnation incarnation, const ChainPosition& chain);
 
-struct Range {
+struct ByteRange {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };
 
-// Where a segment's records end, and what stands there.
+// The end of the records of a segment.
 struct SegmentEnd {
-  std::uint64_t offset = 0;  // Of the first block that begins no valid record.
-  std::vector<Range>
-      leftovers;  // Blocks after it that are not zeros: torn, or of the file's former life.
+  std::uint64_t offset = 0;  // Of the first block where no valid record begins.
+  // What is not zeros after it: a torn batch, or old records of a recycled file.
+  std::vector<ByteRange> leftovers;
 };
 
-using OnRecord = std::function<Result<void>(const Record&)>;
+using OnRecord = std::function<Result<void>(const BatchRecord&)>;
 
 // Reads segments one after another into one buffer.
 class SegmentReader {
  public:
   explicit SegmentReader(Files& files) : files_(files) {}
 
-  // Calls `on_record` for each record of a begun segment, and moves `chain` along. `path` is named
-  // in errors.
+  // Calls `on_record` for each record of a begun segment and advances `chain`. Errors name `path`.
   Result<SegmentEnd> replay(const std::string& path, const SegmentHeader& header,
                             ChainPosition& chain, const OnRecord& on_record);
 
@@ -78,10 +77,10 @@ class SegmentReader {
   std::uint64_t buffer_bytes_ = 0;
 };
 
-// Memory that O_DIRECT accepts; grows, never shrinks.
+// Memory that O_DIRECT accepts: aligned to kBlock. It grows and never shrinks.
 class AlignedBuffer {
  public:
-  // At least `bytes` bytes, their content undefined after growth.
+  // Returns at least `bytes` bytes, whose content is undefined after growth.
   char* reserve(std::size_t bytes);
 
  private:
@@ -92,24 +91,24 @@ class AlignedBuffer {
   std::size_t bytes_ = 0;
 };
 
-// Appends records to one begun segment. Any error leaves it unusable.
+// Appends records to one begun segment. After an error it must not be used again.
 class SegmentWriter {
  public:
-  // Writes the header: `file` becomes segment `header.segment`. The caller fills in all but magic,
-  // version and crc.
+  // Begins the segment: writes the header to `file`. The caller fills in all of `header` except
+  // magic, version and crc.
   static Result<SegmentWriter> begin(std::unique_ptr<File> file, const SegmentHeader& header,
                                      AlignedBuffer& buffer, ChainPosition& chain);
-  // Goes on after the record that ends at `offset`.
+  // Continues a segment after the record that ends at `offset`.
   static SegmentWriter resume(std::unique_ptr<File> file, const SegmentHeader& header,
                               std::uint64_t offset);
 
   [[nodiscard]] std::uint64_t segment() const { return segment_; }
-  // Where the next record goes: all before it is durable.
+  // The offset of the next record; everything before it is durable.
   [[nodiscard]] std::uint64_t offset() const { return offset_; }
   [[nodiscard]] bool fits(std::size_t batch_bytes) const {
     return stored_bytes(batch_bytes) <= bytes_ - offset_;
   }
-  // Durable when it returns.
+  // Appends one batch, which must fit, and advances `chain`. Durable when it returns.
   Result<void> append(std::string_view batch, std::uint64_t covered, AlignedBuffer& buffer,
                       ChainPosition& chain);
 

@@ -1,4 +1,4 @@
-// The journal on real files, with its helper thread beside the loop.
+// The journal on real files, with its maintenance thread beside the loop.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -6,27 +6,27 @@
 #include <string>
 
 #include "base/random.h"
-#include "store/journal/journal_thread.h"
-#include "store/journal/ledger.h"
-#include "store/journal/test_bench.h"
+#include "base/testlib/temp_directory.h"
+#include "store/journal/journal_threads.h"
 #include "store/posix_files.h"
-#include "store/test_directory.h"
+#include "store/testlib/acknowledged_state.h"
+#include "store/testlib/journal_run.h"
 
 namespace pawl::store::journal {
 namespace {
 
-// Several lives on real files; the helper prewrites and makes checkpoints while batches are
+// Several runs on real files; the thread prewrites segments and makes checkpoints while batches are
 // submitted.
 void live_on(PosixFiles& files, const std::string& directory) {
   const std::filesystem::path here = std::filesystem::current_path();
-  std::filesystem::current_path(directory);  // Lifetime opens kDirectory.
+  std::filesystem::current_path(directory);  // JournalRun opens kDirectory.
   SeededRandom random(11);
-  Ledger ledger;
-  for (int life = 0; life < 3; ++life) {
-    Lifetime run(files);
-    ASSERT_NO_FATAL_FAILURE(ledger.check(run));
+  AcknowledgedState acknowledged;
+  for (int round = 0; round < 3; ++round) {
+    JournalRun run(files);
+    ASSERT_NO_FATAL_FAILURE(acknowledged.check(run));
     {
-      const JournalThread helper(*run.journal);
+      const MaintenanceThread helper(*run.journal);
       for (int i = 0; i < 120; ++i) {
         Batch batch;
         for (int j = 0; j < 3; ++j) {
@@ -34,44 +34,44 @@ void live_on(PosixFiles& files, const std::string& directory) {
                     std::string(random.below(30'000), 'v'));
         }
         batch.erase("key" + std::to_string(random.below(100)));
-        batch.cover(ledger.next_number());
-        ASSERT_TRUE(ledger.submit(run, batch)) << run.answers.failure->detail;
+        batch.cover(acknowledged.next_number());
+        ASSERT_TRUE(acknowledged.submit(run, batch)) << run.answers.failure->detail;
         EXPECT_TRUE(run.journal->has_room());
       }
     }
-    if (life == 1) {
+    if (round == 1) {
       ASSERT_TRUE(run.journal->close());
     }
   }
-  Lifetime last(files);
-  ASSERT_NO_FATAL_FAILURE(ledger.check(last));
+  JournalRun last(files);
+  ASSERT_NO_FATAL_FAILURE(acknowledged.check(last));
   std::filesystem::current_path(here);
 }
 
-TEST(JournalThread, WorksBesideTheLoopOnRealFiles) {
-  const TestDirectory directory;
+TEST(MaintenanceThread, WorksBesideTheLoopOnRealFiles) {
+  const TempDirectory directory;
   PosixFiles files;
   live_on(files, directory.path());
 }
 
-TEST(JournalThread, WorksWhereDirectWritesAreRefused) {
+TEST(MaintenanceThread, WorksWhereDirectWritesAreRefused) {
   PosixFiles files(PosixFiles::Direct::kNever);
   const bool memory = ::access("/dev/shm", W_OK) == 0;
-  const TestDirectory directory(memory ? "/dev/shm"
+  const TempDirectory directory(memory ? "/dev/shm"
                                        : std::filesystem::temp_directory_path().string());
   live_on(files, directory.path());
 }
 
-TEST(JournalThread, TheSameBytesWithAndWithoutDirectWrites) {
+TEST(MaintenanceThread, DirectAndBufferedWritesLeaveTheSameBytes) {
   const auto bytes_of = [](PosixFiles::Direct direct) {
-    const TestDirectory directory;
+    const TempDirectory directory;
     PosixFiles files(direct);
     SeededRandom random(5);
-    auto journal = Journal::open(files, directory.path() + "/store", Lifetime::small(), random);
+    auto journal = Journal::open(files, directory.path() + "/store", JournalRun::small(), random);
     EXPECT_TRUE(journal);
-    Collect nothing;
+    CollectingVisitor nothing;
     EXPECT_TRUE((*journal)->load(nothing));
-    Answers answers;
+    RecordingSink answers;
     for (std::uint64_t i = 1; i <= 5; ++i) {
       Batch batch;
       batch.put("key", std::string(3000 * i, 'v'));

@@ -3,9 +3,10 @@
 #include <memory>
 
 #include "store/journal/backup.h"
+#include "store/journal/create.h"
 #include "store/journal/format.h"
-#include "store/journal/identity.h"
 #include "store/journal/recovery.h"
+#include "store/journal/small_files.h"
 
 namespace pawl::store::journal {
 namespace {
@@ -14,7 +15,7 @@ Result<void> count_files(Files& files, const std::string& directory, Verified& v
   const auto names = files.list(directory);
   if (!names) return names.error();
   for (const std::string& name : *names) {
-    if (!is_ours(name) || name == kLockFile) continue;
+    if (!is_pawl_file(name) || name == kLockFile) continue;
     const auto file = files.open_read(path_in(directory, name));
     if (!file) return file.error();
     const auto size = (*file)->size();
@@ -31,7 +32,7 @@ Result<Verified> verify_backup(Files& files, const std::string& directory, Visit
   return Verified{true, meta->incarnation, meta->sequence, meta->last_number, true, 0, 0};
 }
 
-// A store on a read-only disk cannot be locked, and nobody else can use it either.
+// A store on a read-only disk cannot be locked, and no other process can use it either.
 Result<std::unique_ptr<DirectoryLock>> lock_if_possible(Files& files,
                                                         const std::string& directory) {
   auto lock = files.lock_directory(directory);
@@ -42,9 +43,12 @@ Result<std::unique_ptr<DirectoryLock>> lock_if_possible(Files& files,
 Result<Verified> verify_store(Files& files, const std::string& directory, Visitor& visitor) {
   const auto found = classify(files, directory);
   if (!found) return found.error();
-  if (*found == Directory::kEmpty) return Error{Code::kInvalid, directory + ": holds no store"};
-  if (*found == Directory::kUnfinishedRestore)
-    return Error{Code::kInvalid, directory + ": a restore did not finish here; run it again"};
+  if (*found == DirectoryKind::kEmpty) return Error{Code::kInvalid, directory + ": holds no store"};
+  if (*found == DirectoryKind::kUnfinishedRestore)
+    return Error{
+        Code::kInvalid,
+        directory +
+            ": a restore into this directory did not finish; run the same pawld restore again"};
   const auto lock = lock_if_possible(files, directory);
   if (!lock) return lock.error();
   const auto identity = read_identity(files, directory);

@@ -1,4 +1,4 @@
-// Reads all of a store or of a backup, by the very rules of a start, and changes nothing.
+// Reads all of a store or of a backup, by the same rules as a start, and changes nothing.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,15 @@ struct Verified {
   Incarnation incarnation;
   std::uint64_t sequence = 0;    // Of the last batch.
   std::uint64_t high_water = 0;  // Every number used is <= this.
-  bool exact = false;  // This very number was used: a backup, or a store that was closed cleanly.
-  std::uint64_t files = 0;  // That were read.
-  std::uint64_t bytes = 0;  // In them.
+  // `high_water` itself was used: true for a backup and for a store that was closed cleanly.
+  bool exact = false;
+  // The files that were read, and the bytes in them.
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;
 };
 
-// Shows every live record to `visitor`. An error names the file, and where it is damaged the
-// offset. Not while a process uses the store (kBusy): what it is about to write would look torn.
+// Passes every live record to `visitor`. An error names the file and, if it is damaged, the offset.
+// kBusy while a process uses the store: a batch that it is writing would look torn.
 Result<Verified> verify(Files& files, const std::string& directory, Visitor& visitor);
 
 }  // namespace pawl::store::journal

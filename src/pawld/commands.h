@@ -1,0 +1,31 @@
+// The commands of pawld: serving (daemon.cc) and those that do not serve (offline.cc,
+// check_config.cc). Each returns the exit code; those that do not serve print their result.
+#pragma once
+
+#include "pawld/options.h"
+
+namespace pawl::pawld {
+
+// `pawld`: opens the store, connects engine, loop and HTTP, and serves until SIGTERM or SIGINT; SIGHUP
+// reloads users and certificate. The caller has blocked these signals before any thread exists.
+int serve(const Options& options);
+
+// `pawld init`: creates an empty store in options.config.data. An existing store is not changed.
+int init(const Options& options);
+
+// `pawld dump`: prints the store in options.config.data for people.
+int dump(const Options& options);
+
+// `pawld verify`: reads all of options.config.data, a store or a backup, and prints what is in it or
+// what is wrong with it. 0 if it is complete.
+int verify(const Options& options);
+
+// `pawld restore`: creates a store in options.config.data from the backup options.restore.from
+// (design rule 9).
+int restore(const Options& options);
+
+// `pawld --check-config`: parse_options() has accepted the configuration; prints that, and the user
+// as which its files were read. As root it also reads them as the owner of the data.
+int check_config(const Options& options);
+
+}  // namespace pawl::pawld

@@ -1,0 +1,34 @@
+#include "pawld/http_endpoint.h"
+
+#include "server/listener.h"
+
+namespace pawl::pawld {
+
+HttpEndpoint::HttpEndpoint(Log& log, const Config& config)
+    : config_(config),
+      server_(log,
+              [this](std::shared_ptr<http::Exchange> exchange) {
+                service_.handle(std::move(exchange));
+              }),
+      service_(lane_, {.hosts = config.http_hosts,
+                       .data = config.store == StoreKind::kJournal ? config.data : "",
+                       .ttl_max = config.max_ttl}) {
+  lane_.wake_guest_with([this] { server_.post([this] { service_.take_deliveries(); }); });
+}
+
+Result<std::string> HttpEndpoint::start(server::Loop& loop, BusyRetry& retry) {
+  const auto address = server::parse_listen_address(config_.http);
+  if (!address) return address.error();
+  auto listener = retry.run<server::Listener>([&] { return server::listen_on(*address); });
+  if (!listener) {
+    return Error{Code::kInvalid, listener.error().detail +
+                                     ". Choose another address with --http (or --http off), or "
+                                     "stop the process that uses it"};
+  }
+  const std::string bound = listener->address;
+  if (auto attached = loop.attach(lane_); !attached) return attached.error();
+  if (auto started = server_.start(std::move(listener->socket)); !started) return started.error();
+  return bound;
+}
+
+}  // namespace pawl::pawld

@@ -1,0 +1,69 @@
+#include "pawld/open_store.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/assert.h"
+#include "store/memory_store.h"
+
+namespace pawl::pawld {
+
+Result<void> OpenStore::open(const Config& config, Random& random) {
+  PAWL_ASSERT(store_ == nullptr);
+  if (config.store == StoreKind::kMemory) {
+    store_ = std::make_unique<store::MemoryStore>(Incarnation{random.next()});
+    return {};
+  }
+  auto opened = store::journal::Journal::open(files_, config.data, config.journal, random);
+  if (!opened) return opened.error();
+  journal_ = opened->get();
+  store_ = std::move(*opened);
+  return {};
+}
+
+store::Store& OpenStore::store() {
+  PAWL_ASSERT(store_ != nullptr);
+  return *store_;
+}
+
+Result<MachineCheck> OpenStore::check_machine(const std::string& id_path, Adopt adopt,
+                                              Random& random) {
+  if (journal_ == nullptr) return MachineCheck::kSameMachine;
+  return pawld::check_machine(*journal_, id_path, adopt, random);
+}
+
+void OpenStore::start_threads() {
+  PAWL_ASSERT(store_ != nullptr && maintenance_ == nullptr);
+  if (journal_ == nullptr) return;
+  maintenance_ = std::make_unique<store::journal::MaintenanceThread>(*journal_);
+  backups_ = std::make_unique<store::journal::BackupThread>(*journal_);
+}
+
+Result<void> OpenStore::close() {
+  backups_.reset();
+  maintenance_.reset();
+  return store().close();
+}
+
+std::string with_advice(const Error& error, const Config& config) {
+  if (error.code == Code::kBusy) {
+    return fmt::format(
+        "{}. Another pawld serves this data; stop it, or choose another directory with --data",
+        error.detail);
+  }
+  if (error.code == Code::kInvalid) {
+    return fmt::format("{}. Nothing was changed; look at it with: pawld dump --data {}",
+                       error.detail, config.data);
+  }
+  if (error.code == Code::kDenied) {
+    return fmt::format("{}. Choose a directory that pawld may create or write with --data",
+                       error.detail);
+  }
+  if (error.code == Code::kUnavailable) {
+    return fmt::format("{}. Free some space and start again", error.detail);
+  }
+  return fmt::format("{}. Check the disk and the permissions of {}", error.detail, config.data);
+}
+
+}  // namespace pawl::pawld
