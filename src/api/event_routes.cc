@@ -46,7 +46,9 @@ std::string tell(const wire::Value& frame) {
   return event_text(event, id, data);
 }
 
-Step events(const Asked& asked) {
+}  // namespace
+
+Step stream_events(const Asked& asked) {
   const auto prefix = asked.query.find("prefix");
   std::vector<std::string> command{"OBSERVE", prefix == asked.query.end() ? "" : prefix->second};
   if (prefix != asked.query.end()) {
@@ -61,30 +63,6 @@ Step events(const Asked& asked) {
   }
   if (last && !last->empty()) command.insert(command.end(), {"FROM", std::string(*last)});
   return Stream{std::move(command), begin, tell};
-}
-
-}  // namespace
-
-void add_event_routes(RouteTable& table) {
-  table.add({
-      .method = "GET",
-      .path = "/v1/events",
-      .access = wire::Access::kObserve,
-      .id = "events",
-      .summary =
-          "what happens to locks, as it happens and only when it is durable: server-sent events",
-      .handler = events,
-      .parameters = {{Place::kQuery, "prefix", false, R"({"type":"string"})",
-                      "only locks whose names begin so"},
-                     {Place::kHeader, "Last-Event-ID", false, R"({"type":"string"})",
-                      "resume after this event; browsers send it by themselves"}},
-      .answers = {{200, "Event",
-                   "granted, released, expired, breaking, broken, raised; reset: some may have "
-                   "been missed, "
-                   "look again; cut: this reader was too slow and is let go",
-                   "text/event-stream"}},
-      .example = "-N 'http://127.0.0.1:7296/v1/events?prefix=reports/'",
-  });
 }
 
 }  // namespace pawl::api

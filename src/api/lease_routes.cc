@@ -207,6 +207,8 @@ Step explain(std::vector<std::string> locks, std::size_t at) {
       }};
 }
 
+}  // namespace
+
 Step acquire(const Asked& asked) {
   auto read = read_wish(asked.http, asked.ttl_max);
   if (auto* wrong = std::get_if<Problem>(&read)) return *wrong;
@@ -219,6 +221,8 @@ Step acquire(const Asked& asked) {
 }
 
 // --- Renew and release ---------------------------------------------------------------------------
+
+namespace {
 
 // The lease from its header, after checking that the body, if there is one, has no members.
 std::variant<LeaseId, Problem> lease_of(const http::Request& request) {
@@ -233,16 +237,18 @@ std::variant<LeaseId, Problem> lease_of(const http::Request& request) {
   return *lease;
 }
 
+http::Response release_answer(bool released, std::string_view how) {
+  return json_response(200, boost::json::object{{"released", released}, {"how", how}});
+}
+
+}  // namespace
+
 Step renew(const Asked& asked) {
   auto lease = lease_of(asked.http);
   if (auto* wrong = std::get_if<Problem>(&lease)) return *wrong;
   return Ask{{"RENEW", to_hex(std::get<LeaseId>(lease))}, [](const wire::Value& left) -> Step {
                return json_response(200, boost::json::object{{"expires_in_ms", left.integer}});
              }};
-}
-
-http::Response release_answer(bool released, std::string_view how) {
-  return json_response(200, boost::json::object{{"released", released}, {"how", how}});
 }
 
 // A holder whose lease was over before it released must learn so: what it did last may have come
@@ -254,72 +260,13 @@ Step release(const Asked& asked) {
   return Ask{{"RELEASE", to_hex(lease)}, [lease](const wire::Value& done) -> Step {
                if (done.integer != 0) return release_answer(true, "released");
                // This reply came after the end was durable, so the end may be told.
-               return Look{[lease](const server::Engine& engine) -> std::function<Step()> {
+               return EngineQuery{[lease](const server::Engine& engine) -> std::function<Step()> {
                  const auto ending = engine.core().ending_of(lease);
                  return [how = ending ? core::to_text(*ending) : "unknown"]() -> Step {
                    return release_answer(false, how);
                  };
                }};
              }};
-}
-
-}  // namespace
-
-void add_lease_routes(RouteTable& table) {
-  constexpr std::string_view kProblem = "application/problem+json";
-  const Parameter lease{Place::kHeader, "Pawl-Lease", true,
-                        R"({"type":"string","pattern":"^[0-9a-f]{32}$"})",
-                        "the lease, as acquire answered it: a secret"};
-  table.add({
-      .method = "POST",
-      .path = "/v1/acquire",
-      .access = wire::Access::kUse,
-      .id = "acquire",
-      .summary = "take locks, all or none; with wait_ms wait in line for them",
-      .handler = acquire,
-      .parameters =
-          {{Place::kHeader, "Idempotency-Key", false,
-            R"({"type":"string","pattern":"^\"?[A-Za-z0-9_-]{22,64}\"?$"})",
-            "22 to 64 of A-Z a-z 0-9 _ -, at least 128 random bits; required when wait_ms > 0. A "
-            "retry with the same key answers the same lease"}},
-      .body = "AcquireRequest",
-      .answers = {{201, "Grant", "granted"},
-                  {409, "Held",
-                   "held by someone else (code held), or the key was used for something else (code "
-                   "conflict)",
-                   kProblem},
-                  {410, "Lost", "the key's lease is over; how says how it ended", kProblem}},
-      .example =
-          R"(-H 'Content-Type: application/json' -d '{"locks":["reports/nightly"],"ttl_ms":15000}' http://127.0.0.1:7296/v1/acquire)",
-  });
-  table.add({
-      .method = "POST",
-      .path = "/v1/renew",
-      .access = wire::Access::kUse,
-      .id = "renew",
-      .summary = "extend a lease still held; takes no body",
-      .handler = renew,
-      .parameters = {lease},
-      .answers = {{200, "Renewal", "renewed"},
-                  {410, "Lost", "the lease is over; how says how it ended", kProblem}},
-      .example = R"(-H "Pawl-Lease: $LEASE" -X POST http://127.0.0.1:7296/v1/renew)",
-  });
-  table.add({
-      .method = "POST",
-      .path = "/v1/release",
-      .access = wire::Access::kUse,
-      .id = "release",
-      .summary = "end a lease now; takes no body",
-      .handler = release,
-      .parameters = {lease},
-      .answers =
-          {{200, "Release",
-            "the lease is over. released is true when this request ended it. When it is false, how "
-            "says how the lease had ended before: anything but released means that it was lost "
-            "while "
-            "its holder may have gone on"}},
-      .example = R"(-H "Pawl-Lease: $LEASE" -X POST http://127.0.0.1:7296/v1/release)",
-  });
 }
 
 }  // namespace pawl::api

@@ -69,10 +69,10 @@ class RoutePermissionsTest : public testing::Test, public server::Network {
     engine_.set_users(server::Users(server::everyone()));
   }
   std::size_t send(server::ConnectionId id, std::string_view bytes) override {
-    return lane_.deliver(id, bytes);
+    return mailbox_.deliver(id, bytes);
   }
   void want_input(server::ConnectionId, bool) override {}
-  void close(server::ConnectionId id) override { lane_.close(id); }
+  void close(server::ConnectionId id) override { mailbox_.close(id); }
 
   static http::Request request_of(std::string_view text) {
     http::Request request;
@@ -106,7 +106,7 @@ class RoutePermissionsTest : public testing::Test, public server::Network {
     return {Permission::kServed, std::move(response.body)};
   }
   void turn() {
-    (void)lane_.serve(engine_, 100);
+    (void)mailbox_.serve(engine_, 100);
     engine_.run_turn();
     service_.take_deliveries();
   }
@@ -115,11 +115,11 @@ class RoutePermissionsTest : public testing::Test, public server::Network {
   server::ManualClock clock_;
   SeededRandom random_{1};
   NoLog log_;
-  server::Lane lane_;
+  server::EngineMailbox mailbox_;
   server::Engine engine_{
       server::EngineSettings{},
       server::EngineParts{store_, clock_, random_, *this, log_, [](const Error&) {}}};
-  Service service_{lane_, {}};
+  Service service_{mailbox_, {}};
 };
 
 TEST_F(RoutePermissionsTest, TheRowsAreTheRoutes) {

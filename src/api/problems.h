@@ -6,8 +6,8 @@
 
 #include "base/types.h"
 #include "http/problem.h"
+#include "wire/access.h"
 #include "wire/value.h"
-#include "wire/verbs.h"
 
 namespace pawl::api {
 

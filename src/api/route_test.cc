@@ -80,7 +80,7 @@ TEST(OpenApi, TheLimitsOfTheDocumentAreThoseThatAreEnforced) {
   EXPECT_EQ(number(acquire + "meta/maxProperties"), limits::kMetaPairs);
   EXPECT_EQ(number("BreakRequest/properties/reason/maxLength"), limits::kReasonMax);
   for (const Route& route : table.all()) {
-    for (const Parameter& parameter : route.parameters) {
+    for (const HttpParameter& parameter : route.parameters) {
       if (parameter.name != "limit") continue;
       const boost::json::value schema = boost::json::parse(std::string(parameter.schema));
       EXPECT_EQ(static_cast<std::size_t>(schema.at("maximum").as_int64()), limits::kCountMax)

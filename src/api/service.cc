@@ -61,8 +61,8 @@ Problem wrong_method(const Match& match) {
 
 std::optional<Problem> refuse_parameters(const Route& route, const http::Query& query) {
   std::vector<std::string_view> known;
-  for (const Parameter& parameter : route.parameters) {
-    if (parameter.place == Place::kQuery) known.push_back(parameter.name);
+  for (const HttpParameter& parameter : route.parameters) {
+    if (parameter.in == ParameterIn::kQuery) known.push_back(parameter.name);
   }
   for (const auto& [name, value] : query) {
     if (std::find(known.begin(), known.end(), name) == known.end())
@@ -95,8 +95,8 @@ struct Service::Talk {
   std::size_t untaken = 0;  // bytes of the lane that the reader of the stream has not taken yet
 };
 
-Service::Service(server::Lane& lane, Settings settings)
-    : lane_(lane), settings_(std::move(settings)), routes_(all_routes()) {}
+Service::Service(server::EngineMailbox& mailbox, Settings settings)
+    : mailbox_(mailbox), settings_(std::move(settings)), routes_(all_routes()) {}
 
 Service::~Service() = default;
 
@@ -137,8 +137,8 @@ Step Service::route_step(Talk& talk, const Match& match, const http::Target& tar
   if (auto wrong = refuse_parameters(route, target.query)) return *wrong;
   const auto name = http::percent_decoded(match.name);
   if (!name) return invalid("the path has a % that is not followed by two hex digits", "malformed");
-  Step step = route.handler(
-      Asked{request, target.query, *name, routes_, settings_.data, settings_.ttl_max});
+  Step step = route.handler(Asked{request, target.query, *name, routes_, settings_.data,
+                                  settings_.ttl_max, settings_.usage()});
   const bool asks = std::holds_alternative<Ask>(step) || std::holds_alternative<Stream>(step);
   if (asks || route.access == wire::Access::kNone) return step;
   // An answer without a command still needs the user: first a command that needs the role of the
@@ -155,7 +155,7 @@ void Service::advance(const Handle& talk, Step step) {
     return answer(talk, std::move(*response));
   if (const auto* problem = std::get_if<Problem>(&step)) return answer(talk, to_response(*problem));
   if (auto* ask = std::get_if<Ask>(&step)) return say(talk, ask->command, std::move(ask->then));
-  if (const auto* glance = std::get_if<Look>(&step)) return look(talk, *glance);
+  if (const auto* query = std::get_if<EngineQuery>(&step)) return ask_engine(talk, *query);
   observe(talk, std::get<Stream>(step));
 }
 
@@ -193,34 +193,35 @@ void Service::say(const Handle& talk, const std::vector<std::string>& command, T
 void Service::send(const Handle& talk, std::string bytes) {
   bool sent = true;
   if (talk->line) {
-    sent = lane_.send(*talk->line, std::move(bytes));
+    sent = mailbox_.send(*talk->line, std::move(bytes));
   } else {
     const http::Request& request = talk->exchange->request();
-    talk->line = lane_.open("http:" + request.peer, std::move(bytes), request.user);
+    talk->line = mailbox_.open("http:" + request.peer, std::move(bytes), request.user);
     sent = talk->line.has_value();
     if (sent) lines_.emplace(*talk->line, talk);
   }
   if (!sent) advance(talk, busy("http: pawld has too many requests under way"));
 }
 
-void Service::look(const Handle& talk, const Look& look) {
+void Service::ask_engine(const Handle& talk, const EngineQuery& query) {
   const auto on_the_loop = [this, number = talk->number,
-                            look = look.look](const server::Engine& engine) {
-    return [this, number, then = look(engine)] {
+                            query = query.query](const server::Engine& engine) {
+    return [this, number, then = query(engine)] {
       const auto found = talks_.find(number);
       if (found == talks_.end()) return;
       const Handle here = found->second;
       advance(here, then());
     };
   };
-  if (!lane_.look(on_the_loop)) advance(talk, busy("http: pawld has too many requests under way"));
+  if (!mailbox_.query(on_the_loop))
+    advance(talk, busy("http: pawld has too many requests under way"));
 }
 
 void Service::observe(const Handle& talk, const Stream& stream) {
   talk->stream = stream;
   talk->exchange->on_drained = [this, weak = std::weak_ptr(talk)] {
     const Handle here = weak.lock();
-    if (here && here->line) lane_.read(*here->line, std::exchange(here->untaken, 0));
+    if (here && here->line) mailbox_.read(*here->line, std::exchange(here->untaken, 0));
   };
   say(talk, stream.command, [weak = std::weak_ptr(talk)](const wire::Value& reply) {
     if (const Handle here = weak.lock()) {
@@ -231,12 +232,12 @@ void Service::observe(const Handle& talk, const Stream& stream) {
   });
 }
 
-// --- What the lane says --------------------------------------------------------------------------
+// --- What the mailbox has --------------------------------------------------------------------------
 
 void Service::take_deliveries() {
-  for (server::Lane::Delivery& delivery : lane_.take()) {
-    if (delivery.looked) {
-      delivery.looked();
+  for (server::EngineMailbox::Delivery& delivery : mailbox_.take()) {
+    if (delivery.result) {
+      delivery.result();
       continue;
     }
     const auto found = lines_.find(delivery.connection);
@@ -244,7 +245,8 @@ void Service::take_deliveries() {
     if (!delivery.bytes.empty()) {
       const std::size_t before = talk ? talk->untaken : 0;
       if (talk) heard(talk, delivery.bytes);
-      if (!talk || talk->untaken == before) lane_.read(delivery.connection, delivery.bytes.size());
+      if (!talk || talk->untaken == before)
+        mailbox_.read(delivery.connection, delivery.bytes.size());
     }
     if (delivery.closed && talk) {
       lines_.erase(delivery.connection);
@@ -307,14 +309,14 @@ void Service::closed(const Handle& talk) {
 // Silent: what was asked is still answered, but its wait is over, as after any half-close.
 void Service::gone(const Handle& talk, http::Gone how) {
   if (how == http::Gone::kClosed) return forget(talk);
-  if (talk->line) lane_.hang_up(*talk->line);
+  if (talk->line) mailbox_.hang_up(*talk->line);
 }
 
 void Service::forget(const Handle& talk) {
   talk->done = true;
   talks_.erase(talk->number);
   if (!talk->line) return;
-  lane_.hang_up(*talk->line);
+  mailbox_.hang_up(*talk->line);
   lines_.erase(*talk->line);
 }
 

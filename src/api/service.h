@@ -1,10 +1,9 @@
-// Pawl over HTTP: requests come in as exchanges, become commands on connections of the lane, and
-// their replies answers.
+// Pawl over HTTP: requests come in as exchanges, become commands on connections of the mailbox,
+// and their replies answers.
 //
-//   api::Service service(lane, {.hosts = config.http_hosts});
-//   service.add_route({.method = "GET", .path = "/metrics", …});       // before the first request
+//   api::Service service(mailbox, {.hosts = config.http_hosts});
 //   http::Server server(log, [&](auto exchange) { service.handle(std::move(exchange)); });
-//   lane.wake_guest_with([&] { server.post([&] { service.take_deliveries(); }); });
+//   mailbox.wake_client_with([&] { server.post([&] { service.take_deliveries(); }); });
 //
 // Each request that needs the engine has a connection of its own to it, for as long as it takes; so
 // whoever hangs up while waiting for a lock leaves the line like any other client, and the engine's
@@ -15,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -23,7 +23,7 @@
 #include "api/route.h"
 #include "base/limits.h"
 #include "http/server.h"
-#include "server/lane.h"
+#include "server/engine_mailbox.h"
 
 namespace pawl::api {
 
@@ -31,19 +31,20 @@ class Service {
  public:
   struct Settings {
     std::vector<std::string> hosts;  // that may stand in Host, beside the loopback ones
-    std::string data;                // the directory of the store, whose size /metrics tells
+    std::string data;                // the directory of the store, whose size /metrics shows
     Millis ttl_max = limits::kTtlMaxDefault;
+    // How many connections the HTTP server has, for /metrics.
+    std::function<http::Server::Usage()> usage = [] { return http::Server::Usage{}; };
   };
-  Service(server::Lane& lane, Settings settings);
+  Service(server::EngineMailbox& mailbox, Settings settings);
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
-  void add_route(Route route) { routes_.add(std::move(route)); }
   [[nodiscard]] const RouteTable& routes() const { return routes_; }
 
   void handle(std::shared_ptr<http::Exchange> exchange);
-  // The lane has something for us.
+  // The mailbox has deliveries.
   void take_deliveries();
 
  private:
@@ -63,7 +64,7 @@ class Service {
   void say(const Handle& talk, const std::vector<std::string>& command, Then then);
   // On its connection, which is made when first used.
   void send(const Handle& talk, std::string bytes);
-  void look(const Handle& talk, const Look& look);
+  void ask_engine(const Handle& talk, const EngineQuery& query);
   void observe(const Handle& talk, const Stream& stream);
 
   void heard(const Handle& talk, std::string_view bytes);
@@ -78,7 +79,7 @@ class Service {
   // Nothing more is to be done for it.
   void forget(const Handle& talk);
 
-  server::Lane& lane_;
+  server::EngineMailbox& mailbox_;
   const Settings settings_;
   RouteTable routes_;
   std::unordered_map<std::uint64_t, Handle> talks_;  // by number

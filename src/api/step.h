@@ -16,6 +16,7 @@
 #include "base/types.h"
 #include "http/message.h"
 #include "http/problem.h"
+#include "http/server.h"
 #include "http/url.h"
 #include "wire/value.h"
 
@@ -27,9 +28,9 @@ namespace pawl::api {
 
 class RouteTable;
 struct Ask;
-struct Look;
+struct EngineQuery;
 struct Stream;
-using Step = std::variant<http::Response, http::Problem, Ask, Look, Stream>;
+using Step = std::variant<http::Response, http::Problem, Ask, EngineQuery, Stream>;
 
 // A command on this request's connection to the engine, and what its reply leads to.
 struct Ask {
@@ -37,10 +38,10 @@ struct Ask {
   std::function<Step(const wire::Value&)> then;
 };
 
-// A glance at the engine, on its own thread: copy what is needed, be quick, and answer how to go
-// on, which happens here.
-struct Look {
-  std::function<std::function<Step()>(const server::Engine&)> look;
+// Reads from the engine, on the engine's thread: copies what is needed, quickly, and returns how to
+// go on, which happens here.
+struct EngineQuery {
+  std::function<std::function<Step()>(const server::Engine&)> query;
 };
 
 // An answer without end: the command's reply becomes the first text, and every push after it the
@@ -57,8 +58,9 @@ struct Asked {
   const http::Query& query;
   std::string name;  // {name} of the path, decoded; empty when it has none
   const RouteTable& routes;
-  const std::string& data;  // the directory of the store; empty when nothing is stored
-  Millis ttl_max;           // the configuration's limit on ttl_ms
+  const std::string& data;          // the directory of the store; empty when nothing is stored
+  Millis ttl_max;                   // the configuration's limit on ttl_ms
+  http::Server::Usage connections;  // of the HTTP server
 };
 using Handler = std::function<Step(const Asked&)>;
 

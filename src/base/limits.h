@@ -62,10 +62,10 @@ inline constexpr Millis kHttpRequestMax{10 * 1000};  // from a request's first b
 inline constexpr Millis kHttpWriteMax{30 * 1000};    // for the reader to take what was written
 inline constexpr Millis kHttpQuietMax{15 *
                                       1000};  // a stream with nothing to say says that it lives
-inline constexpr std::size_t kLaneConnections = kHttpConnectionsMax;
-inline constexpr std::size_t kLaneMessages = 4096;
-inline constexpr std::size_t kLaneUnread = 256 * 1024;
-inline constexpr std::size_t kLanePerTurn =
+inline constexpr std::size_t kMailboxConnections = kHttpConnectionsMax;
+inline constexpr std::size_t kMailboxMessages = 4096;
+inline constexpr std::size_t kMailboxUnread = 256 * 1024;
+inline constexpr std::size_t kMailboxPerTurn =
     16;  // Taken by one turn of the loop, so that lists never delay renewals.
 
 // The event ring. A batch with more events than fit is told as a reset.

@@ -23,7 +23,7 @@
 #include <string>
 
 #include "base/assert.h"
-#include "base/sparing_log.h"
+#include "base/rate_limited_log.h"
 #include "http/server.h"
 
 namespace pawl::http {
@@ -37,7 +37,7 @@ struct Surroundings {
   const Server::Handler& handler;
   const Server::Bounds& bounds;
   Log& log;
-  SparingLog& complaints;  // about peers, whom nobody here knows
+  RateLimitedLog& peer_log;  // about peers, which anyone can be
 };
 
 // Who is at the other end.
@@ -352,8 +352,9 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
                            std::to_string(around_.bounds.request.count()) + " ms"});
       case Phase::kStreaming:
         if (leaving_.empty()) return enqueue(quiet_);
-        around_.log.warning("http: " + peer_.address + " reads its stream too slowly; closed",
-                            {{"address", peer_.address}});
+        around_.log.warning(
+            "http: " + peer_.address + " reads its stream too slowly; closing it",
+            {{"event", "slow_reader_cut"}, {"user", peer_.user}, {"address", peer_.address}});
         return close();
       default:
         return close();

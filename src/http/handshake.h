@@ -87,9 +87,9 @@ class Handshake final : public std::enable_shared_from_this<Handshake> {
   }
 
   void complain(const std::string& why) {
-    around_.complaints.warning(std::chrono::steady_clock::now().time_since_epoch(),
-                               fmt::format("http: TLS handshake with {} failed: {}", peer_, why),
-                               {{"address", peer_}});
+    around_.peer_log.warning(std::chrono::steady_clock::now().time_since_epoch(),
+                             fmt::format("http: TLS handshake with {} failed: {}", peer_, why),
+                             {{"event", "tls_handshake_failed"}, {"address", peer_}});
   }
 
   void give_up() {

@@ -83,6 +83,8 @@ class Server::Inside {
 
   void post(std::function<void()> task) { asio::post(io_, std::move(task)); }
 
+  [[nodiscard]] Usage usage() const { return {connections_, bounds_.connections, refused_}; }
+
   void use_tls(std::shared_ptr<const tls::ServerContext> context) {
     if (!thread_.joinable()) {
       tls_ = std::move(context);
@@ -112,10 +114,13 @@ class Server::Inside {
     const tcp::endpoint peer = socket.remote_endpoint(ignored);
     socket.set_option(tcp::no_delay(true), ignored);
     socket.non_blocking(true, ignored);
-    if (connections_ >= bounds_.connections) return turn_away(std::move(socket));
+    if (connections_ >= bounds_.connections) {
+      ++refused_;
+      return turn_away(std::move(socket));
+    }
     ++connections_;
     std::shared_ptr<void> place(nullptr, [this](void*) { --connections_; });
-    const Surroundings around{handler_, bounds_, log_, complaints_};
+    const Surroundings around{handler_, bounds_, log_, peer_log_};
     if (tls_ != nullptr) {
       return std::make_shared<Handshake>(std::move(socket), *tls_, around, text_of(peer),
                                          std::move(place))
@@ -143,10 +148,12 @@ class Server::Inside {
   Log& log_;
   const Handler handler_;
   const Bounds bounds_;
-  SparingLog complaints_{log_};
+  RateLimitedLog peer_log_{log_};
   std::shared_ptr<const tls::ServerContext> tls_;  // Nothing: connections are plain.
   // Before io_, whose end is the end of the last connections: they give their places back.
-  std::size_t connections_ = 0;
+  // Atomic for usage() only; this thread alone changes them.
+  std::atomic<std::size_t> connections_ = 0;
+  std::atomic<std::uint64_t> refused_ = 0;
   asio::io_context io_{1};
   tcp::acceptor acceptor_;
   asio::steady_timer pause_;
@@ -174,6 +181,10 @@ void Server::stop() {
 
 void Server::post(std::function<void()> task) {
   inside_->post(std::move(task));
+}
+
+Server::Usage Server::usage() const {
+  return inside_->usage();
 }
 
 }  // namespace pawl::http

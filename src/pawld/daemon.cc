@@ -231,6 +231,7 @@ class Daemon {
   // HTTP first: whoever sees RESP answer finds HTTP there too.
   Result<ListenAddresses> listen() {
     if (const auto opened = loop_.open(); !opened) return opened.error();
+    store_.get().wake_with(&loop_);
     ListenAddresses bound;
     if (config_.http != kHttpOff) {
       web_.emplace(*log_, config_);

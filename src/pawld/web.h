@@ -1,4 +1,4 @@
-// HTTP in pawld: a server on a thread of its own, and the lane from it to the loop.
+// HTTP in pawld: a server on a thread of its own, and the mailbox from it to the loop.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 #include "pawl/result.h"
 #include "pawld/options.h"
 #include "pawld/patience.h"
-#include "server/lane.h"
+#include "server/engine_mailbox.h"
 #include "server/loop.h"
 #include "tls/context.h"
 
@@ -25,7 +25,7 @@ class Web {
   Web(const Web&) = delete;
   Web& operator=(const Web&) = delete;
 
-  // Listens and serves; from then on `loop` does as well, through the lane. Answers the address as
+  // Listens and serves; from then on `loop` does as well, through the mailbox. Returns the address as
   // bound.
   Result<std::string> start(server::Loop& loop, Patience& patience);
   // HTTPS from now on, with this certificate; connections that exist keep theirs.
@@ -38,7 +38,7 @@ class Web {
 
  private:
   const Config& config_;
-  server::Lane lane_;
+  server::EngineMailbox mailbox_;
   http::Server server_;
   api::Service service_;  // Goes first: what it still holds are the server's.
 };

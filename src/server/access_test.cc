@@ -81,7 +81,7 @@ TEST_F(AccessTest, AWrongSecretIsAnsweredASecondLaterAndOnlyThatConnectionWaits)
     EXPECT_THAT(guesser.take(), AllOf(StartsWith("-WRONGPASS"), HasSubstr("\r\n-NOAUTH PING")))
         << guess;
   }
-  EXPECT_EQ(engine().counters().wrong_secrets, 3U);
+  EXPECT_EQ(engine().telemetry().wrong_secrets, 3U);
   EXPECT_EQ(guesser.ask("AUTH worker secret-of-worker"), "+OK\r\n");
 }
 
@@ -98,13 +98,13 @@ TEST_F(AccessTest, WhoGuessesAndHangsUpIsForgottenAfterOneDelayHoweverManyGuesse
   for (int i = 0; i < 100; ++i) guesser.say("AUTH worker wrong" + std::to_string(i));
   guesser.hang_up();
   turn();
-  EXPECT_EQ(engine().connections(), 1U);
+  EXPECT_EQ(engine().connections().size(), 1U);
   live(1s);
   turn();
   EXPECT_THAT(guesser.take(), StartsWith("-WRONGPASS")) << "half-closed, it may still read";
   EXPECT_TRUE(guesser.closed());
-  EXPECT_EQ(engine().connections(), 0U);
-  EXPECT_EQ(engine().counters().wrong_secrets, 1U);
+  EXPECT_EQ(engine().connections().size(), 0U);
+  EXPECT_EQ(engine().telemetry().wrong_secrets, 1U);
 }
 
 TEST_F(AccessTest, AConnectionThatIsCutWhileItWaitsLeavesNoTimerBehind) {
@@ -117,7 +117,7 @@ TEST_F(AccessTest, AConnectionThatIsCutWhileItWaitsLeavesNoTimerBehind) {
   turn();
   EXPECT_TRUE(guesser.closed());
   turn();
-  EXPECT_EQ(engine().connections(), 0U);
+  EXPECT_EQ(engine().connections().size(), 0U);
   live(2s);
   EXPECT_EQ(engine().patience(), Nanos::max());
 }
@@ -293,7 +293,7 @@ TEST_F(AccessTest, AReloadWhileSomeoneWaitsOutAWrongSecretHarmsNobody) {
   turn();
   EXPECT_TRUE(client.closed());
   turn();
-  EXPECT_EQ(engine().connections(), 0U);
+  EXPECT_EQ(engine().connections().size(), 0U);
   live(2s);
 }
 

@@ -48,7 +48,7 @@ TEST_F(ConnectionsTest, AProtocolErrorClosesAndSoDoesAWebPage) {
   EXPECT_TRUE(broken.closed());
   EXPECT_TRUE(page.closed());
   EXPECT_EQ(engine().totals().leases, 0U);
-  EXPECT_EQ(engine().connections(), 0U);
+  EXPECT_EQ(engine().connections().size(), 0U);
 }
 
 TEST_F(ConnectionsTest, ALongLoadLetsConnectionsTakeTurnsAndThenServesThem) {
@@ -187,8 +187,8 @@ TEST_F(ConnectionsTest, AClientWhoseOutputPassesTheLimitIsCutAndItsWaitsEnd) {
   EXPECT_EQ(engine().patience(), Nanos(0)) << "its waits are still to be cancelled";
   turn();
   EXPECT_EQ(engine().totals().waiters, 0U);
-  EXPECT_EQ(engine().connections(), 1U);
-  EXPECT_EQ(engine().counters().connections_cut, 1U);
+  EXPECT_EQ(engine().connections().size(), 1U);
+  EXPECT_EQ(engine().telemetry().connections_cut, 1U);
 }
 
 // Hard case 19. Were it left unread, its hang-up would be invisible behind what it sent.

@@ -3,6 +3,7 @@
 //   Loop loop(log);
 //   loop.listen(std::move(listener));
 //   loop.on_reload([&] { … });        // SIGHUP; between turns, on this thread
+//   store.wake_with(&loop);           // and a store that completes later wakes it
 //   loop.run(engine);                 // until SIGTERM or SIGINT, which (like HUP) the caller has blocked in every thread
 //
 // Each turn reads every socket that is ready, at most one buffer of each (level-triggered, so the
@@ -29,11 +30,12 @@
 #include <vector>
 
 #include "base/log.h"
-#include "base/sparing_log.h"
+#include "base/rate_limited_log.h"
 #include "base/unique_fd.h"
+#include "base/waker.h"
 #include "pawl/result.h"
 #include "server/engine.h"
-#include "server/lane.h"
+#include "server/engine_mailbox.h"
 #include "server/listener.h"
 #include "server/network.h"
 #include "server/tls_handshakes.h"
@@ -42,7 +44,7 @@
 
 namespace pawl::server {
 
-class Loop final : public Network {
+class Loop final : public Network, public Waker {
  public:
   explicit Loop(Log& log);
 
@@ -58,11 +60,14 @@ class Loop final : public Network {
   // What SIGHUP, which the caller has blocked too, asks for. It holds up every connection while it
   // runs.
   void on_reload(std::function<void()> reload) { reload_ = std::move(reload); }
-  // Serves what another thread asks, beside the sockets. After open(); the lane outlives run().
-  Result<void> attach(Lane& lane);
+  // Serves what another thread asks, beside the sockets. The mailbox outlives run().
+  void attach(EngineMailbox& mailbox);
   // Serves until a signal asks to stop; then stops accepting, answers what is durable and closes
   // every connection.
   void run(Engine& engine);
+
+  // From any thread, after open(): a turn follows, which asks the mailbox and the store what is new.
+  void wake() override;
 
   // --- Network -----------------------------------------------------------------------------------
   std::size_t send(ConnectionId connection, std::string_view bytes) override;
@@ -84,7 +89,7 @@ class Loop final : public Network {
   void turn(Engine& engine, int timeout_ms);
   int gather(Engine& engine, int timeout_ms);
   void take_signals();
-  void serve_lane(Engine& engine);
+  void take_wake();
   void accept_some(Engine& engine);
   void accept_one(Engine& engine, UniqueFd socket);
   void turn_away();
@@ -114,20 +119,20 @@ class Loop final : public Network {
 
   Log& log_;
   UniqueFd epoll_, signals_, listener_;
-  Lane* lane_ = nullptr;
-  UniqueFd lane_wake_;  // an eventfd: the lane has messages
-  bool lane_ready_ = false;
-  UniqueFd
-      // Given up for a moment when descriptors run out, so that a connection can be told so.
-      spare_;
+  UniqueFd wake_;  // an eventfd: another thread has called wake()
+  bool woken_ = false;
+  EngineMailbox* mailbox_ = nullptr;
+  // Given up for a moment when descriptors run out, so that a connection can be refused with an
+  // error.
+  UniqueFd spare_;
   std::unordered_map<ConnectionId, Connection> connections_;
   std::uint64_t last_id_ = 0;
-  bool turning_away_ = false;  // and said so in the log
+  bool turning_away_ = false;  // connections, for lack of descriptors; it is logged already
   bool stopping_ = false;
   std::function<void()> reload_;
   std::shared_ptr<const tls::ServerContext> tls_;  // nullptr: connections are plain
   TlsHandshakes handshakes_;
-  SparingLog complaints_{log_};  // about peers, who may be anyone
+  RateLimitedLog peer_log_{log_};  // about peers, which anyone can be
   std::vector<epoll_event> events_;
   // Small enough that ten thousand talkative clients fit in memory; what is left in a socket comes
   // next turn.

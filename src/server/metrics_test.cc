@@ -106,6 +106,14 @@ TEST_F(MetricsTest, ConnectionsFromWithinTheProcessAreThoseOfHttp) {
   EXPECT_THAT(text(), HasSubstr("pawl_connections{proto=\"http\"} 1\n"));
 }
 
+TEST_F(MetricsTest, ConnectionsOfTheHttpPortAreShownWithTheirLimit) {
+  EXPECT_THAT(text(), Not(HasSubstr("pawl_http_connections")));
+  const std::string all = metrics_text(readings_of(engine()), {}, HttpReadings{3, 1024, 2});
+  EXPECT_THAT(all, HasSubstr("\npawl_http_connections 3\n"));
+  EXPECT_THAT(all, HasSubstr("\npawl_http_connections_limit 1024\n"));
+  EXPECT_THAT(all, HasSubstr("\npawl_http_connections_refused_total 2\n"));
+}
+
 TEST_F(MetricsTest, AFullDiskIsNotReadyAndLeavesTheLeaderAsItIs) {
   EXPECT_THAT(text(), HasSubstr("pawl_ready 1\n"));
   store.set_room(false);

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "wire/verbs.h"
+#include "wire/access.h"
 
 namespace pawl::server {
 

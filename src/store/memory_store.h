@@ -2,7 +2,8 @@
 // test holds it back.
 //
 //   MemoryStore store(incarnation);
-//   store.hold();  store.submit(batch, id, sink);  …  store.release_next();   // now sink.durable(id)
+//   store.hold();  store.submit(batch, id, sink);  …  store.release_next();
+//   store.pump(sink);                                                         // now sink.durable(id)
 //
 // It outlives a core that is "restarted" on it: load() may be called again after close() or
 // crash().
@@ -23,21 +24,24 @@ class MemoryStore final : public Store {
 
   Result<Loaded> load(Visitor& visitor) override;
   void submit(const Batch& batch, BatchId id, Sink& sink) override;
+  void pump(Sink& sink) override;
+  void wake_with(Waker* waker) override { waker_ = waker; }
   bool has_room() override { return room_; }
   Result<void> close() override;
   [[nodiscard]] std::optional<Space> space() const override { return space_; }
   [[nodiscard]] std::string_view kind() const override { return "memory"; }
 
-  // From now on batches wait; each release_next() makes the oldest durable.
+  // From now on batches wait; each release_next() completes the oldest, which the next pump()
+  // reports.
   void hold() { holding_ = true; }
   // False when none waits.
   bool release_next();
-  // Makes all that wait durable, and later ones at once again.
+  // Completes all that wait, and later ones at once again.
   void release();
-  [[nodiscard]] std::size_t held() const { return held_.size(); }
+  // Those that were not released yet.
+  [[nodiscard]] std::size_t held() const { return held_.size() - released_; }
 
-  // The process dies: what is held back never happened, its sinks hear nothing, and load() comes
-  // next.
+  // The process dies: what was not reported never happened, and load() comes next.
   void crash();
   void set_room(bool room) { room_ = room; }
   void set_space(const Space& space) { space_ = space; }
@@ -52,13 +56,14 @@ class MemoryStore final : public Store {
   struct Held {
     Batch batch;
     BatchId id;
-    Sink* sink;
   };
   void commit(const Batch& batch, BatchId id, Sink& sink);
 
   const Incarnation incarnation_;
   std::map<std::string, std::string, std::less<>> records_;
   std::deque<Held> held_;
+  std::size_t released_ = 0;  // of these, from the front: complete, and not reported yet
+  Waker* waker_ = nullptr;
   std::optional<Error> failure_;
   std::uint64_t high_water_ = 0;  // Of all batches submitted: one that was lost may have been seen.
   std::uint64_t sequence_ = 0;

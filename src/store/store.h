@@ -3,7 +3,7 @@
 //
 //   store.load(visitor);                            // once, before anything else
 //   Batch batch;  batch.put(key, value);  batch.erase(other);  batch.cover(token);
-//   store.submit(batch, id, sink);                  // sink.durable(id), now or later, in the order submitted
+//   store.submit(batch, id, sink);                  // sink.durable(id), now or in a later pump(), in the order submitted
 //
 // High water: besides its records a store keeps one number that only grows, synced in a place of
 // its own before any batch that covers a greater one is written. It survives even a lost tail of
@@ -17,6 +17,7 @@
 
 #include "base/batch.h"
 #include "base/types.h"
+#include "base/waker.h"
 #include "pawl/result.h"
 
 namespace pawl::store {
@@ -82,9 +83,16 @@ class Store {
   virtual Result<Loaded> load(Visitor& visitor) = 0;
 
   // Makes `batch` durable. Exactly one of the sink's calls follows for each batch, in order of
-  // submission; a store that commits inline makes it before this returns. The batch may be reused
-  // once this returns.
+  // submission, inside submit() or pump(): a store that commits inline makes it before this returns.
+  // The batch may be reused once this returns.
   virtual void submit(const Batch& batch, BatchId id, Sink& sink) = 0;
+
+  // Makes the sink's calls for the batches that were completed since, on the caller's thread. For a
+  // store that commits inline there are none.
+  virtual void pump(Sink& /*sink*/) {}
+  // `waker` is woken, from any thread, when pump() or finished_backup() has something new; nullptr:
+  // no longer. It outlives the store, or is taken back before. Before anything is submitted.
+  virtual void wake_with(Waker* /*waker*/) {}
 
   // False when space is short: refuse what would grow the store; renewals, releases and expiries
   // still fit. Never false for a store that has failed, whose next batch reports the failure.

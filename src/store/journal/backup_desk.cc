@@ -31,8 +31,11 @@ bool BackupDesk::step() {
   if (stepped && !*stepped) return true;
   under_way_->release();
   under_way_.reset();
-  const std::lock_guard lock(mutex_);
-  finished_ = stepped ? Result<BackupDone>(**stepped) : Result<BackupDone>(stepped.error());
+  {
+    const std::lock_guard lock(mutex_);
+    finished_ = stepped ? Result<BackupDone>(**stepped) : Result<BackupDone>(stepped.error());
+  }
+  if (waker_ != nullptr) waker_->wake();
   return true;
 }
 

@@ -22,6 +22,8 @@ class BackupDesk {
   // of its end.
   void begin(std::unique_ptr<BackupJob> job, std::function<void()> release);
   [[nodiscard]] std::optional<Result<BackupDone>> finished();
+  // Woken by the helper when finished() has an outcome. Before the helper runs.
+  void wake_with(Waker* waker) { waker_ = waker; }
   // Gives up what is under way. No step may run.
   void stop();
 
@@ -34,6 +36,7 @@ class BackupDesk {
     std::unique_ptr<BackupJob> job;
     std::function<void()> release;
   };
+  Waker* waker_ = nullptr;          // Constant while the helper runs.
   bool busy_ = false;               // The loop's thread only.
   std::optional<Order> under_way_;  // The helper only.
 
