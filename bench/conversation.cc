@@ -22,7 +22,7 @@ constexpr std::string_view kRedisRenew =
 
 // Redis has no queue for a lock, so a fair one has to be made. Polling, or waking one waiter that
 // must then acquire (two durable writes per handoff), would be easy to beat. Here the release
-// itself makes the next in line the holder and tells it by a list of its own, on which it blocks:
+// itself makes the next waiter the holder and wakes it through a list on which that waiter blocks:
 // first come first served, no herd, one durable write per handoff, as in pawl.
 constexpr std::string_view kRedisQueue =
     "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return redis.call('INCR', "

@@ -1,20 +1,20 @@
-// What one connection of the load generator says and expects, per peer and workload: plain data,
-// made once before the clock starts. The driver only sends bytes, checks replies and follows the
-// order of the steps.
+// The messages of one connection of the load generator, per peer and workload: plain data, built
+// once before the clock starts. The driver only sends bytes, checks replies and follows the order
+// of the steps.
 //
 //   Conversation talk = conversation(Peer::kPawl, Workload::kCycle, "run7", 12, {});
-//   opening once, then round again and again (each round is one operation), then closing once.
+//   `opening` once, then `round` repeatedly (each round is one operation), then `closing` once.
 //
-// What is compared must be the same work:
-//   cycle    acquire and release a lock of one's own.  pawl: ACQUIRE, RELEASE.  redis: the textbook pair of
-//   atomic
-//            scripts (SET NX PX + INCR; compare-and-delete), by EVALSHA.  echo: two messages of the size that
-//            pawl gets.
-//   handoff  all connections want one lock, in order of arrival.  pawl: ACQUIRE … WAIT, RELEASE.  redis: see
-//            conversation.cc; it gets one durable write per handoff, which is the best we know how to do
-//            there.
-//   renew    extend a lease that is held.  pawl: RENEW.  redis: compare-and-PEXPIRE.  echo: one message of
-//   RENEW's size.
+// All peers must do the same work:
+//   cycle    Acquire and release a lock that no other connection uses.
+//            pawl: ACQUIRE, RELEASE.
+//            redis: the usual pair of atomic scripts (SET NX PX + INCR; compare-and-delete).
+//            echo: two messages of the size that pawl receives.
+//   handoff  All connections want one lock, in order of arrival.
+//            pawl: ACQUIRE … WAIT, RELEASE.
+//            redis: one durable write per handoff, the best known way there (conversation.cc).
+//   renew    Extend a lease that is held.
+//            pawl: RENEW.  redis: compare-and-PEXPIRE.  echo: one message of RENEW's size.
 #pragma once
 
 #include <cstddef>
@@ -56,8 +56,8 @@ struct Conversation {
 // need it.
 bool take_reply(Conversation& talk, const Step& step, std::string_view reply);
 
-// 24 and 16 bytes, as in the memory measurement. Unique to `run`, so that what an earlier run left
-// behind stands in nobody's way.
+// 24 and 16 bytes, as in the memory measurement. Unique to `run`, so that leases that an earlier
+// run left behind do not block this one.
 struct Names {
   std::string lock;
   std::string owner;

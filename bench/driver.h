@@ -14,7 +14,7 @@
 
 namespace pawl::bench {
 
-// Who speaks to the peer.
+// How requests are sent to the peer.
 enum class By {
   kEpoll,    // one thread for all connections
   kThreads,  // a thread for each connection, which waits for its replies
@@ -30,8 +30,8 @@ struct Plan {
   std::string run;              // Part of every name; see conversation().
   Nanos warmup = std::chrono::milliseconds(100);
   Nanos duration = std::chrono::seconds(1);
-  std::uint64_t operations_max = 0;  // Stop after so many; 0: only by time.
-  pid_t server = 0;                  // Whose CPU time to read; 0: nobody's.
+  std::uint64_t operations_max = 0;  // Stop after this many operations; 0: only by time.
+  pid_t server = 0;                  // Process whose CPU time is read; 0: none.
 };
 
 struct Measured {

@@ -139,12 +139,12 @@ class Server {
       connection == nullptr ? accept() : read(connection);
     }
     if (log_ != nullptr) log_->commit();
-    for (Connection* each : heard_) {
+    for (Connection* each : received_) {
       // Closed loops of small messages: a reply always fits. A peer that went away shows at its
       // next read.
       (void)::send(each->fd, each->message.data(), each->filled, MSG_NOSIGNAL | MSG_DONTWAIT);
     }
-    heard_.clear();
+    received_.clear();
   }
 
   void accept() {
@@ -166,7 +166,7 @@ class Server {
     }
     from->filled = static_cast<std::size_t>(got);
     if (log_ != nullptr) log_->append(from->message.data(), from->filled);
-    heard_.push_back(from);
+    received_.push_back(from);
   }
 
   void watch(int fd, Connection* connection) const {
@@ -179,7 +179,7 @@ class Server {
   Log* log_;
   int epoll_;
   int listener_;
-  std::vector<Connection*> heard_;  // in this turn, to be answered
+  std::vector<Connection*> received_;  // connections to answer in this turn
 };
 
 }  // namespace

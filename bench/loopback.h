@@ -11,7 +11,8 @@ namespace pawl::bench {
 
 inline constexpr std::size_t kReplyMax = 2048;
 
-[[noreturn]] void fail(const std::string& what);  // with what errno says
+// Throws with `what` and the text of errno.
+[[noreturn]] void fail(const std::string& what);
 
 class Loopback {
  public:

@@ -43,9 +43,8 @@ class Histogram {
 struct CpuTimes {
   Nanos self{};    // this process
   Nanos server{};  // the process under test
-  Nanos
-      // Everything on this machine, kernel threads and interrupts included; in steps of 10 ms
-      machine{};
+  // The whole machine, kernel threads and interrupts included; in steps of 10 ms.
+  Nanos machine{};
   Nanos stolen{};  // what the hypervisor gave to others
 };
 

@@ -72,7 +72,7 @@ void run(Loop& loop, const std::atomic<Phase>& phase, Measured& mine) {
   }
 }
 
-// A connection that is lost ends its thread's part, and says so.
+// A lost connection ends this thread's loop and is recorded as an error.
 void run_until_lost(Loop& loop, const std::atomic<Phase>& phase, Measured& mine) {
   try {
     run(loop, phase, mine);

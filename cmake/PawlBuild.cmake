@@ -4,7 +4,7 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-# No NDEBUG: assertions stay on in production. What a sanitizer adds is dear to optimise, and is run for a short time only.
+# No NDEBUG: assertions stay on in production. Optimising sanitized code takes long, and it runs only briefly.
 if(PAWL_SANITIZE)
   set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
 else()

@@ -34,7 +34,7 @@ set(pages_of_pawld "${PROJECT_SOURCE_DIR}/man/pawld.8")
 set(completions "${made}/completions")
 foreach(place pawl_all pawl_client)
   install(TARGETS pawl RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" ${${place}})
-  # For sqlite3, Python and others, by its path: nobody links it, so it is in a folder where no linker looks.
+  # For sqlite3, Python and others, by its path: nothing links it, so it is installed outside the linker's search path.
   install(TARGETS libpawl_sqlite LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/pawl" ${${place}})
   install(FILES ${pages_of_pawl} DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" ${${place}})
   install(DIRECTORY "${made}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" ${${place}})

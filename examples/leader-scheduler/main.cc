@@ -19,7 +19,7 @@ void say(const std::string& name, const std::string& what) {
   std::cout << name + " " + what + "\n" << std::flush;
 }
 
-// Ends with leadership, or when told to stop.
+// Returns when leadership ends or a stop is requested.
 void lead(const std::string& name, const pawl::Lease& leadership, const std::stop_token& stop) {
   const std::stop_token lost = leadership.lost();
   std::mutex mutex;

@@ -1,4 +1,4 @@
-// Ships one order, under a lock, into a table that refuses whoever held the lock before.
+// Ships one order, under a lock, into a table that refuses earlier holders of the lock.
 //
 //   worker PAWLD DSN ORDER
 #include <libpq-fe.h>
@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   pawl::Client client(argv[1]);
   pawl::PgGuard guard(connection.get());
 
-  // From here on nobody who held the lock before can write to orders, even if we never do.
+  // From here on no earlier holder of the lock can write to orders, even if we never write.
   auto lease = client.acquire("orders", {.ttl = 10s, .wait = 30s, .guards = {&guard}});
   if (!lease) {
     std::cerr << lease.error().detail << "\n";

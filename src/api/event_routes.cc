@@ -28,7 +28,7 @@ std::string event_text(std::string_view event, std::string_view id, const json::
 
 // A push ["pawl", event, id, lock, map]; or the error with which pawld lets a reader go that does
 // not keep up.
-std::string tell(const wire::Value& frame) {
+std::string event_of_push(const wire::Value& frame) {
   if (frame.is_error()) {
     const http::Problem problem = problem_of(frame.text);
     return event_text("cut", "",
@@ -48,7 +48,7 @@ std::string tell(const wire::Value& frame) {
 
 }  // namespace
 
-Step stream_events(const Asked& asked) {
+Step stream_events(const RouteRequest& asked) {
   const auto prefix = asked.query.find("prefix");
   std::vector<std::string> command{"OBSERVE", prefix == asked.query.end() ? "" : prefix->second};
   if (prefix != asked.query.end()) {
@@ -62,7 +62,7 @@ Step stream_events(const Asked& asked) {
         wire::shown(*last)));
   }
   if (last && !last->empty()) command.insert(command.end(), {"FROM", std::string(*last)});
-  return Stream{std::move(command), begin, tell};
+  return Stream{std::move(command), begin, event_of_push};
 }
 
 }  // namespace pawl::api

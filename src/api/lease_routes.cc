@@ -9,16 +9,21 @@
 #include "base/hex.h"
 #include "base/limits.h"
 #include "server/engine.h"
+#include "wire/acquire_options.h"
 #include "wire/text.h"
 
 namespace pawl::api {
 namespace {
 
 using http::Problem;
+using wire::AcquireOption;
+using wire::OptionKind;
+
+constexpr std::string_view kTtl = "ttl_ms";
 
 // --- Acquire -------------------------------------------------------------------------------------
 
-struct Wish {
+struct AcquireCommand {
   std::vector<std::string> command;
   std::vector<std::string> locks;
 };
@@ -58,7 +63,7 @@ std::uint64_t count_of(Millis limit) {
   return static_cast<std::uint64_t>(limit.count());
 }
 
-void append_locks(Wish& wish, Body& body) {
+void append_locks(AcquireCommand& wish, Body& body) {
   wish.locks = body.texts("locks");
   if (wish.locks.empty() || wish.locks.size() > limits::kLocksPerLease)
     body.refuse(fmt::format("locks must name 1 to {} locks", limits::kLocksPerLease));
@@ -74,34 +79,13 @@ void append_locks(Wish& wish, Body& body) {
   }
 }
 
-void append_number(Wish& wish, std::string_view option, std::optional<std::uint64_t> value,
-                   std::uint64_t by_default) {
-  const std::uint64_t number = value.value_or(by_default);
-  if (number == by_default) return;
-  wish.command.insert(wish.command.end(), {std::string(option), std::to_string(number)});
+void append_number(AcquireCommand& wish, const AcquireOption& option,
+                   std::optional<std::uint64_t> value) {
+  if (!value || value == option.omitted) return;
+  wish.command.insert(wish.command.end(), {std::string(option.word), std::to_string(*value)});
 }
 
-// `limit` 1 is an exclusive lock, as without it.
-void append_mode(Wish& wish, Body& body) {
-  const bool shared = body.boolean("shared").value_or(false);
-  const std::uint64_t limit = body.number("limit", {1, limits::kHoldersMax}).value_or(1);
-  if (shared && limit != 1) body.refuse("shared and limit exclude each other");
-  if (wish.locks.size() > 1 && (shared || limit != 1))
-    body.refuse("several locks are taken exclusively: neither shared nor limit goes with them");
-  if (shared) wish.command.emplace_back("SHARED");
-  append_number(wish, "LIMIT", limit, 1);
-}
-
-void append_max_hold(Wish& wish, Body& body, std::uint64_t ttl) {
-  const std::uint64_t max = count_of(limits::kMaxHoldMax);
-  const std::uint64_t hold = body.number("max_hold_ms", {0, max}).value_or(0);
-  if (hold != 0 && hold < ttl)
-    body.refuse(fmt::format("max_hold_ms must be 0 (no cap), or {} (ttl_ms) to {}, got {}", ttl,
-                            max, hold));
-  append_number(wish, "MAXHOLD", hold, 0);
-}
-
-void append_meta(Wish& wish, Body& body) {
+void append_meta(AcquireCommand& wish, Body& body) {
   const auto pairs = body.pairs("meta");
   if (pairs.size() > limits::kMetaPairs)
     return body.refuse(fmt::format("meta takes at most {} pairs", limits::kMetaPairs));
@@ -119,27 +103,66 @@ void append_meta(Wish& wish, Body& body) {
         fmt::format("meta takes at most {} bytes in all, got {}", limits::kMetaBytes, bytes)));
 }
 
+void append_option(AcquireCommand& wish, Body& body, const AcquireOption& option, Millis ttl_max) {
+  switch (option.kind) {
+    case OptionKind::kMillis:
+    case OptionKind::kNumber: {
+      const std::uint64_t max = option.member == kTtl ? count_of(ttl_max) : option.member_max();
+      const auto value = body.number(option.member, {option.min, max});
+      if (!value && !option.omitted) body.refuse(fmt::format("{} is required", option.member));
+      return append_number(wish, option, value);
+    }
+    case OptionKind::kFlag:
+      if (body.boolean(option.member).value_or(false)) wish.command.emplace_back(option.word);
+      return;
+    case OptionKind::kText:
+      if (const auto text = body.text(option.member, {option.min, option.max}))
+        wish.command.insert(wish.command.end(), {std::string(option.word), *text});
+      return;
+    case OptionKind::kMeta:
+      return append_meta(wish, body);
+    case OptionKind::kRequestId:
+      return;  // The header Idempotency-Key.
+  }
+}
+
+// What only the whole body can show. Members are read again, as they were when they were appended.
+void check_together(const AcquireCommand& wish, Body& body) {
+  constexpr Bounds kAny{0, UINT64_MAX};
+  const bool shared = body.boolean("shared").value_or(false);
+  const bool limited = body.number("limit", kAny).value_or(1) != 1;
+  if (shared && limited) body.refuse("shared and limit exclude each other");
+  if (wish.locks.size() > 1 && (shared || limited))
+    body.refuse("several locks are taken exclusively: neither shared nor limit goes with them");
+  const std::uint64_t ttl = body.number(kTtl, kAny).value_or(0);
+  const std::uint64_t hold = body.number("max_hold_ms", kAny).value_or(0);
+  if (hold != 0 && hold < ttl)
+    body.refuse(fmt::format("max_hold_ms must be 0 (no cap), or {} (ttl_ms) to {}, got {}", ttl,
+                            limits::kMaxHoldMax.count(), hold));
+}
+
+std::vector<std::string_view> body_members() {
+  std::vector<std::string_view> members{"locks"};
+  for (const AcquireOption& option : wire::acquire_options()) {
+    if (!option.member.empty()) members.push_back(option.member);
+  }
+  return members;
+}
+
 // Everything that the wire's parser checks is checked here first, so that errors name what the
 // request has.
-std::variant<Wish, Problem> read_wish(const http::Request& request, Millis ttl_max) {
-  Wish wish;
+std::variant<AcquireCommand, Problem> read_acquire(const http::Request& request, Millis ttl_max) {
+  AcquireCommand wish;
   wish.command.emplace_back("ACQUIRE");
-  Body body(request.body, {"locks", "ttl_ms", "wait_ms", "owner", "shared", "limit", "delay_ms",
-                           "max_hold_ms", "meta"});
+  Body body(request.body, body_members());
   append_locks(wish, body);
-  const auto ttl = body.number("ttl_ms", {count_of(limits::kTtlMin), count_of(ttl_max)});
-  if (!ttl) body.refuse("ttl_ms is required");
-  append_number(wish, "TTL", ttl, UINT64_MAX);
-  const auto wait = body.number("wait_ms", {0, count_of(limits::kHttpWaitMax)});
-  append_number(wish, "WAIT", wait, 0);
-  if (const auto owner = body.text("owner", {1, limits::kOwnerMax}))
-    wish.command.insert(wish.command.end(), {"OWNER", *owner});
-  append_mode(wish, body);
-  append_number(wish, "DELAY", body.number("delay_ms", {0, count_of(limits::kDelayMax)}), 0);
-  append_max_hold(wish, body, ttl.value_or(0));
-  append_meta(wish, body);
+  for (const AcquireOption& option : wire::acquire_options()) {
+    if (!option.member.empty()) append_option(wish, body, option, ttl_max);
+  }
+  check_together(wish, body);
+  const bool waits = body.number("wait_ms", {0, UINT64_MAX}).value_or(0) > 0;
   if (auto wrong = body.finish()) return *wrong;
-  const auto key = idempotency_key(request, wait.value_or(0) > 0);
+  const auto key = idempotency_key(request, waits);
   if (!key) return invalid(key.error().detail, "idempotency_key");
   if (!key->empty()) wish.command.insert(wish.command.end(), {"REQUEST", *key});
   return wish;
@@ -155,7 +178,7 @@ std::string text_of(const wire::Value& map, std::string_view key) {
   return value == nullptr ? "" : value->text;
 }
 
-// In seconds, as Retry-After wants it: when whoever is in the way may be gone.
+// In seconds, as Retry-After wants it: when the holder in the way may be gone.
 std::string seconds(std::int64_t ms) {
   return std::to_string(std::max<std::int64_t>(1, (ms + 999) / 1000));
 }
@@ -184,13 +207,13 @@ Problem held_by(const std::string& lock, const wire::Value& holder) {
   return problem;
 }
 
-// Who is in the way: the first of the locks that somebody holds, as it is now.
+// What is in the way: the first of the locks that is held, as it is now.
 Step explain(std::vector<std::string> locks, std::size_t at) {
   if (at == locks.size())
     return held("not free when asked, though nobody holds it now: others are waiting in line",
                 1000);
   std::string lock = locks[at];
-  return Ask{
+  return RunCommand{
       {"INSPECT", lock}, [locks = std::move(locks), at, lock](const wire::Value& state) -> Step {
         if (const wire::Value* holders = state.find("holders");
             holders != nullptr && !holders->items.empty())
@@ -209,15 +232,15 @@ Step explain(std::vector<std::string> locks, std::size_t at) {
 
 }  // namespace
 
-Step acquire(const Asked& asked) {
-  auto read = read_wish(asked.http, asked.ttl_max);
+Step acquire(const RouteRequest& asked) {
+  auto read = read_acquire(asked.http, asked.ttl_max);
   if (auto* wrong = std::get_if<Problem>(&read)) return *wrong;
-  Wish& wish = std::get<Wish>(read);
-  return Ask{std::move(wish.command),
-             [locks = std::move(wish.locks)](const wire::Value& grant) -> Step {
-               if (grant.is_null()) return explain(locks, 0);
-               return json_response(201, to_json(grant));
-             }};
+  AcquireCommand& wish = std::get<AcquireCommand>(read);
+  return RunCommand{std::move(wish.command),
+                    [locks = std::move(wish.locks)](const wire::Value& grant) -> Step {
+                      if (grant.is_null()) return explain(locks, 0);
+                      return json_response(201, to_json(grant));
+                    }};
 }
 
 // --- Renew and release ---------------------------------------------------------------------------
@@ -243,30 +266,32 @@ http::Response release_answer(bool released, std::string_view how) {
 
 }  // namespace
 
-Step renew(const Asked& asked) {
+Step renew(const RouteRequest& asked) {
   auto lease = lease_of(asked.http);
   if (auto* wrong = std::get_if<Problem>(&lease)) return *wrong;
-  return Ask{{"RENEW", to_hex(std::get<LeaseId>(lease))}, [](const wire::Value& left) -> Step {
-               return json_response(200, boost::json::object{{"expires_in_ms", left.integer}});
-             }};
+  return RunCommand{
+      {"RENEW", to_hex(std::get<LeaseId>(lease))}, [](const wire::Value& left) -> Step {
+        return json_response(200, boost::json::object{{"expires_in_ms", left.integer}});
+      }};
 }
 
 // A holder whose lease was over before it released must learn so: what it did last may have come
 // too late.
-Step release(const Asked& asked) {
+Step release(const RouteRequest& asked) {
   auto read = lease_of(asked.http);
   if (auto* wrong = std::get_if<Problem>(&read)) return *wrong;
   const LeaseId lease = std::get<LeaseId>(read);
-  return Ask{{"RELEASE", to_hex(lease)}, [lease](const wire::Value& done) -> Step {
-               if (done.integer != 0) return release_answer(true, "released");
-               // This reply came after the end was durable, so the end may be told.
-               return EngineQuery{[lease](const server::Engine& engine) -> std::function<Step()> {
-                 const auto ending = engine.core().ending_of(lease);
-                 return [how = ending ? core::to_text(*ending) : "unknown"]() -> Step {
-                   return release_answer(false, how);
-                 };
-               }};
-             }};
+  return RunCommand{
+      {"RELEASE", to_hex(lease)}, [lease](const wire::Value& done) -> Step {
+        if (done.integer != 0) return release_answer(true, "released");
+        // This reply came after the end was durable, so the end may be shown.
+        return EngineQuery{[lease](const server::Engine& engine) -> std::function<Step()> {
+          const auto ending = engine.core().ending_of(lease);
+          return [how = ending ? core::to_text(*ending) : "unknown"]() -> Step {
+            return release_answer(false, how);
+          };
+        }};
+      }};
 }
 
 }  // namespace pawl::api

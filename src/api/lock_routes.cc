@@ -17,15 +17,16 @@ namespace json = boost::json;
 
 // Adds `option` and the parameter's value to the command. An empty value is the same as no
 // parameter.
-void append_parameter(std::vector<std::string>& command, const Asked& asked, std::string_view name,
-                      std::string_view option) {
+void append_parameter(std::vector<std::string>& command, const RouteRequest& asked,
+                      std::string_view name, std::string_view option) {
   const auto found = asked.query.find(name);
   if (found != asked.query.end() && !found->second.empty())
     command.insert(command.end(), {std::string(option), found->second});
 }
 
 template <class Wrong>
-std::optional<http::Problem> refuse_value(const Asked& asked, std::string_view name, Wrong wrong) {
+std::optional<http::Problem> refuse_value(const RouteRequest& asked, std::string_view name,
+                                          Wrong wrong) {
   const auto found = asked.query.find(name);
   return found == asked.query.end() || found->second.empty() ? std::nullopt : wrong(found->second);
 }
@@ -37,7 +38,7 @@ std::optional<std::uint64_t> digits_of(std::string_view text) {
   return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
 }
 
-std::optional<http::Problem> refuse_limit(const Asked& asked) {
+std::optional<http::Problem> refuse_limit(const RouteRequest& asked) {
   return refuse_value(asked, "limit", [](std::string_view text) -> std::optional<http::Problem> {
     const auto number = digits_of(text);
     if (number && *number >= 1 && *number <= limits::kCountMax) return std::nullopt;
@@ -46,7 +47,7 @@ std::optional<http::Problem> refuse_limit(const Asked& asked) {
   });
 }
 
-std::optional<http::Problem> refuse_page(const Asked& asked) {
+std::optional<http::Problem> refuse_page(const RouteRequest& asked) {
   if (auto wrong = refuse_limit(asked)) return wrong;
   auto wrong =
       refuse_value(asked, "cursor", [](std::string_view text) -> std::optional<http::Problem> {
@@ -62,30 +63,30 @@ std::optional<http::Problem> refuse_page(const Asked& asked) {
 
 }  // namespace
 
-Step list_locks(const Asked& asked) {
+Step list_locks(const RouteRequest& asked) {
   if (auto wrong = refuse_page(asked)) return *wrong;
   std::vector<std::string> command{"LOCKS"};
   append_parameter(command, asked, "prefix", "PREFIX");
   append_parameter(command, asked, "cursor", "CURSOR");
   append_parameter(command, asked, "limit", "COUNT");
-  return Ask{std::move(command), [](const wire::Value& page) -> Step {
-               if (page.items.size() != 2) return strange("LOCKS");
-               return json_response(200, json::object{{"cursor", page.items[0].text},
-                                                      {"locks", to_json(page.items[1])}});
-             }};
+  return RunCommand{std::move(command), [](const wire::Value& page) -> Step {
+                      if (page.items.size() != 2) return strange("LOCKS");
+                      return json_response(200, json::object{{"cursor", page.items[0].text},
+                                                             {"locks", to_json(page.items[1])}});
+                    }};
 }
 
-Step show_history(const Asked& asked) {
+Step show_history(const RouteRequest& asked) {
   if (auto wrong = refuse_limit(asked)) return *wrong;
   std::vector<std::string> command{"HISTORY", asked.name};
   append_parameter(command, asked, "limit", "COUNT");
-  return Ask{
+  return RunCommand{
       std::move(command), [name = asked.name](const wire::Value& leases) -> Step {
         return json_response(200, json::object{{"lock", name}, {"history", to_json(leases)}});
       }};
 }
 
-Step break_lock(const Asked& asked) {
+Step break_lock(const RouteRequest& asked) {
   Body body(asked.http.body, {"token", "now", "reason"});
   const auto token = body.number("token", {1, limits::kTokenMax});
   const bool now = body.boolean("now").value_or(false);
@@ -96,7 +97,7 @@ Step break_lock(const Asked& asked) {
   std::vector<std::string> command{"BREAK", asked.name, "TOKEN", std::to_string(*token)};
   if (now) command.emplace_back("NOW");
   command.insert(command.end(), {"REASON", *reason});
-  return Ask{
+  return RunCommand{
       std::move(command), [name = asked.name, token, now](const wire::Value& done) -> Step {
         if (done.integer == 0) {
           return not_found("not_held", "that token does not hold it",

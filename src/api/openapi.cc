@@ -99,7 +99,7 @@ json::object operation_of(const Route& route) {
 }
 
 json::value shapes() {
-  json::value shapes = json::parse(std::string(schemas()));
+  json::value shapes = schemas();
   json::array codes;
   for (const std::string_view code : problem_codes()) codes.push_back(json::value(code));
   shapes.at("Problem").at("properties").at("code").as_object()["enum"] = codes;

@@ -2,6 +2,8 @@
 // routes.
 #pragma once
 
+#include <boost/json/value.hpp>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +17,7 @@ namespace pawl::api {
 [[nodiscard]] std::string http_page(const RouteTable& table);
 // The codes of problems, all of them.
 [[nodiscard]] std::vector<std::string_view> problem_codes();
-// The shapes that routes name, as JSON.
-[[nodiscard]] std::string_view schemas();
+// The shapes that routes name: an object with a schema for each.
+[[nodiscard]] boost::json::value schemas();
 
 }  // namespace pawl::api

@@ -63,12 +63,12 @@ void add_verb_routes(RouteTable& table);
 void add_service_routes(RouteTable& table);
 
 // Handlers of verbs whose route is more than its parameters and the reply as JSON.
-Step acquire(const Asked& asked);
-Step renew(const Asked& asked);
-Step release(const Asked& asked);
-Step list_locks(const Asked& asked);
-Step show_history(const Asked& asked);
-Step break_lock(const Asked& asked);
-Step stream_events(const Asked& asked);
+Step acquire(const RouteRequest& asked);
+Step renew(const RouteRequest& asked);
+Step release(const RouteRequest& asked);
+Step list_locks(const RouteRequest& asked);
+Step show_history(const RouteRequest& asked);
+Step break_lock(const RouteRequest& asked);
+Step stream_events(const RouteRequest& asked);
 
 }  // namespace pawl::api

@@ -38,7 +38,7 @@ TEST(RouteTable, SlashesMayStandInANameAndTheLongerPatternCounts) {
   EXPECT_EQ(find("GET", "/v1/locks/a/break").id, "other method") << "and not the lock a/break";
 }
 
-TEST(RouteTable, WhatIsNoRouteIsToldFromAnotherMethod) {
+TEST(RouteTable, AnUnknownRouteDiffersFromAWrongMethod) {
   for (const char* path : {"/nope", "/v1/locks/", "/v1/status/", "/v1", "", "/v1/locks//history/"})
     EXPECT_NE(find("GET", path).id, "status") << path;
   EXPECT_EQ(find("GET", "/nope").id, "none");
@@ -47,7 +47,7 @@ TEST(RouteTable, WhatIsNoRouteIsToldFromAnotherMethod) {
   EXPECT_EQ(find("OPTIONS", "/v1/acquire").id, "other method");
 }
 
-TEST(RouteTable, EveryRouteSaysWhoMayUseItAndWhatItAnswers) {
+TEST(RouteTable, EveryRouteHasARoleAndAnswers) {
   const RouteTable table = all_routes();
   for (const Route& route : table.all()) {
     EXPECT_FALSE(route.summary.empty()) << route.path;

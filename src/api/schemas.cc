@@ -1,11 +1,45 @@
-// The shapes of bodies. Tests compare them with what pawld really takes and answers. The codes of
-// Problem are added by openapi_document(), from the table of the reference page.
+// The shapes of bodies. Tests compare them with what pawld really takes and answers. The members of
+// AcquireRequest come from the table of ACQUIRE's options; the codes of Problem are added by
+// openapi_document(), from the table of the reference page.
+#include <boost/json/parse.hpp>
+
 #include "api/openapi.h"
+#include "base/limits.h"
+#include "wire/acquire_options.h"
 
 namespace pawl::api {
+namespace {
 
-std::string_view schemas() {
-  return R"json({
+namespace json = boost::json;
+using wire::AcquireOption;
+using wire::OptionKind;
+
+json::object schema_of(const AcquireOption& option) {
+  json::object schema;
+  switch (option.kind) {
+    case OptionKind::kMillis:
+    case OptionKind::kNumber:
+      schema = {{"type", "integer"}, {"minimum", option.min}, {"maximum", option.member_max()}};
+      if (option.omitted) schema["default"] = *option.omitted;
+      break;
+    case OptionKind::kFlag:
+      schema = {{"type", "boolean"}, {"default", false}};
+      break;
+    case OptionKind::kText:
+    case OptionKind::kRequestId:
+      schema = {{"type", "string"}, {"minLength", option.min}, {"maxLength", option.max}};
+      break;
+    case OptionKind::kMeta:
+      schema = {{"type", "object"},
+                {"additionalProperties", {{"type", "string"}}},
+                {"maxProperties", limits::kMetaPairs}};
+      break;
+  }
+  schema["description"] = json::value(option.description);
+  return schema;
+}
+
+constexpr std::string_view kShapes = R"json({
   "Token": {"type": "integer", "minimum": 1, "maximum": 9007199254740991,
     "description": "the fencing token: greater with every grant"},
   "LockName": {"type": "string", "minLength": 1, "maxLength": 512,
@@ -16,15 +50,7 @@ std::string_view schemas() {
     "description": "how a lease ended; unknown: it never existed, or its end is forgotten (pawld restarted, or 100000 more leases have ended)"},
   "UnixMs": {"type": "integer", "minimum": 0, "description": "a time: milliseconds since 1970-01-01T00:00:00Z, by the wall clock of pawld"},
   "AcquireRequest": {"type": "object", "additionalProperties": false, "required": ["locks", "ttl_ms"], "properties": {
-    "locks": {"type": "array", "items": {"$ref": "#/components/schemas/LockName"}, "minItems": 1, "maxItems": 16, "uniqueItems": true, "description": "taken together, or not at all"},
-    "ttl_ms": {"type": "integer", "minimum": 100, "maximum": 86400000, "description": "how long it lives without being renewed; at most max_ttl_ms of the configuration (default 600000)"},
-    "wait_ms": {"type": "integer", "minimum": 0, "maximum": 60000, "default": 0, "description": "how long to wait in line; 0: not at all"},
-    "owner": {"type": "string", "minLength": 1, "maxLength": 128, "description": "a label for people; proves nothing"},
-    "shared": {"type": "boolean", "default": false, "description": "as a reader among readers"},
-    "limit": {"type": "integer", "minimum": 1, "maximum": 1024, "default": 1, "description": "as one of up to so many holders at a time; 1: exclusively"},
-    "delay_ms": {"type": "integer", "minimum": 0, "maximum": 60000, "default": 0, "description": "the lock stays closed for so long after a lease that was not released"},
-    "max_hold_ms": {"type": "integer", "minimum": 0, "maximum": 31536000000, "default": 0, "description": "the lease ends after so long, however often it is renewed; at least ttl_ms. 0: no cap"},
-    "meta": {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 8, "description": "shown with the lock; at most 1024 bytes in all"}}},
+    "locks": {"type": "array", "items": {"$ref": "#/components/schemas/LockName"}, "minItems": 1, "maxItems": 16, "uniqueItems": true, "description": "taken together, or not at all"}}},
   "Grant": {"type": "object", "required": ["lease", "token", "floor", "slot", "ttl_ms", "waited_ms"], "properties": {
     "lease": {"type": "string", "pattern": "^[0-9a-f]{32}$", "description": "a secret: whoever knows it is the holder"},
     "token": {"$ref": "#/components/schemas/Token"},
@@ -103,7 +129,7 @@ std::string_view schemas() {
     "mode": {"$ref": "#/components/schemas/Mode"},
     "owner": {"type": "string"},
     "how": {"$ref": "#/components/schemas/How"},
-    "reason": {"type": "string", "description": "the text of whoever broke the lease or raised the token"},
+    "reason": {"type": "string", "description": "why the lease was broken or the token raised, as the operator wrote it"},
     "code": {"type": "string", "description": "of cut: why, as in a problem"},
     "detail": {"type": "string", "description": "of cut"},
     "retryable": {"type": "boolean", "description": "of cut"},
@@ -124,6 +150,16 @@ std::string_view schemas() {
     "expires_in_ms": {"type": "integer"},
     "reopens_in_ms": {"type": "integer"}}}
 })json";
+
+}  // namespace
+
+json::value schemas() {
+  json::value shapes = json::parse(kShapes);
+  json::object& acquire = shapes.at("AcquireRequest").at("properties").as_object();
+  for (const AcquireOption& option : wire::acquire_options()) {
+    if (!option.member.empty()) acquire[option.member] = schema_of(option);
+  }
+  return shapes;
 }
 
 }  // namespace pawl::api

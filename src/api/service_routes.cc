@@ -15,11 +15,11 @@ namespace pawl::api {
 namespace {
 
 // The process lives, and this thread of it: the engine is not asked.
-Step health(const Asked&) {
+Step health(const RouteRequest&) {
   return json_response(200, boost::json::object{{"status", "ok"}});
 }
 
-Step ready(const Asked&) {
+Step ready(const RouteRequest&) {
   return EngineQuery{[](const server::Engine& engine) -> std::function<Step()> {
     return [state = engine.state(), restoring = engine.restoring()]() -> Step {
       switch (state) {
@@ -38,7 +38,7 @@ Step ready(const Asked&) {
 }
 
 // Copied on the loop's thread, rendered on this one.
-Step metrics(const Asked& asked) {
+Step metrics(const RouteRequest& asked) {
   const server::HttpReadings connections{
       asked.connections.connections, asked.connections.connections_max, asked.connections.refused};
   return EngineQuery{[data = asked.data, connections](const server::Engine& engine) {
@@ -50,7 +50,7 @@ Step metrics(const Asked& asked) {
   }};
 }
 
-Step front_page(const Asked& asked) {
+Step front_page(const RouteRequest& asked) {
   std::string text = "pawld: locks whose every grant carries a fencing token.\n\n";
   for (const Route& route : asked.routes.all()) {
     text.append(route.method)
@@ -62,7 +62,7 @@ Step front_page(const Asked& asked) {
   return http::Response{200, "text/plain; charset=utf-8", std::move(text)};
 }
 
-Step document(const Asked& asked) {
+Step document(const RouteRequest& asked) {
   return http::Response{200, "application/json", openapi_document(asked.routes)};
 }
 

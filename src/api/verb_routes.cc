@@ -11,7 +11,7 @@ namespace {
 
 struct VerbHandler {
   std::string_view id;
-  Step (*handler)(const Asked& asked);
+  Step (*handler)(const RouteRequest& asked);
 };
 constexpr std::array kHandlers{
     VerbHandler{"acquire", acquire},      VerbHandler{"renew", renew},
@@ -20,7 +20,7 @@ constexpr std::array kHandlers{
     VerbHandler{"events", stream_events},
 };
 
-std::string_view value_of(const HttpParameter& parameter, const Asked& asked) {
+std::string_view value_of(const HttpParameter& parameter, const RouteRequest& asked) {
   switch (parameter.in) {
     case ParameterIn::kPath:
       return asked.name;
@@ -36,7 +36,7 @@ std::string_view value_of(const HttpParameter& parameter, const Asked& asked) {
 // The parameters as arguments, in order; an empty value is the same as none. The answer is the
 // reply as JSON.
 Handler plain_handler(const server::Verb& verb) {
-  return [&verb](const Asked& asked) -> Step {
+  return [&verb](const RouteRequest& asked) -> Step {
     std::vector<std::string> command{std::string(verb.name)};
     for (const HttpParameter& parameter : verb.http->parameters) {
       const std::string_view value = value_of(parameter, asked);
@@ -44,8 +44,9 @@ Handler plain_handler(const server::Verb& verb) {
       if (!parameter.option.empty()) command.emplace_back(parameter.option);
       command.emplace_back(value);
     }
-    return Ask{std::move(command),
-               [](const wire::Value& reply) -> Step { return json_response(200, to_json(reply)); }};
+    return RunCommand{std::move(command), [](const wire::Value& reply) -> Step {
+                        return json_response(200, to_json(reply));
+                      }};
   };
 }
 

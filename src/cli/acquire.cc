@@ -22,7 +22,6 @@ namespace {
 struct AcquireArguments {
   AcquireOptions common;
   std::string request;
-  Millis delay{0};
   bool exports = false;
 };
 
@@ -31,7 +30,6 @@ Result<client::AcquireCall> to_call(const AcquireArguments& options) {
   if (!call) return call;
   call->wait = options.common.patience().value_or(limits::kWaitMax);
   call->request = options.request;
-  call->delay = options.delay;
   return call;
 }
 
@@ -140,7 +138,7 @@ void add_acquire(CommandLine& line) {
             "secret, like "
             "the lease");
   verb.duration(
-      "--delay", options->delay,
+      "--delay", options->common.terms.delay,
       "keep the lock closed for this time if the lease expires instead of being released");
   verb.flag("--export", options->exports, "print `export PAWL_LEASE=… PAWL_TOKEN=…`, for eval");
   verb.not_both("--export", "--json");

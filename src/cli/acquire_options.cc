@@ -20,11 +20,12 @@ void AcquireOptions::declare(Verb& verb) {
 }
 
 void AcquireOptions::declare_lease(Verb& verb) {
-  verb.duration("-t,--ttl", ttl, "how long the lease lives without renewal (default 15s)");
+  verb.duration("-t,--ttl", terms.ttl, "how long the lease lives without renewal (default 15s)");
   verb.duration("-w,--wait", wait, "wait at most this long (default: until the lock is acquired)");
   verb.flag("-n,--no-wait", no_wait, "do not wait");
   verb.text("--owner", "TEXT", owner, "a label for people (default user@host:pid)");
-  verb.duration("--max-hold", max_hold, "end the lease after this time, even if it is renewed");
+  verb.duration("--max-hold", terms.max_hold,
+                "end the lease after this time, even if it is renewed");
   verb.number("-E", not_acquired,
               "exit code for \"not acquired\" (default 75); other codes stay as they are");
   verb.not_both("--wait", "--no-wait");
@@ -39,20 +40,19 @@ std::optional<Millis> AcquireOptions::patience() const {
 Result<client::AcquireCall> to_call(const AcquireOptions& options,
                                     const std::string& default_owner) {
   client::AcquireCall call;
+  call.terms = options.terms;
   call.locks.push_back(options.lock);
   call.locks.insert(call.locks.end(), options.more.begin(), options.more.end());
-  if (options.shared) call.mode = Mode::kShared;
+  if (options.shared) call.terms.mode = Mode::kShared;
   if (options.limit != AcquireOptions::kExclusive) {
     if (options.limit < 1 || options.limit > limits::kHoldersMax) {
       return Error{Code::kInvalid, fmt::format("--limit: 1 to {}", limits::kHoldersMax)};
     }
-    call.mode = Mode::kLimit;
-    call.limit = static_cast<std::uint32_t>(options.limit);
+    call.terms.mode = Mode::kLimit;
+    call.terms.limit = static_cast<std::uint32_t>(options.limit);
   }
   if (options.not_acquired > 255) return Error{Code::kInvalid, "-E: an exit code is 0 to 255"};
-  call.ttl = options.ttl;
   call.owner = options.owner.empty() ? default_owner : options.owner;
-  call.max_hold = options.max_hold;
   for (const std::string& pair : options.meta) {
     const auto equals = pair.find('=');
     if (equals == std::string::npos)

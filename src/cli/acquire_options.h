@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lease_terms.h"
 #include "cli/command_line.h"
 #include "cli/exit_codes.h"
 #include "client/calls.h"
@@ -19,14 +20,13 @@ struct AcquireOptions {
 
   std::string lock;
   std::vector<std::string> more;
-  Millis ttl{15'000};
+  LeaseTerms terms;  // Its mode and limit are set by to_call().
   Millis wait = kPatient;
   bool no_wait = false;
   bool shared = false;
   std::uint64_t limit = kExclusive;
   std::string owner;
   std::vector<std::string> meta;
-  Millis max_hold{0};
   std::uint64_t not_acquired = kExitNotAcquired;
 
   void declare(Verb& verb);

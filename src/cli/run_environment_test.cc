@@ -11,12 +11,12 @@ using testing::ElementsAre;
 using testing::Not;
 using testing::StartsWith;
 
-const client::Held kHeld{.lease = {0x11, 0x22},
-                         .token = Token{34},
-                         .floor = Token{34},
-                         .slot = std::nullopt,
-                         .ttl = Millis(15'000),
-                         .deadline = client::Instant(Nanos(77))};
+const client::Held kHeld{{.lease = {0x11, 0x22},
+                          .token = Token{34},
+                          .floor = Token{34},
+                          .slot = std::nullopt,
+                          .ttl = Millis(15'000)},
+                         client::Instant(Nanos(77))};
 
 TEST(RunEnvironment,
      IsSetBehindWhatIsInheritedSoThatANestedRunSeesTheInnerToken) {  // Hard case 16.

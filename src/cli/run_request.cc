@@ -20,10 +20,11 @@ Error usage(std::string detail) {
 }
 
 Result<RunTimes> to_times(const RunOptions& options) {
-  const Millis ttl = options.common.ttl;
+  const LeaseTerms& terms = options.common.terms;
+  const Millis ttl = terms.ttl;
   if (ttl < kTtlMin)
     return usage("--ttl: at least 1s for run; there must be time to stop the command in");
-  RunTimes times{.ttl = ttl, .kill_after = options.kill_after, .max_hold = options.common.max_hold};
+  RunTimes times{.ttl = ttl, .kill_after = options.kill_after, .max_hold = terms.max_hold};
   if (times.kill_after == RunOptions::kDefault) times.kill_after = ttl / 6;
   if (times.kill_after > ttl / 3) {
     return usage(

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/acquire_spec.h"
+#include "base/lease_terms.h"
 #include "base/limits.h"
 #include "base/mutants.h"
 #include "wire/command_writer.h"
@@ -21,13 +21,9 @@ AcquireSpec to_spec(const AcquireCall& call) {
   AcquireSpec spec;
   for (const std::string& lock : call.locks) spec.locks.push_back(lock);
   for (const auto& [key, value] : call.meta) spec.meta.push_back({key, value});
-  spec.mode = call.mode;
-  spec.limit = call.mode == Mode::kLimit ? call.limit : 1;
-  spec.ttl = call.ttl;
+  spec.terms = call.terms;
   spec.owner = call.owner;
   spec.request = call.request;
-  spec.delay = call.delay;
-  spec.max_hold = call.max_hold;
   return spec;
 }
 
@@ -156,8 +152,7 @@ void AcquireFlow::confirmed(const wire::Value& value, Instant now) {
 }
 
 void AcquireFlow::hand_out(Instant deadline) {
-  finish_with(Result<Held>(Held{grant_->lease, grant_->token, grant_->floor, grant_->slot,
-                                grant_->ttl, grant_->waited, deadline, call_.request}));
+  finish_with(Result<Held>(Held{*grant_, deadline, call_.request}));
 }
 
 void AcquireFlow::withdrawn(const wire::Value& value) {
@@ -176,7 +171,7 @@ void AcquireFlow::on_cut(Instant) {
 void AcquireFlow::give_back(Error why, Instant now) {
   tell(failure(std::move(why)));
   unwanted_ = true;
-  linger(now + call_.ttl * 2);
+  linger(now + call_.terms.ttl * 2);
   go(Step::kGiveBack);
 }
 
@@ -195,7 +190,7 @@ void AcquireFlow::leave(Error why, Instant now) {
   unwanted_ = true;
   if (!may_have_happened()) return finish();
   // Past this a grant has run out by itself; nobody was there to renew it.
-  linger(now + call_.ttl * 2);
+  linger(now + call_.terms.ttl * 2);
   if (state() == State::kSent) return;  // Its reply says what is left to do.
   if (step_ == Step::kWait) return go(Step::kWithdraw);
   if (step_ == Step::kConfirm) return go(Step::kGiveBack);

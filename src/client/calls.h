@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/lease_terms.h"
 #include "base/types.h"
 #include "client/time.h"
 #include "pawl/result.h"
@@ -24,27 +25,17 @@ using CallId = Number<struct CallTag>;
 
 struct AcquireCall {
   std::vector<std::string> locks = {};
-  Mode mode = Mode::kExclusive;
-  std::uint32_t limit = 1;  // with Mode::kLimit
-  Millis ttl{15'000};
+  LeaseTerms terms = {};
   Millis wait{0};  // 0 = do not wait
   std::string owner = {};
   std::string request = {};  // empty: the machine makes one. As secret as the lease.
-  Millis delay{0};
-  Millis max_hold{0};  // 0 = no cap
   std::vector<std::pair<std::string, std::string>> meta = {};
   Instant give_up = kNever;
 };
 
 // A lease that is good until `deadline`, on the client's clock. Not obtained is Code::kBusy.
-struct Held {
-  LeaseId lease;
-  Token token;
-  Token floor;
-  std::optional<std::uint32_t> slot;
-  Millis ttl{0};
-  Millis waited{0};
-  Instant deadline;
+struct Held : Granted {
+  Instant deadline{};
   std::string request = {};
 };
 

@@ -56,17 +56,22 @@ Mode to_mode(Sharing sharing) {
   return Mode::kExclusive;
 }
 
+// The only place where the public options become lease terms.
+LeaseTerms to_terms(const AcquireOptions& options) {
+  return {.mode = to_mode(options.sharing),
+          .limit = options.sharing == Sharing::kLimit ? options.limit : 1,
+          .ttl = options.ttl,
+          .delay = options.delay,
+          .max_hold = options.max_hold};
+}
+
 client::AcquireCall to_call(std::vector<std::string> locks, const AcquireOptions& options,
                             client::Instant give_up) {
   client::AcquireCall call;
   call.locks = std::move(locks);
-  call.mode = to_mode(options.sharing);
-  call.limit = options.limit;
-  call.ttl = options.ttl;
+  call.terms = to_terms(options);
   call.wait = options.wait;
   call.owner = options.owner;
-  call.delay = options.delay;
-  call.max_hold = options.max_hold;
   call.meta.assign(options.meta.begin(), options.meta.end());
   call.give_up = give_up;
   return call;
@@ -122,7 +127,7 @@ client::CallId Client::State::acquire(std::vector<std::string> locks, AcquireOpt
   if (call.owner.empty()) call.owner = owner;
   auto holder = std::make_shared<client::Holder>();
   holder->locks = std::move(locks);
-  holder->mode = call.mode;
+  holder->mode = call.terms.mode;
   holder->thread = thread;
   holder->on_change = std::move(options.on_change);
   using client::Driver;

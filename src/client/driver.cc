@@ -100,7 +100,7 @@ Nanos Driver::moved() const {
   return options_.test_time ? options_.test_time->moved() : Nanos(0);
 }
 
-CallId Driver::acquire(AcquireCall call, Terms terms, std::shared_ptr<Holder> holder,
+CallId Driver::acquire(AcquireCall call, KeepOptions keep, std::shared_ptr<Holder> holder,
                        OnSelfWait on_self_wait, Acquired done) {
   CallId id{};
   std::optional<Token> own;
@@ -111,7 +111,7 @@ CallId Driver::acquire(AcquireCall call, Terms terms, std::shared_ptr<Holder> ho
     if (may_refuse) own = first_live(holders_.own(*holder), now);
     if (stop_at_ == kNever && !own) {
       id = machine_.acquire(std::move(call), now);
-      asked_.emplace(id, Asked{terms, std::move(holder), std::exchange(done, nullptr)});
+      asked_.emplace(id, Asked{keep, std::move(holder), std::exchange(done, nullptr)});
       went_on(lock);
     }
   }
@@ -387,7 +387,7 @@ void Driver::take_acquired(Asked asked, Result<Held> held, Instant now) {
   count(held ? "acquires" : "acquire_failures", 1);
   Result<Grant> result = Error{};
   if (held) {
-    const LeaseNumber number = keeper_.adopt(*held, asked.terms, now);
+    const LeaseNumber number = keeper_.adopt(*held, asked.keep, now);
     asked.holder->token = held->token;
     holders_.add(number, std::move(asked.holder));
     result = Grant{number, *std::move(held)};

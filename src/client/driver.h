@@ -78,7 +78,7 @@ class Driver final : public TestSubject {
   // What to do when the thread that asks took a lease itself which it would have to wait for.
   enum class OnSelfWait : std::uint8_t { kRefuse, kWait };
   // Exactly one call of `done` follows. Returns what cancel() takes.
-  CallId acquire(AcquireCall call, Terms terms, std::shared_ptr<Holder> holder,
+  CallId acquire(AcquireCall call, KeepOptions keep, std::shared_ptr<Holder> holder,
                  OnSelfWait on_self_wait, Acquired done);
   void cancel(CallId call);
   [[nodiscard]] Standing look(LeaseNumber lease);
@@ -105,7 +105,7 @@ class Driver final : public TestSubject {
 
  private:
   struct Asked {
-    Terms terms;
+    KeepOptions keep;
     std::shared_ptr<Holder> holder;
     Acquired done;
   };

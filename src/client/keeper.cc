@@ -26,15 +26,15 @@ constexpr std::string_view kOver = "pawld says that it is over";
 
 }  // namespace
 
-LeaseNumber Keeper::adopt(const Held& held, const Terms& terms, Instant now) {
+LeaseNumber Keeper::adopt(const Held& held, const KeepOptions& keep, Instant now) {
   const LeaseNumber number{++last_number_};
   Entry& entry = entries_[number];
   entry.lease = held.lease;
   entry.ttl = held.ttl;
   entry.deadline = held.deadline;
-  entry.progress_every = terms.progress_every;
+  entry.progress_every = keep.progress_every;
   entry.progressed = now;
-  if (terms.max_hold > Millis(0)) entry.capped_at = now + terms.max_hold;
+  if (keep.max_hold > Millis(0)) entry.capped_at = now + keep.max_hold;
   stake(entry);
   plan_judgement(number, entry);
   plan_renewal(number, entry,

@@ -41,7 +41,8 @@ namespace pawl::client {
 
 using LeaseNumber = Number<struct LeaseNumberTag>;  // Of this keeper; never used twice.
 
-struct Terms {
+// How the client keeps one lease.
+struct KeepOptions {
   Millis max_hold{0};        // 0 = no cap
   Millis progress_every{0};  // 0 = renewed whether or not the work gets on
 };
@@ -74,7 +75,7 @@ class Keeper {
   Keeper(Machine& machine, Random& random, Patience patience = Patience::kByShortestLease)
       : machine_(machine), random_(random), patience_(patience) {}
 
-  LeaseNumber adopt(const Held& held, const Terms& terms, Instant now);
+  LeaseNumber adopt(const Held& held, const KeepOptions& keep, Instant now);
   // What the lease is worth now. Lost, if it was forgotten.
   [[nodiscard]] Standing look(LeaseNumber lease, Instant now);
   // The work is getting on.

@@ -13,9 +13,9 @@ using testing::StartsWith;
 class KeeperTest : public MachineTest {
  protected:
   // A lease of 10 s that was granted just now: good until 9.8 s from now.
-  LeaseNumber hold(Terms terms = {}, std::uint64_t id = 0x22) {
+  LeaseNumber hold(KeepOptions keep = {}, std::uint64_t id = 0x22) {
     Held held{LeaseId{0x11, id}, Token{34}, Token{34}, std::nullopt, 10s, 0ms, now + 9'800ms};
-    return keeper.adopt(held, terms, now);
+    return keeper.adopt(held, keep, now);
   }
   void be_connected() {
     machine.command({.words = {"PING"}}, now);

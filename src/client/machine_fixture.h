@@ -101,8 +101,8 @@ class MachineTest : public testing::Test {
   }
 
   CallId acquire(Millis wait = 0ms, Nanos patience = 1h) {
-    return machine.acquire({.locks = {"disk"}, .ttl = 10s, .wait = wait, .give_up = now + patience},
-                           now);
+    return machine.acquire(
+        {.locks = {"disk"}, .terms = {.ttl = 10s}, .wait = wait, .give_up = now + patience}, now);
   }
   // The outcome of the only call that has completed since the last look.
   template <class T>

@@ -120,7 +120,9 @@ class MachineAuthTest : public MachineTest {
   // As `pawl run` with a short TTL: it expects answers sooner than pawld refuses a wrong secret.
   MachineOptions options() { return {.auth = {"ci", "secret"}, .answer_timeout = 500ms}; }
   Machine& known() { return known_; }
-  CallId ask() { return known_.acquire({.locks = {"disk"}, .ttl = 10s, .give_up = now + 1h}, now); }
+  CallId ask() {
+    return known_.acquire({.locks = {"disk"}, .terms = {.ttl = 10s}, .give_up = now + 1h}, now);
+  }
 
  private:
   Machine known_{random, options()};

@@ -19,20 +19,15 @@ std::string encode_meta(const AcquireSpec& spec) {
   return meta;
 }
 
-Terms terms_of(const Acquire& input, std::string_view meta, Index request) {
-  const AcquireSpec& spec = input.spec;
-  return Terms{input.waiter, input.candidate, spec.mode,  spec.limit, spec.ttl, Millis(0),
-               spec.delay,   spec.max_hold,   spec.owner, meta,       request};
-}
-
 }  // namespace
 
 // Model: lease.pml, action receive_ask.
 void Core::State::acquire(const Acquire& input, Now now) {
   const AcquireSpec& spec = input.spec;
-  PAWL_ASSERT(!spec.locks.empty() && spec.limit >= 1 && spec.limit <= limits::kHoldersMax);
-  PAWL_ASSERT(spec.mode == Mode::kExclusive || spec.locks.size() == 1);
-  PAWL_ASSERT(spec.mode == Mode::kLimit || spec.limit == 1);
+  PAWL_ASSERT(!spec.locks.empty() && spec.terms.limit >= 1 &&
+              spec.terms.limit <= limits::kHoldersMax);
+  PAWL_ASSERT(spec.terms.mode == Mode::kExclusive || spec.locks.size() == 1);
+  PAWL_ASSERT(spec.terms.mode == Mode::kLimit || spec.terms.limit == 1);
 
   if (!spec.request.empty()) {
     requests.forget_before(now.tick);
@@ -52,9 +47,16 @@ void Core::State::acquire(const Acquire& input, Now now) {
 
   ShortList<Index, limits::kLocksPerLease> found;
   for (const std::string_view name : spec.locks) found.push_back(locks.find_or_add(name));
-  const Index request =
-      spec.request.empty() ? kNone : requests.add_waiting(spec.request, fingerprint(spec), kNone);
-  grant(terms_of(input, meta, request), {found.begin(), found.size()}, now);
+  Index request = kNone;
+  if (!spec.request.empty())
+    request = requests.add_waiting(spec.request, fingerprint(spec.locks, spec.terms), kNone);
+  grant({.waiter = input.waiter,
+         .candidate = input.candidate,
+         .terms = spec.terms,
+         .owner = spec.owner,
+         .meta = meta,
+         .request = request},
+        {found.begin(), found.size()}, now);
 }
 
 // No barging: whoever comes behind an earlier waiter waits as well, readers included.
@@ -63,14 +65,16 @@ bool Core::State::free_for(const AcquireSpec& spec) const {
     const Index index = locks.find(name);
     if (index == kNone) return true;
     const Lock& lock = locks.items[index];
-    return (lock.waiters == 0 || PAWL_MUTANT(barging)) && admits(lock, spec.mode, spec.limit);
+    return (lock.waiters == 0 || PAWL_MUTANT(barging)) &&
+           admits(lock, spec.terms.mode, spec.terms.limit);
   });
 }
 
 // The same request id again: the caller did not hear the answer, or asks whether there is one yet.
 void Core::State::retry(Index index, const Acquire& input, Now now) {
   const Request& request = requests.items[index];
-  if (request.fingerprint != fingerprint(input.spec) && !PAWL_MUTANT(conflict_not_noticed)) {
+  if (request.fingerprint != fingerprint(input.spec.locks, input.spec.terms) &&
+      !PAWL_MUTANT(conflict_not_noticed)) {
     return reply(input.waiter, Refused{Refused::Why::kConflict}, last_batch());
   }
   switch (request.state) {
@@ -115,11 +119,7 @@ void Core::State::enqueue(const Acquire& input, std::string meta, Now now) {
   waiter.gives_up = now.tick + spec.wait;
   waiter.owner = Text(spec.owner);
   waiter.meta = std::move(meta);
-  waiter.limit = spec.limit;
-  waiter.mode = spec.mode;
-  waiter.ttl = spec.ttl;
-  waiter.delay = spec.delay;
-  waiter.max_hold = spec.max_hold;
+  waiter.terms = spec.terms;
   waiter.places.reserve(spec.locks.size());
   std::uint64_t furthest = 0;
   for (const std::string_view name : spec.locks) {
@@ -128,7 +128,7 @@ void Core::State::enqueue(const Acquire& input, std::string meta, Now now) {
     furthest = std::max<std::uint64_t>(furthest, locks.items[lock].waiters);
   }
   if (!spec.request.empty())
-    waiter.request = requests.add_waiting(spec.request, fingerprint(spec), index);
+    waiter.request = requests.add_waiting(spec.request, fingerprint(spec.locks, spec.terms), index);
   waiter_timers.arm(index, due_ms(waiter.gives_up));
   if (spec.async) reply(input.waiter, Queued{furthest}, last_batch());
 }
@@ -165,13 +165,13 @@ void Core::State::take_out(Index index, std::vector<Index>& left) {
 }
 
 // Locks count as a set, so their hashes are added.
-std::uint64_t Core::State::fingerprint(const AcquireSpec& spec) const {
-  std::uint64_t sum = spec.locks.size();
-  for (const std::string_view name : spec.locks) sum += hash_bytes(name, options.hash_seed);
+std::uint64_t Core::State::fingerprint(const LockNames& names, const LeaseTerms& terms) const {
+  std::uint64_t sum = names.size();
+  for (const std::string_view name : names) sum += hash_bytes(name, options.hash_seed);
   const std::uint64_t rest =
-      (static_cast<std::uint64_t>(spec.mode) << 48) | (std::uint64_t{spec.limit} << 32);
+      (static_cast<std::uint64_t>(terms.mode) << 48) | (std::uint64_t{terms.limit} << 32);
   return fold(sum ^ 0x9e3779b97f4a7c15,
-              rest ^ static_cast<std::uint64_t>(spec.ttl.count()) ^ 0xd6e8feb86659fd93);
+              rest ^ static_cast<std::uint64_t>(terms.ttl.count()) ^ 0xd6e8feb86659fd93);
 }
 
 }  // namespace pawl::core

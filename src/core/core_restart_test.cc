@@ -63,9 +63,9 @@ TEST_F(CoreTest, DamagedRecordsAreRefusedNotLoaded) {
 TEST_F(CoreTest, TwoLeasesInOneSlotAreDamage) {
   std::string value;
   LeaseRecord record;
-  record.mode = Mode::kLimit;
-  record.limit = 3;
-  record.ttl_ms = 1000;
+  record.terms.mode = Mode::kLimit;
+  record.terms.limit = 3;
+  record.terms.ttl = 1s;
   record.locks.push_back("a");
   Core fresh;
   for (std::uint64_t n = 1; n <= 2; ++n) {
@@ -85,7 +85,7 @@ TEST_F(CoreTest, TwoLeasesInOneSlotAreDamage) {
 TEST_F(CoreTest, ARecordThatClaimsMoreLocksThanALeaseMayHaveIsDamage) {
   std::string value;
   LeaseRecord record;
-  record.ttl_ms = 1000;
+  record.terms.ttl = 1s;
   record.phase = Phase::kLive;
   const std::string names = "abcdefghijklmnop";
   for (std::size_t i = 0; i < names.size(); ++i)

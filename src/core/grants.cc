@@ -41,60 +41,55 @@ bool Core::State::has_its_turn(const Waiter& waiter) const {
   return std::all_of(waiter.places.begin(), waiter.places.end(), [&](Index at) {
     const Lock& lock = locks.items[waiters.places[at].lock];
     return (lock.first_waiter == at || PAWL_MUTANT(and_out_of_order)) &&
-           admits(lock, waiter.mode, waiter.limit);
+           admits(lock, waiter.terms.mode, waiter.terms.limit);
   });
 }
 
 // Model: lease.pml, action grant.
-void Core::State::grant(const Terms& terms, std::span<const Index> held, Now now) {
+void Core::State::grant(const GrantInput& input, std::span<const Index> held, Now now) {
   PAWL_ASSERT(tokens_left() && !held.empty());
   last_token.value += 1;
-  const Index index = leases.add(terms.candidate);
+  const Index index = leases.add(input.candidate);
   Lease& lease = leases.items[index];
   lease.token = last_token;
   lease.granted = now.wall;
-  lease.owner = Text(terms.owner);
-  lease.ttl_ms = static_cast<std::uint32_t>(terms.ttl.count());
-  lease.waited_ms = static_cast<std::uint32_t>(terms.waited.count());
+  lease.owner = Text(input.owner);
+  lease.waited_ms = static_cast<std::uint32_t>(input.waited.count());
   lease.lock = held.front();
-  lease.limit = static_cast<std::uint16_t>(terms.limit);
-  lease.mode = terms.mode;
   lease.phase = Phase::kLive;
-  if (terms.mode == Mode::kLimit) lease.slot = free_slot(locks.items[lease.lock]);
-
-  const bool plain = held.size() == 1 && terms.request == kNone && terms.meta.empty() &&
-                     terms.mode != Mode::kShared && terms.delay == Millis(0) &&
-                     terms.max_hold == Millis(0);
-  if (!plain) {
+  const Lock& first = locks.items[lease.lock];
+  if (input.terms.mode == Mode::kLimit) lease.slot = free_slot(first);
+  if (held.size() > 1 || input.request != kNone || !input.meta.empty() ||
+      Extra::needed_for(input.terms)) {
     lease.extra = std::make_unique<Extra>();
     Extra& extra = *lease.extra;
     if (held.size() > 1) extra.locks.assign(held.begin(), held.end());
-    extra.request = terms.request;
-    extra.delay = terms.delay;
-    extra.max_hold = terms.max_hold;
-    extra.floor =
-        terms.mode == Mode::kShared ? floor_of(locks.items[lease.lock], lease.token) : lease.token;
-    extra.meta = terms.meta;
+    extra.request = input.request;
+    extra.floor = input.terms.mode == Mode::kShared ? floor_of(first, lease.token) : lease.token;
+    extra.meta = input.meta;
   }
+  lease.set_terms(input.terms);
   leases.link_youngest(index);
   for (const Index lock : held) add_holder(lock, index);
-  if (terms.request != kNone) requests.granted(terms.request, index, lease.token);
+  if (input.request != kNone) requests.granted(input.request, index, lease.token);
 
   put_record(lease);
   batch.cover(last_token.value);
   not_durable.push_back({open_batch(), index, lease.token});
   if (PAWL_MUTANT(ttl_from_apply)) start_ttl(lease, now.tick), arm(index);
   emit_for_locks(EventKind::kGranted, lease, now);
-  reply(terms.waiter, granted_view(lease), last_batch());
+  reply(input.waiter, granted_view(lease), last_batch());
 }
 
 void Core::State::grant_waiter(Index index, Now now) {
   Waiter& waiter = waiters.items[index];
-  const Terms terms{
-      waiter.id,    waiter.candidate, waiter.mode,
-      waiter.limit, waiter.ttl,       std::chrono::floor<Millis>(now.tick - waiter.arrived),
-      waiter.delay, waiter.max_hold,  waiter.owner.view(),
-      waiter.meta,  waiter.request};
+  const GrantInput input{.waiter = waiter.id,
+                         .candidate = waiter.candidate,
+                         .terms = waiter.terms,
+                         .waited = std::chrono::floor<Millis>(now.tick - waiter.arrived),
+                         .owner = waiter.owner.view(),
+                         .meta = waiter.meta,
+                         .request = waiter.request};
   ShortList<Index, limits::kLocksPerLease> held;
   for (const Index place : waiter.places) {
     const Index lock = waiters.places[place].lock;
@@ -102,7 +97,7 @@ void Core::State::grant_waiter(Index index, Now now) {
     held.push_back(lock);
   }
   waiter_timers.disarm(index);
-  grant(terms, {held.begin(), held.size()}, now);
+  grant(input, {held.begin(), held.size()}, now);
   waiters.remove(index);
 }
 
@@ -281,18 +276,14 @@ void Core::State::put_record(const Lease& lease) {
   record.token = lease.token;
   record.phase = lease.phase;
   record.id = lease.id;
-  record.mode = lease.mode;
-  record.limit = lease.limit;
+  record.terms = lease.terms();
   record.slot = lease.slot;
-  record.ttl_ms = lease.ttl_ms;
   record.waited_ms = lease.waited_ms;
   record.granted = lease.granted;
   record.floor = lease.token;
   record.owner = lease.owner.view();
   if (lease.extra != nullptr) {
     const Extra& extra = *lease.extra;
-    record.delay_ms = static_cast<std::uint32_t>(extra.delay.count());
-    record.max_hold_ms = static_cast<std::uint64_t>(extra.max_hold.count());
     record.floor = extra.floor;
     if (extra.request != kNone && !PAWL_MUTANT(request_not_persisted))
       record.request = requests.items[extra.request].id.view();

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "base/acquire_spec.h"
+#include "base/lease_terms.h"
 #include "base/types.h"
 
 namespace pawl::core {
@@ -13,10 +13,9 @@ namespace pawl::core {
 
 struct Acquire {
   WaiterId waiter;
-  AcquireSpec
-      // Within limits.h: the core asserts it, the wire explains it. spec.request is scoped by
-      spec;
-  // the server.
+  // Within limits.h: the core asserts it, the wire explains it. spec.request is scoped by the
+  // server.
+  AcquireSpec spec;
   LeaseId candidate;  // The lease's id if this is granted, now or inside someone else's release.
 };
 

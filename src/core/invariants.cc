@@ -36,8 +36,8 @@ class Probe {
       const Waiter& waiter = s.waiters.items[s.waiters.places[at].waiter];
       out.queue.push_back(waiter.id);
       Standing& standing = waiters[waiter.id];
-      standing.mode = waiter.mode;
-      standing.limit = waiter.limit;
+      standing.mode = waiter.terms.mode;
+      standing.limit = waiter.terms.limit;
       standing.arrived = waiter.arrived;
       standing.locks.emplace_back(lock.name.view());
     }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lease_terms.h"
 #include "base/limits.h"
 #include "base/types.h"
 #include "core/hash_index.h"
@@ -30,6 +31,12 @@ enum class Phase : std::uint8_t {
 
 // What few leases have.
 struct Extra {
+  // Whether a lease on these terms needs one. Others do who hold several locks, or have a request
+  // id or metadata.
+  [[nodiscard]] static bool needed_for(const LeaseTerms& terms) {
+    return terms.mode == Mode::kShared || terms.delay > Millis(0) || terms.max_hold > Millis(0);
+  }
+
   std::vector<Index> locks;  // All of them, when there are several; else empty.
   Index request = kNone;
   Millis delay{0};
@@ -63,6 +70,24 @@ struct Lease {
 
   [[nodiscard]] bool live() const { return phase == Phase::kLive || phase == Phase::kBreaking; }
   [[nodiscard]] Millis ttl() const { return Millis(ttl_ms); }
+
+  // The terms it was granted on are kept in its fields and in `extra`, which must exist where
+  // Extra::needed_for() them. These two are the only place that knows which are kept where.
+  void set_terms(const LeaseTerms& terms) {
+    mode = terms.mode;
+    limit = static_cast<std::uint16_t>(terms.limit);
+    ttl_ms = static_cast<std::uint32_t>(terms.ttl.count());
+    if (extra == nullptr) return PAWL_ASSERT(!Extra::needed_for(terms));
+    extra->delay = terms.delay;
+    extra->max_hold = terms.max_hold;
+  }
+  [[nodiscard]] LeaseTerms terms() const {
+    LeaseTerms terms{.mode = mode, .limit = limit, .ttl = ttl()};
+    if (extra == nullptr) return terms;
+    terms.delay = extra->delay;
+    terms.max_hold = extra->max_hold;
+    return terms;
+  }
 };
 static_assert(sizeof(Lease) <= 112, "memory per held lock is a promise: see the top of this file");
 

@@ -42,22 +42,17 @@ Result<void> Core::State::load_lease(const LeaseRecord& record) {
   lease.token = record.token;
   lease.granted = record.granted;
   lease.owner = Text(record.owner);
-  lease.ttl_ms = record.ttl_ms;
   lease.waited_ms = record.waited_ms;
-  lease.limit = record.limit;
   lease.slot = record.slot;
-  lease.mode = record.mode;
   lease.phase = record.phase;
   lease.lock = locks.find_or_add(record.locks.front());
 
-  const bool plain = record.locks.size() == 1 && record.request.empty() && record.meta.empty() &&
-                     record.mode != Mode::kShared && record.delay_ms == 0 &&
-                     record.max_hold_ms == 0;
-  if (!plain) {
+  LeaseTerms terms = record.terms;
+  if (PAWL_MUTANT(max_hold_forgotten_by_restart)) terms.max_hold = Millis(0);
+  if (record.locks.size() > 1 || !record.request.empty() || !record.meta.empty() ||
+      Extra::needed_for(terms)) {
     lease.extra = std::make_unique<Extra>();
     Extra& extra = *lease.extra;
-    extra.delay = Millis(record.delay_ms);
-    if (!PAWL_MUTANT(max_hold_forgotten_by_restart)) extra.max_hold = Millis(record.max_hold_ms);
     extra.floor = record.floor;
     extra.meta = record.meta;
     if (record.locks.size() > 1) {
@@ -65,15 +60,12 @@ Result<void> Core::State::load_lease(const LeaseRecord& record) {
         extra.locks.push_back(locks.find_or_add(name));
     }
   }
+  lease.set_terms(terms);
   if (!record.request.empty() && record.phase != Phase::kClosed) {
-    AcquireSpec spec;
-    for (const std::string_view name : record.locks) spec.locks.push_back(name);
-    spec.mode = record.mode;
-    spec.limit = record.limit;
-    spec.ttl = Millis(record.ttl_ms);
     if (requests.find(record.request) != kNone)
       return Error{Code::kInvalid, "two lease records with one request id"};
-    lease.extra->request = requests.add_waiting(record.request, fingerprint(spec), kNone);
+    lease.extra->request =
+        requests.add_waiting(record.request, fingerprint(record.locks, terms), kNone);
     requests.granted(lease.extra->request, index, lease.token);
   }
   loaded.push_back(index);

@@ -31,15 +31,11 @@ std::size_t place_in(const std::vector<T>& order, const T& item) {
 AcquireSpec Spec::view() const {
   AcquireSpec spec;
   for (const std::string& lock : locks) spec.locks.push_back(lock);
-  spec.mode = mode;
-  spec.limit = limit;
-  spec.ttl = ttl;
+  spec.terms = *this;
   spec.wait = wait;
   spec.async = async;
   spec.owner = owner;
   spec.request = request;
-  spec.delay = delay;
-  spec.max_hold = max_hold;
   for (const auto& [key, value] : meta) spec.meta.push_back(MetaPair{key, value});
   return spec;
 }

@@ -18,17 +18,12 @@
 namespace pawl::core::naive {
 
 // AcquireSpec with its own bytes.
-struct Spec {
+struct Spec : LeaseTerms {
   std::vector<std::string> locks;
-  Mode mode = Mode::kExclusive;
-  std::uint32_t limit = 1;
-  Millis ttl{0};
   Millis wait{0};
   bool async = false;
   std::string owner;
   std::string request;
-  Millis delay{0};
-  Millis max_hold{0};
   std::vector<std::pair<std::string, std::string>> meta;
 
   [[nodiscard]] AcquireSpec view() const;

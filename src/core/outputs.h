@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/lease_terms.h"
 #include "base/types.h"
 
 namespace pawl::core {
@@ -16,14 +17,7 @@ namespace pawl::core {
 enum class Ending : std::uint8_t { kReleased = 1, kExpired = 2, kBroken = 3, kMaxHold = 4 };
 [[nodiscard]] std::string_view to_text(Ending ending);  // released, expired, broken, max_hold
 
-struct Granted {
-  LeaseId lease;
-  Token token;
-  Token floor;                        // = token unless shared
-  std::optional<std::uint32_t> slot;  // only under LIMIT
-  Millis ttl{0};
-  Millis waited{0};
-};
+using pawl::Granted;
 struct Queued {  // only to an async acquire; a blocking one hears nothing until its end
   std::uint64_t position = 0;  // 1 = next; on the lock where it stands furthest back
 };

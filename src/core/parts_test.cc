@@ -136,11 +136,21 @@ TEST(History, LastTokenIsTheGreatestEvenWhenAnOlderReaderEndedLater) {
   EXPECT_EQ(history.last_token("a"), Token{9});
 }
 
+// "01 ff" as two bytes; spaces are for the reader.
+std::string hex_bytes(std::string_view digits) {
+  std::string bytes;
+  for (std::size_t i = 0; i < digits.size(); i += 2) {
+    while (digits[i] == ' ') ++i;
+    bytes.push_back(static_cast<char>(std::stoi(std::string(digits.substr(i, 2)), nullptr, 16)));
+  }
+  return bytes;
+}
+
 LeaseRecord sample() {
   LeaseRecord r;
   r.token = Token{33};
   r.id = LeaseId{1, 2};
-  r.ttl_ms = 15'000;
+  r.terms.ttl = Millis(15'000);
   r.owner = "alice";
   r.request = "0123456789abcdefghijkl";
   r.locks.push_back("a");
@@ -161,6 +171,26 @@ TEST(Records, RoundTrip) {
   EXPECT_EQ(back->request, sample().request);
   ASSERT_EQ(decode_meta(back->meta).size(), 1u);
   EXPECT_EQ(decode_meta(back->meta)[0].second, "v");
+}
+
+// Journals that older versions wrote must load: the layout at the top of records.h, byte by byte.
+TEST(Records, BytesOfALeaseAreFixed) {
+  LeaseRecord record = sample();
+  record.phase = Phase::kBreaking;
+  record.terms = {.ttl = Millis(0x01020304), .delay = Millis(0x0506), .max_hold = Millis(0x0708)};
+  record.waited_ms = 0x090a0b0c;
+  record.granted = UnixMs{0x0d0e0f};
+  record.floor = Token{33};
+  std::string value;
+  encode(record, value);
+  const std::string expected =
+      hex_bytes(
+          "01 02 0100000000000000 0200000000000000 00 0100 0000 04030201 0c0b0a09 06050000 "
+          "0807000000000000 0f0e0d0000000000 2100000000000000 0500") +
+      "alice" + hex_bytes("1600") + "0123456789abcdefghijkl" + hex_bytes("02 0100") + "a" +
+      hex_bytes("0100") + "b" + hex_bytes("01 0100") + "k" + hex_bytes("0100") + "v";
+  EXPECT_EQ(value, expected);
+  EXPECT_EQ(lease_key(record.token), "L" + hex_bytes("0000000000000021"));
 }
 
 TEST(Records, AnyTruncationIsDamageNotAWrongLease) {
@@ -185,15 +215,16 @@ TEST(Records, WhatNoCoreCouldHaveWrittenIsDamage) {
   EXPECT_FALSE(refused([](LeaseRecord&) {}));
   EXPECT_TRUE(refused([](LeaseRecord& r) { r.phase = Phase::kClosed; }));  // Without a delay.
   EXPECT_TRUE(refused([](LeaseRecord& r) { r.phase = Phase::kUnused; }));
-  EXPECT_TRUE(refused([](LeaseRecord& r) { r.mode = Mode::kShared; }));  // Two locks.
-  EXPECT_TRUE(refused([](LeaseRecord& r) { r.limit = 3; }));             // Exclusive.
-  EXPECT_TRUE(refused([](LeaseRecord& r) { r.ttl_ms = 0; }));
-  EXPECT_TRUE(refused([](LeaseRecord& r) { r.locks.push_back("a"); }));  // Twice.
+  EXPECT_TRUE(refused([](LeaseRecord& r) { r.terms.mode = Mode::kShared; }));  // Two locks.
+  EXPECT_TRUE(refused([](LeaseRecord& r) { r.terms.limit = 3; }));             // Exclusive.
+  EXPECT_TRUE(refused([](LeaseRecord& r) { r.terms.ttl = Millis(0); }));
+  EXPECT_TRUE(refused([](LeaseRecord& r) { r.terms.max_hold = Millis(-1); }));  // 2^64 - 1.
+  EXPECT_TRUE(refused([](LeaseRecord& r) { r.locks.push_back("a"); }));         // Twice.
   EXPECT_TRUE(refused([](LeaseRecord& r) {
     r.locks = {};
     r.locks.push_back("a");
-    r.mode = Mode::kLimit;
-    r.limit = 2;
+    r.terms.mode = Mode::kLimit;
+    r.terms.limit = 2;
     r.slot = 2;
   }));
 }

@@ -73,7 +73,7 @@ LockView Core::State::view(Index index, std::size_t holders_max, Now now) const 
   for (Index i = lock.first_waiter; i != kNone && view.queue.size() < kQueueShown;
        i = waiters.places[i].after) {
     const Waiter& waiter = waiters.items[waiters.places[i].waiter];
-    view.queue.push_back(WaiterView{std::string(waiter.owner.view()), waiter.mode,
+    view.queue.push_back(WaiterView{std::string(waiter.owner.view()), waiter.terms.mode,
                                     not_negative(now.tick - waiter.arrived)});
   }
   return view;

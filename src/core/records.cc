@@ -54,9 +54,11 @@ bool skip_meta(ByteReader& in) {
 
 bool valid_place(const LeaseRecord& r) {
   const bool one_lock = r.locks.size() == 1;
-  if (r.mode == Mode::kLimit)
-    return one_lock && r.limit >= 1 && r.limit <= limits::kHoldersMax && r.slot < r.limit;
-  return r.limit == 1 && r.slot == 0 && (one_lock || r.mode == Mode::kExclusive);
+  const LeaseTerms& terms = r.terms;
+  if (terms.mode == Mode::kLimit)
+    return one_lock && terms.limit >= 1 && terms.limit <= limits::kHoldersMax &&
+           r.slot < terms.limit;
+  return terms.limit == 1 && r.slot == 0 && (one_lock || terms.mode == Mode::kExclusive);
 }
 
 bool valid_locks(const LeaseRecord& r) {
@@ -68,12 +70,13 @@ bool valid_locks(const LeaseRecord& r) {
 
 bool valid(const LeaseRecord& r) {
   const bool phase = r.phase == Phase::kLive || r.phase == Phase::kBreaking ||
-                     (r.phase == Phase::kClosed && r.delay_ms > 0);
+                     (r.phase == Phase::kClosed && r.terms.delay > Millis(0));
   const bool token = r.token.value >= 1 && r.token.value <= limits::kTokenMax;
-  const bool ttl = r.ttl_ms > 0 && Millis(r.ttl_ms) <= limits::kTtlMaxCeiling;
-  const bool hold = Millis(r.delay_ms) <= limits::kDelayMax &&
-                    r.max_hold_ms <= static_cast<std::uint64_t>(limits::kMaxHoldMax.count());
-  return phase && token && ttl && hold && r.mode <= Mode::kLimit && valid_locks(r) &&
+  const LeaseTerms& terms = r.terms;
+  const bool ttl = terms.ttl > Millis(0) && terms.ttl <= limits::kTtlMaxCeiling;
+  const bool hold = terms.delay <= limits::kDelayMax && terms.max_hold >= Millis(0) &&
+                    terms.max_hold <= limits::kMaxHoldMax;
+  return phase && token && ttl && hold && terms.mode <= Mode::kLimit && valid_locks(r) &&
          valid_place(r);
 }
 
@@ -96,13 +99,13 @@ void encode(const LeaseRecord& r, std::string& out) {
   fixed.put(static_cast<std::uint8_t>(r.phase));
   fixed.put(r.id.high);
   fixed.put(r.id.low);
-  fixed.put(static_cast<std::uint8_t>(r.mode));
-  fixed.put(r.limit);
+  fixed.put(static_cast<std::uint8_t>(r.terms.mode));
+  fixed.put(static_cast<std::uint16_t>(r.terms.limit));
   fixed.put(r.slot);
-  fixed.put(r.ttl_ms);
+  fixed.put(static_cast<std::uint32_t>(r.terms.ttl.count()));
   fixed.put(r.waited_ms);
-  fixed.put(r.delay_ms);
-  fixed.put(r.max_hold_ms);
+  fixed.put(static_cast<std::uint32_t>(r.terms.delay.count()));
+  fixed.put(static_cast<std::uint64_t>(r.terms.max_hold.count()));
   fixed.put(r.granted.value);
   fixed.put(r.floor.value);
   out.append(fixed.view());
@@ -128,13 +131,13 @@ Result<LeaseRecord> decode_lease(std::string_view key, std::string_view value) {
   r.phase = static_cast<Phase>(in.u8());
   r.id.high = in.u64();
   r.id.low = in.u64();
-  r.mode = static_cast<Mode>(in.u8());
-  r.limit = in.u16();
+  r.terms.mode = static_cast<Mode>(in.u8());
+  r.terms.limit = in.u16();
   r.slot = in.u16();
-  r.ttl_ms = in.u32();
+  r.terms.ttl = Millis(in.u32());
   r.waited_ms = in.u32();
-  r.delay_ms = in.u32();
-  r.max_hold_ms = in.u64();
+  r.terms.delay = Millis(in.u32());
+  r.terms.max_hold = Millis(static_cast<std::int64_t>(in.u64()));
   r.granted.value = in.u64();
   r.floor.value = in.u64();
   r.owner = in.text();
@@ -207,8 +210,8 @@ std::string describe(std::string_view key, std::string_view value) {
   const auto record = decode_lease(key, value);
   if (!record) return record.error().detail;
   return fmt::format("lease token {} {} {} on {} owner \"{}\" ttl {} ms granted {}",
-                     record->token.value, to_text(record->phase), to_text(record->mode),
-                     fmt::join(record->locks, ", "), record->owner, record->ttl_ms,
+                     record->token.value, to_text(record->phase), to_text(record->terms.mode),
+                     fmt::join(record->locks, ", "), record->owner, record->terms.ttl.count(),
                      record->granted.value);
 }
 

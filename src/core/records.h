@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/acquire_spec.h"
+#include "base/lease_terms.h"
 #include "base/types.h"
 #include "core/lease_table.h"
 #include "pawl/result.h"
@@ -32,18 +32,14 @@ struct LeaseRecord {
   Token token;  // In the key.
   Phase phase = Phase::kLive;
   LeaseId id;
-  Mode mode = Mode::kExclusive;
-  std::uint16_t limit = 1;
+  LeaseTerms terms;
   std::uint16_t slot = 0;
-  std::uint32_t ttl_ms = 0;
   std::uint32_t waited_ms = 0;
-  std::uint32_t delay_ms = 0;
-  std::uint64_t max_hold_ms = 0;
   UnixMs granted;
   Token floor;
   std::string_view owner;
   std::string_view request;
-  ShortList<std::string_view, limits::kLocksPerLease> locks;
+  LockNames locks;
   std::string_view meta;  // u8 count and the pairs, as in the record; empty = none.
 };
 

@@ -21,15 +21,11 @@
 namespace pawl::core {
 
 // What a grant is made from, whether it comes at once or after a wait.
-struct Terms {
+struct GrantInput {
   WaiterId waiter;
   LeaseId candidate;
-  Mode mode = Mode::kExclusive;
-  std::uint32_t limit = 1;
-  Millis ttl{0};
+  LeaseTerms terms;
   Millis waited{0};
-  Millis delay{0};
-  Millis max_hold{0};
   std::string_view owner;
   std::string_view meta;  // as in the record
   Index request = kNone;
@@ -61,7 +57,7 @@ struct Core::State {
   void drop_waiter(Index waiter, Now now);
   void take_out(Index waiter, std::vector<Index>& left);
   void end_wait(Index waiter, NotObtained::Why why, Now now);
-  [[nodiscard]] std::uint64_t fingerprint(const AcquireSpec& spec) const;
+  [[nodiscard]] std::uint64_t fingerprint(const LockNames& names, const LeaseTerms& terms) const;
   [[nodiscard]] std::uint64_t position(Index waiter) const;
   [[nodiscard]] bool free_for(const AcquireSpec& spec) const;
 
@@ -73,7 +69,7 @@ struct Core::State {
   // --- grants.cc: handing out and taking back ----------------------------------------------------
   [[nodiscard]] bool admits(const Lock& lock, Mode mode, std::uint32_t limit) const;
   [[nodiscard]] bool has_its_turn(const Waiter& waiter) const;
-  void grant(const Terms& terms, std::span<const Index> locks, Now now);
+  void grant(const GrantInput& input, std::span<const Index> locks, Now now);
   void grant_waiter(Index waiter, Now now);
   // Grants from the head of the queue as long as the head may have it; forgets a lock that nobody
   // needs.

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/lease_terms.h"
 #include "base/types.h"
 #include "core/lock_table.h"
 #include "core/slab.h"
@@ -31,11 +32,7 @@ struct Waiter {
   Text owner;
   std::string meta;
   Index request = kNone;
-  std::uint32_t limit = 1;
-  Mode mode = Mode::kExclusive;
-  Millis ttl{0};
-  Millis delay{0};
-  Millis max_hold{0};
+  LeaseTerms terms;
 };
 
 class WaiterTable {

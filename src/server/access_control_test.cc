@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "server/engine_fixture.h"
-#include "server/test_users.h"
+#include "server/testlib/engine_fixture.h"
+#include "server/testlib/test_users.h"
 
 namespace pawl::server {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "server/engine_fixture.h"
+#include "server/testlib/engine_fixture.h"
 #include "store/journal/journal.h"
 #include "store/simulated_disk.h"
 
@@ -56,7 +56,7 @@ class BackupTest : public EngineTest {
   std::uint64_t last = 100;
 };
 
-TEST_F(BackupTest, TheAskerWaitsAndNobodyElseDoes) {
+TEST_F(BackupTest, ABackupBlocksOnlyItsConnection) {
   const auto asker = connects();
   const auto other = connects();
   ask(other, "ACQUIRE before TTL 60000");
@@ -123,7 +123,7 @@ TEST_F(BackupTest, GoesOnWhenTheAskerHasLeft) {
   EXPECT_THAT(ask(connects(), "INFO"), HasSubstr("blocked_clients:0"));
 }
 
-TEST_F(BackupTest, AStoreInMemorySaysThatItHasNothingToKeep) {
+TEST_F(BackupTest, AStoreInMemoryRefusesABackup) {
   EngineTest::SetUp();
   EXPECT_THAT(connect().ask("BACKUP /backups/one"),
               StartsWith("-ERR backup: nothing was kept: a memory store"));

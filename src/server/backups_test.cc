@@ -1,7 +1,7 @@
 // Backups alone, on a store that the test completes.
 #include "server/backups.h"
 
-#include "server/engine_fixture.h"
+#include "server/testlib/engine_fixture.h"
 
 namespace pawl::server {
 namespace {

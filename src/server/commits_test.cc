@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "server/engine_fixture.h"
+#include "server/testlib/engine_fixture.h"
 
 namespace pawl::server {
 namespace {

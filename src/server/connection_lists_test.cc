@@ -1,7 +1,7 @@
 // Connections alone: limits, lists and counts.
 #include "server/connections.h"
 
-#include "server/engine_fixture.h"
+#include "server/testlib/engine_fixture.h"
 
 namespace pawl::server {
 namespace {

@@ -8,8 +8,8 @@
 #include <map>
 #include <thread>
 
-#include "server/engine_fixture.h"
 #include "server/loop.h"
+#include "server/testlib/engine_fixture.h"
 #include "wire/command_writer.h"
 
 namespace pawl::server {

@@ -2,7 +2,7 @@
 // and, where it is known, `user`.
 #include <map>
 
-#include "server/access_fixture.h"
+#include "server/testlib/access_fixture.h"
 
 namespace pawl::server {
 namespace {

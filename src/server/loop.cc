@@ -241,7 +241,7 @@ bool Loop::read(Engine& engine, ConnectionId id, Connection& connection, bool to
     }
     total += static_cast<std::size_t>(count);
     if (to_the_end && total < kLastWordsMax) continue;
-    // Only a full buffer can have left something behind, and epoll tells of a socket but once.
+    // Only a full buffer can have left something behind, and epoll reports a socket only once.
     if (static_cast<std::size_t>(count) == buffer_.size()) rewatch(id, connection);
     return false;
   }
@@ -307,7 +307,7 @@ void Loop::watch(ConnectionId id, Connection& connection) {
   control(operation, id, connection);
 }
 
-// What is ready already is told once more.
+// What is ready already is reported once more.
 void Loop::rewatch(ConnectionId id, Connection& connection) {
   if (connection.watched != 0) control(EPOLL_CTL_MOD, id, connection);
 }

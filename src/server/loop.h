@@ -7,13 +7,13 @@
 //   loop.run(engine);                 // until SIGTERM or SIGINT, which (like HUP) the caller has blocked in every thread
 //
 // Each turn reads every socket that is ready, at most one buffer of each (level-triggered, so the
-// rest comes next time), tells the engine of hang-ups, and lets it take its turn; the engine sends
+// rest comes next time), passes hang-ups to the engine, and lets it take its turn; the engine sends
 // through send(), once per connection and turn. In the steady state that is one recv and one send
 // per message, and no epoll_ctl. Interest in a socket changes only when its peer does not keep up:
 // output that the socket would not take, or input that the engine does not want yet. EPOLLRDHUP is
 // always watched, so a hang-up is noticed also of a connection that is blocked or not read from.
 //
-// With use_tls() connections speak TLS (loop_tls.cc). The engine hears of one when its handshake is
+// With use_tls() connections speak TLS (loop_tls.cc). The engine learns of one when its handshake is
 // over; until then it is bounded in number and time, and a flood of handshakes takes a fixed share
 // of each turn.
 #pragma once
@@ -51,10 +51,10 @@ class Loop final : public Network, public Waker {
   // Sets up epoll and the signals.
   Result<void> open();
   Result<void> listen(Listener listener);
-  // Serves whoever is ready, without waiting for anyone; false once a signal asks to stop. For an
+  // Serves what is ready, without waiting; false once a signal asks to stop. For an
   // engine that still loads.
   bool poll(Engine& engine);
-  // Whoever connects from now on speaks TLS under this context; those connected already go on as
+  // Connections from now on speak TLS under this context; those connected already go on as
   // they are.
   void use_tls(std::shared_ptr<const tls::ServerContext> context);
   // What SIGHUP, which the caller has blocked too, asks for. It holds up every connection while it
@@ -77,11 +77,11 @@ class Loop final : public Network, public Waker {
  private:
   struct Connection {
     UniqueFd socket;
-    std::uint32_t watched = 0;         // what epoll was told
+    std::uint32_t watched = 0;         // the events registered with epoll
     bool reading = true;               // the engine wants input
     bool stalled = false;              // the socket would not take all
-    bool hung_up = false;              // the engine was told
-    bool broken = false;               // nobody is there to send to
+    bool hung_up = false;              // the engine knows
+    bool broken = false;               // there is no peer to send to
     bool in_handshake = false;         // the engine does not know it yet
     std::unique_ptr<tls::Stream> tls;  // nullptr: plain
   };
@@ -97,7 +97,7 @@ class Loop final : public Network, public Waker {
   // Reads one buffer, or, of a peer that has hung up, all there is up to a bound. True when the end
   // was seen.
   bool read(Engine& engine, ConnectionId id, Connection& connection, bool to_the_end);
-  // Takes what the socket has room for, and everything when nobody is there.
+  // Takes what the socket has room for, and everything when there is no peer.
   static std::size_t to_socket(Connection& connection, std::string_view bytes);
   void end_input(Engine& engine, ConnectionId id, Connection& connection);
   void watch(ConnectionId id, Connection& connection);

@@ -38,7 +38,7 @@ void Loop::use_tls(std::shared_ptr<const tls::ServerContext> context) {
 
 // --- Handshakes ----------------------------------------------------------------------------------
 
-// The engine hears of it when the handshake is over.
+// The engine learns of it when the handshake is over.
 void Loop::begin_handshake(ConnectionId id, Connection& connection) {
   connection.tls = std::make_unique<tls::Stream>(*tls_);
   connection.in_handshake = true;
@@ -94,7 +94,7 @@ void Loop::introduce(Engine& engine, ConnectionId id, Connection& connection) {
   if (!engine.connected(id, peer_of(connection.socket.get()))) return;  // It is closed already.
   if (!user.empty()) engine.identify(id, user);
   if (!decrypt(engine, id, connection)) return end_input(engine, id, connection);
-  // What happened to the socket during the handshake, a hang-up too, is to be told again.
+  // What happened to the socket during the handshake, a hang-up too, is to be reported again.
   rewatch(id, connection);
 }
 

@@ -8,9 +8,9 @@
 #include <mutex>
 #include <thread>
 
-#include "server/engine_fixture.h"
 #include "server/engine_mailbox.h"
 #include "server/loop.h"
+#include "server/testlib/engine_fixture.h"
 
 namespace pawl::server {
 namespace {

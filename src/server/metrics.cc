@@ -230,10 +230,11 @@ void add_store(Exposition& all, const Readings& r, const ProcessReadings& proces
   if (r.space && process.free_bytes) {
     all.gauge("pawl_store_free_bytes", "Free space on the volume of the data directory.")
         .add(*process.free_bytes);
-    all.gauge("pawl_store_free_needed_bytes",
-              "Below so much free space no lock is granted: space_reserve_bytes, and a segment "
-              "more where "
-              "none could be made.")
+    all.gauge(
+           "pawl_store_free_needed_bytes",
+           "With less free space than this no lock is granted: space_reserve_bytes, and a segment "
+           "more where "
+           "none could be made.")
         .add(r.space->needed);
   }
   all.gauge("pawl_store_full", "1 while no lock is granted because the disk is full.")

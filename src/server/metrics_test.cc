@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "server/engine_fixture.h"
+#include "server/testlib/engine_fixture.h"
 
 namespace pawl::server {
 namespace {

@@ -1,7 +1,7 @@
 // Observers alone: who is sent which events, and when.
 #include "server/observers.h"
 
-#include "server/engine_fixture.h"
+#include "server/testlib/engine_fixture.h"
 
 namespace pawl::server {
 namespace {
@@ -36,7 +36,7 @@ class ObserversTest : public testing::Test {
   Observers observers{{.events = 4, .bytes = 1024}, 1, connections, log, telemetry};
 };
 
-TEST_F(ObserversTest, AnEventIsSentOnceItIsDurableToThoseWhosePrefixItHas) {
+TEST_F(ObserversTest, ADurableEventIsSentToMatchingPrefixesOnly) {
   Session& session = add(1);
   observers.add(session, "a/", observers.start_at(std::nullopt).position);
   append(1, "a/x");

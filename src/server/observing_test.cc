@@ -1,5 +1,5 @@
 // OBSERVE and UNOBSERVE: order, durability, FROM, and observers that read too slowly.
-#include "server/engine_fixture.h"
+#include "server/testlib/engine_fixture.h"
 #include "wire/events.h"
 #include "wire/reply_decoder.h"
 
@@ -54,7 +54,7 @@ class ObservingTest : public EngineTest {
   }
 };
 
-TEST_F(ObservingTest, EveryChangeIsToldInOrderWithItsParticulars) {
+TEST_F(ObservingTest, EveryChangeIsAnEventInOrder) {
   Client observer = connect3();
   Client client = connect();
   observer.ask("OBSERVE a");
@@ -128,7 +128,7 @@ TEST_F(ObservingTest, ObserveThenInspectLeavesNoGap) {
       << "INSPECT showed it already; twice is no gap";
 }
 
-TEST_F(ObservingTest, FromTellsWhatCameAfterItAtEveryPositionWithoutGapOrRepetition) {
+TEST_F(ObservingTest, FromResumesAtEveryPositionWithoutGapOrRepetition) {
   Client first = connect3();
   Client client = connect();
   std::vector<std::string> ids{id_in(first.ask("OBSERVE ''"))};
@@ -151,7 +151,7 @@ TEST_F(ObservingTest, FromTellsWhatCameAfterItAtEveryPositionWithoutGapOrRepetit
 }
 
 // The reader asks from within the very turn in which the change is made.
-TEST_F(ObservingTest, FromWhileABatchIsUnderWayTellsItOnce) {
+TEST_F(ObservingTest, FromWhileABatchIsUnderWaySendsItOnce) {
   Client client = connect();
   Client observer = connect3();
   const std::string origin = id_in(observer.ask("OBSERVE zzz"));
@@ -209,7 +209,7 @@ TEST_F(ObservingTest, AfterARestartIdsGoOnGrowingAndAnOldOneGivesAReset) {
   EXPECT_LT(after.front().id, after[1].id);
 }
 
-TEST_F(ObservingTest, SeveralPrefixesTellAnEventOnceAndUnobserveEndsOne) {
+TEST_F(ObservingTest, OverlappingPrefixesSendAnEventOnce) {
   Client client = connect();
   Client observer = connect3();
   observer.ask("OBSERVE a");
@@ -304,7 +304,7 @@ TEST_F(ObservingTest, AHangUpForgetsTheObserver) {
 }
 
 // Hard case 25.
-TEST_F(ObservingTest, ASlowObserverIsToldInPiecesAndHoldsUpNobody) {
+TEST_F(ObservingTest, ASlowObserverIsSentPiecesAndDelaysNoOther) {
   Client client = connect();
   Client slow = connect3();
   Client quick = connect3();
@@ -326,7 +326,7 @@ TEST_F(ObservingTest, ASlowObserverIsToldInPiecesAndHoldsUpNobody) {
 }
 
 // Hard case 25.
-TEST_F(ObservingTest, AnObserverThatFallsOutOfTheRingIsCutAndToldWhy) {
+TEST_F(ObservingTest, AnObserverThatFallsOutOfTheRingIsCutWithAReason) {
   settings.events = {.events = 256, .bytes = 64 * 1024};
   restart();
   Client client = connect();

@@ -1,7 +1,7 @@
 // Every verb as every kind of user. A verb without a row fails.
 #include <array>
 
-#include "server/access_fixture.h"
+#include "server/testlib/access_fixture.h"
 #include "server/verbs/table.h"
 
 namespace pawl::server {
@@ -44,7 +44,7 @@ constexpr std::array kRows{
     PermissionRow{"HELP", Access::kObserve, "HELP"},
 };
 
-Heard heard(std::string reply) {
+PermissionAnswer permission_of(std::string reply) {
   if (reply.starts_with("-NOAUTH")) return {Permission::kAuthenticateFirst, std::move(reply)};
   if (reply.starts_with("-NOPERM")) return {Permission::kNotPermitted, std::move(reply)};
   return {Permission::kServed, std::move(reply)};
@@ -66,21 +66,21 @@ TEST_F(PermissionsTest, TheRowsAreTheVerbs) {
   }
 }
 
-TEST_F(PermissionsTest, EveryVerbIsServedToWhomItIsForAndToNobodyElse) {
+TEST_F(PermissionsTest, EveryVerbIsServedOnlyToThePermittedRoles) {
   expect_permissions(kRows, [&](Caller caller, std::string_view request) {
     Client client = connect_as_caller(caller);
     std::string reply = client.ask(std::string(request));
     EXPECT_NE(reply, "") << request;
-    return heard(std::move(reply));
+    return permission_of(std::move(reply));
   });
 }
 
 // By name, so that a new verb, or another role for one, does not widen it unseen.
-TEST_F(PermissionsTest, TheRoleBackupMayMakeBackupsAndNothingThatTouchesOrShowsLocks) {
+TEST_F(PermissionsTest, TheRoleBackupNeitherTouchesNorShowsLocks) {
   std::string served;
   for (const PermissionRow& row : kRows) {
     Client client = connect_as("copier");
-    if (heard(client.ask(std::string(row.here))).permission == Permission::kServed)
+    if (permission_of(client.ask(std::string(row.here))).permission == Permission::kServed)
       served += std::string(row.name) + " ";
   }
   EXPECT_EQ(served, "BACKUP STATUS HELLO AUTH PING QUIT RESET SELECT CLIENT ");
@@ -90,7 +90,8 @@ TEST_F(PermissionsTest, WithoutUsersEveryVerbIsServedToEveryone) {
   start();
   for (const PermissionRow& row : kRows) {
     Client client = connect();
-    EXPECT_EQ(heard(client.ask(std::string(row.here))).permission, Permission::kServed) << row.here;
+    EXPECT_EQ(permission_of(client.ask(std::string(row.here))).permission, Permission::kServed)
+        << row.here;
   }
 }
 

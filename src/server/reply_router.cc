@@ -8,10 +8,6 @@
 namespace pawl::server {
 namespace {
 
-wire::GrantReply grant_reply(const core::Granted& grant) {
-  return {grant.lease, grant.token, grant.floor, grant.slot, grant.ttl, grant.waited};
-}
-
 wire::WaitEvent event_of(core::NotObtained::Why why) {
   switch (why) {
     case core::NotObtained::Why::kCancelled:
@@ -31,9 +27,7 @@ void write_outcome(wire::ReplyWriter& reply, const core::Outcome& outcome, bool 
   struct Write {
     wire::ReplyWriter& reply;
     bool by_request;
-    void operator()(const core::Granted& granted) const {
-      wire::write_grant(reply, grant_reply(granted));
-    }
+    void operator()(const core::Granted& granted) const { wire::write_grant(reply, granted); }
     void operator()(const core::Queued& queued) const {
       wire::write_queued(reply, {queued.position});
     }
@@ -124,8 +118,7 @@ void ReplyRouter::end_wait(Wait& wait, const core::Reply& reply, const Asker& as
   wire::ReplyWriter writer = session.reply();
   if (wait.async && wait.queued) {
     if (const auto* granted = std::get_if<core::Granted>(&reply.outcome)) {
-      const wire::GrantReply grant = grant_reply(*granted);
-      wire::write_wait_push(writer, wire::WaitEvent::kGranted, wait.request, &grant);
+      wire::write_wait_push(writer, wire::WaitEvent::kGranted, wait.request, granted);
     } else {
       PAWL_ASSERT(missed != nullptr);
       wire::write_wait_push(writer, event_of(missed->why), wait.request, nullptr);

@@ -1,7 +1,7 @@
 // ReplyRouter alone, on a real core: every input is answered once, to the right connection.
 #include "server/reply_router.h"
 
-#include "server/engine_fixture.h"
+#include "server/testlib/engine_fixture.h"
 
 namespace pawl::server {
 namespace {
@@ -17,7 +17,7 @@ class ReplyRouterTest : public testing::Test {
   core::Acquire acquire(std::string_view lock, Millis wait = Millis(0), bool async = false) {
     core::Acquire input{kDirect, {}, random.lease_id()};
     input.spec.locks.push_back(lock);
-    input.spec.ttl = Millis(10'000);
+    input.spec.terms.ttl = Millis(10'000);
     input.spec.wait = wait;
     input.spec.async = async;
     return input;

@@ -173,7 +173,7 @@ std::string info_text(const StatusView& status, const Telemetry& counted) {
 std::string lost_text(const core::Lost& lost, bool by_request) {
   if (!lost.ending) return "unknown";
   const std::string_view how = to_text(*lost.ending);
-  // A retry may not have heard of its grant at all; whoever holds a lease has. A broken lease may
+  // A retry may not have received its grant; a client that names a lease has. A broken lease may
   // still be running, so its answer is the same as RENEW's.
   if (by_request && lost.ending != core::Ending::kBroken && lost.token != Token{})
     return fmt::format("granted as {}, {}", lost.token.value, how);

@@ -1,7 +1,7 @@
 // What the engine counts.
 #include "server/telemetry.h"
 
-#include "server/engine_fixture.h"
+#include "server/testlib/engine_fixture.h"
 #include "server/verbs/table.h"
 
 namespace pawl::server {
@@ -81,7 +81,7 @@ TEST_F(TelemetryTest, LeasesAreCountedByHowTheyEndedAndHowLongTheyWereHeld) {
 }
 
 // A holder that comes back late and knows it releases; it sends no RENEW any more.
-TEST_F(TelemetryTest, ALateReleaseIsHeardOfLikeALateRenewal) {
+TEST_F(TelemetryTest, ALateReleaseIsCountedLikeALateRenewal) {
   Client client = connect();
   const std::string lease = lease_in(client.ask("ACQUIRE a TTL 1000"));
   live(2s);

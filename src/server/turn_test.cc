@@ -1,5 +1,5 @@
 // The turn: order, durability, time.
-#include "server/engine_fixture.h"
+#include "server/testlib/engine_fixture.h"
 
 namespace pawl::server {
 namespace {
@@ -31,7 +31,7 @@ TEST_F(TurnTest, PipelinedRepliesLeaveInOrderInOneSend) {
 }
 
 // G2. The store completes later.
-TEST_F(TurnTest, NothingIsToldBeforeItIsDurableAndReadsWaitForTheWritesBeforeThem) {
+TEST_F(TurnTest, NothingIsSentBeforeItIsDurableAndReadsWaitForEarlierWrites) {
   Client writer = connect();
   Client reader = connect();
   const std::string old = lease_in(writer.ask("ACQUIRE old TTL 1000"));
@@ -113,7 +113,7 @@ TEST_F(TurnTest, OneBatchPerTurnHoweverManyCommands) {
 }
 
 // Hard case 27. A pause of pawld itself beyond 250 ms does not count against anyone.
-TEST_F(TurnTest, NobodyLosesALeaseBecausePawldWasStopped) {
+TEST_F(TurnTest, APauseOfPawldExpiresNoLease) {
   Client holder = connect();
   Client other = connect();
   const std::string lease = lease_in(holder.ask("ACQUIRE a TTL 1000"));
@@ -285,7 +285,7 @@ TEST_F(TurnTest, StoppingAnswersWhatIsDurableAndClosesWaitersWithoutAReply) {
 
 // G10. What a thousand clients pipeline must not make a turn of seconds: a renewal beside it would
 // come too late.
-TEST_F(TurnTest, AFloodIsServedInSharesAndWhoAsksOneThingIsAnsweredInTheFirstTurn) {
+TEST_F(TurnTest, AFloodDoesNotDelayASingleCommand) {
   Client holder = connect();
   const std::string lease = lease_in(holder.ask("ACQUIRE held TTL 1000"));
   std::vector<Client> flood;
@@ -306,7 +306,7 @@ TEST_F(TurnTest, AFloodIsServedInSharesAndWhoAsksOneThingIsAnsweredInTheFirstTur
   EXPECT_EQ(engine().telemetry().commands_served - before, 100U * 1000U + 1U);
 }
 
-TEST_F(TurnTest, WhatWasSentBeforeAHangUpIsServedAlsoWhenItTakesSeveralTurns) {
+TEST_F(TurnTest, InputBeforeAHangUpIsServedOverSeveralTurns) {
   Client client = connect();
   std::string work;
   for (int i = 0; i < 10'000; ++i) work += "ACQUIRE lock/" + std::to_string(i) + " TTL 60000\r\n";

@@ -53,11 +53,15 @@ void ArgReader::refuse_rest() {
 bool ArgReader::option(std::string_view word) {
   if (!repeated_option(word)) return false;
   if (seen_.contains(word)) {
-    refuse(ErrorCode::kErr, fmt::format("{} is given twice; {}", word, usage(syntax_)));
+    refuse_twice(word);
   } else {
     seen_.push_back(word);
   }
   return true;
+}
+
+void ArgReader::refuse_twice(std::string_view word) {
+  refuse(ErrorCode::kErr, fmt::format("{} is given twice; {}", word, usage(syntax_)));
 }
 
 bool ArgReader::repeated_option(std::string_view word) {

@@ -17,7 +17,7 @@
 #include <span>
 #include <string_view>
 
-#include "base/acquire_spec.h"
+#include "base/short_list.h"
 #include "base/types.h"
 #include "wire/error_code.h"
 
@@ -52,6 +52,8 @@ class ArgReader {
   void refuse(ErrorCode code, std::string text);
   // The next argument, if there is one, is not an option of this command.
   void refuse_rest();
+  // The option was given before.
+  void refuse_twice(std::string_view word);
 
   // Whether the next argument is this word; then it is read. A second time is refused.
   bool option(std::string_view word);

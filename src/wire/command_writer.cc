@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/hex.h"
+#include "wire/acquire_options.h"
 
 namespace pawl::wire {
 namespace {
@@ -42,9 +43,6 @@ class Frame {
     const char* end = std::to_chars(raw, raw + sizeof(raw), number).ptr;
     option(name, std::string_view(raw, static_cast<std::size_t>(end - raw)));
   }
-  void option(std::string_view name, Millis duration) {
-    option(name, static_cast<std::uint64_t>(duration.count()));
-  }
 
   void append_to(std::string& out) const {
     append_header(out, '*', args_);
@@ -55,6 +53,28 @@ class Frame {
   std::string body_;
   std::size_t args_ = 0;
 };
+
+void append_option(Frame& frame, const AcquireOption& option, const AcquireSpec& spec) {
+  switch (option.kind) {
+    case OptionKind::kMillis:
+    case OptionKind::kNumber:
+      if (const auto number = option.get(spec)) frame.option(option.word, *number);
+      return;
+    case OptionKind::kFlag:
+      if (option.get(spec)) frame.word(option.word);
+      return;
+    case OptionKind::kText:
+    case OptionKind::kRequestId:
+      if (const auto text = spec.*option.text; !text.empty()) frame.option(option.word, text);
+      return;
+    case OptionKind::kMeta:
+      for (const MetaPair& pair : spec.meta) {
+        frame.option(option.word, pair.key);
+        frame.word(pair.value);
+      }
+      return;
+  }
+}
 
 }  // namespace
 
@@ -72,19 +92,7 @@ void append_acquire(std::string& out, const AcquireSpec& spec) {
   Frame frame("ACQUIRE");
   frame.word(spec.locks[0]);
   for (std::size_t i = 1; i < spec.locks.size(); ++i) frame.option("AND", spec.locks[i]);
-  frame.option("TTL", spec.ttl);
-  if (spec.wait > Millis{0} || spec.async) frame.option("WAIT", spec.wait);
-  if (spec.async) frame.word("ASYNC");
-  if (spec.mode == Mode::kShared) frame.word("SHARED");
-  if (spec.mode == Mode::kLimit) frame.option("LIMIT", std::uint64_t{spec.limit});
-  if (!spec.owner.empty()) frame.option("OWNER", spec.owner);
-  if (!spec.request.empty()) frame.option("REQUEST", spec.request);
-  if (spec.delay > Millis{0}) frame.option("DELAY", spec.delay);
-  if (spec.max_hold > Millis{0}) frame.option("MAXHOLD", spec.max_hold);
-  for (const MetaPair& pair : spec.meta) {
-    frame.option("META", pair.key);
-    frame.word(pair.value);
-  }
+  for (const AcquireOption& option : acquire_options()) append_option(frame, option, spec);
   frame.append_to(out);
 }
 

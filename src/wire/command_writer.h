@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/acquire_spec.h"
+#include "base/lease_terms.h"
 #include "base/types.h"
 
 namespace pawl::wire {

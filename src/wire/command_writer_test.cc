@@ -12,7 +12,7 @@
 
 #include "base/hex.h"
 #include "base/limits.h"
-#include "wire/acquire_parser.h"
+#include "wire/acquire_options.h"
 #include "wire/arg_reader.h"
 #include "wire/command_decoder.h"
 
@@ -63,32 +63,29 @@ AcquireSpec spec_of(const Material& material) {
   AcquireSpec spec;
   for (const auto& lock : material.locks) spec.locks.push_back(lock);
   if (spec.locks.size() == 1) {
-    spec.mode = *rc::gen::element(Mode::kExclusive, Mode::kShared, Mode::kLimit);
-    if (spec.mode == Mode::kLimit)
-      spec.limit = *rc::gen::inRange<std::uint32_t>(1, limits::kHoldersMax + 1);
+    spec.terms.mode = *rc::gen::element(Mode::kExclusive, Mode::kShared, Mode::kLimit);
+    if (spec.terms.mode == Mode::kLimit)
+      spec.terms.limit = *rc::gen::inRange<std::uint32_t>(1, limits::kHoldersMax + 1);
   }
-  spec.ttl = millis(limits::kTtlMin, limits::kTtlMaxDefault);
+  spec.terms.ttl = millis(limits::kTtlMin, limits::kTtlMaxDefault);
   spec.wait = millis(Millis{0}, limits::kWaitMax);
   spec.owner = material.owner;
   spec.request = material.request;
   spec.async = !spec.request.empty() && *rc::gen::arbitrary<bool>();
-  spec.delay = millis(Millis{0}, limits::kDelayMax);
-  if (*rc::gen::arbitrary<bool>()) spec.max_hold = millis(spec.ttl, limits::kMaxHoldMax);
+  spec.terms.delay = millis(Millis{0}, limits::kDelayMax);
+  if (*rc::gen::arbitrary<bool>())
+    spec.terms.max_hold = millis(spec.terms.ttl, limits::kMaxHoldMax);
   for (const auto& [key, value] : material.meta) spec.meta.push_back({key, value});
   return spec;
 }
 
 void expect_equal(const AcquireSpec& a, const AcquireSpec& b) {
   RC_ASSERT(std::equal(a.locks.begin(), a.locks.end(), b.locks.begin(), b.locks.end()));
-  RC_ASSERT(a.mode == b.mode);
-  RC_ASSERT(a.limit == b.limit);
-  RC_ASSERT(a.ttl == b.ttl);
+  RC_ASSERT(a.terms == b.terms);
   RC_ASSERT(a.wait == b.wait);
   RC_ASSERT(a.async == b.async);
   RC_ASSERT(a.owner == b.owner);
   RC_ASSERT(a.request == b.request);
-  RC_ASSERT(a.delay == b.delay);
-  RC_ASSERT(a.max_hold == b.max_hold);
   RC_ASSERT(std::equal(a.meta.begin(), a.meta.end(), b.meta.begin(), b.meta.end()));
 }
 
@@ -123,7 +120,7 @@ RC_GTEST_PROP(CommandWriter, AnyArgumentsSurviveDecoding, (const std::vector<std
 TEST(CommandWriter, DefaultsAreLeftOut) {
   AcquireSpec spec;
   spec.locks.push_back("a");
-  spec.ttl = Millis(1000);
+  spec.terms.ttl = Millis(1000);
   std::string bytes;
   append_acquire(bytes, spec);
   EXPECT_EQ(bytes, "*4\r\n$7\r\nACQUIRE\r\n$1\r\na\r\n$3\r\nTTL\r\n$4\r\n1000\r\n");

@@ -48,7 +48,7 @@ struct WireError {
 // kUnavailable.
 [[nodiscard]] Code conclusion(ErrorCode code);
 
-// Before it closes a connection of its own accord, pawld says why. That line answers no command:
+// Before it closes a connection of its own accord, pawld sends the reason. That line answers no command:
 // none that was still unanswered has happened.
 inline constexpr std::string_view kEventsFarewell =
     "events: this connection reads too slowly, and what it has not read is no longer kept; observe "

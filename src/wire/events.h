@@ -1,4 +1,4 @@
-// What OBSERVE tells, written and read in one place: ["pawl", event, id, lock, map], a push in
+// The events of OBSERVE, written and read in one place: ["pawl", event, id, lock, map], a push in
 // RESP3, an array in RESP2.
 #pragma once
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <variant>
 
+#include "base/lease_terms.h"
 #include "base/types.h"
 #include "pawl/result.h"
 #include "wire/reply_writer.h"
@@ -15,15 +16,7 @@
 namespace pawl::wire {
 
 // The answer to ACQUIRE when it was granted.
-struct GrantReply {
-  LeaseId lease;
-  Token token;
-  Token floor;                        // what a reader may trust; equals token unless shared
-  std::optional<std::uint32_t> slot;  // with LIMIT only
-  Millis ttl{0};
-  Millis waited{0};
-  bool operator==(const GrantReply&) const = default;
-};
+using GrantReply = Granted;
 // The answer to ACQUIRE … ASYNC when it has to wait.
 struct QueuedReply {
   std::uint64_t position = 0;  // 1 is next

@@ -9,7 +9,7 @@
 #include "server/verbs/lease_verbs.h"
 #include "server/verbs/table.h"
 #include "tests/fuzz/chunks.h"
-#include "wire/acquire_parser.h"
+#include "wire/acquire_options.h"
 #include "wire/arg_reader.h"
 #include "wire/command_decoder.h"
 #include "wire/command_writer.h"

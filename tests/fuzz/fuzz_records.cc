@@ -56,7 +56,7 @@ void live(core::Core& core, Now now) {
   for (const core::LockView& view : page.locks) {
     AcquireSpec spec;
     spec.locks.push_back(view.lock);
-    spec.ttl = 100ms;
+    spec.terms.ttl = 100ms;
     spec.wait = 1h;
     core.apply(core::Acquire{kAsker, spec, LeaseId{1, view.token.value_or(Token{}).value}}, now);
     core.apply(core::Cancel{kAsker}, now);

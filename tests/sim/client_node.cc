@@ -74,18 +74,18 @@ client::AcquireCall ClientNode::choose() {
     call.locks = {workload_.election};
     call.meta = {{std::string(client::kLeaderValue), "led by " + call.owner}};
   } else if (kind <= 1) {
-    call.mode = Mode::kShared;
+    call.terms.mode = Mode::kShared;
   } else if (kind == 2) {
-    call.mode = Mode::kLimit;
-    call.limit = 2 + static_cast<std::uint32_t>(world_.random().below(2));
+    call.terms.mode = Mode::kLimit;
+    call.terms.limit = 2 + static_cast<std::uint32_t>(world_.random().below(2));
   } else if (kind <= 4 && locks.size() > 1) {
     call.locks.push_back(locks[(first + 1) % locks.size()]);
   }
-  call.ttl = workload_.ttl;
+  call.terms.ttl = workload_.ttl;
   call.wait = world_.chance(20) ? Millis(0) : Millis(200 + world_.random().below(4000));
   call.request = client::make_request_id(world_.random());
-  if (world_.chance(25)) call.delay = Millis(100 + world_.random().below(900));
-  if (world_.chance(15)) call.max_hold = call.ttl + Millis(world_.random().below(2000));
+  if (world_.chance(25)) call.terms.delay = Millis(100 + world_.random().below(900));
+  if (world_.chance(15)) call.terms.max_hold = call.terms.ttl + Millis(world_.random().below(2000));
   // More than a sector, so that a write that the power cuts off can be torn.
   if (world_.chance(30) && call.meta.empty()) call.meta = {{"note", std::string(900, 'm')}};
   call.give_up = now() + call.wait + Millis(6000);
@@ -99,11 +99,11 @@ void ClientNode::start_acquire() {
   fresh.client = number_;
   fresh.request = call.request;
   fresh.locks = call.locks;
-  fresh.mode = call.mode;
-  fresh.limit = call.mode == Mode::kLimit ? call.limit : 1;
-  fresh.ttl = call.ttl;
-  fresh.delay = call.delay;
-  fresh.max_hold = call.max_hold;
+  fresh.mode = call.terms.mode;
+  fresh.limit = call.terms.mode == Mode::kLimit ? call.terms.limit : 1;
+  fresh.ttl = call.terms.ttl;
+  fresh.delay = call.terms.delay;
+  fresh.max_hold = call.terms.max_hold;
   fresh.owner = call.owner;
   if (call.locks[0] == workload_.election) fresh.value = call.meta[0].second;
   fresh.asked = world_.now();

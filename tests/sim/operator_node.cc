@@ -181,7 +181,7 @@ void OperatorNode::forget_backups() {
 void OperatorNode::lead(const std::string& lock) {
   client::AcquireCall call;
   call.locks = {lock};
-  call.ttl = kMaxTtl;
+  call.terms.ttl = kMaxTtl;
   call.wait = std::chrono::seconds(2);
   call.owner = "operator";
   call.request = client::make_request_id(world_.random());
@@ -189,7 +189,7 @@ void OperatorNode::lead(const std::string& lock) {
   Attempt fresh;
   fresh.request = call.request;
   fresh.locks = call.locks;
-  fresh.ttl = call.ttl;
+  fresh.ttl = call.terms.ttl;
   fresh.owner = call.owner;
   fresh.value = "quiet";
   fresh.asked = world_.now();

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/acquire_spec.h"
+#include "base/lease_terms.h"
 #include "client/request_id.h"
 #include "wire/command_writer.h"
 #include "wire/error_code.h"
@@ -221,9 +221,9 @@ void PlainNode::ask() {
   const Attempt& a = attempt();
   AcquireSpec spec;
   spec.locks.push_back(a.locks[0]);
-  spec.mode = a.mode;
-  spec.ttl = a.ttl;
-  spec.max_hold = a.max_hold;
+  spec.terms.mode = a.mode;
+  spec.terms.ttl = a.ttl;
+  spec.terms.max_hold = a.max_hold;
   spec.owner = a.owner;
   spec.request = a.request;
   // A retry waits for what is left of its patience.

@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/hex.h"
-#include "wire/acquire_parser.h"
+#include "wire/acquire_options.h"
 
 namespace pawl::server {
 namespace {

@@ -14,7 +14,7 @@
 #include "server/verbs/operator_verbs.h"
 #include "server/verbs/server_verbs.h"
 #include "server/verbs/table.h"
-#include "wire/acquire_parser.h"
+#include "wire/acquire_options.h"
 
 namespace pawl::server {
 namespace {
@@ -87,15 +87,15 @@ TEST_F(RequestTest, AcquireTakesItsOptionsInAnyOrderAndAnyCase) {
                    "batch@host", "MaxHold", "60000", "WAIT", "0",     "request", kId,    "ttl",
                    "15000",      "Meta",    "k2",    "",     "async", "DELAY",   "60000"});
   EXPECT_THAT(listed(spec.locks), ElementsAre("a/b", "c"));
-  EXPECT_EQ(spec.mode, Mode::kExclusive);
-  EXPECT_EQ(spec.limit, 1u);
-  EXPECT_EQ(spec.ttl, Millis(15000));
+  EXPECT_EQ(spec.terms.mode, Mode::kExclusive);
+  EXPECT_EQ(spec.terms.limit, 1u);
+  EXPECT_EQ(spec.terms.ttl, Millis(15000));
   EXPECT_EQ(spec.wait, Millis(0));
   EXPECT_TRUE(spec.async);
   EXPECT_EQ(spec.owner, "batch@host");
   EXPECT_EQ(spec.request, kId);
-  EXPECT_EQ(spec.delay, Millis(60000));
-  EXPECT_EQ(spec.max_hold, Millis(60000));
+  EXPECT_EQ(spec.terms.delay, Millis(60000));
+  EXPECT_EQ(spec.terms.max_hold, Millis(60000));
   EXPECT_THAT(listed(spec.meta), ElementsAre(MetaPair{"k", "v"}, MetaPair{"k2", ""}));
 }
 

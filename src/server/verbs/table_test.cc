@@ -8,6 +8,7 @@
 
 #include "server/verbs/lease_verbs.h"
 #include "server/verbs/server_verbs.h"
+#include "wire/acquire_options.h"
 #include "wire/command_decoder.h"
 #include "wire/reply_decoder.h"
 #include "wire/text.h"
@@ -44,6 +45,19 @@ TEST(Verbs, AreFoundInAnyCaseAndNothingElseIs) {
   EXPECT_EQ(find_verb(""), nullptr);
   EXPECT_EQ(find_verb("GET"), nullptr);
   EXPECT_EQ(find_verb("ACQ\x15IRE"), nullptr) << "folding case folds letters only";
+}
+
+TEST(AcquireOptions, AreAllInTheUsageOfAcquire) {
+  for (const wire::AcquireOption& option : wire::acquire_options()) {
+    const std::string words = std::string(option.word) +
+                              (option.argument.empty() ? "" : " " + std::string(option.argument));
+    EXPECT_THAT(std::string(kAcquire.usage), HasSubstr(words));
+  }
+}
+
+TEST(AcquireOptions, HaveADescriptionWhereTheyAreMembersOfABody) {
+  for (const wire::AcquireOption& option : wire::acquire_options())
+    EXPECT_EQ(option.member.empty(), option.description.empty()) << option.word;
 }
 
 TEST(Verbs, ArityCountsTheNameAndNegativeMeansAtLeast) {

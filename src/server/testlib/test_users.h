@@ -9,7 +9,7 @@
 #include "auth/secret.h"
 #include "auth/users_file.h"
 #include "base/random.h"
-#include "server/permission_rows.h"
+#include "server/testlib/permission_rows.h"
 
 namespace pawl::server {
 

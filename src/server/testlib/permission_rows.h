@@ -1,7 +1,7 @@
 // For tests: what each kind of user may do, as data. One row per thing that can be asked, be it a
-// verb or a route; whoever serves them says how to ask, and every row is tried as everyone.
+// verb or a route; the test of each says how to ask, and every row is tried as every caller.
 //
-//   expect_permissions(kRows, [&](Caller caller, std::string_view request) -> Heard { … });
+//   expect_permissions(kRows, [&](Caller caller, std::string_view request) -> PermissionAnswer { … });
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,18 +14,18 @@
 
 namespace pawl::server {
 
-// Who asks. kLimited is an admin who may touch only what kMine covers.
+// The user that asks. kLimited is an admin who may touch only what kMine covers.
 enum class Caller : std::uint8_t { kNobody, kObserve, kUse, kAdmin, kLimited, kBackup };
 inline constexpr std::string_view kMine = "mine";
 
 // kServed: whatever the answer, it was no question of permission.
 enum class Permission : std::uint8_t { kServed, kAuthenticateFirst, kNotPermitted };
-struct Heard {
+struct PermissionAnswer {
   Permission permission = Permission::kServed;
   std::string text;  // of a refusal
 };
 
-// What a user who is limited to prefixes hears when it asks about something else.
+// What a user who is limited to prefixes gets when it asks about something else.
 enum class Elsewhere : std::uint8_t {
   kServed,      // it concerns no lock, or a lease, which is a secret of its own
   kOutside,     // refused; the text speaks of prefixes
@@ -40,18 +40,21 @@ struct PermissionRow {
   std::string_view there = {};  // the same about another lock; for kOutside
 };
 
-inline void expect_refused(const Heard& heard, std::string_view naming, std::string_view what) {
-  EXPECT_EQ(heard.permission, Permission::kNotPermitted) << what;
-  EXPECT_NE(heard.text.find(naming), std::string::npos) << what << " says: " << heard.text;
+inline void expect_refused(const PermissionAnswer& answer, std::string_view naming,
+                           std::string_view what) {
+  EXPECT_EQ(answer.permission, Permission::kNotPermitted) << what;
+  EXPECT_NE(answer.text.find(naming), std::string::npos)
+      << what << " was answered: " << answer.text;
 }
 
 template <class Ask>
 void expect_as_role(const PermissionRow& row, Caller caller, wire::Access role, Ask& ask) {
-  const Heard heard = ask(caller, row.here);
+  const PermissionAnswer answer = ask(caller, row.here);
   if (wire::permits(role, row.needs)) {
-    EXPECT_EQ(heard.permission, Permission::kServed) << row.here << " says: " << heard.text;
+    EXPECT_EQ(answer.permission, Permission::kServed)
+        << row.here << " was answered: " << answer.text;
   } else {
-    expect_refused(heard, "role " + std::string(to_text(row.needs)), row.here);
+    expect_refused(answer, "role " + std::string(to_text(row.needs)), row.here);
   }
 }
 
@@ -66,11 +69,11 @@ void expect_permissions(std::span<const PermissionRow> rows, Ask ask) {
     expect_as_role(row, Caller::kUse, wire::Access::kUse, ask);
     expect_as_role(row, Caller::kAdmin, wire::Access::kAdmin, ask);
     expect_as_role(row, Caller::kBackup, wire::Access::kBackup, ask);
-    const Heard here = ask(Caller::kLimited, row.here);
+    const PermissionAnswer here = ask(Caller::kLimited, row.here);
     if (row.elsewhere == Elsewhere::kWholeStore) {
       expect_refused(here, "limited to the prefixes", row.here);
     } else {
-      EXPECT_EQ(here.permission, Permission::kServed) << row.here << " says: " << here.text;
+      EXPECT_EQ(here.permission, Permission::kServed) << row.here << " was answered: " << here.text;
     }
     if (row.elsewhere == Elsewhere::kOutside) {
       expect_refused(ask(Caller::kLimited, row.there), "outside the prefixes", row.there);
