@@ -49,7 +49,7 @@ ALLOWED = {folder: set(below.split()) for folder, below in ALLOWED.items()}
 IMPURE_FILES = {
     "core": "",
     "wire": "",
-    "server": "lane listener loop loop_tls service_clock",
+    "server": "engine_mailbox listener loop loop_tls service_clock",
     "client": "boot_clock callback_thread connector driver election_public poll_connection socket",
 }
 IMPURE = re.compile(

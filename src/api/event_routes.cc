@@ -28,7 +28,7 @@ std::string event_text(std::string_view event, std::string_view id, const json::
 
 // A push ["pawl", event, id, lock, map]; or the error with which pawld lets a reader go that does
 // not keep up.
-std::string tell(const wire::Value& frame) {
+std::string event_of_push(const wire::Value& frame) {
   if (frame.is_error()) {
     const http::Problem problem = problem_of(frame.text);
     return event_text("cut", "",
@@ -46,7 +46,9 @@ std::string tell(const wire::Value& frame) {
   return event_text(event, id, data);
 }
 
-Step events(const Asked& asked) {
+}  // namespace
+
+Step stream_events(const RouteRequest& asked) {
   const auto prefix = asked.query.find("prefix");
   std::vector<std::string> command{"OBSERVE", prefix == asked.query.end() ? "" : prefix->second};
   if (prefix != asked.query.end()) {
@@ -60,31 +62,7 @@ Step events(const Asked& asked) {
         wire::shown(*last)));
   }
   if (last && !last->empty()) command.insert(command.end(), {"FROM", std::string(*last)});
-  return Stream{std::move(command), begin, tell};
-}
-
-}  // namespace
-
-void add_event_routes(RouteTable& table) {
-  table.add({
-      .method = "GET",
-      .path = "/v1/events",
-      .access = wire::Access::kObserve,
-      .id = "events",
-      .summary =
-          "what happens to locks, as it happens and only when it is durable: server-sent events",
-      .handler = events,
-      .parameters = {{Place::kQuery, "prefix", false, R"({"type":"string"})",
-                      "only locks whose names begin so"},
-                     {Place::kHeader, "Last-Event-ID", false, R"({"type":"string"})",
-                      "resume after this event; browsers send it by themselves"}},
-      .answers = {{200, "Event",
-                   "granted, released, expired, breaking, broken, raised; reset: some may have "
-                   "been missed, "
-                   "look again; cut: this reader was too slow and is let go",
-                   "text/event-stream"}},
-      .example = "-N 'http://127.0.0.1:7296/v1/events?prefix=reports/'",
-  });
+  return Stream{std::move(command), begin, event_of_push};
 }
 
 }  // namespace pawl::api

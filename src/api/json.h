@@ -4,7 +4,7 @@
 //   const auto ttl = body.number("ttl_ms", {100, 600000});
 //   if (auto wrong = body.finish()) return *wrong;         // the first thing that is wrong
 //
-// What is wrong is told in this order: the body is not an object, a member is given twice, a member
+// Errors are reported in this order: the body is not an object, a member is given twice, a member
 // is unknown, then whatever a read found, in the order of the reads.
 #pragma once
 

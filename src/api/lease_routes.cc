@@ -23,7 +23,7 @@ constexpr std::string_view kTtl = "ttl_ms";
 
 // --- Acquire -------------------------------------------------------------------------------------
 
-struct Wish {
+struct AcquireCommand {
   std::vector<std::string> command;
   std::vector<std::string> locks;
 };
@@ -63,7 +63,7 @@ std::uint64_t count_of(Millis limit) {
   return static_cast<std::uint64_t>(limit.count());
 }
 
-void append_locks(Wish& wish, Body& body) {
+void append_locks(AcquireCommand& wish, Body& body) {
   wish.locks = body.texts("locks");
   if (wish.locks.empty() || wish.locks.size() > limits::kLocksPerLease)
     body.refuse(fmt::format("locks must name 1 to {} locks", limits::kLocksPerLease));
@@ -79,12 +79,13 @@ void append_locks(Wish& wish, Body& body) {
   }
 }
 
-void append_number(Wish& wish, const AcquireOption& option, std::optional<std::uint64_t> value) {
+void append_number(AcquireCommand& wish, const AcquireOption& option,
+                   std::optional<std::uint64_t> value) {
   if (!value || value == option.omitted) return;
   wish.command.insert(wish.command.end(), {std::string(option.word), std::to_string(*value)});
 }
 
-void append_meta(Wish& wish, Body& body) {
+void append_meta(AcquireCommand& wish, Body& body) {
   const auto pairs = body.pairs("meta");
   if (pairs.size() > limits::kMetaPairs)
     return body.refuse(fmt::format("meta takes at most {} pairs", limits::kMetaPairs));
@@ -102,7 +103,7 @@ void append_meta(Wish& wish, Body& body) {
         fmt::format("meta takes at most {} bytes in all, got {}", limits::kMetaBytes, bytes)));
 }
 
-void append_option(Wish& wish, Body& body, const AcquireOption& option, Millis ttl_max) {
+void append_option(AcquireCommand& wish, Body& body, const AcquireOption& option, Millis ttl_max) {
   switch (option.kind) {
     case OptionKind::kMillis:
     case OptionKind::kNumber: {
@@ -125,8 +126,8 @@ void append_option(Wish& wish, Body& body, const AcquireOption& option, Millis t
   }
 }
 
-// What only the whole body can tell. Members are read again, as they were when they were appended.
-void check_together(const Wish& wish, Body& body) {
+// What only the whole body can show. Members are read again, as they were when they were appended.
+void check_together(const AcquireCommand& wish, Body& body) {
   constexpr Bounds kAny{0, UINT64_MAX};
   const bool shared = body.boolean("shared").value_or(false);
   const bool limited = body.number("limit", kAny).value_or(1) != 1;
@@ -150,8 +151,8 @@ std::vector<std::string_view> body_members() {
 
 // Everything that the wire's parser checks is checked here first, so that errors name what the
 // request has.
-std::variant<Wish, Problem> read_wish(const http::Request& request, Millis ttl_max) {
-  Wish wish;
+std::variant<AcquireCommand, Problem> read_acquire(const http::Request& request, Millis ttl_max) {
+  AcquireCommand wish;
   wish.command.emplace_back("ACQUIRE");
   Body body(request.body, body_members());
   append_locks(wish, body);
@@ -177,7 +178,7 @@ std::string text_of(const wire::Value& map, std::string_view key) {
   return value == nullptr ? "" : value->text;
 }
 
-// In seconds, as Retry-After wants it: when whoever is in the way may be gone.
+// In seconds, as Retry-After wants it: when the holder in the way may be gone.
 std::string seconds(std::int64_t ms) {
   return std::to_string(std::max<std::int64_t>(1, (ms + 999) / 1000));
 }
@@ -206,13 +207,13 @@ Problem held_by(const std::string& lock, const wire::Value& holder) {
   return problem;
 }
 
-// Who is in the way: the first of the locks that somebody holds, as it is now.
+// What is in the way: the first of the locks that is held, as it is now.
 Step explain(std::vector<std::string> locks, std::size_t at) {
   if (at == locks.size())
     return held("not free when asked, though nobody holds it now: others are waiting in line",
                 1000);
   std::string lock = locks[at];
-  return Ask{
+  return RunCommand{
       {"INSPECT", lock}, [locks = std::move(locks), at, lock](const wire::Value& state) -> Step {
         if (const wire::Value* holders = state.find("holders");
             holders != nullptr && !holders->items.empty())
@@ -229,18 +230,22 @@ Step explain(std::vector<std::string> locks, std::size_t at) {
       }};
 }
 
-Step acquire(const Asked& asked) {
-  auto read = read_wish(asked.http, asked.ttl_max);
+}  // namespace
+
+Step acquire(const RouteRequest& asked) {
+  auto read = read_acquire(asked.http, asked.ttl_max);
   if (auto* wrong = std::get_if<Problem>(&read)) return *wrong;
-  Wish& wish = std::get<Wish>(read);
-  return Ask{std::move(wish.command),
-             [locks = std::move(wish.locks)](const wire::Value& grant) -> Step {
-               if (grant.is_null()) return explain(locks, 0);
-               return json_response(201, to_json(grant));
-             }};
+  AcquireCommand& wish = std::get<AcquireCommand>(read);
+  return RunCommand{std::move(wish.command),
+                    [locks = std::move(wish.locks)](const wire::Value& grant) -> Step {
+                      if (grant.is_null()) return explain(locks, 0);
+                      return json_response(201, to_json(grant));
+                    }};
 }
 
 // --- Renew and release ---------------------------------------------------------------------------
+
+namespace {
 
 // The lease from its header, after checking that the body, if there is one, has no members.
 std::variant<LeaseId, Problem> lease_of(const http::Request& request) {
@@ -255,93 +260,38 @@ std::variant<LeaseId, Problem> lease_of(const http::Request& request) {
   return *lease;
 }
 
-Step renew(const Asked& asked) {
-  auto lease = lease_of(asked.http);
-  if (auto* wrong = std::get_if<Problem>(&lease)) return *wrong;
-  return Ask{{"RENEW", to_hex(std::get<LeaseId>(lease))}, [](const wire::Value& left) -> Step {
-               return json_response(200, boost::json::object{{"expires_in_ms", left.integer}});
-             }};
-}
-
 http::Response release_answer(bool released, std::string_view how) {
   return json_response(200, boost::json::object{{"released", released}, {"how", how}});
 }
 
+}  // namespace
+
+Step renew(const RouteRequest& asked) {
+  auto lease = lease_of(asked.http);
+  if (auto* wrong = std::get_if<Problem>(&lease)) return *wrong;
+  return RunCommand{
+      {"RENEW", to_hex(std::get<LeaseId>(lease))}, [](const wire::Value& left) -> Step {
+        return json_response(200, boost::json::object{{"expires_in_ms", left.integer}});
+      }};
+}
+
 // A holder whose lease was over before it released must learn so: what it did last may have come
 // too late.
-Step release(const Asked& asked) {
+Step release(const RouteRequest& asked) {
   auto read = lease_of(asked.http);
   if (auto* wrong = std::get_if<Problem>(&read)) return *wrong;
   const LeaseId lease = std::get<LeaseId>(read);
-  return Ask{{"RELEASE", to_hex(lease)}, [lease](const wire::Value& done) -> Step {
-               if (done.integer != 0) return release_answer(true, "released");
-               // This reply came after the end was durable, so the end may be told.
-               return Look{[lease](const server::Engine& engine) -> std::function<Step()> {
-                 const auto ending = engine.core().ending_of(lease);
-                 return [how = ending ? core::to_text(*ending) : "unknown"]() -> Step {
-                   return release_answer(false, how);
-                 };
-               }};
-             }};
-}
-
-}  // namespace
-
-void add_lease_routes(RouteTable& table) {
-  constexpr std::string_view kProblem = "application/problem+json";
-  const Parameter lease{Place::kHeader, "Pawl-Lease", true,
-                        R"({"type":"string","pattern":"^[0-9a-f]{32}$"})",
-                        "the lease, as acquire answered it: a secret"};
-  table.add({
-      .method = "POST",
-      .path = "/v1/acquire",
-      .access = wire::Access::kUse,
-      .id = "acquire",
-      .summary = "take locks, all or none; with wait_ms wait in line for them",
-      .handler = acquire,
-      .parameters =
-          {{Place::kHeader, "Idempotency-Key", false,
-            R"({"type":"string","pattern":"^\"?[A-Za-z0-9_-]{22,64}\"?$"})",
-            "22 to 64 of A-Z a-z 0-9 _ -, at least 128 random bits; required when wait_ms > 0. A "
-            "retry with the same key answers the same lease"}},
-      .body = "AcquireRequest",
-      .answers = {{201, "Grant", "granted"},
-                  {409, "Held",
-                   "held by someone else (code held), or the key was used for something else (code "
-                   "conflict)",
-                   kProblem},
-                  {410, "Lost", "the key's lease is over; how says how it ended", kProblem}},
-      .example =
-          R"(-H 'Content-Type: application/json' -d '{"locks":["reports/nightly"],"ttl_ms":15000}' http://127.0.0.1:7296/v1/acquire)",
-  });
-  table.add({
-      .method = "POST",
-      .path = "/v1/renew",
-      .access = wire::Access::kUse,
-      .id = "renew",
-      .summary = "extend a lease still held; takes no body",
-      .handler = renew,
-      .parameters = {lease},
-      .answers = {{200, "Renewal", "renewed"},
-                  {410, "Lost", "the lease is over; how says how it ended", kProblem}},
-      .example = R"(-H "Pawl-Lease: $LEASE" -X POST http://127.0.0.1:7296/v1/renew)",
-  });
-  table.add({
-      .method = "POST",
-      .path = "/v1/release",
-      .access = wire::Access::kUse,
-      .id = "release",
-      .summary = "end a lease now; takes no body",
-      .handler = release,
-      .parameters = {lease},
-      .answers =
-          {{200, "Release",
-            "the lease is over. released is true when this request ended it. When it is false, how "
-            "says how the lease had ended before: anything but released means that it was lost "
-            "while "
-            "its holder may have gone on"}},
-      .example = R"(-H "Pawl-Lease: $LEASE" -X POST http://127.0.0.1:7296/v1/release)",
-  });
+  return RunCommand{
+      {"RELEASE", to_hex(lease)}, [lease](const wire::Value& done) -> Step {
+        if (done.integer != 0) return release_answer(true, "released");
+        // This reply came after the end was durable, so the end may be shown.
+        return EngineQuery{[lease](const server::Engine& engine) -> std::function<Step()> {
+          const auto ending = engine.core().ending_of(lease);
+          return [how = ending ? core::to_text(*ending) : "unknown"]() -> Step {
+            return release_answer(false, how);
+          };
+        }};
+      }};
 }
 
 }  // namespace pawl::api

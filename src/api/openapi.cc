@@ -12,13 +12,13 @@ namespace {
 
 namespace json = boost::json;
 
-std::string_view to_text(Place place) {
-  switch (place) {
-    case Place::kPath:
+std::string_view to_text(ParameterIn in) {
+  switch (in) {
+    case ParameterIn::kPath:
       return "path";
-    case Place::kQuery:
+    case ParameterIn::kQuery:
       return "query";
-    case Place::kHeader:
+    case ParameterIn::kHeader:
       return "header";
   }
   return "";
@@ -35,9 +35,9 @@ json::object content(std::string_view type, std::string_view schema) {
 
 json::array parameters_of(const Route& route) {
   json::array parameters;
-  for (const Parameter& parameter : route.parameters) {
+  for (const HttpParameter& parameter : route.parameters) {
     parameters.push_back({{"name", parameter.name},
-                          {"in", to_text(parameter.place)},
+                          {"in", to_text(parameter.in)},
                           {"required", parameter.required},
                           {"description", parameter.summary},
                           {"schema", json::parse(std::string(parameter.schema))}});
@@ -69,7 +69,7 @@ json::object common_responses() {
 
 json::object responses_of(const Route& route) {
   json::object responses;
-  for (const Answer& answer : route.answers) {
+  for (const HttpAnswer& answer : route.answers) {
     json::object response{{"description", answer.summary}};
     if (answer.status != 204) response["content"] = content(answer.type, answer.schema);
     responses[std::to_string(answer.status)] = response;

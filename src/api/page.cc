@@ -21,7 +21,7 @@ constexpr std::string_view kIntroduction = R"(# HTTP
 <!-- Written by pawl_http_page from the table of routes; edit src/api/*_routes.cc, then run `pawl_http_page FILE`. -->
 
 pawld speaks HTTP/1.1 with JSON (port 7296, loopback by default; `--http ADDR`, `--http off`).
-It runs on a thread of its own, and each request is a client of the same service that Redis clients talk to: the same names, limits, roles and guarantees ([the protocol](protocol.md)).
+It runs on a thread of its own, and each request is a client of the same service that Redis clients pending to: the same names, limits, roles and guarantees ([the protocol](protocol.md)).
 The routes are also an OpenAPI 3.1 document: `GET /v1/openapi.json`.
 
 - A body is one JSON object, with `Content-Type: application/json`; renew and release take none.
@@ -104,8 +104,8 @@ std::string capital(std::string_view text) {
   return fmt::format("{}{}", static_cast<char>(text.front() - 32), text.substr(1));
 }
 
-std::string_view word(Place place) {
-  return place == Place::kPath ? "path" : place == Place::kQuery ? "query" : "header";
+std::string_view word(ParameterIn in) {
+  return in == ParameterIn::kPath ? "path" : in == ParameterIn::kQuery ? "query" : "header";
 }
 
 // What a "$ref" stands for, or the schema itself.
@@ -159,11 +159,11 @@ void append_body(std::string& out, const json::object& shapes, std::string_view 
 
 void append_route(std::string& out, const Route& route, const json::object& shapes) {
   out += fmt::format("### {} {}\n\n{}.\n\n", route.method, route.path, capital(route.summary));
-  for (const Parameter& parameter : route.parameters) {
-    out += fmt::format("- `{}` ({}{}): {}\n", parameter.name, word(parameter.place),
+  for (const HttpParameter& parameter : route.parameters) {
+    out += fmt::format("- `{}` ({}{}): {}\n", parameter.name, word(parameter.in),
                        parameter.required ? ", required" : "", parameter.summary);
   }
-  for (const Answer& answer : route.answers)
+  for (const HttpAnswer& answer : route.answers)
     out += fmt::format("- **{}** {}\n", answer.status, answer.summary);
   out += fmt::format("- Role: {}\n", wire::to_text(route.access));
   if (!route.body.empty()) append_body(out, shapes, route.body);

@@ -5,15 +5,15 @@
 #include <map>
 
 #include "api/service.h"
-#include "server/engine_fixture.h"
-#include "server/test_users.h"
+#include "server/testlib/engine_fixture.h"
+#include "server/testlib/test_users.h"
 
 namespace pawl::api {
 namespace {
 
 using server::Caller;
-using server::Heard;
 using server::Permission;
+using server::PermissionAnswer;
 using server::PermissionRow;
 using wire::Access;
 using enum server::Elsewhere;
@@ -69,10 +69,10 @@ class RoutePermissionsTest : public testing::Test, public server::Network {
     engine_.set_users(server::Users(server::everyone()));
   }
   std::size_t send(server::ConnectionId id, std::string_view bytes) override {
-    return lane_.deliver(id, bytes);
+    return mailbox_.deliver(id, bytes);
   }
   void want_input(server::ConnectionId, bool) override {}
-  void close(server::ConnectionId id) override { lane_.close(id); }
+  void close(server::ConnectionId id) override { mailbox_.close(id); }
 
   static http::Request request_of(std::string_view text) {
     http::Request request;
@@ -99,14 +99,14 @@ class RoutePermissionsTest : public testing::Test, public server::Network {
     if (!authorization.empty()) request.headers.push_back({"Authorization", authorization});
     return ask(std::move(request));
   }
-  static Heard heard(http::Response response) {
+  static PermissionAnswer permission_of(http::Response response) {
     if (response.status == 401) return {Permission::kAuthenticateFirst, std::move(response.body)};
     if (response.status == 403) return {Permission::kNotPermitted, std::move(response.body)};
     EXPECT_TRUE(response.status < 500) << response.body;
     return {Permission::kServed, std::move(response.body)};
   }
   void turn() {
-    (void)lane_.serve(engine_, 100);
+    (void)mailbox_.serve(engine_, 100);
     engine_.run_turn();
     service_.take_deliveries();
   }
@@ -115,11 +115,11 @@ class RoutePermissionsTest : public testing::Test, public server::Network {
   server::ManualClock clock_;
   SeededRandom random_{1};
   NoLog log_;
-  server::Lane lane_;
+  server::EngineMailbox mailbox_;
   server::Engine engine_{
       server::EngineSettings{},
       server::EngineParts{store_, clock_, random_, *this, log_, [](const Error&) {}}};
-  Service service_{lane_, {}};
+  Service service_{mailbox_, {}};
 };
 
 TEST_F(RoutePermissionsTest, TheRowsAreTheRoutes) {
@@ -137,10 +137,10 @@ TEST_F(RoutePermissionsTest, TheRowsAreTheRoutes) {
   }
 }
 
-TEST_F(RoutePermissionsTest, EveryRouteIsServedToWhomItIsForAndToNobodyElse) {
+TEST_F(RoutePermissionsTest, EveryRouteIsServedOnlyToThePermittedRoles) {
   server::expect_permissions(kRows, [&](Caller caller, std::string_view request) {
     const std::string name = server::name_of(caller);
-    return heard(
+    return permission_of(
         ask_with(request, name.empty() ? "" : "Bearer " + name + ":" + server::secret_of(name)));
   });
 }
@@ -149,11 +149,11 @@ TEST_F(RoutePermissionsTest, ACertificateIsAsGoodAsASecret) {
   server::expect_permissions(kRows, [&](Caller caller, std::string_view text) {
     http::Request request = request_of(text);
     request.user = server::name_of(caller);
-    return heard(ask(std::move(request)));
+    return permission_of(ask(std::move(request)));
   });
 }
 
-TEST_F(RoutePermissionsTest, WhoeverIsNotAuthenticatedIsToldHow) {
+TEST_F(RoutePermissionsTest, AnUnauthenticatedRequestIsAnsweredWithTheHeaderToSend) {
   for (const char* wrong : {"", "Basic d29ya2Vy", "Bearer", "Bearer worker"}) {
     const http::Response refused = ask_with("GET /v1/status", wrong);
     EXPECT_EQ(refused.status, 401) << wrong;
@@ -163,7 +163,7 @@ TEST_F(RoutePermissionsTest, WhoeverIsNotAuthenticatedIsToldHow) {
   }
 }
 
-TEST_F(RoutePermissionsTest, ARefusalNamesTheRouteAndTheHeaderAndNotTheCommandBehindThem) {
+TEST_F(RoutePermissionsTest, ARefusalNamesTheRouteAndNotTheCommandBehindIt) {
   EXPECT_THAT(
       ask_with("GET /v1/locks/mine", "").body,
       testing::HasSubstr("GET /v1/locks/{name} needs the role observe: send Authorization: Bearer "

@@ -7,7 +7,6 @@
 #include "base/types.h"
 #include "http/message.h"
 #include "wire/value.h"
-#include "wire/verbs.h"
 
 namespace pawl::api {
 

@@ -49,9 +49,7 @@ Match RouteTable::find(std::string_view method, std::string_view path) const {
 
 RouteTable all_routes() {
   RouteTable table;
-  add_lease_routes(table);
-  add_lock_routes(table);
-  add_event_routes(table);
+  add_verb_routes(table);
   add_service_routes(table);
   return table;
 }

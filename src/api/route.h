@@ -12,26 +12,15 @@
 #include <vector>
 
 #include "api/step.h"
-#include "wire/verbs.h"
+#include "server/verbs/http_route.h"
+#include "wire/access.h"
 
 namespace pawl::api {
 
-enum class Place : std::uint8_t { kPath, kQuery, kHeader };
-
-struct Parameter {
-  Place place = Place::kQuery;
-  std::string_view name;
-  bool required = false;
-  std::string_view schema;  // JSON Schema, as JSON
-  std::string_view summary;
-};
-
-struct Answer {
-  int status = 200;
-  std::string_view schema;  // a name in schemas.cc; empty: no JSON
-  std::string_view summary;
-  std::string_view type = "application/json";
-};
+using server::HttpAnswer;
+using server::HttpParameter;
+using server::kProblemJson;
+using server::ParameterIn;
 
 struct Route {
   std::string_view method;
@@ -40,24 +29,24 @@ struct Route {
   std::string_view id;  // operationId
   std::string_view summary;
   Handler handler;
-  std::vector<Parameter> parameters = {};
+  std::vector<HttpParameter> parameters = {};
   std::string_view body = {};  // its schema; empty: none
-  std::vector<Answer> answers = {};
-  bool any_host =
-      false;  // whatever Host says: probes send an address, and learn nothing that is worth hiding
+  std::vector<HttpAnswer> answers = {};
+  // Answered whatever Host says: probes send an address, and learn nothing that is worth hiding.
+  bool any_host = false;
   std::string_view example = {};  // arguments of curl, behind its options; for the reference page
 };
 
 struct Match {
   const Route* route = nullptr;
   std::string name;  // still encoded
-  std::vector<std::string_view>
-      allowed;  // the methods of this path, when it is not one of them; empty: no such path
+  // The methods of this path, when it is not one of them; empty: no such path.
+  std::vector<std::string_view> allowed;
 };
 
 class RouteTable {
  public:
-  // Not one that is there already.
+  // Not a method and path that is there already.
   void add(Route route);
   [[nodiscard]] const std::vector<Route>& all() const { return routes_; }
   // Slashes in {name} may stand as they are. Where a path fits two patterns the longer one counts,
@@ -68,11 +57,18 @@ class RouteTable {
   std::vector<Route> routes_;
 };
 
-// Everything that pawld serves by itself.
-void add_lease_routes(RouteTable& table);
-void add_lock_routes(RouteTable& table);
-void add_event_routes(RouteTable& table);
-void add_service_routes(RouteTable& table);
+// The routes of the verbs (server/verbs), and those about pawld itself.
 [[nodiscard]] RouteTable all_routes();
+void add_verb_routes(RouteTable& table);
+void add_service_routes(RouteTable& table);
+
+// Handlers of verbs whose route is more than its parameters and the reply as JSON.
+Step acquire(const RouteRequest& asked);
+Step renew(const RouteRequest& asked);
+Step release(const RouteRequest& asked);
+Step list_locks(const RouteRequest& asked);
+Step show_history(const RouteRequest& asked);
+Step break_lock(const RouteRequest& asked);
+Step stream_events(const RouteRequest& asked);
 
 }  // namespace pawl::api

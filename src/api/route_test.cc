@@ -38,7 +38,7 @@ TEST(RouteTable, SlashesMayStandInANameAndTheLongerPatternCounts) {
   EXPECT_EQ(find("GET", "/v1/locks/a/break").id, "other method") << "and not the lock a/break";
 }
 
-TEST(RouteTable, WhatIsNoRouteIsToldFromAnotherMethod) {
+TEST(RouteTable, AnUnknownRouteDiffersFromAWrongMethod) {
   for (const char* path : {"/nope", "/v1/locks/", "/v1/status/", "/v1", "", "/v1/locks//history/"})
     EXPECT_NE(find("GET", path).id, "status") << path;
   EXPECT_EQ(find("GET", "/nope").id, "none");
@@ -47,7 +47,7 @@ TEST(RouteTable, WhatIsNoRouteIsToldFromAnotherMethod) {
   EXPECT_EQ(find("OPTIONS", "/v1/acquire").id, "other method");
 }
 
-TEST(RouteTable, EveryRouteSaysWhoMayUseItAndWhatItAnswers) {
+TEST(RouteTable, EveryRouteHasARoleAndAnswers) {
   const RouteTable table = all_routes();
   for (const Route& route : table.all()) {
     EXPECT_FALSE(route.summary.empty()) << route.path;
@@ -80,7 +80,7 @@ TEST(OpenApi, TheLimitsOfTheDocumentAreThoseThatAreEnforced) {
   EXPECT_EQ(number(acquire + "meta/maxProperties"), limits::kMetaPairs);
   EXPECT_EQ(number("BreakRequest/properties/reason/maxLength"), limits::kReasonMax);
   for (const Route& route : table.all()) {
-    for (const Parameter& parameter : route.parameters) {
+    for (const HttpParameter& parameter : route.parameters) {
       if (parameter.name != "limit") continue;
       const boost::json::value schema = boost::json::parse(std::string(parameter.schema));
       EXPECT_EQ(static_cast<std::size_t>(schema.at("maximum").as_int64()), limits::kCountMax)

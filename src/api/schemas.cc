@@ -129,7 +129,7 @@ constexpr std::string_view kShapes = R"json({
     "mode": {"$ref": "#/components/schemas/Mode"},
     "owner": {"type": "string"},
     "how": {"$ref": "#/components/schemas/How"},
-    "reason": {"type": "string", "description": "the text of whoever broke the lease or raised the token"},
+    "reason": {"type": "string", "description": "why the lease was broken or the token raised, as the operator wrote it"},
     "code": {"type": "string", "description": "of cut: why, as in a problem"},
     "detail": {"type": "string", "description": "of cut"},
     "retryable": {"type": "boolean", "description": "of cut"},

@@ -61,8 +61,8 @@ Problem wrong_method(const Match& match) {
 
 std::optional<Problem> refuse_parameters(const Route& route, const http::Query& query) {
   std::vector<std::string_view> known;
-  for (const Parameter& parameter : route.parameters) {
-    if (parameter.place == Place::kQuery) known.push_back(parameter.name);
+  for (const HttpParameter& parameter : route.parameters) {
+    if (parameter.in == ParameterIn::kQuery) known.push_back(parameter.name);
   }
   for (const auto& [name, value] : query) {
     if (std::find(known.begin(), known.end(), name) == known.end())
@@ -75,13 +75,13 @@ std::optional<Problem> refuse_parameters(const Route& route, const http::Query& 
 }  // namespace
 
 // A reply to come: of which command, and what it leads to.
-struct Service::Expected {
+struct Service::ExpectedReply {
   std::string command;
   Then then;
 };
 
 // One request under way.
-struct Service::Talk {
+struct Service::PendingRequest {
   std::uint64_t number = 0;
   std::shared_ptr<http::Exchange> exchange;
   const Route* route = nullptr;  // nothing: it has none
@@ -90,31 +90,31 @@ struct Service::Talk {
   bool done = false;
   wire::ReplyDecoder decoder;
   std::string unread;
-  std::deque<Expected> expected;  // in order
+  std::deque<ExpectedReply> expected;  // in order
   std::optional<Stream> stream;
   std::size_t untaken = 0;  // bytes of the lane that the reader of the stream has not taken yet
 };
 
-Service::Service(server::Lane& lane, Settings settings)
-    : lane_(lane), settings_(std::move(settings)), routes_(all_routes()) {}
+Service::Service(server::EngineMailbox& mailbox, Settings settings)
+    : mailbox_(mailbox), settings_(std::move(settings)), routes_(all_routes()) {}
 
 Service::~Service() = default;
 
 // --- A request -----------------------------------------------------------------------------------
 
 void Service::handle(std::shared_ptr<http::Exchange> exchange) {
-  const Handle talk = std::make_shared<Talk>();
-  talk->number = ++last_;
-  talk->exchange = std::move(exchange);
-  talks_.emplace(talk->number, talk);
-  talk->exchange->on_gone = [this, weak = std::weak_ptr(talk)](http::Gone how) {
+  const Handle pending = std::make_shared<PendingRequest>();
+  pending->number = ++last_;
+  pending->exchange = std::move(exchange);
+  pending_.emplace(pending->number, pending);
+  pending->exchange->on_gone = [this, weak = std::weak_ptr(pending)](http::Gone how) {
     if (const Handle here = weak.lock()) gone(here, how);
   };
-  advance(talk, first_step(*talk));
+  advance(pending, first_step(*pending));
 }
 
-Step Service::first_step(Talk& talk) const {
-  const http::Request& request = talk.exchange->request();
+Step Service::first_step(PendingRequest& pending) const {
+  const http::Request& request = pending.exchange->request();
   const auto target = http::parse_target(request.target);
   const Match match = target ? routes_.find(request.method, target->path) : Match{};
   if (match.route == nullptr || !match.route->any_host) {
@@ -122,107 +122,114 @@ Step Service::first_step(Talk& talk) const {
   }
   if (auto foreign = http::refuse_origin(request)) return *foreign;
   if (!target) return invalid(target.error().detail, "malformed");
-  return route_step(talk, match, *target);
+  return route_step(pending, match, *target);
 }
 
-Step Service::route_step(Talk& talk, const Match& match, const http::Target& target) const {
-  const http::Request& request = talk.exchange->request();
+Step Service::route_step(PendingRequest& pending, const Match& match,
+                         const http::Target& target) const {
+  const http::Request& request = pending.exchange->request();
   if (match.allowed.empty()) return no_such_route(target);
   if (match.route == nullptr) return wrong_method(match);
   const Route& route = *match.route;
-  talk.route = &route;
+  pending.route = &route;
   if (request.method == "POST") {
     if (auto wrong = http::refuse_media_type(request)) return *wrong;
   }
   if (auto wrong = refuse_parameters(route, target.query)) return *wrong;
   const auto name = http::percent_decoded(match.name);
   if (!name) return invalid("the path has a % that is not followed by two hex digits", "malformed");
-  Step step = route.handler(
-      Asked{request, target.query, *name, routes_, settings_.data, settings_.ttl_max});
-  const bool asks = std::holds_alternative<Ask>(step) || std::holds_alternative<Stream>(step);
+  Step step = route.handler(RouteRequest{request, target.query, *name, routes_, settings_.data,
+                                         settings_.ttl_max, settings_.usage()});
+  const bool asks =
+      std::holds_alternative<RunCommand>(step) || std::holds_alternative<Stream>(step);
   if (asks || route.access == wire::Access::kNone) return step;
   // An answer without a command still needs the user: first a command that needs the role of the
   // route, or, for a request that is wrong in itself and changes nothing, any user (PING).
   const std::string command = route.access == wire::Access::kObserve ? "TIME" : "PING";
-  return Ask{{command}, [step = std::move(step)](const wire::Value&) { return step; }};
+  return RunCommand{{command}, [step = std::move(step)](const wire::Value&) { return step; }};
 }
 
 // --- Its steps -----------------------------------------------------------------------------------
 
-void Service::advance(const Handle& talk, Step step) {
-  if (talk->done) return;
+void Service::advance(const Handle& pending, Step step) {
+  if (pending->done) return;
   if (auto* response = std::get_if<http::Response>(&step))
-    return answer(talk, std::move(*response));
-  if (const auto* problem = std::get_if<Problem>(&step)) return answer(talk, to_response(*problem));
-  if (auto* ask = std::get_if<Ask>(&step)) return say(talk, ask->command, std::move(ask->then));
-  if (const auto* glance = std::get_if<Look>(&step)) return look(talk, *glance);
-  observe(talk, std::get<Stream>(step));
+    return answer(pending, std::move(*response));
+  if (const auto* problem = std::get_if<Problem>(&step))
+    return answer(pending, to_response(*problem));
+  if (auto* ask = std::get_if<RunCommand>(&step))
+    return send_command(pending, ask->command, std::move(ask->then));
+  if (const auto* query = std::get_if<EngineQuery>(&step)) return ask_engine(pending, *query);
+  observe(pending, std::get<Stream>(step));
 }
 
-void Service::answer(const Handle& talk, http::Response response) {
-  forget(talk);
-  talk->exchange->answer(std::move(response));
+void Service::answer(const Handle& pending, http::Response response) {
+  forget(pending);
+  pending->exchange->answer(std::move(response));
 }
 
 // RESP3, where a map is a map. With credentials everything else waits for their reply: a command
 // must never run as someone else than it was signed.
-void Service::say(const Handle& talk, const std::vector<std::string>& command, Then then) {
+void Service::send_command(const Handle& pending, const std::vector<std::string>& command,
+                           Then then) {
   std::string bytes;
-  if (!talk->greeted && !talk->line) {
-    const auto credentials = credentials_of(talk->exchange->request());
-    if (const auto* wrong = std::get_if<Problem>(&credentials)) return advance(talk, *wrong);
+  if (!pending->greeted && !pending->line) {
+    const auto credentials = credentials_of(pending->exchange->request());
+    if (const auto* wrong = std::get_if<Problem>(&credentials)) return advance(pending, *wrong);
     if (const auto& auth = std::get<std::vector<std::string>>(credentials); !auth.empty()) {
       append(bytes, auth);
-      talk->expected.push_back({std::string(kAuth), [this, weak = std::weak_ptr(talk), command,
-                                                     then](const wire::Value&) {
-                                  if (const Handle here = weak.lock()) say(here, command, then);
-                                  return std::nullopt;
-                                }});
-      return send(talk, std::move(bytes));
+      pending->expected.push_back({std::string(kAuth), [this, weak = std::weak_ptr(pending),
+                                                        command, then](const wire::Value&) {
+                                     if (const Handle here = weak.lock())
+                                       send_command(here, command, then);
+                                     return std::nullopt;
+                                   }});
+      return send(pending, std::move(bytes));
     }
   }
-  if (!std::exchange(talk->greeted, true)) {
+  if (!std::exchange(pending->greeted, true)) {
     append(bytes, {"HELLO", "3"});
-    talk->expected.push_back({"HELLO", [](const wire::Value&) { return std::nullopt; }});
+    pending->expected.push_back({"HELLO", [](const wire::Value&) { return std::nullopt; }});
   }
   append(bytes, command);
-  talk->expected.push_back({command.front(), std::move(then)});
-  send(talk, std::move(bytes));
+  pending->expected.push_back({command.front(), std::move(then)});
+  send(pending, std::move(bytes));
 }
 
-void Service::send(const Handle& talk, std::string bytes) {
+void Service::send(const Handle& pending, std::string bytes) {
   bool sent = true;
-  if (talk->line) {
-    sent = lane_.send(*talk->line, std::move(bytes));
+  if (pending->line) {
+    sent = mailbox_.send(*pending->line, std::move(bytes));
   } else {
-    const http::Request& request = talk->exchange->request();
-    talk->line = lane_.open("http:" + request.peer, std::move(bytes), request.user);
-    sent = talk->line.has_value();
-    if (sent) lines_.emplace(*talk->line, talk);
+    const http::Request& request = pending->exchange->request();
+    pending->line = mailbox_.open("http:" + request.peer, std::move(bytes), request.user);
+    sent = pending->line.has_value();
+    if (sent) by_connection_.emplace(*pending->line, pending);
   }
-  if (!sent) advance(talk, busy("http: pawld has too many requests under way"));
+  if (!sent) advance(pending, busy("http: pawld has too many requests under way"));
 }
 
-void Service::look(const Handle& talk, const Look& look) {
-  const auto on_the_loop = [this, number = talk->number,
-                            look = look.look](const server::Engine& engine) {
-    return [this, number, then = look(engine)] {
-      const auto found = talks_.find(number);
-      if (found == talks_.end()) return;
+void Service::ask_engine(const Handle& pending, const EngineQuery& query) {
+  const auto on_the_loop = [this, number = pending->number,
+                            query = query.query](const server::Engine& engine) {
+    return [this, number, then = query(engine)] {
+      const auto found = pending_.find(number);
+      if (found == pending_.end()) return;
       const Handle here = found->second;
       advance(here, then());
     };
   };
-  if (!lane_.look(on_the_loop)) advance(talk, busy("http: pawld has too many requests under way"));
+  if (!mailbox_.query(on_the_loop))
+    advance(pending, busy("http: pawld has too many requests under way"));
 }
 
-void Service::observe(const Handle& talk, const Stream& stream) {
-  talk->stream = stream;
-  talk->exchange->on_drained = [this, weak = std::weak_ptr(talk)] {
+void Service::observe(const Handle& pending, const Stream& stream) {
+  pending->stream = stream;
+  pending->exchange->on_drained = [this, weak = std::weak_ptr(pending)] {
     const Handle here = weak.lock();
-    if (here && here->line) lane_.read(*here->line, std::exchange(here->untaken, 0));
+    if (here && here->line) mailbox_.read(*here->line, std::exchange(here->untaken, 0));
   };
-  say(talk, stream.command, [weak = std::weak_ptr(talk)](const wire::Value& reply) {
+  send_command(pending, stream.command, [weak = std::weak_ptr(pending)](const wire::Value& reply) {
     if (const Handle here = weak.lock()) {
       const std::string first = here->stream->begin(reply);
       here->exchange->begin_stream({200, "text/event-stream", first}, std::string(kQuiet));
@@ -231,91 +238,94 @@ void Service::observe(const Handle& talk, const Stream& stream) {
   });
 }
 
-// --- What the lane says --------------------------------------------------------------------------
+// --- What the mailbox has --------------------------------------------------------------------------
 
 void Service::take_deliveries() {
-  for (server::Lane::Delivery& delivery : lane_.take()) {
-    if (delivery.looked) {
-      delivery.looked();
+  for (server::EngineMailbox::Delivery& delivery : mailbox_.take()) {
+    if (delivery.result) {
+      delivery.result();
       continue;
     }
-    const auto found = lines_.find(delivery.connection);
-    const Handle talk = found == lines_.end() ? nullptr : found->second;
+    const auto found = by_connection_.find(delivery.connection);
+    const Handle pending = found == by_connection_.end() ? nullptr : found->second;
     if (!delivery.bytes.empty()) {
-      const std::size_t before = talk ? talk->untaken : 0;
-      if (talk) heard(talk, delivery.bytes);
-      if (!talk || talk->untaken == before) lane_.read(delivery.connection, delivery.bytes.size());
+      const std::size_t before = pending ? pending->untaken : 0;
+      if (pending) receive(pending, delivery.bytes);
+      if (!pending || pending->untaken == before)
+        mailbox_.read(delivery.connection, delivery.bytes.size());
     }
-    if (delivery.closed && talk) {
-      lines_.erase(delivery.connection);
-      closed(talk);
+    if (delivery.closed && pending) {
+      by_connection_.erase(delivery.connection);
+      closed(pending);
     }
   }
 }
 
-void Service::heard(const Handle& talk, std::string_view bytes) {
-  talk->unread += bytes;
-  std::string_view rest = talk->unread;
-  bool told = false;
-  while (!talk->done) {
-    wire::DecodedReply reply = talk->decoder.decode(rest);
+void Service::receive(const Handle& pending, std::string_view bytes) {
+  pending->unread += bytes;
+  std::string_view rest = pending->unread;
+  bool sent = false;
+  while (!pending->done) {
+    wire::DecodedReply reply = pending->decoder.decode(rest);
     rest.remove_prefix(reply.consumed);
     if (reply.status == wire::DecodeStatus::kProtocolError)
-      return advance(talk, strange("a command"));
+      return advance(pending, strange("a command"));
     if (reply.status != wire::DecodeStatus::kComplete) break;
-    if (reply.value.is_push() || talk->expected.empty()) {
-      told = tell(talk, reply.value) || told;
+    if (reply.value.is_push() || pending->expected.empty()) {
+      sent = send_event(pending, reply.value) || sent;
     } else {
-      take(talk, reply.value);
+      take(pending, reply.value);
     }
   }
-  talk->unread.erase(0, talk->unread.size() - rest.size());
-  if (told) talk->untaken += bytes.size();  // Until the reader has taken it.
+  pending->unread.erase(0, pending->unread.size() - rest.size());
+  if (sent) pending->untaken += bytes.size();  // Until the reader has taken it.
 }
 
-void Service::take(const Handle& talk, const wire::Value& value) {
-  const Expected expected = std::move(talk->expected.front());
-  talk->expected.pop_front();
-  if (value.is_error()) return advance(talk, refusal(*talk, expected.command, value.text));
-  if (auto step = expected.then(value)) advance(talk, std::move(*step));
+void Service::take(const Handle& pending, const wire::Value& value) {
+  const ExpectedReply expected = std::move(pending->expected.front());
+  pending->expected.pop_front();
+  if (value.is_error()) return advance(pending, refusal(*pending, expected.command, value.text));
+  if (auto step = expected.then(value)) advance(pending, std::move(*step));
 }
 
-http::Problem Service::refusal(const Talk& talk, std::string_view command, std::string_view line) {
+http::Problem Service::refusal(const PendingRequest& pending, std::string_view command,
+                               std::string_view line) {
   if (command == kAuth) return problem_of_credentials(line);
-  if (talk.route == nullptr) return problem_of(line);
-  return problem_of(line, {command, talk.route->method, talk.route->path, talk.route->access});
+  if (pending.route == nullptr) return problem_of(line);
+  return problem_of(line,
+                    {command, pending.route->method, pending.route->path, pending.route->access});
 }
 
-bool Service::tell(const Handle& talk, const wire::Value& value) {
-  if (!talk->stream) return false;
-  const std::string text = talk->stream->tell(value);
-  if (!text.empty()) talk->exchange->write(text);
+bool Service::send_event(const Handle& pending, const wire::Value& value) {
+  if (!pending->stream) return false;
+  const std::string text = pending->stream->on_push(value);
+  if (!text.empty()) pending->exchange->write(text);
   return !text.empty();
 }
 
-void Service::closed(const Handle& talk) {
-  const bool streaming = talk->stream && talk->expected.empty();
-  talk->line.reset();
-  if (talk->done) return;
-  if (!streaming) return advance(talk, uncertain());
-  forget(talk);
-  talk->exchange->end_stream();
+void Service::closed(const Handle& pending) {
+  const bool streaming = pending->stream && pending->expected.empty();
+  pending->line.reset();
+  if (pending->done) return;
+  if (!streaming) return advance(pending, uncertain());
+  forget(pending);
+  pending->exchange->end_stream();
 }
 
 // --- The end -------------------------------------------------------------------------------------
 
 // Silent: what was asked is still answered, but its wait is over, as after any half-close.
-void Service::gone(const Handle& talk, http::Gone how) {
-  if (how == http::Gone::kClosed) return forget(talk);
-  if (talk->line) lane_.hang_up(*talk->line);
+void Service::gone(const Handle& pending, http::Gone how) {
+  if (how == http::Gone::kClosed) return forget(pending);
+  if (pending->line) mailbox_.hang_up(*pending->line);
 }
 
-void Service::forget(const Handle& talk) {
-  talk->done = true;
-  talks_.erase(talk->number);
-  if (!talk->line) return;
-  lane_.hang_up(*talk->line);
-  lines_.erase(*talk->line);
+void Service::forget(const Handle& pending) {
+  pending->done = true;
+  pending_.erase(pending->number);
+  if (!pending->line) return;
+  mailbox_.hang_up(*pending->line);
+  by_connection_.erase(*pending->line);
 }
 
 }  // namespace pawl::api

@@ -14,18 +14,13 @@
 namespace pawl::api {
 namespace {
 
-Step status(const Asked&) {
-  return Ask{{"STATUS"},
-             [](const wire::Value& status) -> Step { return json_response(200, to_json(status)); }};
-}
-
-// The process lives, and this thread of it: asks nobody else.
-Step health(const Asked&) {
+// The process lives, and this thread of it: the engine is not asked.
+Step health(const RouteRequest&) {
   return json_response(200, boost::json::object{{"status", "ok"}});
 }
 
-Step ready(const Asked&) {
-  return Look{[](const server::Engine& engine) -> std::function<Step()> {
+Step ready(const RouteRequest&) {
+  return EngineQuery{[](const server::Engine& engine) -> std::function<Step()> {
     return [state = engine.state(), restoring = engine.restoring()]() -> Step {
       switch (state) {
         case server::ServiceState::kLoading:
@@ -43,16 +38,19 @@ Step ready(const Asked&) {
 }
 
 // Copied on the loop's thread, rendered on this one.
-Step metrics(const Asked& asked) {
-  return Look{[data = asked.data](const server::Engine& engine) -> std::function<Step()> {
-    return [data, readings = server::readings_of(engine)]() -> Step {
-      return http::Response{200, server::kMetricsType,
-                            server::metrics_text(readings, server::read_process(data))};
+Step metrics(const RouteRequest& asked) {
+  const server::HttpReadings connections{
+      asked.connections.connections, asked.connections.connections_max, asked.connections.refused};
+  return EngineQuery{[data = asked.data, connections](const server::Engine& engine) {
+    return [data, connections, readings = server::readings_of(engine)]() -> Step {
+      return http::Response{
+          200, server::kMetricsType,
+          server::metrics_text(readings, server::read_process(data), connections)};
     };
   }};
 }
 
-Step front_page(const Asked& asked) {
+Step front_page(const RouteRequest& asked) {
   std::string text = "pawld: locks whose every grant carries a fencing token.\n\n";
   for (const Route& route : asked.routes.all()) {
     text.append(route.method)
@@ -64,24 +62,13 @@ Step front_page(const Asked& asked) {
   return http::Response{200, "text/plain; charset=utf-8", std::move(text)};
 }
 
-Step document(const Asked& asked) {
+Step document(const RouteRequest& asked) {
   return http::Response{200, "application/json", openapi_document(asked.routes)};
 }
 
 }  // namespace
 
 void add_service_routes(RouteTable& table) {
-  constexpr std::string_view kProblem = "application/problem+json";
-  table.add({
-      .method = "GET",
-      .path = "/v1/status",
-      .access = wire::Access::kUser,
-      .id = "status",
-      .summary = "the state of this pawld",
-      .handler = status,
-      .answers = {{200, "Status", "as it is now"}},
-      .example = "http://127.0.0.1:7296/v1/status",
-  });
   table.add({
       .method = "GET",
       .path = "/metrics",
@@ -119,10 +106,9 @@ void add_service_routes(RouteTable& table) {
       .access = wire::Access::kNone,
       .id = "readyz",
       .summary = "whether locks can be granted: the data is loaded, the disk is not full, and no "
-                 "restore is "
-                 "waited out",
+                 "restore is waited out",
       .handler = ready,
-      .answers = {{200, "Health", "they can"}, {503, "Problem", "not now, and why", kProblem}},
+      .answers = {{200, "Health", "they can"}, {503, "Problem", "not now, and why", kProblemJson}},
       .any_host = true,
       .example = "http://127.0.0.1:7296/readyz",
   });

@@ -25,7 +25,7 @@
 
 #include "auth/secret.h"
 #include "pawl/result.h"
-#include "wire/verbs.h"
+#include "wire/access.h"
 
 namespace pawl::auth {
 

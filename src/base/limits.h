@@ -74,11 +74,11 @@ inline constexpr Millis kHttpRequestMax{10 * 1000};
 inline constexpr Millis kHttpWriteMax{30 * 1000};
 // A stream without events sends a comment after this time, to show that it is alive.
 inline constexpr Millis kHttpQuietMax{15 * 1000};
-inline constexpr std::size_t kLaneConnections = kHttpConnectionsMax;
-inline constexpr std::size_t kLaneMessages = 4096;
-inline constexpr std::size_t kLaneUnread = 256 * 1024;
+inline constexpr std::size_t kMailboxConnections = kHttpConnectionsMax;
+inline constexpr std::size_t kMailboxMessages = 4096;
+inline constexpr std::size_t kMailboxUnread = 256 * 1024;
 // Taken by one turn of the loop, so that lists never delay renewals.
-inline constexpr std::size_t kLanePerTurn = 16;
+inline constexpr std::size_t kMailboxPerTurn = 16;
 
 // --- Memory of the past --------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "base/sparing_log.h"
+#include "base/rate_limited_log.h"
 
 namespace pawl {
 namespace {
@@ -86,7 +86,7 @@ TEST(Log, AStoppedReaderBlocksNeitherWriterNorClose) {
   EXPECT_FALSE(pipe.read_all().empty());
 }
 
-TEST(SparingLog, StrangersCauseOnlySoManyLinesAndTheNextSaysHowManyWereLeftOut) {
+TEST(RateLimitedLog, WritesAFewLinesPerPeriodAndThenTheNumberLeftOut) {
   struct Counting final : Log {
     void write(LogLevel, std::string_view line) override {
       ++count;
@@ -95,12 +95,12 @@ TEST(SparingLog, StrangersCauseOnlySoManyLinesAndTheNextSaysHowManyWereLeftOut) 
     int count = 0;
     std::string last;
   } log;
-  SparingLog said(log);
-  for (int i = 0; i < SparingLog::kLinesPerPeriod + 5; ++i) said.warning(Nanos(1), "strange");
-  EXPECT_EQ(log.count, SparingLog::kLinesPerPeriod);
-  said.warning(Nanos(1) + SparingLog::kPeriod, "strange");
+  RateLimitedLog limited(log, {.lines = 3, .period = Nanos(100)});
+  for (int i = 0; i < 3 + 5; ++i) limited.warning(Nanos(1), "strange");
+  EXPECT_EQ(log.count, 3);
+  limited.warning(Nanos(101), "strange");
   EXPECT_EQ(log.last, "strange (5 more since the last line)");
-  said.warning(Nanos(1) + SparingLog::kPeriod, "strange");
+  limited.warning(Nanos(101), "strange");
   EXPECT_EQ(log.last, "strange");
 }
 

@@ -349,7 +349,9 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
       case Phase::kStreaming:
         if (writing_.empty()) return enqueue(quiet_);
         context_.log.warning("http: " + peer_.address + " reads its stream too slowly; closed",
-                             {{"address", peer_.address}});
+                             {{"event", "slow_reader_cut"},
+                              {"user", peer_.user},
+                              {"address", peer_.address}});
         return close();
       default:
         return close();

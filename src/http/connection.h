@@ -17,7 +17,7 @@
 #include <string>
 
 #include "base/log.h"
-#include "base/sparing_log.h"
+#include "base/rate_limited_log.h"
 #include "http/exchange.h"
 #include "http/message.h"
 
@@ -32,7 +32,7 @@ struct ConnectionContext {
   const Handler& handler;
   const Bounds& bounds;
   Log& log;
-  SparingLog& peer_log;  // Rate-limited, for messages that unknown peers can cause.
+  RateLimitedLog& peer_log;  // Rate-limited, for messages that unknown peers can cause.
 };
 
 // The other end of a connection.

@@ -81,7 +81,7 @@ class Handshake final : public std::enable_shared_from_this<Handshake> {
   void log_failure(const std::string& why) {
     context_.peer_log.warning(std::chrono::steady_clock::now().time_since_epoch(),
                               fmt::format("http: TLS handshake with {} failed: {}", peer_, why),
-                              {{"address", peer_}});
+                              {{"event", "tls_handshake_failed"}, {"address", peer_}});
   }
 
   void close() {

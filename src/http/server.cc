@@ -55,6 +55,8 @@ class Server::Impl {
 
   void post(std::function<void()> task) { asio::post(io_, std::move(task)); }
 
+  [[nodiscard]] Usage usage() const { return {connections_, bounds_.connections, refused_}; }
+
   void use_tls(std::shared_ptr<const tls::ServerContext> context) {
     if (!thread_.joinable()) {
       tls_ = std::move(context);
@@ -84,7 +86,10 @@ class Server::Impl {
     const tcp::endpoint peer = socket.remote_endpoint(ignored);
     socket.set_option(tcp::no_delay(true), ignored);
     socket.non_blocking(true, ignored);
-    if (connections_ >= bounds_.connections) return refuse(std::move(socket));
+    if (connections_ >= bounds_.connections) {
+      ++refused_;
+      return refuse(std::move(socket));
+    }
     ++connections_;
     ConnectionSlot slot(nullptr, [this](void*) {
       PAWL_ASSERT(connections_ > 0);
@@ -114,10 +119,12 @@ class Server::Impl {
   Log& log_;
   const Handler handler_;
   const Bounds bounds_;
-  SparingLog peer_log_{log_};
+  RateLimitedLog peer_log_{log_};
   std::shared_ptr<const tls::ServerContext> tls_;  // Null: connections are plain.
   // Declared before io_: destroying io_ ends the last connections, which give their slots back.
-  std::size_t connections_ = 0;
+  // Atomic for usage() only; this thread alone changes them.
+  std::atomic<std::size_t> connections_ = 0;
+  std::atomic<std::uint64_t> refused_ = 0;
   asio::io_context io_{1};
   tcp::acceptor acceptor_;
   asio::steady_timer pause_;
@@ -145,6 +152,10 @@ void Server::stop() {
 
 void Server::post(std::function<void()> task) {
   impl_->post(std::move(task));
+}
+
+Server::Usage Server::usage() const {
+  return impl_->usage();
 }
 
 }  // namespace pawl::http

@@ -52,6 +52,14 @@ class Server {
   // Runs `task` on the server's thread. May be called on any thread, until stop().
   void post(std::function<void()> task);
 
+  struct Usage {
+    std::size_t connections = 0;      // open now
+    std::size_t connections_max = 0;  // the limit
+    std::uint64_t refused = 0;        // beyond it, ever
+  };
+  // From any thread.
+  [[nodiscard]] Usage usage() const;
+
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;

@@ -10,10 +10,11 @@ HttpEndpoint::HttpEndpoint(Log& log, const Config& config)
               [this](std::shared_ptr<http::Exchange> exchange) {
                 service_.handle(std::move(exchange));
               }),
-      service_(lane_, {.hosts = config.http_hosts,
-                       .data = config.store == StoreKind::kJournal ? config.data : "",
-                       .ttl_max = config.max_ttl}) {
-  lane_.wake_guest_with([this] { server_.post([this] { service_.take_deliveries(); }); });
+      service_(mailbox_, {.hosts = config.http_hosts,
+                          .data = config.store == StoreKind::kJournal ? config.data : "",
+                          .ttl_max = config.max_ttl,
+                          .usage = [this] { return server_.usage(); }}) {
+  mailbox_.wake_client_with([this] { server_.post([this] { service_.take_deliveries(); }); });
 }
 
 Result<std::string> HttpEndpoint::start(server::Loop& loop, BusyRetry& retry) {
@@ -26,7 +27,7 @@ Result<std::string> HttpEndpoint::start(server::Loop& loop, BusyRetry& retry) {
                                      "stop the process that uses it"};
   }
   const std::string bound = listener->address;
-  if (auto attached = loop.attach(lane_); !attached) return attached.error();
+  loop.attach(mailbox_);
   if (auto started = server_.start(std::move(listener->socket)); !started) return started.error();
   return bound;
 }

@@ -1,4 +1,4 @@
-// The HTTP port of pawld: an HTTP server on a thread of its own, and the queue (server::Lane) between
+// The HTTP port of pawld: an HTTP server on a thread of its own, and the queue (server::EngineMailbox) between
 // it and the loop.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include "pawl/result.h"
 #include "pawld/busy_retry.h"
 #include "pawld/options.h"
-#include "server/lane.h"
+#include "server/engine_mailbox.h"
 #include "server/loop.h"
 #include "tls/context.h"
 
@@ -26,7 +26,7 @@ class HttpEndpoint {
   HttpEndpoint(const HttpEndpoint&) = delete;
   HttpEndpoint& operator=(const HttpEndpoint&) = delete;
 
-  // Listens and serves; requests reach `loop` through the lane. Returns the address as bound.
+  // Listens and serves; requests reach `loop` through the mailbox. Returns the address as bound.
   Result<std::string> start(server::Loop& loop, BusyRetry& retry);
   // Serves HTTPS from now on, with this certificate; existing connections are not affected.
   void use_tls(std::shared_ptr<const tls::ServerContext> context) {
@@ -39,7 +39,7 @@ class HttpEndpoint {
 
  private:
   const Config& config_;
-  server::Lane lane_;
+  server::EngineMailbox mailbox_;
   http::Server server_;
   api::Service service_;  // Destroyed first: it still holds exchanges of the server.
 };

@@ -2,7 +2,7 @@
 // what a reload does.
 #include <gmock/gmock.h>
 
-#include "server/access_fixture.h"
+#include "server/testlib/access_fixture.h"
 
 namespace pawl::server {
 namespace {
@@ -37,7 +37,7 @@ TEST_F(AccessTest, ASecretWithoutAUserIsRefusedWithAHintAndCostsNothing) {
               AllOf(StartsWith("-ERR"), HasSubstr("AUTH user secret")));
 }
 
-TEST_F(AccessTest, AnotherAuthMakesItAnotherUserAndResetMakesItNobody) {
+TEST_F(AccessTest, AuthChangesTheUserAndResetRemovesIt) {
   Client client = connect_as("boss");
   EXPECT_EQ(client.ask("AUTH looker secret-of-looker"), "+OK\r\n");
   EXPECT_EQ(client.ask("ACQUIRE a TTL 1000"),
@@ -58,7 +58,7 @@ TEST_F(AccessTest, ConnectionsKeptForRenewalsCanAuthenticate) {
   EXPECT_THAT(reserved.ask("ACQUIRE b TTL 1000"), StartsWith("-BUSY"));
 }
 
-TEST_F(AccessTest, WhomTheDriverVouchesForNeedsNoSecret) {
+TEST_F(AccessTest, AUserIdentifiedByTheDriverNeedsNoSecret) {
   Client client = connect();
   EXPECT_FALSE(engine().identify(client.id(), "stranger"));
   EXPECT_THAT(client.ask("PING"), StartsWith("-NOAUTH"));
@@ -68,7 +68,7 @@ TEST_F(AccessTest, WhomTheDriverVouchesForNeedsNoSecret) {
 
 // --- A wrong secret ------------------------------------------------------------------------------
 
-TEST_F(AccessTest, AWrongSecretIsAnsweredASecondLaterAndOnlyThatConnectionWaits) {
+TEST_F(AccessTest, AWrongSecretDelaysOnlyItsOwnConnection) {
   Client guesser = connect(), other = connect_as("worker");
   for (const char* guess :
        {"AUTH worker wrong", "AUTH stranger wrong", "HELLO 3 AUTH worker wrong"}) {
@@ -81,11 +81,11 @@ TEST_F(AccessTest, AWrongSecretIsAnsweredASecondLaterAndOnlyThatConnectionWaits)
     EXPECT_THAT(guesser.take(), AllOf(StartsWith("-WRONGPASS"), HasSubstr("\r\n-NOAUTH PING")))
         << guess;
   }
-  EXPECT_EQ(engine().counters().wrong_secrets, 3U);
+  EXPECT_EQ(engine().telemetry().wrong_secrets, 3U);
   EXPECT_EQ(guesser.ask("AUTH worker secret-of-worker"), "+OK\r\n");
 }
 
-TEST_F(AccessTest, AWrongSecretLeavesTheUserWhoItWas) {
+TEST_F(AccessTest, AWrongSecretKeepsTheUser) {
   Client client = connect_as("worker");
   EXPECT_EQ(client.ask("AUTH boss wrong"), "");
   live(1s);
@@ -93,18 +93,18 @@ TEST_F(AccessTest, AWrongSecretLeavesTheUserWhoItWas) {
   EXPECT_THAT(client.ask("ACQUIRE a TTL 1000"), HasSubstr("lease"));
 }
 
-TEST_F(AccessTest, WhoGuessesAndHangsUpIsForgottenAfterOneDelayHoweverManyGuessesItSent) {
+TEST_F(AccessTest, HangupDoesNotMultiplyTheAuthDelay) {
   Client guesser = connect();
   for (int i = 0; i < 100; ++i) guesser.say("AUTH worker wrong" + std::to_string(i));
   guesser.hang_up();
   turn();
-  EXPECT_EQ(engine().connections(), 1U);
+  EXPECT_EQ(engine().connections().size(), 1U);
   live(1s);
   turn();
   EXPECT_THAT(guesser.take(), StartsWith("-WRONGPASS")) << "half-closed, it may still read";
   EXPECT_TRUE(guesser.closed());
-  EXPECT_EQ(engine().connections(), 0U);
-  EXPECT_EQ(engine().counters().wrong_secrets, 1U);
+  EXPECT_EQ(engine().connections().size(), 0U);
+  EXPECT_EQ(engine().telemetry().wrong_secrets, 1U);
 }
 
 TEST_F(AccessTest, AConnectionThatIsCutWhileItWaitsLeavesNoTimerBehind) {
@@ -117,14 +117,14 @@ TEST_F(AccessTest, AConnectionThatIsCutWhileItWaitsLeavesNoTimerBehind) {
   turn();
   EXPECT_TRUE(guesser.closed());
   turn();
-  EXPECT_EQ(engine().connections(), 0U);
+  EXPECT_EQ(engine().connections().size(), 0U);
   live(2s);
   EXPECT_EQ(engine().patience(), Nanos::max());
 }
 
 // --- Prefixes ------------------------------------------------------------------------------------
 
-TEST_F(AccessTest, WhoIsLimitedToPrefixesSeesNothingElseInLocks) {
+TEST_F(AccessTest, LocksShowsOnlyNamesWithinTheUsersPrefixes) {
   Client boss = connect_as("boss"), limited = connect_as("limited");
   for (const char* lock : {"mine", "mine/a", "minerals", "other"}) {
     boss.ask("ACQUIRE " + std::string(lock) + " TTL 10000");
@@ -157,7 +157,7 @@ TEST_F(AccessTest, LocksOfTheSameLeaseOutsideThePrefixesAreNotNamed) {
   EXPECT_THAT(boss.ask("HISTORY mine/a"), HasSubstr("other/b"));
 }
 
-TEST_F(AccessTest, EventsOutsideThePrefixesAreNotTold) {
+TEST_F(AccessTest, EventsOutsideThePrefixesAreNotSent) {
   Client boss = connect_as("boss"), limited = connect3_as("limited");
   limited.ask("OBSERVE mi");
   boss.ask("ACQUIRE minerals TTL 10000");
@@ -193,7 +193,7 @@ TEST_F(AccessTest, ALeaseThatAlsoHoldsSomethingOutsideThePrefixesIsNotBroken) {
   EXPECT_EQ(boss.ask("BREAK mine/a TOKEN " + std::to_string(both) + " NOW REASON why"), ":1\r\n");
 }
 
-TEST_F(AccessTest, ALeaseIsASecretOfItsOwnWhoeverRenewsIt) {
+TEST_F(AccessTest, ALeaseMayBeRenewedByAnyUserThatKnowsIt) {
   Client worker = connect_as("worker"), limited = connect_as("limited");
   const std::string lease = lease_in(worker.ask("ACQUIRE other TTL 10000"));
   EXPECT_EQ(limited.ask("RENEW " + lease), ":10000\r\n");
@@ -251,7 +251,7 @@ TEST_F(AccessTest, RequestIdsFromBeforeThereWereUsersAreLoadedAsTheyWere) {
 
 // --- Reloading -----------------------------------------------------------------------------------
 
-TEST_F(AccessTest, AReloadClosesTheConnectionsOfWhoIsGoneOrChangedAndTheirLeasesStay) {
+TEST_F(AccessTest, AReloadClosesConnectionsOfChangedUsersAndKeepsTheirLeases) {
   Client worker = connect_as("worker"), boss = connect_as("boss"), looker = connect_as("looker"),
          limited = connect_as("limited"), stranger = connect();
   const std::string lease = lease_in(worker.ask("ACQUIRE a TTL 10000"));
@@ -270,7 +270,7 @@ TEST_F(AccessTest, AReloadClosesTheConnectionsOfWhoIsGoneOrChangedAndTheirLeases
   EXPECT_THAT(again.ask("ACQUIRE b TTL 1000"), HasSubstr("lease")) << "with the new role";
 }
 
-TEST_F(AccessTest, WhoWaitsAndIsRemovedIsNeverGranted) {
+TEST_F(AccessTest, AWaiterWhoseUserIsRemovedIsNeverGranted) {
   Client boss = connect_as("boss"), blocking = connect_as("worker"), async = connect3_as("worker");
   const std::string lease = lease_in(boss.ask("ACQUIRE a TTL 60000"));
   EXPECT_EQ(blocking.ask("ACQUIRE a TTL 1000 WAIT 60000"), "");
@@ -286,14 +286,14 @@ TEST_F(AccessTest, WhoWaitsAndIsRemovedIsNeverGranted) {
   EXPECT_EQ(engine().totals().waiters, 0U);
 }
 
-TEST_F(AccessTest, AReloadWhileSomeoneWaitsOutAWrongSecretHarmsNobody) {
+TEST_F(AccessTest, AReloadDuringAnAuthDelayIsHarmless) {
   Client client = connect_as("worker");
   client.ask("AUTH boss wrong");
   engine().set_users(Users({}));
   turn();
   EXPECT_TRUE(client.closed());
   turn();
-  EXPECT_EQ(engine().connections(), 0U);
+  EXPECT_EQ(engine().connections().size(), 0U);
   live(2s);
 }
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "server/engine_fixture.h"
+#include "server/testlib/engine_fixture.h"
 #include "store/journal/journal.h"
 #include "store/testlib/simulated_disk.h"
 
@@ -56,13 +56,13 @@ class BackupTest : public EngineTest {
   std::uint64_t last = 100;
 };
 
-TEST_F(BackupTest, TheAskerWaitsAndNobodyElseDoes) {
+TEST_F(BackupTest, ABackupBlocksOnlyItsConnection) {
   const auto asker = connects();
   const auto other = connects();
   ask(other, "ACQUIRE before TTL 60000");
   say(asker, "BACKUP /backups/one\r\nPING");
   EXPECT_EQ(heard(asker), "");
-  EXPECT_LE(on_journal->patience(), Nanos(20ms)) << "the end is looked for";
+  EXPECT_GT(on_journal->patience(), Nanos(20ms)) << "its end wakes the loop, and is not polled";
   EXPECT_THAT(ask(other, "ACQUIRE meanwhile TTL 60000"), HasSubstr("token"));
   EXPECT_THAT(ask(other, "BACKUP /backups/two"), StartsWith("-BUSY backup: one is under way"));
   finish_backup();
@@ -123,7 +123,7 @@ TEST_F(BackupTest, GoesOnWhenTheAskerHasLeft) {
   EXPECT_THAT(ask(connects(), "INFO"), HasSubstr("blocked_clients:0"));
 }
 
-TEST_F(BackupTest, AStoreInMemorySaysThatItHasNothingToKeep) {
+TEST_F(BackupTest, AStoreInMemoryRefusesABackup) {
   EngineTest::SetUp();
   EXPECT_THAT(connect().ask("BACKUP /backups/one"),
               StartsWith("-ERR backup: nothing was kept: a memory store"));

@@ -13,7 +13,7 @@ namespace {
 static_assert(std::max({limits::kLockNameMax, limits::kOwnerMax, limits::kReasonMax}) <=
               UINT16_MAX);
 
-constexpr std::string_view kTooMany = "more happened at once than can be told one by one";
+constexpr std::string_view kTooMany = "more happened at once than can be sent one by one";
 
 wire::EventKind told(core::EventKind kind) {
   switch (kind) {

@@ -1,10 +1,10 @@
-// The last events, numbered, for OBSERVE: those to come are told from here, and FROM finds again
-// what was told before.
+// The last events, numbered, for OBSERVE: events are sent from here, and FROM finds again what was
+// sent before.
 //
 //   ring.start(loaded.incarnation, loaded.sequence);
 //   ring.append(batch, core.output());  store.submit(…);        // every batch, in order, events or not
 //   on durable(batch):  ring.publish(batch);                    // only now can anyone see them
-//   for (Position p = …; p < ring.end(); ++p) tell(ring.at(p));
+//   for (Position p = …; p < ring.end(); ++p) send(ring.at(p));
 //
 // A position counts events of this run. The number that clients see is sequence × 2^16 + place in
 // the batch, where sequence is that of the batch in the store: it grows over restarts without a
@@ -41,22 +41,23 @@ class EventRing {
   EventRing() : EventRing(Bounds{}) {}
   explicit EventRing(Bounds bounds);
 
-  // `sequence` is that of the store's last batch: what was told before this run is older than
-  // anything told now.
+  // `sequence` is that of the store's last batch: every event of an earlier run is older than any of
+  // this one.
   void start(Incarnation incarnation, std::uint64_t sequence);
   void append(BatchId batch, const core::Output& output);
   void publish(BatchId durable) {
     while (published_ < end_ && slot(published_).after <= durable.value) ++published_;
   }
 
-  // The events that may be told are those in [first, end).
+  // The events that may be sent, because they are durable, are those in [first, end).
   [[nodiscard]] Position first() const { return first_; }
   [[nodiscard]] Position end() const { return published_; }
   // Its views are valid until the next append().
   [[nodiscard]] wire::EventView at(Position position) const;
   // Just what at(position).lock is.
   [[nodiscard]] std::string_view lock_at(Position position) const;
-  // Whoever resumes from this id is told what is at `position` next. first() <= position <= end().
+  // An observer that resumes from this id is sent the event at `position` next. first() <= position
+  // <= end().
   [[nodiscard]] wire::EventId id_before(Position position) const;
   // The position behind this event; nothing when it is too old, or none of ours.
   [[nodiscard]] std::optional<Position> after(const wire::EventId& id) const;

@@ -41,7 +41,7 @@ class EventRingTest : public testing::Test {
   std::uint64_t token = 0;
 };
 
-TEST_F(EventRingTest, NobodySeesAnEventBeforeItsBatchIsDurable) {
+TEST_F(EventRingTest, AnEventIsHiddenUntilItsBatchIsDurable) {
   ring.start(kOurs, 0);
   append(2);
   append(1);
@@ -100,7 +100,7 @@ TEST_F(EventRingTest, WhatIsKeptIsBoundedByBytesTooAndReadsBackWhole) {
   }
 }
 
-TEST_F(EventRingTest, ABatchWithMoreThanCanBeKeptIsToldAsOneReset) {
+TEST_F(EventRingTest, ABatchWithMoreThanCanBeKeptIsOneReset) {
   ring.start(kOurs, 0);
   add(1);
   add(9);
@@ -124,7 +124,7 @@ TEST(Observation, AnEventThatMatchesSeveralPrefixesIsTakenOnce) {
   EXPECT_TRUE(observation.take("")) << "concerns everyone";
 }
 
-TEST(Observation, APrefixAddedWithAnOlderStartCatchesUpWithoutRepeatingWhatWasTold) {
+TEST(Observation, APrefixWithAnOlderStartCatchesUpWithoutRepeating) {
   Observation observation;
   observation.add("a", 10);
   EXPECT_TRUE(observation.take("a1"));   // 10

@@ -27,7 +27,7 @@ struct Listener {
 // kBusy: another process listens there.
 [[nodiscard]] Result<Listener> listen_on(const ListenAddress& address);
 
-// "127.0.0.1:40312" of the other end; "?" when it cannot be told.
+// "127.0.0.1:40312" of the other end; "?" when it is unknown.
 [[nodiscard]] std::string peer_of(int socket);
 
 }  // namespace pawl::server

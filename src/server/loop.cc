@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t kListenerKey = 0;  // Connections count from kFirstConnection.
 constexpr std::uint64_t kSignalsKey = 1;
-constexpr std::uint64_t kLaneKey = 2;
+constexpr std::uint64_t kWakeKey = 2;
 constexpr std::uint64_t kFirstConnection = 3;
 
 // Every ready socket is seen in one turn: a hang-up must not hide behind a full list of events.
@@ -31,8 +31,8 @@ constexpr std::size_t kEventsMax = limits::kConnectionsMax + limits::kConnection
 // commit.
 constexpr int kGatherMore = 2;
 constexpr int kAcceptsPerTurn = 256;
-// An idle loop wakes so often, to notice that it stood still, or that the disk is full or no longer
-// full.
+// An idle loop takes a turn this often, to notice that it was paused, or that the disk is full or no
+// longer full.
 constexpr Millis kIdleWake{250};
 constexpr std::size_t kLastWordsMax = 2 * limits::kFrameMax;  // Read of a peer that has hung up.
 
@@ -61,8 +61,12 @@ Result<void> Loop::open() {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&heeded, signal);
   signals_ = UniqueFd(::signalfd(-1, &heeded, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!signals_) return system_error("signalfd");
-  epoll_event event{EPOLLIN, {.u64 = kSignalsKey}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, signals_.get(), &event) != 0)
+  wake_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!wake_) return system_error("eventfd");
+  epoll_event signal{EPOLLIN, {.u64 = kSignalsKey}};
+  epoll_event wake{EPOLLIN, {.u64 = kWakeKey}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, signals_.get(), &signal) != 0 ||
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &wake) != 0)
     return system_error("epoll_ctl");
   return {};
 }
@@ -80,15 +84,20 @@ bool Loop::poll(Engine& engine) {
   return !stopping_;
 }
 
-Result<void> Loop::attach(Lane& lane) {
-  lane_wake_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!lane_wake_) return system_error("eventfd");
-  epoll_event event{EPOLLIN | EPOLLET, {.u64 = kLaneKey}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, lane_wake_.get(), &event) != 0)
-    return system_error("epoll_ctl");
-  lane_ = &lane;
-  lane.wake_loop_with([fd = lane_wake_.get()] { (void)::eventfd_write(fd, 1); });
-  return {};
+void Loop::attach(EngineMailbox& mailbox) {
+  mailbox_ = &mailbox;
+  mailbox.wake_loop_with(this);
+}
+
+void Loop::wake() {
+  (void)::eventfd_write(wake_.get(), 1);
+}
+
+// Before what woke it is looked at: a wake() that comes meanwhile is not lost.
+void Loop::take_wake() {
+  eventfd_t count = 0;
+  (void)::eventfd_read(wake_.get(), &count);
+  woken_ = true;
 }
 
 void Loop::run(Engine& engine) {
@@ -105,16 +114,11 @@ void Loop::turn(Engine& engine, int timeout_ms) {
   int ready = gather(engine, timeout_ms);
   for (int more = 0; more < kGatherMore && ready > 0; ++more) ready = gather(engine, 0);
   if (!handshakes_.empty()) advance_handshakes(engine);
-  if (lane_ready_) serve_lane(engine);
+  // A bounded share of each turn; what is left comes in the next one.
+  if (std::exchange(woken_, false) && mailbox_ != nullptr &&
+      mailbox_->serve(engine, limits::kMailboxPerTurn))
+    wake();
   engine.run_turn();
-}
-
-// Once per turn, however often it was ready: the bound on what other threads may ask of one turn.
-void Loop::serve_lane(Engine& engine) {
-  eventfd_t count = 0;
-  (void)::eventfd_read(lane_wake_.get(), &count);
-  lane_ready_ = false;
-  if (lane_->serve(engine, limits::kLanePerTurn)) (void)::eventfd_write(lane_wake_.get(), 1);
 }
 
 // Reads every socket that is ready, and returns how many were.
@@ -128,8 +132,8 @@ int Loop::gather(Engine& engine, int timeout_ms) {
       accept_some(engine);
     } else if (event.data.u64 == kSignalsKey) {
       take_signals();
-    } else if (event.data.u64 == kLaneKey) {
-      lane_ready_ = true;
+    } else if (event.data.u64 == kWakeKey) {
+      take_wake();
     } else {
       serve(engine, ConnectionId{event.data.u64}, event.events);
     }
@@ -176,8 +180,8 @@ void Loop::accept_one(Engine& engine, UniqueFd socket) {
   if (engine.connected(id, peer_of(connection.socket.get()))) watch(id, connection);
 }
 
-// No descriptor is left. Whoever waits in the backlog is told so; left there it would wake the loop
-// for ever.
+// No descriptor is left. A connection in the backlog is refused with an error; left there it would
+// wake the loop for ever.
 void Loop::turn_away() {
   spare_.reset();
   {
@@ -190,7 +194,8 @@ void Loop::turn_away() {
   spare_ = open_spare();
   if (!std::exchange(turning_away_, true)) {
     log_.warning(
-        "connections are refused: out of file descriptors (raise LimitNOFILE or ulimit -n)");
+        "connections are refused: out of file descriptors (raise LimitNOFILE or ulimit -n)",
+        {{"event", "out_of_descriptors"}});
   }
 }
 
@@ -236,7 +241,7 @@ bool Loop::read(Engine& engine, ConnectionId id, Connection& connection, bool to
     }
     total += static_cast<std::size_t>(count);
     if (to_the_end && total < kLastWordsMax) continue;
-    // Only a full buffer can have left something behind, and epoll tells of a socket but once.
+    // Only a full buffer can have left something behind, and epoll reports a socket only once.
     if (static_cast<std::size_t>(count) == buffer_.size()) rewatch(id, connection);
     return false;
   }
@@ -253,7 +258,7 @@ std::size_t Loop::to_socket(Connection& connection, std::string_view bytes) {
 }
 
 std::size_t Loop::send(ConnectionId id, std::string_view bytes) {
-  if (Lane::owns(id)) return lane_->deliver(id, bytes);
+  if (EngineMailbox::owns(id)) return mailbox_->deliver(id, bytes);
   Connection* connection = find(id);
   PAWL_ASSERT(connection != nullptr);
   if (connection->broken) return bytes.size();
@@ -268,7 +273,7 @@ std::size_t Loop::send(ConnectionId id, std::string_view bytes) {
 }
 
 void Loop::want_input(ConnectionId id, bool wanted) {
-  if (Lane::owns(id)) return;  // The lane bounds what it takes in by itself.
+  if (EngineMailbox::owns(id)) return;  // The mailbox bounds what it takes in by itself.
   Connection* connection = find(id);
   PAWL_ASSERT(connection != nullptr);
   connection->reading = wanted;
@@ -276,7 +281,7 @@ void Loop::want_input(ConnectionId id, bool wanted) {
 }
 
 void Loop::close(ConnectionId id) {
-  if (Lane::owns(id)) return lane_->close(id);
+  if (EngineMailbox::owns(id)) return mailbox_->close(id);
   Connection* connection = find(id);
   PAWL_ASSERT(connection != nullptr);
   if (connection->tls && !connection->broken) say_goodbye(*connection);
@@ -302,7 +307,7 @@ void Loop::watch(ConnectionId id, Connection& connection) {
   control(operation, id, connection);
 }
 
-// What is ready already is told once more.
+// What is ready already is reported once more.
 void Loop::rewatch(ConnectionId id, Connection& connection) {
   if (connection.watched != 0) control(EPOLL_CTL_MOD, id, connection);
 }

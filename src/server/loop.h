@@ -3,16 +3,17 @@
 //   Loop loop(log);
 //   loop.listen(std::move(listener));
 //   loop.on_reload([&] { … });        // SIGHUP; between turns, on this thread
+//   store.wake_with(&loop);           // and a store that completes later wakes it
 //   loop.run(engine);                 // until SIGTERM or SIGINT, which (like HUP) the caller has blocked in every thread
 //
 // Each turn reads every socket that is ready, at most one buffer of each (level-triggered, so the
-// rest comes next time), tells the engine of hang-ups, and lets it take its turn; the engine sends
+// rest comes next time), passes hang-ups to the engine, and lets it take its turn; the engine sends
 // through send(), once per connection and turn. In the steady state that is one recv and one send
 // per message, and no epoll_ctl. Interest in a socket changes only when its peer does not keep up:
 // output that the socket would not take, or input that the engine does not want yet. EPOLLRDHUP is
 // always watched, so a hang-up is noticed also of a connection that is blocked or not read from.
 //
-// With use_tls() connections speak TLS (loop_tls.cc). The engine hears of one when its handshake is
+// With use_tls() connections speak TLS (loop_tls.cc). The engine learns of one when its handshake is
 // over; until then it is bounded in number and time, and a flood of handshakes takes a fixed share
 // of each turn.
 #pragma once
@@ -29,11 +30,12 @@
 #include <vector>
 
 #include "base/log.h"
-#include "base/sparing_log.h"
+#include "base/rate_limited_log.h"
 #include "base/unique_fd.h"
+#include "base/waker.h"
 #include "pawl/result.h"
 #include "server/engine.h"
-#include "server/lane.h"
+#include "server/engine_mailbox.h"
 #include "server/listener.h"
 #include "server/network.h"
 #include "server/tls_handshakes.h"
@@ -42,27 +44,30 @@
 
 namespace pawl::server {
 
-class Loop final : public Network {
+class Loop final : public Network, public Waker {
  public:
   explicit Loop(Log& log);
 
   // Sets up epoll and the signals.
   Result<void> open();
   Result<void> listen(Listener listener);
-  // Serves whoever is ready, without waiting for anyone; false once a signal asks to stop. For an
+  // Serves what is ready, without waiting; false once a signal asks to stop. For an
   // engine that still loads.
   bool poll(Engine& engine);
-  // Whoever connects from now on speaks TLS under this context; those connected already go on as
+  // Connections from now on speak TLS under this context; those connected already go on as
   // they are.
   void use_tls(std::shared_ptr<const tls::ServerContext> context);
   // What SIGHUP, which the caller has blocked too, asks for. It holds up every connection while it
   // runs.
   void on_reload(std::function<void()> reload) { reload_ = std::move(reload); }
-  // Serves what another thread asks, beside the sockets. After open(); the lane outlives run().
-  Result<void> attach(Lane& lane);
+  // Serves what another thread asks, beside the sockets. The mailbox outlives run().
+  void attach(EngineMailbox& mailbox);
   // Serves until a signal asks to stop; then stops accepting, answers what is durable and closes
   // every connection.
   void run(Engine& engine);
+
+  // From any thread, after open(): a turn follows, which asks the mailbox and the store what is new.
+  void wake() override;
 
   // --- Network -----------------------------------------------------------------------------------
   std::size_t send(ConnectionId connection, std::string_view bytes) override;
@@ -72,11 +77,11 @@ class Loop final : public Network {
  private:
   struct Connection {
     UniqueFd socket;
-    std::uint32_t watched = 0;         // what epoll was told
+    std::uint32_t watched = 0;         // the events registered with epoll
     bool reading = true;               // the engine wants input
     bool stalled = false;              // the socket would not take all
-    bool hung_up = false;              // the engine was told
-    bool broken = false;               // nobody is there to send to
+    bool hung_up = false;              // the engine knows
+    bool broken = false;               // there is no peer to send to
     bool in_handshake = false;         // the engine does not know it yet
     std::unique_ptr<tls::Stream> tls;  // nullptr: plain
   };
@@ -84,7 +89,7 @@ class Loop final : public Network {
   void turn(Engine& engine, int timeout_ms);
   int gather(Engine& engine, int timeout_ms);
   void take_signals();
-  void serve_lane(Engine& engine);
+  void take_wake();
   void accept_some(Engine& engine);
   void accept_one(Engine& engine, UniqueFd socket);
   void turn_away();
@@ -92,7 +97,7 @@ class Loop final : public Network {
   // Reads one buffer, or, of a peer that has hung up, all there is up to a bound. True when the end
   // was seen.
   bool read(Engine& engine, ConnectionId id, Connection& connection, bool to_the_end);
-  // Takes what the socket has room for, and everything when nobody is there.
+  // Takes what the socket has room for, and everything when there is no peer.
   static std::size_t to_socket(Connection& connection, std::string_view bytes);
   void end_input(Engine& engine, ConnectionId id, Connection& connection);
   void watch(ConnectionId id, Connection& connection);
@@ -114,20 +119,20 @@ class Loop final : public Network {
 
   Log& log_;
   UniqueFd epoll_, signals_, listener_;
-  Lane* lane_ = nullptr;
-  UniqueFd lane_wake_;  // an eventfd: the lane has messages
-  bool lane_ready_ = false;
-  UniqueFd
-      // Given up for a moment when descriptors run out, so that a connection can be told so.
-      spare_;
+  UniqueFd wake_;  // an eventfd: another thread has called wake()
+  bool woken_ = false;
+  EngineMailbox* mailbox_ = nullptr;
+  // Given up for a moment when descriptors run out, so that a connection can be refused with an
+  // error.
+  UniqueFd spare_;
   std::unordered_map<ConnectionId, Connection> connections_;
   std::uint64_t last_id_ = 0;
-  bool turning_away_ = false;  // and said so in the log
+  bool turning_away_ = false;  // connections, for lack of descriptors; it is logged already
   bool stopping_ = false;
   std::function<void()> reload_;
   std::shared_ptr<const tls::ServerContext> tls_;  // nullptr: connections are plain
   TlsHandshakes handshakes_;
-  SparingLog complaints_{log_};  // about peers, who may be anyone
+  RateLimitedLog peer_log_{log_};  // about peers, which anyone can be
   std::vector<epoll_event> events_;
   // Small enough that ten thousand talkative clients fit in memory; what is left in a socket comes
   // next turn.

@@ -38,7 +38,7 @@ void Loop::use_tls(std::shared_ptr<const tls::ServerContext> context) {
 
 // --- Handshakes ----------------------------------------------------------------------------------
 
-// The engine hears of it when the handshake is over.
+// The engine learns of it when the handshake is over.
 void Loop::begin_handshake(ConnectionId id, Connection& connection) {
   connection.tls = std::make_unique<tls::Stream>(*tls_);
   connection.in_handshake = true;
@@ -94,15 +94,15 @@ void Loop::introduce(Engine& engine, ConnectionId id, Connection& connection) {
   if (!engine.connected(id, peer_of(connection.socket.get()))) return;  // It is closed already.
   if (!user.empty()) engine.identify(id, user);
   if (!decrypt(engine, id, connection)) return end_input(engine, id, connection);
-  // What happened to the socket during the handshake, a hang-up too, is to be told again.
+  // What happened to the socket during the handshake, a hang-up too, is to be reported again.
   rewatch(id, connection);
 }
 
 void Loop::drop_handshake(ConnectionId id, std::string_view why) {
   Connection& connection = *find(id);
   const std::string peer = peer_of(connection.socket.get());
-  complaints_.warning(monotonic_now(), fmt::format("TLS handshake with {} failed: {}", peer, why),
-                      {{"address", peer}});
+  peer_log_.warning(monotonic_now(), fmt::format("TLS handshake with {} failed: {}", peer, why),
+                    {{"event", "tls_handshake_failed"}, {"address", peer}});
   ::shutdown(connection.socket.get(), SHUT_WR);
   // Closing with unread input resets the connection, and the peer could miss why.
   (void)::recv(connection.socket.get(), buffer_.data(), buffer_.size(), 0);
@@ -120,9 +120,8 @@ bool Loop::decrypt(Engine& engine, ConnectionId id, Connection& connection) {
   if (!connection.stalled) flush_tls(id, connection);
   if (stream.state() == State::kFailed) {
     const std::string peer = peer_of(connection.socket.get());
-    complaints_.warning(monotonic_now(),
-                        fmt::format("TLS with {} failed: {}", peer, stream.error()),
-                        {{"address", peer}});
+    peer_log_.warning(monotonic_now(), fmt::format("TLS with {} failed: {}", peer, stream.error()),
+                      {{"event", "tls_failed"}, {"address", peer}});
     connection.broken = true;
   }
   return stream.state() == State::kOpen;

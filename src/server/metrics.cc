@@ -9,6 +9,8 @@
 
 #include "base/version.h"
 #include "server/engine.h"
+#include "server/verbs/table.h"
+#include "wire/text.h"
 
 namespace pawl::server {
 namespace {
@@ -90,12 +92,6 @@ class Exposition {
   std::vector<MetricFamily> families_;
 };
 
-std::string lower(std::string_view name) {
-  std::string out(name);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
-}
-
 void add_locks(Exposition& all, const Readings& r) {
   const Telemetry& t = r.telemetry;
   Family acquires = all.counter(
@@ -140,7 +136,7 @@ void add_leases(Exposition& all, const Readings& r) {
       .add(t.not_renewed, {{"result", "lost"}});
   all.histogram(
          "pawl_lease_renew_margin_seconds",
-         "What a lease had left when its renewal arrived. Small figures: holders nearly lose it.")
+         "What a lease had left when its renewal arrived. Low values mean clients renew too late.")
       .add(t.margin);
   all.histogram(
          "pawl_lease_renew_margin_ratio",
@@ -159,7 +155,7 @@ void add_leases(Exposition& all, const Readings& r) {
               "holder was "
               "still there, and late. A client that stops at its own deadline sends none of these; "
               "pawl_lease_ended_total{reason=\"expired\"} counts its lease.")
-      .add(t.heard_after_expiry);
+      .add(t.used_after_expiry);
   all.counter("pawl_tokens_issued_total", "Tokens granted by this process.").add(t.tokens);
   all.gauge("pawl_last_token",
             "The greatest token ever granted, raised to, or skipped after a crash.")
@@ -170,9 +166,8 @@ void add_leases(Exposition& all, const Readings& r) {
 }
 
 void add_commands(Exposition& all, const Readings& r) {
-  const auto name = [](std::size_t place) {
-    return place == Telemetry::kUnknown ? std::string("unknown")
-                                        : lower(wire::verb(static_cast<wire::VerbId>(place)).name);
+  const auto name = [](std::size_t index) {
+    return index == all_verbs().size() ? "unknown" : wire::lower(all_verbs()[index]->name);
   };
   Family commands =
       all.counter("pawl_commands_total",
@@ -194,27 +189,38 @@ void add_commands(Exposition& all, const Readings& r) {
             "Open connections now, by protocol. One of HTTP is a request under way, or a reader of "
             "events.")
       .add(r.connections_resp, {{"proto", "resp"}})
-      .add(r.connections_http, {{"proto", "http"}});
+      .add(r.requests_http, {{"proto", "http"}});
   all.counter("pawl_connections_refused_total",
               "RESP connections that were refused: the limit of connections, or of file "
               "descriptors, was reached.")
-      .add(r.connections_refused);
+      .add(r.telemetry.connections_refused);
   all.counter("pawl_connections_cut_total", "Connections closed because they read too slowly.")
-      .add(r.connections_cut);
+      .add(r.telemetry.connections_cut);
   all.counter("pawl_auth_failures_total",
               "Wrong users or secrets, in AUTH, HELLO or an Authorization header.")
-      .add(r.wrong_secrets);
-  if (r.certificate_expiry) {
+      .add(r.telemetry.wrong_secrets);
+  if (r.telemetry.certificate_expiry) {
     all.gauge("pawl_tls_certificate_expiry_timestamp_seconds",
               "When the certificate that new connections are shown expires, since 1970. Only with "
               "TLS.")
-        .add(static_cast<double>(*r.certificate_expiry));
+        .add(static_cast<double>(*r.telemetry.certificate_expiry));
   }
+}
+
+void add_http(Exposition& all, const HttpReadings& http) {
+  all.gauge("pawl_http_connections", "Open connections of the HTTP port now, idle ones included.")
+      .add(http.connections);
+  all.gauge("pawl_http_connections_limit",
+            "The most connections of the HTTP port; further ones are refused.")
+      .add(http.connections_max);
+  all.counter("pawl_http_connections_refused_total",
+              "Connections of the HTTP port that were refused because the limit was reached.")
+      .add(http.refused);
 }
 
 void add_store(Exposition& all, const Readings& r, const ProcessReadings& process) {
   all.histogram("pawl_store_commit_duration_seconds",
-                "From the beginning of a turn until its batch was durable.")
+                "Of each batch: from handing it to the store until it was durable.")
       .add(r.telemetry.commit);
   all.histogram("pawl_store_batch_size",
                 "Records put or deleted in a batch: how well commits are shared.")
@@ -224,10 +230,11 @@ void add_store(Exposition& all, const Readings& r, const ProcessReadings& proces
   if (r.space && process.free_bytes) {
     all.gauge("pawl_store_free_bytes", "Free space on the volume of the data directory.")
         .add(*process.free_bytes);
-    all.gauge("pawl_store_free_needed_bytes",
-              "Below so much free space no lock is granted: space_reserve_bytes, and a segment "
-              "more where "
-              "none could be made.")
+    all.gauge(
+           "pawl_store_free_needed_bytes",
+           "With less free space than this no lock is granted: space_reserve_bytes, and a segment "
+           "more where "
+           "none could be made.")
         .add(r.space->needed);
   }
   all.gauge("pawl_store_full", "1 while no lock is granted because the disk is full.")
@@ -280,24 +287,22 @@ Readings readings_of(const Engine& engine) {
   Readings readings;
   readings.telemetry = engine.telemetry();
   readings.totals = engine.totals();
-  readings.connections_http = engine.guests();
-  readings.connections_resp = engine.connections() - readings.connections_http;
-  readings.connections_refused = engine.counters().connections_refused;
-  readings.connections_cut = engine.counters().connections_cut;
-  readings.wrong_secrets = engine.counters().wrong_secrets;
+  readings.requests_http = engine.connections().in_process();
+  readings.connections_resp = engine.connections().size() - readings.requests_http;
   readings.state = engine.state();
   readings.restoring = engine.loading() ? Millis(0) : engine.restoring();
   readings.space = engine.space();
-  readings.certificate_expiry = engine.certificate_expiry();
   readings.paused = engine.paused();
   return readings;
 }
 
-std::string metrics_text(const Readings& readings, const ProcessReadings& process) {
+std::string metrics_text(const Readings& readings, const ProcessReadings& process,
+                         const std::optional<HttpReadings>& http) {
   Exposition all;
   add_locks(all, readings);
   add_leases(all, readings);
   add_commands(all, readings);
+  if (http) add_http(all, *http);
   add_store(all, readings, process);
   add_process(all, process);
   return all.text();

@@ -1,5 +1,4 @@
-// Telemetry as Prometheus reads it. Knows names and help texts; where the numbers come from is
-// telemetry.h's business.
+// Telemetry as Prometheus reads it: names and help texts. The numbers come from telemetry.h.
 //
 //   const Readings readings = readings_of(engine);       // on the engine's thread: a copy
 //   out = metrics_text(readings, process);               // on any other
@@ -19,19 +18,15 @@ namespace pawl::server {
 
 class Engine;
 
-// A copy of everything that /metrics tells of the engine.
+// A copy of everything that /metrics shows of the engine.
 struct Readings {
   Telemetry telemetry;
   core::Totals totals;
   std::uint64_t connections_resp = 0;
-  std::uint64_t connections_http = 0;
-  std::uint64_t connections_refused = 0;
-  std::uint64_t connections_cut = 0;
-  std::uint64_t wrong_secrets = 0;
+  std::uint64_t requests_http = 0;  // under way, streams of events included
   ServiceState state = ServiceState::kGranting;
   Millis restoring{0};
   std::optional<store::Space> space;
-  std::optional<std::int64_t> certificate_expiry;  // seconds since 1970
   Nanos paused{0};
 };
 [[nodiscard]] Readings readings_of(const Engine& engine);
@@ -49,8 +44,16 @@ struct ProcessReadings {
 };
 [[nodiscard]] ProcessReadings read_process(const std::string& data_directory);
 
-// The exposition format, version 0.0.4.
-[[nodiscard]] std::string metrics_text(const Readings& readings, const ProcessReadings& process);
+// And of its HTTP server, which knows its connections itself.
+struct HttpReadings {
+  std::uint64_t connections = 0;
+  std::uint64_t connections_max = 0;
+  std::uint64_t refused = 0;
+};
+
+// The exposition format, version 0.0.4. `http`: nothing where there is no HTTP server.
+[[nodiscard]] std::string metrics_text(const Readings& readings, const ProcessReadings& process,
+                                       const std::optional<HttpReadings>& http = std::nullopt);
 inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
 // docs/reference/metrics.md

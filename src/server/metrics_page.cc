@@ -1,5 +1,4 @@
-// docs/reference/metrics.md, from the exposition itself: whatever a scrape tells is on the page, in
-// its own words.
+// docs/reference/metrics.md, rendered from the exposition itself, so that the page has every metric.
 #include <algorithm>
 #include <sstream>
 #include <string>
@@ -109,11 +108,11 @@ std::vector<Row> rows_of(const std::string& exposition) {
 }
 
 // At least one sample of every family, so that its labels are known.
-Readings something() {
+Readings sample_readings() {
   Readings readings;
   for (auto& command : readings.telemetry.commands) command.ok = 1;
   readings.space.emplace();
-  readings.certificate_expiry = 0;
+  readings.telemetry.certificate_expiry = 0;
   return readings;
 }
 
@@ -121,7 +120,8 @@ Readings something() {
 
 std::string metrics_page() {
   std::string out(kIntroduction);
-  for (const Row& row : rows_of(metrics_text(something(), {.free_bytes = 0}))) {
+  for (const Row& row :
+       rows_of(metrics_text(sample_readings(), {.free_bytes = 0}, HttpReadings{}))) {
     out.append("| `").append(row.name).append("` | ").append(row.type).append(" | ");
     const char* comma = "";
     for (const std::string& label : row.labels) {

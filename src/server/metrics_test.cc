@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "server/engine_fixture.h"
+#include "server/testlib/engine_fixture.h"
 
 namespace pawl::server {
 namespace {
@@ -104,6 +104,14 @@ TEST_F(MetricsTest, ConnectionsFromWithinTheProcessAreThoseOfHttp) {
   engine().connected(ConnectionId{77}, "http:127.0.0.1:9");
   EXPECT_THAT(text(), HasSubstr("pawl_connections{proto=\"resp\"} 1\n"));
   EXPECT_THAT(text(), HasSubstr("pawl_connections{proto=\"http\"} 1\n"));
+}
+
+TEST_F(MetricsTest, ConnectionsOfTheHttpPortAreShownWithTheirLimit) {
+  EXPECT_THAT(text(), Not(HasSubstr("pawl_http_connections")));
+  const std::string all = metrics_text(readings_of(engine()), {}, HttpReadings{3, 1024, 2});
+  EXPECT_THAT(all, HasSubstr("\npawl_http_connections 3\n"));
+  EXPECT_THAT(all, HasSubstr("\npawl_http_connections_limit 1024\n"));
+  EXPECT_THAT(all, HasSubstr("\npawl_http_connections_refused_total 2\n"));
 }
 
 TEST_F(MetricsTest, AFullDiskIsNotReadyAndLeavesTheLeaderAsItIs) {

@@ -1,13 +1,13 @@
-// What one connection observes: its prefixes, and how far each has been told.
+// What one connection observes: its prefixes, and how far the events of each were sent.
 //
 //   observation.add("elections/", ring.end());
 //   while (observation.next() < ring.end()) {
 //     const Position p = observation.next();
-//     if (observation.take(ring.lock_at(p))) tell(ring.at(p));
+//     if (observation.take(ring.lock_at(p))) send(ring.at(p));
 //   }
 //
-// Each event is told once, however many prefixes it matches, and in order; a prefix that is added
-// with an older FROM is told what it missed before the others go on.
+// Each event is sent once, however many prefixes it matches, and in order; for a prefix that is added
+// with an older FROM, what it missed is sent before the others go on.
 #pragma once
 
 #include <string>
@@ -32,14 +32,14 @@ class Observation {
 
   // The event to look at next. Not when empty().
   [[nodiscard]] Position next() const { return next_; }
-  // Whether that event, about `lock`, is to be told; then it is behind us. An empty name concerns
+  // Whether that event, about `lock`, is to be sent; then next() moves on. An empty name concerns
   // everyone.
   bool take(std::string_view lock);
 
  private:
   struct Prefix {
     std::string text;
-    Position start;  // it has been told what matches in [start, next)
+    Position start;  // what matches in [start, next) was sent
     Position next;
     [[nodiscard]] bool matches(std::string_view lock) const {
       return lock.empty() || lock.starts_with(text);

@@ -128,33 +128,52 @@ void write_status(wire::ReplyWriter& reply, const StatusView& status) {
   reply.field("restoring_ms", std::int64_t{status.restoring.count()});
 }
 
-std::string info_text(const StatusView& status) {
-  const Counters& c = status.counters;
-  return fmt::format(
-      "# "
-      "Server\r\nredis_version:7.0.0\r\npawl_version:{}\r\nredis_mode:standalone\r\nuptime_in_"
-      "seconds:{}\r\n"
-      "\r\n# Clients\r\nconnected_clients:{}\r\nblocked_clients:{}\r\nmaxclients:{}\r\n"
-      "\r\n# Persistence\r\nloading:{}\r\npawl_state:{}\r\npawl_store:{}\r\npawl_incarnation:{}\r\n"
-      "\r\n# "
-      "Stats\r\ntotal_connections_received:{}\r\nrejected_connections:{}\r\npawl_connections_cut:{}"
-      "\r\n"
-      "pawl_wrong_secrets:{}\r\n"
-      "total_commands_processed:{}\r\npawl_turns:{}\r\npawl_batches:{}\r\npawl_paused_ms:{}\r\n"
-      "\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"
-      "\r\n# Locks\r\npawl_locks:{}\r\npawl_leases:{}\r\npawl_waiters:{}\r\npawl_last_token:{}\r\n",
-      status.version, status.uptime.count() / 1000, status.connections, status.blocked,
-      limits::kConnectionsMax, status.state == ServiceState::kLoading ? 1 : 0,
-      to_text(status.state), status.store, to_hex(status.incarnation), c.connections,
-      c.connections_refused, c.connections_cut, c.wrong_secrets, c.commands, c.turns, c.batches,
-      status.paused.count(), status.totals.locks, status.totals.leases, status.totals.waiters,
-      status.totals.last_token.value);
+std::string info_text(const StatusView& status, const Telemetry& counted) {
+  std::string text;
+  const auto section = [&text](std::string_view name) {
+    text += fmt::format("{}# {}\r\n", text.empty() ? "" : "\r\n", name);
+  };
+  const auto line = [&text](std::string_view key, const auto& value) {
+    text += fmt::format("{}:{}\r\n", key, value);
+  };
+  section("Server");
+  line("redis_version", "7.0.0");
+  line("pawl_version", status.version);
+  line("redis_mode", "standalone");
+  line("uptime_in_seconds", status.uptime.count() / 1000);
+  section("Clients");
+  line("connected_clients", status.connections);
+  line("blocked_clients", status.blocked);
+  line("maxclients", limits::kConnectionsMax);
+  section("Persistence");
+  line("loading", status.state == ServiceState::kLoading ? 1 : 0);
+  line("pawl_state", to_text(status.state));
+  line("pawl_store", status.store);
+  line("pawl_incarnation", to_hex(status.incarnation));
+  section("Stats");
+  line("total_connections_received", counted.connections);
+  line("rejected_connections", counted.connections_refused);
+  line("pawl_connections_cut", counted.connections_cut);
+  line("pawl_wrong_secrets", counted.wrong_secrets);
+  line("total_commands_processed", counted.commands_served);
+  line("pawl_turns", counted.turns);
+  line("pawl_batches", counted.batches);
+  line("pawl_paused_ms", status.paused.count());
+  section("Replication");
+  line("role", "master");
+  line("connected_slaves", 0);
+  section("Locks");
+  line("pawl_locks", status.totals.locks);
+  line("pawl_leases", status.totals.leases);
+  line("pawl_waiters", status.totals.waiters);
+  line("pawl_last_token", status.totals.last_token.value);
+  return text;
 }
 
 std::string lost_text(const core::Lost& lost, bool by_request) {
   if (!lost.ending) return "unknown";
   const std::string_view how = to_text(*lost.ending);
-  // A retry may not have heard of its grant at all; whoever holds a lease has. A broken lease may
+  // A retry may not have received its grant; a client that names a lease has. A broken lease may
   // still be running, so its answer is the same as RENEW's.
   if (by_request && lost.ending != core::Ending::kBroken && lost.token != Token{})
     return fmt::format("granted as {}, {}", lost.token.value, how);

@@ -6,19 +6,10 @@
 #include <string_view>
 
 #include "core/views.h"
+#include "server/telemetry.h"
 #include "wire/reply_writer.h"
 
 namespace pawl::server {
-
-struct Counters {
-  std::uint64_t turns = 0;
-  std::uint64_t batches = 0;
-  std::uint64_t commands = 0;
-  std::uint64_t connections = 0;  // accepted, ever
-  std::uint64_t connections_refused = 0;
-  std::uint64_t connections_cut = 0;  // for reading too slowly
-  std::uint64_t wrong_secrets = 0;
-};
 
 // Whether new locks are granted, and if not, why. Renewals and releases are served in every state
 // but kLoading.
@@ -42,7 +33,6 @@ struct StatusView {
   Millis paused{0};  // of it, what did not count against leases
   std::uint64_t connections = 0;
   std::uint64_t blocked = 0;
-  Counters counters;
 };
 
 [[nodiscard]] std::string_view mode_text(Mode mode);
@@ -51,7 +41,7 @@ void write_epoch(wire::ReplyWriter& reply, const core::EpochView& epoch);
 void write_status(wire::ReplyWriter& reply, const StatusView& status);
 // INFO, in the lines of Redis, because its clients look for some of them (loading, redis_version,
 // role).
-[[nodiscard]] std::string info_text(const StatusView& status);
+[[nodiscard]] std::string info_text(const StatusView& status, const Telemetry& counted);
 
 // "LOST" and what is known: "granted as 33, released", "released", "unknown".
 [[nodiscard]] std::string lost_text(const core::Lost& lost, bool by_request);

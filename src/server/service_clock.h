@@ -52,6 +52,9 @@ class ServiceClock {
 
   // Monotonic time between the first and the last reading, pauses included.
   [[nodiscard]] Nanos uptime() const { return last_ - first_; }
+  // The same until this moment. Reads the source, but is not a reading of service time: it begins
+  // no new gap.
+  [[nodiscard]] Nanos uptime_now() { return source_.read().monotonic - first_; }
   // What of it did not count.
   [[nodiscard]] Nanos paused() const { return uptime() - counted_.time_since_epoch(); }
   [[nodiscard]] Tick last() const { return counted_; }

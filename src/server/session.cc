@@ -1,9 +1,24 @@
 #include "server/session.h"
 
+#include <fmt/format.h>
+
 namespace pawl::server {
 
+std::string_view Session::address() const {
+  const std::string_view peer = peer_;
+  return peer.starts_with(kHttpPeer) ? peer.substr(kHttpPeer.size()) : peer;
+}
+
+std::string_view Session::user_name() const {
+  return user == nullptr ? std::string_view() : user->name;
+}
+
+std::string Session::description() const {
+  return user == nullptr ? peer_ : fmt::format("{} at {}", user->name, peer_);
+}
+
 void Session::receive(std::string_view bytes) {
-  if (closing || gone) return;
+  if (closing || closed) return;
   drop_taken();
   input_.append(bytes);
 }
@@ -12,7 +27,7 @@ std::optional<std::span<const std::string_view>> Session::next_command() {
   for (;;) {
     taken_ += serving_;
     serving_ = 0;
-    if (closing || gone || blocked || punished || outbox_.size() >= kOutputPause)
+    if (closing || closed || blocked || auth_delayed || outbox_.size() >= kOutputPause)
       return std::nullopt;
     if (!has_input()) {
       drop_taken();
@@ -28,7 +43,7 @@ std::optional<std::span<const std::string_view>> Session::next_command() {
       return std::nullopt;
     }
     serving_ = command.consumed;
-    if (!command.args.empty()) return command.args;  // A blank line is nothing.
+    if (!command.args.empty()) return command.args;  // A blank line is not a command.
   }
 }
 

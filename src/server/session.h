@@ -6,7 +6,7 @@
 //   network.send(session.outbox().ready(durable))
 //
 // Commands come out one at a time, in order, and replies leave in the order they were sealed.
-// next_command() answers nothing while the session is blocked in a WAIT or waits out a wrong
+// next_command() returns nothing while the session is blocked in a WAIT or delayed after a wrong
 // secret, while too much output waits to be read, and once it is closing.
 #pragma once
 
@@ -22,18 +22,22 @@
 #include "server/observation.h"
 #include "server/outbox.h"
 #include "server/users.h"
+#include "wire/access.h"
 #include "wire/command_decoder.h"
 #include "wire/reply_writer.h"
-#include "wire/verbs.h"
 
 namespace pawl::server {
+
+// How the peer of a connection from within the process is spelled: this, and the address of the
+// HTTP client behind it.
+inline constexpr std::string_view kHttpPeer = "http:";
 
 class Session {
  public:
   // Unread output above this stops the serving of further commands; only pushes and one reply can
   // still be added.
   static constexpr std::size_t kOutputPause = 256 * 1024;
-  // Unread output above this stops the telling of events. Below the other, so that events never
+  // Unread output above this stops the sending of events. Below the other, so that events never
   // hold up a renewal.
   static constexpr std::size_t kEventsPause = kOutputPause / 2;
   // Unserved input above this is too much. More than a frame, so that a frame can always be
@@ -46,7 +50,14 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   [[nodiscard]] ConnectionId id() const { return id_; }
+  // As CLIENT LIST shows it: the address, behind kHttpPeer where it is that of an HTTP client.
   [[nodiscard]] const std::string& peer() const { return peer_; }
+
+  // --- For log lines: the fields `address` and `user`, and both in words --------------------------
+  [[nodiscard]] std::string_view address() const;
+  // Empty when there is none.
+  [[nodiscard]] std::string_view user_name() const;
+  [[nodiscard]] std::string description() const;
 
   // --- Input -------------------------------------------------------------------------------------
   void receive(std::string_view bytes);
@@ -63,29 +74,29 @@ class Session {
   [[nodiscard]] Outbox& outbox() { return outbox_; }
   [[nodiscard]] const Outbox& outbox() const { return outbox_; }
 
-  // --- State, set by the engine ------------------------------------------------------------------
+  // --- State, set by the classes of the engine -----------------------------------------------------
   wire::Protocol protocol = wire::Protocol::kResp2;
   std::string name, library, library_version;  // CLIENT SETNAME and SETINFO
   wire::Access access = wire::Access::kNone;
-  UserPtr user;             // nullptr: nobody yet, or pawld knows no users
+  UserPtr user;             // nullptr: not authenticated, or pawld has no users
   std::uint32_t waits = 0;  // chain of its waits in the WaitTable
   std::uint32_t async_waits = 0;
   std::unique_ptr<Observation> observation;  // nullptr: it does not observe
   std::uint64_t commands = 0;
-  Tick since{};  // when it connected, and when it last sent a command
-  Tick active{};
-  bool blocked = false;     // in a WAIT without ASYNC, or
-  bool backing_up = false;  // until its BACKUP is done
-  bool punished = false;    // after a wrong secret: served again from punished_until on
-  Tick punished_until{};
-  bool guest = false;               // of another thread of this process
-  bool reserved = false;            // beyond the ordinary connections: renewals only
-  bool hung_up = false;             // the peer sends no more; nothing is queued for it
-  std::string_view protocol_error;  // what ended it, until it is logged
+  Tick since{};               // when it connected
+  Tick active{};              // when it last sent a command
+  bool blocked = false;       // in a WAIT without ASYNC, or in a BACKUP
+  bool backing_up = false;    // of these: in a BACKUP
+  bool auth_delayed = false;  // after a wrong secret: served again from auth_delayed_until on
+  Tick auth_delayed_until{};
+  bool in_process = false;  // of another thread of this process, on behalf of an HTTP client
+  bool reserved = false;    // beyond the ordinary connections: renewals only
+  bool hung_up = false;     // the peer sends no more; nothing is queued for it
+  std::string_view protocol_error;  // the error that ended it, until it is logged
   bool closing = false;             // serve nothing more; close when the outbox is empty
-  bool gone = false;                // closed; only its waits are still to be cancelled
+  bool closed = false;              // the network has closed it; only its waits are left to cancel
 
-  // --- Membership in the engine's lists, so that none holds a session twice ----------------------
+  // --- Membership in the lists of Connections, so that none holds a session twice -----------------
   bool in_ready = false;
   bool in_dirty = false;
   bool stalled = false;       // the network took less than it was given

@@ -1,5 +1,7 @@
 #include "server/telemetry.h"
 
+#include "server/verbs/table.h"
+
 namespace pawl::server {
 namespace {
 
@@ -28,6 +30,8 @@ std::string_view to_text(AcquireResult result) {
       "granted", "busy", "timeout", "cancelled", "superseded", "lost", "refused"};
   return kNames[static_cast<std::size_t>(result)];
 }
+
+Telemetry::Telemetry() : commands(all_verbs().size() + 1) {}
 
 void Telemetry::count(const core::Output& output) {
   Token last{};

@@ -1,20 +1,21 @@
 // What the engine counts, for people and for alarms. Plain numbers on the engine's thread: nothing
-// here costs more than an increment, nothing decides anything. Whoever wants them takes a copy
+// here costs more than an increment, nothing decides anything. Readers take a copy
 // (Engine::telemetry()); metrics.h turns it into text.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
 
 #include "base/types.h"
 #include "core/outputs.h"
-#include "wire/verbs.h"
 
 namespace pawl::server {
 
-// How many of what was observed were at most so much. `Bounds::kUpTo` ascends, in whole units; the
-// last bucket takes the rest. What is observed most is small, so the bucket is looked for from
-// below.
+// Counts observed values in buckets. `Bounds::kUpTo` ascends, in whole units; the last bucket takes
+// the rest. Most values are small, so the bucket is looked for from below.
 template <class Bounds>
 struct Histogram {
   std::array<std::uint64_t, Bounds::kUpTo.size() + 1> counts{};
@@ -67,39 +68,49 @@ inline constexpr std::size_t kAcquireResults = 7;
 [[nodiscard]] std::string_view to_text(AcquireResult result);
 
 struct Telemetry {
+  Telemetry();
+
   struct Command {
     std::uint64_t ok = 0;
     std::uint64_t error = 0;
     Durations duration;
   };
-  static constexpr std::size_t kUnknown =
-      wire::kVerbCount;  // The place of commands that do not exist.
-  std::array<Command, wire::kVerbCount + 1> commands{};
+  // One for each verb, in the order of the table, and the last one for commands that do not exist.
+  std::vector<Command> commands;
+  [[nodiscard]] std::size_t unknown() const { return commands.size() - 1; }
 
   std::array<std::uint64_t, kAcquireResults> acquires{};
-  Durations
-      acquire;     // of those granted: from receipt to the turn's end, what was queued for included
-  Durations wait;  // of it, in the queue
-  Durations hold;  // of leases that ended
-  Durations margin;               // what a lease had left when it was renewed
+  Durations acquire;  // of those granted: from receipt to the turn's end, the queue included
+  Durations wait;     // of it, in the queue
+  Durations hold;     // of leases that ended
+  Durations margin;   // what a lease had left when it was renewed
   Histogram<Ratio> margin_ratio;  // the same, as a part of what the renewal gave it
   std::uint64_t renewed = 0;
   std::uint64_t not_renewed = 0;
-  std::uint64_t heard_after_expiry = 0;
+  std::uint64_t used_after_expiry = 0;
   std::array<std::uint64_t, 4> ended{};  // by core::Ending, from 1
   std::uint64_t tokens = 0;
   std::uint64_t breaks = 0;
   std::uint64_t raises = 0;
 
-  UnixMs
-      // When the last good one was asked for, so how fresh it is; 0: none in this process.
-      last_backup;
+  // When the last complete backup was asked for, so how fresh it is; 0: none in this process.
+  UnixMs last_backup;
+
+  std::uint64_t turns = 0;
+  std::uint64_t batches = 0;
+  std::uint64_t commands_served = 0;
+  std::uint64_t connections = 0;  // accepted, ever
+  std::uint64_t connections_refused = 0;
+  std::uint64_t connections_cut = 0;  // for reading too slowly
+  std::uint64_t wrong_secrets = 0;
+  // Of the certificate that new connections are shown, in seconds since 1970; nothing without TLS.
+  std::optional<std::int64_t> certificate_expiry;
 
   Durations turn;
-  Durations commit;
+  Durations commit;  // of each batch: from handing it to the store until it was durable
   Histogram<Sizes> batch_size;
 
-  // What the core told. Consecutive events of one lease, one for each of its locks, count once.
+  // The events of a batch. Consecutive events of one lease, one for each of its locks, count once.
   void count(const core::Output& output);
   void count(const core::Outcome& acquired);
   // An acquire that was answered before it reached the core.

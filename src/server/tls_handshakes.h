@@ -1,14 +1,14 @@
-// The TLS handshakes under way: who is at it, whose turn is next, who has been silent too long.
+// The TLS handshakes under way: which there are, which is next, which have been silent too long.
 // Knows no socket and no clock.
 //
 //   if (const auto oldest = handshakes.begin(id, now)) …close it: there were too many…
-//   handshakes.mark_ready(id);                                    // its socket has something to say
+//   handshakes.mark_ready(id);                                    // its socket has input
 //   while (there is time left in this turn)  if (const auto id = handshakes.next_ready()) …a step…
 //   while (const auto id = handshakes.next_late(now)) …close it…
 //
-// A handshake costs as much as thousands of renewals, and comes from people we do not know yet. So
-// they take turns, a fixed share of each turn of the loop; they are bounded in number; and whoever
-// says nothing goes first.
+// A handshake costs as much as thousands of renewals, and comes from unknown peers. So they take
+// turns, a fixed share of each turn of the loop; they are bounded in number; and the one that has
+// been silent longest is closed first.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class TlsHandshakes {
   // `id` is greater than all before. When there are too many, answers the one to close in its
   // stead, which is forgotten here: of those that wait for their peer, the oldest.
   [[nodiscard]] std::optional<ConnectionId> begin(ConnectionId id, Nanos now);
-  // All that may be under way are, and each of them waits for us: accept nobody for now.
+  // All that may be under way are, and each of them waits for us: accept no connection for now.
   [[nodiscard]] bool full() const {
     return all_.size() >= bounds_.under_way && ready_ == all_.size();
   }

@@ -31,7 +31,7 @@ TEST(TlsHandshakes, OneThatHasEndedHasNoTurnAnyMore) {
   EXPECT_EQ(handshakes.patience(0s), Nanos::max());
 }
 
-TEST(TlsHandshakes, WhoIsSilentForTooLongGoesAndWhoWaitsForUsStays) {
+TEST(TlsHandshakes, SilentHandshakesAreDroppedAndReadyOnesStay) {
   TlsHandshakes handshakes({.patience = 10s});
   EXPECT_FALSE(handshakes.begin(kFirst, 0s));
   EXPECT_FALSE(handshakes.begin(kSecond, 1s));
@@ -64,7 +64,7 @@ TEST(TlsHandshakes, AreFullWhenAllOfThemWaitForUs) {
   EXPECT_FALSE(handshakes.full());
 }
 
-TEST(TlsHandshakes, TheLoopSleepsUntilTheFirstOfThemIsLateAndNotAtAllWhenOneIsReady) {
+TEST(TlsHandshakes, TheLoopSleepsUntilTheFirstHandshakeIsLate) {
   TlsHandshakes handshakes({.patience = 10s});
   EXPECT_FALSE(handshakes.begin(kFirst, 0s));
   EXPECT_FALSE(handshakes.begin(kSecond, 5s));

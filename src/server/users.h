@@ -1,4 +1,4 @@
-// Who may talk to this pawld: the users of the auth_file, ready to be asked.
+// The users of the auth_file: who may use this pawld.
 //
 //   Users users(*auth::load_users(path));
 //   if (const auto user = users.check(name, secret)) session.user = user;

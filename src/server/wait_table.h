@@ -1,5 +1,5 @@
-// The waits that connections have in the core: which WaiterId belongs to whom, and what the end of
-// it looks like.
+// The waits that connections have in the core: which connection a WaiterId belongs to, and how its
+// end is written.
 #pragma once
 
 #include <cstdint>

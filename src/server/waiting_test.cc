@@ -1,5 +1,5 @@
 // Waiting: blocking and ASYNC, hang-ups, retries.
-#include "server/engine_fixture.h"
+#include "server/testlib/engine_fixture.h"
 
 namespace pawl::server {
 namespace {
@@ -95,7 +95,7 @@ TEST_F(WaitingTest, AHangUpDoesNotHandALockToAnotherThatHungUpInTheSameTurn) {
 
 // The same, with the place taken over by a retry: what counts is the place in the queue, not who
 // came last.
-TEST_F(WaitingTest, APlaceInheritedByARetryIsStillCancelledInTheOrderOfTheQueue) {
+TEST_F(WaitingTest, AnInheritedPositionIsCancelledInQueueOrder) {
   hold("a");
   Client old = connect();
   Client second = connect();
@@ -128,10 +128,10 @@ TEST_F(WaitingTest, WaitersThatHangUpLeaveNothingBehind) {
   for (Client& waiter : waiters) waiter.hang_up();
   turn();
   EXPECT_EQ(engine().totals().waiters, 0U);
-  EXPECT_EQ(engine().connections(), 1U);
+  EXPECT_EQ(engine().connections().size(), 1U);
 }
 
-TEST_F(WaitingTest, CommandsReadBeforeAHangUpApplyAndAreAnsweredButNothingIsQueued) {
+TEST_F(WaitingTest, CommandsBeforeAHangUpApplyButAreNotQueued) {
   const std::string lease = hold("a");
   Client client = connect();
   client.send("ACQUIRE b TTL 1000\r\nACQUIRE a TTL 1000 WAIT 5000\r\nPING\r\nPI");
@@ -157,7 +157,7 @@ TEST_F(WaitingTest, WhatIsPipelinedBehindAWaitStillAppliesWhenThePeerHangsUp) {
   EXPECT_EQ(engine().totals().leases, 1U);
 }
 
-TEST_F(WaitingTest, AHalfClosedPeerIsAnsweredBeforeItIsClosedEvenWhenTheStoreIsLate) {
+TEST_F(WaitingTest, AHalfClosedPeerIsAnsweredEvenWhenTheStoreIsLate) {
   Client client = connect();
   store.hold();
   client.say("ACQUIRE b TTL 1000");
@@ -165,6 +165,7 @@ TEST_F(WaitingTest, AHalfClosedPeerIsAnsweredBeforeItIsClosedEvenWhenTheStoreIsL
   turn();
   EXPECT_FALSE(client.closed());
   store.release();
+  turn();
   EXPECT_FALSE(lease_in(client.take()).empty());
   EXPECT_TRUE(client.closed());
 }
@@ -211,7 +212,7 @@ TEST_F(WaitingTest, AsyncNeedsResp3) {
 }
 
 // Hard case 4. The newest connection owns the wait; the old one's hang-up no longer matters.
-TEST_F(WaitingTest, ARetryOnAnotherConnectionKeepsThePlaceAndTheOldOneIsTold) {
+TEST_F(WaitingTest, ARetryOnAnotherConnectionKeepsThePositionAndEndsTheOldWait) {
   const std::string lease = hold("a");
   Client old = connect3();
   Client behind = connect();
@@ -228,7 +229,7 @@ TEST_F(WaitingTest, ARetryOnAnotherConnectionKeepsThePlaceAndTheOldOneIsTold) {
   EXPECT_EQ(behind.take(), "");
 }
 
-TEST_F(WaitingTest, ASecondAskOnTheSameConnectionIsToldThePositionOnly) {
+TEST_F(WaitingTest, ARepeatedRequestOnOneConnectionGetsThePositionOnly) {
   hold("a");
   Client client = connect3();
   const std::string command = std::string("ACQUIRE a TTL 1000 WAIT 5000 ASYNC REQUEST ") + kId;
@@ -240,7 +241,7 @@ TEST_F(WaitingTest, ASecondAskOnTheSameConnectionIsToldThePositionOnly) {
 }
 
 // Hard case 18. Cancel first: not granted. Grant first: the cancel says so, and the grant stands.
-TEST_F(WaitingTest, ACancelAndAGrantInOneTurnAgreeOnWhoWasFirst) {
+TEST_F(WaitingTest, ACancelAndAGrantInOneTurnAgreeOnTheirOrder) {
   for (const bool cancel_first : {true, false}) {
     const std::string lease = hold("a");
     Client waiter = connect();

@@ -22,15 +22,27 @@ Result<Loaded> MemoryStore::load(Visitor& visitor) {
 
 void MemoryStore::submit(const Batch& batch, BatchId id, Sink& sink) {
   high_water_ = std::max(high_water_, batch.covered());
-  if (!holding_) return commit(batch, id, sink);
-  held_.push_back(Held{batch, id, &sink});
+  if (holding_) {
+    held_.push_back(Held{batch, id});
+    return;
+  }
+  pump(sink);  // In order of submission.
+  PAWL_ASSERT(held_.empty());
+  commit(batch, id, sink);
+}
+
+void MemoryStore::pump(Sink& sink) {
+  for (; released_ > 0; --released_) {
+    const Held next = std::move(held_.front());
+    held_.pop_front();
+    commit(next.batch, next.id, sink);
+  }
 }
 
 bool MemoryStore::release_next() {
-  if (held_.empty()) return false;
-  const Held next = std::move(held_.front());
-  held_.pop_front();
-  commit(next.batch, next.id, *next.sink);
+  if (held() == 0) return false;
+  ++released_;
+  if (waker_ != nullptr) waker_->wake();
   return true;
 }
 
@@ -42,6 +54,7 @@ void MemoryStore::release() {
 
 void MemoryStore::crash() {
   held_.clear();
+  released_ = 0;
   holding_ = false;
   clean_ = false;
 }

@@ -4,7 +4,8 @@
 //   MemoryStore store(incarnation);
 //   store.hold();
 //   store.submit(batch, id, sink);
-//   store.release_next();            // calls sink.durable(id)
+//   store.release_next();            // completes it
+//   store.pump(sink);                // calls sink.durable(id)
 //
 // It outlives a core that is "restarted" on it: load() may be called again after close() or
 // crash().
@@ -25,22 +26,25 @@ class MemoryStore final : public Store {
 
   Result<Loaded> load(Visitor& visitor) override;
   void submit(const Batch& batch, BatchId id, Sink& sink) override;
+  void pump(Sink& sink) override;
+  void wake_with(Waker* waker) override { waker_ = waker; }
   bool has_room() override { return room_; }
   Result<void> close() override;
   [[nodiscard]] std::optional<Space> space() const override { return space_; }
   [[nodiscard]] std::string_view kind() const override { return "memory"; }
 
-  // Holds back every batch submitted from now on; each release_next() makes the oldest durable.
+  // Holds back every batch submitted from now on; each release_next() completes the oldest, which
+  // the next pump() reports.
   void hold() { holding_ = true; }
   // Returns false if no batch is held back.
   bool release_next();
-  // Makes all batches that are held back durable, and ends hold().
+  // Completes all batches that are held back, and ends hold().
   void release();
-  // The number of batches held back.
-  [[nodiscard]] std::size_t held() const { return held_.size(); }
+  // The number of batches that were not released yet.
+  [[nodiscard]] std::size_t held() const { return held_.size() - released_; }
 
-  // Simulates the death of the process: batches held back are lost without a call of their sinks.
-  // Call load() next.
+  // Simulates the death of the process: batches that pump() has not reported are lost without a call
+  // of their sinks. Call load() next.
   void crash();
   // What has_room() and space() return from now on.
   void set_room(bool room) { room_ = room; }
@@ -56,13 +60,15 @@ class MemoryStore final : public Store {
   struct Held {
     Batch batch;
     BatchId id;
-    Sink* sink;
   };
   void commit(const Batch& batch, BatchId id, Sink& sink);
 
   const Incarnation incarnation_;
   std::map<std::string, std::string, std::less<>> records_;
   std::deque<Held> held_;
+  // The first of these that are complete and not reported yet.
+  std::size_t released_ = 0;
+  Waker* waker_ = nullptr;
   std::optional<Error> failure_;
   // Of all batches submitted, lost ones included: their numbers may have been seen.
   std::uint64_t high_water_ = 0;

@@ -6,7 +6,7 @@
 //   batch.put(key, value);
 //   batch.erase(other);
 //   batch.cover(token);
-//   store.submit(batch, id, sink);   // then sink.durable(id), now or later, in submission order
+//   store.submit(batch, id, sink);   // then sink.durable(id), now or in a later pump(), in order
 //
 // High water: besides its records a store keeps one number that only grows. It is synced in a place
 // of its own before any batch that covers a greater number is written. It survives even if the last
@@ -20,6 +20,7 @@
 
 #include "base/batch.h"
 #include "base/types.h"
+#include "base/waker.h"
 #include "pawl/result.h"
 
 namespace pawl::store {
@@ -98,9 +99,17 @@ class Store {
   virtual Result<Loaded> load(Visitor& visitor) = 0;
 
   // Makes `batch` durable. Exactly one call of the sink follows for each batch, in submission
-  // order; a store that commits inline makes it before this returns. The batch may be reused once
-  // this returns; `sink` must live until its call.
+  // order, inside submit() or pump(); a store that commits inline makes it before this returns. The
+  // batch may be reused once this returns; `sink` must live until its call.
   virtual void submit(const Batch& batch, BatchId id, Sink& sink) = 0;
+
+  // Calls the sink, on the caller's thread, for the batches that were completed since the last call.
+  // A store that commits inline has none.
+  virtual void pump(Sink& /*sink*/) {}
+  // `waker` is woken, from any thread, when pump() or finished_backup() has something new. Call it
+  // before the first submit(). nullptr: no longer. The waker outlives the store, or is taken back
+  // before it ends.
+  virtual void wake_with(Waker* /*waker*/) {}
 
   // False when space is short: refuse requests that would grow the store. Renewals, releases and
   // expiries still fit. Never false for a store that has failed, because its next batch must be

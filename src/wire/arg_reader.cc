@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kTokenDigits = 16;
 
-std::string usage(const Verb& verb) {
-  return fmt::format("usage: {}{}{}", verb.name, verb.usage.empty() ? "" : " ", verb.usage);
+std::string usage(const Syntax& syntax) {
+  return fmt::format("usage: {}{}{}", syntax.name, syntax.usage.empty() ? "" : " ", syntax.usage);
 }
 
 bool is_request_character(char c) {
@@ -34,11 +34,11 @@ std::optional<std::uint64_t> digits_to_number(std::string_view digits) {
   return number;
 }
 
-ArgReader::ArgReader(const Verb& verb, std::span<const std::string_view> args)
-    : verb_(verb), args_(args) {
-  if (verb.accepts(args.size())) return;
+ArgReader::ArgReader(const Syntax& syntax, std::span<const std::string_view> args)
+    : syntax_(syntax), args_(args) {
+  if (syntax.accepts(args.size())) return;
   refuse(ErrorCode::kErr,
-         fmt::format("wrong number of arguments for {}; {}", verb.name, usage(verb)));
+         fmt::format("wrong number of arguments for {}; {}", syntax.name, usage(syntax)));
 }
 
 void ArgReader::refuse(ErrorCode code, std::string text) {
@@ -47,7 +47,7 @@ void ArgReader::refuse(ErrorCode code, std::string text) {
 
 void ArgReader::refuse_rest() {
   if (!more()) return;
-  refuse(ErrorCode::kErr, fmt::format("did not expect {}; {}", shown(args_[at_]), usage(verb_)));
+  refuse(ErrorCode::kErr, fmt::format("did not expect {}; {}", shown(args_[at_]), usage(syntax_)));
 }
 
 bool ArgReader::option(std::string_view word) {
@@ -61,7 +61,7 @@ bool ArgReader::option(std::string_view word) {
 }
 
 void ArgReader::refuse_twice(std::string_view word) {
-  refuse(ErrorCode::kErr, fmt::format("{} is given twice; {}", word, usage(verb_)));
+  refuse(ErrorCode::kErr, fmt::format("{} is given twice; {}", word, usage(syntax_)));
 }
 
 bool ArgReader::repeated_option(std::string_view word) {
@@ -73,7 +73,7 @@ bool ArgReader::repeated_option(std::string_view word) {
 std::string_view ArgReader::any(std::string_view what) {
   if (!ok()) return {};
   if (at_ < args_.size()) return args_[at_++];
-  refuse(ErrorCode::kErr, fmt::format("{} needs a value; {}", what, usage(verb_)));
+  refuse(ErrorCode::kErr, fmt::format("{} needs a value; {}", what, usage(syntax_)));
   return {};
 }
 

@@ -1,6 +1,6 @@
 // Reads the arguments of one command in order, and keeps the first thing that is wrong.
 //
-//   ArgReader in(verb, args);
+//   ArgReader in({"HISTORY", -2, "lock [COUNT n]"}, args);
 //   const std::string_view lock = in.lock();
 //   while (in.more()) {
 //     if (in.option("COUNT")) count = in.number("COUNT", {1, 1000});
@@ -8,7 +8,7 @@
 //   }
 //   if (!in.ok()) return in.take_error();
 //
-// After a refusal every further read answers an empty value and more() is false, so callers need no
+// After a refusal every further read returns an empty value and more() is false, so callers need no
 // check per read.
 #pragma once
 
@@ -20,9 +20,21 @@
 #include "base/short_list.h"
 #include "base/types.h"
 #include "wire/error_code.h"
-#include "wire/verbs.h"
 
 namespace pawl::wire {
+
+// What a command looks like: enough to count its arguments, and to explain a mistake.
+struct Syntax {
+  std::string_view name;
+  int arity = 1;           // counts the name, as in Redis; negative: at least
+  std::string_view usage;  // arguments only; empty when there are none
+
+  // Whether `args` arguments, the name included, can be right.
+  [[nodiscard]] constexpr bool accepts(std::size_t args) const {
+    return arity >= 0 ? args == static_cast<std::size_t>(arity)
+                      : args >= static_cast<std::size_t>(-arity);
+  }
+};
 
 struct Range {
   std::uint64_t min = 0;
@@ -31,19 +43,19 @@ struct Range {
 
 class ArgReader {
  public:
-  // Checks the number of arguments at once.
-  ArgReader(const Verb& verb, std::span<const std::string_view> args);
+  // `args` holds at least the name. Checks the number of arguments at once.
+  ArgReader(const Syntax& syntax, std::span<const std::string_view> args);
 
   [[nodiscard]] bool ok() const { return !error_; }
   [[nodiscard]] bool more() const { return ok() && at_ < args_.size(); }
   [[nodiscard]] std::optional<WireError> take_error() { return std::move(error_); }
   void refuse(ErrorCode code, std::string text);
-  // The next argument is not an option of this command.
+  // The next argument, if there is one, is not an option of this command.
   void refuse_rest();
   // The option was given before.
   void refuse_twice(std::string_view word);
 
-  // Whether the next argument is this word; then it is behind us. A second time is refused.
+  // Whether the next argument is this word; then it is read. A second time is refused.
   bool option(std::string_view word);
   bool repeated_option(std::string_view word);
 
@@ -57,12 +69,14 @@ class ArgReader {
   Token token(std::string_view what);
   LeaseId lease();
   std::string_view request_id();
+  // What was not read yet; rest() reads it.
+  [[nodiscard]] std::span<const std::string_view> remaining() const { return args_.subspan(at_); }
   std::span<const std::string_view> rest();
 
  private:
   std::uint64_t bounded(std::string_view what, Range range, std::string_view unit);
 
-  const Verb& verb_;
+  const Syntax syntax_;
   std::span<const std::string_view> args_;
   std::size_t at_ = 1;
   ShortList<std::string_view, 16> seen_;  // options given so far

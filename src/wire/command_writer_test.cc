@@ -10,8 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "base/hex.h"
+#include "base/limits.h"
+#include "wire/acquire_options.h"
+#include "wire/arg_reader.h"
 #include "wire/command_decoder.h"
-#include "wire/request.h"
 
 namespace pawl::wire {
 namespace {
@@ -96,10 +99,11 @@ RC_GTEST_PROP(CommandWriter, ParsingAnEncodedAcquireGivesBackTheSpec, ()) {
   const DecodedCommand command = decoder.decode(bytes);
   RC_ASSERT(command.status == DecodeStatus::kComplete);
   RC_ASSERT(command.consumed == bytes.size());
-  RequestParser parser;
-  const ParsedRequest parsed = parser.parse(verb(VerbId::kAcquire), command.args, Protocol::kResp3);
-  if (parsed.error) RC_FAIL(parsed.error->text);
-  expect_equal(std::get<AcquireSpec>(parsed.request), spec);
+  ArgReader in({"ACQUIRE", -4, ""}, command.args);
+  AcquireSpec parsed;
+  parse_acquire(in, parsed, limits::kTtlMaxDefault, Protocol::kResp3);
+  if (const auto error = in.take_error()) RC_FAIL(error->text);
+  expect_equal(parsed, spec);
 }
 
 RC_GTEST_PROP(CommandWriter, AnyArgumentsSurviveDecoding, (const std::vector<std::string>& args)) {
@@ -133,10 +137,8 @@ TEST(CommandWriter, LeaseCommandsCarryTheirHexDigits) {
   const std::vector<LeaseId> leases{{1, 2}, {3, 4}};
   append_mrenew(bytes, leases);
   CommandDecoder decoder;
-  RequestParser parser;
-  const auto parsed =
-      parser.parse(verb(VerbId::kMRenew), decoder.decode(bytes).args, Protocol::kResp2);
-  EXPECT_THAT(std::get<MRenew>(parsed.request).leases, ElementsAre(LeaseId{1, 2}, LeaseId{3, 4}));
+  EXPECT_THAT(decoder.decode(bytes).args,
+              ElementsAre("MRENEW", to_hex(LeaseId{1, 2}), to_hex(LeaseId{3, 4})));
   bytes.clear();
   append_cancel(bytes, "id");
   EXPECT_EQ(bytes, "*2\r\n$6\r\nCANCEL\r\n$2\r\nid\r\n");

@@ -50,7 +50,7 @@ TEST(Replies, AGrantOnTheWireHasAllSixKeys) {
       "$4\r\nslot\r\n_\r\n$6\r\nttl_ms\r\n:15000\r\n$9\r\nwaited_ms\r\n:0\r\n");
 }
 
-TEST(Replies, NotObtainedAndQueuedAreToldFromAGrant) {
+TEST(Replies, NotObtainedAndQueuedDifferFromAGrant) {
   for (const Protocol protocol : {Protocol::kResp2, Protocol::kResp3}) {
     const auto null =
         read_acquire(sent(protocol, [](ReplyWriter& reply) { reply.not_obtained(); }));

@@ -6,12 +6,14 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
+#include "server/verbs/lease_verbs.h"
+#include "server/verbs/table.h"
 #include "tests/fuzz/chunks.h"
+#include "wire/acquire_options.h"
+#include "wire/arg_reader.h"
 #include "wire/command_decoder.h"
-#include "wire/command_docs.h"
 #include "wire/command_writer.h"
 #include "wire/reply_decoder.h"
-#include "wire/request.h"
 
 namespace pawl::fuzz {
 namespace {
@@ -39,13 +41,20 @@ class Transcript {
 
  private:
   void request(std::span<const std::string_view> args) {
-    const wire::Verb* verb = wire::find_verb(args.front());
-    if (verb == nullptr) return answer(wire::unknown_command(args));
-    const auto parsed = parser_.parse(*verb, args, Protocol::kResp3);
-    PAWL_ASSERT(parsed.error.has_value() == std::holds_alternative<std::monostate>(parsed.request));
-    if (parsed.error) return answer(*parsed.error);
-    text_ += std::to_string(parsed.request.index());
-    if (const auto* spec = std::get_if<AcquireSpec>(&parsed.request)) acquire(*spec);
+    const server::Verb* verb = server::find_verb(args.front());
+    if (verb == nullptr) return answer(server::unknown_command(args));
+    if (const auto error = server::check_arguments(*verb, args, {.protocol = Protocol::kResp3}))
+      return answer(*error);
+    text_ += verb->name;
+    if (verb == &server::kAcquire) acquire(parse_acquire(args));
+  }
+
+  static AcquireSpec parse_acquire(std::span<const std::string_view> args) {
+    wire::ArgReader in(server::kAcquire.syntax(), args);
+    AcquireSpec spec;
+    wire::parse_acquire(in, spec, limits::kTtlMaxDefault, Protocol::kResp3);
+    PAWL_ASSERT(in.ok());
+    return spec;
   }
 
   // What is accepted survives being written and parsed again.
@@ -56,12 +65,8 @@ class Transcript {
     wire::CommandDecoder decoder;
     const auto command = decoder.decode(bytes);
     PAWL_ASSERT(command.status == DecodeStatus::kComplete && command.consumed == bytes.size());
-    wire::RequestParser parser;
-    const auto again =
-        parser.parse(wire::verb(wire::VerbId::kAcquire), command.args, Protocol::kResp3);
-    PAWL_ASSERT(!again.error);
     std::string twice;
-    wire::append_acquire(twice, std::get<AcquireSpec>(again.request));
+    wire::append_acquire(twice, parse_acquire(command.args));
     PAWL_ASSERT(twice == bytes);
   }
 
@@ -75,7 +80,6 @@ class Transcript {
   }
 
   std::string text_;
-  wire::RequestParser parser_;
 };
 
 std::string transcript(std::string_view bytes, Cut cut) {

@@ -331,7 +331,7 @@ void ServerNode::turn() {
   if (dying_ || !disk_.has_power() || !disk_.has_process())
     return crashed("the store failed in the middle of a turn",
                    disk_.has_process() ? Ended::kMachine : Ended::kProcess);
-  sequence_ = batches_before_ + engine_->counters().batches;
+  sequence_ = batches_before_ + engine_->telemetry().batches;
   stall(std::exchange(spent_, Nanos(0)));
   wake_at(engine_->patience());
 }

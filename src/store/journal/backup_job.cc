@@ -190,9 +190,12 @@ bool BackupSlot::step() {
   if (stepped && !*stepped) return true;
   running_->release();
   running_.reset();
-  const std::lock_guard lock(mutex_);
-  PAWL_ASSERT(!finished_);
-  finished_ = stepped ? Result<BackupDone>(**stepped) : Result<BackupDone>(stepped.error());
+  {
+    const std::lock_guard lock(mutex_);
+    PAWL_ASSERT(!finished_);
+    finished_ = stepped ? Result<BackupDone>(**stepped) : Result<BackupDone>(stepped.error());
+  }
+  if (waker_ != nullptr) waker_->wake();
   return true;
 }
 

@@ -75,6 +75,8 @@ class BackupSlot {
   void begin(std::unique_ptr<BackupJob> job, std::function<void()> release);
   // Returns the outcome, once.
   [[nodiscard]] std::optional<Result<BackupDone>> finished();
+  // Woken by the other thread when finished() has an outcome. Call it before that thread starts.
+  void wake_with(Waker* waker) { waker_ = waker; }
   // Abandons the job. The other thread must have ended.
   void stop();
 
@@ -87,6 +89,7 @@ class BackupSlot {
     std::unique_ptr<BackupJob> job;
     std::function<void()> release;
   };
+  Waker* waker_ = nullptr;        // Constant while the other thread runs.
   bool busy_ = false;             // Used by the loop's thread only.
   std::optional<Order> running_;  // Used by the other thread only.
 

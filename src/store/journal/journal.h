@@ -43,6 +43,8 @@ class Journal final : public Store {
   // --- Store: the loop's thread ------------------------------------------------------------------
   Result<Loaded> load(Visitor& visitor) override;
   void submit(const Batch& batch, BatchId id, Sink& sink) override;
+  // Batches are durable when submit() returns; only backups end later.
+  void wake_with(Waker* waker) override { backups_.wake_with(waker); }
   bool has_room() override;
   Result<void> begin_backup(const BackupOrder& order) override;
   std::optional<Result<BackupDone>> finished_backup() override { return backups_.finished(); }

@@ -1,0 +1,29 @@
+// Command dispatch: finds the verb of a command, refuses what its connection may not use now, and
+// has the verb serve it.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "server/verbs/verb.h"
+
+namespace pawl::server {
+
+class Commands {
+ public:
+  explicit Commands(Services& services) : services_(services) {}
+
+  // Serves one command; `args` begins with its name. It has exactly one reply: now, or when its wait
+  // ends.
+  void serve(Session& session, std::span<const std::string_view> args, Now now);
+
+ private:
+  Served serve_verb(Command& command, const Verb& verb, std::span<const std::string_view> args);
+  // What refuses a verb before its arguments are looked at.
+  [[nodiscard]] Refusal check_early(Session& session, const Verb& verb) const;
+
+  Services& services_;
+};
+
+}  // namespace pawl::server

@@ -1,0 +1,67 @@
+#include "server/commits.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/assert.h"
+#include "base/mutants.h"
+
+namespace pawl::server {
+
+Commits::Commits(store::Store& store, core::Core& core, ServiceClock& clock, Observers& observers,
+                 ServiceLog& service_log, Telemetry& telemetry, Log& log,
+                 std::function<void(const Error&)> on_fatal)
+    : store_(store),
+      core_(core),
+      clock_(clock),
+      observers_(observers),
+      service_log_(service_log),
+      telemetry_(telemetry),
+      log_(log),
+      on_fatal_(std::move(on_fatal)) {}
+
+bool Commits::submit() {
+  const BatchId id = core_.take_batch(batch_);
+  core::Output& output = core_.output();
+  if (id.value != 0) {
+    PAWL_ASSERT(durable_ < id);
+    observers_.events().append(id, output);
+    telemetry_.count(output);
+    ++telemetry_.batches;
+    telemetry_.batch_size.observe(static_cast<std::int64_t>(batch_.operations()));
+  }
+  output.clear();
+  if (id.value == 0) return false;
+  in_flight_.push_back({id, clock_.uptime_now()});
+  store_.submit(batch_, id, *this);
+  return durable_ == id;
+}
+
+void Commits::collect() {
+  if (!in_flight_.empty()) store_.pump(*this);
+}
+
+void Commits::durable(BatchId batch) {
+  if (failed_) return;
+  PAWL_ASSERT(!in_flight_.empty() && in_flight_.front().batch == batch);
+  // Read after the sync: a grant's TTL begins when it is durable, never at the turn's `now`.
+  const Now synced = clock_.now();
+  service_log_.check_pause(clock_, ServiceLog::Doing::kCommitting);
+  core_.durable(batch, synced);
+  telemetry_.commit.observe(clock_.uptime() - in_flight_.front().at);
+  in_flight_.erase(in_flight_.begin());
+  durable_ = batch;
+  observers_.publish(batch);
+}
+
+void Commits::failed(BatchId batch, const Error& failure) {
+  if (failed_) return;
+  if (PAWL_MUTANT(failed_commit_goes_on)) return durable(batch);
+  failed_ = true;
+  log_.error(fmt::format("the store failed at batch {}: {}", batch.value, failure.detail),
+             {{"event", "store_failed"}});
+  on_fatal_(failure);
+}
+
+}  // namespace pawl::server

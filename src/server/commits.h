@@ -1,0 +1,66 @@
+// Commits: hands the core's changes to the store, one batch per turn, and learns when each is
+// durable, at once or in a later turn.
+//
+//   commits.collect();                       // at the beginning of a turn: batches of earlier turns
+//   const bool synced = commits.submit();    // the changes of this turn
+//   connections.send(session, commits.durable());
+//
+// A store that fails ends the service: `on_fatal` is called once, and nothing may be sent after it.
+// One thread owns it.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "base/batch.h"
+#include "base/log.h"
+#include "core/core.h"
+#include "server/observers.h"
+#include "server/service_clock.h"
+#include "server/service_log.h"
+#include "server/telemetry.h"
+#include "store/store.h"
+
+namespace pawl::server {
+
+class Commits final : private store::Sink {
+ public:
+  Commits(store::Store& store, core::Core& core, ServiceClock& clock, Observers& observers,
+          ServiceLog& service_log, Telemetry& telemetry, Log& log,
+          std::function<void(const Error&)> on_fatal);
+
+  // Submits what the core has changed since the last call, if anything. True: it is durable already,
+  // and the clock was read after the sync.
+  bool submit();
+  // Learns which earlier batches have become durable.
+  void collect();
+
+  // Every batch up to this one is durable.
+  [[nodiscard]] BatchId durable() const { return durable_; }
+  [[nodiscard]] bool failed() const { return failed_; }
+
+ private:
+  struct Submitted {
+    BatchId batch;
+    Nanos at;  // uptime
+  };
+
+  // --- store::Sink; only inside submit() and collect() -------------------------------------------
+  void durable(BatchId batch) override;
+  void failed(BatchId batch, const Error& error) override;
+
+  store::Store& store_;
+  core::Core& core_;
+  ServiceClock& clock_;
+  Observers& observers_;
+  ServiceLog& service_log_;
+  Telemetry& telemetry_;
+  Log& log_;
+  const std::function<void(const Error&)> on_fatal_;
+  Batch batch_;                       // kept for its memory
+  std::vector<Submitted> in_flight_;  // in order of submission
+  BatchId durable_;
+  bool failed_ = false;
+};
+
+}  // namespace pawl::server

@@ -1,0 +1,128 @@
+// The connections of the engine: their sessions, how many there may be, and which of them have
+// input to serve, output to send, or an end to be applied.
+//
+//   Session* session = connections.add(id, peer, now);     // nullptr: refused, and closed already
+//   connections.receive(id, bytes);  connections.hang_up(id);
+//   each turn:  for (Session* s : connections.take_hangups()) …;
+//               connections.ready() is served;  connections.dirty() is flushed;
+//               connections.erase_closed_sessions();
+//
+// A session stays until no list names it any more, so a `Session*` taken from a list is valid for
+// the rest of the turn. One thread owns it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/types.h"
+#include "server/network.h"
+#include "server/session.h"
+#include "server/telemetry.h"
+#include "wire/error_code.h"
+
+namespace pawl::server {
+
+class Connections {
+ public:
+  struct Limits {
+    std::size_t ordinary = limits::kConnectionsMax;
+    std::size_t reserved = limits::kConnectionsReserved;  // and that many more, for renewals only
+  };
+
+  Connections(Network& network, Limits limits, Telemetry& telemetry)
+      : network_(network), limits_(limits), telemetry_(telemetry) {}
+
+  // --- From the driver ---------------------------------------------------------------------------
+  // nullptr: beyond all limits; it was sent an error and closed.
+  Session* add(ConnectionId connection, std::string_view peer, Tick now);
+  // An unknown connection is ignored: the engine may have closed it meanwhile.
+  void receive(ConnectionId connection, std::string_view bytes);
+  void hang_up(ConnectionId connection);
+  void writable(ConnectionId connection);
+
+  // --- Finding -----------------------------------------------------------------------------------
+  // nullptr when there is none, or it is closed already.
+  [[nodiscard]] Session* find(ConnectionId connection);
+  // One that exists, closed or not.
+  [[nodiscard]] Session& at(ConnectionId connection);
+  [[nodiscard]] std::size_t size() const { return sessions_.size(); }
+  // Of these, the ones that other threads of this process opened.
+  [[nodiscard]] std::size_t in_process() const { return in_process_; }
+  [[nodiscard]] std::size_t blocked() const { return blocked_; }
+  [[nodiscard]] const Limits& limits() const { return limits_; }
+  // In order of their ids; closed ones included.
+  [[nodiscard]] std::vector<Session*> all();
+
+  // --- Replies -----------------------------------------------------------------------------------
+  // Ends the reply, or push, that was written to session.reply(): it leaves once `after` is durable.
+  void seal(Session& session, BatchId after);
+  // A whole reply.
+  void reply_error(Session& session, wire::ErrorCode code, std::string_view text);
+
+  // --- State that is counted ---------------------------------------------------------------------
+  // A blocked session is served no further command.
+  void block(Session& session);
+  void unblock(Session& session);
+  // Whether it may only use what the reserved connections may. It stops being one of them once
+  // there is room among the ordinary ones.
+  [[nodiscard]] bool is_reserved(Session& session);
+  // Asks the driver to read it, or not to, as its unserved input demands.
+  void adjust_reading(Session& session);
+
+  // --- Lists of the turn -------------------------------------------------------------------------
+  void mark_ready(Session& session);
+  void mark_dirty(Session& session);
+  // Sessions with input to serve, in order of arrival. May grow while it is walked.
+  [[nodiscard]] std::vector<Session*>& ready() { return ready_; }
+  // Of the ready ones, those whose next share comes in the next turn.
+  void postpone(Session& session);
+  // After all ready ones were served: the postponed ones are ready for the next turn.
+  void next_turn();
+  // Sessions whose hang-up is still to be applied.
+  [[nodiscard]] std::vector<Session*> take_hangups();
+  // Whether another turn has something to do at once.
+  [[nodiscard]] bool has_work() const { return !ready_.empty() || !hangups_.empty(); }
+  // Calls `flush` with every session that has output, and keeps those that have some left.
+  template <class Flush>
+  void flush_dirty(Flush flush);
+  // Sends what may leave once `durable` is; the network may take less than that.
+  void send(Session& session, BatchId durable);
+
+  // The network closes it now. If it has waits, its hang-up is applied in the next turn.
+  void close(Session& session);
+  // Forgets the closed sessions that no list names any more.
+  void erase_closed_sessions();
+  // Closes and forgets everything.
+  void close_all();
+
+ private:
+  Network& network_;
+  const Limits limits_;
+  Telemetry& telemetry_;
+  std::unordered_map<ConnectionId, std::unique_ptr<Session>> sessions_;
+  std::size_t reserved_ = 0;
+  std::size_t in_process_ = 0;
+  std::size_t blocked_ = 0;
+  std::vector<Session*> ready_;
+  std::vector<Session*> postponed_;
+  std::vector<Session*> dirty_;
+  std::vector<Session*> hangups_;
+  std::vector<Session*> closed_;
+};
+
+template <class Flush>
+void Connections::flush_dirty(Flush flush) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < dirty_.size(); ++i) {
+    Session& session = *dirty_[i];
+    if (!session.closed) flush(session);
+    session.in_dirty = !session.closed && !session.outbox().empty();
+    if (session.in_dirty) dirty_[kept++] = &session;
+  }
+  dirty_.resize(kept);
+}
+
+}  // namespace pawl::server

@@ -1,0 +1,24 @@
+// What an engine is configured with.
+#pragma once
+
+#include <string>
+
+#include "base/limits.h"
+#include "core/core.h"
+#include "server/event_ring.h"
+
+namespace pawl::server {
+
+struct EngineSettings {
+  Millis ttl_max = limits::kTtlMaxDefault;
+  std::size_t connections_max = limits::kConnectionsMax;
+  std::size_t connections_reserved = limits::kConnectionsReserved;
+  std::size_t async_waits_max = limits::kAsyncWaitsPerConnection;
+  std::size_t output_max = limits::kOutputBufferMax;
+  std::size_t observers_max = limits::kObserversMax;
+  EventRing::Bounds events;
+  core::Options core;
+  std::string address;  // where clients reach this pawld; STATUS shows it
+};
+
+}  // namespace pawl::server

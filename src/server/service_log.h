@@ -1,0 +1,29 @@
+// What an operator should notice about the service itself: that pawld was paused, and that the disk
+// is full.
+#pragma once
+
+#include "base/log.h"
+#include "base/rate_limited_log.h"
+#include "server/service_clock.h"
+#include "store/store.h"
+
+namespace pawl::server {
+
+class ServiceLog {
+ public:
+  explicit ServiceLog(Log& log) : log_(log), pauses_(log), room_(log) {}
+
+  enum class Doing : std::uint8_t { kWaiting, kCommitting };
+  // After a reading of the clock: logs the pause that ended with it, if it was a long one.
+  void check_pause(const ServiceClock& clock, Doing doing);
+  // Logs when the store begins, or ceases, to have room.
+  void check_room(store::Store& store, Nanos uptime);
+
+ private:
+  Log& log_;
+  RateLimitedLog pauses_;
+  RateLimitedLog room_;
+  bool had_room_ = true;
+};
+
+}  // namespace pawl::server

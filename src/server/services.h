@@ -1,0 +1,49 @@
+// The parts of an engine, as the verbs see them.
+#pragma once
+
+#include "base/log.h"
+#include "base/random.h"
+#include "core/core.h"
+#include "server/access_control.h"
+#include "server/backups.h"
+#include "server/connections.h"
+#include "server/engine_settings.h"
+#include "server/observers.h"
+#include "server/reply_router.h"
+#include "server/reports.h"
+#include "server/service_clock.h"
+#include "server/telemetry.h"
+#include "server/turn_stats.h"
+#include "store/store.h"
+
+namespace pawl::server {
+
+// What is known of the store; nothing while it is being read.
+struct LoadState {
+  bool loading = true;
+  store::Loaded loaded;
+};
+
+// References only: the engine owns all of it, and outlives this.
+struct Services {
+  const EngineSettings& settings;
+  const LoadState& load;
+  const ServiceClock& clock;
+  store::Store& store;
+  Random& random;
+  Log& log;
+  core::Core& core;
+  Telemetry& telemetry;
+  TurnStats& stats;
+  Connections& connections;
+  ReplyRouter& replies;
+  AccessControl& access;
+  Observers& observers;
+  Backups& backups;
+
+  // Whether locks are granted, and if not, why.
+  [[nodiscard]] ServiceState state(Now now) const;
+  [[nodiscard]] StatusView status(Now now) const;
+};
+
+}  // namespace pawl::server
