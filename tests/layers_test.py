@@ -29,7 +29,7 @@ ALLOWED = {
 # 26).
 PURE = re.compile(
     r"src/(core|wire)/|src/conformance/history|src/auth/users_file|src/server/(session|engine|turn|event_ring|observ|backing_up|users|access)|"
-    r"src/client/(agenda|machine|.*flow|deadline|holders|keeper|observers|leader_watch)|"
+    r"src/client/(timer_queue|machine|.*flow|deadline|holders|keeper|leader_watch)|"
     r"src/cli/run_(plan|environment)"
 )
 IMPURE = re.compile(

@@ -264,7 +264,7 @@ class ElectTest(harness.PawldCase):
         leader.end()
         follower.says(1)
         self.assertSaw(observer, None, "one", None, "two")
-        self.assertIn("trying again", observer.err())
+        self.assertIn("retrying", observer.err())
 
     def test_what_changed_while_pawld_was_down_is_told_afterwards(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
