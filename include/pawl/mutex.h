@@ -1,13 +1,13 @@
-// A lock of pawld's as a mutex, for std::unique_lock and std::lock_guard.
+// A lock of pawld as a mutex, for std::unique_lock and std::lock_guard.
 //
 //   pawl::Mutex mutex(client, "reports/nightly");
 //   std::unique_lock lock(mutex);
 //
-// The weaker form, for work that is merely wasteful to do twice. A mutex promises that it stays
-// locked until unlock(); no lock across machines can keep that promise: the holder may be cut off
-// or frozen, and the lock passes on. Code written for a mutex neither asks whether it still holds
-// it nor sends the token along with its writes. Where that matters use Client::acquire(), check()
-// and token(); lease() gives them here.
+// The weaker form, for work that is only wasteful to do twice. A mutex promises to stay locked until
+// unlock(); no lock across machines can keep that promise: a holder may be disconnected or frozen,
+// and the lock is granted to another. Code written for a mutex does not check whether it still
+// holds the lock, and does not send the token with its writes. Where that matters use
+// Client::acquire(), check() and token(); lease() gives access to them here.
 #pragma once
 
 #include <cstddef>
@@ -20,18 +20,16 @@
 
 namespace pawl {
 
-// To be used by one thread at a time, as any object that is not a std::mutex; each thread has its
-// own, with the same client and name. Not recursive: lock() by a thread that locked it already
-// throws.
+// For one thread at a time, like any object that is not thread-safe; each thread has its own, with
+// the same client and name. Not recursive: lock() throws when the same thread has locked it.
 class PAWL_PUBLIC Mutex {
  public:
-  // options.wait is how long lock() waits before it asks again (0: a minute); in all it waits for
-  // ever.
+  // options.wait is the wait of one attempt of lock() (0: a minute); lock() repeats it for ever.
   Mutex(Client& client, std::string name,
         AcquireOptions options = {.wait = std::chrono::minutes(1)});
 
-  // Throws std::system_error when pawld refuses or the client cannot be used; waits on while it
-  // cannot be reached.
+  // Throws std::system_error when pawld refuses or the client cannot be used. While pawld cannot be
+  // reached it keeps waiting.
   void lock();
   [[nodiscard]] bool try_lock();
   void unlock();
@@ -45,19 +43,18 @@ class PAWL_PUBLIC Mutex {
   std::optional<Lease> lease_;
 };
 
-// One that the thread which locked it may lock again: as often as it is unlocked, under one lease
-// and one token. A token of its own for the inner lock would fence out the outer one. Shared by the
-// threads of a process, like a std::recursive_mutex: they exclude each other here, without asking
-// pawld.
+// A mutex that the thread which locked it may lock again, under one lease and one token. (A second
+// token for the inner lock would fence out the outer one.) Shared by the threads of a process, like
+// a std::recursive_mutex: they exclude each other without asking pawld.
 class PAWL_PUBLIC RecursiveMutex {
  public:
   RecursiveMutex(Client& client, std::string name,
                  AcquireOptions options = {.wait = std::chrono::minutes(1)});
 
-  // As Mutex::lock(). Locked again, it throws std::system_error (owner_dead) when the lease has
-  // been lost meanwhile: who unlocks all the way out may lock anew, with a new token.
+  // As Mutex::lock(). An inner lock() throws std::system_error (owner_dead) when the lease was lost
+  // meanwhile; after the outermost unlock() it can be locked again, with a new token.
   void lock();
-  [[nodiscard]] bool try_lock();  // False also when locked again and lost.
+  [[nodiscard]] bool try_lock();  // False also for an inner lock of a lost lease.
   void unlock();
   // The lease, while this thread has it locked; the same at every depth.
   [[nodiscard]] const Lease* lease() const { return outermost_.lease(); }

@@ -24,15 +24,14 @@ struct Auth {
   std::string secret;
 };
 
-// How sure the client is of a lease. kHeld and kAtRisk may alternate; from kUncertain on it only
-// gets worse.
+// The client's view of a lease. kHeld and kAtRisk may alternate; kUncertain leads only to kLost.
 enum class LeaseState : std::uint8_t {
   kHeld,  // Renewed in time. Work.
-  // Its renewal is overdue, less than half of the TTL is left. Still good; hurry, or stop at a safe
-  // place.
+  // Its renewal is overdue, less than half of the TTL is left. Still valid; finish soon, or stop at
+  // a safe point.
   kAtRisk,
-  // Less than a sixth of the TTL is left. Begin nothing new. lost() fires, and it is not renewed
-  // any more.
+  // Less than a sixth of the TTL is left. Start nothing new. lost() requests a stop, and the lease is
+  // not renewed any more.
   kUncertain,
   kLost,  // Over. Do not touch the resource.
 };
@@ -41,15 +40,15 @@ enum class LeaseState : std::uint8_t {
 enum class Sharing : std::uint8_t {
   kExclusive,
   kShared,  // readers among themselves
-  kLimit,   // up to `limit` holders, each in a slot of its own
+  kLimit,   // up to `limit` holders, each in its own slot
 };
 
 class Guard;
 
-// A resource whose guard is advanced to the new token before a lease is handed out.
+// A resource whose guard is advanced to the new token before acquire() returns the lease.
 struct GuardedResource {
   GuardedResource(Guard* by)
-      : guard(by) {}  // NOLINT: implicit by design. The resource is named like the lock.
+      : guard(by) {}  // NOLINT: implicit by design. The resource has the name of the lock.
   GuardedResource(Guard* by, std::string name) : guard(by), resource(std::move(name)) {}
 
   Guard* guard;               // must live until acquire() returns; used on the calling thread
@@ -61,28 +60,28 @@ struct AcquireOptions {
   std::chrono::milliseconds wait{0};  // 0: do not wait
   Sharing sharing = Sharing::kExclusive;
   std::uint32_t limit = 1;  // with kLimit
-  // A thread that asks with a wait for a lock it took itself, by acquire() of the same client,
-  // would wait for itself: refused at once (kInvalid, with the token) while that lease is held.
-  // True: it handed the lease on, and whoever has it now will release it. Threads among themselves
-  // always wait; reentry within one is pawl::RecursiveMutex.
+  // A thread that waits for a lock which it has acquired itself, by acquire() of the same client,
+  // would wait for itself: this is refused at once (kInvalid, with the token) while that lease is
+  // held. True: do not refuse, because another thread will release that lease. Different threads
+  // always wait for each other; for reentry in one thread see pawl::RecursiveMutex.
   bool wait_for_own = false;
   std::string owner = {};  // for people; empty: host:pid
-  // Keeps the lock closed for so long after this lease has expired: for resources that cannot check
+  // Keeps the lock closed this long after the lease has expired: for resources that cannot check
   // tokens.
   std::chrono::milliseconds delay{0};
-  // The lease ends after so much time, however well it is renewed. At least the TTL; 0: no cap.
+  // The lease ends after this time even if it is renewed. At least the TTL; 0: no cap.
   std::chrono::milliseconds max_hold{0};
-  // Not zero: the work must call Lease::progress() at least this often, or it is not renewed any
-  // more and ends a TTL later. A worker that is stuck must not hold for ever because a background
-  // thread is well.
+  // If not 0, the work must call Lease::progress() at least this often; otherwise the lease is not
+  // renewed and ends a TTL later. So a stuck worker does not hold the lock for ever just because
+  // the background thread still runs.
   std::chrono::milliseconds progress_every{0};
   std::map<std::string, std::string> meta = {};
-  // Fence on grant: from the moment acquire() returns a lease the former holder cannot write to
-  // these any more, even if the new one never does. Readers (kShared) advance to their floor. Not
-  // with kLimit, and not with acquire_async().
+  // Fence on grant: once acquire() returns a lease, former holders cannot write to these resources
+  // any more, even if the new holder never does. Readers (kShared) advance to their floor. Not with
+  // kLimit or acquire_async().
   std::vector<GuardedResource> guards = {};
-  // How long acquire() may wait for transactions of former holders that are still open. When it is
-  // over: kBusy, with their names, and the lock is given back.
+  // How long acquire() waits for open transactions of former holders. After that: kBusy, with their
+  // names, and the lease is released.
   std::chrono::milliseconds guard_wait{5'000};
   // Every change of state, with the reason; on the client's callback thread. Must not throw.
   std::function<void(LeaseState, const std::string& reason)> on_change = {};

@@ -207,11 +207,21 @@ Problem held_by(const std::string& lock, const wire::Value& holder) {
   return problem;
 }
 
-// What is in the way: the first of the locks that is held, as it is now.
+// No lock is held now. After a restore nothing is granted for a while; a wait that ends before that
+// is answered like a request that did not wait.
+Step explain_without_holder() {
+  return RunCommand{
+      {"STATUS"}, [](const wire::Value& status) -> Step {
+        if (const Millis left(integer_of(status, "restoring_ms")); left > Millis(0))
+          return still_restoring(left);
+        return held("not free when asked, though nobody holds it now: others are waiting in line",
+                    1000);
+      }};
+}
+
+// Why the locks were not granted: the first of them that is held or closed, as it is now.
 Step explain(std::vector<std::string> locks, std::size_t at) {
-  if (at == locks.size())
-    return held("not free when asked, though nobody holds it now: others are waiting in line",
-                1000);
+  if (at == locks.size()) return explain_without_holder();
   std::string lock = locks[at];
   return RunCommand{
       {"INSPECT", lock}, [locks = std::move(locks), at, lock](const wire::Value& state) -> Step {

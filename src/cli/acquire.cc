@@ -4,15 +4,15 @@
 
 #include <memory>
 
+#include "base/duration.h"
 #include "base/hex.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "cli/acquire_options.h"
 #include "cli/command_line.h"
-#include "cli/duration.h"
 #include "cli/exit_codes.h"
-#include "cli/owner.h"
+#include "cli/lock_wait.h"
 #include "cli/reply.h"
-#include "cli/utf8.h"
 #include "cli/verbs.h"
 #include "client/boot_clock.h"
 
@@ -39,7 +39,7 @@ std::string names(const client::AcquireCall& call) {
   return list;
 }
 
-Json to_json(const client::Held& held) {
+Json to_json(const client::GrantedLease& held) {
   Json json;
   json.object().key("lease").string(to_hex(held.lease));
   json.key("token").number(static_cast<std::int64_t>(held.token.value));
@@ -52,37 +52,37 @@ Json to_json(const client::Held& held) {
   return json;
 }
 
-std::string to_lines(const client::Held& held) {
+std::string to_lines(const client::GrantedLease& held) {
   std::string out = fmt::format("lease: {}\ntoken: {}\n", to_hex(held.lease), held.token.value);
   if (held.floor != held.token) out += fmt::format("floor: {}\n", held.floor.value);
   if (held.slot) out += fmt::format("slot: {}\n", *held.slot);
   return out;
 }
 
-// For eval. Nothing in it can need quoting but the names, and those are left out.
-std::string to_exports(const client::Held& held) {
+// For eval. Only the names could need quoting, and they are left out.
+std::string to_exports(const client::GrantedLease& held) {
   return fmt::format(
       "export PAWL_LEASE={} PAWL_TOKEN={} PAWL_TTL_MS={} PAWL_DEADLINE_BOOTTIME_NS={}\n",
       to_hex(held.lease), held.token.value, held.ttl.count(),
       held.deadline.time_since_epoch().count());
 }
 
-void advise(Console& console, const client::AcquireCall& call, const client::Held& held) {
+void advise(Console& console, const client::AcquireCall& call, const client::GrantedLease& held) {
   const auto left = std::chrono::floor<Millis>(held.deadline - client::boot_now());
   const std::string lease = to_hex(held.lease);
   console.note(fmt::format(
-      "{} {} yours for {} from now. Not renewed, the lease ends by itself after its TTL of {}.",
+      "{} {} yours for {} from now. Without renewal the lease ends after its TTL of {}.",
       names(call), call.locks.size() == 1 ? "is" : "are", to_text(left), to_text(held.ttl)));
   console.note(fmt::format(
       "  use it:        send token {} with every write; a guarded resource refuses older ones",
       held.token.value));
   console.note(fmt::format("  keep it:       pawl renew {}      (every {} or so)", lease,
                            to_text(held.ttl / 3)));
-  console.note(fmt::format("  give it back:  pawl release {}", lease));
+  console.note(fmt::format("  release it:    pawl release {}", lease));
 }
 
-// Who stands in the way, for people. Best effort: by now it may be someone else.
-std::string who_holds(Console& console, const client::AcquireCall& call) {
+// Why it was not acquired. Best effort: by now the reason may be another.
+std::string obstacle(Console& console, const client::AcquireCall& call) {
   for (const std::string& lock : call.locks) {
     const auto shown = console.ask({"INSPECT", lock});
     if (!shown || items_of(*shown, "holders").empty()) continue;
@@ -91,12 +91,15 @@ std::string who_holds(Console& console, const client::AcquireCall& call) {
                        printable(lock), owner_of(holder), text_of(holder, "token"),
                        duration_of(holder, "expires_in_ms"));
   }
+  if (const auto status = console.ask({"STATUS"})) {
+    if (auto restoring = restoring_text(*status)) return *std::move(restoring);
+  }
   return fmt::format("{} was not free", names(call));
 }
 
 int not_acquired(Console& console, const AcquireArguments& options,
                  const client::AcquireCall& call) {
-  const std::string why = who_holds(console, call);
+  const std::string why = obstacle(console, call);
   const std::string hint = options.common.no_wait ? "Leave out -n to wait for it."
                                                   : "Wait longer with -w, or see `pawl show`.";
   return console.fail({Code::kBusy, fmt::format("not acquired: {}. {}", why, hint)},
@@ -107,7 +110,7 @@ int acquire(Console& console, const AcquireArguments& options) {
   const auto call = to_call(options);
   if (!call) return console.fail(call.error());
   auto held = console.pawld().acquire(*call);
-  // Without a limit of our own we queue again whenever pawld's limit of one wait is reached.
+  // Without -w we queue again whenever pawld's limit for one wait is reached.
   while (!held && held.error().code == Code::kBusy && !options.common.patience()) {
     held = console.pawld().acquire(*call);
   }
@@ -116,10 +119,10 @@ int acquire(Console& console, const AcquireArguments& options) {
   const bool written = console.json()    ? console.data(to_json(*held))
                        : options.exports ? console.data(to_exports(*held))
                                          : console.data(to_lines(*held));
-  if (!written) {  // Nobody can ever use or end a lease that nobody has read.
+  if (!written) {  // A lease that was not printed cannot be used or released by anyone.
     const auto released = console.pawld().release({held->lease, held->ttl});
-    console.note(fmt::format("pawl: stdout cannot be written; the lease was {}given back",
-                             released ? "" : "not surely "));
+    console.note(fmt::format("pawl: stdout cannot be written; the lease was {}",
+                             released ? "released" : "possibly not released"));
     return kExitOutput;
   }
   if (!console.json()) advise(console, *call, *held);
@@ -134,9 +137,8 @@ void add_acquire(CommandLine& line) {
                         Talks::kToPawld);
   options->common.declare(verb);
   verb.text("--request", "ID", options->request,
-            "request id, 22 to 64 of A-Za-z0-9_-: the same id again returns the same lease. A "
-            "secret, like "
-            "the lease");
+            "request id, 22 to 64 of A-Za-z0-9_-: the same id again returns the same lease. "
+            "Keep it secret, like the lease");
   verb.duration(
       "--delay", options->common.terms.delay,
       "keep the lock closed for this time if the lease expires instead of being released");
@@ -146,8 +148,7 @@ void add_acquire(CommandLine& line) {
       "  pawl acquire reports/nightly                    wait for it, print lease and token\n"
       "  pawl acquire reports/nightly -n -E 0            do not wait; exit 0 also when it is held\n"
       "  pawl acquire a --and b -t 1m -w 30s             both or neither, for a minute, waiting 30 "
-      "s at "
-      "most\n"
+      "s at most\n"
       "  lease=$(pawl acquire hello --json | jq -r .lease)\n"
       "  eval \"$(pawl acquire hello --export)\"           then: pawl renew; pawl release");
   verb.run([options](Console& console) { return acquire(console, *options); });

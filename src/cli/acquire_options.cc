@@ -1,15 +1,41 @@
 #include "cli/acquire_options.h"
 
 #include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
 
 #include "base/limits.h"
 
 namespace pawl::cli {
+namespace {
+
+std::string user() {
+  const passwd* entry = getpwuid(geteuid());
+  return entry != nullptr && entry->pw_name != nullptr ? entry->pw_name : std::to_string(geteuid());
+}
+
+std::string host() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  return name.data();
+}
+
+}  // namespace
+
+std::string default_owner(int pid) {
+  const std::string suffix = fmt::format(":{}", pid);
+  std::string label = user() + "@" + host();
+  label.resize(std::min(label.size(), limits::kOwnerMax - suffix.size()));
+  return label + suffix;
+}
 
 void AcquireOptions::declare(Verb& verb) {
   verb.required("LOCK", lock, "its name");
   verb.texts("--and", "LOCK", more,
-             "another lock under the same lease and token; repeatable, 16 in all");
+             "another lock under the same lease and token; repeatable, at most 16 locks");
   verb.flag("--shared", shared, "share the lock with other --shared holders");
   verb.number("--limit", limit, "share the lock among at most N holders");
   declare_lease(verb);

@@ -40,4 +40,8 @@ struct AcquireOptions {
 [[nodiscard]] Result<client::AcquireCall> to_call(const AcquireOptions& options,
                                                   const std::string& default_owner);
 
+// A label for people: user@host:pid, cut to the limit of OWNER. `pid` is of the process that holds
+// the lease: `pawl run` itself, but for `pawl acquire`, which exits at once, its parent.
+[[nodiscard]] std::string default_owner(int pid);
+
 }  // namespace pawl::cli

@@ -1,4 +1,4 @@
-// pawl auth: the users of a pawld. It works on the file; pawld is told with HUP.
+// pawl auth: the users of a pawld. It edits the file; pawld reads it again on SIGHUP.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,9 +13,8 @@ namespace pawl::cli {
 namespace {
 
 constexpr const char* kHeader =
-    "# The users of pawld: name role secret [prefix]...  Made by `pawl auth`, read by pawld at "
-    "start and on "
-    "HUP.\n";
+    "# The users of pawld: name role secret [prefix]...  Written by `pawl auth`, read by pawld at "
+    "start and on SIGHUP.\n";
 constexpr const char* kTakesEffect =
     "Takes effect after a restart or reload of pawld: systemctl reload pawld, or kill -HUP its "
     "pid.";
@@ -37,11 +36,10 @@ std::optional<Error> objection(const std::vector<auth::User>& users, const AuthA
   const bool known = std::any_of(users.begin(), users.end(),
                                  [&](const auth::User& user) { return user.name == options.user; });
   if (known) {
-    return Error{
-        Code::kInvalid,
-        fmt::format("{} has a user {} already; for a new secret or role take it out first: "
-                    "pawl auth rm {} --file {}",
-                    options.file, options.user, options.user, options.file)};
+    return Error{Code::kInvalid,
+                 fmt::format("{} already has a user {}; for a new secret or role remove it first: "
+                             "pawl auth rm {} --file {}",
+                             options.file, options.user, options.user, options.file)};
   }
   if (users.size() >= auth::kUsersMax)
     return Error{Code::kInvalid,
@@ -86,9 +84,8 @@ int add(Console& console, const AuthArguments& options) {
   } else {
     written = console.data(fmt::format("{}:{}\n", user.name, secret));
     console.note(
-        "This is shown once: keep it where only its user can read it, and pass it on as PAWL_AUTH "
-        "or in a "
-        "file that --auth-file names.");
+        "The secret is shown only once. Keep it where only its user can read it, and use it with "
+        "PAWL_AUTH or --auth-file.");
     console.note(kTakesEffect);
   }
   return written ? kExitOk : kExitOutput;
@@ -137,27 +134,24 @@ int remove(Console& console, const AuthArguments& options) {
   } else if (found) {
     console.note(fmt::format("removed. {} Leases stay until they end.", kTakesEffect));
   } else {
-    console.note(
-        fmt::format("pawl: {} has no user of that name; nothing was changed", options.file));
+    console.note(fmt::format("pawl: {} has no such user; nothing was changed", options.file));
   }
   return found ? kExitOk : kExitNothingDone;
 }
 
 void declare_add(CommandLine& line) {
   auto options = std::make_shared<AuthArguments>();
-  Verb verb = line.verb("auth", "add", "make a user, and print its secret once", Talks::kToNobody);
+  Verb verb = line.verb("auth", "add", "add a user and print its secret once", Talks::kToNobody);
   verb.required("USER", options->user, "its name: 1 to 64 of A-Z a-z 0-9 . _ @ -");
   verb.choice("--role", options->role, {"observe", "use", "admin", "backup"},
-              "observe: look; use: and take locks; admin: and break them, raise tokens, back up; "
+              "observe: read; use: also acquire locks; admin: also break, raise and back up; "
               "backup: only back up (and STATUS, PING)");
   verb.texts("--prefix", "PREFIX", options->prefixes,
-             "only these locks, by path segment: a/b is a/b and a/b/c, not a/bc; may be given "
-             "several times");
+             "only these locks, by path segment: a/b matches a/b and a/b/c, not a/bc; repeatable");
   declare_file(verb, *options);
   verb.examples(
-      "  pawl auth add ci --role use --prefix ci --file users > ci.auth    the file is made if "
-      "need be, mode "
-      "0600\n"
+      "  pawl auth add ci --role use --prefix ci --file users > ci.auth    the file is created "
+      "with mode 0600\n"
       "  pawl status --auth-file ci.auth\n"
       "  PAWL_AUTH=$(cat ci.auth) pawl run ci/deploy -- ./deploy.sh\n"
       "  pawl auth add backup --role backup --file users > backup.auth    for a timer or cron");
@@ -175,7 +169,7 @@ void declare_ls(CommandLine& line) {
 
 void declare_rm(CommandLine& line) {
   auto options = std::make_shared<AuthArguments>();
-  Verb verb = line.verb("auth", "rm", "take a user out", Talks::kToNobody);
+  Verb verb = line.verb("auth", "rm", "remove a user", Talks::kToNobody);
   verb.required("USER", options->user, "its name");
   declare_file(verb, *options);
   verb.examples("  pawl auth rm ci --file users && kill -HUP $(pidof pawld)");
@@ -186,15 +180,14 @@ void declare_rm(CommandLine& line) {
 
 void add_auth(CommandLine& line) {
   line.group(
-      "auth", "the users of a pawld: make, list, take out",
+      "auth", "the users of a pawld: add, list, remove",
       "Examples:\n"
       "  pawl auth add boss --role admin --file users      prints boss:SECRET, once\n"
       "  pawld --auth-file users                           serves only the users in it\n"
       "  PAWL_AUTH=boss:SECRET pawl status\n"
       "  kill -HUP $(pidof pawld)                          after a change: read the file again\n"
-      "It works on the file and talks to no pawld. Other lines, comments included, stay as they "
-      "are.\n"
-      "Exit codes: 0 done, 1 no such user, 64 usage, 78 the file cannot be used.");
+      "It edits the file and does not connect to pawld. Other lines and comments are kept.\n"
+      "Exit codes: 0 done, 1 no such user, 64 usage, 78 the file cannot be read or written.");
   declare_add(line);
   declare_ls(line);
   declare_rm(line);

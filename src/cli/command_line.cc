@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/duration.h"
 #include "cli/credentials.h"
-#include "cli/duration.h"
 #include "cli/exit_codes.h"
 #include "client/address.h"
 
@@ -42,7 +42,7 @@ void add_globals(CLI::App& app, std::string& addresses, std::string& auth_file, 
   app.add_flag("--json", json, "one JSON document on stdout, for programs");
 }
 
-// CLI11 does not know of the command behind `--`: split_rest() takes it away first.
+// CLI11 does not see the command after `--`: split_rest() removes it first.
 class UsageWithCommand final : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string name) const override {
@@ -52,7 +52,7 @@ class UsageWithCommand final : public CLI::Formatter {
   }
 };
 
-// --addr, else PAWL_ADDR, else loopback. A bad flag is a usage error, a bad environment a
+// --addr, else PAWL_ADDR, else loopback. A wrong flag is a usage error, a wrong environment a
 // configuration error.
 Result<std::vector<client::Address>> addresses_from(const std::string& flag, int& exit_code) {
   exit_code = kExitUsage;
@@ -69,7 +69,7 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Files that the environment names; they are a matter of configuration.
+// With the files that the environment names.
 Result<void> use_tls(std::vector<client::Address>& addresses) {
   return client::use_tls(addresses, {.ca = environment("PAWL_TLS_CA"),
                                      .cert = environment("PAWL_TLS_CERT"),
@@ -106,7 +106,7 @@ void Verb::text(const char* names, const char* shown, std::string& into, const c
 
 void Verb::texts(const char* names, const char* shown, std::vector<std::string>& into,
                  const char* help) {
-  // One value each time it is given, so that it never swallows what follows.
+  // One value each time, so that it never consumes the following arguments.
   app_.add_option(names, into, help)
       ->type_name(shown)
       ->expected(1)
@@ -163,7 +163,7 @@ void Verb::run(std::function<int(Console&)> action) {
 }
 
 CommandLine::CommandLine() : app_(std::make_unique<CLI::App>(kAbout, "pawl")) {
-  app_->require_subcommand(0, 1);  // None is told apart from an unknown one below.
+  app_->require_subcommand(0, 1);  // A missing verb and an unknown one are distinguished below.
   app_->footer(kFooter);
   add_globals(*app_, addresses_, auth_file_, json_, Talks::kToPawld);
 }

@@ -1,6 +1,6 @@
-// What can be typed. Each verb declares its options here; parsing, --help and the shell completions
-// come from that one declaration. A thin face of CLI11, which is slow to compile and is included by
-// command_line.cc and completion.cc only.
+// The command line. Each verb declares its options here; parsing, --help, the manual pages and the
+// shell completions come from that declaration. A thin layer over CLI11, which is slow to compile:
+// only command_line.cc, completion.cc and manual.cc include it.
 //
 //   auto options = std::make_shared<Options>();
 //   Verb show = line.verb("show", "who holds a lock", Talks::kToPawld);
@@ -26,7 +26,7 @@ namespace pawl::cli {
 
 class CommandLine;
 
-// Names are CLI11's: "-t,--ttl". What is bound must live until the verb has run.
+// Names are CLI11's: "-t,--ttl". The variables must live until the verb has run.
 class Verb {
  public:
   void required(const char* name, std::string& into, const char* help);
@@ -42,14 +42,14 @@ class Verb {
              const char* help);
   void number(const char* names, std::uint64_t& into, const char* help);
   void duration(const char* names, Millis& into, const char* help);
-  // Everything behind a lone `--`, taken as it stands.
+  // Everything after a lone `--`, unparsed.
   void rest(std::vector<std::string>& into);
   void must_have(const char* name);
   void not_both(const char* name, const char* other);
   void examples(const char* text);
-  // Not listed in --help: for the build, not for people.
+  // Not listed in --help: for the build.
   void hide();
-  // What the verb does, once everything is parsed. Returns the exit code.
+  // The action, once everything is parsed. Returns the exit code.
   void run(std::function<int(Console&)> action);
 
  private:
@@ -74,15 +74,15 @@ class CommandLine {
   // Parses and runs. Returns the exit code.
   int main(int argc, char** argv);
 
-  // The declaration itself, for the completions.
+  // The declaration itself, for completions and manual pages.
   [[nodiscard]] const CLI::App& app() const { return *app_; }
 
  private:
   friend class Verb;
   [[nodiscard]] int usage_error(const std::string& what) const;
-  // What was named so far: `pawl`, `pawl guard`, `pawl guard install`.
+  // The innermost command that was parsed: `pawl`, `pawl guard`, `pawl guard install`.
   [[nodiscard]] const CLI::App& named() const;
-  // Cuts off what stands behind `--`, when the verb takes it. The number of words that are left.
+  // Removes what follows `--`, when the verb takes it. Returns the number of words that are left.
   [[nodiscard]] int split_rest(int argc, char** argv) const;
 
   std::unique_ptr<CLI::App> app_;

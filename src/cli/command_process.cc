@@ -55,8 +55,8 @@ int CommandProcess::start(const std::vector<std::string>& words,
   before_exec = true;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return errno;
-  const UniqueFd told(ends[0]);
-  UniqueFd tells(ends[1]);
+  const UniqueFd error_out(ends[0]);
+  UniqueFd error_in(ends[1]);
   const auto arguments = pointers(words), variables = pointers(environment);
   terminal_ = isatty(STDIN_FILENO) == 1 && tcgetpgrp(STDIN_FILENO) == getpgrp();
   const pid_t parent = getpid();
@@ -65,21 +65,21 @@ int CommandProcess::start(const std::vector<std::string>& words,
   if (child == 0) {
     setpgid(0, 0);
     if (terminal_) tcsetpgrp(STDIN_FILENO, getpid());  // SIGTTOU is blocked here.
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // A help against kill -9 of pawl, for CMD itself only.
-    if (getppid() != parent) _exit(kExitFailed);  // It died before that took hold.
-    signals.give_back();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);             // For kill -9 of pawl; reaches CMD itself only.
+    if (getppid() != parent) _exit(kExitFailed);  // pawl died before that took effect.
+    signals.restore();
     execvpe(arguments.front(), arguments.data(), variables.data());
     const int error = errno;
-    (void)!write(tells.get(), &error, sizeof(error));
+    (void)!write(error_in.get(), &error, sizeof(error));
     _exit(kExitNotFound);
   }
   pid_ = child;
-  setpgid(child, child);  // Both do it: neither may act before it is done.
-  tells.reset();
+  setpgid(child, child);  // In both processes: neither may continue before it is done.
+  error_in.reset();
   before_exec = false;
   int error = 0;
   ssize_t got = 0;
-  do got = read(told.get(), &error, sizeof(error));
+  do got = read(error_out.get(), &error, sizeof(error));
   while (got < 0 && errno == EINTR);
   return got == static_cast<ssize_t>(sizeof(error)) ? error : 0;
 }
@@ -105,7 +105,7 @@ bool CommandProcess::group_lives() const {
   std::error_code failed;
   std::filesystem::directory_iterator entries("/proc", failed);
   if (failed)
-    // Without /proc nobody can be seen; the caller's last KILL reaches them all the same.
+    // Without /proc the group cannot be listed; the caller's last KILL reaches it all the same.
     return false;
   for (; entries != std::filesystem::directory_iterator(); entries.increment(failed)) {
     if (failed) break;

@@ -1,7 +1,7 @@
 // CMD and everything it starts that stays in its process group.
 //
-// Once CMD has ended it is not reaped before the group is forgotten: so the number of the group
-// cannot come to mean someone else's while signals may still be sent to it.
+// CMD is not reaped before the group is gone: until then the kernel cannot reuse the number of the
+// group, and signals cannot reach other processes.
 #pragma once
 
 #include <sys/types.h>
@@ -21,22 +21,22 @@ class CommandProcess {
   CommandProcess(const CommandProcess&) = delete;
   CommandProcess& operator=(const CommandProcess&) = delete;
 
-  // Starts it in a group of its own, with our stdin, and in the foreground when we are. 0, or an
-  // errno; `before_exec` tells a fork that failed from an exec that did.
+  // Starts it in its own group, with our stdin, and in the foreground when we are. Returns 0 or an
+  // errno; `before_exec` is true when fork failed, and false when exec did.
   int start(const std::vector<std::string>& words, const std::vector<std::string>& environment,
             const Signals& signals, bool& before_exec);
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   void signal_group(int signal) const;
 
-  // How CMD ended, as a shell tells it; nothing while it lives.
+  // The exit code of CMD as in a shell; nullopt while it runs.
   [[nodiscard]] std::optional<int> ended() const;
-  // It was stopped, by Ctrl-Z for instance; told once.
+  // Whether it was stopped, such as by Ctrl-Z; true once.
   [[nodiscard]] bool was_stopped() const;
   // Whether anything in the group still runs.
   [[nodiscard]] bool group_lives() const;
 
-  // The terminal, when we had it: to CMD's group, and back.
+  // Pass the terminal, if we had it, to CMD's group and back.
   void give_terminal() const;
   void take_terminal() const;
   [[nodiscard]] bool has_terminal() const { return terminal_; }

@@ -1,5 +1,4 @@
-// pawl completion: scripts for bash, zsh and fish, made from the declaration that also parses and
-// helps.
+// pawl completion: scripts for bash, zsh and fish, generated from the declaration of the verbs.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -27,7 +26,7 @@ struct Command {
   std::vector<std::string> words;  // what its argument may be, when it is one of a few
 };
 
-// A choice shows up in the declaration as "…{bash,zsh,fish}".
+// CLI11 shows a choice as "…{bash,zsh,fish}".
 std::vector<std::string> choices(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const auto left = type.find('{'), right = type.find('}');
@@ -35,15 +34,15 @@ std::vector<std::string> choices(const CLI::Option& option) {
   return CLI::detail::split(type.substr(left + 1, right - left - 1), ',');
 }
 
-bool knows(const Command& command, const Option& option) {
+bool has_option(const Command& command, const Option& option) {
   const auto same = [&](const Option& known) {
     return known.longs == option.longs && known.shorts == option.shorts;
   };
   return std::any_of(command.options.begin(), command.options.end(), same);
 }
 
-// A group is described with all that its verbs take: better one word too many than a script for
-// each of three shells that parses command lines.
+// A group gets the options of all its verbs: better a few options too many than scripts for three
+// shells that parse command lines.
 Command describe(const CLI::App& app) {
   Command command{app.get_name(), app.get_description(), {}, {}};
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -51,7 +50,7 @@ Command describe(const CLI::App& app) {
       break;  // pawl itself: its verbs have descriptions of their own
     command.words.push_back(verb->get_name());
     for (const Option& option : describe(*verb).options) {
-      if (!knows(command, option)) command.options.push_back(option);
+      if (!has_option(command, option)) command.options.push_back(option);
     }
   }
   for (const CLI::Option* option : app.get_options()) {
@@ -61,7 +60,7 @@ Command describe(const CLI::App& app) {
     }
     Option described{option->get_lnames(), option->get_snames(),
                      option->get_items_expected_max() > 0, option->get_description()};
-    if (!knows(command, described)) command.options.push_back(std::move(described));
+    if (!has_option(command, described)) command.options.push_back(std::move(described));
   }
   return command;
 }
@@ -144,8 +143,7 @@ std::string zsh(const std::vector<Command>& verbs) {
   return fmt::format(
       "#compdef pawl\n"
       "# zsh completion for pawl. Load it with: source <(pawl completion zsh), or keep it as _pawl "
-      "in "
-      "$fpath.\n"
+      "in $fpath.\n"
       "_pawl() {{\n"
       "  local -a verbs\n"
       "  verbs=({})\n"
@@ -200,7 +198,7 @@ int completion(Console& console, const CLI::App& app, const std::string& shell) 
 void add_completion(CommandLine& line) {
   auto shell = std::make_shared<std::string>();
   Verb verb = line.verb("completion", "print a completion script for your shell", Talks::kToNobody);
-  verb.choice("SHELL", *shell, {"bash", "zsh", "fish"}, "which one");
+  verb.choice("SHELL", *shell, {"bash", "zsh", "fish"}, "bash, zsh or fish");
   verb.examples(
       "  source <(pawl completion bash)\n"
       "  pawl completion fish > ~/.config/fish/completions/pawl.fish");

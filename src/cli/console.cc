@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <utility>
 
+#include "base/text.h"
 #include "cli/exit_codes.h"
-#include "cli/utf8.h"
 
 namespace pawl::cli {
 namespace {
@@ -17,8 +19,8 @@ constexpr const char* kTlsHint =
     "PAWL_TLS_CA: CA certificates used to verify pawld. PAWL_TLS_CERT, PAWL_TLS_KEY: your client "
     "certificate.";
 
-// The error text of libpawl for a port that speaks TLS, as it is written on the command line;
-// nothing when it is something else.
+// The error of libpawl for a port that speaks TLS, with the option of the command line; nullopt for
+// other errors.
 std::optional<std::string> tls_advice(const std::string& detail) {
   const std::size_t at = detail.find(client::kSpeaksTls);
   if (at == std::string::npos) return std::nullopt;
@@ -48,7 +50,7 @@ const char* escape(Paint paint) {
   return "";
 }
 
-// What to do when it is the credentials, and not what they are for.
+// What to do when the credentials are wrong.
 const char* auth_hint(std::string_view detail) {
   if (detail.starts_with("NOAUTH"))
     return "\nSet PAWL_AUTH=user:secret, or use --auth-file with a file that contains user:secret.";
@@ -70,13 +72,13 @@ client::BlockingConnection& Console::pawld() {
   if (!pawld_) {
     client::ConnectionOptions options;
     options.machine.name = "pawl-cli";
-    if (patience_) options.machine.answer_timeout = options.call_timeout = *patience_;
+    if (timeout_) options.machine.answer_timeout = options.call_timeout = *timeout_;
     options.machine.auth = settings_.auth;
     options.on_queued = [this](std::uint64_t position) {
       progress(fmt::format("waiting: place {} in the queue", position));
     };
-    options.on_trouble = [this](const std::string& why) {
-      progress(printable(why) + "; trying again");
+    options.on_connection_error = [this](const std::string& why) {
+      progress(printable(why) + "; retrying");
     };
     pawld_.emplace(settings_.addresses, random_, std::move(options));
   }
@@ -110,12 +112,12 @@ void Console::progress(std::string_view line) {
   std::fputs(std::string(line).c_str(), stderr);
 }
 
-bool Console::is_misfit(const Error& error) const {
-  return error.code == Code::kUnavailable && pawld_ && pawld_->is_misfit();
+bool Console::is_tls_mismatch(const Error& error) const {
+  return error.code == Code::kUnavailable && pawld_ && pawld_->is_tls_mismatch();
 }
 
 int Console::fail(const Error& error) {
-  return fail(error, is_misfit(error) ? kExitConfiguration : exit_code(error.code));
+  return fail(error, is_tls_mismatch(error) ? kExitConfiguration : exit_code(error.code));
 }
 
 int Console::fail(const Error& error, int exit_code) {
@@ -131,7 +133,7 @@ int Console::fail(const Error& error, int exit_code) {
 }
 
 int Console::fail_unreachable(const std::string& why) {
-  if (tls_advice(why)) return fail({Code::kUnavailable, why});  // explain() advises.
+  if (tls_advice(why)) return fail({Code::kUnavailable, why});  // explain() adds the advice.
   const int code = fail({Code::kUnavailable, "pawld unreachable at " + why});
   note(
       "Is pawld running? Start it with `make run` or `pawld`, or name another with --addr or "
@@ -139,8 +141,9 @@ int Console::fail_unreachable(const std::string& why) {
   return code;
 }
 
-int Console::fail_misfit(const std::string& why) {
-  const int code = fail({Code::kUnavailable, "no TLS with pawld at " + why}, kExitConfiguration);
+int Console::fail_tls_mismatch(const std::string& why) {
+  const int code =
+      fail({Code::kUnavailable, "TLS with pawld failed at " + why}, kExitConfiguration);
   note(kTlsHint);
   return code;
 }
@@ -152,7 +155,8 @@ std::string Console::explain(const Error& error) const {
     case Code::kUnavailable:
       if (const auto advice = tls_advice(detail)) return *advice;
       if (reached || !pawld_) return detail;
-      if (is_misfit(error)) return fmt::format("no TLS with pawld at {}.\n{}", detail, kTlsHint);
+      if (is_tls_mismatch(error))
+        return fmt::format("TLS with pawld failed at {}.\n{}", detail, kTlsHint);
       return fmt::format(
           "pawld unreachable at {}.\n"
           "Is pawld running? Start it with `make run` or `pawld`, or name another with --addr or "
@@ -161,8 +165,7 @@ std::string Console::explain(const Error& error) const {
     case Code::kUnknown:
       return fmt::format(
           "no confirmation from pawld at {}: {}.\nThe command may have taken effect; check with "
-          "`pawl show` "
-          "first.",
+          "`pawl show` first.",
           addresses(), detail);
     case Code::kLeaseLost:
       return fmt::format("the lease is over ({}). Stop the work it covered, and acquire again.",
@@ -188,6 +191,20 @@ std::string Console::addresses() const {
 
 std::string Console::paint(Paint paint, std::string_view text) const {
   return colour_ ? fmt::format("{}{}\033[0m", escape(paint), text) : std::string(text);
+}
+
+Result<bool> confirm(Console& console, std::string_view warning, std::string_view question) {
+  if (!console.interactive()) {
+    std::string line(warning);
+    std::replace(line.begin(), line.end(), '\n', ' ');  // An error is one line.
+    return Error{Code::kInvalid,
+                 fmt::format("without a terminal to confirm on, --yes is needed: {}", line)};
+  }
+  console.note(warning);
+  std::cerr << question << " [y/N] " << std::flush;
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "Y" || answer == "yes";
 }
 
 }  // namespace pawl::cli

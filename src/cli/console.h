@@ -1,4 +1,4 @@
-// Where a verb reads and writes: pawld on one side, a person or a program on the other.
+// The input and output of a verb: pawld on one side, a person or a program on the other.
 //
 // stdout is data, stderr is for people. With --json every outcome, failures included, is one JSON
 // document on stdout.
@@ -33,19 +33,18 @@ class Console {
   Console& operator=(const Console&) = delete;
 
   [[nodiscard]] bool json() const { return settings_.json; }
-  // stdin and stderr are a terminal: someone can be asked.
+  // Whether stdin and stderr are a terminal, so that a question can be asked.
   [[nodiscard]] bool interactive() const;
 
-  // Who we are to pawld.
+  // The credentials for pawld.
   [[nodiscard]] const Auth& auth() const { return settings_.auth; }
-  // Where pawld is said to listen; and the same as people write it.
+  // The addresses of pawld, also as text.
   [[nodiscard]] const std::vector<client::Address>& targets() const { return settings_.addresses; }
   [[nodiscard]] std::string addresses() const;
 
-  // For what pawld may work on longer than any answer takes. Before the first use of the
-  // connection.
-  void be_patient(Millis patience) { patience_ = patience; }
-  // The connection, made when first used.
+  // For commands that take pawld longer than usual. Before the first use of the connection.
+  void set_timeout(Millis timeout) { timeout_ = timeout; }
+  // The connection, which is made when it is first used.
   client::BlockingConnection& pawld();
   // One command, its reply.
   Result<wire::Value> ask(
@@ -57,32 +56,37 @@ class Console {
   bool data(const Json& json) { return data(json.text() + "\n"); }
   // A line to stderr.
   void note(std::string_view line);
-  // A line that the next output replaces; only where someone is looking.
+  // A line that the next output replaces; only on a terminal.
   void progress(std::string_view line);
-  // Takes it away.
+  // Removes it.
   void end_progress() { clear_progress(); }
-  // Says what went wrong and what to do next, and returns the exit code that tells it to scripts.
+  // Prints what went wrong and what to do next, and returns the exit code for scripts.
   int fail(const Error& error);
   int fail(const Error& error, int exit_code);
-  // No pawld has answered, on a connection that is not pawld()'s.
+  // No pawld has answered, on a connection other than pawld().
   int fail_unreachable(const std::string& why);
-  // None could, because TLS does not fit on both ends.
-  int fail_misfit(const std::string& why);
+  // The same, because TLS does not match on both ends.
+  int fail_tls_mismatch(const std::string& why);
 
   // Coloured when stdout is a terminal and NO_COLOR is not set.
   [[nodiscard]] std::string paint(Paint paint, std::string_view text) const;
 
  private:
   void clear_progress();
-  [[nodiscard]] bool is_misfit(const Error& error) const;
+  [[nodiscard]] bool is_tls_mismatch(const Error& error) const;
   [[nodiscard]] std::string explain(const Error& error) const;
 
   const Settings settings_;
   const bool colour_;
   bool progress_shown_ = false;
-  std::optional<Millis> patience_;
+  std::optional<Millis> timeout_;
   SystemRandom random_;
   std::optional<client::BlockingConnection> pawld_;
 };
+
+// Asks before something that cannot be undone. Whether to continue; without a terminal an error
+// that names --yes, with `warning` as the reason.
+[[nodiscard]] Result<bool> confirm(Console& console, std::string_view warning,
+                                   std::string_view question);
 
 }  // namespace pawl::cli

@@ -1,4 +1,4 @@
-// Who pawl is to pawld. Never a flag: whoever lists the processes of a machine sees those.
+// The credentials of pawl. Never a flag: everyone who lists the processes of a machine sees those.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace pawl::cli {
 
-// "user:secret". `source` is what errors call it; they repeat nothing of the text.
+// "user:secret". Errors name `source` and repeat nothing of the text.
 [[nodiscard]] Result<Auth> parse_credentials(std::string_view text, std::string_view source);
-// The first line of the file, or, when no file is named, PAWL_AUTH; nobody when there is neither.
+// From the first line of the file or, without a file, from PAWL_AUTH; empty when there is neither.
 [[nodiscard]] Result<Auth> find_credentials(const std::string& file);
 
 }  // namespace pawl::cli

@@ -28,14 +28,14 @@ class Credentials : public testing::Test {
   const std::string path_ = testing::TempDir() + "pawl-credentials-test";
 };
 
-TEST_F(Credentials, TheSecretIsEverythingBehindTheFirstColon) {
+TEST_F(Credentials, SecretIsEverythingAfterTheFirstColon) {
   const auto auth = parse_credentials("ci:a:b", "here");
   ASSERT_TRUE(auth);
   EXPECT_EQ(auth->user, "ci");
   EXPECT_EQ(auth->secret, "a:b");
 }
 
-TEST_F(Credentials, WhatIsMalformedIsNamedByItsSourceAndNotRepeated) {
+TEST_F(Credentials, ErrorsNameTheSourceNotTheSecret) {
   for (const char* text :
        {"", "hunter2", ":hunter2", "hunter2:", "ci:hunter2 ", "ci:hunter2\t", "ci: hunter2"}) {
     const auto auth = parse_credentials(text, "PAWL_AUTH");
@@ -45,7 +45,7 @@ TEST_F(Credentials, WhatIsMalformedIsNamedByItsSourceAndNotRepeated) {
   }
 }
 
-TEST_F(Credentials, AFileWinsOverTheEnvironmentAndWithoutEitherNobodyIsMeant) {
+TEST_F(Credentials, FileWinsOverTheEnvironment) {
   EXPECT_EQ(find_credentials("")->user, "");
   setenv("PAWL_AUTH", "env:secret", 1);
   EXPECT_EQ(find_credentials("")->user, "env");
@@ -53,7 +53,7 @@ TEST_F(Credentials, AFileWinsOverTheEnvironmentAndWithoutEitherNobodyIsMeant) {
   EXPECT_EQ(find_credentials(file("ci:secret"))->user, "ci");
 }
 
-TEST_F(Credentials, AFileThatIsMissingOrEmptyIsNamed) {
+TEST_F(Credentials, MissingOrEmptyFileIsNamed) {
   EXPECT_THAT(find_credentials("no/such").error().detail,
               HasSubstr("--auth-file no/such: No such file"));
   EXPECT_THAT(find_credentials(file("")).error().detail, HasSubstr("is empty"));

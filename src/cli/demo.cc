@@ -11,7 +11,7 @@
 #include "cli/demo_view.h"
 #include "cli/exit_codes.h"
 #include "cli/guard_target.h"
-#include "cli/stop_signals.h"
+#include "cli/signals.h"
 #include "cli/verbs.h"
 #include "drill/demo.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/utf8.h"
+#include "base/text.h"
 
 namespace pawl::cli {
 namespace {

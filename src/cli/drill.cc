@@ -11,16 +11,15 @@
 #include <memory>
 #include <optional>
 
+#include "base/duration.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "cli/command_line.h"
-#include "cli/confirm.h"
 #include "cli/drill_fence_watch.h"
 #include "cli/drill_report.h"
-#include "cli/duration.h"
 #include "cli/exit_codes.h"
 #include "cli/guard_target.h"
-#include "cli/stop_signals.h"
-#include "cli/utf8.h"
+#include "cli/signals.h"
 #include "cli/verbs.h"
 #include "drill/page.h"
 #include "drill/run.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "cli/utf8.h"
+#include "base/text.h"
 
 namespace pawl::cli {
 namespace {

@@ -5,9 +5,9 @@
 #include <map>
 #include <utility>
 
+#include "base/text.h"
 #include "cli/lock_pages.h"
 #include "cli/reply.h"
-#include "cli/utf8.h"
 #include "drill/worker.h"
 
 namespace pawl::cli {

@@ -1,13 +1,14 @@
-// pawl elect: campaign, and lead until it ends; or follow who leads.
+// pawl elect: become the leader and stay it, or follow who leads.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
 
+#include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/exit_codes.h"
 #include "cli/run_request.h"
-#include "cli/utf8.h"
+#include "cli/runner.h"
 #include "cli/verbs.h"
 #include "client/boot_clock.h"
 #include "client/leader_watch.h"
@@ -35,18 +36,19 @@ Json begin(const ElectArguments& options, std::string_view state) {
   return json;
 }
 
-bool announce(Console& console, const ElectArguments& options, const client::Held& held) {
+bool announce(Console& console, const ElectArguments& options,
+              const client::GrantedLease& granted) {
   if (!console.json()) {
     return console.data(
-        fmt::format("elected {} token {}\n", printable(options.name()), held.token.value));
+        fmt::format("elected {} token {}\n", printable(options.name()), granted.token.value));
   }
   Json json = begin(options, "elected");
-  json.key("token").number(static_cast<std::int64_t>(held.token.value));
+  json.key("token").number(static_cast<std::int64_t>(granted.token.value));
   json.key("value").string(options.value).end();
   return console.data(json);
 }
 
-// How it ended, for programs; people read stderr and the exit code.
+// The end, for programs; people read stderr and the exit code.
 void conclude(Console& console, const ElectArguments& options, int code) {
   if (!console.json()) return;
   Json json = begin(options, code == kExitLost ? "lost" : "resigned");
@@ -63,8 +65,8 @@ int campaign(Console& console, const ElectArguments& options) {
   auto endpoints = client::resolve(console.targets());
   if (!endpoints) return console.fail(endpoints.error());
   bool elected = false;
-  request->announce = [&](const client::Held& held) {
-    elected = announce(console, options, held);
+  request->announce = [&](const client::GrantedLease& granted) {
+    elected = announce(console, options, granted);
     return elected;
   };
   const int code = Runner(console, std::move(*request), std::move(*endpoints)).run();
@@ -74,7 +76,7 @@ int campaign(Console& console, const ElectArguments& options) {
 
 // --- Observing -----------------------------------------------------------------------------------
 
-std::string to_line(const client::LeaderNow& leader) {
+std::string to_line(const client::MaybeLeader& leader) {
   if (!leader) return "nobody\n";
   const std::string value = !leader->value           ? " value unknown"
                             : leader->value->empty() ? ""
@@ -84,7 +86,7 @@ std::string to_line(const client::LeaderNow& leader) {
                      value);
 }
 
-Json to_json(const std::string& name, const client::LeaderNow& leader) {
+Json to_json(const std::string& name, const client::MaybeLeader& leader) {
   Json json;
   json.object().key("name").string(name).key("leader");
   if (!leader) {
@@ -99,22 +101,22 @@ Json to_json(const std::string& name, const client::LeaderNow& leader) {
   return json;
 }
 
-// One turn; what there is to tell after it.
-std::vector<Result<client::LeaderNow>> turn(client::PollConnection& pawld,
-                                            client::LeaderWatch& watch) {
-  pawld.wait_and_turn();
+// Waits for the next input. Returns the changes that it brought.
+std::vector<Result<client::MaybeLeader>> wait_for_changes(client::PollConnection& pawld,
+                                                          client::LeaderWatch& watch) {
+  pawld.wait_and_process();
   const Instant now = boot_now();
-  for (const client::Completion& done : pawld.machine().take_completions()) watch.take(done, now);
-  for (const client::Sighting& seen : pawld.machine().take_sightings()) watch.take(seen, now);
+  for (const client::Completion& done : pawld.machine().take_completions())
+    watch.on_completion(done, now);
+  for (const client::ObservedEvent& event : pawld.machine().take_observed_events())
+    watch.on_event(event, now);
   pawld.flush();
   return watch.take_changes();
 }
 
 int observe(Console& console, const ElectArguments& options) {
   if (!options.value.empty() || !options.run.command.empty()) {
-    return console.fail(
-        {Code::kInvalid,
-         "--observe does not take part in the election: it takes neither --value nor a command"});
+    return console.fail({Code::kInvalid, "--observe cannot be combined with --value or a command"});
   }
   auto endpoints = client::resolve(console.targets());
   if (!endpoints) return console.fail(endpoints.error());
@@ -122,22 +124,23 @@ int observe(Console& console, const ElectArguments& options) {
   client::PollConnection pawld(std::move(*endpoints), random,
                                {.name = "pawl-elect", .auth = console.auth()}, kConnectTimeout);
   client::LeaderWatch watch(pawld.machine(), options.name(), boot_now());
-  std::string trouble;
+  std::string last_error;
   for (;;) {
-    for (const auto& change : turn(pawld, watch)) {
-      if (!change && pawld.is_misfit()) return console.fail_misfit(change.error().detail);
-      if (!change && !pawld.machine().greeted())
+    for (const auto& change : wait_for_changes(pawld, watch)) {
+      if (!change && pawld.is_tls_mismatch())
+        return console.fail_tls_mismatch(change.error().detail);
+      if (!change && !pawld.machine().reached())
         return console.fail_unreachable(change.error().detail);
       if (!change) return console.fail(change.error());
       const bool written = console.json() ? console.data(to_json(options.name(), *change))
                                           : console.data(to_line(*change));
       if (!written) return kExitOutput;
     }
-    if (!pawld.machine().greeted()) continue;
-    pawld.be_patient();  // Once it was there, it is waited for.
-    if (pawld.machine().trouble() != trouble) {
-      trouble = pawld.machine().trouble();
-      if (!trouble.empty()) console.note("pawl: " + printable(trouble) + "; trying again");
+    if (!pawld.machine().reached()) continue;
+    pawld.keep_retrying();  // It was reached once, so it is waited for.
+    if (pawld.machine().last_error() != last_error) {
+      last_error = pawld.machine().last_error();
+      if (!last_error.empty()) console.note("pawl: " + printable(last_error) + "; retrying");
     }
   }
 }
@@ -160,33 +163,22 @@ void add_elect(CommandLine& line) {
   }
   verb.rest(options->run.command);
   verb.examples(
-      "  pawl elect schedulers --value 10.0.0.7:8080            say when elected, stay until a "
-      "signal or "
-      "loss\n"
-      "  pawl elect schedulers -- ./scheduler                   run it while elected, as `pawl "
-      "run` does\n"
-      "  pawl elect schedulers --observe                        who leads now, and every change\n"
+      "  pawl elect schedulers --value 10.0.0.7:8080     report the election, stay until a signal\n"
+      "  pawl elect schedulers -- ./scheduler            run it while elected, as `pawl run` does\n"
+      "  pawl elect schedulers --observe                 print the leader, then every change\n"
       "  pawl elect schedulers --observe --json | jq --unbuffered .leader.value\n"
       "\n"
-      "Without a command it prints `elected NAME token N` once it leads. Signals end it; it "
-      "resigns then, "
-      "and the "
-      "next\n"
-      "candidate leads at once. When the lease cannot be confirmed it ends too, with 122, a sixth "
-      "of the TTL "
-      "before\n"
-      "anyone else can be elected: stop what you do as a leader when it ends. With a command that "
-      "is done "
-      "for you; "
-      "for\n"
-      "more about that (--on-lost, --kill-after, environment) see `pawl run`: electing is running "
-      "with one "
-      "lock.\n"
+      "Without a command it prints `elected NAME token N` once it leads. A signal ends it; then "
+      "it\n"
+      "resigns, and the next candidate leads at once. When the lease cannot be confirmed it ends\n"
+      "with 122, a sixth of the TTL before anyone else can be elected: stop leading when it ends.\n"
+      "With a command, the command is stopped for you. Electing is running with one lock: see\n"
+      "`pawl run` for --on-lost, --kill-after and the environment.\n"
       "\n"
       "Exit codes: 128+N ended by signal N; 64 usage, 69 pawld unreachable, 75 not elected in "
-      "time, 77 not "
-      "permitted,\n"
-      "122 lease lost, 124 --max-hold reached; with a command those of `pawl run`.");
+      "time,\n"
+      "77 not permitted, 122 lease lost, 124 --max-hold reached; with a command those of `pawl "
+      "run`.");
   verb.run([options](Console& console) {
     return options->observe ? observe(console, *options) : campaign(console, *options);
   });

@@ -1,4 +1,4 @@
-// How pawl ends. Scripts rely on these numbers; they are part of the compatibility promise.
+// The exit codes of pawl. Scripts rely on them; they are part of the compatibility promise.
 #pragma once
 
 #include "pawl/result.h"
@@ -25,9 +25,9 @@ inline constexpr int kExitNotFound = 127;   // run: CMD was not found
 inline constexpr int kExitSignalled =
     128;  // run: plus the number of the signal that ended CMD, or the wait
 
-// The number an error ends with.
+// The exit code for an error.
 [[nodiscard]] int exit_code(Code code);
-// What programs read in --json: busy, lost, stale, unavailable, unknown, invalid, denied,
+// The code in --json: busy, lost, stale, unavailable, unknown, invalid, denied,
 // issuer_behind.
 [[nodiscard]] const char* code_word(Code code);
 

@@ -5,13 +5,12 @@
 #include <cstdlib>
 #include <memory>
 
-#include "cli/confirm.h"
-#include "cli/duration.h"
+#include "base/duration.h"
+#include "base/text.h"
 #include "cli/exit_codes.h"
 #include "cli/guard_target.h"
 #include "cli/guard_verbs.h"
 #include "cli/reply.h"
-#include "cli/utf8.h"
 #include "guard/words.h"
 
 namespace pawl::cli {

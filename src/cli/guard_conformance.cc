@@ -5,11 +5,11 @@
 #include <functional>
 #include <memory>
 
+#include "base/text.h"
 #include "cli/exit_codes.h"
 #include "cli/guard_target.h"
 #include "cli/guard_verbs.h"
 #include "cli/reply.h"
-#include "cli/utf8.h"
 #include "conformance/process_subject.h"
 #include "conformance/run.h"
 #include "conformance/subjects.h"

@@ -3,12 +3,11 @@
 
 #include <memory>
 
+#include "base/text.h"
 #include "base/version.h"
-#include "cli/confirm.h"
 #include "cli/exit_codes.h"
 #include "cli/guard_target.h"
 #include "cli/guard_verbs.h"
-#include "cli/utf8.h"
 
 namespace pawl::cli {
 namespace {

@@ -1,116 +1,91 @@
 #include "cli/json.h"
 
-#include <fmt/format.h>
-
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
 #include <cmath>
+#include <utility>
 
 #include "base/assert.h"
-#include "cli/utf8.h"
+#include "base/text.h"
 
 namespace pawl::cli {
+namespace {
 
-Json& Json::open(char left, char right) {
-  separate();
-  out_.push_back(left);
-  closers_.push_back(right);
-  first_ = true;
+boost::json::value to_json(const wire::Value& value) {
+  using Kind = wire::Value::Kind;
+  switch (value.kind) {
+    case Kind::kNull:
+      return nullptr;
+    case Kind::kInteger:
+      return value.integer;
+    case Kind::kBoolean:
+      return value.integer != 0;
+    case Kind::kReal:
+      return std::isfinite(value.real) ? boost::json::value(value.real) : nullptr;
+    case Kind::kSimple:
+    case Kind::kText:
+    case Kind::kError:
+      return boost::json::string(to_valid_utf8(value.text));
+    case Kind::kArray:
+    case Kind::kPush: {
+      boost::json::array items;
+      for (const wire::Value& item : value.items) items.push_back(to_json(item));
+      return items;
+    }
+    case Kind::kMap: {
+      boost::json::object members;
+      for (std::size_t i = 0; i + 1 < value.items.size(); i += 2)
+        members.emplace(to_valid_utf8(value.items[i].text), to_json(value.items[i + 1]));
+      return members;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Json& Json::open(boost::json::value container) {
+  open_.push_back({std::exchange(key_, {}), std::move(container)});
   return *this;
 }
 
 Json& Json::end() {
-  PAWL_ASSERT(!closers_.empty());
-  out_.push_back(closers_.back());
-  closers_.pop_back();
-  first_ = false;
+  PAWL_ASSERT(!open_.empty());
+  Container ended = std::move(open_.back());
+  open_.pop_back();
+  key_ = std::move(ended.key);
+  return add(std::move(ended.value));
+}
+
+Json& Json::add(boost::json::value value) {
+  if (open_.empty()) {
+    root_ = std::move(value);
+  } else if (boost::json::array* items = open_.back().value.if_array()) {
+    items->push_back(std::move(value));
+  } else {
+    open_.back().value.as_object().emplace(key_, std::move(value));
+  }
+  key_.clear();
   return *this;
 }
 
 Json& Json::key(std::string_view name) {
-  separate();
-  quote(name);
-  out_.push_back(':');
-  first_ = true;  // Its value follows without a comma.
+  key_ = to_valid_utf8(name);
   return *this;
 }
 
 Json& Json::string(std::string_view value) {
-  separate();
-  quote(value);
-  return *this;
-}
-
-Json& Json::number(std::int64_t value) {
-  separate();
-  out_ += std::to_string(value);
-  return *this;
-}
-
-Json& Json::boolean(bool value) {
-  separate();
-  out_ += value ? "true" : "false";
-  return *this;
-}
-
-Json& Json::null() {
-  separate();
-  out_ += "null";
-  return *this;
+  return add(boost::json::string(to_valid_utf8(value)));
 }
 
 Json& Json::value(const wire::Value& value) {
-  using Kind = wire::Value::Kind;
-  switch (value.kind) {
-    case Kind::kNull:
-      return null();
-    case Kind::kInteger:
-      return number(value.integer);
-    case Kind::kBoolean:
-      return boolean(value.integer != 0);
-    case Kind::kReal:
-      separate();
-      out_ += std::isfinite(value.real) ? fmt::format("{}", value.real) : "null";
-      return *this;
-    case Kind::kSimple:
-    case Kind::kText:
-    case Kind::kError:
-      return string(value.text);
-    case Kind::kArray:
-    case Kind::kPush:
-      array();
-      for (const wire::Value& item : value.items) this->value(item);
-      return end();
-    case Kind::kMap:
-      object();
-      for (std::size_t i = 0; i + 1 < value.items.size(); i += 2) {
-        key(value.items[i].text).value(value.items[i + 1]);
-      }
-      return end();
-  }
-  return null();
+  return add(to_json(value));
 }
 
-void Json::separate() {
-  if (!first_) out_.push_back(',');
-  first_ = false;
-}
-
-void Json::quote(std::string_view value) {
-  out_.push_back('"');
-  for (std::string_view rest = value; !rest.empty();) {
-    const std::size_t size = utf8_length(rest);
-    const char byte = rest.front();
-    if (size == 0) {
-      out_ += "\\ufffd";
-    } else if (byte == '"' || byte == '\\') {
-      out_ += {'\\', byte};
-    } else if (static_cast<unsigned char>(byte) < 0x20 || byte == 0x7f) {
-      out_ += fmt::format("\\u{:04x}", static_cast<unsigned char>(byte));
-    } else {
-      out_ += rest.substr(0, size);
-    }
-    rest.remove_prefix(std::max<std::size_t>(size, 1));
-  }
-  out_.push_back('"');
+std::string Json::text() const {
+  PAWL_ASSERT(open_.empty());
+  return boost::json::serialize(root_);
 }
 
 }  // namespace pawl::cli

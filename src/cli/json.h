@@ -1,12 +1,14 @@
-// JSON for --json: a writer that puts the commas, and the translation of replies.
+// JSON for --json: a builder over Boost.JSON, and the translation of replies. Members keep their
+// order.
 //
 //   Json json;
 //   json.object().key("token").number(34).key("slot").null().end();
-//   json.text()                                       {"token":34,"slot":null}
+//   json.text();  // {"token":34,"slot":null}
 //
-// Strings come out as valid UTF-8 whatever goes in: a byte that is none becomes U+FFFD.
+// Strings come out as valid UTF-8: an invalid byte becomes U+FFFD.
 #pragma once
 
+#include <boost/json/value.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,27 +20,33 @@ namespace pawl::cli {
 
 class Json {
  public:
-  Json& object() { return open('{', '}'); }
-  Json& array() { return open('[', ']'); }
+  // Containers nest until their end().
+  Json& object() { return open(boost::json::object()); }
+  Json& array() { return open(boost::json::array()); }
   Json& end();
+  // In an object, before each value.
   Json& key(std::string_view name);
   Json& string(std::string_view value);
-  Json& number(std::int64_t value);
-  Json& boolean(bool value);
-  Json& null();
-  // A reply as it came: maps with their keys, tokens as numbers.
+  Json& number(std::int64_t value) { return add(value); }
+  Json& boolean(bool value) { return add(value); }
+  Json& null() { return add(nullptr); }
+  // A reply as it was received: maps with their keys, tokens as numbers.
   Json& value(const wire::Value& value);
 
-  [[nodiscard]] const std::string& text() const { return out_; }
+  // The document. All containers must have ended.
+  [[nodiscard]] std::string text() const;
 
  private:
-  Json& open(char left, char right);
-  void separate();
-  void quote(std::string_view value);
+  struct Container {
+    std::string key;  // in its parent
+    boost::json::value value;
+  };
+  Json& open(boost::json::value container);
+  Json& add(boost::json::value value);
 
-  std::string out_;
-  std::vector<char> closers_;
-  bool first_ = true;  // nothing stands before the next item in its container
+  boost::json::value root_;
+  std::vector<Container> open_;  // outermost first
+  std::string key_;              // of the next value
 };
 
 }  // namespace pawl::cli

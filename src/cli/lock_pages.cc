@@ -11,7 +11,7 @@ Result<void> each_lock_page(Console& console, const std::string& prefix,
     const auto reply = console.ask(words);
     if (!reply) return reply.error();
     if (reply->items.size() != 2)
-      return Error{Code::kUnknown, "LOCKS answered something else than a page"};
+      return Error{Code::kUnknown, "protocol error: LOCKS did not answer a page"};
     if (auto taken = take(reply->items[1].items); !taken) return taken;
     const wire::Value& next = reply->items[0];
     cursor = next.as_text() ? std::string(*next.as_text())

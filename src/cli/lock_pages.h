@@ -13,8 +13,8 @@ namespace pawl::cli {
 
 using LockPage = std::vector<wire::Value>;
 
-// Calls `take` with each page of locks whose name begins with `prefix`. Pages may be empty. An
-// error of `take` ends it.
+// Calls `take` with each page of locks whose names start with `prefix`. Pages may be empty. An
+// error of `take` ends the listing.
 Result<void> each_lock_page(Console& console, const std::string& prefix,
                             const std::function<Result<void>(const LockPage&)>& take);
 

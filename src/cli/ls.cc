@@ -1,13 +1,13 @@
-// pawl ls: every lock that is held, closed or waited for; or who waits for whom.
+// pawl ls: every lock that is held, closed or waited for; or the waiting requests.
 #include <fmt/format.h>
 
 #include <memory>
 
+#include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/exit_codes.h"
 #include "cli/lock_pages.h"
 #include "cli/reply.h"
-#include "cli/utf8.h"
 #include "cli/verbs.h"
 
 namespace pawl::cli {
@@ -124,8 +124,9 @@ void add_ls(CommandLine& line) {
   auto options = std::make_shared<LsArguments>();
   Verb verb =
       line.verb("ls", "list the locks that are held, closed or waited for", Talks::kToPawld);
-  verb.optional("PREFIX", options->prefix, "only locks whose name begins with it");
-  verb.flag("--waits", options->waits, "who waits for whom (the first 16 of each queue)");
+  verb.optional("PREFIX", options->prefix, "only locks starting with PREFIX");
+  verb.flag("--waits", options->waits,
+            "waiting requests and the holders they wait for (the first 16 of each queue)");
   verb.examples(
       "  pawl ls\n"
       "  pawl ls reports/\n"

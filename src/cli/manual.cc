@@ -1,5 +1,5 @@
-// pawl manual DIR (not listed in --help): writes pawl-VERB.1 for every verb, made from the
-// declaration that also parses and helps. The build calls it; what it writes is installed.
+// pawl manual DIR (not listed in --help): writes pawl-VERB.1 for every verb, generated from its
+// declaration. The build runs it and installs the pages.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -137,10 +137,9 @@ int manual(Console& console, const CLI::App& app, const ManualArguments& options
 void add_manual(CommandLine& line) {
   auto options = std::make_shared<ManualArguments>();
   Verb verb = line.verb("manual", "write the manual pages of the verbs", Talks::kToNobody);
-  verb.required("DIR", options->directory, "where to");
-  verb.text("--date", "TEXT", options->date, "what the pages are dated");
-  verb.texts("--except", "VERB", options->except,
-             "one that has a page written by hand; repeatable");
+  verb.required("DIR", options->directory, "the directory for the pages");
+  verb.text("--date", "TEXT", options->date, "the date in the pages");
+  verb.texts("--except", "VERB", options->except, "a verb with a hand-written page; repeatable");
   verb.hide();
   verb.run([options, &line](Console& console) { return manual(console, line.app(), *options); });
 }

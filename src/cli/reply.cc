@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <ctime>
 
-#include "cli/duration.h"
-#include "cli/utf8.h"
+#include "base/duration.h"
+#include "base/text.h"
 
 namespace pawl::cli {
 

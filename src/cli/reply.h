@@ -1,4 +1,4 @@
-// Reading the maps that pawld answers, for printing: what is missing is simply empty.
+// Reading the maps in replies of pawld, for printing. Missing fields are empty.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,9 @@
 
 namespace pawl::cli {
 
-// Text, integers and booleans as people read them, made printable; "-" for null and for what is not
-// there.
+// Text, integers and booleans, made printable; "-" for null and for missing fields.
 [[nodiscard]] std::string text_of(const wire::Value& map, std::string_view key);
-// The label of a holder or waiter; whoever gave none is called that.
+// The label of a holder or waiter, or "(no owner given)".
 [[nodiscard]] std::string owner_of(const wire::Value& map);
 [[nodiscard]] std::optional<std::int64_t> integer_of(const wire::Value& map, std::string_view key);
 // A field in milliseconds, as a duration for people.
@@ -27,7 +26,7 @@ namespace pawl::cli {
 [[nodiscard]] const std::vector<wire::Value>& items_of(const wire::Value& map,
                                                        std::string_view key);
 
-// Columns that line up; two spaces between them.
+// Aligned columns with two spaces between them.
 class Table {
  public:
   explicit Table(std::vector<std::string> heading) { rows_.push_back(std::move(heading)); }

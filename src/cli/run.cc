@@ -3,6 +3,7 @@
 
 #include "cli/command_line.h"
 #include "cli/run_request.h"
+#include "cli/runner.h"
 #include "cli/verbs.h"
 
 namespace pawl::cli {
@@ -28,18 +29,16 @@ void add_run(CommandLine& line) {
   options->common.declare(verb);
   verb.text(
       "--on-lost", "stop|kill|ignore", options->on_lost,
-      "when the lease cannot be confirmed: TERM, then KILL (stop, the default), KILL, or nothing");
+      "when the lease cannot be confirmed: TERM, then KILL (stop, the default), KILL only, or "
+      "nothing");
   verb.duration("--kill-after", options->kill_after,
                 "send TERM this long before the lease ends (default TTL/6, at most TTL/3); KILL "
-                "follows max(100ms, "
-                "TTL/20) before its end");
+                "follows max(100ms, TTL/20) before its end");
   verb.number("--report-fd", options->report_fd,
-              "one JSON line per event to this descriptor, for programs");
-  verb.texts(
-      "--guard", "KIND:RESOURCE", options->guards,
-      "advance this guard before the command starts, e.g. postgres:orders: from then on former "
-      "holders cannot "
-      "write to it");
+              "write one JSON line per event to this descriptor, for programs");
+  verb.texts("--guard", "KIND:RESOURCE", options->guards,
+             "advance this guard before the command starts, e.g. postgres:orders: from then on "
+             "former holders cannot write to it");
   verb.text("--guard-dsn", "DSN", options->guard_dsn,
             "where the guards are (PAWL_GUARD_DSN); see `pawl guard advance`");
   verb.duration("--guard-wait", options->guard_wait,
@@ -48,47 +47,31 @@ void add_run(CommandLine& line) {
             "end them after that wait (without it: exit 123)");
   verb.rest(options->command);
   verb.examples(
-      "  pawl run reports/nightly -- ./report.sh             wait for it, run, give it back\n"
-      "  pawl run reports/nightly -n -E 0 -- ./report.sh     exit 0 if another holder has the "
-      "lock\n"
-      "  pawl run a --and b -w 30s --max-hold 10m -- make    both or neither; never longer than "
-      "ten minutes\n"
+      "  pawl run reports/nightly -- ./report.sh             wait for the lock, run, release it\n"
+      "  pawl run reports/nightly -n -E 0 -- ./report.sh     exit 0 if the lock is held\n"
+      "  pawl run a --and b -w 30s --max-hold 10m -- make    both or neither, for 10 min at most\n"
       "\n"
-      "The command gets PAWL_TOKEN (send it with every write), PAWL_LOCK, PAWL_LEASE, PAWL_OWNER, "
-      "PAWL_ADDR,\n"
-      "PAWL_TTL_MS, PAWL_DEADLINE_BOOTTIME_NS, PAWL_FLOOR, PAWL_SLOT (with --limit) and "
-      "PAWL_HELD=1.\n"
-      "It has a process group of its own; signals sent to pawl reach all of it. When it ends, or "
-      "the lease "
-      "does,\n"
-      "everything in the group is stopped before the lock can pass on.\n"
+      "The command gets PAWL_TOKEN (send it with every write), PAWL_LOCK, PAWL_LEASE, PAWL_OWNER,\n"
+      "PAWL_ADDR, PAWL_TTL_MS, PAWL_DEADLINE_BOOTTIME_NS, PAWL_FLOOR, PAWL_SLOT (with --limit) "
+      "and\n"
+      "PAWL_HELD=1. It has its own process group; signals sent to pawl reach the whole group. "
+      "When\n"
+      "the command or the lease ends, the whole group is stopped before the lock can pass on.\n"
       "\n"
-      "Exit codes: the command's own, 128+N when signal N ended it (or the wait); 64 usage, 69 "
-      "pawld "
-      "unreachable,\n"
-      "75 not acquired (-E), 77 not permitted, 78 configuration; 122 lease lost, 124 --max-hold "
-      "reached, 125 "
-      "pawl "
-      "failed,\n"
-      "126 not executable, 127 not found. With --guard, and the command not started: 121 the guard "
-      "has seen "
-      "a "
-      "newer\n"
-      "token, 123 an older transaction stayed open for --guard-wait. -E changes 75 only: nobody "
-      "ran the "
-      "command "
-      "in\n"
-      "the other cases.\n"
+      "Exit codes: the command's own, or 128+N when signal N ended it or the wait; 64 usage, 69\n"
+      "pawld unreachable, 75 not acquired (-E), 77 not permitted, 78 configuration; 122 lease "
+      "lost,\n"
+      "124 --max-hold reached, 125 pawl failed, 126 not executable, 127 not found. With --guard, "
+      "if\n"
+      "the command was not started: 121 the guard has seen a newer token, 123 an older "
+      "transaction\n"
+      "stayed open for --guard-wait. -E changes only 75: in the other cases nobody ran the "
+      "command.\n"
       "\n"
-      "What it cannot do: reach a process that left the group (setsid); stop the rest of the group "
-      "when pawl "
-      "itself\n"
-      "is killed with KILL (the command itself is killed then); keep a machine that was frozen "
-      "past the "
-      "deadline from\n"
-      "running the command for a moment before pawl kills it. Only a guarded resource, which "
-      "checks the "
-      "token, can.");
+      "Limits: pawl cannot stop a process that left the group (setsid). If pawl itself is killed\n"
+      "with KILL, only the command is killed, not the rest of its group. On a machine that was\n"
+      "frozen past the deadline the command may run for a moment before pawl kills it. Only a\n"
+      "guarded resource, which checks the token, protects against these.");
   verb.run([options](Console& console) { return run(console, *options); });
 }
 

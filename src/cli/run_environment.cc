@@ -31,17 +31,18 @@ std::string lock_lines(const RunNames& names) {
 }  // namespace
 
 std::vector<std::string> command_environment(const std::vector<std::string>& inherited,
-                                             const RunNames& names, const client::Held& held) {
+                                             const RunNames& names,
+                                             const client::GrantedLease& granted) {
   Pairs own = {
-      {"PAWL_TOKEN", std::to_string(held.token.value)},
+      {"PAWL_TOKEN", std::to_string(granted.token.value)},
       {"PAWL_LOCK", lock_lines(names)},
-      {"PAWL_LEASE", to_hex(held.lease)},
+      {"PAWL_LEASE", to_hex(granted.lease)},
       {"PAWL_OWNER", names.owner},
       {"PAWL_ADDR", names.addresses},
-      {"PAWL_TTL_MS", std::to_string(held.ttl.count())},
-      {"PAWL_DEADLINE_BOOTTIME_NS", std::to_string(held.deadline.time_since_epoch().count())},
-      {"PAWL_FLOOR", std::to_string(held.floor.value)},
-      {"PAWL_SLOT", held.slot ? std::to_string(*held.slot) : ""},
+      {"PAWL_TTL_MS", std::to_string(granted.ttl.count())},
+      {"PAWL_DEADLINE_BOOTTIME_NS", std::to_string(granted.deadline.time_since_epoch().count())},
+      {"PAWL_FLOOR", std::to_string(granted.floor.value)},
+      {"PAWL_SLOT", granted.slot ? std::to_string(*granted.slot) : ""},
       {"PAWL_HELD", "1"}};
   std::vector<std::string> environment;
   for (const std::string& entry : inherited) {

@@ -11,17 +11,14 @@ namespace {
 
 using client::kNever;
 
-constexpr std::uint64_t kJitterPercent = 15;
-constexpr Millis kRetryMin{50};
-
 Instant after(Instant from, Millis span) {
   return span >= kNever - from ? kNever : from + span;
 }
 
 }  // namespace
 
-WaitPlan::WaitPlan(std::optional<Millis> patience, Instant now)
-    : end_(patience ? after(now, *patience) : kNever) {}
+WaitPlan::WaitPlan(std::optional<Millis> wait, Instant now)
+    : end_(wait ? after(now, *wait) : kNever) {}
 
 Millis WaitPlan::next_wait(Instant now) const {
   if (end_ == kNever) return limits::kWaitMax;
@@ -29,9 +26,9 @@ Millis WaitPlan::next_wait(Instant now) const {
   return std::clamp(left, Millis(0), limits::kWaitMax);
 }
 
-// A lease can be lost before it was ever handed out: who was frozen in the queue for longer than
-// the TTL asks anew.
-bool WaitPlan::again(Code code, Instant now) const {
+// kLeaseLost: the lease was lost before it was returned, as after a freeze in the queue for longer
+// than the TTL.
+bool WaitPlan::should_retry(Code code, Instant now) const {
   return (code == Code::kBusy || code == Code::kLeaseLost) && now < end_;
 }
 
@@ -39,10 +36,26 @@ Millis kill_gap(Millis ttl) {
   return std::max(Millis(100), ttl / 20);
 }
 
-RunPlan::RunPlan(const RunTimes& times, Instant deadline, Instant now, Random& random)
-    : times_(times), random_(random), deadline_(deadline) {
+client::KeepOptions keep_options(const RunTimes& times) {
+  const Millis gap = kill_gap(times.ttl);
+  client::KeepOptions options{.max_hold = times.max_hold};
+  switch (times.on_lost) {
+    case OnLost::kStop:
+      options.uncertain_before = std::max(times.kill_after, gap);
+      break;
+    case OnLost::kKill:
+      options.uncertain_before = gap;
+      break;
+    case OnLost::kIgnore:
+      options.uncertain_before = Millis(0);
+      break;
+  }
+  return options;
+}
+
+RunPlan::RunPlan(const RunTimes& times, Instant deadline, Instant now)
+    : times_(times), deadline_(deadline) {
   if (times.max_hold > Millis(0)) hold_end_ = after(now, times.max_hold);
-  plan_renewal(now);
 }
 
 RunPlan::Limit RunPlan::limit() const {
@@ -51,62 +64,49 @@ RunPlan::Limit RunPlan::limit() const {
   return {deadline_, Why::kLost};
 }
 
-bool RunPlan::gently(Why why) const {
+bool RunPlan::sends_term(Why why) const {
   return why == Why::kMaxHold || times_.on_lost == OnLost::kStop;
 }
 
-// When the limit asks for the first thing to be done.
-Instant RunPlan::acts_at(const Limit& end) const {
-  if (end.at == kNever) return kNever;
-  if (end.why == Why::kLost && ignores_loss()) return end.at;
+Instant RunPlan::first_signal(const Limit& limit) const {
+  if (limit.at == kNever) return kNever;
+  if (limit.why == Why::kLost && ignores_loss()) return limit.at;
   const Millis gap = kill_gap(times_.ttl);
-  return end.at - (gently(end.why) ? std::max(times_.kill_after, gap) : gap);
+  return limit.at - (sends_term(limit.why) ? std::max(times_.kill_after, gap) : gap);
 }
 
 RunPlan::Due RunPlan::advance(Instant now) {
   const Limit end = limit();
-  if (!over_ && now >= acts_at(end)) {
+  if (!over_ && now >= first_signal(end)) {
     if (end.why == Why::kLost && ignores_loss()) {
       ignore_loss();
     } else {
-      stop(end.why, end.at - kill_gap(times_.ttl), gently(end.why));
+      stop(end.why, end.at - kill_gap(times_.ttl), sends_term(end.why));
     }
   }
   Due due;
   if (!killed_ && now >= kill_at_) due.kill = killed_ = true;
   due.terminate = std::exchange(terminate_due_, false) && !due.kill;
-  if (renews() && !renewing_ && now >= renew_at_) due.renew = renewing_ = true;
   return due;
 }
 
 Instant RunPlan::next_timer() const {
   if (terminate_due_) return Instant{};
   if (stopping()) return killed_ ? kNever : kill_at_;
-  if (over_) return kNever;
-  const Instant next = acts_at(limit());
-  return renews() && !renewing_ ? std::min(next, renew_at_) : next;
+  return over_ ? kNever : first_signal(limit());
 }
 
-void RunPlan::renewed(Instant deadline, Millis expires_in, Instant now) {
-  renewing_ = false;
-  if (!renews()) return;
-  // Never back: an answer to an earlier send says nothing against a later one.
-  deadline_ = std::max(deadline_, deadline);
-  capped_ = times_.max_hold > Millis(0) && expires_in < times_.ttl;
-  plan_renewal(now);
-}
-
-void RunPlan::renewal_failed(Code code, Instant now) {
-  renewing_ = false;
-  if (!renews()) return;
-  if (code != Code::kLeaseLost) {  // Nothing is known: again soon, until the deadline.
-    renew_at_ = now + std::max(kRetryMin, times_.ttl / 20);
-    return;
-  }
+void RunPlan::on_lease(const client::LeaseStatus& lease, Instant now) {
+  if (!needs_lease()) return;
+  deadline_ = std::max(deadline_, lease.deadline);
+  capped_ = lease.final;
+  // Lost before its deadline: pawld refused to renew it.
+  const bool refused = lease.state == LeaseState::kLost && now < lease.deadline;
+  if (!refused) return;
   if (ignores_loss()) return ignore_loss();
+  const bool term = sends_term(Why::kLost);
   const Instant latest = deadline_ - kill_gap(times_.ttl);
-  const bool soft = gently(Why::kLost);
-  stop(Why::kLost, soft ? std::min(latest, now + times_.kill_after) : now, soft);
+  stop(Why::kLost, term ? std::min(latest, now + times_.kill_after) : now, term);
 }
 
 void RunPlan::command_ended(bool others_left, Instant now) {
@@ -123,21 +123,11 @@ void RunPlan::ignore_loss() {
   why_ = Why::kLost;
 }
 
-void RunPlan::stop(Why why, Instant kill_at, bool softly) {
+void RunPlan::stop(Why why, Instant kill_at, bool term_first) {
   over_ = true;
   why_ = why;
   kill_at_ = kill_at;
-  terminate_due_ = softly;
-}
-
-// A third of the TTL, or half of the way to TERM when a slow answer has left less; up to 15 %
-// sooner, so that those who were granted together do not renew together.
-void RunPlan::plan_renewal(Instant now) {
-  const Nanos room = std::max(deadline_ - times_.kill_after - now, Nanos(0));
-  const Nanos span = std::min<Nanos>(times_.ttl / 3, room / 2);
-  const auto jitter =
-      random_.below(static_cast<std::uint64_t>(span.count()) * kJitterPercent / 100 + 1);
-  renew_at_ = now + span - Nanos(jitter);
+  terminate_due_ = term_first;
 }
 
 int RunPlan::exit_code(int command) const {

@@ -11,179 +11,186 @@ namespace {
 
 using namespace std::chrono_literals;
 using client::kNever;
+using client::LeaseStatus;
 using Why = RunPlan::Why;
 
 constexpr Instant kStart{1'000s};
+
+LeaseStatus held_until(Instant deadline) {
+  return {.state = LeaseState::kHeld, .deadline = deadline};
+}
 
 class RunPlanTest : public testing::Test {
  protected:
   static RunTimes times(OnLost on_lost = OnLost::kStop, Millis max_hold = 0ms) {
     return {.ttl = 12s, .kill_after = 2s, .max_hold = max_hold, .on_lost = on_lost};
   }
-  RunPlan plan(const RunTimes& times) { return {times, kStart + 12s, kStart, random}; }
-  // Everything that became due on the way to `until`, with the time of each.
-  static std::string story(RunPlan& plan, Instant until) {
-    std::string told;
+  static RunPlan plan(const RunTimes& times) { return {times, kStart + 12s, kStart}; }
+  // The signals that became due until `until`, with the time of each.
+  static std::string signals(RunPlan& plan, Instant until) {
+    std::string sent;
     for (Instant at = plan.next_timer(); at <= until; at = plan.next_timer()) {
       const auto due = plan.advance(at);
       const std::string when = std::to_string((at - kStart) / 1ms) + " ";
-      if (due.renew) told += "renew ";
-      if (due.terminate) told += "TERM@" + when;
-      if (due.kill) told += "KILL@" + when;
-      if (!due.renew && !due.terminate && !due.kill) break;
+      if (due.terminate) sent += "TERM@" + when;
+      if (due.kill) sent += "KILL@" + when;
+      if (!due.terminate && !due.kill) break;
     }
-    return told;
+    return sent;
   }
-  SeededRandom random{3};
 };
 
-TEST_F(RunPlanTest, RenewsWithinAThirdOfTheTtlAndNotAllAtOnce) {
-  bool differs = false;
-  Instant first{};
-  for (int i = 0; i < 100; ++i) {
-    const Instant at = plan(times()).next_timer();
-    EXPECT_LE(at, kStart + 4s);
-    EXPECT_GE(at, kStart + 3400ms);
-    differs = differs || (first != Instant{} && at != first);
-    first = at;
-  }
-  EXPECT_TRUE(differs);
+// --- With the Keeper -----------------------------------------------------------------------------
+
+TEST_F(RunPlanTest, KeeperRenewsUntilTermIsDue) {
+  EXPECT_EQ(keep_options(times()).uncertain_before, 2s);
+  EXPECT_EQ(keep_options(times(OnLost::kKill)).uncertain_before, 600ms);
+  EXPECT_EQ(keep_options(times(OnLost::kIgnore)).uncertain_before, 0s);
+  EXPECT_EQ(keep_options({.ttl = 12s, .kill_after = 0s}).uncertain_before, 600ms);
+  EXPECT_EQ(keep_options(times(OnLost::kStop, 20s)).max_hold, 20s);
 }
 
-TEST_F(RunPlanTest, UnansweredRenewalsEndInTermThenKillBeforeTheDeadline) {  // Hard case 33.
+TEST_F(RunPlanTest, LeaseIsNotNeededOnceTheCommandIsStopped) {
   auto run = plan(times());
-  EXPECT_EQ(story(run, kStart + 1h), "renew TERM@10000 KILL@11400 ");
+  EXPECT_TRUE(run.needs_lease());
+  EXPECT_TRUE(run.advance(kStart + 10s).terminate);
+  EXPECT_FALSE(run.needs_lease());
+}
+
+// --- Losing the lease ----------------------------------------------------------------------------
+
+TEST_F(RunPlanTest, UnansweredRenewalsEndInTermThenKill) {  // Hard case 33.
+  auto run = plan(times());
+  EXPECT_EQ(signals(run, kStart + 1h), "TERM@10000 KILL@11400 ");
   EXPECT_EQ(run.exit_code(0), kExitLost);
 }
 
-TEST_F(RunPlanTest, AnAnsweredRenewalMovesTheDeadline) {
+TEST_F(RunPlanTest, AnsweredRenewalMovesTheDeadline) {
   auto run = plan(times());
-  EXPECT_EQ(story(run, kStart + 4s), "renew ");
-  run.renewed(kStart + 16s, 12s, kStart + 4s);
+  run.on_lease(held_until(kStart + 16s), kStart + 4s);
   EXPECT_FALSE(run.advance(kStart + 4s).terminate);
-  EXPECT_EQ(story(run, kStart + 1h), "renew TERM@14000 KILL@15400 ");
+  EXPECT_EQ(signals(run, kStart + 1h), "TERM@14000 KILL@15400 ");
 }
 
-TEST_F(RunPlanTest, AShortTtlKeepsAHundredMillisecondsForTheKill) {
-  RunPlan run({.ttl = 1s, .kill_after = 166ms}, kStart + 970ms, kStart, random);
-  EXPECT_EQ(story(run, kStart + 1h), "renew TERM@804 KILL@870 ");
+TEST_F(RunPlanTest, ShortTtlKeeps100MsForTheKill) {
+  RunPlan run({.ttl = 1s, .kill_after = 166ms}, kStart + 970ms, kStart);
+  EXPECT_EQ(signals(run, kStart + 1h), "TERM@804 KILL@870 ");
 }
 
-TEST_F(RunPlanTest, AKillAfterBelowTheGapMeansKillAtOnce) {
-  RunPlan run({.ttl = 12s, .kill_after = 0s}, kStart + 12s, kStart, random);
-  EXPECT_EQ(story(run, kStart + 1h), "renew KILL@11400 ");
+TEST_F(RunPlanTest, KillAfterBelowTheGapMeansKillOnly) {
+  RunPlan run({.ttl = 12s, .kill_after = 0s}, kStart + 12s, kStart);
+  EXPECT_EQ(signals(run, kStart + 1h), "KILL@11400 ");
 }
 
-TEST_F(RunPlanTest, WhoWakesPastTheDeadlineKillsBeforeAnythingElse) {  // Hard case 1.
+TEST_F(RunPlanTest, KillsFirstWhenItWakesPastTheDeadline) {  // Hard case 1.
   auto run = plan(times());
   const auto due = run.advance(kStart + 1h);
   EXPECT_TRUE(due.kill);
-  EXPECT_FALSE(due.terminate || due.renew);
+  EXPECT_FALSE(due.terminate);
   run.command_ended(false, kStart + 1h);
-  EXPECT_EQ(run.exit_code(0), kExitLost);  // That CMD ended in time cannot be known.
+  EXPECT_EQ(run.exit_code(0), kExitLost);  // Whether CMD ended in time is not known.
 }
 
-TEST_F(RunPlanTest, ALateRenewalTakesNothingBackOnceTermIsSent) {
+TEST_F(RunPlanTest, RenewalAfterTermChangesNothing) {
   auto run = plan(times());
-  EXPECT_EQ(story(run, kStart + 10s), "renew TERM@10000 ");
-  run.renewed(kStart + 20s, 12s, kStart + 10s);
-  EXPECT_EQ(story(run, kStart + 1h), "KILL@11400 ");
+  EXPECT_EQ(signals(run, kStart + 10s), "TERM@10000 ");
+  run.on_lease(held_until(kStart + 20s), kStart + 10s);
+  EXPECT_EQ(signals(run, kStart + 1h), "KILL@11400 ");
   EXPECT_EQ(run.exit_code(0), kExitLost);
 }
 
-TEST_F(RunPlanTest, ARenewalThatFailsWithoutAnAnswerIsTriedAgainSoon) {
+TEST_F(RunPlanTest, RefusedLeaseStopsTheCommandAtOnce) {
   auto run = plan(times());
-  EXPECT_EQ(story(run, kStart + 4s), "renew ");
-  run.renewal_failed(Code::kUnavailable, kStart + 5s);
-  EXPECT_EQ(run.next_timer(), kStart + 5s + 600ms);
-  EXPECT_TRUE(run.advance(kStart + 5600ms).renew);
+  run.on_lease({.state = LeaseState::kLost, .deadline = kStart + 12s}, kStart + 4s);
+  EXPECT_TRUE(run.advance(kStart + 4s).terminate);
+  EXPECT_EQ(signals(run, kStart + 1h), "KILL@6000 ");
+  EXPECT_EQ(run.exit_code(0), kExitLost);
 }
 
-TEST_F(RunPlanTest, ALeaseThatPawldCallsOverIsStoppedAtOnce) {
+TEST_F(RunPlanTest, UncertainLeaseKeepsTheTimesOfTermAndKill) {
   auto run = plan(times());
-  EXPECT_EQ(story(run, kStart + 4s), "renew ");
-  run.renewal_failed(Code::kLeaseLost, kStart + 4s);
-  const auto due = run.advance(kStart + 4s);
-  EXPECT_TRUE(due.terminate);
-  EXPECT_EQ(story(run, kStart + 1h), "KILL@6000 ");
-  EXPECT_EQ(run.exit_code(0), kExitLost);
+  run.on_lease({.state = LeaseState::kUncertain, .deadline = kStart + 12s}, kStart + 10s);
+  EXPECT_EQ(signals(run, kStart + 1h), "TERM@10000 KILL@11400 ");
 }
 
 TEST_F(RunPlanTest, OnLostKillSendsNoTerm) {
   auto run = plan(times(OnLost::kKill));
-  EXPECT_EQ(story(run, kStart + 1h), "renew KILL@11400 ");
-  auto told = plan(times(OnLost::kKill));
-  told.renewal_failed(Code::kLeaseLost, kStart + 4s);
-  EXPECT_TRUE(told.advance(kStart + 4s).kill);
+  EXPECT_EQ(signals(run, kStart + 1h), "KILL@11400 ");
+  auto refused = plan(times(OnLost::kKill));
+  refused.on_lease({.state = LeaseState::kLost, .deadline = kStart + 12s}, kStart + 4s);
+  EXPECT_TRUE(refused.advance(kStart + 4s).kill);
 }
 
-TEST_F(RunPlanTest, OnLostIgnoreLetsTheCommandRunAndKeepsItsExitCode) {
+TEST_F(RunPlanTest, OnLostIgnoreKeepsTheCommandAndItsExitCode) {
   auto run = plan(times(OnLost::kIgnore));
-  EXPECT_EQ(story(run, kStart + 4s), "renew ");
   const auto due = run.advance(kStart + 12s);
-  EXPECT_FALSE(due.kill || due.terminate || due.renew);
+  EXPECT_FALSE(due.kill || due.terminate);
   EXPECT_EQ(run.why(), Why::kLost);
+  EXPECT_FALSE(run.needs_lease());
   EXPECT_EQ(run.next_timer(), kNever);
   EXPECT_EQ(run.exit_code(7), 7);
 }
 
-TEST_F(RunPlanTest, MaxHoldStopsAWorkerThatRenewsForEver) {  // Hard case 32.
+// --- --max-hold ----------------------------------------------------------------------------------
+
+TEST_F(RunPlanTest, MaxHoldStopsTheCommand) {  // Hard case 32.
   auto run = plan(times(OnLost::kIgnore, 20s));
-  EXPECT_EQ(story(run, kStart + 4s), "renew ");
-  run.renewed(kStart + 16s, 12s, kStart + 4s);
-  EXPECT_EQ(story(run, kStart + 9s), "renew ");
-  run.renewed(kStart + 19s, 11s, kStart + 8s);  // pawld answers what is left.
-  EXPECT_EQ(story(run, kStart + 1h), "TERM@17000 KILL@18400 ");
+  run.on_lease(held_until(kStart + 16s), kStart + 4s);
+  LeaseStatus capped = held_until(kStart + 19s);  // pawld answers the time that is left.
+  capped.final = true;
+  run.on_lease(capped, kStart + 8s);
+  EXPECT_EQ(signals(run, kStart + 1h), "TERM@17000 KILL@18400 ");
   EXPECT_EQ(run.exit_code(0), kExitMaxHold);
 }
 
-TEST_F(RunPlanTest,
-       MaxHoldCountsOnOurOwnClockToo) {  // pawld's count starts again when it restarts.
+// pawld's count starts again when it restarts.
+TEST_F(RunPlanTest, MaxHoldCountsOnOurClockToo) {
   auto run = plan(times(OnLost::kStop, 20s));
-  EXPECT_TRUE(run.advance(kStart + 4s).renew);
-  run.renewed(kStart + 40s, 12s, kStart + 4s);
-  EXPECT_TRUE(run.advance(kStart + 9s).renew);
-  EXPECT_EQ(story(run, kStart + 1h), "TERM@18000 KILL@19400 ");
+  run.on_lease(held_until(kStart + 40s), kStart + 4s);
+  EXPECT_EQ(signals(run, kStart + 1h), "TERM@18000 KILL@19400 ");
   EXPECT_EQ(run.exit_code(0), kExitMaxHold);
 }
 
-TEST_F(RunPlanTest, WhatTheCommandLeftBehindIsStoppedBeforeTheLockIsGivenBack) {
+TEST_F(RunPlanTest, MaxHoldStopsTheCommandAlsoAfterAnIgnoredLoss) {
+  auto run = plan(times(OnLost::kIgnore, 20s));
+  run.on_lease({.state = LeaseState::kLost, .deadline = kStart + 12s}, kStart + 4s);
+  EXPECT_EQ(signals(run, kStart + 1h), "TERM@18000 KILL@19400 ");
+}
+
+// --- The end of the command ----------------------------------------------------------------------
+
+TEST_F(RunPlanTest, ProcessesLeftBehindAreStoppedBeforeTheRelease) {
   auto run = plan(times());
   run.command_ended(true, kStart + 1s);
   EXPECT_TRUE(run.advance(kStart + 1s).terminate);
-  EXPECT_EQ(story(run, kStart + 1h), "KILL@3000 ");
+  EXPECT_EQ(signals(run, kStart + 1h), "KILL@3000 ");
   EXPECT_EQ(run.exit_code(3), 3);
 }
 
-TEST_F(RunPlanTest, ACommandThatEndsByItselfLeavesNothingToDo) {
+TEST_F(RunPlanTest, EndedCommandLeavesNothingToDo) {
   auto run = plan(times());
   run.command_ended(false, kStart + 1s);
   EXPECT_EQ(run.next_timer(), kNever);
   EXPECT_EQ(run.exit_code(3), 3);
 }
 
-TEST_F(RunPlanTest, AGrantWithLittleLeftIsRenewedInTime) {
-  RunPlan run(times(), kStart + 4s, kStart, random);
-  EXPECT_LE(run.next_timer(), kStart + 1s);
-}
-
-TEST(WaitPlan, WaitsForWhatIsLeftAndForEverInPiecesOfOneHour) {
+TEST(WaitPlan, WaitsInPiecesOfAtMostOneHour) {
   const WaitPlan never(0ms, kStart), some(90min, kStart), always(std::nullopt, kStart);
   EXPECT_EQ(never.next_wait(kStart), 0ms);
-  EXPECT_FALSE(never.again(Code::kBusy, kStart));
+  EXPECT_FALSE(never.should_retry(Code::kBusy, kStart));
   EXPECT_EQ(some.next_wait(kStart), limits::kWaitMax);
-  EXPECT_TRUE(some.again(Code::kBusy, kStart + 1h));
+  EXPECT_TRUE(some.should_retry(Code::kBusy, kStart + 1h));
   EXPECT_EQ(some.next_wait(kStart + 1h), 30min);
-  EXPECT_FALSE(some.again(Code::kBusy, kStart + 90min));
+  EXPECT_FALSE(some.should_retry(Code::kBusy, kStart + 90min));
   EXPECT_EQ(always.next_wait(kStart + 9h), limits::kWaitMax);
-  EXPECT_TRUE(always.again(Code::kBusy, kStart + 9h));
+  EXPECT_TRUE(always.should_retry(Code::kBusy, kStart + 9h));
 }
 
-TEST(WaitPlan, ALeaseLostBeforeItWasHandedOutIsAskedForAnewAndARefusalIsNot) {
+TEST(WaitPlan, RetriesALostLeaseButNotARefusal) {
   const WaitPlan always(std::nullopt, kStart);
-  EXPECT_TRUE(always.again(Code::kLeaseLost, kStart));
-  EXPECT_FALSE(always.again(Code::kDenied, kStart));
-  EXPECT_FALSE(always.again(Code::kUnknown, kStart));
+  EXPECT_TRUE(always.should_retry(Code::kLeaseLost, kStart));
+  EXPECT_FALSE(always.should_retry(Code::kDenied, kStart));
+  EXPECT_FALSE(always.should_retry(Code::kUnknown, kStart));
 }
 
 }  // namespace

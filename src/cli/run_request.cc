@@ -6,9 +6,8 @@
 
 #include <cstdlib>
 
-#include "cli/duration.h"
-#include "cli/owner.h"
-#include "cli/utf8.h"
+#include "base/duration.h"
+#include "base/text.h"
 
 namespace pawl::cli {
 namespace {
@@ -22,13 +21,12 @@ Error usage(std::string detail) {
 Result<RunTimes> to_times(const RunOptions& options) {
   const LeaseTerms& terms = options.common.terms;
   const Millis ttl = terms.ttl;
-  if (ttl < kTtlMin)
-    return usage("--ttl: at least 1s for run; there must be time to stop the command in");
+  if (ttl < kTtlMin) return usage("--ttl: at least 1s for run, to leave time to stop the command");
   RunTimes times{.ttl = ttl, .kill_after = options.kill_after, .max_hold = terms.max_hold};
   if (times.kill_after == RunOptions::kDefault) times.kill_after = ttl / 6;
   if (times.kill_after > ttl / 3) {
-    return usage(
-        fmt::format("--kill-after: at most a third of the TTL, {} here", to_text(ttl / 3)));
+    return usage(fmt::format("--kill-after: at most a third of the TTL, which is {} here",
+                             to_text(ttl / 3)));
   }
   if (options.on_lost == "stop") return times;
   times.on_lost = options.on_lost == "kill" ? OnLost::kKill : OnLost::kIgnore;
@@ -37,14 +35,14 @@ Result<RunTimes> to_times(const RunOptions& options) {
   return times;
 }
 
-// Ours alone: CMD must not keep it open.
+// CMD must not inherit it.
 Result<int> to_report_fd(const RunOptions& options) {
   if (options.report_fd == RunOptions::kNone) return -1;
   if (options.report_fd < 3 || options.report_fd > 1'000'000)
-    return usage("--report-fd: 3 or greater; 0 to 2 are the command's");
+    return usage("--report-fd: 3 or greater; 0 to 2 belong to the command");
   const int fd = static_cast<int>(options.report_fd);
   if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
-    return usage(fmt::format("--report-fd {}: it is not open", fd));
+    return usage(fmt::format("--report-fd {}: not an open descriptor", fd));
   return fd;
 }
 

@@ -1,12 +1,16 @@
-// From what was typed to what a Runner does: for `pawl run`, and for `pawl elect`, which is one.
+// The options of `pawl run` and `pawl elect`, and the request that they make.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/acquire_options.h"
-#include "cli/runner.h"
+#include "cli/console.h"
+#include "cli/run_environment.h"
+#include "cli/run_plan.h"
 
 namespace pawl::cli {
 
@@ -23,6 +27,22 @@ struct RunOptions {
   Millis guard_wait{5'000};
   bool guard_evict = false;
   std::vector<std::string> command;
+};
+
+struct RunRequest {
+  client::AcquireCall call;
+  std::optional<Millis> patience;  // how long to wait; nullopt = for ever
+  RunTimes times;
+  RunNames names;
+  std::vector<std::string> command;  // empty: hold the lease until a signal or its end
+  // Run one after the other before the command, under the same deadline. Each advances a guard to
+  // our token.
+  std::vector<std::vector<std::string>> guard_commands;
+  // Without a command: reports that the lease is held. False: nobody could be told, so the lease is
+  // released.
+  std::function<bool(const client::GrantedLease&)> announce;
+  int not_acquired = 75;
+  int report_fd = -1;
 };
 
 // kInvalid says which option is wrong.

@@ -1,39 +1,21 @@
-// Drives one `pawl run`, or `pawl elect`: a single thread and one poll loop over the socket, the
-// signals and a timer on CLOCK_BOOTTIME, which also wakes it after a suspend. What to do when is
-// decided by run_plan.h and client::Machine; this only does it.
+// One `pawl run`, or `pawl elect`: waits for the lock, then holds it while a command runs. A single
+// thread and one poll loop. run_plan.h decides when to stop the command, client::Keeper when to
+// renew the lease; this carries it out.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/random.h"
 #include "cli/command_process.h"
 #include "cli/console.h"
-#include "cli/run_environment.h"
+#include "cli/lock_wait.h"
 #include "cli/run_plan.h"
-#include "cli/run_voice.h"
-#include "cli/signals.h"
-#include "client/poll_connection.h"
+#include "cli/run_reporter.h"
+#include "cli/run_request.h"
+#include "client/keeper.h"
 
 namespace pawl::cli {
-
-struct RunRequest {
-  client::AcquireCall call;
-  std::optional<Millis> patience;  // nothing = wait for ever
-  RunTimes times;
-  RunNames names;
-  std::vector<std::string> command;  // none: hold, until a signal or the lease ends it
-  // Run one after the other before CMD, held to the same deadline: each advances a guard to our
-  // token.
-  std::vector<std::vector<std::string>> guard_commands;
-  // Without a command: tells those who act on it that it is held. False: nobody could be told, so
-  // it is given back.
-  std::function<bool(const client::Held&)> announce;
-  int not_acquired = 75;
-  int report_fd = -1;
-};
 
 class Runner {
  public:
@@ -44,68 +26,52 @@ class Runner {
   int run();
 
  private:
-  // --- waiting: runner_wait.cc -------------------------------------------------------------------
-  // The exit code when CMD is not to be started.
-  std::optional<int> wait_for_lock();
-  std::optional<int> await_answer();
-  std::optional<int> heed_signals_while_waiting();
-  int leave_queue(int signal);
-  void watch_holder();
-  void inspect_next();
-  void take_inspection(const Result<wire::Value>& shown);
-  void show_holder(const wire::Value& lock);
-  int refused(const Error& error);
-
-  // --- without a command: runner_stay.cc ---------------------------------------------------------
-  int stay();
-  [[nodiscard]] std::optional<int> heed_signals_while_staying();
-
-  // --- running -----------------------------------------------------------------------------------
+  void start_keeping();
+  // --- With a command ----------------------------------------------------------------------------
   int hold();
-  // Nothing when every guard was advanced; else how to end.
-  std::optional<int> fence(RunPlan& plan);
-  // Sleeps until something happens, `look` at the latest, and does what is due of everything but
-  // watching the command.
-  void turn(RunPlan& plan, Instant look);
-  int end(const RunPlan& plan, int code);
+  // nullopt when every guard was advanced; else the exit code.
+  std::optional<int> advance_guards();
+  // Sleeps until something happens, `until` at the latest, and handles everything but the end of
+  // the command.
+  void run_once(Instant until);
+  int end(int code);
   int not_started(int error, bool before_exec);
-  void carry_out(RunPlan& plan);
-  void renew(const RunPlan& plan, Instant now);
-  void begin_hold();
+  void apply_plan();
   void forward_signals();
-  void take_renewal(RunPlan& plan);
-  void watch_command(RunPlan& plan);
+  void watch_command();
   void suspend_with_command();
-  void tell_why(const RunPlan& plan);
-  void release(Millis patience);
 
-  static constexpr Millis kReleasePatience{2'000};
-  static constexpr Millis kLostPatience{500};  // where the lease is over anyway
+  // --- Without a command: `pawl elect` -----------------------------------------------------------
+  int hold_without_command();
+  [[nodiscard]] std::optional<int> handle_signals();
 
-  // Sleeps until something happens or `until`; what poll says of the socket.
-  short nap(Instant until);
+  // --- The lease ---------------------------------------------------------------------------------
+  // Passes time and replies to the keeper, and its view of the lease to the plan.
+  void update_lease();
+  void report_loss();
+  void release(Millis timeout);
+  [[nodiscard]] Instant next_timer() const;
+
+  static constexpr Millis kReleaseTime{2'000};
+  static constexpr Millis kLostReleaseTime{500};  // the lease is over anyway
 
   Console& console_;
   RunRequest request_;
-  SystemRandom random_;
-  Signals signals_;
-  UniqueFd timer_;
-  RunVoice voice_;
-  client::PollConnection pawld_;
-  std::optional<CommandProcess> process_;
+  RunReporter reporter_;
+  RunLoop loop_;
+  client::Keeper keeper_;
 
-  client::CallId acquire_{};
-  std::optional<Result<client::Held>> answer_;
-  client::CallId inspect_{};
-  std::size_t inspected_ = 0;  // which lock
-  Instant watch_at_{};
+  // Once granted.
+  client::GrantedLease granted_{};
+  client::LeaseNumber lease_{};
+  std::optional<RunPlan> plan_;
+  std::uint64_t renewals_reported_ = 0;
+  bool loss_reported_ = false;
 
-  client::Held held_{};
   std::vector<std::string> environment_;  // of CMD
-  client::CallId renewal_{};
+  std::optional<CommandProcess> process_;
   std::optional<int> ended_;  // how CMD ended
-  bool group_gone_ = false;   // and nothing of its group runs
-  bool told_why_ = false;
+  bool group_gone_ = false;   // no process of its group runs any more
   Instant killed_at_ = client::kNever;
 };
 

@@ -37,7 +37,7 @@ Signals::Signals() {
 }
 
 Signals::~Signals() {
-  give_back();
+  restore();
 }
 
 std::vector<int> Signals::take() {
@@ -49,7 +49,7 @@ std::vector<int> Signals::take() {
   return signals;
 }
 
-void Signals::give_back() const {
+void Signals::restore() const {
   sigaction(SIGPIPE, &inherited_pipe_, nullptr);
   sigaction(SIGCHLD, &inherited_child_, nullptr);
   sigprocmask(SIG_SETMASK, &inherited_mask_, nullptr);
@@ -62,6 +62,34 @@ bool stops_a_process(int signal) {
 bool ends_a_process(int signal) {
   return signal != SIGCONT && signal != SIGWINCH && signal != SIGURG && signal != SIGCHLD &&
          !stops_a_process(signal);
+}
+
+// --- StopSignals ---------------------------------------------------------------------------------
+
+StopSignals::StopSignals() {
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  PAWL_ASSERT(sigaction(SIGPIPE, &ignore, &inherited_pipe_) == 0);
+  sigset_t taken;
+  sigemptyset(&taken);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    struct sigaction now {};
+    if (sigaction(signal, nullptr, &now) == 0 && now.sa_handler != SIG_IGN)
+      sigaddset(&taken, signal);
+  }
+  PAWL_ASSERT(sigprocmask(SIG_BLOCK, &taken, &inherited_mask_) == 0);
+  fd_ = UniqueFd(signalfd(-1, &taken, SFD_NONBLOCK | SFD_CLOEXEC));
+}
+
+StopSignals::~StopSignals() {
+  sigaction(SIGPIPE, &inherited_pipe_, nullptr);
+  sigprocmask(SIG_SETMASK, &inherited_mask_, nullptr);
+}
+
+int StopSignals::take() {
+  signalfd_siginfo info{};
+  if (read(fd_.get(), &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) return 0;
+  return static_cast<int>(info.ssi_signo);
 }
 
 }  // namespace pawl::cli

@@ -37,7 +37,7 @@ class SignalsTest : public testing::Test {
   sigset_t mask_{};
 };
 
-TEST_F(SignalsTest, ASignalThatWouldEndTheProcessIsReadInstead) {
+TEST_F(SignalsTest, TerminatingSignalIsReadInstead) {
   Signals signals;
   ASSERT_TRUE(signals.ready());
   EXPECT_THAT(signals.take(), IsEmpty());
@@ -58,7 +58,7 @@ bool stays_with_the_process(int signal) {
   return signal > SIGSYS && signal < SIGRTMIN;  // The C library's.
 }
 
-TEST_F(SignalsTest, EverySignalThatIsNotAboutTheProcessItselfIsTaken) {
+TEST_F(SignalsTest, EveryForwardableSignalIsBlocked) {
   Signals signals;
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
     if (stays_with_the_process(signal)) continue;
@@ -68,14 +68,14 @@ TEST_F(SignalsTest, EverySignalThatIsNotAboutTheProcessItselfIsTaken) {
   }
 }
 
-TEST_F(SignalsTest, WhatWasIgnoredBeforeStaysIgnored) {
+TEST_F(SignalsTest, IgnoredSignalsStayIgnored) {
   ::signal(SIGHUP, SIG_IGN);  // As nohup does.
   Signals signals;
   raise(SIGHUP);
   EXPECT_THAT(signals.take(), IsEmpty());
 }
 
-TEST_F(SignalsTest, AnIgnoredSigchldDoesNotCostTheExitCodeOfTheCommand) {
+TEST_F(SignalsTest, IgnoredSigchldKeepsTheExitCode) {
   ::signal(SIGCHLD, SIG_IGN);
   Signals signals;
   EXPECT_EQ(handler_of(SIGCHLD), SIG_DFL);
@@ -83,7 +83,7 @@ TEST_F(SignalsTest, AnIgnoredSigchldDoesNotCostTheExitCodeOfTheCommand) {
   EXPECT_THAT(signals.take(), ElementsAre(SIGCHLD));
 }
 
-TEST_F(SignalsTest, TheCommandGetsEverythingAsPawlFoundIt) {
+TEST_F(SignalsTest, CommandInheritsTheOriginalSignals) {
   ::signal(SIGCHLD, SIG_IGN);
   sigset_t usr1;
   sigemptyset(&usr1);
@@ -94,27 +94,27 @@ TEST_F(SignalsTest, TheCommandGetsEverythingAsPawlFoundIt) {
   EXPECT_EQ(handler_of(SIGPIPE), SIG_IGN);
   EXPECT_TRUE(blocked(SIGTERM));
 
-  signals.give_back();
+  signals.restore();
   EXPECT_EQ(handler_of(SIGPIPE), SIG_DFL);
   EXPECT_EQ(handler_of(SIGCHLD), SIG_IGN);
   EXPECT_FALSE(blocked(SIGTERM));
-  EXPECT_TRUE(blocked(SIGUSR1));  // By whoever started pawl.
+  EXPECT_TRUE(blocked(SIGUSR1));  // By the parent process of pawl.
 }
 
-TEST_F(SignalsTest, ItsEndGivesTheSignalsBack) {
+TEST_F(SignalsTest, DestructorRestoresTheSignals) {
   { const Signals signals; }
   EXPECT_FALSE(blocked(SIGTERM));
   EXPECT_EQ(handler_of(SIGPIPE), SIG_DFL);
 }
 
-TEST_F(SignalsTest, QueuedSignalsAreForwardedAsOftenAsTheyCame) {
+TEST_F(SignalsTest, QueuedSignalsAreAllRead) {
   Signals signals;
   raise(SIGRTMIN);
   raise(SIGRTMIN);
   EXPECT_THAT(signals.take(), ElementsAre(SIGRTMIN, SIGRTMIN));
 }
 
-TEST(SignalKinds, AWaitEndsForWhatWouldEndAProcessAndPausesForWhatWouldStopIt) {
+TEST(SignalKinds, TerminatingAndStoppingSignalsAreDistinguished) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGALRM, SIGRTMIN}) {
     EXPECT_TRUE(ends_a_process(signal)) << signal;
     EXPECT_FALSE(stops_a_process(signal)) << signal;

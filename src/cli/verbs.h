@@ -1,4 +1,4 @@
-// The verbs of pawl, one file each: what can be typed, and what is done then.
+// The verbs of pawl. Each function declares a verb with its options and action; see command_line.h.
 #pragma once
 
 namespace pawl::cli {

@@ -1,12 +1,12 @@
-// pawl watch: what happens to locks, as it happens.
+// pawl watch: print the events of locks as they happen.
 #include <fmt/format.h>
 
 #include <memory>
 
+#include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/exit_codes.h"
 #include "cli/reply.h"
-#include "cli/utf8.h"
 #include "cli/verbs.h"
 #include "client/boot_clock.h"
 #include "client/poll_connection.h"
@@ -26,7 +26,7 @@ struct WatchArguments {
 
 std::string to_line(const EventPush& event) {
   if (event.kind == EventKind::kReset)
-    return "reset  some events may have been missed: look again with pawl ls\n";
+    return "reset  some events may have been missed: read the state again with pawl ls\n";
   std::string line = fmt::format("{}  {:<8}", time_text(event.at), wire::to_text(event.kind));
   if (!event.lock.empty()) line += "  " + printable(event.lock);
   line += fmt::format("  token {}", event.token.value);
@@ -35,7 +35,7 @@ std::string to_line(const EventPush& event) {
   return line + "\n";
 }
 
-// The same members as in the events that pawld tells over HTTP.
+// The same members as the events that pawld sends over HTTP.
 Json to_json(const EventPush& event) {
   Json json;
   json.object()
@@ -62,10 +62,10 @@ bool print(Console& console, const EventPush& event) {
   return console.json() ? console.data(to_json(event)) : console.data(to_line(event));
 }
 
-// How pawld ended the observing; it does so only when it refuses it.
+// The error when pawld refused the observation.
 std::optional<Error> refusal(client::Machine& machine) {
   for (const client::Completion& done : machine.take_completions()) {
-    const auto* result = std::get_if<Result<client::Unobserved>>(&done.outcome);
+    const auto* result = std::get_if<Result<client::ObserveEnded>>(&done.outcome);
     if (result != nullptr && !*result) return result->error();
   }
   return std::nullopt;
@@ -88,26 +88,25 @@ int watch(Console& console, const WatchArguments& options) {
                                kWatchConnectTimeout);
   client::Machine& machine = pawld.machine();
   machine.observe({.prefix = options.prefix, .from = from}, client::boot_now());
-  std::string trouble;
+  std::string last_error;
   for (;;) {
-    pawld.wait_and_turn();
+    pawld.wait_and_process();
     if (const auto error = refusal(machine)) {
-      return machine.greeted() ? console.fail(*error) : console.fail_unreachable(error->detail);
+      return machine.reached() ? console.fail(*error) : console.fail_unreachable(error->detail);
     }
-    for (const client::Sighting& seen : machine.take_sightings()) {
+    for (const client::ObservedEvent& seen : machine.take_observed_events()) {
       if (!seen.event) {
         console.progress("watching; nothing has happened yet");
       } else if (!print(console, *seen.event)) {
         return kExitOutput;
       }
     }
-    if (!machine.greeted()) continue;
-    pawld
-        // Once it was there, it is waited for: nothing is missed meanwhile, or a reset says so.
-        .be_patient();
-    if (machine.trouble() != trouble) {
-      trouble = machine.trouble();
-      if (!trouble.empty()) console.note("pawl: " + printable(trouble) + "; trying again");
+    if (!machine.reached()) continue;
+    // It was reached once, so it is waited for: no event is missed meanwhile, or a reset says so.
+    pawld.keep_retrying();
+    if (machine.last_error() != last_error) {
+      last_error = machine.last_error();
+      if (!last_error.empty()) console.note("pawl: " + printable(last_error) + "; retrying");
     }
   }
 }
@@ -116,22 +115,20 @@ int watch(Console& console, const WatchArguments& options) {
 
 void add_watch(CommandLine& line) {
   auto options = std::make_shared<WatchArguments>();
-  Verb verb = line.verb("watch", "what happens to locks, as it happens", Talks::kToPawld);
-  verb.optional("PREFIX", options->prefix, "only locks whose names begin so");
+  Verb verb = line.verb("watch", "print the events of locks as they happen", Talks::kToPawld);
+  verb.optional("PREFIX", options->prefix, "only locks starting with PREFIX");
   verb.text("--from", "ID", options->from,
-            "go on after the event with this id (from --json), not from now");
+            "continue after the event with this id (from --json) instead of from now");
   verb.examples(
       "  pawl watch                                 every grant, release, expiry and break\n"
       "  pawl watch reports/\n"
       "  pawl watch --json | jq --unbuffered -r 'select(.event == \"expired\") | .lock'\n"
       "  pawl watch --json --from 8c1f0a2b5d3e4f60-458753   what came after that event\n"
       "\n"
-      "One line per event, until a signal; with --json one JSON object per line. Only what is "
-      "durable is "
-      "told. Over a\n"
-      "lost connection it goes on where it was, and with --from after the event named; `reset` "
-      "says that "
-      "some events may have been missed.");
+      "One line per event, until a signal; with --json one JSON object per line. Only durable\n"
+      "changes are events. After a lost connection it continues with the next event; `reset` "
+      "means\n"
+      "that some events may have been missed.");
   verb.run([options](Console& console) { return watch(console, *options); });
 }
 

@@ -10,11 +10,11 @@
 namespace pawl::client {
 namespace {
 
-// A confirmation that comes back after its own deadline is asked for again, but not for ever: where
-// an answer always takes longer than the lease lives, no lease can be held honestly.
+// A confirmation that arrives after its own deadline is repeated, but not for ever: where answers
+// always take longer than the TTL, no lease can be held.
 constexpr int kConfirmationsMax = 3;
 
-// Two who share a request id would otherwise take the wait from each other for ever.
+// Two connections with one request id would otherwise take the wait from each other for ever.
 constexpr int kSupersededMax = 3;
 
 AcquireSpec to_spec(const AcquireCall& call) {
@@ -66,7 +66,7 @@ void AcquireFlow::append(std::string& out, Instant now) {
 void AcquireFlow::append_ask(std::string& out, Instant now) {
   if (!first_sent_ || PAWL_MUTANT(deadline_from_retry)) first_sent_ = now;
   AcquireSpec spec = to_spec(call_);
-  // A retry waits for what is left of the caller's patience, not for all of it again.
+  // A retry waits for the rest of the caller's wait, not for all of it again.
   const auto left = std::chrono::ceil<Millis>(*first_sent_ + call_.wait - now);
   if (!unwanted_ && left > Millis(0)) {
     spec.wait = left;
@@ -82,7 +82,7 @@ void AcquireFlow::on_reply(const wire::Value& value, Instant now) {
     case Step::kConfirm:
       return confirmed(value, now);
     case Step::kGiveBack:
-      return finish();  // 1, 0 or an error: pawld knows, and the lease is not renewed any more.
+      return finish();  // 1, 0 or an error: the lease is not renewed any more.
     case Step::kWithdraw:
       return withdrawn(value);
     case Step::kWait:
@@ -104,7 +104,7 @@ void AcquireFlow::asked(const wire::Value& value, Instant now) {
   finish_with(failure({Code::kBusy, "someone else holds it"}));
 }
 
-void AcquireFlow::pushed(const wire::WaitPush& push, Instant now) {
+void AcquireFlow::on_push(const wire::WaitPush& push, Instant now) {
   if (step_ == Step::kWithdraw && push.grant)
     grant_ = push.grant;  // The answer to CANCEL will be 0.
   if (step_ != Step::kWait)
@@ -118,20 +118,19 @@ void AcquireFlow::pushed(const wire::WaitPush& push, Instant now) {
     case wire::WaitEvent::kCancelled:
       return finish_with(failure({Code::kUnavailable, "the wait was cancelled"}));
     case wire::WaitEvent::kSuperseded:
-      // Whoever it was asked with our request id. The same id gives us the wait back, or the grant.
+      // Another connection used our request id. The same id gives us the wait back, or the grant.
       if (++superseded_ <= kSupersededMax) return go(Step::kAsk);
-      return finish_with(
-          failure({Code::kUnknown,
-                   "another connection asked with the same request id and gets the answer"}));
+      return finish_with(failure(
+          {Code::kUnknown, "another connection uses the same request id and gets the answer"}));
   }
 }
 
 void AcquireFlow::granted(const wire::GrantReply& grant, Instant now) {
   grant_ = grant;
   if (unwanted_) return go(Step::kGiveBack);
-  const Instant until = deadline(
-      Acquired{PAWL_MUTANT(deadline_from_reply) ? now : *first_sent_, grant.waited, grant.ttl});
-  if (worth_handing_out(until, grant.ttl, now)) return hand_out(until);
+  const Instant until = deadline(AcquireTiming{
+      PAWL_MUTANT(deadline_from_reply) ? now : *first_sent_, grant.waited, grant.ttl});
+  if (has_half_ttl_left(until, grant.ttl, now)) return hand_out(until);
   go(Step::kConfirm);
 }
 
@@ -144,15 +143,14 @@ void AcquireFlow::confirmed(const wire::Value& value, Instant now) {
     return give_back(
         {answered.error().code, granted_as + "not confirmed: " + answered.error().detail}, now);
   }
-  const Instant until = deadline(Renewed{sent_, Millis(*answered), grant_->ttl});
+  const Instant until = deadline(RenewTiming{sent_, Millis(*answered), grant_->ttl});
   if (now < until) return hand_out(until);
   if (++confirmations_ < kConfirmationsMax) return go(Step::kConfirm);
-  give_back({Code::kUnavailable, "answers take longer than the lease lives; choose a longer TTL"},
-            now);
+  give_back({Code::kUnavailable, "answers take longer than the TTL; choose a longer TTL"}, now);
 }
 
 void AcquireFlow::hand_out(Instant deadline) {
-  finish_with(Result<Held>(Held{*grant_, deadline, call_.request}));
+  finish_with(Result<GrantedLease>(GrantedLease{*grant_, deadline, call_.request}));
 }
 
 void AcquireFlow::withdrawn(const wire::Value& value) {
@@ -164,12 +162,12 @@ void AcquireFlow::withdrawn(const wire::Value& value) {
 
 // The same step again. The hang-up has ended the wait, and a grant made just before stands for the
 // retry.
-void AcquireFlow::on_cut(Instant) {
+void AcquireFlow::resume_after_disconnect(Instant) {
   go(step_ == Step::kWait ? Step::kAsk : step_);
 }
 
 void AcquireFlow::give_back(Error why, Instant now) {
-  tell(failure(std::move(why)));
+  complete(failure(std::move(why)));
   unwanted_ = true;
   linger(now + call_.terms.ttl * 2);
   go(Step::kGiveBack);
@@ -179,17 +177,17 @@ void AcquireFlow::cancel(Instant now) {
   leave({Code::kUnavailable, "cancelled"}, now);
 }
 
-void AcquireFlow::abandon(Instant now, std::string_view trouble) {
-  const std::string why = why_not(trouble);
+void AcquireFlow::abandon(Instant now, std::string_view connection_error) {
+  const std::string why = failure_reason(connection_error);
   if (!may_have_happened()) return leave({Code::kUnavailable, why}, now);
-  leave({Code::kUnknown, why + "; if it was granted, it ends by itself when its TTL is over"}, now);
+  leave({Code::kUnknown, why + "; if it was granted, it ends by itself after its TTL"}, now);
 }
 
 void AcquireFlow::leave(Error why, Instant now) {
-  tell(failure(std::move(why)));
+  complete(failure(std::move(why)));
   unwanted_ = true;
   if (!may_have_happened()) return finish();
-  // Past this a grant has run out by itself; nobody was there to renew it.
+  // After this a grant has expired, because it was not renewed.
   linger(now + call_.terms.ttl * 2);
   if (state() == State::kSent) return;  // Its reply says what is left to do.
   if (step_ == Step::kWait) return go(Step::kWithdraw);

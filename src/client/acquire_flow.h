@@ -1,14 +1,13 @@
-// Acquire: asks, waits, and hands out a lease only when it is surely good (G5, G7).
+// Acquire: asks, waits, and returns a lease only when it is certainly valid (G5, G7).
 //
-//   ask ──granted, half of the TTL left──▶ told
-//    │ ╲──granted, but late──▶ confirm (RENEW) ──answered in time──▶ told
+//   ask ──granted, half of the TTL left──▶ complete
+//    │ ╲──granted, but late──▶ confirm (RENEW) ──answered in time──▶ complete
 //    ▼                            ╰──else──▶ give back (RELEASE)
 //   wait (ASYNC; the grant comes as a push)
 //
-// However often it is sent, it is one request id. When nobody waits for the answer any more
-// (cancel, time-out), a wait is withdrawn (CANCEL) and a grant that may exist is asked for once
-// more, without waiting, and given back: never "granted to nobody" for longer than the network
-// takes.
+// All sends use one request id. When the caller stops waiting (cancel, timeout), a wait is withdrawn
+// (CANCEL). A grant that may exist is asked for once more, without waiting, and released: no lock is
+// held for an absent caller for longer than the network takes.
 #pragma once
 
 #include "client/deadline.h"
@@ -21,11 +20,11 @@ class AcquireFlow final : public Flow {
   // `call.request` is set, and the call passed check().
   explicit AcquireFlow(AcquireCall call) : Flow(call.give_up), call_(std::move(call)) {}
 
-  // What would not fit a request at all; everything else is pawld's to judge.
+  // What does not fit into a request at all; pawld checks everything else.
   [[nodiscard]] static std::optional<Error> check(const AcquireCall& call);
 
-  void pushed(const wire::WaitPush& push, Instant now) override;
-  void abandon(Instant now, std::string_view trouble) override;
+  void on_push(const wire::WaitPush& push, Instant now) override;
+  void abandon(Instant now, std::string_view connection_error) override;
   void cancel(Instant now) override;
   [[nodiscard]] const std::string* request() const override { return &call_.request; }
   [[nodiscard]] std::optional<std::uint64_t> position() const override;
@@ -35,9 +34,9 @@ class AcquireFlow final : public Flow {
 
   void append(std::string& out, Instant now) override;
   void on_reply(const wire::Value& value, Instant now) override;
-  void on_cut(Instant now) override;
+  void resume_after_disconnect(Instant now) override;
   [[nodiscard]] Outcome failure(Error error) const override {
-    return Result<Held>(std::move(error));
+    return Result<GrantedLease>(std::move(error));
   }
 
   void append_ask(std::string& out, Instant now);
@@ -61,7 +60,7 @@ class AcquireFlow final : public Flow {
   std::uint64_t position_ = 0;
   int confirmations_ = 0;
   int superseded_ = 0;
-  bool unwanted_ = false;  // nobody waits for the answer any more
+  bool unwanted_ = false;  // the caller has stopped waiting
 };
 
 }  // namespace pawl::client

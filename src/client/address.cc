@@ -25,12 +25,12 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-// What stands behind the host: nothing, or ":port".
+// `rest` follows the host: nothing, or ":port".
 Result<Address> with_port(std::string_view text, std::string_view host, std::string_view rest) {
   if (host.empty()) return malformed(text, "the host is missing; write host:port");
   if (rest.empty()) return Address{std::string(host), kDefaultPort};
   const auto port = rest.front() == ':' ? parse_port(rest.substr(1)) : std::nullopt;
-  if (!port) return malformed(text, "expected a port from 1 to 65535 behind the colon");
+  if (!port) return malformed(text, "expected a port from 1 to 65535 after the colon");
   return Address{std::string(host), *port};
 }
 
@@ -39,7 +39,7 @@ constexpr std::string_view kTls = "tls://";
 Result<Address> parse_address(std::string_view text) {
   if (text.starts_with(kTls)) {
     auto address = parse_address(text.substr(kTls.size()));
-    if (address && address->tls) return malformed(text, "expected a host behind tls://");
+    if (address && address->tls) return malformed(text, "expected a host after tls://");
     if (address) address->tls = true;
     return address;
   }
@@ -68,7 +68,7 @@ Result<std::vector<Address>> parse_addresses(std::string_view list) {
     if (!address) return address.error();
     addresses.push_back(std::move(*address));
     if (addresses.back().tls != addresses.front().tls)
-      return malformed(list, "write tls:// before all of them or before none");
+      return malformed(list, "write tls:// before all addresses or before none");
     if (comma == std::string_view::npos) return addresses;
     rest.remove_prefix(comma + 1);
   }

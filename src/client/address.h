@@ -1,5 +1,4 @@
-// Where pawld listens, as people write it: "db1:7295,db2", "127.0.0.1", "[::1]:7295",
-// "tls://db1:7295".
+// The address of pawld as text: "db1:7295,db2", "127.0.0.1", "[::1]:7295", "tls://db1:7295".
 #pragma once
 
 #include <cstdint>
@@ -19,15 +18,16 @@ struct Address {
   std::string host;  // without brackets
   std::uint16_t port = kDefaultPort;
   bool tls = false;                                        // written tls://host:port
-  std::shared_ptr<const tls::ClientContext> context = {};  // how, if so; set by use_tls()
+  std::shared_ptr<const tls::ClientContext> context = {};  // set by use_tls()
   bool operator==(const Address&) const = default;
 };
 
-// One or more, separated by commas; spaces around them do not matter. Either all speak TLS or none:
-// in a mixed list, someone who disturbs the network could choose. kInvalid says what was expected.
+// One or more addresses, separated by commas; spaces around them do not matter. Either all use TLS
+// or none: with a mixed list an attacker on the network could choose. kInvalid says what was
+// expected.
 [[nodiscard]] Result<std::vector<Address>> parse_addresses(std::string_view list);
-// Makes those that speak TLS ready to be connected to. kInvalid says which file is wrong, and why;
-// files are read only when one of the addresses needs them.
+// Loads the TLS context of the addresses that use TLS. kInvalid says which file is wrong, and why.
+// Files are read only when one of the addresses needs them.
 [[nodiscard]] Result<void> use_tls(std::vector<Address>& addresses, const tls::ClientFiles& files);
 [[nodiscard]] std::string to_text(const Address& address);
 

@@ -15,7 +15,7 @@ TEST(Address, ListKeepsItsOrder) {
             (std::vector<Address>{{"db1", 1}, {"db2", 7295}, {"fe80::1", 65535}}));
 }
 
-TEST(Address, MalformedOnesAreRefusedWithAHint) {
+TEST(Address, MalformedAddressIsRefusedWithAHint) {
   for (const char* text : {"", ":7295", "a,", ",a", "a:", "a:0", "a:65536", "a:-1", "a:7295x",
                            "[::1", "[]:1", "[::1]7295"}) {
     const auto parsed = parse_addresses(text);
@@ -25,7 +25,7 @@ TEST(Address, MalformedOnesAreRefusedWithAHint) {
   EXPECT_NE(parse_addresses("::1:7295").error().detail.find("[::1]:7295"), std::string::npos);
 }
 
-TEST(Address, TextOfAnAddressParsesBack) {
+TEST(Address, TextParsesBack) {
   for (const Address& address :
        {Address{"db1", 7}, Address{"::1", 7295}, Address{"db1", 7, true}}) {
     EXPECT_EQ(parse_addresses(to_text(address))->front(), address);
@@ -40,12 +40,12 @@ TEST(Addresses, TlsIsWrittenBeforeTheHost) {
   }
 }
 
-TEST(Addresses, AListIsTlsAltogetherOrNotAtAll) {
+TEST(Addresses, MixedTlsListIsRefused) {
   EXPECT_FALSE(parse_addresses("tls://db1,db2"));
-  EXPECT_NE(parse_addresses("db1,tls://db2").error().detail.find("all of them"), std::string::npos);
+  EXPECT_NE(parse_addresses("db1,tls://db2").error().detail.find("all addresses"), std::string::npos);
 }
 
-TEST(Addresses, FilesAreReadOnlyForAddressesThatNeedThem) {
+TEST(Addresses, TlsFilesAreReadOnlyWhenNeeded) {
   const tls::ClientFiles missing{.ca = "no/such.pem"};
   auto plain = *parse_addresses("db1");
   EXPECT_TRUE(use_tls(plain, missing));

@@ -1,25 +1,25 @@
-// A thin driver of Machine for programs that do one thing at a time, such as the CLI: one socket,
-// one call at a time, on the caller's thread.
+// One call at a time on the caller's thread, for programs that do one thing at a time, such as the
+// CLI. A PollConnection with its loop inside.
 //
 //   SystemRandom random;
 //   BlockingConnection pawld(*parse_addresses("127.0.0.1:7295"), random, {});
-//   auto held = pawld.acquire({.locks = {"hello"}, .wait = 30s});
-//   if (!held) return report(held.error());
+//   auto granted = pawld.acquire({.locks = {"hello"}, .wait = 30s});
+//   if (!granted) return report(granted.error());
 //
-// It connects when the first call needs it, and again when the connection is lost. A call's
-// `give_up`, when not set, is `call_timeout` from now (behind the wait, for an acquire).
+// Looks up names and connects in the first call, and connects again when the connection is lost. A
+// call's `give_up`, when not set, is `call_timeout` from now, plus the wait of an acquire.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/random.h"
 #include "client/address.h"
 #include "client/calls.h"
-#include "client/machine.h"
-#include "client/socket.h"
+#include "client/poll_connection.h"
 
 namespace pawl::client {
 
@@ -27,49 +27,43 @@ struct ConnectionOptions {
   MachineOptions machine;
   Millis connect_timeout{3'000};                 // per address
   Millis call_timeout{10'000};                   // how long a call may take beyond its own wait
-  std::function<void(std::uint64_t)> on_queued;  // the place in the queue, whenever it changes
-  // The connection was lost, or could not be made again, while a call goes on; for people.
-  std::function<void(const std::string&)> on_trouble;
+  std::function<void(std::uint64_t)> on_queued;  // the position in the queue, when it changes
+  // The connection was lost, or could not be made again, during a call. For messages.
+  std::function<void(const std::string&)> on_connection_error;
 };
 
 class BlockingConnection {
  public:
   BlockingConnection(std::vector<Address> addresses, Random& random, ConnectionOptions options);
-  // Gives back what nobody waits for any more, for a second at most.
+  // Finishes releases that are still in the background, for a second at most.
   ~BlockingConnection();
   BlockingConnection(const BlockingConnection&) = delete;
   BlockingConnection& operator=(const BlockingConnection&) = delete;
 
-  // Whether a pawld has ever answered: tells "unreachable" from "refused".
-  [[nodiscard]] bool reached() const { return machine_.greeted(); }
-  // Whether it was not reached because TLS does not fit on both ends: a person must look.
-  [[nodiscard]] bool is_misfit() const { return misfits_ > 0 && !reached(); }
+  // Whether a pawld has ever answered: distinguishes "unreachable" from "refused".
+  [[nodiscard]] bool reached() const { return pawld_ && pawld_->machine().reached(); }
+  // See PollConnection.
+  [[nodiscard]] bool is_tls_mismatch() const { return pawld_ && pawld_->is_tls_mismatch(); }
 
-  Result<Held> acquire(AcquireCall call);
-  Result<Renewal> renew(RenewCall call);
-  Result<Release> release(ReleaseCall call);
+  Result<GrantedLease> acquire(AcquireCall call);
+  Result<RenewResult> renew(RenewCall call);
+  Result<ReleaseResult> release(ReleaseCall call);
   Result<wire::Value> command(CommandCall call);
 
  private:
+  // `start` makes the call on the machine and returns its id.
   template <class T>
-  Result<T> finish(CallId call);
-  [[nodiscard]] Instant limit(Instant asked, Millis wait) const;
-  // One step: connect if wanted, send, wait (not beyond `until`), read, let time pass.
-  void turn(Instant until);
-  void connect();
-  void hang_up(const std::string& why);
-  void exchange(Instant until);
-  void report_position(CallId call);
-  void report_trouble();
+  Result<T> call(const std::function<CallId(Machine&)>& start);
+  [[nodiscard]] Result<void> resolve_once();
+  [[nodiscard]] Instant limit(Instant give_up, Millis wait) const;
+  void report(CallId call);
 
   const std::vector<Address> addresses_;
   const ConnectionOptions options_;
-  Machine machine_;
-  Socket socket_;
-  std::string unsent_;
-  std::size_t next_address_ = 0;
-  std::size_t misfits_ = 0;     // addresses whose TLS does not fit, in a row
-  std::uint64_t position_ = 0;  // as last reported
+  Random& random_;
+  std::optional<PollConnection> pawld_;  // once the addresses are resolved
+  std::uint64_t position_ = 0;           // as last reported
+  std::string error_;                    // as last reported
 };
 
 }  // namespace pawl::client

@@ -1,4 +1,5 @@
-// Reads the client's clock. For drivers and programs only; everything else is told `now`.
+// Reads the client's clock. For drivers and programs only; everything else gets `now` as a
+// parameter.
 #pragma once
 
 #include "client/time.h"
@@ -7,8 +8,8 @@ namespace pawl::client {
 
 [[nodiscard]] Instant boot_now();
 
-// For poll(): what is left, rounded up; a minute at most, because a clock that was suspended is to
-// be looked at again.
+// The timeout for poll(): rounded up; at most a minute, because poll() does not count the time of a
+// suspend.
 [[nodiscard]] int poll_timeout(Nanos left);
 
 }  // namespace pawl::client

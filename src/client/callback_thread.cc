@@ -10,7 +10,7 @@
 namespace pawl::client {
 namespace {
 
-constexpr std::size_t kOfferedMax = 10'000;
+constexpr std::size_t kQueuedMax = 10'000;
 
 }  // namespace
 
@@ -19,8 +19,8 @@ struct CallbackThread::Queue {
   std::condition_variable changed;
   std::deque<std::function<void()>> callbacks;
   std::uint64_t ran = 0;
-  bool running = false;  // one that is not in `callbacks` any more
-  int drains = 0;        // under way
+  bool running = false;  // a callback, which is not in `callbacks` any more
+  int drains = 0;        // in progress
   std::thread::id thread;
   bool finish = false;
   bool finished = false;
@@ -41,7 +41,7 @@ void CallbackThread::run(Queue& queue) {
     queue.running = true;
     lock.unlock();
     callback();
-    callback = nullptr;  // What it owns ends here too, not under the lock.
+    callback = nullptr;  // Its captures are destroyed here, not under the lock.
     lock.lock();
     queue.running = false;
     ++queue.ran;
@@ -60,10 +60,10 @@ void CallbackThread::post(std::function<void()> callback) {
   queue_->changed.notify_all();
 }
 
-void CallbackThread::offer(std::function<void()> callback) {
+void CallbackThread::post_if_room(std::function<void()> callback) {
   {
     const std::lock_guard lock(queue_->mutex);
-    if (queue_->finish || queue_->callbacks.size() >= kOfferedMax) return;
+    if (queue_->finish || queue_->callbacks.size() >= kQueuedMax) return;
     queue_->callbacks.push_back(std::move(callback));
   }
   queue_->changed.notify_all();

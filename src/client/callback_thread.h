@@ -1,5 +1,5 @@
-// The thread that runs what users gave us to run. A callback that never returns holds up other
-// callbacks and nothing else.
+// The thread that runs users' callbacks. A callback that never returns blocks other callbacks and
+// nothing else.
 #pragma once
 
 #include <chrono>
@@ -14,22 +14,22 @@ class CallbackThread {
   CallbackThread(const CallbackThread&) = delete;
   CallbackThread& operator=(const CallbackThread&) = delete;
 
-  // Runs it after those before it. What it throws ends the process, as on any thread.
+  // Runs callbacks in order. An exception ends the process, as on any thread.
   void post(std::function<void()> callback);
-  // The same for what is only nice to know: dropped while too much is queued, as behind a callback
+  // The same for log lines and metrics: dropped while too much is queued, such as behind a callback
   // that is stuck.
-  void offer(std::function<void()> callback);
-  // Waits until what is queued now has run, as long as told. Does not wait when called from a
+  void post_if_room(std::function<void()> callback);
+  // Waits until all callbacks queued now have run, `wait_at_most`. Does not wait when called from a
   // callback.
   void drain(std::chrono::milliseconds wait_at_most);
-  // Runs what is queued, then ends. Waits for that as long as told; a stuck callback is left
-  // behind. Does not wait when called from a callback.
+  // Runs what is queued, then ends the thread. Waits `wait_at_most` for that; a stuck callback is
+  // left behind. Does not wait when called from a callback.
   void finish(std::chrono::milliseconds wait_at_most);
 
  private:
   struct Queue;
   static void run(Queue& queue);
-  std::shared_ptr<Queue> queue_;  // The thread's too: it may outlive us.
+  std::shared_ptr<Queue> queue_;  // Shared with the thread, which may outlive us.
 };
 
 }  // namespace pawl::client

@@ -1,8 +1,8 @@
-// What can be asked of a client::Machine, and what it answers.
+// The calls of client::Machine and their results.
 //
-// Every call has `give_up`: when the caller stops waiting. What it may conclude then is in the
-// error's code: kUnavailable when it cannot have happened (never sent, or answered "not now" each
-// time), kUnknown otherwise.
+// Every call has `give_up`: when the caller stops waiting. The error's code says what the caller
+// may conclude then: kUnavailable when the call cannot have taken effect (never sent, or answered
+// "not now" each time), kUnknown otherwise.
 #pragma once
 
 #include <cstdint>
@@ -33,48 +33,48 @@ struct AcquireCall {
   Instant give_up = kNever;
 };
 
-// A lease that is good until `deadline`, on the client's clock. Not obtained is Code::kBusy.
-struct Held : Granted {
+// A lease that is valid until `deadline` on the client's clock. A lock that was not obtained is
+// Code::kBusy.
+struct GrantedLease : Granted {
   Instant deadline{};
   std::string request = {};
 };
 
 struct RenewCall {
   LeaseId lease;
-  Millis ttl{0};  // of the lease; 0 when the caller does not know it: what pawld answers stands in
+  Millis ttl{0};  // of the lease; 0 = not known, then the time that pawld answers is used
   Instant give_up = kNever;
 };
-struct Renewal {
-  Millis expires_in{0};  // as answered
+struct RenewResult {
+  Millis expires_in{0};  // as answered by pawld
   Instant deadline;
 };
 
-// Several leases with one command; 1 to limits::kRenewsPerCall of them.
+// Renews 1 to limits::kRenewsPerCall leases with one command.
 struct RenewManyCall {
   std::vector<LeaseId> leases = {};
   Instant give_up = kNever;
 };
-struct Renewals {
-  Instant sent;  // of the command that was answered: what a deadline counts from
-  std::vector<std::optional<Millis>> answered =
-      {};  // in the order of the call; nothing: that lease is over
+struct RenewManyResult {
+  Instant sent;  // when the answered command was sent: deadlines count from this
+  // Until each lease expires, in the order of the call; nullopt: that lease is over.
+  std::vector<std::optional<Millis>> answered = {};
 };
 
 struct ReleaseCall {
   LeaseId lease;
-  Millis ttl{
-      // Of the lease. Release goes on in the background until confirmed or this has passed; 0 =
-      // unknown.
-      0};
+  // Of the lease; 0 = not known. RELEASE is repeated in the background until it is confirmed or
+  // this time has passed.
+  Millis ttl{0};
   Instant give_up = kNever;
 };
-struct Release {
+struct ReleaseResult {
   bool was_live = false;  // false: it was already over
 };
 
 // Any other command, as its words.
 struct CommandCall {
-  // Whether sending it again after a lost connection is harmless. If not, a lost reply is reported
+  // Whether the command may be sent again after a lost connection. If not, a lost reply is reported
   // as kUnknown.
   enum class Repeat : std::uint8_t { kHarmless, kForbidden };
   std::vector<std::string> words = {};
@@ -82,32 +82,31 @@ struct CommandCall {
   Instant give_up = kNever;
 };
 
-// The events of all locks whose names begin with `prefix`. Lasts until it is cancelled, over any
-// number of connections, or until pawld refuses it; it has no `give_up`. What it tells are
-// Sightings.
+// Observes the events of all locks whose names start with `prefix`; see ObservedEvent. Lasts until
+// it is cancelled or pawld refuses it, over any number of connections. It has no `give_up`.
 struct ObserveCall {
   std::string prefix = {};
-  std::optional<wire::EventId> from = {};  // from after that event; nothing: from now
+  std::optional<wire::EventId> from = {};  // events after this one; nullopt: from now on
 };
-struct Unobserved {};  // as asked
+struct ObserveEnded {};  // cancelled by the caller
 
-// What an observation tells, in order: nothing, once, when it has begun (what is asked for after
-// that, INSPECT for instance, leaves no gap); then each event. kReset: some may have been missed,
-// look again. It may concern another observation of the same machine; to look once too often is
-// harmless.
-struct Sighting {
+// What an observation reports, in order: once without an event when it has begun (a command that is
+// sent after that, such as INSPECT, leaves no gap), then each event. kReset means that events may
+// have been missed: read the state again. A reset may concern another observation of the same
+// machine only; reading once too often is harmless.
+struct ObservedEvent {
   CallId call;
   std::optional<wire::EventPush> event = {};
   std::uint64_t order = 0;  // among completions and events
 };
 
-using Outcome = std::variant<Result<Held>, Result<Renewal>, Result<Renewals>, Result<Release>,
-                             Result<Unobserved>, Result<wire::Value>>;
+using Outcome = std::variant<Result<GrantedLease>, Result<RenewResult>, Result<RenewManyResult>,
+                             Result<ReleaseResult>, Result<ObserveEnded>, Result<wire::Value>>;
 
 struct Completion {
   CallId call;
   Outcome outcome;
-  // Its place among completions and events of this machine: what came later has a greater one.
+  // Among completions and events of this machine: what came later has a greater number.
   std::uint64_t order = 0;
 };
 

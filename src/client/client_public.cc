@@ -7,10 +7,9 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "client/answer.h"
-#include "client/client_handle.h"
 #include "client/fence_on_grant.h"
-#include "client/lease_handle.h"
+#include "client/pending_result.h"
+#include "client/public_state.h"
 
 namespace pawl {
 namespace {
@@ -35,8 +34,8 @@ client::DriverOptions to_driver_options(ClientOptions options,
   driver.machine.auth = std::move(options.auth);
   const bool given = options.answer_timeout > 0ms;
   driver.machine.answer_timeout = given ? options.answer_timeout : kAnswerTimeout;
-  driver.patience =
-      given ? client::Keeper::Patience::kAsGiven : client::Keeper::Patience::kByShortestLease;
+  driver.answer_timeout = given ? client::Keeper::AnswerTimeout::kAsConfigured
+                                : client::Keeper::AnswerTimeout::kFromShortestLease;
   driver.connect_timeout = options.connect_timeout;
   driver.log = std::move(options.log);
   driver.metric = std::move(options.metric);
@@ -77,11 +76,11 @@ client::AcquireCall to_call(std::vector<std::string> locks, const AcquireOptions
   return call;
 }
 
-// Each slot of a limit is a resource of its own (design rule 15): one token for all of them would
-// fence the others out.
+// Each slot of a limit is a separate resource (design rule 15): one token for all of them would
+// fence out the other slots.
 Error not_with_limit() {
   return {Code::kInvalid,
-          "guards cannot be advanced for a lock with a limit: each slot is a resource of its own"};
+          "guards cannot be advanced for a lock with a limit: each slot is a separate resource"};
 }
 
 }  // namespace
@@ -106,14 +105,14 @@ Client::Client(std::string_view addresses, ClientOptions options,
     auto driver_options = to_driver_options(std::move(options), std::move(time));
     state_->driver = client::Driver::start(*std::move(list), std::move(driver_options));
   } else {
-    state_->wrong = list.error();
+    state_->address_error = list.error();
   }
 }
 
 Client::~Client() {
   if (!state_->driver) return;
   if (state_->driver->forked()) {
-    // Not even destroyed: what belongs to threads that do not exist here cannot be.
+    // Leaked: its threads do not exist in this process, so it cannot be destroyed.
     static_cast<void>(state_.release());
     return;
   }
@@ -134,7 +133,7 @@ client::CallId Client::State::acquire(std::vector<std::string> locks, AcquireOpt
   const auto on_self_wait =
       options.wait_for_own ? Driver::OnSelfWait::kWait : Driver::OnSelfWait::kRefuse;
   auto granted = [driver = driver, holder,
-                  done = std::move(done)](Result<client::Grant> grant) mutable {
+                  done = std::move(done)](Result<client::KeptLease> grant) mutable {
     if (!grant) return done(grant.error());
     auto state = std::make_unique<Lease::State>(
         Lease::State{std::move(driver), *std::move(grant), std::move(holder)});
@@ -150,16 +149,16 @@ Result<Lease> Client::acquire(std::string_view lock, AcquireOptions options, std
 
 Result<Lease> Client::acquire_all(std::vector<std::string> locks, AcquireOptions options,
                                   std::stop_token stop) {
-  if (const auto trouble = state_->trouble()) return *trouble;
+  if (const auto error = state_->unusable()) return *error;
   auto guards = std::move(options.guards);
   if (!guards.empty() && options.sharing == Sharing::kLimit) return not_with_limit();
   const auto guard_wait = options.guard_wait;
-  client::Answer<Lease> answer(state_->driver->waking(), client::this_thread());
+  client::PendingResult<Lease> result(state_->driver->wakeups(), client::this_thread());
   const client::CallId call =
       state_->acquire(std::move(locks), std::move(options), client::this_thread(),
-                      [&answer](Result<Lease> lease) { answer.set(std::move(lease)); });
+                      [&result](Result<Lease> lease) { result.set(std::move(lease)); });
   const std::stop_callback give_up(stop, [this, call] { state_->driver->cancel(call); });
-  auto lease = answer.wait();
+  auto lease = result.wait();
   if (!lease || guards.empty()) return lease;
   if (auto fenced = client::fence_on_grant(*lease, std::move(guards), guard_wait, stop); !fenced)
     return fenced.error();
@@ -168,14 +167,15 @@ Result<Lease> Client::acquire_all(std::vector<std::string> locks, AcquireOptions
 
 void Client::acquire_async(std::vector<std::string> locks, AcquireOptions options,
                            std::function<void(Result<Lease>)> done) {
-  if (const auto trouble = state_->trouble()) return done(*trouble);
+  if (const auto error = state_->unusable()) return done(*error);
   if (!options.guards.empty()) {
-    return done(Error{Code::kInvalid,
-                      "guards are advanced on the caller's thread, which may wait: use acquire()"});
+    return done(
+        Error{Code::kInvalid,
+              "guards are advanced on the caller's thread, which may block: use acquire()"});
   }
   state_->acquire(std::move(locks), std::move(options), client::kNoThread,
                   [driver = state_->driver.get(), done = std::move(done)](Result<Lease> lease) {
-                    // A std::function can be copied, and a lease cannot.
+                    // A std::function must be copyable, and a lease is not.
                     auto shared = std::make_shared<Result<Lease>>(std::move(lease));
                     driver->post([shared, done] { done(std::move(*shared)); });
                   });

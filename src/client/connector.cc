@@ -7,6 +7,23 @@
 #include "base/assert.h"
 
 namespace pawl::client {
+namespace {
+
+Result<std::unique_ptr<Socket>> connect_to(const Address& address, Millis timeout) {
+  const auto endpoints = resolve({address});
+  if (!endpoints) return endpoints.error();
+  auto socket = std::make_unique<Socket>();
+  Error why;
+  for (const Endpoint& endpoint : *endpoints) {
+    const Result<void> connected = socket->connect(endpoint, timeout);
+    if (connected) return socket;
+    // Of several errors a TLS mismatch is the most useful one.
+    if (why.detail.empty() || connected.error().code == Code::kInvalid) why = connected.error();
+  }
+  return why;
+}
+
+}  // namespace
 
 struct Connector::Attempt {
   std::mutex mutex;
@@ -17,11 +34,7 @@ void Connector::start(const Address& address, Millis timeout) {
   PAWL_ASSERT(!busy());
   attempt_ = std::make_shared<Attempt>();
   std::thread([attempt = attempt_, wake = wake_, address, timeout] {
-    auto socket = std::make_unique<Socket>();
-    const Result<void> connected = socket->connect(address, timeout);
-    using Connected = Result<std::unique_ptr<Socket>>;
-    auto outcome = std::make_unique<Connected>(connected ? Connected(std::move(socket))
-                                                         : Connected(connected.error()));
+    auto outcome = std::make_unique<Result<std::unique_ptr<Socket>>>(connect_to(address, timeout));
     {
       const std::lock_guard lock(attempt->mutex);
       attempt->outcome = std::move(outcome);

@@ -1,5 +1,5 @@
-// Connects in the background, to one address at a time: looking up a name may take seconds, and
-// whoever keeps leases cannot wait so long.
+// Connects in the background, to one address at a time: a name lookup may take seconds, and a
+// thread that keeps leases cannot wait that long.
 #pragma once
 
 #include <functional>
@@ -14,20 +14,20 @@ namespace pawl::client {
 
 class Connector {
  public:
-  // `wake` is called on another thread when there is something to take; it may come after this
+  // `wake` is called on another thread when there is something to take. That may be after this
   // object is gone.
   explicit Connector(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   [[nodiscard]] bool busy() const { return attempt_ != nullptr; }
-  // Only when not busy.
+  // Tries every endpoint of the address, each for `timeout` at most. Only when not busy.
   void start(const Address& address, Millis timeout);
-  // The connection, or why there is none; nullptr when it is not known yet, or nothing was started.
+  // The connection, or why it failed; nullptr while that is not known, or nothing was started.
   [[nodiscard]] std::unique_ptr<Result<std::unique_ptr<Socket>>> take();
 
  private:
   struct Attempt;
   const std::function<void()> wake_;
-  std::shared_ptr<Attempt> attempt_;  // Shared with its thread, which we do not wait for.
+  std::shared_ptr<Attempt> attempt_;  // Shared with its thread, which is never waited for.
 };
 
 }  // namespace pawl::client

@@ -6,8 +6,9 @@
 namespace pawl::client {
 namespace {
 
-// Rounded down: a lease that ends a nanosecond early harms nobody.
-Nanos surely_passed(Nanos span) {
+// What surely has passed on pawld's clock when `span` has passed on ours. Rounded down: a lease that
+// ends a nanosecond early is harmless.
+Nanos at_least_elapsed(Nanos span) {
   return span / 100 * (100 - (PAWL_MUTANT(drift_ignored) ? 0 : kDriftPercent));
 }
 
@@ -19,16 +20,17 @@ Nanos margin(Millis ttl) {
 }
 
 // Model: lease.pml, action hear_grant.
-Instant deadline(const Acquired& acquired) {
-  return acquired.first_sent + surely_passed(acquired.waited + acquired.ttl) - margin(acquired.ttl);
+Instant deadline(const AcquireTiming& acquired) {
+  return acquired.first_sent + at_least_elapsed(acquired.waited + acquired.ttl) -
+         margin(acquired.ttl);
 }
 
 // Model: lease.pml, action hear_renewal.
-Instant deadline(const Renewed& renewed) {
-  return renewed.sent + surely_passed(renewed.answered) - margin(renewed.ttl);
+Instant deadline(const RenewTiming& renewed) {
+  return renewed.sent + at_least_elapsed(renewed.answered) - margin(renewed.ttl);
 }
 
-bool worth_handing_out(Instant deadline, Millis ttl, Instant now) {
+bool has_half_ttl_left(Instant deadline, Millis ttl, Instant now) {
   return deadline - now >= Nanos(ttl) / 2;
 }
 

@@ -76,7 +76,7 @@ True held_up(Dice& dice, double ttl) {
   return dice.chance(0.5) ? dice.between(0, 0.9 * ttl) : dice.between(0, 0.01 * ttl);
 }
 
-// A story may end without a grant: the retry comes when the lease is over, and is told so. Then
+// A history may end without a grant: the retry arrives when the lease is over, and is refused. Then
 // there is no deadline.
 bool draw(Dice& dice, Case& drawn) {
   const double pawld_rate = dice.between(0.995, 1.005);
@@ -113,17 +113,17 @@ bool draw(Dice& dice, Case& drawn) {
 }
 
 Instant real_formula(const Case& c) {
-  return deadline(Acquired{c.clock.at(0), c.waited, c.ttl});
+  return deadline(AcquireTiming{c.clock.at(0), c.waited, c.ttl});
 }
 
 // Tempting: "the lease is mine from now on".
 Instant counted_from_the_reply(const Case& c) {
-  return deadline(Acquired{c.clock.at(c.reply), Millis(0), c.ttl});
+  return deadline(AcquireTiming{c.clock.at(c.reply), Millis(0), c.ttl});
 }
 
 // Tempting: "this answer belongs to what I sent last".
 Instant counted_from_the_retry(const Case& c) {
-  return deadline(Acquired{c.clock.at(c.retry_sent), c.waited, c.ttl});
+  return deadline(AcquireTiming{c.clock.at(c.retry_sent), c.waited, c.ttl});
 }
 
 // Whether a client that has the answer believes in its lease at a moment when another may hold the
@@ -133,8 +133,7 @@ bool unsafe(const Case& c, Instant deadline) {
   return believes_until > c.passes_on && believes_until > c.reply;
 }
 
-TEST(DeadlineProperty,
-     AnAcquiredLeaseEndsForItsClientBeforeTheLockCanPassOnWhateverTheClocksAndTheNetworkDo) {
+TEST(DeadlineProperty, AcquiredLeaseEndsForItsClientBeforeTheNextGrant) {
   Dice dice(kSeed);
   int late = 0, usable = 0, retried = 0, reply_unsafe = 0, retry_unsafe = 0;
   for (int n = 0; n < kCases;) {
@@ -162,8 +161,7 @@ TEST(DeadlineProperty,
   EXPECT_GT(percent(retry_unsafe, kCases), 10);
 }
 
-TEST(DeadlineProperty,
-     ARenewedLeaseEndsForItsClientBeforeTheLockCanPassOnWhateverTheClocksAndTheNetworkDo) {
+TEST(DeadlineProperty, RenewedLeaseEndsForItsClientBeforeTheNextGrant) {
   Dice dice(kSeed);
   int late = 0, reply_unsafe = 0;
   for (int n = 0; n < kCases; ++n) {
@@ -177,8 +175,8 @@ TEST(DeadlineProperty,
     const True passes_on = receipt + left / pawld_rate;
     const True reply = receipt + held_up(dice, ttl_ms);
     const auto answered = Millis(static_cast<Millis::rep>(std::floor(left)));
-    late += clock.true_time(deadline(Renewed{clock.at(0), answered, ttl})) > passes_on;
-    reply_unsafe += clock.true_time(deadline(Renewed{clock.at(reply), answered, ttl})) >
+    late += clock.true_time(deadline(RenewTiming{clock.at(0), answered, ttl})) > passes_on;
+    reply_unsafe += clock.true_time(deadline(RenewTiming{clock.at(reply), answered, ttl})) >
                     std::max(passes_on, reply);
   }
   std::printf("unsafe of %d renewals: counted from the send %d, from the reply %.1f %%\n", kCases,

@@ -18,15 +18,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view kClosed = "its client was closed";
+constexpr std::string_view kClosed = "the client was closed";
 
 std::string held_here(Token token) {
   return "this client holds it, as token " + std::to_string(token.value);
 }
 
 Error waits_for_itself(Token token) {
-  return {Code::kInvalid, "this thread would wait for itself: it took the lock already, as token " +
-                              std::to_string(token.value) + " (see AcquireOptions::wait_for_own)"};
+  return {Code::kInvalid,
+          "this thread would wait for itself: it holds the lock already, as token " +
+              std::to_string(token.value) + " (see AcquireOptions::wait_for_own)"};
 }
 
 std::shared_ptr<UniqueFd> make_wake_fd() {
@@ -37,26 +38,26 @@ std::shared_ptr<UniqueFd> make_wake_fd() {
 
 void wake(const UniqueFd& fd) {
   const std::uint64_t one = 1;
-  // It can only fail when the counter is full, and then the thread is awake.
+  // Fails only when the counter is full, and then the thread is awake.
   [[maybe_unused]] const ssize_t written = write(fd.get(), &one, sizeof(one));
 }
 
-// A thread that was cancelled here (pthread_cancel) would leave nobody to send, and an answer
-// nowhere to go.
-class NotCancelled {
+// A thread that pthread_cancel() ended while it sends would leave sending_ set for ever, and the
+// result of its call without a place.
+class CancellationDisabled {
  public:
-  NotCancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-  ~NotCancelled() { pthread_setcancelstate(before_, nullptr); }
-  NotCancelled(const NotCancelled&) = delete;
-  NotCancelled& operator=(const NotCancelled&) = delete;
+  CancellationDisabled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~CancellationDisabled() { pthread_setcancelstate(before_, nullptr); }
+  CancellationDisabled(const CancellationDisabled&) = delete;
+  CancellationDisabled& operator=(const CancellationDisabled&) = delete;
 
  private:
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-// The lock is held for microseconds: to sleep for it would cost more than it takes. Longer than
-// that only when its holder was put aside, and then sleeping is right.
-std::unique_lock<std::mutex> soon(std::mutex& mutex) {
+// The lock is held for microseconds, so that sleeping costs more than spinning. It is held longer
+// only when its holder was preempted, and then sleeping is right.
+std::unique_lock<std::mutex> lock_spinning_first(std::mutex& mutex) {
   std::unique_lock lock(mutex, std::defer_lock);
   for (int tries = 0; tries < 100; ++tries) {
     if (lock.try_lock()) return lock;
@@ -75,7 +76,7 @@ Driver::Driver(std::vector<Address> addresses, DriverOptions options)
       options_(std::move(options)),
       wake_fd_(make_wake_fd()),
       machine_(random_, options_.machine),
-      keeper_(machine_, random_, options_.patience),
+      keeper_(machine_, random_, options_.answer_timeout),
       watches_(machine_),
       connector_([fd = wake_fd_] { wake(*fd); }) {
   PAWL_ASSERT(!addresses_.empty());
@@ -83,109 +84,110 @@ Driver::Driver(std::vector<Address> addresses, DriverOptions options)
 
 std::shared_ptr<Driver> Driver::start(std::vector<Address> addresses, DriverOptions options) {
   std::shared_ptr<Driver> driver(new Driver(std::move(addresses), std::move(options)));
-  // Detached, and an owner of what it works on: a child of fork() can then end without a thread to
-  // join.
+  // Detached, and an owner of the driver: a child of fork() can end without a thread to join.
   std::thread([driver] { driver->run(); }).detach();
-  if (driver->options_.test_time) driver->options_.test_time->enroll(driver);
+  if (driver->options_.test_time) driver->options_.test_time->add_client(driver);
   return driver;
 }
 
 // --- Callers' threads ----------------------------------------------------------------------------
 
 Instant Driver::now() const {
-  return boot_now() + moved();
+  return boot_now() + clock_offset();
 }
 
-Nanos Driver::moved() const {
-  return options_.test_time ? options_.test_time->moved() : Nanos(0);
+Nanos Driver::clock_offset() const {
+  return options_.test_time ? options_.test_time->offset() : Nanos(0);
 }
 
-CallId Driver::acquire(AcquireCall call, KeepOptions keep, std::shared_ptr<Holder> holder,
-                       OnSelfWait on_self_wait, Acquired done) {
+CallId Driver::acquire(AcquireCall call, KeepOptions options, std::shared_ptr<Holder> holder,
+                       OnSelfWait on_self_wait, OnAcquired done) {
   CallId id{};
   std::optional<Token> own;
   {
-    std::unique_lock lock = soon(mutex_);
+    std::unique_lock lock = lock_spinning_first(mutex_);
     const Instant now = this->now();
     const bool may_refuse = call.wait > Millis(0) && on_self_wait == OnSelfWait::kRefuse;
-    if (may_refuse) own = first_live(holders_.own(*holder), now);
+    if (may_refuse) own = first_live(holders_.held_by_same_thread(*holder), now);
     if (stop_at_ == kNever && !own) {
       id = machine_.acquire(std::move(call), now);
-      asked_.emplace(id, Asked{keep, std::move(holder), std::exchange(done, nullptr)});
-      went_on(lock);
+      acquires_.emplace(id,
+                        PendingAcquire{options, std::move(holder), std::exchange(done, nullptr)});
+      flush_and_wake_io(lock);
     }
   }
   if (done) done(own ? waits_for_itself(*own) : Error{Code::kUnavailable, std::string(kClosed)});
   return id;
 }
 
-// Of those that will be renewed on and on: who waits for another kind gets it before long.
+// The first lease that is still being renewed: waiting for one that is not ends soon.
 std::optional<Token> Driver::first_live(const std::vector<LeaseNumber>& leases, Instant now) {
   for (const LeaseNumber lease : leases) {
-    if (keeper_.look(lease, now).state < LeaseState::kUncertain) return holders_.find(lease)->token;
+    if (keeper_.status(lease, now).state < LeaseState::kUncertain)
+      return holders_.find(lease)->token;
   }
   return std::nullopt;
 }
 
 void Driver::cancel(CallId call) {
-  std::unique_lock lock = soon(mutex_);
+  std::unique_lock lock = lock_spinning_first(mutex_);
   machine_.cancel(call, this->now());
-  went_on(lock);
+  flush_and_wake_io(lock);
 }
 
-Standing Driver::look(LeaseNumber lease) {
-  const std::unique_lock lock = soon(mutex_);
-  return keeper_.look(lease, this->now());
+LeaseStatus Driver::status(LeaseNumber lease) {
+  const std::unique_lock lock = lock_spinning_first(mutex_);
+  return keeper_.status(lease, this->now());
 }
 
 void Driver::progress(LeaseNumber lease) {
-  std::unique_lock lock = soon(mutex_);
+  std::unique_lock lock = lock_spinning_first(mutex_);
   keeper_.progress(lease, this->now());
-  went_on(lock);
+  flush_and_wake_io(lock);
 }
 
-Driver::Kept Driver::release(LeaseNumber lease, Nanos wait_at_most, Released done) {
-  Kept kept = Kept::kRemembered;
+Driver::AfterRelease Driver::release(LeaseNumber lease, Nanos wait_at_most, OnReleased done) {
+  AfterRelease after = AfterRelease::kRemembered;
   {
-    std::unique_lock lock = soon(mutex_);
+    std::unique_lock lock = lock_spinning_first(mutex_);
     const Instant now = this->now();
     if (!has_ended_) {
       if (const auto call = keeper_.release(lease, now + wait_at_most, now)) {
-        releasing_.emplace(*call, std::exchange(done, nullptr));
-        if (!keeper_.knows(lease)) {
+        releases_.emplace(*call, std::exchange(done, nullptr));
+        if (!keeper_.contains(lease)) {
           holders_.remove(lease);
-          kept = Kept::kForgotten;
+          after = AfterRelease::kForgotten;
         }
-        went_on(lock);
+        flush_and_wake_io(lock);
       }
     }
   }
-  if (done) done(Release{.was_live = false});
-  return kept;
+  if (done) done(ReleaseResult{.was_live = false});
+  return after;
 }
 
 void Driver::forget(LeaseNumber lease) {
-  const std::unique_lock lock = soon(mutex_);
+  const std::unique_lock lock = lock_spinning_first(mutex_);
   keeper_.forget(lease);
   holders_.remove(lease);
 }
 
-void Driver::command(CommandCall call, Answered done) {
+void Driver::command(CommandCall call, OnReply done) {
   {
-    std::unique_lock lock = soon(mutex_);
+    std::unique_lock lock = lock_spinning_first(mutex_);
     if (stop_at_ == kNever) {
-      asking_.emplace(machine_.command(std::move(call), now()), std::exchange(done, nullptr));
-      went_on(lock);
+      commands_.emplace(machine_.command(std::move(call), now()), std::exchange(done, nullptr));
+      flush_and_wake_io(lock);
     }
   }
   if (done) done(Error{Code::kUnavailable, std::string(kClosed)});
 }
 
-WatchNumber Driver::watch(std::string name, LeaderWatches::Told told) {
+WatchNumber Driver::watch(std::string name, LeaderWatches::Callback callback) {
   const std::lock_guard lock(mutex_);
   if (stop_at_ != kNever) return {};
   wake(*wake_fd_);
-  return watches_.add(std::move(name), std::move(told), now());
+  return watches_.add(std::move(name), std::move(callback), now());
 }
 
 void Driver::unwatch(WatchNumber watch) {
@@ -201,11 +203,11 @@ void Driver::shut_down(Millis wait_at_most) {
     if (stop_at_ == kNever) {
       const Instant now = this->now();
       stop_at_ = now + wait_at_most;
-      for (const auto& [call, asked] : asked_) machine_.cancel(call, now);
-      for (const auto& [call, answered] : asking_) machine_.cancel(call, now);
+      for (const auto& [call, pending] : acquires_) machine_.cancel(call, now);
+      for (const auto& [call, answered] : commands_) machine_.cancel(call, now);
       watches_.remove_all(now);
       for (const LeaseNumber lease : keeper_.leases()) {
-        keeper_.end(lease, std::string(kClosed));
+        keeper_.mark_lost(lease, std::string(kClosed));
         keeper_.release(lease, stop_at_, now);
       }
       wake(*wake_fd_);
@@ -216,18 +218,18 @@ void Driver::shut_down(Millis wait_at_most) {
       std::max(0ms, std::chrono::ceil<Millis>(limit - std::chrono::steady_clock::now())));
 }
 
-// After every call: sends, and wakes the I/O thread if it would sleep too long.
-void Driver::went_on(std::unique_lock<std::mutex>& lock) {
-  if (!asleep_) return;  // It sends, and looks at everything, before it sleeps.
-  const NotCancelled until_done;
+// After every call: sends, and wakes the I/O thread if it would sleep too long otherwise.
+void Driver::flush_and_wake_io(std::unique_lock<std::mutex>& lock) {
+  if (!asleep_) return;  // It sends and checks all timers before it sleeps.
+  const CancellationDisabled until_done;
   flush(lock);
   const bool too_long = std::min(machine_.next_timer(), keeper_.next_timer()) < sleeps_until_;
-  const bool full = !unsent_.empty() && !awaits_room_;
+  const bool full = !unsent_.empty() && !waits_for_writable_;
   if (too_long || full || machine_.has_completions()) wake(*wake_fd_);
 }
 
-// Sends what there is to send, without the lock while it does. Returns at once when another thread
-// is at it: that one takes along what we have.
+// Sends the machine's output, without the lock meanwhile. Returns at once when another thread is
+// sending: that thread sends ours too.
 void Driver::flush(std::unique_lock<std::mutex>& lock) {
   if (sending_) return;
   sending_ = true;
@@ -238,8 +240,8 @@ void Driver::flush(std::unique_lock<std::mutex>& lock) {
     lock.unlock();
     const bool alive = socket->send(bytes);
     lock.lock();
-    if (socket != socket_) continue;  // It was given up meanwhile, and with it what it was sent.
-    if (!alive) break;                // Reading will tell, after what can still be read.
+    if (socket != socket_) continue;  // It was closed meanwhile; its bytes are lost.
+    if (!alive) break;                // receive() reports why, after what can still be read.
     unsent_ = std::move(bytes);       // What did not fit.
   }
   sending_ = false;
@@ -251,65 +253,65 @@ void Driver::run() {
   io_thread_ = std::this_thread::get_id();
   std::unique_lock lock(mutex_);
   const auto done = [this] {
-    return stop_at_ != kNever && ((machine_.idle() && to_call_.empty()) || now() >= stop_at_);
+    return stop_at_ != kNever && ((machine_.idle() && completions_.empty()) || now() >= stop_at_);
   };
-  while (!done()) turn(lock);
-  end_all();
-  auto calls = std::exchange(to_call_, {});
+  while (!done()) run_once(lock);
+  fail_pending();
+  auto calls = std::exchange(completions_, {});
   has_ended_ = true;
   ended_.notify_all();
-  rested_.notify_all();
+  became_idle_.notify_all();
   lock.unlock();
   for (auto& call : calls) call();
-  waking_.wake();
+  wakeups_.wake_marked();
 }
 
-// One round: what is due, then out with it, then wait. The lock is held on entry and on return.
-void Driver::turn(std::unique_lock<std::mutex>& lock) {
+// One round: run what is due, send, wait, receive. The lock is held on entry and on return.
+void Driver::run_once(std::unique_lock<std::mutex>& lock) {
   const Instant now = this->now();
-  machine_.timer(now);
-  keeper_.timer(now);
+  machine_.on_timer(now);
+  keeper_.on_timer(now);
   take_completions(now);
-  tell_leaders(now);
-  tend_connection(now);
-  tell_changes();
-  tell_metrics();
-  // What did not fit: nobody else sends while there is any. If it fails, reading will tell.
+  post_leader_changes(now);
+  maintain_connection(now);
+  post_lease_changes();
+  report_metrics();
+  // No other thread sends while something is unsent. If it fails, receive() reports why.
   if (socket_ && !unsent_.empty()) static_cast<void>(socket_->send(unsent_));
-  answer(lock);
-  // Never longer than planned before: then a caller that comes and goes need not wake us to plan
-  // its time-out.
-  Instant next = machine_.has_completions() || !to_call_.empty() ? now : next_due(now);
-  if (rest_wanted_ > 0) next = come_to_rest(next, now);
+  run_completions(lock);
+  // Never longer than planned in an earlier round: a short call then need not wake us to plan its
+  // timeout.
+  Instant next = machine_.has_completions() || !completions_.empty() ? now : next_due(now);
+  if (idle_waiters_ > 0) next = note_idle(next, now);
   sleeps_until_ = sleeps_until_ > now ? std::min(sleeps_until_, next) : next;
-  awaits_room_ = !unsent_.empty();
+  waits_for_writable_ = !unsent_.empty();
   asleep_ = true;
   lock.unlock();
 
   std::string why;
   std::string received;
-  poll(socket_ ? socket_->fd() : -1, awaits_room_, sleeps_until_);
+  poll(socket_ ? socket_->fd() : -1, waits_for_writable_, sleeps_until_);
   const bool alive = !socket_ || socket_->receive(received, why);
 
   lock.lock();
   asleep_ = false;
-  // The socket first, then the clock: an answer must never look younger than it is.
+  // The socket first, then the clock: an answer must never be dated earlier than it arrived.
   if (!received.empty()) machine_.received(received, this->now());
   if (!alive) hang_up(why, this->now());
 }
 
-// Sends, and answers callers. In between it sends what those answered first already ask for next,
-// so that pawld is at work while we still wake the others.
-void Driver::answer(std::unique_lock<std::mutex>& lock) {
-  constexpr std::size_t kAtOnce = 16;
-  auto calls = std::exchange(to_call_, {});
+// Sends, and completes calls in batches. Between batches it sends the next commands of the callers
+// that were woken first, so that pawld works on them while we wake the others.
+void Driver::run_completions(std::unique_lock<std::mutex>& lock) {
+  constexpr std::size_t kBatch = 16;
+  auto calls = std::exchange(completions_, {});
   flush(lock);
   for (std::size_t at = 0; at < calls.size();) {
     lock.unlock();
-    for (const std::size_t end = std::min(calls.size(), at + kAtOnce); at < end; ++at) {
+    for (const std::size_t end = std::min(calls.size(), at + kBatch); at < end; ++at) {
       std::exchange(calls[at], nullptr)();
     }
-    waking_.wake();
+    wakeups_.wake_marked();
     lock.lock();
     flush(lock);
   }
@@ -318,10 +320,9 @@ void Driver::answer(std::unique_lock<std::mutex>& lock) {
 void Driver::poll(int fd, bool wants_send, Instant until) {
   pollfd ready[2] = {{wake_fd_->get(), POLLIN, 0},
                      {fd, static_cast<short>(POLLIN | (wants_send ? POLLOUT : 0)), 0}};
-  // From a fresh look at the clock: the calls before this may have taken a while. Not ppoll(): in a
-  // process that was stopped meanwhile (SIGSTOP) it goes on with what was left of its time then,
-  // and a lease that is long over would be said to be lost as much later. poll() remembers when its
-  // time is up.
+  // The clock is read again: the completions before this may have taken a while. Not ppoll(): in a
+  // process that was stopped meanwhile (SIGSTOP) it continues with the rest of its timeout, and the
+  // loss of a lease would be reported that much later. poll() keeps the time at which it ends.
   if (::poll(ready, 2, poll_timeout(until - now())) <= 0) return;
   std::uint64_t wakes = 0;
   if (ready[0].revents != 0) [[maybe_unused]]
@@ -329,14 +330,14 @@ void Driver::poll(int fd, bool wants_send, Instant until) {
 }
 
 Instant Driver::next_due(Instant now) const {
-  // While connecting, the machine would have us connect now; its result wakes us.
+  // While connecting, the machine's timer asks for a connection at once; the connector wakes us.
   Instant of_machine = machine_.next_timer();
   if (connector_.busy()) of_machine = std::max(of_machine, now + 10ms);
   return std::min({of_machine, keeper_.next_timer(), stop_at_});
 }
 
-void Driver::tend_connection(Instant now) {
-  if (machine_.wants_close() && socket_) hang_up(machine_.trouble(), now);
+void Driver::maintain_connection(Instant now) {
+  if (machine_.wants_close() && socket_) hang_up(machine_.last_error(), now);
   if (const auto outcome = connector_.take()) {
     if (*outcome) {
       socket_ = *std::move(*outcome);
@@ -358,101 +359,100 @@ void Driver::hang_up(const std::string& why, Instant now) {
   socket_.reset();
   unsent_.clear();
   machine_.disconnected(why, now);
-  log("connection lost: " + machine_.trouble());
+  log("connection lost: " + machine_.last_error());
   count("disconnects", 1);
 }
 
 void Driver::take_completions(Instant now) {
   for (Completion& done : machine_.take_completions()) {
-    if (keeper_.take(done, now)) continue;
-    if (auto asked = asked_.extract(done.call)) {
-      take_acquired(std::move(asked.mapped()), std::get<Result<Held>>(std::move(done.outcome)),
-                    now);
-    } else if (auto released = releasing_.extract(done.call)) {
-      to_call_.push_back([tell = std::move(released.mapped()),
-                          result = std::get<Result<Release>>(std::move(done.outcome))]() mutable {
-        tell(std::move(result));
-      });
-    } else if (auto answered = asking_.extract(done.call)) {
-      to_call_.push_back([tell = std::move(answered.mapped()),
-                          result = std::get<Result<wire::Value>>(
-                              std::move(done.outcome))]() mutable { tell(std::move(result)); });
+    if (keeper_.on_completion(done, now)) continue;
+    if (auto pending = acquires_.extract(done.call)) {
+      take_acquired(std::move(pending.mapped()),
+                    std::get<Result<GrantedLease>>(std::move(done.outcome)), now);
+    } else if (auto released = releases_.extract(done.call)) {
+      completions_.push_back([done = std::move(released.mapped()),
+                              result = std::get<Result<ReleaseResult>>(
+                                  std::move(done.outcome))]() mutable { done(std::move(result)); });
+    } else if (auto answered = commands_.extract(done.call)) {
+      completions_.push_back([done = std::move(answered.mapped()),
+                              result = std::get<Result<wire::Value>>(
+                                  std::move(done.outcome))]() mutable { done(std::move(result)); });
     } else {
-      watches_.take(done, now);
+      watches_.on_completion(done, now);
     }
   }
 }
 
-void Driver::take_acquired(Asked asked, Result<Held> held, Instant now) {
+void Driver::take_acquired(PendingAcquire pending, Result<GrantedLease> held, Instant now) {
   count(held ? "acquires" : "acquire_failures", 1);
-  Result<Grant> result = Error{};
+  Result<KeptLease> result = Error{};
   if (held) {
-    const LeaseNumber number = keeper_.adopt(*held, asked.keep, now);
-    asked.holder->token = held->token;
-    holders_.add(number, std::move(asked.holder));
-    result = Grant{number, *std::move(held)};
+    const LeaseNumber number = keeper_.add(*held, pending.options, now);
+    pending.holder->token = held->token;
+    holders_.add(number, std::move(pending.holder));
+    result = KeptLease{number, *std::move(held)};
   } else {
     Error why = held.error();
     if (why.code == Code::kBusy) {
-      const auto own = first_live(holders_.on(asked.holder->locks), now);
+      const auto own = first_live(holders_.on_locks(pending.holder->locks), now);
       if (own) why.detail += "; " + held_here(*own);
     }
     result = std::move(why);
   }
-  to_call_.push_back([tell = std::move(asked.done), result = std::move(result)]() mutable {
-    tell(std::move(result));
+  completions_.push_back([done = std::move(pending.done), result = std::move(result)]() mutable {
+    done(std::move(result));
   });
 }
 
-// --- Resting, for tests --------------------------------------------------------------------------
+// --- Idle state, for tests -----------------------------------------------------------------------
 
-// Whether a turn that ends with this wait has left nothing undone. If not, it is to look again
-// soon.
-Instant Driver::come_to_rest(Instant next, Instant now) {
+// Called before the I/O thread sleeps until `next`. Records the idle state when nothing is left to
+// do. Returns until when to sleep: only briefly when not idle.
+Instant Driver::note_idle(Instant next, Instant now) {
   if (next <= now || !unsent_.empty() || sending_ || connector_.busy())
     return std::min(next, now + 1ms);
-  // Noted here, where all that was received has been taken in.
-  rest_ = {};
+  // Here, where all received bytes have been handled.
+  idle_ = {};
   if (socket_) {
-    rest_.local_port = socket_->local_port();
-    rest_.sent = socket_->sent();
-    rest_.received = socket_->received();
+    idle_.local_port = socket_->local_port();
+    idle_.sent = socket_->sent();
+    idle_.received = socket_->received();
   }
-  resting_ = true;
-  rested_.notify_all();
+  is_idle_ = true;
+  became_idle_.notify_all();
   return next;
 }
 
-Rest Driver::rest(std::chrono::milliseconds limit) {
+IdleState Driver::wait_until_idle(std::chrono::milliseconds limit) {
   const auto until = std::chrono::steady_clock::now() + limit;
-  Rest rest;
+  IdleState idle;
   {
     std::unique_lock lock(mutex_);
-    ++rest_wanted_;
-    resting_ = false;
+    ++idle_waiters_;
+    is_idle_ = false;
     wake(*wake_fd_);
-    rested_.wait_until(lock, until, [this] { return resting_ || has_ended_; });
-    --rest_wanted_;
-    rest = rest_;
-    rest.ended = has_ended_ || !resting_;
+    became_idle_.wait_until(lock, until, [this] { return is_idle_ || has_ended_; });
+    --idle_waiters_;
+    idle = idle_;
+    idle.ended = has_ended_ || !is_idle_;
     const Instant next = std::min(machine_.next_timer(), keeper_.next_timer());
-    if (next != kNever) rest.next_timer = next - now();
+    if (next != kNever) idle.next_timer = next - now();
   }
   callbacks_.drain(
       std::max(0ms, std::chrono::ceil<Millis>(until - std::chrono::steady_clock::now())));
-  return rest;
+  return idle;
 }
 
-// --- Telling -------------------------------------------------------------------------------------
+// --- Callbacks, log and metrics ------------------------------------------------------------------
 
-void Driver::tell_changes() {
-  for (Change& change : keeper_.take_changes()) {
+void Driver::post_lease_changes() {
+  for (LeaseChange& change : keeper_.take_changes()) {
     auto holder = holders_.find(change.lease);
     if (!holder) continue;
     if (change.state >= LeaseState::kUncertain) {
       log("a lease is " + std::string(to_text(change.state)) + ": " + change.reason);
     }
-    if (change.explains) continue;
+    if (change.reason_only) continue;
     callbacks_.post(
         [holder = std::move(holder), state = change.state, reason = std::move(change.reason)] {
           if (state >= LeaseState::kUncertain) holder->lost.request_stop();
@@ -461,60 +461,60 @@ void Driver::tell_changes() {
   }
 }
 
-void Driver::tell_leaders(Instant now) {
-  for (LeaderWatches::News& news : watches_.take_news(now)) {
-    callbacks_.post(
-        [told = std::move(news.told), change = std::move(news.change)] { told(change); });
+void Driver::post_leader_changes(Instant now) {
+  for (LeaderWatches::Notification& notification : watches_.take_notifications(now)) {
+    callbacks_.post([callback = std::move(notification.callback),
+                     change = std::move(notification.change)] { callback(change); });
   }
 }
 
 void Driver::log(std::string line) {
   if (!options_.log) return;
-  callbacks_.offer([hook = options_.log, line = std::move(line)] { hook(line); });
+  callbacks_.post_if_room([hook = options_.log, line = std::move(line)] { hook(line); });
 }
 
 void Driver::count(std::string_view name, double value) {
   if (!options_.metric) return;
-  callbacks_.offer([hook = options_.metric, name, value] { hook(name, value); });
+  callbacks_.post_if_room([hook = options_.metric, name, value] { hook(name, value); });
 }
 
-void Driver::tell_metrics() {
+void Driver::report_metrics() {
   const Keeper::Counters& counted = keeper_.counters();
-  const auto tell = [this](std::string_view name, std::uint64_t& told, std::uint64_t is) {
-    if (const std::uint64_t more = is - std::exchange(told, is); more > 0) {
-      count(name, static_cast<double>(more));
+  const auto report = [this](std::string_view name, std::uint64_t& reported, std::uint64_t total) {
+    if (const std::uint64_t added = total - std::exchange(reported, total); added > 0) {
+      count(name, static_cast<double>(added));
     }
   };
-  tell("renewals", told_.renewals, counted.renewals);
-  tell("renewal_commands", told_.renewal_commands, counted.renewal_commands);
-  tell("renewal_failures", told_.renewal_failures, counted.renewal_failures);
-  tell("leases_lost", told_.lost, counted.lost);
+  report("renewals", reported_.renewals, counted.renewals);
+  report("renewal_commands", reported_.renewal_commands, counted.renewal_commands);
+  report("renewal_failures", reported_.renewal_failures, counted.renewal_failures);
+  report("leases_lost", reported_.lost, counted.lost);
 }
 
-// Whoever still waits for an answer gets one.
-void Driver::end_all() {
+// Completes every call that is still pending.
+void Driver::fail_pending() {
   take_completions(now());
-  for (const LeaseNumber lease : keeper_.leases()) keeper_.end(lease, std::string(kClosed));
-  tell_changes();
-  tell_metrics();
-  for (auto& [call, asked] : asked_) {
-    to_call_.push_back([tell = std::move(asked.done)] {
-      tell(Error{Code::kUnknown, "the client was closed before the answer came"});
+  for (const LeaseNumber lease : keeper_.leases()) keeper_.mark_lost(lease, std::string(kClosed));
+  post_lease_changes();
+  report_metrics();
+  for (auto& [call, pending] : acquires_) {
+    completions_.push_back([done = std::move(pending.done)] {
+      done(Error{Code::kUnknown, "the client was closed before the reply arrived"});
     });
   }
-  for (auto& [call, released] : releasing_) {
-    to_call_.push_back([tell = std::move(released)] {
-      tell(Error{Code::kUnknown, "the client was closed before the release was confirmed"});
+  for (auto& [call, released] : releases_) {
+    completions_.push_back([done = std::move(released)] {
+      done(Error{Code::kUnknown, "the client was closed before the release was confirmed"});
     });
   }
-  for (auto& [call, answered] : asking_) {
-    to_call_.push_back([tell = std::move(answered)] {
-      tell(Error{Code::kUnavailable, "the client was closed before the answer came"});
+  for (auto& [call, answered] : commands_) {
+    completions_.push_back([done = std::move(answered)] {
+      done(Error{Code::kUnavailable, "the client was closed before the reply arrived"});
     });
   }
-  asked_.clear();
-  releasing_.clear();
-  asking_.clear();
+  acquires_.clear();
+  releases_.clear();
+  commands_.clear();
   socket_.reset();
 }
 

@@ -1,16 +1,15 @@
-// Drives machine and keeper for programs with many threads: one thread reads, connects and keeps
-// the time, another runs the users' callbacks, a third exists while a connection is being made.
+// Drives machine and keeper for programs with many threads. One thread receives, connects and keeps
+// the time (the I/O thread), another runs the users' callbacks, a third exists while connecting.
 //
-// Callers send what they ask for themselves: waking another thread to do it would cost more than
-// the sending. One at a time: who finds another at it, or the I/O thread awake, leaves its command
-// to that one, so the more callers there are, the fewer sends each of them costs.
+// Callers send their commands themselves: waking another thread for it would cost more than the
+// send. Only one thread sends at a time. A caller that finds another one sending, or the I/O thread
+// awake, leaves its command to that thread; so the more callers, the fewer sends per call.
 //
-// One lock guards machine and keeper; it is held for work in memory only, never while waiting and
-// never while a callback runs. The clock is read under it, so that a lease judged uncertain by one
-// thread cannot be renewed by an answer another thread read before.
+// One lock guards machine and keeper. It is held for work in memory only, never while waiting and
+// never while a callback runs. The clock is read under it: otherwise one thread could report a
+// lease as uncertain, and another then renew it with an answer that it read before.
 //
-// After fork() nothing here may be touched in the child but forked(): the threads are gone, the
-// lock may be held.
+// After fork() the child may call nothing but forked(): the threads are gone, the lock may be held.
 #pragma once
 
 #include <atomic>
@@ -29,14 +28,14 @@
 #include "base/random.h"
 #include "base/unique_fd.h"
 #include "client/address.h"
-#include "client/answer.h"
 #include "client/callback_thread.h"
 #include "client/connector.h"
 #include "client/fork_guard.h"
 #include "client/holders.h"
 #include "client/keeper.h"
-#include "client/leader_watches.h"
+#include "client/leader_watch.h"
 #include "client/machine.h"
+#include "client/pending_result.h"
 #include "client/socket.h"
 #include "client/test_time.h"
 
@@ -44,91 +43,92 @@ namespace pawl::client {
 
 struct DriverOptions {
   MachineOptions machine = {};
-  Keeper::Patience patience = Keeper::Patience::kByShortestLease;
+  Keeper::AnswerTimeout answer_timeout = Keeper::AnswerTimeout::kFromShortestLease;
   Millis connect_timeout{1'000};  // per address
   // Both run on the callback thread.
   std::function<void(std::string_view)> log = {};
   std::function<void(std::string_view, double)> metric = {};
-  std::shared_ptr<TestTime> test_time = {};  // Empty: the clock as it is.
+  std::shared_ptr<TestTime> test_time = {};  // Empty: the real clock.
 };
 
-struct Grant {
+// A granted lease that the driver's keeper renews.
+struct KeptLease {
   LeaseNumber number;
-  Held held;
+  GrantedLease granted;
 };
 
-class Driver final : public TestSubject {
+class Driver final : public TestClient {
  public:
-  // Called on the I/O thread (or before the call returns), without the lock; must not wait.
-  using Acquired = std::function<void(Result<Grant>)>;
-  using Released = std::function<void(Result<Release>)>;
-  using Answered = std::function<void(Result<wire::Value>)>;
+  // Run on the I/O thread, or before the call returns, without the lock. Must not block.
+  using OnAcquired = std::function<void(Result<KeptLease>)>;
+  using OnReleased = std::function<void(Result<ReleaseResult>)>;
+  using OnReply = std::function<void(Result<wire::Value>)>;
 
   static std::shared_ptr<Driver> start(std::vector<Address> addresses, DriverOptions options);
 
   [[nodiscard]] bool forked() const { return fork_guard_.forked(); }
-  // CLOCK_BOOTTIME, and by how much a test has moved it.
+  // CLOCK_BOOTTIME plus clock_offset(), by which a test has moved it.
   [[nodiscard]] Instant now() const;
-  [[nodiscard]] Nanos moved() const;
-  // Who calls from the I/O thread must not wait for an answer.
+  [[nodiscard]] Nanos clock_offset() const;
+  // A function that runs on the I/O thread must not wait for an answer.
   [[nodiscard]] bool on_io_thread() const {
     return io_thread_.load() == std::this_thread::get_id();
   }
 
-  // What to do when the thread that asks took a lease itself which it would have to wait for.
+  // For an acquire that would wait for a lease which the same thread has acquired.
   enum class OnSelfWait : std::uint8_t { kRefuse, kWait };
-  // Exactly one call of `done` follows. Returns what cancel() takes.
-  CallId acquire(AcquireCall call, KeepOptions keep, std::shared_ptr<Holder> holder,
-                 OnSelfWait on_self_wait, Acquired done);
+  // `done` is called exactly once. Returns the argument of cancel().
+  CallId acquire(AcquireCall call, KeepOptions options, std::shared_ptr<Holder> holder,
+                 OnSelfWait on_self_wait, OnAcquired done);
   void cancel(CallId call);
-  [[nodiscard]] Standing look(LeaseNumber lease);
+  [[nodiscard]] LeaseStatus status(LeaseNumber lease);
   void progress(LeaseNumber lease);
-  // Exactly one call of `done` follows. kForgotten: forget() need not be called.
-  enum class Kept : std::uint8_t { kForgotten, kRemembered };
-  Kept release(LeaseNumber lease, Nanos wait_at_most, Released done);
+  // `done` is called exactly once. kForgotten: forget() need not be called.
+  enum class AfterRelease : std::uint8_t { kForgotten, kRemembered };
+  AfterRelease release(LeaseNumber lease, Nanos wait_at_most, OnReleased done);
   void forget(LeaseNumber lease);
-  // Exactly one call of `done` follows.
-  void command(CommandCall call, Answered done);
-  // Tells who leads, and each change, on the callback thread; an error is the last.
-  WatchNumber watch(std::string name, LeaderWatches::Told told);
+  // `done` is called exactly once.
+  void command(CommandCall call, OnReply done);
+  // Calls back on the callback thread with the current leader and each change. An error is the
+  // last call.
+  WatchNumber watch(std::string name, LeaderWatches::Callback callback);
   void unwatch(WatchNumber watch);
-  // Where callers sleep until they are answered.
-  [[nodiscard]] Waking& waking() { return waking_; }
+  // Where callers wait for their results.
+  [[nodiscard]] WakeupGroup& wakeups() { return wakeups_; }
   void post(std::function<void()> callback) { callbacks_.post(std::move(callback)); }
 
-  // For tests whose time this client lives by.
-  Rest rest(std::chrono::milliseconds limit) override;
+  // For pawl::testing.
+  IdleState wait_until_idle(std::chrono::milliseconds limit) override;
 
-  // Ends everything: waits are cancelled, leases given back, for so long at most; then all threads
-  // end.
+  // Cancels all waits and releases all leases, for `wait_at_most`; then all threads end.
   void shut_down(Millis wait_at_most);
 
  private:
-  struct Asked {
-    KeepOptions keep;
+  struct PendingAcquire {
+    KeepOptions options;
     std::shared_ptr<Holder> holder;
-    Acquired done;
+    OnAcquired done;
   };
 
   Driver(std::vector<Address> addresses, DriverOptions options);
   void run();
-  void turn(std::unique_lock<std::mutex>& lock);
-  void answer(std::unique_lock<std::mutex>& lock);
+  void run_once(std::unique_lock<std::mutex>& lock);
+  void run_completions(std::unique_lock<std::mutex>& lock);
   void flush(std::unique_lock<std::mutex>& lock);
-  void went_on(std::unique_lock<std::mutex>& lock);
+  void flush_and_wake_io(std::unique_lock<std::mutex>& lock);
   void take_completions(Instant now);
-  void take_acquired(Asked asked, Result<Held> held, Instant now);
+  void take_acquired(PendingAcquire pending, Result<GrantedLease> held, Instant now);
   [[nodiscard]] std::optional<Token> first_live(const std::vector<LeaseNumber>& leases,
                                                 Instant now);
-  void tell_changes();
-  void tell_leaders(Instant now);
-  void tell_metrics();
-  void tend_connection(Instant now);
+  void post_lease_changes();
+  void post_leader_changes(Instant now);
+  void report_metrics();
+  void maintain_connection(Instant now);
   void hang_up(const std::string& why, Instant now);
   [[nodiscard]] Instant next_due(Instant now) const;
   void poll(int fd, bool wants_send, Instant until);
-  void end_all();
-  [[nodiscard]] Instant come_to_rest(Instant next, Instant now);
+  void fail_pending();
+  [[nodiscard]] Instant note_idle(Instant next, Instant now);
   void log(std::string line);
   void count(std::string_view name, double value);
 
@@ -137,7 +137,7 @@ class Driver final : public TestSubject {
   const DriverOptions options_;
   const std::shared_ptr<UniqueFd> wake_fd_;  // Shared with the connector's thread.
   CallbackThread callbacks_;
-  Waking waking_;
+  WakeupGroup wakeups_;
   std::atomic<std::thread::id> io_thread_{};
 
   std::mutex mutex_;
@@ -146,27 +146,28 @@ class Driver final : public TestSubject {
   Machine machine_;
   Keeper keeper_;
   LeaderWatches watches_;
-  std::unordered_map<CallId, Asked> asked_;
-  std::unordered_map<CallId, Released> releasing_;
-  std::unordered_map<CallId, Answered> asking_;
+  std::unordered_map<CallId, PendingAcquire> acquires_;
+  std::unordered_map<CallId, OnReleased> releases_;
+  std::unordered_map<CallId, OnReply> commands_;
   Holders holders_;
-  std::vector<std::function<void()>> to_call_;  // On the I/O thread, once the lock is free.
-  Keeper::Counters told_;                       // As last told to options_.metric.
-  Instant stop_at_ = kNever;                    // Set by shut_down().
+  std::vector<std::function<void()>> completions_;  // Run by the I/O thread without the lock.
+  Keeper::Counters reported_;                       // As last reported to options_.metric.
+  Instant stop_at_ = kNever;                        // Set by shut_down().
   bool has_ended_ = false;
-  // For rest().
-  std::condition_variable rested_;
-  int rest_wanted_ = 0;
-  bool resting_ = false;
-  Rest rest_;                       // the last one
-  std::shared_ptr<Socket> socket_;  // Also owned by who is sending.
-  std::string unsent_;              // The socket was full; the I/O thread sees to it.
-  bool sending_ = false;            // One at a time.
-  bool asleep_ = false;             // The I/O thread waits, or is about to:
-  Instant sleeps_until_{};          // until then,
-  bool awaits_room_ = false;        // or until there is room for what is unsent.
+  // For wait_until_idle().
+  std::condition_variable became_idle_;
+  int idle_waiters_ = 0;
+  bool is_idle_ = false;
+  IdleState idle_;
+  // Sending.
+  std::shared_ptr<Socket> socket_;   // Also owned by the thread that sends.
+  std::string unsent_;               // The socket was full; the I/O thread sends the rest.
+  bool sending_ = false;             // A thread is sending.
+  bool asleep_ = false;              // The I/O thread waits, or is about to:
+  Instant sleeps_until_{};           // until then,
+  bool waits_for_writable_ = false;  // or until the socket is writable again.
 
-  // The I/O thread's own.
+  // Used by the I/O thread only.
   Connector connector_;
   std::size_t next_address_ = 0, connecting_to_ = 0;
 };

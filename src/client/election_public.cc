@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "client/answer.h"
-#include "client/client_handle.h"
-#include "client/lease_handle.h"
+#include "client/pending_result.h"
+#include "client/public_state.h"
 
 namespace pawl {
 namespace {
@@ -27,7 +26,7 @@ AcquireOptions to_acquire(std::string_view value, CampaignOptions options) {
   return acquire;
 }
 
-std::optional<Leader> to_leader(const client::LeaderNow& seen) {
+std::optional<Leader> to_leader(const client::MaybeLeader& seen) {
   if (!seen) return std::nullopt;
   return Leader{seen->token.value, seen->owner, seen->value};
 }
@@ -40,7 +39,7 @@ Result<Lease> Election::campaign(std::string_view value, CampaignOptions options
                                  std::stop_token stop) {
   const auto wait = options.wait;
   if (wait && *wait > limits::kWaitMax) {
-    return Error{Code::kInvalid, "wait: an hour at most, or none: for ever"};
+    return Error{Code::kInvalid, "wait: at most one hour; leave it out to wait for ever"};
   }
   AcquireOptions acquire = to_acquire(value, std::move(options));
   acquire.wait = wait.value_or(limits::kWaitMax);
@@ -58,14 +57,14 @@ Result<bool> Election::resign(Lease leadership, std::chrono::milliseconds wait_a
 
 Result<std::optional<Leader>> Election::leader() {
   const Client::State& state = *client_.state_;
-  if (const auto trouble = state.trouble()) return *trouble;
-  client::Answer<wire::Value> answer(state.driver->waking(), client::this_thread());
+  if (const auto error = state.unusable()) return *error;
+  client::PendingResult<wire::Value> result(state.driver->wakeups(), client::this_thread());
   state.driver->command(
       {.words = {"INSPECT", name_}, .give_up = state.driver->now() + state.call_timeout},
-      [&answer](Result<wire::Value> shown) { answer.set(std::move(shown)); });
-  const Result<wire::Value> shown = answer.wait();
+      [&result](Result<wire::Value> shown) { result.set(std::move(shown)); });
+  const Result<wire::Value> shown = result.wait();
   if (!shown) {
-    // To ask changes nothing, so nothing can have happened.
+    // INSPECT changes nothing, so it cannot have taken effect.
     const Code code = shown.error().code;
     return Error{code == Code::kUnknown ? Code::kUnavailable : code, shown.error().detail};
   }
@@ -78,15 +77,15 @@ struct LeaderObservation::State {
   // Shared with the calls that are queued on the callback thread.
   class Listener {
    public:
-    explicit Listener(Election::Told told) : told_(std::move(told)) {}
+    explicit Listener(Election::Callback callback) : callback_(std::move(callback)) {}
 
     void call(const Result<std::optional<Leader>>& leader) {
       {
         const std::lock_guard lock(mutex_);
-        if (over_) return;
+        if (closed_) return;
         runner_ = std::this_thread::get_id();
       }
-      told_(leader);
+      callback_(leader);
       {
         const std::lock_guard lock(mutex_);
         runner_ = {};
@@ -94,20 +93,20 @@ struct LeaderObservation::State {
       returned_.notify_all();
     }
 
-    // No call begins any more. Waits for one that runs, unless we are inside it.
+    // No call begins after this. Waits for one that runs, unless this is called from within it.
     void close(std::chrono::milliseconds wait_at_most) {
       std::unique_lock lock(mutex_);
-      over_ = true;
+      closed_ = true;
       if (runner_ == std::this_thread::get_id()) return;
       returned_.wait_for(lock, wait_at_most, [this] { return runner_ == std::thread::id(); });
     }
 
    private:
-    const Election::Told told_;
-    std::mutex mutex_;  // Not held while told_ runs.
+    const Election::Callback callback_;
+    std::mutex mutex_;  // Not held while callback_ runs.
     std::condition_variable returned_;
     std::thread::id runner_;
-    bool over_ = false;
+    bool closed_ = false;
   };
 
   std::shared_ptr<client::Driver> driver;  // Empty when the client cannot be used.
@@ -115,17 +114,17 @@ struct LeaderObservation::State {
   client::WatchNumber number{};
 };
 
-LeaderObservation Election::observe(Told told) {
+LeaderObservation Election::observe(Callback callback) {
   using State = LeaderObservation::State;
   auto state = std::make_unique<State>();
-  if (const auto trouble = client_.state_->trouble()) {
-    told(*trouble);
+  if (const auto error = client_.state_->unusable()) {
+    callback(*error);
     return LeaderObservation(std::move(state));
   }
   state->driver = client_.state_->driver;
-  state->listener = std::make_shared<State::Listener>(std::move(told));
+  state->listener = std::make_shared<State::Listener>(std::move(callback));
   state->number = state->driver->watch(
-      name_, [listener = state->listener](const Result<client::LeaderNow>& seen) {
+      name_, [listener = state->listener](const Result<client::MaybeLeader>& seen) {
         seen ? listener->call(to_leader(*seen)) : listener->call(seen.error());
       });
   return LeaderObservation(std::move(state));
@@ -148,7 +147,7 @@ LeaderObservation::~LeaderObservation() {
 void LeaderObservation::end() noexcept {
   if (!state_) return;
   if (state_->driver && state_->driver->forked()) {
-    // Not even destroyed: what belongs to threads that do not exist here cannot be.
+    // Leaked: its threads do not exist in this process, so it cannot be destroyed.
     static_cast<void>(state_.release());
     return;
   }

@@ -19,7 +19,7 @@ struct Target {
   std::string resource;
 };
 
-// Sorted: two who fence the same resources do it in the same order.
+// Sorted: all clients advance the same resources in the same order.
 std::vector<Target> targets_of(const Lease& lease, std::vector<GuardedResource> guards) {
   std::vector<Target> targets;
   for (GuardedResource& wanted : guards) {
@@ -35,7 +35,7 @@ std::vector<Target> targets_of(const Lease& lease, std::vector<GuardedResource> 
   return targets;
 }
 
-// What a guard's refusal means for one who holds the lock.
+// What a guard's refusal means for the holder of the lock.
 Error explain(const Lease& lease, const Target& target, const Error& refused) {
   Error error = refused;
   if (refused.code == Code::kStaleToken) {
@@ -54,11 +54,11 @@ Result<void> advance(const Lease& lease, const Target& target, Instant give_up,
     if (auto held = lease.check(); !held) return held.error();
     const auto left = std::chrono::floor<std::chrono::milliseconds>(give_up - boot_now());
     const auto slice = std::clamp<std::chrono::milliseconds>(left, 0ms, kSlice);
-    // Readers share the smallest live token, below which nobody may write; of a writer it is the
-    // token itself.
+    // Readers share the smallest live token, below which nobody may write; a writer's floor is its
+    // token.
     const auto advanced = target.guard->advance(target.resource, lease.floor(), slice);
     if (advanced) return {};
-    // Not known to have happened, and harmless to ask for again: advance is idempotent.
+    // Its outcome is unknown, and it may be repeated: advance is idempotent.
     const bool again =
         advanced.error().code == Code::kBusy || advanced.error().code == Code::kUnknown;
     if (!again || left <= slice) return explain(lease, target, advanced.error());

@@ -7,8 +7,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// pawld reads its data in seconds and a store answers in milliseconds: soon, but not in a tight
-// loop.
+// pawld loads its data in seconds and its store answers in milliseconds: retry soon, but not in a
+// tight loop.
 constexpr Nanos kPause = 100ms;
 
 }  // namespace
@@ -19,7 +19,7 @@ std::optional<wire::ErrorCode> error_code(const wire::Value& value) {
   return wire::error_code_from_text(line.substr(0, line.find(' ')));
 }
 
-void Flow::reply(const wire::Value& value, Instant now) {
+void Flow::on_value(const wire::Value& value, Instant now) {
   PAWL_ASSERT(state_ == State::kSent);
   const auto code = error_code(value);
   const bool nothing_happened =
@@ -27,8 +27,8 @@ void Flow::reply(const wire::Value& value, Instant now) {
   if (nothing_happened || (code == wire::ErrorCode::kUncertain && repeatable())) {
     state_ = State::kPaused;
     wake_at_ = now + kPause;
-    elsewhere_ = code == wire::ErrorCode::kReadOnly;
-    not_now_ = value.text;
+    other_server_ = code == wire::ErrorCode::kReadOnly;
+    retry_later_reply_ = value.text;
     if (nothing_happened) may_have_happened_ = happened_before_;
     return;
   }
@@ -41,15 +41,16 @@ void Flow::wake(Instant now) {
   ready();
 }
 
-std::string Flow::why_not(std::string_view trouble) const {
-  if (!trouble.empty()) return std::string(trouble);
-  return not_now_.empty() ? "no answer in time" : not_now_;
+std::string Flow::failure_reason(std::string_view connection_error) const {
+  if (!connection_error.empty()) return std::string(connection_error);
+  return retry_later_reply_.empty() ? "no answer in time" : retry_later_reply_;
 }
 
-void Flow::abandon(Instant, std::string_view trouble) {
-  const std::string why = why_not(trouble);
-  finish_with(may_have_happened_ ? failure({Code::kUnknown, why + "; it may have happened"})
-                                 : failure({Code::kUnavailable, why}));
+void Flow::abandon(Instant, std::string_view connection_error) {
+  const std::string why = failure_reason(connection_error);
+  finish_with(may_have_happened_
+                  ? failure({Code::kUnknown, why + "; the command may have taken effect"})
+                  : failure({Code::kUnavailable, why}));
 }
 
 void Flow::refuse(Error error) {
@@ -58,7 +59,7 @@ void Flow::refuse(Error error) {
 }
 
 Instant Flow::next_timer() const {
-  const Instant limit = told_ ? linger_until_ : give_up_;
+  const Instant limit = completed_ ? linger_until_ : give_up_;
   return std::min(limit, state_ == State::kPaused ? wake_at_ : kNever);
 }
 

@@ -1,15 +1,16 @@
-// The course of one call: which command to send next, and what its reply means. One flow per call,
-// owned by the machine, which knows the connection and nothing of the calls.
+// One call on its way: which command to send next, and what its reply means. The machine owns one
+// flow per call; it knows the connection and nothing about the calls.
 //
-//   kReady    -> the machine calls write(), the flow is kSent
-//   kSent     -> reply() (in order), or cut() when the connection is lost
-//   kParked   -> pushed() or cut(): waiting for something that is no reply
-//   kPaused   -> waits until wake_at(), then is kReady again
-//   kFinished -> nothing more to do; the machine forgets it
+//   state      what happens next
+//   kReady     the machine calls write(); then kSent
+//   kSent      on_value() with the reply, in order; or on_disconnect()
+//   kParked    on_push() or on_disconnect(): the flow waits for something that is not a reply
+//   kPaused    wake() once the pause is over; then kReady
+//   kFinished  nothing; the machine deletes the flow
 //
-// The caller is told once, which may be before the flow is finished: a grant nobody waits for any
-// more is still given back. From then on the flow works for itself, until `linger_until` at the
-// latest.
+// A call completes once, possibly before its flow is finished: a grant that nobody waits for any
+// more still has to be released. A completed flow continues in the background until
+// `linger_until` at the latest.
 #pragma once
 
 #include <cstdint>
@@ -36,103 +37,105 @@ class Flow {
   Flow(const Flow&) = delete;
   Flow& operator=(const Flow&) = delete;
 
-  // --- The machine drives ------------------------------------------------------------------------
-  // Appends the
-  // next command. Only when kReady.
+  // --- Inputs from the machine -------------------------------------------------------------------
+  // Appends the next command to `out`. Only when kReady.
   void write(std::string& out, Instant now) {
     PAWL_ASSERT(state_ == State::kReady);
     state_ = State::kSent;
     happened_before_ = std::exchange(may_have_happened_, true);
     append(out, now);
   }
-  // The reply to what was written. Only when kSent.
-  void reply(const wire::Value& value, Instant now);
-  // An ASYNC wait has ended. Ignored unless the flow is waiting for it.
-  virtual void pushed(const wire::WaitPush&, Instant) {}
-  // The connection is gone, and with it every answer that was still to come.
-  void cut(Instant now) {
-    if (state_ == State::kSent || state_ == State::kParked) on_cut(now);
+  // The reply to the command that was written last. Only when kSent.
+  void on_value(const wire::Value& value, Instant now);
+  // An ASYNC wait has ended. Ignored unless this flow waits for it.
+  virtual void on_push(const wire::WaitPush&, Instant) {}
+  // The connection is gone, and with it every pending reply.
+  void on_disconnect(Instant now) {
+    if (state_ == State::kSent || state_ == State::kParked) resume_after_disconnect(now);
   }
+  // The clock has moved: ends a pause that is over.
   void wake(Instant now);
-  // Nobody waits for the answer any more. `trouble` is what the connection last suffered from, for
-  // the detail.
-  virtual void abandon(Instant now, std::string_view trouble);
-  // Lingered long enough.
+  // `give_up` has passed: the call completes without an answer. `connection_error` is the last
+  // error of the connection, for the detail.
+  virtual void abandon(Instant now, std::string_view connection_error);
+  // `linger_until` has passed.
   void stop() { finish(); }
-  // The caller does not want the answer any more.
+  // The caller withdraws the call.
   virtual void cancel(Instant now) { abandon(now, "cancelled"); }
-  // pawld does not take us at all: the call ends with `error`, softened to kUnknown if it may have
-  // happened earlier.
+  // The server refuses this client altogether: the call completes with `error`, or with kUnknown if
+  // an earlier send may have taken effect.
   void refuse(Error error);
 
-  // --- The machine looks -------------------------------------------------------------------------
+  // --- State, for the machine --------------------------------------------------------------------
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool finished() const { return state_ == State::kFinished; }
-  [[nodiscard]] bool told() const { return told_; }
-  // Something was sent, and not everything sent was answered with "not now, nothing happened".
+  [[nodiscard]] bool completed() const { return completed_; }
+  // False when nothing was sent, or every send was answered with "not now, nothing happened".
   [[nodiscard]] bool may_have_happened() const { return may_have_happened_; }
-  // When wake() or abandon() is due.
+  // When wake(), abandon() or stop() is due.
   [[nodiscard]] Instant next_timer() const;
-  [[nodiscard]] bool gives_up_at(Instant now) const { return !told_ && now >= give_up_; }
-  [[nodiscard]] bool lingers_past(Instant now) const { return told_ && now >= linger_until_; }
-  // The place in the machine's agenda.
-  [[nodiscard]] Instant& planned() { return planned_; }
-  // What to tell the caller, once.
+  [[nodiscard]] bool caller_timed_out(Instant now) const { return !completed_ && now >= give_up_; }
+  [[nodiscard]] bool linger_expired(Instant now) const {
+    return completed_ && now >= linger_until_;
+  }
+  // The slot in the machine's TimerQueue.
+  [[nodiscard]] Instant& timer_slot() { return timer_slot_; }
+  // The result for the caller, once.
   [[nodiscard]] std::optional<Outcome> take_outcome() {
     return std::exchange(outcome_, std::nullopt);
   }
-  // Set when the reply says that another pawld must be asked (a standby).
-  [[nodiscard]] bool wants_elsewhere() { return std::exchange(elsewhere_, false); }
-  // The request id that pushes name it by; nullptr for calls without one.
+  // True, once, after a reply that says to ask another pawld (this one is a standby).
+  [[nodiscard]] bool wants_other_server() { return std::exchange(other_server_, false); }
+  // The request id by which pushes refer to this call; nullptr for calls without one.
   [[nodiscard]] virtual const std::string* request() const { return nullptr; }
-  // Among those that are written together: the smaller goes first, equals in order of call.
-  static constexpr std::size_t kAnyTime = SIZE_MAX;
-  [[nodiscard]] virtual std::size_t turn() const { return kAnyTime; }
-  // The place in the queue, when it waits for a lock.
+  // Among flows that are written together the smallest goes first, equal ones in order of call.
+  static constexpr std::size_t kAnyOrder = SIZE_MAX;
+  [[nodiscard]] virtual std::size_t send_order() const { return kAnyOrder; }
+  // The position in the queue, while the call waits for a lock.
   [[nodiscard]] virtual std::optional<std::uint64_t> position() const { return std::nullopt; }
 
  protected:
   virtual void append(std::string& out, Instant now) = 0;
-  // A reply that is not one of those that only mean "later" (LOADING, UNCERTAIN, READONLY).
+  // A reply other than those that only mean "later" (LOADING, UNCERTAIN, READONLY).
   virtual void on_reply(const wire::Value& value, Instant now) = 0;
-  // Default: what was sent is sent again.
-  virtual void on_cut(Instant) { state_ = State::kReady; }
-  // Whether "the store did not confirm" may be answered by asking again.
+  // Default: the last command is sent again.
+  virtual void resume_after_disconnect(Instant) { state_ = State::kReady; }
+  // Whether the command may be sent again after UNCERTAIN ("the store did not confirm").
   [[nodiscard]] virtual bool repeatable() const { return true; }
-  // The call's own type of failure.
+  // `error` as an outcome of this call's type.
   [[nodiscard]] virtual Outcome failure(Error error) const = 0;
 
   void ready() { state_ = State::kReady; }
   void park() { state_ = State::kParked; }
   void finish() { state_ = State::kFinished; }
-  void tell(Outcome outcome) {
-    if (told_) return;
-    told_ = true;
+  void complete(Outcome outcome) {
+    if (completed_) return;
+    completed_ = true;
     outcome_ = std::move(outcome);
   }
   void finish_with(Outcome outcome) {
-    tell(std::move(outcome));
+    complete(std::move(outcome));
     finish();
   }
-  // Why there is no answer: the connection's trouble, or else what pawld itself said last.
-  [[nodiscard]] std::string why_not(std::string_view trouble) const;
+  // Why there is no answer: the error of the connection, or else pawld's last "not now".
+  [[nodiscard]] std::string failure_reason(std::string_view connection_error) const;
   void linger(Instant until) { linger_until_ = until; }
 
  private:
   Instant give_up_;
   Instant linger_until_ = kNever;
   Instant wake_at_ = kNever;  // when kPaused
-  Instant planned_ = kNever;
+  Instant timer_slot_ = kNever;
   State state_ = State::kReady;
   bool may_have_happened_ = false;
   bool happened_before_ = false;  // the same, before the newest send
-  bool told_ = false;
-  bool elsewhere_ = false;
+  bool completed_ = false;
+  bool other_server_ = false;
   std::optional<Outcome> outcome_;
-  std::string not_now_;  // what pawld answered when it only meant "later"
+  std::string retry_later_reply_;  // the last reply that only meant "later"
 };
 
-// The code of an error reply; nothing for other replies and for unknown codes.
+// The code of an error reply; nullopt for other replies and unknown codes.
 [[nodiscard]] std::optional<wire::ErrorCode> error_code(const wire::Value& value);
 
 }  // namespace pawl::client

@@ -8,8 +8,8 @@
 namespace pawl::client {
 namespace {
 
-// One per process by nature. Not getpid(): in a namespace of its own the child may have the
-// parent's number.
+// Global, because fork() is. Not getpid(): in a PID namespace of its own a child may have the
+// parent's pid.
 std::atomic<std::uint64_t> forks{0};
 std::once_flag registered;
 

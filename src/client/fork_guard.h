@@ -1,4 +1,4 @@
-// Notices that this process is a fork() of the one where something began: threads, sockets and
+// Detects that this process is a fork() of the one that created the object: threads, sockets and
 // leases stay with the parent.
 #pragma once
 

@@ -5,8 +5,7 @@
 namespace pawl::client {
 namespace {
 
-// Readers share with readers, and places of a limited lock may be free: those two may well be
-// granted.
+// Readers share with readers, and slots of a limited lock may be free: both may be granted.
 bool excludes(Mode held, Mode asked) {
   return held == Mode::kExclusive || held != asked;
 }
@@ -37,7 +36,7 @@ std::shared_ptr<Holder> Holders::find(LeaseNumber lease) const {
   return found == holders_.end() ? nullptr : found->second;
 }
 
-std::vector<LeaseNumber> Holders::on(const std::vector<std::string>& locks) const {
+std::vector<LeaseNumber> Holders::on_locks(const std::vector<std::string>& locks) const {
   std::vector<LeaseNumber> found;
   for (const std::string& lock : locks) {
     const auto [first, last] = by_lock_.equal_range(lock);
@@ -46,12 +45,13 @@ std::vector<LeaseNumber> Holders::on(const std::vector<std::string>& locks) cons
   return found;
 }
 
-std::vector<LeaseNumber> Holders::own(const Holder& asker) const {
+std::vector<LeaseNumber> Holders::held_by_same_thread(const Holder& request) const {
   std::vector<LeaseNumber> found;
-  if (asker.thread == kNoThread) return found;
-  for (const LeaseNumber lease : on(asker.locks)) {
+  if (request.thread == kNoThread) return found;
+  for (const LeaseNumber lease : on_locks(request.locks)) {
     const Holder& holder = *holders_.at(lease);
-    if (holder.thread == asker.thread && excludes(holder.mode, asker.mode)) found.push_back(lease);
+    if (holder.thread == request.thread && excludes(holder.mode, request.mode))
+      found.push_back(lease);
   }
   return found;
 }

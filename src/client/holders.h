@@ -1,12 +1,12 @@
-// Who in this process holds what: how each holder hears of its lease, and whether somebody is about
-// to wait for itself.
+// The leases that this process holds: how to notify each holder, and whether a thread is about to
+// wait for a lease of its own.
 //
 //   holders.add(lease, holder);
-//   if (const auto own = holders.own(asker)) …the asking thread took that lease itself, and it stands in the way…
+//   if (!holders.held_by_same_thread(request).empty()) refuse();  // it would wait for itself
 //
-// pawld knows no reentry: a second acquire waits like everyone else's (hard case 16). Only the
-// client can see that the one who waits is the one it waits for. What is seen here is which thread
-// *took* a lease; where it was moved to since, nobody knows.
+// pawld has no reentry: a second acquire waits like any other (hard case 16). Only the client can
+// see that the waiting thread is the one that it waits for. It knows which thread *acquired* a
+// lease, not where the lease was moved to since.
 #pragma once
 
 #include <functional>
@@ -24,14 +24,14 @@
 
 namespace pawl::client {
 
-// Of this process; never used twice, unlike what std::thread::id compares.
+// Of this process; never used twice, unlike std::thread::id.
 using ThreadNumber = Number<struct ThreadNumberTag>;
-inline constexpr ThreadNumber kNoThread{0};  // asked for by a callback: whoever gets it
+inline constexpr ThreadNumber kNoThread{0};  // acquire_async(): not bound to a thread
 
 struct Holder {
   std::vector<std::string> locks = {};
   Mode mode = Mode::kExclusive;
-  ThreadNumber thread = kNoThread;  // that took it
+  ThreadNumber thread = kNoThread;  // that acquired it
   Token token{};                    // once granted
   std::stop_source lost = {};
   std::function<void(LeaseState, const std::string&)> on_change = {};
@@ -39,22 +39,21 @@ struct Holder {
 
 class Holders {
  public:
-  // Its locks, mode and thread stay as they are from now on.
+  // The holder's locks, mode and thread must not change any more.
   void add(LeaseNumber lease, std::shared_ptr<Holder> holder);
   void remove(LeaseNumber lease);
-  // Nothing when it is not known (any more).
+  // nullptr when it is not known (any more).
   [[nodiscard]] std::shared_ptr<Holder> find(LeaseNumber lease) const;
 
-  // Leases that the same thread took and that keep `asker` from being granted for as long as they
-  // are held.
-  [[nodiscard]] std::vector<LeaseNumber> own(const Holder& asker) const;
-  // Leases of this process, whoever took them, on any of these locks.
-  [[nodiscard]] std::vector<LeaseNumber> on(const std::vector<std::string>& locks) const;
+  // Leases that the thread of `request` acquired, and that exclude `request` while they are held.
+  [[nodiscard]] std::vector<LeaseNumber> held_by_same_thread(const Holder& request) const;
+  // All leases of this process on any of these locks.
+  [[nodiscard]] std::vector<LeaseNumber> on_locks(const std::vector<std::string>& locks) const;
 
  private:
   std::unordered_map<LeaseNumber, std::shared_ptr<Holder>> holders_;
-  std::unordered_multimap<std::string_view, LeaseNumber>
-      by_lock_;  // the names are the holders' own
+  // The names are owned by the holders.
+  std::unordered_multimap<std::string_view, LeaseNumber> by_lock_;
 };
 
 }  // namespace pawl::client

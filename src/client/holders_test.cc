@@ -19,41 +19,43 @@ std::shared_ptr<Holder> shared(Holder made) {
   return std::make_shared<Holder>(std::move(made));
 }
 
-TEST(Holders, OnlyTheThreadThatTookALeaseWouldWaitForItself) {
+TEST(Holders, OnlyTheAcquiringThreadWouldWaitForItself) {
   Holders holders;
   holders.add(kFirst, shared(holder({"a", "b"}, kMine)));
-  EXPECT_THAT(holders.own(holder({"x", "b"}, kMine)), ElementsAre(kFirst));
-  EXPECT_THAT(holders.own(holder({"x"}, kMine)), IsEmpty());
-  EXPECT_THAT(holders.own(holder({"b"}, kTheirs)), IsEmpty());
-  EXPECT_THAT(holders.on({"b"}), ElementsAre(kFirst));
+  EXPECT_THAT(holders.held_by_same_thread(holder({"x", "b"}, kMine)), ElementsAre(kFirst));
+  EXPECT_THAT(holders.held_by_same_thread(holder({"x"}, kMine)), IsEmpty());
+  EXPECT_THAT(holders.held_by_same_thread(holder({"b"}, kTheirs)), IsEmpty());
+  EXPECT_THAT(holders.on_locks({"b"}), ElementsAre(kFirst));
 }
 
-TEST(Holders, WhatNobodyWaitedForBelongsToNoThread) {
+TEST(Holders, AsyncAcquiresBelongToNoThread) {
   Holders holders;
   holders.add(kFirst, shared(holder({"a"}, kNoThread)));
-  EXPECT_THAT(holders.own(holder({"a"}, kNoThread)), IsEmpty());
+  EXPECT_THAT(holders.held_by_same_thread(holder({"a"}, kNoThread)), IsEmpty());
 }
 
-TEST(Holders, ReadersAndPlacesOfALimitMayBeTakenAgain) {
+TEST(Holders, SharedAndLimitedLocksMayBeAcquiredAgain) {
   Holders holders;
   holders.add(kFirst, shared(holder({"a"}, kMine, Mode::kShared)));
   holders.add(kSecond, shared(holder({"b"}, kMine, Mode::kLimit)));
-  EXPECT_THAT(holders.own(holder({"a"}, kMine, Mode::kShared)), IsEmpty());
-  EXPECT_THAT(holders.own(holder({"b"}, kMine, Mode::kLimit)), IsEmpty());
-  EXPECT_THAT(holders.own(holder({"a"}, kMine, Mode::kExclusive)), ElementsAre(kFirst));
-  EXPECT_THAT(holders.own(holder({"b"}, kMine, Mode::kShared)), ElementsAre(kSecond));
+  EXPECT_THAT(holders.held_by_same_thread(holder({"a"}, kMine, Mode::kShared)), IsEmpty());
+  EXPECT_THAT(holders.held_by_same_thread(holder({"b"}, kMine, Mode::kLimit)), IsEmpty());
+  EXPECT_THAT(holders.held_by_same_thread(holder({"a"}, kMine, Mode::kExclusive)),
+              ElementsAre(kFirst));
+  EXPECT_THAT(holders.held_by_same_thread(holder({"b"}, kMine, Mode::kShared)),
+              ElementsAre(kSecond));
 }
 
-TEST(Holders, OneThatIsRemovedStandsInNobodysWay) {
+TEST(Holders, RemovedLeaseExcludesNobody) {
   Holders holders;
   holders.add(kFirst, shared(holder({"a"}, kMine, Mode::kShared)));
   holders.add(kSecond, shared(holder({"a"}, kMine, Mode::kShared)));
   holders.remove(kFirst);
   EXPECT_EQ(holders.find(kFirst), nullptr);
-  EXPECT_THAT(holders.on({"a"}), ElementsAre(kSecond));
+  EXPECT_THAT(holders.on_locks({"a"}), ElementsAre(kSecond));
   holders.remove(kSecond);
   holders.remove(kSecond);
-  EXPECT_THAT(holders.on({"a"}), IsEmpty());
+  EXPECT_THAT(holders.on_locks({"a"}), IsEmpty());
 }
 
 }  // namespace

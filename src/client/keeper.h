@@ -1,40 +1,45 @@
-// Keeps the leases of one client: renews them in time, and says of each at any moment what it is
-// still worth. No thread, no clock, no lock: whoever drives the machine drives this too.
+// Keeps the leases of one client: renews them in time and knows the state of each at any moment.
+// The only place where renewals are scheduled; libpawl (driver.h) and `pawl run` both use it. Has
+// no thread, clock or lock: the driver of the machine drives the keeper too.
 //
-//   const LeaseNumber lease = keeper.adopt(held, {}, now);
-//   at keeper.next_timer(): keeper.timer(now);
-//   for (Completion& done : machine.take_completions()) if (!keeper.take(done, now)) …somebody else's…
-//   for (Change& change : keeper.take_changes()) …tell the holder…
+//   const LeaseNumber lease = keeper.add(granted, {}, now);
+//   // When keeper.next_timer() is due:
+//   keeper.on_timer(now);
+//   for (Completion& done : machine.take_completions()) {
+//     if (!keeper.on_completion(done, now)) handle_other_call(done);
+//   }
+//   for (LeaseChange& change : keeper.take_changes()) notify_holder(change);
 //
 //   granted            deadline − TTL/2       deadline − TTL/6        deadline (G7)
 //      │  renewals from TTL/3 on │                   │                   │
 //      ├────────── held ─────────┼───── at risk ─────┼──── uncertain ────┼── lost ──▶
 //
-// A renewal that is answered moves the deadline, and brings a lease that is at risk back. Nothing
-// brings an uncertain one back: its holder has been told to stop. The answer of look() depends on
-// `now` alone, not on whether timer() was called in time, so a process that was frozen learns the
-// truth on its first call (hard case 1).
+// An answered renewal moves the deadline, and a lease that was at risk is held again. An uncertain
+// lease never recovers: its holder was notified to stop. status() depends on `now` alone, not on
+// whether on_timer() ran in time, so a frozen process gets the right answer on its first call (hard
+// case 1).
 //
-// A connection that went silent is given up while there is still time to renew over another: after
-// a sixth of the shortest TTL held. So renewals are tried at a third, a half and two thirds of it,
+// A silent connection is dropped after a sixth of the shortest TTL held, so that there is time to
+// renew over another one: renewals are tried at one third, one half and two thirds of the TTL,
 // before the lease is uncertain.
 //
-// Everything costs O(log n) per lease. What is due is renewed together, with what would be due soon
-// after.
+// Every operation costs O(log n) in the number of leases. Leases that are due at about the same
+// time are renewed by one command.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/random.h"
-#include "client/agenda.h"
 #include "client/calls.h"
 #include "client/machine.h"
 #include "client/time.h"
+#include "client/timer_queue.h"
 #include "pawl/types.h"
 
 namespace pawl::client {
@@ -44,59 +49,70 @@ using LeaseNumber = Number<struct LeaseNumberTag>;  // Of this keeper; never use
 // How the client keeps one lease.
 struct KeepOptions {
   Millis max_hold{0};        // 0 = no cap
-  Millis progress_every{0};  // 0 = renewed whether or not the work gets on
+  Millis progress_every{0};  // 0 = renewed without progress reports
+  // How long before its deadline the lease becomes uncertain, and is renewed no more. At most half
+  // of the TTL; nothing = TTL/6.
+  std::optional<Millis> uncertain_before = {};
 };
 
-struct Standing {
+struct LeaseStatus {
   LeaseState state = LeaseState::kLost;
   std::string reason = {};  // why it is not held; empty when it is
   Instant deadline{};
+  bool final = false;          // max_hold is near: no renewal moves the deadline any more
+  std::uint64_t renewals = 0;  // answered so far
+  Millis expires_in{0};        // as pawld answered the newest of them
 };
 
-struct Change {
+struct LeaseChange {
   LeaseNumber lease;
   LeaseState state;
   std::string reason;
-  bool explains = false;  // The state is known already; only the reason is new.
+  bool reason_only = false;  // The state was reported before; only the reason is new.
 };
 
 class Keeper {
  public:
   struct Counters {
     std::uint64_t renewals = 0;          // leases renewed
-    std::uint64_t renewal_commands = 0;  // that it took
+    std::uint64_t renewal_commands = 0;  // commands that took
     std::uint64_t renewal_failures = 0;  // leases whose renewal was refused or not answered
     std::uint64_t lost = 0;              // leases that ended without being released
   };
 
-  // How long the machine believes in a connection that owes an answer.
-  enum class Patience : std::uint8_t { kByShortestLease, kAsGiven };
+  // How long the machine waits for an overdue answer before it drops the connection: shortened to
+  // suit the shortest lease, or exactly as its options say.
+  enum class AnswerTimeout : std::uint8_t { kFromShortestLease, kAsConfigured };
 
-  Keeper(Machine& machine, Random& random, Patience patience = Patience::kByShortestLease)
-      : machine_(machine), random_(random), patience_(patience) {}
+  Keeper(Machine& machine, Random& random,
+         AnswerTimeout answer_timeout = AnswerTimeout::kFromShortestLease)
+      : machine_(machine), random_(random), answer_timeout_(answer_timeout) {}
 
-  LeaseNumber adopt(const Held& held, const KeepOptions& keep, Instant now);
-  // What the lease is worth now. Lost, if it was forgotten.
-  [[nodiscard]] Standing look(LeaseNumber lease, Instant now);
-  // The work is getting on.
+  // Starts to renew a lease that was just granted.
+  LeaseNumber add(const GrantedLease& granted, const KeepOptions& options, Instant now);
+  // The state of the lease at `now`. kLost for a lease that was forgotten.
+  [[nodiscard]] LeaseStatus status(LeaseNumber lease, Instant now);
+  // The holder reports that its work progresses; see KeepOptions::progress_every.
   void progress(LeaseNumber lease, Instant now);
-  // Gives it back: not renewed any more, lost with the reason "released" (which is no change
-  // anybody is told of), and forgotten, unless it was lost before: then the reason stays known. The
-  // machine goes on with the call after `give_up` until confirmed or the TTL is over; also for a
-  // lease that pawld would not renew: one that is being broken is held there until its TTL is over,
-  // unless it is given back. Nothing when it was released before.
+  // Stops renewing without releasing: the lease ends at its deadline unless released before.
+  void stop_renewing(LeaseNumber lease);
+  // Stops renewing and sends RELEASE. The lease is kLost ("released"), which is not reported as a
+  // change, and forgotten, unless it was lost before: then its reason is kept. The machine repeats
+  // the call after `give_up` until it is confirmed or the TTL has passed. RELEASE is also sent for
+  // a lease that pawld refused to renew: a broken lease keeps its locks closed until its TTL ends
+  // or it is released. Nothing is sent, and nothing returned, if it was released before.
   std::optional<CallId> release(LeaseNumber lease, Instant give_up, Instant now);
-  // Lost from now on, for a reason that lies outside.
-  void end(LeaseNumber lease, std::string reason);
-  // Nobody will ask for it again.
+  // Lost from now on, for a reason outside of the keeper.
+  void mark_lost(LeaseNumber lease, std::string reason);
+  // Drops all knowledge of the lease.
   void forget(LeaseNumber lease);
-  [[nodiscard]] bool knows(LeaseNumber lease) const { return entries_.contains(lease); }
+  [[nodiscard]] bool contains(LeaseNumber lease) const { return entries_.contains(lease); }
 
-  // True: it was a renewal of the keeper's own.
-  bool take(const Completion& done, Instant now);
-  void timer(Instant now);
+  // True when the call was one of the keeper's own.
+  bool on_completion(const Completion& done, Instant now);
+  void on_timer(Instant now);
   [[nodiscard]] Instant next_timer() const;
-  [[nodiscard]] std::vector<Change> take_changes() { return std::exchange(changes_, {}); }
+  [[nodiscard]] std::vector<LeaseChange> take_changes() { return std::exchange(changes_, {}); }
 
   [[nodiscard]] std::vector<LeaseNumber> leases() const;
   [[nodiscard]] const Counters& counters() const { return counters_; }
@@ -106,50 +122,54 @@ class Keeper {
     LeaseId lease;
     Millis ttl{0};
     Instant deadline;
-    Instant capped_at = kNever;  // by max_hold
+    Instant capped_at = kNever;  // the end by max_hold
     Millis progress_every{0};
-    Instant progressed;
+    Instant progressed;      // the last report of progress
+    Nanos uncertain_before;  // see KeepOptions
     LeaseState state = LeaseState::kHeld;
-    bool final = false;        // No renewal can move the deadline any more: max_hold.
-    bool withheld = false;     // Not renewed until the work gets on.
-    bool refused = false;      // pawld does not renew it any more: over, or being broken.
-    bool released = false;     // pawld was told.
-    bool at_stake = false;     // is in at_stake_
-    std::string trouble = {};  // why the newest renewal came to nothing
+    bool final = false;              // No renewal can move the deadline any more: max_hold.
+    bool renewal_suspended = false;  // until progress is reported
+    bool renewal_stopped = false;    // by stop_renewing()
+    bool refused = false;            // pawld refused to renew: the lease is over or being broken
+    bool released = false;           // RELEASE was sent
+    bool ttl_counted = false;        // is counted in renewed_ttls_
+    std::string last_failure = {};   // why the newest renewal failed
     std::string reason = {};
-    Instant renew_at = kNever;  // its place in renewals_
-    Instant judge_at = kNever;  // its place in judgements_
+    std::uint64_t renewals = 0;
+    Millis expires_in{0};
+    Instant renew_at = kNever;     // slot in renewal_timers_
+    Instant state_timer = kNever;  // slot in state_timers_
   };
 
-  void stake(Entry& entry);
-  void unstake(Entry& entry);
-  void tell_patience();
-  void judge(LeaseNumber number, Entry& entry, Instant now);
-  void turn(LeaseNumber number, Entry& entry, LeaseState state, std::string reason);
-  [[nodiscard]] static LeaseState worth(const Entry& entry, Instant now);
-  [[nodiscard]] static std::string why(const Entry& entry);
-  void renewed(LeaseNumber number, Entry& entry, Instant sent, Millis answered, Instant now);
-  void over(LeaseNumber number, Entry& entry, Instant now);
-  void explain(LeaseNumber number, const Result<Renewal>& answer);
-  void failed(LeaseNumber number, Entry& entry, const std::string& why, Instant now);
-  void renew_due(Instant now);
-  [[nodiscard]] bool gets_on(Entry& entry, Instant now) const;
-  void send(std::vector<LeaseNumber> batch, Instant now);
-  void plan_renewal(LeaseNumber number, Entry& entry, Instant at);
-  void plan_judgement(LeaseNumber number, Entry& entry);
-  [[nodiscard]] Nanos up_to(Nanos span);
+  void count_ttl(Entry& entry);
+  void uncount_ttl(Entry& entry);
+  void update_answer_timeout();
+  void update_state(LeaseNumber number, Entry& entry, Instant now);
+  void set_state(LeaseNumber number, Entry& entry, LeaseState state, std::string reason);
+  [[nodiscard]] static LeaseState state_at(const Entry& entry, Instant now);
+  [[nodiscard]] static std::string reason_for(const Entry& entry);
+  void on_renewed(LeaseNumber number, Entry& entry, Instant sent, Millis answered, Instant now);
+  void on_lease_over(LeaseNumber number, Entry& entry, Instant now);
+  void on_end_reason(LeaseNumber number, const Result<RenewResult>& answer);
+  void on_renewal_failed(LeaseNumber number, Entry& entry, const std::string& why, Instant now);
+  void send_due_renewals(Instant now);
+  [[nodiscard]] bool made_progress(Entry& entry, Instant now) const;
+  void send_renewals(std::vector<LeaseNumber> batch, Instant now);
+  void schedule_renewal(LeaseNumber number, Entry& entry, Instant at);
+  void schedule_state_timer(LeaseNumber number, Entry& entry);
+  [[nodiscard]] Nanos random_up_to(Nanos span);
 
   Machine& machine_;
   Random& random_;
-  const Patience patience_;
-  std::map<Millis, std::size_t> at_stake_;  // how many leases of each TTL are being renewed
+  const AnswerTimeout answer_timeout_;
+  std::map<Millis, std::size_t> renewed_ttls_;  // how many leases of each TTL are being renewed
   std::uint64_t last_number_ = 0;
   std::unordered_map<LeaseNumber, Entry> entries_;
-  Agenda<LeaseNumber> renewals_;
-  Agenda<LeaseNumber> judgements_;
-  std::unordered_map<CallId, std::vector<LeaseNumber>> under_way_;
-  std::unordered_map<CallId, LeaseNumber> inquiries_;  // how it ended
-  std::vector<Change> changes_;
+  TimerQueue<LeaseNumber> renewal_timers_;
+  TimerQueue<LeaseNumber> state_timers_;
+  std::unordered_map<CallId, std::vector<LeaseNumber>> in_flight_;
+  std::unordered_map<CallId, LeaseNumber> end_reason_queries_;  // RENEW, to learn how it ended
+  std::vector<LeaseChange> changes_;
   Counters counters_;
 };
 

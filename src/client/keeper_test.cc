@@ -1,6 +1,6 @@
 #include "client/keeper.h"
 
-#include "client/machine_fixture.h"
+#include "client/testlib/machine_fixture.h"
 
 namespace pawl::client {
 namespace {
@@ -13,9 +13,10 @@ using testing::StartsWith;
 class KeeperTest : public MachineTest {
  protected:
   // A lease of 10 s that was granted just now: good until 9.8 s from now.
-  LeaseNumber hold(KeepOptions keep = {}, std::uint64_t id = 0x22) {
-    Held held{LeaseId{0x11, id}, Token{34}, Token{34}, std::nullopt, 10s, 0ms, now + 9'800ms};
-    return keeper.adopt(held, keep, now);
+  LeaseNumber hold(KeepOptions options = {}, std::uint64_t id = 0x22) {
+    GrantedLease held{
+        {LeaseId{0x11, id}, Token{34}, Token{34}, std::nullopt, 10s, 0ms}, now + 9'800ms, {}};
+    return keeper.add(held, options, now);
   }
   void be_connected() {
     machine.command({.words = {"PING"}}, now);
@@ -26,9 +27,9 @@ class KeeperTest : public MachineTest {
   }
   // Lets machine and keeper do what is due now.
   void run() {
-    machine.timer(now);
-    for (const Completion& done : machine.take_completions()) keeper.take(done, now);
-    keeper.timer(now);
+    machine.on_timer(now);
+    for (const Completion& done : machine.take_completions()) keeper.on_completion(done, now);
+    keeper.on_timer(now);
   }
   void pass(Nanos span) {
     now += span;
@@ -38,18 +39,18 @@ class KeeperTest : public MachineTest {
     receive(bytes);
     run();
   }
-  LeaseState state(LeaseNumber lease) { return keeper.look(lease, now).state; }
-  std::string reason(LeaseNumber lease) { return keeper.look(lease, now).reason; }
+  LeaseState state(LeaseNumber lease) { return keeper.status(lease, now).state; }
+  std::string reason(LeaseNumber lease) { return keeper.status(lease, now).reason; }
   std::vector<LeaseState> changes() {
     std::vector<LeaseState> states;
-    for (const Change& change : keeper.take_changes()) states.push_back(change.state);
+    for (const LeaseChange& change : keeper.take_changes()) states.push_back(change.state);
     return states;
   }
 
   Keeper keeper{machine, random};
 };
 
-TEST_F(KeeperTest, ALeaseIsRenewedWhenAThirdOfItsTtlHasPassed) {
+TEST_F(KeeperTest, RenewsAfterAThirdOfTheTtl) {
   be_connected();
   const LeaseNumber lease = hold();
   pass(2'400ms);
@@ -59,12 +60,11 @@ TEST_F(KeeperTest, ALeaseIsRenewedWhenAThirdOfItsTtlHasPassed) {
   pass(50ms);
   answer("*1\r\n:10000\r\n");
   // Counted from the send: 10 s less 1 % less a margin of 100 ms, and 50 ms for the way.
-  EXPECT_EQ(keeper.look(lease, now).deadline, now - 50ms + 9'900ms - 100ms);
+  EXPECT_EQ(keeper.status(lease, now).deadline, now - 50ms + 9'900ms - 100ms);
   EXPECT_THAT(changes(), IsEmpty());
 }
 
-TEST_F(KeeperTest,
-       ASilentConnectionIsGivenUpAfterASixthOfTheShortestTtlAndThereIsTimeToRenewOverAnother) {
+TEST_F(KeeperTest, DropsASilentConnectionInTimeToRenewOverAnother) {
   be_connected();
   const LeaseNumber lease = hold();
   now = keeper.next_timer();
@@ -80,7 +80,7 @@ TEST_F(KeeperTest,
   EXPECT_EQ(state(lease), LeaseState::kHeld);
 }
 
-TEST_F(KeeperTest, OnlyLeasesThatAreStillRenewedMakeImpatient) {
+TEST_F(KeeperTest, OnlyRenewedLeasesShortenTheAnswerTimeout) {
   be_connected();
   const LeaseNumber lease = hold();
   keeper.release(lease, now + 1s, now);
@@ -91,7 +91,7 @@ TEST_F(KeeperTest, OnlyLeasesThatAreStillRenewedMakeImpatient) {
   EXPECT_TRUE(machine.wants_close());
 }
 
-TEST_F(KeeperTest, AttemptsToConnectAreNoFurtherApartThanTheShortestLeaseCanWait) {
+TEST_F(KeeperTest, ShortestLeaseLimitsTheBackoff) {
   hold();
   machine.command({.words = {"PING"}}, now);
   for (int attempt = 0; attempt < 10; ++attempt) {
@@ -102,18 +102,18 @@ TEST_F(KeeperTest, AttemptsToConnectAreNoFurtherApartThanTheShortestLeaseCanWait
   }
 }
 
-TEST_F(KeeperTest, APatienceThatWasGivenIsKept) {
-  Keeper patient(machine, random, Keeper::Patience::kAsGiven);
+TEST_F(KeeperTest, ConfiguredAnswerTimeoutIsKept) {
+  Keeper patient(machine, random, Keeper::AnswerTimeout::kAsConfigured);
   be_connected();
-  patient.adopt({LeaseId{0x11, 0x22}, Token{34}, Token{34}, std::nullopt, 10s, 0ms, now + 9'800ms},
-                {}, now);
+  patient.add({LeaseId{0x11, 0x22}, Token{34}, Token{34}, std::nullopt, 10s, 0ms, now + 9'800ms},
+              {}, now);
   now = patient.next_timer();
-  patient.timer(now);
-  machine.timer(now + 5s - 1ms);
+  patient.on_timer(now);
+  machine.on_timer(now + 5s - 1ms);
   EXPECT_FALSE(machine.wants_close());
 }
 
-TEST_F(KeeperTest, AHundredThousandLeasesAreRenewedByAHundredCommands) {
+TEST_F(KeeperTest, HundredThousandLeasesTakeAHundredCommands) {
   be_connected();
   for (std::uint64_t i = 0; i < 100'000; ++i) hold({}, i);
   std::size_t commands = 0;
@@ -126,7 +126,7 @@ TEST_F(KeeperTest, AHundredThousandLeasesAreRenewedByAHundredCommands) {
   EXPECT_GE(commands, 100'000u / 1024);
 }
 
-TEST_F(KeeperTest, ALeaseThatIsNotRenewedGoesFromHeldToAtRiskToUncertainToLost) {
+TEST_F(KeeperTest, UnrenewedLeaseGoesThroughAllStates) {
   const LeaseNumber lease = hold();
   EXPECT_EQ(state(lease), LeaseState::kHeld);
   EXPECT_EQ(reason(lease), "");
@@ -134,7 +134,7 @@ TEST_F(KeeperTest, ALeaseThatIsNotRenewedGoesFromHeldToAtRiskToUncertainToLost) 
   EXPECT_EQ(state(lease), LeaseState::kHeld);
   pass(1ms);
   EXPECT_EQ(state(lease), LeaseState::kAtRisk);
-  EXPECT_EQ(reason(lease), "its renewal has not been answered");
+  EXPECT_EQ(reason(lease), "its renewal was not answered");
   pass(3'333ms);
   EXPECT_EQ(state(lease), LeaseState::kAtRisk);
   pass(1ms);
@@ -148,7 +148,7 @@ TEST_F(KeeperTest, ALeaseThatIsNotRenewedGoesFromHeldToAtRiskToUncertainToLost) 
   EXPECT_EQ(keeper.counters().lost, 1u);
 }
 
-TEST_F(KeeperTest, EachStateIsDueOnTheTimer) {
+TEST_F(KeeperTest, EveryStateChangeIsOnTheTimer) {
   const LeaseNumber lease = hold();
   for (LeaseState expected : {LeaseState::kAtRisk, LeaseState::kUncertain, LeaseState::kLost}) {
     while (state(lease) != expected) {
@@ -162,14 +162,14 @@ TEST_F(KeeperTest, EachStateIsDueOnTheTimer) {
 }
 
 // Hard case 1.
-TEST_F(KeeperTest, AFrozenProcessFindsItsLeaseLostOnItsFirstCallBeforeAnyTimerHasRun) {
+TEST_F(KeeperTest, FrozenProcessFindsItsLeaseLostBeforeAnyTimer) {
   const LeaseNumber lease = hold();
   now += 11s;
-  EXPECT_EQ(keeper.look(lease, now).state, LeaseState::kLost);
+  EXPECT_EQ(keeper.status(lease, now).state, LeaseState::kLost);
 }
 
 // Hard cases 1 and 9.
-TEST_F(KeeperTest, AnAnswerThatWaitedWhileTheProcessWasFrozenRevivesNothing) {
+TEST_F(KeeperTest, AnswerReadAfterAFreezeRevivesNothing) {
   be_connected();
   const LeaseNumber lease = hold();
   pass(3'300ms);
@@ -184,7 +184,7 @@ TEST_F(KeeperTest, AnAnswerThatWaitedWhileTheProcessWasFrozenRevivesNothing) {
 }
 
 // Hard case 31.
-TEST_F(KeeperTest, ARenewalCountsFromTheSendThatWasAnsweredNotFromTheAnswer) {
+TEST_F(KeeperTest, DeadlineCountsFromTheSendNotTheAnswer) {
   be_connected();
   const LeaseNumber lease = hold();
   pass(3'300ms);
@@ -192,10 +192,10 @@ TEST_F(KeeperTest, ARenewalCountsFromTheSendThatWasAnsweredNotFromTheAnswer) {
   const Instant sent_at = now;
   pass(1'600ms);
   answer("*1\r\n:10000\r\n");
-  EXPECT_EQ(keeper.look(lease, now).deadline, sent_at + 9'800ms);
+  EXPECT_EQ(keeper.status(lease, now).deadline, sent_at + 9'800ms);
 }
 
-TEST_F(KeeperTest, ALeaseAtRiskIsHeldAgainOnceItsRenewalIsAnswered) {
+TEST_F(KeeperTest, LeaseAtRiskIsHeldAgainAfterARenewal) {
   be_connected();
   const LeaseNumber lease = hold();
   pass(3'300ms);
@@ -207,7 +207,7 @@ TEST_F(KeeperTest, ALeaseAtRiskIsHeldAgainOnceItsRenewalIsAnswered) {
   EXPECT_THAT(changes(), ElementsAre(LeaseState::kAtRisk, LeaseState::kHeld));
 }
 
-TEST_F(KeeperTest, ARenewalCutOffWithItsConnectionIsSentAgainOnTheNext) {
+TEST_F(KeeperTest, RenewalLostWithItsConnectionIsSentAgain) {
   be_connected();
   const LeaseNumber lease = hold();
   pass(3'300ms);
@@ -217,10 +217,10 @@ TEST_F(KeeperTest, ARenewalCutOffWithItsConnectionIsSentAgainOnTheNext) {
   EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
   const Instant sent_at = now;
   answer("*1\r\n:10000\r\n");
-  EXPECT_EQ(keeper.look(lease, now).deadline, sent_at + 9'800ms);
+  EXPECT_EQ(keeper.status(lease, now).deadline, sent_at + 9'800ms);
 }
 
-TEST_F(KeeperTest, ARefusedRenewalIsTriedAgainAndNamedAsTheReason) {
+TEST_F(KeeperTest, FailedRenewalIsRetriedAndGivenAsReason) {
   be_connected();
   const LeaseNumber lease = hold();
   pass(3'300ms);
@@ -236,7 +236,7 @@ TEST_F(KeeperTest, ARefusedRenewalIsTriedAgainAndNamedAsTheReason) {
 }
 
 // Hard case 9.
-TEST_F(KeeperTest, ALeaseThatPawldCallsOverIsLostAtOnce) {
+TEST_F(KeeperTest, LeaseThatPawldRefusesToRenewIsLostAtOnce) {
   be_connected();
   const LeaseNumber over = hold({}, 0x22);
   const LeaseNumber live = hold({}, 0x23);
@@ -247,11 +247,11 @@ TEST_F(KeeperTest, ALeaseThatPawldCallsOverIsLostAtOnce) {
   answer("*2\r\n:-1\r\n:10000\r\n");
   EXPECT_NE(state(over) == LeaseState::kLost, state(live) == LeaseState::kLost);
   const LeaseNumber lost = state(over) == LeaseState::kLost ? over : live;
-  EXPECT_EQ(reason(lost), "pawld says that it is over");
+  EXPECT_EQ(reason(lost), "pawld reports that it is over");
   EXPECT_THAT(changes(), ElementsAre(LeaseState::kLost));
 }
 
-TEST_F(KeeperTest, HowALeaseEndedIsAskedForAndKnownALittleLater) {
+TEST_F(KeeperTest, ReasonOfTheEndIsReportedLater) {
   be_connected();
   const LeaseNumber lease = hold();
   pass(3'300ms);
@@ -261,16 +261,16 @@ TEST_F(KeeperTest, HowALeaseEndedIsAskedForAndKnownALittleLater) {
   EXPECT_EQ(sent_one(), "RENEW " + kLeaseText);
   answer("-LOST broken\r\n");
   EXPECT_THAT(reason(lease),
-              AllOf(StartsWith("pawld says that it is over: "), HasSubstr("broken")));
+              AllOf(StartsWith("pawld reports that it is over: "), HasSubstr("broken")));
   const auto explained = keeper.take_changes();
   ASSERT_EQ(explained.size(), 1u);
-  EXPECT_TRUE(explained.front().explains);
+  EXPECT_TRUE(explained.front().reason_only);
   EXPECT_EQ(keeper.counters().lost, 1u);
   pass(20s);
   EXPECT_THAT(sent(), IsEmpty());
 }
 
-TEST_F(KeeperTest, HowALeaseEndedIsNobodysBusinessOnceItIsForgotten) {
+TEST_F(KeeperTest, ForgottenLeaseGetsNoReason) {
   be_connected();
   const LeaseNumber lease = hold();
   pass(3'300ms);
@@ -282,21 +282,21 @@ TEST_F(KeeperTest, HowALeaseEndedIsNobodysBusinessOnceItIsForgotten) {
   EXPECT_THAT(changes(), IsEmpty());
 }
 
-TEST_F(KeeperTest, AnAnswerThatIsNotOneFigureForEachLeaseRenewsNothing) {
+TEST_F(KeeperTest, MalformedMrenewReplyRenewsNothing) {
   be_connected();
   const LeaseNumber lease = hold();
-  const Instant deadline = keeper.look(lease, now).deadline;
+  const Instant deadline = keeper.status(lease, now).deadline;
   pass(3'300ms);
   for (const char* nonsense : {"*2\r\n:10000\r\n:10000\r\n", "*1\r\n+soon\r\n", ":10000\r\n"}) {
     EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText) << nonsense;
     answer(nonsense);
-    EXPECT_EQ(keeper.look(lease, now).deadline, deadline);
+    EXPECT_EQ(keeper.status(lease, now).deadline, deadline);
     pass(1s);
   }
 }
 
 // Hard case 10.
-TEST_F(KeeperTest, TheAnswerToARenewalOfAnOldLeaseDoesNotTouchTheNextOne) {
+TEST_F(KeeperTest, OldRenewalDoesNotAffectTheNextLease) {
   be_connected();
   const LeaseNumber old = hold({}, 0x22);
   pass(3'300ms);
@@ -310,14 +310,14 @@ TEST_F(KeeperTest, TheAnswerToARenewalOfAnOldLeaseDoesNotTouchTheNextOne) {
 }
 
 // Hard case 32.
-TEST_F(KeeperTest, WorkThatReportsNoProgressIsNotRenewedUntilItDoes) {
+TEST_F(KeeperTest, LeaseWithoutProgressIsNotRenewed) {
   be_connected();
   const LeaseNumber lease = hold({.progress_every = 2s});
   pass(3'300ms);
   EXPECT_THAT(sent(), IsEmpty());
   pass(2s);
   EXPECT_EQ(state(lease), LeaseState::kAtRisk);
-  EXPECT_THAT(reason(lease), HasSubstr("no progress was reported for 2000 ms"));
+  EXPECT_THAT(reason(lease), HasSubstr("no progress reported for 2000 ms"));
   keeper.progress(lease, now);
   run();
   EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
@@ -326,7 +326,7 @@ TEST_F(KeeperTest, WorkThatReportsNoProgressIsNotRenewedUntilItDoes) {
 }
 
 // Hard case 32.
-TEST_F(KeeperTest, WorkThatIsStuckLosesItsLeaseAndProgressAfterThatIsTooLate) {
+TEST_F(KeeperTest, ProgressAfterTheLossIsTooLate) {
   be_connected();
   const LeaseNumber lease = hold({.progress_every = 2s});
   pass(8'300ms);
@@ -338,7 +338,7 @@ TEST_F(KeeperTest, WorkThatIsStuckLosesItsLeaseAndProgressAfterThatIsTooLate) {
   EXPECT_EQ(state(lease), LeaseState::kLost);
 }
 
-TEST_F(KeeperTest, ALeaseEndsWhenPawldAnswersThatMaxHoldLeavesNoMore) {
+TEST_F(KeeperTest, LeaseEndsWhenPawldReachesMaxHold) {
   be_connected();
   const LeaseNumber lease = hold({.max_hold = 12s});
   pass(3'300ms);
@@ -348,24 +348,24 @@ TEST_F(KeeperTest, ALeaseEndsWhenPawldAnswersThatMaxHoldLeavesNoMore) {
   pass(8'600ms);
   EXPECT_THAT(sent(), IsEmpty());
   EXPECT_EQ(state(lease), LeaseState::kLost);
-  EXPECT_EQ(reason(lease), "max_hold is reached");
+  EXPECT_EQ(reason(lease), "max_hold was reached");
 }
 
-TEST_F(KeeperTest, MaxHoldIsCountedHereTooAsPawldStartsItAgainWhenItRestarts) {
+TEST_F(KeeperTest, ClientCountsMaxHoldAcrossRestarts) {
   be_connected();
   const LeaseNumber lease = hold({.max_hold = 12s});
   const Instant begun = now;
   pass(3'300ms);
   sent();
   answer("*1\r\n:10000\r\n");
-  EXPECT_EQ(keeper.look(lease, now).deadline, begun + 12s);
+  EXPECT_EQ(keeper.status(lease, now).deadline, begun + 12s);
   pass(8'700ms);
   EXPECT_THAT(sent(), IsEmpty());
   EXPECT_EQ(state(lease), LeaseState::kLost);
 }
 
 // Hard case 8.
-TEST_F(KeeperTest, AReleaseWhoseReplyIsLostIsSentAgainAndTheLeaseIsNotRenewedMeanwhile) {
+TEST_F(KeeperTest, ReleaseIsRepeatedAndStopsRenewals) {
   be_connected();
   const LeaseNumber lease = hold();
   ASSERT_TRUE(keeper.release(lease, now + 1s, now));
@@ -383,7 +383,7 @@ TEST_F(KeeperTest, AReleaseWhoseReplyIsLostIsSentAgainAndTheLeaseIsNotRenewedMea
 }
 
 // Found by the nemesis: its locks stayed closed for what was left of the TTL.
-TEST_F(KeeperTest, ALeaseThatIsBrokenIsGivenBackAllTheSameWhichOpensItsLocksAtOnce) {
+TEST_F(KeeperTest, BrokenLeaseIsStillReleased) {
   be_connected();
   const LeaseNumber lease = hold();
   pass(3'300ms);
@@ -396,6 +396,38 @@ TEST_F(KeeperTest, ALeaseThatIsBrokenIsGivenBackAllTheSameWhichOpensItsLocksAtOn
   EXPECT_EQ(sent_one(), "RELEASE " + kLeaseText);
   EXPECT_EQ(keeper.release(lease, now + 1s, now), std::nullopt);
   EXPECT_THAT(reason(lease), HasSubstr("broken"));
+}
+
+// `pawl run` becomes uncertain when it must send TERM, not at TTL/6.
+TEST_F(KeeperTest, UncertainBeforeMovesTheLastRenewal) {
+  be_connected();
+  const LeaseNumber lease = hold({.uncertain_before = 1s});
+  now += 8'799ms;
+  EXPECT_EQ(state(lease), LeaseState::kAtRisk);
+  now += 1ms;
+  EXPECT_EQ(state(lease), LeaseState::kUncertain);
+}
+
+TEST_F(KeeperTest, StopRenewingKeepsTheDeadline) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  keeper.stop_renewing(lease);
+  pass(9'799ms);
+  EXPECT_THAT(sent(), IsEmpty());
+  EXPECT_EQ(state(lease), LeaseState::kUncertain);
+  pass(1ms);
+  EXPECT_EQ(state(lease), LeaseState::kLost);
+}
+
+TEST_F(KeeperTest, StatusCountsRenewalsAndTheirAnswer) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  pass(3'300ms);
+  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  answer("*1\r\n:9876\r\n");
+  const LeaseStatus status = keeper.status(lease, now);
+  EXPECT_EQ(status.renewals, 1u);
+  EXPECT_EQ(status.expires_in, 9'876ms);
 }
 
 }  // namespace

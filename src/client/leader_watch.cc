@@ -27,8 +27,8 @@ LeaderView to_leader(const wire::Value& holder) {
 
 }  // namespace
 
-LeaderNow read_leader(const wire::Value& lock) {
-  LeaderNow leader;
+MaybeLeader read_leader(const wire::Value& lock) {
+  MaybeLeader leader;
   const wire::Value* holders = lock.find("holders");
   if (holders == nullptr) return leader;
   for (const wire::Value& holder : holders->items) {
@@ -42,29 +42,29 @@ LeaderWatch::LeaderWatch(Machine& machine, std::string name, Instant now)
       name_(std::move(name)),
       observation_(machine.observe({.prefix = name_}, now)) {}
 
-bool LeaderWatch::take(const Sighting& seen, Instant now) {
-  if (seen.call != observation_) return false;
-  if (seen.event) {
-    take_event(*seen.event, seen.order, now);
+bool LeaderWatch::on_event(const ObservedEvent& observed, Instant now) {
+  if (observed.call != observation_) return false;
+  if (observed.event) {
+    handle_event(*observed.event, observed.order, now);
   } else {
     inspect(now);
   }
   return true;
 }
 
-void LeaderWatch::take_event(const wire::EventPush& event, std::uint64_t order, Instant now) {
-  if (order < looked_ && !PAWL_MUTANT(leader_goes_back)) return;  // We have seen what came of it.
-  if (event.kind == wire::EventKind::kReset && !PAWL_MUTANT(reset_ignored)) looking_ = true;
-  if (looking_) return inspect(now);  // Its answer is newer than this.
-  if (event.lock != name_) return;    // The prefix matches more than the name.
+void LeaderWatch::handle_event(const wire::EventPush& event, std::uint64_t order, Instant now) {
+  if (order < resync_order_ && !PAWL_MUTANT(leader_goes_back)) return;  // The answer included it.
+  if (event.kind == wire::EventKind::kReset && !PAWL_MUTANT(reset_ignored)) resyncing_ = true;
+  if (resyncing_) return inspect(now);  // Its answer will include this event.
+  if (event.lock != name_) return;      // The prefix matches more than the name.
   switch (event.kind) {
     case wire::EventKind::kGranted:
-      if (event.token <= newest_ && !PAWL_MUTANT(leader_goes_back)) return;
+      if (event.token <= newest_token_ && !PAWL_MUTANT(leader_goes_back)) return;
       return queue(LeaderView{event.token, event.owner, std::nullopt}, now);
     case wire::EventKind::kReleased:
     case wire::EventKind::kExpired:
     case wire::EventKind::kBroken:
-      if (event.token != leads_) return;
+      if (event.token != leader_token_) return;
       return queue(std::nullopt, now);
     case wire::EventKind::kBreaking:
     case wire::EventKind::kRaised:
@@ -73,31 +73,31 @@ void LeaderWatch::take_event(const wire::EventPush& event, std::uint64_t order, 
   }
 }
 
-void LeaderWatch::queue(LeaderNow leader, Instant now) {
-  leads_ = leader ? leader->token : Token{};
-  newest_ = std::max(newest_, leads_);
-  const bool first = waiting_.empty();
+void LeaderWatch::queue(MaybeLeader leader, Instant now) {
+  leader_token_ = leader ? leader->token : Token{};
+  newest_token_ = std::max(newest_token_, leader_token_);
+  const bool first = pending_.empty();
   if (first && !leader) return void(changes_.emplace_back(std::move(leader)));
-  waiting_.push_back(std::move(leader));
+  pending_.push_back(std::move(leader));
   if (first) inspect(now);
 }
 
-// One at a time: who asks while one is under way is answered by it, or asks again then.
+// One INSPECT at a time: its answer serves all changes that are pending then, or another follows.
 void LeaderWatch::inspect(Instant now) {
   if (inspection_) return;
-  asked_ = waiting_.size();
+  pending_at_inspect_ = pending_.size();
   inspection_ = machine_.command({.words = {"INSPECT", name_}}, now);
 }
 
-bool LeaderWatch::take(const Completion& done, Instant now) {
+bool LeaderWatch::on_completion(const Completion& done, Instant now) {
   if (done.call == observation_) {
-    const auto& result = std::get<Result<Unobserved>>(done.outcome);
-    if (!over_ && !result) end(result.error());
+    const auto& result = std::get<Result<ObserveEnded>>(done.outcome);
+    if (!ended_ && !result) end(result.error());
     return true;
   }
   if (done.call != inspection_) return false;
   inspection_.reset();
-  if (over_) return true;
+  if (ended_) return true;
   const auto& result = std::get<Result<wire::Value>>(done.outcome);
   if (result) {
     inspected(*result, done.order, now);
@@ -109,44 +109,90 @@ bool LeaderWatch::take(const Completion& done, Instant now) {
 }
 
 void LeaderWatch::inspected(const wire::Value& lock, std::uint64_t order, Instant now) {
-  const LeaderNow shown = read_leader(lock);
-  for (; !waiting_.empty() && settled(waiting_.front(), shown); waiting_.pop_front()) {
-    LeaderNow& change = waiting_.front();
+  const MaybeLeader shown = read_leader(lock);
+  for (; !pending_.empty() && is_resolved(pending_.front(), shown); pending_.pop_front()) {
+    MaybeLeader& change = pending_.front();
     if (change && shown && change->token == shown->token) change->value = shown->value;
     changes_.emplace_back(std::move(change));
-    if (asked_ > 0) --asked_;
+    if (pending_at_inspect_ > 0) --pending_at_inspect_;
   }
-  if (!std::exchange(looking_, false)) {
-    if (!waiting_.empty()) inspect(now);
+  if (!std::exchange(resyncing_, false)) {
+    if (!pending_.empty()) inspect(now);
     return;
   }
   const Token token = shown ? shown->token : Token{};
-  if (!told_ || token != leads_) changes_.emplace_back(shown);
-  told_ = true;
-  looked_ = order;
-  leads_ = token;
-  newest_ = std::max({newest_, token, token_in(lock, "last_token")});
+  if (!first_reported_ || token != leader_token_) changes_.emplace_back(shown);
+  first_reported_ = true;
+  resync_order_ = order;
+  leader_token_ = token;
+  newest_token_ = std::max({newest_token_, token, token_in(lock, "last_token")});
 }
 
-// Whether there is nothing more to learn about this change.
-bool LeaderWatch::settled(const LeaderNow& change, const LeaderNow& shown) const {
-  if (looking_ || asked_ > 0 || !change) return true;
+// Whether nothing more can be learned about this change.
+bool LeaderWatch::is_resolved(const MaybeLeader& change, const MaybeLeader& shown) const {
+  if (resyncing_ || pending_at_inspect_ > 0 || !change) return true;
   return shown && change->token <= shown->token;
 }
 
 void LeaderWatch::end(const Error& why) {
-  for (LeaderNow& change : waiting_) changes_.emplace_back(std::move(change));
-  waiting_.clear();
+  for (MaybeLeader& change : pending_) changes_.emplace_back(std::move(change));
+  pending_.clear();
   changes_.emplace_back(why);
-  over_ = true;
+  ended_ = true;
 }
 
 void LeaderWatch::stop(Instant now) {
   machine_.cancel(observation_, now);
   if (inspection_) machine_.cancel(*inspection_, now);
-  waiting_.clear();
+  pending_.clear();
   changes_.clear();
-  over_ = true;
+  ended_ = true;
+}
+
+// --- LeaderWatches -------------------------------------------------------------------------------
+
+WatchNumber LeaderWatches::add(std::string name, Callback callback, Instant now) {
+  const WatchNumber number{++last_number_};
+  watches_.emplace(number, Watch{LeaderWatch(machine_, std::move(name), now), std::move(callback)});
+  return number;
+}
+
+void LeaderWatches::remove(WatchNumber number, Instant now) {
+  const auto found = watches_.find(number);
+  if (found == watches_.end()) return;
+  found->second.leader.stop(now);
+  watches_.erase(found);
+}
+
+void LeaderWatches::remove_all(Instant now) {
+  while (!watches_.empty()) remove(watches_.begin()->first, now);
+}
+
+bool LeaderWatches::on_completion(const Completion& done, Instant now) {
+  for (auto& [number, watch] : watches_) {
+    if (watch.leader.on_completion(done, now)) return true;
+  }
+  return false;
+}
+
+std::vector<LeaderWatches::Notification> LeaderWatches::take_notifications(Instant now) {
+  std::vector<Notification> notifications;
+  if (watches_.empty()) return notifications;
+  for (const ObservedEvent& observed : machine_.take_observed_events()) {
+    for (auto& [number, watch] : watches_) {
+      if (watch.leader.on_event(observed, now)) break;
+    }
+  }
+  for (auto at = watches_.begin(); at != watches_.end();) {
+    auto& [number, watch] = *at;
+    bool over = false;
+    for (auto& change : watch.leader.take_changes()) {
+      over = !change.has_value();
+      notifications.push_back({watch.callback, std::move(change)});
+    }
+    at = over ? watches_.erase(at) : std::next(at);
+  }
+  return notifications;
 }
 
 }  // namespace pawl::client

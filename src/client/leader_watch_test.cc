@@ -1,7 +1,7 @@
-// Who leads, told in order, with the value that only INSPECT shows.
+// The leader of an election, in order, with the value that only INSPECT shows.
 #include "client/leader_watch.h"
 
-#include "client/machine_fixture.h"
+#include "client/testlib/machine_fixture.h"
 
 namespace pawl::client {
 namespace {
@@ -23,7 +23,7 @@ class LeaderWatchTest : public MachineTest {
   void begin_free() {
     begin();
     receive_free();
-    EXPECT_THAT(told(), ElementsAre("nobody"));
+    EXPECT_THAT(changes(), ElementsAre("nobody"));
   }
   void receive_held(std::uint64_t token, const std::string& value) {
     const std::string number = std::to_string(token);
@@ -51,11 +51,13 @@ class LeaderWatchTest : public MachineTest {
   void receive_released(std::uint64_t token) { receive_next(EventKind::kReleased, "chief", token); }
   void receive_reset() { receive_next(EventKind::kReset, "", 0); }
   void turn() {
-    for (const Completion& done : machine.take_completions()) EXPECT_TRUE(watch.take(done, now));
-    for (const Sighting& seen : machine.take_sightings()) EXPECT_TRUE(watch.take(seen, now));
+    for (const Completion& done : machine.take_completions())
+      EXPECT_TRUE(watch.on_completion(done, now));
+    for (const ObservedEvent& seen : machine.take_observed_events())
+      EXPECT_TRUE(watch.on_event(seen, now));
   }
-  // What was told since the last look: "5=value" (? when not known), "nobody", or why it ended.
-  std::vector<std::string> told() {
+  // The changes since the last call: "5=value" (? when not known), "nobody", or the error.
+  std::vector<std::string> changes() {
     turn();
     std::vector<std::string> words;
     for (const auto& change : watch.take_changes()) {
@@ -76,128 +78,128 @@ class LeaderWatchTest : public MachineTest {
   LeaderWatch watch{machine, "chief", now};
 };
 
-TEST_F(LeaderWatchTest, WhoLeadsNowIsToldFirst) {
+TEST_F(LeaderWatchTest, CurrentLeaderIsTheFirstChange) {
   begin();
-  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(changes(), IsEmpty());
   receive_held(5, "a");
-  EXPECT_THAT(told(), ElementsAre("5=a"));
+  EXPECT_THAT(changes(), ElementsAre("5=a"));
 }
 
-TEST_F(LeaderWatchTest, NobodyIsToldFirstToo) {
+TEST_F(LeaderWatchTest, NoLeaderIsAFirstChangeToo) {
   begin_free();
 }
 
-TEST_F(LeaderWatchTest, AGrantIsToldWithItsValueAndAnEndAsNobody) {
+TEST_F(LeaderWatchTest, GrantHasItsValueAndEndIsNoLeader) {
   begin_free();
   receive_granted(5);
-  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(changes(), IsEmpty());
   EXPECT_THAT(sent(), ElementsAre("INSPECT chief"));
   receive_held(5, "a");
-  EXPECT_THAT(told(), ElementsAre("5=a"));
+  EXPECT_THAT(changes(), ElementsAre("5=a"));
   receive_next(EventKind::kExpired, "chief", 5);
-  EXPECT_THAT(told(), ElementsAre("nobody"));
+  EXPECT_THAT(changes(), ElementsAre("nobody"));
   EXPECT_THAT(sent(), IsEmpty());
 }
 
-TEST_F(LeaderWatchTest, LocksThatOnlyBeginWithTheNameAreSomeoneElses) {
+TEST_F(LeaderWatchTest, LocksThatOnlyStartWithTheNameAreIgnored) {
   begin();
   receive_held(5, "a");
   receive_next(EventKind::kGranted, "chief2", 6);
   receive_next(EventKind::kReleased, "chief/x", 5);
   receive_next(EventKind::kRaised, "", 50);
-  EXPECT_THAT(told(), ElementsAre("5=a"));
+  EXPECT_THAT(changes(), ElementsAre("5=a"));
   EXPECT_THAT(sent(), IsEmpty());
 }
 
-TEST_F(LeaderWatchTest, WhatHappensBeforeTheFirstAnswerIsPartOfIt) {
+TEST_F(LeaderWatchTest, EventsBeforeTheFirstAnswerArePartOfIt) {
   begin();
   receive_granted(5);
   receive_released(5);
   receive_granted(6);
-  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(changes(), IsEmpty());
   receive_held(6, "b");
-  EXPECT_THAT(told(), ElementsAre("6=b"));
+  EXPECT_THAT(changes(), ElementsAre("6=b"));
 }
 
-TEST_F(LeaderWatchTest, AnEventOlderThanTheAnswerBeforeItIsNoNews) {
+TEST_F(LeaderWatchTest, EventOlderThanTheAnswerIsIgnored) {
   begin();
   receive_held(6, "b");
   receive_granted(5);
   receive_released(5);
   receive_granted(6);
-  EXPECT_THAT(told(), ElementsAre("6=b"));
+  EXPECT_THAT(changes(), ElementsAre("6=b"));
   EXPECT_THAT(sent(), IsEmpty());
 }
 
-TEST_F(LeaderWatchTest, AnEventRightBehindTheFirstAnswerIsNotTakenForAPartOfIt) {
+TEST_F(LeaderWatchTest, EventRightAfterTheFirstAnswerIsAChange) {
   begin();
   receive_free();
   receive_event(EventKind::kGranted, 101, "chief", Token{5},
                 "owner5");  // Read together with the answer.
-  EXPECT_THAT(told(), ElementsAre("nobody"));
+  EXPECT_THAT(changes(), ElementsAre("nobody"));
   receive_held(5, "a");
-  EXPECT_THAT(told(), ElementsAre("5=a"));
+  EXPECT_THAT(changes(), ElementsAre("5=a"));
 }
 
-TEST_F(LeaderWatchTest, EventsRightBeforeTheFirstAnswerArePartOfIt) {
+TEST_F(LeaderWatchTest, EventsRightBeforeTheFirstAnswerAreIgnored) {
   begin();
   receive_event(EventKind::kGranted, 101, "chief", Token{5},
                 "owner5");  // Read together with the answer.
   receive_event(EventKind::kReleased, 102, "chief", Token{5});
   receive_free();
-  EXPECT_THAT(told(), ElementsAre("nobody"));
+  EXPECT_THAT(changes(), ElementsAre("nobody"));
   EXPECT_THAT(sent(), IsEmpty());
 }
 
-TEST_F(LeaderWatchTest, ALeaderThatTheAnswerCallsPastIsNoNews) {
+TEST_F(LeaderWatchTest, LeaderThatTheAnswerIncludesAsPastIsIgnored) {
   begin();
   receive("%2\r\n+holders\r\n*0\r\n+last_token\r\n:5\r\n");
   receive_granted(5);
   receive_released(5);
-  EXPECT_THAT(told(), ElementsAre("nobody"));
+  EXPECT_THAT(changes(), ElementsAre("nobody"));
   EXPECT_THAT(sent(), IsEmpty());
 }
 
-TEST_F(LeaderWatchTest, ALeaderWhoseAnswerShowsNobodyIsToldWithoutItsValue) {
+TEST_F(LeaderWatchTest, LeaderWithoutAnInspectAnswerHasNoValue) {
   begin_free();
   receive_granted(5);
   sent();
   receive_free();
-  EXPECT_THAT(told(), ElementsAre("5=?"));
+  EXPECT_THAT(changes(), ElementsAre("5=?"));
   EXPECT_THAT(sent(), IsEmpty());
   receive_released(5);
-  EXPECT_THAT(told(), ElementsAre("nobody"));
+  EXPECT_THAT(changes(), ElementsAre("nobody"));
 }
 
-TEST_F(LeaderWatchTest, ALeaderThatWasOverBeforeItCouldBeAskedForIsToldWithoutItsValue) {
+TEST_F(LeaderWatchTest, LeaderThatEndedBeforeInspectHasNoValue) {
   begin_free();
   receive_granted(5);
   sent();
   receive_held(7, "c");  // The events of it are still to come.
-  EXPECT_THAT(told(), ElementsAre("5=?"));
+  EXPECT_THAT(changes(), ElementsAre("5=?"));
   receive_released(5);
-  EXPECT_THAT(told(), ElementsAre("nobody"));
+  EXPECT_THAT(changes(), ElementsAre("nobody"));
   receive_granted(7);
   EXPECT_THAT(sent(), ElementsAre("INSPECT chief"));
   receive_held(7, "c");
-  EXPECT_THAT(told(), ElementsAre("7=c"));
+  EXPECT_THAT(changes(), ElementsAre("7=c"));
 }
 
-TEST_F(LeaderWatchTest, ChangesBehindOneThatWaitsForItsValueKeepTheirOrder) {
+TEST_F(LeaderWatchTest, ChangesWaitForEarlierValues) {
   begin_free();
   receive_granted(5);
   EXPECT_THAT(sent(), ElementsAre("INSPECT chief"));
   receive_released(5);
   receive_granted(6);
-  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(changes(), IsEmpty());
   receive_held(5, "a");  // Answered before the release.
-  EXPECT_THAT(told(), ElementsAre("5=a", "nobody"));
+  EXPECT_THAT(changes(), ElementsAre("5=a", "nobody"));
   EXPECT_THAT(sent(), ElementsAre("INSPECT chief"));
   receive_held(6, "b");
-  EXPECT_THAT(told(), ElementsAre("6=b"));
+  EXPECT_THAT(changes(), ElementsAre("6=b"));
 }
 
-TEST_F(LeaderWatchTest, AConnectionLostInBetweenCostsNothing) {
+TEST_F(LeaderWatchTest, LostConnectionLosesNoChange) {
   begin_free();
   receive_granted(5);
   sent();
@@ -208,59 +210,59 @@ TEST_F(LeaderWatchTest, AConnectionLostInBetweenCostsNothing) {
   receive_released(5);
   receive_granted(6);
   receive_held(6, "b");
-  EXPECT_THAT(told(), ElementsAre("5=?", "nobody", "6=b"));
+  EXPECT_THAT(changes(), ElementsAre("5=?", "nobody", "6=b"));
 }
 
-TEST_F(LeaderWatchTest, AfterAResetTheSameLeaderIsNoChange) {
+TEST_F(LeaderWatchTest, ResetWithTheSameLeaderIsNoChange) {
   begin();
   receive_held(5, "a");
-  EXPECT_THAT(told(), ElementsAre("5=a"));
+  EXPECT_THAT(changes(), ElementsAre("5=a"));
   receive_reset();
   EXPECT_THAT(sent(), ElementsAre("INSPECT chief"));
   receive_held(5, "a");
-  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(changes(), IsEmpty());
   receive_released(5);
-  EXPECT_THAT(told(), ElementsAre("nobody"));
+  EXPECT_THAT(changes(), ElementsAre("nobody"));
 }
 
-TEST_F(LeaderWatchTest, AfterAResetAnotherLeaderOrNobodyIsAChange) {
+TEST_F(LeaderWatchTest, ResetWithAnotherLeaderIsAChange) {
   begin();
   receive_held(5, "a");
-  EXPECT_THAT(told(), ElementsAre("5=a"));
+  EXPECT_THAT(changes(), ElementsAre("5=a"));
   receive_reset();
   receive_held(8, "d");
-  EXPECT_THAT(told(), ElementsAre("8=d"));
+  EXPECT_THAT(changes(), ElementsAre("8=d"));
   receive_reset();
   receive_free();
-  EXPECT_THAT(told(), ElementsAre("nobody"));
+  EXPECT_THAT(changes(), ElementsAre("nobody"));
 }
 
-TEST_F(LeaderWatchTest, AResetBehindAGrantThatWaitsForItsValueKeepsTheOrder) {
+TEST_F(LeaderWatchTest, ResetAfterAPendingGrantKeepsTheOrder) {
   begin_free();
   receive_granted(5);
   receive_reset();
   receive_held(9, "e");
-  EXPECT_THAT(told(), ElementsAre("5=?", "9=e"));
+  EXPECT_THAT(changes(), ElementsAre("5=?", "9=e"));
 }
 
-TEST_F(LeaderWatchTest, ARefusalIsTheLastThatIsTold) {
+TEST_F(LeaderWatchTest, RefusalIsTheLastChange) {
   connect();
   receive("-NOPERM observe: not for you\r\n");
-  EXPECT_THAT(told(), ElementsAre("NOPERM observe: not for you"));
+  EXPECT_THAT(changes(), ElementsAre("NOPERM observe: not for you"));
   EXPECT_TRUE(machine.idle());
 }
 
-TEST_F(LeaderWatchTest, ARefusalToInspectEndsTheObservationToo) {
+TEST_F(LeaderWatchTest, RefusedInspectEndsTheObservation) {
   begin();
   receive("-NOPERM inspect: not for you\r\n");
-  EXPECT_EQ(told().size(), 1u);
+  EXPECT_EQ(changes().size(), 1u);
   EXPECT_THAT(sent(), ElementsAre("UNOBSERVE chief"));
   receive(":1\r\n");
   turn();
   EXPECT_TRUE(machine.idle());
 }
 
-TEST_F(LeaderWatchTest, NothingIsToldAfterARefusalNotEvenAnAnswerThatWasUnderWay) {
+TEST_F(LeaderWatchTest, NoChangeFollowsARefusal) {
   begin_free();
   receive_granted(5);
   sent();
@@ -268,11 +270,11 @@ TEST_F(LeaderWatchTest, NothingIsToldAfterARefusalNotEvenAnAnswerThatWasUnderWay
   connect();
   receive("-NOPERM observe: not for you\r\n");
   receive_held(5, "a");
-  EXPECT_THAT(told(), ElementsAre("5=?", "NOPERM observe: not for you"));
+  EXPECT_THAT(changes(), ElementsAre("5=?", "NOPERM observe: not for you"));
   EXPECT_TRUE(machine.idle());
 }
 
-TEST_F(LeaderWatchTest, StoppedItTellsNothingAndLeavesNothingBehind) {
+TEST_F(LeaderWatchTest, StopLeavesNothingBehind) {
   begin_free();
   receive_granted(5);
   sent();
@@ -280,7 +282,7 @@ TEST_F(LeaderWatchTest, StoppedItTellsNothingAndLeavesNothingBehind) {
   EXPECT_THAT(sent(), ElementsAre("UNOBSERVE chief"));
   receive_held(5, "a");
   receive(":1\r\n");
-  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(changes(), IsEmpty());
   EXPECT_TRUE(machine.idle());
 }
 

@@ -22,10 +22,10 @@ void RenewFlow::on_reply(const wire::Value& value, Instant now) {
   if (!answered) return finish_with(failure(answered.error()));
   const Millis expires_in(*answered);
   const Instant until =
-      deadline(Renewed{sent_, expires_in, call_.ttl > Millis(0) ? call_.ttl : expires_in});
-  if (now < until) return finish_with(Result<Renewal>(Renewal{expires_in, until}));
+      deadline(RenewTiming{sent_, expires_in, call_.ttl > Millis(0) ? call_.ttl : expires_in});
+  if (now < until) return finish_with(Result<RenewResult>(RenewResult{expires_in, until}));
   if (++late_ < kLateMax) return ready();
-  finish_with(failure({Code::kUnknown, "answers take longer than the lease lives"}));
+  finish_with(failure({Code::kUnknown, "answers take longer than the TTL"}));
 }
 
 void RenewManyFlow::append(std::string& out, Instant now) {
@@ -37,16 +37,17 @@ void RenewManyFlow::on_reply(const wire::Value& value, Instant) {
   if (value.is_error()) return finish_with(failure(wire::error_from_line(value.text)));
   if (value.kind != wire::Value::Kind::kArray || value.items.size() != call_.leases.size()) {
     return finish_with(
-        failure({Code::kUnknown, "the answer to a renewal is not one figure for each lease"}));
+        failure({Code::kUnknown, "protocol error: MRENEW did not answer one number per lease"}));
   }
-  Renewals renewals{sent_};
+  RenewManyResult renewals{sent_};
   for (const wire::Value& item : value.items) {
     const auto left = item.as_integer();
     if (!left)
-      return finish_with(failure({Code::kUnknown, "the answer to a renewal is no number"}));
+      return finish_with(
+          failure({Code::kUnknown, "protocol error: MRENEW did not answer a number"}));
     renewals.answered.push_back(*left < 0 ? std::nullopt : std::optional(Millis(*left)));
   }
-  finish_with(Result<Renewals>(std::move(renewals)));
+  finish_with(Result<RenewManyResult>(std::move(renewals)));
 }
 
 void ReleaseFlow::append(std::string& out, Instant) {
@@ -56,14 +57,14 @@ void ReleaseFlow::append(std::string& out, Instant) {
 void ReleaseFlow::on_reply(const wire::Value& value, Instant) {
   const auto released = wire::read_integer(value);
   if (!released) return finish_with(failure(released.error()));
-  finish_with(Result<Release>(Release{*released == 1}));
+  finish_with(Result<ReleaseResult>(ReleaseResult{*released == 1}));
 }
 
-void ReleaseFlow::abandon(Instant now, std::string_view trouble) {
-  if (now >= over_) return Flow::abandon(now, trouble);
-  const std::string why = why_not(trouble);
-  tell(failure({may_have_happened() ? Code::kUnknown : Code::kUnavailable,
-                why + "; not confirmed, the lease ends by itself when its TTL is over"}));
+void ReleaseFlow::abandon(Instant now, std::string_view connection_error) {
+  if (now >= over_) return Flow::abandon(now, connection_error);
+  const std::string why = failure_reason(connection_error);
+  complete(failure({may_have_happened() ? Code::kUnknown : Code::kUnavailable,
+                    why + "; not confirmed, the lease ends by itself after its TTL"}));
   linger(over_);
 }
 
@@ -77,10 +78,11 @@ void CommandFlow::on_reply(const wire::Value& value, Instant) {
   finish_with(Result<wire::Value>(value));
 }
 
-void CommandFlow::on_cut(Instant) {
+void CommandFlow::resume_after_disconnect(Instant) {
   if (repeatable()) return ready();
   finish_with(failure(
-      {Code::kUnknown, "the connection was lost before the answer came; it may have happened"}));
+      {Code::kUnknown,
+       "the connection was lost before the reply arrived; the command may have taken effect"}));
 }
 
 }  // namespace pawl::client

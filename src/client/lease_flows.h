@@ -6,8 +6,8 @@
 
 namespace pawl::client {
 
-// A renewal counts from the send that was answered. One that arrives after its own deadline says
-// nothing about now and is sent again.
+// The deadline of a renewal counts from the send that was answered. An answer that arrives after its
+// own deadline is of no use, and RENEW is sent again.
 class RenewFlow final : public Flow {
  public:
   explicit RenewFlow(const RenewCall& call) : Flow(call.give_up), call_(call) {}
@@ -16,7 +16,7 @@ class RenewFlow final : public Flow {
   void append(std::string& out, Instant now) override;
   void on_reply(const wire::Value& value, Instant now) override;
   [[nodiscard]] Outcome failure(Error error) const override {
-    return Result<Renewal>(std::move(error));
+    return Result<RenewResult>(std::move(error));
   }
 
   const RenewCall call_;
@@ -24,8 +24,7 @@ class RenewFlow final : public Flow {
   int late_ = 0;
 };
 
-// Renewals of several leases. What each answer is worth at the time it comes is the caller's to
-// judge.
+// Renewals of several leases. The caller computes the deadlines.
 class RenewManyFlow final : public Flow {
  public:
   explicit RenewManyFlow(RenewManyCall call) : Flow(call.give_up), call_(std::move(call)) {}
@@ -34,27 +33,27 @@ class RenewManyFlow final : public Flow {
   void append(std::string& out, Instant now) override;
   void on_reply(const wire::Value& value, Instant now) override;
   [[nodiscard]] Outcome failure(Error error) const override {
-    return Result<Renewals>(std::move(error));
+    return Result<RenewManyResult>(std::move(error));
   }
 
   const RenewManyCall call_;
   Instant sent_{};
 };
 
-// Sent until confirmed. When the caller has stopped waiting it goes on until the TTL has passed:
-// then the lease, which nobody renews any more, is over by itself. Hard case 8.
+// Repeated until confirmed. It continues after the caller has stopped waiting, until the TTL has
+// passed: then the lease, which is not renewed any more, has ended by itself. Hard case 8.
 class ReleaseFlow final : public Flow {
  public:
   ReleaseFlow(const ReleaseCall& call, Instant now)
       : Flow(call.give_up), call_(call), over_(now + call.ttl * 2) {}
 
-  void abandon(Instant now, std::string_view trouble) override;
+  void abandon(Instant now, std::string_view connection_error) override;
 
  private:
   void append(std::string& out, Instant now) override;
   void on_reply(const wire::Value& value, Instant now) override;
   [[nodiscard]] Outcome failure(Error error) const override {
-    return Result<Release>(std::move(error));
+    return Result<ReleaseResult>(std::move(error));
   }
 
   const ReleaseCall call_;
@@ -68,7 +67,7 @@ class CommandFlow final : public Flow {
  private:
   void append(std::string& out, Instant now) override;
   void on_reply(const wire::Value& value, Instant now) override;
-  void on_cut(Instant now) override;
+  void resume_after_disconnect(Instant now) override;
   [[nodiscard]] bool repeatable() const override {
     return call_.repeat == CommandCall::Repeat::kHarmless;
   }

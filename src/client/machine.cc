@@ -6,38 +6,51 @@
 #include "base/assert.h"
 #include "client/acquire_flow.h"
 #include "client/lease_flows.h"
-#include "client/observe_flow.h"
-#include "client/request_id.h"
 #include "wire/command_writer.h"
 #include "wire/error_code.h"
 
 namespace pawl::client {
 namespace {
 
-// What the machine sends for itself; no call has these numbers.
-constexpr CallId kGreeting{0};
+// Commands of the machine itself; no call has these ids.
+constexpr CallId kHello{0};
 constexpr CallId kProbe{~std::uint64_t{0}};
 
-constexpr Millis kRefusalPatience{5'000};  // Several times the delay of pawld's refusal.
+constexpr Millis kRefusalTimeout{5'000};  // Several times the delay of pawld's refusal.
 
 bool refuses_us(wire::ErrorCode code) {
   return code == wire::ErrorCode::kNoAuth || code == wire::ErrorCode::kWrongPass ||
          code == wire::ErrorCode::kNoPerm;
 }
 
-bool is_pawld(const wire::Value& greeting) {
-  const wire::Value* server = greeting.find("server");
+bool is_pawld(const wire::Value& hello) {
+  const wire::Value* server = hello.find("server");
   return server != nullptr && server->as_text() == "pawl";
 }
 
-// Enough of a stranger's answer to recognise it by.
+// The beginning of an unexpected reply, enough to recognise the server.
 std::string summary(const wire::Value& value) {
   constexpr std::size_t kEnough = 80;
   const std::string text = wire::to_string(value);
   return text.size() <= kEnough ? text : text.substr(0, kEnough) + "…";
 }
 
+constexpr std::string_view kRequestIdAlphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+// 6 bits each; the last one carries the 4 bits that are left of 64.
+constexpr int kDigitsPerWord = 11;
+
 }  // namespace
+
+std::string make_request_id(Random& random) {
+  std::string id;
+  for (int word = 0; word < 2; ++word) {
+    std::uint64_t bits = random.next();
+    for (int digit = 0; digit < kDigitsPerWord; ++digit, bits >>= 6)
+      id.push_back(kRequestIdAlphabet[bits & 63]);
+  }
+  return id;
+}
 
 Machine::Machine(Random& random, MachineOptions options)
     : random_(random), options_(std::move(options)) {}
@@ -49,58 +62,58 @@ CallId Machine::acquire(AcquireCall call, Instant now) {
   auto wrong = AcquireFlow::check(call);
   if (call.request.empty()) call.request = make_request_id(random_);
   if (!wrong && acquires_.contains(call.request)) {
-    wrong = Error{Code::kInvalid, "this request id is being asked with already"};
+    wrong = Error{Code::kInvalid, "a request with this id is already in flight"};
   }
   if (wrong) {
     const CallId id = next_call();
-    completions_.push_back({id, Result<Held>(*wrong), ++order_});
+    completions_.push_back({id, Result<GrantedLease>(*wrong), ++order_});
     return id;
   }
   auto flow = std::make_unique<AcquireFlow>(std::move(call));
   const std::string_view request = *flow->request();
   const CallId id = start(std::move(flow));
   acquires_.emplace(request, id);
-  pump(now);
+  send_ready(now);
   return id;
 }
 
 CallId Machine::renew(const RenewCall& call, Instant now) {
   const CallId id = start(std::make_unique<RenewFlow>(call));
-  pump(now);
+  send_ready(now);
   return id;
 }
 
 CallId Machine::renew_many(RenewManyCall call, Instant now) {
   const CallId id = start(std::make_unique<RenewManyFlow>(std::move(call)));
-  pump(now);
+  send_ready(now);
   return id;
 }
 
 CallId Machine::release(const ReleaseCall& call, Instant now) {
   const CallId id = start(std::make_unique<ReleaseFlow>(call, now));
-  pump(now);
+  send_ready(now);
   return id;
 }
 
 CallId Machine::command(CommandCall call, Instant now) {
   const CallId id = start(std::make_unique<CommandFlow>(std::move(call)));
-  pump(now);
+  send_ready(now);
   return id;
 }
 
 CallId Machine::observe(ObserveCall call, Instant now) {
   const CallId id = next_call();
   start(id, std::make_unique<ObserveFlow>(id, std::move(call), observers_));
-  pump(now);
+  send_ready(now);
   return id;
 }
 
 void Machine::cancel(CallId call, Instant now) {
   const auto found = flows_.find(call);
-  if (found == flows_.end() || found->second->told()) return;
+  if (found == flows_.end() || found->second->completed()) return;
   found->second->cancel(now);
-  settle(call, *found->second);
-  pump(now);
+  collect_results(call, *found->second);
+  send_ready(now);
 }
 
 CallId Machine::start(std::unique_ptr<Flow> flow) {
@@ -110,7 +123,7 @@ CallId Machine::start(std::unique_ptr<Flow> flow) {
 }
 
 void Machine::start(CallId id, std::unique_ptr<Flow> flow) {
-  agenda_.move(id, flow->planned(), flow->next_timer());
+  timers_.schedule(id, flow->timer_slot(), flow->next_timer());
   flows_.emplace(id, std::move(flow));
   ready_.insert(id);
 }
@@ -126,7 +139,7 @@ void Machine::for_each_flow(Visit visit) {
   for (auto at = flows_.begin(); at != flows_.end();) {
     const auto& [id, flow] = *at++;
     visit(*flow);
-    settle(id, *flow);
+    collect_results(id, *flow);
   }
 }
 
@@ -135,10 +148,9 @@ void Machine::for_each_flow(Visit visit) {
 void Machine::connected(Instant now, std::string peer) {
   PAWL_ASSERT(link_ == Link::kDown);
   peer_ = peer.empty() ? "the server" : std::move(peer);
-  link_ = Link::kGreeting;
+  link_ = Link::kHandshake;
   decoder_.emplace();
-  // Nothing is sent behind the greeting before it is answered: the server may be something else
-  // than pawld.
+  // Nothing follows HELLO before it is answered: the server may not be a pawld.
   const Auth& auth = options_.auth;
   if (auth.user.empty()) {
     wire::append_command(output_, {"HELLO", "3", "SETNAME", options_.name});
@@ -146,34 +158,35 @@ void Machine::connected(Instant now, std::string peer) {
     wire::append_command(output_,
                          {"HELLO", "3", "AUTH", auth.user, auth.secret, "SETNAME", options_.name});
   }
-  in_flight_.push_back({kGreeting, now});
+  in_flight_.push_back({kHello, now});
 }
 
 void Machine::disconnected(std::string_view why, Instant now) {
-  if (link_ != Link::kBroken) trouble_ = why;  // Else we hung up ourselves, and know better why.
+  if (link_ != Link::kClosing) last_error_ = why;  // Else we closed it and know the reason better.
   link_ = Link::kDown;
   in_flight_.clear();
   output_.clear();
   unread_.clear();
   decoder_.reset();
   const Millis doubled = backoff_ == Millis(0) ? options_.backoff_min : backoff_ * 2;
-  backoff_ = std::min({doubled, options_.backoff_max, std::max(patience_, options_.backoff_min)});
-  // Jitter: those who lost the same pawld must not all come back in the same millisecond.
+  backoff_ = std::min(
+      {doubled, options_.backoff_max, std::max(answer_timeout_max_, options_.backoff_min)});
+  // Jitter: clients that lost the same pawld must not all reconnect in the same millisecond.
   const auto half = static_cast<std::uint64_t>(Nanos(backoff_).count() / 2);
   connect_at_ = now + Nanos(half + random_.below(half + 1));
-  for_each_flow([&](Flow& flow) { flow.cut(now); });
+  for_each_flow([&](Flow& flow) { flow.on_disconnect(now); });
 }
 
-void Machine::unreachable() {
+void Machine::all_addresses_failed() {
   for_each_flow([&](Flow& flow) {
-    if (!flow.may_have_happened()) flow.refuse({Code::kUnavailable, trouble_});
+    if (!flow.may_have_happened()) flow.refuse({Code::kUnavailable, last_error_});
   });
 }
 
-void Machine::break_link(std::string why) {
-  if (link_ == Link::kBroken || link_ == Link::kDown) return;
-  link_ = Link::kBroken;
-  trouble_ = std::move(why);
+void Machine::drop_connection(std::string why) {
+  if (link_ == Link::kClosing || link_ == Link::kDown) return;
+  link_ = Link::kClosing;
+  last_error_ = std::move(why);
   output_.clear();
 }
 
@@ -190,109 +203,112 @@ std::vector<Completion> Machine::take_completions() {
 }
 
 void Machine::received(std::string_view bytes, Instant now) {
-  if (link_ == Link::kDown || link_ == Link::kBroken) return;
-  heard_ = now;
+  if (link_ == Link::kDown || link_ == Link::kClosing) return;
+  last_received_ = now;
   unread_.append(bytes);
   std::size_t taken = 0;
-  while (link_ != Link::kBroken) {
+  while (link_ != Link::kClosing) {
     wire::DecodedReply reply = decoder_->decode(std::string_view(unread_).substr(taken));
     taken += reply.consumed;
     if (reply.status == wire::DecodeStatus::kNeedMore) break;
     if (reply.status != wire::DecodeStatus::kComplete) {
-      const std::string why = "what the other end sent is not RESP: " + std::string(reply.message);
-      // As a greeting it is a stranger's, a web server's perhaps, and will be the same next time.
-      link_ == Link::kGreeting ? turn_away({Code::kUnavailable, why}) : break_link(why);
+      const std::string why = "protocol error: not RESP: " + std::string(reply.message);
+      // In reply to HELLO it is another kind of server, such as a web server: retrying is no use.
+      link_ == Link::kHandshake ? refuse_all_calls({Code::kUnavailable, why})
+                                : drop_connection(why);
       break;
     }
-    take_value(reply.value, now);
+    on_value(reply.value, now);
   }
   unread_.erase(0, taken);
-  pump(now);
+  send_ready(now);
 }
 
-void Machine::take_value(const wire::Value& value, Instant now) {
-  if (value.is_push()) return take_push(value, now);
-  if (value.is_error() && wire::is_farewell(value.text)) return break_link(value.text);
-  if (in_flight_.empty()) return break_link("an answer came that nobody asked for");
+void Machine::on_value(const wire::Value& value, Instant now) {
+  if (value.is_push()) return on_push(value, now);
+  if (value.is_error() && wire::is_farewell(value.text)) return drop_connection(value.text);
+  if (in_flight_.empty()) return drop_connection("protocol error: unexpected reply");
   const CallId call = in_flight_.front().call;
   in_flight_.pop_front();
-  if (call == kGreeting) return take_greeting(value);
+  if (call == kHello) return on_hello_reply(value);
   const auto found = flows_.find(call);
-  if (found == flows_.end()) return;  // A probe, or its caller has given up.
-  found->second->reply(value, now);
-  settle(call, *found->second);
+  if (found == flows_.end()) return;  // A probe, or the call was finished.
+  found->second->on_value(value, now);
+  collect_results(call, *found->second);
 }
 
-void Machine::take_push(const wire::Value& push, Instant now) {
-  if (const auto event = wire::read_event(push)) return observers_.tell(*event, ++order_);
+void Machine::on_push(const wire::Value& push, Instant now) {
+  if (const auto event = wire::read_event(push)) return observers_.on_event(*event, ++order_);
   const auto ended = wire::read_wait_push(push);
   if (!ended) return;
   const auto found = acquires_.find(ended->request);
   if (found == acquires_.end()) return;
   const CallId call = found->second;
   Flow& flow = *flows_.at(call);
-  flow.pushed(*ended, now);
-  settle(call, flow);
+  flow.on_push(*ended, now);
+  collect_results(call, flow);
 }
 
-void Machine::take_greeting(const wire::Value& value) {
+void Machine::on_hello_reply(const wire::Value& value) {
   const auto code = error_code(value);
-  // A full pawld keeps connections that may only renew and release. Each call hears for itself what
-  // it may do.
+  // A full pawld keeps connections that may only renew and release. The other calls are refused one
+  // by one.
   if (is_pawld(value) || code == wire::ErrorCode::kBusy) {
     link_ = Link::kReady;
-    greeted_ = true;
+    reached_ = true;
     backoff_ = Millis(0);
-    trouble_.clear();
+    last_error_.clear();
     return;
   }
-  if (code == wire::ErrorCode::kLoading) return break_link(value.text);
+  if (code == wire::ErrorCode::kLoading) return drop_connection(value.text);
   if (!options_.auth.user.empty() && value.is_error() && value.text.starts_with("ERR AUTH")) {
-    return turn_away(
-        {Code::kDenied,
-         "this pawld knows no users (it has no auth_file), but credentials were sent"});
+    return refuse_all_calls(
+        {Code::kDenied, "credentials were sent, but this pawld has no users (no auth_file)"});
   }
   if (value.is_error() && value.text.find(wire::kPortSpeaksTls) != std::string::npos)
-    return turn_away({Code::kUnavailable, peer_ + std::string(kSpeaksTls) + "tls://" + peer_});
+    return refuse_all_calls(
+        {Code::kUnavailable, peer_ + std::string(kSpeaksTls) + "tls://" + peer_});
   const Error error =
       code && refuses_us(*code)
           ? wire::error_from_line(value.text)
-          : Error{Code::kUnavailable, peer_ + ": not a pawld; it answered " + summary(value)};
-  turn_away(error);
+          : Error{Code::kUnavailable,
+                  peer_ + ": not a pawld server: unexpected reply to HELLO: " + summary(value)};
+  refuse_all_calls(error);
 }
 
-// There is no pawld here for us: no call has a chance.
-void Machine::turn_away(const Error& error) {
-  break_link(error.detail);
+// This server will not serve us: every call ends now.
+void Machine::refuse_all_calls(const Error& error) {
+  drop_connection(error.detail);
   for_each_flow([&](Flow& flow) { flow.refuse(error); });
 }
 
-// --- Turning the crank ---------------------------------------------------------------------------
+// --- Timers and sending --------------------------------------------------------------------------
 
-void Machine::timer(Instant now) {
-  if (silent(now)) break_link("no answer for " + std::to_string(answer_timeout().count()) + " ms");
-  for (const CallId call : agenda_.due(now)) {
+void Machine::on_timer(Instant now) {
+  if (reply_overdue(now))
+    drop_connection("no answer for " + std::to_string(answer_timeout().count()) + " ms");
+  for (const CallId call : timers_.due_by(now)) {
     Flow& flow = *flows_.at(call);
     wake(flow, now);
-    settle(call, flow);
+    collect_results(call, flow);
   }
-  pump(now);
+  send_ready(now);
   if (now >= probe_at()) probe(now);
 }
 
 void Machine::wake(Flow& flow, Instant now) {
-  if (flow.gives_up_at(now)) flow.abandon(now, trouble_);
-  if (flow.lingers_past(now)) flow.stop();
+  if (flow.caller_timed_out(now)) flow.abandon(now, last_error_);
+  if (flow.linger_expired(now)) flow.stop();
   flow.wake(now);
 }
 
-void Machine::pump(Instant now) {
+void Machine::send_ready(Instant now) {
   if (link_ != Link::kReady) return;
   std::vector<CallId> ready(ready_.begin(), ready_.end());
   ready_.clear();
   if (ready.size() > 1) {
     std::stable_sort(ready.begin(), ready.end(), [this](CallId a, CallId b) {
-      return flows_.at(a)->turn() < flows_.at(b)->turn();
+      return flows_.at(a)->send_order() < flows_.at(b)->send_order();
     });
   }
   for (const CallId id : ready) {
@@ -301,36 +317,36 @@ void Machine::pump(Instant now) {
   }
 }
 
-// Passes on what the flow has to say after an input. May end it.
-void Machine::settle(CallId call, Flow& flow) {
+// Takes the outcome and the new state of a flow after an input. Deletes it when it is finished.
+void Machine::collect_results(CallId call, Flow& flow) {
   if (auto outcome = flow.take_outcome())
     completions_.push_back({call, std::move(*outcome), ++order_});
-  if (flow.wants_elsewhere()) break_link("this pawld is a standby");
+  if (flow.wants_other_server()) drop_connection("this pawld is a standby");
   if (flow.state() == Flow::State::kReady) ready_.insert(call);
-  agenda_.move(call, flow.planned(), flow.finished() ? kNever : flow.next_timer());
+  timers_.schedule(call, flow.timer_slot(), flow.finished() ? kNever : flow.next_timer());
   if (!flow.finished()) return;
   ready_.erase(call);
   if (const std::string* request = flow.request()) acquires_.erase(*request);
   flows_.erase(call);
 }
 
-// A wrong secret is answered late, on purpose. Until credentials have been right once, giving up
-// earlier would be to guess again and again, and never to hear why.
+// pawld delays its answer to a wrong secret on purpose. Until the credentials have been accepted
+// once, a shorter timeout would try them again and again without ever receiving the refusal.
 Millis Machine::answer_timeout() const {
-  const Millis usual = std::min(options_.answer_timeout, patience_);
-  const bool unproven = link_ == Link::kGreeting && !greeted_ && !options_.auth.user.empty();
-  return unproven ? std::max(usual, kRefusalPatience) : usual;
+  const Millis usual = std::min(options_.answer_timeout, answer_timeout_max_);
+  const bool unverified = link_ == Link::kHandshake && !reached_ && !options_.auth.user.empty();
+  return unverified ? std::max(usual, kRefusalTimeout) : usual;
 }
 
-bool Machine::silent(Instant now) const {
+bool Machine::reply_overdue(Instant now) const {
   return !in_flight_.empty() && now - in_flight_.front().at >= answer_timeout();
 }
 
-// A wait hears nothing for as long as it lasts. Without a probe, a pawld that vanished without a
-// word would be waited for all that time.
+// Nothing arrives while calls only wait. Without a probe, a pawld that vanished silently would be
+// noticed only at the end of the wait.
 Instant Machine::probe_at() const {
   const bool only_waits = link_ == Link::kReady && in_flight_.empty() && !flows_.empty();
-  return only_waits ? heard_ + options_.probe_after : kNever;
+  return only_waits ? last_received_ + options_.probe_after : kNever;
 }
 
 void Machine::probe(Instant now) {
@@ -339,9 +355,9 @@ void Machine::probe(Instant now) {
 }
 
 Instant Machine::next_timer() const {
-  Instant next = std::min(probe_at(), agenda_.next());
+  Instant next = std::min(probe_at(), timers_.next_due());
   if (link_ == Link::kDown && !flows_.empty()) next = std::min(next, connect_at_);
-  if (!in_flight_.empty() && link_ != Link::kBroken) {
+  if (!in_flight_.empty() && link_ != Link::kClosing) {
     next = std::min(next, in_flight_.front().at + answer_timeout());
   }
   return next;

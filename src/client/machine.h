@@ -1,20 +1,23 @@
-// The client without I/O: calls, bytes and time in; bytes, completions and a timer out. A driver
-// owns the socket and the clock (blocking_connection.h); the simulator is another driver. No
-// thread, no clock, no lock.
+// The client without I/O: calls, received bytes and the time go in; bytes to send, completions and
+// the next timer come out. A driver owns the socket and the clock: driver.h (threads),
+// poll_connection.h (a poll loop), or the simulator. No thread, no clock, no lock.
 //
 //   Machine machine(random);
-//   CallId call = machine.acquire({.locks = {"reports/nightly"}}, now);
-//   if (machine.wants_connection(now)) …connect…, then machine.connected(now) or machine.disconnected(why,
-//   now); send(machine.take_output());   machine.received(bytes, now);   at machine.next_timer():
-//   machine.timer(now); for (Completion& done : machine.take_completions()) …
+//   const CallId call = machine.acquire({.locks = {"reports/nightly"}}, now);
+//   if (machine.wants_connection(now)) {
+//     connect() ? machine.connected(now) : machine.disconnected(why, now);
+//   }
+//   send(machine.take_output());
+//   machine.received(bytes, now);  // when bytes arrive
+//   machine.on_timer(now);         // when machine.next_timer() is due
+//   for (Completion& done : machine.take_completions()) handle(done);
 //
-// Read the socket first, then the clock, and pass that `now`: an answer must never look younger
-// than it is. `now` is also what counts as the moment of sending, so take and send the output at
-// once.
+// Read the socket first, then the clock, and pass that `now`: an answer must never be dated earlier
+// than it arrived. `now` also counts as the time of sending, so take and send the output at once.
 //
-// Any number of calls share one connection; replies are matched in order, the end of a wait by its
-// request id. When the connection is lost, what can be sent again is sent again, an acquire with
-// the same request id (G5).
+// Any number of calls share one connection. Replies are matched in order, the end of a wait by its
+// request id. When the connection is lost, calls that may be repeated are sent again, an acquire
+// with the same request id (G5).
 #pragma once
 
 #include <algorithm>
@@ -30,11 +33,11 @@
 #include <vector>
 
 #include "base/random.h"
-#include "client/agenda.h"
 #include "client/calls.h"
 #include "client/flow.h"
-#include "client/observers.h"
+#include "client/observe_flow.h"
 #include "client/time.h"
+#include "client/timer_queue.h"
 #include "pawl/types.h"
 #include "wire/reply_decoder.h"
 
@@ -46,13 +49,15 @@ inline constexpr std::string_view kSpeaksTls = " speaks TLS: write ";
 struct MachineOptions {
   std::string name = "pawl";     // shown by CLIENT LIST
   Auth auth = {};                // sent with the greeting of each connection
-  Millis answer_timeout{5'000};  // A connection that owes an answer for so long is given up.
+  Millis answer_timeout{5'000};  // The connection is dropped when an answer is overdue this long.
   Millis backoff_min{50};        // Between attempts to connect; doubles, with jitter,
   Millis backoff_max{2'000};     // up to this.
-  Millis probe_after{
-      // A connection on which calls only wait is asked, after so much silence, if it lives.
-      30'000};
+  Millis probe_after{30'000};    // After this silence a connection with only waits gets a PING.
 };
+
+// A request id is what makes a retry a retry (G5): 22 characters of [A-Za-z0-9_-] with 128 random
+// bits, because a request id is enough to fetch the lease.
+[[nodiscard]] std::string make_request_id(Random& random);
 
 class Machine {
  public:
@@ -66,97 +71,95 @@ class Machine {
   CallId release(const ReleaseCall& call, Instant now);
   CallId command(CommandCall call, Instant now);
   CallId observe(ObserveCall call, Instant now);
-  // The caller does not want the answer any more: the call completes at once. Whatever an acquire
-  // may have got is given back in the background. Nothing happens when it is complete already: then
-  // the lease is the caller's to release.
+  // Completes the call at once. A lease that an acquire may have got is released in the background.
+  // Does nothing when the call has completed before: then the caller must release the lease.
   void cancel(CallId call, Instant now);
-  // What is at stake cannot wait longer than this for an answer: a connection that owes one for so
-  // long is given up, and attempts to connect are no further apart. Only ever shortens what the
-  // options say; kPatient: as they say.
-  static constexpr Millis kPatient = Millis::max();
-  void set_patience(Millis patience) { patience_ = patience; }
+  // Shortens the answer timeout of the options, and the time between attempts to connect, to
+  // `limit`. kNoLimit: as the options say.
+  static constexpr Millis kNoLimit = Millis::max();
+  void limit_answer_timeout(Millis limit) { answer_timeout_max_ = limit; }
 
-  // --- What the driver reports -------------------------------------------------------------------
-  // `peer` is the address as people write it, for messages.
+  // --- Inputs from the driver --------------------------------------------------------------------
+  // `peer` is the server's address, for messages.
   void connected(Instant now, std::string peer = {});
-  // The connection is gone, or the attempt failed. `why` is for people.
+  // The connection is gone, or the attempt failed. `why` is for messages.
   void disconnected(std::string_view why, Instant now);
-  // Every address was tried in vain. Calls that cannot have happened end with kUnavailable; the
-  // others go on trying until their own limit. A driver that prefers patience does not say this.
-  void unreachable();
+  // Every address failed. Calls that cannot have taken effect complete with kUnavailable; the
+  // others continue until their `give_up`. A driver that wants to keep trying does not call this.
+  void all_addresses_failed();
   void received(std::string_view bytes, Instant now);
-  void timer(Instant now);
+  void on_timer(Instant now);
 
   // --- What the driver does ----------------------------------------------------------------------
   [[nodiscard]] bool wants_connection(Instant now) const;
   // The connection is of no use (protocol error, wrong server, silence, a standby): close it, then
   // disconnected().
-  [[nodiscard]] bool wants_close() const { return link_ == Link::kBroken; }
-  // Why it is of no use, or what the last disconnected() said; for people.
-  [[nodiscard]] const std::string& trouble() const { return trouble_; }
+  [[nodiscard]] bool wants_close() const { return link_ == Link::kClosing; }
+  // Why the machine wants to close, or the `why` of the last disconnected(); for messages.
+  [[nodiscard]] const std::string& last_error() const { return last_error_; }
   [[nodiscard]] std::string take_output();
   [[nodiscard]] std::vector<Completion> take_completions();
-  // What observations have told. One that was cancelled tells nothing any more.
-  [[nodiscard]] std::vector<Sighting> take_sightings() { return observers_.take(); }
+  // Events of all observations, in order. A cancelled observation has none.
+  [[nodiscard]] std::vector<ObservedEvent> take_observed_events() { return observers_.take(); }
   [[nodiscard]] bool has_completions() const { return !completions_.empty(); }
-  // When timer() is next due, wants_connection() included; kNever when nothing is.
+  // When on_timer() is next due, wants_connection() included; kNever when nothing is.
   [[nodiscard]] Instant next_timer() const;
 
-  // Whether a pawld has ever answered the greeting.
-  [[nodiscard]] bool greeted() const { return greeted_; }
+  // Whether a pawld has ever accepted a connection of this machine (HELLO was answered).
+  [[nodiscard]] bool reached() const { return reached_; }
   // Nothing is left to do, not even in the background.
   [[nodiscard]] bool idle() const { return flows_.empty(); }
-  // The place of a waiting acquire in its queue, as last heard.
+  // The position of a waiting acquire in its queue, as last received.
   [[nodiscard]] std::optional<std::uint64_t> position(CallId call) const;
 
  private:
-  enum class Link : std::uint8_t { kDown, kGreeting, kReady, kBroken };
+  enum class Link : std::uint8_t { kDown, kHandshake, kReady, kClosing };
   struct Sent {
-    CallId call;  // or the greeting, or a probe
+    CallId call;  // or HELLO, or a probe
     Instant at;
   };
 
   CallId start(std::unique_ptr<Flow> flow);
   void start(CallId id, std::unique_ptr<Flow> flow);
   CallId next_call() { return CallId{++last_call_}; }
-  void pump(Instant now);
-  void settle(CallId call, Flow& flow);
-  void take_value(const wire::Value& value, Instant now);
-  void take_push(const wire::Value& push, Instant now);
-  void take_greeting(const wire::Value& value);
-  void turn_away(const Error& error);
-  void break_link(std::string why);
+  void send_ready(Instant now);
+  void collect_results(CallId call, Flow& flow);
+  void on_value(const wire::Value& value, Instant now);
+  void on_push(const wire::Value& push, Instant now);
+  void on_hello_reply(const wire::Value& value);
+  void refuse_all_calls(const Error& error);
+  void drop_connection(std::string why);
   template <class Visit>
   void for_each_flow(Visit visit);
   void wake(Flow& flow, Instant now);
   [[nodiscard]] Millis answer_timeout() const;
-  [[nodiscard]] bool silent(Instant now) const;
+  [[nodiscard]] bool reply_overdue(Instant now) const;
   [[nodiscard]] Instant probe_at() const;
   void probe(Instant now);
 
   Random& random_;
   const MachineOptions options_;
-  Millis patience_ = kPatient;
+  Millis answer_timeout_max_ = kNoLimit;
 
   std::uint64_t last_call_ = 0;
-  Observers observers_;                            // outlives the flows, which leave it
-  std::map<CallId, std::unique_ptr<Flow>> flows_;  // in order of call
-  std::set<CallId> ready_;                         // those with something to send
-  Agenda<CallId> agenda_;                          // when each wants to be woken, or gives up
+  Observers observers_;                                    // outlives the flows, which refer to it
+  std::map<CallId, std::unique_ptr<Flow>> flows_;          // in order of call
+  std::set<CallId> ready_;                                 // those with something to send
+  TimerQueue<CallId> timers_;                              // Flow::next_timer() of each
   std::unordered_map<std::string_view, CallId> acquires_;  // by the flow's request id, for pushes
   std::vector<Completion> completions_;
-  std::uint64_t order_ = 0;  // the last place given, see Completion
+  std::uint64_t order_ = 0;  // of the last completion or event
 
   Link link_ = Link::kDown;
-  bool greeted_ = false;
+  bool reached_ = false;
   std::deque<Sent> in_flight_;  // in order of reply
-  Instant heard_{};             // when something was last received
+  Instant last_received_{};     // when something was last received
   std::string output_;
   std::string unread_;
   std::optional<wire::ReplyDecoder> decoder_;  // one per connection
   Instant connect_at_{};
   Millis backoff_{0};
-  std::string trouble_;
+  std::string last_error_;
   std::string peer_;
 };
 

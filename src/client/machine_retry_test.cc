@@ -1,7 +1,7 @@
 // A lost connection loses nothing (G5), and every error says what may be concluded.
 #include <set>
 
-#include "client/machine_fixture.h"
+#include "client/testlib/machine_fixture.h"
 
 namespace pawl::client {
 namespace {
@@ -13,7 +13,7 @@ using testing::StartsWith;
 
 // --- Lost connections. Hard cases 2, 3 -----------------------------------------------------------
 
-TEST_F(MachineTest, LostReplyIsAskedForAgainWithTheSameRequestIdAndTheFirstSendCounts) {
+TEST_F(MachineTest, RetryKeepsTheRequestIdAndTheFirstSendTime) {
   const CallId call = acquire();
   connect();
   const std::string first = sent_one();
@@ -23,23 +23,23 @@ TEST_F(MachineTest, LostReplyIsAskedForAgainWithTheSameRequestIdAndTheFirstSendC
   connect();
   EXPECT_EQ(sent_one(), first);  // the same id, locks and TTL
   receive_grant(10s);
-  const auto held = outcome<Held>(call);
+  const auto held = outcome<GrantedLease>(call);
   ASSERT_TRUE(held);
   EXPECT_EQ(held->request, request_of(first));
   EXPECT_EQ(held->deadline, first_sent + 9900ms - 100ms);
 }
 
-TEST_F(MachineTest, ConnectionLostBeforeAnythingWasSentStartsTheClockAtTheFirstRealSend) {
+TEST_F(MachineTest, ClockStartsAtTheFirstRealSend) {
   const CallId call = acquire();
   machine.disconnected("refused", now);
   now += 30s;
   connect();
   const Instant first_sent = now;
   receive_grant(10s);
-  EXPECT_EQ(outcome<Held>(call)->deadline, first_sent + 9800ms);
+  EXPECT_EQ(outcome<GrantedLease>(call)->deadline, first_sent + 9800ms);
 }
 
-TEST_F(MachineTest, ConnectionLostTenTimesIsStillOneRequestId) {
+TEST_F(MachineTest, TenLostConnectionsAreOneRequestId) {
   acquire(30s);
   std::set<std::string> ids;
   for (int i = 0; i < 10; ++i) {
@@ -50,7 +50,7 @@ TEST_F(MachineTest, ConnectionLostTenTimesIsStillOneRequestId) {
   EXPECT_EQ(ids.size(), 1u);
 }
 
-TEST_F(MachineTest, UnconfirmedStoreIsAskedAgainWithTheSameRequestId) {
+TEST_F(MachineTest, UncertainStoreIsRetriedWithTheSameRequestId) {
   const CallId call = acquire();
   connect();
   const std::string first = sent_one();
@@ -60,10 +60,10 @@ TEST_F(MachineTest, UnconfirmedStoreIsAskedAgainWithTheSameRequestId) {
   pass(100ms);
   EXPECT_EQ(sent_one(), first);
   receive_grant(10s);
-  EXPECT_TRUE(outcome<Held>(call));
+  EXPECT_TRUE(outcome<GrantedLease>(call));
 }
 
-TEST_F(MachineTest, LoadingIsWaitedFor) {
+TEST_F(MachineTest, LoadingIsRetried) {
   const CallId call = machine.command({.words = {"INSPECT", "disk"}, .give_up = now + 1h}, now);
   connect();
   sent();
@@ -74,29 +74,29 @@ TEST_F(MachineTest, LoadingIsWaitedFor) {
   EXPECT_TRUE(outcome<wire::Value>(call));
 }
 
-TEST_F(MachineTest, LoadingUntilTheEndMeansNothingHappened) {
+TEST_F(MachineTest, LoadingUntilTheTimeoutIsUnavailable) {
   const CallId call = acquire(0ms, 1s);
   connect();
   receive("-LOADING reading its data\r\n");
   pass(1s);
-  const auto held = outcome<Held>(call);
+  const auto held = outcome<GrantedLease>(call);
   ASSERT_FALSE(held);
   EXPECT_EQ(held.error().code, Code::kUnavailable);
   EXPECT_THAT(held.error().detail, HasSubstr("LOADING"));
   EXPECT_TRUE(machine.idle());
 }
 
-TEST_F(MachineTest, LoadingAtTheRetryDoesNotUndoTheFirstSend) {
+TEST_F(MachineTest, LoadingAfterASendIsUnknown) {
   const CallId call = acquire(0ms, 10s);
   connect();
   lose_connection();
   connect();
   receive("-LOADING reading its data\r\n");
   pass(10s);
-  EXPECT_EQ(outcome<Held>(call).error().code, Code::kUnknown);
+  EXPECT_EQ(outcome<GrantedLease>(call).error().code, Code::kUnknown);
 }
 
-TEST_F(MachineTest, RenewalIsSentAgainAndCountsFromTheSendThatWasAnswered) {
+TEST_F(MachineTest, RetriedRenewalCountsFromTheAnsweredSend) {
   const CallId call = machine.renew({kLease, 10s}, now);
   connect();
   sent();
@@ -107,20 +107,20 @@ TEST_F(MachineTest, RenewalIsSentAgainAndCountsFromTheSendThatWasAnswered) {
   const Instant second_send = now;
   now += 1s;
   receive(":10000\r\n");
-  EXPECT_EQ(outcome<Renewal>(call)->deadline, second_send + 9800ms);
+  EXPECT_EQ(outcome<RenewResult>(call)->deadline, second_send + 9800ms);
 }
 
-TEST_F(MachineTest, RenewalOfALeaseThatIsOverIsLost) {
+TEST_F(MachineTest, RenewingAnEndedLeaseIsLost) {
   const CallId call = machine.renew({kLease, 10s}, now);
   connect();
   receive("-LOST expired\r\n");
-  const auto renewed = outcome<Renewal>(call);
+  const auto renewed = outcome<RenewResult>(call);
   ASSERT_FALSE(renewed);
   EXPECT_EQ(renewed.error().code, Code::kLeaseLost);
   EXPECT_THAT(renewed.error().detail, HasSubstr("expired"));
 }
 
-TEST_F(MachineTest, RenewalAnsweredAfterItsOwnDeadlineIsSentAgain) {
+TEST_F(MachineTest, RenewalAnsweredTooLateIsSentAgain) {
   const CallId call = machine.renew({kLease, 10s, now + 1h}, now);
   connect();
   sent();
@@ -129,11 +129,11 @@ TEST_F(MachineTest, RenewalAnsweredAfterItsOwnDeadlineIsSentAgain) {
   EXPECT_FALSE(complete());
   EXPECT_EQ(sent_one(), "RENEW " + kLeaseText);
   receive(":10000\r\n");
-  EXPECT_EQ(outcome<Renewal>(call)->deadline, now + 9800ms);
+  EXPECT_EQ(outcome<RenewResult>(call)->deadline, now + 9800ms);
 }
 
 // Hard case 8.
-TEST_F(MachineTest, ReleaseIsSentUntilConfirmed) {
+TEST_F(MachineTest, ReleaseIsRepeatedUntilConfirmed) {
   const CallId call = machine.release({kLease, 10s, now + 1h}, now);
   for (int i = 0; i < 3; ++i) {
     connect();
@@ -142,15 +142,15 @@ TEST_F(MachineTest, ReleaseIsSentUntilConfirmed) {
   }
   connect();
   receive(":0\r\n");  // One of the lost ones did it.
-  EXPECT_FALSE(outcome<Release>(call)->was_live);
+  EXPECT_FALSE(outcome<ReleaseResult>(call)->was_live);
 }
 
-TEST_F(MachineTest, ReleaseNobodyWaitsForGoesOnUntilTheTtlHasPassed) {
+TEST_F(MachineTest, AbandonedReleaseIsRepeatedForTheTtl) {
   const CallId call = machine.release({kLease, 10s, now + 1s}, now);
   connect();
   sent();
   pass(1s);
-  EXPECT_EQ(outcome<Release>(call).error().code, Code::kUnknown);
+  EXPECT_EQ(outcome<ReleaseResult>(call).error().code, Code::kUnknown);
   lose_connection();
   EXPECT_FALSE(machine.idle());
   connect();
@@ -159,7 +159,7 @@ TEST_F(MachineTest, ReleaseNobodyWaitsForGoesOnUntilTheTtlHasPassed) {
   EXPECT_TRUE(machine.idle());
 }
 
-TEST_F(MachineTest, CommandThatMustNotRepeatIsUnknownWhenItsReplyIsLost) {
+TEST_F(MachineTest, LostReplyOfAnUnrepeatableCommandIsUnknown) {
   const CallId call = machine.command({.words = {"RAISE", "99", "REASON", "x"},
                                        .repeat = CommandCall::Repeat::kForbidden,
                                        .give_up = now + 1h},
@@ -170,7 +170,7 @@ TEST_F(MachineTest, CommandThatMustNotRepeatIsUnknownWhenItsReplyIsLost) {
   EXPECT_EQ(outcome<wire::Value>(call).error().code, Code::kUnknown);
 }
 
-TEST_F(MachineTest, CommandThatMayRepeatIsSentAgain) {
+TEST_F(MachineTest, RepeatableCommandIsSentAgain) {
   const CallId call = machine.command({.words = {"STATUS"}, .give_up = now + 1h}, now);
   connect();
   sent();
@@ -183,23 +183,23 @@ TEST_F(MachineTest, CommandThatMayRepeatIsSentAgain) {
 
 // --- What may be concluded when time is up -------------------------------------------------------
 
-TEST_F(MachineTest, TimeOutBeforeAnythingWasSentMeansNothingHappened) {
+TEST_F(MachineTest, TimeoutBeforeASendIsUnavailable) {
   const CallId call = acquire(0ms, 1s);
   machine.disconnected("127.0.0.1:7295: Connection refused", now);
   pass(1s);
-  const auto held = outcome<Held>(call);
+  const auto held = outcome<GrantedLease>(call);
   ASSERT_FALSE(held);
   EXPECT_EQ(held.error().code, Code::kUnavailable);
   EXPECT_THAT(held.error().detail, HasSubstr("Connection refused"));
   EXPECT_TRUE(machine.idle());
 }
 
-TEST_F(MachineTest, TimeOutAfterASendIsUnknownAndAGrantThatArrivesLaterIsGivenBack) {
+TEST_F(MachineTest, TimeoutAfterASendIsUnknownAndALateGrantIsReleased) {
   const CallId call = acquire(0ms, 1s);
   connect();
   sent();
   pass(1s);
-  EXPECT_EQ(outcome<Held>(call).error().code, Code::kUnknown);
+  EXPECT_EQ(outcome<GrantedLease>(call).error().code, Code::kUnknown);
   receive_grant(10s);
   EXPECT_EQ(sent_one(), "RELEASE " + kLeaseText);
   receive(":1\r\n");
@@ -207,21 +207,21 @@ TEST_F(MachineTest, TimeOutAfterASendIsUnknownAndAGrantThatArrivesLaterIsGivenBa
   EXPECT_FALSE(complete());
 }
 
-TEST_F(MachineTest, NobodyReachableEndsOnlyWhatWasNeverSent) {
+TEST_F(MachineTest, UnreachableServersEndOnlyUnsentCalls) {
   const CallId old_call = acquire();
   connect();
   machine.disconnected("cut", now);
   const CallId new_call = acquire();
-  machine.unreachable();
-  EXPECT_EQ(outcome<Held>(new_call).error().code, Code::kUnavailable);
+  machine.all_addresses_failed();
+  EXPECT_EQ(outcome<GrantedLease>(new_call).error().code, Code::kUnavailable);
   now += 1s;
   connect();
   EXPECT_THAT(sent(), ElementsAre(StartsWith("ACQUIRE")));
   receive_grant(10s);
-  EXPECT_TRUE(outcome<Held>(old_call));
+  EXPECT_TRUE(outcome<GrantedLease>(old_call));
 }
 
-TEST_F(MachineTest, SilentConnectionIsGivenUpAndReplaced) {
+TEST_F(MachineTest, SilentConnectionIsReplaced) {
   const CallId call = acquire();
   connect();
   sent();
@@ -229,13 +229,13 @@ TEST_F(MachineTest, SilentConnectionIsGivenUpAndReplaced) {
   pass(5s);
   EXPECT_TRUE(machine.wants_close());
   lose_connection();
-  EXPECT_THAT(machine.trouble(), HasSubstr("no answer"));
+  EXPECT_THAT(machine.last_error(), HasSubstr("no answer"));
   connect();
   receive_grant(10s);
   // First sent more than five seconds ago: confirmed before it is handed out.
   EXPECT_THAT(sent(), ElementsAre(StartsWith("ACQUIRE"), StartsWith("RENEW")));
   receive(":10000\r\n");
-  EXPECT_TRUE(outcome<Held>(call));
+  EXPECT_TRUE(outcome<GrantedLease>(call));
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include <set>
 
-#include "client/machine_fixture.h"
-#include "client/request_id.h"
+#include "client/machine.h"
+#include "client/testlib/machine_fixture.h"
 
 namespace pawl::client {
 namespace {
@@ -13,13 +13,13 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-TEST_F(MachineTest, IdleMachineWantsNoConnectionAndNoTimer) {
+TEST_F(MachineTest, IdleMachineWantsNothing) {
   EXPECT_FALSE(machine.wants_connection(now));
   EXPECT_EQ(machine.next_timer(), kNever);
   EXPECT_TRUE(machine.idle());
 }
 
-TEST_F(MachineTest, NothingIsSentBeforeTheGreetingIsAnswered) {
+TEST_F(MachineTest, NothingIsSentBeforeHelloIsAnswered) {
   acquire();
   machine.connected(now);
   EXPECT_THAT(sent(), ElementsAre(StartsWith("HELLO 3")));
@@ -27,14 +27,14 @@ TEST_F(MachineTest, NothingIsSentBeforeTheGreetingIsAnswered) {
   EXPECT_THAT(sent(), ElementsAre(StartsWith("ACQUIRE disk TTL 10000")));
 }
 
-TEST_F(MachineTest, GrantIsGoodUntilTheDeadlineCountedFromTheSend) {
+TEST_F(MachineTest, GrantDeadlineCountsFromTheSend) {
   const CallId call = acquire();
   connect();
   EXPECT_THAT(sent_one(), HasSubstr("REQUEST "));
   const Instant at_send = now;
   now += 1s;
   receive_grant(10s);
-  const auto held = outcome<Held>(call);
+  const auto held = outcome<GrantedLease>(call);
   ASSERT_TRUE(held);
   EXPECT_EQ(held->token, Token{34});
   EXPECT_EQ(held->lease, kLease);
@@ -42,24 +42,24 @@ TEST_F(MachineTest, GrantIsGoodUntilTheDeadlineCountedFromTheSend) {
   EXPECT_TRUE(machine.idle());
 }
 
-TEST_F(MachineTest, ReplySplitAtEveryByteIsTheSameReply) {
+TEST_F(MachineTest, ReplyMayBeSplitAnywhere) {
   const CallId call = acquire();
   connect();
   std::string bytes;
   wire::ReplyWriter reply(bytes, wire::Protocol::kResp3);
   wire::write_grant(reply, grant(10s, 0ms));
   for (const char byte : bytes) receive({&byte, 1});
-  EXPECT_TRUE(outcome<Held>(call));
+  EXPECT_TRUE(outcome<GrantedLease>(call));
 }
 
-TEST_F(MachineTest, NotObtainedIsBusy) {
+TEST_F(MachineTest, HeldLockIsBusy) {
   const CallId call = acquire();
   connect();
   receive("_\r\n");
-  EXPECT_EQ(outcome<Held>(call).error().code, Code::kBusy);
+  EXPECT_EQ(outcome<GrantedLease>(call).error().code, Code::kBusy);
 }
 
-TEST_F(MachineTest, RepliesBelongToCallsInTheOrderTheyWereSent) {
+TEST_F(MachineTest, RepliesMatchCallsInOrder) {
   const CallId first = machine.renew({kLease, 10s}, now);
   const CallId second = machine.release({kLease, 10s}, now);
   connect();
@@ -68,14 +68,14 @@ TEST_F(MachineTest, RepliesBelongToCallsInTheOrderTheyWereSent) {
   auto done = machine.take_completions();
   ASSERT_EQ(done.size(), 2u);
   EXPECT_EQ(done[0].call, first);
-  EXPECT_EQ(std::get<Result<Renewal>>(done[0].outcome)->expires_in, 9s);
+  EXPECT_EQ(std::get<Result<RenewResult>>(done[0].outcome)->expires_in, 9s);
   EXPECT_EQ(done[1].call, second);
-  EXPECT_TRUE(std::get<Result<Release>>(done[1].outcome)->was_live);
+  EXPECT_TRUE(std::get<Result<ReleaseResult>>(done[1].outcome)->was_live);
 }
 
 // --- The other end misbehaves --------------------------------------------------------------------
 
-TEST_F(MachineTest, BytesThatAreNoRespCloseTheConnectionAndTheCallGoesOn) {
+TEST_F(MachineTest, InvalidRespDropsTheConnectionNotTheCall) {
   const CallId call = acquire();
   connect();
   sent();
@@ -85,33 +85,33 @@ TEST_F(MachineTest, BytesThatAreNoRespCloseTheConnectionAndTheCallGoesOn) {
   lose_connection();
   connect();
   receive_grant(10s);
-  EXPECT_TRUE(outcome<Held>(call));
+  EXPECT_TRUE(outcome<GrantedLease>(call));
 }
 
-TEST_F(MachineTest, AWebServerIsNotAskedAgainAndAgain) {
+TEST_F(MachineTest, WebServerIsNotRetried) {
   const CallId call = acquire();
   machine.connected(now);
   sent();
   receive("HTTP/1.1 400 Bad Request\r\n");
   EXPECT_TRUE(machine.wants_close());
-  const auto held = outcome<Held>(call);
+  const auto held = outcome<GrantedLease>(call);
   EXPECT_EQ(held.error().code, Code::kUnavailable);
   EXPECT_THAT(held.error().detail, HasSubstr("not RESP"));
   EXPECT_TRUE(machine.idle());
 }
 
-TEST_F(MachineTest, AnswerNobodyAskedForClosesTheConnection) {
+TEST_F(MachineTest, UnexpectedReplyDropsTheConnection) {
   acquire();
   connect();
   receive("_\r\n:1\r\n");
   EXPECT_TRUE(machine.wants_close());
 }
 
-TEST_F(MachineTest, GreetingThatIsDeniedEndsEveryCallAsDenied) {
+TEST_F(MachineTest, DeniedHelloEndsEveryCall) {
   const CallId call = acquire();
   machine.connected(now);
   receive("-NOAUTH authenticate first\r\n");
-  EXPECT_EQ(outcome<Held>(call).error().code, Code::kDenied);
+  EXPECT_EQ(outcome<GrantedLease>(call).error().code, Code::kDenied);
   EXPECT_TRUE(machine.wants_close());
 }
 
@@ -128,7 +128,7 @@ class MachineAuthTest : public MachineTest {
   Machine known_{random, options()};
 };
 
-TEST_F(MachineAuthTest, CredentialsAreSentWithTheGreetingOfEachConnection) {
+TEST_F(MachineAuthTest, HelloCarriesTheCredentials) {
   ask();
   for (int round = 0; round < 2; ++round) {
     known().connected(now);
@@ -142,23 +142,23 @@ TEST_F(MachineAuthTest, CredentialsAreSentWithTheGreetingOfEachConnection) {
   }
 }
 
-TEST_F(MachineAuthTest, AWrongSecretEndsTheCallAtOnceAndIsNotTriedAgain) {
+TEST_F(MachineAuthTest, WrongSecretIsNotRetried) {
   const CallId call = ask();
   known().connected(now);
   now += 1s;  // pawld takes its time to refuse.
-  known().timer(now);
-  ASSERT_FALSE(known().wants_close()) << "who gives up before the answer guesses for ever";
+  known().on_timer(now);
+  ASSERT_FALSE(known().wants_close()) << "a shorter timeout would guess for ever";
   known().received("-WRONGPASS wrong user or secret\r\n", now);
   auto done = known().take_completions();
   ASSERT_EQ(done.size(), 1U);
   EXPECT_EQ(done.front().call, call);
-  EXPECT_EQ(std::get<Result<Held>>(done.front().outcome).error().code, Code::kDenied);
+  EXPECT_EQ(std::get<Result<GrantedLease>>(done.front().outcome).error().code, Code::kDenied);
   known().disconnected("closed", now);
   now += 1h;
   EXPECT_FALSE(known().wants_connection(now));
 }
 
-TEST_F(MachineAuthTest, OnceTheCredentialsWereRightASilentGreetingIsGivenUpAsSoonAsAnyAnswer) {
+TEST_F(MachineAuthTest, AcceptedCredentialsRestoreTheAnswerTimeout) {
   ask();
   known().connected(now);
   known().received("%1\r\n+server\r\n+pawl\r\n", now);
@@ -166,24 +166,24 @@ TEST_F(MachineAuthTest, OnceTheCredentialsWereRightASilentGreetingIsGivenUpAsSoo
   now += 3s;
   known().connected(now);
   now += 500ms;
-  known().timer(now);
+  known().on_timer(now);
   EXPECT_TRUE(known().wants_close());
 }
 
-TEST_F(MachineAuthTest, APawldWithoutUsersIsNamedAsSuch) {
+TEST_F(MachineAuthTest, CredentialsForAPawldWithoutUsersAreReported) {
   ask();
   known().connected(now);
   known().received("-ERR AUTH <password> called without any password configured\r\n", now);
   auto done = known().take_completions();
   ASSERT_EQ(done.size(), 1U);
-  const auto& held = std::get<Result<Held>>(done.front().outcome);
+  const auto& held = std::get<Result<GrantedLease>>(done.front().outcome);
   EXPECT_EQ(held.error().code, Code::kDenied);
-  EXPECT_THAT(held.error().detail, HasSubstr("knows no users"));
+  EXPECT_THAT(held.error().detail, HasSubstr("this pawld has no users"));
 }
 
 // pawld closes it because its user has changed: that answers no call, and the next connection
 // authenticates anew.
-TEST_F(MachineAuthTest, TheFarewellToAChangedUserIsNoAnswer) {
+TEST_F(MachineAuthTest, FarewellOfAChangedUserIsNotAReply) {
   ask();
   known().connected(now);
   known().received("%1\r\n+server\r\n+pawl\r\n", now);
@@ -193,53 +193,54 @@ TEST_F(MachineAuthTest, TheFarewellToAChangedUserIsNoAnswer) {
   EXPECT_FALSE(known().has_completions());
 }
 
-TEST_F(MachineTest, GreetingOfAStrangerIsNotTakenForAPawld) {
+TEST_F(MachineTest, OtherServerIsNotTakenForAPawld) {
   const CallId call = acquire();
   machine.connected(now, "db1:6379");
   receive("-ERR unknown command 'HELLO'\r\n");
-  const auto held = outcome<Held>(call);
+  const auto held = outcome<GrantedLease>(call);
   EXPECT_EQ(held.error().code, Code::kUnavailable);
-  EXPECT_THAT(held.error().detail, HasSubstr("db1:6379: not a pawld; it answered"));
+  EXPECT_THAT(held.error().detail,
+              HasSubstr("db1:6379: not a pawld server: unexpected reply to HELLO: "));
 }
 
-TEST_F(MachineTest, APortThatSpeaksTlsIsNamedWithTheAddressToUse) {
+TEST_F(MachineTest, PlainConnectionToATlsPortNamesTheAddress) {
   const CallId call = acquire();
   machine.connected(now, "db1:7295");
   receive("-ERR this port speaks TLS: connect to tls://host:port, or with redis-cli --tls\r\n");
-  const auto held = outcome<Held>(call);
+  const auto held = outcome<GrantedLease>(call);
   EXPECT_EQ(held.error().code, Code::kUnavailable);
   EXPECT_EQ(held.error().detail, "db1:7295 speaks TLS: write tls://db1:7295");
 }
 
-TEST_F(MachineTest, ServerThatSpeaksRespButIsNoPawldIsLeftAlone) {
+TEST_F(MachineTest, RedisIsNotTakenForAPawld) {
   const CallId call = acquire();
   machine.connected(now);
   sent();
   receive("%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n");
-  EXPECT_EQ(outcome<Held>(call).error().code, Code::kUnavailable);
+  EXPECT_EQ(outcome<GrantedLease>(call).error().code, Code::kUnavailable);
   EXPECT_THAT(sent(), IsEmpty());
 }
 
-TEST_F(MachineTest, DeniedAtTheRetryDoesNotClaimThatNothingHappened) {
+TEST_F(MachineTest, DeniedRetryIsUnknown) {
   const CallId call = acquire();
   connect();
   lose_connection();
   machine.connected(now);
   receive("-NOAUTH authenticate first\r\n");
-  EXPECT_EQ(outcome<Held>(call).error().code, Code::kUnknown);
+  EXPECT_EQ(outcome<GrantedLease>(call).error().code, Code::kUnknown);
 }
 
-TEST_F(MachineTest, FullPawldStillTakesRenewals) {
+TEST_F(MachineTest, FullPawldStillRenews) {
   const CallId call = machine.renew({kLease, 10s}, now);
   machine.connected(now);
   sent();
   receive("-BUSY connections: 10000 are open; this one may only renew and release\r\n");
   EXPECT_EQ(sent_one(), "RENEW " + kLeaseText);
   receive(":10000\r\n");
-  EXPECT_TRUE(outcome<Renewal>(call));
+  EXPECT_TRUE(outcome<RenewResult>(call));
 }
 
-TEST_F(MachineTest, StandbyIsLeftForAnotherAddress) {
+TEST_F(MachineTest, StandbyIsLeftForAnotherServer) {
   const CallId call = acquire();
   connect();
   const std::string asked = sent_one();
@@ -250,10 +251,10 @@ TEST_F(MachineTest, StandbyIsLeftForAnotherAddress) {
   connect();
   EXPECT_EQ(sent_one(), asked);
   receive_grant(10s);
-  EXPECT_TRUE(outcome<Held>(call));
+  EXPECT_TRUE(outcome<GrantedLease>(call));
 }
 
-TEST_F(MachineTest, ErrorsSayWhatMayBeConcluded) {
+TEST_F(MachineTest, ErrorLinesMapToCodes) {
   const std::pair<const char*, Code> cases[] = {
       {"-ERR TTL must be 100 to 600000\r\n", Code::kInvalid},
       {"-CONFLICT other locks\r\n", Code::kInvalid},
@@ -267,11 +268,11 @@ TEST_F(MachineTest, ErrorsSayWhatMayBeConcluded) {
     const CallId call = acquire();
     if (machine.wants_connection(now)) connect();
     receive(line);
-    EXPECT_EQ(outcome<Held>(call).error().code, code) << line;
+    EXPECT_EQ(outcome<GrantedLease>(call).error().code, code) << line;
   }
 }
 
-TEST_F(MachineTest, BackoffGrowsWithEveryFailureAndStartsAnewAfterASuccess) {
+TEST_F(MachineTest, BackoffGrowsAndResets) {
   acquire();
   Nanos longest{0};
   for (int i = 0; i < 12; ++i) {
@@ -288,24 +289,24 @@ TEST_F(MachineTest, BackoffGrowsWithEveryFailureAndStartsAnewAfterASuccess) {
 
 // --- What is wrong before anything is sent -------------------------------------------------------
 
-TEST_F(MachineTest, WhatDoesNotFitARequestIsInvalid) {
+TEST_F(MachineTest, OversizedRequestIsInvalid) {
   const CallId none = machine.acquire({}, now);
-  EXPECT_EQ(outcome<Held>(none).error().code, Code::kInvalid);
+  EXPECT_EQ(outcome<GrantedLease>(none).error().code, Code::kInvalid);
   const CallId many = machine.acquire({.locks = std::vector<std::string>(17, "x")}, now);
-  EXPECT_EQ(outcome<Held>(many).error().code, Code::kInvalid);
+  EXPECT_EQ(outcome<GrantedLease>(many).error().code, Code::kInvalid);
   const CallId meta = machine.acquire({.locks = {"x"}, .meta = {9, {"k", "v"}}}, now);
-  EXPECT_EQ(outcome<Held>(meta).error().code, Code::kInvalid);
+  EXPECT_EQ(outcome<GrantedLease>(meta).error().code, Code::kInvalid);
   EXPECT_TRUE(machine.idle());
 }
 
-TEST_F(MachineTest, SameRequestIdTwiceAtOnceIsInvalid) {
+TEST_F(MachineTest, RequestIdInFlightIsInvalid) {
   const std::string id(22, 'r');
   machine.acquire({.locks = {"x"}, .request = id}, now);
   const CallId second = machine.acquire({.locks = {"x"}, .request = id}, now);
-  EXPECT_EQ(outcome<Held>(second).error().code, Code::kInvalid);
+  EXPECT_EQ(outcome<GrantedLease>(second).error().code, Code::kInvalid);
 }
 
-TEST(RequestId, IsLongEnoughMadeOfAllowedCharactersAndNeverTheSame) {
+TEST(RequestId, IsLongValidAndUnique) {
   SeededRandom random(1);
   std::set<std::string> seen;
   for (int i = 0; i < 1000; ++i) {

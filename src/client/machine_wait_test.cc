@@ -1,5 +1,5 @@
 // From the answer to the lease in the caller's hands: late grants (G7), waits, cancels.
-#include "client/machine_fixture.h"
+#include "client/testlib/machine_fixture.h"
 
 namespace pawl::client {
 namespace {
@@ -9,7 +9,7 @@ using testing::IsEmpty;
 
 // --- Late grants (G7) ----------------------------------------------------------------------------
 
-TEST_F(MachineTest, GrantPastItsOwnDeadlineIsRenewedFirstAndHandedOutWithThatDeadline) {
+TEST_F(MachineTest, LateGrantIsRenewedBeforeItIsReturned) {
   const CallId call = acquire();
   connect();
   sent();
@@ -20,12 +20,12 @@ TEST_F(MachineTest, GrantPastItsOwnDeadlineIsRenewedFirstAndHandedOutWithThatDea
   const Instant renewal_sent = now;
   now += 1s;
   receive(":10000\r\n");
-  const auto held = outcome<Held>(call);
+  const auto held = outcome<GrantedLease>(call);
   ASSERT_TRUE(held);
   EXPECT_EQ(held->deadline, renewal_sent + 9800ms);
 }
 
-TEST_F(MachineTest, GrantWithLessThanHalfOfItsTtlLeftIsRenewedFirst) {
+TEST_F(MachineTest, GrantBelowHalfItsTtlIsRenewedFirst) {
   const CallId call = acquire();
   connect();
   sent();
@@ -34,20 +34,20 @@ TEST_F(MachineTest, GrantWithLessThanHalfOfItsTtlLeftIsRenewedFirst) {
   EXPECT_FALSE(complete());
   EXPECT_EQ(sent_one(), "RENEW " + kLeaseText);
   receive(":10000\r\n");
-  EXPECT_TRUE(outcome<Held>(call));
+  EXPECT_TRUE(outcome<GrantedLease>(call));
 }
 
-TEST_F(MachineTest, GrantWithHalfOfItsTtlLeftIsHandedOutAsItIs) {
+TEST_F(MachineTest, GrantWithHalfItsTtlIsReturnedAsIs) {
   const CallId call = acquire();
   connect();
   sent();
   now += 4800ms;
   receive_grant(10s);
-  EXPECT_TRUE(outcome<Held>(call));
+  EXPECT_TRUE(outcome<GrantedLease>(call));
   EXPECT_THAT(sent(), IsEmpty());
 }
 
-TEST_F(MachineTest, LateGrantThatCannotBeRenewedIsReleasedAndNotHandedOut) {
+TEST_F(MachineTest, LateGrantThatCannotBeRenewedIsReleased) {
   const CallId call = acquire();
   connect();
   sent();
@@ -55,13 +55,13 @@ TEST_F(MachineTest, LateGrantThatCannotBeRenewedIsReleasedAndNotHandedOut) {
   receive_grant(10s);
   sent();
   receive("-LOST expired\r\n");
-  EXPECT_EQ(outcome<Held>(call).error().code, Code::kLeaseLost);
+  EXPECT_EQ(outcome<GrantedLease>(call).error().code, Code::kLeaseLost);
   EXPECT_EQ(sent_one(), "RELEASE " + kLeaseText);
   receive(":0\r\n");
   EXPECT_TRUE(machine.idle());
 }
 
-TEST_F(MachineTest, LateGrantWhoseConfirmationIsLostIsConfirmedOnTheNextConnection) {
+TEST_F(MachineTest, LateGrantIsConfirmedOnTheNextConnection) {
   const CallId call = acquire();
   connect();
   sent();
@@ -72,10 +72,10 @@ TEST_F(MachineTest, LateGrantWhoseConfirmationIsLostIsConfirmedOnTheNextConnecti
   connect();
   EXPECT_EQ(sent_one(), "RENEW " + kLeaseText);
   receive(":10000\r\n");
-  EXPECT_EQ(outcome<Held>(call)->deadline, now + 9800ms);
+  EXPECT_EQ(outcome<GrantedLease>(call)->deadline, now + 9800ms);
 }
 
-TEST_F(MachineTest, LateGrantNobodyWaitsForAnyMoreIsReleasedWithoutBeingRenewed) {
+TEST_F(MachineTest, CancelledLateGrantIsReleasedUnrenewed) {
   const CallId call = acquire(0ms, 13s);
   connect();
   sent();
@@ -84,12 +84,12 @@ TEST_F(MachineTest, LateGrantNobodyWaitsForAnyMoreIsReleasedWithoutBeingRenewed)
   sent();
   lose_connection();
   pass(1s);
-  EXPECT_EQ(outcome<Held>(call).error().code, Code::kUnknown);
+  EXPECT_EQ(outcome<GrantedLease>(call).error().code, Code::kUnknown);
   connect();
   EXPECT_EQ(sent_one(), "RELEASE " + kLeaseText);
 }
 
-TEST_F(MachineTest, ConfirmationsThatAlwaysComeTooLateEndInARelease) {
+TEST_F(MachineTest, LateConfirmationsEndInARelease) {
   const CallId call = acquire();
   connect();
   sent();
@@ -100,13 +100,13 @@ TEST_F(MachineTest, ConfirmationsThatAlwaysComeTooLateEndInARelease) {
     now += 11s;
     receive(":10000\r\n");
   }
-  EXPECT_EQ(outcome<Held>(call).error().code, Code::kUnavailable);
+  EXPECT_EQ(outcome<GrantedLease>(call).error().code, Code::kUnavailable);
   EXPECT_EQ(sent_one(), "RELEASE " + kLeaseText);
 }
 
 // --- Waiting -------------------------------------------------------------------------------------
 
-TEST_F(MachineTest, WaitIsAsyncAndThePushBringsTheGrant) {
+TEST_F(MachineTest, PushBringsTheGrantOfAWait) {
   const CallId call = acquire(30s);
   connect();
   const std::string asked = sent_one();
@@ -116,12 +116,12 @@ TEST_F(MachineTest, WaitIsAsyncAndThePushBringsTheGrant) {
   EXPECT_EQ(machine.position(call), 3u);
   now += 20s;
   receive_push(wire::WaitEvent::kGranted, request_of(asked), 10s, 20s);
-  const auto held = outcome<Held>(call);
+  const auto held = outcome<GrantedLease>(call);
   ASSERT_TRUE(held);
   EXPECT_EQ(held->deadline, first_sent + 29700ms - 100ms);
 }
 
-TEST_F(MachineTest, ConnectionStaysFreeForRenewalsWhileAnAcquireWaits) {
+TEST_F(MachineTest, RenewalsPassWhileAnAcquireWaits) {
   acquire(30s);
   connect();
   receive_queued(1);
@@ -129,7 +129,7 @@ TEST_F(MachineTest, ConnectionStaysFreeForRenewalsWhileAnAcquireWaits) {
   const CallId renewal = machine.renew({kLease, 10s}, now);
   EXPECT_EQ(sent_one(), "RENEW " + kLeaseText);
   receive(":10000\r\n");
-  EXPECT_TRUE(outcome<Renewal>(renewal));
+  EXPECT_TRUE(outcome<RenewResult>(renewal));
 }
 
 TEST_F(MachineTest, WaitThatTimesOutIsBusy) {
@@ -138,10 +138,10 @@ TEST_F(MachineTest, WaitThatTimesOutIsBusy) {
   const std::string asked = sent_one();
   receive_queued(1);
   receive_push(wire::WaitEvent::kTimeout, request_of(asked));
-  EXPECT_EQ(outcome<Held>(call).error().code, Code::kBusy);
+  EXPECT_EQ(outcome<GrantedLease>(call).error().code, Code::kBusy);
 }
 
-TEST_F(MachineTest, WaitTakenOverByAnotherConnectionIsAskedForAgainWithTheSameRequestId) {
+TEST_F(MachineTest, SupersededWaitIsRetriedWithTheSameRequestId) {
   const CallId call = acquire(30s);
   connect();
   const std::string asked = sent_one();
@@ -153,10 +153,10 @@ TEST_F(MachineTest, WaitTakenOverByAnotherConnectionIsAskedForAgainWithTheSameRe
   EXPECT_EQ(request_of(again), request_of(asked));
   EXPECT_THAT(again, testing::HasSubstr("WAIT 29000"));
   receive_grant(10s, 900ms);
-  EXPECT_TRUE(outcome<Held>(call));
+  EXPECT_TRUE(outcome<GrantedLease>(call));
 }
 
-TEST_F(MachineTest, WaitTakenOverAgainAndAgainIsUnknown) {
+TEST_F(MachineTest, RepeatedlySupersededWaitIsUnknown) {
   const CallId call = acquire(30s);
   connect();
   for (int taken = 0; taken < 4; ++taken) {
@@ -166,10 +166,10 @@ TEST_F(MachineTest, WaitTakenOverAgainAndAgainIsUnknown) {
     receive_push(wire::WaitEvent::kSuperseded, request_of(asked));
   }
   EXPECT_THAT(sent(), testing::IsEmpty());
-  EXPECT_EQ(outcome<Held>(call).error().code, Code::kUnknown);
+  EXPECT_EQ(outcome<GrantedLease>(call).error().code, Code::kUnknown);
 }
 
-TEST_F(MachineTest, WaitCutOffIsQueuedAgainForWhatIsLeftOfIt) {
+TEST_F(MachineTest, DisconnectedWaitIsQueuedAgainForTheRest) {
   acquire(30s);
   connect();
   const std::string first = sent_one();
@@ -187,7 +187,7 @@ TEST_F(MachineTest, WaitCutOffIsQueuedAgainForWhatIsLeftOfIt) {
   EXPECT_THAT(sent_one(), testing::Not(HasSubstr("WAIT")));  // Only whether a grant stands.
 }
 
-TEST_F(MachineTest, WaitOnAConnectionThatDiedSilentlyIsNoticedAndMovedToAnother) {
+TEST_F(MachineTest, ProbeFindsADeadConnectionOfAWait) {
   acquire(10min);
   connect();
   const std::string asked = sent_one();
@@ -206,7 +206,7 @@ TEST_F(MachineTest, WaitOnAConnectionThatDiedSilentlyIsNoticedAndMovedToAnother)
   EXPECT_EQ(request_of(sent_one()), request_of(asked));
 }
 
-TEST_F(MachineTest, PushesNobodyKnowsAreIgnored) {
+TEST_F(MachineTest, UnknownPushesAreIgnored) {
   const CallId call = acquire(30s);
   connect();
   receive_queued(1);
@@ -226,13 +226,13 @@ TEST_F(MachineTest, CancelledWaitIsWithdrawn) {
   const std::string request = request_of(sent_one());
   receive_queued(1);
   machine.cancel(call, now);
-  EXPECT_EQ(outcome<Held>(call).error().code, Code::kUnavailable);
+  EXPECT_EQ(outcome<GrantedLease>(call).error().code, Code::kUnavailable);
   EXPECT_EQ(sent_one(), "CANCEL " + request);
   receive(":1\r\n");
   EXPECT_TRUE(machine.idle());
 }
 
-TEST_F(MachineTest, GrantThatCrossesTheCancelIsGivenBack) {
+TEST_F(MachineTest, GrantThatCrossesACancelIsReleased) {
   const CallId call = acquire(30s);
   connect();
   const std::string request = request_of(sent_one());
@@ -246,7 +246,7 @@ TEST_F(MachineTest, GrantThatCrossesTheCancelIsGivenBack) {
   EXPECT_TRUE(machine.idle());
 }
 
-TEST_F(MachineTest, CancelThatFindsNoWaitAsksForTheGrantThatMayStandAndGivesItBack) {
+TEST_F(MachineTest, CancelWithoutAWaitReleasesAPossibleGrant) {
   const CallId call = acquire(30s);
   connect();
   const std::string request = request_of(sent_one());
@@ -263,7 +263,7 @@ TEST_F(MachineTest, CancelThatFindsNoWaitAsksForTheGrantThatMayStandAndGivesItBa
   EXPECT_EQ(sent_one(), "RELEASE " + kLeaseText);
 }
 
-TEST_F(MachineTest, CancelBeforeTheFirstReplyGivesBackWhatTheReplyBrings) {
+TEST_F(MachineTest, CancelBeforeTheReplyReleasesItsGrant) {
   const CallId call = acquire(30s);
   connect();
   const std::string request = request_of(sent_one());
@@ -273,10 +273,10 @@ TEST_F(MachineTest, CancelBeforeTheFirstReplyGivesBackWhatTheReplyBrings) {
   EXPECT_EQ(sent_one(), "CANCEL " + request);
 }
 
-TEST_F(MachineTest, CancelBeforeAnythingWasSentLeavesNothingToDo) {
+TEST_F(MachineTest, CancelBeforeASendLeavesNothing) {
   const CallId call = acquire(30s);
   machine.cancel(call, now);
-  EXPECT_EQ(outcome<Held>(call).error().code, Code::kUnavailable);
+  EXPECT_EQ(outcome<GrantedLease>(call).error().code, Code::kUnavailable);
   EXPECT_TRUE(machine.idle());
 }
 
@@ -286,7 +286,7 @@ TEST_F(MachineTest, CancelAfterCompletionDoesNothing) {
   sent();
   receive_grant(10s);
   machine.cancel(call, now);
-  EXPECT_TRUE(outcome<Held>(call));
+  EXPECT_TRUE(outcome<GrantedLease>(call));
   EXPECT_THAT(sent(), IsEmpty());
 }
 

@@ -3,7 +3,7 @@
 #include <system_error>
 #include <utility>
 
-#include "client/client_handle.h"
+#include "client/public_state.h"
 
 namespace pawl {
 namespace {

@@ -1,5 +1,5 @@
 // Observing through the machine: in order, once, without a gap, over any number of connections.
-#include "client/machine_fixture.h"
+#include "client/testlib/machine_fixture.h"
 
 namespace pawl::client {
 namespace {
@@ -18,17 +18,17 @@ class ObserveTest : public MachineTest {
     connect();
     EXPECT_THAT(sent(), ElementsAre("OBSERVE " + prefix));
     receive_id(n);
-    EXPECT_THAT(heard(), ElementsAre("began"));
+    EXPECT_THAT(observed(), ElementsAre("began"));
     return call;
   }
   void receive_granted(std::uint64_t n, std::string_view lock) {
     receive_event(EventKind::kGranted, n, lock, Token{n});
   }
-  // What was told since the last look: "began", or the event and its number; for one observation if
+  // The events since the last call: "began", or the event and its number; of one observation if
   // asked.
-  std::vector<std::string> heard(std::optional<CallId> by = {}) {
+  std::vector<std::string> observed(std::optional<CallId> by = {}) {
     std::vector<std::string> words;
-    for (const Sighting& seen : machine.take_sightings()) {
+    for (const ObservedEvent& seen : machine.take_observed_events()) {
       if (by && seen.call != *by) continue;
       words.push_back(!seen.event ? "began"
                                   : std::string(to_text(seen.event->kind)) + " " +
@@ -38,27 +38,27 @@ class ObserveTest : public MachineTest {
   }
 };
 
-TEST_F(ObserveTest, EventsAreToldInOrderFromTheAnswerOn) {
+TEST_F(ObserveTest, EventsFollowTheAnswerInOrder) {
   begin("jobs/");
   receive_granted(101, "jobs/a");
   receive_event(EventKind::kReleased, 102, "jobs/a", Token{101});
   receive_granted(103, "jobs/b");
-  EXPECT_THAT(heard(),
+  EXPECT_THAT(observed(),
               ElementsAre("granted jobs/a 101", "released jobs/a 102", "granted jobs/b 103"));
   EXPECT_FALSE(complete());
   EXPECT_FALSE(machine.idle());
 }
 
-TEST_F(ObserveTest, GoesOnAfterTheEventThatItIsGiven) {
+TEST_F(ObserveTest, StartsAfterTheGivenEvent) {
   machine.observe({.prefix = "jobs/", .from = wire::event_id_from_text(id(100))}, now);
   connect();
   EXPECT_THAT(sent(), ElementsAre("OBSERVE jobs/ FROM " + id(100)));
   receive_id(100);
   receive_granted(101, "jobs/a");
-  EXPECT_THAT(heard(), ElementsAre("granted jobs/a 101"));
+  EXPECT_THAT(observed(), ElementsAre("granted jobs/a 101"));
 }
 
-TEST_F(ObserveTest, TheNextConnectionGoesOnFromTheLastEvent) {
+TEST_F(ObserveTest, NextConnectionContinuesFromTheLastEvent) {
   begin("jobs/");
   receive_granted(101, "jobs/a");
   lose_connection();
@@ -66,12 +66,12 @@ TEST_F(ObserveTest, TheNextConnectionGoesOnFromTheLastEvent) {
   EXPECT_THAT(sent(), ElementsAre("OBSERVE jobs/ FROM " + id(101)));
   receive_id(101);
   receive_granted(102, "jobs/b");
-  EXPECT_THAT(heard(), ElementsAre("granted jobs/a 101", "granted jobs/b 102"));
+  EXPECT_THAT(observed(), ElementsAre("granted jobs/a 101", "granted jobs/b 102"));
 }
 
 // Otherwise the narrower one's events come first, and what the wider one has missed would pass for
 // old.
-TEST_F(ObserveTest, OnTheNextConnectionTheWiderPrefixGoesOnFirst) {
+TEST_F(ObserveTest, ShorterPrefixIsResumedFirst) {
   begin("jobs/a");
   const CallId wider = observe("jobs/");
   EXPECT_THAT(sent(), ElementsAre("OBSERVE jobs/"));
@@ -80,22 +80,22 @@ TEST_F(ObserveTest, OnTheNextConnectionTheWiderPrefixGoesOnFirst) {
   connect();
   EXPECT_THAT(sent(),
               ElementsAre("OBSERVE jobs/ FROM " + id(100), "OBSERVE jobs/a FROM " + id(100)));
-  heard();
+  observed();
   receive_id(100);
   receive_granted(101, "jobs/b");
   receive_granted(102, "jobs/a");
   receive_id(100);
-  EXPECT_THAT(heard(wider), ElementsAre("granted jobs/b 101", "granted jobs/a 102"));
+  EXPECT_THAT(observed(wider), ElementsAre("granted jobs/b 101", "granted jobs/a 102"));
 }
 
-TEST_F(ObserveTest, AConnectionLostBeforeTheFirstEventGoesOnFromTheAnswer) {
+TEST_F(ObserveTest, ConnectionLostBeforeAnEventResumesFromTheAnswer) {
   begin("jobs/", 7);
   lose_connection();
   connect();
   EXPECT_THAT(sent(), ElementsAre("OBSERVE jobs/ FROM " + id(7)));
 }
 
-TEST_F(ObserveTest, AConnectionLostBeforeTheAnswerBeginsAnew) {
+TEST_F(ObserveTest, ConnectionLostBeforeTheAnswerStartsAnew) {
   observe("jobs/");
   connect();
   sent();
@@ -103,10 +103,10 @@ TEST_F(ObserveTest, AConnectionLostBeforeTheAnswerBeginsAnew) {
   connect();
   EXPECT_THAT(sent(), ElementsAre("OBSERVE jobs/"));
   receive_id(9);
-  EXPECT_THAT(heard(), ElementsAre("began"));
+  EXPECT_THAT(observed(), ElementsAre("began"));
 }
 
-TEST_F(ObserveTest, AResetIsToldAndTheNextConnectionGoesOnFromIt) {
+TEST_F(ObserveTest, ResetIsReportedAndResumedFrom) {
   begin("jobs/", 900);
   lose_connection();
   connect();
@@ -114,26 +114,26 @@ TEST_F(ObserveTest, AResetIsToldAndTheNextConnectionGoesOnFromIt) {
   receive_id(12);  // pawld has lost what it knew, and counts from less.
   receive_event(EventKind::kReset, 12, "");
   receive_granted(13, "jobs/a");
-  EXPECT_THAT(heard(), ElementsAre("reset  12", "granted jobs/a 13"));
+  EXPECT_THAT(observed(), ElementsAre("reset  12", "granted jobs/a 13"));
   lose_connection();
   connect();
   EXPECT_THAT(sent(), ElementsAre("OBSERVE jobs/ FROM " + id(13)));
 }
 
-TEST_F(ObserveTest, CancelEndsItOnTheSameConnection) {
+TEST_F(ObserveTest, CancelSendsUnobserve) {
   const CallId call = begin("jobs/");
   receive_granted(101, "jobs/a");
   machine.cancel(call, now);
-  EXPECT_TRUE(outcome<Unobserved>(call));
+  EXPECT_TRUE(outcome<ObserveEnded>(call));
   EXPECT_THAT(sent(), ElementsAre("UNOBSERVE jobs/"));
   receive_granted(102, "jobs/b");  // It crossed the UNOBSERVE.
-  EXPECT_THAT(heard(), IsEmpty());
+  EXPECT_THAT(observed(), IsEmpty());
   EXPECT_FALSE(machine.idle());
   receive(":1\r\n");
   EXPECT_TRUE(machine.idle());
 }
 
-TEST_F(ObserveTest, CancelledBeforeItsAnswerItIsEndedOnceThatIsThere) {
+TEST_F(ObserveTest, CancelBeforeTheAnswerUnobservesAfterIt) {
   const CallId call = observe("jobs/");
   connect();
   sent();
@@ -141,12 +141,12 @@ TEST_F(ObserveTest, CancelledBeforeItsAnswerItIsEndedOnceThatIsThere) {
   EXPECT_THAT(sent(), IsEmpty());
   receive_id(7);
   EXPECT_THAT(sent(), ElementsAre("UNOBSERVE jobs/"));
-  EXPECT_THAT(heard(), IsEmpty());
+  EXPECT_THAT(observed(), IsEmpty());
   receive(":1\r\n");
   EXPECT_TRUE(machine.idle());
 }
 
-TEST_F(ObserveTest, CancelledWithoutAConnectionItIsOver) {
+TEST_F(ObserveTest, CancelWithoutAConnectionFinishes) {
   const CallId call = begin("jobs/");
   lose_connection();
   machine.cancel(call, now);
@@ -154,7 +154,7 @@ TEST_F(ObserveTest, CancelledWithoutAConnectionItIsOver) {
   EXPECT_FALSE(machine.wants_connection(now));
 }
 
-TEST_F(ObserveTest, AHangUpWhileItEndsEndsIt) {
+TEST_F(ObserveTest, HangUpDuringUnobserveFinishes) {
   const CallId call = begin("jobs/");
   machine.cancel(call, now);
   sent();
@@ -162,65 +162,65 @@ TEST_F(ObserveTest, AHangUpWhileItEndsEndsIt) {
   EXPECT_TRUE(machine.idle());
 }
 
-TEST_F(ObserveTest, ARefusalEndsItWithItsName) {
+TEST_F(ObserveTest, RefusalEndsTheObservation) {
   const CallId call = observe("jobs/");
   connect();
   receive("-NOPERM observe: not for you\r\n");
-  EXPECT_EQ(outcome<Unobserved>(call).error().code, Code::kDenied);
+  EXPECT_EQ(outcome<ObserveEnded>(call).error().code, Code::kDenied);
   EXPECT_TRUE(machine.idle());
 }
 
-TEST_F(ObserveTest, AnEventReachesEveryObservationItConcernsAndNoOther) {
+TEST_F(ObserveTest, EventReachesEveryMatchingObservation) {
   const CallId all = begin("jobs/");
   const CallId some = observe("jobs/a");
   EXPECT_THAT(sent(), ElementsAre("OBSERVE jobs/a"));
   receive_id(100);
-  heard();
+  observed();
   receive_granted(101, "jobs/a1");
   receive_granted(102, "jobs/b");
   receive_granted(103, "elsewhere");
-  const auto seen = machine.take_sightings();
+  const auto seen = machine.take_observed_events();
   ASSERT_EQ(seen.size(), 3u);
   EXPECT_EQ(seen[0].call, all);
   EXPECT_EQ(seen[1].call, some);
   EXPECT_EQ(seen[2].call, all);
 }
 
-TEST_F(ObserveTest, WhatIsToldAgainForAnotherWhoWasFurtherBackIsToldOnce) {
+TEST_F(ObserveTest, EventRepeatedForAnotherObservationIsReportedOnce) {
   const CallId first = begin("jobs/");
   receive_granted(101, "jobs/a");
   const CallId second = observe("job");
   receive_id(101);
-  EXPECT_THAT(heard(first), ElementsAre("granted jobs/a 101"));
+  EXPECT_THAT(observed(first), ElementsAre("granted jobs/a 101"));
   receive_granted(102, "job");
   lose_connection();
   connect();
   EXPECT_THAT(sent(), ElementsAre("OBSERVE job FROM " + id(102), "OBSERVE jobs/ FROM " + id(101)));
-  heard();
+  observed();
   receive_id(102);
   receive_id(101);
-  receive_granted(102, "jobs/x");  // Matches both; the second has been told up to 102.
+  receive_granted(102, "jobs/x");  // Matches both; the second has reported up to 102.
   receive_granted(103, "jobs/y");
-  std::vector<CallId> who;
-  for (const Sighting& seen : machine.take_sightings()) who.push_back(seen.call);
-  EXPECT_THAT(who, ElementsAre(first, first, second));
+  std::vector<CallId> calls;
+  for (const ObservedEvent& seen : machine.take_observed_events()) calls.push_back(seen.call);
+  EXPECT_THAT(calls, ElementsAre(first, first, second));
 }
 
-TEST_F(ObserveTest, OfTwoWithTheSamePrefixTheFirstToLeaveLeavesTheOtherItsEvents) {
+TEST_F(ObserveTest, CancelKeepsTheOtherObservationOfThePrefix) {
   const CallId first = begin("jobs/");
   const CallId second = observe("jobs/");
   sent();
   receive_id(100);
   machine.cancel(first, now);
   EXPECT_THAT(sent(), IsEmpty());
-  heard();
+  observed();
   receive_granted(101, "jobs/a");
-  EXPECT_THAT(heard(second), ElementsAre("granted jobs/a 101"));
+  EXPECT_THAT(observed(second), ElementsAre("granted jobs/a 101"));
   machine.cancel(second, now);
   EXPECT_THAT(sent(), ElementsAre("UNOBSERVE jobs/"));
 }
 
-TEST_F(ObserveTest, TwoWithTheSamePrefixGoOnFromTheOlderOfTheirLastEvents) {
+TEST_F(ObserveTest, SamePrefixResumesFromTheOldestEvent) {
   begin("jobs/", 100);
   observe("jobs/");
   receive_id(105);
@@ -231,23 +231,23 @@ TEST_F(ObserveTest, TwoWithTheSamePrefixGoOnFromTheOlderOfTheirLastEvents) {
               ElementsAre("OBSERVE jobs/ FROM " + id(100), "OBSERVE jobs/ FROM " + id(100)));
 }
 
-TEST_F(ObserveTest, AnObserverThatWasCutForReadingTooSlowlyComesAgainAndItsCallsWithIt) {
+TEST_F(ObserveTest, SlowObserverReconnectsWithItsCalls) {
   begin("jobs/");
   const CallId renewal = machine.renew({kLease, 10s}, now);
   sent();
   receive("-BUSY events: this connection reads too slowly\r\n");
   EXPECT_FALSE(complete());  // It was no answer to the renewal.
   EXPECT_TRUE(machine.wants_close());
-  EXPECT_THAT(machine.trouble(), HasSubstr("too slowly"));
+  EXPECT_THAT(machine.last_error(), HasSubstr("too slowly"));
   lose_connection();
   connect();
   EXPECT_THAT(sent(), ElementsAre("OBSERVE jobs/ FROM " + id(100), "RENEW " + kLeaseText));
   receive_id(100);
   receive(":9000\r\n");
-  EXPECT_TRUE(outcome<Renewal>(renewal));
+  EXPECT_TRUE(outcome<RenewResult>(renewal));
 }
 
-TEST_F(ObserveTest, ASilentConnectionIsProbed) {
+TEST_F(ObserveTest, ObservingConnectionIsProbed) {
   begin("jobs/");
   pass(30s);
   EXPECT_THAT(sent(), ElementsAre("PING"));

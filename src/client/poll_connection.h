@@ -1,86 +1,72 @@
-// A thin driver of Machine for a program with a poll loop of its own, such as `pawl run`: never
-// blocks, not even to connect.
+// Drives a Machine for a program with its own poll loop, such as `pawl run`. Never blocks, not even
+// to connect.
 //
-//   const auto endpoints = resolve(addresses);              // blocks, once, before anything is held
-//   PollConnection pawld(*endpoints, random, {});
-//   loop:  pollfd socket = pawld.interest();  …poll until pawld.next_timer()…  pawld.turn(socket.revents);
-//          for (Completion& done : pawld.machine().take_completions()) …
+//   const auto endpoints = resolve(addresses);  // blocks, once, before anything is held
+//   PollConnection pawld(*endpoints, random, {}, 3s);
+//   for (;;) {
+//     pollfd socket = pawld.interest();
+//     poll(&socket, 1, poll_timeout(pawld.next_timer() - boot_now()));
+//     pawld.process(socket.revents);
+//     for (Completion& done : pawld.machine().take_completions()) handle(done);
+//     pawld.flush();
+//   }
 //
-// Names are resolved once: a resolver that hangs must not stand between a holder and its deadline.
+// Names are looked up once, before: a resolver that hangs must not keep a holder from its deadline.
 #pragma once
 
 #include <poll.h>
-#include <sys/socket.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/random.h"
-#include "base/unique_fd.h"
-#include "client/address.h"
 #include "client/machine.h"
-#include "tls/stream.h"
+#include "client/socket.h"
 
 namespace pawl::client {
 
-struct Endpoint {
-  sockaddr_storage address{};
-  socklen_t size = 0;
-  std::string name;                               // for people
-  std::string host;                               // what its certificate is to be for
-  std::shared_ptr<const tls::ClientContext> tls;  // nullptr: plain
-};
-// Every address of every host. kUnavailable when not one was found.
-[[nodiscard]] Result<std::vector<Endpoint>> resolve(const std::vector<Address>& addresses);
-
 class PollConnection {
  public:
+  // `connect_timeout` is per endpoint.
   PollConnection(std::vector<Endpoint> endpoints, Random& random, MachineOptions options,
                  Millis connect_timeout);
 
   [[nodiscard]] Machine& machine() { return machine_; }
+  [[nodiscard]] const Machine& machine() const { return machine_; }
   // What to poll for; a negative descriptor when there is nothing.
-  [[nodiscard]] pollfd interest() const;
+  [[nodiscard]] pollfd interest() const { return socket_.interest(!unsent_.empty()); }
   [[nodiscard]] Instant next_timer() const;
-  // Reads, lets time pass, connects, sends. `revents` as poll answered.
-  void turn(short revents);
-  // For a program that waits for nothing else: sleeps until there is something to do, then takes a
-  // turn.
-  void wait_and_turn();
-  // Sends what calls made since the last turn want to send.
+  // Receives, runs timers, connects and sends. `revents` as poll() answered.
+  void process(short revents);
+  // For a program that waits for nothing else: sleeps until there is something to do, `until` at
+  // the latest, then processes it.
+  void wait_and_process(Instant until = kNever);
+  // Sends what calls have added since the last process().
   void flush();
-  // From now on a round of vain attempts is no reason to give a call up: something is held.
-  void be_patient() { patient_ = true; }
-  // Whether no pawld has answered because TLS does not fit on both ends: a person must look.
-  [[nodiscard]] bool is_misfit() const { return misfits_ > 0 && !machine_.greeted(); }
+  // From now on calls do not fail because all endpoints failed: something is held.
+  void keep_retrying() { keep_retrying_ = true; }
+  [[nodiscard]] bool is_open() const { return socket_.is_open(); }
+  // No pawld was reached because TLS does not match on both ends: the configuration is wrong.
+  [[nodiscard]] bool is_tls_mismatch() const { return tls_mismatches_ > 0 && !machine_.reached(); }
 
  private:
-  void begin_connect();
-  void end_connect();
-  void begin_handshake();
-  void shake_hands();
-  void established();
-  void connect_failed(const std::string& why);
-  void read();
-  void decrypt(std::string_view bytes);
-  std::size_t to_socket(std::string_view bytes);
+  void start_connect();
+  void on_connect_progress(Socket::Progress progress);
+  void on_connect_failed();
+  void receive();
   void hang_up(const std::string& why);
 
   const std::vector<Endpoint> endpoints_;
   const Millis connect_timeout_;
   Machine machine_;
-  UniqueFd socket_;
-  std::unique_ptr<tls::Stream> stream_;  // nullptr: plain, or not there yet
-  bool connecting_ = false;              // or shaking hands
-  int lost_ = 0;                         // why nobody is there to send to
+  Socket socket_;
   Instant connect_limit_ = kNever;
   std::string unsent_;
-  std::size_t at_ = 0;       // the endpoint in use
-  std::size_t tried_ = 0;    // in vain, in this round
-  std::size_t misfits_ = 0;  // endpoints whose TLS does not fit, in a row
-  bool patient_ = false;
-  std::string why_;  // of this round
+  std::size_t current_ = 0;         // the endpoint in use, or the next to try
+  std::size_t failed_ = 0;          // endpoints, in this round
+  std::size_t tls_mismatches_ = 0;  // endpoints in a row
+  bool keep_retrying_ = false;
+  std::string errors_;  // of this round
 };
 
 }  // namespace pawl::client

@@ -1,4 +1,4 @@
-// The driver against real sockets on loopback; the test plays the other end in the same thread.
+// PollConnection with real sockets on loopback; the test plays the server in the same thread.
 #include "client/poll_connection.h"
 
 #include <arpa/inet.h>
@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-constexpr std::string_view kGreeted = "%1\r\n+server\r\n+pawl\r\n";
+constexpr std::string_view kHelloReply = "%1\r\n+server\r\n+pawl\r\n";
 
 // A port of our own on loopback, listened to or only kept from others: then connections are
 // refused.
@@ -47,7 +47,7 @@ class Port {
   [[nodiscard]] UniqueFd accept() const {
     return UniqueFd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   }
-  // Occupies the only place in a backlog of 0: whoever comes next hears nothing.
+  // Occupies the only place in a backlog of 0: the next connection gets no answer.
   [[nodiscard]] UniqueFd occupy() const {
     UniqueFd caller(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(
@@ -68,42 +68,42 @@ class PollConnectionTest : public testing::Test {
     return {std::move(*endpoints), random, {}, connect_timeout};
   }
 
-  // Turns, sleeping in poll as a program would, until `done`.
-  static void turn_until(PollConnection& pawld, const std::function<bool()>& done) {
+  // Processes, sleeping in poll as a program would, until `done`.
+  static void process_until(PollConnection& pawld, const std::function<bool()>& done) {
     const Instant limit = boot_now() + 60s;
     while (!done()) {
-      ASSERT_LT(boot_now(), limit) << "in vain; trouble: " << pawld.machine().trouble();
+      ASSERT_LT(boot_now(), limit) << "timed out; last error: " << pawld.machine().last_error();
       pollfd socket = pawld.interest();
       const auto left = std::min(pawld.next_timer(), boot_now() + 5ms) - boot_now();
       poll(&socket, 1, static_cast<int>(std::max<Nanos>(left, 0ns) / 1ms));
-      pawld.turn(socket.revents);
+      pawld.process(socket.revents);
     }
   }
   static CallId ask(PollConnection& pawld, std::vector<std::string> words) {
     return pawld.machine().command({.words = std::move(words)}, boot_now());
   }
-  // Accepts, and answers the greeting.
-  static UniqueFd welcome(PollConnection& pawld, const Port& port) {
-    turn_until(pawld, [&] { return port.called(); });
+  // Accepts, and answers HELLO.
+  static UniqueFd accept_and_greet(PollConnection& pawld, const Port& port) {
+    process_until(pawld, [&] { return port.called(); });
     UniqueFd peer = port.accept();
-    say(peer, kGreeted);
-    turn_until(pawld, [&] { return pawld.machine().greeted(); });
+    reply(peer, kHelloReply);
+    process_until(pawld, [&] { return pawld.machine().reached(); });
     return peer;
   }
-  static void say(const UniqueFd& peer, std::string_view bytes) {
+  static void reply(const UniqueFd& peer, std::string_view bytes) {
     EXPECT_EQ(::send(peer.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), ssize_t(bytes.size()));
   }
   // All that has arrived.
-  static std::string hear(const UniqueFd& peer) {
-    std::string heard;
+  static std::string receive(const UniqueFd& peer) {
+    std::string received;
     char buffer[65536];
     for (ssize_t got = 0; (got = ::recv(peer.get(), buffer, sizeof(buffer), MSG_DONTWAIT)) > 0;)
-      heard.append(buffer, static_cast<std::size_t>(got));
-    return heard;
+      received.append(buffer, static_cast<std::size_t>(got));
+    return received;
   }
   static Result<wire::Value> answer(PollConnection& pawld) {
     std::vector<Completion> done;
-    turn_until(pawld, [&] { return !(done = pawld.machine().take_completions()).empty(); });
+    process_until(pawld, [&] { return !(done = pawld.machine().take_completions()).empty(); });
     if (done.empty()) return Error{Code::kInvalid, "not complete"};
     return std::get<Result<wire::Value>>(done.front().outcome);
   }
@@ -120,57 +120,57 @@ TEST(PollTimeout, RoundsUpAndNeverSleepsLongerThanAMinute) {
   EXPECT_EQ(poll_timeout(kNever - boot_now()), 60'000);
 }
 
-TEST_F(PollConnectionTest, WithoutACallItConnectsToNobody) {
+TEST_F(PollConnectionTest, WithoutACallItDoesNotConnect) {
   const Port port;
   PollConnection pawld = connection({port.address()});
-  pawld.turn(0);
+  pawld.process(0);
   EXPECT_LT(pawld.interest().fd, 0);
   EXPECT_EQ(pawld.next_timer(), kNever);
   EXPECT_FALSE(port.called());
 }
 
-TEST_F(PollConnectionTest, ACallIsSentAndItsAnswerComesBack) {
+TEST_F(PollConnectionTest, CallIsAnswered) {
   const Port port;
   PollConnection pawld = connection({port.address()});
   ask(pawld, {"INSPECT", "disk"});
-  const UniqueFd peer = welcome(pawld, port);
-  std::string heard;
-  turn_until(pawld, [&] { return (heard += hear(peer)).find("disk") != std::string::npos; });
-  say(peer, "+fine\r\n");
+  const UniqueFd peer = accept_and_greet(pawld, port);
+  std::string received;
+  process_until(pawld,
+                [&] { return (received += receive(peer)).find("disk") != std::string::npos; });
+  reply(peer, "+fine\r\n");
   const auto reply = answer(pawld);
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->text, "fine");
 }
 
-TEST_F(PollConnectionTest, WhatTheSocketDoesNotTakeAtOnceIsSentWhenItDoes) {
+TEST_F(PollConnectionTest, LargeOutputIsSentInParts) {
   const Port port;
   PollConnection pawld = connection({port.address()});
   ask(pawld, {"PING"});
-  const UniqueFd peer = welcome(pawld, port);
+  const UniqueFd peer = accept_and_greet(pawld, port);
   const std::string large(16u << 20, 'x');
   ask(pawld, {"ECHO", large});
   pawld.flush();
   EXPECT_NE(pawld.interest().events & POLLOUT, 0);  // More than any socket buffer.
-  std::size_t heard = 0;
-  turn_until(pawld, [&] {
-    const std::string bytes = hear(peer);
-    heard += static_cast<std::size_t>(std::count(bytes.begin(), bytes.end(), 'x'));
-    return heard == large.size();
+  std::size_t received = 0;
+  process_until(pawld, [&] {
+    const std::string bytes = receive(peer);
+    received += static_cast<std::size_t>(std::count(bytes.begin(), bytes.end(), 'x'));
+    return received == large.size();
   });
   EXPECT_EQ(pawld.interest().events & POLLOUT, 0);
 }
 
-TEST_F(PollConnectionTest, AfterARefusalTheNextEndpointIsTriedInTheSameTurn) {
+TEST_F(PollConnectionTest, NextEndpointIsTriedAtOnce) {
   const Port refuses(Port::Does::kRefuse);
   const Port port;
   PollConnection pawld = connection({refuses.address(), port.address()});
   ask(pawld, {"PING"});
-  turn_until(pawld, [&] { return port.called(); });
+  process_until(pawld, [&] { return port.called(); });
   EXPECT_TRUE(pawld.machine().take_completions().empty());
 }
 
-TEST_F(PollConnectionTest,
-       WhenEveryoneRefusesACallThatCannotHaveHappenedIsUnavailableAndEachIsNamed) {
+TEST_F(PollConnectionTest, AllEndpointsRefusedIsUnavailableWithEachError) {
   const Port one(Port::Does::kRefuse), two(Port::Does::kRefuse);
   PollConnection pawld = connection({one.address(), two.address()});
   ask(pawld, {"PING"});
@@ -181,55 +181,56 @@ TEST_F(PollConnectionTest,
   EXPECT_THAT(reply.error().detail, HasSubstr(two.name()));
 }
 
-TEST_F(PollConnectionTest, WhoHoldsSomethingIsPatientAndBacksOffInstead) {
+TEST_F(PollConnectionTest, KeepRetryingBacksOffInstead) {
   const Port refuses(Port::Does::kRefuse);
   PollConnection pawld = connection({refuses.address()});
-  pawld.be_patient();
+  pawld.keep_retrying();
   ask(pawld, {"PING"});
-  turn_until(pawld, [&] { return !pawld.machine().trouble().empty(); });
+  process_until(pawld, [&] { return !pawld.machine().last_error().empty(); });
   EXPECT_TRUE(pawld.machine().take_completions().empty());
   EXPECT_LT(pawld.interest().fd, 0);
   EXPECT_NE(pawld.next_timer(), kNever);
 }
 
-TEST_F(PollConnectionTest, AnEndpointThatSaysNothingCostsTheConnectTimeoutAndNoMore) {
+TEST_F(PollConnectionTest, SilentEndpointCostsTheConnectTimeout) {
   const Port silent(Port::Does::kAccept, 0);
   const UniqueFd occupant = silent.occupy();
   const Port port;
   PollConnection pawld = connection({silent.address(), port.address()}, 20ms);
   ask(pawld, {"PING"});
-  pawld.turn(0);
+  pawld.process(0);
   EXPECT_NE(pawld.next_timer(), kNever);  // Else a program would sleep past the limit.
-  turn_until(pawld, [&] { return port.called(); });
+  process_until(pawld, [&] { return port.called(); });
 }
 
-TEST_F(PollConnectionTest, AfterAHangUpTheCallIsSentAgainToTheNextEndpoint) {
+TEST_F(PollConnectionTest, CallMovesToTheNextEndpointAfterAHangUp) {
   const Port first, second;
   PollConnection pawld = connection({first.address(), second.address()});
   ask(pawld, {"INSPECT", "disk"});
-  UniqueFd peer = welcome(pawld, first);
+  UniqueFd peer = accept_and_greet(pawld, first);
   peer.reset();
-  turn_until(pawld, [&] { return second.called(); });
-  EXPECT_THAT(pawld.machine().trouble(), HasSubstr(first.name()));
+  process_until(pawld, [&] { return second.called(); });
+  EXPECT_THAT(pawld.machine().last_error(), HasSubstr(first.name()));
   const UniqueFd other = second.accept();
-  say(other, kGreeted);
-  std::string heard;
-  turn_until(pawld, [&] { return (heard += hear(other)).find("disk") != std::string::npos; });
+  reply(other, kHelloReply);
+  std::string received;
+  process_until(pawld,
+                [&] { return (received += receive(other)).find("disk") != std::string::npos; });
 }
 
-TEST_F(PollConnectionTest, BytesThatAreNoAnswerEndTheConnection) {
+TEST_F(PollConnectionTest, InvalidBytesEndTheConnection) {
   const Port port;
   PollConnection pawld = connection({port.address()});
   ask(pawld, {"PING"});
-  turn_until(pawld, [&] { return port.called(); });
+  process_until(pawld, [&] { return port.called(); });
   const UniqueFd peer = port.accept();
-  say(peer, "HTTP/1.1 400 Bad Request\r\n\r\n");
-  turn_until(pawld, [&] { return pawld.interest().fd < 0; });
-  EXPECT_FALSE(pawld.machine().greeted());
-  EXPECT_THAT(pawld.machine().trouble(), HasSubstr("not RESP"));
+  reply(peer, "HTTP/1.1 400 Bad Request\r\n\r\n");
+  process_until(pawld, [&] { return pawld.interest().fd < 0; });
+  EXPECT_FALSE(pawld.machine().reached());
+  EXPECT_THAT(pawld.machine().last_error(), HasSubstr("not RESP"));
 }
 
-TEST(Resolve, NamesEveryEndpointAsItWasWritten) {
+TEST(Resolve, EndpointsHaveTheNameAsWritten) {
   const auto endpoints = resolve({{"127.0.0.1", 1}, {"::1", 2}});
   ASSERT_TRUE(endpoints);
   ASSERT_EQ(endpoints->size(), 2u);
@@ -237,15 +238,15 @@ TEST(Resolve, NamesEveryEndpointAsItWasWritten) {
   EXPECT_EQ(endpoints->back().address.ss_family, AF_INET6);
 }
 
-TEST(Resolve, WhatHasNoAddressIsLeftOutUnlessNothingElseIsThere) {
-  const std::string nobody(300, 'x');  // Longer than a name can be: no resolver is asked.
-  const auto some = resolve({{nobody, 1}, {"127.0.0.1", 2}});
+TEST(Resolve, UnresolvableNamesAreSkippedUnlessAll) {
+  const std::string unresolvable(300, 'x');  // Longer than a name can be: no resolver is asked.
+  const auto some = resolve({{unresolvable, 1}, {"127.0.0.1", 2}});
   ASSERT_TRUE(some);
   EXPECT_EQ(some->size(), 1u);
-  const auto none = resolve({{nobody, 1}});
+  const auto none = resolve({{unresolvable, 1}});
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, Code::kUnavailable);
-  EXPECT_THAT(none.error().detail, HasSubstr(nobody));
+  EXPECT_THAT(none.error().detail, HasSubstr(unresolvable));
 }
 
 }  // namespace

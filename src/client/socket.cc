@@ -1,19 +1,12 @@
 #include "client/socket.h"
 
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <memory>
+#include <cstring>
 #include <mutex>
-#include <optional>
-#include <system_error>
 #include <utility>
 
 #include "base/assert.h"
@@ -21,50 +14,38 @@
 #include "tls/stream.h"
 
 namespace pawl::client {
-namespace {
 
-using AddressInfo = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
-
-timespec to_timespec(Nanos span) {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(span);
-  return {static_cast<time_t>(seconds.count()), static_cast<long>((span - seconds).count())};
+Result<std::vector<Endpoint>> resolve(const std::vector<Address>& addresses) {
+  std::vector<Endpoint> endpoints;
+  std::string why;
+  for (const Address& address : addresses) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    const int failed =
+        getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+    if (failed != 0) {
+      why += (why.empty() ? "" : "; ") + to_text(address) + ": " + gai_strerror(failed);
+      continue;
+    }
+    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
+    for (const addrinfo* to = found; to != nullptr; to = to->ai_next) {
+      Endpoint& endpoint = endpoints.emplace_back();
+      std::memcpy(&endpoint.address, to->ai_addr, to->ai_addrlen);
+      endpoint.size = to->ai_addrlen;
+      endpoint.name = to_text(address);
+      endpoint.host = address.host;
+      endpoint.tls = address.context;
+    }
+  }
+  if (endpoints.empty()) return Error{Code::kUnavailable, why};
+  return endpoints;
 }
-
-// 0, or the error.
-int await(int fd, short events, Nanos timeout) {
-  pollfd ready{fd, events, 0};
-  const timespec limit = to_timespec(std::max(timeout, Nanos(0)));
-  int polled = 0;
-  do polled = ppoll(&ready, 1, &limit, nullptr);
-  while (polled < 0 && errno == EINTR);
-  if (polled < 0) return errno;
-  return polled == 0 ? ETIMEDOUT : 0;
-}
-
-// 0, or the error.
-int await_connect(int fd, Millis timeout) {
-  if (const int error = await(fd, POLLOUT, timeout); error != 0) return error;
-  int error = 0;
-  socklen_t size = sizeof(error);
-  PAWL_ASSERT(getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0);
-  return error;
-}
-
-// 0, or the error.
-int try_connect(int fd, const addrinfo& to, Millis timeout) {
-  if (fd < 0) return errno;
-  const int yes = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-  if (::connect(fd, to.ai_addr, to.ai_addrlen) == 0) return 0;
-  return errno == EINPROGRESS ? await_connect(fd, timeout) : errno;
-}
-
-}  // namespace
 
 struct Socket::Secure {
   Secure(const tls::ClientContext& context, const std::string& host) : stream(context, host) {}
   mutable std::mutex mutex;
-  tls::Stream stream;  // guarded by mutex
+  tls::Stream stream;  // guarded by mutex once the socket is open
 };
 
 Socket::Socket() = default;
@@ -74,80 +55,132 @@ Socket::~Socket() {
 }
 
 void Socket::close() {
-  if (fd_ >= 0 && secure_) {
+  tls_mismatch_ = is_tls_mismatch();
+  if (is_open() && secure_) {
     bool lost = false;
     const std::lock_guard lock(secure_->mutex);
     secure_->stream.close();
-    secure_->stream.flush([&](std::string_view out) { return to_socket(out, lost); });
+    secure_->stream.flush([&](std::string_view out) { return send_some(out, lost); });
   }
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
+  fd_.reset();
   secure_.reset();
+  state_ = State::kClosed;
   sent_ = 0;
   received_ = 0;
 }
 
-Result<void> Socket::connect(const Address& address, Millis timeout) {
+// --- Connecting ----------------------------------------------------------------------------------
+
+Socket::Progress Socket::fail(std::string error) {
+  error_ = std::move(error);
   close();
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int failed =
-      getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
-  if (failed != 0) return Error{Code::kUnavailable, to_text(address) + ": " + gai_strerror(failed)};
-  const AddressInfo owner(found, &freeaddrinfo);
-  Error why{Code::kUnavailable, error_text(EADDRNOTAVAIL)};
-  for (const addrinfo* to = found; to != nullptr; to = to->ai_next) {
-    const Instant until = boot_now() + timeout;
-    fd_ = ::socket(to->ai_family, to->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, to->ai_protocol);
-    const int error = try_connect(fd_, *to, timeout);
-    const auto done = error != 0    ? Error{Code::kUnavailable, error_text(error)}
-                      : address.tls ? shake_hands(address, until)
-                                    : Result<void>();
-    if (done) return {};
-    // Of several, what does not fit says more than what was not there.
-    if (why.code != Code::kInvalid) why = done.error();
-    close();
-  }
-  return Error{why.code, to_text(address) + ": " + why.detail};
+  return Progress::kFailed;
 }
 
-// --- TLS -----------------------------------------------------------------------------------------
+Socket::Progress Socket::start(const Endpoint& to) {
+  close();
+  tls_mismatch_ = false;
+  to_ = &to;
+  fd_ = UniqueFd(::socket(to.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd_) return fail(error_text(errno));
+  const int yes = 1;
+  setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  state_ = State::kConnecting;
+  if (::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&to.address), to.size) == 0)
+    return finish_tcp();
+  return errno == EINPROGRESS ? Progress::kPending : fail(error_text(errno));
+}
 
-Result<void> Socket::shake_hands(const Address& address, Instant until) {
-  PAWL_ASSERT(address.context != nullptr);
-  secure_ = std::make_unique<Secure>(*address.context, address.host);
-  tls::Stream& stream = secure_->stream;  // Nobody else has this socket yet.
-  using State = tls::Stream::State;
-  while (stream.state() == State::kHandshake) {
-    bool lost = false;
-    const bool all = stream.flush([&](std::string_view out) { return to_socket(out, lost); });
-    const auto events = static_cast<short>(POLLIN | (all ? 0 : POLLOUT));
-    if (const int error = await(fd_, events, until - boot_now()); error != 0) {
-      return Error{Code::kUnavailable, "TLS handshake: " + error_text(error)};
-    }
-    char buffer[16 * 1024];
-    const ssize_t got = ::recv(fd_, buffer, sizeof(buffer), 0);
-    if (got > 0) stream.receive({buffer, static_cast<std::size_t>(got)});
-    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) stream.receive_end();
+Socket::Progress Socket::continue_connect() {
+  PAWL_ASSERT(is_connecting());
+  return state_ == State::kConnecting ? finish_tcp() : continue_handshake();
+}
+
+Socket::Progress Socket::finish_tcp() {
+  int error = 0;
+  socklen_t size = sizeof(error);
+  PAWL_ASSERT(getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0);
+  if (error != 0) return fail(error_text(error));
+  if (!to_->tls) {
+    state_ = State::kOpen;
+    return Progress::kOpen;
   }
+  state_ = State::kHandshake;
+  secure_ = std::make_unique<Secure>(*to_->tls, to_->host);
   bool lost = false;
-  stream.flush(
-      [&](std::string_view out) { return to_socket(out, lost); });  // Also why we refuse it.
-  if (stream.state() != State::kFailed) return {};
-  return Error{stream.failed_by_configuration() ? Code::kInvalid : Code::kUnavailable,
-               "TLS handshake: " + stream.error()};
+  secure_->stream.flush([&](std::string_view out) { return send_some(out, lost); });
+  return Progress::kPending;
 }
 
-bool Socket::is_misfit() const {
-  if (!secure_) return false;
+// One step. No other thread uses this socket yet, so the lock is not needed.
+Socket::Progress Socket::continue_handshake() {
+  tls::Stream& stream = secure_->stream;
+  char buffer[16 * 1024];
+  const ssize_t got = ::recv(fd_.get(), buffer, sizeof(buffer), 0);
+  if (got > 0) stream.receive({buffer, static_cast<std::size_t>(got)});
+  if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) stream.receive_end();
+  bool lost = false;
+  // Also when it failed: the server learns why we refuse it.
+  stream.flush([&](std::string_view out) { return send_some(out, lost); });
+  if (stream.state() == tls::Stream::State::kHandshake) return Progress::kPending;
+  if (stream.state() == tls::Stream::State::kFailed)
+    return fail("TLS handshake: " + stream.error());
+  state_ = State::kOpen;
+  return Progress::kOpen;
+}
+
+void Socket::time_out() {
+  PAWL_ASSERT(is_connecting());
+  const std::string during = state_ == State::kHandshake ? "TLS handshake: " : "";
+  fail(during + error_text(ETIMEDOUT));
+}
+
+Result<void> Socket::connect(const Endpoint& to, Millis timeout) {
+  const Instant until = boot_now() + timeout;
+  Progress progress = start(to);
+  while (progress == Progress::kPending) {
+    pollfd ready = interest(false);
+    const int polled = ::poll(&ready, 1, poll_timeout(until - boot_now()));
+    if (polled < 0 && errno == EINTR) continue;
+    if (polled > 0) {
+      progress = continue_connect();
+    } else if (boot_now() >= until) {
+      time_out();
+      progress = Progress::kFailed;
+    }
+  }
+  if (progress == Progress::kOpen) return {};
+  return Error{tls_mismatch_ ? Code::kInvalid : Code::kUnavailable, to.name + ": " + error_};
+}
+
+bool Socket::is_tls_mismatch() const {
+  if (!secure_) return tls_mismatch_;
   const std::lock_guard lock(secure_->mutex);
   return secure_->stream.failed_by_configuration();
 }
 
-std::size_t Socket::to_socket(std::string_view bytes, bool& lost) {
+// --- Polling -------------------------------------------------------------------------------------
+
+pollfd Socket::interest(bool has_unsent) const {
+  bool writes = has_unsent;
+  if (state_ == State::kConnecting) writes = true;
+  if (state_ == State::kHandshake) writes = secure_->stream.has_output();
+  return {fd_.get(), static_cast<short>(POLLIN | (writes ? POLLOUT : 0)), 0};
+}
+
+std::uint16_t Socket::local_port() const {
+  sockaddr_storage local{};
+  socklen_t size = sizeof(local);
+  if (getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&local), &size) != 0) return 0;
+  // The port is at the same place for IPv4 and IPv6.
+  return ntohs(reinterpret_cast<const sockaddr_in&>(local).sin_port);
+}
+
+// --- Bytes ---------------------------------------------------------------------------------------
+
+std::size_t Socket::send_some(std::string_view bytes, bool& lost) {
   for (;;) {
-    const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     lost = sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK;
     if (sent < 0) return 0;
@@ -156,19 +189,9 @@ std::size_t Socket::to_socket(std::string_view bytes, bool& lost) {
   }
 }
 
-std::uint16_t Socket::local_port() const {
-  sockaddr_storage local{};
-  socklen_t size = sizeof(local);
-  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&local), &size) != 0) return 0;
-  // The port is at the same place for IPv4 and IPv6.
-  return ntohs(reinterpret_cast<const sockaddr_in&>(local).sin_port);
-}
-
-// --- Bytes ---------------------------------------------------------------------------------------
-
 bool Socket::send(std::string& bytes) {
   bool lost = false;
-  const auto out = [&](std::string_view some) { return to_socket(some, lost); };
+  const auto out = [&](std::string_view some) { return send_some(some, lost); };
   if (secure_) {
     const std::lock_guard lock(secure_->mutex);
     bytes.erase(0, secure_->stream.send(bytes, out));
@@ -182,18 +205,9 @@ bool Socket::send(std::string& bytes) {
   return !lost;
 }
 
-bool Socket::wait(std::string& received, bool wants_send, Nanos timeout, std::string& why) {
-  pollfd ready{fd_, static_cast<short>(POLLIN | (wants_send ? POLLOUT : 0)), 0};
-  const timespec limit = to_timespec(std::max(timeout, Nanos(0)));
-  if (ppoll(&ready, 1, &limit, nullptr) <= 0)
-    return true;  // Time is up, or a signal: the caller looks again.
-  if ((ready.revents & ~POLLOUT) == 0) return true;
-  return receive(received, why);
-}
-
 bool Socket::receive(std::string& received, std::string& why) {
   char buffer[16 * 1024];
-  const ssize_t got = ::recv(fd_, buffer, sizeof(buffer), 0);
+  const ssize_t got = ::recv(fd_.get(), buffer, sizeof(buffer), 0);
   if (got > 0) {
     received_.fetch_add(static_cast<std::uint64_t>(got), std::memory_order_relaxed);
     const std::string_view bytes(buffer, static_cast<std::size_t>(got));
@@ -207,17 +221,16 @@ bool Socket::receive(std::string& received, std::string& why) {
 }
 
 bool Socket::decrypt(std::string_view bytes, std::string& received, std::string& why) {
-  using State = tls::Stream::State;
   char buffer[16 * 1024];
   bool lost = false;
   const std::lock_guard lock(secure_->mutex);
   tls::Stream& stream = secure_->stream;
   stream.receive(bytes);
   while (const std::size_t count = stream.read(buffer)) received.append(buffer, count);
-  stream.flush([&](std::string_view out) { return to_socket(out, lost); });
-  if (stream.state() == State::kFailed) why = "TLS: " + stream.error();
-  if (stream.state() == State::kEnded) why = "the connection was closed";
-  return stream.state() == State::kOpen;
+  stream.flush([&](std::string_view out) { return send_some(out, lost); });
+  if (stream.state() == tls::Stream::State::kFailed) why = "TLS: " + stream.error();
+  if (stream.state() == tls::Stream::State::kEnded) why = "the connection was closed";
+  return stream.state() == tls::Stream::State::kOpen;
 }
 
 }  // namespace pawl::client

@@ -1,7 +1,7 @@
-// The seam for pawl::testing: time that a test moves, and the clients that live by it.
+// The seam for pawl::testing: a clock that a test moves, and the clients that use it.
 //
-// Only pure virtual functions, because the two sides are in different shared libraries and see
-// nothing else of each other. Without a TestTime a client reads the clock as it is.
+// Pure virtual functions only, because the two sides are in different shared libraries and see
+// nothing else of each other. Without a TestTime a client uses the real clock.
 #pragma once
 
 #include <chrono>
@@ -12,31 +12,31 @@
 
 namespace pawl::client {
 
-// How a client stood when it had nothing left to do.
-struct Rest {
-  bool ended = false;            // It was closed, or never came to rest.
-  std::uint16_t local_port = 0;  // of its connection; 0: it has none
+// A client that has nothing left to do.
+struct IdleState {
+  bool ended = false;            // It was closed, or did not become idle in time.
+  std::uint16_t local_port = 0;  // of its connection; 0: not connected
   std::uint64_t sent = 0;        // bytes, on this connection
   std::uint64_t received = 0;
-  Nanos next_timer = Nanos::max();  // from now until it will do something by itself
+  Nanos next_timer = Nanos::max();  // until it does something by itself
 };
 
-class TestSubject {
+class TestClient {
  public:
-  virtual ~TestSubject() = default;
-  // Has the client look at the clock, and waits until it has done all that is due and its callbacks
-  // have run; no longer than `limit`, by the real clock. When called from one of its callbacks it
-  // does not wait for them.
-  virtual Rest rest(std::chrono::milliseconds limit) = 0;
+  virtual ~TestClient() = default;
+  // Makes the client read the clock, and waits until it has done all that is due and its callbacks
+  // have run; at most `limit`, by the real clock. Does not wait for the callbacks when called from
+  // one of them.
+  virtual IdleState wait_until_idle(std::chrono::milliseconds limit) = 0;
 };
 
 class TestTime {
  public:
   virtual ~TestTime() = default;
   // How far the test has moved the clock ahead of CLOCK_BOOTTIME. Never goes back. Any thread.
-  [[nodiscard]] virtual Nanos moved() const = 0;
-  // A client that lives by this time, from its start.
-  virtual void enroll(std::weak_ptr<TestSubject> subject) = 0;
+  [[nodiscard]] virtual Nanos offset() const = 0;
+  // Registers a client that uses this clock, when it starts.
+  virtual void add_client(std::weak_ptr<TestClient> client) = 0;
 };
 
 }  // namespace pawl::client

@@ -1,7 +1,7 @@
-// The client's own clock, as a type: CLOCK_BOOTTIME, which runs on while the machine is suspended.
+// The client's clock as a type: CLOCK_BOOTTIME, which continues while the machine is suspended.
 //
-// Nothing in this folder but the drivers reads it; everything else is told `now`. A reading is
-// never mixed up with pawld's service time (base/types.h), because neither converts to the other.
+// In this folder only the drivers read it; everything else gets `now` as a parameter. Its type does
+// not convert to or from pawld's service time (base/types.h).
 #pragma once
 
 #include <chrono>

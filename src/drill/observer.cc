@@ -26,16 +26,16 @@ Observer::Observer(std::vector<client::Endpoint> endpoints, const Auth& auth, st
 }
 
 void Observer::turn(std::span<const pollfd> ready) {
-  pawld_.turn(ready.front().revents);
+  pawld_.process(ready.front().revents);
   for (const client::Completion& done : pawld_.machine().take_completions()) {
-    const auto* result = std::get_if<Result<client::Unobserved>>(&done.outcome);
+    const auto* result = std::get_if<Result<client::ObserveEnded>>(&done.outcome);
     if (result != nullptr && !*result) refusal_ = result->error().detail;
   }
-  for (client::Sighting& seen : pawld_.machine().take_sightings()) {
+  for (client::ObservedEvent& seen : pawld_.machine().take_observed_events()) {
     if (seen.event && seen.event->lock == lock_) events_.push_back(*std::move(seen.event));
     if (seen.event) continue;
     began_ = true;
-    pawld_.be_patient();
+    pawld_.keep_retrying();
   }
 }
 

@@ -52,6 +52,12 @@ std::string with_advice(const Error& error, const Config& config) {
         "{}. Another pawld serves this data; stop it, or choose another directory with --data",
         error.detail);
   }
+  if (error.code == Code::kInvalid && config.journal.must_exist &&
+      error.detail.find("a store must exist there") != std::string::npos) {
+    return fmt::format(
+        "{}. Mount the volume or correct --data; to create an empty store: pawld init --data {}",
+        error.detail, config.data);
+  }
   if (error.code == Code::kInvalid) {
     return fmt::format("{}. Nothing was changed; look at it with: pawld dump --data {}",
                        error.detail, config.data);

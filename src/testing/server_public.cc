@@ -7,8 +7,8 @@
 #include "client/fork_guard.h"
 #include "pawl/testing/server.h"
 #include "server/listener.h"
-#include "testing/moved_time.h"
-#include "testing/node.h"
+#include "testing/server_thread.h"
+#include "testing/test_clocks.h"
 
 namespace pawl {
 
@@ -25,14 +25,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kRestLimit = 1'000ms;    // For one client; a callback may be stuck.
+constexpr auto kIdleLimit = 1'000ms;    // For one client; a callback may be stuck.
 constexpr auto kSettleLimit = 5'000ms;  // For all of them together.
-// While other threads use their clients there may never be quiet. What was due when we began is
-// done after so many questions and answers: none has more than three in a row (greeting, request,
-// confirmation).
+// While other threads use their clients, the traffic may never stop. What was due at the start is
+// done after this many round trips: no call has more than three (HELLO, request, confirmation).
 constexpr int kBusyRounds = 4;
 
-enum class Break : std::uint8_t { kWhenRunOut, kNow };
+enum class Break : std::uint8_t { kWhenExpired, kNow };
 
 server::Listener listen() {
   auto listener = server::listen_on({"127.0.0.1", "0"});
@@ -40,42 +39,44 @@ server::Listener listen() {
   return *std::move(listener);
 }
 
-// Of what a client says when it rests, and pawld after that.
-template <class Judge>
-bool all_of_them(const std::vector<client::Rest>& rests, const TrafficByPort& traffic,
-                 Judge judge) {
-  return std::all_of(rests.begin(), rests.end(), [&](const client::Rest& rest) {
-    if (rest.ended || rest.local_port == 0) return true;
-    const auto other_end = traffic.find(rest.local_port);
-    return other_end != traffic.end() && judge(rest, other_end->second);
+// Whether `check` holds for every connected client and pawld's count of its traffic.
+template <class Check>
+bool all_connected(const std::vector<client::IdleState>& idle_clients, const TrafficByPort& traffic,
+                   Check check) {
+  return std::all_of(idle_clients.begin(), idle_clients.end(), [&](const client::IdleState& idle) {
+    if (idle.ended || idle.local_port == 0) return true;
+    const auto other_end = traffic.find(idle.local_port);
+    return other_end != traffic.end() && check(idle, other_end->second);
   });
 }
 
-// No byte is under way: a client that rested before pawld did, with the same figures, has heard all
-// there is to hear.
-bool all_quiet(const std::vector<client::Rest>& rests, const TrafficByPort& traffic) {
-  return all_of_them(rests, traffic, [](const client::Rest& rest, const Traffic& pawld) {
-    return pawld.received == rest.sent && pawld.sent == rest.received;
-  });
+// No byte is in flight: both ends have sent and received the same counts.
+bool all_delivered(const std::vector<client::IdleState>& idle_clients,
+                   const TrafficByPort& traffic) {
+  return all_connected(idle_clients, traffic,
+                       [](const client::IdleState& idle, const Traffic& pawld) {
+                         return pawld.received == idle.sent && pawld.sent == idle.received;
+                       });
 }
 
-// What had been said a round ago has been heard, though other threads have more to say.
-bool all_keep_up(const std::vector<client::Rest>& rests, const TrafficByPort& traffic,
+// Everything that was sent before the last round has arrived, though other threads send more.
+bool all_keep_up(const std::vector<client::IdleState>& idle_clients, const TrafficByPort& traffic,
                  const TrafficByPort& before) {
-  return all_of_them(rests, traffic, [&](const client::Rest& rest, const Traffic& pawld) {
-    const auto earlier = before.find(rest.local_port);
-    return pawld.received >= rest.sent && earlier != before.end() &&
-           rest.received >= earlier->second.sent;
-  });
+  return all_connected(idle_clients, traffic,
+                       [&](const client::IdleState& idle, const Traffic& pawld) {
+                         const auto earlier = before.find(idle.local_port);
+                         return pawld.received >= idle.sent && earlier != before.end() &&
+                                idle.received >= earlier->second.sent;
+                       });
 }
 
-Nanos next_of(const std::vector<client::Rest>& rests) {
+Nanos next_timer_of(const std::vector<client::IdleState>& idle_clients) {
   Nanos next = Nanos::max();
-  for (const client::Rest& rest : rests) next = std::min(next, rest.next_timer);
+  for (const client::IdleState& idle : idle_clients) next = std::min(next, idle.next_timer);
   return next;
 }
 
-// An invalid name is nobody's.
+// Empty for an invalid name.
 std::vector<Holder> holders_in(const wire::Value& inspected) {
   std::vector<Holder> holders;
   const wire::Value* listed = inspected.find("holders");
@@ -94,39 +95,41 @@ std::vector<Holder> holders_in(const wire::Value& inspected) {
 
 struct Server::State {
   const client::ForkGuard fork_guard;
-  std::shared_ptr<MovedTime> time = std::make_shared<MovedTime>();
-  Node node{listen(), time};
-  std::mutex moving;  // Held by whoever moves time.
+  std::shared_ptr<ClientTestClock> time = std::make_shared<ClientTestClock>();
+  ServerThread server{listen(), time};
+  std::mutex moving;  // Held while time is moved.
 
   Nanos settle();
   bool break_lock(std::string_view lock, Break how);
-  wire::Value inspect(std::string_view lock) { return node.ask({"INSPECT", lock}); }
+  wire::Value inspect(std::string_view lock) { return server.ask({"INSPECT", lock}); }
 };
 
-// Until everyone is at rest; returns for how long they will be.
+// Waits until all clients and pawld are idle. Returns how long they will be.
 Nanos Server::State::settle() {
   const auto limit = std::chrono::steady_clock::now() + kSettleLimit;
   TrafficByPort before;
   int kept_up = 0;
   for (;;) {
-    std::vector<client::Rest> rests;
-    for (const auto& subject : time->subjects()) rests.push_back(subject->rest(kRestLimit));
-    TrafficByPort traffic = node.settle();
-    if (all_quiet(rests, traffic)) return next_of(rests);
-    if (all_keep_up(rests, traffic, before)) ++kept_up;
-    if (kept_up == kBusyRounds || std::chrono::steady_clock::now() >= limit) return next_of(rests);
+    std::vector<client::IdleState> idle_clients;
+    for (const auto& client : time->clients())
+      idle_clients.push_back(client->wait_until_idle(kIdleLimit));
+    TrafficByPort traffic = server.settle();
+    if (all_delivered(idle_clients, traffic)) return next_timer_of(idle_clients);
+    if (all_keep_up(idle_clients, traffic, before)) ++kept_up;
+    if (kept_up == kBusyRounds || std::chrono::steady_clock::now() >= limit)
+      return next_timer_of(idle_clients);
     before = std::move(traffic);
   }
 }
 
 Server::Server() : state_(std::make_unique<State>()) {}
 Server::~Server() {
-  // Not even destroyed: what belongs to a thread that does not exist here cannot be.
+  // Leaked: its thread does not exist in this process, so it cannot be destroyed.
   if (state_->fork_guard.forked()) static_cast<void>(state_.release());
 }
 
 std::string Server::address() const {
-  return state_->node.address();
+  return state_->server.address();
 }
 
 Client Server::client(ClientOptions options) {
@@ -138,8 +141,8 @@ Client Server::client(ClientOptions options) {
 void Server::advance(std::chrono::nanoseconds time) {
   const std::lock_guard lock(state_->moving);
   state_->settle();
-  // pawld counts in whole milliseconds: with one more, exactly its TTL ends a lease.
-  if (time > 0ns) state_->node.jump(time + 1ms);
+  // pawld counts whole milliseconds: one more, so that exactly its TTL ends a lease.
+  if (time > 0ns) state_->server.advance_clock(time + 1ms);
   state_->settle();
 }
 
@@ -147,10 +150,9 @@ void Server::run_for(std::chrono::nanoseconds time) {
   const std::lock_guard lock(state_->moving);
   Nanos next = state_->settle();
   for (Nanos left = time; left > 0ns;) {
-    // From one thing that is due to the next; while pawld has something running out it wakes as
-    // often as this, too.
+    // From one timer to the next; pawld itself wakes at least this often.
     const Nanos step = std::min(left, std::clamp<Nanos>(next, 1ms, server::kWakeEvery));
-    state_->node.jump(step);
+    state_->server.advance_clock(step);
     next = state_->settle();
     left -= step;
   }
@@ -159,26 +161,26 @@ void Server::run_for(std::chrono::nanoseconds time) {
 // --- Faults --------------------------------------------------------------------------------------
 
 void Server::stop_answering() {
-  state_->node.with_sockets([](Sockets& sockets) { sockets.cut(); });
+  state_->server.with_sockets([](FaultySockets& sockets) { sockets.lose_traffic(); });
 }
 
 void Server::answer_again() {
-  state_->node.with_sockets([](Sockets& sockets) { sockets.mend(); });
+  state_->server.with_sockets([](FaultySockets& sockets) { sockets.restore(); });
 }
 
 void Server::drop_connections() {
-  state_->node.with_sockets([](Sockets& sockets) { sockets.break_all(); });
+  state_->server.with_sockets([](FaultySockets& sockets) { sockets.disconnect_all(); });
 }
 
 void Server::lose_next_reply() {
-  state_->node.with_sockets([](Sockets& sockets) { sockets.break_at_next_reply(); });
+  state_->server.with_sockets([](FaultySockets& sockets) { sockets.disconnect_at_next_reply(); });
 }
 
 void Server::restart() {
-  state_->node.restart();
+  state_->server.restart();
 }
 
-// --- What an operator does, and sees -------------------------------------------------------------
+// --- Operator actions and state ------------------------------------------------------------------
 
 bool Server::State::break_lock(std::string_view lock, Break how) {
   bool any = false;
@@ -188,13 +190,13 @@ bool Server::State::break_lock(std::string_view lock, Break how) {
     std::vector<std::string_view> words{"BREAK", lock, "TOKEN", token};
     if (how == Break::kNow) words.push_back("NOW");
     words.insert(words.end(), {"REASON", "a test"});
-    any = node.ask(words).as_integer() == 1 || any;
+    any = server.ask(words).as_integer() == 1 || any;
   }
   return any;
 }
 
 bool Server::break_lock(std::string_view lock) {
-  return state_->break_lock(lock, Break::kWhenRunOut);
+  return state_->break_lock(lock, Break::kWhenExpired);
 }
 
 bool Server::break_lock_now(std::string_view lock) {

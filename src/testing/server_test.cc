@@ -32,7 +32,7 @@ Lease take(Client& client, const char* lock, AcquireOptions options = {.ttl = 15
 
 // --- Losing a lease ------------------------------------------------------------------------------
 
-TEST(TestingServer, ALeaseThatIsNotRenewedForItsTtlIsLost) {
+TEST(TestingServer, LeaseIsLostAfterItsTtl) {
   Server server;
   Client client = server.client();
   const Lease lease = take(client, "job");
@@ -53,36 +53,36 @@ TEST(TestingServer, CallbacksHaveRunWhenAdvanceReturns) {
   Server server;
   Client client = server.client();
   std::atomic<bool> cancelled = false;
-  std::atomic<LeaseState> heard = LeaseState::kHeld;
+  std::atomic<LeaseState> reported = LeaseState::kHeld;
   const Lease lease =
       take(client, "job",
-           {.ttl = 15s, .on_change = [&](LeaseState state, const std::string&) { heard = state; }});
+           {.ttl = 15s, .on_change = [&](LeaseState state, const std::string&) { reported = state; }});
   const std::stop_callback cancel(lease.lost(), [&] {
     for (int i = 0; i < 100; ++i) EXPECT_TRUE(server.holders("job").empty());  // It takes its time.
     cancelled = true;
   });
   server.advance(20s);
   EXPECT_TRUE(cancelled);
-  EXPECT_EQ(heard, LeaseState::kLost);
+  EXPECT_EQ(reported, LeaseState::kLost);
 }
 
-TEST(TestingServer, AFrozenWorkerFindsItsLeaseLostBeforeAnyCallbackRuns) {
+TEST(TestingServer, FrozenWorkerFindsItsLeaseLostBeforeAnyCallback) {
   Server server;
   Client client = server.client();
-  std::atomic<bool> told = false;
+  std::atomic<bool> called_back = false;
   const Lease lease =
       take(client, "job",
-           {.ttl = 15s, .on_change = [&](LeaseState, const std::string&) { told = true; }});
+           {.ttl = 15s, .on_change = [&](LeaseState, const std::string&) { called_back = true; }});
   std::latch stuck(1);
   client.acquire_async({"other"}, {}, [&](const Result<Lease>&) { stuck.wait(); });
 
   server.advance(20s);
-  EXPECT_FALSE(told);
+  EXPECT_FALSE(called_back);
   EXPECT_FALSE(lease.check());
   stuck.count_down();
 }
 
-TEST(TestingServer, TheNextHolderHasAGreaterToken) {
+TEST(TestingServer, NextHolderHasAGreaterToken) {
   Server server;
   Client first = server.client();
   Client second = server.client();
@@ -95,7 +95,7 @@ TEST(TestingServer, TheNextHolderHasAGreaterToken) {
   EXPECT_EQ(next.state(), LeaseState::kHeld);
 }
 
-TEST(TestingServer, AWaiterIsServedOnlyAfterTheOldHolderKnows) {
+TEST(TestingServer, WaiterIsServedAfterTheOldHolderLostIt) {
   Server server;
   Client first = server.client();
   Client second = server.client();
@@ -109,7 +109,7 @@ TEST(TestingServer, AWaiterIsServedOnlyAfterTheOldHolderKnows) {
   server.advance(1s);
   EXPECT_EQ(server.waiters("job"), 1U);
 
-  server.advance(9min);  // Long, so that whoever heard of the grant at once would be noticed.
+  server.advance(9min);  // Long, so that a grant reported too early would be noticed.
   ASSERT_TRUE(next);
   EXPECT_EQ(then, LeaseState::kLost);
   EXPECT_GT(next->token(), old.token());
@@ -117,7 +117,7 @@ TEST(TestingServer, AWaiterIsServedOnlyAfterTheOldHolderKnows) {
   EXPECT_EQ(server.waiters("job"), 0U);
 }
 
-TEST(TestingServer, AWorkerThatDoesNotGetOnIsNotRenewed) {
+TEST(TestingServer, WorkerWithoutProgressIsNotRenewed) {
   Server server;
   Client client = server.client();
   const Lease lease = take(client, "job", {.ttl = 15s, .progress_every = 10s});
@@ -133,7 +133,7 @@ TEST(TestingServer, AWorkerThatDoesNotGetOnIsNotRenewed) {
 
 // --- Keeping it ----------------------------------------------------------------------------------
 
-TEST(TestingServer, RenewalsKeepALeaseThroughAnyTimeThatRuns) {
+TEST(TestingServer, RunForKeepsALeaseRenewed) {
   Server server;
   Client client = server.client();
   const Lease lease = take(client, "job");
@@ -143,7 +143,7 @@ TEST(TestingServer, RenewalsKeepALeaseThroughAnyTimeThatRuns) {
   EXPECT_EQ(server.holders("job").front().token, lease.token());
 }
 
-TEST(TestingServer, AShortLeaseIsKeptToo) {
+TEST(TestingServer, RunForKeepsAShortLease) {
   Server server;
   Client client = server.client();
   const Lease lease = take(client, "job", {.ttl = 3s});
@@ -151,7 +151,7 @@ TEST(TestingServer, AShortLeaseIsKeptToo) {
   EXPECT_EQ(lease.state(), LeaseState::kHeld);
 }
 
-TEST(TestingServer, AfterAPauseShorterThanTheTtlTheLeaseHasBeenRenewed) {
+TEST(TestingServer, AdvanceBelowTheTtlRenewsTheLease) {
   Server server;
   Client client = server.client();
   const Lease lease = take(client, "job");
@@ -162,7 +162,7 @@ TEST(TestingServer, AfterAPauseShorterThanTheTtlTheLeaseHasBeenRenewed) {
   }
 }
 
-TEST(TestingServer, EveryClientHasBeenAnsweredWhenAdvanceReturns) {
+TEST(TestingServer, AllClientsAreAnsweredWhenAdvanceReturns) {
   Server server;
   std::vector<std::unique_ptr<Client>> clients;
   std::vector<Lease> leases;
@@ -176,7 +176,7 @@ TEST(TestingServer, EveryClientHasBeenAnsweredWhenAdvanceReturns) {
   }
 }
 
-TEST(TestingServer, BetweenTheTwoItIsUncertain) {
+TEST(TestingServer, LeaseIsUncertainBeforeItIsLost) {
   Server server;
   Client client = server.client();
   const Lease lease = take(client, "job");
@@ -189,7 +189,7 @@ TEST(TestingServer, BetweenTheTwoItIsUncertain) {
 
 // --- Faults --------------------------------------------------------------------------------------
 
-TEST(TestingServer, WhoIsCutOffIsUncertainBeforeAnotherCanHaveTheLock) {
+TEST(TestingServer, DisconnectedHolderIsUncertainBeforeTheNextGrant) {
   Server server;
   Client first = server.client();
   Client second = server.client();
@@ -206,7 +206,7 @@ TEST(TestingServer, WhoIsCutOffIsUncertainBeforeAnotherCanHaveTheLock) {
   EXPECT_GT(take(second, "job").token(), lease.token());
 }
 
-TEST(TestingServer, ACutThatIsMendedInTimeCostsNothing) {
+TEST(TestingServer, ShortOutageKeepsTheLease) {
   Server server;
   Client client = server.client();
   const Lease lease = take(client, "job");
@@ -220,7 +220,7 @@ TEST(TestingServer, ACutThatIsMendedInTimeCostsNothing) {
 
 // The figure in the README: with a TTL of 15 s an outage of 5 s costs no holder its lease, whenever
 // it begins.
-TEST(TestingServer, AnOutageOfAThirdOfTheTtlCostsNoLeaseWheneverItBegins) {
+TEST(TestingServer, OutageOfAThirdOfTheTtlKeepsEveryLease) {
   Server server;
   Client client = server.client();
   const Lease lease = take(client, "job");
@@ -235,7 +235,7 @@ TEST(TestingServer, AnOutageOfAThirdOfTheTtlCostsNoLeaseWheneverItBegins) {
   }
 }
 
-TEST(TestingServer, NothingIsHadFromAServerThatDoesNotAnswer) {
+TEST(TestingServer, SilentServerGrantsNothing) {
   Server server;
   server.stop_answering();
   Client client = server.client({.call_timeout = 1s});
@@ -245,7 +245,7 @@ TEST(TestingServer, NothingIsHadFromAServerThatDoesNotAnswer) {
   EXPECT_TRUE(server.holders("job").empty());
 }
 
-TEST(TestingServer, ALostReplyIsAskedForAgainAndIsTheSameGrant) {
+TEST(TestingServer, RetryAfterALostReplyReturnsTheSameGrant) {
   Server server;
   std::atomic<std::size_t> held_when_cut = 0;  // It was granted, and not only asked for.
   Client client = server.client({.metric = [&](std::string_view counter, double) {
@@ -260,7 +260,7 @@ TEST(TestingServer, ALostReplyIsAskedForAgainAndIsTheSameGrant) {
   EXPECT_EQ(take(client, "other").token(), lease.token() + 1);
 }
 
-TEST(TestingServer, ALeaseOutlivesItsConnection) {
+TEST(TestingServer, LeaseOutlivesItsConnection) {
   Server server;
   Client client = server.client();
   const Lease lease = take(client, "job");
@@ -271,7 +271,7 @@ TEST(TestingServer, ALeaseOutlivesItsConnection) {
   }
 }
 
-TEST(TestingServer, ALeaseOutlivesARestartAndTokensGoOn) {
+TEST(TestingServer, LeaseOutlivesARestartAndTokensGrow) {
   Server server;
   Client client = server.client();
   const Lease lease = take(client, "job");
@@ -285,7 +285,7 @@ TEST(TestingServer, ALeaseOutlivesARestartAndTokensGoOn) {
 
 // --- Breaking ------------------------------------------------------------------------------------
 
-TEST(TestingServer, ABrokenLeaseIsLostWithItsNextRenewal) {
+TEST(TestingServer, BrokenLeaseIsLostAtItsNextRenewal) {
   Server server;
   Client client = server.client();
   const Lease lease = take(client, "job");
@@ -300,7 +300,7 @@ TEST(TestingServer, ABrokenLeaseIsLostWithItsNextRenewal) {
   EXPECT_TRUE(server.holders("job").empty());
 }
 
-TEST(TestingServer, BrokenAtOnceTheLockMovesWhileTheHolderBelievesInIt) {
+TEST(TestingServer, BreakNowGrantsWhileTheHolderStillHolds) {
   Server server;
   Client first = server.client();
   Client second = server.client();
@@ -313,7 +313,7 @@ TEST(TestingServer, BrokenAtOnceTheLockMovesWhileTheHolderBelievesInIt) {
   EXPECT_EQ(old.state(), LeaseState::kLost);
 }
 
-TEST(TestingServer, SharedHoldersAreAllSeenAndAllBroken) {
+TEST(TestingServer, AllSharedHoldersAreListedAndBroken) {
   Server server;
   Client client = server.client();
   const Lease one = take(client, "job", {.sharing = Sharing::kShared, .owner = "one"});
@@ -326,7 +326,7 @@ TEST(TestingServer, SharedHoldersAreAllSeenAndAllBroken) {
 
 // --- Living together -----------------------------------------------------------------------------
 
-TEST(TestingServer, EachServerHasItsOwnTime) {
+TEST(TestingServer, ServersHaveSeparateClocks) {
   Server one;
   Server two;
   Client of_one = one.client();
@@ -339,7 +339,7 @@ TEST(TestingServer, EachServerHasItsOwnTime) {
   EXPECT_EQ(kept.state(), LeaseState::kHeld);
 }
 
-TEST(TestingServer, AClientOfTheAddressLivesByTheRealClock) {
+TEST(TestingServer, OtherClientsUseTheRealClock) {
   Server server;
   Client mine = server.client();
   Client other(server.address());
@@ -350,7 +350,7 @@ TEST(TestingServer, AClientOfTheAddressLivesByTheRealClock) {
   EXPECT_GT(take(mine, "job").token(), lease.token());
 }
 
-TEST(TestingServer, TheDeadlineIsStillAReadingOfTheRealClock) {
+TEST(TestingServer, DeadlineBoottimeIsRealTime) {
   Server server;
   Client client = server.client();
   const Lease lease = take(client, "job");
@@ -360,7 +360,7 @@ TEST(TestingServer, TheDeadlineIsStillAReadingOfTheRealClock) {
   EXPECT_GE(lease.deadline_boottime(), before - 4s);
 }
 
-TEST(TestingServer, ACallbackMayMoveTime) {
+TEST(TestingServer, CallbackMayMoveTime) {
   Server server;
   Client client = server.client();
   std::promise<LeaseState> seen;
@@ -371,7 +371,7 @@ TEST(TestingServer, ACallbackMayMoveTime) {
   EXPECT_EQ(seen.get_future().get(), LeaseState::kLost);
 }
 
-TEST(TestingServer, ClientsThatNeverRestDoNotStopTime) {
+TEST(TestingServer, BusyClientsDoNotBlockAdvance) {
   Server server;
   Client client = server.client();
   const Lease lease = take(client, "job");
@@ -385,7 +385,7 @@ TEST(TestingServer, ClientsThatNeverRestDoNotStopTime) {
   EXPECT_GT(lease.remaining(), 10s);  // So it was renewed.
 }
 
-TEST(TestingServer, AChildOfForkLeavesTheServerToItsParent) {
+TEST(TestingServer, ForkedChildLeavesTheServerAlone) {
   std::optional<Server> server(std::in_place);
   Client client = server->client();
   const Lease lease = take(client, "job");
@@ -402,16 +402,16 @@ TEST(TestingServer, AChildOfForkLeavesTheServerToItsParent) {
   EXPECT_EQ(lease.state(), LeaseState::kHeld);
 }
 
-TEST(TestingServer, AServerMayEndBeforeItsClients) {
+TEST(TestingServer, ServerMayEndBeforeItsClients) {
   auto server = std::make_unique<Server>();
   Client client = server->client();
   const Lease lease = take(client, "job");
   server.reset();
   EXPECT_EQ(lease.state(),
-            LeaseState::kHeld);  // Nobody has said otherwise, and its time is not over.
+            LeaseState::kHeld);  // Its deadline has not passed.
 }
 
-TEST(TestingServer, AClientMayEndBeforeItsLeases) {
+TEST(TestingServer, ClientMayEndBeforeItsLeases) {
   Server server;
   std::unique_ptr<Client> client(new Client(server.client()));
   const Lease lease = take(*client, "job");

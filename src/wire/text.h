@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/text.h"
+
 namespace pawl::wire {
 
 constexpr char to_upper(char c) {
@@ -23,9 +25,7 @@ constexpr bool is_word(std::string_view text, std::string_view upper) {
   return true;
 }
 
-// Well-formed UTF-8 without control characters (U+0000–001F, U+007F–009F): what may be shown and
-// stored as a name.
-[[nodiscard]] bool is_plain_text(std::string_view text);
+using pawl::is_plain_text;
 
 // What was sent, fit for an error line: quoted, cut after a few characters, nothing unprintable.
 [[nodiscard]] std::string shown(std::string_view text);

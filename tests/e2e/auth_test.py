@@ -131,7 +131,7 @@ class FileTest(AuthCase):
         )
         self.pawl("auth", "add", "x", "--role", "use", expect=64)
         self.assertIn(
-            "no user of that name",
+            "has no such user",
             self.pawl("auth", "rm", "x", "--file", self.users, expect=1).stderr,
         )
         self.assertEqual(self.users.read_text(), before)
@@ -282,7 +282,7 @@ class UsersTest(AuthCase):
 
     def test_credentials_for_a_pawld_without_users_are_refused(self):
         self.pawld = self.own_pawld()
-        self.assertIn("knows no users", self.pawl("status", auth=self.ci, expect=77).stderr)
+        self.assertIn("this pawld has no users", self.pawl("status", auth=self.ci, expect=77).stderr)
 
     def test_redis_clients_authenticate_with_auth(self):
         user, _, secret = self.ci.partition(":")

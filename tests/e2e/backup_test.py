@@ -492,6 +492,29 @@ class CommandTest(BackupCase):
             check=False,
         )
 
+    def test_a_wait_that_ends_while_restoring_says_so(self):
+        server = self.own_pawld()
+        backup, _ = self.back_up(server)
+        server.kill()
+        # It waits for the default max_ttl_ms, longer than this test takes.
+        server = self.restore(backup)[0].start()
+        why = "pawld was restored from a backup and grants no locks for another"
+        for words in (
+            ("acquire", "a", "-t", "1s", "-w", "100ms"),
+            ("run", "a", "-t", "1s", "-w", "100ms", "--", "true"),
+        ):
+            done = self.pawl(server, *words)
+            self.assertEqual(done.returncode, 75, done.stderr)
+            self.assertIn(f"not acquired: {why}", done.stderr)
+        waiting = self.pawl(server, "run", "a", "-t", "1s", "-w", "2s", "--", "true")
+        self.assertIn(f"waiting for a: {why}", waiting.stderr)
+        answer = Web(server.http_port).post(
+            "/v1/acquire",
+            {"locks": ["a"], "ttl_ms": 1000, "wait_ms": 100},
+            headers={"Idempotency-Key": "abcdefghijklmnopqrstuvwxyz"},
+        )
+        self.assertEqual((answer.status, answer.code), (503, "restoring"), answer)
+
     def test_pawl_backup_reports_what_was_written(self):
         server, client = self.serve()
         token = self.acquire(client, "a", ttl=MAX_TTL)["token"]

@@ -259,7 +259,7 @@ class ElectTest(harness.PawldCase):
         leader.end()
         follower.says(1)
         self.assertSaw(observer, None, "one", None, "two")
-        self.assertIn("trying again", observer.err())
+        self.assertIn("retrying", observer.err())
 
     def test_change_during_a_restart_is_reported_afterwards(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 // What an observer was told: the leader's value, "nobody", or the error.
 class Chronicle {
  public:
-  Election::Told listener() {
+  Election::Callback listener() {
     return [this](const Result<std::optional<Leader>>& leader) {
       const std::lock_guard lock(mutex_);
       told_.push_back(!leader   ? leader.error().detail

@@ -191,7 +191,7 @@ TEST_F(LibPawl, DestroyedClientReleasesItsLeases) {
   const std::stop_token lost = lease.lost();
   client.reset();
   EXPECT_EQ(lease.state(), LeaseState::kLost);
-  EXPECT_EQ(lease.reason(), "its client was closed");
+  EXPECT_EQ(lease.reason(), "the client was closed");
   EXPECT_TRUE(eventually([&] { return lost.stop_requested(); }));
   Client other(pawld.address());
   EXPECT_TRUE(other.acquire("a", {.wait = 60s}));

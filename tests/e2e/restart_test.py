@@ -409,7 +409,7 @@ class RefusalTest(RestartCase):
         server = self.own_pawld(start=False)
         code, said = server.refused("--must-exist")
         self.assertEqual(code, 78, said)
-        self.assertIn(str(server.data), said)
+        self.assertIn(f"pawld init --data {server.data}", said)
         self.assertFalse(server.data.exists(), "it was created all the same")
         server.data.mkdir()
         code, said = server.refused("--must-exist")

@@ -217,7 +217,7 @@ class TlsTest(harness.PawldCase):
         configuration."""
         for verb in (words, ("run", self.lock(), "--", "true")):
             done = self.pawl(*verb, expect=78, **options)
-            for part in (*parts, "no TLS with pawld at tls://", "PAWL_TLS_CA"):
+            for part in (*parts, "TLS with pawld failed at tls://", "PAWL_TLS_CA"):
                 self.assertIn(part, done.stderr)
 
     def test_unknown_authority_is_named(self):

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "client/leader_watch.h"
-#include "client/request_id.h"
+#include "client/machine.h"
 
 namespace pawl::sim {
 
@@ -34,13 +34,13 @@ std::string ClientNode::state() const {
 
 void ClientNode::pump() {
   if (line_.frozen()) return;
-  line_.machine().timer(now());
+  line_.machine().on_timer(now());
   for (client::Completion& done : line_.machine().take_completions()) {
     note_renewal(done);
-    if (!keeper_->take(done, now())) take(done);
+    if (!keeper_->on_completion(done, now())) take(done);
     if (line_.frozen()) return;
   }
-  keeper_->timer(now());
+  keeper_->on_timer(now());
   note_place();
   look_at_lease();
   work();
@@ -135,13 +135,13 @@ void ClientNode::note_place() {
 
 void ClientNode::take(client::Completion& done) {
   if (work_ == Work::kAcquiring && done.call == call_) {
-    acquired(std::get<Result<client::Held>>(done.outcome));
+    acquired(std::get<Result<client::GrantedLease>>(done.outcome));
   } else if (work_ == Work::kReleasing && done.call == call_) {
-    released(std::get<Result<client::Release>>(done.outcome));
+    released(std::get<Result<client::ReleaseResult>>(done.outcome));
   }
 }
 
-void ClientNode::acquired(const Result<client::Held>& held) {
+void ClientNode::acquired(const Result<client::GrantedLease>& held) {
   if (!held) {
     world_.note(
         [&] { return fmt::format("client {} got nothing: {}", number_, held.error().detail); });
@@ -151,7 +151,7 @@ void ClientNode::acquired(const Result<client::Held>& held) {
   held_ = *held;
   adopted_ = now();
   // Half of them do not know of their cap: pawld must.
-  lease_ = keeper_->adopt(
+  lease_ = keeper_->add(
       held_,
       {.max_hold = world_.chance(50) ? attempt().max_hold : Millis(0), .progress_every = Millis(0)},
       now());
@@ -181,7 +181,7 @@ void ClientNode::acquired(const Result<client::Held>& held) {
 
 // There is one lease at a time, so a renewal that was sent since it was adopted is its own.
 void ClientNode::note_renewal(const client::Completion& done) {
-  const auto* renewals = std::get_if<Result<client::Renewals>>(&done.outcome);
+  const auto* renewals = std::get_if<Result<client::RenewManyResult>>(&done.outcome);
   if (renewals == nullptr || !*renewals || work_ != Work::kHolding || (*renewals)->sent < adopted_)
     return;
   Renewal renewal;
@@ -196,7 +196,7 @@ void ClientNode::note_renewal(const client::Completion& done) {
 
 void ClientNode::look_at_lease() {
   if (work_ != Work::kHolding) return;
-  const client::Standing standing = keeper_->look(lease_, now());
+  const client::LeaseStatus standing = keeper_->status(lease_, now());
   attempt().believed_until = line_.moment(standing.deadline);
   if (worker_.refused()) return start_release();
   if (standing.state != LeaseState::kLost) return;
@@ -221,7 +221,7 @@ void ClientNode::start_release() {
   history_.releases.push_back({held_.token, world_.now(), kOpen, false});
 }
 
-void ClientNode::released(const Result<client::Release>& done) {
+void ClientNode::released(const Result<client::ReleaseResult>& done) {
   if (done) {
     history_.releases[release_].returned = world_.now();
     history_.releases[release_].was_live = done->was_live;

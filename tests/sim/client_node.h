@@ -48,12 +48,12 @@ class ClientNode {
   void start_acquire();
   void cancel();
   void take(client::Completion& done);
-  void acquired(const Result<client::Held>& held);
+  void acquired(const Result<client::GrantedLease>& held);
   void note_place();
   void note_renewal(const client::Completion& done);
   void look_at_lease();
   void start_release();
-  void released(const Result<client::Release>& done);
+  void released(const Result<client::ReleaseResult>& done);
   void freeze(Nanos duration);
   void die();
   void rest();
@@ -72,7 +72,7 @@ class ClientNode {
   client::CallId call_;
   std::size_t attempt_ = 0;
   std::size_t release_ = 0;
-  client::Held held_{};
+  client::GrantedLease held_{};
   client::LeaseNumber lease_{};
   client::Instant adopted_{};
   client::Instant act_at_{};  // When the worker does its next thing.

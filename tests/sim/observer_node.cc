@@ -39,12 +39,12 @@ void ObserverNode::look_anew() {
 void ObserverNode::pump() {
   if (line_.frozen()) return;
   client::Machine& machine = line_.machine();
-  machine.timer(line_.now());
+  machine.on_timer(line_.now());
   // Completions first: the watch asks for that.
   for (const client::Completion& done : machine.take_completions())
-    (void)watch_->take(done, line_.now());
-  for (const client::Sighting& seen : machine.take_sightings()) {
-    if (!watch_->take(seen, line_.now())) take(seen);
+    (void)watch_->on_completion(done, line_.now());
+  for (const client::ObservedEvent& seen : machine.take_observed_events()) {
+    if (!watch_->on_event(seen, line_.now())) take(seen);
   }
   for (const auto& change : watch_->take_changes()) {
     if (change) {
@@ -57,7 +57,7 @@ void ObserverNode::pump() {
   line_.settle(winding_down_ ? client::kNever : look_away_at_);
 }
 
-void ObserverNode::told(const client::LeaderNow& leader) {
+void ObserverNode::told(const client::MaybeLeader& leader) {
   Leading news;
   news.observer = stream_;
   news.lock = lock_;
@@ -107,7 +107,7 @@ void ObserverNode::check_nobody_is_left_out(Token before, Token next) {
   }
 }
 
-void ObserverNode::take(const client::Sighting& seen) {
+void ObserverNode::take(const client::ObservedEvent& seen) {
   // Where the last batch may be lost, its events' ids are given again.
   if (history_.demand == Demand::kTokensOnly) return;
   if (seen.call != all_ || !seen.event) return;

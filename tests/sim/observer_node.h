@@ -30,8 +30,8 @@ class ObserverNode {
  private:
   void pump();
   void look_anew();
-  void told(const client::LeaderNow& leader);
-  void take(const client::Sighting& seen);
+  void told(const client::MaybeLeader& leader);
+  void take(const client::ObservedEvent& seen);
   // The place of an event, or of a lock's grant, in the truth.
   [[nodiscard]] std::optional<std::size_t> place_of(const wire::EventId& id) const;
   [[nodiscard]] std::optional<std::size_t> place_of_grant(Token token) const;

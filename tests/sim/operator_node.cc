@@ -4,7 +4,7 @@
 
 #include "base/hex.h"
 #include "client/leader_watch.h"
-#include "client/request_id.h"
+#include "client/machine.h"
 #include "sim/server_node.h"
 #include "wire/replies.h"
 
@@ -49,9 +49,9 @@ OperatorNode::OperatorNode(World& world, Network& network, Rate rate,
       line_(world, network, rate, [this] { pump(); }) {}
 
 void OperatorNode::pump() {
-  line_.machine().timer(line_.now());
+  line_.machine().on_timer(line_.now());
   for (client::Completion& done : line_.machine().take_completions()) {
-    if (done.call == campaign_) elected(std::get<Result<client::Held>>(done.outcome));
+    if (done.call == campaign_) elected(std::get<Result<client::GrantedLease>>(done.outcome));
     const auto asked = asked_.extract(done.call);
     if (!asked.empty()) answered(asked.mapped(), std::get<Result<wire::Value>>(done.outcome));
   }
@@ -199,7 +199,7 @@ void OperatorNode::lead(const std::string& lock) {
   pump();
 }
 
-void OperatorNode::elected(const Result<client::Held>& held) {
+void OperatorNode::elected(const Result<client::GrantedLease>& held) {
   campaign_.reset();
   Attempt& a = history_.attempts[campaign_attempt_];
   if (!held) return void(a.ended = world_.now());

@@ -45,7 +45,7 @@ class OperatorNode {
   void cancel_wait(const Attempt& attempt);
   void touch_again(const Attempt& attempt);
   void raise();
-  void elected(const Result<client::Held>& held);
+  void elected(const Result<client::GrantedLease>& held);
   void ask(std::vector<std::string> words, What what, std::size_t index);
   void answered(const Asked& asked, const Result<wire::Value>& answer);
   void inspected(Sighting& sighting, const wire::Value& value);
@@ -57,7 +57,7 @@ class OperatorNode {
   std::map<client::CallId, Asked> asked_;
   std::optional<client::CallId> campaign_;
   std::size_t campaign_attempt_ = 0;
-  std::optional<client::Held> led_;
+  std::optional<client::GrantedLease> led_;
   std::vector<std::string> backups_;  // Asked for, in order.
   std::set<std::size_t> whole_;       // Those of them that are known to be.
   client::Instant act_at_{};

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/lease_terms.h"
-#include "client/request_id.h"
+#include "client/machine.h"
 #include "wire/command_writer.h"
 #include "wire/error_code.h"
 
@@ -299,7 +299,7 @@ void PlainNode::granted(const wire::GrantReply& grant) {
   world_.note(
       [&] { return fmt::format("plain client {} holds token {}", number_, grant.token.value); });
   work_ = Work::kHolding;
-  keep_until(client::deadline(client::Acquired{*first_sent_, grant.waited, grant.ttl}));
+  keep_until(client::deadline(client::AcquireTiming{*first_sent_, grant.waited, grant.ttl}));
   renew_at_ = now() + grant.ttl / 3;
   const bool briefly = world_.chance(100 - workload_.long_percent);
   act_at_ = now() + world_.between(Millis(1), briefly ? Millis(30) : workload_.ttl * 3);
@@ -341,7 +341,8 @@ void PlainNode::renewed(const Owed& owed, const wire::Value& value) {
     return start_release();
   }
   // Nothing brings back what has been given up.
-  const Instant until = client::deadline(client::Renewed{owed.sent, Millis(*left), workload_.ttl});
+  const Instant until =
+      client::deadline(client::RenewTiming{owed.sent, Millis(*left), workload_.ttl});
   if (now() < deadline_) keep_until(std::max(deadline_, until));
 }
 

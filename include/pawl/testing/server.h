@@ -4,10 +4,10 @@
 //   pawl::testing::Server server;
 //   pawl::Client client = server.client();
 //   auto lease = client.acquire("reports/nightly", {.ttl = 15s});
-//   server.advance(20s);                                    // as if this process had been frozen for 20 s
-//   assert(lease->state() == pawl::LeaseState::kLost);      // and pawld has passed the lock on
+//   server.advance(20s);  // as if this process had been frozen for 20 s
+//   assert(lease->state() == pawl::LeaseState::kLost);
 //
-// Link Pawl::testing. For tests only: nothing is stored, and whoever reaches the port may do
+// Link Pawl::testing. For tests only: nothing is stored, and every client of the port may do
 // everything.
 #pragma once
 
@@ -24,70 +24,69 @@
 
 namespace pawl::testing {
 
-// Who holds a lock, as pawld sees it.
+// A holder of a lock, according to pawld.
 struct Holder {
   std::uint64_t token = 0;
   std::string owner;
   bool operator==(const Holder&) const = default;
 };
 
-// All members may be called from any thread, also from callbacks of its clients. Any number of
-// servers may exist in a process, which they belong to: not to be used after fork(). Server,
-// clients and leases may end in any order.
+// All members may be called from any thread, also from callbacks of its clients. A process may have
+// any number of servers; they must not be used after fork(). Server, clients and leases may be
+// destroyed in any order.
 class PAWL_PUBLIC Server {
  public:
-  // Throws std::runtime_error when no port can be had.
+  // Throws std::runtime_error when no port is available.
   Server();
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // "127.0.0.1:port", for anything that speaks to pawld. What does not come from client() lives by
-  // the real clock.
+  // "127.0.0.1:port", for any client of pawld. Clients that were not made by client() use the real
+  // clock.
   [[nodiscard]] std::string address() const;
-  // A client of this server that lives by its clock.
+  // A client of this server that uses its clock.
   [[nodiscard]] Client client(ClientOptions options = {});
 
-  // --- Time. It also runs by itself, as the real one does; these move it ahead -------------------
-  // When either returns, everything that is due has happened: pawld has expired and handed on,
-  // clients have renewed what they still could and been answered, and callbacks (lost(), on_change)
-  // have run. A callback that takes longer than a second is not waited for. Time never goes back:
-  // less than nothing moves nothing.
+  // --- Time. The clock also runs by itself, like the real one; these move it ahead ---------------
+  // When they return, everything that is due has happened: pawld has expired leases and granted
+  // locks again, clients have renewed what they still could, and callbacks (lost(), on_change) have
+  // run. A callback that takes longer than a second is not waited for. A negative time moves
+  // nothing.
 
-  // The whole time at once: pawld lives through it, the clients do not. They are as a process that
-  // was frozen (SIGSTOP, suspend, a long pause) and wakes. A lease shorter than this is lost.
+  // Moves pawld's clock steadily and the clients' clock at once, as for a process that was frozen
+  // (SIGSTOP, suspend, a long pause) and wakes. A lease with a shorter TTL is lost.
   void advance(std::chrono::nanoseconds time);
-  // The same time in small steps: clients renew as they would in life.
+  // Moves both clocks in small steps: clients renew as usual.
   void run_for(std::chrono::nanoseconds time);
 
   // --- Faults ------------------------------------------------------------------------------------
-  // As a network that is cut: pawld runs on, but hears nothing and is not heard, also on new
+  // Like a network failure: pawld runs on, but no byte arrives in either direction, also on new
   // connections.
   void stop_answering();
-  // The network is mended. What was sent meanwhile is lost, and with it the connections that it was
-  // sent on.
+  // The network works again. Bytes that were sent meanwhile are lost, and their connections break.
   void answer_again();
-  // Every connection breaks, once; clients connect again.
+  // All connections break once; clients connect again.
   void drop_connections();
-  // pawld does the next thing it is asked to do, and the connection breaks before the answer
-  // arrives. (Greetings of new connections do not count.)
+  // pawld carries out the next command, and the connection breaks before the reply arrives. (HELLO
+  // does not count.)
   void lose_next_reply();
-  // As kill -9 and a new start: connections break, waits are forgotten, each lease has its full TTL
-  // again.
+  // Like kill -9 and a new start: connections break, waits are forgotten, each lease has its full
+  // TTL again.
   void restart();
 
-  // --- What an operator does ---------------------------------------------------------------------
-  // Its holders are refused their next renewal; the lock passes on when they have run out. False:
-  // nobody holds it.
+  // --- Operator actions --------------------------------------------------------------------------
+  // The holders' next renewal is refused; the lock is granted again when their leases have expired.
+  // False: the lock is not held.
   bool break_lock(std::string_view lock);
-  // The lock passes on at once, whatever its holders believe. Only a resource that compares tokens
-  // is safe from them.
+  // The lock can be granted again at once, while its holders still believe that they hold it. Only
+  // a resource that compares tokens is protected from them.
   bool break_lock_now(std::string_view lock);
 
-  // --- Looking -----------------------------------------------------------------------------------
-  // Empty: nobody. More than one: shared, or with a limit.
+  // --- State -------------------------------------------------------------------------------------
+  // Empty: not held. More than one: shared, or with a limit.
   [[nodiscard]] std::vector<Holder> holders(std::string_view lock) const;
-  // How many wait for it.
+  // The number of waiting requests.
   [[nodiscard]] std::size_t waiters(std::string_view lock) const;
 
  private:

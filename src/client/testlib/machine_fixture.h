@@ -1,5 +1,5 @@
-// The fixture of the machine's tests: a machine, the time, and the other end of its connection as
-// the test plays it.
+// The fixture of the machine's tests: a machine, the time, and the server's end of its connection,
+// which the test plays.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ inline const std::string kLeaseText = "00000000000000110000000000000022";
 
 class MachineTest : public testing::Test {
  protected:
-  // What the machine has sent since the last look, each command as its words.
+  // What the machine has sent since the last call, each command as its words.
   std::vector<std::string> sent() {
     const std::string bytes = machine.take_output();
     std::vector<std::string> commands;
@@ -97,14 +97,14 @@ class MachineTest : public testing::Test {
   }
   void pass(Nanos span) {
     now += span;
-    machine.timer(now);
+    machine.on_timer(now);
   }
 
   CallId acquire(Millis wait = 0ms, Nanos patience = 1h) {
     return machine.acquire(
         {.locks = {"disk"}, .terms = {.ttl = 10s}, .wait = wait, .give_up = now + patience}, now);
   }
-  // The outcome of the only call that has completed since the last look.
+  // The outcome of the only call that has completed since the last check.
   template <class T>
   Result<T> outcome(CallId call) {
     auto done = machine.take_completions();

@@ -1,22 +1,25 @@
-#include "cli/utf8.h"
-
-#include <fmt/format.h>
+#include "base/text.h"
 
 #include <algorithm>
 #include <cstdint>
 
-namespace pawl::cli {
+namespace pawl {
 namespace {
 
 bool is_tail(unsigned char byte) {
   return (byte & 0xc0) == 0x80;
 }
 
-// U+0080 to U+009F: control characters too, and some terminals obey them.
+// `character` is valid. U+0080 to U+009F are control characters too, and some terminals obey them.
 bool is_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
   if (character.size() == 1) return first < 0x20 || first == 0x7f;
   return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
+}
+
+void append_hex(std::string& out, unsigned char byte) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
 }
 
 }  // namespace
@@ -42,14 +45,39 @@ std::size_t utf8_length(std::string_view text) {
   return size;
 }
 
+// On the path of every command: printable ASCII is checked without a call.
+bool is_plain_text(std::string_view text) {
+  while (!text.empty()) {
+    const auto first = static_cast<unsigned char>(text.front());
+    if (first >= 0x20 && first < 0x7f) {
+      text.remove_prefix(1);
+      continue;
+    }
+    const std::size_t size = utf8_length(text);
+    if (size == 0 || is_control(text.substr(0, size))) return false;
+    text.remove_prefix(size);
+  }
+  return true;
+}
+
+std::string to_valid_utf8(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t size = utf8_length(text);
+    out += size == 0 ? std::string_view("\xef\xbf\xbd") : text.substr(0, size);
+    text.remove_prefix(std::max<std::size_t>(size, 1));
+  }
+  return out;
+}
+
 std::string printable(std::string_view text) {
   std::string out;
   while (!text.empty()) {
     const std::size_t size = utf8_length(text);
     const std::string_view character = text.substr(0, std::max<std::size_t>(size, 1));
     if (size == 0 || is_control(character)) {
-      for (const char byte : character)
-        out += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+      for (const char byte : character) append_hex(out, static_cast<unsigned char>(byte));
     } else {
       out += character;
     }
@@ -86,4 +114,4 @@ std::string wrapped(std::string_view head, std::string_view text, std::size_t in
   return out;
 }
 
-}  // namespace pawl::cli
+}  // namespace pawl

@@ -1,4 +1,4 @@
-// What is behind a public Client. Shared by the public classes.
+// The private state behind the public classes Client and Lease, which all of them share.
 #pragma once
 
 #include <chrono>
@@ -10,11 +10,12 @@
 
 #include "client/driver.h"
 #include "pawl/client.h"
+#include "pawl/lease.h"
 
 namespace pawl {
 
-// How long a destructor waits for pawld: below the second that is promised, since ending takes time
-// too.
+// How long a destructor waits for pawld: less than the promised second, since ending threads takes
+// time too.
 inline constexpr std::chrono::milliseconds kDestructorWait{900};
 
 // Whether the same call may succeed later.
@@ -24,21 +25,31 @@ inline constexpr std::chrono::milliseconds kDestructorWait{900};
 
 struct Client::State {
   std::shared_ptr<client::Driver> driver;  // Empty when the addresses are wrong.
-  Error wrong;
+  Error address_error;
   std::chrono::milliseconds call_timeout;
-  std::string owner;  // of leases that name none
+  std::string owner;  // default of AcquireOptions::owner
 
-  // How every acquire is begun; `done` runs on the I/O thread.
+  // Starts an acquire; `done` runs on the I/O thread.
   client::CallId acquire(std::vector<std::string> locks, AcquireOptions options,
                          client::ThreadNumber thread,
                          std::function<void(Result<Lease>)> done) const;
-  // Why nothing can be asked at all.
-  [[nodiscard]] std::optional<Error> trouble() const {
-    if (!driver) return wrong;
+  // Why this client cannot be used at all; nullopt when it can.
+  [[nodiscard]] std::optional<Error> unusable() const {
+    if (!driver) return address_error;
     if (!driver->forked()) return std::nullopt;
     return Error{Code::kInvalid,
-                 "this client belongs to the parent of this process (fork); make another"};
+                 "this client belongs to the parent of this process (fork); create a new one"};
   }
+};
+
+struct Lease::State {
+  std::shared_ptr<client::Driver> driver;
+  client::KeptLease lease;
+  std::shared_ptr<client::Holder> holder;
+  // By the driver. Used by the owner's thread only, unlike the rest.
+  bool forgotten = false;
+
+  [[nodiscard]] client::LeaseStatus status() const;
 };
 
 }  // namespace pawl

@@ -1,4 +1,4 @@
-#include "testing/sockets.h"
+#include "testing/faulty_sockets.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,17 +21,17 @@ std::uint16_t port_of_peer(int socket) {
 
 }  // namespace
 
-Sockets::Sockets(server::Listener listener) : listener_(std::move(listener.socket)) {}
+FaultySockets::FaultySockets(server::Listener listener) : listener_(std::move(listener.socket)) {}
 
 // --- Receiving -----------------------------------------------------------------------------------
 
-bool Sockets::serve(server::Engine& engine, int wake, int timeout_ms) {
-  const bool broke = tell_hangups(engine);
+bool FaultySockets::serve(server::Engine& engine, int wake, int timeout_ms) {
+  const bool broke = report_hangups(engine);
   std::vector<pollfd> watched{{wake, POLLIN, 0}, {listener_.get(), POLLIN, 0}};
   std::vector<server::ConnectionId> ids;
   for (const auto& [id, connection] : connections_) {
     if (!connection.socket) continue;
-    const bool writes = !connection.unsent.empty() && !held_back_;
+    const bool writes = !connection.unsent.empty() && !output_held_;
     watched.push_back(
         {connection.socket.get(), static_cast<short>(POLLIN | (writes ? POLLOUT : 0)), 0});
     ids.push_back(id);
@@ -51,10 +51,10 @@ bool Sockets::serve(server::Engine& engine, int wake, int timeout_ms) {
     any = true;
     accept_all(engine);
   }
-  return tell_hangups(engine) || any;
+  return report_hangups(engine) || any;
 }
 
-void Sockets::accept_all(server::Engine& engine) {
+void FaultySockets::accept_all(server::Engine& engine) {
   for (;;) {
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) return;
@@ -69,31 +69,32 @@ void Sockets::accept_all(server::Engine& engine) {
   }
 }
 
-void Sockets::read(server::Engine& engine, server::ConnectionId id, Connection& connection) {
+void FaultySockets::read(server::Engine& engine, server::ConnectionId id, Connection& connection) {
   char buffer[16 * 1024];
   const ssize_t got = ::recv(connection.socket.get(), buffer, sizeof(buffer), 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got > 0) connection.traffic.received += static_cast<std::uint64_t>(got);
-  if (cut_) {
-    connection.spoiled = true;
-    if (got <= 0) connection.socket.reset();  // The other end is gone, which pawld cannot know yet.
+  if (traffic_lost_) {
+    connection.lost_bytes = true;
+    if (got <= 0) connection.socket.reset();  // The peer is gone, which pawld cannot know yet.
   } else if (got <= 0) {
-    break_off(connection);
+    disconnect(connection);
   } else {
     engine.received(id, {buffer, static_cast<std::size_t>(got)});
   }
 }
 
-// Between turns, never inside one: what breaks while the engine sends is told to it here.
-bool Sockets::tell_hangups(server::Engine& engine) {
+// Between turns, never within one: connections that broke while the engine sent are reported here.
+bool FaultySockets::report_hangups(server::Engine& engine) {
   bool any = false;
   for (auto at = connections_.begin(); at != connections_.end();) {
     const server::ConnectionId id = at->first;
     Connection& connection = (at++)->second;
-    if (connection.inside || connection.socket || (connection.spoiled && cut_)) continue;
+    if (connection.internal || connection.socket || (connection.lost_bytes && traffic_lost_))
+      continue;
     if (connection.closing) {
       connections_.erase(id);
-    } else if (!std::exchange(connection.told, true)) {
+    } else if (!std::exchange(connection.hangup_reported, true)) {
       engine.hangup(id);
       any = true;
     }
@@ -103,15 +104,15 @@ bool Sockets::tell_hangups(server::Engine& engine) {
 
 // --- Sending -------------------------------------------------------------------------------------
 
-std::size_t Sockets::send(server::ConnectionId id, std::string_view bytes) {
+std::size_t FaultySockets::send(server::ConnectionId id, std::string_view bytes) {
   Connection& connection = connections_.at(id);
-  if (connection.inside) {
+  if (connection.internal) {
     connection.unsent += bytes;
-  } else if (cut_) {
-    connection.spoiled = true;
-  } else if (break_at_reply_ && connection.traffic.sent > 0) {
-    break_at_reply_ = false;
-    break_off(connection);
+  } else if (traffic_lost_) {
+    connection.lost_bytes = true;
+  } else if (disconnect_at_reply_ && connection.traffic.sent > 0) {
+    disconnect_at_reply_ = false;
+    disconnect(connection);
   } else if (connection.socket) {
     connection.unsent += bytes;
     flush(connection);
@@ -119,21 +120,21 @@ std::size_t Sockets::send(server::ConnectionId id, std::string_view bytes) {
   return bytes.size();
 }
 
-void Sockets::flush(Connection& connection) {
-  if (held_back_ || !connection.socket) return;
+void FaultySockets::flush(Connection& connection) {
+  if (output_held_ || !connection.socket) return;
   while (!connection.unsent.empty()) {
     const ssize_t sent = ::send(connection.socket.get(), connection.unsent.data(),
                                 connection.unsent.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) return;
-    if (sent < 0) return break_off(connection);
+    if (sent < 0) return disconnect(connection);
     connection.traffic.sent += static_cast<std::uint64_t>(sent);
     connection.unsent.erase(0, static_cast<std::size_t>(sent));
   }
   if (connection.closing) connection.socket.reset();
 }
 
-void Sockets::close(server::ConnectionId id) {
+void FaultySockets::close(server::ConnectionId id) {
   Connection& connection = connections_.at(id);
   connection.closing = true;
   if (connection.unsent.empty()) connection.socket.reset();
@@ -141,34 +142,34 @@ void Sockets::close(server::ConnectionId id) {
 
 // --- Faults --------------------------------------------------------------------------------------
 
-void Sockets::break_off(Connection& connection) {
+void FaultySockets::disconnect(Connection& connection) {
   connection.socket.reset();
   connection.unsent.clear();
 }
 
-void Sockets::let_go() {
-  held_back_ = false;
+void FaultySockets::release_output() {
+  output_held_ = false;
   for (auto& [id, connection] : connections_) {
-    if (!connection.inside) flush(connection);
+    if (!connection.internal) flush(connection);
   }
 }
 
-void Sockets::mend() {
-  cut_ = false;
+void FaultySockets::restore() {
+  traffic_lost_ = false;
   for (auto& [id, connection] : connections_) {
-    if (std::exchange(connection.spoiled, false)) break_off(connection);
+    if (std::exchange(connection.lost_bytes, false)) disconnect(connection);
   }
 }
 
-void Sockets::break_all() {
+void FaultySockets::disconnect_all() {
   for (auto& [id, connection] : connections_) {
-    if (!connection.inside) break_off(connection);
+    if (!connection.internal) disconnect(connection);
   }
 }
 
-// --- Looking -------------------------------------------------------------------------------------
+// --- State ---------------------------------------------------------------------------------------
 
-TrafficByPort Sockets::traffic() const {
+TrafficByPort FaultySockets::traffic() const {
   TrafficByPort all;
   for (const auto& [id, connection] : connections_) {
     if (connection.socket) all[connection.port] = connection.traffic;
@@ -176,14 +177,14 @@ TrafficByPort Sockets::traffic() const {
   return all;
 }
 
-server::ConnectionId Sockets::open_inside(server::Engine& engine) {
+server::ConnectionId FaultySockets::open_internal(server::Engine& engine) {
   const server::ConnectionId id{++last_id_};
-  connections_[id].inside = true;
+  connections_[id].internal = true;
   PAWL_ASSERT(engine.connected(id, "the test"));
   return id;
 }
 
-std::string Sockets::take_inside(server::ConnectionId id) {
+std::string FaultySockets::take_internal(server::ConnectionId id) {
   return std::exchange(connections_.at(id).unsent, {});
 }
 

@@ -1,4 +1,4 @@
-#include "testing/node.h"
+#include "testing/server_thread.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ int to_poll_timeout(Nanos patience) {
 
 }  // namespace
 
-Node::Node(server::Listener listener, std::shared_ptr<MovedTime> time)
+ServerThread::ServerThread(server::Listener listener, std::shared_ptr<ClientTestClock> time)
     : address_(listener.address),
       time_(std::move(time)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
@@ -31,12 +31,12 @@ Node::Node(server::Listener listener, std::shared_ptr<MovedTime> time)
   thread_ = std::thread([this] { run(); });
 }
 
-Node::~Node() {
+ServerThread::~ServerThread() {
   on_thread([this] { stopping_ = true; });
   thread_.join();
 }
 
-void Node::start() {
+void ServerThread::start() {
   server::EngineSettings settings;
   settings.core.hash_seed = random_.next();
   settings.address = address_;
@@ -44,13 +44,13 @@ void Node::start() {
   engine_ = std::make_unique<server::Engine>(
       settings, server::EngineParts{store_, clock_, random_, sockets_, log_, never});
   PAWL_ASSERT(engine_->load().has_value());
-  inside_ = sockets_.open_inside(*engine_);
-  PAWL_ASSERT(!ask_inside({"HELLO", "3"}).is_error());
+  internal_ = sockets_.open_internal(*engine_);
+  PAWL_ASSERT(!ask_internal({"HELLO", "3"}).is_error());
 }
 
 // --- The thread ----------------------------------------------------------------------------------
 
-void Node::run() {
+void ServerThread::run() {
   while (!stopping_) {
     const Nanos patience = engine_->patience();
     engine_->expect_sleep(patience);
@@ -61,7 +61,7 @@ void Node::run() {
   engine_->stop();
 }
 
-void Node::run_jobs() {
+void ServerThread::run_jobs() {
   std::uint64_t wakes = 0;
   [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &wakes, sizeof(wakes));
   std::deque<std::packaged_task<void()>> jobs;
@@ -72,7 +72,7 @@ void Node::run_jobs() {
   for (auto& job : jobs) job();
 }
 
-void Node::on_thread(std::function<void()> job) {
+void ServerThread::on_thread(std::function<void()> job) {
   std::packaged_task<void()> task(std::move(job));
   std::future<void> done = task.get_future();
   {
@@ -84,14 +84,14 @@ void Node::on_thread(std::function<void()> job) {
   done.get();
 }
 
-// --- What can be asked of it ---------------------------------------------------------------------
+// --- Calls from other threads --------------------------------------------------------------------
 
-void Node::jump(Nanos by) {
+void ServerThread::advance_clock(Nanos by) {
   on_thread([this, by] {
-    sockets_.hold_back();
+    sockets_.hold_output();
     clock_.freeze();
     engine_->run_turn();
-    // In steps that do not look like a pause of pawld's own, which it would not count.
+    // In steps so small that pawld does not take them for a pause of its own, which does not count.
     for (Nanos left = by; left > Nanos(0);) {
       const Nanos step = std::min<Nanos>(left, server::kWakeEvery);
       clock_.move(step);
@@ -100,11 +100,11 @@ void Node::jump(Nanos by) {
     }
     clock_.thaw();
     time_->move(by);
-    sockets_.let_go();
+    sockets_.release_output();
   });
 }
 
-TrafficByPort Node::settle() {
+TrafficByPort ServerThread::settle() {
   TrafficByPort traffic;
   on_thread([&] {
     bool served = true;
@@ -117,34 +117,34 @@ TrafficByPort Node::settle() {
   return traffic;
 }
 
-void Node::restart() {
+void ServerThread::restart() {
   on_thread([this] {
     engine_.reset();
-    sockets_.forget_all();
+    sockets_.drop_all();
     store_.crash();
     start();
   });
 }
 
-wire::Value Node::ask(std::vector<std::string_view> words) {
+wire::Value ServerThread::ask(std::vector<std::string_view> words) {
   wire::Value answer;
-  on_thread([&] { answer = ask_inside(words); });
+  on_thread([&] { answer = ask_internal(words); });
   return answer;
 }
 
-wire::Value Node::ask_inside(const std::vector<std::string_view>& words) {
+wire::Value ServerThread::ask_internal(const std::vector<std::string_view>& words) {
   std::string command;
   wire::append_command(command, words);
-  engine_->received(inside_, command);
+  engine_->received(internal_, command);
   engine_->run_turn();
-  const std::string bytes = sockets_.take_inside(inside_);
+  const std::string bytes = sockets_.take_internal(internal_);
   wire::ReplyDecoder decoder;
   wire::DecodedReply reply = decoder.decode(bytes);
   PAWL_ASSERT(reply.status == wire::DecodeStatus::kComplete);
   return std::move(reply.value);
 }
 
-void Node::with_sockets(const std::function<void(Sockets&)>& change) {
+void ServerThread::with_sockets(const std::function<void(FaultySockets&)>& change) {
   on_thread([&] { change(sockets_); });
 }
 

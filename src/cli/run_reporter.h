@@ -1,0 +1,36 @@
+// The output of `pawl run`: messages on stderr, and one JSON line per event on --report-fd.
+//
+// A reader that does not read must not delay the deadline: a line that cannot be written at once is
+// dropped.
+#pragma once
+
+#include <string_view>
+
+#include "cli/json.h"
+#include "client/calls.h"
+
+namespace pawl::cli {
+
+class RunReporter {
+ public:
+  // A negative descriptor: no reports.
+  explicit RunReporter(int report_fd) : report_fd_(report_fd) {}
+
+  void message(std::string_view line) const;
+
+  void acquired(const client::GrantedLease& granted) const;
+  void started(int pid) const;
+  void renewed(Millis expires_in) const;
+  // The lease is lost, or --max-hold was reached.
+  void lost(std::string_view reason) const;
+  void released(bool confirmed) const;
+  void exited(int code) const;
+
+ private:
+  [[nodiscard]] static Json event(std::string_view name);
+  void report(Json& json) const;
+
+  const int report_fd_;
+};
+
+}  // namespace pawl::cli
