@@ -116,9 +116,4 @@ class Trial {
 // what did not pass.
 Outcome write_once(Trial& trial, Session& session, Isolation isolation, const Admission& admission,
                    const std::string& value);
-// The steps up to the commit, which is left to the caller; nothing is open any more when the
-// outcome has not passed.
-Outcome begin_write(Session& session, Isolation isolation, const Admission& admission,
-                    const std::string& value);
-
 }  // namespace pawl::conformance

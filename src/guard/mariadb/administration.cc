@@ -1,5 +1,4 @@
-#include "guard/mariadb/administration.h"
-
+// The administration of a guard in MariaDB, over a connection of its own.
 #include <fmt/format.h>
 
 #include <utility>
@@ -7,8 +6,9 @@
 #include "guard/mariadb/advance.h"
 #include "guard/mariadb/connection.h"
 #include "guard/mariadb/failures.h"
+#include "guard/mariadb/kind.h"
 #include "guard/mariadb/scripts.h"
-#include "guard/sql_values.h"
+#include "guard/sql/values.h"
 
 namespace pawl::guard {
 namespace {
@@ -19,6 +19,9 @@ class MariaAdministration final : public Administration {
  public:
   MariaAdministration(std::shared_ptr<MYSQL> connection, MariaDsn dsn)
       : connection_(std::move(connection)), dsn_(std::move(dsn)) {}
+
+  [[nodiscard]] std::string_view title() const override { return "MariaDB"; }
+  [[nodiscard]] bool can(Task) const override { return true; }
 
   Result<std::optional<Installation>> installed() override {
     // Asked outright: information_schema hides routines from those who may run them only as
@@ -49,11 +52,11 @@ class MariaAdministration final : public Administration {
     return rehearse == Rehearse::kYes ? insist_on_rights() : run_script(maria_uninstall_file());
   }
 
-  [[nodiscard]] std::string_view script() const override { return maria_install_file(); }
+  [[nodiscard]] Result<std::string_view> script() const override { return maria_install_file(); }
 
   Result<std::string> protect(const Protection& wanted, Rehearse rehearse) override {
     const std::string table = qualified(wanted.table);
-    const std::string column = wanted.key.empty() ? wanted.expression : wanted.key;
+    const std::string column = wanted.key.empty() ? wanted.by : wanted.key;
     if (rehearse == Rehearse::kYes) {
       if (const auto there = insist_on_table(table); !there) return there.error();
       return wanted.guard.empty() ? table : wanted.guard;
@@ -267,7 +270,7 @@ class MariaAdministration final : public Administration {
 
 }  // namespace
 
-Result<std::unique_ptr<Administration>> connect_maria(const std::string& dsn) {
+Result<std::unique_ptr<Administration>> open_maria_administration(const std::string& dsn) {
   const auto where = parse_maria_dsn(dsn);
   if (!where) return where.error();
   auto connection = connect(*where);

@@ -4,7 +4,7 @@
 #include <poll.h>
 
 #include "guard/mariadb/failures.h"
-#include "guard/words.h"
+#include "guard_contract/parse.h"
 
 namespace pawl::guard {
 namespace {

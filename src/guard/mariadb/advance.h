@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "guard/mariadb/statement.h"
+#include "guard/mariadb/connection.h"
 #include "pawl/result.h"
 
 namespace pawl::guard {

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "guard/states.h"
+#include "guard/sql/states.h"
 
 namespace pawl::guard {
 namespace {

@@ -2,7 +2,7 @@
 // as in PostgreSQL, and MariaDB's own.
 #pragma once
 
-#include "guard/mariadb/statement.h"
+#include "guard/mariadb/connection.h"
 #include "pawl/result.h"
 
 namespace pawl::guard {

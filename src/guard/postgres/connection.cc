@@ -4,10 +4,40 @@
 
 #include <algorithm>
 
-namespace pawl::guard {
+#include "base/assert.h"
+
+namespace pawl {
+namespace guard {
 namespace {
 
 constexpr int kServerMin = 150'000;
+
+std::string field(const PGresult* result, int code) {
+  const char* text = PQresultErrorField(result, code);
+  return text == nullptr ? "" : text;
+}
+
+std::string trimmed(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+PgOutcome outcome_of(PGconn* connection, PGresult* raw) {
+  std::shared_ptr<PGresult> result(raw, PQclear);
+  const ExecStatusType status = raw == nullptr ? PGRES_FATAL_ERROR : PQresultStatus(raw);
+  if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_EMPTY_QUERY)
+    return {result, nullptr};
+  auto failure = std::make_shared<PgFailure>();
+  if (raw != nullptr) {
+    failure->state = field(raw, PG_DIAG_SQLSTATE);
+    failure->message = field(raw, PG_DIAG_MESSAGE_PRIMARY);
+    failure->detail = field(raw, PG_DIAG_MESSAGE_DETAIL);
+    failure->hint = field(raw, PG_DIAG_MESSAGE_HINT);
+  }
+  failure->disconnected = PQstatus(connection) != CONNECTION_OK;
+  if (failure->message.empty()) failure->message = trimmed(PQerrorMessage(connection));
+  return {nullptr, std::move(failure)};
+}
 
 }  // namespace
 
@@ -34,4 +64,60 @@ Result<std::shared_ptr<PGconn>> connect(const std::string& dsn) {
   return connection;
 }
 
-}  // namespace pawl::guard
+PgOutcome execute(PGconn* connection, const std::string& sql,
+                  const std::vector<PgValue>& parameters) {
+  std::vector<const char*> values;
+  values.reserve(parameters.size());
+  for (const PgValue& value : parameters) values.push_back(value ? value->c_str() : nullptr);
+  return outcome_of(connection,
+                    PQexecParams(connection, sql.c_str(), static_cast<int>(values.size()), nullptr,
+                                 values.data(), nullptr, nullptr, 0));
+}
+
+PgOutcome execute_all(PGconn* connection, const std::string& sql) {
+  return outcome_of(connection, PQexec(connection, sql.c_str()));
+}
+
+std::string literal(PGconn* connection, std::string_view text) {
+  const std::unique_ptr<char, decltype(&PQfreemem)> quoted(
+      PQescapeLiteral(connection, text.data(), text.size()), PQfreemem);
+  // Fails only on text that is not of the connection's encoding; the server says so of an empty
+  // name as well.
+  return quoted ? quoted.get() : "''";
+}
+
+std::string array_of(const std::vector<std::string>& items) {
+  std::string out = "{";
+  for (const std::string& item : items) {
+    out += out.size() == 1 ? "\"" : ",\"";
+    for (const char c : item) {
+      if (c == '"' || c == '\\') out += '\\';
+      out += c;
+    }
+    out += '"';
+  }
+  return out + "}";
+}
+
+}  // namespace guard
+
+std::size_t PgRows::size() const {
+  return result_ ? static_cast<std::size_t>(PQntuples(result_.get())) : 0;
+}
+
+std::size_t PgRows::affected() const {
+  const char* text = result_ ? PQcmdTuples(result_.get()) : "";
+  return *text == '\0' ? 0 : std::stoul(text);
+}
+
+PgValue PgRows::at(std::size_t row, std::size_t column) const {
+  if (row >= size() || column >= static_cast<std::size_t>(PQnfields(result_.get())))
+    return std::nullopt;
+  const int r = static_cast<int>(row);
+  const int c = static_cast<int>(column);
+  if (PQgetisnull(result_.get(), r, c) != 0) return std::nullopt;
+  return std::string(PQgetvalue(result_.get(), r, c),
+                     static_cast<std::size_t>(PQgetlength(result_.get(), r, c)));
+}
+
+}  // namespace pawl

@@ -2,8 +2,8 @@
 // and PostgreSQL's own.
 #pragma once
 
-#include "guard/postgres/statement.h"
-#include "guard/states.h"
+#include "guard/postgres/connection.h"
+#include "guard/sql/states.h"
 #include "pawl/result.h"
 
 namespace pawl::guard {

@@ -26,7 +26,7 @@ Word word_of(Verdict verdict) {
 }
 
 // Once only: by its number, or where the policy says so by the token itself.
-Verdict claim(Session& session, const Named& named, std::uint64_t token,
+Verdict claim(ConnectionState& session, const Named& named, std::uint64_t token,
               std::optional<std::uint64_t> operation) {
   if (operation) {
     if (!named.store.claim(named.guard.id, named.key, token, *operation)) return Verdict::kReplayed;
@@ -41,7 +41,7 @@ Verdict claim(Session& session, const Named& named, std::uint64_t token,
   return Verdict::kAdmitted;
 }
 
-void let_through(Session& session, const Named& named, Verdict verdict,
+void let_through(ConnectionState& session, const Named& named, Verdict verdict,
                  std::optional<std::uint64_t> token, bool counts) {
   if (!session.note(named, fmt::format("{} {}", to_text(verdict), token.value_or(0)))) return;
   named.store.count(named.guard.id, to_text(verdict), 1);
@@ -51,7 +51,7 @@ void let_through(Session& session, const Named& named, Verdict verdict,
 }
 
 // Of what was not admitted: refuses, or lets through and counts.
-Verdict settle(Session& session, const Named& named, Verdict verdict,
+Verdict settle(ConnectionState& session, const Named& named, Verdict verdict,
                std::optional<std::uint64_t> token, std::uint64_t fence) {
   const bool wrong = refusable(verdict, token.has_value(), named.guard.require_token);
   const std::string resource = resource_of(named.guard, named.key);
@@ -66,7 +66,7 @@ Verdict settle(Session& session, const Named& named, Verdict verdict,
 
 // A commit that a power cut takes back takes the fence back with it. People should know who writes
 // like that.
-void look_at_synchronous(Session& session, const Named& named) {
+void look_at_synchronous(ConnectionState& session, const Named& named) {
   if (!session.note_synchronous(named)) return;
   Statement asked(session.db(), fmt::format("PRAGMA {}.synchronous", quoted(named.store.schema())));
   if (asked.step() && asked.number(0) < 2) named.store.sight(named.guard.id, "synchronous");
@@ -110,7 +110,8 @@ class Durable {
   std::int64_t before_ = 2;
 };
 
-std::uint64_t advance_locked(Session& session, std::string_view resource, std::uint64_t token) {
+std::uint64_t advance_locked(ConnectionState& session, std::string_view resource,
+                             std::uint64_t token) {
   const Named named = session.find(resource);
   const std::uint64_t fence = session.fence(named);
   const Verdict verdict = judge(token, fence, named.guard.max_step);
@@ -129,7 +130,7 @@ GuardMode effective_mode(const Named& named) {
   return off ? GuardMode::kShadow : named.guard.mode;
 }
 
-Verdict admit(Session& session, const Named& before, std::uint64_t token,
+Verdict admit(ConnectionState& session, const Named& before, std::uint64_t token,
               std::optional<std::uint64_t> operation, Carry carry) {
   // In main the session's joining has the lock already. Elsewhere only now nobody else can change
   // it.
@@ -155,7 +156,7 @@ Verdict admit(Session& session, const Named& before, std::uint64_t token,
   return verdict;
 }
 
-void judge_write(Session& session, const Named& named) {
+void judge_write(ConnectionState& session, const Named& named) {
   session.join();
   const Carried* carried = session.carried(named);
   const std::uint64_t fence = session.fence(named);
@@ -182,7 +183,7 @@ void judge_write(Session& session, const Named& named) {
                                         carried->operation.value_or(0)));
 }
 
-std::uint64_t advance(Session& session, std::string_view resource, std::uint64_t token,
+std::uint64_t advance(ConnectionState& session, std::string_view resource, std::uint64_t token,
                       milliseconds wait) {
   sqlite3* db = session.db();
   if (sqlite3_get_autocommit(db) == 0)
@@ -201,7 +202,7 @@ std::uint64_t advance(Session& session, std::string_view resource, std::uint64_t
   }
 }
 
-Decision check(Session& session, std::string_view resource, std::uint64_t token) {
+Decision check(ConnectionState& session, std::string_view resource, std::uint64_t token) {
   const Named named = session.find(resource);
   Decision decision;
   decision.token = token;
@@ -214,7 +215,7 @@ Decision check(Session& session, std::string_view resource, std::uint64_t token)
   return decision;
 }
 
-void refuse_malformed(Session& session, const Named& named, std::string_view what) {
+void refuse_malformed(ConnectionState& session, const Named& named, std::string_view what) {
   session.carry(named, {.malformed = true});
   session.refused(named, "malformed", {}, 0);
   fail(Word::kMalformed,

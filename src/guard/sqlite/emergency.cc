@@ -11,7 +11,6 @@
 #include <sstream>
 
 #include "base/unique_fd.h"
-#include "guard/sqlite/aside.h"
 #include "guard/sqlite/fault.h"
 
 namespace pawl::sqlite {
@@ -117,7 +116,8 @@ void take_in_emergencies(Store& store) {
 
 void take_in_late_emergencies(Store& store) noexcept {
   try {
-    if (!unknown_to(store).empty()) static_cast<void>(aside(store.path(), take_in_emergencies));
+    if (!unknown_to(store).empty())
+      static_cast<void>(run_side_transaction(store.path(), take_in_emergencies));
   } catch (...) {  // It is for people, and for later.
   }
 }

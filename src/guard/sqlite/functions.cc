@@ -1,4 +1,4 @@
-#include "guard/sqlite/functions.h"
+#include "guard/sqlite/connection_state.h"
 
 #include <fmt/format.h>
 
@@ -13,9 +13,7 @@
 #include "guard/sqlite/decide.h"
 #include "guard/sqlite/fault.h"
 #include "guard/sqlite/owner.h"
-#include "guard/sqlite/session.h"
-#include "guard/sqlite/transaction_watch.h"
-#include "guard/words.h"
+#include "guard_contract/parse.h"
 
 namespace pawl::sqlite {
 namespace {
@@ -28,8 +26,8 @@ class Call {
   Call(sqlite3_context* context, int count, sqlite3_value** values)
       : context_(context), count_(count), values_(values) {}
 
-  [[nodiscard]] Session& session() const {
-    return *static_cast<Session*>(sqlite3_user_data(context_));
+  [[nodiscard]] ConnectionState& session() const {
+    return *static_cast<ConnectionState*>(sqlite3_user_data(context_));
   }
   [[nodiscard]] bool has(int index) const {
     return index < count_ && sqlite3_value_type(values_[index]) != SQLITE_NULL;
@@ -101,7 +99,7 @@ void call(sqlite3_context* context, int count, sqlite3_value** values) {
 // --- for writers ---------------------------------------------------------------------------------
 
 void admit_as(const Call& call, Carry carry) {
-  Session& session = call.session();
+  ConnectionState& session = call.session();
   if (sqlite3_get_autocommit(session.db()) != 0)
     fail(Word::kTransaction,
          "a token belongs to a transaction, and none is open: BEGIN IMMEDIATE first");
@@ -178,7 +176,7 @@ void protect_table(const Call& call) {
                      "SELECT 1 FROM pragma_table_xinfo(?1, 'main') WHERE name = ?2");
     column = listed.bind(wanted.table, key).step();
   }
-  (column ? wanted.key : wanted.expression) = key;
+  (column ? wanted.key : wanted.by) = key;
   if (call.has(2)) wanted.mode = call.text(2);
   call.answer(protect(call.session(), wanted));
 }
@@ -293,26 +291,26 @@ constexpr std::array kFunctions{
 };
 
 // C++ callers find the session of a connection through this.
-constexpr const char* kPointerType = "pawl::sqlite::Session";
+constexpr const char* kPointerType = "pawl::sqlite::ConnectionState";
 
 void tell_session(sqlite3_context* context, int, sqlite3_value**) {
   sqlite3_result_pointer(context, sqlite3_user_data(context), kPointerType, nullptr);
 }
 
 struct Taken {
-  Session* session = nullptr;
+  ConnectionState* session = nullptr;
 };
 
 void take_session(sqlite3_context* context, int, sqlite3_value** values) {
   auto* taken = static_cast<Taken*>(sqlite3_value_pointer(values[1], kPointerType));
   if (taken != nullptr)
-    taken->session = static_cast<Session*>(sqlite3_value_pointer(values[0], kPointerType));
+    taken->session = static_cast<ConnectionState*>(sqlite3_value_pointer(values[0], kPointerType));
   sqlite3_result_null(context);
 }
 
 }  // namespace
 
-Session* session_of(sqlite3* db) {
+ConnectionState* state_of(sqlite3* db) {
   sqlite3_stmt* statement = nullptr;
   Taken taken;
   if (sqlite3_prepare_v2(db, "SELECT pawl_take_session(pawl_the_session(), ?1)", -1, &statement,
@@ -325,9 +323,9 @@ Session* session_of(sqlite3* db) {
 }
 
 int add_functions(sqlite3* db) {
-  if (session_of(db) != nullptr) return SQLITE_OK;
-  auto owned = std::make_unique<Session>(db);
-  Session* session = owned.get();
+  if (state_of(db) != nullptr) return SQLITE_OK;
+  auto owned = std::make_unique<ConnectionState>(db);
+  ConnectionState* session = owned.get();
   int rc = watch_transactions(db, std::move(owned));
   const auto add = [&](const Function& function) {
     if (rc != SQLITE_OK) return;

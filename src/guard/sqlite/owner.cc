@@ -10,9 +10,10 @@
 #include "guard/sqlite/emergency.h"
 #include "guard/sqlite/fault.h"
 #include "guard/sqlite/install.h"
+#include "guard/sqlite/refusals.h"
 #include "guard/sqlite/triggers.h"
 #include "guard/sqlite/uninstall.h"
-#include "guard/words.h"
+#include "guard_contract/parse.h"
 
 namespace pawl::sqlite {
 namespace {
@@ -59,7 +60,7 @@ GuardRow make_guard(Store& store, const std::string& name, const std::string& ki
 }
 
 std::string kind_of(sqlite3* db, const guard::Protection& wanted) {
-  if (!wanted.expression.empty()) return "expression";
+  if (!wanted.by.empty()) return "expression";
   if (wanted.key.empty()) return "static";
   const auto columns = columns_of(db, wanted.table);
   if (std::find(columns.begin(), columns.end(), wanted.key) == columns.end())
@@ -107,7 +108,7 @@ void install(sqlite3* db) {
   scope.finish();
 }
 
-void uninstall(Session& session) {
+void uninstall(ConnectionState& session) {
   Store& store = session.main();
   const std::string path = store.path();
   Scope scope(session.db());
@@ -123,12 +124,12 @@ void uninstall(Session& session) {
   forget_refusals(path);
 }
 
-std::string protect(Session& session, const guard::Protection& wanted) {
+std::string protect(ConnectionState& session, const guard::Protection& wanted) {
   Store& store = session.main();
   sqlite3* db = session.db();
   const std::string name = wanted.guard.empty() ? wanted.table : wanted.guard;
   const std::string kind = kind_of(db, wanted);
-  const std::string& key = kind == "row" ? wanted.key : wanted.expression;
+  const std::string& key = kind == "row" ? wanted.key : wanted.by;
   Scope scope(db);
   Statement other(db, "SELECT 1 FROM main.pawl_protected WHERE tbl = ?1");
   if (other.bind(wanted.table).step())
@@ -150,7 +151,7 @@ std::string protect(Session& session, const guard::Protection& wanted) {
   return name;
 }
 
-void unprotect(Session& session, const std::string& table) {
+void unprotect(ConnectionState& session, const std::string& table) {
   Store& store = session.main();
   Scope scope(session.db());
   if (store.kept("DELETE FROM {s}.pawl_protected WHERE tbl = ?1").bind(table).run() == 0)
@@ -160,13 +161,13 @@ void unprotect(Session& session, const std::string& table) {
   scope.finish();
 }
 
-void create_guard(Session& session, const std::string& name, bool keyed) {
+void create_guard(ConnectionState& session, const std::string& name, bool keyed) {
   Scope scope(session.db());
   make_guard(session.main(), name, keyed ? "keyed" : "static", "", "observe");
   scope.finish();
 }
 
-void drop_guard(Session& session, const std::string& name) {
+void drop_guard(ConnectionState& session, const std::string& name) {
   Store& store = session.main();
   Scope scope(session.db());
   take_in_emergencies(store);
@@ -183,7 +184,7 @@ void drop_guard(Session& session, const std::string& name) {
   scope.finish();
 }
 
-void set_mode(Session& session, const guard::ModeChange& change) {
+void set_mode(ConnectionState& session, const guard::ModeChange& change) {
   const GuardMode mode = need_mode(change.mode);
   const bool canary = mode == GuardMode::kCanary;
   if (canary != change.percent.has_value() ||
@@ -212,7 +213,7 @@ void set_mode(Session& session, const guard::ModeChange& change) {
   scope.finish();
 }
 
-void set_policy(Session& session, const guard::PolicyChange& change) {
+void set_policy(ConnectionState& session, const guard::PolicyChange& change) {
   if (change.bare_token) fail(Word::kInvalid, "bare_token is a policy of guards in PostgreSQL");
   if (change.max_step && (*change.max_step < kStepMin || *change.max_step > limits::kTokenMax))
     fail(Word::kInvalid, fmt::format("max_step is from {} to {}", kStepMin, limits::kTokenMax));
@@ -246,7 +247,8 @@ void set_policy(Session& session, const guard::PolicyChange& change) {
   scope.finish();
 }
 
-std::int64_t emergency(Session& session, const std::string& guard, const std::string& reason) {
+std::int64_t emergency(ConnectionState& session, const std::string& guard,
+                       const std::string& reason) {
   Store& store = session.main();
   if (!guard.empty()) static_cast<void>(need_guard(store, guard));
   std::vector<Emergency> switched;
@@ -270,7 +272,7 @@ std::int64_t emergency(Session& session, const std::string& guard, const std::st
   return static_cast<std::int64_t>(switched.size());
 }
 
-std::int64_t compact(Session& session, const std::string& guard, std::uint64_t below) {
+std::int64_t compact(ConnectionState& session, const std::string& guard, std::uint64_t below) {
   Scope scope(session.db());
   Store& store = session.main();
   const GuardRow row = need_guard(store, guard);

@@ -10,7 +10,6 @@
 #include <sstream>
 
 #include "base/unique_fd.h"
-#include "guard/sqlite/aside.h"
 
 namespace pawl::sqlite {
 namespace {
@@ -61,7 +60,7 @@ void take_in_refusals(const std::string& path) noexcept {
   struct stat now {};
   const std::string name = waiting_room(path);
   if (path.empty() || ::stat(name.c_str(), &now) != 0 || now.st_size == 0) return;
-  if (!aside(path, [&](Store& store) { take_in(store, name); })) return;
+  if (!run_side_transaction(path, [&](Store& store) { take_in(store, name); })) return;
   // Not unlinked: others may have it open.
   [[maybe_unused]] const int rc = ::truncate(name.c_str(), 0);
 }

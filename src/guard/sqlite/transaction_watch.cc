@@ -1,13 +1,13 @@
-#include "guard/sqlite/transaction_watch.h"
+#include "guard/sqlite/connection_state.h"
 
 namespace pawl::sqlite {
 namespace {
 
 struct Watch : sqlite3_vtab {
-  Session* session = nullptr;
+  ConnectionState* session = nullptr;
 };
 
-Session& session_of(sqlite3_vtab* table) {
+ConnectionState& state_of(sqlite3_vtab* table) {
   return *static_cast<Watch*>(table)->session;
 }
 
@@ -15,7 +15,7 @@ int connect(sqlite3* db, void* session, int, const char* const*, sqlite3_vtab** 
   const int rc = sqlite3_declare_vtab(db, "CREATE TABLE x (one)");
   if (rc != SQLITE_OK) return rc;
   auto watch = std::make_unique<Watch>();
-  watch->session = static_cast<Session*>(session);
+  watch->session = static_cast<ConnectionState*>(session);
   *out = watch.release();
   return SQLITE_OK;
 }
@@ -26,7 +26,7 @@ int disconnect(sqlite3_vtab* table) {
 }
 
 int disconnect_at_close(sqlite3_vtab* table) {
-  session_of(table).closing();
+  state_of(table).closing();
   return disconnect(table);
 }
 
@@ -75,7 +75,7 @@ int begin(sqlite3_vtab*) {
 }
 
 int over(sqlite3_vtab* table) {
-  session_of(table).ended();
+  state_of(table).ended();
   return SQLITE_OK;
 }
 
@@ -85,7 +85,7 @@ int savepoint(sqlite3_vtab*, int) {
 
 // Of a savepoint, or of one statement that has failed.
 int rolled_back_to(sqlite3_vtab* table, int) {
-  session_of(table).rolled_back_in_part();
+  state_of(table).rolled_back_in_part();
   return SQLITE_OK;
 }
 
@@ -124,13 +124,13 @@ const sqlite3_module kModule = make_module();
 const sqlite3_module kClosingModule = make_closing_module();
 
 void destroy(void* session) {
-  delete static_cast<Session*>(session);
+  delete static_cast<ConnectionState*>(session);
 }
 
 }  // namespace
 
-int watch_transactions(sqlite3* db, std::unique_ptr<Session> session) {
-  Session* const told = session.get();
+int watch_transactions(sqlite3* db, std::unique_ptr<ConnectionState> session) {
+  ConnectionState* const told = session.get();
   // On failure SQLite has destroyed it already.
   int rc = sqlite3_create_module_v2(db, "pawl_session", &kModule, session.release(), destroy);
   if (rc == SQLITE_OK)
