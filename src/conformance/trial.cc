@@ -214,7 +214,7 @@ void Trial::expect_advance(Answer answer, const std::string& resource, std::uint
     fail(fmt::format("advance of {} to {} was answered {}, expected \"{}\"", resource, token,
                      to_text(advanced.outcome), to_text(answer)));
   if (answer == Answer::kDone && advanced.before != before)
-    fail(fmt::format("advance of {} to {} told {} as the fence before, which was {}", resource,
+    fail(fmt::format("advance of {} to {} returned {} as the fence before, which was {}", resource,
                      token, to_text(advanced.before), to_text(before)));
   expect_fence(resource, answer == Answer::kDone ? std::optional(token) : before);
 }

@@ -75,7 +75,7 @@ class Trial {
   // The same of what would be refused in another mode: it must be in effect all the same, and not
   // move the fence.
   void expect_let_through(Answer answer, const Admission& admission);
-  // The same in mode observe, which may tell the verdict or not.
+  // The same in mode observe, which may return the verdict or not.
   void expect_unjudged(const Admission& admission);
   // Refused, by whichever of these names fits.
   void expect_refused(const std::vector<Answer>& answers, const Admission& admission);

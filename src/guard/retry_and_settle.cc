@@ -35,10 +35,7 @@ RetryAndSettle::RetryAndSettle(HeldToken held, RetryLimits limits)
 
 Result<Decision> RetryAndSettle::run() {
   for (int tries = 0;; ++tries) {
-    if (auto held = check_held(); !held) {
-      if (!unsettled_) return held.error();
-      return Error{Code::kUnknown, "an earlier attempt may be in effect; " + held.error().detail};
-    }
+    if (auto held = check_held(); !held) return unless_unsettled(held.error());
     Attempt end = attempt();
     if (const auto* decision = std::get_if<Decision>(&end)) {
       if (!unsettled_ || decision->verdict != Verdict::kReplayed) return *decision;
@@ -46,7 +43,7 @@ Result<Decision> RetryAndSettle::run() {
     }
     if (auto* error = std::get_if<Error>(&end)) return std::move(*error);
     if (auto* again = std::get_if<Again>(&end)) {
-      if (!may_retry(tries)) return std::move(again->error);
+      if (!may_retry(tries)) return unless_unsettled(std::move(again->error));
       pause_before(tries, limits_.pause_max);
       continue;
     }
@@ -69,6 +66,11 @@ std::variant<RetryAndSettle::Settled, Error> RetryAndSettle::settle_in_time(cons
     if (!held_.check && !may_retry(limits_.retries)) return Error{Code::kUnknown, unknown.detail};
     std::this_thread::sleep_for(kSettlePause);
   }
+}
+
+Error RetryAndSettle::unless_unsettled(Error error) const {
+  if (!unsettled_) return error;
+  return {Code::kUnknown, "an earlier attempt may be in effect; " + error.detail};
 }
 
 bool RetryAndSettle::may_retry(int tries) const {

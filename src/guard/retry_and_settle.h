@@ -80,6 +80,8 @@ class RetryAndSettle {
   [[nodiscard]] Error explain_stale(const Error& stale, std::uint64_t fence) const;
   // An earlier attempt has an unknown outcome: `replayed` then means that it took effect.
   [[nodiscard]] bool unsettled() const { return unsettled_; }
+  // For an error that says that nothing happened: kUnknown while an earlier attempt is unsettled.
+  [[nodiscard]] Error unless_unsettled(Error error) const;
 
  private:
   // Until the outcome is known, or the holder's time is over. The error when it stays unknown.

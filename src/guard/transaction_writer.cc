@@ -73,7 +73,7 @@ RetryAndSettle::Attempt TransactionWriter::failed(const Failure& failure) {
   if (failure.may_pass_again) return Again{failure.error};
   // Before a commit nothing has happened; an earlier one that is unsettled still is.
   if (failure.disconnected && unsettled()) return Unknown{{Code::kUnknown, failure.error.detail}};
-  if (failure.error.code != Code::kStaleToken) return failure.error;
+  if (failure.error.code != Code::kStaleToken) return unless_unsettled(failure.error);
   return explain_stale(failure.error, failure.max);
 }
 

@@ -105,7 +105,9 @@ class Maria:
         import maria_cluster
 
         self.library = maria_cluster
-        self.server = maria_cluster.Server({"innodb_buffer_pool_size": "24M"})
+        self.server = maria_cluster.Server(
+            {"innodb_buffer_pool_size": "24M", "innodb_lock_wait_timeout": "2"}
+        )
         try:
             self.server.start()
             self.server.install()

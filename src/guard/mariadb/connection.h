@@ -51,6 +51,15 @@ struct MariaOutcome {
 // A `?` for each parameter, which the server puts in.
 [[nodiscard]] MariaOutcome execute(MYSQL* connection, const std::string& sql,
                                    const std::vector<MariaValue>& parameters);
+// What a caller may conclude from a failure: the SQLSTATEs are the guard's (PW…) and those of the
+// database. Pure.
+//
+// A deadlock, or a snapshot older than the fence: the same transaction may pass when it is run
+// again. Never a verdict.
+[[nodiscard]] bool may_pass_again(const MariaFailure& failure);
+// For a statement before the commit: whatever the code, nothing has taken effect. A deadlock or a
+// lock wait that timed out is kUnavailable and never a verdict.
+[[nodiscard]] Error to_error(const MariaFailure& failure);
 // CALL pawl.<procedure>(values).
 [[nodiscard]] MariaOutcome call(MYSQL* connection, std::string_view procedure,
                                 const std::vector<MariaValue>& values);

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "guard/mariadb/advance.h"
-#include "guard/mariadb/failures.h"
+#include "guard/mariadb/connection.h"
 #include "guard/mariadb/writer.h"
 #include "guard_contract/parse.h"
 #include "pawl/mariadb.h"
@@ -9,7 +9,7 @@
 namespace pawl {
 namespace {
 
-// Who might be in the way, for people; empty when nobody is seen.
+// The connections that may block an advance, for people; empty when none is seen.
 std::string names_of_blockers(MYSQL* connection, const std::string& resource) {
   const auto found = guard::blockers(connection, resource);
   std::string names;

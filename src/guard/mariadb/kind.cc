@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "guard/mariadb/connection.h"
-#include "guard/mariadb/failures.h"
 #include "guard/mariadb/kind.h"
 #include "guard/sql/scratch.h"
 #include "guard_contract/parse.h"

@@ -5,7 +5,6 @@
 
 #include "base/assert.h"
 #include "guard/mariadb/connection.h"
-#include "guard/mariadb/failures.h"
 #include "guard/mariadb/kind.h"
 #include "guard/sql/session.h"
 #include "guard_contract/parse.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "guard/mariadb/advance.h"
-#include "guard/mariadb/failures.h"
+#include "guard/mariadb/connection.h"
 #include "guard/sql/states.h"
 #include "guard_contract/parse.h"
 

@@ -7,7 +7,6 @@
 
 #include "base/assert.h"
 #include "guard/postgres/connection.h"
-#include "guard/postgres/failures.h"
 #include "guard/postgres/install.h"
 #include "guard/postgres/kind.h"
 #include "guard/postgres/uninstall.h"
@@ -49,7 +48,7 @@ class PostgresAdministration final : public Administration {
   Result<Installation> install(Rehearse rehearse) override {
     const auto before = installed();
     if (!before) return before.error();
-    if (const auto newer = insist_on_upgrade(*before); !newer) return newer.error();
+    if (const auto newer = check_not_newer(*before); !newer) return newer.error();
     std::optional<Installation> after;
     const auto done = in_transaction(rehearse, [&]() -> Result<void> {
       if (const auto ran = run_script(transaction_body(kPostgresInstallFile)); !ran)
@@ -60,7 +59,7 @@ class PostgresAdministration final : public Administration {
       return {};
     });
     if (!done) return done.error();
-    return insist_on_installed(after);
+    return require_installation(after);
   }
 
   Result<void> uninstall(Rehearse rehearse) override {

@@ -42,6 +42,14 @@ struct PgOutcome {
 // Several statements in one message, without parameters; the outcome is the last one's, or the
 // first that failed.
 [[nodiscard]] PgOutcome execute_all(PGconn* connection, const std::string& sql);
+// What a caller may conclude from a failure: the SQLSTATEs are the guard's (PW…) and those of the
+// database. Pure.
+//
+// A serialization failure or a deadlock: the same transaction may pass when it is run again. Never
+// a verdict.
+[[nodiscard]] bool may_pass_again(const PgFailure& failure);
+// For a statement before the commit: whatever the code, nothing has taken effect.
+[[nodiscard]] Error to_error(const PgFailure& failure);
 // Quoted for execute_all().
 [[nodiscard]] std::string literal(PGconn* connection, std::string_view text);
 // A text[] as a parameter.

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "guard/postgres/connection.h"
-#include "guard/postgres/failures.h"
 #include "guard/postgres/writer.h"
 #include "guard_contract/parse.h"
 
@@ -10,7 +9,7 @@ namespace {
 
 using guard::execute;
 
-constexpr std::chrono::seconds kAfterEviction{5};  // What was told to end takes a moment to.
+constexpr std::chrono::seconds kAfterEviction{5};  // Ending a transaction takes a moment.
 
 std::uint64_t number_at(const PgRows& rows, std::size_t column) {
   const PgValue text = rows.at(0, column);
@@ -35,9 +34,9 @@ Result<void> PgGuard::verify_installation() {
   if (known_) return {};
   const auto asked = execute(connection_, "SELECT pawl.contract(), pawl.version()", {});
   if (!asked) return guard::to_error(*asked.failure);
-  const PgRows told(asked.result);
-  if (const auto same =
-          guard::check_contract_version(told.at(0, 0).value_or(""), told.at(0, 1).value_or("?"));
+  const PgRows answer(asked.result);
+  if (const auto same = guard::check_contract_version(answer.at(0, 0).value_or(""),
+                                                      answer.at(0, 1).value_or("?"));
       !same)
     return same.error();
   known_ = true;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "guard/postgres/connection.h"
-#include "guard/postgres/failures.h"
 #include "guard/postgres/kind.h"
 #include "guard/sql/scratch.h"
 #include "guard_contract/parse.h"

@@ -5,7 +5,6 @@
 
 #include "base/assert.h"
 #include "guard/postgres/connection.h"
-#include "guard/postgres/failures.h"
 #include "guard/postgres/kind.h"
 #include "guard/sql/session.h"
 #include "guard_contract/parse.h"
@@ -143,8 +142,8 @@ class PostgresSession final : public SqlSession {
     return guard::execute(connection_.get(), sql, parameters);
   }
 
-  // As an application does that writes SET LOCAL instead of calling use(): nobody has looked at the
-  // text yet.
+  // As an application does that writes SET LOCAL instead of calling use(): the token
+  // is not checked before the write.
   Outcome carry(const Admission& admission) {
     Outcome outcome{Answer::kDone};
     for (const std::string& resource : admission.resources) {

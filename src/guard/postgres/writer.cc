@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "guard/postgres/failures.h"
+#include "guard/postgres/connection.h"
 #include "guard_contract/parse.h"
 
 namespace pawl {

@@ -48,7 +48,7 @@ Status to_status(const std::function<SqlValue(std::string_view column)>& value) 
   return status;
 }
 
-Result<void> insist_on_upgrade(const std::optional<Installation>& installed) {
+Result<void> check_not_newer(const std::optional<Installation>& installed) {
   if (!installed || installed->contract <= kGuardContract) return {};
   return Error{Code::kInvalid,
                fmt::format("guard {} (contract {}) is installed here; this pawl knows contract {} "
@@ -56,7 +56,7 @@ Result<void> insist_on_upgrade(const std::optional<Installation>& installed) {
                            installed->version, installed->contract, kGuardContract)};
 }
 
-Result<Installation> insist_on_installed(const std::optional<Installation>& installed) {
+Result<Installation> require_installation(const std::optional<Installation>& installed) {
   if (!installed) return Error{Code::kInvalid, "the script ran and installed nothing"};
   return *installed;
 }

@@ -40,9 +40,9 @@ template <class T>
 [[nodiscard]] Status to_status(const std::function<SqlValue(std::string_view column)>& value);
 
 // Refuses to put our contract where a newer one is.
-[[nodiscard]] Result<void> insist_on_upgrade(const std::optional<Installation>& installed);
+[[nodiscard]] Result<void> check_not_newer(const std::optional<Installation>& installed);
 // What is there once the script ran.
-[[nodiscard]] Result<Installation> insist_on_installed(
+[[nodiscard]] Result<Installation> require_installation(
     const std::optional<Installation>& installed);
 [[nodiscard]] Error no_such_guard(std::string_view guard);
 

@@ -45,11 +45,11 @@ TEST(SqlValues, StatusIsReadInTheSpellingOfEitherDatabase) {
 }
 
 TEST(SqlValues, OlderPawlDoesNotReplaceANewerContract) {
-  EXPECT_TRUE(insist_on_upgrade(std::nullopt));
-  EXPECT_TRUE(insist_on_upgrade(Installation{"0.1.0", kGuardContract}));
-  EXPECT_EQ(insist_on_upgrade(Installation{"9.0.0", kGuardContract + 1}).error().code,
+  EXPECT_TRUE(check_not_newer(std::nullopt));
+  EXPECT_TRUE(check_not_newer(Installation{"0.1.0", kGuardContract}));
+  EXPECT_EQ(check_not_newer(Installation{"9.0.0", kGuardContract + 1}).error().code,
             Code::kInvalid);
-  EXPECT_FALSE(insist_on_installed(std::nullopt));
+  EXPECT_FALSE(require_installation(std::nullopt));
 }
 
 TEST(SqlStates, CheckedRowOfAModeThatDoesNotRefuseIsLetThrough) {

@@ -27,7 +27,7 @@ std::vector<std::string> schemas_of(sqlite3* db) {
 
 }  // namespace
 
-void ConnectionState::look_around() {
+void ConnectionState::find_stores() {
   seen_.reset();
   stores_.clear();
   for (const std::string& schema : schemas_of(db_)) {
@@ -77,7 +77,7 @@ Named ConnectionState::find(std::string_view resource) {
   const guard::ResourceName name = guard::split_resource(resource);
   std::optional<Named> found;
   for (int attempt = 0; attempt < 2 && !found; ++attempt) {
-    if (attempt == 1 || schemas_ != count_schemas(db_)) look_around();
+    if (attempt == 1 || schemas_ != count_schemas(db_)) find_stores();
     if (auto named = find_named(name)) found.emplace(*std::move(named));
   }
   if (!found) fail(Word::kUnguarded, fmt::format("there is no guard \"{}\"", name.guard));
@@ -106,7 +106,7 @@ std::optional<Named> ConnectionState::find_named(const guard::ResourceName& name
 
 Named ConnectionState::find(std::int64_t installation, std::int64_t guard, std::string_view key) {
   for (int attempt = 0; attempt < 2; ++attempt) {
-    if (attempt == 1 || schemas_ != count_schemas(db_)) look_around();
+    if (attempt == 1 || schemas_ != count_schemas(db_)) find_stores();
     for (const auto& store : stores_) {
       if (store->installation() != installation) continue;
       if (const Seen* seen = seen_in(*store); seen != nullptr && seen->guard.id == guard)
@@ -121,7 +121,7 @@ Named ConnectionState::find(std::int64_t installation, std::int64_t guard, std::
 }
 
 Store& ConnectionState::main() {
-  look_around();
+  find_stores();
   for (const auto& store : stores_) {
     if (store->schema() == "main") return *store;
   }
@@ -171,7 +171,7 @@ void ConnectionState::refused(const Named& named, std::string_view verdict,
   note_refusal(path, {named.guard.id, resource_of(named.guard, named.key), std::string(verdict),
                       token, fence});
   refused_in_.insert(path);
-  if (!joined_ && sqlite3_get_autocommit(db_) != 0) take_in();
+  if (!joined_ && sqlite3_get_autocommit(db_) != 0) import_own_refusals();
 }
 
 void ConnectionState::ended() noexcept {
@@ -182,7 +182,7 @@ void ConnectionState::ended() noexcept {
   noted_.clear();
   // While a connection is being closed its transaction is told to be over before it is; then the
   // destructor does it.
-  if (sqlite3_txn_state(db_, nullptr) != SQLITE_TXN_WRITE) take_in();
+  if (sqlite3_txn_state(db_, nullptr) != SQLITE_TXN_WRITE) import_own_refusals();
 }
 
 void ConnectionState::closing() noexcept {
@@ -192,8 +192,8 @@ void ConnectionState::closing() noexcept {
   schemas_ = -1;
 }
 
-void ConnectionState::take_in() noexcept {
-  for (const std::string& path : refused_in_) take_in_refusals(path);
+void ConnectionState::import_own_refusals() noexcept {
+  for (const std::string& path : refused_in_) import_refusals(path);
   refused_in_.clear();
 }
 

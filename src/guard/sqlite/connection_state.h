@@ -43,7 +43,7 @@ class ConnectionState {
  public:
   explicit ConnectionState(sqlite3* db) : db_(db) {}
   ~ConnectionState() {
-    take_in();
+    import_own_refusals();
   }  // SQLite destroys it last, when what was still open is rolled back.
   ConnectionState(const ConnectionState&) = delete;
   ConnectionState& operator=(const ConnectionState&) = delete;
@@ -104,8 +104,8 @@ class ConnectionState {
   Seen* seen_in(const Store& store);
   void note_seen(const Store& store, const GuardRow& guard, std::optional<Fence> fence);
 
-  void look_around();
-  void take_in() noexcept;
+  void find_stores();
+  void import_own_refusals() noexcept;
   std::optional<Named> find_named(const guard::ResourceName& name);
 
   sqlite3* db_;

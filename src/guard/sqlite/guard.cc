@@ -18,10 +18,10 @@ using sqlite::Fault;
 using sqlite::Word;
 
 ConnectionState& state_of(sqlite3* db) {
-  ConnectionState* session = sqlite::state_of(db);
-  if (session == nullptr)
+  ConnectionState* state = sqlite::state_of(db);
+  if (state == nullptr)
     sqlite::fail(Word::kInvalid, "call pawl::sqlite::register_functions() first");
-  return *session;
+  return *state;
 }
 
 bool is_success(int rc) {

@@ -19,8 +19,8 @@ namespace pawl::sqlite {
 void note_refusal(const std::string& path, const Refusal& refusal) noexcept;
 // Through a connection of its own. What cannot be taken now (someone writes) stays for the next
 // time.
-void take_in_refusals(const std::string& path) noexcept;
-// Of an installation that is taken out.
+void import_refusals(const std::string& path) noexcept;
+// Removes the file, when the guard is uninstalled.
 void forget_refusals(const std::string& path);
 
 }  // namespace pawl::sqlite

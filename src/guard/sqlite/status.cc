@@ -80,8 +80,8 @@ guard::Status status_of(Store& store, const GuardRow& row) {
 }
 
 // Triggers that are gone or changed, tables that are gone.
-void look_at_table(Store& store, const Protected& entry, const std::string& guard,
-                   std::vector<guard::Problem>& problems) {
+void find_problems_of_table(Store& store, const Protected& entry, const std::string& guard,
+                            std::vector<guard::Problem>& problems) {
   const std::string again =
       fmt::format("pawl guard unprotect sqlite {0}, then protect it again", entry.table);
   std::vector<Trigger> wanted;
@@ -109,19 +109,19 @@ void look_at_table(Store& store, const Protected& entry, const std::string& guar
   }
 }
 
-void look_at_tables(Store& store, std::vector<guard::Problem>& problems) {
+void find_table_problems(Store& store, std::vector<guard::Problem>& problems) {
   Statement listed(
       store.db(),
       "SELECT p.tbl, g.id, g.kind, g.key, g.name FROM main.pawl_protected p JOIN main.pawl_guard g "
       "ON g.id = p.guard ORDER BY p.tbl");
   while (listed.step())
-    look_at_table(
+    find_problems_of_table(
         store,
         {listed.text(0), store.installation(), listed.number(1), listed.text(2), listed.text(3)},
         listed.text(4), problems);
 }
 
-void look_at_durability(Store& store, std::vector<guard::Problem>& problems) {
+void find_durability_problems(Store& store, std::vector<guard::Problem>& problems) {
   Statement seen(
       store.db(),
       "SELECT g.name, s.application, s.login, s.last_seen FROM main.pawl_sighting s JOIN "
@@ -136,15 +136,16 @@ void look_at_durability(Store& store, std::vector<guard::Problem>& problems) {
          "PRAGMA synchronous = FULL in that program"});
 }
 
-void look_at_emergencies(Store& store, std::vector<guard::Problem>& problems) {
+void find_emergencies(Store& store, std::vector<guard::Problem>& problems) {
   Statement listed(store.db(), "SELECT name FROM main.pawl_guard ORDER BY name");
   for (const std::string& name : list(listed)) {
     const auto row = store.find(name);
     if (!row || effective_mode({store, *row, ""}) == row->mode) continue;
-    const auto told = find_switched(store.path(), {store.installation(), row->id, row->generation});
+    const auto switched =
+        find_switched(store.path(), {store.installation(), row->id, row->generation});
     problems.push_back({"warning", name, name,
                         fmt::format("the emergency switch is on: nothing is refused. {} ({}): {}",
-                                    told->login, told->application, told->reason),
+                                    switched->login, switched->application, switched->reason),
                         fmt::format("pawl guard mode sqlite {} {}", name, to_text(row->mode))});
   }
 }
@@ -163,13 +164,13 @@ GuardStrength strength_of(sqlite3* db) {
   return {Strength::kFenced, {}};
 }
 
-std::vector<guard::Status> status(ConnectionState& session, const std::string& guard) {
-  Store& store = session.main();
-  if (sqlite3_get_autocommit(session.db()) != 0) {
-    take_in_refusals(store.path());
-    take_in_late_emergencies(store);
+std::vector<guard::Status> status(ConnectionState& state, const std::string& guard) {
+  Store& store = state.main();
+  if (sqlite3_get_autocommit(state.db()) != 0) {
+    import_refusals(store.path());
+    audit_late_emergencies(store);
   }
-  Statement names(session.db(),
+  Statement names(state.db(),
                   "SELECT name FROM main.pawl_guard WHERE ?1 = '' OR name = ?1 ORDER BY name");
   std::vector<guard::Status> all;
   for (const std::string& name : list(names.bind(guard))) {
@@ -182,9 +183,9 @@ std::vector<guard::Status> status(ConnectionState& session, const std::string& g
   return all;
 }
 
-std::vector<guard::Sighting> sightings(ConnectionState& session, const std::string& guard) {
+std::vector<guard::Sighting> sightings(ConnectionState& state, const std::string& guard) {
   Statement listed(
-      session.main().db(),
+      state.main().db(),
       "SELECT g.name, s.login, s.application, s.n, s.last_seen FROM main.pawl_sighting s JOIN "
       "main.pawl_guard g ON g.id = s.guard WHERE s.what = 'tokenless' AND (?1 = '' OR g.name = ?1) "
       "ORDER BY s.n DESC LIMIT 100");
@@ -196,12 +197,12 @@ std::vector<guard::Sighting> sightings(ConnectionState& session, const std::stri
   return all;
 }
 
-std::vector<guard::Problem> problems(ConnectionState& session) {
-  Store& store = session.main();
+std::vector<guard::Problem> problems(ConnectionState& state) {
+  Store& store = state.main();
   std::vector<guard::Problem> all;
-  look_at_tables(store, all);
-  look_at_durability(store, all);
-  look_at_emergencies(store, all);
+  find_table_problems(store, all);
+  find_durability_problems(store, all);
+  find_emergencies(store, all);
   return all;
 }
 

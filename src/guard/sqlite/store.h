@@ -49,7 +49,7 @@ class Store {
   // Nothing also when another file has taken this one's place.
   [[nodiscard]] std::optional<GuardRow> find(std::int64_t guard);
   [[nodiscard]] std::optional<GuardRow> find(std::string_view name);
-  // With the fence of that key, in one look: who writes needs both.
+  // With the fence of that key, in one query: a write needs both.
   struct Fenced {
     GuardRow guard;
     std::uint64_t fence = 0;  // none

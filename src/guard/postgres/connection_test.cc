@@ -1,4 +1,4 @@
-#include "guard/postgres/failures.h"
+#include "guard/postgres/connection.h"
 
 #include <gtest/gtest.h>
 
