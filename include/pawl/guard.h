@@ -47,12 +47,28 @@ enum class GuardMode : std::uint8_t {
 };
 [[nodiscard]] PAWL_PUBLIC std::string_view to_text(GuardMode mode);
 
+// What a guard's refusal is worth.
+enum class Strength : std::uint8_t {
+  // Check and write are one atomic, durable step: G8 holds.
+  kFenced,
+  // Most stale writes are refused, but not all of them can be; `because` says which.
+  kBestEffort,
+};
+[[nodiscard]] PAWL_PUBLIC std::string_view to_text(Strength strength);  // "fenced", "best effort"
+
+struct GuardStrength {
+  Strength strength = Strength::kBestEffort;
+  std::string because = {};  // for people; empty when it is fenced
+
+  bool operator==(const GuardStrength&) const = default;
+};
+
 struct Decision {
   Verdict verdict = Verdict::kMissing;
   std::uint64_t token = 0;
   std::uint64_t max = 0;  // the fence it was compared with; 0: there was none yet
-  std::optional<GuardMode> mode =
-      {};  // nothing: not asked for; what is admitted is admitted in every mode
+  // Nothing: it was not asked for, because what is admitted is admitted in every mode.
+  std::optional<GuardMode> mode = {};
   // A verdict other than admitted or replayed, and it was applied all the same: this mode does not
   // refuse.
   bool let_through = false;
@@ -68,6 +84,9 @@ class PAWL_PUBLIC Guard {
   // For messages: what it guards and where, without secrets.
   [[nodiscard]] virtual std::string name() const = 0;
 
+  // How strong it is, as installed now. A guard that does not say is best effort (guarantee G9).
+  [[nodiscard]] virtual GuardStrength strength();
+
   // Raises the fence of a resource to `token`, durably. When it returns a value no write with a
   // lower token is applied any more, not even one that had begun: it waits for those, up to `wait`.
   //   kStaleToken   the fence is higher. Stop.
@@ -78,9 +97,9 @@ class PAWL_PUBLIC Guard {
                                                       std::uint64_t token,
                                                       std::chrono::milliseconds wait) = 0;
 
-  // For readers: what a write with this token would be told now. Moves nothing, refuses nothing; a
-  // kStale decision is a value, not an error. Whoever builds on what it read must check after the
-  // read.
+  // For readers: the verdict a write with this token would get now. Moves nothing, refuses nothing;
+  // a kStale decision is a value, not an error. A reader that builds on what it read must check
+  // after the read.
   [[nodiscard]] virtual Result<Decision> check(std::string_view resource, std::uint64_t token) = 0;
 };
 

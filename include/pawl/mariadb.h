@@ -92,6 +92,7 @@ class PAWL_PUBLIC MariaGuard final : public Guard {
   explicit MariaGuard(st_mysql* connection);
 
   [[nodiscard]] std::string name() const override;
+  [[nodiscard]] GuardStrength strength() override;
   // MariaDB waits in whole seconds: `wait` is rounded up, and one at least.
   [[nodiscard]] Result<std::uint64_t> advance(std::string_view resource, std::uint64_t token,
                                               std::chrono::milliseconds wait) override;
@@ -140,10 +141,10 @@ class PAWL_PUBLIC MariaGuard final : public Guard {
   Result<Decision> write_all(const Lease& lease, std::vector<std::string> resources,
                              const AnyWork& work, const MariaWriteOptions& options);
   // Asked once: whether what is installed there keeps the contract this was written for.
-  [[nodiscard]] Result<void> shake_hands();
+  [[nodiscard]] Result<void> verify_installation();
 
   st_mysql* connection_;
-  bool known_ = false;  // shake_hands() went well
+  bool known_ = false;  // verify_installation() went well
 };
 
 }  // namespace pawl

@@ -90,6 +90,7 @@ class PAWL_PUBLIC PgGuard final : public Guard {
   void evict_stragglers(bool allowed) { evicts_ = allowed; }
 
   [[nodiscard]] std::string name() const override;
+  [[nodiscard]] GuardStrength strength() override;
   [[nodiscard]] Result<std::uint64_t> advance(std::string_view resource, std::uint64_t token,
                                               std::chrono::milliseconds wait) override;
   [[nodiscard]] Result<Decision> check(std::string_view resource, std::uint64_t token) override;
@@ -135,13 +136,13 @@ class PAWL_PUBLIC PgGuard final : public Guard {
   Result<Decision> write_all(const Lease& lease, std::vector<std::string> resources,
                              const AnyWork& work, const PgWriteOptions& options);
   // Asked once: whether what is installed there keeps the contract this was written for.
-  [[nodiscard]] Result<void> shake_hands();
+  [[nodiscard]] Result<void> verify_installation();
   Result<std::uint64_t> advance_once(std::string_view resource, std::uint64_t token,
                                      std::chrono::milliseconds wait);
 
   pg_conn* connection_;
   bool evicts_ = false;
-  bool known_ = false;  // shake_hands() went well
+  bool known_ = false;  // verify_installation() went well
 };
 
 }  // namespace pawl

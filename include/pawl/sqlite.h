@@ -51,6 +51,7 @@ class PAWL_PUBLIC SqliteGuard final : public Guard {
   explicit SqliteGuard(sqlite3* db);
 
   [[nodiscard]] std::string name() const override;
+  [[nodiscard]] GuardStrength strength() override;
   [[nodiscard]] Result<std::uint64_t> advance(std::string_view resource, std::uint64_t token,
                                               std::chrono::milliseconds wait) override;
   [[nodiscard]] Result<Decision> check(std::string_view resource, std::uint64_t token) override;
@@ -69,8 +70,8 @@ class PAWL_PUBLIC SqliteGuard final : public Guard {
   [[nodiscard]] Result<Decision> write(const Lease& lease, std::string_view resource,
                                        const std::function<int()>& work,
                                        const SqliteWriteOptions& options = {});
-  // The same for who has only a token, such as a command under `pawl run`: nobody looks at a lease
-  // then.
+  // The same for a program that has only a token, such as a command under `pawl run`: no lease is
+  // checked then.
   [[nodiscard]] Result<Decision> write(std::uint64_t token, std::string_view resource,
                                        const std::function<int()>& work,
                                        const SqliteWriteOptions& options = {});

@@ -1,8 +1,6 @@
 // pawl demo: in a minute, on this machine, what a lock cannot do and a guard can.
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,31 +23,20 @@ struct DemoArguments {
   bool fast = false;
 };
 
-bool is_set(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0';
-}
-
-bool exists(const char* path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
-
 struct Next {
   std::string command, what;
 };
 
-// What else could be shown here. Nothing is asked of them: that they seem to be there is all that
-// is looked at.
+// What else could be shown here. Nothing is connected to: that a server seems to be there is all
+// that is looked at.
 std::vector<Next> offers() {
   std::vector<Next> list;
-  if (is_set("PGHOST") || is_set("PGSERVICE") || exists("/run/postgresql/.s.PGSQL.5432")) {
-    list.push_back({"pawl demo --guard postgres --dsn postgresql:///DATABASE",
-                    "the same in PostgreSQL, which seems to be on this machine"});
-  }
-  if (exists("/run/mysqld/mysqld.sock")) {
-    list.push_back({"pawl demo --guard mariadb --dsn mariadb:///DATABASE",
-                    "the same in MariaDB, which seems to be on this machine"});
+  for (const guard::Kind* kind : guard::all_kinds()) {
+    if (kind->seems_local == nullptr || !kind->seems_local()) continue;
+    list.push_back(
+        {fmt::format("pawl guard install {0} --dsn {1} && pawl demo --guard {0} --dsn {1}",
+                     kind->name, kind->where_example),
+         fmt::format("the same in {}, which seems to be on this machine", kind->title)});
   }
   return list;
 }
@@ -60,7 +47,8 @@ std::string where_next() {
       list.end(),
       {{"pawl drill pause --guard sqlite --file shop.db",
         "the same and worse, against a database of your own: docs/how-to/drill.md"},
-       {"pawl guard protect sqlite orders --file shop.db",
+       {"pawl guard install sqlite --file shop.db && pawl guard protect sqlite orders --file "
+        "shop.db",
         "put a table of your own under guard: docs/how-to/guard-sqlite.md"},
        {"pawl run LOCK -- COMMAND", "run a command under a lock: docs/reference/pawl-run.md"}});
   std::string out;
@@ -88,10 +76,12 @@ int conclude(Console& console, const drill::DemoEnd& end) {
 }
 
 int demo(Console& console, const DemoArguments& options) {
-  if (options.target.kind != "sqlite") {
+  const auto kind = guard::need_kind(options.target.kind);
+  if (!kind) return console.fail(kind.error());
+  if ((*kind)->create == nullptr) {
     if (const auto there = options.target.open(); !there) return console.fail(there.error());
   } else if (!options.target.dsn.empty()) {
-    return console.fail({Code::kInvalid, "--dsn: the demo makes a SQLite file of its own"});
+    return console.fail({Code::kInvalid, "--dsn: the demo makes a file of its own"});
   }
   StopSignals signals;
   drill::DemoSetting setting;
@@ -115,11 +105,13 @@ int demo(Console& console, const DemoArguments& options) {
 
 void add_demo(CommandLine& line) {
   auto options = std::make_shared<DemoArguments>();
-  options->target.kind = "sqlite";
+  options->target.kind = guard::serverless_kind().name;
+  std::vector<std::string> kinds;
+  for (const guard::Kind* kind : guard::all_kinds()) kinds.emplace_back(kind->name);
   Verb verb = line.verb("demo", "show in a minute what a lock cannot do, and a guard can",
                         Talks::kToNobody);
   verb.optional_choice(
-      "--guard", options->target.kind, {"sqlite", "postgres", "mariadb"},
+      "--guard", options->target.kind, kinds,
       "where the row is: a SQLite file of the demo's own (by default), or a scratch table in a "
       "database of yours");
   verb.text(

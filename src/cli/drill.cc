@@ -81,17 +81,17 @@ std::string variable(const char* name) {
 }
 
 Result<void> check(DrillArguments& options) {
-  const std::size_t colon = options.guard.find(':');
-  options.target.kind = options.guard.substr(0, colon);
-  const std::string& kind = options.target.kind;
-  if (kind != "postgres" && kind != "sqlite" && kind != "mariadb")
-    return usage(fmt::format("--guard: expected postgres, sqlite or mariadb; got \"{}\"",
-                             printable(options.guard)));
-  if (colon != std::string::npos) options.resource = options.guard.substr(colon + 1);
-  if (colon != std::string::npos && options.resource.empty())
+  if (options.guard.ends_with(':'))
     return usage(
         "--guard: no resource: name it after the colon, or leave out the colon for a scratch "
         "resource");
+  const auto named = guard::parse_guarded(options.guard);
+  if (!named) return usage("--guard: " + printable(named.error().detail));
+  options.target.kind = named->kind->name;
+  options.resource = named->resource;
+  if (!options.statement.empty() && !named->kind->abilities.has(guard::Ability::kTransactions))
+    return usage(fmt::format("--write: a guard in {} has no statements; its writes are only judged",
+                             named->kind->title));
   if (!options.resource.empty() && !options.mode.empty())
     return usage(
         "--mode is for a scratch resource; change the mode of your own with pawl guard mode");
@@ -361,9 +361,10 @@ void add_drill(CommandLine& line) {
                         Talks::kToPawld);
   verb.choice("DRILL", options->drill, names(), "which; see below");
   verb.text("--guard", "KIND[:RESOURCE]", options->guard,
-            "postgres, sqlite or mariadb: a scratch resource is made there, and removed; "
-            "postgres:orders: "
-            "your own");
+            (guard::kind_names(" or ") +
+             ": a scratch resource is made there, and removed; KIND:RESOURCE (postgres:orders): "
+             "your own")
+                .c_str());
   verb.must_have("--guard");
   verb.text("--guard-dsn,--dsn", "DSN", options->target.dsn,
             "where the database is: a URI or key=value pairs (PAWL_GUARD_DSN; else PGHOST, …, or "

@@ -11,7 +11,7 @@
 #include "cli/guard_target.h"
 #include "cli/guard_verbs.h"
 #include "cli/reply.h"
-#include "guard/words.h"
+#include "guard_contract/parse.h"
 
 namespace pawl::cli {
 namespace {
@@ -45,7 +45,7 @@ int mode(Console& console, const ModeOptions& options) {
     return console.fail({Code::kInvalid, "--percent: 1 to 99"});
   }
   if (options.percent != kNone) wanted.percent = static_cast<int>(options.percent);
-  auto opened = options.target.open();
+  auto opened = options.target.open(options.change);
   if (!opened) return console.fail(opened.error());
   const auto before = (*opened)->status(wanted.guard);
   if (!before) return console.fail(before.error());
@@ -70,7 +70,7 @@ int mode(Console& console, const ModeOptions& options) {
         options.target.kind, name));
   }
   const std::string from_to = fmt::format("{}: {} -> {}", name, now.mode, wanted.mode);
-  return tell_change(console, options.change, from_to, "would change " + from_to);
+  return report_change(console, options.change, from_to, "would change " + from_to);
 }
 
 // --- policy --------------------------------------------------------------------------------------
@@ -97,14 +97,14 @@ int policy(Console& console, const PolicyOptions& options) {
   if (!options.equal.empty()) wanted.equal = options.equal;
   if (options.max_step != kNone) wanted.max_step = options.max_step;
   if (!options.bare_token.empty()) wanted.bare_token = options.bare_token;
-  auto opened = options.target.open();
+  auto opened = options.target.open(options.change);
   if (!opened) return console.fail(opened.error());
   if (const auto done = (*opened)->set_policy(wanted, options.change.rehearse()); !done) {
     return console.fail(done.error());
   }
   const std::string name = printable(options.guard);
-  return tell_change(console, options.change, name + ": policy changed",
-                     "would change the policy of " + name);
+  return report_change(console, options.change, name + ": policy changed",
+                       "would change the policy of " + name);
 }
 
 // --- emergency -----------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ int emergency(Console& console, const EmergencyOptions& options) {
   if (const auto done = (*opened)->emergency(options.guard, options.reason); !done)
     return console.fail(done.error());
   const std::string what = options.guard.empty() ? "every guard" : printable(options.guard);
-  return tell_change(console, {}, what + " is back in shadow: nothing is refused", "");
+  return report_change(console, {}, what + " is back in shadow: nothing is refused", "");
 }
 
 // --- advance -------------------------------------------------------------------------------------
@@ -154,16 +154,20 @@ int rehearse_advance(Console& console, guard::Administration& guards, const Adva
                      std::uint64_t token) {
   const auto fence = guards.fence(options.resource);
   if (!fence) return console.fail(fence.error());
-  const auto blockers = guards.blockers(options.resource);
-  if (!blockers) return console.fail(blockers.error());
+  std::vector<std::string> blockers;
+  if (guards.can(guard::Task::kBlockers)) {
+    auto found = guards.blockers(options.resource);
+    if (!found) return console.fail(found.error());
+    blockers = *std::move(found);
+  }
   if (fence->value_or(0) > token) {
     return console.fail(
         {Code::kStaleToken, fmt::format("token {} is stale: the fence is {}", token, **fence)});
   }
-  for (const std::string& blocker : *blockers) console.note("would wait for " + printable(blocker));
-  return tell_change(console, options.change, "",
-                     fmt::format("would advance {} from {} to {}", printable(options.resource),
-                                 fence->value_or(0), token));
+  for (const std::string& blocker : blockers) console.note("would wait for " + printable(blocker));
+  return report_change(console, options.change, "",
+                       fmt::format("would advance {} from {} to {}", printable(options.resource),
+                                   fence->value_or(0), token));
 }
 
 int advance(Console& console, const AdvanceOptions& options) {
@@ -214,7 +218,7 @@ Result<std::uint64_t> oldest_live(Console& console) {
 int compact(Console& console, const CompactOptions& options) {
   const auto below = options.below.empty() ? oldest_live(console) : to_token(options.below);
   if (!below) return console.fail(below.error());
-  auto opened = options.target.open();
+  auto opened = options.target.open(options.change);
   if (!opened) return console.fail(opened.error());
   const std::string what = fmt::format("{} below token {}", printable(options.guard), *below);
   if (!options.change.dry_run && !options.change.yes) {
@@ -231,7 +235,7 @@ int compact(Console& console, const CompactOptions& options) {
       !done) {
     return console.fail(done.error());
   }
-  return tell_change(console, options.change, "compacted: " + what, "would compact " + what);
+  return report_change(console, options.change, "compacted: " + what, "would compact " + what);
 }
 
 }  // namespace

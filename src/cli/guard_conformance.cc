@@ -12,7 +12,6 @@
 #include "cli/reply.h"
 #include "conformance/process_subject.h"
 #include "conformance/run.h"
-#include "conformance/subjects.h"
 
 namespace pawl::cli {
 namespace {
@@ -35,10 +34,10 @@ struct GuardConformanceArguments {
 std::string needs_of(const conformance::Case& each) {
   std::string text;
   for (const conformance::Ability ability : each.needs.list())
-    text += fmt::format("{}{}", text.empty() ? "" : " ", to_text(ability));
+    text += fmt::format("{}{}", text.empty() ? "" : " ", guard::to_text(ability));
   std::string either;
   for (const conformance::Ability ability : each.one_of.list())
-    either += fmt::format("{}{}", either.empty() ? "" : "|", to_text(ability));
+    either += fmt::format("{}{}", either.empty() ? "" : "|", guard::to_text(ability));
   return text + (text.empty() || either.empty() ? "" : " ") + either;
 }
 
@@ -114,20 +113,22 @@ Result<std::vector<Start>> starts(const GuardConformanceArguments& options) {
   if (!options.command.empty())
     return std::vector<Start>{[&] { return conformance::start_process_subject(options.command); }};
   if (options.target.kind.empty())
-    return Error{
-        Code::kInvalid,
-        "name what to test: `postgres`, `sqlite`, `mariadb`, or --exec with a command of your own"};
+    return Error{Code::kInvalid,
+                 fmt::format("name what to test: {}, or --exec with a command of your own",
+                             guard::kind_names())};
+  const auto kind = guard::need_kind(options.target.kind);
+  if (!kind) return kind.error();
   std::vector<Start> all;
-  for (const conformance::Form form : conformance::kForms) {
-    if (!options.form.empty() && options.form != to_text(form)) continue;
-    all.emplace_back([&options, form] {
-      return conformance::start_subject(options.target.kind, options.target.where(), form);
+  for (const std::string_view form : (*kind)->forms) {
+    if (!options.form.empty() && options.form != form) continue;
+    all.emplace_back([&options, kind = *kind, form] {
+      return kind->open_scratch(options.target.where(), form);
     });
   }
   if (all.empty())
     return Error{Code::kInvalid,
-                 fmt::format("there is no form \"{}\" of it: admit, keyed, table, row, by",
-                             printable(options.form))};
+                 fmt::format("{} has no form \"{}\"; its forms are: {}", (*kind)->name,
+                             printable(options.form), fmt::join((*kind)->forms, ", "))};
   // Whether it is installed, in a contract that we know.
   if (const auto opened = options.target.open(); !opened) return opened.error();
   return all;
@@ -178,7 +179,7 @@ void add_guard_conformance(CommandLine& line) {
             "(docs/reference/conformance.md)");
   verb.not_both("--exec", "KIND");
   verb.text("--form", "FORM", options->form,
-            "only this one of admit, keyed, table, row, by (default: all)");
+            "only this form of guard; in databases admit, keyed, table, row, by (default: all)");
   verb.texts("--case", "NAME", options->run.cases, "only this case; may be repeated");
   verb.flag("--list", options->list, "print the cases and run nothing");
   verb.number("--seed", options->run.seed, "of the races (default 1)");

@@ -21,15 +21,19 @@ struct Install {
 int install(Console& console, const Install& options) {
   auto opened = options.target.connect();
   if (!opened) return console.fail(opened.error());
-  if (options.script) return console.data((*opened)->script()) ? kExitOk : kExitOutput;
+  if (options.script) {
+    const auto script = (*opened)->script();
+    if (!script) return console.fail(script.error());
+    return console.data(*script) ? kExitOk : kExitOutput;
+  }
   const auto before = (*opened)->installed();
   if (!before) return console.fail(before.error());
   const auto after = (*opened)->install(options.change.rehearse());
   if (!after) return console.fail(after.error());
   const std::string from = *before ? fmt::format(" (replaces {})", (*before)->version) : "";
-  return tell_change(console, options.change,
-                     fmt::format("installed: guard {}{}", after->version, from),
-                     fmt::format("would install guard {}{}", after->version, from));
+  return report_change(console, options.change,
+                       fmt::format("installed: guard {}{}", after->version, from),
+                       fmt::format("would install guard {}{}", after->version, from));
 }
 
 struct Uninstall {
@@ -38,7 +42,7 @@ struct Uninstall {
 };
 
 int uninstall(Console& console, const Uninstall& options) {
-  auto opened = options.target.open();
+  auto opened = options.target.open(options.change);
   if (!opened) return console.fail(opened.error());
   const auto status = (*opened)->status("");
   if (!status) return console.fail(status.error());
@@ -57,7 +61,7 @@ int uninstall(Console& console, const Uninstall& options) {
   }
   if (const auto done = (*opened)->uninstall(options.change.rehearse()); !done)
     return console.fail(done.error());
-  return tell_change(console, options.change, "uninstalled: " + what, "would uninstall " + what);
+  return report_change(console, options.change, "uninstalled: " + what, "would uninstall " + what);
 }
 
 struct Protect {
@@ -67,14 +71,14 @@ struct Protect {
 };
 
 int protect(Console& console, const Protect& options) {
-  auto opened = options.target.open();
+  auto opened = options.target.open(options.change);
   if (!opened) return console.fail(opened.error());
   const auto name = (*opened)->protect(options.wanted, options.change.rehearse());
   if (!name) return console.fail(name.error());
   const std::string what =
       fmt::format("{} under guard {}, mode {}", printable(options.wanted.table), printable(*name),
                   options.wanted.mode);
-  const int ended = tell_change(console, options.change, what, "would put " + what);
+  const int ended = report_change(console, options.change, what, "would put " + what);
   if (!console.json() && !options.change.dry_run && options.wanted.mode == "observe") {
     console.note(fmt::format(
         "Nothing is refused yet. `pawl guard status {}` shows who writes without a token; then\n"
@@ -91,7 +95,7 @@ struct Unprotect {
 };
 
 int unprotect(Console& console, const Unprotect& options) {
-  auto opened = options.target.open();
+  auto opened = options.target.open(options.change);
   if (!opened) return console.fail(opened.error());
   if (!options.change.dry_run && !options.change.yes) {
     const auto go = confirm(
@@ -102,8 +106,8 @@ int unprotect(Console& console, const Unprotect& options) {
   }
   const auto done = (*opened)->unprotect(options.table, options.change.rehearse());
   if (!done) return console.fail(done.error());
-  return tell_change(console, options.change, printable(options.table) + " is no longer checked",
-                     printable(options.table) + " would no longer be checked");
+  return report_change(console, options.change, printable(options.table) + " is no longer checked",
+                       printable(options.table) + " would no longer be checked");
 }
 
 }  // namespace
@@ -144,7 +148,7 @@ void add_guard_protect(CommandLine& line) {
   verb.text("--guard", "NAME", options->wanted.guard,
             "the guard's name (default: the table's); several tables may share it");
   verb.text("--key", "COLUMN", options->wanted.key, "each row is a resource of its own, NAME:KEY");
-  verb.text("--by", "EXPRESSION", options->wanted.expression,
+  verb.text("--by", "EXPRESSION", options->wanted.by,
             "rows with the same value are one resource, NAME:VALUE");
   verb.text("--mode", "MODE", options->wanted.mode, "observe (the default), shadow or enforce");
   verb.not_both("--key", "--by");

@@ -5,35 +5,47 @@
 #include <cstdlib>
 
 #include "cli/exit_codes.h"
-#include "guard/mariadb/administration.h"
-#include "guard/postgres/administration.h"
-#include "guard/sqlite/administration.h"
 
 namespace pawl::cli {
 
 namespace {
 
-const std::vector<std::string> kKinds{"postgres", "sqlite", "mariadb"};
 constexpr const char* kKindHelp = "what it is installed in";
+
+std::vector<std::string> kind_choices() {
+  std::vector<std::string> names;
+  for (const guard::Kind* kind : guard::all_kinds()) names.emplace_back(kind->name);
+  return names;
+}
+
+// "sqlite": the kinds whose place is a file.
+std::string file_kinds() {
+  std::string names;
+  for (const guard::Kind* kind : guard::all_kinds()) {
+    if (kind->location != guard::Location::kFile) continue;
+    names += (names.empty() ? "" : ", ") + std::string(kind->name);
+  }
+  return names;
+}
 
 void declare_where(Verb& verb, std::string& dsn, std::string& file) {
   verb.text(
       "--dsn", "DSN", dsn,
       "where: a URI or key=value pairs (PAWL_GUARD_DSN; else PGHOST, PGDATABASE, PGSERVICE, …, or "
       "~/.my.cnf). Put passwords into ~/.pgpass or ~/.my.cnf, not here");
-  verb.text("--file", "PATH", file, "sqlite: where, the same as --dsn");
+  verb.text("--file", "PATH", file, (file_kinds() + ": where, the same as --dsn").c_str());
   verb.not_both("--file", "--dsn");
 }
 
 }  // namespace
 
 void GuardTarget::declare(Verb& verb) {
-  verb.choice("KIND", kind, kKinds, kKindHelp);
+  verb.choice("KIND", kind, kind_choices(), kKindHelp);
   declare_where(verb, dsn, file);
 }
 
 void GuardTarget::declare_optional(Verb& verb) {
-  verb.optional_choice("KIND", kind, kKinds, kKindHelp);
+  verb.optional_choice("KIND", kind, kind_choices(), kKindHelp);
   declare_where(verb, dsn, file);
 }
 
@@ -44,15 +56,17 @@ std::string GuardTarget::where() const {
 }
 
 Result<std::unique_ptr<guard::Administration>> GuardTarget::connect() const {
-  if (kind == "sqlite") {
+  const auto known = guard::need_kind(kind);
+  if (!known) return known.error();
+  if ((*known)->location == guard::Location::kFile) {
     if (where().empty())
       return Error{Code::kInvalid, "no file: name it with --file, --dsn or PAWL_GUARD_DSN."};
-    return guard::open_sqlite(where());
+    return (*known)->open_administration(where());
   }
   if (!file.empty())
-    return Error{Code::kInvalid, "--file is for sqlite; other databases are named with --dsn"};
-  auto connected =
-      kind == "mariadb" ? guard::connect_maria(where()) : guard::connect_postgres(where());
+    return Error{Code::kInvalid,
+                 fmt::format("--file is for {}; other kinds are named with --dsn", file_kinds())};
+  auto connected = (*known)->open_administration(where());
   if (connected || connected.error().code != Code::kUnavailable) return connected;
   return Error{Code::kUnavailable,
                connected.error().detail + " Name the database with --dsn or PAWL_GUARD_DSN."};
@@ -81,6 +95,14 @@ Result<std::unique_ptr<guard::Administration>> GuardTarget::open() const {
   return opened;
 }
 
+Result<std::unique_ptr<guard::Administration>> GuardTarget::open(
+    const ChangeOptions& change) const {
+  auto opened = open();
+  if (!opened || !change.dry_run || (*opened)->can(guard::Task::kRehearse)) return opened;
+  return Error{Code::kInvalid, fmt::format("--dry-run: a guard in {} cannot rehearse a change",
+                                           (*opened)->title())};
+}
+
 void ChangeOptions::declare_dry_run(Verb& verb) {
   verb.flag("--dry-run", dry_run, "check everything, change nothing");
 }
@@ -89,8 +111,8 @@ void ChangeOptions::declare_yes(Verb& verb) {
   verb.flag("--yes", yes, "do not ask");
 }
 
-int tell_change(Console& console, const ChangeOptions& options, std::string_view done,
-                std::string_view would) {
+int report_change(Console& console, const ChangeOptions& options, std::string_view done,
+                  std::string_view would) {
   if (console.json()) {
     Json json;
     json.object().key("done").boolean(!options.dry_run).key("dry_run").boolean(options.dry_run);

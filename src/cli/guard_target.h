@@ -1,31 +1,36 @@
-// Which guard a `pawl guard` verb talks to: what it is installed in, and where that is.
+// Which guard a verb talks to: its kind, and where it is.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "cli/command_line.h"
-#include "guard/administration.h"
+#include "guard/kinds.h"
 
 namespace pawl::cli {
 
+struct ChangeOptions;
+
 struct GuardTarget {
-  std::string kind;  // postgres, sqlite, mariadb
-  std::string dsn;   // empty: PAWL_GUARD_DSN, else the database's own environment and files
-  std::string file;  // sqlite: instead
+  std::string kind;  // a name in guard/kinds.h
+  std::string dsn;   // empty: PAWL_GUARD_DSN, else the environment and files of its client library
+  std::string file;  // instead of dsn, for kinds that are a file
 
   // The first word behind the verb, and --dsn or --file.
   void declare(Verb& verb);
-  // The same for a verb that can do without.
+  // The same, for a verb that does not always need a guard.
   void declare_optional(Verb& verb);
-  // --file or --dsn, else PAWL_GUARD_DSN, else nothing, which leaves it to libpq or libmariadb.
+  // --file or --dsn, else PAWL_GUARD_DSN, else empty, which leaves it to the kind's client library.
   [[nodiscard]] std::string where() const;
   [[nodiscard]] Result<std::unique_ptr<guard::Administration>> connect() const;
   // Connects, and makes sure that what is installed there keeps the contract this pawl knows.
   [[nodiscard]] Result<std::unique_ptr<guard::Administration>> open() const;
+  // The same for a change; an error also where a dry run is wanted and not possible.
+  [[nodiscard]] Result<std::unique_ptr<guard::Administration>> open(
+      const ChangeOptions& change) const;
 };
 
-// What is common to verbs that change something.
+// Options of all verbs that change something.
 struct ChangeOptions {
   bool dry_run = false;
   bool yes = false;
@@ -38,7 +43,7 @@ struct ChangeOptions {
 };
 
 // {"done":…,"dry_run":…} or a sentence. The exit code.
-int tell_change(Console& console, const ChangeOptions& options, std::string_view done,
-                std::string_view would);
+int report_change(Console& console, const ChangeOptions& options, std::string_view done,
+                  std::string_view would);
 
 }  // namespace pawl::cli

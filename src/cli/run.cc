@@ -39,8 +39,9 @@ void add_run(CommandLine& line) {
   verb.texts("--guard", "KIND:RESOURCE", options->guards,
              "advance this guard before the command starts, e.g. postgres:orders: from then on "
              "former holders cannot write to it");
-  verb.text("--guard-dsn", "DSN", options->guard_dsn,
-            "where the guards are (PAWL_GUARD_DSN); see `pawl guard advance`");
+  verb.texts("--guard-dsn", "DSN", options->guard_dsns,
+             "where the guards are (PAWL_GUARD_DSN); see `pawl guard advance`. For several guards: "
+             "KIND=DSN for each kind, or one DSN for each --guard, in their order");
   verb.duration("--guard-wait", options->guard_wait,
                 "how long to wait for older transactions that are still open (default 5s)");
   verb.flag("--guard-evict", options->guard_evict,

@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "base/text.h"
+#include "guard/kinds.h"
 
 namespace pawl::cli {
 namespace {
@@ -46,23 +47,20 @@ Result<int> to_report_fd(const RunOptions& options) {
   return fd;
 }
 
-// `postgres:orders`, `sqlite:orders` → the words that advance it to the token in the command's
+// `postgres:orders` → the words that advance it to the token in the command's
 // environment.
 Result<std::vector<std::string>> to_guard_command(const RunOptions& options,
-                                                  const std::string& guard) {
-  const std::size_t colon = guard.find(':');
-  const std::string kind = guard.substr(0, colon);
-  const bool known = kind == "postgres" || kind == "sqlite" || kind == "mariadb";
-  if (colon == guard.npos || colon + 1 == guard.size() || !known) {
-    return usage(
-        fmt::format("--guard: expected KIND:RESOURCE, such as postgres:orders, sqlite:orders or "
-                    "mariadb:orders; got \"{}\"",
-                    printable(guard)));
+                                                  const std::string& text, const std::string& dsn) {
+  const auto named = guard::parse_guarded(text);
+  if (!named || named->resource.empty()) {
+    return usage(fmt::format("--guard: expected KIND:RESOURCE with a KIND of {}; got \"{}\"{}",
+                             guard::kind_names(), printable(text),
+                             named ? "" : " (" + printable(named.error().detail) + ")"));
   }
   std::vector<std::string> words{
-      "/proc/self/exe",        "guard",  "advance", kind,
-      guard.substr(colon + 1), "--held", "--wait",  to_text(options.guard_wait)};
-  if (!options.guard_dsn.empty()) words.insert(words.end(), {"--dsn", options.guard_dsn});
+      "/proc/self/exe", "guard",  "advance", std::string(named->kind->name),
+      named->resource,  "--held", "--wait",  to_text(options.guard_wait)};
+  if (!dsn.empty()) words.insert(words.end(), {"--dsn", dsn});
   if (options.guard_evict) words.emplace_back("--evict");
   return words;
 }
@@ -92,8 +90,10 @@ Result<RunRequest> to_request(const Console& console, const RunOptions& options)
   request.patience = options.common.patience();
   request.times = *times;
   request.command = options.command;
-  for (const std::string& guard : options.guards) {
-    auto words = to_guard_command(options, guard);
+  const auto dsns = guard::assign_dsns(options.guards, options.guard_dsns);
+  if (!dsns) return usage("--guard-dsn: " + printable(dsns.error().detail));
+  for (std::size_t i = 0; i < options.guards.size(); ++i) {
+    auto words = to_guard_command(options, options.guards[i], (*dsns)[i]);
     if (!words) return words.error();
     request.guard_commands.push_back(*std::move(words));
   }

@@ -22,8 +22,8 @@ struct RunOptions {
   std::string on_lost = "stop";
   Millis kill_after = kDefault;
   std::uint64_t report_fd = kNone;
-  std::vector<std::string> guards;  // KIND:RESOURCE
-  std::string guard_dsn;
+  std::vector<std::string> guards;      // KIND:RESOURCE
+  std::vector<std::string> guard_dsns;  // DSN or KIND=DSN; see guard::assign_dsns()
   Millis guard_wait{5'000};
   bool guard_evict = false;
   std::vector<std::string> command;

@@ -88,7 +88,7 @@ void unknown_commit(Trial& trial) {
   }
 }
 
-// Without an operation number nobody can tell; but a newer holder is safe all the same.
+// Without an operation number the outcome stays unknown; a newer holder is safe all the same.
 void unknown_commit_then_fenced(Trial& trial) {
   const std::string resource = trial.fresh();
   trial.expect(Answer::kAdmitted, write(resource, 33));

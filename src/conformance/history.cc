@@ -36,7 +36,7 @@ void check_each(const std::vector<Deed>& deeds, const std::vector<Effect>& effec
                                  deed.token, found.mapped().front()));
   }
   for (const auto& [value, unused] : tokens)
-    said.push_back(fmt::format("{} took effect, and nobody wrote it", value));
+    said.push_back(fmt::format("{} took effect, but no writer sent it", value));
 }
 
 // Sweeps over time: at each beginning, the greatest token that had been answered by then.

@@ -1,4 +1,4 @@
-// What racing writers did and were told, and what it says about the guard (property P5). Pure.
+// What racing writers sent and were answered, and what follows for the guard (property P5). Pure.
 //
 // Each racer notes its steps with stamps of one counter: a stamp taken before a step began and one
 // after it was answered. So "a was answered before b began" is known for certain; where two

@@ -154,7 +154,7 @@ std::optional<std::string> JsonLines::take(const std::string& line) {
     return fmt::format("the guard's process wrote an answer without an id: {}", quoted());
   const std::lock_guard lock(mutex_);
   const auto asked = answers_.find(id->as_int64());
-  // One that came too late is nobody's any more.
+  // No caller waits any more for one that came too late.
   if (asked == answers_.end() && id->as_int64() > last_id_)
     return fmt::format("the guard's process answered what was not asked: {}", quoted());
   if (asked != answers_.end()) asked->second = value.as_object();

@@ -38,7 +38,7 @@ class JsonLines {
  private:
   JsonLines(pid_t pid, UniqueFd in, UniqueFd out);
   void read_answers();
-  // Nothing when the line was an answer that somebody waits for; else what is wrong with it.
+  // Nothing when the line was an answer that a caller waits for; else what is wrong with it.
   std::optional<std::string> take(const std::string& line);
   bool send(const std::string& line);
   void give_up(const std::string& why);

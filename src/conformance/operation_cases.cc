@@ -29,7 +29,7 @@ void in_any_order(Trial& trial) {
   trial.expect(Answer::kAdmitted, write(resource, 34, 5));
 }
 
-// One number cannot tell done from never arrived.
+// One number cannot distinguish done from never arrived.
 void smaller(Trial& trial) {
   const std::string resource = trial.fresh();
   trial.expect(Answer::kAdmitted, write(resource, 34, 8));

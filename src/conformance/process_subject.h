@@ -12,7 +12,7 @@ namespace pawl::conformance {
 
 inline constexpr int kProcessProtocol = 1;
 
-// Starts `command` with /bin/sh and asks it who it is.
+// Starts `command` with /bin/sh and asks for its name and abilities.
 [[nodiscard]] Result<std::unique_ptr<Subject>> start_process_subject(const std::string& command);
 
 }  // namespace pawl::conformance

@@ -152,7 +152,7 @@ void one_operation(Trial& trial) {
                      effects.size()));
 }
 
-// Two resources, named in opposite orders: whoever locks in the order they are named in waits for
+// Two resources, named in opposite orders: a guard that locks in the order of the names waits for
 // ever.
 void opposite_orders(Trial& trial) {
   const auto resources = trial.fresh({}, 2);

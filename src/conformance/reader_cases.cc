@@ -13,7 +13,7 @@ void expect_check(Trial& trial, const std::string& resource, std::uint64_t token
     fail("check of token " + std::to_string(token) + " was answered \"" +
          std::string(to_text(checked.outcome.answer)) + "\", expected \"" +
          std::string(to_text(answer)) + "\": " + checked.outcome.detail);
-  if (checked.max != before) fail("check told another fence than fence() did");
+  if (checked.max != before) fail("check returned another fence than fence()");
   if (trial.fence(resource) != before)
     fail("check of token " + std::to_string(token) + " moved the fence");
 }

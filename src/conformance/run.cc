@@ -61,14 +61,23 @@ std::string find_unknown(const std::vector<std::string>& names) {
 }
 
 Report run(Subject& subject, const RunOptions& options,
-           const std::function<void(const CaseResult&)>& tell) {
+           const std::function<void(const CaseResult&)>& report_case) {
   Report report{subject.name(), options.seed, {}};
   for (const Case& offered : all_cases()) {
     if (!asked_for(offered, options.cases)) continue;
     report.results.push_back(run_one(subject, offered, options));
-    tell(report.results.back());
+    report_case(report.results.back());
   }
   return report;
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> all;
+  for (const auto theme : {verdict_cases(), operation_cases(), mode_cases(), resource_cases(),
+                           reader_cases(), race_cases(), crash_cases()}) {
+    all.insert(all.end(), theme.begin(), theme.end());
+  }
+  return all;
 }
 
 }  // namespace pawl::conformance

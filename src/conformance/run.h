@@ -33,9 +33,9 @@ struct Report {
   [[nodiscard]] std::size_t count(CaseEnd end) const;
 };
 
-// Tells each result as it comes. Names in `options.cases` must be known: see find_unknown().
+// Passes each result to `report_case` as it comes. Names in `options.cases` must be known: see find_unknown().
 [[nodiscard]] Report run(Subject& subject, const RunOptions& options,
-                         const std::function<void(const CaseResult&)>& tell);
+                         const std::function<void(const CaseResult&)>& report_case);
 // The first name that is no case's; empty: all are known.
 [[nodiscard]] std::string find_unknown(const std::vector<std::string>& names);
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "guard/words.h"
+#include "guard_contract/parse.h"
 
 namespace pawl::conformance {
 namespace {
@@ -95,29 +95,9 @@ std::string Trial::next_value() {
   return fmt::format("v{}", ++values_);
 }
 
-Outcome begin_write(Session& session, Isolation isolation, const Admission& admission,
-                    const std::string& value) {
-  Outcome outcome = session.begin(isolation);
-  Outcome verdict = outcome;
-  if (outcome.passed()) verdict = outcome = session.admit(admission);
-  for (const std::string& resource : admission.resources) {
-    if (!outcome.passed()) break;
-    outcome = session.apply(resource, value);
-  }
-  if (outcome.passed()) return verdict;
-  static_cast<void>(session.rollback());
-  return outcome;
-}
-
 Outcome write_once(Trial& trial, Session& session, Isolation isolation, const Admission& admission,
                    const std::string& value) {
-  if (!trial.has(Ability::kTransactions)) return session.write(admission, value);
-  const Outcome verdict = begin_write(session, isolation, admission, value);
-  if (!verdict.passed()) return verdict;
-  const Outcome committed = session.commit();
-  if (committed.passed()) return verdict;
-  static_cast<void>(session.rollback());
-  return committed;
+  return guard::write_whole(session, trial.subject().abilities(), isolation, admission, value);
 }
 
 Outcome Trial::attempt(const Admission& admission) {
@@ -234,7 +214,7 @@ void Trial::expect_advance(Answer answer, const std::string& resource, std::uint
     fail(fmt::format("advance of {} to {} was answered {}, expected \"{}\"", resource, token,
                      to_text(advanced.outcome), to_text(answer)));
   if (answer == Answer::kDone && advanced.before != before)
-    fail(fmt::format("advance of {} to {} told {} as the fence before, which was {}", resource,
+    fail(fmt::format("advance of {} to {} returned {} as the fence before, which was {}", resource,
                      token, to_text(advanced.before), to_text(before)));
   expect_fence(resource, answer == Answer::kDone ? std::optional(token) : before);
 }

@@ -75,7 +75,7 @@ class Trial {
   // The same of what would be refused in another mode: it must be in effect all the same, and not
   // move the fence.
   void expect_let_through(Answer answer, const Admission& admission);
-  // The same in mode observe, which may tell the verdict or not.
+  // The same in mode observe, which may return the verdict or not.
   void expect_unjudged(const Admission& admission);
   // Refused, by whichever of these names fits.
   void expect_refused(const std::vector<Answer>& answers, const Admission& admission);
@@ -116,9 +116,4 @@ class Trial {
 // what did not pass.
 Outcome write_once(Trial& trial, Session& session, Isolation isolation, const Admission& admission,
                    const std::string& value);
-// The steps up to the commit, which is left to the caller; nothing is open any more when the
-// outcome has not passed.
-Outcome begin_write(Session& session, Isolation isolation, const Admission& admission,
-                    const std::string& value);
-
 }  // namespace pawl::conformance

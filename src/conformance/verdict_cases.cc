@@ -51,7 +51,7 @@ void stale_for_ever(Trial& trial) {
   trial.expect(Answer::kStale, write(resource, 33));
 }
 
-// "9" is greater than "10" to whoever compares text.
+// "9" is greater than "10" to a guard that compares text.
 void as_numbers(Trial& trial) {
   const std::string resource = trial.fresh();
   for (const std::uint64_t token : {9, 10, 99, 100, 1000})
@@ -138,10 +138,10 @@ void strictly_greater(Trial& trial) {
 }
 
 void unguarded(Trial& trial) {
-  const std::string nobody = "nobody_made_this_" + trial.fresh();
-  const Outcome outcome = trial.attempt(write(nobody, 34));
+  const std::string unguarded = "not_under_guard_" + trial.fresh();
+  const Outcome outcome = trial.attempt(write(unguarded, 34));
   if (outcome.answer != Answer::kUnguarded || outcome.let_through)
-    fail("a write to a resource that nobody put under guard was answered \"" +
+    fail("a write to a resource that is not under guard was answered \"" +
          std::string(to_text(outcome.answer)) + "\", expected \"unguarded\": " + outcome.detail);
 }
 
@@ -203,7 +203,7 @@ constexpr std::array kVerdictCases{
          strictly_greater,
          {Ability::kEqualRefuse}},
     Case{"unguarded",
-         "a resource that nobody put under guard is called that",
+         "a write to a resource that is not under guard is answered so",
          unguarded,
          {Ability::kUnguarded}},
     Case{"refused-moves-nothing", "a refused token never moves the fence", refused_moves_nothing},

@@ -53,9 +53,8 @@ Telling telling_from(const json::object& line) {
   told.code = static_cast<Code>(number(line, "code"));
   told.state = state_from(text(line, "state"));
   told.detail = text(line, kind == Telling::Kind::kLease ? "reason" : "detail");
-  told.outcome = {
-      conformance::parse_answer(text(line, "answer")).value_or(conformance::Answer::kBroken),
-      flag(line, "let_through"), told.detail};
+  told.outcome = {guard::parse_answer(text(line, "answer")).value_or(guard::Answer::kBroken),
+                  flag(line, "let_through"), told.detail};
   return told;
 }
 

@@ -53,7 +53,7 @@ struct Telling {
   std::uint64_t token = 0;
   Code code = Code::kUnavailable;
   LeaseState state = LeaseState::kHeld;
-  conformance::Outcome outcome = {};
+  guard::Outcome outcome = {};
   std::string detail = {};
 };
 

@@ -13,7 +13,7 @@
 #include "client/boot_clock.h"
 #include "drill/demo_row.h"
 #include "drill/stage.h"
-#include "guard/sqlite/administration.h"
+#include "guard/kinds.h"
 
 namespace pawl::drill {
 namespace {
@@ -321,16 +321,19 @@ class Scratch {
   std::string path_;
 };
 
-std::string make_sqlite(const std::string& path) {
-  std::ofstream(path).flush();  // An empty file is an empty database.
-  static_cast<void>(need(need(guard::open_sqlite(path))->install(guard::Rehearse::kNo)));
+// Where the row is: in a file of the demo's own where the kind needs no server, else in the user's
+// database.
+std::string place_for_row(const DemoSetting& setting, const Scratch& scratch) {
+  const guard::Kind* kind = need(guard::need_kind(setting.kind));
+  if (kind->create == nullptr) return setting.where;
+  const std::string path = scratch.file("stock.db");
+  need(kind->create(path));
   return path;
 }
 
 DemoEnd play(const DemoSetting& setting, DemoView& view) {
   const Scratch scratch;
-  const std::string where =
-      setting.kind == "sqlite" ? make_sqlite(scratch.file("stock.db")) : setting.where;
+  const std::string where = place_for_row(setting, scratch);
   const auto row = need(DemoRow::make(setting.kind, where));
   const auto pawld = need(ThrowawayPawld::open(need(find_pawld())));
   Demo demo(setting, view, *row, pawld->address());

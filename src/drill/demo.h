@@ -53,8 +53,8 @@ class DemoView {
 
 struct DemoSetting {
   std::string program = "/proc/self/exe";  // pawl
-  std::string kind = "sqlite";  // sqlite: in a file of the demo's own; or postgres, mariadb
-  std::string where = {};       // their DSN
+  std::string kind;        // of guard; without a server (Kind::create) in a file of the demo's own
+  std::string where = {};  // their DSN
   std::chrono::milliseconds ttl{6'000};
   std::chrono::milliseconds per_letter{26};  // time to read what is told
   int stop = -1;                             // a descriptor that can be read once it is to stop

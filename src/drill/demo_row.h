@@ -1,13 +1,13 @@
-// The row that the demo's workers write to: a scratch table with one row, in a database of the
-// user's choice, without a guard at first.
+// The row that the demo's workers write to: a scratch resource of a kind of the user's choice,
+// without a guard at first. Each write is a line in its log; the row is the last line.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
 
-#include "conformance/sql_database.h"
 #include "drill/target.h"
+#include "guard/scratch.h"
 #include "pawl/result.h"
 
 namespace pawl::drill {
@@ -19,31 +19,27 @@ class DemoRow {
     std::string value;
   };
 
-  // `kind`: sqlite, postgres, mariadb; `where`: a file, or a DSN. The guard must be installed
-  // there.
+  // `kind`: a name in guard/kinds.h; `where`: a file, or a DSN. The guard must be installed there.
+  // Everything is removed with the object.
   static Result<std::unique_ptr<DemoRow>> make(const std::string& kind, const std::string& where);
-  // The table goes, and the guard of it.
-  ~DemoRow();
-  DemoRow(const DemoRow&) = delete;
-  DemoRow& operator=(const DemoRow&) = delete;
 
-  [[nodiscard]] const std::string& table() const { return table_; }
   // How a worker writes to it.
   [[nodiscard]] Target target() const;
 
   Result<Content> read();
-  // As it was at first: nobody has written to it.
+  // A new row without a guard, which nobody has written to yet.
   Result<void> reset(const std::string& value);
-  // From now on the database itself refuses old tokens.
+  // The same under guard: from now on the resource itself refuses old tokens.
   Result<void> protect();
 
  private:
-  DemoRow(std::string kind, std::string where, std::unique_ptr<conformance::SqlDatabase> database);
+  DemoRow(std::string kind, std::string where, std::unique_ptr<guard::ScratchSpace> space);
 
   const std::string kind_;
   const std::string where_;
-  const std::unique_ptr<conformance::SqlDatabase> database_;
-  const std::string table_;
+  const std::unique_ptr<guard::ScratchSpace> space_;
+  std::string resource_;
+  std::string initial_;
   bool guarded_ = false;
 };
 

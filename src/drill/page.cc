@@ -52,13 +52,6 @@ std::string_view purpose(std::string_view drill) {
   return "";
 }
 
-std::string guard_name(std::string_view guard) {
-  if (guard == "postgres") return "PostgreSQL";
-  if (guard == "sqlite") return "SQLite";
-  if (guard == "mariadb") return "MariaDB";
-  return std::string(guard);
-}
-
 std::string headline(const Verdict& verdict) {
   if (verdict.let_through > 0) {
     return fmt::format("Failed: {} got through", counted(verdict.let_through, "stale write"));
@@ -103,7 +96,7 @@ void verdict(std::string& out, const Record& record) {
   append(out,
          "<h1>Drill <code>{}</code> on the lock <code>{}</code>, against {}: <code>{}</code>, "
          "{}</h1>\n",
-         escaped(record.drill), escaped(record.lock), escaped(guard_name(record.guard)),
+         escaped(record.drill), escaped(record.lock), escaped(record.guard_title),
          escaped(record.resource),
          record.mode == "none" ? "without a guard"
                                : "guard in mode <b>" + escaped(record.mode) + "</b>");
@@ -169,7 +162,7 @@ void details(std::string& out, const Record& record) {
   detail(out, "drill", record.drill);
   detail(out, "lock", record.lock);
   detail(out, "resource",
-         fmt::format("{}, {} ({})", guard_name(record.guard), record.resource,
+         fmt::format("{}, {} ({})", record.guard_title, record.resource,
                      record.scratch ? "made for the drill, and removed after it" : "the real one"));
   detail(out, "guard", record.mode == "none" ? "none" : record.mode);
   detail(out, "TTL of the leases", span_text(record.ttl));

@@ -12,6 +12,7 @@ Record base(std::string drill, std::string mode) {
   record.drill = std::move(drill);
   record.lock = "pawl-drill/orders";
   record.guard = "postgres";
+  record.guard_title = "PostgreSQL";
   record.resource = "pawl_drill_7f3a";
   record.mode = std::move(mode);
   record.pawld = "127.0.0.1:7295";
@@ -121,6 +122,7 @@ Record issuer_restart() {
   Record record = base("issuer-restart", "enforce");
   const std::uint64_t era = std::uint64_t{1} << 40;
   record.guard = "mariadb";
+  record.guard_title = "MariaDB";
   record.pawld = "throw-away";
   record.length = milliseconds(9000);
   record.ownerships = {{"A", 7, milliseconds(100), milliseconds(4900), "expired"},
@@ -150,7 +152,8 @@ Record hostile() {
   Record record = passed_pause();
   const std::string bad =
       "</title></style><script>alert(1)</script><img src=x onerror='alert(2)'>\"&\x1b";
-  record.drill = record.lock = record.guard = record.resource = record.mode = bad;
+  record.drill = record.lock = record.guard = record.guard_title = record.resource = record.mode =
+      bad;
   record.pawld = record.version = record.began = bad;
   for (Ownership& ownership : record.ownerships) ownership.actor += bad, ownership.ending += bad;
   for (Belief& belief : record.beliefs) belief.actor += bad;

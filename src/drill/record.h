@@ -93,7 +93,8 @@ struct Verdict {
 struct Record {
   std::string drill;  // pause, partition, …
   std::string lock;
-  std::string guard;  // postgres, sqlite, mariadb
+  std::string guard;        // the kind's name: postgres
+  std::string guard_title;  // for sentences: PostgreSQL
   std::string resource;
   std::string mode;     // enforce, shadow, observe, canary, none
   bool scratch = true;  // made for the drill and removed after it

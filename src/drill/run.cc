@@ -6,12 +6,12 @@
 #include <memory>
 #include <utility>
 
-#include "conformance/subjects.h"
+#include "guard/kinds.h"
 
 namespace pawl::drill {
 namespace {
 
-using conformance::Subject;
+using guard::ScratchSpace;
 
 Result<GuardMode> mode_from(std::string_view word) {
   for (const GuardMode mode : {GuardMode::kObserve, GuardMode::kShadow, GuardMode::kEnforce}) {
@@ -21,30 +21,32 @@ Result<GuardMode> mode_from(std::string_view word) {
 }
 
 // In `target`, which then says all that a worker needs.
-Result<std::unique_ptr<Subject>> make_scratch(Target& target, std::string_view mode) {
-  auto subject = conformance::start_subject(target.kind, target.where, kScratchForm);
-  if (!subject) return subject;
+Result<std::unique_ptr<ScratchSpace>> make_scratch(Target& target, std::string_view mode) {
+  const auto kind = guard::need_kind(target.kind);
+  if (!kind) return kind.error();
+  auto space = (*kind)->open_scratch(target.where, (*kind)->scratch_form);
+  if (!space) return space;
   if (mode == kUnguarded) {
-    const auto bare = (*subject)->bare();
+    const auto bare = (*space)->bare();
     if (!bare) return bare.error();
     target.resource = *bare;
     target.guarded = false;
-    return subject;
+    return space;
   }
   const auto wanted = mode_from(mode);
   if (!wanted) return wanted.error();
-  const auto made = (*subject)->fresh({.mode = *wanted}, 1);
+  const auto made = (*space)->fresh({.mode = *wanted}, 1);
   if (!made) return made.error();
   target.resource = made->front();
-  return subject;
+  return space;
 }
 
 // What is in effect counts, not what the guard has said of it.
-void settle(Stage& stage, Subject& subject, const std::string& resource) {
-  const auto effects = subject.effects(resource);
+void settle(Stage& stage, ScratchSpace& space, const std::string& resource) {
+  const auto effects = space.effects(resource);
   if (!effects) throw Impossible{effects.error()};
   std::vector<std::string> values;
-  for (const conformance::Effect& each : *effects) values.push_back(each.value);
+  for (const guard::Effect& each : *effects) values.push_back(each.value);
   stage.settle(values);
 }
 
@@ -53,7 +55,7 @@ void settle(Stage& stage, Subject& subject, const std::string& resource) {
 Ended run(const Drill& drill, Order order) {
   order.setting.drill = drill.name;
   Target& target = order.setting.target;
-  std::unique_ptr<Subject> scratch;  // outlives the workers that write to it
+  std::unique_ptr<ScratchSpace> scratch;  // outlives the workers that write to it
   target.scratch = target.resource.empty();
   if (target.scratch) {
     auto made = make_scratch(target, order.setting.mode);

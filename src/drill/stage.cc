@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/version.h"
 #include "client/boot_clock.h"
+#include "guard/kinds.h"
 
 namespace pawl::drill {
 namespace {
@@ -46,6 +47,8 @@ Stage::Stage(Setting setting) : setting_(std::move(setting)), began_(client::boo
   record_.drill = setting_.drill;
   record_.lock = setting_.lock;
   record_.guard = setting_.target.kind;
+  const guard::Kind* kind = guard::find_kind(record_.guard);
+  record_.guard_title = kind == nullptr ? record_.guard : std::string(kind->title);
   record_.resource = setting_.target.resource;
   record_.mode = setting_.mode;
   record_.scratch = setting_.target.scratch;

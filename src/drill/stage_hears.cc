@@ -12,7 +12,7 @@
 namespace pawl::drill {
 namespace {
 
-using conformance::Answer;
+using guard::Answer;
 
 constexpr const char* kSomeoneElse = "someone else";
 constexpr std::chrono::milliseconds kEndings{500};

@@ -5,28 +5,22 @@
 #include <memory>
 #include <string>
 
-#include "conformance/sql_place.h"
-#include "conformance/subject.h"
+#include "guard/session.h"
 #include "pawl/result.h"
 
 namespace pawl::drill {
 
-// How a scratch resource is guarded: a table with a trigger, as most users have it.
-inline constexpr conformance::Form kScratchForm = conformance::Form::kTable;
-
 // What a worker must know to write; it goes to it over a pipe.
 struct Target {
-  std::string kind;      // postgres, sqlite, mariadb
+  std::string kind;      // of guard: a name in guard/kinds.h
   std::string where;     // a DSN, or a file
   std::string resource;  //
-  bool scratch =
-      true;  // made by a conformance::Subject of the drill, in kScratchForm; else the user's own
-  bool guarded = true;  // false: nobody judges; scratch only
-  bool watched =
-      true;  // tables with triggers, else a guard that is only asked; the user's own only
-  // What a write does. Empty: it is a line in the log of what is scratch; of the user's own it is
-  // judged, and taken back. For a table of ours that is scratch, `:value` and `:token` stand for
-  // those of the write.
+  // Made by the drill, in the kind's scratch form; else the user's own.
+  bool scratch = true;
+  bool guarded = true;  // false: nothing judges; scratch only
+  // Every write is judged (triggers); else only a write that asks. The user's own only.
+  bool watched = true;
+  // What a write to the user's own does. Empty: it is judged, and rolled back (or not sent).
   std::string statement = {};
 };
 
@@ -37,9 +31,9 @@ class Writer {
 
   // A whole write under this token, in a transaction of its own. What is answered is the guard's
   // verdict; passed() means that it is in effect (or, where it was only judged, that it would be).
-  virtual conformance::Outcome write(std::uint64_t token, const std::string& value) = 0;
+  virtual guard::Outcome write(std::uint64_t token, const std::string& value) = 0;
   // What a new holder does before it reads what it will build on. kDone when nobody guards.
-  virtual conformance::Outcome advance(std::uint64_t token, std::chrono::milliseconds wait) = 0;
+  virtual guard::Outcome advance(std::uint64_t token, std::chrono::milliseconds wait) = 0;
 };
 
 [[nodiscard]] Result<std::unique_ptr<Writer>> open_writer(const Target& target);

@@ -1,5 +1,4 @@
-// What operators do with an installed guard, whatever it is installed in: `pawl guard …` is a thin
-// face of this.
+// What operators do with an installed guard, whatever it is installed in. `pawl guard …` calls this.
 //
 // Errors: kDenied names the right that is missing, kInvalid what is wrong with the request or the
 // installation, kUnavailable that nothing happened, kUnknown that it may have.
@@ -31,7 +30,7 @@ struct Problem {
   std::string fix;
 };
 
-// Who still writes without a token.
+// A writer that still writes without a token.
 struct Sighting {
   std::string guard;
   std::string login;
@@ -44,8 +43,11 @@ struct Sighting {
 
 struct Status {
   std::string guard;
-  std::string kind;  // static, keyed, row, expression
-  std::vector<std::string> tables;
+  // How it is guarded: static (one fence), keyed (a fence per key, writers ask), row (a fence per
+  // row), by (a fence per value of an expression).
+  std::string kind;
+  GuardStrength strength = {};
+  std::vector<std::string> tables;  // or whatever stands under guard; empty: only writers ask
   std::string mode;
   std::optional<int> percent;  // canary
   bool require_token = false;
@@ -80,53 +82,87 @@ struct PolicyChange {
 };
 
 struct Protection {
-  std::string table;
-  std::string guard = {};       // empty: named like the table
-  std::string key = {};         // the row with this key is the resource
-  std::string expression = {};  // rows that share its value are
+  std::string table;       // or whatever this kind puts under guard: a key prefix, a path
+  std::string guard = {};  // empty: named like the table
+  std::string key = {};    // the row with this key is the resource
+  std::string by = {};     // rows with the same value of this expression are one resource
   std::string mode = "observe";
 };
 
-// Whether to do it, or to do it and take it back: everything is checked, nothing changes.
+// kYes: everything is checked, nothing changes.
 enum class Rehearse : std::uint8_t { kNo, kYes };
 
 // Older transactions that are still open when the wait of an advance is over.
 enum class Stragglers : std::uint8_t { kSpare, kEvict };
 
+// What an administration may be unable to do, because its resource has no such thing.
+enum class Task : std::uint8_t {
+  kScript,     // print what install() runs
+  kRehearse,   // Rehearse::kYes
+  kProtect,    // put things under guard, and take them out
+  kSightings,  // tell which writers come without a token
+  kModes,      // set_mode
+  kPolicies,   // set_policy
+  kEmergency,  //
+  kBlockers,   // name the writes that an advance would wait for
+  kEvict,      // Stragglers::kEvict
+  kCompact,    //
+};
+inline constexpr std::size_t kTaskCount = 10;
+
+// Every administration tells what is installed, its status and fences, and advances. The rest is
+// optional: the default of such a call fails with kInvalid, and can() says beforehand.
 class Administration {
  public:
   virtual ~Administration() = default;
 
+  // For sentences: PostgreSQL.
+  [[nodiscard]] virtual std::string_view title() const = 0;
+  [[nodiscard]] virtual bool can(Task task) const = 0;
+
   // Nothing: there is none.
   virtual Result<std::optional<Installation>> installed() = 0;
-  // Also upgrades, in place; refuses to go back. What is there afterwards.
+  // Also upgrades, in place; refuses to go back. What is there afterwards. A kind that has nothing
+  // to install probes here whether the resource can be guarded at all.
   virtual Result<Installation> install(Rehearse rehearse) = 0;
   virtual Result<void> uninstall(Rehearse rehearse) = 0;
-  // The SQL (or whatever it is) that install() runs, for those who install by other means.
-  [[nodiscard]] virtual std::string_view script() const = 0;
-
-  // The guard's name.
-  virtual Result<std::string> protect(const Protection& protection, Rehearse rehearse) = 0;
-  virtual Result<void> unprotect(const std::string& table, Rehearse rehearse) = 0;
 
   virtual Result<std::vector<Problem>> problems() = 0;
   virtual Result<std::vector<Status>> status(const std::string& guard) = 0;  // empty: all
-  virtual Result<std::vector<Sighting>> sightings(const std::string& guard) = 0;
-
-  virtual Result<void> set_mode(const ModeChange& change, Rehearse rehearse) = 0;
-  virtual Result<void> set_policy(const PolicyChange& change, Rehearse rehearse) = 0;
-  // Back to shadow, at once; every guard when `guard` is empty.
-  virtual Result<void> emergency(const std::string& guard, const std::string& reason) = 0;
 
   // Nothing: none yet.
   virtual Result<std::optional<std::uint64_t>> fence(const std::string& resource) = 0;
-  virtual Result<std::vector<std::string>> blockers(const std::string& resource) = 0;
-  // As Guard::advance().
+  // As Guard::advance(). kEvict only with Task::kEvict.
   virtual Result<std::uint64_t> advance(const std::string& resource, std::uint64_t token,
                                         std::chrono::milliseconds wait, Stragglers stragglers) = 0;
+
+  // --- Optional --------------------------------------------------------------------------------
+
+  // What install() runs, for those who install by other means.
+  [[nodiscard]] virtual Result<std::string_view> script() const;
+
+  // The guard's name.
+  virtual Result<std::string> protect(const Protection& protection, Rehearse rehearse);
+  virtual Result<void> unprotect(const std::string& table, Rehearse rehearse);
+
+  virtual Result<std::vector<Sighting>> sightings(const std::string& guard);
+
+  virtual Result<void> set_mode(const ModeChange& change, Rehearse rehearse);
+  virtual Result<void> set_policy(const PolicyChange& change, Rehearse rehearse);
+  // Back to shadow, at once; every guard when `guard` is empty.
+  virtual Result<void> emergency(const std::string& guard, const std::string& reason);
+
+  virtual Result<std::vector<std::string>> blockers(const std::string& resource);
   // Forgets what is below `below`, by raising a floor for all of the guard.
-  virtual Result<void> compact(const std::string& guard, std::uint64_t below,
-                               Rehearse rehearse) = 0;
+  virtual Result<void> compact(const std::string& guard, std::uint64_t below, Rehearse rehearse);
+
+ protected:
+  // "PostgreSQL: a guard here cannot …".
+  [[nodiscard]] Error unable(Task task) const;
 };
+
+// Where a problem of severity error lets writes pass unguarded, a guard is best effort, whatever
+// its kind promises.
+void weaken_by_problems(Status& status, const std::vector<Problem>& problems);
 
 }  // namespace pawl::guard

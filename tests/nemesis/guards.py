@@ -101,7 +101,9 @@ class Maria:
         from pawltest import mariadb
 
         self.library = mariadb
-        self.server = mariadb.Server({"innodb_buffer_pool_size": "24M"})
+        self.server = mariadb.Server(
+            {"innodb_buffer_pool_size": "24M", "innodb_lock_wait_timeout": "2"}
+        )
         try:
             self.server.start()
             self.server.install()

@@ -1,4 +1,4 @@
-// A guarded resource as the worker uses it, whichever database it is in. Each resource is a table
+// A guarded resource as the worker uses it, whichever kind of guard it has. Each resource is a table
 // of its own into which the holder inserts a row per write: in the order of the rows, which is the
 // order of commits, tokens must never go back.
 #pragma once
@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "guard/kinds.h"
 #include "pawl/guard.h"
 #include "pawl/lease.h"
 
@@ -36,28 +37,36 @@ struct Row {
   std::string writer;
 };
 
+// Writes through the sessions of one kind of guard (guard/kinds.h). A connection that is lost is
+// opened again with the next call.
 class Resource {
  public:
   using Clock = std::function<std::int64_t()>;
-  virtual ~Resource() = default;
 
-  // For AcquireOptions::guards; nullptr where there is no front in C++, and connections that are
-  // lost are made again.
-  [[nodiscard]] virtual Guard* guard() = 0;
-  [[nodiscard]] virtual Answer advance(const std::string& resource, std::uint64_t token) = 0;
-  [[nodiscard]] virtual Answer check(const std::string& resource, std::uint64_t token) = 0;
-  // With a lease by the front that takes one, else as any client would that knows only the token.
-  [[nodiscard]] virtual Answer write(const Row& row, const Lease* lease) = 0;
+  // "KIND:WHERE", such as "sqlite:FILE" and "postgres:DSN".
+  Resource(const std::string& kind_and_where, Clock now);
+  ~Resource();
+
+  // For AcquireOptions::guards; nullptr where libpawl has no front.
+  [[nodiscard]] Guard* guard();
+  [[nodiscard]] Answer advance(const std::string& resource, std::uint64_t token);
+  [[nodiscard]] Answer check(const std::string& resource, std::uint64_t token);
+  // With a lease by libpawl's front, else step by step, as any client that knows only the token.
+  [[nodiscard]] Answer write(const Row& row, const Lease* lease);
+
+ private:
+  class ReconnectingGuard;
+
+  // nullptr: the server cannot be reached.
+  guard::Session* session();
+  [[nodiscard]] Answer unreachable() const;
+  Answer write_in_steps(guard::Session& session, const Row& row);
+
+  const guard::Kind& kind_;
+  const std::string where_;
+  const Clock now_;
+  std::unique_ptr<guard::Session> session_;
+  std::unique_ptr<ReconnectingGuard> guard_;
 };
-
-// "sqlite:FILE", "postgres:DSN", "mariadb:DSN".
-[[nodiscard]] std::unique_ptr<Resource> open_resource(const std::string& where,
-                                                      Resource::Clock now);
-[[nodiscard]] std::unique_ptr<Resource> open_sqlite(const std::string& file, Resource::Clock now);
-[[nodiscard]] std::unique_ptr<Resource> open_postgres(const std::string& dsn, Resource::Clock now);
-[[nodiscard]] std::unique_ptr<Resource> open_mariadb(const std::string& dsn, Resource::Clock now);
-
-[[nodiscard]] Answer answer_of(const Result<Decision>& decision);
-[[nodiscard]] Answer answer_of(const Error& error);
 
 }  // namespace pawl::nemesis

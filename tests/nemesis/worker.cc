@@ -46,7 +46,7 @@ Worker::Worker(const Settings& settings, EventLog& log)
       log_(log),
       dice_(settings.seed),
       client_(settings.address, options_of(settings)),
-      resource_(open_resource(settings.guard, [&log] { return log.now(); })) {}
+      resource_(settings.guard, [&log] { return log.now(); }) {}
 
 Worker::Wish Worker::wish() {
   Wish wish;
@@ -69,8 +69,8 @@ Worker::Wish Worker::wish() {
   }
   if (chance(10)) wish.options.delay = milliseconds(100 + dice_.below(400));
   wish.fence = wish.options.sharing == Sharing::kExclusive && chance(75);
-  if (wish.fence && resource_->guard() != nullptr) {
-    wish.options.guards = {GuardedResource(resource_->guard())};
+  if (wish.fence && resource_.guard() != nullptr) {
+    wish.options.guards = {GuardedResource(resource_.guard())};
     wish.options.guard_wait = milliseconds(1'500);
   }
   return wish;
@@ -113,7 +113,7 @@ void Worker::hold(Lease& lease, std::uint64_t number, const Wish& wish) {
   if (lease.slot()) held.resources = {std::string(kPool) + "_" + std::to_string(*lease.slot())};
   if (wish.fence && wish.options.guards.empty()) {
     for (const std::string& resource : held.resources) {
-      if (resource_->advance(resource, lease.token()).outcome == Outcome::kAdmitted)
+      if (resource_.advance(resource, lease.token()).outcome == Outcome::kAdmitted)
         log_.say("fenced", {{"n", number}, {"resource", resource}, {"token", lease.token()}});
     }
   }
@@ -160,7 +160,7 @@ void Worker::write_all_the_same(Held& held) {
 
 void Worker::read(Held& held) {
   think(60);
-  const Answer answer = resource_->check(held.resources[0], held.lease.floor());
+  const Answer answer = resource_.check(held.resources[0], held.lease.floor());
   log_.say("checked", {{"n", held.number},
                        {"resource", held.resources[0]},
                        {"token", held.lease.floor()},
@@ -170,7 +170,7 @@ void Worker::read(Held& held) {
 
 void Worker::write(Held& held, const std::string& resource, bool unasked) {
   const Row row{resource, held.lease.token(), ++held.op, settings_.name};
-  const Answer answer = resource_->write(row, unasked || chance(50) ? nullptr : &held.lease);
+  const Answer answer = resource_.write(row, unasked || chance(50) ? nullptr : &held.lease);
   log_.say("wrote", {{"n", held.number},
                      {"resource", resource},
                      {"token", row.token},
@@ -201,11 +201,11 @@ void work_under_run(const Settings& settings, EventLog& log) {
                       {"deadline", log.from_own_clock(deadline)},
                       {"fenced", false}});
   SeededRandom dice(settings.seed);
-  const auto resource = open_resource(settings.guard, [&log] { return log.now(); });
+  Resource resource(settings.guard, [&log] { return log.now(); });
   const std::uint64_t steps = 1 + dice.below(20);
   for (std::uint64_t op = 1; op <= steps; ++op) {
     pause_for(milliseconds(1 + dice.below(100)));
-    const Answer answer = resource->write({lock, token, op, settings.name}, nullptr);
+    const Answer answer = resource.write({lock, token, op, settings.name}, nullptr);
     log.say("wrote", {{"n", 1},
                       {"resource", lock},
                       {"token", token},

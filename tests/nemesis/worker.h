@@ -66,7 +66,7 @@ class Worker {
   EventLog& log_;
   SeededRandom dice_;
   Client client_;
-  std::unique_ptr<Resource> resource_;
+  Resource resource_;
   std::uint64_t turns_ = 0;
 };
 

@@ -1,14 +1,13 @@
-#include "guard/mariadb/administration.h"
-
+// The administration of a guard in MariaDB, over a connection of its own.
 #include <fmt/format.h>
 
 #include <utility>
 
 #include "guard/mariadb/advance.h"
 #include "guard/mariadb/connection.h"
-#include "guard/mariadb/failures.h"
+#include "guard/mariadb/kind.h"
 #include "guard/mariadb/scripts.h"
-#include "guard/sql_values.h"
+#include "guard/sql/values.h"
 
 namespace pawl::guard {
 namespace {
@@ -19,6 +18,9 @@ class MariaAdministration final : public Administration {
  public:
   MariaAdministration(std::shared_ptr<MYSQL> connection, MariaDsn dsn)
       : connection_(std::move(connection)), dsn_(std::move(dsn)) {}
+
+  [[nodiscard]] std::string_view title() const override { return "MariaDB"; }
+  [[nodiscard]] bool can(Task) const override { return true; }
 
   Result<std::optional<Installation>> installed() override {
     // Asked outright: information_schema hides routines from those who may run them only as
@@ -34,28 +36,28 @@ class MariaAdministration final : public Administration {
   Result<Installation> install(Rehearse rehearse) override {
     const auto before = installed();
     if (!before) return before.error();
-    if (const auto newer = insist_on_upgrade(*before); !newer) return newer.error();
+    if (const auto newer = check_not_newer(*before); !newer) return newer.error();
     if (rehearse == Rehearse::kYes) {
-      if (const auto may = insist_on_rights(); !may) return may.error();
+      if (const auto may = check_rights(); !may) return may.error();
       return Installation{std::string(offered_version()), kGuardContract};
     }
     if (const auto ran = run_script(maria_install_file()); !ran) return ran.error();
     const auto after = installed();
     if (!after) return after.error();
-    return insist_on_installed(*after);
+    return require_installation(*after);
   }
 
   Result<void> uninstall(Rehearse rehearse) override {
-    return rehearse == Rehearse::kYes ? insist_on_rights() : run_script(maria_uninstall_file());
+    return rehearse == Rehearse::kYes ? check_rights() : run_script(maria_uninstall_file());
   }
 
-  [[nodiscard]] std::string_view script() const override { return maria_install_file(); }
+  [[nodiscard]] Result<std::string_view> script() const override { return maria_install_file(); }
 
   Result<std::string> protect(const Protection& wanted, Rehearse rehearse) override {
     const std::string table = qualified(wanted.table);
-    const std::string column = wanted.key.empty() ? wanted.expression : wanted.key;
+    const std::string column = wanted.key.empty() ? wanted.by : wanted.key;
     if (rehearse == Rehearse::kYes) {
-      if (const auto there = insist_on_table(table); !there) return there.error();
+      if (const auto there = check_table(table); !there) return there.error();
       return wanted.guard.empty() ? table : wanted.guard;
     }
     const auto done = ask("protect", {table, given(wanted.guard), given(column), wanted.mode});
@@ -170,7 +172,7 @@ class MariaAdministration final : public Administration {
     if (status.mode == "observe")
       status.because.emplace_back("the mode is observe, which judges nothing: run in shadow first");
     if (number("has_fence") == 0)
-      status.because.emplace_back("no token has been seen yet: nobody writes with one");
+      status.because.emplace_back("no token has been seen yet: no writer sends one");
     if (number("tokenless_since") > 0)
       status.because.push_back(
           fmt::format("somebody writes without a token, seen {} times since {}",
@@ -200,7 +202,7 @@ class MariaAdministration final : public Administration {
                                                                   : dsn_.database + "." + table;
   }
 
-  Result<void> insist_on_rights() {
+  Result<void> check_rights() {
     const auto found = query(
         "SELECT 1 FROM information_schema.user_privileges WHERE privilege_type = 'CREATE ROUTINE' "
         "AND "
@@ -212,7 +214,7 @@ class MariaAdministration final : public Administration {
     return {};
   }
 
-  Result<void> insist_on_table(const std::string& table) {
+  Result<void> check_table(const std::string& table) {
     const auto found = query(
         "SELECT engine FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND "
         "CONCAT(table_schema, '.', table_name) = " +
@@ -267,7 +269,7 @@ class MariaAdministration final : public Administration {
 
 }  // namespace
 
-Result<std::unique_ptr<Administration>> connect_maria(const std::string& dsn) {
+Result<std::unique_ptr<Administration>> open_maria_administration(const std::string& dsn) {
   const auto where = parse_maria_dsn(dsn);
   if (!where) return where.error();
   auto connection = connect(*where);

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <poll.h>
 
-#include "guard/mariadb/failures.h"
-#include "guard/words.h"
+#include "guard/mariadb/connection.h"
+#include "guard_contract/parse.h"
 
 namespace pawl::guard {
 namespace {
 
-constexpr std::chrono::seconds kAfterEviction{5};  // What was told to end takes a moment to.
+constexpr std::chrono::seconds kAfterEviction{5};  // Ending a transaction takes a moment.
 constexpr std::chrono::milliseconds kLookEvery{50};
 constexpr unsigned kNoSuchThread = 1094;
 constexpr unsigned kNotYours = 1095;
@@ -43,7 +43,7 @@ Result<std::uint64_t> newest_fence(MYSQL* connection, const std::string& resourc
   return parse_token(asked.at(0, "fence").value_or("")).value_or(0);
 }
 
-// Kills whom `waiting` waits for at this moment: those and no others hold its lock.
+// Kills the connections that `waiting` waits for at this moment: exactly those hold its lock.
 Result<void> kill_blockers(MYSQL* killer, unsigned long waiting) {
   const auto found = execute(
       killer,

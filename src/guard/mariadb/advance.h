@@ -1,4 +1,4 @@
-// Raising a fence in MariaDB, and who stands in the way.
+// Raising a fence in MariaDB, and the transactions that block it.
 #pragma once
 
 #include <chrono>
@@ -6,13 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "guard/mariadb/statement.h"
+#include "guard/mariadb/connection.h"
 #include "pawl/result.h"
 
 namespace pawl::guard {
 
-// As Guard::advance(), except that kBusy names nobody: asking takes a moment, and some know
-// already. MariaDB waits in whole seconds, one at least.
+// As Guard::advance(), except that kBusy does not name the blockers: blockers() does. MariaDB waits in whole seconds, one at least.
 [[nodiscard]] Result<std::uint64_t> advance(MYSQL* connection, const std::string& resource,
                                             std::uint64_t token, std::chrono::milliseconds wait);
 // The same, and ends the transactions that are in the way when the wait is over: their connections
@@ -23,8 +22,8 @@ namespace pawl::guard {
                                                       const std::string& resource,
                                                       std::uint64_t token,
                                                       std::chrono::milliseconds wait);
-// Connections with a transaction open that hold locks, as sentences. MariaDB tells whose lock it is
-// only while somebody waits for it, so these are all who might be in the way.
+// Connections with a transaction open that hold locks, as sentences. MariaDB shows the owner of a
+// lock only while another transaction waits for it, so these are all that may block an advance.
 [[nodiscard]] Result<std::vector<std::string>> blockers(MYSQL* connection,
                                                         const std::string& resource);
 

@@ -1,15 +1,15 @@
 #include <fmt/format.h>
 
 #include "guard/mariadb/advance.h"
-#include "guard/mariadb/failures.h"
+#include "guard/mariadb/connection.h"
 #include "guard/mariadb/writer.h"
-#include "guard/words.h"
+#include "guard_contract/parse.h"
 #include "pawl/mariadb.h"
 
 namespace pawl {
 namespace {
 
-// Who might be in the way, for people; empty when nobody is seen.
+// The connections that may block an advance, for people; empty when none is seen.
 std::string names_of_blockers(MYSQL* connection, const std::string& resource) {
   const auto found = guard::blockers(connection, resource);
   std::string names;
@@ -55,13 +55,17 @@ std::string MariaGuard::name() const {
   return fmt::format("mariadb {}", where == nullptr ? "" : where);
 }
 
-Result<void> MariaGuard::shake_hands() {
+GuardStrength MariaGuard::strength() {
+  return {Strength::kFenced, {}};
+}
+
+Result<void> MariaGuard::verify_installation() {
   if (known_) return {};
   const auto asked =
       guard::execute(connection_, "SELECT pawl.contract() AS contract, pawl.version() AS version");
   if (!asked) return guard::to_error(*asked.failure);
-  if (const auto same = guard::insist_on_contract(asked.at(0, "contract").value_or(""),
-                                                  asked.at(0, "version").value_or("?"));
+  if (const auto same = guard::check_contract_version(asked.at(0, "contract").value_or(""),
+                                                      asked.at(0, "version").value_or("?"));
       !same)
     return same.error();
   known_ = true;
@@ -70,7 +74,7 @@ Result<void> MariaGuard::shake_hands() {
 
 Result<std::uint64_t> MariaGuard::advance(std::string_view resource, std::uint64_t token,
                                           std::chrono::milliseconds wait) {
-  if (const auto known = shake_hands(); !known) return known.error();
+  if (const auto known = verify_installation(); !known) return known.error();
   const std::string named(resource);
   auto advanced = guard::advance(connection_, named, token, wait);
   if (advanced || advanced.error().code != Code::kBusy) return advanced;
@@ -80,7 +84,7 @@ Result<std::uint64_t> MariaGuard::advance(std::string_view resource, std::uint64
 }
 
 Result<Decision> MariaGuard::check(std::string_view resource, std::uint64_t token) {
-  if (const auto known = shake_hands(); !known) return known.error();
+  if (const auto known = verify_installation(); !known) return known.error();
   return guard::check(connection_, std::string(resource), token);
 }
 
@@ -95,8 +99,12 @@ Result<Decision> MariaGuard::write_all(const Lease& lease, std::vector<std::stri
   if (reconnects_by_itself(connection_))
     return Error{Code::kInvalid,
                  "MYSQL_OPT_RECONNECT is on for this connection; a guarded write needs it off"};
-  if (const auto known = shake_hands(); !known) return known.error();
-  return MariaWriter(connection_, {lease, std::move(resources), options.operation, options.retries},
+  if (const auto known = verify_installation(); !known) return known.error();
+  return MariaWriter(connection_,
+                     {.held = guard::held_by(lease),
+                      .resources = std::move(resources),
+                      .operation = options.operation,
+                      .limits = {.retries = options.retries}},
                      work)
       .run();
 }

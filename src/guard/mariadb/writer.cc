@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "guard/mariadb/advance.h"
-#include "guard/mariadb/failures.h"
-#include "guard/states.h"
-#include "guard/words.h"
+#include "guard/mariadb/connection.h"
+#include "guard/sql/states.h"
+#include "guard_contract/parse.h"
 
 namespace pawl {
 namespace {
@@ -37,18 +37,18 @@ Result<Decision> check(MYSQL* connection, const std::string& resource, std::uint
 }  // namespace guard
 
 MariaWriter::MariaWriter(MYSQL* connection, guard::WriteOrder order, const Work& work)
-    : Writer(std::move(order)), connection_(connection), work_(work) {}
+    : TransactionWriter(std::move(order)), connection_(connection), work_(work) {}
 
 MariaWriter::Failure MariaWriter::to_failure(const MariaFailure& failure) {
   return {guard::to_error(failure), guard::may_pass_again(failure), failure.disconnected,
-          guard::number_told(failure.message, "max")};
+          guard::parse_field(failure.message, "max")};
 }
 
 std::variant<Decision, MariaWriter::Failure, Error> MariaWriter::begin() {
-  const std::string& resource = order().resources.front();
-  const std::uint64_t token = order().lease.token();
+  const std::string& resource = resources().front();
+  const std::uint64_t token = MariaWriter::token();
   // The common case travels as one message.
-  const bool simple = order().resources.size() == 1 && order().operation == 0;
+  const bool simple = resources().size() == 1 && operation() == 0;
   const MariaOutcome begun =
       simple ? guard::call(connection_, "begin", {resource, std::to_string(token)})
              : begin_and_use();
@@ -72,26 +72,25 @@ MariaOutcome MariaWriter::begin_and_use() {
   // A new token in a REPEATABLE READ transaction: it has to be advanced to before, as pawl.begin()
   // does.
   roll_back();
-  for (const std::string& resource : order().resources) {
+  for (const std::string& resource : resources()) {
     const auto seconds = std::to_string(kAdvanceWait.count());
-    MariaOutcome advanced = guard::call(connection_, "advance",
-                                        {resource, std::to_string(order().lease.token()), seconds});
+    MariaOutcome advanced =
+        guard::call(connection_, "advance", {resource, std::to_string(token()), seconds});
     if (!advanced) return advanced;
   }
   return begin_and_use_all();
 }
 
 MariaOutcome MariaWriter::begin_and_use_all() {
-  const auto& [lease, resources, operation, retries] = order();
-  const std::string token = std::to_string(lease.token());
+  const std::string token = std::to_string(MariaWriter::token());
   MariaOutcome last = guard::execute(connection_, "START TRANSACTION");
-  if (last && resources.size() > 1)
-    last =
-        guard::execute(connection_, fmt::format("CALL pawl.use_all({}, '{}')",
-                                                guard::json_array(connection_, resources), token));
-  if (last && operation != 0)
-    last =
-        guard::call(connection_, "use_op", {resources.front(), token, std::to_string(operation)});
+  if (last && resources().size() > 1)
+    last = guard::execute(connection_,
+                          fmt::format("CALL pawl.use_all({}, '{}')",
+                                      guard::json_array(connection_, resources()), token));
+  if (last && operation() != 0)
+    last = guard::call(connection_, "use_op",
+                       {resources().front(), token, std::to_string(operation())});
   return last;
 }
 

@@ -4,13 +4,13 @@
 
 #include <functional>
 
-#include "guard/mariadb/statement.h"
-#include "guard/writer.h"
+#include "guard/mariadb/connection.h"
+#include "guard/transaction_writer.h"
 #include "pawl/mariadb.h"
 
 namespace pawl {
 
-class MariaWriter final : public guard::Writer {
+class MariaWriter final : public guard::TransactionWriter {
  public:
   using Work = std::function<Result<void>(MariaTransaction&)>;
 

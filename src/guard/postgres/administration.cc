@@ -1,25 +1,39 @@
-#include "guard/postgres/administration.h"
-
+// The administration of a guard in PostgreSQL, over a connection of its own.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
+#include "base/assert.h"
 #include "guard/postgres/connection.h"
-#include "guard/postgres/failures.h"
-#include "guard/postgres/scripts.h"
-#include "guard/postgres/statement.h"
-#include "guard/sql_values.h"
+#include "guard/postgres/install.h"
+#include "guard/postgres/kind.h"
+#include "guard/postgres/uninstall.h"
+#include "guard/sql/values.h"
 #include "pawl/postgres.h"
 
 namespace pawl::guard {
 namespace {
 
+// What stands between the lines `BEGIN;` and `COMMIT;` of a script (guards/postgres/*.sql), to be
+// run in a transaction that the caller may take back.
+std::string transaction_body(std::string_view file) {
+  constexpr std::string_view kBegin = "\nBEGIN;\n";
+  constexpr std::string_view kCommit = "\nCOMMIT;\n";
+  const std::size_t begin = file.find(kBegin);
+  const std::size_t commit = file.rfind(kCommit);
+  PAWL_ASSERT(begin != file.npos && commit != file.npos && begin < commit);
+  return std::string(file.substr(begin + kBegin.size(), commit - begin - kBegin.size()));
+}
+
 class PostgresAdministration final : public Administration {
  public:
   explicit PostgresAdministration(std::shared_ptr<PGconn> connection)
       : connection_(std::move(connection)) {}
+
+  [[nodiscard]] std::string_view title() const override { return "PostgreSQL"; }
+  [[nodiscard]] bool can(Task) const override { return true; }
 
   Result<std::optional<Installation>> installed() override {
     const auto there = query("SELECT to_regprocedure('pawl.contract()') IS NOT NULL");
@@ -34,10 +48,10 @@ class PostgresAdministration final : public Administration {
   Result<Installation> install(Rehearse rehearse) override {
     const auto before = installed();
     if (!before) return before.error();
-    if (const auto newer = insist_on_upgrade(*before); !newer) return newer.error();
+    if (const auto newer = check_not_newer(*before); !newer) return newer.error();
     std::optional<Installation> after;
     const auto done = in_transaction(rehearse, [&]() -> Result<void> {
-      if (const auto ran = run_script(transaction_body(postgres_install_file())); !ran)
+      if (const auto ran = run_script(transaction_body(kPostgresInstallFile)); !ran)
         return ran.error();
       auto now = installed();
       if (!now) return now.error();
@@ -45,15 +59,17 @@ class PostgresAdministration final : public Administration {
       return {};
     });
     if (!done) return done.error();
-    return insist_on_installed(after);
+    return require_installation(after);
   }
 
   Result<void> uninstall(Rehearse rehearse) override {
     return in_transaction(rehearse,
-                          [&] { return run_script(transaction_body(postgres_uninstall_file())); });
+                          [&] { return run_script(transaction_body(kPostgresUninstallFile)); });
   }
 
-  [[nodiscard]] std::string_view script() const override { return postgres_install_file(); }
+  [[nodiscard]] Result<std::string_view> script() const override {
+    return std::string_view(kPostgresInstallFile);
+  }
 
   Result<std::string> protect(const Protection& wanted, Rehearse rehearse) override {
     std::string name;
@@ -62,8 +78,7 @@ class PostgresAdministration final : public Administration {
           "SELECT pawl.protect($1::text::regclass, guard => $2::text, key => $3::text, by => "
           "$4::text, mode "
           "=> $5::text)",
-          {wanted.table, given(wanted.guard), given(wanted.key), given(wanted.expression),
-           wanted.mode});
+          {wanted.table, given(wanted.guard), given(wanted.key), given(wanted.by), wanted.mode});
       if (!rows) return rows.error();
       name = rows->at(0, 0).value_or("");
       return {};
@@ -231,7 +246,7 @@ class PostgresAdministration final : public Administration {
 
 }  // namespace
 
-Result<std::unique_ptr<Administration>> connect_postgres(const std::string& dsn) {
+Result<std::unique_ptr<Administration>> open_postgres_administration(const std::string& dsn) {
   auto connection = connect(dsn);
   if (!connection) return connection.error();
   return std::unique_ptr<Administration>(

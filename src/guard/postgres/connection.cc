@@ -3,11 +3,43 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
-namespace pawl::guard {
+#include "base/assert.h"
+#include "guard/sql/states.h"
+
+namespace pawl {
+namespace guard {
 namespace {
 
 constexpr int kServerMin = 150'000;
+
+std::string field(const PGresult* result, int code) {
+  const char* text = PQresultErrorField(result, code);
+  return text == nullptr ? "" : text;
+}
+
+std::string trimmed(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+PgOutcome outcome_of(PGconn* connection, PGresult* raw) {
+  std::shared_ptr<PGresult> result(raw, PQclear);
+  const ExecStatusType status = raw == nullptr ? PGRES_FATAL_ERROR : PQresultStatus(raw);
+  if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_EMPTY_QUERY)
+    return {result, nullptr};
+  auto failure = std::make_shared<PgFailure>();
+  if (raw != nullptr) {
+    failure->state = field(raw, PG_DIAG_SQLSTATE);
+    failure->message = field(raw, PG_DIAG_MESSAGE_PRIMARY);
+    failure->detail = field(raw, PG_DIAG_MESSAGE_DETAIL);
+    failure->hint = field(raw, PG_DIAG_MESSAGE_HINT);
+  }
+  failure->disconnected = PQstatus(connection) != CONNECTION_OK;
+  if (failure->message.empty()) failure->message = trimmed(PQerrorMessage(connection));
+  return {nullptr, std::move(failure)};
+}
 
 }  // namespace
 
@@ -34,4 +66,112 @@ Result<std::shared_ptr<PGconn>> connect(const std::string& dsn) {
   return connection;
 }
 
-}  // namespace pawl::guard
+PgOutcome execute(PGconn* connection, const std::string& sql,
+                  const std::vector<PgValue>& parameters) {
+  std::vector<const char*> values;
+  values.reserve(parameters.size());
+  for (const PgValue& value : parameters) values.push_back(value ? value->c_str() : nullptr);
+  return outcome_of(connection,
+                    PQexecParams(connection, sql.c_str(), static_cast<int>(values.size()), nullptr,
+                                 values.data(), nullptr, nullptr, 0));
+}
+
+PgOutcome execute_all(PGconn* connection, const std::string& sql) {
+  return outcome_of(connection, PQexec(connection, sql.c_str()));
+}
+
+std::string literal(PGconn* connection, std::string_view text) {
+  const std::unique_ptr<char, decltype(&PQfreemem)> quoted(
+      PQescapeLiteral(connection, text.data(), text.size()), PQfreemem);
+  // Fails only on text that is not of the connection's encoding; the server says so of an empty
+  // name as well.
+  return quoted ? quoted.get() : "''";
+}
+
+std::string array_of(const std::vector<std::string>& items) {
+  std::string out = "{";
+  for (const std::string& item : items) {
+    out += out.size() == 1 ? "\"" : ",\"";
+    for (const char c : item) {
+      if (c == '"' || c == '\\') out += '\\';
+      out += c;
+    }
+    out += '"';
+  }
+  return out + "}";
+}
+
+// --- What a failure means ------------------------------------------------------------------------
+
+namespace {
+
+struct Conclusion {
+  std::string_view state;  // a whole SQLSTATE, or the two characters of its class
+  Code code;
+  std::string_view advice;  // appended for people
+};
+
+constexpr std::array kConclusions{
+    Conclusion{kStateStale, Code::kStaleToken, ""},
+    Conclusion{kStateWaiting, Code::kBusy, ""},
+    Conclusion{"42501", Code::kDenied, ""},
+    Conclusion{"25006", Code::kInvalid,
+               "the transaction is read-only, or this server is a replica"},
+    Conclusion{"3F000", Code::kInvalid, "no guard is installed here: pawl guard install postgres"},
+    Conclusion{"42883", Code::kInvalid,
+               "no guard of this version is installed here: pawl guard install postgres"},
+    Conclusion{"55P03", Code::kUnavailable, ""},  // lock_timeout
+    Conclusion{"57", Code::kUnavailable, ""},     // cancelled, shut down, starting
+    Conclusion{"53", Code::kUnavailable, ""},     // out of memory, disk, connections
+    Conclusion{"08", Code::kUnavailable, ""},     // connection
+    Conclusion{"40", Code::kUnavailable, ""},     // serialization, deadlock: again, with patience
+};
+
+std::string words(const PgFailure& failure, std::string_view advice) {
+  constexpr std::string_view kPrefix = "pawl: ";  // For psql; here the source is clear.
+  std::string text = failure.message;
+  if (text.starts_with(kPrefix)) text.erase(0, kPrefix.size());
+  if (!failure.state.empty()) text += " (" + failure.state + ")";
+  if (!failure.detail.empty()) text += ": " + failure.detail;
+  if (!advice.empty()) text += "; " + std::string(advice);
+  if (!failure.hint.empty()) text += ". " + failure.hint;
+  return text;
+}
+
+}  // namespace
+
+bool may_pass_again(const PgFailure& failure) {
+  return failure.state == "40001" || failure.state == "40P01";
+}
+
+Error to_error(const PgFailure& failure) {
+  if (failure.disconnected || failure.state.empty())
+    return {Code::kUnavailable, words(failure, "")};
+  for (const Conclusion& known : kConclusions) {
+    if (failure.state.starts_with(known.state)) return {known.code, words(failure, known.advice)};
+  }
+  return {Code::kInvalid, words(failure, "")};
+}
+
+}  // namespace guard
+
+std::size_t PgRows::size() const {
+  return result_ ? static_cast<std::size_t>(PQntuples(result_.get())) : 0;
+}
+
+std::size_t PgRows::affected() const {
+  const char* text = result_ ? PQcmdTuples(result_.get()) : "";
+  return *text == '\0' ? 0 : std::stoul(text);
+}
+
+PgValue PgRows::at(std::size_t row, std::size_t column) const {
+  if (row >= size() || column >= static_cast<std::size_t>(PQnfields(result_.get())))
+    return std::nullopt;
+  const int r = static_cast<int>(row);
+  const int c = static_cast<int>(column);
+  if (PQgetisnull(result_.get(), r, c) != 0) return std::nullopt;
+  return std::string(PQgetvalue(result_.get(), r, c),
+                     static_cast<std::size_t>(PQgetlength(result_.get(), r, c)));
+}
+
+}  // namespace pawl

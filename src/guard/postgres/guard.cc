@@ -1,16 +1,15 @@
 #include <fmt/format.h>
 
-#include "guard/postgres/failures.h"
-#include "guard/postgres/statement.h"
+#include "guard/postgres/connection.h"
 #include "guard/postgres/writer.h"
-#include "guard/words.h"
+#include "guard_contract/parse.h"
 
 namespace pawl {
 namespace {
 
 using guard::execute;
 
-constexpr std::chrono::seconds kAfterEviction{5};  // What was told to end takes a moment to.
+constexpr std::chrono::seconds kAfterEviction{5};  // Ending a transaction takes a moment.
 
 std::uint64_t number_at(const PgRows& rows, std::size_t column) {
   const PgValue text = rows.at(0, column);
@@ -27,13 +26,17 @@ std::string PgGuard::name() const {
                      PQdb(connection_));
 }
 
-Result<void> PgGuard::shake_hands() {
+GuardStrength PgGuard::strength() {
+  return {Strength::kFenced, {}};
+}
+
+Result<void> PgGuard::verify_installation() {
   if (known_) return {};
   const auto asked = execute(connection_, "SELECT pawl.contract(), pawl.version()", {});
   if (!asked) return guard::to_error(*asked.failure);
-  const PgRows told(asked.result);
-  if (const auto same =
-          guard::insist_on_contract(told.at(0, 0).value_or(""), told.at(0, 1).value_or("?"));
+  const PgRows answer(asked.result);
+  if (const auto same = guard::check_contract_version(answer.at(0, 0).value_or(""),
+                                                      answer.at(0, 1).value_or("?"));
       !same)
     return same.error();
   known_ = true;
@@ -42,7 +45,7 @@ Result<void> PgGuard::shake_hands() {
 
 Result<std::uint64_t> PgGuard::advance(std::string_view resource, std::uint64_t token,
                                        std::chrono::milliseconds wait) {
-  if (const auto known = shake_hands(); !known) return known.error();
+  if (const auto known = verify_installation(); !known) return known.error();
   auto advanced = advance_once(resource, token, wait);
   if (advanced || !evicts_ || advanced.error().code != Code::kBusy) return advanced;
   const auto evicted = execute(connection_, "SELECT pawl.evict($1::text, $2::bigint)",
@@ -64,7 +67,7 @@ Result<std::uint64_t> PgGuard::advance_once(std::string_view resource, std::uint
 }
 
 Result<Decision> PgGuard::check(std::string_view resource, std::uint64_t token) {
-  if (const auto known = shake_hands(); !known) return known.error();
+  if (const auto known = verify_installation(); !known) return known.error();
   const auto asked = execute(
       connection_, "SELECT verdict, max, mode, would_refuse FROM pawl.check($1::text, $2::bigint)",
       {std::string(resource), std::to_string(token)});
@@ -86,8 +89,12 @@ Result<Decision> PgGuard::write_all(const Lease& lease, std::vector<std::string>
     return Error{Code::kInvalid,
                  "the connection is in a transaction already, or broken; write() begins its own"};
   }
-  if (const auto known = shake_hands(); !known) return known.error();
-  return PgWriter(connection_, {lease, std::move(resources), options.operation, options.retries},
+  if (const auto known = verify_installation(); !known) return known.error();
+  return PgWriter(connection_,
+                  {.held = guard::held_by(lease),
+                   .resources = std::move(resources),
+                   .operation = options.operation,
+                   .limits = {.retries = options.retries}},
                   work, options.isolation)
       .run();
 }

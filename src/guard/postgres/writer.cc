@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "guard/postgres/failures.h"
-#include "guard/words.h"
+#include "guard/postgres/connection.h"
+#include "guard_contract/parse.h"
 
 namespace pawl {
 namespace {
@@ -41,32 +41,34 @@ Result<Decision> decision_of(const PgRows& rows, std::uint64_t token) {
 
 PgWriter::PgWriter(PGconn* connection, guard::WriteOrder order, const Work& work,
                    Isolation isolation)
-    : Writer(std::move(order)), connection_(connection), work_(work), isolation_(isolation) {}
+    : TransactionWriter(std::move(order)),
+      connection_(connection),
+      work_(work),
+      isolation_(isolation) {}
 
 PgWriter::Failure PgWriter::to_failure(const PgFailure& failure) {
   return {guard::to_error(failure), guard::may_pass_again(failure), failure.disconnected,
-          guard::number_told(failure.detail, "max")};
+          guard::parse_field(failure.detail, "max")};
 }
 
 // BEGIN and the check in one message: a guarded transaction has no more round trips than a plain
 // one.
 std::string PgWriter::begin_sql() const {
-  const auto& [lease, resources, operation, retries] = order();
   std::string sql = fmt::format("BEGIN ISOLATION LEVEL {};", to_sql(isolation_));
-  if (resources.size() > 1) {
+  if (resources().size() > 1) {
     sql += fmt::format("SELECT pawl.use({}::text[], {});",
-                       guard::literal(connection_, guard::array_of(resources)), lease.token());
+                       guard::literal(connection_, guard::array_of(resources())), token());
   }
-  if (resources.size() == 1 || operation != 0) {
+  if (resources().size() == 1 || operation() != 0) {
     sql += fmt::format("SELECT pawl.use({}::text, {}{})",
-                       guard::literal(connection_, resources.front()), lease.token(),
-                       operation == 0 ? "" : fmt::format(", {}::bigint", operation));
+                       guard::literal(connection_, resources().front()), token(),
+                       operation() == 0 ? "" : fmt::format(", {}::bigint", operation()));
   }
   return sql;
 }
 
 std::variant<Decision, PgWriter::Failure, Error> PgWriter::begin() {
-  const std::uint64_t token = order().lease.token();
+  const std::uint64_t token = PgWriter::token();
   const auto begun = execute_all(connection_, begin_sql());
   if (!begun) return to_failure(*begun.failure);
   const auto verdict = guard::parse_verdict(PgRows(begun.result).at(0, 0).value_or(""));
@@ -75,7 +77,7 @@ std::variant<Decision, PgWriter::Failure, Error> PgWriter::begin() {
   // Let through by its mode; the guard has the figures.
   const auto asked = guard::execute(
       connection_, "SELECT verdict, max, mode, would_refuse FROM pawl.check($1::text, $2::bigint)",
-      {order().resources.front(), std::to_string(token)});
+      {resources().front(), std::to_string(token)});
   if (!asked) return to_failure(*asked.failure);
   auto decision = guard::decision_of(PgRows(asked.result), token);
   if (!decision) return decision.error();

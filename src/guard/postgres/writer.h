@@ -4,13 +4,13 @@
 #include <functional>
 #include <string>
 
-#include "guard/postgres/statement.h"
-#include "guard/writer.h"
+#include "guard/postgres/connection.h"
+#include "guard/transaction_writer.h"
 #include "pawl/postgres.h"
 
 namespace pawl {
 
-class PgWriter final : public guard::Writer {
+class PgWriter final : public guard::TransactionWriter {
  public:
   using Work = std::function<Result<void>(PgTransaction&)>;
 

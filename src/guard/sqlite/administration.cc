@@ -1,14 +1,15 @@
-#include "guard/sqlite/administration.h"
-
+// The administration of a guard in a SQLite file, over a connection of its own.
 #include <utility>
 
 #include "base/assert.h"
 #include "guard/sqlite/connection.h"
+#include "guard/sqlite/connection_state.h"
 #include "guard/sqlite/decide.h"
 #include "guard/sqlite/emergency.h"
 #include "guard/sqlite/fault.h"
-#include "guard/sqlite/functions.h"
+#include "guard/sqlite/kind.h"
 #include "guard/sqlite/owner.h"
+#include "guard/sqlite/refusals.h"
 
 namespace pawl::guard {
 namespace {
@@ -31,7 +32,12 @@ auto attempt(const Work& work) -> Result<decltype(work())> {
 class SqliteAdministration final : public Administration {
  public:
   explicit SqliteAdministration(std::shared_ptr<sqlite3> db)
-      : db_(std::move(db)), session_(*sqlite::session_of(db_.get())) {}
+      : db_(std::move(db)), state_(*sqlite::state_of(db_.get())) {}
+
+  [[nodiscard]] std::string_view title() const override { return "SQLite"; }
+  [[nodiscard]] bool can(Task task) const override {
+    return task != Task::kBlockers && task != Task::kEvict;  // SQLite names no writers.
+  }
 
   Result<std::optional<Installation>> installed() override {
     return attempt([&] { return sqlite::installed(db_.get()); });
@@ -44,7 +50,7 @@ class SqliteAdministration final : public Administration {
     });
   }
   Result<void> uninstall(Rehearse rehearse) override {
-    auto done = in_transaction(rehearse, [&] { sqlite::uninstall(session_); });
+    auto done = in_transaction(rehearse, [&] { sqlite::uninstall(state_); });
     if (done && rehearse == Rehearse::kNo) {
       const std::string path = sqlite3_db_filename(db_.get(), "main");
       sqlite::forget_emergencies(path);
@@ -52,47 +58,42 @@ class SqliteAdministration final : public Administration {
     }
     return done;
   }
-  [[nodiscard]] std::string_view script() const override { return sqlite::install_script(); }
+  [[nodiscard]] Result<std::string_view> script() const override {
+    return sqlite::install_script();
+  }
 
   Result<std::string> protect(const Protection& protection, Rehearse rehearse) override {
-    return in_transaction(rehearse, [&] { return sqlite::protect(session_, protection); });
+    return in_transaction(rehearse, [&] { return sqlite::protect(state_, protection); });
   }
   Result<void> unprotect(const std::string& table, Rehearse rehearse) override {
-    return in_transaction(rehearse, [&] { sqlite::unprotect(session_, table); });
+    return in_transaction(rehearse, [&] { sqlite::unprotect(state_, table); });
   }
 
   Result<std::vector<Problem>> problems() override {
-    return attempt([&] { return sqlite::problems(session_); });
+    return attempt([&] { return sqlite::problems(state_); });
   }
   Result<std::vector<Status>> status(const std::string& guard) override {
-    return attempt([&] { return sqlite::status(session_, guard); });
+    return attempt([&] { return sqlite::status(state_, guard); });
   }
   Result<std::vector<Sighting>> sightings(const std::string& guard) override {
-    return attempt([&] { return sqlite::sightings(session_, guard); });
+    return attempt([&] { return sqlite::sightings(state_, guard); });
   }
 
   Result<void> set_mode(const ModeChange& change, Rehearse rehearse) override {
-    return in_transaction(rehearse, [&] { sqlite::set_mode(session_, change); });
+    return in_transaction(rehearse, [&] { sqlite::set_mode(state_, change); });
   }
   Result<void> set_policy(const PolicyChange& change, Rehearse rehearse) override {
-    return in_transaction(rehearse, [&] { sqlite::set_policy(session_, change); });
+    return in_transaction(rehearse, [&] { sqlite::set_policy(state_, change); });
   }
   Result<void> emergency(const std::string& guard, const std::string& reason) override {
-    const sqlite::Impatient impatient(db_.get());
-    return attempt([&] { static_cast<void>(sqlite::emergency(session_, guard, reason)); });
+    const sqlite::NoBusyTimeout no_busy_timeout(db_.get());
+    return attempt([&] { static_cast<void>(sqlite::emergency(state_, guard, reason)); });
   }
 
   Result<std::optional<std::uint64_t>> fence(const std::string& resource) override {
     return attempt([&] {
-      const std::uint64_t max = sqlite::check(session_, resource, 1).max;
+      const std::uint64_t max = sqlite::check(state_, resource, 1).max;
       return max == 0 ? std::optional<std::uint64_t>{} : max;
-    });
-  }
-  // SQLite does not tell who writes.
-  Result<std::vector<std::string>> blockers(const std::string& resource) override {
-    return attempt([&] {
-      static_cast<void>(session_.find(resource));
-      return std::vector<std::string>{};
     });
   }
   Result<std::uint64_t> advance(const std::string& resource, std::uint64_t token,
@@ -100,12 +101,12 @@ class SqliteAdministration final : public Administration {
     if (stragglers == Stragglers::kEvict)
       return Error{Code::kInvalid,
                    "another process's transaction in a SQLite file cannot be ended from here"};
-    const sqlite::Impatient impatient(db_.get());
-    return attempt([&] { return sqlite::advance(session_, resource, token, wait); });
+    const sqlite::NoBusyTimeout no_busy_timeout(db_.get());
+    return attempt([&] { return sqlite::advance(state_, resource, token, wait); });
   }
   Result<void> compact(const std::string& guard, std::uint64_t below, Rehearse rehearse) override {
     return in_transaction(rehearse,
-                          [&] { static_cast<void>(sqlite::compact(session_, guard, below)); });
+                          [&] { static_cast<void>(sqlite::compact(state_, guard, below)); });
   }
 
  private:
@@ -126,15 +127,15 @@ class SqliteAdministration final : public Administration {
   }
 
   std::shared_ptr<sqlite3> db_;
-  sqlite::Session& session_;
+  sqlite::ConnectionState& state_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Administration>> open_sqlite(const std::string& path) {
+Result<std::unique_ptr<Administration>> open_sqlite_administration(const std::string& path) {
   auto db = sqlite::open_file(path);
   if (!db) return db.error();
-  PAWL_ASSERT(sqlite::session_of(db->get()) != nullptr);
+  PAWL_ASSERT(sqlite::state_of(db->get()) != nullptr);
   return std::unique_ptr<Administration>(std::make_unique<SqliteAdministration>(*std::move(db)));
 }
 

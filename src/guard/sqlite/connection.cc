@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "guard/sqlite/connection_state.h"
 #include "guard/sqlite/fault.h"
-#include "guard/sqlite/functions.h"
 #include "guard/sqlite/statement.h"
 
 namespace pawl::sqlite {

@@ -16,13 +16,13 @@ inline constexpr std::chrono::milliseconds kBusyWait{10000};
 // An existing file; kUnavailable where there is none.
 [[nodiscard]] Result<std::shared_ptr<sqlite3>> open_file(const std::string& path);
 
-// No waiting inside SQLite while it lives: who waits counts for himself.
-class Impatient {
+// Disables SQLite's busy timeout in this scope: the caller waits itself, and counts the time.
+class NoBusyTimeout {
  public:
-  explicit Impatient(sqlite3* db) : db_(db) { sqlite3_busy_timeout(db, 0); }
-  ~Impatient() { sqlite3_busy_timeout(db_, static_cast<int>(kBusyWait.count())); }
-  Impatient(const Impatient&) = delete;
-  Impatient& operator=(const Impatient&) = delete;
+  explicit NoBusyTimeout(sqlite3* db) : db_(db) { sqlite3_busy_timeout(db, 0); }
+  ~NoBusyTimeout() { sqlite3_busy_timeout(db_, static_cast<int>(kBusyWait.count())); }
+  NoBusyTimeout(const NoBusyTimeout&) = delete;
+  NoBusyTimeout& operator=(const NoBusyTimeout&) = delete;
 
  private:
   sqlite3* db_;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/assert.h"
+#include "base/limits.h"
 #include "guard/sqlite/emergency.h"
 #include "guard/sqlite/fault.h"
 
@@ -26,24 +28,24 @@ Word word_of(Verdict verdict) {
 }
 
 // Once only: by its number, or where the policy says so by the token itself.
-Verdict claim(Session& session, const Named& named, std::uint64_t token,
+Verdict claim(ConnectionState& state, const Named& named, std::uint64_t token,
               std::optional<std::uint64_t> operation) {
   if (operation) {
     if (!named.store.claim(named.guard.id, named.key, token, *operation)) return Verdict::kReplayed;
-    session.note_claim(named, token);
+    state.note_claim(named, token);
     return Verdict::kAdmitted;
   }
   if (named.guard.equal == "accept") return Verdict::kAdmitted;
   const bool first = named.store.claim(named.guard.id, named.key, token, 0);
-  if (!first && !session.has_claimed(named, token))
+  if (!first && !state.has_claimed(named, token))
     return named.guard.equal == "once" ? Verdict::kMissing : Verdict::kStale;
-  session.note_claim(named, token);
+  state.note_claim(named, token);
   return Verdict::kAdmitted;
 }
 
-void let_through(Session& session, const Named& named, Verdict verdict,
+void let_through(ConnectionState& state, const Named& named, Verdict verdict,
                  std::optional<std::uint64_t> token, bool counts) {
-  if (!session.note(named, fmt::format("{} {}", to_text(verdict), token.value_or(0)))) return;
+  if (!state.note(named, fmt::format("{} {}", to_text(verdict), token.value_or(0)))) return;
   named.store.count(named.guard.id, to_text(verdict), 1);
   if (verdict == Verdict::kMissing && !token) named.store.sight(named.guard.id, "tokenless");
   if (counts && named.guard.mode != GuardMode::kObserve)
@@ -51,24 +53,24 @@ void let_through(Session& session, const Named& named, Verdict verdict,
 }
 
 // Of what was not admitted: refuses, or lets through and counts.
-Verdict settle(Session& session, const Named& named, Verdict verdict,
+Verdict settle(ConnectionState& state, const Named& named, Verdict verdict,
                std::optional<std::uint64_t> token, std::uint64_t fence) {
   const bool wrong = refusable(verdict, token.has_value(), named.guard.require_token);
   const std::string resource = resource_of(named.guard, named.key);
   if (wrong && enforces(named.guard.mode, named.guard.percent, resource) &&
       effective_mode(named) == named.guard.mode) {
-    session.refused(named, to_text(verdict), token, fence);
+    state.refused(named, to_text(verdict), token, fence);
     fail(word_of(verdict), explain(verdict, resource, token, fence));
   }
-  let_through(session, named, verdict, token, wrong);
+  let_through(state, named, verdict, token, wrong);
   return verdict;
 }
 
-// A commit that a power cut takes back takes the fence back with it. People should know who writes
-// like that.
-void look_at_synchronous(Session& session, const Named& named) {
-  if (!session.note_synchronous(named)) return;
-  Statement asked(session.db(), fmt::format("PRAGMA {}.synchronous", quoted(named.store.schema())));
+// A commit that a power cut takes back takes the fence back with it. Operators should know which
+// programs write like that.
+void note_synchronous_setting(ConnectionState& state, const Named& named) {
+  if (!state.note_synchronous(named)) return;
+  Statement asked(state.db(), fmt::format("PRAGMA {}.synchronous", quoted(named.store.schema())));
   if (asked.step() && asked.number(0) < 2) named.store.sight(named.guard.id, "synchronous");
 }
 
@@ -110,9 +112,10 @@ class Durable {
   std::int64_t before_ = 2;
 };
 
-std::uint64_t advance_locked(Session& session, std::string_view resource, std::uint64_t token) {
-  const Named named = session.find(resource);
-  const std::uint64_t fence = session.fence(named);
+std::uint64_t advance_locked(ConnectionState& state, std::string_view resource,
+                             std::uint64_t token) {
+  const Named named = state.find(resource);
+  const std::uint64_t fence = state.fence(named);
   const Verdict verdict = judge(token, fence, named.guard.max_step);
   if (verdict != Verdict::kAdmitted)  // In every mode: an advance lets nothing through.
     fail(word_of(verdict), explain(verdict, resource, token, fence));
@@ -129,49 +132,50 @@ GuardMode effective_mode(const Named& named) {
   return off ? GuardMode::kShadow : named.guard.mode;
 }
 
-Verdict admit(Session& session, const Named& before, std::uint64_t token,
+Verdict admit(ConnectionState& state, const Named& before, std::uint64_t token,
               std::optional<std::uint64_t> operation, Carry carry) {
-  // In main the session's joining has the lock already. Elsewhere only now nobody else can change
-  // it.
+  PAWL_ASSERT(token >= 1 && token <= limits::kTokenMax);  // The callers refuse all others.
+  // In main join() has taken the write lock. Elsewhere it is taken here, and the guard is read again
+  // because it may have changed before.
   const bool locked = before.store.schema() == "main";
   if (!locked) before.store.lock();
   const Named named =
-      locked ? before : session.find(before.store.installation(), before.guard.id, before.key);
-  look_at_synchronous(session, named);
-  const std::uint64_t fence = session.fence(named);
+      locked ? before : state.find(before.store.installation(), before.guard.id, before.key);
+  note_synchronous_setting(state, named);
+  const std::uint64_t fence = state.fence(named);
   Verdict verdict = judge(token, fence, named.guard.max_step);
-  if (verdict == Verdict::kAdmitted) verdict = claim(session, named, token, operation);
+  if (verdict == Verdict::kAdmitted) verdict = claim(state, named, token, operation);
   if (verdict == Verdict::kAdmitted && token > fence)
     named.store.raise_fence(named.guard.id, named.key, token);
-  // Also what is refused: whoever ignores that and writes on must not pass for someone without a
-  // token.
-  if (carry == Carry::kYes) session.carry(named, {token, operation, verdict == Verdict::kReplayed});
+  // Also a refused one: a program that ignores the refusal and writes on must not pass for a writer
+  // without a token.
+  if (carry == Carry::kYes) state.carry(named, {token, operation, verdict == Verdict::kReplayed});
   if (verdict == Verdict::kReplayed) {
-    session.refused(named, to_text(verdict), token,
-                    fence);  // Its transaction may well be rolled back.
+    state.refused(named, to_text(verdict), token,
+                  fence);  // Its transaction may well be rolled back.
   } else if (verdict != Verdict::kAdmitted) {
-    settle(session, named, verdict, token, fence);
+    settle(state, named, verdict, token, fence);
   }
   return verdict;
 }
 
-void judge_write(Session& session, const Named& named) {
-  session.join();
-  const Carried* carried = session.carried(named);
-  const std::uint64_t fence = session.fence(named);
+void judge_write(ConnectionState& state, const Named& named) {
+  state.join();
+  const Carried* carried = state.carried(named);
+  const std::uint64_t fence = state.fence(named);
   if (carried == nullptr) {
-    look_at_synchronous(session, named);
-    settle(session, named, Verdict::kMissing, {}, fence);
+    note_synchronous_setting(state, named);
+    settle(state, named, Verdict::kMissing, {}, fence);
     return;
   }
-  if (carried->malformed) refuse_malformed(session, named, "malformed token");
+  if (carried->malformed) refuse_malformed(state, named, "malformed token");
   if (carried->replayed) {
-    settle(session, named, Verdict::kReplayed, carried->token, fence);
+    settle(state, named, Verdict::kReplayed, carried->token, fence);
     return;
   }
   const Verdict verdict = judge(carried->token, fence, named.guard.max_step);
   if (verdict != Verdict::kAdmitted) {
-    settle(session, named, verdict, carried->token, fence);
+    settle(state, named, verdict, carried->token, fence);
     return;
   }
   // A rollback to a savepoint may have taken back what pawl_use() wrote; the write that follows
@@ -182,17 +186,17 @@ void judge_write(Session& session, const Named& named) {
                                         carried->operation.value_or(0)));
 }
 
-std::uint64_t advance(Session& session, std::string_view resource, std::uint64_t token,
+std::uint64_t advance(ConnectionState& state, std::string_view resource, std::uint64_t token,
                       milliseconds wait) {
-  sqlite3* db = session.db();
+  sqlite3* db = state.db();
   if (sqlite3_get_autocommit(db) == 0)
     fail(Word::kTransaction,
          "pawl_advance is a transaction of its own, and one is open: end it first, or call "
          "pawl_use() in it");
-  const Durable durable(db, session.find(resource).store.schema());
+  const Durable durable(db, state.find(resource).store.schema());
   patiently(db, "BEGIN IMMEDIATE", wait);
   try {
-    const std::uint64_t before = advance_locked(session, resource, token);
+    const std::uint64_t before = advance_locked(state, resource, token);
     patiently(db, "COMMIT", wait);
     return before;
   } catch (const Fault&) {
@@ -201,11 +205,11 @@ std::uint64_t advance(Session& session, std::string_view resource, std::uint64_t
   }
 }
 
-Decision check(Session& session, std::string_view resource, std::uint64_t token) {
-  const Named named = session.find(resource);
+Decision check(ConnectionState& state, std::string_view resource, std::uint64_t token) {
+  const Named named = state.find(resource);
   Decision decision;
   decision.token = token;
-  decision.max = session.fence(named);
+  decision.max = state.fence(named);
   decision.verdict = judge(token, decision.max, named.guard.max_step);
   decision.mode = effective_mode(named);
   decision.let_through =
@@ -214,9 +218,9 @@ Decision check(Session& session, std::string_view resource, std::uint64_t token)
   return decision;
 }
 
-void refuse_malformed(Session& session, const Named& named, std::string_view what) {
-  session.carry(named, {.malformed = true});
-  session.refused(named, "malformed", {}, 0);
+void refuse_malformed(ConnectionState& state, const Named& named, std::string_view what) {
+  state.carry(named, {.malformed = true});
+  state.refused(named, "malformed", {}, 0);
   fail(Word::kMalformed,
        fmt::format(
            "{} for {}. A token is a whole number from 1 to 9007199254740991, as text without sign, "

@@ -11,7 +11,6 @@
 #include <sstream>
 
 #include "base/unique_fd.h"
-#include "guard/sqlite/aside.h"
 #include "guard/sqlite/fault.h"
 
 namespace pawl::sqlite {
@@ -22,13 +21,13 @@ std::string switch_of(const std::string& path) {
 }
 
 std::optional<Switched> parse(const std::string& line) {
-  Switched told;
+  Switched switched;
   std::istringstream words(line);
-  if (!(words >> told.emergency.installation >> told.emergency.guard >> told.emergency.generation >>
-        told.at_ms >> told.login >> told.application))
+  if (!(words >> switched.emergency.installation >> switched.emergency.guard >>
+        switched.emergency.generation >> switched.at_ms >> switched.login >> switched.application))
     return std::nullopt;
-  std::getline(words >> std::ws, told.reason);
-  return told;
+  std::getline(words >> std::ws, switched.reason);
+  return switched;
 }
 
 std::vector<Switched> all_switched(const std::string& path) {
@@ -36,7 +35,7 @@ std::vector<Switched> all_switched(const std::string& path) {
   if (path.empty()) return all;
   std::ifstream file(switch_of(path));
   for (std::string line; std::getline(file, line);) {
-    if (auto told = parse(line)) all.push_back(*std::move(told));
+    if (auto switched = parse(line)) all.push_back(*std::move(switched));
   }
   return all;
 }
@@ -53,14 +52,14 @@ std::int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
-bool is_known(Store& store, const Switched& told) {
+bool is_known(Store& store, const Switched& switched) {
   Statement& asked = store
                          .kept(
                              "SELECT 1 FROM {s}.pawl_audit a JOIN {s}.pawl_guard g ON g.name = "
                              "a.guard WHERE g.id = ?1 AND "
                              "a.what = 'emergency' AND a.at = strftime('%Y-%m-%d %H:%M:%f', ?2 / "
                              "1000.0, 'unixepoch')")
-                         .bind(told.emergency.guard, told.at_ms);
+                         .bind(switched.emergency.guard, switched.at_ms);
   const bool known = asked.step();
   asked.reset();
   return known;
@@ -68,8 +67,8 @@ bool is_known(Store& store, const Switched& told) {
 
 std::vector<Switched> unknown_to(Store& store) {
   std::vector<Switched> all = all_switched(store.path());
-  std::erase_if(all, [&](const Switched& told) {
-    return told.emergency.installation != store.installation() || is_known(store, told);
+  std::erase_if(all, [&](const Switched& switched) {
+    return switched.emergency.installation != store.installation() || is_known(store, switched);
   });
   return all;
 }
@@ -77,8 +76,8 @@ std::vector<Switched> unknown_to(Store& store) {
 }  // namespace
 
 std::optional<Switched> find_switched(const std::string& path, const Emergency& emergency) {
-  for (Switched& told : all_switched(path)) {
-    if (told.emergency == emergency) return std::move(told);
+  for (Switched& switched : all_switched(path)) {
+    if (switched.emergency == emergency) return std::move(switched);
   }
   return std::nullopt;
 }
@@ -102,22 +101,24 @@ void turn_on(const std::string& path, const std::vector<Emergency>& emergencies,
     fail(Word::kInvalid, fmt::format("cannot write {}: {}", name, std::strerror(errno)));
 }
 
-void take_in_emergencies(Store& store) {
-  for (const Switched& told : unknown_to(store)) {
+void audit_emergencies(Store& store) {
+  for (const Switched& switched : unknown_to(store)) {
     store
         .kept(
             "INSERT INTO {s}.pawl_audit (at, login, application, guard, what, reason) SELECT "
             "strftime('%Y-%m-%d %H:%M:%f', ?2 / 1000.0, 'unixepoch'), ?3, ?4, g.name, 'emergency', "
             "nullif(?5, "
             "'') FROM {s}.pawl_guard g WHERE g.id = ?1")
-        .bind(told.emergency.guard, told.at_ms, told.login, told.application, told.reason)
+        .bind(switched.emergency.guard, switched.at_ms, switched.login, switched.application,
+              switched.reason)
         .run();
   }
 }
 
-void take_in_late_emergencies(Store& store) noexcept {
+void audit_late_emergencies(Store& store) noexcept {
   try {
-    if (!unknown_to(store).empty()) static_cast<void>(aside(store.path(), take_in_emergencies));
+    if (!unknown_to(store).empty())
+      static_cast<void>(run_side_transaction(store.path(), audit_emergencies));
   } catch (...) {  // It is for people, and for later.
   }
 }

@@ -1,15 +1,14 @@
 // The emergency switch: a line in a file beside the database, FILE-pawl-emergency.
 //
 // SQLite has one writer at a time, and a stuck writer is what an emergency is often about. So the
-// switch cannot be in the database. It is looked at only by who is about to refuse. A line names
+// switch cannot be in the database. It is read only before a refusal. A line names
 // the installation, the guard and the generation of its mode: the next change of mode, in its own
 // transaction, turns it off.
 //
 //   INSTALLATION GUARD GENERATION AT LOGIN APPLICATION REASON…      AT: milliseconds since 1970
 //
-// Nobody takes a line out again, so it may be appended without a lock. The audit in the database
-// gets it at once, or, where a writer is in the way, from whoever asks for the status or changes
-// the mode.
+// Lines are never removed, so one may be appended without a lock. The audit in the database gets it
+// at once, or, where another connection is writing, with the next `status` or change of mode.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +28,7 @@ struct Emergency {
   bool operator==(const Emergency&) const = default;
 };
 
-// Who threw the switch, and why.
+// The account that turned the switch on, and why.
 struct Switched {
   Emergency emergency;
   std::int64_t at_ms = 0;
@@ -45,11 +44,11 @@ struct Switched {
 // Durably, without a lock. Throws a Fault where the file cannot be written.
 void turn_on(const std::string& path, const std::vector<Emergency>& emergencies,
              const std::string& reason);
-// Into the audit of that file, each once. In a transaction of the caller's.
-void take_in_emergencies(Store& store);
-// The same in one of its own, if there is something to take in and nobody writes now.
-void take_in_late_emergencies(Store& store) noexcept;
-// Of an installation that is taken out.
+// Copies the switches into the audit of that file, each once. In a transaction of the caller's.
+void audit_emergencies(Store& store);
+// The same in one of its own, if there is something to copy and no other connection writes now.
+void audit_late_emergencies(Store& store) noexcept;
+// Removes the file, when the guard is uninstalled.
 void forget_emergencies(const std::string& path);
 
 }  // namespace pawl::sqlite

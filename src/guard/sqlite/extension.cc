@@ -3,7 +3,7 @@
 #include <sqlite3ext.h>
 SQLITE_EXTENSION_INIT1
 
-#include "guard/sqlite/functions.h"
+#include "guard/sqlite/connection_state.h"
 
 // SQLite makes this name of the file's: the letters of "pawl_sqlite" without "lib".
 extern "C" __attribute__((visibility("default"))) int sqlite3_pawlsqlite_init(

@@ -82,8 +82,4 @@ std::string quoted(std::string_view identifier) {
   return doubled(identifier, '"');
 }
 
-std::string quoted_text(std::string_view text) {
-  return doubled(text, '\'');
-}
-
 }  // namespace pawl::sqlite

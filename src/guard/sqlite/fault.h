@@ -2,7 +2,7 @@
 // PAWL_STALE, PAWL_BUSY.
 //
 // Inside src/guard/sqlite a Fault is thrown; where SQL functions and C++ callers come in it is
-// caught and told.
+// caught and reported.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,5 @@ struct Fault {
 
 // "orders" → "\"orders\"", whatever is in it.
 [[nodiscard]] std::string quoted(std::string_view identifier);
-// The same for a string: 'orders'.
-[[nodiscard]] std::string quoted_text(std::string_view text);
 
 }  // namespace pawl::sqlite

@@ -1,4 +1,4 @@
-#include "guard/sqlite/functions.h"
+#include "guard/sqlite/connection_state.h"
 
 #include <fmt/format.h>
 
@@ -13,9 +13,7 @@
 #include "guard/sqlite/decide.h"
 #include "guard/sqlite/fault.h"
 #include "guard/sqlite/owner.h"
-#include "guard/sqlite/session.h"
-#include "guard/sqlite/transaction_watch.h"
-#include "guard/words.h"
+#include "guard_contract/parse.h"
 
 namespace pawl::sqlite {
 namespace {
@@ -28,8 +26,8 @@ class Call {
   Call(sqlite3_context* context, int count, sqlite3_value** values)
       : context_(context), count_(count), values_(values) {}
 
-  [[nodiscard]] Session& session() const {
-    return *static_cast<Session*>(sqlite3_user_data(context_));
+  [[nodiscard]] ConnectionState& state() const {
+    return *static_cast<ConnectionState*>(sqlite3_user_data(context_));
   }
   [[nodiscard]] bool has(int index) const {
     return index < count_ && sqlite3_value_type(values_[index]) != SQLITE_NULL;
@@ -101,17 +99,17 @@ void call(sqlite3_context* context, int count, sqlite3_value** values) {
 // --- for writers ---------------------------------------------------------------------------------
 
 void admit_as(const Call& call, Carry carry) {
-  Session& session = call.session();
-  if (sqlite3_get_autocommit(session.db()) != 0)
+  ConnectionState& state = call.state();
+  if (sqlite3_get_autocommit(state.db()) != 0)
     fail(Word::kTransaction,
          "a token belongs to a transaction, and none is open: BEGIN IMMEDIATE first");
-  session.join();
-  const Named named = session.find(call.text(0));
+  state.join();
+  const Named named = state.find(call.text(0));
   const auto token = call.token(1);
   const auto operation = call.token(2);
   if (!token || (call.given(2) && !operation))
-    refuse_malformed(session, named, token ? "malformed operation number" : "malformed token");
-  call.answer(to_text(admit(session, named, *token, operation, carry)));
+    refuse_malformed(state, named, token ? "malformed operation number" : "malformed token");
+  call.answer(to_text(admit(state, named, *token, operation, carry)));
 }
 
 void use(const Call& call) {
@@ -123,30 +121,29 @@ void admit_only(const Call& call) {
 }
 
 void judge_row(const Call& call) {
-  judge_write(call.session(), call.session().find(call.number(0), call.number(1), call.text(2)));
+  judge_write(call.state(), call.state().find(call.number(0), call.number(1), call.text(2)));
   call.answer(1);
 }
 
 std::uint64_t need_token(const Call& call, int index) {
   const auto token = call.token(index);
-  if (!token)
-    refuse_malformed(call.session(), call.session().find(call.text(0)), "malformed token");
+  if (!token) refuse_malformed(call.state(), call.state().find(call.text(0)), "malformed token");
   return *token;
 }
 
 void advance_to(const Call& call) {
   const std::uint64_t token = need_token(call, 1);
   const auto wait = call.has(2) ? std::chrono::milliseconds(call.number(2)) : kAdvanceWait;
-  call.answer_fence(advance(call.session(), call.text(0), token, wait));
+  call.answer_fence(advance(call.state(), call.text(0), token, wait));
 }
 
 void check_token(const Call& call) {
-  call.answer(to_text(check(call.session(), call.text(0), need_token(call, 1)).verdict));
+  call.answer(to_text(check(call.state(), call.text(0), need_token(call, 1)).verdict));
 }
 
 void tell_fence(const Call& call) {
   // A check with any token tells it.
-  call.answer_fence(check(call.session(), call.text(0), 1).max);
+  call.answer_fence(check(call.state(), call.text(0), 1).max);
 }
 
 void tell_version(const Call& call) {
@@ -160,12 +157,12 @@ void tell_contract(const Call& call) {
 // --- for owners ----------------------------------------------------------------------------------
 
 void install_here(const Call& call) {
-  install(call.session().db());
+  install(call.state().db());
   call.answer(std::string_view(kVersion));
 }
 
 void uninstall_here(const Call& call) {
-  uninstall(call.session());
+  uninstall(call.state());
 }
 
 // (table [, key column or expression [, mode [, guard]]])
@@ -174,32 +171,32 @@ void protect_table(const Call& call) {
   const std::string key = call.text(1);
   bool column = false;
   if (!key.empty()) {
-    Statement listed(call.session().db(),
+    Statement listed(call.state().db(),
                      "SELECT 1 FROM pragma_table_xinfo(?1, 'main') WHERE name = ?2");
     column = listed.bind(wanted.table, key).step();
   }
-  (column ? wanted.key : wanted.expression) = key;
+  (column ? wanted.key : wanted.by) = key;
   if (call.has(2)) wanted.mode = call.text(2);
-  call.answer(protect(call.session(), wanted));
+  call.answer(protect(call.state(), wanted));
 }
 
 void unprotect_table(const Call& call) {
-  unprotect(call.session(), call.text(0));
+  unprotect(call.state(), call.text(0));
 }
 
 void create(const Call& call) {
-  create_guard(call.session(), call.text(0), call.has(1) && call.number(1) != 0);
+  create_guard(call.state(), call.text(0), call.has(1) && call.number(1) != 0);
 }
 
 void drop(const Call& call) {
-  drop_guard(call.session(), call.text(0));
+  drop_guard(call.state(), call.text(0));
 }
 
 // (guard, mode [, percent [, reason]])
 void change_mode(const Call& call) {
   guard::ModeChange change{call.text(0), call.text(1), {}, call.text(3)};
   if (call.has(2)) change.percent = static_cast<int>(call.number(2));
-  set_mode(call.session(), change);
+  set_mode(call.state(), change);
 }
 
 // (guard, policy, value [, reason])
@@ -215,16 +212,16 @@ void change_policy(const Call& call) {
   } else {
     fail(Word::kInvalid, "a policy is require_token, equal or max_step");
   }
-  set_policy(call.session(), change);
+  set_policy(call.state(), change);
 }
 
 // (reason [, guard])
 void throw_switch(const Call& call) {
-  call.answer(emergency(call.session(), call.text(1), call.text(0)));
+  call.answer(emergency(call.state(), call.text(1), call.text(0)));
 }
 
 void compact_guard(const Call& call) {
-  call.answer(compact(call.session(), call.text(0), need_token(call, 1)));
+  call.answer(compact(call.state(), call.text(0), need_token(call, 1)));
 }
 
 std::string json_quoted(std::string_view text) {
@@ -236,7 +233,7 @@ std::string json_quoted(std::string_view text) {
 // ([guard]): JSON
 void tell_status(const Call& call) {
   std::string out = "[";
-  for (const guard::Status& each : status(call.session(), call.text(0))) {
+  for (const guard::Status& each : status(call.state(), call.text(0))) {
     if (out.size() > 1) out += ",";
     out += fmt::format(
         R"({{"guard":{},"kind":{},"mode":{},"require_token":{},"fence":{},"floor":{},"replayed":{},"stale":{},"missing":{},"ahead":{},"malformed":{},"would_refuse":{},"ready":{}}})",
@@ -292,27 +289,27 @@ constexpr std::array kFunctions{
     Function{"pawl_status", 1, call<tell_status>},
 };
 
-// C++ callers find the session of a connection through this.
-constexpr const char* kPointerType = "pawl::sqlite::Session";
+// C++ callers find the state of a connection through this.
+constexpr const char* kPointerType = "pawl::sqlite::ConnectionState";
 
-void tell_session(sqlite3_context* context, int, sqlite3_value**) {
+void pass_state(sqlite3_context* context, int, sqlite3_value**) {
   sqlite3_result_pointer(context, sqlite3_user_data(context), kPointerType, nullptr);
 }
 
 struct Taken {
-  Session* session = nullptr;
+  ConnectionState* state = nullptr;
 };
 
-void take_session(sqlite3_context* context, int, sqlite3_value** values) {
+void receive_state(sqlite3_context* context, int, sqlite3_value** values) {
   auto* taken = static_cast<Taken*>(sqlite3_value_pointer(values[1], kPointerType));
   if (taken != nullptr)
-    taken->session = static_cast<Session*>(sqlite3_value_pointer(values[0], kPointerType));
+    taken->state = static_cast<ConnectionState*>(sqlite3_value_pointer(values[0], kPointerType));
   sqlite3_result_null(context);
 }
 
 }  // namespace
 
-Session* session_of(sqlite3* db) {
+ConnectionState* state_of(sqlite3* db) {
   sqlite3_stmt* statement = nullptr;
   Taken taken;
   if (sqlite3_prepare_v2(db, "SELECT pawl_take_session(pawl_the_session(), ?1)", -1, &statement,
@@ -321,23 +318,23 @@ Session* session_of(sqlite3* db) {
     sqlite3_step(statement);
   }
   sqlite3_finalize(statement);
-  return taken.session;
+  return taken.state;
 }
 
 int add_functions(sqlite3* db) {
-  if (session_of(db) != nullptr) return SQLITE_OK;
-  auto owned = std::make_unique<Session>(db);
-  Session* session = owned.get();
+  if (state_of(db) != nullptr) return SQLITE_OK;
+  auto owned = std::make_unique<ConnectionState>(db);
+  ConnectionState* state = owned.get();
   int rc = watch_transactions(db, std::move(owned));
   const auto add = [&](const Function& function) {
     if (rc != SQLITE_OK) return;
     rc = sqlite3_create_function_v2(db, function.name, function.arguments,
-                                    SQLITE_UTF8 | function.flags, session, function.call, nullptr,
+                                    SQLITE_UTF8 | function.flags, state, function.call, nullptr,
                                     nullptr, nullptr);
   };
   for (const Function& function : kFunctions) add(function);
-  add({"pawl_the_session", 0, tell_session});
-  add({"pawl_take_session", 2, take_session});
+  add({"pawl_the_session", 0, pass_state});
+  add({"pawl_take_session", 2, receive_state});
   return rc;
 }
 

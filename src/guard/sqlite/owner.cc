@@ -10,9 +10,10 @@
 #include "guard/sqlite/emergency.h"
 #include "guard/sqlite/fault.h"
 #include "guard/sqlite/install.h"
+#include "guard/sqlite/refusals.h"
 #include "guard/sqlite/triggers.h"
 #include "guard/sqlite/uninstall.h"
-#include "guard/words.h"
+#include "guard_contract/parse.h"
 
 namespace pawl::sqlite {
 namespace {
@@ -25,7 +26,7 @@ GuardRow need_guard(Store& store, const std::string& name) {
   return *std::move(row);
 }
 
-void insist_on_name(const std::string& name) {
+void check_guard_name(const std::string& name) {
   const bool good = !name.empty() && name.size() <= 200 && name.find(':') == name.npos &&
                     std::none_of(name.begin(), name.end(), [](char c) {
                       return std::iscntrl(static_cast<unsigned char>(c)) != 0;
@@ -43,7 +44,7 @@ GuardMode need_mode(const std::string& mode) {
 
 GuardRow make_guard(Store& store, const std::string& name, const std::string& kind,
                     const std::string& key, const std::string& mode) {
-  insist_on_name(name);
+  check_guard_name(name);
   if (const auto other = store.find(name))
     fail(Word::kInvalid,
          fmt::format("there is a guard \"{}\" already, and it is {}", name, other->kind));
@@ -59,7 +60,7 @@ GuardRow make_guard(Store& store, const std::string& name, const std::string& ki
 }
 
 std::string kind_of(sqlite3* db, const guard::Protection& wanted) {
-  if (!wanted.expression.empty()) return "expression";
+  if (!wanted.by.empty()) return "expression";
   if (wanted.key.empty()) return "static";
   const auto columns = columns_of(db, wanted.table);
   if (std::find(columns.begin(), columns.end(), wanted.key) == columns.end())
@@ -107,28 +108,28 @@ void install(sqlite3* db) {
   scope.finish();
 }
 
-void uninstall(Session& session) {
-  Store& store = session.main();
+void uninstall(ConnectionState& state) {
+  Store& store = state.main();
   const std::string path = store.path();
-  Scope scope(session.db());
+  Scope scope(state.db());
   std::vector<std::string> tables;
-  Statement listed(session.db(), "SELECT tbl FROM main.pawl_protected");
+  Statement listed(state.db(), "SELECT tbl FROM main.pawl_protected");
   while (listed.step()) tables.push_back(listed.text(0));
-  for (const std::string& table : tables) drop_triggers(session.db(), table);
+  for (const std::string& table : tables) drop_triggers(state.db(), table);
   store.forget_statements();
-  execute(session.db(), std::string(guard::kSqliteUninstallFile));
+  execute(state.db(), std::string(guard::kSqliteUninstallFile));
   scope.finish();
-  if (sqlite3_get_autocommit(session.db()) == 0) return;  // It may still be taken back.
+  if (sqlite3_get_autocommit(state.db()) == 0) return;  // It may still be taken back.
   forget_emergencies(path);
   forget_refusals(path);
 }
 
-std::string protect(Session& session, const guard::Protection& wanted) {
-  Store& store = session.main();
-  sqlite3* db = session.db();
+std::string protect(ConnectionState& state, const guard::Protection& wanted) {
+  Store& store = state.main();
+  sqlite3* db = state.db();
   const std::string name = wanted.guard.empty() ? wanted.table : wanted.guard;
   const std::string kind = kind_of(db, wanted);
-  const std::string& key = kind == "row" ? wanted.key : wanted.expression;
+  const std::string& key = kind == "row" ? wanted.key : wanted.by;
   Scope scope(db);
   Statement other(db, "SELECT 1 FROM main.pawl_protected WHERE tbl = ?1");
   if (other.bind(wanted.table).step())
@@ -150,48 +151,48 @@ std::string protect(Session& session, const guard::Protection& wanted) {
   return name;
 }
 
-void unprotect(Session& session, const std::string& table) {
-  Store& store = session.main();
-  Scope scope(session.db());
+void unprotect(ConnectionState& state, const std::string& table) {
+  Store& store = state.main();
+  Scope scope(state.db());
   if (store.kept("DELETE FROM {s}.pawl_protected WHERE tbl = ?1").bind(table).run() == 0)
     fail(Word::kUnguarded, fmt::format("{} is not under guard", table));
-  drop_triggers(session.db(), table);
+  drop_triggers(state.db(), table);
   store.audit("", "unprotect", table, "");
   scope.finish();
 }
 
-void create_guard(Session& session, const std::string& name, bool keyed) {
-  Scope scope(session.db());
-  make_guard(session.main(), name, keyed ? "keyed" : "static", "", "observe");
+void create_guard(ConnectionState& state, const std::string& name, bool keyed) {
+  Scope scope(state.db());
+  make_guard(state.main(), name, keyed ? "keyed" : "static", "", "observe");
   scope.finish();
 }
 
-void drop_guard(Session& session, const std::string& name) {
-  Store& store = session.main();
-  Scope scope(session.db());
-  take_in_emergencies(store);
+void drop_guard(ConnectionState& state, const std::string& name) {
+  Store& store = state.main();
+  Scope scope(state.db());
+  audit_emergencies(store);
   const GuardRow row = need_guard(store, name);
-  Statement used(session.db(), "SELECT tbl FROM main.pawl_protected WHERE guard = ?1");
+  Statement used(state.db(), "SELECT tbl FROM main.pawl_protected WHERE guard = ?1");
   if (used.bind(row.id).step())
     fail(Word::kInvalid, fmt::format("{} guards {}: unprotect it first", name, used.text(0)));
   for (const char* table : {"pawl_fence", "pawl_done", "pawl_count", "pawl_sighting"})
-    Statement(session.db(), fmt::format("DELETE FROM main.{} WHERE guard = ?1", table))
+    Statement(state.db(), fmt::format("DELETE FROM main.{} WHERE guard = ?1", table))
         .bind(row.id)
         .run();
-  Statement(session.db(), "DELETE FROM main.pawl_guard WHERE id = ?1").bind(row.id).run();
+  Statement(state.db(), "DELETE FROM main.pawl_guard WHERE id = ?1").bind(row.id).run();
   store.audit(name, "drop", "", "");
   scope.finish();
 }
 
-void set_mode(Session& session, const guard::ModeChange& change) {
+void set_mode(ConnectionState& state, const guard::ModeChange& change) {
   const GuardMode mode = need_mode(change.mode);
   const bool canary = mode == GuardMode::kCanary;
   if (canary != change.percent.has_value() ||
       (canary && (*change.percent < 1 || *change.percent > 100)))
     fail(Word::kInvalid, "canary needs a percentage from 1 to 100, and the other modes take none");
-  Scope scope(session.db());
-  Store& store = session.main();
-  take_in_emergencies(store);  // Before what ends them, as it happened.
+  Scope scope(state.db());
+  Store& store = state.main();
+  audit_emergencies(store);  // Before what ends them, as it happened.
   const GuardRow row = need_guard(store, change.guard);
   const GuardMode before = effective_mode({store, row, ""});
   std::optional<std::int64_t> percent;
@@ -212,15 +213,15 @@ void set_mode(Session& session, const guard::ModeChange& change) {
   scope.finish();
 }
 
-void set_policy(Session& session, const guard::PolicyChange& change) {
+void set_policy(ConnectionState& state, const guard::PolicyChange& change) {
   if (change.bare_token) fail(Word::kInvalid, "bare_token is a policy of guards in PostgreSQL");
   if (change.max_step && (*change.max_step < kStepMin || *change.max_step > limits::kTokenMax))
     fail(Word::kInvalid, fmt::format("max_step is from {} to {}", kStepMin, limits::kTokenMax));
   if (change.equal && *change.equal != "accept" && *change.equal != "once" &&
       *change.equal != "refuse")
     fail(Word::kInvalid, "equal is accept, once or refuse");
-  Scope scope(session.db());
-  Store& store = session.main();
+  Scope scope(state.db());
+  Store& store = state.main();
   const GuardRow row = need_guard(store, change.guard);
   if (change.equal && *change.equal != "accept" && (row.kind == "row" || row.kind == "expression"))
     fail(Word::kInvalid,
@@ -246,12 +247,13 @@ void set_policy(Session& session, const guard::PolicyChange& change) {
   scope.finish();
 }
 
-std::int64_t emergency(Session& session, const std::string& guard, const std::string& reason) {
-  Store& store = session.main();
+std::int64_t emergency(ConnectionState& state, const std::string& guard,
+                       const std::string& reason) {
+  Store& store = state.main();
   if (!guard.empty()) static_cast<void>(need_guard(store, guard));
   std::vector<Emergency> switched;
   Statement listed(
-      session.db(),
+      state.db(),
       "SELECT id, generation FROM main.pawl_guard WHERE mode IN ('canary', 'enforce') AND "
       "(?1 = '' OR name = ?1)");
   listed.bind(guard);
@@ -261,8 +263,8 @@ std::int64_t emergency(Session& session, const std::string& guard, const std::st
   if (switched.empty()) return 0;
   turn_on(store.path(), switched, reason);
   try {
-    Scope scope(session.db());
-    take_in_emergencies(store);
+    Scope scope(state.db());
+    audit_emergencies(store);
     scope.finish();
   } catch (const Fault& fault) {
     if (fault.word != Word::kBusy) throw;  // The switch is on, and says who threw it and why.
@@ -270,14 +272,14 @@ std::int64_t emergency(Session& session, const std::string& guard, const std::st
   return static_cast<std::int64_t>(switched.size());
 }
 
-std::int64_t compact(Session& session, const std::string& guard, std::uint64_t below) {
-  Scope scope(session.db());
-  Store& store = session.main();
+std::int64_t compact(ConnectionState& state, const std::string& guard, std::uint64_t below) {
+  Scope scope(state.db());
+  Store& store = state.main();
   const GuardRow row = need_guard(store, guard);
   std::int64_t gone = 0;
   const auto limit = static_cast<std::int64_t>(below);
   if (row.keyed()) {
-    Statement known(session.db(),
+    Statement known(state.db(),
                     "SELECT coalesce(max(token), 0) FROM main.pawl_fence WHERE guard = ?1");
     known.bind(row.id).step();
     const auto greatest = std::max(row.floor, static_cast<std::uint64_t>(known.number(0)));

@@ -10,18 +10,17 @@
 #include <sstream>
 
 #include "base/unique_fd.h"
-#include "guard/sqlite/aside.h"
 
 namespace pawl::sqlite {
 namespace {
 
 constexpr off_t kBytesMax = 1 << 20;  // Nobody has taken them in for long; more would tell no more.
 
-std::string waiting_room(const std::string& path) {
+std::string refusals_file(const std::string& path) {
   return path + "-pawl-refusals";
 }
 
-void take_in(Store& store, const std::string& name) {
+void import_lines(Store& store, const std::string& name) {
   std::ifstream file(name);
   std::string line;
   while (std::getline(file, line)) {
@@ -49,7 +48,7 @@ void note_refusal(const std::string& path, const Refusal& refusal) noexcept {
                     refusal.token.value_or(0), refusal.fence, one_word(application_name()),
                     one_word(refusal.resource));
     const UniqueFd file(
-        ::open(waiting_room(path).c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
+        ::open(refusals_file(path).c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
     struct stat now {};
     if (!file || ::fstat(file.get(), &now) != 0 || now.st_size > kBytesMax) return;
     [[maybe_unused]] const ssize_t written = ::write(file.get(), line.data(), line.size());
@@ -57,17 +56,17 @@ void note_refusal(const std::string& path, const Refusal& refusal) noexcept {
   }
 }
 
-void take_in_refusals(const std::string& path) noexcept {
+void import_refusals(const std::string& path) noexcept {
   struct stat now {};
-  const std::string name = waiting_room(path);
+  const std::string name = refusals_file(path);
   if (path.empty() || ::stat(name.c_str(), &now) != 0 || now.st_size == 0) return;
-  if (!aside(path, [&](Store& store) { take_in(store, name); })) return;
+  if (!run_side_transaction(path, [&](Store& store) { import_lines(store, name); })) return;
   // Not unlinked: others may have it open.
   [[maybe_unused]] const int rc = ::truncate(name.c_str(), 0);
 }
 
 void forget_refusals(const std::string& path) {
-  if (!path.empty()) ::unlink(waiting_room(path).c_str());
+  if (!path.empty()) ::unlink(refusals_file(path).c_str());
 }
 
 }  // namespace pawl::sqlite

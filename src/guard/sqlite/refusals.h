@@ -3,32 +3,24 @@
 // is taken into pawl_count and pawl_refusal when its transaction is over, or when someone asks for
 // the status.
 //
-// Both happen under SQLite's write lock, so nobody else touches the file meanwhile. A process that
+// Both happen under SQLite's write lock, so no other connection touches the file meanwhile. A process that
 // dies between the commit and the truncation lets its lines be counted twice: counters are for
 // people.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 
-namespace pawl::sqlite {
+#include "guard/sqlite/store.h"
 
-struct Refusal {
-  std::int64_t guard = 0;
-  std::string resource;
-  std::string verdict;
-  std::optional<std::uint64_t> token;
-  std::uint64_t fence = 0;
-};
+namespace pawl::sqlite {
 
 // `path`: of the database; in memory (empty) nothing is kept. Never fails loudly: the refusal
 // itself matters more.
 void note_refusal(const std::string& path, const Refusal& refusal) noexcept;
 // Through a connection of its own. What cannot be taken now (someone writes) stays for the next
 // time.
-void take_in_refusals(const std::string& path) noexcept;
-// Of an installation that is taken out.
+void import_refusals(const std::string& path) noexcept;
+// Removes the file, when the guard is uninstalled.
 void forget_refusals(const std::string& path);
 
 }  // namespace pawl::sqlite

@@ -34,12 +34,6 @@ bool refusable(Verdict verdict, bool has_token, bool require_token) {
   return verdict != Verdict::kMissing || has_token || require_token;
 }
 
-ResourceName split(std::string_view resource) {
-  const std::size_t colon = resource.find(':');
-  if (colon == resource.npos) return {std::string(resource), {}};
-  return {std::string(resource.substr(0, colon)), std::string(resource.substr(colon + 1))};
-}
-
 std::string resource_of(const GuardRow& guard, std::string_view key) {
   return guard.keyed() ? fmt::format("{}:{}", guard.name, key) : guard.name;
 }

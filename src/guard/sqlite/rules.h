@@ -38,12 +38,6 @@ struct GuardRow {
 // Whether it would be refused by a mode that refuses.
 [[nodiscard]] bool refusable(Verdict verdict, bool has_token, bool require_token);
 
-// "orders", "accounts:7" → the guard and, behind the first ':', the key.
-struct ResourceName {
-  std::string guard;
-  std::optional<std::string> key;
-};
-[[nodiscard]] ResourceName split(std::string_view resource);
 [[nodiscard]] std::string resource_of(const GuardRow& guard, std::string_view key);
 
 // Why a write is refused, for people, behind the word for programs.

@@ -41,12 +41,5 @@ TEST(Rules, OnlyRequireTokenMakesAWriteWithoutATokenRefusable) {
   EXPECT_TRUE(refusable(Verdict::kStale, true, false));
 }
 
-TEST(Rules, AResourceIsSplitAtItsFirstColon) {
-  EXPECT_EQ(split("accounts:a:b").guard, "accounts");
-  EXPECT_EQ(split("accounts:a:b").key, "a:b");
-  EXPECT_EQ(split("orders").key, std::nullopt);
-  EXPECT_EQ(split("accounts:").key, "");
-}
-
 }  // namespace
 }  // namespace pawl::sqlite

@@ -1,198 +1,174 @@
-#include "guard/sqlite/session.h"
-
+// One connection to a SQLite file as a Session.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
+#include "base/assert.h"
+#include "guard/sql/session.h"
+#include "guard/sqlite/connection.h"
+#include "guard/sqlite/connection_state.h"
+#include "guard/sqlite/decide.h"
 #include "guard/sqlite/fault.h"
+#include "guard/sqlite/kind.h"
+#include "guard/sqlite/statement.h"
+#include "pawl/sqlite.h"
 
-namespace pawl::sqlite {
+namespace pawl::guard {
 namespace {
 
-int count_schemas(sqlite3* db) {
-  int count = 0;
-  while (sqlite3_db_name(db, count) != nullptr) ++count;
-  return count;
+using sqlite::Fault;
+using sqlite::Statement;
+using sqlite::Word;
+
+// What a failed statement says: by its first word, as every driver can tell.
+Outcome refusal(const Fault& fault) {
+  struct Known {
+    Word word;
+    Answer answer;
+  };
+  static constexpr Known kKnown[] = {
+      {Word::kStale, Answer::kStale},         {Word::kMissing, Answer::kMissing},
+      {Word::kAhead, Answer::kAhead},         {Word::kReplayed, Answer::kReplayed},
+      {Word::kMalformed, Answer::kMalformed}, {Word::kUnguarded, Answer::kUnguarded},
+      {Word::kBusy, Answer::kAgain},
+  };
+  for (const Known& known : kKnown) {
+    const std::string_view word = to_text(known.word);
+    if (fault.word == known.word || fault.text.starts_with(fmt::format("{}:", word)))
+      return {known.answer, false, fault.text};
+  }
+  return {Answer::kBroken, false, sqlite::message_of(fault)};
 }
 
-std::vector<std::string> schemas_of(sqlite3* db) {
-  std::vector<std::string> names;
-  for (int i = 0; const char* name = sqlite3_db_name(db, i); ++i) {
-    if (i != 1) names.emplace_back(name);  // 1 is temp.
+class SqliteSession final : public SqlSession {
+ public:
+  SqliteSession(std::shared_ptr<sqlite3> db, const ScratchNames& names)
+      : SqlSession(names), db_(std::move(db)), front_(db_.get()) {}
+
+  Outcome commit() override { return run("COMMIT"); }
+  Outcome rollback() override { return run("ROLLBACK"); }
+  Outcome execute(const std::string& statement) override { return run(statement.c_str()); }
+
+  void vanish() override { db_.reset(); }
+
+  Advanced advance(const std::string& resource, std::uint64_t token,
+                   std::chrono::milliseconds wait) override {
+    Advanced advanced;
+    const sqlite::NoBusyTimeout no_busy_timeout(db_.get());
+    advanced.outcome = attempt([&]() -> Outcome {
+      Statement asked(db_.get(), "SELECT pawl_advance(?1, ?2, ?3)");
+      asked
+          .bind(resource, static_cast<std::int64_t>(token), static_cast<std::int64_t>(wait.count()))
+          .step();
+      if (!asked.null(0)) advanced.before = static_cast<std::uint64_t>(asked.number(0));
+      return {Answer::kDone};
+    });
+    if (advanced.outcome.answer == Answer::kAgain) advanced.outcome.answer = Answer::kBusy;
+    return advanced;
   }
-  return names;
-}
+
+  Checked check(const std::string& resource, std::uint64_t token) override {
+    Checked checked;
+    checked.outcome = attempt([&]() -> Outcome {
+      const Decision decision = sqlite::check(*sqlite::state_of(db_.get()), resource, token);
+      if (decision.max != 0) checked.max = decision.max;
+      return {*parse_answer(to_text(decision.verdict)), decision.let_through};
+    });
+    return checked;
+  }
+
+  [[nodiscard]] Guard* front() override { return &front_; }
+  Result<Decision> write_held(const Lease& lease, const HeldWrite& write) override {
+    SqliteWriteOptions options;
+    if (write.operation != 0) options.operation = write.operation;
+    const auto work = [&] {
+      return sqlite3_exec(db_.get(), write.statement().c_str(), nullptr, nullptr, nullptr);
+    };
+    return front_.write(lease, write.resource, work, options);
+  }
+
+ protected:
+  Outcome begin_at(Isolation) override {
+    return run("BEGIN");  // Deferred, as most programs begin: pawl_use() takes the write lock.
+  }
+
+  Outcome judge(const Admission& admission) override {
+    Outcome worst{Answer::kAdmitted};
+    for (const std::string& resource : admission.resources) {
+      const Outcome outcome = admit_one(resource, *admission.token, admission.operation);
+      if (!outcome.passed() || outcome.let_through) worst = outcome;
+      if (!outcome.passed()) break;
+    }
+    return worst;
+  }
+
+  Outcome append(const Line& line) override {
+    return attempt([&]() -> Outcome {
+      Statement(db_.get(), append_sql(line))
+          .bind(line.key, static_cast<std::int64_t>(line.token), line.value)
+          .run();
+      return {Answer::kDone};
+    });
+  }
+
+  Outcome erase(const std::string& table, const std::string& key) override {
+    return attempt([&]() -> Outcome {
+      Statement(db_.get(), fmt::format("DELETE FROM {} WHERE resource = ?1", table))
+          .bind(key)
+          .run();
+      return {Answer::kDone};
+    });
+  }
+
+ private:
+  template <class Step>
+  Outcome attempt(const Step& step) {
+    PAWL_ASSERT(db_ != nullptr);
+    try {
+      return step();
+    } catch (const Fault& fault) {
+      return refusal(fault);
+    }
+  }
+
+  Outcome run(const char* sql) {
+    return attempt([&]() -> Outcome {
+      sqlite::execute(db_.get(), sql);
+      return {Answer::kDone};
+    });
+  }
+
+  Outcome admit_one(const std::string& resource, const std::string& token,
+                    std::optional<std::uint64_t> operation) {
+    return attempt([&] {
+      const std::string verb = names().watched() ? "pawl_use" : "pawl_admit";
+      Statement asked(db_.get(), fmt::format("SELECT {}(?1, ?2{})", verb, operation ? ", ?3" : ""));
+      asked.bind(resource, token);
+      if (operation) asked.bind(resource, token, static_cast<std::int64_t>(*operation));
+      asked.step();
+      return outcome_of_verdict(asked.text(0));
+    });
+  }
+
+  static std::string append_sql(const Line& line) {
+    if (line.layout == Layout::kLines)
+      return fmt::format("INSERT INTO {} (resource, token, value) VALUES (?1, ?2, ?3)", line.table);
+    return fmt::format(
+        "INSERT INTO {} (resource, log) VALUES (?1, json_array(json_array(?2, ?3))) ON CONFLICT "
+        "(resource) "
+        "DO UPDATE SET log = json_insert(log, '$[#]', json_array(?2, ?3))",
+        line.table);
+  }
+
+  std::shared_ptr<sqlite3> db_;
+  SqliteGuard front_;
+};
 
 }  // namespace
 
-void Session::look_around() {
-  seen_.reset();
-  stores_.clear();
-  for (const std::string& schema : schemas_of(db_)) {
-    if (const auto id = Store::installation_in(db_, schema))
-      stores_.push_back(std::make_unique<Store>(db_, schema, *id));
-  }
-  schemas_ = count_schemas(db_);
-  for (std::size_t i = 0; i < stores_.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      if (stores_[i]->installation() != stores_[j]->installation()) continue;
-      const std::string names =
-          fmt::format("{} and {}", stores_[j]->schema(), stores_[i]->schema());
-      stores_.clear();
-      schemas_ = -1;
-      fail(Word::kInvalid,
-           names +
-               " are copies of one guarded file: a trigger cannot tell which fences are "
-               "its own. Attach one of them only");
-    }
-  }
+std::unique_ptr<Session> make_sqlite_session(std::shared_ptr<sqlite3> db,
+                                             const ScratchNames& names) {
+  return std::make_unique<SqliteSession>(std::move(db), names);
 }
 
-Session::Seen* Session::seen_in(const Store& store) {
-  if (!joined_ || !seen_ || seen_->store != &store || seen_->changes != sqlite3_total_changes(db_))
-    return nullptr;
-  return &*seen_;
-}
-
-void Session::note_seen(const Store& store, const GuardRow& guard, std::optional<Fence> fence) {
-  // Of an attached file the transaction may not have the write lock yet.
-  if (joined_ && store.schema() == "main")
-    seen_ = Seen{&store, sqlite3_total_changes(db_), guard, std::move(fence)};
-}
-
-std::uint64_t Session::fence(const Named& named) {
-  Seen* seen = seen_in(named.store);
-  if (seen != nullptr && seen->guard.id != named.guard.id) seen = nullptr;
-  if (seen != nullptr && seen->fence && seen->fence->first == named.key) return seen->fence->second;
-  const std::uint64_t fence =
-      std::max(named.guard.floor, named.store.fence(named.guard.id, named.key));
-  if (seen != nullptr) seen->fence = {named.key, fence};
-  return fence;
-}
-
-Named Session::find(std::string_view resource) {
-  const ResourceName name = split(resource);
-  std::optional<Named> found;
-  for (int attempt = 0; attempt < 2 && !found; ++attempt) {
-    if (attempt == 1 || schemas_ != count_schemas(db_)) look_around();
-    if (auto named = find_named(name)) found.emplace(*std::move(named));
-  }
-  if (!found) fail(Word::kUnguarded, fmt::format("there is no guard \"{}\"", name.guard));
-  if (found->guard.keyed() != name.key.has_value())
-    fail(Word::kUnguarded,
-         found->guard.keyed()
-             ? fmt::format("\"{0}\" has a fence for each key: name one, {0}:KEY", name.guard)
-             : fmt::format("\"{}\" has one fence for all of it, and no keys", name.guard));
-  return *std::move(found);
-}
-
-std::optional<Named> Session::find_named(const ResourceName& name) {
-  std::optional<Named> found;
-  for (const auto& store : stores_) {
-    auto fenced = store->find(name.guard, name.key.value_or(""));
-    if (!fenced) continue;
-    if (found)
-      fail(Word::kInvalid, fmt::format("{} and {} both have a guard {}: attach one of them only",
-                                       found->store.schema(), store->schema(), name.guard));
-    note_seen(*store, fenced->guard,
-              Fence{name.key.value_or(""), std::max(fenced->guard.floor, fenced->fence)});
-    found.emplace(Named{*store, std::move(fenced->guard), name.key.value_or("")});
-  }
-  return found;
-}
-
-Named Session::find(std::int64_t installation, std::int64_t guard, std::string_view key) {
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    if (attempt == 1 || schemas_ != count_schemas(db_)) look_around();
-    for (const auto& store : stores_) {
-      if (store->installation() != installation) continue;
-      if (const Seen* seen = seen_in(*store); seen != nullptr && seen->guard.id == guard)
-        return {*store, seen->guard, std::string(key)};
-      if (auto row = store->find(guard)) {
-        note_seen(*store, *row, {});
-        return {*store, *std::move(row), std::string(key)};
-      }
-    }
-  }
-  fail(Word::kUnguarded, fmt::format("guard {} is gone, its trigger is not", guard));
-}
-
-Store& Session::main() {
-  look_around();
-  for (const auto& store : stores_) {
-    if (store->schema() == "main") return *store;
-  }
-  fail(Word::kInvalid,
-       "no guard is installed in this file. Install it with: pawl guard install sqlite");
-}
-
-void Session::join() {
-  if (joined_) return;
-  const sqlite3_int64 row = sqlite3_last_insert_rowid(db_);
-  if (!joining_)
-    joining_ = std::make_unique<Statement>(db_, "INSERT INTO pawl_session VALUES (1)",
-                                           SQLITE_PREPARE_PERSISTENT);
-  joining_->run();
-  sqlite3_set_last_insert_rowid(db_, row);  // It is the application's.
-  joined_ = true;
-}
-
-void Session::carry(const Named& named, const Carried& carried) {
-  carried_[place(named)] = carried;
-}
-
-const Carried* Session::carried(const Named& named) const {
-  const auto found = carried_.find(place(named));
-  return found == carried_.end() ? nullptr : &found->second;
-}
-
-bool Session::has_claimed(const Named& named, std::uint64_t token) const {
-  return claims_.contains({place(named), token});
-}
-
-void Session::note_claim(const Named& named, std::uint64_t token) {
-  claims_.insert({place(named), token});
-}
-
-bool Session::note(const Named& named, std::string_view what) {
-  return noted_.insert({place(named), std::string(what)}).second;
-}
-
-bool Session::note_synchronous(const Named& named) {
-  return synchronous_.insert({named.store.installation(), named.guard.id}).second;
-}
-
-void Session::refused(const Named& named, std::string_view verdict,
-                      std::optional<std::uint64_t> token, std::uint64_t fence) {
-  const std::string path = named.store.path();
-  note_refusal(path, {named.guard.id, resource_of(named.guard, named.key), std::string(verdict),
-                      token, fence});
-  refused_in_.insert(path);
-  if (!joined_ && sqlite3_get_autocommit(db_) != 0) take_in();
-}
-
-void Session::ended() noexcept {
-  joined_ = false;
-  seen_.reset();
-  carried_.clear();
-  claims_.clear();
-  noted_.clear();
-  // While a connection is being closed its transaction is told to be over before it is; then the
-  // destructor does it.
-  if (sqlite3_txn_state(db_, nullptr) != SQLITE_TXN_WRITE) take_in();
-}
-
-void Session::closing() noexcept {
-  joining_.reset();
-  seen_.reset();
-  stores_.clear();
-  schemas_ = -1;
-}
-
-void Session::take_in() noexcept {
-  for (const std::string& path : refused_in_) take_in_refusals(path);
-  refused_in_.clear();
-}
-
-}  // namespace pawl::sqlite
+}  // namespace pawl::guard

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "guard/sqlite/fault.h"
-#include "guard/words.h"
+#include "guard_contract/parse.h"
 
 namespace pawl::sqlite {
 namespace {
@@ -200,6 +200,38 @@ std::string one_word(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) <= ' '; }, '_');
   return text.empty() ? "_" : text;
+}
+
+namespace {
+
+constexpr int kSideWaitMs = 200;
+
+void run_under_write_lock(sqlite3* db, const std::function<void(Store&)>& work) {
+  sqlite3_busy_timeout(db, kSideWaitMs);
+  Scope scope(db);
+  Store store(db, "main", Store::installation_in(db, "main").value_or(0));
+  work(store);
+  store.forget_statements();
+  scope.finish();
+}
+
+}  // namespace
+
+bool run_side_transaction(const std::string& path,
+                          const std::function<void(Store&)>& work) noexcept {
+  if (path.empty()) return false;
+  sqlite3* db = nullptr;
+  bool done = false;
+  try {
+    if (sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE, nullptr) == SQLITE_OK) {
+      run_under_write_lock(db, work);
+      done = true;
+    }
+  } catch (const Fault&) {
+  } catch (...) {  // Out of memory.
+  }
+  sqlite3_close_v2(db);
+  return done;
 }
 
 }  // namespace pawl::sqlite

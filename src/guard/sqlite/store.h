@@ -6,17 +6,26 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
-#include "guard/sqlite/refusals.h"
 #include "guard/sqlite/rules.h"
 #include "guard/sqlite/statement.h"
 
 namespace pawl::sqlite {
+
+// A write that was refused, for the counters and the list of refusals.
+struct Refusal {
+  std::int64_t guard = 0;
+  std::string resource;
+  std::string verdict;
+  std::optional<std::uint64_t> token;
+  std::uint64_t fence = 0;
+};
 
 class Store {
  public:
@@ -40,7 +49,7 @@ class Store {
   // Nothing also when another file has taken this one's place.
   [[nodiscard]] std::optional<GuardRow> find(std::int64_t guard);
   [[nodiscard]] std::optional<GuardRow> find(std::string_view name);
-  // With the fence of that key, in one look: who writes needs both.
+  // With the fence of that key, in one query: a write needs both.
   struct Fenced {
     GuardRow guard;
     std::uint64_t fence = 0;  // none
@@ -73,7 +82,15 @@ class Store {
   std::unordered_map<std::string_view, std::unique_ptr<Statement>> statements_;  // by literal
 };
 
-// Who does this: for people, it proves nothing.
+// A short transaction on a connection of its own, for what must be kept although the caller's
+// transaction is rolled back, or does not belong to it. `work` runs under the write lock and is
+// committed. False: it was not, because another connection is writing or the file cannot be opened;
+// there will be a next time. Waits 200 ms at most and never throws. `path`: of the database; for one
+// in memory (empty) nothing is done.
+bool run_side_transaction(const std::string& path,
+                          const std::function<void(Store&)>& work) noexcept;
+
+// The account and the program that do this: for people, they prove nothing.
 [[nodiscard]] std::string login_name();
 [[nodiscard]] std::string application_name();
 // The same as one word of a line in a file, whatever is in it.

@@ -1,21 +1,21 @@
-#include "guard/sqlite/transaction_watch.h"
+#include "guard/sqlite/connection_state.h"
 
 namespace pawl::sqlite {
 namespace {
 
 struct Watch : sqlite3_vtab {
-  Session* session = nullptr;
+  ConnectionState* state = nullptr;
 };
 
-Session& session_of(sqlite3_vtab* table) {
-  return *static_cast<Watch*>(table)->session;
+ConnectionState& state_of(sqlite3_vtab* table) {
+  return *static_cast<Watch*>(table)->state;
 }
 
-int connect(sqlite3* db, void* session, int, const char* const*, sqlite3_vtab** out, char**) {
+int connect(sqlite3* db, void* state, int, const char* const*, sqlite3_vtab** out, char**) {
   const int rc = sqlite3_declare_vtab(db, "CREATE TABLE x (one)");
   if (rc != SQLITE_OK) return rc;
   auto watch = std::make_unique<Watch>();
-  watch->session = static_cast<Session*>(session);
+  watch->state = static_cast<ConnectionState*>(state);
   *out = watch.release();
   return SQLITE_OK;
 }
@@ -26,7 +26,7 @@ int disconnect(sqlite3_vtab* table) {
 }
 
 int disconnect_at_close(sqlite3_vtab* table) {
-  session_of(table).closing();
+  state_of(table).closing();
   return disconnect(table);
 }
 
@@ -75,7 +75,7 @@ int begin(sqlite3_vtab*) {
 }
 
 int over(sqlite3_vtab* table) {
-  session_of(table).ended();
+  state_of(table).ended();
   return SQLITE_OK;
 }
 
@@ -85,14 +85,14 @@ int savepoint(sqlite3_vtab*, int) {
 
 // Of a savepoint, or of one statement that has failed.
 int rolled_back_to(sqlite3_vtab* table, int) {
-  session_of(table).rolled_back_in_part();
+  state_of(table).rolled_back_in_part();
   return SQLITE_OK;
 }
 
 sqlite3_module make_module() {
   sqlite3_module module{};
   module.iVersion = 2;
-  module.xConnect = connect;  // No xCreate: it is there by itself, and nobody can create another.
+  module.xConnect = connect;  // No xCreate: it is there by itself, and no other can be created.
   module.xDisconnect = disconnect;
   module.xBestIndex = best_index;
   module.xOpen = open;
@@ -123,20 +123,20 @@ sqlite3_module make_closing_module() {
 const sqlite3_module kModule = make_module();
 const sqlite3_module kClosingModule = make_closing_module();
 
-void destroy(void* session) {
-  delete static_cast<Session*>(session);
+void destroy(void* state) {
+  delete static_cast<ConnectionState*>(state);
 }
 
 }  // namespace
 
-int watch_transactions(sqlite3* db, std::unique_ptr<Session> session) {
-  Session* const told = session.get();
+int watch_transactions(sqlite3* db, std::unique_ptr<ConnectionState> state) {
+  ConnectionState* const watched = state.get();
   // On failure SQLite has destroyed it already.
-  int rc = sqlite3_create_module_v2(db, "pawl_session", &kModule, session.release(), destroy);
+  int rc = sqlite3_create_module_v2(db, "pawl_session", &kModule, state.release(), destroy);
   if (rc == SQLITE_OK)
-    rc = sqlite3_create_module_v2(db, "pawl_closing", &kClosingModule, told, nullptr);
+    rc = sqlite3_create_module_v2(db, "pawl_closing", &kClosingModule, watched, nullptr);
   if (rc != SQLITE_OK) return rc;
-  // Brings the table into being, so that closing the connection is told to it: kept statements
+  // Brings the table into being, so that it is notified when the connection is closed: kept statements
   // would prevent that.
   return sqlite3_exec(db, "SELECT one FROM pawl_closing", nullptr, nullptr, nullptr);
 }

@@ -84,7 +84,7 @@ std::vector<Trigger> for_keys(sqlite3* db, const Protected& wanted, const Column
   };
 }
 
-void insist_on_table(sqlite3* db, const std::string& table) {
+void check_table(sqlite3* db, const std::string& table) {
   Statement listed(db, "SELECT type FROM pragma_table_list(?1) WHERE schema = 'main'");
   listed.bind(table);
   if (!listed.step())
@@ -106,7 +106,7 @@ std::vector<std::string> columns_of(sqlite3* db, const std::string& table) {
 }
 
 std::vector<Trigger> triggers_for(sqlite3* db, const Protected& wanted) {
-  insist_on_table(db, wanted.table);
+  check_table(db, wanted.table);
   if (wanted.kind != "static") return for_keys(db, wanted, columns_of(db, wanted.table));
   std::vector<Trigger> all;
   for (const char* when : {"BEFORE INSERT", "BEFORE UPDATE", "BEFORE DELETE"})

@@ -55,8 +55,14 @@ class Cli(sqlite.GuardedFile):
             enforced.stderr,
         )
         self.assertIn("writes without a token are admitted", self.guard("status", "orders").stdout)
+        self.assertIn(
+            "orders admits writes without a token; to refuse them: "
+            "pawl guard policy sqlite orders --require-token on",
+            self.guard("check").stdout,
+        )
         self.guard("policy", "orders", "--require-token", "on")
         self.assertNotIn("are admitted", self.guard("status", "orders").stdout)
+        self.assertNotIn("without a token", self.guard("check").stdout)
         self.refuses("PAWL_MISSING", self.db.execute, "INSERT INTO orders (state) VALUES ('no')")
         self.assertEqual(
             json.loads(self.guard("advance", "orders", "34", "--json").stdout),
@@ -82,6 +88,22 @@ class Cli(sqlite.GuardedFile):
         self.assertEqual(
             [name for name in os.listdir(os.path.dirname(self.path)) if "emergency" in name], []
         )
+
+    def test_strength_is_fenced_until_a_problem_weakens_it(self):
+        self.guard("install")
+        self.guard("protect", "orders")
+        self.assertIn("strength fenced", self.guard("status").stdout)
+        trigger = one(self.db, "SELECT name FROM sqlite_schema WHERE type = 'trigger' LIMIT 1")
+        self.db.execute(f'DROP TRIGGER "{trigger}"')
+        (status,) = json.loads(self.guard("status", "--json").stdout)["guards"]
+        self.assertEqual(status["strength"], "best effort")
+        self.assertIn("orders", status["strength_because"])
+
+    def test_a_guard_by_an_expression_is_shown_as_by(self):
+        self.guard("install")
+        self.guard("protect", "orders", "--by", "substr(state, 1)")
+        (status,) = json.loads(self.guard("status", "--json").stdout)["guards"]
+        self.assertEqual(status["kind"], "by")
 
     def test_advance_during_a_write_is_busy(self):
         self.guard("install")

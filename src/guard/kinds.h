@@ -1,0 +1,43 @@
+// The kinds of guards there are. Everything that lets users choose one (`pawl guard`, `pawl run
+// --guard`, `pawl drill`, `pawl demo`, the conformance kit, the nemesis) asks here, and no other
+// place names them.
+//
+// A new kind is a folder src/guard/NAME with one `const Kind`, and one line in kinds.cc.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "guard/kind.h"
+#include "pawl/result.h"
+
+namespace pawl::guard {
+
+// In the order in which they are listed to users.
+[[nodiscard]] std::span<const Kind* const> all_kinds();
+// nullptr: there is none of that name.
+[[nodiscard]] const Kind* find_kind(std::string_view name);
+// The same for names that come from users; kInvalid lists the kinds there are.
+[[nodiscard]] Result<const Kind*> need_kind(std::string_view name);
+// The first that needs no server (Kind::create); there always is one.
+[[nodiscard]] const Kind& serverless_kind();
+// "postgres, sqlite, mariadb".
+[[nodiscard]] std::string kind_names(std::string_view separator = ", ");
+
+// KIND:RESOURCE, as --guard takes it. The first ':' ends the kind; the resource is as in
+// guard_contract/resource_name.h.
+struct GuardedName {
+  const Kind* kind = nullptr;
+  std::string resource = {};  // empty: there was no ':'
+};
+[[nodiscard]] Result<GuardedName> parse_guarded(std::string_view text);
+
+// The place of each guard (KIND:RESOURCE), in their order; empty: the default of its kind.
+// `KIND=DSN` is for every guard of that kind. One DSN without a kind is for all other guards;
+// several are for the other guards one by one, in order. kInvalid: the numbers do not fit.
+[[nodiscard]] Result<std::vector<std::string>> assign_dsns(const std::vector<std::string>& guards,
+                                                           const std::vector<std::string>& dsns);
+
+}  // namespace pawl::guard

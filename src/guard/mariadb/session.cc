@@ -1,0 +1,160 @@
+// One connection to MariaDB as a Session.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/assert.h"
+#include "guard/mariadb/connection.h"
+#include "guard/mariadb/kind.h"
+#include "guard/sql/session.h"
+#include "guard_contract/parse.h"
+
+namespace pawl::guard {
+namespace {
+
+// What a failed statement says.
+Outcome refusal(const MariaFailure& failure) {
+  if (const auto known = answer_of_state(failure.state)) return {*known, false, failure.message};
+  const Error error = to_error(failure);
+  const bool again = error.code == Code::kUnavailable && !failure.disconnected;
+  return {again ? Answer::kAgain : Answer::kBroken, false, error.detail};
+}
+
+Outcome done_or(const MariaOutcome& outcome) {
+  return outcome ? Outcome{Answer::kDone} : refusal(*outcome.failure);
+}
+
+std::optional<std::uint64_t> token_in(const MariaOutcome& outcome, std::string_view column) {
+  return parse_token(outcome.at(0, column).value_or(""));
+}
+
+const char* level_of(Isolation isolation) {
+  switch (isolation) {
+    case Isolation::kDefault:
+    case Isolation::kReadCommitted:
+      return "READ COMMITTED";
+    case Isolation::kRepeatableRead:
+      return "REPEATABLE READ";
+    case Isolation::kSerializable:
+      return "SERIALIZABLE";
+  }
+  return "";
+}
+
+class MariaSession final : public SqlSession {
+ public:
+  MariaSession(std::shared_ptr<MYSQL> connection, const ScratchNames& names)
+      : SqlSession(names), connection_(std::move(connection)), front_(connection_.get()) {}
+
+  // Forgets the token as well, as connections of a pool should.
+  Outcome commit() override {
+    const MariaOutcome outcome = call("finish", {});
+    if (!outcome && outcome.failure->disconnected)
+      return {Answer::kUnknown, false, outcome.failure->message};
+    return done_or(outcome);
+  }
+  Outcome rollback() override { return done_or(call("abandon", {})); }
+  Outcome execute(const std::string& statement) override { return done_or(ask(statement)); }
+
+  void lose_commit() override {
+    constexpr std::string_view kCommit = "COMMIT";
+    mysql_send_query(connection_.get(), kCommit.data(), kCommit.size());
+    connection_.reset();
+  }
+  void vanish() override { connection_.reset(); }
+
+  Advanced advance(const std::string& resource, std::uint64_t token,
+                   std::chrono::milliseconds wait) override {
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(wait).count();
+    const MariaOutcome outcome =
+        call("advance", {resource, std::to_string(token), std::to_string(seconds)});
+    if (!outcome) return {refusal(*outcome.failure)};
+    return {{Answer::kDone}, token_in(outcome, "before")};
+  }
+
+  Checked check(const std::string& resource, std::uint64_t token) override {
+    const MariaOutcome outcome = call("check", {resource, std::to_string(token)});
+    if (!outcome) return {refusal(*outcome.failure)};
+    const std::string verdict = outcome.at(0, "verdict").value_or("");
+    if (verdict == "unknown") return {{Answer::kUnguarded}};
+    const MariaValue mode = outcome.at(0, "mode");
+    Checked checked{outcome_of_verdict(verdict), token_in(outcome, "max")};
+    checked.outcome.let_through =
+        checked.outcome.let_through && (mode == "observe" || mode == "shadow");
+    return checked;
+  }
+
+  [[nodiscard]] bool connected() const override {
+    return connection_ != nullptr && mysql_ping(connection_.get()) == 0;
+  }
+  [[nodiscard]] Guard* front() override { return &front_; }
+  Result<Decision> write_held(const Lease& lease, const HeldWrite& write) override {
+    const auto work = [&](MariaTransaction& tx) { tx.exec(write.statement()); };
+    return front_.write(lease, write.resource, work, {.operation = write.operation});
+  }
+
+ protected:
+  Outcome begin_at(Isolation isolation) override {
+    const MariaOutcome set =
+        ask(fmt::format("SET SESSION TRANSACTION ISOLATION LEVEL {}", level_of(isolation)));
+    return done_or(set ? ask("START TRANSACTION") : set);
+  }
+
+  Outcome judge(const Admission& admission) override {
+    const std::string verb = names().watched() ? "use" : "admit";
+    const MariaOutcome outcome = [&] {
+      if (admission.resources.size() > 1) {
+        return ask(fmt::format("CALL pawl.use_all({}, {})",
+                               json_array(connection_.get(), admission.resources),
+                               quoted(*admission.token)));
+      }
+      if (!admission.operation) return call(verb, {admission.resources.front(), admission.token});
+      return call(verb + "_op", {admission.resources.front(), admission.token,
+                                 std::to_string(*admission.operation)});
+    }();
+    if (!outcome) return refusal(*outcome.failure);
+    return outcome_of_verdict(outcome.at(0, "verdict").value_or(""));
+  }
+
+  Outcome append(const Line& line) override {
+    const std::string key = quoted(line.key);
+    const std::string value = quoted(line.value);
+    if (line.layout == Layout::kLines)
+      return done_or(ask(fmt::format("INSERT INTO {} (resource, token, value) VALUES ({}, {}, {})",
+                                     line.table, key, line.token, value)));
+    return done_or(
+        ask(fmt::format("INSERT INTO {0} (resource, log) VALUES ({1}, JSON_ARRAY(JSON_ARRAY({2}, "
+                        "{3}))) ON DUPLICATE KEY "
+                        "UPDATE log = JSON_ARRAY_APPEND(log, '$', JSON_ARRAY({2}, {3}))",
+                        line.table, key, line.token, value)));
+  }
+
+  Outcome erase(const std::string& table, const std::string& key) override {
+    return done_or(ask(fmt::format("DELETE FROM {} WHERE resource = {}", table, quoted(key))));
+  }
+
+ private:
+  MariaOutcome ask(const std::string& sql) {
+    PAWL_ASSERT(connection_ != nullptr);
+    return guard::execute(connection_.get(), sql);
+  }
+  MariaOutcome call(std::string_view procedure, const std::vector<MariaValue>& values) {
+    PAWL_ASSERT(connection_ != nullptr);
+    return guard::call(connection_.get(), procedure, values);
+  }
+  [[nodiscard]] std::string quoted(const std::string& text) const {
+    return literal(connection_.get(), text);
+  }
+
+  std::shared_ptr<MYSQL> connection_;
+  MariaGuard front_;
+};
+
+}  // namespace
+
+std::unique_ptr<Session> make_maria_session(std::shared_ptr<MYSQL> connection,
+                                            const ScratchNames& names) {
+  return std::make_unique<MariaSession>(std::move(connection), names);
+}
+
+}  // namespace pawl::guard

@@ -1,0 +1,58 @@
+#include "guard/sql/session.h"
+
+#include "guard/sql/states.h"
+#include "guard_contract/parse.h"
+
+namespace pawl::guard {
+
+Outcome SqlSession::begin(Isolation isolation) {
+  token_.reset();
+  return begin_at(isolation);
+}
+
+Outcome SqlSession::admit(const Admission& admission) {
+  token_ = admission.token;
+  if (names_.is_bare(admission.resources.front())) return {Answer::kDone, false, {}};
+  // Without a token there is nothing to ask with; a trigger judges the write itself.
+  if (!admission.token) return {Answer::kMissing, true, {}};
+  return judge(admission);
+}
+
+Outcome SqlSession::apply(const std::string& resource, const std::string& value) {
+  return append({names_.table_of(resource), names_.layout_of(resource), names_.key_of(resource),
+                 token_ ? parse_token(*token_).value_or(0) : 0, value});
+}
+
+Outcome SqlSession::remove(const std::string& resource, std::uint64_t token) {
+  Outcome outcome = begin(Isolation::kDefault);
+  if (outcome.passed()) outcome = admit({{resource}, std::to_string(token), {}});
+  if (outcome.passed()) outcome = erase(names_.table_of(resource), names_.key_of(resource));
+  if (outcome.passed()) return commit();
+  static_cast<void>(rollback());
+  return outcome;
+}
+
+std::optional<Answer> answer_of_state(std::string_view state) {
+  struct Known {
+    std::string_view state;
+    Answer answer;
+  };
+  static constexpr Known kKnown[] = {
+      {kStateMissing, Answer::kMissing},     {kStateStale, Answer::kStale},
+      {kStateMalformed, Answer::kMalformed}, {kStateUnknownResource, Answer::kUnguarded},
+      {kStateAhead, Answer::kAhead},         {kStateIsolation, Answer::kIsolation},
+      {kStateWaiting, Answer::kBusy},        {kStateDone, Answer::kReplayed},
+  };
+  for (const Known& known : kKnown) {
+    if (state == known.state) return known.answer;
+  }
+  return std::nullopt;
+}
+
+Outcome outcome_of_verdict(const std::string& verdict) {
+  const auto known = parse_verdict(verdict);
+  if (!known) return {Answer::kBroken, false, "unknown verdict \"" + verdict + "\" from the guard"};
+  return {*parse_answer(verdict), *known > Verdict::kReplayed, {}};
+}
+
+}  // namespace pawl::guard

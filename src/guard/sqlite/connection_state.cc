@@ -1,0 +1,200 @@
+#include "guard/sqlite/connection_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "guard/sqlite/fault.h"
+#include "guard/sqlite/refusals.h"
+
+namespace pawl::sqlite {
+namespace {
+
+int count_schemas(sqlite3* db) {
+  int count = 0;
+  while (sqlite3_db_name(db, count) != nullptr) ++count;
+  return count;
+}
+
+std::vector<std::string> schemas_of(sqlite3* db) {
+  std::vector<std::string> names;
+  for (int i = 0; const char* name = sqlite3_db_name(db, i); ++i) {
+    if (i != 1) names.emplace_back(name);  // 1 is temp.
+  }
+  return names;
+}
+
+}  // namespace
+
+void ConnectionState::find_stores() {
+  seen_.reset();
+  stores_.clear();
+  for (const std::string& schema : schemas_of(db_)) {
+    if (const auto id = Store::installation_in(db_, schema))
+      stores_.push_back(std::make_unique<Store>(db_, schema, *id));
+  }
+  schemas_ = count_schemas(db_);
+  for (std::size_t i = 0; i < stores_.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (stores_[i]->installation() != stores_[j]->installation()) continue;
+      const std::string names =
+          fmt::format("{} and {}", stores_[j]->schema(), stores_[i]->schema());
+      stores_.clear();
+      schemas_ = -1;
+      fail(Word::kInvalid,
+           names +
+               " are copies of one guarded file: a trigger cannot tell which fences are "
+               "its own. Attach one of them only");
+    }
+  }
+}
+
+ConnectionState::Seen* ConnectionState::seen_in(const Store& store) {
+  if (!joined_ || !seen_ || seen_->store != &store || seen_->changes != sqlite3_total_changes(db_))
+    return nullptr;
+  return &*seen_;
+}
+
+void ConnectionState::note_seen(const Store& store, const GuardRow& guard,
+                                std::optional<Fence> fence) {
+  // Of an attached file the transaction may not have the write lock yet.
+  if (joined_ && store.schema() == "main")
+    seen_ = Seen{&store, sqlite3_total_changes(db_), guard, std::move(fence)};
+}
+
+std::uint64_t ConnectionState::fence(const Named& named) {
+  Seen* seen = seen_in(named.store);
+  if (seen != nullptr && seen->guard.id != named.guard.id) seen = nullptr;
+  if (seen != nullptr && seen->fence && seen->fence->first == named.key) return seen->fence->second;
+  const std::uint64_t fence =
+      std::max(named.guard.floor, named.store.fence(named.guard.id, named.key));
+  if (seen != nullptr) seen->fence = {named.key, fence};
+  return fence;
+}
+
+Named ConnectionState::find(std::string_view resource) {
+  const guard::ResourceName name = guard::split_resource(resource);
+  std::optional<Named> found;
+  for (int attempt = 0; attempt < 2 && !found; ++attempt) {
+    if (attempt == 1 || schemas_ != count_schemas(db_)) find_stores();
+    if (auto named = find_named(name)) found.emplace(*std::move(named));
+  }
+  if (!found) fail(Word::kUnguarded, fmt::format("there is no guard \"{}\"", name.guard));
+  if (found->guard.keyed() != name.key.has_value())
+    fail(Word::kUnguarded,
+         found->guard.keyed()
+             ? fmt::format("\"{0}\" has a fence for each key: name one, {0}:KEY", name.guard)
+             : fmt::format("\"{}\" has one fence for all of it, and no keys", name.guard));
+  return *std::move(found);
+}
+
+std::optional<Named> ConnectionState::find_named(const guard::ResourceName& name) {
+  std::optional<Named> found;
+  for (const auto& store : stores_) {
+    auto fenced = store->find(name.guard, name.key.value_or(""));
+    if (!fenced) continue;
+    if (found)
+      fail(Word::kInvalid, fmt::format("{} and {} both have a guard {}: attach one of them only",
+                                       found->store.schema(), store->schema(), name.guard));
+    note_seen(*store, fenced->guard,
+              Fence{name.key.value_or(""), std::max(fenced->guard.floor, fenced->fence)});
+    found.emplace(Named{*store, std::move(fenced->guard), name.key.value_or("")});
+  }
+  return found;
+}
+
+Named ConnectionState::find(std::int64_t installation, std::int64_t guard, std::string_view key) {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (attempt == 1 || schemas_ != count_schemas(db_)) find_stores();
+    for (const auto& store : stores_) {
+      if (store->installation() != installation) continue;
+      if (const Seen* seen = seen_in(*store); seen != nullptr && seen->guard.id == guard)
+        return {*store, seen->guard, std::string(key)};
+      if (auto row = store->find(guard)) {
+        note_seen(*store, *row, {});
+        return {*store, *std::move(row), std::string(key)};
+      }
+    }
+  }
+  fail(Word::kUnguarded, fmt::format("guard {} is gone, its trigger is not", guard));
+}
+
+Store& ConnectionState::main() {
+  find_stores();
+  for (const auto& store : stores_) {
+    if (store->schema() == "main") return *store;
+  }
+  fail(Word::kInvalid,
+       "no guard is installed in this file. Install it with: pawl guard install sqlite");
+}
+
+void ConnectionState::join() {
+  if (joined_) return;
+  const sqlite3_int64 row = sqlite3_last_insert_rowid(db_);
+  if (!joining_)
+    joining_ = std::make_unique<Statement>(db_, "INSERT INTO pawl_session VALUES (1)",
+                                           SQLITE_PREPARE_PERSISTENT);
+  joining_->run();
+  sqlite3_set_last_insert_rowid(db_, row);  // It is the application's.
+  joined_ = true;
+}
+
+void ConnectionState::carry(const Named& named, const Carried& carried) {
+  carried_[fence_key(named)] = carried;
+}
+
+const Carried* ConnectionState::carried(const Named& named) const {
+  const auto found = carried_.find(fence_key(named));
+  return found == carried_.end() ? nullptr : &found->second;
+}
+
+bool ConnectionState::has_claimed(const Named& named, std::uint64_t token) const {
+  return claims_.contains({fence_key(named), token});
+}
+
+void ConnectionState::note_claim(const Named& named, std::uint64_t token) {
+  claims_.insert({fence_key(named), token});
+}
+
+bool ConnectionState::note(const Named& named, std::string_view what) {
+  return noted_.insert({fence_key(named), std::string(what)}).second;
+}
+
+bool ConnectionState::note_synchronous(const Named& named) {
+  return synchronous_.insert({named.store.installation(), named.guard.id}).second;
+}
+
+void ConnectionState::refused(const Named& named, std::string_view verdict,
+                              std::optional<std::uint64_t> token, std::uint64_t fence) {
+  const std::string path = named.store.path();
+  note_refusal(path, {named.guard.id, resource_of(named.guard, named.key), std::string(verdict),
+                      token, fence});
+  refused_in_.insert(path);
+  if (!joined_ && sqlite3_get_autocommit(db_) != 0) import_own_refusals();
+}
+
+void ConnectionState::ended() noexcept {
+  joined_ = false;
+  seen_.reset();
+  carried_.clear();
+  claims_.clear();
+  noted_.clear();
+  // While a connection is being closed its transaction is told to be over before it is; then the
+  // destructor does it.
+  if (sqlite3_txn_state(db_, nullptr) != SQLITE_TXN_WRITE) import_own_refusals();
+}
+
+void ConnectionState::closing() noexcept {
+  joining_.reset();
+  seen_.reset();
+  stores_.clear();
+  schemas_ = -1;
+}
+
+void ConnectionState::import_own_refusals() noexcept {
+  for (const std::string& path : refused_in_) import_refusals(path);
+  refused_in_.clear();
+}
+
+}  // namespace pawl::sqlite

@@ -1,0 +1,134 @@
+// One connection's part of the guard: the token that its transaction carries, and what it was
+// refused; and the SQL functions that make a connection part of the guard.
+//
+// A token belongs to a transaction, not to a connection: pools hand connections on. SQLite's commit
+// and rollback hooks have one place each, which an application may take; so the state is a
+// virtual table that takes part in every guarded transaction (pawl_session, in
+// transaction_watch.cc), and is notified of its end like any other table.
+//
+// Used by one thread at a time, like the connection.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "guard/sqlite/rules.h"
+#include "guard/sqlite/store.h"
+#include "guard_contract/resource_name.h"
+
+namespace pawl::sqlite {
+
+struct Carried {
+  std::uint64_t token = 0;
+  std::optional<std::uint64_t> operation = {};
+  bool replayed = false;   // It was done before: whatever is written now is a mistake.
+  bool malformed = false;  // So was what came with it.
+};
+
+// What a resource's name has led to.
+struct Named {
+  Store& store;
+  GuardRow guard;
+  std::string key;  // static: empty
+};
+
+class ConnectionState {
+ public:
+  explicit ConnectionState(sqlite3* db) : db_(db) {}
+  ~ConnectionState() {
+    import_own_refusals();
+  }  // SQLite destroys it last, when what was still open is rolled back.
+  ConnectionState(const ConnectionState&) = delete;
+  ConnectionState& operator=(const ConnectionState&) = delete;
+
+  [[nodiscard]] sqlite3* db() const { return db_; }
+
+  // Among all files of this connection. Throws where there is none, or more than one.
+  Named find(std::string_view resource);
+  // For a trigger: the guard of that installation.
+  Named find(std::int64_t installation, std::int64_t guard, std::string_view key);
+  // The greatest token admitted or advanced to; 0: none.
+  [[nodiscard]] std::uint64_t fence(const Named& named);
+  // The installation in main, for owners.
+  Store& main();
+
+  // Has SQLite tell the end of the transaction, and takes the write lock of main. To be called
+  // before anything is read: SQLite waits for other writers only on behalf of a transaction that
+  // has not read yet.
+  void join();
+
+  void carry(const Named& named, const Carried& carried);
+  [[nodiscard]] const Carried* carried(const Named& named) const;
+  // Whether this transaction has claimed the token (or operation) for itself.
+  [[nodiscard]] bool has_claimed(const Named& named, std::uint64_t token) const;
+  void note_claim(const Named& named, std::uint64_t token);
+  // True the first time in this transaction.
+  bool note(const Named& named, std::string_view what);
+  // Once per connection and guard.
+  bool note_synchronous(const Named& named);
+
+  void refused(const Named& named, std::string_view verdict, std::optional<std::uint64_t> token,
+               std::uint64_t fence);
+
+  // The transaction is over, either way.
+  void ended() noexcept;
+  // A part of the transaction is taken back: what was read in it may be so no more.
+  void rolled_back_in_part() noexcept { seen_.reset(); }
+  // The connection is about to be closed.
+  void closing() noexcept;
+
+ private:
+  // installation, guard, key
+  using FenceKey = std::tuple<std::int64_t, std::int64_t, std::string>;
+  static FenceKey fence_key(const Named& named) {
+    return {named.store.installation(), named.guard.id, named.guard.keyed() ? named.key : ""};
+  }
+  // What this transaction has read last. Nobody else can change it while the transaction has the
+  // write lock, and what this connection itself changes is counted. The trigger of a row asks for
+  // what pawl_use() has just read.
+  using Fence = std::pair<std::string, std::uint64_t>;  // by key; not less than the guard's floor
+  struct Seen {
+    const Store* store = nullptr;
+    int changes = 0;
+    GuardRow guard;
+    std::optional<Fence> fence;
+  };
+  // None where it may have changed meanwhile.
+  Seen* seen_in(const Store& store);
+  void note_seen(const Store& store, const GuardRow& guard, std::optional<Fence> fence);
+
+  void find_stores();
+  void import_own_refusals() noexcept;
+  std::optional<Named> find_named(const guard::ResourceName& name);
+
+  sqlite3* db_;
+  std::vector<std::unique_ptr<Store>> stores_;
+  int schemas_ = -1;  // How many there were when stores_ was filled.
+  std::unique_ptr<Statement> joining_;
+  bool joined_ = false;
+  std::optional<Seen> seen_;
+  std::map<FenceKey, Carried> carried_;
+  std::set<std::pair<FenceKey, std::uint64_t>> claims_;
+  std::set<std::pair<FenceKey, std::string>> noted_;
+  std::set<std::pair<std::int64_t, std::int64_t>> synchronous_;
+  std::set<std::string> refused_in_;  // Files in which this transaction was refused something.
+};
+
+// Registers pawl_use, pawl_admit, pawl_advance, pawl_check, pawl_fence and those of owners. Once per
+// connection, and harmless when repeated. SQLite's result code.
+[[nodiscard]] int add_functions(sqlite3* db);
+// That of this connection; nullptr: add_functions() was not called.
+[[nodiscard]] ConnectionState* state_of(sqlite3* db);
+// Virtual tables without content, through which SQLite notifies the state: pawl_session, that its
+// transaction is over; pawl_closing, that its connection is being closed. The connection owns the
+// state from now on. SQLite's result code.
+[[nodiscard]] int watch_transactions(sqlite3* db, std::unique_ptr<ConnectionState> state);
+
+}  // namespace pawl::sqlite
