@@ -34,9 +34,10 @@ std::vector<Next> offers() {
   for (const guard::Kind* kind : guard::all_kinds()) {
     if (kind->seems_local == nullptr || !kind->seems_local()) continue;
     list.push_back(
-        {fmt::format("pawl guard install {0} --dsn {1} && pawl demo --guard {0} --dsn {1}",
-                     kind->name, kind->where_example),
-         fmt::format("the same in {}, which seems to be on this machine", kind->title)});
+        {fmt::format("pawl guard install {} --dsn {}", kind->name, kind->where_example),
+         fmt::format("install the guard in {}, which seems to be here; then", kind->title)});
+    list.push_back({fmt::format("pawl demo --guard {} --dsn {}", kind->name, kind->where_example),
+                    "the same there"});
   }
   return list;
 }
@@ -47,9 +48,9 @@ std::string where_next() {
       list.end(),
       {{"pawl drill pause --guard sqlite --file shop.db",
         "the same and worse, against a database of your own: docs/how-to/drill.md"},
-       {"pawl guard install sqlite --file shop.db && pawl guard protect sqlite orders --file "
-        "shop.db",
-        "put a table of your own under guard: docs/how-to/guard-sqlite.md"},
+       {"pawl guard install sqlite --file shop.db", "install the guard in a file of yours; then"},
+       {"pawl guard protect sqlite orders --file shop.db",
+        "put a table under guard: docs/how-to/guard-sqlite.md"},
        {"pawl run LOCK -- COMMAND", "run a command under a lock: docs/reference/pawl-run.md"}});
   std::string out;
   for (const Next& next : list) out += fmt::format("  {}\n      {}\n", next.command, next.what);
@@ -81,7 +82,8 @@ int demo(Console& console, const DemoArguments& options) {
   if ((*kind)->create == nullptr) {
     if (const auto there = options.target.open(); !there) return console.fail(there.error());
   } else if (!options.target.dsn.empty()) {
-    return console.fail({Code::kInvalid, "--dsn: the demo makes a file of its own"});
+    return console.fail({Code::kInvalid, fmt::format("--dsn: the demo makes a {} file of its own",
+                                                     (*kind)->title)});
   }
   StopSignals signals;
   drill::DemoSetting setting;

@@ -361,7 +361,7 @@ void add_drill(CommandLine& line) {
                         Talks::kToPawld);
   verb.choice("DRILL", options->drill, names(), "which; see below");
   verb.text("--guard", "KIND[:RESOURCE]", options->guard,
-            (guard::kind_names(" or ") +
+            (guard::kind_names() +
              ": a scratch resource is made there, and removed; KIND:RESOURCE (postgres:orders): "
              "your own")
                 .c_str());

@@ -114,7 +114,7 @@ Result<std::vector<Start>> starts(const GuardConformanceArguments& options) {
     return std::vector<Start>{[&] { return conformance::start_process_subject(options.command); }};
   if (options.target.kind.empty())
     return Error{Code::kInvalid,
-                 fmt::format("name what to test: {}, or --exec with a command of your own",
+                 fmt::format("name what to test: {}; or --exec with a command of your own",
                              guard::kind_names())};
   const auto kind = guard::need_kind(options.target.kind);
   if (!kind) return kind.error();

@@ -53,7 +53,7 @@ Result<std::vector<std::string>> to_guard_command(const RunOptions& options,
                                                   const std::string& text, const std::string& dsn) {
   const auto named = guard::parse_guarded(text);
   if (!named || named->resource.empty()) {
-    return usage(fmt::format("--guard: expected KIND:RESOURCE with a KIND of {}; got \"{}\"{}",
+    return usage(fmt::format("--guard: expected KIND:RESOURCE with KIND {}; got \"{}\"{}",
                              guard::kind_names(), printable(text),
                              named ? "" : " (" + printable(named.error().detail) + ")"));
   }

@@ -41,8 +41,8 @@ const Kind* find_kind(std::string_view name) {
 
 Result<const Kind*> need_kind(std::string_view name) {
   if (const Kind* kind = find_kind(name)) return kind;
-  return Error{Code::kInvalid, "unknown kind of guard \"" + std::string(name) +
-                                   "\"; the kinds are: " + kind_names()};
+  return Error{Code::kInvalid,
+               "unknown kind of guard \"" + std::string(name) + "\": expected " + kind_names()};
 }
 
 const Kind& serverless_kind() {
@@ -53,10 +53,10 @@ const Kind& serverless_kind() {
   return *kKinds.front();
 }
 
-std::string kind_names(std::string_view separator) {
+std::string kind_names() {
   std::string names;
   for (const Kind* kind : kKinds) {
-    if (!names.empty()) names += separator;
+    if (kind != kKinds.front()) names += kind == kKinds.back() ? " or " : ", ";
     names += kind->name;
   }
   return names;

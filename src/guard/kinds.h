@@ -23,8 +23,8 @@ namespace pawl::guard {
 [[nodiscard]] Result<const Kind*> need_kind(std::string_view name);
 // The first that needs no server (Kind::create); there always is one.
 [[nodiscard]] const Kind& serverless_kind();
-// "postgres, sqlite, mariadb".
-[[nodiscard]] std::string kind_names(std::string_view separator = ", ");
+// "postgres, sqlite or mariadb".
+[[nodiscard]] std::string kind_names();
 
 // KIND:RESOURCE, as --guard takes it. The first ':' ends the kind; the resource is as in
 // guard_contract/resource_name.h.
