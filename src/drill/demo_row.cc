@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kKey = "widgets";
 
-// Two demos in one database must not meet.
+// Unique: several demos may run in one database.
 std::string fresh_name() {
   SystemRandom random;
   return fmt::format("pawl_demo_{:08x}", random.next() & 0xffff'ffff);
@@ -61,7 +61,7 @@ Target DemoRow::target() const {
 Result<DemoRow::Content> DemoRow::read() {
   const auto rows = database_->effects(table_, conformance::Layout::kLines, kKey);
   if (!rows) return rows.error();
-  if (rows->size() != 1) return Error{Code::kUnknown, "the demo's row is gone"};
+  if (rows->size() != 1) return Error{Code::kUnknown, "the row of the demo has disappeared"};
   return Content{rows->front().token, rows->front().value};
 }
 

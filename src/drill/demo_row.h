@@ -1,5 +1,4 @@
-// The row that the demo's workers write to: a scratch table with one row, in a database of the
-// user's choice, without a guard at first.
+// The row that the demo's workers write to, in a scratch table without a guard at first.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +14,14 @@ namespace pawl::drill {
 class DemoRow {
  public:
   struct Content {
-    std::uint64_t token = 0;  // that it was written with
+    std::uint64_t token = 0;  // that it was last written with
     std::string value;
   };
 
   // `kind`: sqlite, postgres, mariadb; `where`: a file, or a DSN. The guard must be installed
   // there.
   static Result<std::unique_ptr<DemoRow>> make(const std::string& kind, const std::string& where);
-  // The table goes, and the guard of it.
+  // Removes the table and its guard.
   ~DemoRow();
   DemoRow(const DemoRow&) = delete;
   DemoRow& operator=(const DemoRow&) = delete;
@@ -32,9 +31,9 @@ class DemoRow {
   [[nodiscard]] Target target() const;
 
   Result<Content> read();
-  // As it was at first: nobody has written to it.
+  // Sets its content, with token 0: nobody has written to it.
   Result<void> reset(const std::string& value);
-  // From now on the database itself refuses old tokens.
+  // Puts the table under guard, in mode enforce.
   Result<void> protect();
 
  private:

@@ -163,7 +163,7 @@ class TheProcess(unittest.TestCase):
         )
 
     def test_that_talks_no_json_is_told(self):
-        self.assertFailsWith("read line; echo hello; cat >/dev/null", "no JSON object: hello")
+        self.assertFailsWith("read line; echo hello; cat >/dev/null", "not a JSON object: hello")
 
     def test_that_answers_without_an_id_is_told(self):
         self.assertFailsWith("read line; echo '{}'; cat >/dev/null", "without an id")

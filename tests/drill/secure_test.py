@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Drills with a pawld that speaks TLS and knows its users."""
+"""Drills with a pawld that requires TLS and authentication."""
 
 import json
 import os
@@ -94,10 +94,10 @@ class SecureDrillTest(harness.PawldCase):
             check=True,
             stdout=subprocess.DEVNULL,
         )
-        said = self.drill("pause", self.user, 64, guard="sqlite:orders", more=["--yes"])["error"][
+        message = self.drill("pause", self.user, 64, guard="sqlite:orders", more=["--yes"])["error"][
             "detail"
         ]
-        self.assertIn("not shown all locks", said)
+        self.assertIn("not shown all locks", message)
 
     def test_who_may_not_take_the_lock_is_told_so(self):
         self.assertEqual(self.drill("pause", self.stranger, 77)["error"]["code"], "denied")

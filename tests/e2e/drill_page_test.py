@@ -50,7 +50,7 @@ ON = [
     ("warn", "warn-page"),
     ("page", "ink"),
     ("page", "good"),
-    *(("on-actor", f"a{i}") for i in range(6)),
+    *(("on-worker", f"a{i}") for i in range(6)),
     *((f"a{i}", "page") for i in range(6)),
 ]
 
