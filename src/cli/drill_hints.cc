@@ -47,13 +47,11 @@ std::string own_database_hint(std::string_view drill) {
   const std::string command = fmt::format("pawl drill {}", drill);
   if (const auto servers = local_servers(); !servers.empty()) {
     const Server& server = servers.front();
-    return fmt::format(
-        "To drill your own {} database in a scratch table (pawld must be running):\n{}",
-        server.title, install_and(server.kind, server.where, command));
+    return fmt::format("To drill your own {} database (pawld must be running):\n{}", server.title,
+                       install_and(server.kind, server.where, command));
   }
   return fmt::format(
-      "To drill your own database in a scratch table, for example the SQLite file shop.db (pawld "
-      "must be running):\n"
+      "To drill your own database, for example the SQLite file shop.db (pawld must be running):\n"
       "  sqlite3 shop.db \"PRAGMA journal_mode = WAL\"\n{}",
       install_and("sqlite", kSqliteWhere, command));
 }
@@ -66,8 +64,8 @@ std::string next_steps_hint() {
   }
   return text + fmt::format(
                     "Put a table of your own under guard (docs/how-to/guard-sqlite.md):\n"
-                    "  sqlite3 shop.db \"PRAGMA journal_mode = WAL\" "
-                    "\"CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, n INT)\"\n"
+                    "  sqlite3 shop.db \"PRAGMA journal_mode = WAL\"\n"
+                    "  sqlite3 shop.db \"CREATE TABLE IF NOT EXISTS orders (id INTEGER, n INT)\"\n"
                     "  pawl guard install sqlite {0}\n"
                     "  pawl guard protect sqlite orders {0}\n"
                     "\n"

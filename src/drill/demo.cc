@@ -13,7 +13,7 @@
 #include "client/boot_clock.h"
 #include "drill/demo_row.h"
 #include "drill/scenario.h"
-#include "drill/scratch_database.h"
+#include "drill/scratch.h"
 #include "drill/throwaway_pawld.h"
 
 namespace pawl::drill {

@@ -7,7 +7,7 @@
 
 #include "conformance/subjects.h"
 #include "drill/scenario.h"
-#include "drill/scratch_database.h"
+#include "drill/scratch.h"
 
 namespace pawl::drill {
 namespace {

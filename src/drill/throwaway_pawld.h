@@ -10,7 +10,7 @@
 
 #include "base/process.h"
 #include "client/address.h"
-#include "drill/temporary_directory.h"
+#include "drill/scratch.h"
 #include "pawl/result.h"
 
 namespace pawl::drill {

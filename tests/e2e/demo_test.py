@@ -137,7 +137,7 @@ class DemoTest(DemoCase):
             for line in out[out.index("Put a table of your own") :].splitlines()
             if line.startswith("  ") and not line.endswith("&")
         ]
-        self.assertEqual(len(commands), 5, commands)
+        self.assertEqual(len(commands), 6, commands)
         pawld = harness.Pawld()
         self.addCleanup(pawld.remove)
         pawld.start()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The page of a drill in a real browser (headless Chromium): it asks for nothing, runs nothing, and
-no label of its picture covers another.
+"""The report page of a drill in headless Chromium: it loads nothing, executes nothing, and no label
+of its timeline covers another.
 
 Environment: PAWL_DRILL_PAGES writes the pages of records made by hand.
 """
@@ -56,7 +56,7 @@ ON = [
 
 
 def contrast(one, other):
-    """As the W3C counts it: 1 to 21."""
+    """The contrast ratio of WCAG: 1 to 21."""
 
     def luminance(colour):
         digits = colour.strip("#")
@@ -94,7 +94,7 @@ class DrillPageTest(unittest.TestCase):
         cls.pages = {path.stem: path.read_bytes() for path in sorted(cls.dir.glob("*.html"))}
 
     def visit(self, page, size):
-        """What the browser makes of the page, and what it asked for."""
+        """The result of the probe in the page, and the requests of the browser."""
         site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site)
         site.asked, site.pages = [], {"/page": page}
         threading.Thread(target=site.serve_forever, daemon=True).start()
@@ -134,7 +134,7 @@ class DrillPageTest(unittest.TestCase):
             shutil.rmtree(profile, ignore_errors=True)
         return dom, site.asked
 
-    def test_the_browser_asks_for_the_page_and_for_nothing_else(self):
+    def test_page_loads_nothing_else(self):
         for name in ("hostile", "flapping"):
             with self.subTest(page=name):
                 dom, asked = self.visit(self.pages[name], "1200,900")
@@ -145,7 +145,7 @@ class DrillPageTest(unittest.TestCase):
                     "nothing became an element",
                 )
 
-    def test_even_a_script_that_was_planted_does_not_run(self):
+    def test_injected_script_does_not_run(self):
         planted = self.pages["passed"].replace(
             b"<main>",
             b"<main><script>document.title='ran'</script><img src='/leak'>"
@@ -156,7 +156,7 @@ class DrillPageTest(unittest.TestCase):
         self.assertEqual(asked, ["/page"])
         self.assertNotIn("<title>ran</title>", dom)
 
-    def test_every_text_stands_out_from_what_it_stands_on(self):
+    def test_text_contrast(self):
         looks = re.findall(r":root \{(.*?)\}", self.pages["passed"].decode(), re.S)
         self.assertEqual(len(looks), 3, "light, dark and on paper")
         for look in looks:
@@ -165,7 +165,7 @@ class DrillPageTest(unittest.TestCase):
                 with self.subTest(text=text, ground=ground):
                     self.assertGreaterEqual(contrast(colours[text], colours[ground]), 4.5)
 
-    def test_no_label_covers_another_and_the_page_is_no_wider_than_its_window(self):
+    def test_labels_do_not_overlap_and_page_fits_the_window(self):
         # All of them in one page, without its policy, which would keep the probe from running.
         mains = [
             re.search(rb"<main>.*</main>", page, re.S).group(0) for page in self.pages.values()
