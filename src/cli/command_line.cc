@@ -249,7 +249,7 @@ int CommandLine::main(int argc, char** argv) {
     return kExitConfiguration;
   }
   Console console({json_, addresses ? std::move(*addresses) : std::vector<client::Address>{},
-                   std::move(*auth)});
+                   std::move(*auth), !addresses_.empty()});
   return action_(console);
 }
 

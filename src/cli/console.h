@@ -26,6 +26,7 @@ class Console {
     bool json = false;
     std::vector<client::Address> addresses;
     Auth auth;
+    bool address_given = false;  // by --addr
   };
   explicit Console(Settings settings);
   ~Console() { clear_progress(); }
@@ -36,6 +37,8 @@ class Console {
   // Whether stdin and stderr are a terminal, so that a question can be asked.
   [[nodiscard]] bool interactive() const;
 
+  // Whether --addr was given; else the address is PAWL_ADDR or the default.
+  [[nodiscard]] bool address_given() const { return settings_.address_given; }
   // The credentials for pawld.
   [[nodiscard]] const Auth& auth() const { return settings_.auth; }
   // The addresses of pawld, also as text.

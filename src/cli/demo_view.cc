@@ -15,11 +15,11 @@ namespace pawl::cli {
 namespace {
 
 using drill::DemoEvent;
-using drill::DemoScene;
+using drill::DemoStatus;
 using Tone = DemoEvent::Tone;
 
-constexpr std::size_t kTextWidth = 92;     // longer lines are hard to read
-constexpr std::size_t kPictureWidth = 60;  // a narrower terminal gets lines only
+constexpr std::size_t kTextWidth = 92;     // Longer lines are hard to read.
+constexpr std::size_t kPictureWidth = 60;  // A narrower terminal gets lines only.
 constexpr std::size_t kBar = 24;
 constexpr std::size_t kIndent = 13;
 
@@ -35,7 +35,7 @@ bool can_draw() {
          terminal_width() >= kPictureWidth;
 }
 
-bool speaks_utf8() {
+bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const char* value = std::getenv(name);
     if (value == nullptr || *value == '\0') continue;
@@ -49,29 +49,29 @@ class JsonView final : public drill::DemoView {
  public:
   explicit JsonView(Console& console) : console_(console) {}
 
-  void tell(const DemoEvent& event) override {
+  void on_event(const DemoEvent& event) override {
     Json json;
     json.object().key("event").string(event.event).key("at_ms").number(event.at.count());
     json.key("guarded").boolean(event.guarded).key("who");
-    event.who.empty() ? json.null() : json.string(event.who);
+    event.worker.empty() ? json.null() : json.string(event.worker);
     json.key("token");
     event.token == 0 ? json.null() : json.number(static_cast<std::int64_t>(event.token));
     json.key("row").string(event.row).key("text").string(event.text).end();
     console_.data(json);
   }
-  void show(const DemoScene&) override {}
+  void show(const DemoStatus&) override {}
 
  private:
   Console& console_;
 };
 
-// Lines that stay.
+// Lines only.
 class LineView : public drill::DemoView {
  public:
   explicit LineView(Console& console) : console_(console) {}
 
-  void tell(const DemoEvent& event) override { console_.data(line(event)); }
-  void show(const DemoScene&) override {}
+  void on_event(const DemoEvent& event) override { console_.data(line(event)); }
+  void show(const DemoStatus&) override {}
 
  protected:
   Console& console() { return console_; }
@@ -81,9 +81,9 @@ class LineView : public drill::DemoView {
     const std::string text = printable(event.text);
     if (event.tone == Tone::kHeading)
       return fmt::format("\n{}\n", console_.paint(Paint::kStrong, text));
-    if (event.who.empty()) return "\n" + wrapped("", text, 0, width) + "\n";
+    if (event.worker.empty()) return "\n" + wrapped("", text, 0, width) + "\n";
     const std::string head =
-        fmt::format("{:>6.1f} s  {:<3}", static_cast<double>(event.at.count()) / 1e3, event.who);
+        fmt::format("{:>6.1f} s  {:<3}", static_cast<double>(event.at.count()) / 1e3, event.worker);
     std::string out = wrapped(head, text, kIndent, width);
     if (event.tone == Tone::kGood) out = console_.paint(Paint::kGood, out);
     if (event.tone == Tone::kBad) out = console_.paint(Paint::kBad, out);
@@ -98,20 +98,22 @@ class LineView : public drill::DemoView {
   Console& console_;
 };
 
-// And below them a picture of how things are, drawn over and over.
+// Lines, and below them a picture of the present state, which is redrawn.
 class PictureView final : public LineView {
  public:
   explicit PictureView(Console& console)
-      : LineView(console), full_(speaks_utf8() ? "█" : "#"), empty_(speaks_utf8() ? "░" : "-") {}
+      : LineView(console),
+        full_(locale_is_utf8() ? "█" : "#"),
+        empty_(locale_is_utf8() ? "░" : "-") {}
   ~PictureView() override { console().data(erasure()); }
 
-  void tell(const DemoEvent& event) override {
+  void on_event(const DemoEvent& event) override {
     console().data(erasure() + line(event));
     drawn_ = 0;
   }
 
-  void show(const DemoScene& scene) override {
-    const std::vector<std::string> rows = picture(scene);
+  void show(const DemoStatus& status) override {
+    const std::vector<std::string> rows = picture(status);
     std::string out = erasure();
     for (const std::string& row : rows) out += row + "\n";
     console().data(out);
@@ -119,14 +121,14 @@ class PictureView final : public LineView {
   }
 
  private:
-  // Takes the picture away; what comes next stands in its place.
+  // Erases the picture; the next output takes its place.
   [[nodiscard]] std::string erasure() const {
     return drawn_ == 0 ? "" : fmt::format("\033[{}A\r\033[J", drawn_);
   }
 
-  [[nodiscard]] std::vector<std::string> picture(const DemoScene& scene) {
-    return {"", row("lock", holder_text(scene), Paint::kStrong), row("A", scene.a, Paint::kDim),
-            row("B", scene.b, Paint::kDim), row("row", row_text(scene), Paint::kStrong)};
+  [[nodiscard]] std::vector<std::string> picture(const DemoStatus& status) {
+    return {"", row("lock", holder_text(status), Paint::kStrong), row("A", status.a, Paint::kDim),
+            row("B", status.b, Paint::kDim), row("row", row_text(status), Paint::kStrong)};
   }
 
   [[nodiscard]] std::string row(std::string_view name, std::string_view text, Paint paint) {
@@ -140,22 +142,22 @@ class PictureView final : public LineView {
     return fmt::format("     {:>4}    {}", name, console().paint(paint, cut));
   }
 
-  [[nodiscard]] std::string holder_text(const DemoScene& scene) const {
-    if (scene.holder.empty()) return "free";
-    const double share = static_cast<double>(scene.left.count()) /
-                         static_cast<double>(std::max<std::int64_t>(scene.ttl.count(), 1));
+  [[nodiscard]] std::string holder_text(const DemoStatus& status) const {
+    if (status.holder.empty()) return "free";
+    const double share = static_cast<double>(status.left.count()) /
+                         static_cast<double>(std::max<std::int64_t>(status.ttl.count(), 1));
     const auto full = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * kBar + 0.5);
     std::string bar;
     for (std::size_t i = 0; i < kBar; ++i) bar += i < full ? full_ : empty_;
-    return fmt::format("{} {} {:.1f} s left, token {}", scene.holder, bar,
-                       static_cast<double>(scene.left.count()) / 1e3, scene.token);
+    return fmt::format("{} {} {:.1f} s left, token {}", status.holder, bar,
+                       static_cast<double>(status.left.count()) / 1e3, status.token);
   }
 
-  [[nodiscard]] static std::string row_text(const DemoScene& scene) {
+  [[nodiscard]] static std::string row_text(const DemoStatus& status) {
     return fmt::format(
-        "{}{}  ({})", scene.row,
-        scene.row_token == 0 ? "" : fmt::format(", written with token {}", scene.row_token),
-        scene.guarded ? "under guard" : "no guard");
+        "{}{}  ({})", status.row,
+        status.row_token == 0 ? "" : fmt::format(", written with token {}", status.row_token),
+        status.guarded ? "under guard" : "no guard");
   }
 
   const std::string full_, empty_;

@@ -1,5 +1,5 @@
-// How the demo is shown: lines for people, on a terminal with a picture of how things are below
-// them; or an object a line.
+// The output of the demo: lines for people, on a terminal with a picture of the present state below
+// them; or one JSON object per event.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace pawl::cli {
 
-// As the console wants it: JSON, a terminal that can be drawn on, or plain lines.
+// Which one depends on --json and on the terminal.
 [[nodiscard]] std::unique_ptr<drill::DemoView> make_demo_view(Console& console);
 
 }  // namespace pawl::cli

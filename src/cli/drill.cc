@@ -1,10 +1,11 @@
-// pawl drill: what happens when a worker is frozen, cut off or killed, on the user's own database.
+// pawl drill: what happens when a worker is frozen, cut off or killed; on a scratch database, or on
+// the user's own.
 #include <fmt/format.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -16,38 +17,41 @@
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/drill_fence_watch.h"
+#include "cli/drill_hints.h"
 #include "cli/drill_report.h"
 #include "cli/exit_codes.h"
 #include "cli/guard_target.h"
 #include "cli/signals.h"
 #include "cli/verbs.h"
-#include "drill/page.h"
+#include "drill/report/page.h"
 #include "drill/run.h"
+#include "drill/worker.h"
 
 namespace pawl::cli {
 namespace {
 
 using drill::Drill;
-using drill::Whose;
+using drill::DrillConfig;
+using drill::PawldUse;
 
 constexpr const char* kAll = "all";
 constexpr std::uint64_t kRoundsMax = 1'000;
-constexpr Millis kQuietWait{200};
-constexpr Millis kDrillTtlMin{500};  // Less than that a busy machine takes away by itself.
+constexpr Millis kQuietWait{200};    // Shorter waits are not shown.
+constexpr Millis kDrillTtlMin{500};  // On a busy machine shorter leases expire by themselves.
 
 struct DrillArguments {
-  std::string drill;
-  std::string guard;     // KIND or KIND:RESOURCE
-  std::string resource;  // the user's own; empty: a scratch one
+  std::string drill;     // a name, or kAll
+  std::string guard;     // KIND or KIND:RESOURCE; empty: everything is throw-away
+  std::string resource;  // the user's own; empty: a scratch resource
   GuardTarget target;
-  std::string lock;
-  std::string mode;       // of a scratch resource; empty: enforce
-  std::string statement;  // what a write to the user's own does; empty: it is judged only
-  std::string report;     // where the page goes
+  std::string mode;    // of a scratch resource; empty: enforce
+  std::string report;  // path of the report page
   bool yes = false;
-  Millis ttl{2'000};
-  Millis wait{10'000};
-  std::uint64_t rounds = 1;
+  // Lock, TTL, wait, rounds and statement as given.
+  DrillConfig config;
+
+  // Neither a database nor a pawld of the user's takes part.
+  [[nodiscard]] bool all_throwaway() const { return guard.empty(); }
 };
 
 Error usage(std::string detail) {
@@ -61,7 +65,7 @@ std::vector<std::string> names() {
   return list;
 }
 
-std::vector<const Drill*> chosen(const DrillArguments& options) {
+std::vector<const Drill*> selected(const DrillArguments& options) {
   std::vector<const Drill*> list;
   for (const Drill& each : drill::all_drills()) {
     if (options.drill == kAll || options.drill == each.name) list.push_back(&each);
@@ -69,7 +73,7 @@ std::vector<const Drill*> chosen(const DrillArguments& options) {
   return list;
 }
 
-// A name that nobody else uses: the drill is alone with it.
+// A name that nobody else uses.
 std::string scratch_lock() {
   SystemRandom random;
   return fmt::format("pawl-drill/{:08x}", random.next() & 0xffff'ffff);
@@ -80,52 +84,91 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-Result<void> check(DrillArguments& options) {
+// Without --guard: the options that would need the user's pawld or database.
+Result<void> check_all_throwaway(const Console& console, const DrillArguments& options) {
+  if (!options.target.file.empty())
+    return usage(fmt::format("--file needs a guard: pawl drill {} --guard sqlite --file {}",
+                             options.drill, printable(options.target.file)));
+  if (!options.target.dsn.empty())
+    return usage(fmt::format("--dsn needs a guard: --guard {}", guard::kind_names()));
+  if (console.address_given())
+    return usage("--addr needs --guard: without it the drill uses a throw-away pawld");
+  return {};
+}
+
+Result<void> parse_guard(DrillArguments& options) {
   if (options.guard.ends_with(':'))
     return usage(
-        "--guard: no resource: name it after the colon, or leave out the colon for a scratch "
+        "--guard: no resource after the colon: name it, or leave out the colon for a scratch "
         "resource");
   const auto named = guard::parse_guarded(options.guard);
   if (!named) return usage("--guard: " + printable(named.error().detail));
   options.target.kind = named->kind->name;
   options.resource = named->resource;
-  if (!options.statement.empty() && !named->kind->abilities.has(guard::Ability::kTransactions))
+  if (!options.config.target.statement.empty() &&
+      !named->kind->abilities.has(guard::Ability::kTransactions))
     return usage(fmt::format("--write: a guard in {} has no statements; its writes are only judged",
                              named->kind->title));
+  return {};
+}
+
+Result<void> check(const Console& console, DrillArguments& options) {
+  const auto target =
+      options.all_throwaway() ? check_all_throwaway(console, options) : parse_guard(options);
+  if (!target) return target;
   if (!options.resource.empty() && !options.mode.empty())
     return usage(
         "--mode is for a scratch resource; change the mode of your own with pawl guard mode");
-  if (options.resource.empty() && !options.statement.empty())
+  if (options.resource.empty() && !options.config.target.statement.empty())
     return usage("--write is for a resource of yours, which --guard names: postgres:orders");
-  if (options.ttl < kDrillTtlMin)
-    return usage(fmt::format("--ttl: at least {}, or a busy machine loses leases by itself",
+  if (options.config.ttl < kDrillTtlMin)
+    return usage(fmt::format("--ttl: at least {}; on a busy machine shorter leases expire",
                              to_text(kDrillTtlMin)));
-  if (options.rounds < 1 || options.rounds > kRoundsMax)
+  if (options.config.rounds < 1 || options.config.rounds > kRoundsMax)
     return usage(fmt::format("--rounds: 1 to {}", kRoundsMax));
   const std::filesystem::path folder = std::filesystem::path(options.report).parent_path();
   if (!folder.empty() && ::access(folder.c_str(), W_OK) != 0)
-    return usage(fmt::format("--report: no directory {} that can be written to",
-                             printable(folder.string())));
+    return usage(fmt::format("--report: no writable directory {}", printable(folder.string())));
   if (options.mode.empty()) options.mode = "enforce";
   return {};
 }
 
-// What a drill writes to, and where its lock is.
-struct Scene {
-  drill::Target target;
-  std::string mode;
-  std::string lock;
-  std::shared_ptr<FenceWatch> watch = {};  // of the user's own resource
-};
+// Completes the configuration with what does not depend on the resource.
+void configure(Console& console, DrillConfig& config, const StopSignals& signals) {
+  config.auth = console.auth();
+  config.tls = {variable("PAWL_TLS_CA"), variable("PAWL_TLS_CERT"), variable("PAWL_TLS_KEY"), ""};
+  config.stop_fd = signals.fd();
+  if (console.json()) return;
+  config.on_log = [&console](const drill::LogEntry& entry) {
+    console.data(to_line(console, entry));
+  };
+  config.on_wait = [&console](std::string_view what, drill::Moment waited) {
+    if (waited < kQuietWait) return;
+    console.progress(fmt::format("waiting for {} … {:.1f} s", what,
+                                 std::chrono::duration<double>(waited).count()));
+  };
+}
 
-Scene scratch_scene(const DrillArguments& options) {
-  Scene scene{{options.target.kind, options.target.where(), ""}, options.mode, options.lock};
-  if (scene.lock.empty() || !options.resource.empty()) scene.lock = scratch_lock();
-  return scene;
+DrillConfig scratch_config(Console& console, const DrillArguments& options) {
+  DrillConfig config = options.config;
+  config.target = {};
+  config.target.kind = "sqlite";
+  config.mode = options.mode;
+  if (config.lock.empty() || !options.resource.empty()) config.lock = scratch_lock();
+  if (options.all_throwaway()) return config;
+  config.pawld = console.targets();
+  config.target.kind = options.target.kind;
+  config.target.where = options.target.where();
+  return config;
 }
 
 // The user's own resource, as its guard describes it.
-Result<Scene> own_scene(Console& console, const DrillArguments& options) {
+struct OwnResource {
+  DrillConfig config;
+  std::shared_ptr<FenceWatch> watch;
+};
+
+Result<OwnResource> own_resource(Console& console, const DrillArguments& options) {
   auto opened = options.target.open();
   if (!opened) return opened.error();
   const std::string guard = options.resource.substr(0, options.resource.find(':'));
@@ -138,177 +181,170 @@ Result<Scene> own_scene(Console& console, const DrillArguments& options) {
   if (status.kind != "static" && guard == options.resource)
     return usage(fmt::format("{} has a fence for each key: name one, such as {}:{}:7", guard,
                              options.target.kind, guard));
-  Scene scene{
-      {options.target.kind, options.target.where(), options.resource}, status.mode, options.lock};
-  scene.target.watched = !status.tables.empty();
-  scene.target.statement = options.statement;
-  if (scene.lock.empty()) scene.lock = options.resource;
-  scene.watch =
-      std::make_shared<FenceWatch>(console, *std::move(opened), options.resource, scene.lock);
-  return scene;
+  OwnResource own{options.config, {}};
+  DrillConfig& config = own.config;
+  config.pawld = console.targets();
+  config.target.kind = options.target.kind;
+  config.target.where = options.target.where();
+  config.target.resource = options.resource;
+  config.target.watched = !status.tables.empty();
+  config.mode = status.mode;
+  config.require_token = status.require_token;
+  // A DSN may contain a password.
+  if (!options.target.file.empty()) config.guard_options = "--file " + options.target.file;
+  if (!options.target.dsn.empty()) config.guard_options = "--dsn DSN";
+  if (config.lock.empty()) config.lock = options.resource;
+  own.watch =
+      std::make_shared<FenceWatch>(console, *std::move(opened), options.resource, config.lock);
+  config.before_advance = [watch = own.watch](std::uint64_t token) {
+    return watch->before_advance(token);
+  };
+  return own;
 }
 
-// What will happen to the user's own resource.
-std::string warning(const Console& console, const DrillArguments& options, const Scene& scene) {
-  const std::string resource = printable(options.resource);
-  const std::string lock = printable(scene.lock);
-  const auto fence = scene.watch->fence();
+// What the drill will do to the user's own resource.
+std::string warning(const Console& console, const OwnResource& own) {
+  const DrillConfig& config = own.config;
+  const std::string resource = printable(config.target.resource);
+  const bool enforces = config.mode == "enforce";
   std::string text = fmt::format(
-      "The drill takes the lock {} at {} several times, for a few TTLs ({}) each. Programs that "
-      "want this "
-      "lock "
-      "wait meanwhile.\n"
-      "It raises the fence of {} from {} to the tokens that it is granted. A program that writes "
-      "to {} with "
-      "an "
-      "older token, under whichever lock, {}.\n",
-      lock, console.addresses(), to_text(options.ttl), resource, fence.value_or(0), resource,
-      scene.mode == "enforce"
-          ? "is refused from then on (guard mode enforce)"
-          : fmt::format("counts as stale from then on (guard mode {})", scene.mode));
-  if (options.statement.empty())
+      "The drill acquires the lock {0} at {1} several times, for a few TTLs ({2}) each. Programs "
+      "that want this lock wait meanwhile.\n"
+      "It raises the fence of {3} from {4} to the tokens that it is granted. After that, a write "
+      "to "
+      "{3} with an older token, whatever its lock, {5} (guard mode {6}).\n",
+      printable(config.lock), console.addresses(), to_text(config.ttl), resource,
+      own.watch->fence().value_or(0), enforces ? "is refused" : "counts as stale", config.mode);
+  const std::string& statement = config.target.statement;
+  if (statement.empty())
     return text + "Nothing is written: the guard judges each write, and it is rolled back.";
-  text += fmt::format("Each write that the guard lets pass runs: {}", printable(options.statement));
-  if (scene.mode != "enforce") text += fmt::format(" (in mode {} stale ones as well)", scene.mode);
+  text += fmt::format("Each write that the guard admits runs: {}", printable(statement));
+  if (!enforces) text += fmt::format(" (in mode {} stale writes as well)", config.mode);
   return text;
 }
 
-// Whether to go on with the user's own resource. An error: the drill must not, or nobody could be
-// asked.
-Result<bool> agreed(Console& console, const DrillArguments& options, const Scene& scene) {
-  const auto finding = scene.watch->look();
+// Whether to continue with the user's own resource. An error: the drill must not run, or nobody
+// could be asked.
+Result<bool> confirmed(Console& console, const DrillArguments& options, const OwnResource& own) {
+  const auto finding = own.watch->examine();
   if (!finding) return finding.error();
   if (finding->use == FenceUse::kWrongLock) return usage(finding->detail);
   if (finding->use != FenceUse::kUnproven)
-    return options.yes ? Result<bool>(true)
-                       : confirm(console, warning(console, options, scene), "Go on?");
-  if (options.lock.empty())
+    return options.yes ? Result<bool>(true) : confirm(console, warning(console, own), "Go on?");
+  if (options.config.lock.empty())
     return usage(fmt::format("{} Name the lock that the programs that write to {} take: --lock",
                              finding->detail, printable(options.resource)));
   if (options.yes || !console.interactive())
     return usage(fmt::format(
         "{} --yes does not cover that. Run the program that takes {} once, so that pawld "
         "knows its token, or start the drill on a terminal and answer the question",
-        finding->detail, printable(scene.lock)));
-  auto answer =
-      confirm(console, warning(console, options, scene) + "\n" + finding->detail, "Go on anyway?");
-  if (answer && *answer) scene.watch->accept();
+        finding->detail, printable(own.config.lock)));
+  auto answer = confirm(console, warning(console, own) + "\n" + finding->detail, "Go on anyway?");
+  if (answer && *answer) own.watch->accept();
   return answer;
 }
 
-drill::Order to_order(Console& console, const DrillArguments& options, const Scene& scene,
-                      const StopSignals& signals) {
-  drill::Order order;
-  order.rounds = options.rounds;
-  drill::Setting& setting = order.setting;
-  setting.pawld = console.targets();
-  setting.auth = console.auth();
-  setting.tls = {variable("PAWL_TLS_CA"), variable("PAWL_TLS_CERT"), variable("PAWL_TLS_KEY"), ""};
-  setting.lock = scene.lock;
-  setting.ttl = options.ttl;
-  setting.patience = options.wait;
-  setting.target = scene.target;
-  setting.mode = scene.mode;
-  setting.stop = signals.fd();
-  if (scene.watch)
-    setting.before_advance = [watch = scene.watch](std::uint64_t token) {
-      return watch->before_advance(token);
-    };
-  if (console.json()) return order;
-  setting.tell = [&console](const drill::Line& line) { console.data(to_line(console, line)); };
-  setting.wait = [&console](std::string_view what, drill::Moment waited) {
-    if (waited < kQuietWait) return;  // Most waits are over before anyone could read what for.
-    console.progress(fmt::format("waiting for {} … {:.1f} s", what,
-                                 std::chrono::duration<double>(waited).count()));
-  };
-  return order;
-}
-
-// Whether there is a pawld to drill with, and a guard.
-Result<void> look(Console& console, const DrillArguments& options,
-                  const std::vector<const Drill*>& drills) {
-  const bool users = std::any_of(drills.begin(), drills.end(),
-                                 [](const Drill* each) { return each->pawld == Whose::kUsers; });
-  if (users) {
-    if (const auto there =
-            console.ask({"INSPECT", options.lock.empty() ? "pawl-drill" : options.lock});
-        !there)
-      return there.error();
+// Fails when the user's pawld or guard cannot be reached.
+Result<void> check_reachable(Console& console, const DrillArguments& options,
+                             const std::vector<const Drill*>& drills) {
+  const bool needs_pawld = std::any_of(drills.begin(), drills.end(), [](const Drill* each) {
+    return each->pawld == PawldUse::kAny;
+  });
+  if (needs_pawld) {
+    const std::string& lock = options.config.lock;
+    if (const auto reply = console.ask({"INSPECT", lock.empty() ? "pawl-drill" : lock}); !reply)
+      return reply.error();
   }
   if (const auto opened = options.target.open(); !opened) return opened.error();
   return {};
 }
 
-// FILE.html as it is for one drill; with the drill's name in it when there are several.
-std::string report_path(const DrillArguments& options, const std::string& drill) {
+// Where the report of this drill goes; with the drill's name in it when there are several. Without
+// --report, a drill that is all throw-away makes a new file in the temporary directory. Empty: no
+// report.
+std::string report_path(const Console& console, const DrillArguments& options,
+                        const std::string& drill) {
+  if (options.report.empty() && options.all_throwaway() && !console.json()) {
+    constexpr std::string_view kSuffix = ".html";
+    std::error_code failed;
+    std::string path = std::filesystem::temp_directory_path(failed) /
+                       fmt::format("pawl-drill-{}-XXXXXX{}", drill, kSuffix);
+    const UniqueFd made(::mkstemps(path.data(), static_cast<int>(kSuffix.size())));
+    return made ? path : "";
+  }
   const std::filesystem::path path = options.report;
-  if (options.drill != kAll) return path;
+  if (path.empty() || options.drill != kAll) return path;
   std::filesystem::path name = path.stem();
   name += "-" + drill;
   name += path.extension();
   return path.parent_path() / name;
 }
 
-// The exit code, and what is still to be told.
-class Session {
+// Runs drills, prints their output, and collects the exit code.
+class DrillRunner {
  public:
-  Session(Console& console, const DrillArguments& options) : console_(console), options_(options) {
+  DrillRunner(Console& console, const DrillArguments& options)
+      : console_(console), options_(options) {
     json_.object().key("drills").array();
   }
 
-  // False: it was interrupted, or nobody reads what it says.
-  bool play(const Drill& drill, const Scene& scene) {
+  // False: do not run the next one, because it was interrupted or its output cannot be written.
+  bool run(const Drill& drill, DrillConfig config) {
     if (!console_.json() &&
         !console_.data(
-            fmt::format("{}: {}\n", console_.paint(Paint::kStrong, drill.name), drill.about))) {
+            fmt::format("{}: {}\n", console_.paint(Paint::kStrong, drill.name), drill.summary))) {
       exit_ = kExitOutput;
       return false;
     }
-    const drill::Ended ended = drill::run(drill, to_order(console_, options_, scene, signals_));
+    configure(console_, config, signals_);
+    const drill::DrillResult result = drill::run_drill(drill, std::move(config));
     console_.end_progress();
-    if (ended.interrupted) {
+    if (result.interrupted) {
       console_.note("pawl: stopped; nothing is left behind");
       exit_ = kExitSignalled + signals_.take();
       return false;
     }
-    if (ended.trouble) return give_up(drill, *ended.trouble);
-    passed_ = passed_ && ended.record->verdict.passed;
-    write(json_, *ended.record);
-    if (!options_.report.empty() && !save(*ended.record)) return false;
-    if (!console_.json() && !console_.data(to_verdict(console_, *ended.record)))
+    if (result.error) return on_error(drill, *result.error);
+    passed_ = passed_ && result.record->verdict.passed;
+    write(json_, *result.record);
+    if (!console_.json() && !console_.data(to_verdict(console_, *result.record)))
       exit_ = kExitOutput;
-    return exit_ != kExitOutput;
+    return exit_ != kExitOutput && save_report(*result.record);
   }
 
-  int end() {
+  // Prints what remains, and returns the exit code.
+  int finish() {
     if (exit_ != kExitOk) return exit_;
-    json_.end().key("passed").boolean(passed_ && !impossible_).end();
-    // One alone that could not be carried out is simply an error.
-    if (impossible_ && options_.drill != kAll) return console_.fail(*impossible_);
+    json_.end().key("passed").boolean(passed_ && !error_).end();
+    // A single drill that could not be carried out is simply an error.
+    if (error_ && options_.drill != kAll) return console_.fail(*error_);
     if (console_.json() && !console_.data(json_)) return kExitOutput;
+    if (!console_.json() && options_.all_throwaway() &&
+        !console_.data("\n" + own_database_hint(options_.drill)))
+      return kExitOutput;
     if (!passed_) return kExitNothingDone;
-    return impossible_ ? exit_code(impossible_->code) : kExitOk;
+    return error_ ? exit_code(error_->code) : kExitOk;
   }
 
  private:
-  bool give_up(const Drill& drill, const Error& why) {
-    impossible_ = Error{
+  bool on_error(const Drill& drill, const Error& why) {
+    error_ = Error{
         why.code, fmt::format("the drill {} could not be carried out: {}", drill.name, why.detail)};
-    if (options_.drill == kAll) console_.note("pawl: " + printable(impossible_->detail));
+    if (options_.drill == kAll) console_.note("pawl: " + printable(error_->detail));
     return true;
   }
 
-  // One page for each drill.
-  bool save(const drill::Record& record) {
-    const std::string path = report_path(options_, record.drill);
+  bool save_report(const drill::DrillRecord& record) {
+    const std::string path = report_path(console_, options_, record.drill);
+    if (path.empty()) return true;
     std::ofstream file(path, std::ios::trunc);
-    file << drill::html(record);
+    file << drill::report_page(record);
     if (file.flush()) {
       if (!console_.json()) console_.note("report: " + path);
       return true;
     }
-    exit_ = console_.fail({Code::kUnavailable, fmt::format("the report {} could not be written: {}",
-                                                           path, std::strerror(errno))},
+    exit_ = console_.fail({Code::kUnavailable, fmt::format("cannot write the report {}: {}", path,
+                                                           std::strerror(errno))},
                           kExitOutput);
     return false;
   }
@@ -318,37 +354,47 @@ class Session {
   StopSignals signals_;
   Json json_;
   bool passed_ = true;
-  std::optional<Error> impossible_;
+  std::optional<Error> error_;  // of the last drill that could not be carried out
   int exit_ = kExitOk;
 };
 
 int drill_verb(Console& console, DrillArguments& options) {
-  if (const auto fine = check(options); !fine) return console.fail(fine.error());
-  const std::vector<const Drill*> drills = chosen(options);
+  if (const auto fine = check(console, options); !fine) return console.fail(fine.error());
+  const std::vector<const Drill*> drills = selected(options);
   const bool own = !options.resource.empty();
-  if (own && drills.size() == 1 && drills.front()->pawld == Whose::kThrowaway)
+  if (own && drills.size() == 1 && drills.front()->pawld == PawldUse::kThrowaway)
     return console.fail(usage(
-        fmt::format("{} uses a pawld of its own, whose tokens your pawld does not know. It works "
+        fmt::format("{} uses a throw-away pawld, whose tokens your pawld does not know. It works "
                     "with a scratch resource only: --guard {}",
                     options.drill, options.target.kind)));
-  if (const auto there = look(console, options, drills); !there) return console.fail(there.error());
-  Scene scene = scratch_scene(options);
+  if (!options.all_throwaway()) {
+    if (const auto fine = check_reachable(console, options, drills); !fine)
+      return console.fail(fine.error());
+  }
+  std::optional<OwnResource> resource;
   if (own) {
-    auto found = own_scene(console, options);
+    auto found = own_resource(console, options);
     if (!found) return console.fail(found.error());
-    scene = *std::move(found);
-    const auto go_on = agreed(console, options, scene);
+    resource = *std::move(found);
+    const auto go_on = confirmed(console, options, *resource);
     if (!go_on) return console.fail(go_on.error());
     if (!*go_on) return kExitNothingDone;
   }
-  Session session(console, options);
+  DrillRunner runner(console, options);
   for (const Drill* each : drills) {
-    // What happens to a throw-away pawld cannot be done to the user's own resource.
-    if (!session.play(*each,
-                      own && each->pawld == Whose::kThrowaway ? scratch_scene(options) : scene))
-      break;
+    // A throw-away pawld's tokens must not reach the user's own resource.
+    const bool scratch = !resource || each->pawld == PawldUse::kThrowaway;
+    if (!runner.run(*each, scratch ? scratch_config(console, options) : resource->config)) break;
   }
-  return session.end();
+  return runner.finish();
+}
+
+// The list of drills in --help.
+std::string drill_list() {
+  std::string list;
+  for (const Drill& each : drill::all_drills())
+    list += fmt::format("  {:<20} {}\n", each.name, each.summary);
+  return list;
 }
 
 }  // namespace
@@ -356,88 +402,85 @@ int drill_verb(Console& console, DrillArguments& options) {
 void add_drill(CommandLine& line) {
   auto options = std::make_shared<DrillArguments>();
   Verb verb = line.verb("drill",
-                        "freeze, cut off and kill workers of its own, and see whether your guard "
-                        "refuses what they write",
+                        "freeze, cut off and kill worker processes, and check whether a guard "
+                        "refuses their late writes",
                         Talks::kToPawld);
-  verb.choice("DRILL", options->drill, names(), "which; see below");
+  verb.choice("DRILL", options->drill, names(), "which drill; see below");
   verb.text("--guard", "KIND[:RESOURCE]", options->guard,
             (guard::kind_names() +
-             ": a scratch resource is made there, and removed; KIND:RESOURCE (postgres:orders): "
-             "your own")
+             ": use your pawld, and a scratch resource in your database; KIND:RESOURCE "
+             "(postgres:orders): your own resource (default: a throw-away pawld and SQLite file)")
                 .c_str());
-  verb.must_have("--guard");
   verb.text("--guard-dsn,--dsn", "DSN", options->target.dsn,
             "where the database is: a URI or key=value pairs (PAWL_GUARD_DSN; else PGHOST, …, or "
             "~/.my.cnf)");
-  verb.text("--file", "PATH", options->target.file, "sqlite: where, the same as --guard-dsn");
+  verb.text("--file", "PATH", options->target.file, "sqlite: the file, same as --guard-dsn");
   verb.not_both("--file", "--guard-dsn");
   verb.text(
       "--mode", "MODE", options->mode,
-      "of the scratch resource: enforce (default), shadow, observe, or none: no guard at all");
-  verb.text(
-      "--write", "SQL", options->statement,
-      "your own resource: the statement of each write (default: nothing is written, only judged)");
-  verb.text("--lock", "LOCK", options->lock,
-            "which lock the workers take: with your own resource, the lock that the programs that "
-            "write to it take "
-            "(default: named like the resource, if no other holder can be shut out; else one that "
-            "nobody uses)");
-  verb.duration("-t,--ttl", options->ttl, "of the leases (default 2s)");
-  verb.duration("-w,--wait", options->wait, "how long to wait for the lock at most (default 10s)");
-  verb.number("--rounds", options->rounds, "how often to repeat it (default 1)");
+      "of the scratch resource's guard: enforce (default), shadow, observe, or none: no guard");
+  verb.text("--write", "SQL", options->config.target.statement,
+            "your own resource: the statement of each write (default: the guard judges each write, "
+            "nothing is written)");
+  verb.text("--lock", "LOCK", options->config.lock,
+            "the lock that the workers take; with your own resource, the lock of the programs that "
+            "write to it (default: the name of the resource, if no other holder can be shut out; "
+            "for a scratch resource a new name)");
+  verb.duration("-t,--ttl", options->config.ttl, "of the leases (default 2s)");
+  verb.duration("-w,--wait", options->config.lock_wait,
+                "how long to wait for the lock at most (default 10s)");
+  verb.number("--rounds", options->config.rounds, "number of repetitions (default 1)");
   verb.text("--report", "FILE", options->report,
-            "write a page that shows what happened, for people; of `all` one for each: "
-            "FILE-pause.html, …");
-  verb.flag(
-      "--yes", options->yes,
-      "do not ask before your own resource is used, if pawld knows that its writers take LOCK");
-  verb.examples(
-      "  pawl drill pause --guard postgres --guard-dsn 'dbname=shop'\n"
+            "write an HTML page that shows what happened; `all` writes one per drill: "
+            "FILE-pause.html, … (default without --guard: a file in the temporary directory)");
+  verb.flag("--yes", options->yes,
+            "do not ask before your own resource is used, if pawld knows that its writers take "
+            "LOCK");
+  static const std::string examples =
+      "  pawl drill pause                                        needs nothing: a throw-away pawld "
+      "and SQLite file\n"
+      "  pawl drill pause --mode none                            the same without a guard: the "
+      "late "
+      "write gets through\n"
+      "  pawl drill pause --guard postgres --dsn 'dbname=shop'   your pawld, a scratch table in "
+      "your "
+      "database\n"
       "  pawl drill all --guard sqlite --file shop.db --json\n"
       "  pawl drill partition --guard postgres --mode shadow     what a guard in shadow lets "
       "through\n"
-      "  pawl drill pause --guard mariadb --mode none            what happens without one\n"
       "  pawl drill pause --guard postgres:invoices --lock billing/nightly\n"
-      "                                                          your own guard, in the mode that "
-      "it is in\n"
+      "                                                          your own guard, in its present "
+      "mode\n"
       "  pawl drill pause --guard postgres --report drill.html   a page to attach to a change "
       "request\n"
       "\n"
-      "Workers are processes of its own. They take a lock, write to the resource, and lose the "
-      "lock in one "
-      "of eight\n"
-      "ways, without knowing; then they write with the old token. A guard refuses that.\n"
-      "\n"
-      "  pause                the holder is frozen until another has written; then it wakes and "
-      "writes\n"
-      "  partition            the holder is cut off from pawld, but not from the resource\n"
-      "  delayed-write        a write is held up on its way until its sender has handed the lock "
-      "on\n"
-      "  flapping             a network that comes and goes: the lock changes hands again and "
-      "again\n"
-      "  kill                 the holder and pawld are killed; the holder comes back with its old "
-      "token\n"
-      "  clock-step           pawld comes back with its clocks two hours ahead, then one hour "
-      "back\n"
-      "  issuer-restart       pawld is away for a moment, and then for longer than a lease\n"
-      "  restore-from-backup  pawld's data is lost, and comes back from a backup that is too old\n"
-      "The last four start a pawld of their own, and use a scratch resource.\n"
+      "A drill starts its own worker processes. They take a lock, write to the resource, and lose "
+      "the lock without\n"
+      "noticing. Then they write with the old token, which a guard refuses. The drills:\n"
+      "\n" +
+      drill_list() +
+      "  all                  all of them\n"
+      "The last four always use a throw-away pawld and a scratch resource.\n"
       "\n"
       "With your own resource the fence rises, and holders of older tokens are shut out. So the "
-      "drill takes "
-      "the "
-      "lock\n"
-      "that the programs that write to it take. It refuses to begin when the token that the fence "
-      "is at "
-      "holds "
-      "another\n"
-      "lock, and looks again before each advance.\n"
+      "drill takes the lock of\n"
+      "the programs that write to it. It refuses to start when the token of the fence holds "
+      "another "
+      "lock now, and checks\n"
+      "that again before each advance.\n"
       "\n"
-      "Ends with 0 when stale writes were sent and every one was refused, with 1 when one got "
-      "through (or "
-      "the guard\n"
-      "refused the holder), with 64, 69, 75 or 77 when the drill could not be carried out.");
+      "Exit code 0: stale writes were sent, and all were refused. 1: one got through, or the guard "
+      "refused the holder.\n"
+      "64, 69, 75, 77: the drill could not be carried out.";
+  verb.examples(examples.c_str());
   verb.run([options](Console& console) { return drill_verb(console, *options); });
+}
+
+// pawl drill-worker: a worker process, started by a drill; not for people.
+void add_drill_worker(CommandLine& line) {
+  Verb verb = line.verb("drill-worker", "a worker process of a drill", Talks::kToNobody);
+  verb.hide();
+  verb.run([](Console&) { return drill::run_worker(STDIN_FILENO, STDOUT_FILENO); });
 }
 
 }  // namespace pawl::cli

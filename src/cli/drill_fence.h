@@ -1,10 +1,10 @@
-// May a drill raise the fence of a resource that is in use?
+// Decides whether a drill may raise the fence of a resource that is in use.
 //
-// The fence shuts out every holder of an older token, under whichever lock it was granted. Raising
-// it harms nobody only if all who write to the resource take the lock that the drill takes: then
-// the drill holds that lock, and no other holder is at work. pawld cannot know who writes where,
-// but it knows under which lock the token that the fence is at was granted. No clock, no socket:
-// facts in, a finding out.
+// The fence shuts out every holder of an older token, whatever lock that token was granted for.
+// Raising it is harmless only if all programs that write to the resource take the same lock as the
+// drill: then the drill holds that lock, and no other holder is active. pawld does not know which
+// program writes where, but it knows for which lock the present token of the fence was granted.
+// Pure: no clock, no socket.
 #pragma once
 
 #include <cstdint>
@@ -15,40 +15,40 @@
 
 namespace pawl::cli {
 
-// A lease that is live, or that has been.
+// A present or former lease.
 struct Grant {
   std::uint64_t token = 0;
   std::vector<std::string> locks;
-  bool drill = false;  // of a worker of a drill
+  bool drill = false;  // Its owner is a worker of a drill.
 
   [[nodiscard]] bool includes(std::string_view lock) const;
 };
 
 struct FenceFacts {
   std::string resource;
-  std::string lock;                    // which the drill will take
+  std::string lock;                    // that the drill will take
   std::optional<std::uint64_t> fence;  // nothing: no token has been used on the resource yet
   std::vector<Grant> live;             // every lease that pawld shows
   std::vector<Grant> past;             // of `lock`
-  // A lock that is held now and under which the token of the fence was granted once.
+  // A lock that is held now, and for which the token of the fence was granted earlier.
   std::optional<std::string> other_lock = {};
   bool sees_all = true;  // false: this user is not shown all locks
 };
 
 enum class FenceUse : std::uint8_t {
-  kProven,     // The last who wrote to the resource took this lock.
-  kNoOthers,   // Not known, but nobody holds another lock, so nobody can be shut out.
-  kUnproven,   // Not known, and somebody might be.
-  kWrongLock,  // The last who wrote to it took another lock, which is held now.
+  kProven,     // The last program that wrote to the resource took this lock.
+  kNoOthers,   // Unknown, but no other lock is held, so nobody can be shut out.
+  kUnproven,   // Unknown, and somebody might be shut out.
+  kWrongLock,  // The last program that wrote to it took another lock, which is held now.
 };
 
 struct FenceFinding {
   FenceUse use = FenceUse::kProven;
-  std::string detail = {};  // kUnproven: what is not known; kWrongLock: what to do instead
+  std::string detail = {};  // kUnproven: what is unknown; kWrongLock: what to do instead
 };
 
 [[nodiscard]] FenceFinding judge(const FenceFacts& facts);
-// Those who could be shut out: leases that are live under other locks, without those of drills.
+// The leases that could be shut out: live, for other locks, and not of drills.
 [[nodiscard]] std::vector<Grant> others(const FenceFacts& facts);
 // For people: "billing/nightly (token 106)", the first few of them.
 [[nodiscard]] std::string list_of(const std::vector<Grant>& grants);

@@ -1,5 +1,4 @@
-// A drill that shuts out a live holder is an outage: each way to it must be refused, or asked
-// about.
+// A drill that shuts out a live holder is an outage: every case must be refused or confirmed.
 #include "cli/drill_fence.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +15,7 @@ FenceFacts on_invoices(std::optional<std::uint64_t> fence) {
   return {.resource = "invoices", .lock = "invoices", .fence = fence, .live = {}, .past = {}};
 }
 
-TEST(DrillFence, RefusesWhereTheTokenOfTheFenceHoldsAnotherLock) {
+TEST(DrillFence, RefusesWhenTheFenceTokenHoldsAnotherLock) {
   FenceFacts facts = on_invoices(106);
   facts.live = {{106, {"billing/nightly"}}};
   const FenceFinding finding = judge(facts);
@@ -25,7 +24,7 @@ TEST(DrillFence, RefusesWhereTheTokenOfTheFenceHoldsAnotherLock) {
                                     HasSubstr("use --lock billing/nightly")));
 }
 
-TEST(DrillFence, RefusesWhereAHolderOfTheLockThatWroteLastHasNotWrittenYet) {
+TEST(DrillFence, RefusesWhenTheLastWritersLockHasANewHolder) {
   FenceFacts facts = on_invoices(99);
   facts.live = {{104, {"unrelated"}}, {106, {"billing/nightly"}}};
   facts.other_lock = "billing/nightly";
@@ -35,7 +34,7 @@ TEST(DrillFence, RefusesWhereAHolderOfTheLockThatWroteLastHasNotWrittenYet) {
                                     HasSubstr("--lock billing/nightly")));
 }
 
-TEST(DrillFence, IsProvenByAHolderOfTheSameLockLiveOrPast) {
+TEST(DrillFence, ProvenByALiveOrPastHolderOfTheLock) {
   FenceFacts facts = on_invoices(106);
   facts.lock = "billing/nightly";
   facts.live = {{106, {"billing/nightly"}}, {107, {"unrelated"}}};
@@ -45,18 +44,18 @@ TEST(DrillFence, IsProvenByAHolderOfTheSameLockLiveOrPast) {
   EXPECT_EQ(judge(facts).use, FenceUse::kProven);
 }
 
-TEST(DrillFence, OneOfSeveralLocksUnderOneTokenIsTheSameLock) {
+TEST(DrillFence, ProvenByALeaseOnSeveralLocks) {
   FenceFacts facts = on_invoices(106);
   facts.lock = "billing/nightly";
   facts.live = {{106, {"a", "billing/nightly"}}};
   EXPECT_EQ(judge(facts).use, FenceUse::kProven);
 }
 
-TEST(DrillFence, AnUnusedResourceWhereNobodyHoldsAnythingHarmsNobody) {
+TEST(DrillFence, UnusedResourceWithoutOtherHoldersIsFine) {
   EXPECT_EQ(judge(on_invoices(std::nullopt)).use, FenceUse::kNoOthers);
 }
 
-TEST(DrillFence, AnUnusedResourceIsUnprovenWhileOthersAreAtWork) {
+TEST(DrillFence, UnusedResourceWithOtherHoldersIsUnproven) {
   FenceFacts facts = on_invoices(std::nullopt);
   facts.live = {{106, {"billing/nightly"}}};
   const FenceFinding finding = judge(facts);
@@ -64,14 +63,14 @@ TEST(DrillFence, AnUnusedResourceIsUnprovenWhileOthersAreAtWork) {
   EXPECT_THAT(finding.detail, HasSubstr("billing/nightly (token 106)"));
 }
 
-TEST(DrillFence, ATokenThatPawldDoesNotKnowIsUnproven) {
+TEST(DrillFence, UnknownFenceTokenIsUnproven) {
   const FenceFinding finding = judge(on_invoices(99));
   EXPECT_EQ(finding.use, FenceUse::kUnproven);
   EXPECT_THAT(finding.detail,
               AllOf(HasSubstr("does not know token 99"), Not(HasSubstr("held now"))));
 }
 
-TEST(DrillFence, AnEarlierDrillProvesNothingByItself) {
+TEST(DrillFence, EarlierDrillProvesNothing) {
   FenceFacts facts = on_invoices(110);
   facts.past = {{110, {"invoices"}, true}, {109, {"invoices"}, true}};
   EXPECT_EQ(judge(facts).use, FenceUse::kNoOthers) << "a second drill on a quiet pawld";
@@ -81,19 +80,19 @@ TEST(DrillFence, AnEarlierDrillProvesNothingByItself) {
   EXPECT_EQ(judge(facts).use, FenceUse::kProven) << "others than drills use this lock";
 }
 
-TEST(DrillFence, WorkersOfOtherDrillsAreNobodyToShutOut) {
+TEST(DrillFence, WorkersOfOtherDrillsDoNotCount) {
   FenceFacts facts = on_invoices(std::nullopt);
   facts.live = {{106, {"pawl-drill/12345678"}, true}};
   EXPECT_EQ(judge(facts).use, FenceUse::kNoOthers);
 }
 
-TEST(DrillFence, AUserWhoIsNotShownAllLocksCannotRuleOutOthers) {
+TEST(DrillFence, UserWithoutAllLocksCannotRuleOutOthers) {
   FenceFacts facts = on_invoices(std::nullopt);
   facts.sees_all = false;
   EXPECT_EQ(judge(facts).use, FenceUse::kUnproven);
 }
 
-TEST(DrillFence, ManyHoldersAreCountedNotListed) {
+TEST(DrillFence, ListsThreeHoldersAndCountsTheOthers) {
   FenceFacts facts = on_invoices(std::nullopt);
   for (std::uint64_t token = 1; token <= 10; ++token) facts.live.push_back({token, {"other"}});
   EXPECT_THAT(judge(facts).detail, HasSubstr("other (token 3) and 7 more."));

@@ -13,10 +13,10 @@
 namespace pawl::cli {
 namespace {
 
-constexpr std::size_t kHistoriesMax = 1'000;  // each is a question to pawld
+constexpr std::size_t kHistoriesMax = 1'000;  // Each is a request to pawld.
 constexpr const char* kHistoryCount = "1000";
-// A user who may not look at this lock is limited to prefixes, and LOCKS leaves the others out
-// without a word.
+// A user who may not inspect this lock is limited to prefixes, and LOCKS omits all other locks
+// silently.
 constexpr const char* kProbe = "pawl-drill-visibility-probe";
 
 Grant to_grant(const wire::Value& map) {
@@ -37,8 +37,8 @@ FenceWatch::FenceWatch(Console& console, std::unique_ptr<guard::Administration> 
   facts_.lock = std::move(lock);
 }
 
-Result<FenceFinding> FenceWatch::look() {
-  // The fence first: a token that it is at was granted before.
+Result<FenceFinding> FenceWatch::examine() {
+  // The fence first: its token was granted before that.
   auto fence = guard_->fence(facts_.resource);
   if (!fence) return fence.error();
   facts_.fence = *fence;

@@ -1,5 +1,5 @@
-// Asks pawld and the guard what drill_fence.h judges: before a drill begins, and before each
-// advance.
+// Asks pawld and the guard for the facts that drill_fence.h judges: before a drill begins, and before
+// each advance.
 #pragma once
 
 #include <memory>
@@ -18,16 +18,16 @@ class FenceWatch {
   FenceWatch(Console& console, std::unique_ptr<guard::Administration> guard, std::string resource,
              std::string lock);
 
-  // Before the drill begins.
-  Result<FenceFinding> look();
-  // What the fence was at then.
+  // Call it before the drill begins.
+  Result<FenceFinding> examine();
+  // The fence at that time; nothing: no token has been used yet.
   [[nodiscard]] std::optional<std::uint64_t> fence() const { return facts_.fence; }
-  // A person has read what is not known, and goes on.
+  // The user was told what is unknown, and wants to continue.
   void accept() { accepted_ = true; }
 
-  // Whether a worker of the drill may advance the fence to `token`, which it has just been granted;
-  // an error: it may not. A holder that came later has a greater token, which the advance cannot
-  // shut out. One that came before is live by now, and is seen here.
+  // An error: a worker must not advance the fence to `token`, which it has just been granted. A lease
+  // that is granted later has a greater token, which the advance cannot shut out; one that was granted
+  // before is live by now, and is found here.
   std::optional<Error> before_advance(std::uint64_t token);
 
  private:

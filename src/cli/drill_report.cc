@@ -12,11 +12,11 @@
 namespace pawl::cli {
 namespace {
 
+using drill::DrillRecord;
+using drill::DrillVerdict;
 using drill::Fate;
 using drill::FaultKind;
 using drill::Moment;
-using drill::Record;
-using drill::Verdict;
 
 constexpr std::array kFates{"admitted", "refused", "let_through", "withheld", "unknown"};
 constexpr std::array kFaults{"frozen",        "cut",      "killed", "restarted",
@@ -30,26 +30,28 @@ std::int64_t millis(Moment span) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(span).count();
 }
 
-std::string times(std::uint64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-// Who knew how late, as a sentence.
-std::string lateness(const Record& record) {
-  if (!record.verdict.knew_late) return "";
-  const Moment late = *record.verdict.knew_late;
+// When clients noticed that they had lost the lock.
+std::string lateness(const DrillRecord& record) {
+  if (!record.verdict.noticed_late) return "";
+  const Moment late = *record.verdict.noticed_late;
   const std::string span =
       to_text(std::chrono::duration_cast<Millis>(late < Moment{} ? -late : late));
   if (late <= Moment{})
     return fmt::format(
-        "Every client knew that it had lost the lock, {} or more before another had it.", span);
+        "Every client noticed its loss at least {} before another client was granted the lock.",
+        span);
   const bool frozen = std::ranges::any_of(
       record.faults, [](const drill::Fault& fault) { return fault.kind == FaultKind::kFrozen; });
-  return fmt::format("A client still believed that it held the lock {} after another did{}.", span,
-                     frozen ? ": it was frozen, and could not know" : "");
+  return fmt::format(
+      "A client believed that it held the lock until {} after another was granted it{}.", span,
+      frozen ? ": it was frozen" : "");
 }
 
-std::string what(const Record& record) {
+std::string target_of(const DrillRecord& record) {
   const std::string resource = record.scratch ? "a scratch resource" : printable(record.resource);
   if (record.mode == "none") return fmt::format("{}, {} without a guard", record.guard, resource);
   return fmt::format("{}, {} under guard in mode {}", record.guard, resource, record.mode);
@@ -64,12 +66,12 @@ void moment(Json& json, std::string_view key, const std::optional<Moment>& at) {
   }
 }
 
-void write_spans(Json& json, const Record& record) {
+void write_spans(Json& json, const DrillRecord& record) {
   json.key("ownerships").array();
   for (const drill::Ownership& each : record.ownerships) {
     json.object()
         .key("actor")
-        .string(each.actor)
+        .string(each.worker)
         .key("token")
         .number(static_cast<std::int64_t>(each.token));
     moment(json, "from_ms", each.from);
@@ -80,7 +82,7 @@ void write_spans(Json& json, const Record& record) {
   for (const drill::Belief& each : record.beliefs) {
     json.object()
         .key("actor")
-        .string(each.actor)
+        .string(each.worker)
         .key("token")
         .number(static_cast<std::int64_t>(each.token));
     moment(json, "from_ms", each.from);
@@ -93,7 +95,7 @@ void write_spans(Json& json, const Record& record) {
         .key("kind")
         .string(kFaults.at(static_cast<std::size_t>(each.kind)))
         .key("whom")
-        .string(each.whom);
+        .string(each.target);
     moment(json, "from_ms", each.from);
     moment(json, "until_ms", each.until);
     json.key("note").string(each.note).end();
@@ -101,12 +103,12 @@ void write_spans(Json& json, const Record& record) {
   json.end();
 }
 
-void write_writes(Json& json, const Record& record) {
+void write_writes(Json& json, const DrillRecord& record) {
   json.key("writes").array();
   for (const drill::Write& each : record.writes) {
     json.object()
         .key("actor")
-        .string(each.actor)
+        .string(each.worker)
         .key("token")
         .number(static_cast<std::int64_t>(each.token));
     json.key("stale").boolean(each.stale);
@@ -118,7 +120,7 @@ void write_writes(Json& json, const Record& record) {
   json.end();
 }
 
-void write(Json& json, const Verdict& verdict) {
+void write(Json& json, const DrillVerdict& verdict) {
   const auto count = [&](const char* key, std::uint64_t value) {
     json.key(key).number(static_cast<std::int64_t>(value));
   };
@@ -128,38 +130,42 @@ void write(Json& json, const Verdict& verdict) {
   count("refused", verdict.refused);
   count("let_through", verdict.let_through);
   count("unknown", verdict.unknown);
-  moment(json, "knew_late_ms", verdict.knew_late);
+  moment(json, "knew_late_ms", verdict.noticed_late);
   json.key("because").array();
-  for (const std::string& each : verdict.because) json.string(each);
+  for (const std::string& each : verdict.reasons) json.string(each);
+  json.end().key("notes").array();
+  for (const drill::Note& each : verdict.notes) json.string(each.text + " " + each.command);
   json.end().end();
 }
 
 }  // namespace
 
-std::string to_line(Console& console, const drill::Line& line) {
+std::string to_line(Console& console, const drill::LogEntry& entry) {
   return fmt::format(
-      "{}  {}  {}\n", console.paint(Paint::kDim, fmt::format("{:7.3f} s", seconds(line.at))),
-      console.paint(Paint::kStrong, fmt::format("{:<5}", line.who)), printable(line.text));
+      "{}  {}  {}\n", console.paint(Paint::kDim, fmt::format("{:7.3f} s", seconds(entry.at))),
+      console.paint(Paint::kStrong, fmt::format("{:<5}", entry.source)), printable(entry.text));
 }
 
-std::string to_verdict(Console& console, const Record& record) {
-  const Verdict& verdict = record.verdict;
+std::string to_verdict(Console& console, const DrillRecord& record) {
+  const DrillVerdict& verdict = record.verdict;
   const std::string word =
       verdict.passed ? console.paint(Paint::kGood, "PASSED") : console.paint(Paint::kBad, "FAILED");
-  std::string because;
-  for (const std::string& each : verdict.because)
-    because += " " + (verdict.passed ? each : console.paint(Paint::kBad, each));
-  std::string text = fmt::format("{}  {}:{}\n", word, record.drill, because);
+  std::string reasons;
+  for (const std::string& each : verdict.reasons)
+    reasons += " " + (verdict.passed ? each : console.paint(Paint::kBad, each));
+  std::string text = fmt::format("{}  {}:{}\n", word, record.drill, reasons);
   text += fmt::format(
-      "        {}, {} stale: {} refused, {} let through{}. {}\n", times(verdict.writes, "write"),
+      "        {}, {} stale: {} refused, {} let through{}. {}\n", counted(verdict.writes, "write"),
       verdict.stale_sent, verdict.refused, verdict.let_through,
-      verdict.unknown == 0 ? "" : fmt::format(", {} unknown", verdict.unknown), what(record));
+      verdict.unknown == 0 ? "" : fmt::format(", {} unknown", verdict.unknown), target_of(record));
   if (const std::string late = lateness(record); !late.empty())
     text += fmt::format("        {}\n", late);
+  for (const drill::Note& note : verdict.notes)
+    text += fmt::format("        {}\n          {}\n", note.text, printable(note.command));
   return text;
 }
 
-void write(Json& json, const Record& record) {
+void write(Json& json, const DrillRecord& record) {
   json.object().key("drill").string(record.drill).key("lock").string(record.lock);
   json.key("guard").string(record.guard).key("resource").string(record.resource);
   json.key("mode").string(record.mode).key("scratch").boolean(record.scratch);
@@ -172,10 +178,10 @@ void write(Json& json, const Record& record) {
   write_writes(json, record);
   write_spans(json, record);
   json.key("lines").array();
-  for (const drill::Line& each : record.lines) {
+  for (const drill::LogEntry& each : record.log) {
     json.object();
     moment(json, "at_ms", each.at);
-    json.key("who").string(each.who).key("text").string(each.text).end();
+    json.key("who").string(each.source).key("text").string(each.text).end();
   }
   json.end().end();
 }

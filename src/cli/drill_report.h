@@ -1,4 +1,4 @@
-// A drill's record for people and for programs.
+// The output of a drill: for people, and as JSON.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace pawl::cli {
 
-// One line of what happens, as it happens.
-[[nodiscard]] std::string to_line(Console& console, const drill::Line& line);
-// What it comes to: passed or not, and the figures.
-[[nodiscard]] std::string to_verdict(Console& console, const drill::Record& record);
-void write(Json& json, const drill::Record& record);
+// One line of the log.
+[[nodiscard]] std::string to_line(Console& console, const drill::LogEntry& entry);
+// Passed or failed, why, the figures, and notes.
+[[nodiscard]] std::string to_verdict(Console& console, const drill::DrillRecord& record);
+void write(Json& json, const drill::DrillRecord& record);
 
 }  // namespace pawl::cli

@@ -1,11 +1,9 @@
-// A child process that is asked in JSON, one object a line on its stdin, and answers the same way
-// on its stdout.
+// A child process with a JSON protocol: one request per line on its stdin, one answer per line on its
+// stdout.
 //
 // Every request carries an "id" and every answer repeats it; answers may come in any order, so that
 // a request that has to wait does not hold up the others. Any thread may ask.
 #pragma once
-
-#include <sys/types.h>
 
 #include <boost/json.hpp>
 #include <condition_variable>
@@ -16,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "base/process.h"
 #include "base/unique_fd.h"
 #include "pawl/result.h"
 
@@ -23,36 +22,36 @@ namespace pawl::conformance {
 
 class JsonLines {
  public:
-  // Runs `command` with /bin/sh, in a process group of its own; its stderr is ours.
+  // Runs `command` with /bin/sh, in its own process group; its stderr is ours. The kernel kills it
+  // when the calling thread ends.
   static Result<std::unique_ptr<JsonLines>> start(const std::string& command);
-  // Closes the child's stdin, and kills the group when its stdout stays open for longer than a few
-  // seconds.
+  // Closes the child's stdin, waits a few seconds for it to close its stdout, and kills its group.
   ~JsonLines();
   JsonLines(const JsonLines&) = delete;
   JsonLines& operator=(const JsonLines&) = delete;
 
-  // The answer, without judging it. An error: the child is gone, said what is no answer, or took
-  // longer than a minute.
+  // The answer, unchecked. An error: the child has ended, wrote something that is not an answer, or
+  // took longer than a minute.
   Result<boost::json::object> ask(const boost::json::object& request);
 
  private:
-  JsonLines(pid_t pid, UniqueFd in, UniqueFd out);
+  JsonLines(Process process, UniqueFd in, UniqueFd out);
   void read_answers();
-  // Nothing when the line was an answer that a caller waits for; else what is wrong with it.
+  // Nothing when the line is a valid answer; else what is wrong with it.
   std::optional<std::string> take(const std::string& line);
   bool send(const std::string& line);
   void give_up(const std::string& why);
 
-  const pid_t pid_;
+  Process process_;
   UniqueFd in_;   // its stdin
   UniqueFd out_;  // its stdout; read by reader_ only
   std::mutex writing_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::int64_t last_id_ = 0;
-  std::map<std::int64_t, std::optional<boost::json::object>>
-      answers_;         // by id: asked and, perhaps, answered
-  std::string broken_;  // why there will be no more answers
+  // By request id; nothing: not answered yet.
+  std::map<std::int64_t, std::optional<boost::json::object>> answers_;
+  std::string broken_;  // why there will be no more answers; empty: it works
   std::thread reader_;
 };
 

@@ -3,16 +3,18 @@
 #include <fmt/format.h>
 #include <poll.h>
 
-#include <filesystem>
-#include <fstream>
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/random.h"
 #include "client/blocking_connection.h"
 #include "client/boot_clock.h"
 #include "drill/demo_row.h"
-#include "drill/stage.h"
+#include "drill/scenario.h"
+#include "drill/scratch.h"
+#include "drill/throwaway_pawld.h"
 #include "guard/kinds.h"
 
 namespace pawl::drill {
@@ -23,32 +25,32 @@ using std::chrono::milliseconds;
 using Tone = DemoEvent::Tone;
 
 constexpr const char* kLock = "stock/widgets";
-constexpr milliseconds kGlance{100};  // between two looks at the scene
-constexpr std::size_t kBreath = 20;  // letters that a line is longer than it is, to look up from it
+constexpr milliseconds kRefresh{100};      // between two updates of the view
+constexpr std::size_t kExtraLetters = 20;  // added to each line when its reading time is computed
 constexpr int kBefore = 10, kDelivered = 5, kSold = 3;
 
 std::string widgets(int count) {
   return fmt::format("{} widgets", count);
 }
 
-// Who holds the lock, as pawld tells anyone who asks.
-class Watcher {
+// Asks pawld who holds the lock.
+class HolderQuery {
  public:
-  explicit Watcher(const client::Address& pawld) : pawld_({pawld}, random_, {}) {}
+  explicit HolderQuery(const client::Address& pawld) : pawld_({pawld}, random_, {}) {}
 
-  void look(DemoScene& scene) {
+  void update(DemoStatus& status) {
     const auto reply = pawld_.command({.words = {"INSPECT", kLock}});
-    scene.holder.clear();
+    status.holder.clear();
     if (!reply) return;
     const wire::Value* holders = reply->find("holders");
     if (holders == nullptr || holders->items.empty()) return;
     const wire::Value& holder = holders->items.front();
     if (const auto* owner = holder.find("owner")) {
-      scene.holder = owner->text.substr(owner->text.rfind(' ') + 1);
+      status.holder = owner->text.substr(owner->text.rfind(' ') + 1);
     }
     if (const auto* token = holder.find("token"))
-      scene.token = static_cast<std::uint64_t>(token->integer);
-    if (const auto* left = holder.find("expires_in_ms")) scene.left = milliseconds(left->integer);
+      status.token = static_cast<std::uint64_t>(token->integer);
+    if (const auto* left = holder.find("expires_in_ms")) status.left = milliseconds(left->integer);
   }
 
  private:
@@ -58,324 +60,295 @@ class Watcher {
 
 class Demo {
  public:
-  Demo(const DemoSetting& setting, DemoView& view, DemoRow& row, const client::Address& pawld)
-      : setting_(setting),
+  Demo(const DemoConfig& config, DemoView& view, DemoRow& row, const client::Address& pawld)
+      : config_(config),
         view_(view),
         row_(row),
         pawld_(pawld),
-        watcher_(pawld),
+        holder_query_(pawld),
         began_(client::boot_now()) {
-    scene_.ttl = setting_.ttl;
+    status_.ttl = config_.drill.ttl;
   }
 
-  // How many widgets there are in the end, and what became of the late write.
-  struct Act {
-    std::string row;
-    Fate late = Fate::kUnknown;
+  struct RunResult {
+    std::string row;  // its final content
+    Fate late_write = Fate::kUnknown;
   };
 
-  Act play(bool guarded) {
-    guarded_ = scene_.guarded = guarded;
-    Stage stage(stage_setting());
-    stage_ = &stage;
-    const Act act = tell_story(stage);
-    stage_ = nullptr;
-    return act;
+  RunResult run(bool guarded) {
+    guarded_ = status_.guarded = guarded;
+    Scenario scenario("demo", scenario_config());
+    scenario_ = &scenario;
+    RunResult result = run_steps(scenario);
+    scenario_ = nullptr;
+    return result;
   }
 
-  void tell(DemoEvent event) {
+  void report(DemoEvent event) {
     event.guarded = guarded_;
     event.row = read();
     event.at = std::chrono::duration_cast<milliseconds>(client::boot_now() - began_);
-    scene_.row = event.row;
-    view_.tell(event);
+    status_.row = event.row;
+    view_.on_event(event);
     if (event.tone != Tone::kHeading)
-      rest(setting_.per_letter * static_cast<std::int64_t>(event.text.size() + kBreath));
+      pause_for_reading(config_.per_letter *
+                        static_cast<std::int64_t>(event.text.size() + kExtraLetters));
   }
 
  private:
-  Setting stage_setting() {
-    Setting made;
-    made.drill = "demo";
-    made.program = setting_.program;
+  DrillConfig scenario_config() {
+    DrillConfig made;
+    made.program = config_.drill.program;
     made.pawld = {pawld_};
     made.lock = kLock;
-    made.ttl = setting_.ttl;
+    made.ttl = config_.drill.ttl;
     made.target = row_.target();
-    made.mode = guarded_ ? "enforce" : "none";
-    made.stop = setting_.stop;
-    made.wait = [this](std::string_view, Moment) { glance(); };
+    made.mode = guarded_ ? "enforce" : std::string(kUnguarded);
+    made.stop_fd = config_.drill.stop_fd;
+    made.on_wait = [this](std::string_view, Moment) { refresh_view(); };
     return made;
   }
 
-  Act tell_story(Stage& stage) {
-    scene_.a = scene_.b = "starting";
-    Actor& a = stage.enter("A");
-    Actor& b = stage.enter("B");
-    scene_.a = scene_.b = "ready";
-    const std::uint64_t first = freeze_the_holder(stage, a);
-    const std::uint64_t second = let_the_next_write(stage, b);
-    const Fate fate = wake_the_former(stage, a, first, second);
-    if (fate == Fate::kRefused) start_over(stage, a, b);
-    Act act{read(), fate};
-    scene_.a = scene_.b = "done";
-    static_cast<void>(stage.finish());
-    return act;
+  RunResult run_steps(Scenario& scenario) {
+    status_.a = status_.b = "starting";
+    WorkerProcess& a = scenario.start_worker("A");
+    WorkerProcess& b = scenario.start_worker("B");
+    status_.a = status_.b = "ready";
+    const std::uint64_t first = freeze_holder(scenario, a);
+    const std::uint64_t second = let_next_holder_write(scenario, b);
+    const Fate fate = resume_former_holder(scenario, a, first, second);
+    if (fate == Fate::kRefused) start_over(scenario, a, b);
+    RunResult result{read(), fate};
+    status_.a = status_.b = "done";
+    static_cast<void>(scenario.finish());
+    return result;
   }
 
-  // A has read, has worked out what to write, has looked at its lease: all is well. Then it stops.
-  std::uint64_t freeze_the_holder(Stage& stage, Actor& a) {
-    const std::uint64_t token = stage.acquire(a);
-    scene_.a = "holds the lock, and knows it";
-    tell({.event = "granted",
-          .who = "A",
-          .token = token,
-          .text = guarded_
-                      ? fmt::format("gets the lock, with token {}.", token)
-                      : fmt::format(
-                            "gets the lock: a lease for {:g} s, which it renews while it is alive, "
-                            "and a number, its token: {}.",
-                            seconds(setting_.ttl), token)});
-    scene_.a = "works: is about to write " + widgets(kBefore + kDelivered);
-    tell({.event = "read",
-          .who = "A",
-          .token = token,
-          .text = fmt::format("reads {}; {} more were delivered: it is about to write {}.", read(),
-                              kDelivered, widgets(kBefore + kDelivered))});
-    stage.freeze(a);
-    scene_.a = "frozen; believes that it holds the lock";
-    tell(
-        {.event = "frozen",
-         .who = "A",
-         .token = token,
+  // A has read the row, has computed what to write and has checked its lease. Then it is frozen.
+  std::uint64_t freeze_holder(Scenario& scenario, WorkerProcess& a) {
+    const std::uint64_t token = scenario.acquire(a);
+    status_.a = "holds the lock";
+    report({.event = "granted",
+            .worker = "A",
+            .token = token,
+            .text = guarded_ ? fmt::format("gets the lock, with token {}.", token)
+                             : fmt::format("gets the lock: a lease of {:g} s, which it keeps "
+                                           "renewing, and a number, the token: "
+                                           "{}.",
+                                           seconds(config_.drill.ttl), token)});
+    status_.a = "about to write " + widgets(kBefore + kDelivered);
+    report({.event = "read",
+            .worker = "A",
+            .token = token,
+            .text = fmt::format("reads {}. {} more were delivered, so it is about to write {}.",
+                                read(), kDelivered, widgets(kBefore + kDelivered))});
+    scenario.freeze(a);
+    status_.a = "frozen; believes it holds the lock";
+    report({.event = "frozen",
+            .worker = "A",
+            .token = token,
+            .text = guarded_ ? "is frozen at this point."
+                             : "is frozen at this point (SIGSTOP), as by a garbage collection, by "
+                               "swapping or by a "
+                               "paused virtual machine. Nobody renews its lease now.",
+            .tone = Tone::kBad});
+    return token;
+  }
+
+  std::uint64_t let_next_holder_write(Scenario& scenario, WorkerProcess& b) {
+    scenario.request_lock(b);
+    status_.b = "waits for the lock";
+    report({.event = "waits",
+            .worker = "B",
+            .text = "requests the lock, and waits until A's lease has expired."});
+    const std::uint64_t token = scenario.await_grant(b);
+    status_.b = "holds the lock";
+    report({.event = "granted",
+            .worker = "B",
+            .token = token,
+            .text = fmt::format(
+                "gets the lock, because A's lease has expired. Its token is greater: {}.", token)});
+    scenario.advance(b);  // as every new holder should before it reads
+    const std::string value = widgets(kBefore - kSold);
+    report({.event = "read",
+            .worker = "B",
+            .token = token,
+            .text = fmt::format("reads {} and sells {}.", read(), kSold)});
+    write(scenario, b, token, value);
+    report({.event = "written",
+            .worker = "B",
+            .token = token,
+            .text = fmt::format("writes {}.", value),
+            .tone = Tone::kGood});
+    return token;
+  }
+
+  // The write is the first thing that A does: it checked its lease before it was frozen.
+  Fate resume_former_holder(Scenario& scenario, WorkerProcess& a, std::uint64_t first,
+                            std::uint64_t second) {
+    const std::string value = widgets(kBefore + kDelivered);
+    report(
+        {.event = "wakes",
+         .worker = "A",
+         .token = first,
          .text =
              guarded_
-                 ? "is frozen right there."
-                 : "is frozen right there (SIGSTOP), as by a garbage collection, by swapping, by a "
-                   "virtual machine that is moved. Nobody renews its lease now.",
-         .tone = Tone::kBad});
-    return token;
-  }
-
-  std::uint64_t let_the_next_write(Stage& stage, Actor& b) {
-    stage.queue(b);
-    scene_.b = "waits for the lock";
-    tell({.event = "waits",
-          .who = "B",
-          .text = "wants the lock too, and waits for A's lease to run out."});
-    const std::uint64_t token = stage.granted(b);
-    scene_.b = "holds the lock, and knows it";
-    tell({.event = "granted",
-          .who = "B",
-          .token = token,
-          .text = fmt::format(
-              "gets the lock, and rightly: A's lease is over. Its token is greater: {}.", token)});
-    stage.advance(b);  // what every new holder should do before it reads
-    const std::string value = widgets(kBefore - kSold);
-    tell({.event = "read",
-          .who = "B",
-          .token = token,
-          .text = fmt::format("reads {}, and sells {}.", read(), kSold)});
-    write(stage, b, token, value);
-    tell({.event = "written",
-          .who = "B",
-          .token = token,
-          .text = fmt::format("writes {}.", value),
-          .tone = Tone::kGood});
-    return token;
-  }
-
-  // The write is the first thing that A does: it had looked at its lease before it froze.
-  Fate wake_the_former(Stage& stage, Actor& a, std::uint64_t first, std::uint64_t second) {
-    const std::string value = widgets(kBefore + kDelivered);
-    tell({.event = "wakes",
-          .who = "A",
-          .token = first,
-          .text =
-              guarded_
-                  ? fmt::format("is woken now, and goes on: it writes {}.", value)
-                  : fmt::format(
-                        "is woken now. It cannot know that time has passed, so it does what it was "
-                        "about to do: it writes {}.",
-                        value)});
-    const std::size_t late = stage.send(a, first, Manner::kBlind, value);
-    stage.wake(a);
-    const Write wrote = stage.answered(late);
+                 ? fmt::format("is resumed, and writes {}.", value)
+                 : fmt::format(
+                       "is resumed. It does not know that time has passed, so it does what it was "
+                       "about to do: it writes {}.",
+                       value)});
+    const std::size_t late = scenario.send_write(a, first, LeaseCheck::kSkip, value);
+    scenario.resume(a);
+    const Write wrote = scenario.await_result(late);
     if (wrote.fate != Fate::kRefused && wrote.fate != Fate::kLetThrough) {
-      throw Impossible{
-          {Code::kUnknown, "nobody knows what became of A's late write: " + wrote.detail}};
+      throw DrillAborted{
+          {Code::kUnknown, "the result of A's late write is unknown: " + wrote.detail}};
     }
-    stage.knows_loss(a);
+    scenario.await_loss_noticed(a);
     if (wrote.fate == Fate::kRefused) {
-      scene_.a = "was refused, and told why";
-      tell(
+      status_.a = "was refused, and knows why";
+      report(
           {.event = "refused",
-           .who = "A",
+           .worker = "A",
            .token = first,
            .text = fmt::format(
                "is REFUSED by the database: token {} is older than {}, which it has seen. B's sale "
-               "is still there, and A was told: it can start over.",
+               "is still there, and A got an error: it can start over.",
                first, second),
            .tone = Tone::kGood});
     } else {
-      scene_.a = "knows by now that its lease was over: too late";
-      tell(
+      status_.a = "learned too late that its lease was over";
+      report(
           {.event = "written",
-           .who = "A",
+           .worker = "A",
            .token = first,
            .text = fmt::format(
                "has overwritten what B wrote: there should be {} now. B's sale is LOST, and nobody "
-               "was told.",
+               "got an error.",
                widgets(kBefore - kSold + kDelivered)),
            .tone = Tone::kBad});
     }
     return wrote.fate;
   }
 
-  // What a program does that was told.
-  void start_over(Stage& stage, Actor& a, Actor& b) {
-    stage.release(b);
-    scene_.b = "done";
-    const std::uint64_t token = stage.acquire(a);
-    scene_.a = "holds the lock, and knows it";
-    stage.advance(a);
+  // What a program should do after the error.
+  void start_over(Scenario& scenario, WorkerProcess& a, WorkerProcess& b) {
+    scenario.release(b);
+    status_.b = "done";
+    const std::uint64_t token = scenario.acquire(a);
+    status_.a = "holds the lock";
+    scenario.advance(a);
     const std::string found = read();
     const std::string value = widgets(kBefore - kSold + kDelivered);
-    write(stage, a, token, value);
-    tell({.event = "written",
-          .who = "A",
-          .token = token,
-          .text = fmt::format(
-              "gets the lock again, with token {}, reads {}, and writes {}, which is right.", token,
-              found, value),
-          .tone = Tone::kGood});
+    write(scenario, a, token, value);
+    report({.event = "written",
+            .worker = "A",
+            .token = token,
+            .text = fmt::format(
+                "gets the lock again, with token {}, reads {} and writes {}, which is correct.",
+                token, found, value),
+            .tone = Tone::kGood});
   }
 
-  static void write(Stage& stage, Actor& actor, std::uint64_t token, const std::string& value) {
-    const Write& wrote = stage.answered(stage.send(actor, token, Manner::kBlind, value));
+  static void write(Scenario& scenario, WorkerProcess& worker, std::uint64_t token,
+                    const std::string& value) {
+    const Write& wrote =
+        scenario.await_result(scenario.send_write(worker, token, LeaseCheck::kSkip, value));
     if (wrote.fate == Fate::kAdmitted) return;
-    throw Impossible{
-        {Code::kUnknown, fmt::format("{} could not write: {}", actor.name(), wrote.detail)}};
+    throw DrillAborted{
+        {Code::kUnknown, fmt::format("{} could not write: {}", worker.name(), wrote.detail)}};
   }
 
   static double seconds(milliseconds span) { return std::chrono::duration<double>(span).count(); }
 
   std::string read() {
     const DemoRow::Content content = need(row_.read());
-    scene_.row_token = content.token;
+    status_.row_token = content.token;
     return content.value;
   }
 
-  void glance() {
-    if (client::boot_now() < glanced_ + kGlance) return;
-    glanced_ = client::boot_now();
-    watcher_.look(scene_);
-    view_.show(scene_);
+  void refresh_view() {
+    if (client::boot_now() < refreshed_ + kRefresh) return;
+    refreshed_ = client::boot_now();
+    holder_query_.update(status_);
+    view_.show(status_);
   }
 
-  // Time to read a line, while everything goes on.
-  void rest(milliseconds time) {
-    if (stage_ == nullptr) return rest_between_acts(time);
+  // Time to read a line; workers are served meanwhile.
+  void pause_for_reading(milliseconds time) {
+    if (scenario_ == nullptr) return pause_between_runs(time);
     const client::Instant end = client::boot_now() + time;
-    glance();
+    refresh_view();
     while (client::boot_now() < end) {
-      stage_->pass(std::min<milliseconds>(
-          kGlance, std::chrono::ceil<milliseconds>(end - client::boot_now())));
-      glance();
+      scenario_->run_for(std::min<milliseconds>(
+          kRefresh, std::chrono::ceil<milliseconds>(end - client::boot_now())));
+      refresh_view();
     }
   }
 
-  void rest_between_acts(milliseconds time) const {
-    pollfd stop{setting_.stop, POLLIN, 0};
-    if (::poll(&stop, 1, static_cast<int>(time.count())) > 0) throw Interrupted{};
+  void pause_between_runs(milliseconds time) const {
+    pollfd stop{config_.drill.stop_fd, POLLIN, 0};
+    if (::poll(&stop, 1, static_cast<int>(time.count())) > 0) throw DrillInterrupted{};
   }
 
-  const DemoSetting& setting_;
+  const DemoConfig& config_;
   DemoView& view_;
   DemoRow& row_;
   const client::Address pawld_;
-  Watcher watcher_;
+  HolderQuery holder_query_;
   const client::Instant began_;
-  client::Instant glanced_{};
-  Stage* stage_ = nullptr;
+  client::Instant refreshed_{};
+  Scenario* scenario_ = nullptr;
   bool guarded_ = false;
-  DemoScene scene_;
+  DemoStatus status_;
 };
 
-// A directory that is gone when this is.
-class Scratch {
- public:
-  Scratch() : path_(std::filesystem::temp_directory_path() / "pawl-demo-XXXXXX") {
-    if (::mkdtemp(path_.data()) == nullptr)
-      throw Impossible{{Code::kUnavailable, "no temporary directory"}};
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  [[nodiscard]] std::string file(const char* name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-// Where the row is: in a file of the demo's own where the kind needs no server, else in the user's
-// database.
-std::string place_for_row(const DemoSetting& setting, const Scratch& scratch) {
-  const guard::Kind* kind = need(guard::need_kind(setting.kind));
-  if (kind->create == nullptr) return setting.where;
-  const std::string path = scratch.file("stock.db");
-  need(kind->create(path));
-  return path;
-}
-
-DemoEnd play(const DemoSetting& setting, DemoView& view) {
-  const Scratch scratch;
-  const std::string where = place_for_row(setting, scratch);
-  const auto row = need(DemoRow::make(setting.kind, where));
+DemoResult run(const DemoConfig& config, DemoView& view) {
+  std::optional<ScratchDatabase> scratch;
+  const Target& target = config.drill.target;
+  const guard::Kind* kind = need(guard::need_kind(target.kind));
+  if (kind->create != nullptr) scratch.emplace(need(ScratchDatabase::make(*kind)));
+  const auto row = need(DemoRow::make(target.kind, scratch ? scratch->path() : target.where));
   const auto pawld = need(ThrowawayPawld::open(need(find_pawld())));
-  Demo demo(setting, view, *row, pawld->address());
-  DemoEnd end;
+  Demo demo(config, view, *row, pawld->address());
+  DemoResult result;
   need(row->reset(widgets(kBefore)));
-  demo.tell(
+  demo.report(
       {.event = "introduction",
        .text =
            "A row in a database says how many widgets are in stock. Two workers, A and B, read it, "
-           "work, and write "
-           "it back. They use a lock to take turns. A lock must not stay locked when its holder "
-           "dies, so it is a "
-           "lease: it ends by itself unless it is renewed.",
-       .tone = Tone::kExplains});
-  demo.tell({.event = "act", .text = "1. Without a guard", .tone = Tone::kHeading});
-  const Demo::Act bare = demo.play(false);
-  end.lost_without = bare.row == widgets(kBefore + kDelivered) && bare.late == Fate::kLetThrough;
+           "compute, and write it back. They take turns by means of a lock. A lock must not stay "
+           "locked when its holder dies, so it is a lease: it expires unless it is renewed.",
+       .tone = Tone::kExplanation});
+  demo.report({.event = "act", .text = "1. Without a guard", .tone = Tone::kHeading});
+  const Demo::RunResult bare = demo.run(false);
+  result.lost_without_guard =
+      bare.row == widgets(kBefore + kDelivered) && bare.late_write == Fate::kLetThrough;
   need(row->reset(widgets(kBefore)));
   need(row->protect());
-  demo.tell({.event = "act", .text = "2. With a guard", .tone = Tone::kHeading});
-  demo.tell(
+  demo.report({.event = "act", .text = "2. With a guard", .tone = Tone::kHeading});
+  demo.report(
       {.event = "protected",
        .text =
            "The same again, but now the table is under guard: the database remembers the greatest "
-           "token that it has "
-           "seen, and refuses a write with a smaller one.",
-       .tone = Tone::kExplains});
-  const Demo::Act guarded = demo.play(true);
-  end.refused_with =
-      guarded.row == widgets(kBefore - kSold + kDelivered) && guarded.late == Fate::kRefused;
-  return end;
+           "token that it has seen, and refuses a write with a smaller one.",
+       .tone = Tone::kExplanation});
+  const Demo::RunResult guarded = demo.run(true);
+  result.refused_with_guard =
+      guarded.row == widgets(kBefore - kSold + kDelivered) && guarded.late_write == Fate::kRefused;
+  return result;
 }
 
 }  // namespace
 
-Result<DemoEnd> play_demo(const DemoSetting& setting, DemoView& view) {
+Result<DemoResult> run_demo(const DemoConfig& config, DemoView& view) {
   try {
-    return play(setting, view);
-  } catch (const Impossible& impossible) {
-    return impossible.error;
-  } catch (const Interrupted&) {
-    return DemoEnd{.interrupted = true};
+    return run(config, view);
+  } catch (const DrillAborted& aborted) {
+    return aborted.error;
+  } catch (const DrillInterrupted&) {
+    return DemoResult{.interrupted = true};
   }
 }
 

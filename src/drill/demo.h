@@ -1,10 +1,8 @@
-// The demo: what happens when a worker is late, first without a guard and then with one, in a
-// minute.
+// `pawl demo`: what a worker that wakes up late does to a row, first without a guard, then with one.
 //
-// Two real processes take turns with a real pawld of the demo's own, and change a row of a real
-// table. A holds the lock, is frozen (SIGSTOP) for longer than its lease, and writes when it wakes.
-// Without a guard this destroys what B wrote; with one the database refuses it. Nothing is left
-// behind, whatever way it ends.
+// Two real processes take turns with a throw-away pawld and change a row of a real table. A holds the
+// lock, is frozen (SIGSTOP) for longer than its lease, and writes when it resumes. Without a guard this
+// overwrites what B wrote; with one the database refuses it. Nothing is left behind, however it ends.
 #pragma once
 
 #include <chrono>
@@ -12,62 +10,64 @@
 #include <string>
 #include <string_view>
 
+#include "drill/config.h"
 #include "pawl/result.h"
 
 namespace pawl::drill {
 
-// Something happened: a line for people, and the same as facts.
+// Something happened: a line for people, and the same as facts for programs.
 struct DemoEvent {
-  enum class Tone : std::uint8_t { kPlain, kHeading, kGood, kBad, kExplains };
+  enum class Tone : std::uint8_t { kPlain, kHeading, kGood, kBad, kExplanation };
 
-  std::string_view
-      event;  // introduction, act, protected, granted, read, frozen, waits, written, wakes, refused
-  std::string who = {};     // A, B, pawld; empty: the one who tells
-  std::uint64_t token = 0;  // 0: none takes part
-  std::string text;         //
+  // introduction, act, protected, granted, read, frozen, waits, written, wakes, refused. These are
+  // also the values of "event" in the JSON output.
+  std::string_view event;
+  std::string worker = {};  // A or B; empty: the event is not about one worker
+  std::uint64_t token = 0;  // 0: no token is involved
+  std::string text;
   Tone tone = Tone::kPlain;
   // Filled in by the demo:
-  bool guarded = false;               // which of the two acts
-  std::string row = {};               // its content then
+  bool guarded = false;               // which of the two runs
+  std::string row = {};               // the content of the row then
   std::chrono::milliseconds at = {};  // since the demo began
 };
 
-// How things are, a few times a second.
-struct DemoScene {
-  std::string holder;  // as pawld knows it; empty: nobody
+// The present state, for a view that draws it.
+struct DemoStatus {
+  std::string holder;  // of the lock, as pawld knows it; empty: nobody
   std::uint64_t token = 0;
   std::chrono::milliseconds left{};  // of its lease
   std::chrono::milliseconds ttl{};
-  std::string a, b;  // what each does and believes
+  std::string a, b;  // what each worker does and believes
   std::string row;
-  std::uint64_t row_token = 0;
+  std::uint64_t row_token = 0;  // that the row was last written with
   bool guarded = false;
 };
 
 class DemoView {
  public:
   virtual ~DemoView() = default;
-  virtual void tell(const DemoEvent& event) = 0;
-  virtual void show(const DemoScene& scene) = 0;
+  virtual void on_event(const DemoEvent& event) = 0;
+  // Several times a second.
+  virtual void show(const DemoStatus& status) = 0;
 };
 
-struct DemoSetting {
-  std::string program = "/proc/self/exe";  // pawl
-  std::string kind;        // of guard; without a server (Kind::create) in a file of the demo's own
-  std::string where = {};  // their DSN
-  std::chrono::milliseconds ttl{6'000};
-  std::chrono::milliseconds per_letter{26};  // time to read what is told
-  int stop = -1;                             // a descriptor that can be read once it is to stop
+struct DemoConfig {
+  // Used of it: program, ttl, stop_fd, and target.kind and target.where. For a kind that needs no
+  // server a ScratchDatabase is made.
+  DrillConfig drill = {};
+  // Pause after each line, so that it can be read.
+  std::chrono::milliseconds per_letter{26};
 };
 
-struct DemoEnd {
+struct DemoResult {
   bool interrupted = false;
-  bool lost_without = false;  // without a guard, what B wrote was overwritten
-  bool refused_with = false;  // with it, it was not
-  [[nodiscard]] bool as_told() const { return lost_without && refused_with; }
+  bool lost_without_guard = false;  // B's write was overwritten
+  bool refused_with_guard = false;  // A's late write was refused
+  [[nodiscard]] bool as_expected() const { return lost_without_guard && refused_with_guard; }
 };
 
-// An error says that the demo could not be given, and why; not that a guard failed.
-[[nodiscard]] Result<DemoEnd> play_demo(const DemoSetting& setting, DemoView& view);
+// An error: the demo could not be run, and why. It says nothing about the guard.
+[[nodiscard]] Result<DemoResult> run_demo(const DemoConfig& config, DemoView& view);
 
 }  // namespace pawl::drill

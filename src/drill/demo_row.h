@@ -15,7 +15,7 @@ namespace pawl::drill {
 class DemoRow {
  public:
   struct Content {
-    std::uint64_t token = 0;  // that it was written with
+    std::uint64_t token = 0;  // that it was last written with
     std::string value;
   };
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <vector>
 
-#include "drill/stage.h"
+#include "drill/scenario.h"
 
 namespace pawl::drill {
 namespace {
@@ -11,257 +11,261 @@ namespace {
 using namespace std::chrono_literals;
 
 struct Pair {
-  Actor* first;   // has the lock, and loses it
-  Actor* second;  // has it then
+  WorkerProcess* first;   // holds the lock, and loses it
+  WorkerProcess* second;  // is granted it then
 };
-// They take turns, so that each is both.
-Pair turns(Actor& a, Actor& b, std::uint64_t round) {
+// They change places every round.
+Pair pair_of(WorkerProcess& a, WorkerProcess& b, std::uint64_t round) {
   return round % 2 == 0 ? Pair{&a, &b} : Pair{&b, &a};
 }
 
-// The first wakes up, or has been told late: it writes once more, and only then looks at its lease.
-void write_late(Stage& stage, const Pair& pair, std::uint64_t old) {
-  stage.beat();
-  stage.write(*pair.first, old);
-  stage.knows_loss(*pair.first);
-  stage.write(*pair.first, old, Manner::kAsks);
-  stage.beat();
-  stage.write(*pair.second, stage.token(*pair.second));
+// The first worker writes once more with its old token, and only then checks its lease.
+void write_late(Scenario& scenario, const Pair& pair, std::uint64_t old) {
+  scenario.pause_briefly();
+  scenario.write(*pair.first, old);
+  scenario.await_loss_noticed(*pair.first);
+  scenario.write(*pair.first, old, LeaseCheck::kBeforeWrite);
+  scenario.pause_briefly();
+  scenario.write(*pair.second, scenario.token(*pair.second));
 }
 
-// A process stops in the middle: garbage collection, swapping, a virtual machine that is moved. It
-// does not notice.
-void freeze_and_take_over(Stage& stage, const Pair& pair) {
-  const std::uint64_t old = stage.token(*pair.first);
-  stage.queue(*pair.second);
-  stage.beat();
-  stage.freeze(*pair.first);
-  stage.write(*pair.second, stage.granted(*pair.second));
-  stage.beat();
-  // It had looked at its lease before it froze, so the write is the first thing it does.
-  const std::size_t late = stage.send(*pair.first, old);
-  stage.wake(*pair.first);
-  stage.answered(late);
-  stage.knows_loss(*pair.first);
-  stage.write(*pair.first, old, Manner::kAsks);
-  stage.beat();
-  stage.write(*pair.second, stage.token(*pair.second));
-  stage.release(*pair.second);
+// The first worker is stopped for longer than its lease, as by a garbage collection, by swapping or
+// by the migration of a virtual machine. It does not notice.
+void freeze_and_take_over(Scenario& scenario, const Pair& pair) {
+  const std::uint64_t old = scenario.token(*pair.first);
+  scenario.request_lock(*pair.second);
+  scenario.pause_briefly();
+  scenario.freeze(*pair.first);
+  scenario.write(*pair.second, scenario.await_grant(*pair.second));
+  scenario.pause_briefly();
+  // It checked its lease before it was frozen, so the write is the first thing it does.
+  const std::size_t late = scenario.send_write(*pair.first, old);
+  scenario.resume(*pair.first);
+  scenario.await_result(late);
+  scenario.await_loss_noticed(*pair.first);
+  scenario.write(*pair.first, old, LeaseCheck::kBeforeWrite);
+  scenario.pause_briefly();
+  scenario.write(*pair.second, scenario.token(*pair.second));
+  scenario.release(*pair.second);
 }
 
-void play_pause(Stage& stage, std::uint64_t rounds) {
-  Actor& a = stage.enter("A");
-  Actor& b = stage.enter("B");
+void run_pause(Scenario& scenario, std::uint64_t rounds) {
+  WorkerProcess& a = scenario.start_worker("A");
+  WorkerProcess& b = scenario.start_worker("B");
   for (std::uint64_t round = 0; round < rounds; ++round) {
-    const Pair pair = turns(a, b, round);
-    stage.write(*pair.first, stage.acquire(*pair.first));
-    freeze_and_take_over(stage, pair);
+    const Pair pair = pair_of(a, b, round);
+    scenario.write(*pair.first, scenario.acquire(*pair.first));
+    freeze_and_take_over(scenario, pair);
   }
 }
 
-// A worker that cannot reach pawld still reaches the resource.
-void play_partition(Stage& stage, std::uint64_t rounds) {
-  constexpr std::array kCuts{Cut::kBoth, Cut::kToPawld, Cut::kFromPawld};
-  Actor& a = stage.enter("A", Through::kProxy);
-  Actor& b = stage.enter("B", Through::kProxy);
+// The first worker cannot reach pawld, but still reaches the resource.
+void run_partition(Scenario& scenario, std::uint64_t rounds) {
+  constexpr std::array kCuts{Cut::kBoth, Cut::kToServer, Cut::kFromServer};
+  WorkerProcess& a = scenario.start_worker("A", Network::kProxy);
+  WorkerProcess& b = scenario.start_worker("B", Network::kProxy);
   for (std::uint64_t round = 0; round < rounds; ++round) {
-    const Pair pair = turns(a, b, round);
-    const std::uint64_t old = stage.acquire(*pair.first);
-    stage.write(*pair.first, old);
-    stage.queue(*pair.second);
-    stage.beat();
-    stage.cut(*pair.first, kCuts.at(round % kCuts.size()));
-    stage.write(*pair.second, stage.granted(*pair.second));
-    write_late(stage, pair, old);
-    stage.mend(*pair.first);
-    stage.release(*pair.second);
+    const Pair pair = pair_of(a, b, round);
+    const std::uint64_t old = scenario.acquire(*pair.first);
+    scenario.write(*pair.first, old);
+    scenario.request_lock(*pair.second);
+    scenario.pause_briefly();
+    scenario.cut_network(*pair.first, kCuts.at(round % kCuts.size()));
+    scenario.write(*pair.second, scenario.await_grant(*pair.second));
+    write_late(scenario, pair, old);
+    scenario.restore_network(*pair.first);
+    scenario.release(*pair.second);
   }
 }
 
-// No worker does anything wrong: a write is held up on its way, its sender gives up and hands the
-// lock on, and then it arrives. First where the next holder has only advanced the fence, then where
-// it has written.
-void play_delayed_write(Stage& stage, std::uint64_t rounds) {
-  Actor& a = stage.enter("A");
-  Actor& b = stage.enter("B");
+// No worker does anything wrong: a write is delayed, its sender stops waiting and releases the lock,
+// and then the write arrives. First when the next holder has only advanced the fence, then when it
+// has written.
+void run_delayed_write(Scenario& scenario, std::uint64_t rounds) {
+  WorkerProcess& a = scenario.start_worker("A");
+  WorkerProcess& b = scenario.start_worker("B");
   for (std::uint64_t round = 0; round < rounds; ++round) {
-    const Pair pair = turns(a, b, round);
-    const std::uint64_t old = stage.acquire(*pair.first);
-    stage.write(*pair.first, old);
-    stage.beat();
-    stage.delay(*pair.first);
-    stage.release(*pair.first);
-    const std::uint64_t token = stage.acquire(*pair.second);
-    stage.advance(*pair.second);
-    stage.beat();
-    stage.arrive(*pair.first);
-    stage.write(*pair.first, old);
-    stage.beat();
-    stage.write(*pair.second, token);
-    stage.write(*pair.first, old);
-    stage.beat();
-    stage.write(*pair.second, token);
-    stage.release(*pair.second);
+    const Pair pair = pair_of(a, b, round);
+    const std::uint64_t old = scenario.acquire(*pair.first);
+    scenario.write(*pair.first, old);
+    scenario.pause_briefly();
+    scenario.delay_write(*pair.first);
+    scenario.release(*pair.first);
+    const std::uint64_t token = scenario.acquire(*pair.second);
+    scenario.advance(*pair.second);
+    scenario.pause_briefly();
+    scenario.deliver_delayed_write(*pair.first);
+    scenario.write(*pair.first, old);
+    scenario.pause_briefly();
+    scenario.write(*pair.second, token);
+    scenario.write(*pair.first, old);
+    scenario.pause_briefly();
+    scenario.write(*pair.second, token);
+    scenario.release(*pair.second);
   }
 }
 
-// A network that comes and goes. Short cuts cost nothing; each long one hands the lock on, and
-// whoever lost it writes once more before it knows what to do.
-void play_flapping(Stage& stage, std::uint64_t rounds) {
+// An unstable network. Short cuts have no effect. After each long one another worker holds the lock,
+// and the former holder writes once more.
+void run_flapping(Scenario& scenario, std::uint64_t rounds) {
   constexpr std::uint64_t kHandovers = 4;
-  std::vector<Actor*> waiting;
-  for (const char* name : {"A", "B", "C"}) waiting.push_back(&stage.enter(name, Through::kProxy));
-  Actor* holder = waiting.front();
+  std::vector<WorkerProcess*> waiting;
+  for (const char* name : {"A", "B", "C"})
+    waiting.push_back(&scenario.start_worker(name, Network::kProxy));
+  WorkerProcess* holder = waiting.front();
   waiting.erase(waiting.begin());
-  std::uint64_t token = stage.acquire(*holder);
-  for (Actor* each : waiting) stage.queue(*each);
+  std::uint64_t token = scenario.acquire(*holder);
+  for (WorkerProcess* each : waiting) scenario.request_lock(*each);
   for (std::uint64_t i = 0; i < kHandovers * rounds; ++i) {
-    stage.cut(*holder, Cut::kBoth);
-    stage.beat();
-    stage.mend(*holder);
-    stage.write(*holder, token);
-    stage.cut(*holder, Cut::kBoth);
-    Actor* const next = &stage.first_granted(waiting);
-    stage.write(*next, stage.token(*next));
-    stage.write(*holder, token);
-    stage.mend(*holder);
-    stage.knows_loss(*holder);
+    scenario.cut_network(*holder, Cut::kBoth);
+    scenario.pause_briefly();
+    scenario.restore_network(*holder);
+    scenario.write(*holder, token);
+    scenario.cut_network(*holder, Cut::kBoth);
+    WorkerProcess* const next = &scenario.await_first_grant(waiting);
+    scenario.write(*next, scenario.token(*next));
+    scenario.write(*holder, token);
+    scenario.restore_network(*holder);
+    scenario.await_loss_noticed(*holder);
     std::erase(waiting, next);
     waiting.push_back(holder);
-    stage.queue(*holder);
+    scenario.request_lock(*holder);
     holder = next;
-    token = stage.token(*holder);
+    token = scenario.token(*holder);
   }
-  for (stage.release(*holder); !waiting.empty(); stage.release(*holder)) {
-    holder = &stage.first_granted(waiting);
+  for (scenario.release(*holder); !waiting.empty(); scenario.release(*holder)) {
+    holder = &scenario.await_first_grant(waiting);
     std::erase(waiting, holder);
   }
 }
 
-// Power fails where the holder and pawld are. The holder is started again and goes on with the
-// token it had written down.
-void play_kill(Stage& stage, std::uint64_t rounds) {
-  stage.use_throwaway_pawld();
-  Actor& a = stage.enter("A");
-  Actor& b = stage.enter("B");
+// The holder and pawld lose power together. The holder is started again and continues with the token
+// that it had stored.
+void run_kill(Scenario& scenario, std::uint64_t rounds) {
+  WorkerProcess& a = scenario.start_worker("A");
+  WorkerProcess& b = scenario.start_worker("B");
   for (std::uint64_t round = 0; round < rounds; ++round) {
-    const Pair pair = turns(a, b, round);
-    const std::uint64_t old = stage.acquire(*pair.first);
-    stage.write(*pair.first, old);
-    stage.queue(*pair.second);
-    stage.beat();
-    stage.kill(*pair.first);
-    stage.kill_pawld();
-    stage.start_pawld();
-    stage.write(*pair.second, stage.granted(*pair.second));
-    stage.revive(*pair.first);
-    write_late(stage, pair, old);
-    stage.release(*pair.second);
+    const Pair pair = pair_of(a, b, round);
+    const std::uint64_t old = scenario.acquire(*pair.first);
+    scenario.write(*pair.first, old);
+    scenario.request_lock(*pair.second);
+    scenario.pause_briefly();
+    scenario.kill(*pair.first);
+    scenario.kill_pawld();
+    scenario.start_pawld();
+    scenario.write(*pair.second, scenario.await_grant(*pair.second));
+    scenario.restart(*pair.first);
+    write_late(scenario, pair, old);
+    scenario.release(*pair.second);
   }
 }
 
-// A quick restart costs the holder nothing. A slow one does: it gives up before anyone else can
-// have the lock.
-void play_issuer_restart(Stage& stage, std::uint64_t rounds) {
-  stage.use_throwaway_pawld();
-  Actor& a = stage.enter("A");
-  Actor& b = stage.enter("B");
+// A quick restart of pawld has no effect on the holder. During a slow one the holder gives up before
+// anyone else can be granted the lock.
+void run_issuer_restart(Scenario& scenario, std::uint64_t rounds) {
+  WorkerProcess& a = scenario.start_worker("A");
+  WorkerProcess& b = scenario.start_worker("B");
   for (std::uint64_t round = 0; round < rounds; ++round) {
-    const Pair pair = turns(a, b, round);
-    const std::uint64_t old = stage.acquire(*pair.first);
-    stage.write(*pair.first, old);
-    stage.beat();
-    stage.kill_pawld();
-    stage.start_pawld();
-    stage.write(*pair.first, old);
-    stage.queue(*pair.second);
-    stage.beat();
-    stage.kill_pawld();
-    stage.knows_loss(*pair.first);
-    stage.start_pawld();
-    stage.write(*pair.second, stage.granted(*pair.second));
-    write_late(stage, pair, old);
-    stage.release(*pair.second);
+    const Pair pair = pair_of(a, b, round);
+    const std::uint64_t old = scenario.acquire(*pair.first);
+    scenario.write(*pair.first, old);
+    scenario.pause_briefly();
+    scenario.kill_pawld();
+    scenario.start_pawld();
+    scenario.write(*pair.first, old);
+    scenario.request_lock(*pair.second);
+    scenario.pause_briefly();
+    scenario.kill_pawld();
+    scenario.await_loss_noticed(*pair.first);
+    scenario.start_pawld();
+    scenario.write(*pair.second, scenario.await_grant(*pair.second));
+    write_late(scenario, pair, old);
+    scenario.release(*pair.second);
   }
 }
 
-// pawld comes back on a machine whose clocks tell another time: two hours ahead, and then an hour
-// back. No lease may end early for it, none live on.
-void play_clock_step(Stage& stage, std::uint64_t rounds) {
-  stage.use_throwaway_pawld();
-  Actor& a = stage.enter("A");
-  Actor& b = stage.enter("B");
+// pawld is restarted on a machine with other clocks: two hours ahead, then one hour back. No lease may
+// end early or late because of it.
+void run_clock_step(Scenario& scenario, std::uint64_t rounds) {
+  WorkerProcess& a = scenario.start_worker("A");
+  WorkerProcess& b = scenario.start_worker("B");
   for (std::uint64_t round = 0; round < 2 * rounds; ++round) {
-    const Pair pair = turns(a, b, round);
-    const std::uint64_t old = stage.acquire(*pair.first);
-    stage.write(*pair.first, old);
-    stage.beat();
-    stage.kill_pawld();
-    stage.start_pawld(round % 2 == 0 ? 2h : 1h);
-    stage.write(*pair.first, old);
-    freeze_and_take_over(stage, pair);
+    const Pair pair = pair_of(a, b, round);
+    const std::uint64_t old = scenario.acquire(*pair.first);
+    scenario.write(*pair.first, old);
+    scenario.pause_briefly();
+    scenario.kill_pawld();
+    scenario.start_pawld(round % 2 == 0 ? 2h : 1h);
+    scenario.write(*pair.first, old);
+    freeze_and_take_over(scenario, pair);
   }
 }
 
-// The disk is lost, and the backup is from before the last grant: its token must not be granted a
-// second time, and who still holds it must not write.
-void play_restore(Stage& stage, std::uint64_t rounds) {
-  stage.use_throwaway_pawld();
-  Actor& a = stage.enter("A");
-  Actor& b = stage.enter("B");
+// pawld's disk is lost, and the backup is older than the last grant. The token of that grant must not
+// be granted again, and its holder must not write any more.
+void run_restore_from_backup(Scenario& scenario, std::uint64_t rounds) {
+  WorkerProcess& a = scenario.start_worker("A");
+  WorkerProcess& b = scenario.start_worker("B");
   for (std::uint64_t round = 0; round < rounds; ++round) {
-    const Pair pair = turns(a, b, round);
-    stage.write(*pair.second, stage.acquire(*pair.second));
-    stage.back_up_pawld();
-    stage.beat();
-    stage.release(*pair.second);
-    const std::uint64_t old = stage.acquire(*pair.first);
-    stage.write(*pair.first, old);
-    stage.beat();
-    stage.kill_pawld();
-    stage.restore_pawld();
-    stage.start_pawld();
-    stage.write(*pair.second, stage.acquire(*pair.second));
-    write_late(stage, pair, old);
-    stage.release(*pair.second);
+    const Pair pair = pair_of(a, b, round);
+    scenario.write(*pair.second, scenario.acquire(*pair.second));
+    scenario.back_up_pawld();
+    scenario.pause_briefly();
+    scenario.release(*pair.second);
+    const std::uint64_t old = scenario.acquire(*pair.first);
+    scenario.write(*pair.first, old);
+    scenario.pause_briefly();
+    scenario.kill_pawld();
+    scenario.restore_pawld();
+    scenario.start_pawld();
+    scenario.write(*pair.second, scenario.acquire(*pair.second));
+    write_late(scenario, pair, old);
+    scenario.release(*pair.second);
   }
 }
 
 constexpr std::array kDrills{
+    Drill{"pause",
+          "the holder is frozen until another worker has written; then it resumes and writes",
+          "A process that holds the lock is frozen for longer than its lease lasts, as by a long "
+          "garbage collection or a paused virtual machine. Then it continues as if nothing had "
+          "happened.",
+          PawldUse::kAny, run_pause},
+    Drill{"partition", "the holder is cut off from pawld, but not from the resource, and writes",
+          "A process that holds the lock is cut off from pawld, but still reaches the resource. It "
+          "cannot renew its lease, and the lock is granted to another process.",
+          PawldUse::kAny, run_partition},
+    Drill{"delayed-write", "a write is delayed until its sender has released the lock",
+          "A write is delayed on its way to the resource. Its sender loses the lock meanwhile, and "
+          "the write arrives after those of the next holder.",
+          PawldUse::kAny, run_delayed_write},
     Drill{
-        "pause",
-        "the holder is frozen until another has the lock and has written; then it wakes and writes",
-        Whose::kUsers, play_pause},
-    Drill{"partition",
-          "the holder is cut off from pawld, but not from the resource, and goes on writing",
-          Whose::kUsers, play_partition},
-    Drill{"delayed-write", "a write is held up on its way until its sender has handed the lock on",
-          Whose::kUsers, play_delayed_write},
-    Drill{"flapping", "a network that comes and goes: the lock changes hands again and again",
-          Whose::kUsers, play_flapping},
-    Drill{"kill",
-          "the holder and pawld are killed at once; the holder comes back with its old token",
-          Whose::kThrowaway, play_kill},
-    Drill{"clock-step", "pawld comes back with its clocks two hours ahead, then one hour back",
-          Whose::kThrowaway, play_clock_step},
-    Drill{"issuer-restart", "pawld is away for a moment, and then for longer than a lease",
-          Whose::kThrowaway, play_issuer_restart},
-    Drill{"restore-from-backup",
-          "pawld's data is lost, and comes back from a backup that is too old", Whose::kThrowaway,
-          play_restore},
+        "flapping", "an unstable network: the lock changes hands again and again",
+        "The holder is cut off from pawld and reconnected again and again, and each time the lock "
+        "is granted to another process.",
+        PawldUse::kAny, run_flapping},
+    Drill{"kill", "the holder and pawld are killed; the holder restarts with its old token",
+          "The holder and pawld are killed without warning, as by a power failure. The holder is "
+          "restarted and continues with the token that it had stored.",
+          PawldUse::kThrowaway, run_kill},
+    Drill{
+        "clock-step", "pawld restarts with its clocks two hours ahead, then one hour back",
+        "pawld is restarted on a machine with other clocks. No lease may end early or late because "
+        "of it.",
+        PawldUse::kThrowaway, run_clock_step},
+    Drill{"issuer-restart", "pawld is down for a moment, then for longer than a lease",
+          "pawld is killed and restarted while the lock is held. No token may be granted twice.",
+          PawldUse::kThrowaway, run_issuer_restart},
+    Drill{"restore-from-backup", "pawld's data is lost and restored from an old backup",
+          "pawld is restored from a backup that is older than the last grants. Tokens must not go "
+          "back.",
+          PawldUse::kThrowaway, run_restore_from_backup},
 };
 
 }  // namespace
 
 std::span<const Drill> all_drills() {
   return kDrills;
-}
-
-const Drill* find_drill(std::string_view name) {
-  for (const Drill& each : kDrills) {
-    if (each.name == name) return &each;
-  }
-  return nullptr;
 }
 
 }  // namespace pawl::drill

@@ -1,5 +1,5 @@
 // The drills: what is done to workers, to the network and to pawld, and which stale writes are sent
-// then.
+// then. One row per drill; `pawl drill --help`, the output and the report page all read it.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,24 @@
 
 namespace pawl::drill {
 
-class Stage;
+class Scenario;
 
-enum class Whose : std::uint8_t {
-  kUsers,      // the user's pawld; nothing is done to it
-  kThrowaway,  // one of the drill's own, which is killed, restarted or restored
+enum class PawldUse : std::uint8_t {
+  kAny,        // Works with the user's pawld and does nothing to it.
+  kThrowaway,  // Kills, restarts or restores pawld, so it needs its own.
 };
 
 struct Drill {
   std::string_view name;
-  std::string_view about;  // what happens, for people
-  Whose pawld = Whose::kUsers;
-  // Plays it on a stage where nothing has happened yet, so many times over. Throws what the stage
-  // throws.
-  void (*play)(Stage& stage, std::uint64_t rounds) = nullptr;
+  // What happens, in one line: for the list in --help and the first line of the output.
+  std::string_view summary;
+  // Why that happens in practice, in sentences: for the report page.
+  std::string_view purpose;
+  PawldUse pawld = PawldUse::kAny;
+  // Carries it out `rounds` times in a scenario without workers. Throws what Scenario throws.
+  void (*steps)(Scenario& scenario, std::uint64_t rounds) = nullptr;
 };
 
 [[nodiscard]] std::span<const Drill> all_drills();
-// nullptr: there is none of this name.
-[[nodiscard]] const Drill* find_drill(std::string_view name);
 
 }  // namespace pawl::drill

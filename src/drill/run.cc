@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <memory>
 #include <utility>
 
+#include "drill/scenario.h"
+#include "drill/scratch.h"
 #include "guard/kinds.h"
 
 namespace pawl::drill {
@@ -17,10 +18,14 @@ Result<GuardMode> mode_from(std::string_view word) {
   for (const GuardMode mode : {GuardMode::kObserve, GuardMode::kShadow, GuardMode::kEnforce}) {
     if (to_text(mode) == word) return mode;
   }
-  return Error{Code::kInvalid, fmt::format("there is no mode \"{}\" for a scratch resource", word)};
+  return Error{
+      Code::kInvalid,
+      fmt::format(
+          "--mode: expected enforce, shadow, observe or none for a scratch resource; got \"{}\"",
+          word)};
 }
 
-// In `target`, which then says all that a worker needs.
+// Makes it, and completes `target` with what a worker needs to know.
 Result<std::unique_ptr<ScratchSpace>> make_scratch(Target& target, std::string_view mode) {
   const auto kind = guard::need_kind(target.kind);
   if (!kind) return kind.error();
@@ -41,36 +46,50 @@ Result<std::unique_ptr<ScratchSpace>> make_scratch(Target& target, std::string_v
   return space;
 }
 
-// What is in effect counts, not what the guard has said of it.
-void settle(Stage& stage, ScratchSpace& space, const std::string& resource) {
+// What is in the resource counts, not what the guard has answered.
+void reconcile(Scenario& scenario, ScratchSpace& space, const std::string& resource) {
   const auto effects = space.effects(resource);
-  if (!effects) throw Impossible{effects.error()};
+  if (!effects) throw DrillAborted{effects.error()};
   std::vector<std::string> values;
   for (const guard::Effect& each : *effects) values.push_back(each.value);
-  stage.settle(values);
+  scenario.reconcile(values);
 }
 
 }  // namespace
 
-Ended run(const Drill& drill, Order order) {
-  order.setting.drill = drill.name;
-  Target& target = order.setting.target;
-  std::unique_ptr<ScratchSpace> scratch;  // outlives the workers that write to it
+DrillResult run_drill(const Drill& drill, DrillConfig config) {
+  Target& target = config.target;
+  const auto kind = guard::need_kind(target.kind);
+  if (!kind) return {.error = kind.error()};
+  // In this order: the workers end before what they write to is removed.
+  std::optional<ScratchDatabase> database;
+  std::unique_ptr<ScratchSpace> scratch;
   target.scratch = target.resource.empty();
+  if (target.scratch && (*kind)->create != nullptr && target.where.empty()) {
+    auto made = ScratchDatabase::make(**kind);
+    if (!made) return {.error = made.error()};
+    database.emplace(*std::move(made));
+    target.where = database->path();
+  }
   if (target.scratch) {
-    auto made = make_scratch(target, order.setting.mode);
-    if (!made) return {.trouble = made.error()};
+    auto made = make_scratch(target, config.mode);
+    if (!made) return {.error = made.error()};
     scratch = *std::move(made);
   }
   const std::string resource = target.resource;
+  const std::uint64_t rounds = config.rounds;
   try {
-    Stage stage(std::move(order.setting));
-    drill.play(stage, order.rounds);
-    if (scratch) settle(stage, *scratch, resource);
-    return {.record = stage.finish()};
-  } catch (const Impossible& impossible) {
-    return {.trouble = impossible.error};
-  } catch (const Interrupted&) {
+    Scenario scenario(drill.name, std::move(config));
+    if (drill.pawld == PawldUse::kThrowaway || scenario.config().pawld.empty())
+      scenario.use_throwaway_pawld();
+    drill.steps(scenario, rounds);
+    if (scratch) reconcile(scenario, *scratch, resource);
+    DrillRecord record = scenario.finish();
+    record.purpose = drill.purpose;
+    return {.record = std::move(record)};
+  } catch (const DrillAborted& aborted) {
+    return {.error = aborted.error};
+  } catch (const DrillInterrupted&) {
     return {.interrupted = true};
   }
 }

@@ -1,31 +1,25 @@
-// Carries a drill out: makes what it writes to, plays it, judges, and puts everything away.
+// Carries out one drill, from making its scratch resource to the verdict.
 #pragma once
 
 #include <optional>
-#include <string>
 
+#include "drill/config.h"
 #include "drill/drills.h"
 #include "drill/record.h"
-#include "drill/stage.h"
 
 namespace pawl::drill {
 
-inline constexpr std::string_view kUnguarded = "none";
-
-struct Order {
-  // target.resource empty: a scratch resource is made there, under guard in `mode`, or under none
-  // (kUnguarded). Else it is the user's own, and `mode` is what its guard is in.
-  Setting setting;
-  std::uint64_t rounds = 1;
-};
-
-// One of the three.
-struct Ended {
-  std::optional<Record> record = {};  // it was carried out
-  std::optional<Error> trouble = {};  // it could not be
+// Exactly one of the three is set.
+struct DrillResult {
+  std::optional<DrillRecord> record = {};  // It was carried out; the record has the verdict.
+  std::optional<Error> error = {};         // It could not be carried out.
   bool interrupted = false;
 };
 
-[[nodiscard]] Ended run(const Drill& drill, Order order);
+// When config.target names no resource, a scratch resource is made there, under a guard in
+// config.mode or without one (kUnguarded), and removed afterwards. Otherwise the resource is the
+// user's own, and config.mode is what its guard is in. When it names no database either, a
+// ScratchDatabase is made for it. Returns after everything that was started has ended.
+[[nodiscard]] DrillResult run_drill(const Drill& drill, DrillConfig config);
 
 }  // namespace pawl::drill

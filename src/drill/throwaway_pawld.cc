@@ -23,8 +23,8 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-constexpr auto kPatience = 30s;  // With a slow disk; it ends a hopeless wait only.
-constexpr int kLookEveryMs = 5;
+constexpr auto kLimit = 30s;  // for a start or a backup on a slow disk
+constexpr int kPollMs = 5;
 constexpr std::size_t kLogShown = 2'000;
 
 bool executable(const fs::path& path) {
@@ -36,7 +36,7 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Before it serves it answers LOADING, if at all.
+// Until it is ready it answers LOADING, or not at all.
 bool answers(const client::Address& address) {
   SystemRandom random;
   client::ConnectionOptions options;
@@ -57,16 +57,14 @@ Result<std::string> find_pawld() {
     if (!folder.empty() && executable(fs::path(folder) / "pawld"))
       return (fs::path(folder) / "pawld").string();
   }
-  return Error{Code::kUnavailable, "no pawld was found, neither beside pawl nor in PATH"};
+  return Error{Code::kUnavailable, "cannot find pawld, neither beside pawl nor in PATH"};
 }
 
 Result<std::unique_ptr<ThrowawayPawld>> ThrowawayPawld::open(const std::string& program) {
-  std::string pattern = fs::temp_directory_path() / "pawl-drill-XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr)
-    return Error{Code::kUnavailable,
-                 fmt::format("no temporary directory: {}", std::strerror(errno))};
-  std::unique_ptr<ThrowawayPawld> pawld(new ThrowawayPawld(program, pattern));
-  // Small segments: they are written in advance, and nothing much will be in them.
+  auto directory = TemporaryDirectory::make();
+  if (!directory) return directory.error();
+  std::unique_ptr<ThrowawayPawld> pawld(new ThrowawayPawld(program, *std::move(directory)));
+  // Small segments: they are allocated in advance, and a drill writes little.
   std::ofstream(pawld->path("pawld.toml")) << "[journal]\nsegment_bytes = 1048576\n";
   if (const auto started = pawld->start(); !started) return started.error();
   return pawld;
@@ -74,36 +72,34 @@ Result<std::unique_ptr<ThrowawayPawld>> ThrowawayPawld::open(const std::string& 
 
 ThrowawayPawld::~ThrowawayPawld() {
   kill();
-  std::error_code ignored;
-  fs::remove_all(directory_, ignored);
 }
 
-Result<void> ThrowawayPawld::start(Process::Clocks clocks) {
+Result<void> ThrowawayPawld::start(std::chrono::seconds clock_offset) {
   std::error_code ignored;
   fs::remove(path("port"), ignored);
   const UniqueFd log(::open(path("log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   auto started = Process::start(
       {program_, "--data", path("data"), "--resp", fmt::format("127.0.0.1:{}", address_.port),
        "--http", "off", "--port-file", path("port"), "--config", path("pawld.toml")},
-      {.out = log.get(), .error = log.get()}, clocks);
+      {.out = log.get(), .err = log.get(), .clock_offset = clock_offset});
   if (!started) return started.error();
   process_ = *std::move(started);
-  return serving();
+  return await_ready();
 }
 
-Result<void> ThrowawayPawld::serving() {
-  const auto limit = client::boot_now() + kPatience;
+Result<void> ThrowawayPawld::await_ready() {
+  const auto limit = client::boot_now() + kLimit;
   while (client::boot_now() < limit) {
-    if (!process_.lives()) return failure("ended instead of serving");
+    if (!process_.running()) return failure("ended during its start");
     unsigned port = 0;
     std::ifstream(path("port")) >> port;
     if (port != 0) {
       address_.port = static_cast<std::uint16_t>(port);
       if (answers(address_)) return {};
     }
-    ::poll(nullptr, 0, kLookEveryMs);
+    ::poll(nullptr, 0, kPollMs);
   }
-  return failure("does not serve");
+  return failure(fmt::format("timed out after {} s: it does not answer", kLimit.count()));
 }
 
 Result<void> ThrowawayPawld::back_up() {
@@ -111,11 +107,11 @@ Result<void> ThrowawayPawld::back_up() {
   fs::remove_all(path("backup"), ignored);
   SystemRandom random;
   client::ConnectionOptions options;
-  options.call_timeout = kPatience;
+  options.call_timeout = kLimit;
   client::BlockingConnection pawld({address_}, random, std::move(options));
   const auto done = pawld.command(
       {.words = {"BACKUP", path("backup")}, .repeat = client::CommandCall::Repeat::kForbidden});
-  if (!done) return failure("was not backed up: " + done.error().detail);
+  if (!done) return failure("failed to make a backup: " + done.error().detail);
   return {};
 }
 
@@ -125,9 +121,9 @@ Result<void> ThrowawayPawld::restore() {
   const UniqueFd log(::open(path("log").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   auto started = Process::start(
       {program_, "restore", "--from", path("backup"), "--data", path("data"), "--skip-wait"},
-      {.out = log.get(), .error = log.get()});
+      {.out = log.get(), .err = log.get()});
   if (!started) return started.error();
-  if (started->wait() != 0) return failure("was not restored");
+  if (started->wait() != 0) return failure("could not be restored");
   return {};
 }
 
@@ -136,9 +132,10 @@ std::string ThrowawayPawld::log() const {
 }
 
 Error ThrowawayPawld::failure(std::string what) const {
-  const std::string said = log();
-  const std::string end = said.size() > kLogShown ? said.substr(said.size() - kLogShown) : said;
-  return {Code::kUnavailable, fmt::format("the throw-away pawld {}. It said:\n{}", what, end)};
+  const std::string text = log();
+  const std::string end = text.size() > kLogShown ? text.substr(text.size() - kLogShown) : text;
+  return {Code::kUnavailable,
+          fmt::format("the throw-away pawld {}. The end of its log:\n{}", what, end)};
 }
 
 }  // namespace pawl::drill

@@ -1,6 +1,6 @@
-// A pawld that a drill may do to what it likes: killed, started again with other clocks, restored
-// from a backup. It lives in a temporary directory, on a loopback port that it keeps over its
-// restarts, and is gone with all its data when this is.
+// A pawld for one drill, which may be killed, started again with other clocks, or restored from a
+// backup. It has a temporary directory and a loopback port, which it keeps over restarts. Its
+// destructor kills it and removes the directory.
 #pragma once
 
 #include <chrono>
@@ -8,45 +8,46 @@
 #include <memory>
 #include <string>
 
+#include "base/process.h"
 #include "client/address.h"
-#include "drill/process.h"
+#include "drill/scratch.h"
 #include "pawl/result.h"
 
 namespace pawl::drill {
 
-// Beside this very program, else in PATH. kUnavailable: nowhere.
+// The path of pawld: beside this program, else in PATH. kUnavailable: not found.
 [[nodiscard]] Result<std::string> find_pawld();
 
 class ThrowawayPawld {
  public:
-  // Started, and serving.
+  // Started, and ready for clients.
   static Result<std::unique_ptr<ThrowawayPawld>> open(const std::string& program);
   ~ThrowawayPawld();
 
   [[nodiscard]] const client::Address& address() const { return address_; }
 
-  // Returns once it serves. `clocks`: how far its clocks are from ours.
-  Result<void> start(Process::Clocks clocks = {});
+  // Returns once it is ready for clients. `clock_offset`: how far its clocks are from ours.
+  Result<void> start(std::chrono::seconds clock_offset = {});
   // kill -9.
   void kill() { process_.kill(); }
-  // A copy of everything, made by pawld while it serves.
+  // Makes a backup while it runs; replaces the one before.
   Result<void> back_up();
-  // The data directory is lost, and made again from the backup with `pawld restore --skip-wait`.
-  // While it is not running.
+  // Deletes the data directory and restores it from the backup with `pawld restore --skip-wait`. Only
+  // while it is killed.
   Result<void> restore();
 
   [[nodiscard]] std::string log() const;
 
  private:
-  ThrowawayPawld(std::string program, std::string directory)
+  ThrowawayPawld(std::string program, TemporaryDirectory directory)
       : program_(std::move(program)), directory_(std::move(directory)) {}
-  [[nodiscard]] std::string path(const char* name) const { return directory_ + "/" + name; }
-  Result<void> serving();
-  // It has not done what it should; with the end of its log.
+  [[nodiscard]] std::string path(const char* name) const { return directory_.file(name); }
+  Result<void> await_ready();
+  // An error with the end of pawld's log.
   [[nodiscard]] Error failure(std::string what) const;
 
   const std::string program_;
-  const std::string directory_;
+  const TemporaryDirectory directory_;
   client::Address address_{.host = "127.0.0.1", .port = 0};
   Process process_;
 };

@@ -15,8 +15,8 @@ bool in_effect(const Write& write) {
   return write.fate == Fate::kAdmitted || write.fate == Fate::kLetThrough;
 }
 
-// From when on someone else had the lock, who believed in this.
-std::optional<Moment> handed_on(const Record& record, const Belief& belief) {
+// When the lock was first granted to a later holder.
+std::optional<Moment> next_grant(const DrillRecord& record, const Belief& belief) {
   std::optional<Moment> first;
   for (const Ownership& next : record.ownerships) {
     if (next.token > belief.token && (!first || next.from < *first)) first = next.from;
@@ -24,10 +24,10 @@ std::optional<Moment> handed_on(const Record& record, const Belief& belief) {
   return first;
 }
 
-std::optional<Moment> knew_late(const Record& record) {
+std::optional<Moment> noticed_late(const DrillRecord& record) {
   std::optional<Moment> latest;
   for (const Belief& belief : record.beliefs) {
-    const auto next = handed_on(record, belief);
+    const auto next = next_grant(record, belief);
     if (!next) continue;
     const Moment late = belief.until.value_or(record.length) - *next;
     if (!latest || late > *latest) latest = late;
@@ -35,8 +35,8 @@ std::optional<Moment> knew_late(const Record& record) {
   return latest;
 }
 
-// Every grant must have a greater token than the one before: whatever happens to pawld.
-bool tokens_grow(const Record& record) {
+// Every grant has a greater token than the one before, whatever happens to pawld.
+bool tokens_grow(const DrillRecord& record) {
   std::vector<const Ownership*> grants;
   for (const Ownership& each : record.ownerships) grants.push_back(&each);
   std::stable_sort(grants.begin(), grants.end(),
@@ -46,9 +46,19 @@ bool tokens_grow(const Record& record) {
          }) == grants.end();
 }
 
+// The drill's writers all use tokens, so only the policy shows it.
+bool admits_tokenless_writes(const DrillRecord& record) {
+  return (record.mode == "enforce" || record.mode == "canary") && record.require_token == false;
+}
+
+// A resource is GUARD or GUARD:KEY.
+std::string_view guard_of(std::string_view resource) {
+  return resource.substr(0, resource.find(':'));
+}
+
 }  // namespace
 
-void mark_stale(Record& record) {
+void mark_stale(DrillRecord& record) {
   for (Write& write : record.writes) {
     write.stale = std::any_of(
         record.ownerships.begin(), record.ownerships.end(),
@@ -57,9 +67,9 @@ void mark_stale(Record& record) {
   }
 }
 
-Verdict judge(const Record& record) {
-  Verdict verdict;
-  std::uint64_t wronged = 0;
+DrillVerdict judge(const DrillRecord& record) {
+  DrillVerdict verdict;
+  std::uint64_t holder_refused = 0;
   for (const Write& write : record.writes) {
     if (write.fate == Fate::kWithheld) continue;
     ++verdict.writes;
@@ -67,28 +77,35 @@ Verdict judge(const Record& record) {
     if (write.stale && write.fate == Fate::kRefused) ++verdict.refused;
     if (write.fate == Fate::kLetThrough) ++verdict.let_through;
     if (write.fate == Fate::kUnknown) ++verdict.unknown;
-    if (!write.stale && write.fate == Fate::kRefused) ++wronged;
+    if (!write.stale && write.fate == Fate::kRefused) ++holder_refused;
   }
-  verdict.knew_late = knew_late(record);
-  auto& because = verdict.because;
+  verdict.noticed_late = noticed_late(record);
+  auto& reasons = verdict.reasons;
   if (verdict.stale_sent == 0)
-    because.emplace_back("No stale write was sent, so nothing was shown.");
+    reasons.emplace_back("No stale write was sent, so the guard was not tested.");
   if (verdict.let_through > 0)
-    because.push_back(fmt::format("{} got through.",
+    reasons.push_back(fmt::format("{} got through.",
                                   counted(verdict.let_through, "stale write", "stale writes")));
   if (verdict.unknown > 0)
-    because.push_back(fmt::format("What became of {} is not known.",
-                                  counted(verdict.unknown, "write", "writes")));
-  if (wronged > 0)
-    because.push_back(
-        fmt::format("The rightful holder was refused {}.", counted(wronged, "time", "times")));
+    reasons.push_back(
+        fmt::format("The result of {} is unknown.", counted(verdict.unknown, "write", "writes")));
+  if (holder_refused > 0)
+    reasons.push_back(fmt::format("The holder of the lock was refused {}.",
+                                  counted(holder_refused, "time", "times")));
   if (!tokens_grow(record))
-    because.emplace_back("A token was granted that is not greater than the one before.");
-  verdict.passed = because.empty();
+    reasons.emplace_back("A token was granted that is not greater than the one before it.");
+  verdict.passed = reasons.empty();
   if (verdict.passed)
-    because.push_back(verdict.stale_sent == 1
+    reasons.push_back(verdict.stale_sent == 1
                           ? "The stale write was refused."
                           : fmt::format("All {} stale writes were refused.", verdict.stale_sent));
+  if (admits_tokenless_writes(record)) {
+    verdict.notes.push_back(
+        {"Writes without a token are still admitted, because require_token is off. To refuse them:",
+         fmt::format("pawl guard policy {} {}{}{} --require-token on", record.guard,
+                     guard_of(record.resource), record.guard_options.empty() ? "" : " ",
+                     record.guard_options)});
+  }
   return verdict;
 }
 

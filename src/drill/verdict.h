@@ -1,16 +1,16 @@
-// What a record comes to. Pure.
+// Judges the record of a drill. Pure.
 #pragma once
 
 #include "drill/record.h"
 
 namespace pawl::drill {
 
-// Whether each write was stale: a greater token had been granted when it was sent. Sets
-// Write::stale, and makes kLetThrough of what is in effect although it was.
-void mark_stale(Record& record);
+// Sets Write::stale: a greater token had been granted when the write was sent. A stale write that is
+// in effect becomes kLetThrough.
+void mark_stale(DrillRecord& record);
 
-// A drill has passed when stale writes were sent, every one of them was refused, and no other was.
-// One in which nothing stale was sent shows nothing, and has not passed.
-[[nodiscard]] Verdict judge(const Record& record);
+// A drill has passed when stale writes were sent, all of them were refused, no other write was
+// refused, and tokens only grew. A drill without a stale write has shown nothing and has not passed.
+[[nodiscard]] DrillVerdict judge(const DrillRecord& record);
 
 }  // namespace pawl::drill

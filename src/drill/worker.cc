@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "client/boot_clock.h"
-#include "drill/messages.h"
 #include "drill/target.h"
+#include "drill/worker_messages.h"
 #include "pawl/client.h"
 
 namespace pawl::drill {
@@ -25,19 +25,19 @@ std::int64_t now() {
   return client::boot_now().time_since_epoch().count();
 }
 
-// Tells the drill. Any thread.
-class Mouth {
+// Sends reports to the drill. Any thread.
+class Reporter {
  public:
-  explicit Mouth(int fd) : fd_(fd) {}
+  explicit Reporter(int fd) : fd_(fd) {}
 
-  void say(json::object message) {
+  void send(json::object message) {
     if (!message.contains("at")) message["at"] = now();
     const std::string line = json::serialize(message) + "\n";
     const std::lock_guard hold(mutex_);
     std::size_t sent = 0;
     while (sent < line.size()) {
       const ssize_t wrote = ::write(fd_, line.data() + sent, line.size() - sent);
-      if (wrote < 0 && errno != EINTR) return;  // Nobody listens any more; stdin ends as well.
+      if (wrote < 0 && errno != EINTR) return;  // The drill has ended; stdin ends as well.
       if (wrote > 0) sent += static_cast<std::size_t>(wrote);
     }
   }
@@ -49,57 +49,56 @@ class Mouth {
 
 class Worker {
  public:
-  explicit Worker(int out) : mouth_(std::make_shared<Mouth>(out)) {}
+  explicit Worker(int out) : reporter_(std::make_shared<Reporter>(out)) {}
 
-  void take(const json::object& order) {
-    const std::string word = text(order, "do");
-    if (word == "prepare") return prepare(order);
-    if (client_ == nullptr) return mouth_->say({{"is", "failed"}, {"detail", "not prepared"}});
-    if (word == "acquire") return acquire(order);
+  void execute(const json::object& command) {
+    const std::string word = text(command, "do");
+    if (word == "prepare") return prepare(command);
+    if (client_ == nullptr) return reporter_->send({{"is", "failed"}, {"detail", "not prepared"}});
+    if (word == "acquire") return acquire(command);
     if (word == "release") return release();
-    if (word == "advance") return advance(order);
-    if (word == "write") return write(order);
-    mouth_->say({{"is", "failed"}, {"detail", "there is no order \"" + word + "\""}});
+    if (word == "advance") return advance(command);
+    if (word == "write") return write(command);
+    reporter_->send({{"is", "failed"}, {"detail", "unknown command \"" + word + "\""}});
   }
 
  private:
-  void prepare(const json::object& order) {
-    name_ = text(order, "name");
-    auto writer = open_writer(target_from(order.at("target").as_object()));
-    if (!writer) return mouth_->say({{"is", "failed"}, {"detail", writer.error().detail}});
+  void prepare(const json::object& command) {
+    name_ = text(command, "name");
+    auto writer = open_writer(target_from(command.at("target").as_object()));
+    if (!writer) return reporter_->send({{"is", "failed"}, {"detail", writer.error().detail}});
     writer_ = *std::move(writer);
     ClientOptions options{.name = "pawl-drill-" + name_,
-                          .auth = {text(order, "user"), text(order, "secret")}};
-    options.tls = tls_from(order.at("tls").as_object());
-    client_ = std::make_unique<Client>(text(order, "addresses"), std::move(options));
-    mouth_->say({{"is", "ready"}});
+                          .auth = {text(command, "user"), text(command, "secret")}};
+    options.tls = tls_from(command.at("tls").as_object());
+    client_ = std::make_unique<Client>(text(command, "addresses"), std::move(options));
+    reporter_->send({{"is", "ready"}});
   }
 
-  void acquire(const json::object& order) {
-    AcquireOptions options{.ttl = milliseconds(number(order, "ttl_ms")),
-                           .wait = milliseconds(number(order, "wait_ms"))};
+  void acquire(const json::object& command) {
+    AcquireOptions options{.ttl = milliseconds(number(command, "ttl_ms")),
+                           .wait = milliseconds(number(command, "wait_ms"))};
     options.wait_for_own = true;
     options.owner = std::string(kWorkerOwner) + name_;
-    // The token is not known before the grant, which is told on the same thread: so it is, before
-    // it is used.
+    // Set by the grant below, before on_change is called: both run on the client's callback thread.
     auto token = std::make_shared<std::uint64_t>(0);
-    options.on_change = [mouth = mouth_, token](LeaseState state, const std::string& reason) {
-      mouth->say(
+    options.on_change = [reporter = reporter_, token](LeaseState state, const std::string& reason) {
+      reporter->send(
           {{"is", "lease"}, {"token", *token}, {"state", to_text(state)}, {"reason", reason}});
     };
-    client_->acquire_async({text(order, "lock")}, std::move(options),
+    client_->acquire_async({text(command, "lock")}, std::move(options),
                            [this, token](Result<Lease> got) {
                              if (!got)
-                               return mouth_->say({{"is", "not_granted"},
-                                                   {"code", static_cast<int>(got.error().code)},
-                                                   {"detail", got.error().detail}});
+                               return reporter_->send({{"is", "not_granted"},
+                                                       {"code", static_cast<int>(got.error().code)},
+                                                       {"detail", got.error().detail}});
                              *token = got->token();
                              const std::int64_t at = now();
                              {
                                const std::lock_guard hold(mutex_);
                                lease_ = *std::move(got);
                              }
-                             mouth_->say({{"is", "granted"}, {"token", *token}, {"at", at}});
+                             reporter_->send({{"is", "granted"}, {"token", *token}, {"at", at}});
                            });
   }
 
@@ -111,59 +110,59 @@ class Worker {
     }
     const std::int64_t at = now();
     if (lease) static_cast<void>(lease->release());
-    mouth_->say({{"is", "released"}, {"at", at}});
+    reporter_->send({{"is", "released"}, {"at", at}});
   }
 
-  void advance(const json::object& order) {
+  void advance(const json::object& command) {
     const auto outcome =
-        writer_->advance(number(order, "token"), milliseconds(number(order, "wait_ms")));
-    mouth_->say(
+        writer_->advance(number(command, "token"), milliseconds(number(command, "wait_ms")));
+    reporter_->send(
         {{"is", "advanced"}, {"answer", to_text(outcome.answer)}, {"detail", outcome.detail}});
   }
 
-  void write(const json::object& order) {
-    const json::value id = order.at("id");
+  void write(const json::object& command) {
+    const json::value id = command.at("id");
     const std::int64_t sent = now();
-    if (order.at("asks").as_bool()) {
-      if (const auto still = ask(); !still)
-        return mouth_->say(
-            {{"is", "withheld"}, {"id", id}, {"sent", sent}, {"detail", still.error().detail}});
+    if (command.at("check_lease").as_bool()) {
+      if (const auto held = check_lease(); !held)
+        return reporter_->send(
+            {{"is", "withheld"}, {"id", id}, {"sent", sent}, {"detail", held.error().detail}});
     }
-    const auto outcome = writer_->write(number(order, "token"), text(order, "value"));
-    mouth_->say({{"is", "written"},
-                 {"id", id},
-                 {"sent", sent},
-                 {"answered", now()},
-                 {"answer", to_text(outcome.answer)},
-                 {"let_through", outcome.let_through},
-                 {"detail", outcome.detail}});
+    const auto outcome = writer_->write(number(command, "token"), text(command, "value"));
+    reporter_->send({{"is", "written"},
+                     {"id", id},
+                     {"sent", sent},
+                     {"answered", now()},
+                     {"answer", to_text(outcome.answer)},
+                     {"let_through", outcome.let_through},
+                     {"detail", outcome.detail}});
   }
 
-  Result<void> ask() {
+  Result<void> check_lease() {
     const std::lock_guard hold(mutex_);
-    if (!lease_) return Error{Code::kLeaseLost, "nothing is held"};
+    if (!lease_) return Error{Code::kLeaseLost, "no lease is held"};
     return lease_->check();
   }
 
-  const std::shared_ptr<Mouth> mouth_;
+  const std::shared_ptr<Reporter> reporter_;
   std::string name_;
-  std::unique_ptr<Writer> writer_;  // used by the thread that takes orders
+  std::unique_ptr<Writer> writer_;  // used by the thread that executes commands
   std::mutex mutex_;                // guards lease_, which the client's callback thread sets
   std::optional<Lease> lease_;
-  std::unique_ptr<Client> client_;  // Goes first: its callbacks use the rest.
+  std::unique_ptr<Client> client_;  // Destroyed first: its callbacks use the rest.
 };
 
 }  // namespace
 
-int work(int in, int out) {
+int run_worker(int in, int out) {
   Worker worker(out);
-  Lines lines;
+  LineReader lines;
   for (;;) {
     const auto more = lines.read(in);
     while (const auto line = lines.next()) {
-      const auto order = parse(*line);
-      if (!order) return 64;
-      worker.take(*order);
+      const auto command = parse(*line);
+      if (!command) return 64;
+      worker.execute(*command);
     }
     if (!more) return 0;
   }

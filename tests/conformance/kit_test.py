@@ -161,7 +161,7 @@ class TheProcess(unittest.TestCase):
         )
 
     def test_adapter_output_that_is_not_json_is_an_error(self):
-        self.assertFailsWith("read line; echo hello; cat >/dev/null", "no JSON object: hello")
+        self.assertFailsWith("read line; echo hello; cat >/dev/null", "not a JSON object: hello")
 
     def test_answer_without_id_is_an_error(self):
         self.assertFailsWith("read line; echo '{}'; cat >/dev/null", "without an id")

@@ -1,15 +1,16 @@
 #!/usr/bin/python3
-"""`pawl drill` as people and scripts meet it: what it says, how it ends, and that it leaves nothing
-behind."""
+"""The command line of `pawl drill`: its output, its exit codes, and that it leaves nothing behind."""
 
+import json
 import os
 import pathlib
+import shutil
 import signal
 import sqlite3
 import subprocess
 import threading
 
-from drill_case import DRILLS, PAWL, DrillCase, children_of
+from drill_case import DRILLS, PAWL, TTL, DrillCase, children_of
 from pawltest import harness
 from sqlite_test import make_file
 
@@ -40,18 +41,18 @@ class DrillCliTest(DrillCase):
         return found
 
     def interrupted(self, drill, line, sign):
-        """Starts it, ends it by a signal once it has said that line; its exit code and what it said
-        on stderr."""
+        """Starts a drill and sends it a signal once it has printed that line. Returns its exit code
+        and its stderr."""
         process = self.start(drill, env={**os.environ, "TMPDIR": str(self.temporary)})
         self.addCleanup(process.kill)
-        said = ""
-        while line not in said:
+        printed = ""
+        while line not in printed:
             more = process.stdout.readline()
             self.assertTrue(
                 more,
-                f"ended before it said \"{line}\":\n{said}{process.stderr.read() if not more else ''}",
+                f"ended before it printed \"{line}\":\n{printed}{process.stderr.read() if not more else ''}",
             )
-            said += more
+            printed += more
         started = children_of(process.pid)
         self.assertTrue([words for _, words in started if "drill-worker" in words], started)
         process.send_signal(sign)
@@ -62,13 +63,13 @@ class DrillCliTest(DrillCase):
         )
         return process.returncode, error
 
-    def test_ctrl_c_while_a_worker_is_frozen_leaves_nothing_behind(self):
+    def test_ctrl_c_with_a_frozen_worker_leaves_nothing_behind(self):
         code, error = self.interrupted("pause", "is frozen (SIGSTOP)", signal.SIGINT)
         self.assertEqual(code, 130)
         self.assertIn("nothing is left behind", error)
         self.assertEqual(self.leftovers(), [])
 
-    def test_sigterm_while_a_throw_away_pawld_runs_leaves_nothing_behind(self):
+    def test_sigterm_with_a_throw_away_pawld_leaves_nothing_behind(self):
         code, _ = self.interrupted("restore-from-backup", "is backed up", signal.SIGTERM)
         self.assertEqual(code, 143)
         self.assertEqual(self.leftovers(), [])
@@ -81,16 +82,16 @@ class DrillCliTest(DrillCase):
         type(self).where = ("--file", str(make_file(folder)))
         self.interrupted("pause", "is frozen (SIGSTOP)", signal.SIGKILL)
 
-    def test_it_tells_the_story_and_the_verdict(self):
+    def test_prints_steps_and_verdict(self):
         code, out, error = self.run_drill("pause")
         self.assertEqual((code, error), (0, ""))
         steps = [
-            "A      has the lock",
+            "A      is granted the lock",
             "A      is frozen",
-            "B      has the lock",
-            "A      is woken",
+            "B      is granted the lock",
+            "A      is resumed",
             "refused",
-            "asks its lease first, and does not write",
+            "checks its lease first, and does not write",
             "PASSED  pause: The stale write was refused.",
         ]
         at = 0
@@ -99,7 +100,7 @@ class DrillCliTest(DrillCase):
             at = out.index(step, at)
         self.assertNotIn("\033", out)
 
-    def test_what_got_through_is_said_in_red_on_a_terminal(self):
+    def test_failure_is_red_on_a_terminal(self):
         words = " ".join(self.words("delayed-write", "--mode", "shadow"))
         done = subprocess.run(
             ["script", "-qec", words, "/dev/null"],
@@ -114,7 +115,7 @@ class DrillCliTest(DrillCase):
         self.assertIn("\033[31mFAILED\033[0m", done.stdout)
         self.assertIn("\033[31m2 stale writes got through.\033[0m", done.stdout)
 
-    def test_a_report_is_a_page_for_each_drill(self):
+    def test_report_is_one_page_per_drill(self):
         one = self.temporary / "one.html"
         self.addCleanup(one.unlink)
         self.records("delayed-write", "--report", str(one), code=0)
@@ -129,12 +130,12 @@ class DrillCliTest(DrillCase):
         for path in several:
             path.unlink()
 
-    def test_rounds_repeat_the_story(self):
+    def test_rounds_repeat_the_drill(self):
         (record,) = self.records("delayed-write", "--rounds", "3", code=0)
         self.assertEqual(record["verdict"]["stale_sent"], 6)
         self.assertEqual(len(record["ownerships"]), 6)
 
-    def test_a_drill_takes_the_lock_it_is_told_to(self):
+    def test_takes_the_lock_of_the_option(self):
         lock = self.lock()
         (record,) = self.records("delayed-write", "--lock", lock, code=0)
         self.assertEqual(record["lock"], lock)
@@ -142,7 +143,7 @@ class DrillCliTest(DrillCase):
             held = [harness.fields(epoch)["token"] for epoch in client.call("HISTORY", lock)]
         self.assertEqual(held, [owned["token"] for owned in reversed(record["ownerships"])])
 
-    def test_others_get_the_lock_in_between_and_disturb_nothing(self):
+    def test_other_holders_of_the_lock_do_not_disturb(self):
         lock = self.lock()
         done = threading.Event()
         tokens = []
@@ -169,18 +170,18 @@ class DrillCliTest(DrillCase):
             self.assertEqual(seen.get(token, "someone else"), "someone else")
         self.assertIn("someone else", seen.values())
 
-    def test_a_lock_that_someone_else_holds_is_not_taken(self):
+    def test_gives_up_when_the_lock_stays_held(self):
         lock = self.lock()
         with self.client() as client:
             held = self.acquire(client, lock)
             code, out, error = self.run_drill("delayed-write", "--lock", lock, "--wait", "100ms")
-            # Others would else not know whether the holder writes to their resource.
+            # Else other tests could not tell whether this holder writes to their resource.
             client.call("RELEASE", held["lease"])
         self.assertEqual(code, 75, out + error)
         self.assertIn("could not be carried out", error)
         self.assertEqual(self.leftovers(), [])
 
-    def test_the_users_own_resource_is_asked_about_first(self):
+    def test_asks_before_using_an_own_resource(self):
         self.pawl("guard", "protect", "sqlite", "orders")
         self.addCleanup(self.pawl, "guard", "unprotect", "sqlite", "orders", "--yes")
         client = self.client()
@@ -189,7 +190,7 @@ class DrillCliTest(DrillCase):
         self.assertEqual(code, 64)
         for part in (
             "needs --yes",
-            "takes the lock orders",
+            "acquires the lock orders",
             "want this lock wait",
             "raises the fence of orders from",
             "Nothing is written",
@@ -208,7 +209,7 @@ class DrillCliTest(DrillCase):
         self.assertIn("Go on? [y/N]", done.stdout)
         self.assertEqual(client.call("HISTORY", "orders"), before, "nobody has taken the lock")
 
-    def test_who_holds_another_lock_is_named_in_the_question(self):
+    def test_question_names_holders_of_other_locks(self):
         self.pawl("guard", "protect", "sqlite", "orders", "--guard", "asked", "--mode", "enforce")
         self.addCleanup(self.pawl, "guard", "unprotect", "sqlite", "orders", "--yes")
         client = self.client()
@@ -228,7 +229,7 @@ class DrillCliTest(DrillCase):
             self.assertIn(f"(token {held['token']})", done.stdout)
             self.assertIn("Go on anyway? [y/N]", done.stdout)
 
-    def test_a_statement_that_does_not_work_is_no_verdict(self):
+    def test_failing_statement_is_an_error_not_a_verdict(self):
         self.pawl("guard", "protect", "sqlite", "orders")
         self.addCleanup(self.pawl, "guard", "unprotect", "sqlite", "orders", "--yes")
         code, out, error = self.run_drill(
@@ -238,7 +239,7 @@ class DrillCliTest(DrillCase):
         self.assertIn("could not be carried out: A's write failed", error)
         self.assertNotIn("FAILED  ", out)
 
-    def test_what_needs_a_throw_away_pawld_keeps_off_the_users_own_resource(self):
+    def test_throw_away_pawld_never_touches_an_own_resource(self):
         self.pawl("guard", "protect", "sqlite", "orders")
         self.pawl("guard", "mode", "sqlite", "orders", "enforce", "--yes", "--reason", "drill")
         self.addCleanup(self.pawl, "guard", "unprotect", "sqlite", "orders", "--yes")
@@ -267,11 +268,12 @@ class DrillCliTest(DrillCase):
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         self.assertIn(part, done.stderr)
 
-    def test_wrong_words_are_named(self):
+    def test_usage_errors(self):
         here = ["--addr", f"127.0.0.1:{self.pawld.port}", *self.where]
         self.assertFails(64, "DRILL", *here, "--guard", "sqlite")
         self.assertFails(64, "earthquake", "earthquake", *here, "--guard", "sqlite")
-        self.assertFails(64, "--guard is required", "pause", *here)
+        self.assertFails(64, "--guard sqlite --file", "pause", *self.where)
+        self.assertFails(64, "--addr needs --guard", "pause", "--addr", "127.0.0.1:1")
         self.assertFails(64, "postgres, sqlite or mariadb", "pause", *here, "--guard", "oracle")
         self.assertFails(
             64, "--ttl: at least 500ms", "pause", *here, "--guard", "sqlite", "--ttl", "100ms"
@@ -308,7 +310,7 @@ class DrillCliTest(DrillCase):
         )
         self.assertFails(
             64,
-            "no directory",
+            "no writable directory",
             "pause",
             *here,
             "--guard",
@@ -317,10 +319,10 @@ class DrillCliTest(DrillCase):
             "/nowhere/at/all.html",
         )
         self.assertFails(
-            64, 'there is no mode "lax"', "pause", *here, "--guard", "sqlite", "--mode", "lax"
+            64, "--mode: expected enforce, shadow, observe or none", "pause", *here, "--guard", "sqlite", "--mode", "lax"
         )
 
-    def test_what_is_not_there_is_named(self):
+    def test_missing_pawld_or_guard(self):
         self.assertFails(
             69,
             "pawld unreachable",
@@ -362,6 +364,90 @@ class DrillCliTest(DrillCase):
             "--file",
             str(empty),
         )
+
+
+class NoArgumentsTest(harness.PawldCase):
+    """`pawl drill NAME` and nothing else: a throw-away pawld and SQLite file, a report, and the
+    commands for the user's own database."""
+
+    def setUp(self):
+        super().setUp()
+        self.temporary = harness.scratch("drill-alone")
+        self.addCleanup(shutil.rmtree, self.temporary)
+
+    def drill(self, *words, code=0, program=PAWL, **more):
+        hidden = ("PAWL_ADDR", "PAWL_GUARD_DSN", "PGHOST", "PGSERVICE")
+        env = {key: value for key, value in os.environ.items() if key not in hidden}
+        done = subprocess.run(
+            [program, "drill", *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+            cwd=self.temporary,
+            env={**env, "TMPDIR": str(self.temporary), **more},
+        )
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def reports(self):
+        return sorted(path.name for path in self.temporary.iterdir())
+
+    def test_every_drill_passes_and_writes_a_report(self):
+        done = self.drill("all", "--ttl", TTL)
+        for name in DRILLS:
+            self.assertIn(f"PASSED  {name}: ", done.stdout)
+            self.assertIn(f"report: {self.temporary}/pawl-drill-{name}-", done.stderr)
+        reports = self.reports()
+        self.assertEqual(len(reports), len(DRILLS), f"nothing else is left behind: {reports}")
+        self.assertTrue(all(name.endswith(".html") for name in reports))
+        self.assertIn("<svg", (self.temporary / reports[0]).read_text(encoding="utf-8"))
+
+    def test_the_last_lines_work_on_an_own_database(self):
+        lines = self.drill("delayed-write", "--ttl", TTL).stdout.splitlines()
+        commands = [line.strip() for line in lines[-3:]]
+        self.assertEqual(
+            commands[-1], "pawl drill delayed-write --guard sqlite --file shop.db", lines
+        )
+        env = {
+            **os.environ,
+            "PATH": f"{pathlib.Path(PAWL).parent}:{os.environ['PATH']}",
+            "PAWL_ADDR": f"127.0.0.1:{self.pawld.port}",
+        }
+        for command in commands:
+            done = subprocess.run(
+                command,
+                shell=True,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+                cwd=self.temporary,
+                env=env,
+            )
+            self.assertEqual(done.returncode, 0, command + done.stdout + done.stderr)
+
+    def test_environment_of_the_user_is_not_used(self):
+        self.drill("delayed-write", "--ttl", TTL, PAWL_ADDR="127.0.0.1:1", PAWL_GUARD_DSN="/nowhere")
+
+    def test_json_writes_no_report_and_no_hint(self):
+        done = self.drill("delayed-write", "--ttl", TTL, "--json")
+        (record,) = json.loads(done.stdout)["drills"]
+        self.assertEqual((record["pawld"], record["guard"]), ("throw-away", "sqlite"))
+        self.assertEqual((done.stderr, self.reports()), ("", []))
+
+    def test_without_a_guard_it_fails(self):
+        done = self.drill("delayed-write", "--ttl", TTL, "--mode", "none", code=1)
+        self.assertIn("FAILED  delayed-write: 2 stale writes got through.", done.stdout)
+
+    def test_missing_pawld_is_named(self):
+        alone = self.temporary / "bin"
+        alone.mkdir()
+        shutil.copy(PAWL, alone / "pawl")
+        done = self.drill("pause", code=69, program=alone / "pawl", PATH="/nowhere")
+        self.assertIn("cannot find pawld", done.stderr)
 
 
 harness.main()

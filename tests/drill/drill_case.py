@@ -1,13 +1,13 @@
-"""Drills against a real database: the verdict must be right whether the guard refuses, only judges,
-or is not there.
+"""Drills against a real database: the verdict must be right with a guard that enforces, with one in
+shadow, and without one.
 
     class MyTest(DrillCase):
         kind = "sqlite"
         @classmethod
-        def open_database(cls): …                            # cls.where: words for pawl; cls.leftovers(): names of what drills made
+        def open_database(cls): …    # sets cls.where: options for pawl
 
-Several drills run at once: they wait for leases most of the time, and nothing that one makes is
-another's. """
+leftovers() lists what drills have made and not removed. Several drills run at once: they wait for
+leases most of the time, and share nothing. """
 
 import concurrent.futures
 import json
@@ -29,7 +29,7 @@ TTL = "1s"
 
 
 def children_of(pid):
-    """The processes that this one has started, and theirs: (pid, command line)."""
+    """All descendants of a process: (pid, command line)."""
     found = []
     for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
         for child in task.read_text().split():
@@ -114,11 +114,11 @@ class DrillCase(harness.PawldCase):
     def records(self, *more, code):
         ended, out, error = self.run_drill(*more, "--json")
         report = json.loads(out)
-        told = [
+        summary = [
             (record["drill"], record["verdict"], [line["text"] for line in record["lines"]])
             for record in report.get("drills", [])
         ]
-        self.assertEqual(ended, code, f"{more}\n{told}\n{error}")
+        self.assertEqual(ended, code, f"{more}\n{summary}\n{error}")
         self.assertEqual(report["passed"], code == 0)
         return report["drills"]
 
@@ -129,37 +129,37 @@ class DrillCase(harness.PawldCase):
                     done.result()
         self.assertEqual(self.leftovers(), [])
 
-    def assertPlayed(self, record, name, mode):
-        """What holds of every drill, whatever the guard did."""
-        said = json.dumps(record, indent=1)
+    def assertCarriedOut(self, record, name, mode):
+        """Checks what holds for every drill, with or without a guard."""
+        dump = json.dumps(record, indent=1)
         verdict = record["verdict"]
         self.assertEqual(
             (record["drill"], record["guard"], record["mode"], record["scratch"]),
             (name, self.kind, mode, True),
         )
-        self.assertGreater(verdict["stale_sent"], 0, said)
-        self.assertEqual(verdict["refused"] + verdict["let_through"], verdict["stale_sent"], said)
+        self.assertGreater(verdict["stale_sent"], 0, dump)
+        self.assertEqual(verdict["refused"] + verdict["let_through"], verdict["stale_sent"], dump)
         self.assertTrue(
             all(
                 write["fate"] == "admitted"
                 for write in record["writes"]
                 if not write["stale"] and write["fate"] != "withheld"
             ),
-            said,
+            dump,
         )
         tokens = [owned["token"] for owned in record["ownerships"]]
-        self.assertEqual(tokens, sorted(set(tokens)), said)
-        self.assertTrue(record["lines"] and record["beliefs"], said)
+        self.assertEqual(tokens, sorted(set(tokens)), dump)
+        self.assertTrue(record["lines"] and record["beliefs"], dump)
         self.assertEqual(record["pawld"] == "throw-away", name in WITH_THROWAWAY_PAWLD)
 
-    def refused_everywhere(self, name):
+    def all_refused(self, name):
         (record,) = self.records(name, code=0)
-        self.assertPlayed(record, name, "enforce")
+        self.assertCarriedOut(record, name, "enforce")
         self.assertEqual(record["verdict"]["let_through"], 0)
 
-    def let_through_everywhere(self, name, mode):
+    def all_let_through(self, name, mode):
         (record,) = self.records(name, "--mode", mode, code=1)
-        self.assertPlayed(record, name, mode)
+        self.assertCarriedOut(record, name, mode)
         self.assertEqual(record["verdict"]["refused"], 0)
         self.assertIn("got through", record["verdict"]["because"][0])
 
@@ -185,12 +185,14 @@ class OwnResource:
         self.assertGreater(record["verdict"]["stale_sent"], 0)
         return record
 
-    def test_the_users_own_guard_is_judged_in_the_mode_that_it_is_in(self):
+    def test_own_guard_is_drilled_in_its_present_mode(self):
         guard = self.put_under_guard("enforce")
         for drill in WITH_USERS_PAWLD:
             with self.subTest(drill=drill):
                 record = self.own(drill, guard, code=0)
                 self.assertEqual((record["mode"], record["verdict"]["let_through"]), ("enforce", 0))
+                (note,) = record["verdict"]["notes"]
+                self.assertRegex(note, rf"pawl guard policy {self.kind} {guard} .*--require-token on")
         self.pawl("guard", "mode", self.kind, guard, "shadow", "--yes", "--reason", "drill")
         record = self.own("pause", guard, code=1)
         self.assertEqual((record["mode"], record["verdict"]["let_through"]), ("shadow", 1))
@@ -205,24 +207,23 @@ class OwnResource:
 
 
 class ShutsNobodyOut:
-    """A drill on the user's own guard never fences out a holder that is at work; mixed into a
-    DrillCase.
+    """A drill on the user's own guard never fences out a live holder; mixed into a DrillCase.
 
     protect_new(name) makes a table and puts it under guard; the guard's name."""
 
-    def begin(self):
+    def protect_and_enforce(self):
         self.guard = self.protect_new(f"invoices{next(self._numbers)}")
         self.pawl("guard", "mode", self.kind, self.guard, "enforce", "--yes", "--reason", "drill")
         self.production = self.lock("/billing/nightly")
 
     def hold(self, lock):
-        """A grant of a lock that the test gives back at its end."""
+        """A grant that the test releases at its end."""
         client = self.client()
         held = self.acquire(client, lock)
         self.addCleanup(client.call, "RELEASE", held["lease"])
         return held
 
-    def let_go(self, held):
+    def release(self, held):
         self.client().call("RELEASE", held["lease"])
 
     def advance(self, token):
@@ -245,7 +246,7 @@ class ShutsNobodyOut:
         return int(done.stdout or 0)
 
     def refused(self, *more, code=64):
-        """What it says; the fence has not moved."""
+        """The error message of a drill that must not run; checks that the fence has not moved."""
         before = self.fence()
         ended, out, error = self.run_drill(
             "pause", "--guard", f"{self.kind}:{self.guard}", "--yes", "--json", *more
@@ -254,31 +255,31 @@ class ShutsNobodyOut:
         self.assertEqual(self.fence(), before)
         return json.loads(out)["error"]["detail"]
 
-    def test_a_holder_of_another_lock_that_has_written_is_named_and_left_alone(self):
-        self.begin()
+    def test_refuses_to_shut_out_a_holder_that_has_written(self):
+        self.protect_and_enforce()
         token = self.hold(self.production)["token"]
         self.advance(token)
         for more in ([], ["--lock", self.guard], ["--lock", self.lock()]):
-            said = self.refused(*more)
-            self.assertIn(f"token {token} holds {self.production} now", said)
-            self.assertIn(f"use --lock {self.production}", said)
+            message = self.refused(*more)
+            self.assertIn(f"token {token} holds {self.production} now", message)
+            self.assertIn(f"use --lock {self.production}", message)
 
-    def test_a_holder_of_another_lock_that_has_not_written_yet_is_left_alone(self):
-        self.begin()
+    def test_refuses_to_shut_out_a_holder_that_has_not_written_yet(self):
+        self.protect_and_enforce()
         first = self.hold(self.production)
         self.advance(first["token"])
-        self.let_go(first)
+        self.release(first)
         second = self.hold(self.production)["token"]
-        said = self.refused("--lock", self.guard)
-        self.assertIn(f"token {second} holds {self.production} now", said)
-        self.assertIn(f"is at token {first['token']}", said)
+        message = self.refused("--lock", self.guard)
+        self.assertIn(f"token {second} holds {self.production} now", message)
+        self.assertIn(f"is at token {first['token']}", message)
 
-    def test_with_the_lock_of_the_writers_it_waits_for_them_and_passes_after_them(self):
-        self.begin()
+    def test_waits_for_holders_of_the_same_lock(self):
+        self.protect_and_enforce()
         held = self.hold(self.production)
         self.advance(held["token"])
         self.refused("--lock", self.production, "--wait", "100ms", code=75)
-        self.let_go(held)
+        self.release(held)
         self.hold(self.lock("/unrelated"))
         for _ in range(2):  # The second time the fence is at a token of the first drill.
             (record,) = self.records(
@@ -292,28 +293,28 @@ class ShutsNobodyOut:
             )
             self.assertEqual(record["verdict"]["let_through"], 0)
 
-    def test_what_pawld_cannot_know_is_not_covered_by_yes(self):
-        self.begin()
+    def test_yes_does_not_cover_unknown_holders(self):
+        self.protect_and_enforce()
         with self.subTest("somebody holds another lock, and nobody has written yet"):
             held = self.hold(self.production)
             self.assertIn("Name the lock", self.refused())
-            said = self.refused("--lock", self.guard)
-            self.assertIn(f"{self.production} (token {held['token']})", said)
-            self.assertIn("--yes does not cover that", said)
+            message = self.refused("--lock", self.guard)
+            self.assertIn(f"{self.production} (token {held['token']})", message)
+            self.assertIn("--yes does not cover that", message)
         with self.subTest("the token of the fence was granted under a lock that nobody holds"):
-            self.let_go(held)
+            self.release(held)
             self.advance(held["token"])
             self.assertIn(
                 f"does not know token {held['token']}", self.refused("--lock", self.guard)
             )
 
-    def test_a_holder_that_comes_while_the_drill_runs_is_not_shut_out(self):
-        self.begin()
+    def test_stops_when_another_holder_appears(self):
+        self.protect_and_enforce()
         drill = self.start(
             "delayed-write", "--guard", f"{self.kind}:{self.guard}", "--yes", "--rounds", "1000"
         )
         self.addCleanup(drill.kill)
-        while "has advanced the fence" not in (line := drill.stdout.readline()):
+        while "advances the fence" not in (line := drill.stdout.readline()):
             self.assertTrue(line, "it ended before it had advanced the fence")
         token = self.hold(self.production)["token"]
         out, error = drill.communicate(timeout=60)
@@ -325,11 +326,11 @@ class ShutsNobodyOut:
 class Matrix:
     """Each drill against the guard on, in shadow and absent; mixed into a DrillCase."""
 
-    def test_a_guard_refuses_every_stale_write(self):
-        self.all_at_once(self.refused_everywhere)
+    def test_enforcing_guard_refuses_every_stale_write(self):
+        self.all_at_once(self.all_refused)
 
-    def test_a_guard_in_shadow_lets_them_through_and_the_drill_says_so(self):
-        self.all_at_once(lambda name: self.let_through_everywhere(name, "shadow"))
+    def test_drill_fails_with_a_guard_in_shadow(self):
+        self.all_at_once(lambda name: self.all_let_through(name, "shadow"))
 
-    def test_without_a_guard_they_get_through_and_the_drill_says_so(self):
-        self.all_at_once(lambda name: self.let_through_everywhere(name, "none"))
+    def test_drill_fails_without_a_guard(self):
+        self.all_at_once(lambda name: self.all_let_through(name, "none"))

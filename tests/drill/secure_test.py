@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Drills with a pawld that speaks TLS and knows its users."""
+"""Drills with a pawld that requires TLS and authentication."""
 
 import json
 import os
@@ -83,24 +83,24 @@ class SecureDrillTest(harness.PawldCase):
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return json.loads(done.stdout)
 
-    def test_workers_speak_tls_and_say_who_they_are(self):
+    def test_workers_use_tls_and_authenticate(self):
         self.assertTrue(self.drill("pause", self.user, 0)["passed"])
 
-    def test_a_proxy_stands_between_them_too(self):
+    def test_workers_behind_a_proxy_use_tls(self):
         self.assertTrue(self.drill("partition", self.user, 0)["passed"])
 
-    def test_a_user_who_does_not_see_all_locks_cannot_say_yes_in_advance(self):
+    def test_yes_is_refused_for_a_user_without_all_locks(self):
         subprocess.run(
             [PAWL, "guard", "protect", "sqlite", "orders", "--file", self.path],
             check=True,
             stdout=subprocess.DEVNULL,
         )
-        said = self.drill("pause", self.user, 64, guard="sqlite:orders", more=["--yes"])["error"][
+        message = self.drill("pause", self.user, 64, guard="sqlite:orders", more=["--yes"])["error"][
             "detail"
         ]
-        self.assertIn("not shown all locks", said)
+        self.assertIn("not shown all locks", message)
 
-    def test_who_may_not_take_the_lock_is_told_so(self):
+    def test_denied_lock_is_an_error(self):
         self.assertEqual(self.drill("pause", self.stranger, 77)["error"]["code"], "denied")
 
 

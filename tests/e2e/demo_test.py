@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""`pawl demo`: the story is what really happened, on a terminal, as plain lines and as JSON; and
-nothing is left behind."""
+"""`pawl demo`: it shows what really happened, on a terminal, as plain lines and as JSON, and leaves
+nothing behind."""
 
 import codecs
 import fcntl
@@ -23,7 +23,7 @@ ESCAPE = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])")
 
 
 class Terminal:
-    """As much of one as the demo uses: lines, colours, going up, and erasing what is below."""
+    """A terminal with what the demo uses: lines, colours, cursor up, and erasing below."""
 
     def __init__(self, columns):
         self.columns, self.lines, self.row, self.column = columns, [""], 0, 0
@@ -72,8 +72,8 @@ class Terminal:
 
 class DemoTest(DemoCase):
     def on_terminal(self, *words, columns=80, until=None, **environment):
-        """What a person sees; with `until`, someone presses Ctrl-C once that is on the screen. The
-        exit code as well."""
+        """The screen and the exit code. With `until`, Ctrl-C is pressed once that text is on the
+        screen."""
         screen, inside = pty.openpty()
         self.addCleanup(os.close, screen)
         fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -102,17 +102,17 @@ class DemoTest(DemoCase):
     def read(screen):
         try:
             return os.read(screen, 4096)
-        except OSError:  # Nobody is at the other end any more.
+        except OSError:  # The other end is closed.
             return b""
 
     def wait_for(self, demo, event):
         if not any(json.loads(line)["event"] == event for line in demo.stdout):
             self.fail(f"it ended before {event}: {demo.stderr.read()}")
 
-    def test_stale_write_is_lost_without_guard_and_refused_with_it(self):
-        self.assertTheStory(self.story())
+    def test_write_is_lost_without_a_guard_and_refused_with_one(self):
+        self.assertExpected(self.events())
 
-    def test_output_to_a_pipe_has_no_escapes(self):
+    def test_plain_lines_have_no_escapes(self):
         demo = self.start("--fast")
         out, errors = demo.communicate(timeout=120)
         self.assertEqual((demo.returncode, errors), (0, ""))
@@ -124,12 +124,42 @@ class DemoTest(DemoCase):
             "REFUSED",
             "the row: 15 widgets",
             "the row: 12 widgets",
-            "Where to look next",
+            "pawl guard install sqlite --file shop.db",
         ):
             self.assertIn(words, out)
         self.assertNothingLeft(demo.pid)
 
-    def test_terminal_shows_the_lease_running_down(self):
+    def test_next_steps_can_be_pasted(self):
+        demo = self.start("--fast")
+        out, _ = demo.communicate(timeout=120)
+        commands = [
+            line.strip()
+            for line in out[out.index("Put a table of your own") :].splitlines()
+            if line.startswith("  ") and not line.endswith("&")
+        ]
+        self.assertEqual(len(commands), 6, commands)
+        pawld = harness.Pawld()
+        self.addCleanup(pawld.remove)
+        pawld.start()
+        env = self.environment(
+            PATH=f"{pathlib.Path(PAWL).parent}:{os.environ['PATH']}",
+            PAWL_ADDR=f"127.0.0.1:{pawld.port}",
+        )
+        for command in commands:
+            done = subprocess.run(
+                command,
+                shell=True,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+                stdin=subprocess.DEVNULL,
+                cwd=self.tmp,
+                env=env,
+            )
+            self.assertEqual(done.returncode, 0, command + done.stdout + done.stderr)
+
+    def test_terminal_picture_shows_the_lease_expiring(self):
         terminal, code = self.on_terminal("--fast")
         self.assertEqual((code, terminal.wraps), (0, 0))
         self.assertGreater(terminal.colours, 10)
@@ -139,7 +169,7 @@ class DemoTest(DemoCase):
             for found in re.findall(r"A [█░]{24} ([0-9.]+) s left", picture)
         }
         self.assertGreater(
-            len(left), 4, "the lease of the one who is frozen runs down before one's eyes"
+            len(left), 4, "the lease of the frozen worker runs down"
         )
         self.assertLess(min(left), max(left) / 2)
         self.assertTrue(
@@ -161,11 +191,11 @@ class DemoTest(DemoCase):
         self.assertEqual((code, terminal.pictures), (0, set()))
 
     def test_ctrl_c_leaves_nothing_behind(self):
-        terminal, code = self.on_terminal("--fast", until="frozen right there")
+        terminal, code = self.on_terminal("--fast", until="frozen at this point")
         self.assertEqual(code, 130)
         self.assertIn("nothing is left behind", "\n".join(terminal.lines))
 
-    def test_sigterm_at_any_time_leaves_nothing_behind(self):
+    def test_sigterm_leaves_nothing_behind_at_any_step(self):
         for event in ("introduction", "granted", "frozen", "wakes"):
             with self.subTest(after=event):
                 demo = self.start("--fast", "--json")
@@ -195,7 +225,7 @@ class DemoTest(DemoCase):
         shutil.copy(PAWL, alone / "pawl")
         for words, code, said in (
             ((alone / "pawl", "demo"), 69, "pawld"),
-            ((PAWL, "demo", "--dsn", "shop.db"), 64, "a SQLite file of its own"),
+            ((PAWL, "demo", "--dsn", "shop.db"), 64, "the demo makes its own file"),
             ((PAWL, "demo", "--guard", "oracle"), 64, "--guard"),
             ((PAWL, "demo", "--guard", "postgres", "--dsn", "host=/nowhere"), 69, "--dsn"),
         ):

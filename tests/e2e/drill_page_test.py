@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The page of a drill in a real browser (headless Chromium): it asks for nothing, runs nothing, and
-no label of its picture covers another.
+"""The report page of a drill in headless Chromium: it loads nothing, executes nothing, and no label
+of its timeline covers another.
 
 Environment: PAWL_DRILL_PAGES writes the pages of records made by hand.
 """
@@ -51,13 +51,13 @@ ON = [
     ("warn", "warn-page"),
     ("page", "ink"),
     ("page", "good"),
-    *(("on-actor", f"a{i}") for i in range(6)),
+    *(("on-worker", f"a{i}") for i in range(6)),
     *((f"a{i}", "page") for i in range(6)),
 ]
 
 
 def contrast(one, other):
-    """As the W3C counts it: 1 to 21."""
+    """The contrast ratio of WCAG: 1 to 21."""
 
     def luminance(colour):
         digits = colour.strip("#")
@@ -95,7 +95,7 @@ class DrillPageTest(unittest.TestCase):
         cls.pages = {path.stem: path.read_bytes() for path in sorted(cls.dir.glob("*.html"))}
 
     def visit(self, page, size):
-        """What the browser makes of the page, and what it asked for."""
+        """The result of the probe in the page, and the requests of the browser."""
         site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site)
         site.asked, site.pages = [], {"/page": page}
         threading.Thread(target=site.serve_forever, daemon=True).start()

@@ -1,6 +1,8 @@
 // pawl::Election against a real pawld: candidates, observers, restarts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <future>

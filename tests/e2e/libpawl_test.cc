@@ -1,6 +1,8 @@
 // pawl::Client and pawl::Lease against a real pawld: threads, signals, fork.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -13,8 +15,8 @@
 
 #include "base/random.h"
 #include "client/blocking_connection.h"
+#include "drill/testlib/threaded_proxy.h"
 #include "e2e/libpawl_fixture.h"
-#include "e2e/silent_relay.h"
 
 namespace pawl {
 namespace {
@@ -143,11 +145,11 @@ TEST_F(LibPawl, PauseOfPawldPutsALeaseAtRiskUntilItEnds) {
 
 // Hard case 27.
 TEST_F(LibPawl, LeaseSurvivesASilentConnection) {
-  SilentRelay relay(pawld.address());
-  Client client(relay.address());
+  drill::ThreadedProxy proxy(pawld.port());
+  Client client(proxy.address());
   Story story;
   const Lease lease = take(client, "a", {.ttl = 3s, .on_change = story.listener()});
-  relay.go_silent();
+  proxy.silence_connections();
   EXPECT_TRUE(renewed(lease, 3));
   EXPECT_FALSE(story.has(LeaseState::kUncertain));
 }
@@ -326,35 +328,30 @@ int hold_and_report(const std::string& address) {
 // Hard case 1.
 TEST_F(LibPawl, ProcessFrozenPastItsLeaseFindsItLostOnItsFirstCall) {
   for (int round = 0; round < 3; ++round) {
-    int in[2], out[2];
-    ASSERT_EQ(pipe(in), 0);
-    ASSERT_EQ(pipe(out), 0);
-    const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-    const pid_t holder = spawn(
-        {"sh", "-c",
-         "exec \"$0\" --hold \"$1\" <&" + std::to_string(in[0]) + " >&" + std::to_string(out[1]),
-         self, pawld.address()});
-    close(in[0]);
-    close(out[1]);
-    FILE* from = fdopen(out[0], "r");
+    auto in = make_pipe(), out = make_pipe();
+    ASSERT_TRUE(in && out);
+    auto holder = Process::start({"/proc/self/exe", "--hold", pawld.address()},
+                                 {.in = in->read.get(), .out = out->write.get()});
+    ASSERT_TRUE(holder) << holder.error().detail;
+    in->read.reset();
+    out->write.reset();
+    FILE* from = fdopen(out->read.release(), "r");
     char line[100];
     const auto next_line = [&] {
       return std::string(std::fgets(line, sizeof(line), from) == nullptr ? "" : line);
     };
     ASSERT_EQ(next_line(), "held\n");
-    kill(holder, SIGSTOP);
+    holder->freeze();
     Client other(pawld.address());
     const auto lease = other.acquire("frozen", {.wait = 60s});
     EXPECT_TRUE(lease);
-    ASSERT_EQ(write(in[1], "\n", 1), 1);
-    kill(holder, SIGCONT);
+    ASSERT_EQ(write(in->write.get(), "\n", 1), 1);
+    holder->resume();
     EXPECT_EQ(next_line(), "lost\n");
     EXPECT_EQ(next_line(), "nobody believed it\n");
     std::fclose(from);
-    close(in[1]);
-    int status = -1;
-    waitpid(holder, &status, 0);
-    EXPECT_EQ(status, 0);
+    in->write.reset();
+    EXPECT_EQ(holder->wait(), 0);
   }
 }
 

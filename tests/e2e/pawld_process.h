@@ -1,13 +1,13 @@
-// A real pawld for C++ tests: a free port, a data directory of its own, gone with the test.
+// A real pawld for C++ tests, with a free port and its own data directory; removed with the test.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <stdlib.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -16,11 +16,12 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <vector>
+
+#include "base/process.h"
 
 namespace pawl {
 
-// Looks again and again; what is waited for decides, the limit only ends a hopeless test.
+// Polls until the condition holds; false after a minute.
 inline bool eventually(const std::function<bool()>& holds) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!holds()) {
@@ -28,17 +29,6 @@ inline bool eventually(const std::function<bool()>& holds) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return true;
-}
-
-inline pid_t spawn(std::vector<std::string> words) {
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  pid_t pid = -1;
-  if (posix_spawnp(&pid, argv[0], nullptr, nullptr, argv.data(), environ) != 0) {
-    throw std::runtime_error("cannot start " + words[0]);
-  }
-  return pid;
 }
 
 class PawldProcess {
@@ -62,18 +52,14 @@ class PawldProcess {
 
   [[nodiscard]] std::string address() const { return "127.0.0.1:" + port_; }
 
-  void kill() {
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      waitpid(pid_, nullptr, 0);
-    }
-    pid_ = -1;
-  }
+  [[nodiscard]] std::uint16_t port() const { return static_cast<std::uint16_t>(std::stoi(port_)); }
+
+  void kill() { process_.kill(); }
   void start_again() { start(port_); }
-  void stop() { ::kill(pid_, SIGSTOP); }
-  void go_on() { ::kill(pid_, SIGCONT); }
-  void reload() { ::kill(pid_, SIGHUP); }
-  // All it has said so far.
+  void stop() { process_.freeze(); }
+  void go_on() { process_.resume(); }
+  void reload() { process_.signal(SIGHUP); }
+  // Everything it has logged so far.
   [[nodiscard]] std::string log() const {
     std::ifstream in(dir_ + "/log");
     return {std::istreambuf_iterator<char>(in), {}};
@@ -85,10 +71,14 @@ class PawldProcess {
     if (binary == nullptr) throw std::runtime_error("set PAWLD to the pawld binary (ctest does)");
     const std::string port_file = dir_ + "/port";
     std::filesystem::remove(port_file);
-    // Dies with this test, even when that is killed.
-    pid_ = spawn({"sh", "-c", "exec setpriv --pdeathsig KILL \"$@\" >>\"$0\" 2>&1", dir_ + "/log",
-                  binary, "--data", dir_ + "/data", "--resp", "127.0.0.1:" + port, "--http", "off",
-                  "--port-file", port_file, "--config", dir_ + "/pawld.toml"});
+    const UniqueFd log(
+        ::open((dir_ + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    auto started = Process::start(
+        {binary, "--data", dir_ + "/data", "--resp", "127.0.0.1:" + port, "--http", "off",
+         "--port-file", port_file, "--config", dir_ + "/pawld.toml"},
+        {.out = log.get(), .err = log.get()});
+    if (!started) throw std::runtime_error(started.error().detail);
+    process_ = *std::move(started);
     const bool serves = eventually([&] {
       std::string text;
       std::ifstream(port_file) >> text;
@@ -100,7 +90,7 @@ class PawldProcess {
 
   std::string dir_;
   std::string port_;
-  pid_t pid_ = -1;
+  Process process_;
 };
 
 }  // namespace pawl

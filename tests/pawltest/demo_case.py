@@ -1,4 +1,4 @@
-"""Runs `pawl demo`, reads its story, and looks for what it may have left behind.
+"""Runs `pawl demo`, checks its events, and checks that nothing is left behind.
 
 Environment: PAWL and PAWLD, side by side.
 """
@@ -17,7 +17,7 @@ PAWL = os.environ["PAWL"]
 
 
 def session(pid):
-    """The processes of the session that this one leads, itself aside."""
+    """The other processes of the session that this process leads."""
     found = []
     for entry in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -45,7 +45,7 @@ class DemoCase(unittest.TestCase):
         return {**env, "TMPDIR": str(self.tmp), **more}
 
     def start(self, *words, **more):
-        """In a session of its own; gone when the test is."""
+        """Starts the demo in its own session; it ends with the test."""
         demo = subprocess.Popen(
             [PAWL, "demo", *words],
             stdin=subprocess.DEVNULL,
@@ -71,17 +71,17 @@ class DemoCase(unittest.TestCase):
         self.assertEqual(session(pid), [])
         self.assertEqual(list(self.tmp.iterdir()), [])
 
-    def story(self, *words):
-        """The events of a demo that went as it should."""
+    def events(self, *words):
+        """The events of a successful demo."""
         demo = self.start("--fast", "--json", *words)
         out, errors = demo.communicate(timeout=120)
         self.assertEqual((demo.returncode, errors), (0, ""), out)
         self.assertNothingLeft(demo.pid)
         return [json.loads(line) for line in out.splitlines()]
 
-    def assertTheStory(self, events):
-        """The very facts, not the words: who wrote what with which token, and what the row said
-        then."""
+    def assertExpected(self, events):
+        """Checks the facts, not the texts: who wrote what with which token, and the row after
+        that."""
         self.assertEqual(
             events[-1], {"event": "end", "lost_without_guard": True, "refused_with_guard": True}
         )

@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "e2e/pawld_process.h"
-#include "guard/cutting_proxy.h"
+#include "drill/testlib/threaded_proxy.h"
 #include "pawl/pawl.h"
 
 namespace pawl {
@@ -269,7 +269,8 @@ TEST_F(MariaFront, RepeatedOperationTakesEffectOnce) {  // Hard case 55.
 
 class MariaUnknownCommit : public MariaFront {
  protected:
-  CuttingProxy proxy{server_port(), "CALL pawl.finish()"};
+  static constexpr const char* kCommit = "CALL pawl.finish()";
+  drill::ThreadedProxy proxy{server_port()};
   Connection through{proxy.port()};
   MariaGuard cut{through.get()};
 };
@@ -277,8 +278,8 @@ class MariaUnknownCommit : public MariaFront {
 TEST_F(MariaUnknownCommit, OperationNumberSettlesAnUnknownCommit) {
   const Lease lease = take("a");
   std::uint64_t operation = 0;
-  for (const auto how : {CuttingProxy::Cut::kAfterCommit, CuttingProxy::Cut::kBeforeCommit}) {
-    proxy.arm(how);
+  for (const auto how : {drill::CloseAt::kReply, drill::CloseAt::kRequest}) {
+    proxy.close_at(how, kCommit);
     const auto done = cut.write(lease, "orders", increment(), {.operation = ++operation});
     ASSERT_TRUE(done) << done.error().detail;
     EXPECT_EQ(done->verdict, Verdict::kAdmitted);
@@ -288,7 +289,7 @@ TEST_F(MariaUnknownCommit, OperationNumberSettlesAnUnknownCommit) {
 
 TEST_F(MariaUnknownCommit, LostCommitReplyWithoutOperationNumberIsUnknown) {
   const Lease lease = take("a");
-  proxy.arm(CuttingProxy::Cut::kAfterCommit);
+  proxy.close_at(drill::CloseAt::kReply, kCommit);
   const auto done = cut.write(lease, "orders", increment());
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Code::kUnknown);

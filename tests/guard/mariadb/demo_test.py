@@ -19,8 +19,8 @@ class DemoTest(ServerCase, DemoCase):
 
     def test_demo_runs_in_mariadb(self):
         before = self.everything()
-        self.assertTheStory(
-            self.story("--guard", "mariadb", "--dsn", self.server.dsn(database=self.db))
+        self.assertExpected(
+            self.events("--guard", "mariadb", "--dsn", self.server.dsn(database=self.db))
         )
         self.assertEqual(self.everything(), before)
 

@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "e2e/pawld_process.h"
-#include "guard/cutting_proxy.h"
+#include "drill/testlib/threaded_proxy.h"
 #include "pawl/pawl.h"
 
 namespace pawl {
@@ -208,7 +208,7 @@ class UnknownCommit : public PostgresFront {
  protected:
   static constexpr std::string_view kCommit{"COMMIT\0",
                                             7};  // The whole statement: not READ COMMITTED.
-  CuttingProxy proxy{static_cast<std::uint16_t>(std::atoi(PQport(db.get()))), kCommit};
+  drill::ThreadedProxy proxy{static_cast<std::uint16_t>(std::atoi(PQport(db.get())))};
   Connection through{"port=" + std::to_string(proxy.port())};
   PgGuard cut{through.get()};
 };
@@ -216,8 +216,8 @@ class UnknownCommit : public PostgresFront {
 TEST_F(UnknownCommit, OperationNumberSettlesAnUnknownCommit) {
   const Lease lease = take("a");
   std::uint64_t operation = 0;
-  for (const auto how : {CuttingProxy::Cut::kAfterCommit, CuttingProxy::Cut::kBeforeCommit}) {
-    proxy.arm(how);
+  for (const auto how : {drill::CloseAt::kReply, drill::CloseAt::kRequest}) {
+    proxy.close_at(how, std::string(kCommit));
     const auto done = cut.write(lease, "orders", increment(), {.operation = ++operation});
     ASSERT_TRUE(done) << done.error().detail;
     EXPECT_EQ(done->verdict, Verdict::kAdmitted);
@@ -227,7 +227,7 @@ TEST_F(UnknownCommit, OperationNumberSettlesAnUnknownCommit) {
 
 TEST_F(UnknownCommit, LostCommitReplyWithoutOperationNumberIsUnknown) {
   const Lease lease = take("a");
-  proxy.arm(CuttingProxy::Cut::kAfterCommit);
+  proxy.close_at(drill::CloseAt::kReply, std::string(kCommit));
   const auto done = cut.write(lease, "orders", increment());
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Code::kUnknown);

@@ -29,7 +29,7 @@ class DemoTest(ClusterCase, DemoCase):
 
     def test_demo_runs_in_postgres(self):
         before = self.everything()
-        self.assertTheStory(self.story("--guard", "postgres", "--dsn", self.cluster.dsn(self.db)))
+        self.assertExpected(self.events("--guard", "postgres", "--dsn", self.cluster.dsn(self.db)))
         self.assertEqual(self.everything(), before)
 
     def test_installs_nothing_unasked(self):
