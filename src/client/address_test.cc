@@ -42,7 +42,8 @@ TEST(Addresses, TlsIsWrittenBeforeTheHost) {
 
 TEST(Addresses, MixedTlsListIsRefused) {
   EXPECT_FALSE(parse_addresses("tls://db1,db2"));
-  EXPECT_NE(parse_addresses("db1,tls://db2").error().detail.find("all addresses"), std::string::npos);
+  EXPECT_NE(parse_addresses("db1,tls://db2").error().detail.find("all addresses"),
+            std::string::npos);
 }
 
 TEST(Addresses, TlsFilesAreReadOnlyWhenNeeded) {

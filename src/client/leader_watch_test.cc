@@ -17,7 +17,7 @@ class LeaderWatchTest : public MachineTest {
     connect();
     EXPECT_THAT(sent(), ElementsAre("OBSERVE chief"));
     receive_id(100);
-    turn();
+    process();
     EXPECT_THAT(sent(), ElementsAre("INSPECT chief"));
   }
   void begin_free() {
@@ -45,12 +45,12 @@ class LeaderWatchTest : public MachineTest {
   // The next event.
   void receive_next(EventKind kind, const std::string& lock, std::uint64_t token) {
     receive_event(kind, ++last_, lock, Token{token}, "owner" + std::to_string(token));
-    turn();
+    process();
   }
   void receive_granted(std::uint64_t token) { receive_next(EventKind::kGranted, "chief", token); }
   void receive_released(std::uint64_t token) { receive_next(EventKind::kReleased, "chief", token); }
   void receive_reset() { receive_next(EventKind::kReset, "", 0); }
-  void turn() {
+  void process() {
     for (const Completion& done : machine.take_completions())
       EXPECT_TRUE(watch.on_completion(done, now));
     for (const ObservedEvent& seen : machine.take_observed_events())
@@ -58,7 +58,7 @@ class LeaderWatchTest : public MachineTest {
   }
   // The changes since the last call: "5=value" (? when not known), "nobody", or the error.
   std::vector<std::string> changes() {
-    turn();
+    process();
     std::vector<std::string> words;
     for (const auto& change : watch.take_changes()) {
       if (!change) {
@@ -258,7 +258,7 @@ TEST_F(LeaderWatchTest, RefusedInspectEndsTheObservation) {
   EXPECT_EQ(changes().size(), 1u);
   EXPECT_THAT(sent(), ElementsAre("UNOBSERVE chief"));
   receive(":1\r\n");
-  turn();
+  process();
   EXPECT_TRUE(machine.idle());
 }
 

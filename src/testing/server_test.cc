@@ -54,9 +54,9 @@ TEST(TestingServer, CallbacksHaveRunWhenAdvanceReturns) {
   Client client = server.client();
   std::atomic<bool> cancelled = false;
   std::atomic<LeaseState> reported = LeaseState::kHeld;
-  const Lease lease =
-      take(client, "job",
-           {.ttl = 15s, .on_change = [&](LeaseState state, const std::string&) { reported = state; }});
+  const Lease lease = take(
+      client, "job",
+      {.ttl = 15s, .on_change = [&](LeaseState state, const std::string&) { reported = state; }});
   const std::stop_callback cancel(lease.lost(), [&] {
     for (int i = 0; i < 100; ++i) EXPECT_TRUE(server.holders("job").empty());  // It takes its time.
     cancelled = true;
