@@ -159,6 +159,7 @@ Outcome begin_write(Session& session, Isolation isolation, const Admission& admi
 
 Outcome write_whole(Session& session, Abilities abilities, Isolation isolation,
                     const Admission& admission, const std::string& value) {
+  PAWL_ASSERT(!admission.resources.empty());
   if (!abilities.has(Ability::kTransactions)) return session.write(admission, value);
   const Outcome verdict = begin_write(session, isolation, admission, value);
   if (!verdict.passed()) return verdict;

@@ -58,6 +58,7 @@ TransactionWriter::Step TransactionWriter::work_or_roll_back() {
 }
 
 RetryAndSettle::Attempt TransactionWriter::commit_decision(const Decision& decision) {
+  PAWL_ASSERT(decision.verdict != Verdict::kReplayed);  // Its work must not run again.
   auto done = commit();
   if (auto* error = std::get_if<Error>(&done)) return std::move(*error);
   if (auto* failure = std::get_if<Failure>(&done)) {

@@ -56,8 +56,8 @@ Result<void> check_contract_version(std::string_view contract, std::string_view 
   const std::string ours = std::to_string(kGuardContract);
   if (contract == ours) return {};
   return Error{Code::kInvalid, "guard " + std::string(version) +
-                                   " is installed here with contract version " +
-                                   std::string(contract) + "; this libpawl knows version " + ours +
+                                   " is installed here with contract " + std::string(contract) +
+                                   "; this libpawl knows contract " + ours +
                                    " only. Upgrade the older of the two"};
 }
 

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/assert.h"
 #include "guard/mariadb/advance.h"
 #include "guard/mariadb/connection.h"
 #include "guard/mariadb/kind.h"
@@ -188,6 +189,7 @@ class MariaAdministration final : public Administration {
   static std::string_view offered_version() {
     constexpr std::string_view kBefore = "_insist_on_upgrade('";
     const std::string_view file = maria_install_file();
+    PAWL_ASSERT(file.find(kBefore) != file.npos);
     const std::size_t from = file.find(kBefore) + kBefore.size();
     return file.substr(from, file.find('\'', from) - from);
   }

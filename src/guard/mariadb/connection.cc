@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 
+#include "base/assert.h"
 #include "guard/sql/states.h"
 
 namespace pawl::guard {
@@ -163,6 +164,7 @@ MariaValue MariaOutcome::at(std::size_t row, std::string_view column) const {
 }
 
 MariaOutcome execute(MYSQL* connection, const std::string& sql) {
+  PAWL_ASSERT(connection != nullptr);
   // Not sent is -1 as well, which of the next call only means that there is no other result.
   return read_all(connection, mysql_real_query(connection, sql.data(), sql.size()) == 0 ? 0 : 1);
 }

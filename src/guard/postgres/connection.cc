@@ -68,6 +68,7 @@ Result<std::shared_ptr<PGconn>> connect(const std::string& dsn) {
 
 PgOutcome execute(PGconn* connection, const std::string& sql,
                   const std::vector<PgValue>& parameters) {
+  PAWL_ASSERT(connection != nullptr);
   std::vector<const char*> values;
   values.reserve(parameters.size());
   for (const PgValue& value : parameters) values.push_back(value ? value->c_str() : nullptr);
@@ -77,6 +78,7 @@ PgOutcome execute(PGconn* connection, const std::string& sql,
 }
 
 PgOutcome execute_all(PGconn* connection, const std::string& sql) {
+  PAWL_ASSERT(connection != nullptr);
   return outcome_of(connection, PQexec(connection, sql.c_str()));
 }
 

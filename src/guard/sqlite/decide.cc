@@ -134,6 +134,7 @@ GuardMode effective_mode(const Named& named) {
 
 Verdict admit(ConnectionState& state, const Named& before, std::uint64_t token,
               std::optional<std::uint64_t> operation, Carry carry) {
+  PAWL_ASSERT(sqlite3_get_autocommit(state.db()) == 0);   // Check and write are one transaction.
   PAWL_ASSERT(token >= 1 && token <= limits::kTokenMax);  // The callers refuse all others.
   // In main join() has taken the write lock. Elsewhere it is taken here, and the guard is read again
   // because it may have changed before.

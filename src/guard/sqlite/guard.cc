@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/assert.h"
 #include "base/limits.h"
 #include "guard/sqlite/connection_state.h"
 #include "guard/sqlite/decide.h"
@@ -55,6 +56,7 @@ class SqliteWriter final : public guard::TransactionWriter {
     try {
       ConnectionState& state = state_of(db_);
       sqlite::execute(db_, "BEGIN IMMEDIATE");
+      PAWL_ASSERT(sqlite3_get_autocommit(db_) == 0);
       state.join();
       return admit_in(state);
     } catch (const Fault& fault) {
