@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/version.h"
 #include "client/boot_clock.h"
+#include "guard/kinds.h"
 
 namespace pawl::drill {
 namespace {
