@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""`pawl demo`: the story is what really happened, on a terminal, as plain lines and as JSON; and
+"""`pawl demo` shows what really happened, on a terminal, as plain lines and as JSON; and
 nothing is left behind."""
 
 import codecs
@@ -110,7 +110,7 @@ class DemoTest(DemoCase):
             self.fail(f"it ended before {event}: {demo.stderr.read()}")
 
     def test_stale_write_is_lost_without_guard_and_refused_with_it(self):
-        self.assertTheStory(self.story())
+        self.assertEveryStep(self.demo_events())
 
     def test_output_to_a_pipe_has_no_escapes(self):
         demo = self.start("--fast")
@@ -139,7 +139,7 @@ class DemoTest(DemoCase):
             for found in re.findall(r"A [█░]{24} ([0-9.]+) s left", picture)
         }
         self.assertGreater(
-            len(left), 4, "the lease of the one who is frozen runs down before one's eyes"
+            len(left), 4, "the lease of the frozen worker runs down on the screen"
         )
         self.assertLess(min(left), max(left) / 2)
         self.assertTrue(
@@ -193,7 +193,7 @@ class DemoTest(DemoCase):
         alone = self.tmp / "bin"
         alone.mkdir()
         shutil.copy(PAWL, alone / "pawl")
-        for words, code, said in (
+        for words, code, output in (
             ((alone / "pawl", "demo"), 69, "pawld"),
             ((PAWL, "demo", "--dsn", "shop.db"), 64, "a SQLite file of its own"),
             ((PAWL, "demo", "--guard", "oracle"), 64, "--guard"),
@@ -210,7 +210,7 @@ class DemoTest(DemoCase):
                     env=self.environment(PATH="/nowhere"),
                 )
                 self.assertEqual(done.returncode, code, done.stderr)
-                self.assertIn(said, done.stderr)
+                self.assertIn(output, done.stderr)
 
 
 def environ(entry):

@@ -1,4 +1,4 @@
-"""Runs `pawl demo`, reads its story, and looks for what it may have left behind.
+"""Runs `pawl demo`, reads its events, and looks for what it may have left behind.
 
 Environment: PAWL and PAWLD, side by side.
 """
@@ -71,7 +71,7 @@ class DemoCase(unittest.TestCase):
         self.assertEqual(session(pid), [])
         self.assertEqual(list(self.tmp.iterdir()), [])
 
-    def story(self, *words):
+    def demo_events(self, *words):
         """The events of a demo that went as it should."""
         demo = self.start("--fast", "--json", *words)
         out, errors = demo.communicate(timeout=120)
@@ -79,9 +79,8 @@ class DemoCase(unittest.TestCase):
         self.assertNothingLeft(demo.pid)
         return [json.loads(line) for line in out.splitlines()]
 
-    def assertTheStory(self, events):
-        """The very facts, not the words: who wrote what with which token, and what the row said
-        then."""
+    def assertEveryStep(self, events):
+        """The writer, token and row of each step, not the texts."""
         self.assertEqual(
             events[-1], {"event": "end", "lost_without_guard": True, "refused_with_guard": True}
         )
