@@ -73,7 +73,7 @@ class PawldProcess {
   void stop() { ::kill(pid_, SIGSTOP); }
   void go_on() { ::kill(pid_, SIGCONT); }
   void reload() { ::kill(pid_, SIGHUP); }
-  // All it has said so far.
+  // Its log so far.
   [[nodiscard]] std::string log() const {
     std::ifstream in(dir_ + "/log");
     return {std::istreambuf_iterator<char>(in), {}};

@@ -266,7 +266,7 @@ class RunTest(RunCase):
         process = self.writer("leave", "deaf")
         granted = self.rival(self.pawld)
         self.ends(process, 0)
-        self.nobody_wrote_after(granted)
+        self.assert_no_write_after(granted)
 
     def test_command_stops_before_the_next_grant_when_pawld_is_killed(self):  # Hard case 33.
         server = self.own_pawld(resp_address=f"127.0.0.1:{free_port()}")
@@ -302,7 +302,7 @@ class RunTest(RunCase):
             "the command writes after the next grant",
         )
         with self.assertRaisesRegex(AssertionError, "ran after the next grant"):
-            self.nobody_wrote_after(granted)
+            self.assert_no_write_after(granted)
         process.kill()
 
     def test_short_outage_does_not_stop_the_command(self):
@@ -329,7 +329,7 @@ class RunTest(RunCase):
             self.assertEqual(client.call("BREAK", self.name, "TOKEN", token, "REASON", "test"), 1)
         granted = self.rival(self.pawld)
         self.ends(process, 122)
-        self.nobody_wrote_after(granted)
+        self.assert_no_write_after(granted)
 
     def test_on_lost_ignore_lets_the_command_finish(self):
         proxy = Proxy(self.pawld.port)

@@ -1,4 +1,4 @@
-// Relays connections to a server, until told to go silent: the connections it has then stay open,
+// Relays connections to a server until go_silent(): the connections it has then stay open,
 // but nothing passes any more, as behind a router that forgot them. New ones are relayed.
 #pragma once
 
