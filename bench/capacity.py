@@ -79,7 +79,7 @@ def pawld(build, scratch):
 
 
 def syncs_per_second(directory):
-    """Overwrites of one block, each made durable: what the disk allows to one who waits for
+    """Overwrites of one block, each made durable: the rate of the disk for a client that waits for
     each."""
     with tempfile.NamedTemporaryFile(dir=directory) as file:
         os.pwrite(file.fileno(), DISK_RECORD, 0)
@@ -93,8 +93,8 @@ def syncs_per_second(directory):
 
 
 def cycles_per_second(port, connections):
-    """ACQUIRE and RELEASE of a lock of one's own, on so many connections at once. One thread sends
-    to all, then reads from all: so many clients that ask at the same moment, and share a commit."""
+    """ACQUIRE and RELEASE of own locks, on `connections` at once. One thread sends
+    to all, then reads from all: clients that ask at the same moment share a commit."""
     lines = [Line(port) for _ in range(connections)]
     count, began = 0, time.monotonic()
     while time.monotonic() - began < SECONDS:
@@ -147,9 +147,9 @@ def bytes_per_lock_of_a_backup(server):
     """A backup is a checkpoint and a small file, so this is what a checkpoint takes, too."""
     memory.Filler(server.port).fill(BACKED_UP)
     line = Line(server.port)
-    told = line.ask("BACKUP", str(server.dir / "backup"))
+    reported = line.ask("BACKUP", str(server.dir / "backup"))
     line.close()
-    return int(told[told.index("bytes") + 1].lstrip(":")) / BACKED_UP
+    return int(reported[reported.index("bytes") + 1].lstrip(":")) / BACKED_UP
 
 
 def connection_limit(server, connections):
@@ -160,20 +160,20 @@ def connection_limit(server, connections):
     ordinary = [Line(server.port) for _ in range(min(connections, LIMIT) - 1)]
     ordinary[-1].ask("PING")
     each = (memory.settled(server.pid) - before) / min(connections, LIMIT)
-    told = {}
+    reported = {}
     if connections >= LIMIT + RESERVED:
         reserved = [Line(server.port) for _ in range(RESERVED)]
-        told["ACQUIRE on a connection beyond the limit"] = reserved[-1].ask(
+        reported["ACQUIRE on a connection beyond the limit"] = reserved[-1].ask(
             "ACQUIRE", "capacity/more", "TTL", "1000"
         )
-        told["RENEW on it"] = reserved[-1].ask("RENEW", lease)
+        reported["RENEW on it"] = reserved[-1].ask("RENEW", lease)
         refused = Line(server.port)
-        told["a connection beyond those too"] = refused.read()
+        reported["a connection beyond those too"] = refused.read()
         for line in [*reserved, refused]:
             line.close()
     for line in [*ordinary, first]:
         line.close()
-    return each, told
+    return each, reported
 
 
 def main():
@@ -191,7 +191,8 @@ def main():
     wanted = given.connections + 100
     if most != resource.RLIM_INFINITY and most < wanted:
         sys.exit(
-            f"this needs {wanted} open files, and at most {most} are allowed; give fewer --connections, or raise ulimit -n"
+            f"this needs {wanted} open files, and at most {most} are allowed; give fewer "
+            f"--connections, or raise ulimit -n"
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
@@ -212,12 +213,13 @@ def main():
                 path.stat().st_blocks * 512 for path in memory.files(server.dir / "data")
             )
         with pawld(build, scratch) as server:
-            connection, told = connection_limit(server, given.connections)
+            connection, reported = connection_limit(server, given.connections)
 
     rows = [
         ("resident memory of an empty pawld", f"{locks['rss_before'] / 1e6:.0f} MB"),
         (
-            f"memory per held lock ({locks['name_bytes']}-byte name, {locks['owner_bytes']}-byte owner, one lease each)",
+            f"memory per held lock ({locks['name_bytes']}-byte name, {locks['owner_bytes']}-byte "
+            f"owner, one lease each)",
             f"{locks['bytes_per_lock']:.0f} bytes",
         ),
         ("the same after a restart", f"{locks['bytes_per_lock_restarted']:.0f} bytes"),
@@ -233,14 +235,16 @@ def main():
         ("bare syncs of one block on this disk", f"{syncs:,.0f} per second"),
         ("acquire + release, two durable commits, on one connection", f"{one:,.0f} per second"),
         (
-            f"the same on {COMMITTERS} connections at once, limited by the one client in Python on the same busy cores ([benchmarks](../../bench/README.md) with a client in C++ show more)",
+            f"the same on {COMMITTERS} connections at once, limited by the one client in Python "
+            f"on the same busy cores ([benchmarks](../../bench/README.md) with a client in C++ "
+            f"show more)",
             f"{many:,.0f} per second",
         ),
     ]
     print("| what | measured |\n|---|---|")
     for what, value in rows:
         print(f"| {what} | {value} |")
-    for what, value in told.items():
+    for what, value in reported.items():
         print(f"| {what} | `{value}` |")
 
 

@@ -75,7 +75,8 @@ def prepare(server):
         call(admin, "protect", f"bench.{table}", None, "id", "enforce")
         rows(
             admin,
-            f"INSERT INTO pawl.fence (guard, k, token) SELECT o.id, seq, {TOKEN} FROM pawl.guard o, seq_0_to_{ROWS - 1} WHERE o.name = %s",
+            f"INSERT INTO pawl.fence (guard, k, token) SELECT o.id, seq, {TOKEN} FROM pawl.guard "
+            f"o, seq_0_to_{ROWS - 1} WHERE o.name = %s",
             f"bench.{table}",
         )
     for table in ("column_static", "column_by"):
@@ -141,12 +142,16 @@ def result(name, clients, times, used, transactions):
 
 def line(found):
     text = (
-        f"{found['clients']:3} clients  {found['variant']:13} {found['microseconds']:6} us, fastest {found['fastest']:6} us, "
+        f"{found['clients']:3} clients  {found['variant']:13} {found['microseconds']:6} us, "
+        f"fastest {found['fastest']:6} us, "
         f"server CPU {found['server_cpu']:5} us"
     )
     if not found["against"]:
         return text
-    return f"{text}   {found['ratio']:4.2f} x {found['against']:5}, fastest {found['ratio_fastest']:4.2f} x, CPU {found['ratio_cpu'] or 0:4.2f} x"
+    return (
+        f"{text}   {found['ratio']:4.2f} x {found['against']:5}, "
+        f"fastest {found['ratio_fastest']:4.2f} x, CPU {found['ratio_cpu'] or 0:4.2f} x"
+    )
 
 
 def run(options):
@@ -185,7 +190,8 @@ def main():
         print(json.dumps({"target": TARGET, "missed": missed, "results": found}, indent=2))
     else:
         print(
-            f"target: at most {TARGET} x the same without a guard: {'missed by ' + ', '.join(missed) if missed else 'met'}"
+            f"target: at most {TARGET} x the same without a guard: "
+            f"{'missed by ' + ', '.join(missed) if missed else 'met'}"
         )
 
 

@@ -46,7 +46,7 @@ SHAPES += [Shape(f"distinct{clients}", clients, distinct=True) for clients in (1
 SHAPES += [Shape(f"five{clients}", clients, statements=5) for clients in (1, 8, 16)]
 SHAPES += [Shape("autocommit16", 16, autocommit=True)]
 
-# What each variant sends for its token, to which table it writes, and whom it is compared with.
+# What each variant sends for its token, to which table it writes, and what it is compared with.
 Variant = collections.namedtuple("Variant", "name token table update against")
 UPDATE = "UPDATE {table} SET n = n + 1 WHERE id = :id;"
 COLUMN = "UPDATE {table} SET n = n + 1, token = 7 WHERE id = :id AND token <= 7;"
@@ -289,7 +289,8 @@ def show(cells, shapes):
     for shape in shapes:
         print(
             f"\n## {shape.clients} client{'s' * (shape.clients > 1)}, "
-            f"{'16 resources' if shape.distinct else 'one resource, one token'}, {shape.statements} UPDATE"
+            f"{'16 resources' if shape.distinct else 'one resource, one token'}, "
+            f"{shape.statements} UPDATE"
             f"{'s' * (shape.statements > 1)}{' without BEGIN, token on the connection' if shape.autocommit else ''}\n"
         )
         lines = []
@@ -386,7 +387,8 @@ def parse():
 def main():
     options = parse()
     print(
-        f"PostgreSQL guard, {os.cpu_count()} cores, load {os.getloadavg()[0]:.2f} at the start, {options.rounds} rounds of "
+        f"PostgreSQL guard, {os.cpu_count()} cores, load {os.getloadavg()[0]:.2f} at the start, "
+        f"{options.rounds} rounds of "
         f"{options.seconds} s per variant"
     )
     with Bench(options) as bench:

@@ -5,7 +5,7 @@ run. See README.md.
     bench/guard_sqlite.py [--build build] [--dir DIR] [--rounds 80] [--count 50]
 
 Each round runs every variant for some transactions, the next round in the opposite order. What is
-told of a variant is the median of its transactions, which those that were interrupted do not move:
+printed for a variant is the median of its transactions, which interrupted ones do not move:
 elapsed, and what the processor worked. WAL, synchronous=FULL: every commit is synced. `plain` sends
 one SELECT more than `bare`, as a guarded transaction does for its token. """
 import argparse
@@ -103,12 +103,14 @@ def main():
     for name, _, _, against in VARIANTS:
         ratio = took[name] / took[against] if against else None
         print(
-            f"{name:10} {took[name] * 1e6:8.0f} {f'{ratio:.3f}' if ratio else '-':>7} {worked[name] * 1e6:8.1f}   {against or ''}"
+            f"{name:10} {took[name] * 1e6:8.0f} {f'{ratio:.3f}' if ratio else '-':>7} "
+            f"{worked[name] * 1e6:8.1f}   {against or ''}"
         )
         if ratio and ratio > LIMIT:
             missed.append(name)
     print(
-        f"target: at most {LIMIT} x the plain durable transaction: {'missed by ' + ', '.join(missed) if missed else 'met'}"
+        f"target: at most {LIMIT} x the plain durable transaction: "
+        f"{'missed by ' + ', '.join(missed) if missed else 'met'}"
     )
 
 

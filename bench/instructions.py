@@ -76,7 +76,8 @@ def check(baseline, found):
             continue
         rise = now / before - 1
         print(
-            f"{int(held):,} held: {now:,.0f} instructions per cycle, {before:,.0f} before ({rise:+.1%})"
+            f"{int(held):,} held: {now:,.0f} instructions per cycle, {before:,.0f} before "
+            f"({rise:+.1%})"
         )
         good = good and rise <= RISE_MAX
         if rise < -RISE_MAX:
@@ -125,7 +126,8 @@ def main():
     elif options.check and not good:
         print(
             f"A cycle costs over {RISE_MAX:.0%} more than before. If that is meant, run:\n"
-            f"  bench/instructions.py --binary {options.binary} --compiler '{options.compiler}' --update"
+            f"  bench/instructions.py --binary {options.binary} --compiler '{options.compiler}' "
+            f"--update"
         )
         return 1
     return 0

@@ -17,12 +17,13 @@ OWNER_BYTES = 16
 CHUNK = 500  # requests per write
 AHEAD = 4  # chunks under way
 LEASE = b"\r\nlease\r\n"
-TTL_MS = 600_000  # The longest that pawld grants without being told otherwise.
+TTL_MS = 600_000  # The longest that pawld grants by default.
 
 
 def acquire_requests(first, count):
     return b"".join(
-        b"*6\r\n$7\r\nACQUIRE\r\n$24\r\nbench/memory/%011d\r\n$3\r\nTTL\r\n$6\r\n%d\r\n$5\r\nOWNER\r\n$16\r\nworker@%09d\r\n"
+        b"*6\r\n$7\r\nACQUIRE\r\n$24\r\nbench/memory/%011d\r\n"
+        b"$3\r\nTTL\r\n$6\r\n%d\r\n$5\r\nOWNER\r\n$16\r\nworker@%09d\r\n"
         % (number, TTL_MS, number)
         for number in range(first, first + count)
     )
@@ -152,7 +153,7 @@ def measure_on(server, locks, progress):
     fill_s = time.monotonic() - began
     after = settled(server.pid)
     peak = memory_of(server.pid, "VmHWM")
-    told = status(server.port)
+    reported = status(server.port)
     server.stop(signal.SIGKILL)
     forget_cached(data)
     progress("memory: restarting")
@@ -183,7 +184,7 @@ def measure_on(server, locks, progress):
         "locks_restarted": found.get("locks", -1),
         "breakdown": {
             key: value
-            for key, value in told.items()
+            for key, value in reported.items()
             if "bytes" in str(key) and isinstance(value, int)
         },
     }

@@ -114,7 +114,8 @@ def speed(cells):
 def client(got):
     made = rows(got["cells"])
     print(
-        "\n## one pawl::Client shared by 64 threads, beside 64 connections with a thread each, and with one for all\n"
+        "\n## one pawl::Client shared by 64 threads, beside 64 connections with a thread each, and "
+        "with one for all\n"
     )
     speed_table(made, "cycle", 64, ("pawl-threads", "pawl"))
     quiet_note(made)
@@ -289,5 +290,6 @@ def verdicts(found):
         print(f"{mark:<8} {verdict.target}: {verdict.value:,}{verdict.note}")
     if any(verdict.noisy for verdict in found):
         print(
-            "\nunclear: others disturbed too many cells for either answer; run it again on a quieter machine."
+            "\nunclear: others disturbed too many cells for either answer; run it again on a "
+            "quieter machine."
         )

@@ -108,7 +108,8 @@ def run_rounds(options, servers, cells_of):
                 got = measure(binary, servers[server], by, workload, connections, options.seconds)
                 if "failed" in got or got["errors"]:
                     progress(
-                        f"  {name} {workload} {connections}: {got.get('failed') or got['first_error']}"
+                        f"  {name} {workload} {connections}: "
+                        f"{got.get('failed') or got['first_error']}"
                     )
                 cells.append(
                     {
@@ -247,7 +248,8 @@ def main():
         ),
     }
     print(
-        f"{result['machine']['cpu']}, {result['machine']['cores']} cores, Linux {result['machine']['kernel']}, "
+        f"{result['machine']['cpu']}, {result['machine']['cores']} cores, Linux "
+        f"{result['machine']['kernel']}, "
         f"load {result['machine']['load'][0]:.2f} at the start, seed {options.seed}"
     )
     verdicts = []

@@ -16,14 +16,14 @@
 --   keyed    a fence per key, for what lives in no table                       create_guard(name, true)
 --
 -- HOW IT WORKS, and why it cannot be raced past:
---   * A fence is an InnoDB row. Whoever writes reads it LOCK IN SHARE MODE, which is the newest committed value at every
+--   * A fence is an InnoDB row. A writer reads it LOCK IN SHARE MODE, which is the newest committed value at every
 --     isolation level, and holds that lock to the end of its transaction. A raise writes the row: it waits for every
---     transaction with a smaller token, and whoever comes later sees the new fence.
+--     transaction with a smaller token, and every later writer sees the new fence.
 --   * The policy of a guard stands in such a row too, so a stricter mode waits for what was let through before.
 --   * use() carries the token to the triggers in a user variable. MariaDB keeps those beyond the transaction, and pools
 --     hand them to strangers; so a trigger believes it only inside a transaction, and only after it has itself locked and
 --     compared the fence. What leaks is at worst an old token, which is refused, or the present holder's own: nothing that
---     a trigger can read tells one transaction from the next. finish(), abandon() and begin() clear the variable.
+--     a trigger can read distinguishes one transaction from the next. finish(), abandon() and begin() clear the variable.
 --   * token_column() does without it: the write carries its token in a column, so there is nothing that could leak.
 --   * Under REPEATABLE READ a plain SELECT is as old as the snapshot. A fence that differs between a plain and a locking
 --     read has moved since: the transaction ends in 40001 (retry), never in "stale".
@@ -44,7 +44,7 @@ USE pawl;
 CREATE TABLE IF NOT EXISTS pawl.installation (
   one      TINYINT PRIMARY KEY DEFAULT 1 CHECK (one = 1),
   version  VARCHAR(32) NOT NULL,
-  contract INT NOT NULL            -- Grows when callers must change. Whoever talks to a guard compares it.
+  contract INT NOT NULL            -- Grows when callers must change. Clients compare it.
 ) ENGINE=InnoDB;
 
 DELIMITER //
@@ -111,7 +111,7 @@ CREATE TABLE IF NOT EXISTS pawl.done (
   PRIMARY KEY (guard, k, token, op)
 ) ENGINE=InnoDB;
 
--- Who writes without a token. Append only: an upsert would make old writers wait for each other.
+-- Writers without a token. Append only: an upsert would make old writers wait for each other.
 CREATE TABLE IF NOT EXISTS pawl.sightings (
   id        BIGINT AUTO_INCREMENT PRIMARY KEY,
   at        DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
@@ -121,7 +121,7 @@ CREATE TABLE IF NOT EXISTS pawl.sightings (
   KEY (guard, at)
 ) ENGINE=InnoDB;
 
--- Who changed which mode or policy.
+-- Changes of modes and policies.
 CREATE TABLE IF NOT EXISTS pawl.audit (
   id     BIGINT AUTO_INCREMENT PRIMARY KEY,
   at     DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
@@ -300,7 +300,7 @@ BEGIN
   END IF;
 END//
 
--- Notes in @pawl what the triggers shall find for a resource, `id:HEX(key)`, in place of what it said before.
+-- Notes in @pawl what the triggers shall find for a resource, `id:HEX(key)`, in place of the previous value.
 CREATE OR REPLACE PROCEDURE pawl._carry(IN of_resource TEXT, IN carried VARCHAR(32))
 BEGIN
   DECLARE tag TEXT DEFAULT CONCAT(of_resource, '=');
@@ -311,7 +311,7 @@ END//
 
 -- THE DECISION of use(), admit() and begin(), for every kind and mode. Holds what keeps it true until the end of the
 -- transaction. `writes` false: only admit(), nothing is carried.
--- The token is carried before it is judged: who goes on after a refusal is refused again by the trigger.
+-- The token is carried before it is judged: a write after a refusal is refused again by the trigger.
 CREATE OR REPLACE PROCEDURE pawl._admit(IN resource TEXT, IN spelled TEXT, IN op_spelled TEXT, IN carries BOOLEAN, OUT verdict VARCHAR(16)) SQL SECURITY DEFINER
 BEGIN
   DECLARE g, wanted TEXT;
@@ -343,7 +343,7 @@ BEGIN
   SET verdict = pawl._verdict(token, found, @pawl_max_step);
   IF verdict = 'admitted' AND token > found THEN
     IF @@read_only THEN
-      SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'pawl: this server is read-only: a fence raised on a replica holds nobody back; ask the primary';
+      SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'pawl: this server is read-only: a fence raised on a replica protects nothing; use the primary';
     END IF;
     IF found > 0 AND NOT loose AND @@tx_isolation <> 'SERIALIZABLE' THEN
       SIGNAL SQLSTATE 'PW006' SET MESSAGE_TEXT = 'pawl: a new token inside a REPEATABLE READ transaction, which may have read before: CALL pawl.advance(resource, token, wait) before it begins, or CALL pawl.begin(resource, token)';
@@ -417,7 +417,7 @@ END//
 CREATE OR REPLACE PROCEDURE pawl.use_op(IN resource TEXT, IN token TEXT, IN op TEXT) SQL SECURITY DEFINER
   CALL pawl._answer(resource, token, IFNULL(op, ''), TRUE)//
 
--- Judges and holds until the end of the transaction, for those who write what no trigger watches.
+-- Judges and holds until the end of the transaction, for writes that no trigger checks.
 CREATE OR REPLACE PROCEDURE pawl.admit(IN resource TEXT, IN token TEXT) SQL SECURITY DEFINER
   CALL pawl._answer(resource, token, NULL, FALSE)//
 
@@ -567,9 +567,9 @@ BEGIN
     RESIGNAL;
   END;
   CALL pawl._split(resource, g, wanted);
-  -- The definer may write to a replica, and whoever calls may not know that it is one.
+  -- The definer may write to a replica, and the caller may not know that it is one.
   IF @@read_only THEN
-    SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'pawl: this server is read-only: a fence raised on a replica holds nobody back; ask the primary';
+    SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'pawl: this server is read-only: a fence raised on a replica protects nothing; use the primary';
   END IF;
   SET SESSION innodb_lock_wait_timeout = GREATEST(1, IFNULL(wait, 5));
   START TRANSACTION;
@@ -601,8 +601,8 @@ BEGIN
   SELECT was AS `before`;
 END//
 
--- Who advance() would wait for now: transactions that hold a lock on a fence of this guard and make somebody wait. (InnoDB
--- shows locks only while somebody waits for them; when nobody does, these are all transactions that are open.)
+-- The transactions that advance() would wait for now: those that hold a lock on a fence of this guard and block others.
+-- (InnoDB shows locks only while a session waits for them; otherwise these are all open transactions.)
 CREATE OR REPLACE PROCEDURE pawl.blockers(IN resource TEXT) SQL SECURITY DEFINER
 BEGIN
   IF pawl.fence(resource) IS NULL AND NOT EXISTS (SELECT 1 FROM pawl.guard WHERE name = SUBSTRING_INDEX(resource, ':', 1)) THEN CALL pawl._unknown(resource); END IF;
@@ -615,24 +615,24 @@ END//
 -- 8. The triggers
 --
 -- Generated for each table, so that nothing has to be looked up. Three, because MariaDB has no statement triggers. Each is one
--- statement that locks the fence, shared, and compares it with what the writer said. Only when they differ it calls the guard's
+-- statement that locks the fence, shared, and compares it with the token of the writer. Only when they differ it calls the guard's
 -- judge, a procedure: its variables then cost nothing in the common case. (Its tables are opened all the same: MariaDB opens
 -- whatever a trigger might touch.)
 
 -- A tokenless writer, noted at most once a minute by each session.
-CREATE OR REPLACE PROCEDURE pawl._sight(IN g TEXT, IN said TEXT) SQL SECURITY DEFINER
+CREATE OR REPLACE PROCEDURE pawl._sight(IN g TEXT, IN given TEXT) SQL SECURITY DEFINER
 BEGIN
   SET @pawl_sighted = CONCAT(g, DATE_FORMAT(NOW(), '%Y%m%d%H%i'));
   INSERT INTO pawl.sightings (guard, login, statement)
-    VALUES (g, USER(), LEFT(REGEXP_REPLACE(REGEXP_REPLACE(IFNULL(said, ''), '''[^'']*''?|\\b[0-9][0-9.]*', '?'), '\\s+', ' '), 500));
+    VALUES (g, USER(), LEFT(REGEXP_REPLACE(REGEXP_REPLACE(IFNULL(given, ''), '''[^'']*''?|\\b[0-9][0-9.]*', '?'), '\\s+', ' '), 500));
 END//
 
--- THE DECISION of the triggers of a guard, where the token that was said is not the fence. `said` is the token in a column; where
+-- THE DECISION of the triggers of a guard, where the given token is not the fence. `given` is the token in a column; where
 -- there is none, what use() left for the resource: a token, 'replayed' or nothing. Outside a transaction it left nothing.
--- A token from use() that is greater than the fence is left from a raise that was rolled back: it is nobody's. A token at the
--- floor is not enough: only a fence of the row's own can be locked against whoever raises it (use() and advance() make one).
+-- A token from use() that is greater than the fence is left from a raise that was rolled back: it is not valid. A token at the
+-- floor is not enough: only a fence of the row's own can be locked against a raise (use() and advance() make one).
 CREATE OR REPLACE PROCEDURE pawl._create_judge(IN id INT, IN g TEXT, IN kind TEXT)
-  EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE PROCEDURE pawl._judge_', id, '(IN wanted TEXT, IN said VARCHAR(32), IN in_column BOOLEAN) SQL SECURITY DEFINER
+  EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE PROCEDURE pawl._judge_', id, '(IN wanted TEXT, IN given VARCHAR(32), IN in_column BOOLEAN) SQL SECURITY DEFINER
 BEGIN
   DECLARE fence_, own_, token_ BIGINT;
   DECLARE mode_, verdict_ VARCHAR(16);
@@ -647,11 +647,11 @@ BEGIN
   SET own_ = IFNULL((SELECT f.token FROM pawl.fence f WHERE f.guard = ', id, ' AND f.k = wanted LOCK IN SHARE MODE), 0);
   SET fence_ = GREATEST(fence_, own_);')), '
   IF NOT in_column AND @@in_transaction AND LOCATE(CONCAT(tag_, ''=''), @pawl) > 0 THEN
-    SET said = SUBSTRING_INDEX(SUBSTRING_INDEX(@pawl, CONCAT(tag_, ''=''), -1), '';'', 1);
+    SET given = SUBSTRING_INDEX(SUBSTRING_INDEX(@pawl, CONCAT(tag_, ''=''), -1), '';'', 1);
   END IF;
-  SET token_ = pawl._token(said);
-  SET verdict_ = CASE WHEN said = ''replayed'' THEN ''replayed'' WHEN token_ < fence_ THEN ''stale'' WHEN token_ = own_ THEN ''admitted''
-                      WHEN in_column AND token_ IS NOT NULL THEN ''early'' WHEN in_column AND said IS NOT NULL THEN ''malformed'' ELSE ''missing'' END;
+  SET token_ = pawl._token(given);
+  SET verdict_ = CASE WHEN given = ''replayed'' THEN ''replayed'' WHEN token_ < fence_ THEN ''stale'' WHEN token_ = own_ THEN ''admitted''
+                      WHEN in_column AND token_ IS NOT NULL THEN ''early'' WHEN in_column AND given IS NOT NULL THEN ''malformed'' ELSE ''missing'' END;
   IF verdict_ = ''malformed'' THEN  -- A bug of the caller, in every mode.
     DO NEXTVAL(pawl.count_', id, '_malformed);
     CALL pawl._raise(verdict_, resource_, NULL, fence_, mode_);
@@ -673,19 +673,19 @@ BEGIN
   END IF;
 END')//
 
--- The check of one row. `k` is an expression for its key ('' for a static guard), `said` one for the column with the token, or
--- NULL where use() says it. Outside a transaction use() has said nothing: what the variable holds is left from earlier.
+-- The check of one row. `k` is an expression for its key ('' for a static guard), `given` one for the column with the token, or
+-- NULL where use() sets it. Outside a transaction use() has set nothing: what the variable holds is left from earlier.
 -- The floor of the guard is not looked at: no fence lies below it, because compact() deletes those before it raises the floor.
-CREATE OR REPLACE PROCEDURE pawl._check_text(IN g TEXT, IN id INT, IN kind TEXT, IN k TEXT, IN said TEXT, OUT body TEXT)
+CREATE OR REPLACE PROCEDURE pawl._check_text(IN g TEXT, IN id INT, IN kind TEXT, IN k TEXT, IN given TEXT, OUT body TEXT)
 BEGIN
   DECLARE fence_ TEXT DEFAULT IF(kind = 'static', 'fence', 'token');
   DECLARE source TEXT DEFAULT IF(kind = 'static', CONCAT('pawl.guard WHERE name = ', QUOTE(g)), CONCAT('pawl.fence WHERE guard = ', id, ' AND k = ', k));
   SET body = CONCAT('
-  IF NOT IFNULL((SELECT ', IF(said IS NULL, CONCAT('@@in_transaction AND LOCATE(CONCAT('';', id, ':'', HEX(', k, '), ''='', ', fence_, ', '';''), @pawl)'),
-                                            CONCAT(fence_, ' > 0 AND ', said, ' LIKE ', fence_)), ' FROM ', source, ' LOCK IN SHARE MODE), FALSE) THEN
-    -- The statement, for who says no token. An IF does not name itself, as a SELECT would; and a variable of the trigger would cost every write.
+  IF NOT IFNULL((SELECT ', IF(given IS NULL, CONCAT('@@in_transaction AND LOCATE(CONCAT('';', id, ':'', HEX(', k, '), ''='', ', fence_, ', '';''), @pawl)'),
+                                            CONCAT(fence_, ' > 0 AND ', given, ' LIKE ', fence_)), ' FROM ', source, ' LOCK IN SHARE MODE), FALSE) THEN
+    -- The statement, for writers without a token. An IF does not name itself, as a SELECT would; and a variable of the trigger would cost every write.
     IF NOT @pawl_sighted <=> CONCAT(', QUOTE(g), ', DATE_FORMAT(NOW(), ''%Y%m%d%H%i'')) AND (@pawl_statement := (SELECT info FROM information_schema.processlist WHERE id = CONNECTION_ID())) IS NULL THEN BEGIN END; END IF;
-    CALL pawl._judge_', id, '(', k, ', ', IF(said IS NULL, 'NULL, FALSE', CONCAT(said, ', TRUE')), ');
+    CALL pawl._judge_', id, '(', k, ', ', IF(given IS NULL, 'NULL, FALSE', CONCAT(given, ', TRUE')), ');
   END IF;');
 END//
 
@@ -696,15 +696,15 @@ END')//
 
 CREATE OR REPLACE PROCEDURE pawl._cover(IN db TEXT, IN tbl TEXT)
 BEGIN
-  DECLARE g, kind_, col, was, will, gone, said, spent TEXT;
+  DECLARE g, kind_, col, was, will, gone, given, spent TEXT;
   DECLARE id_ INT;
-  SELECT o.name, o.id, o.kind, CONCAT('`', REPLACE(o.key_column, '`', '``'), '`'), IF(p.token_column, 'NEW.pawl_token', NULL) INTO g, id_, kind_, col, said
+  SELECT o.name, o.id, o.kind, CONCAT('`', REPLACE(o.key_column, '`', '``'), '`'), IF(p.token_column, 'NEW.pawl_token', NULL) INTO g, id_, kind_, col, given
     FROM pawl.protected p JOIN pawl.guard o ON o.name = p.guard WHERE p.db = db AND p.tbl = tbl;
   CALL pawl._create_judge(id_, g, kind_);
-  CALL pawl._check_text(g, id_, kind_, IF(col IS NULL, '\'\'', CONCAT('IFNULL(NEW.', col, ', \'\')')), said, will);
-  CALL pawl._check_text(g, id_, kind_, IF(col IS NULL, '\'\'', CONCAT('IFNULL(OLD.', col, ', \'\')')), said, was);
+  CALL pawl._check_text(g, id_, kind_, IF(col IS NULL, '\'\'', CONCAT('IFNULL(NEW.', col, ', \'\')')), given, will);
+  CALL pawl._check_text(g, id_, kind_, IF(col IS NULL, '\'\'', CONCAT('IFNULL(OLD.', col, ', \'\')')), given, was);
   CALL pawl._check_text(g, id_, kind_, IF(col IS NULL, '\'\'', CONCAT('IFNULL(OLD.', col, ', \'\')')), NULL, gone);
-  SET spent = IF(said IS NULL, '', '\n  SET NEW.pawl_token = NULL;');  -- Else the next UPDATE, which says nothing, would say the same.
+  SET spent = IF(given IS NULL, '', '\n  SET NEW.pawl_token = NULL;');  -- Else the next UPDATE without a token would use it again.
   CALL pawl._create_trigger(db, tbl, 'INSERT', CONCAT(will, spent));
   CALL pawl._create_trigger(db, tbl, 'DELETE', gone);
   CALL pawl._create_trigger(db, tbl, 'UPDATE', CONCAT(IF(col IS NULL, will, CONCAT(was, '
@@ -774,7 +774,7 @@ BEGIN
 END//
 
 -- From now on every INSERT and UPDATE of the table carries its token in itself, in the column `pawl_token`, and nothing that was
--- said before counts: there is nothing that a pool could hand to a stranger, and no message of its own. FALSE: back to use().
+-- set before counts: there is nothing that a pool could hand to a stranger, and no message of its own. FALSE: back to use().
 -- The column is INVISIBLE (no SELECT *, no INSERT without a column list meets it), and always NULL when it is read.
 CREATE OR REPLACE PROCEDURE pawl.token_column(IN tbl TEXT, IN wanted BOOLEAN) SQL SECURITY DEFINER
 BEGIN
@@ -920,7 +920,7 @@ BEGIN
   IF (SELECT kind FROM pawl.guard WHERE id = @pawl_id) <> 'static' THEN
     SET most = GREATEST((SELECT o.fence FROM pawl.guard o WHERE o.id = @pawl_id FOR UPDATE), IFNULL((SELECT MAX(f.token) FROM pawl.fence f WHERE f.guard = @pawl_id), 0));
     IF pawl._verdict(token_, most, (SELECT o.max_step FROM pawl.guard o WHERE o.id = @pawl_id)) = 'ahead' THEN CALL pawl._raise('ahead', guard, token_, most, @pawl_mode); END IF;
-    -- The floor comes last: a DELETE may wait for an open write in vain, and in a transaction of the caller's what was done before stays.
+    -- The floor comes last: a DELETE may time out waiting for an open write, and in a transaction of the caller's what was done before stays.
     DELETE FROM pawl.fence WHERE pawl.fence.guard = @pawl_id AND token < token_;
     DELETE FROM pawl.done WHERE pawl.done.guard = @pawl_id AND token < token_;
     UPDATE pawl.guard o SET o.fence = GREATEST(o.fence, token_) WHERE o.id = @pawl_id;
@@ -1001,7 +1001,7 @@ END//
 DELIMITER ;
 
 -- ---------------------------------------------------------------------------------------------------------------------
--- 12. Who may do what, and what an upgrade brings up to date. Everyone may write with tokens; nobody else may change a
+-- 12. Privileges, and what an upgrade brings up to date. Everyone may write with tokens; no one else may change a
 -- fence downwards or a policy. Hand out more one by one: GRANT EXECUTE ON PROCEDURE pawl.emergency TO oncall.
 
 GRANT EXECUTE ON PROCEDURE pawl.use TO PUBLIC;

@@ -13,25 +13,25 @@
 --   by       rows share a resource that an expression over the row names           protect(tbl, by => 'customer_id')
 --   keyed    a fence per key, for what lives in no table                           create_guard(name, keyed => true)
 --
--- HOW A STATIC FENCE WORKS, and why it cannot be raced past:
+-- HOW A STATIC FENCE WORKS, and why there is no race:
 --   * The fence is a SEQUENCE. Its value is read outside MVCC, so it is the newest in every isolation level; a raise is
 --     not undone by ROLLBACK, which is the safe direction.
---   * Whoever writes holds the guard's advisory lock, shared, from the check to the end of its transaction. Raising the
---     fence takes it exclusively: a raise waits until every transaction with a smaller token has ended, and whoever
---     comes later sees the new fence. A smaller token needs no lock to be refused: it is stale for ever.
---   * A second sequence holds the transaction id of who raised the fence. A statement whose snapshot does not see that
+--   * A writer holds the guard's advisory lock, shared, from the check to the end of its transaction. Raising the
+--     fence takes it exclusively: a raise waits until every transaction with a smaller token has ended, and every
+--     later writer sees the new fence. A smaller token is refused without a lock: it is stale for ever.
+--   * A second sequence holds the id of the transaction that raised the fence. A statement whose snapshot does not see that
 --     transaction may have read what an older holder has since changed, and ends in 40001 (retry), never in "stale".
 --
--- Names that begin with an underscore are the inside; everything else is the interface. Functions that run with their
+-- Names that begin with an underscore are internal; everything else is the interface. Functions that run with their
 -- owner's rights pin search_path; functions that run with the caller's rights qualify every name and every operator.
 -- Whatever compares must fail closed on NULL.
 --
--- Settings read while installing:   PGOPTIONS='-c pawl.writers=app'   who may call use(), admit(), advance(), …: everyone
--- (PUBLIC) unless it names a role.
+-- Settings read while installing:   PGOPTIONS='-c pawl.writers=app'   the role that may call use(), admit(), advance(), …;
+-- PUBLIC by default.
 
 BEGIN;
 SET LOCAL pawl.installing_version = '0.1.0';
-SET LOCAL pawl.installing_contract = '1';  -- Grows when callers must change. Whoever talks to a guard compares it.
+SET LOCAL pawl.installing_contract = '1';  -- Grows when callers must change. Clients compare it.
 SET LOCAL client_min_messages = warning;
 
 \ir parts/01-preconditions.sql

@@ -69,7 +69,7 @@ CREATE TABLE IF NOT EXISTS pawl_refusal (
   application TEXT NOT NULL
 ) STRICT;
 
--- Who writes without a token, and whose settings weaken what a commit promises.
+-- Writers without a token, and those whose settings weaken the durability of a commit.
 CREATE TABLE IF NOT EXISTS pawl_sighting (
   guard       INTEGER NOT NULL,
   what        TEXT NOT NULL CHECK (what IN ('tokenless', 'synchronous')),
@@ -80,7 +80,7 @@ CREATE TABLE IF NOT EXISTS pawl_sighting (
   PRIMARY KEY (guard, what, login, application)
 ) STRICT, WITHOUT ROWID;
 
--- Who changed what.
+-- Changes of modes and policies.
 CREATE TABLE IF NOT EXISTS pawl_audit (
   id          INTEGER PRIMARY KEY AUTOINCREMENT,
   at          TEXT NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now')),

@@ -3,7 +3,7 @@
 dozen ways to break it.
 
     pawl guard conformance --exec './reference_guard.py'
-    pawl guard conformance --exec './reference_guard.py --whole'            # writes in one step, no transactions
+    pawl guard conformance --exec './reference_guard.py --whole'     # single writes, no transactions
     pawl guard conformance --exec './reference_guard.py --bug replays-twice'
 
 It speaks the kit's protocol (docs/reference/conformance.md): one JSON object a line. Each session
@@ -62,7 +62,7 @@ BUGS = {
     "canary-reshuffles": "chooses other resources when the per cent grow",
     "counts-twice": "counts each refusal twice",
     "rollback-applies": "a write that is rolled back takes effect",
-    "refused-applies": "tells that a write is stale and applies it",
+    "refused-applies": "reports that a write is stale and applies it",
     "vanished-applies": "commits what a writer had not committed when it was cut off",
     "holder-collides": "refuses a writer while another of the same holder is under way",
 }
@@ -309,7 +309,7 @@ class Guard:
         if write.token is None:
             return
         if self.has("holder-collides") and resource.open:
-            raise Refused("stale", "somebody is writing")
+            raise Refused("stale", "another writer is active")
         self.raise_fence(resource, write.token)
         if resource not in write.held:
             write.held.append(resource)

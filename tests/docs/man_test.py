@@ -95,10 +95,10 @@ class ManTest(unittest.TestCase):
 
     def test_page_of_run_names_every_environment_variable(self):
         page = SOURCE / "man/pawl-run.1"
-        told = set(re.findall(r"\bPAWL_[A-Z_]+", help_of(page)))
-        self.assertIn("PAWL_TOKEN", told)
+        reported = set(re.findall(r"\bPAWL_[A-Z_]+", help_of(page)))
+        self.assertIn("PAWL_TOKEN", reported)
         self.assertEqual(
-            set(re.findall(r"^\.It Ev (\S+)", page.read_text(encoding="utf-8"), re.M)), told
+            set(re.findall(r"^\.It Ev (\S+)", page.read_text(encoding="utf-8"), re.M)), reported
         )
 
     def test_page_of_pawld_names_every_configuration_key(self):

@@ -148,24 +148,24 @@ class FileTest(AuthCase):
         server = self.own_pawld(start=False)
         with open(self.users, "a", encoding="utf-8") as users:
             users.write("eve admin hunter2\n")
-        code, said = server.refused("--auth-file", self.users)
-        self.assertEqual(code, 78, said)
-        self.assertIn(f"{self.users}:3: ", said)
-        self.assertNotIn("hunter2", said)
+        code, output = server.refused("--auth-file", self.users)
+        self.assertEqual(code, 78, output)
+        self.assertIn(f"{self.users}:3: ", output)
+        self.assertNotIn("hunter2", output)
         os.chmod(self.users, 0o604)
-        code, said = server.refused("--auth-file", self.users)
-        self.assertEqual(code, 78, said)
-        self.assertIn("chmod 600", said)
+        code, output = server.refused("--auth-file", self.users)
+        self.assertEqual(code, 78, output)
+        self.assertIn("chmod 600", output)
 
     def test_public_address_needs_users_and_tls(self):
         self.add("ci", "use")
         server = self.own_pawld(start=False, resp_address="0.0.0.0:0")
-        code, said = server.refused()
+        code, output = server.refused()
         self.assertEqual(
-            (code, "no auth_file" in said, "--insecure" in said), (78, True, True), said
+            (code, "no auth_file" in output, "--insecure" in output), (78, True, True), output
         )
-        code, said = server.refused("--auth-file", self.users)
-        self.assertEqual((code, "no TLS" in said), (78, True), said)
+        code, output = server.refused("--auth-file", self.users)
+        self.assertEqual((code, "no TLS" in output), (78, True), output)
 
 
 class UsersTest(AuthCase):
@@ -393,7 +393,7 @@ class HttpTest(AuthCase):
         # In the wrong place, and refused: logged, without it.
         self.web(f"{secret}:boss").get("/v1/status")
         self.web(f"boss:{secret}x").get("/v1/status")
-        wait_until(lambda: "wrong secret for" in self.pawld.log(), "the log tells of it")
+        wait_until(lambda: "wrong secret for" in self.pawld.log(), "it is logged")
         self.assertNotIn(secret[:20], self.pawld.log())
 
 
@@ -404,10 +404,10 @@ class ReloadTest(AuthCase):
         self.ci = self.add("ci", "use")
         self.serve()
 
-    def reload(self, said):
+    def reload(self, output):
         start = len(self.pawld.log())
         self.pawld.reload()
-        wait_until(lambda: said in self.pawld.log()[start:], said)
+        wait_until(lambda: output in self.pawld.log()[start:], output)
 
     def test_sighup_adds_and_removes_users_and_keeps_leases(
         self,
@@ -428,13 +428,13 @@ class ReloadTest(AuthCase):
     def test_invalid_file_at_sighup_keeps_the_old_users(self):
         ci = self.client_as(self.ci)
         good = self.users.read_text()
-        for bad, said in (
+        for bad, output in (
             (good + "eve admin hunter2\n", ":4: the secret must be"),
             ("\0" * 10, ":1: "),
         ):
             self.users.write_text(bad)
             self.reload("SIGHUP: auth_file not reloaded, keeping the previous users")
-            wait_until(lambda said=said: said in self.pawld.log(), "the log tells of it")
+            wait_until(lambda output=output: output in self.pawld.log(), "it is logged")
         os.chmod(self.users, 0o644)
         self.reload("SIGHUP: auth_file not reloaded, keeping the previous users")
         self.users.unlink()

@@ -44,7 +44,7 @@ class BackupCase(harness.PawldCase):
         return server, self.client(3, server)
 
     def back_up(self, server, name="backup"):
-        """The backup's directory, and what pawld said of it."""
+        """The backup's directory, and the reply of pawld."""
         directory = server.dir / name
         with server.client(3) as client:
             done = client.call("BACKUP", directory)
@@ -55,7 +55,7 @@ class BackupCase(harness.PawldCase):
 
     def restore(self, backup, *more):
         """A pawld that is not started yet, on a store made from the backup; and what pawld restore
-        said."""
+        printed."""
         server = self.own_pawld(start=False, settings=SETTINGS)
         code, out, err = pawld("restore", "--from", backup, "--data", server.data, "--json", *more)
         self.assertEqual(code, 0, err)
@@ -63,7 +63,7 @@ class BackupCase(harness.PawldCase):
 
 
 class Holder(threading.Thread):
-    """Renews one lease with a short TTL until told to stop; `lost` says what went wrong."""
+    """Renews one lease with a short TTL until stopped; `lost` is the reason of a loss."""
 
     def __init__(self, server, lock):
         super().__init__()
@@ -138,7 +138,8 @@ class UnderLoadTest(BackupCase):
         sequences = [done["sequence"] for _, done in backups]
         self.assertEqual(sequences, sorted(set(sequences)), "each holds more than the one before")
         print(
-            f"{len(tokens)} grants and {sum(holder.renewals for holder in holders)} renewals beside {len(backups)} backups"
+            f"{len(tokens)} grants and {sum(holder.renewals for holder in holders)} renewals "
+            f"beside {len(backups)} backups"
         )
         event = client.call("OBSERVE", "")
         server.kill()
@@ -153,9 +154,10 @@ class UnderLoadTest(BackupCase):
             self.assertLess(found["last_token"], fence)
             self.assertGreaterEqual(found["leases"], len(holders))
 
-        restored, said = self.restore(backups[-1][0])
-        self.assertEqual((said["era"], said["last_token"], said["wait_ms"]), (1, ERA, MAX_TTL))
-        self.assertGreaterEqual(said["void_leases"], len(holders))
+        restored, output = self.restore(backups[-1][0])
+        restored_to = (output["era"], output["last_token"], output["wait_ms"])
+        self.assertEqual(restored_to, (1, ERA, MAX_TTL))
+        self.assertGreaterEqual(output["void_leases"], len(holders))
         restored.start()
         client = self.client(3, restored)
         for holder in holders:
@@ -187,7 +189,7 @@ class CountdownTest(BackupCase):
         left = client.call("STATUS")["restoring_ms"]
         self.assertTrue(0 < left <= MAX_TTL, left)
         self.assertError(client.call("ACQUIRE", "free", "TTL", 1000), "BUSY", "restoring", "ms")
-        wait_until(lambda: "nothing is granted for" in server.log(), "the log tells of it")
+        wait_until(lambda: "nothing is granted for" in server.log(), "it is logged")
         waiter = self.client(3, server)
         waiter.send("ACQUIRE", "a", "TTL", 1000, "WAIT", 60000)
         grant = waiter.read()
@@ -261,8 +263,8 @@ class CountdownTest(BackupCase):
         first.start()
         issued = self.acquire(self.client(3, first), "a", ttl=MAX_TTL)["token"]
         self.assertEqual(self.restore(backup, "--skip-wait")[1]["era"], 1)
-        second, said = self.restore(backup, "--skip-wait", "--above", issued)
-        self.assertEqual(said["era"], 2)
+        second, output = self.restore(backup, "--skip-wait", "--above", issued)
+        self.assertEqual(output["era"], 2)
         second.start()
         self.assertGreater(self.acquire(self.client(3, second), "a", ttl=MAX_TTL)["token"], issued)
         code, _, err = pawld(
@@ -446,7 +448,7 @@ class MachineTest(BackupCase):  # Hard case 43.
 
         other = self.machine(server, "fedcba9876543210fedcba9876543210\n")
         server.start(*other, "--adopt")
-        wait_until(lambda: "adopted" in server.log(), "the log tells of it")
+        wait_until(lambda: "adopted" in server.log(), "it is logged")
         self.assertGreater(self.acquire(self.client(3, server), "b")["token"], token)
         server.terminate()
         server.start(*other)
@@ -520,10 +522,10 @@ class CommandTest(BackupCase):
         token = self.acquire(client, "a", ttl=MAX_TTL)["token"]
         done = self.pawl(server, "backup", server.dir / "one", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
-        said = json.loads(done.stdout)
-        self.assertEqual((said["files"], said["last_token"]), (2, token))
+        output = json.loads(done.stdout)
+        self.assertEqual((output["files"], output["last_token"]), (2, token))
         self.assertEqual(
-            said["bytes"], sum(path.stat().st_size for path in (server.dir / "one").iterdir())
+            output["bytes"], sum(path.stat().st_size for path in (server.dir / "one").iterdir())
         )
         self.assertIn(f"last token {token}", self.pawl(server, "backup", server.dir / "two").stdout)
         self.assertEqual(self.pawl(server, "backup", server.dir / "two").returncode, 64)

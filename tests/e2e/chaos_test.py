@@ -1,5 +1,5 @@
 """Requests through a network that delays, loses, repeats and reorders them (tcp_proxy.py):
-whatever a client was told or not told, pawld has done each thing once."""
+whichever replies a client received, pawld has done each thing once."""
 
 import collections
 import random
@@ -48,7 +48,7 @@ class Stubborn:
 
 class Worker:
     """Acquires and releases through a proxy of its own; its locks are partly its own, partly
-    everyone's."""
+    shared."""
 
     def __init__(self, port, number, prefix, inside):
         self.dice = random.Random(f"{SEED}/{number}")
@@ -56,7 +56,7 @@ class Worker:
         self.stubborn = Stubborn(self.proxy.port)
         self.own = f"{prefix}/own/{number}"
         self.shared = [f"{prefix}/shared/{n}" for n in range(SHARED_LOCKS)]
-        self.inside = inside  # who holds which lock, as the holders see it
+        self.inside = inside  # the holder of each lock, as the holders see it
         self.grants = {}  # request id: grant
         self.fault = None
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -127,7 +127,7 @@ class LostRepliesTest(harness.PawldCase):
         self.assertEqual(len(tokens), ACQUIRES)
         self.assertEqual(len({grant["lease"] for grant in grants.values()}), ACQUIRES)
         self.assertEqual(
-            max(tokens) - min(tokens) + 1, ACQUIRES, "a grant was made that nobody was told of"
+            max(tokens) - min(tokens) + 1, ACQUIRES, "a grant was made without a reply"
         )
 
     def test_every_answer_to_a_request_id_is_the_same_grant_or_lost(self):

@@ -91,8 +91,7 @@ class CliTest(harness.PawldCase):
         os.close(master)
         return os.waitstatus_to_exitcode(status), seen.decode()
 
-    # --- acquire
-    # ---------------------------------------------------------------------------------------------------
+    # -- acquire
 
     def test_acquire_prints_lease_token_and_next_step(self):
         done = self.pawl("acquire", self.name)
@@ -222,8 +221,7 @@ class CliTest(harness.PawldCase):
         self.assertEqual(done.returncode, 74, done.stderr)
         self.assertEqual(self.data("show", self.name)["state"], "free")
 
-    # --- renew, release
-    # --------------------------------------------------------------------------------------------
+    # -- renew, release
 
     def test_renew_takes_the_lease_from_argv_environment_and_stdin(self):
         lease = self.take()["lease"]
@@ -258,8 +256,7 @@ class CliTest(harness.PawldCase):
         self.pawl("renew", expect=64)
         self.pawl("release", "-", stdin="", expect=64)
 
-    # --- show, ls, history
-    # -----------------------------------------------------------------------------------------
+    # -- show, ls, history
 
     def test_show_prints_every_field(self):
         free = self.pawl("show", self.name).stdout
@@ -354,8 +351,7 @@ class CliTest(harness.PawldCase):
         self.assertEqual([e["token"] for e in epochs], tokens[::-1])
         self.assertEqual(len(self.data("history", self.name, "-c", "1")), 1)
 
-    # --- break, raise, status, version, completion
-    # -------------------------------------------------------------------
+    # -- break, raise, status, version, completion
 
     def test_break_refuses_later_renewals(self):
         held = self.take()
@@ -476,7 +472,10 @@ class CliTest(harness.PawldCase):
         )
 
     def test_renew_and_release_use_the_exported_lease(self):
-        script = f'eval "$({PAWL} acquire {self.name} --export)"; echo "$PAWL_TOKEN"; {PAWL} renew && {PAWL} release'
+        script = (
+            f'eval "$({PAWL} acquire {self.name} --export)"; echo "$PAWL_TOKEN"; {PAWL} renew && '
+            f'{PAWL} release'
+        )
         done = subprocess.run(
             ["sh", "-ec", script],
             capture_output=True,
@@ -487,8 +486,7 @@ class CliTest(harness.PawldCase):
         self.assertEqual(int(done.stdout.split()[0]), self.data("history", self.name)[0]["token"])
         self.pawl("acquire", self.name, "--export", "--json", expect=64)
 
-    # --- usage
-    # -----------------------------------------------------------------------------------------------------
+    # -- usage
 
     def test_every_verb_has_help_with_an_example(self):
         for verb in re.findall(
@@ -537,8 +535,7 @@ class CliTest(harness.PawldCase):
     def test_duration_needs_a_unit(self):
         self.assertIn("15s or 15ms", self.pawl("acquire", self.name, "-t", "15", expect=64).stderr)
 
-    # --- unreachable, denied, uncertain
-    # ------------------------------------------------------------------------------
+    # -- unreachable, denied, uncertain
 
     def test_unreachable_pawld_exits_69_with_advice(self):
         address = f"127.0.0.1:{free_port()}"

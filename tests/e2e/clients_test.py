@@ -100,14 +100,13 @@ class NodeTest(harness.PawldCase):
         super().setUpClass()
         cls.modules = node_clients.installed()
 
-    def tell(self, library, protocols):
-        """Runs the story; `protocols` are the RESP versions that this library speaks, in the order
-        of the story's runs."""
-        story = run(
-            ["node", HERE / "story.mjs", library, self.pawld.port, self.lock()], cwd=self.modules
+    def run_client(self, library, protocols):
+        """Runs clients/client.mjs; `protocols` are the RESP versions of its runs, in order."""
+        done = run(
+            ["node", HERE / "client.mjs", library, self.pawld.port, self.lock()], cwd=self.modules
         )
-        self.assertEqual(story.returncode, 0, story.stderr)
-        lines = [json.loads(line) for line in story.stdout.splitlines()]
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual(len(lines), len(protocols))
         for seen, protocol in zip(lines, protocols):
             if protocol == 3:
@@ -128,19 +127,19 @@ class NodeTest(harness.PawldCase):
         if node_clients.node_major() < 20:
             print(f"{library}: left out, its newest version needs Node 20", file=sys.stderr)
             return
-        self.tell(library, protocols)
+        self.run_client(library, protocols)
 
     def test_node_redis(self):
         self.newest("redis", [2, 3])
 
     def test_node_redis_5(self):
-        self.tell("redis-5", [2, 3])
+        self.run_client("redis-5", [2, 3])
 
     def test_ioredis(self):
         self.newest("ioredis", [3])
 
     def test_ioredis_5(self):
-        self.tell("ioredis-5", [2])
+        self.run_client("ioredis-5", [2])
 
 
 class RedisCliTest(harness.PawldCase):
@@ -191,7 +190,10 @@ class RedisCliTest(harness.PawldCase):
 
     def test_redis_cli_shows_pushes_in_resp3(self):
         lock = self.lock()
-        script = f"ACQUIRE {lock} TTL 200\nACQUIRE {lock} TTL 60000 WAIT 60000 ASYNC REQUEST {request_id()}\n"
+        script = (
+            f"ACQUIRE {lock} TTL 200\nACQUIRE {lock} TTL 60000 WAIT 60000 ASYNC REQUEST "
+            f"{request_id()}\n"
+        )
         done = harness.redis_cli(
             self.pawld.port,
             protocol=3,

@@ -28,16 +28,16 @@ from pawltest.process import dies_with_parent, is_alive
 BEGIN, END = "<!-- made by tests/e2e/compare_run.py -->\n", "<!-- end -->\n"
 LONG_S = 3 * compare_tools.TTL_S  # What has not happened after so long is not going to.
 
-# A command that tells its pid, and its environment, which signals it gets, and ends with 0 when
-# told to; by itself after a minute. A signal ends it with 3. With "child" a child of it does all
-# that; with "leave" it does not wait for that child.
+# A command that writes its pid and environment and the signals that it gets to files. It ends with
+# 0 when a file says so, and after a minute at the latest. A signal ends it with 3. With "child" a
+# child of it does all that; with "leave" it does not wait for that child.
 WORKER = """
 import json, os, signal, sys, time
 path, options = sys.argv[1], sys.argv[2:]
-def heard(number, _):
-    open(path + ".heard", "w").write(signal.Signals(number).name)
+def signalled(number, _):
+    open(path + ".signalled", "w").write(signal.Signals(number).name)
     os._exit(3)
-for number in (signal.SIGTERM, signal.SIGINT): signal.signal(number, heard)
+for number in (signal.SIGTERM, signal.SIGINT): signal.signal(number, signalled)
 if options and os.fork() > 0:
     while not os.path.exists(path): time.sleep(0.002)
     if "child" in options: os.wait()
@@ -79,14 +79,14 @@ class Worker:
             lock, [sys.executable, "-c", WORKER, self.path, *options], address=address
         )
         wait_until(self.path.exists, "the command runs")
-        told = json.loads(self.path.read_text())
-        self.pid, self.environment = told["pid"], told["environment"]
+        report = json.loads(self.path.read_text())
+        self.pid, self.environment = report["pid"], report["environment"]
 
     def runs(self):
         return is_alive(self.pid)
 
-    def heard(self):
-        return pathlib.Path(f"{self.path}.heard").exists()
+    def signalled(self):
+        return pathlib.Path(f"{self.path}.signalled").exists()
 
     def finish(self):
         pathlib.Path(f"{self.path}.go").touch()
@@ -162,8 +162,7 @@ class Bench:
         subprocess.run(["rm", "-rf", self.dir], check=True)
 
 
-# --- The lease is lost
-# -------------------------------------------------------------------------------------------------
+# -- The lease is lost
 
 
 AT_THE_GRANT = {
@@ -173,7 +172,7 @@ AT_THE_GRANT = {
 
 
 def command_after(bench, fault, mend=None, options=(), **where):
-    """What becomes of the command when `fault` befalls its run and somebody else waits for the
+    """What becomes of the command when `fault` happens to its run and another client waits for the
     lock."""
     with bench.worker(*options, **where) as worker:
         seen = bench.dir / f"seen-{next(bench.numbers)}"
@@ -229,8 +228,7 @@ def killed(*options):
     ).partition(";")[0]
 
 
-# --- Signals
-# -----------------------------------------------------------------------------------------------------------
+# -- Signals
 
 
 def while_running(number):
@@ -238,17 +236,18 @@ def while_running(number):
         with bench.worker() as worker:
             worker.process.send_signal(number)
             within(
-                lambda: worker.heard() or worker.process.poll() is not None,
+                lambda: worker.signalled() or worker.process.poll() is not None,
                 "something happens",
                 LONG_S,
             )
-            if worker.heard():
+            if worker.signalled():
                 return f"reaches the command; {how_it_ended(worker.process.wait())}"
             if worker.process.poll() is None:
                 return f"nothing happens; {worker.end()}"
             command = "the command runs on" if worker.runs() else "the command is gone"
             freed = within(lambda: not bench.tool.is_held(bench.lock), "the lock is free", LONG_S)
-            return f"{how_it_ended(worker.process.returncode)}; {command}{'' if freed else ' and keeps the lock'}"
+            keeps = "" if freed else " and keeps the lock"
+            return f"{how_it_ended(worker.process.returncode)}; {command}{keeps}"
 
     return situation
 
@@ -269,8 +268,7 @@ def while_waiting(number):
     return situation
 
 
-# --- What the command gets, and how it ends
-# ----------------------------------------------------------------------------
+# -- What the command gets, and how it ends
 
 
 def exit_code(*words):
@@ -280,7 +278,8 @@ def exit_code(*words):
 def not_started(command):
     def situation(bench):
         code = bench.run(command).returncode
-        return f"{how_it_ended(code)}; the lock is {'held' if bench.tool.is_held(bench.lock) else 'free'}"
+        held = "held" if bench.tool.is_held(bench.lock) else "free"
+        return f"{how_it_ended(code)}; the lock is {held}"
 
     return situation
 
@@ -327,8 +326,10 @@ def left_behind(bench):
     with bench.worker("leave") as worker:
         ended = how_it_ended(worker.process.wait(timeout=harness.PATIENCE))
         if not worker.runs():
-            return f"is stopped; {ended}; the lock is {'held' if bench.tool.is_held(bench.lock) else 'free'}"
-        return f"runs on; {ended}; the lock is {'held until it ends' if bench.tool.is_held(bench.lock) else 'free'}"
+            held = "held" if bench.tool.is_held(bench.lock) else "free"
+            return f"is stopped; {ended}; the lock is {held}"
+        held = "held until it ends" if bench.tool.is_held(bench.lock) else "free"
+        return f"runs on; {ended}; the lock is {held}"
 
 
 SITUATIONS = (

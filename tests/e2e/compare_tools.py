@@ -156,7 +156,7 @@ class EtcdctlLock(Tool):
         )
 
     def keys(self, lock):
-        """The holder's, then those who wait."""
+        """The holder's, then those of the waiters."""
         listed = output(
             "etcdctl",
             "get",

@@ -71,8 +71,8 @@ class DaemonTest(harness.PawldCase):
         )
         self.assertEqual(code, 0)
         server.config.write_text(printed)
-        code, said = self.run_pawld("--config", server.config, "--check-config")
-        self.assertEqual(code, 0, said)
+        code, output = self.run_pawld("--config", server.config, "--check-config")
+        self.assertEqual(code, 0, output)
         code, again = self.run_pawld("--config", server.config, "--print-config")
         self.assertEqual(again, printed)
         self.assertFalse(server.data.exists(), "asking about settings creates nothing")
@@ -88,10 +88,10 @@ class DaemonTest(harness.PawldCase):
         ):
             with self.subTest(text=text):
                 server.config.write_text(text)
-                code, said = self.run_pawld("--config", server.config, "--check-config")
-                self.assertEqual(code, 78, said)
+                code, output = self.run_pawld("--config", server.config, "--check-config")
+                self.assertEqual(code, 78, output)
                 for word in (str(server.config), *expected):
-                    self.assertIn(word, said)
+                    self.assertIn(word, output)
 
     def test_max_ttl_setting_limits_the_ttl(self):
         server = self.own_pawld(settings="max_ttl_ms = 5000")
@@ -181,20 +181,21 @@ class DaemonTest(harness.PawldCase):
         server = self.own_pawld(
             start=False, settings='log_format = "json"\nauth_file = "no/such/file"\n'
         )
-        code, said = server.refused()
+        code, output = server.refused()
         self.assertEqual(code, 78)
-        self.assertIn("no/such/file", json.loads(said)["message"])
+        self.assertIn("no/such/file", json.loads(output)["message"])
         server.config.write_text("no_such_setting = 1\n")
-        code, said = server.refused("--log-format", "json")
+        code, output = server.refused("--log-format", "json")
         self.assertEqual(code, 78)
-        self.assertIn("no_such_setting", json.loads(said)["message"])
+        self.assertIn("no_such_setting", json.loads(output)["message"])
 
     def test_start_is_logged_before_the_hints(self):
         server = self.own_pawld()
         wait_until(lambda: "http: curl" in server.log(), "it prints the hints")
         self.assertRegex(
             server.log(),
-            r"(?s)T\d\d:\S+ info pawld \S+ serves 127\.0\.0\.1:\d+ and http 127\.0\.0\.1:\d+ .*; 0 leases,"
+            r"(?s)T\d\d:\S+ info pawld \S+ serves 127\.0\.0\.1:\d+ and http 127\.0\.0\.1:\d+ .*; 0 "
+            r"leases,"
             r".*\ntry: redis-cli .*\nhttp: curl http://",
         )
 
@@ -227,11 +228,12 @@ class DaemonTest(harness.PawldCase):
 
     def test_check_config_names_the_user_it_checked_as(self):
         server = self.own_pawld(start=False)
-        code, said, errors = self.check_config(server)
+        code, output, errors = self.check_config(server)
         self.assertEqual((code, errors), (0, ""))
         self.assertIn(
-            f"the configuration is right; files were tried as user {pwd.getpwuid(os.geteuid()).pw_name}\n",
-            said,
+            f"the configuration is right; files were tried as user "
+            f"{pwd.getpwuid(os.geteuid()).pw_name}\n",
+            output,
         )
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can try files as another user")
@@ -251,19 +253,19 @@ class DaemonTest(harness.PawldCase):
         os.chown(server.data, nobody.pw_uid, nobody.pw_gid)
         server.dir.chmod(0o755)
         server.config.chmod(0o644)
-        code, said, errors = self.check_config(server, "--auth-file", users)
-        self.assertEqual(code, 78, said)
+        code, output, errors = self.check_config(server, "--auth-file", users)
+        self.assertEqual(code, 78, output)
         self.assertIn(
             f"{users}: cannot be read by nobody, who owns {server.data}: Permission denied", errors
         )
         os.chown(users, 0, nobody.pw_gid)
         users.chmod(0o640)
-        code, said, errors = self.check_config(server, "--auth-file", users)
+        code, output, errors = self.check_config(server, "--auth-file", users)
         self.assertEqual((code, errors), (0, ""))
-        self.assertIn(f"files were tried as root and as nobody, the owner of {server.data}", said)
-        code, said, errors = self.check_config(server, as_user=nobody.pw_uid, binary=binary)
+        self.assertIn(f"files were tried as root and as nobody, the owner of {server.data}", output)
+        code, output, errors = self.check_config(server, as_user=nobody.pw_uid, binary=binary)
         self.assertEqual((code, errors), (0, ""))
-        self.assertIn("tried as user nobody", said)
+        self.assertIn("tried as user nobody", output)
 
     def test_out_of_descriptors_keeps_serving_without_spinning(self):
         server = self.own_pawld(start=False)
@@ -286,7 +288,7 @@ class DaemonTest(harness.PawldCase):
         self.assertEqual(client.call("RENEW", lease), 60000)
         waiting[-1].settimeout(harness.PATIENCE)
         self.assertTrue(
-            waiting[-1].recv(100).startswith(b"-BUSY file descriptors"), "it is told why"
+            waiting[-1].recv(100).startswith(b"-BUSY file descriptors"), "the reason is sent"
         )
         self.assertNotIn(
             "rejected_connections:0\r\n", client.call("INFO"), "refused connections are counted"

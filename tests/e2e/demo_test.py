@@ -110,7 +110,7 @@ class DemoTest(DemoCase):
             self.fail(f"it ended before {event}: {demo.stderr.read()}")
 
     def test_write_is_lost_without_a_guard_and_refused_with_one(self):
-        self.assertExpected(self.events())
+        self.assertEveryStep(self.demo_events())
 
     def test_plain_lines_have_no_escapes(self):
         demo = self.start("--fast")
@@ -169,7 +169,7 @@ class DemoTest(DemoCase):
             for found in re.findall(r"A [█░]{24} ([0-9.]+) s left", picture)
         }
         self.assertGreater(
-            len(left), 4, "the lease of the frozen worker runs down"
+            len(left), 4, "the lease of the frozen worker runs down on the screen"
         )
         self.assertLess(min(left), max(left) / 2)
         self.assertTrue(
@@ -223,7 +223,7 @@ class DemoTest(DemoCase):
         alone = self.tmp / "bin"
         alone.mkdir()
         shutil.copy(PAWL, alone / "pawl")
-        for words, code, said in (
+        for words, code, output in (
             ((alone / "pawl", "demo"), 69, "pawld"),
             ((PAWL, "demo", "--dsn", "shop.db"), 64, "the demo makes its own file"),
             ((PAWL, "demo", "--guard", "oracle"), 64, "--guard"),
@@ -240,7 +240,7 @@ class DemoTest(DemoCase):
                     env=self.environment(PATH="/nowhere"),
                 )
                 self.assertEqual(done.returncode, code, done.stderr)
-                self.assertIn(said, done.stderr)
+                self.assertIn(output, done.stderr)
 
 
 def environ(entry):

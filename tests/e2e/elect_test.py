@@ -40,7 +40,7 @@ class Elect:
         case.addCleanup(self.process.kill)
 
     def lines(self):
-        """What it has said on stdout, as whole lines."""
+        """The complete lines of its stdout."""
         return (self.dir / "out").read_text(encoding="utf-8").split("\n")[:-1]
 
     def objects(self):
@@ -90,13 +90,12 @@ class ElectTest(harness.PawldCase):
         return observer
 
     def assertSaw(self, observer, *expected):
-        """Values of the leaders, None for nobody."""
+        """Values of the leaders, None: no leader."""
         observer.says(len(expected))
-        seen = [told["leader"] and told["leader"]["value"] for told in observer.objects()]
+        seen = [event["leader"] and event["leader"]["value"] for event in observer.objects()]
         self.assertEqual(seen, list(expected), observer.err())
 
-    # --- candidates
-    # ---------------------------------------------------------------------------------------------------
+    # -- candidates
 
     def test_next_candidate_leads_after_a_resignation(self):
         first, token = self.elected("--value", "one")
@@ -205,8 +204,7 @@ class ElectTest(harness.PawldCase):
         self.assertEqual(done.returncode, 74, done.stderr)
         self.assertEqual(self.inspect(self.client(), self.name)["state"], "free")
 
-    # --- observers
-    # ----------------------------------------------------------------------------------------------------
+    # -- observers
 
     def test_observer_sees_every_change_in_order(self):
         observer = self.watch()
@@ -274,8 +272,7 @@ class ElectTest(harness.PawldCase):
         server.start()
         self.assertSaw(observer, None, "one", None)
 
-    # --- usage
-    # --------------------------------------------------------------------------------------------------------
+    # -- usage
 
     def test_observer_does_not_become_a_candidate(self):
         for words in (["--value", "x"], ["-t", "5s"], ["-n"], ["--", "true"]):

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What an observer was told: the leader's value, "nobody", or the error.
+// What an observer received: the leader's value, "nobody", or the error.
 class Chronicle {
  public:
   Election::Callback listener() {
@@ -30,7 +30,7 @@ class Chronicle {
       if (leader && *leader) tokens_.push_back((*leader)->token);
     };
   }
-  std::vector<std::string> told() {
+  std::vector<std::string> received() {
     const std::lock_guard lock(mutex_);
     return told_;
   }
@@ -79,20 +79,20 @@ TEST_F(ElectionTest, NextLeaderHasAGreaterToken) {
 }
 
 TEST_F(ElectionTest, LeaderCanBeQueried) {
-  const auto nobody = other.leader();
-  ASSERT_TRUE(nobody) << nobody.error().detail;
-  EXPECT_FALSE(*nobody);
+  const auto none = other.leader();
+  ASSERT_TRUE(none) << none.error().detail;
+  EXPECT_FALSE(*none);
   const Lease leadership = elected(election, "10.0.0.7:8080", {.owner = "me@host:1"});
-  const auto somebody = other.leader();
-  ASSERT_TRUE(somebody && *somebody);
-  EXPECT_EQ(**somebody, (Leader{leadership.token(), "me@host:1", "10.0.0.7:8080"}));
+  const auto leader = other.leader();
+  ASSERT_TRUE(leader && *leader);
+  EXPECT_EQ(**leader, (Leader{leadership.token(), "me@host:1", "10.0.0.7:8080"}));
 }
 
 TEST_F(ElectionTest, ValueIsEmptyByDefault) {
   const Lease leadership = elected(election, "");
-  const auto somebody = election.leader();
-  ASSERT_TRUE(somebody && *somebody);
-  EXPECT_EQ((*somebody)->value, "");
+  const auto leader = election.leader();
+  ASSERT_TRUE(leader && *leader);
+  EXPECT_EQ((*leader)->value, "");
 }
 
 TEST_F(ElectionTest, CampaignTimeoutReportsBusy) {
@@ -160,7 +160,7 @@ TEST_F(ElectionTest, ObserverSeesTheLeaderThenEveryChangeInOrder) {
   ASSERT_TRUE(chronicle.ends_with("11"));
   expected.insert(expected.end(), {"nobody", "11"});
   tokens.push_back(lease->token());
-  EXPECT_EQ(chronicle.told(), expected);
+  EXPECT_EQ(chronicle.received(), expected);
   EXPECT_EQ(chronicle.tokens(), tokens);
 }
 
@@ -178,7 +178,7 @@ TEST_F(ElectionTest, ShortLeadershipsAreReportedInOrder) {
   tokens.push_back(last.token());
   ASSERT_TRUE(chronicle.ends_with("last"));
   EXPECT_EQ(chronicle.tokens(), tokens);
-  EXPECT_EQ(chronicle.told().size(), 2 * tokens.size());
+  EXPECT_EQ(chronicle.received().size(), 2 * tokens.size());
 }
 
 TEST_F(ElectionTest, RestartOfPawldIsNoChangeOfLeader) {
@@ -195,7 +195,7 @@ TEST_F(ElectionTest, RestartOfPawldIsNoChangeOfLeader) {
   const auto second = waiting.get();
   ASSERT_TRUE(second);
   ASSERT_TRUE(chronicle.ends_with("two"));
-  EXPECT_THAT(chronicle.told(), ElementsAre("one", "nobody", "two"));
+  EXPECT_THAT(chronicle.received(), ElementsAre("one", "nobody", "two"));
 }
 
 TEST_F(ElectionTest, ChangesDuringADisconnectAreReportedAfterwards) {
@@ -203,8 +203,8 @@ TEST_F(ElectionTest, ChangesDuringADisconnectAreReportedAfterwards) {
   Chronicle chronicle;
   const LeaderObservation observation = other.observe(chronicle.listener());
   ASSERT_TRUE(chronicle.ends_with("one"));
-  // pawld restarts, and the leadership has passed on before this observer is back: whether it hears
-  // of each step or of the result depends on who is quicker.
+  // pawld restarts, and the leadership has passed on before this observer is back: whether it
+  // sees each step or only the result depends on the timing.
   pawld.kill();
   auto waiting = std::async(std::launch::async, [&] { return election.campaign("two"); });
   pawld.start_again();
@@ -212,19 +212,19 @@ TEST_F(ElectionTest, ChangesDuringADisconnectAreReportedAfterwards) {
   const auto second = waiting.get();
   ASSERT_TRUE(second);
   ASSERT_TRUE(chronicle.ends_with("two"));
-  EXPECT_EQ(chronicle.told().front(), "one");
+  EXPECT_EQ(chronicle.received().front(), "one");
   EXPECT_EQ(chronicle.tokens().size(), 2u);
 }
 
 TEST_F(ElectionTest, DestroyedObservationReportsNothing) {
-  Chronicle chronicle, witness;
+  Chronicle chronicle, second;
   std::optional<LeaderObservation> observation = other.observe(chronicle.listener());
   ASSERT_TRUE(chronicle.ends_with("nobody"));
-  LeaderObservation later = other.observe(witness.listener());
+  LeaderObservation later = other.observe(second.listener());
   observation.reset();
   const Lease leadership = elected(election, "one");
-  ASSERT_TRUE(witness.ends_with("one"));
-  EXPECT_THAT(chronicle.told(), ElementsAre("nobody"));
+  ASSERT_TRUE(second.ends_with("one"));
+  EXPECT_THAT(chronicle.received(), ElementsAre("nobody"));
 }
 
 TEST_F(ElectionTest, ObservationCanBeEndedInItsCallback) {
@@ -240,10 +240,10 @@ TEST_F(ElectionTest, ObservationCanBeEndedInItsCallback) {
     });
   }
   EXPECT_EQ(ended.get_future().wait_for(60s), std::future_status::ready);
-  Chronicle witness;
-  const LeaderObservation later = other.observe(witness.listener());
+  Chronicle second;
+  const LeaderObservation later = other.observe(second.listener());
   const Lease leadership = elected(election, "one");
-  EXPECT_TRUE(witness.ends_with("one"));
+  EXPECT_TRUE(second.ends_with("one"));
 }
 
 TEST_F(ElectionTest, ObservationIsSilentAfterItsClientIsDestroyed) {
@@ -257,7 +257,7 @@ TEST_F(ElectionTest, ObservationIsSilentAfterItsClientIsDestroyed) {
   }
   const Lease leadership = elected(election, "one");
   observation.reset();
-  EXPECT_THAT(chronicle.told(), ElementsAre("nobody"));
+  EXPECT_THAT(chronicle.received(), ElementsAre("nobody"));
 }
 
 TEST_F(ElectionTest, UnusableClientReportsAnError) {
@@ -265,8 +265,8 @@ TEST_F(ElectionTest, UnusableClientReportsAnError) {
   Election its(wrong, "chief");
   Chronicle chronicle;
   const LeaderObservation observation = its.observe(chronicle.listener());
-  ASSERT_EQ(chronicle.told().size(), 1u);
-  EXPECT_THAT(chronicle.told().front(), HasSubstr("nowhere"));
+  ASSERT_EQ(chronicle.received().size(), 1u);
+  EXPECT_THAT(chronicle.received().front(), HasSubstr("nowhere"));
   EXPECT_EQ(its.leader().error().code, Code::kInvalid);
   EXPECT_EQ(its.campaign("one").error().code, Code::kInvalid);
 }
@@ -275,8 +275,8 @@ TEST_F(ElectionTest, RefusedNameEndsTheObservation) {
   Election its(client, "");
   Chronicle chronicle;
   const LeaderObservation observation = its.observe(chronicle.listener());
-  ASSERT_TRUE(eventually([&] { return !chronicle.told().empty(); }));
-  EXPECT_THAT(chronicle.told().front(), HasSubstr("lock"));
+  ASSERT_TRUE(eventually([&] { return !chronicle.received().empty(); }));
+  EXPECT_THAT(chronicle.received().front(), HasSubstr("lock"));
   EXPECT_EQ(its.leader().error().code, Code::kInvalid);
 }
 

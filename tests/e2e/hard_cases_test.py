@@ -69,7 +69,8 @@ def exists(path, name):
     suite = re.escape(suite) if suite else r"\w+"
     return (
         re.search(
-            rf"(?:TEST|TEST_F|TEST_P|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\(\s*{suite}\s*,\s*{re.escape(test)}\b",
+            r"(?:TEST|TEST_F|TEST_P|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)"
+            rf"\(\s*{suite}\s*,\s*{re.escape(test)}\b",
             text,
         )
         is not None

@@ -13,7 +13,7 @@ import time
 from unittest import mock
 import unittest
 
-import pawl_lease  # examples/python-worker, which docs/how-to/python.md tells people to copy
+import pawl_lease  # examples/python-worker, which docs/how-to/python.md shows
 from pawltest import ROOT, harness, node_clients, tls_files
 from pawltest.harness import fields, wait_until
 from pawltest.process import dies_with_parent
@@ -38,19 +38,19 @@ class Process:
         self.dir = harness.scratch("howto")
         case.addCleanup(shutil.rmtree, self.dir)
         own = {key: value for key, value in os.environ.items() if not key.startswith("PAWL_")}
-        with open(self.dir / "said", "wb") as said:
+        with open(self.dir / "output", "wb") as output:
             self.process = subprocess.Popen(
                 dies_with_parent(command),
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said if stderr is None else stderr,
+                stdout=output,
+                stderr=output if stderr is None else stderr,
                 env={**own, **environment},
             )
         case.addCleanup(self.process.wait)
         case.addCleanup(self.process.kill)
 
-    def said(self):
-        return (self.dir / "said").read_text(encoding="utf-8")
+    def output(self):
+        return (self.dir / "output").read_text(encoding="utf-8")
 
     def wait(self):
         return self.process.wait(timeout=harness.PATIENCE)
@@ -70,24 +70,24 @@ class Worker:
         """A worker that would work for longer than any test, once it has begun."""
         worker = self.start(lock, 100000, server, stderr)
         wait_until(
-            lambda: "step 3 " in worker.said() or worker.process.poll() is not None, "it works"
+            lambda: "step 3 " in worker.output() or worker.process.poll() is not None, "it works"
         )
-        self.assertIn("step 3 ", worker.said())
+        self.assertIn("step 3 ", worker.output())
         return worker
 
     def assertLost(self, worker, lock, why):
-        self.assertEqual(worker.wait(), LOST, worker.said())
+        self.assertEqual(worker.wait(), LOST, worker.output())
         self.assertRegex(
-            worker.said(),
+            worker.output(),
             rf"(?m)^pawl: lost {lock} \(token \d+\): {why}.*\. This process ends with 122\.$",
         )
 
     def test_worker_runs_past_its_first_ttl_and_releases(self):
         lock, begun = self.lock(), time.monotonic()
         worker = self.start(lock, TTL_MS // 100 * 3 // 2)
-        self.assertEqual(worker.wait(), 0, worker.said())
+        self.assertEqual(worker.wait(), 0, worker.output())
         self.assertGreater((time.monotonic() - begun) * 1000, TTL_MS)
-        lines = worker.said().splitlines()
+        lines = worker.output().splitlines()
         self.assertEqual(lines[-1], "done")
         history = [fields(lease) for lease in self.client().call("HISTORY", lock)]
         self.assertEqual(len(history), 1)
@@ -95,7 +95,7 @@ class Worker:
         self.assertEqual(lines[0], f"step 1 with token {history[0]['token']}")
 
     def test_worker_stops_when_pawld_hangs(self):
-        # pawld is stopped until the worker has ended, so nothing else can have told it to.
+        # pawld is stopped until the worker has ended, so it cannot have been informed.
         server, lock = self.own_pawld(), self.lock()
         worker = self.at_work(lock, server)
         server.pause()
@@ -118,7 +118,7 @@ class Worker:
         worker = self.at_work(self.lock(), server, writer)
         os.close(writer)
         server.kill()
-        self.assertEqual(worker.wait(), LOST, worker.said())
+        self.assertEqual(worker.wait(), LOST, worker.output())
 
     def test_worker_stops_when_its_lease_is_broken(self):
         lock = self.lock()
@@ -140,14 +140,14 @@ class Worker:
         lock = self.lock()
         self.acquire(self.client(), lock)
         worker = self.start(lock, 1)
-        self.assertEqual(worker.wait(), NOT_ACQUIRED, worker.said())
-        self.assertNotIn("step", worker.said())
+        self.assertEqual(worker.wait(), NOT_ACQUIRED, worker.output())
+        self.assertNotIn("step", worker.output())
 
     def test_worker_gives_up_when_pawld_is_unreachable(self):
         server = self.own_pawld()
         server.kill()
         worker = self.start(self.lock(), 1, server, ttl=1000)
-        self.assertEqual(worker.wait(), NOT_REACHED, worker.said())
+        self.assertEqual(worker.wait(), NOT_REACHED, worker.output())
 
     def test_worker_works_with_tls_and_users(self):
         files = harness.scratch("howto-tls")
@@ -191,7 +191,7 @@ class Worker:
             )
 
         right = start()
-        self.assertEqual(right.wait(), 0, right.said())
+        self.assertEqual(right.wait(), 0, right.output())
         # Each is refused: the certificate does not name that host, or is not signed by that
         # authority; the user.
         wrong = {
@@ -201,8 +201,8 @@ class Worker:
             "NOPERM|prefix": start(lock="other"),
         }
         for words, worker in wrong.items():
-            self.assertEqual(worker.wait(), NOT_REACHED, worker.said())
-            self.assertRegex(worker.said(), words)
+            self.assertEqual(worker.wait(), NOT_REACHED, worker.output())
+            self.assertRegex(worker.output(), words)
 
 
 class PythonWorkerTest(Worker, harness.PawldCase):
@@ -283,31 +283,31 @@ class PythonLeaseTest(harness.PawldCase):
             self.assertEqual(self.inspect(self.client(), self.name)["token"], lease.token)
 
 
-NODE_STORY = """
+NODE_SCENARIOS = """
 import { acquire, withLease, LeaseLost, NotAcquired } from './pawl-lease.mjs';
-const [lock, story] = process.argv.slice(2);
+const [lock, scenario] = process.argv.slice(2);
 const calls = [];
 const onLost = (lease, why) => calls.push(why);
 const caught = (promise) => promise.then(() => null, (error) => error);
-const told = {};
-if (story === 'lost') {
+const result = {};
+if (scenario === 'lost') {
   const error = await caught(withLease(lock, { ttlMs: 1000, onLost }, async (lease) => {
     lease.check();
     console.log(lease.token);
     await new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
-    try { lease.check(); } catch (error) { told.check = error instanceof LeaseLost; }
+    try { lease.check(); } catch (error) { result.check = error instanceof LeaseLost; }
   }));
-  Object.assign(told, { lost: error instanceof LeaseLost, calls });
+  Object.assign(result, { lost: error instanceof LeaseLost, calls });
 } else {
   const error = await caught(withLease(lock, { onLost }, async () => {
-    told.busy = (await caught(acquire(lock))) instanceof NotAcquired;
+    result.busy = (await caught(acquire(lock))) instanceof NotAcquired;
     throw new RangeError('the work failed');
   }));
   const lease = await acquire(lock, { onLost });
-  Object.assign(told, { passed: error.message, released: await lease.release(), calls });
-  try { lease.check(); } catch (error) { told.over = error instanceof LeaseLost; }
+  Object.assign(result, { passed: error.message, released: await lease.release(), calls });
+  try { lease.check(); } catch (error) { result.over = error instanceof LeaseLost; }
 }
-console.log(JSON.stringify(told));
+console.log(JSON.stringify(result));
 """
 
 
@@ -320,34 +320,34 @@ class NodeWorkerTest(Worker, harness.PawldCase):
         cls.addClassCleanup(shutil.rmtree, cls.project)
         for name in ("pawl-lease.mjs", "worker.mjs"):
             shutil.copy(NODE / name, cls.project)
-        (cls.project / "story.mjs").write_text(NODE_STORY)
+        (cls.project / "scenario.mjs").write_text(NODE_SCENARIOS)
         node_clients.link(cls.project, "redis")
 
     def command(self):
         return ["node", self.project / "worker.mjs"]
 
-    def story(self, *words):
+    def scenario(self, *words):
         return Process(
             self,
-            ["node", self.project / "story.mjs", *words],
+            ["node", self.project / "scenario.mjs", *words],
             PAWL_ADDR=f"127.0.0.1:{self.pawld.port}",
         )
 
     def test_lost_lease_is_reported_once_and_the_process_lives(self):
         lock = self.lock()
-        story = self.story(lock, "lost")
-        token = int(wait_until(lambda: story.said().strip(), "it holds the lock"))
+        scenario = self.scenario(lock, "lost")
+        token = int(wait_until(lambda: scenario.output().strip(), "it holds the lock"))
         self.client().call("BREAK", lock, "TOKEN", token, "NOW", "REASON", "test")
-        self.assertEqual(story.wait(), 0, story.said())
-        told = json.loads(story.said().splitlines()[-1])
-        self.assertRegex(told.pop("calls")[0], "^pawld answered LOST")
-        self.assertEqual(told, {"check": True, "lost": True})
+        self.assertEqual(scenario.wait(), 0, scenario.output())
+        result = json.loads(scenario.output().splitlines()[-1])
+        self.assertRegex(result.pop("calls")[0], "^pawld answered LOST")
+        self.assertEqual(result, {"check": True, "lost": True})
 
     def test_error_in_the_work_releases_the_lock(self):
-        story = self.story(self.lock(), "throws")
-        self.assertEqual(story.wait(), 0, story.said())
+        scenario = self.scenario(self.lock(), "throws")
+        self.assertEqual(scenario.wait(), 0, scenario.output())
         self.assertEqual(
-            json.loads(story.said()),
+            json.loads(scenario.output()),
             {
                 "busy": True,
                 "passed": "the work failed",
@@ -401,13 +401,13 @@ class CronOnceTest(harness.PawldCase):
             "three had nothing to do",
         )
         late = self.start(lock, "echo", "the job ran", hold=600)
-        self.assertEqual(late.wait(), 0, late.said())
+        self.assertEqual(late.wait(), 0, late.output())
         winner = next(machine for machine in machines if machine.process.poll() is None)
-        wait_until(lambda: "the job ran" in winner.said(), "one ran it")
+        wait_until(lambda: "the job ran" in winner.output(), "one ran it")
         for machine in [*machines, late]:
             if machine is not winner:
-                self.assertEqual(machine.process.returncode, 0, machine.said())
-                self.assertNotIn("the job ran", machine.said())
+                self.assertEqual(machine.process.returncode, 0, machine.output())
+                self.assertNotIn("the job ran", machine.output())
         winner.signal(signal.SIGTERM)
         self.assertEqual(winner.wait(), 128 + signal.SIGTERM)
 
@@ -416,7 +416,7 @@ class CronOnceTest(harness.PawldCase):
         self.assertEqual(self.start(lock, "true", hold=0).wait(), 0)
         failed = self.start(lock, "sh", "-c", "echo again; exit 3", hold=0)
         self.assertEqual(failed.wait(), 3)
-        self.assertIn("again", failed.said())
+        self.assertIn("again", failed.output())
 
 
 def main():

@@ -187,12 +187,12 @@ class BrowserTest(harness.PawldCase):
                 )
                 # The page learns nothing, whatever it tries; forms and beacons do not even say that
                 # they were refused.
-                told = {
+                answers = {
                     name: what
                     for name, what in seen.items()
                     if not name.startswith("form") and name != "beacon"
                 }
-                self.assertEqual(told, dict.fromkeys(told, "refused"))
+                self.assertEqual(answers, dict.fromkeys(answers, "refused"))
                 self.assertEqual(
                     (seen["form plain"], seen["form urlencoded"]), ("form sent", "form sent")
                 )

@@ -41,9 +41,9 @@ class SseTest(EventsCase):
         self.assertEqual(
             client.call("BREAK", prefix + "b", "TOKEN", broken, "NOW", "REASON", "gone"), 1
         )
-        told = events.take(4)
+        received = events.take(4)
         self.assertEqual(
-            [(event, data["lock"], data["token"]) for event, _, data in told],
+            [(event, data["lock"], data["token"]) for event, _, data in received],
             [
                 ("granted", prefix + "a", token),
                 ("released", prefix + "a", token),
@@ -51,9 +51,9 @@ class SseTest(EventsCase):
                 ("broken", prefix + "b", broken),
             ],
         )
-        for event, event_id, data in told:
+        for event, event_id, data in received:
             self.assertEqual((data["event"], data["id"]), (event, event_id))
-        self.assertEqual((told[0][2]["owner"], told[3][2]["reason"]), ("me@host:1", "gone"))
+        self.assertEqual((received[0][2]["owner"], received[3][2]["reason"]), ("me@host:1", "gone"))
 
     def test_last_event_id_resumes_after_that_event(self):
         prefix, client = self.lock("/"), self.client(3)
@@ -171,11 +171,11 @@ class WatchTest(EventsCase):
     def first(self, process, client, lock):
         """Makes things happen until it has begun to watch."""
 
-        def told():
+        def received():
             self.cycle(client, lock)
             return select.select([process.stdout], [], [], 0)[0]
 
-        wait_until(told, "pawl watch tells something")
+        wait_until(received, "pawl watch prints something")
         return process.stdout.readline()
 
     def test_watch_json_is_one_line_per_event(self):
@@ -183,17 +183,19 @@ class WatchTest(EventsCase):
         process = self.watch(prefix, "--json")
         self.first(process, client, prefix + "begin")
         token = self.cycle(client, prefix + "it")
-        told = []
-        while not told or told[-1]["event"] != "released" or told[-1]["lock"] != prefix + "it":
-            told.append(json.loads(process.stdout.readline()))
-        granted, released = told[-2:]
+        received = []
+        last = {"event": "", "lock": ""}
+        while (last["event"], last["lock"]) != ("released", prefix + "it"):
+            last = json.loads(process.stdout.readline())
+            received.append(last)
+        granted, released = received[-2:]
         self.assertEqual(
             (granted["event"], granted["lock"], granted["token"], granted["owner"]),
             ("granted", prefix + "it", token, "me@host:1"),
         )
         self.assertEqual(
-            sorted(int(event["id"].partition("-")[2]) for event in told),
-            [int(event["id"].partition("-")[2]) for event in told],
+            sorted(int(event["id"].partition("-")[2]) for event in received),
+            [int(event["id"].partition("-")[2]) for event in received],
         )
         self.assertGreater(released["at"], 0)
 
@@ -202,7 +204,8 @@ class WatchTest(EventsCase):
         line = self.first(self.watch(prefix), client, prefix + "x")
         self.assertRegex(
             line,
-            rf"^\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d  (granted |released)  {prefix}x  token \d+  me@host:1$",
+            rf"^\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d  (granted |released)  {prefix}x  token \d+  "
+            rf"me@host:1$",
         )
 
     def test_watch_continues_after_a_restart_and_reports_a_gap(self):
@@ -225,11 +228,11 @@ class WatchTest(EventsCase):
         last = json.loads(self.first(process, client, prefix + "before"))
         self.cycle(client, prefix + "meanwhile")
         later = self.watch(prefix, "--json", "--from", last["id"])
-        told = [json.loads(later.stdout.readline())]
-        while told[-1]["lock"] != prefix + "meanwhile":
-            told.append(json.loads(later.stdout.readline()))
-        self.assertNotIn("reset", [event["event"] for event in told])
-        self.assertNotIn(last["id"], [event["id"] for event in told])
+        received = [json.loads(later.stdout.readline())]
+        while received[-1]["lock"] != prefix + "meanwhile":
+            received.append(json.loads(later.stdout.readline()))
+        self.assertNotIn("reset", [event["event"] for event in received])
+        self.assertNotIn(last["id"], [event["id"] for event in received])
 
     def test_watch_with_a_malformed_id_is_a_usage_error(self):
         run = subprocess.run(

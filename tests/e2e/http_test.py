@@ -50,10 +50,11 @@ class HttpCase(harness.PawldCase):
         return problem
 
     def assertHttpWords(self, problem):
-        """No option or verb of the wire, which whoever speaks HTTP has never written."""
+        """No option or verb of RESP, which clients of HTTP do not know."""
         self.assertNotRegex(
             problem["detail"],
-            r"\b(AND|TTL|WAIT|SHARED|LIMIT|OWNER|REQUEST|DELAY|MAXHOLD|META|COUNT|CURSOR|PREFIX|FROM|AUTH|[A-Z]{4,})\b",
+            r"\b(AND|TTL|WAIT|SHARED|LIMIT|OWNER|REQUEST|DELAY|MAXHOLD|META|COUNT|CURSOR|PREFIX|FROM"
+            r"|AUTH|[A-Z]{4,})\b",
         )
 
 
@@ -782,7 +783,8 @@ class BytesTest(HttpCase):
                 413,
             ),
             (
-                b"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                b"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+                b"5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
                 400,
             ),
             (b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", 400),
@@ -804,7 +806,10 @@ class BytesTest(HttpCase):
 
     def test_chunked_and_expect_continue_bodies_are_accepted(self):
         body = json.dumps({"locks": [self.lock()], "ttl_ms": 60000}).encode()
-        head = b"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        head = (
+            b"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+            b"application/json\r\nConnection: close\r\n"
+        )
         chunked = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
         self.assertEqual(
             self.status_of(head + b"Transfer-Encoding: chunked\r\n\r\n" + chunked)[0], 201
@@ -855,9 +860,9 @@ class ServiceTest(HttpCase):
     def test_http_can_be_off_and_a_taken_port_is_named(self):
         server = self.own_pawld(start=False)
         server.http_address = f"127.0.0.1:{self.pawld.http_port}"
-        code, said = server.refused()
-        self.assertEqual(code, 78, said)
-        self.assertIn("--http", said)
+        code, output = server.refused()
+        self.assertEqual(code, 78, output)
+        self.assertIn("--http", output)
         server.http_address = "off"
         server.start()
         self.assertEqual(server.http_port, 0)

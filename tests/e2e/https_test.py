@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """HTTPS on the real binary: one certificate for both ports, clients known by theirs, and plain
-clients told so.
+clients get an error.
 
 Environment: PAWL and PAWLD are the binaries.
 """
@@ -70,7 +70,7 @@ class HttpsTest(HttpsCase):
             ),
             {"expires_in_ms": 60000},
         )
-        # Whoever asks for leave to send its body gets it, in front of the answer.
+        # Expect: 100-continue is answered before the reply.
         again = self.curl(
             *post,
             "-H",
@@ -143,11 +143,11 @@ class HttpsTest(HttpsCase):
         for _ in range(50):
             with Web(server.http_port).raw(b"PING\r\n") as peer:
                 self.assertIn(b"https://", read_all(peer))
-        said = [
+        output = [
             line for line in server.log().splitlines() if "the client does not speak TLS" in line
         ]
-        self.assertTrue(1 <= len(said) <= 10, said)
-        self.assertIn("http: TLS handshake with 127.0.0.1:", said[0])
+        self.assertTrue(1 <= len(output) <= 10, output)
+        self.assertIn("http: TLS handshake with 127.0.0.1:", output[0])
         self.assertEqual(self.web(server).get("/healthz").status, 200)
 
     def test_old_versions_of_tls_are_refused(self):
@@ -184,7 +184,10 @@ class HttpsTest(HttpsCase):
         self.assertEqual(kept.getresponse().status, 200)
         current.key.write_text("no key")
         server.reload()
-        wait_until(lambda: "cannot load new certificate, keeping the old one" in server.log(), "the fault is told")
+        wait_until(
+            lambda: "cannot load new certificate, keeping the old one" in server.log(),
+            "it is logged",
+        )
         self.assertEqual(theirs.get("/healthz").status, 200)
 
 
@@ -253,9 +256,9 @@ class CertificatesTest(HttpsCase):
         self.assertIn("retry: ", reader.stdout.readline())  # It has begun.
         self.auth("rm", "viewer")
         self.guarded.reload()
-        _, said = reader.communicate(timeout=harness.PATIENCE)
+        _, output = reader.communicate(timeout=harness.PATIENCE)
         # Otherwise curl says that something was cut off.
-        self.assertEqual(reader.returncode, 0, said)
+        self.assertEqual(reader.returncode, 0, output)
 
     def test_credentials_override_the_certificate(self):
         self.assertEqual(
@@ -271,7 +274,7 @@ class CertificatesTest(HttpsCase):
         wait_until(
             lambda: "the certificate of batch is signed by an unknown authority: CN=stranger"
             in self.guarded.log(),
-            "the log tells of it",
+            "it is logged",
         )
 
 

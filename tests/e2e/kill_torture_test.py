@@ -1,7 +1,7 @@
 """kill -9 under load, again and again, with an outside record of every acknowledgement. Hard cases
 34, 38.
 
-Workers (torture.py) work and write down what they were told. After every kill pawld is started
+Workers (torture.py) work and record the replies. After every kill pawld is started
 again, each lock is inspected, and each worker asks again for what it holds and for what was never
 answered. `record.Checker` judges.
 
@@ -73,9 +73,12 @@ class KillTortureTest(harness.PawldCase):
         ]
         checkpoints = [path.name for path in server.data.glob("checkpoint-*")]
         print(
-            f"{KILLS} kills, {counts.get('granted', 0)} grants, {counts.get('released', 0)} releases, "
-            f"{sum(worker.renewals for worker in workers)} renewals, {len(ledger.checker.owner_of)} tokens up to "
-            f"{ledger.checker.greatest}, segments up to {max(segments)}, {checkpoints}, {seconds:.0f} s"
+            f"{KILLS} kills, {counts.get('granted', 0)} grants, {counts.get('released', 0)} "
+            f"releases, "
+            f"{sum(worker.renewals for worker in workers)} renewals, "
+            f"{len(ledger.checker.owner_of)} tokens up to "
+            f"{ledger.checker.greatest}, segments up to {max(segments)}, {checkpoints}, "
+            f"{seconds:.0f} s"
         )
         self.assertEqual(
             record.check(ledger.read_back()), [], "the record as it stands in its file"

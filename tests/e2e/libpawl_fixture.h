@@ -1,4 +1,4 @@
-// What the stories of libpawl share: a pawld of their own, and an ear for what a holder is told.
+// What the tests of libpawl share: a pawld of their own, and a record of the states of a lease.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@
 
 namespace pawl {
 
-// The states a lease went through, as its holder was told.
-class Story {
+// The states a lease went through, as reported to its holder.
+class StateRecord {
  public:
   auto listener() {
     return [this](LeaseState state, const std::string& reason) {
@@ -47,7 +47,7 @@ class LibPawl : public testing::Test {
     if (!lease) throw std::runtime_error(lease.error().detail);
     return *std::move(lease);
   }
-  // Waits until the lease was renewed so many times more.
+  // Waits until the lease was renewed that many times more.
   static bool renewed(const Lease& lease, int times) {
     auto deadline = lease.deadline_boottime();
     return eventually([&] {

@@ -106,13 +106,13 @@ TEST_F(LibPawl, FullSendBufferIsSentLater) {
 
 TEST_F(LibPawl, DeathOfPawldIsReportedStepByStep) {
   Client client(pawld.address());
-  Story story;
-  const Lease lease = take(client, "a", {.ttl = 2s, .on_change = story.listener()});
+  StateRecord record;
+  const Lease lease = take(client, "a", {.ttl = 2s, .on_change = record.listener()});
   std::atomic<bool> fired = false;
   const std::stop_callback stop(lease.lost(), [&] { fired = true; });
   pawld.kill();
-  EXPECT_TRUE(eventually([&] { return story.has(LeaseState::kLost); }));
-  EXPECT_THAT(story.states(),
+  EXPECT_TRUE(eventually([&] { return record.has(LeaseState::kLost); }));
+  EXPECT_THAT(record.states(),
               testing::ElementsAre(LeaseState::kAtRisk, LeaseState::kUncertain, LeaseState::kLost));
   EXPECT_TRUE(fired);
   EXPECT_TRUE(lease.lost().stop_requested());
@@ -134,8 +134,8 @@ TEST_F(LibPawl, LeaseSurvivesARestartOfPawld) {
 // Hard case 27.
 TEST_F(LibPawl, PauseOfPawldPutsALeaseAtRiskUntilItEnds) {
   Client client(pawld.address());
-  Story story;
-  const Lease lease = take(client, "a", {.ttl = 8s, .on_change = story.listener()});
+  StateRecord record;
+  const Lease lease = take(client, "a", {.ttl = 8s, .on_change = record.listener()});
   pawld.stop();
   EXPECT_TRUE(eventually([&] { return lease.state() == LeaseState::kAtRisk; }));
   pawld.go_on();
@@ -147,11 +147,11 @@ TEST_F(LibPawl, PauseOfPawldPutsALeaseAtRiskUntilItEnds) {
 TEST_F(LibPawl, LeaseSurvivesASilentConnection) {
   drill::ThreadedProxy proxy(pawld.port());
   Client client(proxy.address());
-  Story story;
-  const Lease lease = take(client, "a", {.ttl = 3s, .on_change = story.listener()});
+  StateRecord record;
+  const Lease lease = take(client, "a", {.ttl = 3s, .on_change = record.listener()});
   proxy.silence_connections();
   EXPECT_TRUE(renewed(lease, 3));
-  EXPECT_FALSE(story.has(LeaseState::kUncertain));
+  EXPECT_FALSE(record.has(LeaseState::kUncertain));
 }
 
 TEST_F(LibPawl, PauseOfPawldLongerThanTheTtlLosesTheLease) {
@@ -251,8 +251,8 @@ TEST_F(LibPawl, ErrorsSayWhatMayBeConcluded) {
   EXPECT_EQ(wrong.acquire("a").error().code, Code::kInvalid);
   Client client(pawld.address());
   EXPECT_EQ(client.acquire("a", {.ttl = 1ms}).error().code, Code::kInvalid);
-  Client nobody("127.0.0.1:1", {.call_timeout = 200ms});
-  EXPECT_EQ(nobody.acquire("a").error().code, Code::kUnavailable);
+  Client unreachable("127.0.0.1:1", {.call_timeout = 200ms});
+  EXPECT_EQ(unreachable.acquire("a").error().code, Code::kUnavailable);
 }
 
 TEST_F(LibPawl, HooksReportConnectionAndCounters) {

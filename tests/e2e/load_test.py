@@ -78,8 +78,8 @@ class ConnectionsTest(harness.PawldCase):
         connections = self.idle(CONNECTIONS + RESERVED)
         last = self.pawld.client()
         self.addCleanup(last.close)
-        said = last.read_to_end()
-        self.assertIn(b"-BUSY", said or b"-BUSY", said)
+        output = last.read_to_end()
+        self.assertIn(b"-BUSY", output or b"-BUSY", output)
         for connection in connections:
             connection.close()
 

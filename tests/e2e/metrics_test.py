@@ -111,8 +111,8 @@ def firing(test, before, after, expected, grow=False):
             }
         )
     )
-    code, said = promtool("test", "rules", directory / "test.yml")
-    test.assertEqual(code, 0, said)
+    code, output = promtool("test", "rules", directory / "test.yml")
+    test.assertEqual(code, 0, output)
 
 
 class Prometheus:
@@ -123,7 +123,8 @@ class Prometheus:
         self.dir = harness.scratch("prometheus")
         self.port = free_port()
         (self.dir / "prometheus.yml").write_text(
-            f"global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [{RULES}, {GENERIC}]\nscrape_configs:\n{scrape}"
+            f"global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [{RULES}, "
+            f"{GENERIC}]\nscrape_configs:\n{scrape}"
         )
         with open(self.dir / "log", "wb") as log:
             self.process = subprocess.Popen(
@@ -218,11 +219,11 @@ class MetricsTest(harness.PawldCase):
             self.assertNotEqual(rule["health"], "err", (name, rule))
 
     def test_rules_use_only_existing_metrics(self):
-        told = set(re.findall(r"^# TYPE (\w+)", self.scrape().body.decode(), re.M))
-        told |= {FROM_GUARDS, "pawl_tls_certificate_expiry_timestamp_seconds"}
+        scraped = set(re.findall(r"^# TYPE (\w+)", self.scrape().body.decode(), re.M))
+        scraped |= {FROM_GUARDS, "pawl_tls_certificate_expiry_timestamp_seconds"}
         for file in (RULES, GENERIC):
-            code, said = promtool("check", "rules", file)
-            self.assertEqual(code, 0, said)
+            code, output = promtool("check", "rules", file)
+            self.assertEqual(code, 0, output)
             rules = "\n".join(
                 line for line in file.read_text().splitlines() if not line.lstrip().startswith("#")
             )
@@ -230,7 +231,7 @@ class MetricsTest(harness.PawldCase):
                 re.sub("_bucket$", "", name)
                 for name in re.findall(r"\b(?:pawl|process)_\w+", rules)
             }
-            self.assertEqual(asked - told - {"pawl_generic_names", "pawl_alerts"}, set())
+            self.assertEqual(asked - scraped - {"pawl_generic_names", "pawl_alerts"}, set())
 
     def test_default_rules_record_no_generic_names(self):
         self.assertEqual(re.findall(r"record: (?!pawl_).*", RULES.read_text()), [])
@@ -325,7 +326,7 @@ class SecuredMetricsTest(harness.PawldCase):
         pass
 
     def secured(self):
-        """A pawld with TLS and one user who may look: (server, its certificate, the authority, the
+        """A pawld with TLS and one read-only user: (server, its certificate, the authority, the
         file of the secret)."""
         files = harness.scratch("metrics")
         self.addCleanup(shutil.rmtree, files)

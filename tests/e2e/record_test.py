@@ -78,8 +78,8 @@ class CheckerTest(unittest.TestCase):
     def test_a_release_that_came_undone_is_caught(self):
         self.assertCaught("released stays released", ("restart",), ("found", "a", 1))
 
-    def test_a_holder_that_nobody_asked_for_is_caught(self):
-        self.assertCaught("nobody asked for", ("restart",), ("found", "z", 9999))
+    def test_holder_without_a_request_is_caught(self):
+        self.assertCaught("without a request for it", ("restart",), ("found", "z", 9999))
 
     def test_an_unacknowledged_grant_may_be_there_or_not(self):
         self.assertEqual(self.faults(("ask", "r4", "c"), ("restart",), ("found", "c", None)), [])

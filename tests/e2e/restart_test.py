@@ -9,7 +9,7 @@ import time
 from pawltest import harness
 from pawltest.harness import fields, request_id, wait_until
 
-PAUSE_COUNTED_MS = 250  # So much of a pause of pawld counts against leases; the rest does not.
+PAUSE_COUNTED_MS = 250  # At most this much of a pause of pawld counts against leases.
 
 
 class RestartCase(harness.PawldCase):
@@ -95,7 +95,7 @@ class RestartTest(RestartCase):
         granted = self.acquire(client, "a")["token"]
         server.kill()
         server.start()
-        wait_until(lambda: "did not stop cleanly" in server.log(), "the log tells of the recovery")
+        wait_until(lambda: "did not stop cleanly" in server.log(), "the recovery is logged")
         line = re.search(r".*did not stop cleanly.*", server.log())[0]
         skipped = int(re.search(r"Tokens go on after ([0-9]+)", line)[1])
         self.assertEqual(skipped, fields(self.client(3, server).call("STATUS"))["last_token"])
@@ -372,10 +372,10 @@ class HandoverTest(RestartCase):
 
     def test_start_gives_up_on_a_running_pawld_with_78(self):
         server, client = self.fresh()
-        code, said = self.successor(server).refused("--wait", "200ms")
-        self.assertEqual(code, 78, said)
-        self.assertIn("waiting up to 200ms", said)
-        self.assertIn("Another pawld serves this data", said)
+        code, output = self.successor(server).refused("--wait", "200ms")
+        self.assertEqual(code, 78, output)
+        self.assertIn("waiting up to 200ms", output)
+        self.assertIn("Another pawld serves this data", output)
         self.assertEqual(client.call("PING"), "PONG")
 
     def test_signal_ends_the_wait_for_the_data(self):
@@ -390,11 +390,11 @@ class RefusalTest(RestartCase):
     def test_second_pawld_on_the_same_data_exits_78(self):
         # Hard case 41.
         server, client = self.fresh()
-        code, said = server.refused()
-        self.assertEqual(code, 78, said)
-        self.assertIn(str(server.pid), said)
-        self.assertIn(str(server.data), said)
-        self.assertNotIn("waiting", said, "with --wait 0")
+        code, output = server.refused()
+        self.assertEqual(code, 78, output)
+        self.assertIn(str(server.pid), output)
+        self.assertIn(str(server.data), output)
+        self.assertNotIn("waiting", output, "with --wait 0")
         self.assertEqual(client.call("PING"), "PONG", "the first goes on")
         self.acquire(client, "still")
 
@@ -407,18 +407,18 @@ class RefusalTest(RestartCase):
     def test_must_exist_refuses_missing_and_empty_data(self):
         # Hard case 40: an unmounted volume must not become an empty store.
         server = self.own_pawld(start=False)
-        code, said = server.refused("--must-exist")
-        self.assertEqual(code, 78, said)
-        self.assertIn(f"pawld init --data {server.data}", said)
+        code, output = server.refused("--must-exist")
+        self.assertEqual(code, 78, output)
+        self.assertIn(f"pawld init --data {server.data}", output)
         self.assertFalse(server.data.exists(), "it was created all the same")
         server.data.mkdir()
-        code, said = server.refused("--must-exist")
-        self.assertEqual(code, 78, said)
+        code, output = server.refused("--must-exist")
+        self.assertEqual(code, 78, output)
         self.assertEqual(list(server.data.glob("segment*")), [])
 
     def test_init_creates_a_store_and_keeps_an_existing_one(self):
         server = self.own_pawld(start=False)
-        for said in ("created an empty store", "stays as it is"):
+        for output in ("created an empty store", "stays as it is"):
             done = subprocess.run(
                 [harness.binary(), "init", "--data", server.data],
                 capture_output=True,
@@ -426,7 +426,7 @@ class RefusalTest(RestartCase):
                 timeout=60,
                 check=True,
             )
-            self.assertIn(said, done.stdout)
+            self.assertIn(output, done.stdout)
         server.start("--must-exist")
 
     def test_must_exist_accepts_existing_data(self):
@@ -442,41 +442,41 @@ class RefusalTest(RestartCase):
         server = self.own_pawld(start=False)
         server.data.mkdir()
         (server.data / "thesis.txt").write_text("not a store")
-        code, said = server.refused()
-        self.assertEqual(code, 78, said)
+        code, output = server.refused()
+        self.assertEqual(code, 78, output)
         self.assertEqual((server.data / "thesis.txt").read_text(), "not a store")
 
     def test_public_address_needs_insecure(self):
         server = self.own_pawld(start=False, resp_address="0.0.0.0:0")
-        code, said = server.refused()
-        self.assertIn(code, (64, 78), said)
-        self.assertIn("--insecure", said)
+        code, output = server.refused()
+        self.assertIn(code, (64, 78), output)
+        self.assertIn("--insecure", output)
         self.assertFalse(server.data.exists())
 
     def test_a_port_in_use_is_named(self):
         server, _ = self.fresh()
         other = self.own_pawld(start=False, resp_address=f"127.0.0.1:{server.port}")
-        code, said = other.refused()
-        self.assertEqual(code, 78, said)
-        self.assertIn(str(server.port), said)
+        code, output = other.refused()
+        self.assertEqual(code, 78, output)
+        self.assertIn(str(server.port), output)
 
     def test_unknown_flags_and_settings_are_usage_errors(self):
         server = self.own_pawld(start=False)
-        code, said = server.refused("--no-such-flag")
-        self.assertEqual(code, 64, said)
-        self.assertIn("--no-such-flag", said)
+        code, output = server.refused("--no-such-flag")
+        self.assertEqual(code, 64, output)
+        self.assertIn("--no-such-flag", output)
         server.config.write_text("no_such_setting = 1\n")
-        code, said = server.refused()
-        self.assertEqual(code, 78, said)
-        self.assertIn("no_such_setting", said)
+        code, output = server.refused()
+        self.assertEqual(code, 78, output)
+        self.assertIn("no_such_setting", output)
         self.assertFalse(server.data.exists())
 
     def test_help_and_version_are_answered(self):
         server = self.own_pawld(start=False)
         for flag in ("--help", "--version"):
-            code, said = server.refused(flag)
-            self.assertEqual(code, 0, said)
-            self.assertIn("pawld", said)
+            code, output = server.refused(flag)
+            self.assertEqual(code, 0, output)
+            self.assertIn("pawld", output)
 
 
 class DamageTest(RestartCase):
@@ -503,9 +503,9 @@ class DamageTest(RestartCase):
         return server, keep
 
     def refuses(self, server, name):
-        code, said = server.refused()
-        self.assertIn(code, (74, 78), said)
-        self.assertIn(name, said)
+        code, output = server.refused()
+        self.assertIn(code, (74, 78), output)
+        self.assertIn(name, output)
 
     @staticmethod
     def flip(path, offset):

@@ -20,8 +20,7 @@ from pawltest.tcp_proxy import Proxy
 
 
 class RunTest(RunCase):
-    # --- How it ends
-    # ---------------------------------------------------------------------------------------------------
+    # -- How it ends
 
     def test_exit_code_is_that_of_the_command(self):
         self.run_pawl(self.name, "--", "true")
@@ -115,8 +114,7 @@ class RunTest(RunCase):
         )
         self.assertIn("--max-hold", done.stderr)
 
-    # --- What the command gets
-    # -----------------------------------------------------------------------------------------
+    # -- What the command gets
 
     def test_stdin_and_stdout_pass_through(self):
         text = "line\n" * 50_000
@@ -187,8 +185,7 @@ class RunTest(RunCase):
         self.assertEqual(events[-1]["code"], 4)
         self.assertGreater(events[0]["token"], 0)
 
-    # --- Signals
-    # -------------------------------------------------------------------------------------------------------
+    # -- Signals
 
     def test_signals_reach_the_whole_group(self):
         inner = "trap 'echo inner; exit' USR1; echo up; while :; do sleep 0.01; done"
@@ -221,8 +218,7 @@ class RunTest(RunCase):
             client.call("RELEASE", lease)
             self.assertEqual(self.ends(process, 0)[0], "mine\n")
 
-    # --- The terminal
-    # --------------------------------------------------------------------------------------------------
+    # -- The terminal
 
     def on_terminal(self, *words):
         pid, terminal = pty.fork()
@@ -264,14 +260,13 @@ class RunTest(RunCase):
         _, status = os.waitpid(pid, 0)
         self.assertEqual(os.waitstatus_to_exitcode(status), 130)
 
-    # --- Nothing of the group runs after the next grant
-    # ----------------------------------------------------------------
+    # -- Nothing of the group runs after the next grant
 
     def test_leftover_processes_end_before_the_next_grant(self):
         process = self.writer("leave", "deaf")
         granted = self.rival(self.pawld)
         self.ends(process, 0)
-        self.nobody_wrote_after(granted)
+        self.assert_no_write_after(granted)
 
     def test_command_stops_before_the_next_grant_when_pawld_is_killed(self):  # Hard case 33.
         server = self.own_pawld(resp_address=f"127.0.0.1:{free_port()}")
@@ -279,7 +274,8 @@ class RunTest(RunCase):
         for options in STUBBORN:
             self.ends_before_the_next_grant(server, options, server.kill, server.start)
 
-    def test_command_stops_before_the_next_grant_when_pawld_is_frozen(self):  # Hard cases 27 and 33.
+    def test_command_stops_before_the_next_grant_when_pawld_is_frozen(self):
+        # Hard cases 27 and 33.
         server = self.own_pawld()
         self.address = f"127.0.0.1:{server.port}"
         for options in STUBBORN:
@@ -306,7 +302,7 @@ class RunTest(RunCase):
             "the command writes after the next grant",
         )
         with self.assertRaisesRegex(AssertionError, "ran after the next grant"):
-            self.nobody_wrote_after(granted)
+            self.assert_no_write_after(granted)
         process.kill()
 
     def test_short_outage_does_not_stop_the_command(self):
@@ -333,7 +329,7 @@ class RunTest(RunCase):
             self.assertEqual(client.call("BREAK", self.name, "TOKEN", token, "REASON", "test"), 1)
         granted = self.rival(self.pawld)
         self.ends(process, 122)
-        self.nobody_wrote_after(granted)
+        self.assert_no_write_after(granted)
 
     def test_on_lost_ignore_lets_the_command_finish(self):
         proxy = Proxy(self.pawld.port)
@@ -374,7 +370,8 @@ class RunTest(RunCase):
             pids, last = self.writes()
             self.assertEqual([pid for pid in pids if is_alive(pid)], [])
             print(
-                f"{self._testMethodName} {' '.join(options)}: the group of {len(pids)} wrote its last "
+                f"{self._testMethodName} {' '.join(options)}: the group of {len(pids)} wrote its "
+                f"last "
                 f"{(last - woken) / 1e6:+.1f} ms from when pawl was woken",
                 file=sys.stderr,
             )

@@ -83,8 +83,7 @@ class TlsTest(harness.PawldCase):
         )
         return done
 
-    # --- Clients
-    # -------------------------------------------------------------------------------------------------------
+    # -- Clients
 
     def test_pawl_acquires_shows_and_runs_over_tls(self):
         name = self.lock()
@@ -159,14 +158,14 @@ class TlsTest(harness.PawldCase):
         server = self.new_pawld(self.authority.sign("by-name", ("DNS:localhost",)))
         self.addCleanup(server.remove)
         server.start()
-        said = wait_until(
+        output = wait_until(
             lambda: re.search(
                 r"try: (PAWL_TLS_CA=CA.pem pawl .*)\nhttp: (curl .*)\n", server.log()
             ),
             "it prints them",
         )
-        self.assertIn(f"--addr tls://localhost:{server.port} ", said[1])
-        for line in said.groups():
+        self.assertIn(f"--addr tls://localhost:{server.port} ", output[1])
+        for line in output.groups():
             line = line.replace("CA.pem", shlex.quote(str(self.authority.cert)))
             line = line.replace(" pawl ", f" {shlex.quote(PAWL)} ").replace(
                 "curl ", "curl -sS --fail "
@@ -180,8 +179,7 @@ class TlsTest(harness.PawldCase):
             )
             self.assertEqual(done.returncode, 0, f"{line}\n{done.stderr}")
 
-    # --- The wrong door
-    # ------------------------------------------------------------------------------------------------
+    # -- The wrong door
 
     def test_plain_client_on_a_tls_port_gets_an_error_and_is_logged(self):
         server = self.new_pawld(self.server)
@@ -189,7 +187,9 @@ class TlsTest(harness.PawldCase):
         server.start()
         with self.client(server=server, tls=None) as client:
             self.assertError(client.call("PING"), "ERR", "speaks TLS", "redis-cli --tls")
-        wait_until(lambda: 'does not speak TLS; it said "*1"' in server.log(), "the log says so")
+        wait_until(
+            lambda: re.search(r'does not speak TLS.*"\*1"', server.log()), "it is logged"
+        )
         for words in (("status",), ("run", self.lock(), "--", "true"), ("watch",)):
             done = (
                 self.pawl(*words, "--addr", f"localhost:{server.port}", expect=69)
@@ -197,7 +197,8 @@ class TlsTest(harness.PawldCase):
                 else self.pawl("run", "--addr", f"localhost:{server.port}", *words[1:], expect=69)
             )
             self.assertIn(
-                f"pawl: localhost:{server.port} speaks TLS: write --addr tls://localhost:{server.port}\n",
+                f"pawl: localhost:{server.port} speaks TLS: write --addr "
+                f"tls://localhost:{server.port}\n",
                 done.stderr,
             )
             self.assertIn("PAWL_TLS_CA", done.stderr)
@@ -209,8 +210,7 @@ class TlsTest(harness.PawldCase):
         self.assertIn("the server does not speak TLS", done.stderr)
         wait_until(lambda: "this port does not speak TLS" in plain.log(), "the log says so")
 
-    # --- Certificates that do not fit
-    # ----------------------------------------------------------------------------------
+    # -- Certificates that do not fit
 
     def refused(self, *parts, words=("status",), **options):
         """Each way to connect refuses it in the same words, with the exit code for
@@ -264,13 +264,12 @@ class TlsTest(harness.PawldCase):
             (self.files / "none", self.server.key, "cannot be read: No such file"),
         ):
             server = self.own_pawld(start=False)
-            code, said = server.refused("--tls-cert", cert, "--tls-key", key)
-            self.assertEqual(code, 78, said)
-            self.assertIn(why, said)
+            code, output = server.refused("--tls-cert", cert, "--tls-key", key)
+            self.assertEqual(code, 78, output)
+            self.assertIn(why, output)
             self.assertFalse(server.data.exists(), "and touches nothing")
 
-    # --- Client certificates
-    # -------------------------------------------------------------------------------------------
+    # -- Client certificates
 
     def test_client_certificates_are_optional_and_checked_when_given(self):
         server = self.new_pawld(self.server, self.authority.cert)
@@ -296,8 +295,7 @@ class TlsTest(harness.PawldCase):
             "the log names it",
         )
 
-    # --- Trouble
-    # -------------------------------------------------------------------------------------------------------
+    # -- Trouble
 
     @staticmethod
     def others(client):
@@ -368,8 +366,7 @@ class TlsTest(harness.PawldCase):
             silent.sendall(b"\x16\x03\x01")
             self.assertEqual(silent.recv(1), b"")
 
-    # --- Rotation
-    # ------------------------------------------------------------------------------------------------------
+    # -- Rotation
 
     def test_rotated_certificate_costs_no_lease(self):
         current = self.authority.sign("pawld", LOCAL, file="current")
@@ -393,7 +390,7 @@ class TlsTest(harness.PawldCase):
         wait_until(
             lambda: f"{current.key}: does not belong to the certificate in {current.cert}"
             in server.log(),
-            "the log tells of it",
+            "it is logged",
         )
         renew_all()
         self.pawl("status", port=server.port)

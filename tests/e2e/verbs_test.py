@@ -706,7 +706,7 @@ class BytesTest(harness.PawldCase):
         )
 
     def test_expired_lease_is_reported_as_expired(self):
-        # Hard cases 1, 3, 9: whoever dies or sleeps without a word costs one TTL; a renewal never
+        # Hard cases 1, 3, 9: a holder that dies or sleeps costs one TTL; a renewal never
         # revives.
         client = self.client()
         lock = self.lock()

@@ -1,4 +1,4 @@
-"""Waiting: in order, one message each, and nobody is granted who has gone."""
+"""Waiting: in order, one message each, and no grant to a waiter that has gone."""
 
 import selectors
 import socket
@@ -47,7 +47,7 @@ class QueueTest(harness.PawldCase):
         for n, waiter in enumerate(waiters):
             self.assertEqual(releaser.call("RELEASE", lease), 1)
             ready = {key.data for key, _ in selector.select(timeout=harness.PATIENCE)}
-            self.assertEqual(ready, {n}, "somebody else heard of it, or nobody did")
+            self.assertEqual(ready, {n}, "another waiter got a message, or none did")
             grant = waiter.read()
             self.assertEqual(waiter.received - hello[n], len(waiter.raw), "more than one message")
             self.assertGreater(grant["token"], last_token)
@@ -79,7 +79,7 @@ class QueueTest(harness.PawldCase):
         self.assertEqual(
             fields(holder.call("HISTORY", lock)[0])["token"],
             last,
-            "somebody who had gone was granted",
+            "a waiter that had gone was granted",
         )
         self.assertGreater(self.acquire(holder, lock)["token"], last)
 
@@ -116,7 +116,7 @@ class QueueTest(harness.PawldCase):
             self.assertEqual(ended[0], ended[1] + 1, "a token in between went to nobody")
 
     def test_a_frozen_waiter_with_an_open_socket_costs_one_ttl(self):
-        # Hard case 19, the second half: it cannot be told from a live one.
+        # Hard case 19, the second half: it cannot be distinguished from a live one.
         lock = self.lock()
         holder = self.client(3)
         lease = self.acquire(holder, lock)["lease"]
@@ -203,7 +203,7 @@ class QueueTest(harness.PawldCase):
         two.send("ACQUIRE", b, "AND", a, "TTL", 60000, "WAIT", 60000)
         self.waiting(holder, b, 2)
         self.assertIsNone(
-            holder.call("ACQUIRE", b, "TTL", 1000), "b stands idle behind those who wait for both"
+            holder.call("ACQUIRE", b, "TTL", 1000), "b is idle behind the waiters for both"
         )
         holder.call("RELEASE", lease)
         grant = one.read()
@@ -308,7 +308,7 @@ class BlockingTest(harness.PawldCase):
             self.assertEqual(holder.read(), 1)
             cancelled, answer = canceller.read(), waiter.read()
             outcomes.add(cancelled)
-            self.assertEqual(cancelled == 1, answer is None, "told one thing, got another")
+            self.assertEqual(cancelled == 1, answer is None, "CANCEL and the wait disagree")
             if answer is not None:
                 self.assertEqual(self.inspect(holder, lock)["token"], answer["token"])
                 self.assertEqual(waiter.call("RELEASE", answer["lease"]), 1)

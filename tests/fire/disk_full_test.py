@@ -90,7 +90,8 @@ class DiskFullTest(FireCase):
         self.renew_all(client)
         self.assertEqual(client.call("STATUS")["leases"], len(self.held))
         print(
-            f"{ROUNDS} rounds, {len(self.held)} leases held over all of them, last token {self.greatest}"
+            f"{ROUNDS} rounds, {len(self.held)} leases held over all of them, last token "
+            f"{self.greatest}"
         )
 
     def one_round(self, client, number, leave):

@@ -28,7 +28,7 @@ FAULTS = int(os.environ.get("PAWL_FIRE_FAULTS", "200"))
 ALL = os.environ.get("PAWL_FIRE_ALL") == "1"
 STEP = 1 if ALL else 10
 WORKERS = 2
-ACKS_AFTER = 60  # That pawld goes on after a fault is shown by so many acknowledgements.
+ACKS_AFTER = 60  # Acknowledgements that show that pawld continues after a fault.
 
 
 class EioTest(FireCase):
@@ -45,7 +45,8 @@ class EioTest(FireCase):
             with self.subTest(at=at, how=how):
                 self.one_round(at, how, may_go_on)
         print(
-            f"{how}: {len(numbers)} rounds, {sum(self.hits.values())} faults, {self.acks} acknowledgements, "
+            f"{how}: {len(numbers)} rounds, {sum(self.hits.values())} faults, {self.acks} "
+            f"acknowledgements, "
             f"{time.monotonic() - began:.0f} s"
         )
         for (call, kind, end), count in sorted(self.hits.items()):

@@ -9,7 +9,7 @@
 //                           takes half of its bytes, which POSIX allows)
 //   PAWL_FIRE_REPORT=FILE   the call that went wrong is written there: "pwrite segment-00000001.log EIO"
 //   PAWL_FIRE_GATE=FILE     as long as that file exists, whatever makes bytes durable hangs, and FILE.reached says that
-//                           something does; with a number in it, it only takes so many milliseconds longer
+//                           something does; with a number in it, it only takes that many milliseconds longer
 //   PAWL_FIRE_READ_GATE     the same for reads
 //
 // What makes bytes durable: fsync, fdatasync, and a write to a file that was opened with O_DSYNC.

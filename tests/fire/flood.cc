@@ -141,7 +141,7 @@ Tally flood(const Plan& plan) {
   for (Nanos now = began; now - began < plan.duration; now = monotonic_now()) {
     const auto due =
         static_cast<std::uint64_t>(plan.rate * std::chrono::duration<double>(now - began).count());
-    // Not all that is due at once: whoever only asks never reads an answer.
+    // Not all that is due at once: a client that only sends never reads a reply.
     const std::uint64_t until = std::min(due, tally.asked + kBurstMax);
     while (tally.asked < until) askers[tally.asked % askers.size()]->ask();
     for (const auto& asker : askers) asker->flush();

@@ -5,7 +5,7 @@
 //   lossy_fs MOUNTPOINT       prints "ok" once mounted; then takes commands, one per line, and answers each with "ok …":
 //     cut                     the power is gone: every call fails from now on
 //     cut-at N                the same in the middle of the Nth call from now that changes or syncs something
-//     on SEED                 the power is back, and what was not synced is decided. Whoever used it must have ended
+//     on SEED                 the power is back, and what was not synced is decided. Its users must have ended
 //     operations              how many calls have changed or synced something
 //     direct yes|no|open-only whether O_DIRECT is taken; open-only: the open succeeds and the write is refused, as some do
 //   The end of the input unmounts it.

@@ -16,7 +16,7 @@ from pawltest.process import dies_with_parent
 
 SECONDS = int(os.environ.get("PAWL_FIRE_OVERLOAD_SECONDS", "20"))
 LEASES = 1000
-TTL_SECONDS = 10  # Less than the flood lasts: whoever is not heard in all that time has lost it.
+TTL_SECONDS = 10  # Shorter than the flood: a lease that is not renewed during it is lost.
 UNLIMITED = 1_000_000
 
 
@@ -27,9 +27,9 @@ def start(program, *words):
 
 class OverloadTest(FireCase):
     def finish(self, process):
-        said, complaint = process.communicate(timeout=SECONDS + harness.PATIENCE)
+        output, complaint = process.communicate(timeout=SECONDS + harness.PATIENCE)
         self.assertEqual(process.returncode, 0, complaint)
-        return json.loads(said)
+        return json.loads(output)
 
     @staticmethod
     def answered(flood, seconds):
@@ -62,8 +62,10 @@ class OverloadTest(FireCase):
         held = self.finish(holding)
         asked, answered = flood["asked"] / SECONDS, self.answered(flood, SECONDS)
         print(
-            f"{rate:.0f}/s is what pawld can do; {asked:.0f}/s asked for {SECONDS} s, {answered:.0f}/s answered, "
-            f"up to {flood['behind_max']} unanswered at once and {flood['dropped']} beyond that never sent; "
+            f"{rate:.0f}/s is what pawld can do; {asked:.0f}/s asked for {SECONDS} s, "
+            f"{answered:.0f}/s answered, "
+            f"up to {flood['behind_max']} unanswered at once and {flood['dropped']} beyond that "
+            f"never sent; "
             f"{held['renewals']} renewals of {LEASES} leases, {held['lost']} lost"
         )
         self.assertEqual(

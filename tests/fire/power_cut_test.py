@@ -10,7 +10,9 @@ import random
 import time
 
 from pawltest import disk_faults
-from pawltest.disk_faults import EXIT_STORE, SEGMENT_SMALL, FireCase, LossyFs, harness, torture, wait_until
+from pawltest import harness, torture
+from pawltest.disk_faults import EXIT_STORE, SEGMENT_SMALL, FireCase, LossyFs
+from pawltest.wait import wait_until
 
 CUTS = int(os.environ.get("PAWL_FIRE_CUTS", "100"))
 SEED = int(os.environ.get("PAWL_FIRE_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
@@ -22,7 +24,7 @@ class LossyCase(FireCase):
         """A file system, and a pawld that will keep its data there."""
         fs = LossyFs()
         self.addCleanup(fs.close)
-        fs.tell("direct", direct)
+        fs.command("direct", direct)
         server = self.own_pawld(start=False, segment_bytes=SEGMENT_SMALL)
         server.data = fs.root
         return fs, server
@@ -45,9 +47,9 @@ class PowerCutTest(LossyCase):
         began, early = time.monotonic(), 0
         with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
             for _ in range(cuts):
-                fs.tell("cut-at", dice.randint(1, 12 if dice.random() < 0.3 else 300))
+                fs.command("cut-at", dice.randint(1, 12 if dice.random() < 0.3 else 300))
                 early += not self.one_life(server, ledger, workers, pool)
-                fs.tell("on", dice.randrange(1 << 32))
+                fs.command("on", dice.randrange(1 << 32))
             server.start()
             self.assertEqual(torture.look(server, ledger, workers), [])
             for settling in [pool.submit(worker.settle_again, server.port) for worker in workers]:
@@ -56,7 +58,8 @@ class PowerCutTest(LossyCase):
         counts = ledger.checker.counts
         print(
             f"{cuts} power cuts ({early} before pawld served), {counts.get('granted', 0)} grants, "
-            f"{counts.get('released', 0)} releases, {fs.tell('operations')} disk operations, {time.monotonic() - began:.0f} s"
+            f"{counts.get('released', 0)} releases, {fs.command('operations')} disk operations, "
+            f"{time.monotonic() - began:.0f} s"
         )
         self.assertGreater(ledger.acks, cuts, "too little load to mean anything")
 
@@ -75,8 +78,8 @@ class PowerCutTest(LossyCase):
 
 
 class DirectTest(LossyCase):
-    def serves_and_says_so(self, server, said):
-        """Every kind of work on that file system, and a restart; whether the log tells of buffered
+    def serves_and_logs(self, server, logged):
+        """Every kind of work on that file system, and a restart; whether the log mentions buffered
         writes."""
         server.start()
         with server.client(3) as client:
@@ -88,23 +91,23 @@ class DirectTest(LossyCase):
             self.acquire(client, "one more")
         self.assertEqual(server.terminate(), 0)
         self.assertEqual(
-            server.log().count("refuses direct writes"), 2 if said else 0, server.log()
+            server.log().count("refuses direct writes"), 2 if logged else 0, server.log()
         )
 
     def test_direct_writes_are_not_logged(self):
-        self.serves_and_says_so(self.on_lossy("yes")[1], said=False)
+        self.serves_and_logs(self.on_lossy("yes")[1], logged=False)
 
     def test_refused_direct_writes_are_logged_once(self):
-        self.serves_and_says_so(self.on_lossy("no")[1], said=True)
+        self.serves_and_logs(self.on_lossy("no")[1], logged=True)
 
     def test_direct_writes_refused_at_the_write_are_logged_once(self):
-        self.serves_and_says_so(self.on_lossy("open-only")[1], said=True)
+        self.serves_and_logs(self.on_lossy("open-only")[1], logged=True)
 
     def test_store_moves_between_direct_and_buffered_file_systems(self):
         fs, server = self.on_lossy("yes")
         lease = None
         for direct in ("yes", "no", "open-only", "yes"):
-            fs.tell("direct", direct)
+            fs.command("direct", direct)
             server.start()
             with server.client(3) as client:
                 if lease:

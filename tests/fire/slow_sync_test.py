@@ -1,5 +1,5 @@
-"""Syncs that are slow, or hang, under the real pawld: nobody expires early, and nobody is told what
-is not durable yet. Hard cases 27 and 36.
+"""Syncs that are slow, or hang, under the real pawld: no lease expires early, and no reply reports
+what is not durable yet. Hard cases 27 and 36.
 
 Each hang has a length because that is what is tested; what is decided is what pawld says, never a
 stopwatch. """
@@ -11,7 +11,7 @@ from pawltest.disk_faults import FireCase, faults, harness, wait_until
 TTL = 1000
 HANG = 3.0  # Three times the TTL.
 LEASES = 200
-PAUSE_COUNTED_MS = 250  # So much of a pause of pawld counts against leases; the rest does not.
+PAUSE_COUNTED_MS = 250  # At most this much of a pause of pawld counts against leases.
 
 
 class SlowSyncTest(FireCase):
@@ -51,7 +51,7 @@ class SlowSyncTest(FireCase):
         time.sleep(HANG)
         for client in (asking, reader, self.holder, waiter):
             self.assertTrue(
-                client.silent(), "somebody was told something while nothing was durable"
+                client.silent(), "a reply came while nothing was durable"
             )
         self.gate.unlink()
         self.assertEqual(
@@ -97,7 +97,7 @@ class SlowSyncTest(FireCase):
         leases, _ = self.hold(ttl=60000)
         asking = self.hang()
         self.server.kill()
-        self.assertEqual(asking.read_to_end(), b"", "it was told before it was durable")
+        self.assertEqual(asking.read_to_end(), b"", "a reply came before it was durable")
         self.gate.unlink()
         self.server.start()
         client = self.client(3, self.server)

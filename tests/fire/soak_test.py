@@ -182,7 +182,8 @@ class SoakTest(FireCase):
             counts = self.churn(SECONDS, pool)
             after = self.comes_to_rest()
         print(
-            f"{SECONDS} s, {sum(counts.values()) - counts['cut']} visits {dict(counts)}; descriptors {sum(self.least)} again, "
+            f"{SECONDS} s, {sum(counts.values()) - counts['cut']} visits {dict(counts)}; "
+            f"descriptors {sum(self.least)} again, "
             f"memory {before >> 10} → {after >> 10} KiB"
         )
         self.assertLess(after - before, GROWTH_MAX, "memory leaks")

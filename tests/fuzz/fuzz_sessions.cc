@@ -3,7 +3,7 @@
 // every turn:
 //
 //   - the core's state holds together (core/invariants.h), and its last token has not gone back;
-//   - each peer was told what the protocol promises (peer.h), and nothing that is not durable (G2);
+//   - each peer received what the protocol promises (peer.h), and nothing that is not durable (G2);
 //   - a token belongs to one lease for ever (G1, P1, P6).
 //
 // In the end, when the store and every reader catch up, each command has its reply and nothing is
@@ -273,11 +273,11 @@ class World final : public server::Network {
 
   void show(Line& line) {
     for (const wire::GrantReply& grant : line.peer.received(std::exchange(line.arrived, {})))
-      told(grant);
+      received(grant);
     if (const auto event = line.peer.last_event()) learn(known_.events, to_text(*event));
   }
 
-  void told(const wire::GrantReply& grant) {
+  void received(const wire::GrantReply& grant) {
     const auto counter = store_.records().find(core::kLastTokenKey);
     PAWL_ASSERT(counter != store_.records().end());
     const auto durable = core::decode_last_token(counter->second);

@@ -49,7 +49,7 @@ void Peer::take_reply(const wire::Value& value, Grants& grants) {
     waits_.clear();
     last_event_.reset();
   }
-  // A new beginning may repeat what was told before.
+  // A new beginning may repeat what was sent before.
   if (command.verb == "OBSERVE" || command.verb == "UNOBSERVE") last_event_.reset();
   if (command.verb != "ACQUIRE") return;
   const auto acquired = wire::read_acquire(value);

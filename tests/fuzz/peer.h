@@ -1,5 +1,5 @@
 // The far end of one connection: what it sent, and what it makes of what comes back. Everything it
-// is told is held against the protocol's promises:
+// receives is compared with the protocol's promises:
 //
 //   - every byte decodes with our own decoder, and each command has exactly one reply, in order;
 //   - a wait that was answered "queued" ends with exactly one push;
@@ -36,7 +36,7 @@ class Peer {
   // It sent what may be anything, so its replies cannot be counted any more.
   void sent_garbage() { garbage_ = true; }
 
-  // --- What it is told ---------------------------------------------------------------------------
+  // --- What it receives ---------------------------------------------------------------------------
   // Returns the grants that these bytes complete.
   Grants received(std::string_view bytes);
 

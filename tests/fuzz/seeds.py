@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Packs the seeds of a fuzz target into one text file that people can read and diff.
 
-    seeds.py unpack tests/fuzz/seeds/config.txt DIR          one file per seed, as libFuzzer wants them
-    seeds.py add tests/fuzz/seeds/config.txt INPUT…          adds inputs, for example build/fuzz/found/crash-…
+    seeds.py unpack tests/fuzz/seeds/config.txt DIR     one file per seed, for libFuzzer
+    seeds.py add tests/fuzz/seeds/config.txt INPUT…     adds inputs, e.g. build/fuzz/found/crash-…
 
 The build unpacks them to build/tests/seeds. A file has a paragraph per seed, sorted by name:
 

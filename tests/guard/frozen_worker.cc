@@ -1,5 +1,5 @@
-// A worker in C++ with libpawl, for the story of the frozen worker: takes the lock, writes a value
-// to `orders`, and says its token. Told to stay, it waits for a line on stdin, during which it gets
+// A worker in C++ with libpawl for frozen_worker_test.py: takes the lock, writes a value to
+// `orders`, and prints its token. With `stay` it waits for a line on stdin, during which it gets
 // frozen, and then writes twice: under its lease, which must know that it is over, and with its
 // token alone, as a program would that does not ask, which the table must refuse.
 //
@@ -158,7 +158,7 @@ int run(int argc, char** argv) {
     std::cout << written.error().detail << "\n";
     return 1;
   }
-  std::cout << "granted=" << lease->token() << std::endl;  // Flushed: somebody waits for it.
+  std::cout << "granted=" << lease->token() << std::endl;  // Flushed: the test waits for it.
   if (argc == 6) return 0;
   std::string go;
   std::getline(std::cin, go);

@@ -2,7 +2,7 @@
 """Checks the models with spin: every one holds, exhaustively within its bounds, and every naive
 variant of it fails.
 
-    models_test.py [--deep]                  the table; --deep adds larger bounds (minutes, and some GB of memory)
+    models_test.py [--deep]                  the table; --deep: larger bounds (minutes, some GB)
     models_test.py --trace lease FROM_REPLY  the shortest trace that breaks a naive variant
 
 Needs spin and a C compiler. A variant that does not fail, or that breaks another property than the
@@ -97,7 +97,7 @@ def defines_of(case):
 
 
 def build(case, where):
-    """The verifier spin writes for this case. Variants are searched breadth first: their stories
+    """The verifier spin writes for this case. Variants are searched breadth first: their traces
     come out shortest."""
     made = run(["spin", "-a", *defines_of(case), str(HERE / f"{case.model}.pml")], where)
     if not (where / "pan.c").exists() or "Error" in made.stdout:
@@ -113,13 +113,13 @@ def trace_of(case, where):
     if not (where / f"{case.model}.pml.trail").exists():
         return []
     lines = run(["./pan", "-r", f"{case.model}.pml.trail"], where).stdout.splitlines()
-    told = []
+    steps = []
     for line in lines:
         if line.startswith("spin: trail ends"):
             break
         if line.strip() and not re.match(r"\s*\d+:\s+proc", line) and not line.startswith("pan"):
-            told.append(line)
-    return told
+            steps.append(line)
+    return steps
 
 
 def verify(case):
@@ -163,14 +163,15 @@ def complaint(case, verdict):
 
 # Hard cases 31, 53 and 54.
 def test_every_model_holds_and_every_naive_variant_fails(cases):
-    said = lambda broken: f"breaks {broken}" if broken else "holds"
+    describe = lambda broken: f"breaks {broken}" if broken else "holds"
     print(f"{'model':6} {'variant':34} {'states':>10} {'depth':>6}  {'verdict':24} expected")
     complaints = lost_references()
     for case in cases:
         verdict = verify(case)
         print(
-            f"{case.model:6} {case.name:34} {verdict.states:>10,} {verdict.depth:>6}  {said(verdict.broken):24} "
-            f"{said(case.breaks)}",
+            f"{case.model:6} {case.name:34} {verdict.states:>10,} {verdict.depth:>6}  "
+            f"{describe(verdict.broken):24} "
+            f"{describe(case.breaks)}",
             flush=True,
         )
         if wrong := complaint(case, verdict):

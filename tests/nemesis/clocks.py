@@ -3,8 +3,8 @@ they were, as after a move to another machine, and no longer agree with each oth
 clock jumps all the time (jumping_wall.cc).
 
     clocks = clocks.Clocks(3)
-    subprocess.Popen([*clocks.enter(2), "pawld", …])          # enter(0): the machine's own clocks
-    clocks.ahead(2)                                           # by how many nanoseconds CLOCK_BOOTTIME is ahead there
+    subprocess.Popen([*clocks.enter(2), "pawld", …])     # enter(0): the machine's own clocks
+    clocks.ahead(2)                   # nanoseconds by which CLOCK_BOOTTIME is ahead there
 """
 
 import os

@@ -52,13 +52,13 @@ class Lossy(Disk):
 
     def cut(self, seed):
         """In the middle of one of the next calls that change or sync something."""
-        self.fs.tell("cut-at", 1 + seed % 40)
+        self.fs.command("cut-at", 1 + seed % 40)
         self.dark = True
 
     def prepare(self, seed):
         if self.dark:
-            self.fs.tell("cut")
-            self.fs.tell("on", seed)
+            self.fs.command("cut")
+            self.fs.command("on", seed)
         self.dark = False
 
     def close(self):

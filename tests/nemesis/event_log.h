@@ -4,7 +4,7 @@
 //   log.say("granted", {{"n", 3}, {"token", 17}});       {"e":"granted","at":81234567,"n":3,"token":17}
 //
 // Times are readings of CLOCK_BOOTTIME in nanoseconds as the machine has them: a worker that runs
-// in a time namespace is told by how much its own clock is ahead, and takes it off.
+// in a time namespace gets the offset of its clock, and subtracts it.
 #pragma once
 
 #include <cstdint>

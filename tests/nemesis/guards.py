@@ -1,7 +1,7 @@
 """The guarded resources of a world: a database with one protected table for each.
 
     guard = guards.make("sqlite", directory)
-    guard.where               # what a worker is told
+    guard.where               # the address for a worker
     guard.rows("alpha")       # in the order of their commits: dicts of token, op, writer, at
     guard.crash(); guard.start()
 
@@ -19,7 +19,7 @@ ROWS = "SELECT token, op, writer, at FROM {} ORDER BY id"
 
 
 def make(kind, directory, mode="enforce"):
-    """`mode`: what the guards are told; a world whose guards only watch must be found out."""
+    """`mode` of the guards; a world whose guards only watch must be detected."""
     return {"sqlite": Sqlite, "postgres": Postgres, "mariadb": Maria}[kind](directory, mode)
 
 

@@ -1,14 +1,15 @@
-"""Makes one history of all that was written down, and finds what must not be.
+"""Merges the records of all processes into one history, and finds violations.
 
     lives = [judge.Life(client=2, path=…, ended_ns=…)]            # one per process
-    verdict = judge.judge(lives, rows={"alpha": […]}, history=[…], calm_ns=…, checker="build/tests/check_history", path=…)
+    verdict = judge.judge(lives, rows={"alpha": […]}, history=[…], calm_ns=…,
+                          checker="build/tests/check_history", path=…)
     verdict.faults, verdict.counts
 
 What clients believed goes to the checker that the simulator uses (G7: until its own deadline a
 client may act, as long as it has not begun to release, frozen or not). What happened in the
-resources goes there as well, in the order of commits; here it is held against what the writers were
-told: what was acknowledged is there once, what failed is not there, nobody is refused who still
-holds. """
+resources goes there as well, in the order of commits; here it is compared with the replies of the
+writers: what was acknowledged is there once, what failed is not there, no current holder is
+refused. """
 
 import collections
 import dataclasses
@@ -93,13 +94,13 @@ class Attempt:
 
     def may_release_from(self):
         """No release can have been sent before; None: none was."""
-        told = self.releasing and self.releasing["at"]
+        released_at = self.releasing and self.releasing["at"]
         if not self.life.under_run:
-            return told
-        # pawl run ends its command a sixth of the TTL before the deadline, or when it is told that
+            return released_at
+        # pawl run ends its command a sixth of the TTL before the deadline, or when it learns that
         # it is over, and releases.
         by_run = self.deadlines[0] - self.ask["ttl"] * 1_000_000 // 6
-        return min(told or by_run, by_run, self.broken.get(self.token, by_run))
+        return min(released_at or by_run, by_run, self.broken.get(self.token, by_run))
 
     def robbed(self):
         return self.lost and self.lost["over"] and self.lost["at"] < max(self.deadlines)
@@ -193,12 +194,12 @@ def _effect(resource, kind, token, at):
 
 
 def faults_at_resources(attempts, rows, history):
-    """What writers were told, held against what is there."""
+    """Compares the replies that writers got with the rows."""
     handed_on = {line["token"] for line in history if line["kind"] == "break" and line["now"]}
     there = collections.Counter(
         (resource, row["token"], row["op"]) for resource, written in rows.items() for row in written
     )
-    told = collections.defaultdict(set)
+    outcomes_of = collections.defaultdict(set)
     for attempt in attempts:
         until = attempt.believed_until()
         for event in attempt.writes:
@@ -208,10 +209,13 @@ def faults_at_resources(attempts, rows, history):
                 and event["at"] < until
                 and attempt.token not in handed_on
             ):
-                yield f"P5: {place} was refused at {event['at'] / 1e6:.3f} ms, its holder holds until {until / 1e6:.3f} ms"
+                yield (
+                    f"P5: {place} was refused at {event['at'] / 1e6:.3f} ms, "
+                    f"its holder holds until {until / 1e6:.3f} ms"
+                )
             if event["e"] == "wrote":
-                told[event["resource"], event["token"], event["op"]].add(event["outcome"])
-    for (resource, token, op), outcomes in told.items():
+                outcomes_of[event["resource"], event["token"], event["op"]].add(event["outcome"])
+    for (resource, token, op), outcomes in outcomes_of.items():
         place, count = f'op {op} of token {token} at "{resource}"', there[resource, token, op]
         if outcomes & {"admitted", "replayed"} and count == 0:
             yield f"P5: {place} was acknowledged, and is not there"

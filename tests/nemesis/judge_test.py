@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Judges the judge: stories that are fine, and the same with one thing wrong.
+"""Tests the judge: histories that are correct, and the same with one thing wrong.
 
 Environment: PAWL_BUILD is the build directory, whose checker it uses.
 """
@@ -20,7 +20,7 @@ MS = 1_000_000
 TTL = 1000
 
 
-class Story:
+class Events:
     """What processes wrote down, in milliseconds. Fine as it is: c0 holds and gives back, then c1
     does."""
 
@@ -102,58 +102,58 @@ class JudgeTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="pawl-judge-")
         self.addCleanup(folder.cleanup)
-        self.story = Story(folder.name)
+        self.events = Events(folder.name)
 
     def first_holder(self, release=True):
-        self.story.grant(0, asked=0, at=5, token=1)
-        self.story.wrote(0, 50, token=1, op=1)
+        self.events.grant(0, asked=0, at=5, token=1)
+        self.events.wrote(0, 50, token=1, op=1)
         if release:
-            self.story.release(0, 100)
+            self.events.release(0, 100)
 
     def assertFine(self, **options):
-        self.assertEqual(self.story.faults(**options), [])
+        self.assertEqual(self.events.faults(**options), [])
 
     def assertFound(self, *beginnings):
         """Of every beginning there is a fault, and no other kind."""
-        faults = self.story.faults()
+        faults = self.events.faults()
         self.assertEqual({fault[:2] for fault in faults}, set(beginnings), faults)
 
     def test_consecutive_holders_are_accepted(self):
         self.first_holder()
-        self.story.grant(1, asked=60, at=103, token=2, fenced=True)
-        self.story.wrote(1, 130, token=2, op=1)
-        self.story.release(1, 150)
+        self.events.grant(1, asked=60, at=103, token=2, fenced=True)
+        self.events.wrote(1, 130, token=2, op=1)
+        self.events.release(1, 150)
         self.assertFine()
 
     def test_grant_after_an_expired_lease_is_accepted(self):
         self.first_holder(release=False)
-        self.story.grant(1, asked=500, at=1020, token=2)
+        self.events.grant(1, asked=500, at=1020, token=2)
         self.assertFine()
 
     def test_grant_within_the_delay_is_found(self):
-        self.story.grant(0, asked=0, at=5, token=1, delay=300)
-        self.story.grant(1, asked=500, at=1200, token=2)
+        self.events.grant(0, asked=0, at=5, token=1, delay=300)
+        self.events.grant(1, asked=500, at=1200, token=2)
         self.assertFound("P3")
 
     def test_overlapping_holders_are_found(self):
         self.first_holder(release=False)
-        self.story.grant(1, asked=500, at=800, token=2)
+        self.events.grant(1, asked=500, at=800, token=2)
         self.assertFound("G7", "P3")
 
     def test_renewals_extend_the_belief_of_a_holder(self):
         self.first_holder(release=False)
-        self.story.say(0, 600, "held", deadline=500 + TTL * 99 // 100 - 20)
-        self.story.grant(1, asked=700, at=1100, token=2)
+        self.events.say(0, 600, "held", deadline=500 + TTL * 99 // 100 - 20)
+        self.events.grant(1, asked=700, at=1100, token=2)
         self.assertFound("G7", "P3")
 
     def test_early_loss_is_found(self):
         self.first_holder(release=False)
-        self.story.say(0, 300, "lost", over=True, deadline=970, reason="pawld says so")
+        self.events.say(0, 300, "lost", over=True, deadline=970, reason="pawld says so")
         self.assertFound("G2")
 
     def test_revived_lease_is_found(self):
         self.first_holder(release=False)
-        self.story.history.append(
+        self.events.history.append(
             {
                 "kind": "break",
                 "token": 1,
@@ -163,10 +163,10 @@ class JudgeTest(unittest.TestCase):
                 "was_live": True,
             }
         )
-        self.story.say(0, 300, "lost", over=True, deadline=970, reason="broken")
-        self.story.say(0, 310, "releasing")
-        self.story.say(0, 311, "released", live=False)
-        self.story.history.append(
+        self.events.say(0, 300, "lost", over=True, deadline=970, reason="broken")
+        self.events.say(0, 310, "releasing")
+        self.events.say(0, 311, "released", live=False)
+        self.events.history.append(
             {
                 "kind": "sighting",
                 "lock": "alpha",
@@ -178,13 +178,13 @@ class JudgeTest(unittest.TestCase):
         self.assertFound("P4")
 
     def test_release_by_run_before_its_deadline_is_accepted(self):
-        self.story.grant(50, asked=0, at=5, token=1, under_run=True)
-        self.story.grant(1, asked=700, at=900, token=2)
+        self.events.grant(50, asked=0, at=5, token=1, under_run=True)
+        self.events.grant(1, asked=700, at=900, token=2)
         self.assertFine()
 
     def test_release_by_run_after_a_break_is_accepted(self):
-        self.story.grant(50, asked=0, at=5, token=1, under_run=True)
-        self.story.history.append(
+        self.events.grant(50, asked=0, at=5, token=1, under_run=True)
+        self.events.history.append(
             {
                 "kind": "break",
                 "token": 1,
@@ -194,57 +194,57 @@ class JudgeTest(unittest.TestCase):
                 "was_live": True,
             }
         )
-        self.story.grant(1, asked=100, at=300, token=2)
+        self.events.grant(1, asked=100, at=300, token=2)
         self.assertFine()
 
     def test_start_below_a_granted_token_is_found(self):
-        self.story.grant(0, asked=0, at=5, token=7)
-        self.story.history.append({"kind": "start", "at_ns": 50 * MS, "last_token": 6})
+        self.events.grant(0, asked=0, at=5, token=7)
+        self.events.history.append({"kind": "start", "at_ns": 50 * MS, "last_token": 6})
         self.assertFound("P6")
 
     def test_a_write_after_a_greater_token_is_found(self):
         self.first_holder()
-        self.story.grant(1, asked=60, at=103, token=2)
-        self.story.wrote(1, 130, token=2, op=1)
-        self.story.rows["alpha"].append({"token": 1, "op": 2, "writer": "c0", "at": 140 * MS})
+        self.events.grant(1, asked=60, at=103, token=2)
+        self.events.wrote(1, 130, token=2, op=1)
+        self.events.rows["alpha"].append({"token": 1, "op": 2, "writer": "c0", "at": 140 * MS})
         self.assertFound("P5")
 
     def test_a_write_after_an_advance_to_a_greater_token_is_found(self):
         self.first_holder()
-        self.story.grant(1, asked=60, at=103, token=2, fenced=True)
-        self.story.rows["alpha"].append({"token": 1, "op": 2, "writer": "c0", "at": 140 * MS})
+        self.events.grant(1, asked=60, at=103, token=2, fenced=True)
+        self.events.rows["alpha"].append({"token": 1, "op": 2, "writer": "c0", "at": 140 * MS})
         self.assertFound("P5")
 
     def test_missing_acknowledged_write_is_found(self):
         self.first_holder()
-        self.story.wrote(0, 60, token=1, op=2, there=0)
+        self.events.wrote(0, 60, token=1, op=2, there=0)
         self.assertFound("P5")
 
     def test_duplicate_write_is_found(self):
         self.first_holder()
-        self.story.wrote(0, 60, token=1, op=2, there=2)
+        self.events.wrote(0, 60, token=1, op=2, there=2)
         self.assertFound("P5")
 
     def test_failed_write_that_took_effect_is_found(self):
         self.first_holder()
-        self.story.wrote(0, 60, token=1, op=2, outcome="nothing")
+        self.events.wrote(0, 60, token=1, op=2, outcome="nothing")
         self.assertFound("P5")
 
     def test_write_of_unknown_outcome_is_accepted_either_way(self):
         self.first_holder()
-        self.story.wrote(0, 60, token=1, op=2, outcome="unknown", there=0)
-        self.story.wrote(0, 70, token=1, op=3, outcome="unknown", there=1)
+        self.events.wrote(0, 60, token=1, op=2, outcome="unknown", there=0)
+        self.events.wrote(0, 70, token=1, op=3, outcome="unknown", there=1)
         self.assertFine()
 
     def test_refusal_of_a_current_holder_is_found(self):
         self.first_holder(release=False)
-        self.story.wrote(0, 60, token=1, op=2, outcome="stale", there=0)
+        self.events.wrote(0, 60, token=1, op=2, outcome="stale", there=0)
         self.assertFound("P5")
 
     def test_refusal_after_break_now_is_accepted(self):
         self.first_holder(release=False)
-        self.story.wrote(0, 60, token=1, op=2, outcome="stale", there=0)
-        self.story.history.append(
+        self.events.wrote(0, 60, token=1, op=2, outcome="stale", there=0)
+        self.events.history.append(
             {
                 "kind": "break",
                 "token": 1,
@@ -258,7 +258,7 @@ class JudgeTest(unittest.TestCase):
 
     def test_refusal_of_an_expired_holder_is_accepted(self):
         self.first_holder(release=False)
-        self.story.wrote(0, 2000, token=1, op=2, outcome="stale", there=0)
+        self.events.wrote(0, 2000, token=1, op=2, outcome="stale", there=0)
         self.assertFine()
 
     def test_truncated_last_line_is_ignored(self):

@@ -1,6 +1,6 @@
 // jumping_wall.so: a wall clock that jumps by up to hours either way, several times a second.
 // Loaded before libc (LD_PRELOAD) into processes of a world; only CLOCK_REALTIME and its kin are
-// touched, so whoever decides anything by them shows it (hard case 26).
+// touched, so code that decides anything by the wall clock shows it (hard case 26).
 #include <dlfcn.h>
 #include <sys/time.h>
 

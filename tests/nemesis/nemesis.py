@@ -2,8 +2,8 @@
 """Many small worlds at once, each from a seed of its own, until the time is over; and the sum of
 what was done to them.
 
-    nemesis.py --every-kind                        worlds that together have every kind of fault; new seeds, printed
-    nemesis.py --hours 1 --seed 1000 --json out    worlds of a minute for an hour: seeds 1000, 1001, …
+    nemesis.py --every-kind                       together, every kind of fault; new seeds, printed
+    nemesis.py --hours 1 --seed 1000 --json out   worlds of a minute for an hour: 1000, 1001, …
 
 Stops at nothing: a world in which something was wrong is named, with the command that plays it
 again (world.py), and the exit code is 1. The schedule is the same then; threads and disks are not,
@@ -85,9 +85,9 @@ def play(seed, seconds, disk=None, guard=None, more=()):
                 timeout=seconds + NEVER_LONGER,
                 check=False,
             )
-            said = run.stdout
+            output = run.stdout
         except subprocess.TimeoutExpired as late:
-            said = f"took longer than {seconds + NEVER_LONGER:.0f} s\n{late.stdout or ''}"
+            output = f"took longer than {seconds + NEVER_LONGER:.0f} s\n{late.stdout or ''}"
         text = pathlib.Path(out.name).read_text(encoding="utf-8")
     if text:
         return json.loads(text)
@@ -97,7 +97,7 @@ def play(seed, seconds, disk=None, guard=None, more=()):
         "seconds": seconds,
         "disk": profile.disk,
         "guard": profile.guard,
-        "faults": [f"world: {said[-2000:]}"],
+        "faults": [f"world: {output[-2000:]}"],
         "done": {},
         "counts": {},
         "dir": None,
@@ -121,28 +121,32 @@ class Tally:
         self.worlds["all"] += 1
         if result["faults"]:
             self.failed.append(result)
-        self.tell(result)
+        self.print_result(result)
 
     @staticmethod
-    def tell(result):
+    def print_result(result):
         words = "fine" if not result["faults"] else f"{len(result['faults'])} FAULTS"
         counts = result["counts"]
         print(
-            f"seed {result['seed']}: {result['disk']} disk, {result['guard']}: {sum(result['done'].values())} faults done, "
-            f"{counts.get('grants', 0)} grants, {counts.get('writes_admitted', 0)} writes, {counts.get('writes_stale', 0)} refused: {words}",
+            f"seed {result['seed']}: {result['disk']} disk, {result['guard']}: "
+            f"{sum(result['done'].values())} faults done, "
+            f"{counts.get('grants', 0)} grants, {counts.get('writes_admitted', 0)} writes, "
+            f"{counts.get('writes_stale', 0)} refused: {words}",
             flush=True,
         )
         if result["faults"]:
             print("\n".join(f"  {fault}" for fault in result["faults"][:8]))
             print(
-                f"  again: PYTHONPATH=tests tests/nemesis/{WORLD.name} --seed {result['seed']} --seconds {result['seconds']:g} "
+                f"  again: PYTHONPATH=tests tests/nemesis/{WORLD.name} --seed {result['seed']} "
+                f"--seconds {result['seconds']:g} "
                 f"--disk {result['disk']} --guard {result['guard']}\n  kept: {result['dir']}",
                 flush=True,
             )
 
     def table(self):
         lines = [
-            f"{self.worlds['all']} worlds in {(time.monotonic() - self.began) / 60:.1f} minutes, {len(self.failed)} with faults"
+            f"{self.worlds['all']} worlds in {(time.monotonic() - self.began) / 60:.1f} minutes, "
+            f"{len(self.failed)} with faults"
         ]
         lines.append(
             ", ".join(
@@ -235,7 +239,7 @@ def main():
     given = arguments()
     if not namespaces.allowed():
         print(
-            "skipped: needs root, or a kernel that lets everyone have namespaces; and /dev/fuse",
+            "skipped: needs root, or unprivileged namespaces; and /dev/fuse",
             file=sys.stderr,
         )
         sys.exit(77)

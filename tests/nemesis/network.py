@@ -1,11 +1,11 @@
 """The network of a world: its own namespace, so that nothing outside is touched and nothing stays
 behind.
 
-    wire = network.Wire()                       # pawld listens on every address of loopback, each client has one to itself
+    wire = network.Wire()                       # each client has its own loopback address of pawld
     wire.cut("c2", requests=True, replies=False)
     wire.mend("c2")
 
-Packets are dropped by nft: nobody hangs up, nothing is refused. `reset` answers the client's
+Packets are dropped by nft: no connection ends, nothing is refused. `reset` answers the client's
 packets with a reset instead. """
 
 import subprocess
@@ -33,7 +33,7 @@ class Wire:
         self._cut = set()  # (set, address)
 
     def host(self, name):
-        """Where this client finds pawld, and nobody else does."""
+        """The address of pawld for this client only."""
         return self._addresses.setdefault(name, f"127.0.1.{len(self._addresses) + 1}")
 
     def cut(self, name, requests, replies):

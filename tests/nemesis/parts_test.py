@@ -23,7 +23,7 @@ from pawltest import tcp_proxy
 
 
 def echo(address):
-    """A server that says what it hears, one connection after the other; its listener."""
+    """An echo server, one connection after the other; its listener."""
     listener = socket.create_server(address)
 
     def serve():
@@ -134,16 +134,16 @@ class PartsTest(unittest.TestCase):
         for number in range(len(made)):
             read = "import time; print(time.clock_gettime_ns(time.CLOCK_BOOTTIME), time.time())"
             before = clocks.boot_now()
-            said = subprocess.run(
+            output = subprocess.run(
                 [*made.enter(number), sys.executable, "-c", read],
                 stdout=subprocess.PIPE,
                 text=True,
                 check=True,
             ).stdout.split()
-            there = int(said[0]) - made.ahead(number)
+            there = int(output[0]) - made.ahead(number)
             self.assertLess(before, there)
             self.assertLess(there, clocks.boot_now())
-            walls.append(abs(float(said[1]) - time.time()))
+            walls.append(abs(float(output[1]) - time.time()))
         self.assertLess(walls[0], 60)
         self.assertTrue(any(wall > 60 for wall in walls[1:]), walls)
 

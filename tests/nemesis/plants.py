@@ -2,7 +2,7 @@
 """Proves that the nemesis can fail: the real programs with one bug planted in each run must be
 found out.
 
-    plants.py [NAME…] [--tries 12]                 in the build with planted bugs: scripts/plants makes that, and runs this
+    plants.py [NAME…] [--tries 12]      scripts/plants builds with planted bugs and runs this
 
 Prints a table: the bug, what found it, how many worlds that took. Exit 1: one was not found, or the
 same build without any bug was; 77: see nemesis.py. """
@@ -37,12 +37,12 @@ PLANTS = {
     "request_forgotten_at_end": Plant(
         "plain", "sqlite", "a request whose lease ended is granted again"
     ),
-    "reader_beside_writer": Plant("plain", "sqlite", "readers are let in beside a writer"),
+    "reader_beside_writer": Plant("plain", "sqlite", "readers are granted beside a writer"),
     "limit_off_by_one": Plant("plain", "sqlite", "one holder too many"),
     "slot_given_twice": Plant("plain", "sqlite", "two holders in one slot"),
-    "barging": Plant("plain", "sqlite", "who comes later is served first"),
+    "barging": Plant("plain", "sqlite", "a later request is served first"),
     "break_can_be_renewed": Plant("plain", "sqlite", "a broken lease is renewed"),
-    "answer_before_sync": Plant("lossy", "sqlite", "told before it is on disk"),
+    "answer_before_sync": Plant("lossy", "sqlite", "answered before it is on disk"),
     "failed_commit_goes_on": Plant("failing", "sqlite", "a failed write is passed over"),
 }
 # Guards that judge and let everything through.

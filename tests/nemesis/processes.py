@@ -97,7 +97,7 @@ class Client:
     def watch(self):
         """It has no reason to end."""
         if self.process.poll() is not None:
-            raise AssertionError(f"{self.name} ended by itself with {self.process.returncode}")
+            raise AssertionError(f"{self.name} exited unexpectedly with {self.process.returncode}")
 
     def stop(self):
         self.process.terminate()
@@ -164,7 +164,7 @@ class Run:
         return next(iter(children(self.process.pid)), None)
 
     def send(self, target, sign):
-        """Whether there was anyone to send it to."""
+        """Whether there was a process to send it to."""
         pid = self.process.pid if target == "run" else self.child()
         if pid is None or self.process.poll() is not None:
             return False

@@ -1,8 +1,9 @@
 """What will be done to a world, and when: made from a seed before anything starts. Pure: the same
 seed, the same list.
 
-    world = schedule.profile(seed=17, seconds=60)          # which disk, which guard, how many clients
-    for step in schedule.steps(world): …                   # Step(at=3.141, kind="freeze_client", target="c2", span=1.2, arg=…)
+    world = schedule.profile(seed=17, seconds=60)     # the disk, the guard, the number of clients
+    for step in schedule.steps(world): …
+        # Step(at=3.141, kind="freeze_client", target="c2", span=1.2, arg=…)
 
 A fault that lasts has a span, within the schedule; when it is over the runner mends it. No two
 faults of one family meet on one target, and each kind that the profile names comes at least once.
@@ -24,7 +25,7 @@ RELAYED_CLIENTS = [f"c{n}" for n in range(RELAYED)]
 WIRED_CLIENTS = [f"c{n}" for n in range(RELAYED, CLIENTS)]
 ALL_CLIENTS = RELAYED_CLIENTS + WIRED_CLIENTS
 
-# Mean seconds between two, whom it meets, how long it lasts in TTLs (None: a moment), what it must
+# Mean seconds between two, its targets, how long it lasts in TTLs (None: a moment), what it must
 # not meet on one target.
 FAULTS = {
     "kill_client": Fault(0.9, ALL_CLIENTS, None, None),
@@ -98,7 +99,7 @@ def _of_kind(world, kind, busy):
 
 
 def _one(world, kind, at, dice, busy):
-    """None: everybody it could meet is busy with one like it."""
+    """None: every possible target has a fault of this family already."""
     fault = FAULTS[kind]
     span = round(dice.uniform(*fault.spans) * world.ttl_ms / 1000, 3) if fault.spans else 0.0
     at = round(max(0.0, min(at, world.seconds - span)), 3)

@@ -154,7 +154,7 @@ void Worker::step(Held& held) {
 }
 
 void Worker::write_all_the_same(Held& held) {
-  think(settings_.ttl_ms / 2);  // Most often somebody else holds it by now.
+  think(settings_.ttl_ms / 2);  // Most often another client holds it by now.
   write(held, held.resources[dice_.below(held.resources.size())], true);
 }
 

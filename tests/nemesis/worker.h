@@ -1,7 +1,7 @@
 // What one worker does, again and again, as a seed decides: asks for a lock in one of the ways
 // there are, and while it holds writes to what the lock protects, thinking between its check and
-// the write, as real programs do. Whoever wants to see a stale write only has to freeze it there.
-// Now and then it writes once more after it was told that the lease is over: the guard must be the
+// the write, as real programs do. Freezing it there produces a stale write.
+// Now and then it writes once more after it knows that the lease is over: the guard must be the
 // one that knows.
 #pragma once
 

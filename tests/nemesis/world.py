@@ -2,9 +2,10 @@
 """One world: a pawld and its disk, clients and their wires, a guarded database; and what a schedule
 does to them.
 
-    world.py --seed 17 --seconds 60 [--disk lossy] [--guard postgres] [--only kill_pawld,cut_both] [--json FILE]
+    world.py --seed 17 --seconds 60 [--disk lossy] [--guard postgres] [--only kill_pawld,cut_both]
+             [--json FILE]
 
-Its parts (disk, guard, wire, relays, clocks, processes, onlookers) know nothing of each other.
+Its parts (disk, guard, wire, relays, clocks, processes, recorders) know nothing of each other.
 Another store, or a gate before the resource, joins as a part with a close(), with what can be done
 to it in faults.py, and how often in schedule.py.
 
@@ -38,16 +39,16 @@ import network
 import processes
 import programs
 import schedule
-import waiter
-import witness
 from clocks import boot_now
+from operator_client import OperatorClient
 from pawltest import harness, tcp_proxy
 from pawltest.harness import wait_until
 from pawltest.process import dies_with_parent
+from waiting_client import WaitingClient
 
 EXIT_STORE = 74
 LOCKS = ["alpha", "beta", "gamma", "pool"]
-PATIENT = 15.0  # How long a fault looks for someone to meet.
+PATIENT = 15.0  # Seconds for which a fault waits for a target.
 
 
 class World:
@@ -59,7 +60,7 @@ class World:
         self.dice = random.Random(f"{profile.seed}/world")
         self.done = collections.Counter()
         self.history = []  # of pawld itself
-        self.looking = set()  # steps that have met nobody yet
+        self.looking = set()  # steps without a target yet
         self.undo = []  # heap of (when, number, what to do)
         self.numbers = itertools.count()
         self.cleanups = []
@@ -108,12 +109,12 @@ class World:
         return f"{self.wire.host(name)}:{network.PORT}"
 
     def spawn(self, clock, command):
-        with open(self.dir / "said", "ab") as said:
+        with open(self.dir / "output", "ab") as output:
             return subprocess.Popen(
                 dies_with_parent([*self.clocks.enter(clock), *command]),
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 cwd=self.dir,
             )
 
@@ -154,7 +155,8 @@ class World:
     def _ended_by_itself(self):
         code = self.server.wait()
         if code != EXIT_STORE or not self.disk.fails():
-            raise AssertionError(f"pawld ended by itself with {code}:\n{self.server.log()[-3000:]}")
+            log = self.server.log()[-3000:]
+            raise AssertionError(f"pawld exited unexpectedly with {code}:\n{log}")
         self.done["pawld_ended_74"] += 1
         self.frozen_since = None
 
@@ -178,11 +180,11 @@ class World:
     # -- running
 
     def play(self):
-        """The whole story; then everything is healed and must come to rest."""
+        """Runs the schedule; then every fault is healed, and the system must come to rest."""
         self.start_pawld()
-        self.onlookers = [
-            witness.Witness(network.PORT, random.Random(f"{self.profile.seed}/witness"), LOCKS),
-            waiter.Waiter(network.PORT, random.Random(f"{self.profile.seed}/waiter"), LOCKS[:3]),
+        self.recorders = [
+            OperatorClient(network.PORT, random.Random(f"{self.profile.seed}/operator"), LOCKS),
+            WaitingClient(network.PORT, random.Random(f"{self.profile.seed}/waiter"), LOCKS[:3]),
         ]
         for process in [*self.clients.values(), self.run]:
             process.start()
@@ -199,7 +201,7 @@ class World:
         self._come_to_rest()
 
     def _do(self, step, until):
-        """Tried again for a while if there is nobody at the moment whom it could meet."""
+        """Retries for a while when the fault has no target at the moment."""
         self.looking.discard(step)
         if self.faults.meet(step):
             self.done[step.kind] += 1
@@ -211,7 +213,7 @@ class World:
         heapq.heappush(self.undo, (time.monotonic() + span, next(self.numbers), action))
 
     def _wait(self, until):
-        """Meanwhile mends what is due, and looks after everyone."""
+        """Meanwhile ends the faults that are due, and checks every process."""
         while True:
             self._watch()
             now = time.monotonic()
@@ -228,12 +230,12 @@ class World:
         if self.server.process is not None and self.server.process.poll() is not None:
             self._ended_by_itself()
             self.start_pawld(self.dice.randrange(1 << 32))
-        for onlooker in self.onlookers:
-            if onlooker.fault:
-                raise onlooker.fault
+        for recorder in self.recorders:
+            if recorder.fault:
+                raise recorder.fault
 
     def _heal(self):
-        self.calm_ns = boot_now()  # Nothing is done to anyone from now on.
+        self.calm_ns = boot_now()  # No fault from now on.
         while self.undo:
             heapq.heappop(self.undo)[2]()
         self.disk.mend()
@@ -242,7 +244,7 @@ class World:
         self.calm_ns = boot_now()
 
     def _come_to_rest(self):
-        """P7, on real clocks: every client has a grant again; then everyone stops and gives
+        """P7, on real clocks: every client has a grant again; then all stop and release
         back."""
         for client in self.clients.values():
             wait_until(
@@ -251,8 +253,8 @@ class World:
             )
         for process in [*self.clients.values(), self.run]:
             process.stop()
-        for onlooker in self.onlookers:
-            onlooker.stop()
+        for recorder in self.recorders:
+            recorder.stop()
 
     def _granted_since_calm(self, client):
         self._watch()
@@ -264,7 +266,7 @@ class World:
     def verdict(self):
         lives = [life for process in [*self.clients.values(), self.run] for life in process.lives]
         rows = {name: self.guard.rows(name) for name in guards.RESOURCES}
-        history = self.history + [line for onlooker in self.onlookers for line in onlooker.history]
+        history = self.history + [line for recorder in self.recorders for line in recorder.history]
         return judge.judge(
             lives,
             rows,

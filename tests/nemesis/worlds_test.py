@@ -29,7 +29,7 @@ class WorldsTest(unittest.TestCase):
 
     def assertFine(self, disk):
         result = self.worlds[disk].result()
-        nemesis.Tally.tell(result)
+        nemesis.Tally.print_result(result)
         self.assertEqual(result["faults"], [])
 
     def test_guarantees_hold_under_kills_freezes_partitions_and_power_cuts(
@@ -44,7 +44,7 @@ class WorldsTest(unittest.TestCase):
 if __name__ == "__main__":
     if not namespaces.allowed():
         print(
-            "skipped: needs root, or a kernel that lets everyone have namespaces; and /dev/fuse",
+            "skipped: needs root, or unprivileged namespaces; and /dev/fuse",
             file=sys.stderr,
         )
         sys.exit(77)

@@ -69,7 +69,7 @@ def setting(name, unit="pawld.service"):
 
 
 def root_commands(page, after):
-    """What the first ```console block after that text tells root to do."""
+    """The commands of root in the first ```console block after that text."""
     text = (SOURCE / "docs/how-to" / page).read_text(encoding="utf-8").partition(after)[2]
     block = re.search(r"^```console\n(.*?)^```", text, re.M | re.S)[1]
     return [line.removeprefix("# ") for line in block.splitlines() if line.startswith("# ")]
@@ -85,7 +85,8 @@ class Chroot:
         script = (
             'set -e; mount -t tmpfs layer "$1"; mkdir "$1/upper" "$1/work" "$1/root"; '
             'mount -t overlay root -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" "$1/root"; '
-            'mount --rbind /dev "$1/root/dev"; mount --rbind /proc "$1/root/proc"; mount -t tmpfs run "$1/root/run"; '
+            'mount --rbind /dev "$1/root/dev"; mount --rbind /proc "$1/root/proc"; mount -t tmpfs '
+            'run "$1/root/run"; '
             'mount --bind "$3" "$1/root/mnt"; echo ready; exec sleep infinity'
         )
         inside = ["nsenter", "-m", "-t", str(base.holder.pid)] if base else []
@@ -213,9 +214,9 @@ class DebTest(unittest.TestCase):
             **options,
         )
         self.addCleanup(self.stop, server)
-        while (told := self.root.run("cat", ports, check=False)).returncode != 0:
+        while (reported := self.root.run("cat", ports, check=False)).returncode != 0:
             self.assertIsNone(server.poll(), "pawld ended")
-        port, self.http_port = told.stdout.split()
+        port, self.http_port = reported.stdout.split()
         return server, port
 
     def stop(self, server):
@@ -351,13 +352,13 @@ class DebTest(unittest.TestCase):
             "-d",
             f'{{"token": {token}, "reason": "test", "now": true}}',
         )
-        status, said = self.curl_as("eye", "/v1/locks/deploy/break", *post)
-        self.assertEqual((status, '"code":"noperm"' in said), (403, True), said)
-        status, said = self.curl_as("boss", "/v1/locks/deploy/break", *post)
-        self.assertEqual(status, 200, said)
+        status, output = self.curl_as("eye", "/v1/locks/deploy/break", *post)
+        self.assertEqual((status, '"code":"noperm"' in output), (403, True), output)
+        status, output = self.curl_as("boss", "/v1/locks/deploy/break", *post)
+        self.assertEqual(status, 200, output)
         self.assertEqual(self.curl_as("eye", "/metrics")[0], 200)
 
-        # What ExecReload does: a user who was removed is nobody from then on.
+        # What ExecReload does: a removed user is unknown from then on.
         self.assertEqual(setting("ExecReload"), "/bin/kill -HUP $MAINPID")
         self.root.run("pawl", "auth", "rm", "eye", "--file", "/etc/pawl/users")
         server.send_signal(signal.SIGHUP)
@@ -400,10 +401,10 @@ class DebTest(unittest.TestCase):
         left = self.root.run("ls", "/var/backups/pawl").stdout.split()
         self.assertEqual((left[0], len(left)), (second, 2), f"{first} was the oldest")
         self.root.run("pawld", "verify", "--data", f"/var/backups/pawl/{left[1]}")
-        status, told = self.curl_as("eye", "/metrics")
+        status, reported = self.curl_as("eye", "/metrics")
         self.assertEqual(status, 200)
         self.assertGreater(
-            float(re.search(r"^pawl_last_backup_timestamp_seconds (\S+)$", told, re.M)[1]),
+            float(re.search(r"^pawl_last_backup_timestamp_seconds (\S+)$", reported, re.M)[1]),
             1_700_000_000,
         )
 
@@ -446,7 +447,8 @@ class DebTest(unittest.TestCase):
         self.root.run(
             "sh",
             "-c",
-            "echo ffeeddccbbaa99887766554433221100 > /etc/machine-id; chown -R root:root /var/lib/pawl",
+            "echo ffeeddccbbaa99887766554433221100 > /etc/machine-id; chown -R root:root "
+            "/var/lib/pawl",
         )
         commands = root_commands("back-up.md", "start pawld once by hand")
         self.root.run(
@@ -598,7 +600,8 @@ class DebTest(unittest.TestCase):
         self.root.run(
             "sh",
             "-c",
-            "echo 'max_ttl_ms = 60000' > /etc/pawl/new && cat /etc/pawl/pawl.toml >> /etc/pawl/new && "
+            "echo 'max_ttl_ms = 60000' > /etc/pawl/new && cat /etc/pawl/pawl.toml >> /etc/pawl/new "
+            "&& "
             "cat /etc/pawl/new > /etc/pawl/pawl.toml && rm /etc/pawl/new",
         )
         self.root.install(self.second)
@@ -629,8 +632,8 @@ class DebTest(unittest.TestCase):
         self.assertNotEqual(
             self.root.run("test", "-e", "/usr/bin/pawld", check=False).returncode, 0
         )
-        said = self.root.run("dpkg", "--purge", "pawld").stderr
-        self.assertIn("/var/lib/pawl.purged.", said)
+        output = self.root.run("dpkg", "--purge", "pawld").stderr
+        self.assertIn("/var/lib/pawl.purged.", output)
         for gone in ("/etc/pawl", "/var/lib/pawl", "/lib/systemd/system/pawld.service"):
             self.assertNotEqual(self.root.run("test", "-e", gone, check=False).returncode, 0, gone)
 
@@ -710,10 +713,10 @@ class ConfigurationTest(unittest.TestCase):
 
     def test_every_key_is_in_the_commented_file_with_its_default(self):
         defaults = dict(re.findall(r"^(\w+) = (.*)$", run(self.pawld, "--print-config"), re.M))
-        told = dict(re.findall(r"^#?(\w+) = (.*)$", self.text, re.M))
+        reported = dict(re.findall(r"^#?(\w+) = (.*)$", self.text, re.M))
         plain = {key: value.strip("'\"") for key, value in defaults.items()}
         self.assertEqual(
-            {key: value.strip("'\"") for key, value in told.items()},
+            {key: value.strip("'\"") for key, value in reported.items()},
             {**plain, "data": "/var/lib/pawl"},
         )
 

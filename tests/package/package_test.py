@@ -55,11 +55,11 @@ class PackageTest(unittest.TestCase):
         return build
 
     def test_example_builds_with_the_package(self):
-        said = run(
+        output = run(
             self.build("cpp-worker") / "worker", f"127.0.0.1:{self.pawld.port}", "3"
         ).splitlines()
-        self.assertRegex(said[0], r"^working with token \d+$")
-        self.assertEqual(said[1:], ["step 1", "step 2", "step 3", "released"])
+        self.assertRegex(output[0], r"^working with token \d+$")
+        self.assertEqual(output[1:], ["step 1", "step 2", "step 3", "released"])
 
     def test_second_scheduler_takes_over(self):
         program, log = self.build("leader-scheduler") / "scheduler", self.dir / "schedule"
@@ -76,7 +76,7 @@ class PackageTest(unittest.TestCase):
             self.addCleanup(schedulers[name].kill)
 
         def until(line):
-            harness.wait_until(lambda: line in log.read_text(), f"{line!r} is said")
+            harness.wait_until(lambda: line in log.read_text(), f"{line!r} is logged")
 
         start("first")
         until("first does turn 3 with token ")
@@ -122,15 +122,15 @@ class PackageTest(unittest.TestCase):
         return program
 
     def test_readme_example_compiles_and_works(self):
-        said = run(self.compile_as_printed("README.md", "pawl"), f"127.0.0.1:{self.pawld.port}")
-        self.assertRegex(said, r"token \d+")
+        output = run(self.compile_as_printed("README.md", "pawl"), f"127.0.0.1:{self.pawld.port}")
+        self.assertRegex(output, r"token \d+")
 
     def test_example_of_losing_a_lease_compiles_and_works(self):
-        said = run(
+        output = run(
             self.compile_as_printed("docs/how-to/test-losing-a-lease.md", "pawl-testing")
         ).splitlines()
         self.assertEqual(
-            said,
+            output,
             [
                 "written with token 1",
                 "ok: the holder writes",
@@ -167,12 +167,14 @@ class PackageTest(unittest.TestCase):
         with postgres.Cluster() as cluster:
             database = cluster.create_database("shop")
             cluster.psql(
-                "CREATE TABLE orders (id int PRIMARY KEY, state text); INSERT INTO orders VALUES (7, 'new');"
+                "CREATE TABLE orders (id int PRIMARY KEY, state text); INSERT INTO orders VALUES "
+                "(7, 'new');"
                 "SELECT pawl.protect('orders', mode => 'enforce')",
                 database,
             )
-            said = run(build / "worker", f"127.0.0.1:{self.pawld.port}", cluster.dsn(database), "7")
-            self.assertRegex(said, r"^admitted under token \d+$")
+            address = f"127.0.0.1:{self.pawld.port}"
+            output = run(build / "worker", address, cluster.dsn(database), "7")
+            self.assertRegex(output, r"^admitted under token \d+$")
             self.assertEqual(cluster.psql("SELECT state FROM orders", database).stdout, "shipped\n")
 
     def test_pkg_config_finds_each_guard_library(self):
@@ -195,7 +197,8 @@ class PackageTest(unittest.TestCase):
         project.mkdir()
         (project / "main.cc").write_text(
             "#include <pawl/mariadb.h>\n#include <pawl/postgres.h>\n#include <pawl/sqlite.h>\n"
-            "int main() { pawl::MariaGuard a(nullptr); pawl::PgGuard b(nullptr); pawl::SqliteGuard c(nullptr); }\n",
+            "int main() { pawl::MariaGuard a(nullptr); pawl::PgGuard b(nullptr); "
+            "pawl::SqliteGuard c(nullptr); }\n",
             encoding="utf-8",
         )
         (project / "CMakeLists.txt").write_text(

@@ -1,4 +1,4 @@
-"""Runs `pawl demo`, checks its events, and checks that nothing is left behind.
+"""Runs `pawl demo`, reads its events, and looks for what it may have left behind.
 
 Environment: PAWL and PAWLD, side by side.
 """
@@ -71,17 +71,16 @@ class DemoCase(unittest.TestCase):
         self.assertEqual(session(pid), [])
         self.assertEqual(list(self.tmp.iterdir()), [])
 
-    def events(self, *words):
-        """The events of a successful demo."""
+    def demo_events(self, *words):
+        """The events of a demo that went as it should."""
         demo = self.start("--fast", "--json", *words)
         out, errors = demo.communicate(timeout=120)
         self.assertEqual((demo.returncode, errors), (0, ""), out)
         self.assertNothingLeft(demo.pid)
         return [json.loads(line) for line in out.splitlines()]
 
-    def assertExpected(self, events):
-        """Checks the facts, not the texts: who wrote what with which token, and the row after
-        that."""
+    def assertEveryStep(self, events):
+        """The writer, token and row of each step, not the texts."""
         self.assertEqual(
             events[-1], {"event": "end", "lost_without_guard": True, "refused_with_guard": True}
         )

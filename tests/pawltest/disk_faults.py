@@ -1,8 +1,8 @@
 """What the tests of the store under fire share: ways to make the disk go wrong under a real pawld.
 
-    server.environment = faults(server, at=17, how="EIO")      # failing_io.so: the 17th write or sync fails
-    with LossyFs() as fs: server.data = fs.root                # lossy_fs: a file system that can lose its power
-    with small_tmpfs(16 << 20) as root: server.data = root     # a real one that gets full
+    server.environment = faults(server, at=17, how="EIO")     # the 17th write or sync fails
+    with LossyFs() as fs: server.data = fs.root               # a file system that can lose power
+    with small_tmpfs(16 << 20) as root: server.data = root    # a real one that gets full
 
 The last two need mounts: such a test begins with in_mount_namespace(), so that nothing of it is
 seen outside or left behind.
@@ -27,7 +27,7 @@ INSIDE = "PAWL_FIRE_NAMESPACE"
 
 
 def faults(server, at=0, how="EIO", gate=None, read_gate=None):
-    """The environment in which pawld's disk goes wrong as told; see failing_io.cc."""
+    """The environment in which pawld's disk fails in this way; see failing_io.cc."""
     return {
         "LD_PRELOAD": os.environ["PAWL_FAILING_IO"],
         "PAWL_FIRE_UNDER": os.path.realpath(server.data),
@@ -51,7 +51,7 @@ def struck(server):
 
 
 def in_mount_namespace():
-    """Runs this script again where it may mount; skips the test where nobody may, and says so."""
+    """Runs this script again where it may mount; skips the test where that is not possible."""
     if INSIDE in os.environ:
         return
     mapped = [] if os.geteuid() == 0 else ["--map-root-user"]
@@ -61,7 +61,7 @@ def in_mount_namespace():
         != 0
     ):
         print(
-            "skipped: mounting needs root, or a kernel that lets everyone have a user namespace",
+            "skipped: mounting needs root, or unprivileged user namespaces",
             file=sys.stderr,
         )
         sys.exit(SKIPPED)
@@ -97,10 +97,10 @@ class LossyFs:
     def answer(self):
         word, _, rest = self.process.stdout.readline().strip().partition(" ")
         if word != "ok":
-            raise AssertionError(f"lossy_fs said {word!r} {rest!r}")
+            raise AssertionError(f"lossy_fs answered {word!r} {rest!r}")
         return rest
 
-    def tell(self, *words):
+    def command(self, *words):
         self.process.stdin.write(" ".join(str(word) for word in words) + "\n")
         self.process.stdin.flush()
         return self.answer()
@@ -130,7 +130,7 @@ class FireCase(harness.PawldCase):
         cls.pawld = None  # Each test has its own.
 
     def ended(self, server):
-        """Whether pawld has ended by itself."""
+        """Whether pawld has exited."""
         return server.process.poll() is not None
 
     def serves_or_ends(self, server):

@@ -1,9 +1,9 @@
-"""The story that Pawl is for, told once for every database: a worker frozen past its lease wakes up
-and writes, and the table refuses. Hard cases 1 and 54.
+"""A worker frozen past its lease wakes up and writes, and the table refuses: the same test for
+every database. Hard cases 1 and 54.
 
-Nobody's clock decides: what counts is that the new token reached the table before the old worker
-woke. A test of a database mixes Story in, gives it an environment for the workers, and says how a
-worker writes.
+No clock decides: what counts is that the new token reached the table before the old worker woke. A
+test of a database inherits from FrozenWorkerTest, gives the workers an environment, and defines how
+they write.
 
 Environment: PAWL and PAWLD are the binaries, FROZEN_WORKER the worker in C++.
 """
@@ -21,8 +21,8 @@ from pawltest.wait import wait_until
 PAWL = os.environ.get("PAWL", "")
 WORKER = os.environ.get("FROZEN_WORKER", "")
 
-# Writes 1, waits to be told to go on, writes 666. What is said then goes to a file. `write` is the
-# database's.
+# Writes 1, waits for a line in $DIR/go, writes 666; its output goes to files. The test of the
+# database defines `write`.
 OLD_WORKER = """
 write 1 >"$DIR/first" 2>&1
 echo "$PAWL_TOKEN" >"$DIR/token.new" && mv "$DIR/token.new" "$DIR/token"
@@ -32,9 +32,9 @@ echo "exit $?" >>"$DIR/second.new" && mv "$DIR/second.new" "$DIR/second"
 """
 
 
-class Story:
-    """Mixed into a TestCase; call start_pawld() in setUpClass and begin_story() in setUp. The test
-    case has n(), what the table says."""
+class FrozenWorkerTest:
+    """For a TestCase that has n(), the value in the table. Call start_pawld() in setUpClass and
+    prepare() in setUp."""
 
     @classmethod
     def start_pawld(cls):
@@ -42,8 +42,8 @@ class Story:
         cls.addClassCleanup(cls.pawld.remove)
         cls.pawld.start()
 
-    def begin_story(self, **environment):
-        self.dir = harness.scratch("story")
+    def prepare(self, **environment):
+        self.dir = harness.scratch("frozen")
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
         os.mkfifo(self.dir / "go")
         self.environment = {
@@ -80,15 +80,15 @@ class Story:
             if pipe:
                 pipe.close()
 
-    def play(self, write, new_holder, *options):
+    def run_shell_workers(self, write, new_holder, *options):
         """Workers under `pawl run`, in any language: `write` defines a shell function of that name,
-        the new holder calls it or does not. Returns (old token, new token, what the old worker was
-        told on waking)."""
+        the new holder calls it or does not. Returns (old token, new token, output of the second
+        write)."""
         old = self.pawl_run(write + OLD_WORKER)
         wait_until((self.dir / "token").exists, "the old worker has written")
         self.assertEqual(self.n(), 1, (self.dir / "first").read_text())
         old_token = int((self.dir / "token").read_text())
-        # pawl and its command, as a host that stands still would.
+        # pawl and its command, as when their host freezes.
         freeze([old.pid])
         below = tree(old.pid)[1:]
         self.assertTrue(below)
@@ -96,9 +96,9 @@ class Story:
         new = self.pawl_run(
             f'{write}{new_holder} && echo "granted=$PAWL_TOKEN"', "-w", "60s", *options
         )
-        said = new.communicate(timeout=90)[0]
-        self.assertEqual(new.returncode, 0, said)
-        new_token = int(re.search(r"granted=(\d+)", said)[1])
+        output = new.communicate(timeout=90)[0]
+        self.assertEqual(new.returncode, 0, output)
+        new_token = int(re.search(r"granted=(\d+)", output)[1])
         self.assertGreater(new_token, old_token)
         resume(below)  # The command wakes first, as may happen: pawl itself would have killed it.
         (self.dir / "go").write_text("go\n")
@@ -109,34 +109,35 @@ class Story:
             lambda: not any(is_alive(pid) for pid in below),
             "nothing of the old worker is left",
         )
-        met = (self.dir / "second").read_text()
-        self.assertNotIn("exit 0", met)
-        return old_token, new_token, met
+        second = (self.dir / "second").read_text()
+        self.assertNotIn("exit 0", second)
+        return old_token, new_token, second
 
     def worker(self, kind, where, resource, value, *more):
         return self.start(
             [WORKER, kind, where, resource, self.id(), value, *more], stdin=subprocess.PIPE
         )
 
-    def play_in_cpp(self, kind, where, resource):
-        """Two workers with libpawl. Returns (old token, new token, what the old one was told on
-        waking): by its lease, which knows first, and by the table when it does not ask its
-        lease."""
+    def run_cpp_workers(self, kind, where, resource):
+        """Two workers with libpawl. Returns (old token, new token, output of the old worker): the
+        errors of its lease, which it checks first, and of the table when it does not check."""
         old = self.worker(kind, where, resource, 1, "stay")
-        said = old.stdout.readline()
-        self.assertRegex(said, r"^granted=\d+$")
+        first_line = old.stdout.readline()
+        self.assertRegex(first_line, r"^granted=\d+$")
         self.assertEqual(self.n(), 1)
         freeze([old.pid])
         new = self.worker(kind, where, resource, 2)
-        told, _ = new.communicate(timeout=90)
-        self.assertEqual(new.returncode, 0, told)
+        output, _ = new.communicate(timeout=90)
+        self.assertEqual(new.returncode, 0, output)
         self.assertEqual(self.n(), 2)
         resume([old.pid])
-        met, _ = old.communicate("go\n", timeout=60)
-        self.assertEqual(old.returncode, 121, met)
+        errors, _ = old.communicate("go\n", timeout=60)
+        self.assertEqual(old.returncode, 121, errors)
         self.assertEqual(self.n(), 2)
-        old_token, new_token = (int(re.search(r"granted=(\d+)", text)[1]) for text in (said, told))
+        old_token, new_token = (
+            int(re.search(r"granted=(\d+)", text)[1]) for text in (first_line, output)
+        )
         self.assertGreater(new_token, old_token)
-        self.assertRegex(met, r"(?m)^with its lease: lost: ")
-        self.assertRegex(met, r"(?m)^with its token: stale: ")
-        return old_token, new_token, met
+        self.assertRegex(errors, r"(?m)^with its lease: lost: ")
+        self.assertRegex(errors, r"(?m)^with its token: stale: ")
+        return old_token, new_token, errors

@@ -1,7 +1,7 @@
-"""Starts the real pawld for a test, and never leaves one behind.
+"""Starts the real pawld for a test, and never leaves one running.
 
     class MyTest(harness.PawldCase):              # one pawld for the class, in self.pawld
-        def test_a_sentence(self):
+        def test_something(self):
             with self.client(protocol=3) as c:
                 self.acquire(c, self.lock(), ttl=15000)
 
@@ -78,7 +78,7 @@ class Pawld:
         self.process = None
         self.port = 0
         self.http_port = 0
-        self.said = ""
+        self.last_log = ""
 
     def command(self, *more):
         return [
@@ -101,10 +101,10 @@ class Pawld:
         return self.process.pid
 
     def log(self):
-        """All it has said so far; still known after remove()."""
+        """Its log so far; still known after remove()."""
         if self.log_path.exists():
-            self.said = self.log_path.read_text(errors="replace")
-        return self.said
+            self.last_log = self.log_path.read_text(errors="replace")
+        return self.last_log
 
     def launch(self, *more, stderr=None):
         """Starts the process and returns at once."""
@@ -147,7 +147,7 @@ class Pawld:
         return not isinstance(reply, Error) or reply.code == "NOAUTH"
 
     def wait(self, patience=PATIENCE):
-        """The exit code, once it has ended by itself or by a signal sent before."""
+        """Waits for its end; the exit code."""
         code = self.process.wait(timeout=patience)
         self.process = None
         return code
@@ -161,7 +161,7 @@ class Pawld:
         self.process.wait()
         self.process = None
         if crashed is not None:
-            raise AssertionError(f"pawld had ended by itself ({crashed}):\n{self.log()[-2000:]}")
+            raise AssertionError(f"pawld had exited before ({crashed}):\n{self.log()[-2000:]}")
 
     def terminate(self):
         """SIGTERM; the exit code."""
@@ -192,7 +192,7 @@ class Pawld:
         return Client(self.port, protocol, **{"tls": self.tls, **options})
 
     def refused(self, *more):
-        """Runs it where it must not start: (exit code, what it said)."""
+        """Runs it where it must not start: (exit code, output)."""
         self.port_file.unlink(missing_ok=True)
         more = more if "--wait" in more else ("--wait", "0", *more)
         run = subprocess.run(
@@ -259,8 +259,8 @@ class PawldCase(unittest.TestCase):
         server = getattr(self, "pawld", None)
         if server and server.process and server.process.poll() is not None:
             code = server.wait()
-            server.start()  # The next test of this class may still tell something.
-            self.fail(f"pawld ended by itself ({code}) during this test:\n{server.log()[-2000:]}")
+            server.start()  # The next test of this class may still pass.
+            self.fail(f"pawld exited ({code}) during this test:\n{server.log()[-2000:]}")
 
     def run(self, result=None):
         before = len(result.failures) + len(result.errors) if result else 0
@@ -293,7 +293,7 @@ class PawldCase(unittest.TestCase):
         return f"{self._testMethodName}/{next(self._numbers)}{suffix}"
 
     def acquire(self, client, lock, *options, ttl=60000):
-        """A grant as a dict; fails when the lock was not obtained."""
+        """The grant as a dict; fails when the lock was not granted."""
         reply = client.call("ACQUIRE", lock, *options, "TTL", ttl)
         self.assertGranted(reply)
         return fields(reply)
@@ -311,8 +311,7 @@ class PawldCase(unittest.TestCase):
         )
 
     def assertGrewLess(self, before, limit, why, server=None):
-        """Memory. Says nothing under sanitizers, which keep what was freed: there it is not
-        compared."""
+        """Memory. Not compared under sanitizers, which keep what was freed."""
         grown = (server or self.pawld).rss_bytes() - before
         if os.environ.get("PAWL_SANITIZED", "0") == "0":
             self.assertLess(grown, limit, why)

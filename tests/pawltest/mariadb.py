@@ -1,10 +1,10 @@
 """A private MariaDB for a test: its own directory, socket and port, gone when the test is.
 
     with Server() as server:
-        server.install()                                     # as users do it: mariadb < guards/mariadb/pawl.sql
+        server.install()                             # mariadb < guards/mariadb/pawl.sql
         db = server.connect(isolation="REPEATABLE READ")
         call(db, "use", "shop.orders", 34)
-        server.crash()                                       # kill -9
+        server.crash()                               # kill -9
         server.start()
 
 It listens on a free loopback port and on a socket in its own directory; root needs no password.
@@ -149,8 +149,8 @@ def call(connection, procedure, *values):
 
 
 def state(error):
-    """The verdict's SQLSTATE as the guard has spelled it. PyMySQL drops SQLSTATEs; the messages are
-    told apart by words."""
+    """The verdict's SQLSTATE as the guard has spelled it. PyMySQL drops SQLSTATEs, so it is
+    derived from the message."""
     words = str(error.args[1])
     for begin, code in (
         ("pawl: stale", "PW002"),
@@ -201,7 +201,8 @@ class ServerCase(unittest.TestCase):
         for table, key in (("orders", "id"), ("accounts", "id"), ("lines", "customer")):
             rows(
                 admin,
-                f"CREATE TABLE {self.db}.`{table}` (id INT AUTO_INCREMENT PRIMARY KEY, {'n' if key == 'id' else 'customer INT, n'} INT NOT NULL DEFAULT 0)",
+                f"CREATE TABLE {self.db}.`{table}` (id INT AUTO_INCREMENT PRIMARY KEY, "
+                f"{'n' if key == 'id' else 'customer INT, n'} INT NOT NULL DEFAULT 0)",
             )
         rows(admin, f"INSERT INTO {self.db}.orders (id, n) VALUES (1, 0), (2, 0)")
 

@@ -7,7 +7,7 @@
         cluster.crash()                                      # kill -9 of all its processes
         cluster.restart()
 
-It listens on a free loopback port and on a socket in its own directory; nobody needs a password.
+It listens on a free loopback port and on a socket in its own directory; no password is needed.
 fsync is on, because crashes are part of what is tested. As root the server runs as the user
 postgres, which PostgreSQL insists on. """
 
@@ -34,7 +34,7 @@ ISOLATIONS = ("read committed", "repeatable read", "serializable")
 
 
 def install_script():
-    """GUARD with the parts that it includes: the user that runs PostgreSQL may not read the tree."""
+    """GUARD with the parts that it includes: the user of PostgreSQL may not read the tree."""
     return re.sub(
         r"^\\ir (.+)$",
         lambda line: (GUARD.parent / line[1]).read_text(encoding="utf-8"),
@@ -212,7 +212,8 @@ class ClusterCase(unittest.TestCase):
             and hasattr(self, "_log_start")
         ):
             print(
-                f"--- server log during {self.id()}\n{self.cluster.log_text()[self._log_start:][-6000:]}---",
+                f"--- server log during "
+                f"{self.id()}\n{self.cluster.log_text()[self._log_start:][-6000:]}---",
                 file=sys.stderr,
             )
 

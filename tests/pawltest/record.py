@@ -1,4 +1,4 @@
-"""The outside record of what pawld acknowledged, and the checker that holds pawld to it.
+"""An independent record of what pawld acknowledged, and the checker that compares pawld with it.
 
 A record is a list of events, each a tuple, in an order that agrees with real time: an `ask` or
 `give` is written before the command is sent, a `granted` or `released` after its reply was read.
@@ -8,10 +8,10 @@ A record is a list of events, each a tuple, in an order that agrees with real ti
     ("lost", request)                    it was answered -LOST
     ("give", request)                    a RELEASE of that grant is about to be sent (again)
     ("released", request, answer)        it was answered 1 or 0
-    ("restart",)                         pawld was killed and serves again; nobody else is talking to it
-    ("found", lock, token)               INSPECT right after a restart; token is None when the lock is free
+    ("restart",)                         pawld was killed and serves again, without other clients
+    ("found", lock, token)               INSPECT right after a restart; token None: the lock is free
 
-No lease of the record runs out by itself: whoever writes one uses TTLs longer than the whole run.
+No lease of a record expires: TTLs are longer than the whole run.
 """
 
 import dataclasses
@@ -28,14 +28,14 @@ class Request:
 
 
 class Checker:
-    """Takes a record event by event; `faults` are the promises that were broken."""
+    """Takes a record event by event; `faults` are the violated guarantees."""
 
     def __init__(self):
         self.faults = []
         self.requests = {}  # request id -> Request
         self.by_lock = {}  # lock -> ids of requests on it that are not over
         self.owner_of = {}  # token -> request id
-        self.unclaimed = {}  # lock -> token found after a restart that nobody was told about yet
+        self.unclaimed = {}  # lock -> token found after a restart, of a grant not acknowledged yet
         self.greatest = 0
         self.counts = {}
 
@@ -77,17 +77,20 @@ class Checker:
             )
         if token <= entry.floor:
             self.fault(
-                f"token went back: {token} was granted to a request asked after {entry.floor} was acknowledged"
+                f"token went back: {token} was granted to a request asked after {entry.floor} was "
+                f"acknowledged"
             )
         unclaimed = self.unclaimed.pop(entry.lock, None)
         if unclaimed is not None and unclaimed != token:
             self.fault(
-                f"{entry.lock} was held with token {unclaimed} by an unacknowledged grant, then granted as {token}"
+                f"{entry.lock} was held with token {unclaimed} by an unacknowledged grant, then "
+                f"granted as {token}"
             )
         for other in self.by_lock[entry.lock]:
             if self.requests[other].state == "held":
                 self.fault(
-                    f"{entry.lock} was granted as {token} while {self.requests[other].token} was held"
+                    f"{entry.lock} was granted as {token} while {self.requests[other].token} was "
+                    f"held"
                 )
         self.owner_of[token] = request
         self.greatest = max(self.greatest, token)
@@ -96,7 +99,8 @@ class Checker:
         entry = self.requests[request]
         if entry.state in ("asked", "held"):
             self.fault(
-                f"request {request} on {entry.lock} ({entry.state}, token {entry.token}) was answered -LOST"
+                f"request {request} on {entry.lock} ({entry.state}, token {entry.token}) was "
+                f"answered -LOST"
             )
 
     def _give(self, request):
@@ -108,7 +112,8 @@ class Checker:
         entry = self.requests[request]
         if answer == 0 and entry.state == "giving" and entry.first_give:
             self.fault(
-                f"token {entry.token} on {entry.lock} was acknowledged, yet its first release answered 0"
+                f"token {entry.token} on {entry.lock} was acknowledged, yet its first release "
+                f"answered 0"
             )
         entry.state = "over"
         self.by_lock[entry.lock].discard(request)
@@ -128,14 +133,16 @@ class Checker:
         if held:
             if token != held[0]:
                 self.fault(
-                    f"acknowledged grant lost: {lock} was granted as {held[0]}, and is {token} after a restart"
+                    f"acknowledged grant lost: {lock} was granted as {held[0]}, and is {token} "
+                    f"after a restart"
                 )
         elif token in giving:
             pass  # The release was not acknowledged: nothing of it happened.
         elif lock in self.unclaimed:
             if token != self.unclaimed[lock]:
                 self.fault(
-                    f"{lock} was found with token {self.unclaimed[lock]}, and after another restart with {token}"
+                    f"{lock} was found with token {self.unclaimed[lock]}, and after another "
+                    f"restart with {token}"
                 )
         elif token is not None:
             self._unknown(lock, token, asked)
@@ -144,7 +151,7 @@ class Checker:
         if token in self.owner_of:
             self.fault(f"released stays released: {lock} is held again with token {token}")
         elif not any(token > entry.floor for entry in asked):
-            self.fault(f"{lock} is held with token {token} that nobody asked for")
+            self.fault(f"{lock} is held with token {token} without a request for it")
         else:
             self.unclaimed[lock] = token
 

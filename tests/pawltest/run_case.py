@@ -26,8 +26,7 @@ TTL_MS = 2000
 STUBBORN = (("deaf",), ("family",), ("deaf", "family"))
 FAMILY = 7  # processes
 
-# Appends "pid boottime" all the time, and gives up by itself after a minute: no test leaves it
-# behind.
+# Appends "pid boottime" all the time, and ends after a minute at the latest.
 WRITER = """
 import os, signal, sys, time
 out, options = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT), sys.argv[2:]
@@ -118,11 +117,11 @@ class RunCase(harness.PawldCase):
         )
         wait_until(lambda: self.log.exists() and self.log.stat().st_size > 0, "the command writes")
         if "family" in options:
-            wait_until(lambda: len(self.writes()[0]) == FAMILY, "everyone in it writes")
+            wait_until(lambda: len(self.writes()[0]) == FAMILY, "every process writes")
         return process
 
     def writes(self):
-        """Everyone who wrote, and when last."""
+        """The pids that wrote, and the time of the last write."""
         lines = [line.split() for line in self.log.read_text().splitlines()]
         return {int(pid) for pid, _ in lines}, max(int(at) for _, at in lines)
 
@@ -148,13 +147,14 @@ class RunCase(harness.PawldCase):
         self.addCleanup(thread.join, harness.PATIENCE)
         return granted
 
-    def nobody_wrote_after(self, granted, options=()):
+    def assert_no_write_after(self, granted, options=()):
         wait_until(lambda: granted, "the rival is granted")
         pids, last = self.writes()
         self.assertLess(last, granted[0], "something of the group ran after the next grant")
         self.assertEqual([pid for pid in pids if is_alive(pid)], [])
         print(
-            f"{self._testMethodName} {' '.join(options)}: {len(pids)} processes; the last write was "
+            f"{self._testMethodName} {' '.join(options)}: {len(pids)} processes; the last write "
+            f"was "
             f"{(granted[0] - last) / 1e6:.1f} ms before the next grant",
             file=sys.stderr,
         )
@@ -164,7 +164,7 @@ class RunCase(harness.PawldCase):
             self.waiting(client, self.name, 1)
 
     def ends_before_the_next_grant(self, server, options, lose, mend=lambda: None):
-        """The story of a lost lease: a command that writes, a rival in the queue; `lose` keeps pawl
+        """A command that writes, a rival in the queue; `lose` keeps pawl
         from pawld, pawl exits with 122; `mend` lets pawld serve the rival."""
         with self.subTest("-".join(options) or "plain"):
             self.name = self.lock()
@@ -178,4 +178,4 @@ class RunCase(harness.PawldCase):
             finally:
                 mend()
             self.assertIn("stopping the command", err)
-            self.nobody_wrote_after(granted, options)
+            self.assert_no_write_after(granted, options)

@@ -1,7 +1,7 @@
 """TCP servers and proxies for tests, each on threads of its own.
 
     proxy = tcp_proxy.Proxy(pawld.port)
-    proxy.delay(0.4)          # every byte from now on is passed on 0.4 s later; delay(0, 0.1): replies
+    proxy.delay(0.4)          # every byte is passed on 0.4 s later; delay(0, 0.1): replies only
     proxy.hold(True)          # half open: what is sent, and a hang-up, is kept until hold(False)
     proxy.cut(); proxy.mend() # what is sent in between is lost
     proxy.reset()             # every connection ends with a reset

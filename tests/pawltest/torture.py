@@ -1,12 +1,12 @@
 """Work that can be held against pawld after any end of it: workers that acquire, renew and release
-over their own connections, and a record of what they were told, written before their next step.
+over their own connections, and a record of the replies, written before the next step.
 `record.Checker` judges.
 
     ledger = torture.Record(path)
     workers = [torture.Worker(n, ledger, seed) for n in range(6)]
-    worker.run(port)                              # in a thread; returns when the connection dies under it
-    torture.look(server, ledger, workers)         # after a restart, while nobody else talks to pawld
-    worker.settle_again(port)                     # asks once more for everything it holds and was never answered
+    worker.run(port)                              # in a thread; until the connection is lost
+    torture.look(server, ledger, workers)         # after a restart, without other clients of pawld
+    worker.settle_again(port)                     # repeats every request without a reply
 """
 
 import json
@@ -20,7 +20,7 @@ from pawltest.resp import encode
 
 OWN_LOCKS = 16
 CONTENDED = ["contended/0", "contended/1"]
-TTL = 600000  # Longer than the whole run: nothing ends by itself.
+TTL = 600000  # Longer than the whole run: nothing expires.
 
 
 class Record:
@@ -46,7 +46,7 @@ class Record:
 
 
 class Worker:
-    """One connection at a time; remembers what it was told across kills."""
+    """One connection at a time; remembers the replies across kills."""
 
     def __init__(self, number, ledger, seed):
         self.ledger = ledger
@@ -155,7 +155,7 @@ class Worker:
 
 
 def look(server, ledger, workers):
-    """What each lock is right after the restart, while nobody else talks to pawld. The faults seen
+    """What each lock is right after the restart, without other clients of pawld. The faults seen
     so far."""
     locks = CONTENDED + [lock for worker in workers for lock in worker.own]
     ledger.add("restart")

@@ -3,7 +3,7 @@
     python3 -m pawltest.with_database postgres PROGRAM ARGUMENT…     PAWL_TEST_DSN
     python3 -m pawltest.with_database mariadb PROGRAM ARGUMENT…      PAWL_TEST_MARIADB_PORT
 
-The variable tells the program where the database is. The exit code is the program's.
+The variable has the address of the database. The exit code is the program's.
 """
 
 import contextlib

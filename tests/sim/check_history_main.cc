@@ -24,17 +24,17 @@ struct Property {
 };
 constexpr std::array kProperties{
     Property{"P1", "no token twice, no request with two"},
-    Property{"P2", "who asked later has the greater token"},
+    Property{"P2", "a later request has the greater token"},
     Property{"P3", "nothing passes on before it can have run out"},
     Property{"P4", "what is over is never found alive"},
     Property{"P5", "resources refuse what is stale, and only that"},
     Property{"P6", "every start is above every token handed out"},
     Property{"P7", "once healed, everyone is served"},
     Property{"P8", "a request asked again gets the recorded answer"},
-    Property{"G2", "nobody is called lost before its time"},
-    Property{"G6", "nobody in line is overtaken"},
+    Property{"G2", "no lease is reported lost before its time"},
+    Property{"G6", "no waiter is overtaken"},
     Property{"G7", "no two believe to hold what one may"},
-    Property{"MH", "nobody is promised time beyond its MAXHOLD"},
+    Property{"MH", "no client is promised time beyond its MAXHOLD"},
     Property{"EL", "no observer sees a leader go back"},
 };
 

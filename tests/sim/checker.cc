@@ -129,7 +129,7 @@ std::vector<Life> lives(const History& history) {
   return Lives(history).take();
 }
 
-// P6: whatever crashed, pawld starts above every token that anyone had heard of.
+// P6: whatever crashed, pawld starts above every token that any client had received.
 void check_starts(const History& history, Faults& faults) {
   for (const Start& start : history.starts) {
     for (const Attempt& a : history.attempts) {

@@ -72,7 +72,7 @@ class Writer {
   History history_;
 };
 
-// The history in words, for whoever has to find out which of the two is wrong.
+// The history as text, to find out which of the two is wrong.
 std::string show(const History& h) {
   std::string text;
   for (const Attempt& a : h.attempts) {

@@ -56,7 +56,7 @@ class Sweep {
     faults_.push_back(fmt::format("{}: {}", property, text));
   }
 
-  // P4: alive after someone had heard that it is over.
+  // P4: alive after a client had received that it is over.
   void no_resurrection(const Life& life) {
     if (life.last_proof > life.over) {
       fault("P4",
@@ -78,7 +78,7 @@ class Sweep {
     }
   }
 
-  // G2 and G3: LOST before the lease can have run out, though nobody gave it up.
+  // G2 and G3: LOST before the lease can have run out, though it was not released.
   void not_robbed(const Life& life) {
     if (life.attempt == nullptr) return;
     for (const Renewal& r : renewals_of(life.token)) {

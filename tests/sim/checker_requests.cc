@@ -54,7 +54,7 @@ void check_order_of_arrival(const std::string& lock, const std::vector<const Att
     return std::tuple(a.at, !a.asks, a.attempt->token) <
            std::tuple(b.at, !b.asks, b.attempt->token);
   });
-  const Attempt* last = nullptr;  // The greatest token among those who were already in line.
+  const Attempt* last = nullptr;  // The greatest token among earlier waiters.
   for (const Point& point : points) {
     if (!point.asks) {
       if (last == nullptr || last->token < point.attempt->token) last = point.attempt;

@@ -9,7 +9,7 @@
 namespace pawl::sim {
 namespace {
 
-// The service, as simple as it can be said.
+// The service, as simple as possible.
 struct Service {
   struct Lease {
     bool alive = false;
@@ -72,7 +72,7 @@ std::vector<Call> calls_of(const History& history) {
                        if (!s.leases.contains(r.token)) return false;
                        const bool alive = s.leases[r.token].alive;
                        if (alive) s.end(r.token);
-                       return alive || !r.was_live;  // 0 is also what a repeated release hears.
+                       return alive || !r.was_live;  // 0 is also the reply to a repeated release.
                      }});
   }
   for (const Sighting& g : history.sightings) {

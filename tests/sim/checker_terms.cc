@@ -38,7 +38,7 @@ Moment counted_from(const History& history, const Attempt& a, Moment until) {
 
 }  // namespace
 
-// RAISE is a grant to nobody: what is asked for after its answer is above it, and no crash takes it
+// RAISE is a grant without a holder: what is asked for after its answer is above it, and no crash takes it
 // back.
 void check_raises(const History& history, Faults& faults) {
   std::vector<const Raise*> raises;
@@ -99,7 +99,7 @@ void check_leaders(const History& history, Faults& faults) {
   for (const Attempt& a : history.attempts) {
     if (a.token.value != 0) granted.emplace(a.token, &a);
   }
-  // Who asks with somebody's request id may be the one that is granted, under another owner.
+  // A request with another client's request id may be the one that is granted, under another owner.
   std::set<std::string> asked_by_others;
   for (const Replay& replay : history.replays) asked_by_others.insert(replay.request);
   std::map<std::pair<int, std::string>, Token> newest;
@@ -107,7 +107,7 @@ void check_leaders(const History& history, Faults& faults) {
     if (l.token.value == 0) continue;
     Token& before = newest[{l.observer, l.lock}];
     if (l.token <= before) {
-      faults.push_back(fmt::format("EL: observer {} of \"{}\" is told that {} leads, after {}",
+      faults.push_back(fmt::format("EL: observer {} of \"{}\" received that {} leads, after {}",
                                    l.observer, l.lock, l.token.value, before.value));
     }
     before = std::max(before, l.token);
@@ -117,7 +117,7 @@ void check_leaders(const History& history, Faults& faults) {
     const bool its_lock = std::find(a.locks.begin(), a.locks.end(), l.lock) != a.locks.end();
     const bool itself = a.owner == l.owner && l.value.value_or(a.value) == a.value;
     if (!its_lock || (!itself && !asked_by_others.contains(a.request))) {
-      faults.push_back(fmt::format("EL: {} of \"{}\" is told as {} with \"{}\"", name(a), l.lock,
+      faults.push_back(fmt::format("EL: {} of \"{}\" was sent as {} with \"{}\"", name(a), l.lock,
                                    l.owner, l.value.value_or("")));
     }
   }

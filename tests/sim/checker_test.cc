@@ -91,7 +91,7 @@ TEST(Checker, P2FindsATokenThatWentBack) {
 
 TEST(Checker, P3FindsALockGrantedTooEarly) {
   History h;
-  h.attempts = {held(1, 0, 10, 40), held(2, 20, 90, 95)};  // 1 died; nobody may have it before 99.
+  h.attempts = {held(1, 0, 10, 40), held(2, 20, 90, 95)};  // 1 died; no grant before 99.
   EXPECT_EQ(verdict(h), "P3");
   h.attempts[1].answered = at(99);
   EXPECT_EQ(verdict(h), "");
@@ -287,7 +287,7 @@ TEST(Checker, RestoreMayEndALeaseEarly) {
   h.replays = {{"request-1", false, at(36), at(37), Replay::Answer::kNothing, {}}};
   h.restores = {{at(20), Token{1000}}};
   EXPECT_EQ(verdict(h), "");
-  h.restores[0].lost = at(40);  // It was not lost yet when pawld said so.
+  h.restores[0].lost = at(40);  // It was not lost yet when pawld reported it.
   EXPECT_EQ(verdict(h), "P8");
   h.replays.clear();
   EXPECT_EQ(verdict(h), "G2");

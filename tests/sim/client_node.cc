@@ -122,7 +122,7 @@ void ClientNode::cancel() {
   act_at_ = client::kNever;
   world_.note([&] { return fmt::format("client {} cancels", number_); });
   line_.machine().cancel(call_, now());
-  line_.nudge(Nanos(0));  // It is complete already; hear of it.
+  line_.nudge(Nanos(0));  // It is complete already; process it.
 }
 
 // In line since when, without a break (G6).
@@ -215,7 +215,7 @@ void ClientNode::start_release() {
   act_at_ = client::kNever;
   const auto call = keeper_->release(lease_, now() + Millis(3000), now());
   keeper_->forget(lease_);
-  if (!call) return rest();  // pawld said itself that it is over.
+  if (!call) return rest();  // pawld itself reported that it is over.
   call_ = *call;
   release_ = history_.releases.size();
   history_.releases.push_back({held_.token, world_.now(), kOpen, false});

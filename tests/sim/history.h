@@ -19,7 +19,7 @@ inline constexpr Moment kOpen = Moment::max();
 // One acquire: one request id, from its first send to what the client made of it.
 struct Attempt {
   int client = 0;
-  std::string request;  // Empty: without one, so nothing can be said of retries.
+  std::string request;  // Empty: without one, so retries are not checked.
   LeaseId lease;
   std::vector<std::string> locks;
   Mode mode = Mode::kExclusive;
@@ -31,7 +31,7 @@ struct Attempt {
   std::string value;  // Of a campaign, for observers.
   Moment asked{};     // No later than the first send.
   Moment queued =
-      kOpen;  // Told that it is in line, on a connection that lasted until the answer; kOpen: no.
+      kOpen;  // Learned that it is queued, on a connection that lasted until the answer; kOpen: no.
   Moment answered = kOpen;  // When the client was handed the lease.
   Moment ended = kOpen;     // When it stopped waiting without one.
   Token token;              // 0 unless granted.
@@ -41,7 +41,7 @@ struct Attempt {
   // The client acts as holder from `answered` until here: its own deadline, moved by renewals, or
   // the moment it began to release (or died).
   Moment believed_until{};
-  // Set when pawld said "lost" while the client's own deadline had not passed.
+  // Set when pawld answered "lost" while the client's own deadline had not passed.
   std::optional<std::string> lost_early;
 };
 
@@ -102,9 +102,9 @@ struct Raise {
   Moment returned = kOpen;
 };
 
-// An observer of an election was told who leads; token 0: nobody.
+// An observer of an election received the leader; token 0: none.
 struct Leading {
-  int observer = 0;  // One stream of news; who begins to observe anew is another one.
+  int observer = 0;  // One stream of events; a new observation is another one.
   std::string lock;
   Token token;
   std::string owner;

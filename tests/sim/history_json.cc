@@ -260,7 +260,7 @@ class Reader {
     if (!object_.contains(name)) return complain(name, "is missing");
     (*this)(name, value);
   }
-  // Whatever nobody asked for is a mistake of whoever wrote it.
+  // An unknown member is a mistake of the writer.
   void done() {
     for (const auto& [name, value] : object_) {
       if (name != "kind" && std::find(taken_.begin(), taken_.end(), name) == taken_.end())

@@ -1,5 +1,5 @@
 // Histories as text, so that any harness with one clock can be judged by the checker: one JSON
-// object a line, its "kind" first. docs/explanation/testing.md has the format for those who write
+// object a line, its "kind" first. docs/explanation/testing.md has the format for programs that write
 // it.
 //
 //   std::ofstream("run.jsonl") << to_json_lines(history);

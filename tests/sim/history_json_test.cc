@@ -1,4 +1,4 @@
-// A history that was written and read again is judged as before, and what somebody planted in the
+// A history that was written and read again is judged as before, and what was planted in the
 // file is found.
 #include "sim/history_json.h"
 
@@ -57,7 +57,7 @@ TEST(HistoryJson, HistoryIsUnchangedAfterWriteAndRead) {
 TEST(HistoryJson, ViolationIsTheSameAfterWriteAndRead) {
   History history = simulated(3);
   ASSERT_THAT(check(history), IsEmpty());
-  // Somebody else's write, behind a greater token.
+  // Another client's write, behind a greater token.
   ASSERT_FALSE(history.effects.empty());
   Effect late = history.effects.back();
   late.token = Token{1};

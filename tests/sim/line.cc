@@ -53,7 +53,7 @@ void Line::connect() {
         machine_->disconnected("refused", now());
         on_event_();
       });
-  world_.after(Millis(500), [this, life] {  // An attempt that nobody answers is given up.
+  world_.after(Millis(500), [this, life] {  // An attempt without an answer is given up.
     if (life != life_ || !std::exchange(connecting_, false)) return;
     machine_->disconnected("timed out", now());
     on_event_();

@@ -28,13 +28,13 @@ struct Case {
   MutantEntry entry;
   pid_t process = 0;
   int pipe = -1;
-  std::string said;
+  std::string output;
 };
 
 // In the child: says each seed before it runs it, and what caught the bug.
 [[noreturn]] void run_child(Mutant mutant, std::uint64_t seeds, int pipe) {
   ::alarm(kStuckSeconds);
-  ::dup2(pipe, STDERR_FILENO);  // An assertion tells where.
+  ::dup2(pipe, STDERR_FILENO);  // An assertion prints where.
   chosen_mutant = mutant;
   const auto say = [pipe](const std::string& line) {
     (void)!::write(pipe, line.data(), line.size());
@@ -77,10 +77,10 @@ bool finish(Case& one, bool healthy) {
   ::close(one.pipe);
   int status = 0;
   ::waitpid(one.process, &status, 0);
-  const std::string seed = last_line(one.said, "seed ");
-  std::string caught = last_line(one.said, "caught ");
+  const std::string seed = last_line(one.output, "seed ");
+  std::string caught = last_line(one.output, "caught ");
   if (WIFSIGNALED(status)) {
-    const std::string where = last_line(one.said, "pawl: assertion failed: ");
+    const std::string where = last_line(one.output, "pawl: assertion failed: ");
     caught = WTERMSIG(status) == SIGALRM ? "--: it hangs" : "!!: assertion " + where;
   }
   const std::string survived = healthy ? "-" : "SURVIVED";
@@ -104,7 +104,7 @@ std::size_t wait_for_one(std::vector<Case>& running) {
       char bytes[4096];
       const ssize_t got = ::read(running[i].pipe, bytes, sizeof bytes);
       if (got <= 0) return i;
-      running[i].said.append(bytes, static_cast<std::size_t>(got));
+      running[i].output.append(bytes, static_cast<std::size_t>(got));
     }
   }
 }

@@ -16,7 +16,7 @@ Moment Network::arrival(Moment& not_before) {
 LinkId Network::connect(Endpoint& client, std::function<void(LinkId)> connected,
                         std::function<void()> refused) {
   const LinkId id = ++last_;
-  if (cut_) return id;  // Nobody answers.
+  if (cut_) return id;  // No answer.
   Link& link = links_[id];
   link.client = &client;
   world_.at(arrival(link.to_server_until),

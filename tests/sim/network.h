@@ -1,6 +1,6 @@
 // The simulated network between clients and one server: connections that deliver bytes in order,
 // late, in pieces, or not at all. A connection breaks as a whole, as TCP's do; each end learns of
-// it at its own time, or never (half-open) until it gives up by itself.
+// it at its own time, or never (half-open) until it times out.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct NetworkFaults {
   unsigned slow_percent = 2;  // A delivery takes up to slow_most instead.
   Nanos slow_most = Millis(900);
   unsigned break_percent = 1;       // A send breaks the connection; what is under way is lost.
-  unsigned half_open_percent = 30;  // Of the breaks: the server is not told for a long time.
+  unsigned half_open_percent = 30;  // Of the breaks: the server does not notice for a long time.
 };
 
 class Network {
@@ -42,7 +42,7 @@ class Network {
   Network(World& world, ServerEndpoint& server, NetworkFaults faults)
       : world_(world), server_(server), faults_(faults) {}
 
-  // The client hears connected(link) or refused() after a while. Neither when the network is cut:
+  // The client gets connected(link) or refused() after a while. Neither when the network is cut:
   // it must time out.
   LinkId connect(Endpoint& client, std::function<void(LinkId)> connected,
                  std::function<void()> refused);

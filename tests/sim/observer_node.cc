@@ -48,7 +48,7 @@ void ObserverNode::pump() {
   }
   for (const auto& change : watch_->take_changes()) {
     if (change) {
-      told(*change);
+      received(*change);
     } else {
       faults_.push_back("EL: an observer was refused: " + change.error().detail);
     }
@@ -57,7 +57,7 @@ void ObserverNode::pump() {
   line_.settle(winding_down_ ? client::kNever : look_away_at_);
 }
 
-void ObserverNode::told(const client::MaybeLeader& leader) {
+void ObserverNode::received(const client::MaybeLeader& leader) {
   Leading news;
   news.observer = stream_;
   news.lock = lock_;
@@ -76,16 +76,17 @@ void ObserverNode::told(const client::MaybeLeader& leader) {
 }
 
 std::optional<std::size_t> ObserverNode::place_of(const wire::EventId& id) const {
-  const auto& all = truth_.told();
+  const auto& all = truth_.sent();
   // In all lives, restored or not, the numbers only grow; incarnations have no order.
-  const auto found = std::lower_bound(
-      all.begin(), all.end(), id, [](const auto& told, const auto& i) { return told.id.n < i.n; });
+  const auto found =
+      std::lower_bound(all.begin(), all.end(), id,
+                       [](const auto& received, const auto& i) { return received.id.n < i.n; });
   if (found == all.end() || found->id != id) return std::nullopt;
   return static_cast<std::size_t>(found - all.begin());
 }
 
 std::optional<std::size_t> ObserverNode::place_of_grant(Token token) const {
-  const auto& all = truth_.told();
+  const auto& all = truth_.sent();
   for (std::size_t i = all.size(); i-- > 0;) {
     if (all[i].kind == wire::EventKind::kGranted && all[i].token == token && all[i].lock == lock_)
       return i;
@@ -93,16 +94,16 @@ std::optional<std::size_t> ObserverNode::place_of_grant(Token token) const {
   return std::nullopt;
 }
 
-// Within one life of pawld whoever resumes is told what it missed.
+// Within one life of pawld a resumed observation gets what it missed.
 void ObserverNode::check_nobody_is_left_out(Token before, Token next) {
   if (history_.demand == Demand::kTokensOnly) return;
-  const auto& all = truth_.told();
+  const auto& all = truth_.sent();
   const auto from = place_of_grant(before), to = place_of_grant(next);
   if (!from || !to || all[*from].life != truth_.life()) return;
   for (std::size_t i = *from + 1; i < *to; ++i) {
     if (all[i].kind != wire::EventKind::kGranted || all[i].lock != lock_) continue;
     faults_.push_back(
-        fmt::format("EL: observer {} heard of leaders {} and {}, and not of {} between them",
+        fmt::format("EL: observer {} received leaders {} and {}, and not of {} between them",
                     number_, before.value, next.value, all[i].token.value));
   }
 }
@@ -114,11 +115,11 @@ void ObserverNode::take(const client::ObservedEvent& seen) {
   if (seen.event->kind == wire::EventKind::kReset) return last_.reset();
   const auto place = place_of(seen.event->id);
   if (!place) {
-    faults_.push_back(fmt::format("EL: observer {} was told event {}, which pawld never told",
+    faults_.push_back(fmt::format("EL: observer {} received event {}, which pawld never sent",
                                   number_, to_text(seen.event->id)));
   } else if (last_ && *place != *last_ + 1) {
-    faults_.push_back(fmt::format("EL: observer {} was told event {} after {}", number_,
-                                  to_text(seen.event->id), to_text(truth_.told()[*last_].id)));
+    faults_.push_back(fmt::format("EL: observer {} received event {} after {}", number_,
+                                  to_text(seen.event->id), to_text(truth_.sent()[*last_].id)));
   }
   last_ = place;
 }

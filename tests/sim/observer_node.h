@@ -1,6 +1,6 @@
 // A simulated observer: the real client::LeaderWatch on an election, and the real observation of
 // all events beside it, on one connection. It looks away now and then and begins anew. What pawld
-// told an observer on a perfect connection (server_watch.h) is what this one must have been told,
+// sent to an observer on a perfect connection (server_watch.h) is what this one must have received,
 // without a gap and in order, as long as pawld lived.
 #pragma once
 
@@ -23,14 +23,14 @@ class ObserverNode {
   void begin();
   // Looks on without a break from now on.
   void wind_down() { winding_down_ = true; }
-  // As it was last told; nothing: it was told nothing yet. Token 0: nobody leads.
+  // The last leader received; nothing yet: nullopt. Token 0: no leader.
   [[nodiscard]] std::optional<Token> leader() const { return leader_; }
   [[nodiscard]] int number() const { return number_; }
 
  private:
   void pump();
   void look_anew();
-  void told(const client::MaybeLeader& leader);
+  void received(const client::MaybeLeader& leader);
   void take(const client::ObservedEvent& seen);
   // The place of an event, or of a lock's grant, in the truth.
   [[nodiscard]] std::optional<std::size_t> place_of(const wire::EventId& id) const;
@@ -46,9 +46,9 @@ class ObserverNode {
   Line line_;
   std::optional<client::LeaderWatch> watch_;
   std::optional<client::CallId> all_;
-  std::optional<std::size_t> last_;  // The place of the event it was told last.
+  std::optional<std::size_t> last_;  // The place of the event it received last.
   std::optional<Token> leader_;
-  Token newest_{};  // Of those it was told since it began.
+  Token newest_{};  // Of those it received since it began.
   int stream_ = 0;
   client::Instant look_away_at_{};
   bool winding_down_ = false;

@@ -147,7 +147,7 @@ void OperatorNode::touch_again(const Attempt& a) {
   ask({"RENEW", to_hex(a.lease)}, What::kRenew, history_.renewals.size() - 1);
 }
 
-// Above all that anyone has heard of, as one does after "issuer behind".
+// Above every known token, as an operator does after "issuer behind".
 void OperatorNode::raise() {
   Token known;
   for (const Attempt& a : history_.attempts) known = std::max(known, a.token);
@@ -227,8 +227,8 @@ void OperatorNode::answered(const Asked& asked, const Result<wire::Value>& answe
   switch (asked.what) {
     case What::kReplay: {
       Replay& replay = history_.replays[asked.index];
-      if (const auto said = answer_of(answer, replay.token)) {
-        replay.answer = *said;
+      if (const auto answered = answer_of(answer, replay.token)) {
+        replay.answer = *answered;
         replay.returned = world_.now();
       }
       return;

@@ -1,4 +1,4 @@
-// A simulated operator with a connection of its own, who meddles: asks again with other people's
+// A simulated operator with a connection of its own, that interferes: repeats other clients'
 // request ids, breaks leases, cancels waits, sends renewals and releases of leases that are over,
 // raises tokens, makes backups, and looks. When all is quiet, the operator leads an election for a
 // while.

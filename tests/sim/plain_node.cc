@@ -63,7 +63,7 @@ void PlainNode::work() {
       if (at < act_at_) return;
       return winding_down_ ? void(act_at_ = kNever) : start_acquire();
     case Work::kAsking:
-      if (at >= give_up_) return give_up_asking("nobody answers");
+      if (at >= give_up_) return give_up_asking("no answer");
       if (at >= hang_up_at_) return give_up_asking("it hangs up");
       if (at >= move_at_) return ask_elsewhere();
       if (at < answer_by_) return;
@@ -99,7 +99,7 @@ void PlainNode::connect() {
         pump();
       },
       failed);
-  world_.after(Millis(500), failed);  // Nobody answers.
+  world_.after(Millis(500), failed);  // No answer.
 }
 
 void PlainNode::connected(LinkId link) {
@@ -108,7 +108,7 @@ void PlainNode::connected(LinkId link) {
   if (resp3_) {
     std::string hello;
     wire::append_command(hello, {"HELLO", "3"});
-    say(Said::kHello, std::move(hello));
+    send(Command::kHello, std::move(hello));
   }
   resume();
 }
@@ -124,13 +124,13 @@ void PlainNode::resume() {
     case Work::kReleasing: {
       std::string bytes;
       wire::append_release(bytes, attempt().lease);
-      return say(Said::kRelease, std::move(bytes));
+      return send(Command::kRelease, std::move(bytes));
     }
   }
 }
 
-void PlainNode::say(Said said, std::string bytes) {
-  connections_[*current_].owed.push_back({said, now(), world_.now()});
+void PlainNode::send(Command command, std::string bytes) {
+  connections_[*current_].owed.push_back({command, now(), world_.now()});
   network_.send_to_server(*current_, std::move(bytes));
 }
 
@@ -147,7 +147,7 @@ void PlainNode::drop_all() {
 void PlainNode::on_hangup(LinkId link) {
   connections_.erase(link);
   if (current_ == link) current_.reset();
-  // Without a request id there is no asking again: a grant may stand, and ends by itself.
+  // Without a request id there is no asking again: a grant may stand, and expires.
   if (work_ == Work::kAsking && attempt().request.empty() && first_sent_)
     give_up_asking("the connection broke");
   if (work_ == Work::kAsking) answer_by_ = kNever;
@@ -159,7 +159,7 @@ void PlainNode::on_bytes(LinkId link, std::string bytes) {
   if (found == connections_.end()) return;
   found->second.unread += bytes;
   for (;;) {
-    const auto at = connections_.find(link);  // What was said may have ended it.
+    const auto at = connections_.find(link);  // What was sent may have ended it.
     if (at == connections_.end()) break;
     wire::DecodedReply reply = at->second.decoder.decode(at->second.unread);
     at->second.unread.erase(0, reply.consumed);
@@ -174,14 +174,14 @@ void PlainNode::on_bytes(LinkId link, std::string bytes) {
 }
 
 void PlainNode::take(LinkId link, const Owed& owed, const wire::Value& value) {
-  switch (owed.said) {
-    case Said::kHello:
+  switch (owed.command) {
+    case Command::kHello:
       return;
-    case Said::kAcquire:
+    case Command::kAcquire:
       return asked(link, value);
-    case Said::kRenew:
+    case Command::kRenew:
       return renewed(owed, value);
-    case Said::kRelease:
+    case Command::kRelease:
       return released(value);
   }
 }
@@ -232,7 +232,7 @@ void PlainNode::ask() {
   wire::append_acquire(bytes, spec);
   answer_by_ = now() + spec.wait + Millis(900);
   waits_on_(*current_, a.owner);
-  say(Said::kAcquire, std::move(bytes));
+  send(Command::kAcquire, std::move(bytes));
 }
 
 // The newest connection owns the wait (hard case 4). The older one is left open, or hangs up once
@@ -262,7 +262,7 @@ bool PlainNode::still_waits() const {
   return std::any_of(connections_.begin(), connections_.end(), [](const auto& connection) {
     const auto& owed = connection.second.owed;
     return std::any_of(owed.begin(), owed.end(),
-                       [](const Owed& o) { return o.said == Said::kAcquire; });
+                       [](const Owed& o) { return o.command == Command::kAcquire; });
   });
 }
 
@@ -317,11 +317,11 @@ void PlainNode::renew() {
   renew_at_ = now() + workload_.ttl / 3;
   if (!current_) return;
   const auto& owed = connections_[*current_].owed;
-  if (!owed.empty() && owed.front().said == Said::kRenew)
+  if (!owed.empty() && owed.front().command == Command::kRenew)
     return drop(*current_);  // It has gone silent.
   std::string bytes;
   wire::append_renew(bytes, attempt().lease);
-  say(Said::kRenew, std::move(bytes));
+  send(Command::kRenew, std::move(bytes));
 }
 
 void PlainNode::renewed(const Owed& owed, const wire::Value& value) {

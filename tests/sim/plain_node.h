@@ -20,7 +20,7 @@ namespace pawl::sim {
 
 class PlainNode final : public Endpoint {
  public:
-  // `waits_on` is told of each connection on which an ACQUIRE is sent, and of its owner.
+  // `waits_on` gets each connection on which an ACQUIRE is sent, and its owner.
   using WaitsOn = std::function<void(LinkId, const std::string& owner)>;
   PlainNode(World& world, Network& network, GuardModel& guard, int number, Rate rate,
             Workload workload, History& history, WaitsOn waits_on);
@@ -37,9 +37,9 @@ class PlainNode final : public Endpoint {
 
  private:
   enum class Work { kIdle, kAsking, kHolding, kReleasing };
-  enum class Said { kHello, kAcquire, kRenew, kRelease };
+  enum class Command { kHello, kAcquire, kRenew, kRelease };
   struct Owed {
-    Said said;
+    Command command;
     client::Instant sent;
     Moment sent_at;
   };
@@ -60,8 +60,8 @@ class PlainNode final : public Endpoint {
   void wake();
   void connect();
   void connected(LinkId link);
-  void say(Said said, std::string bytes);
-  void resume();  // What is to be said on a new connection.
+  void send(Command command, std::string bytes);
+  void resume();  // Sends what is due on a new connection.
   void drop(LinkId link);
   void drop_all();
   [[nodiscard]] bool still_waits() const;

@@ -21,7 +21,7 @@ enum class Trouble : std::uint8_t {
   kBreaks,     // connections break, half-open or not
   kFreeze,     // clients stand still while they hold
   kDeath,      // clients die while they hold
-  kOperator,   // somebody meddles
+  kOperator,   // an operator interferes
   kGuardLoss,  // calls to the guard are lost, late, repeated
   kGuardRestart,
   kWildClocks,  // rates beyond ρ, in some runs (hard case 30)

@@ -174,9 +174,9 @@ std::optional<pawld::Restored> ServerNode::lose_and_restore(const std::string& b
   disk_.set_capacity(kRoomy);
   directory_ = fmt::format("/pawl-data-{}", crashes_);
   const auto restored = pawld::restore_backup(disk_, random_, {.from = backup}, directory_);
-  operations_seen_ = disk_.operations();  // Nobody waits for those.
+  operations_seen_ = disk_.operations();  // Nothing waits for those.
   if (!restored) {
-    faults_.push_back("P6: a backup that was told to be whole is not restored: " +
+    faults_.push_back("P6: a backup that was reported complete is not restored: " +
                       restored.error().detail);
     return std::nullopt;
   }

@@ -64,7 +64,7 @@ class ServerNode final : public ServerEndpoint,
   void pause(Nanos duration);
   // The whole machine sleeps: CLOCK_MONOTONIC, which pawld goes by, stands still meanwhile.
   void suspend(Nanos duration);
-  // Somebody sets the wall clock, or NTP steps it, either way. Nothing may depend on it.
+  // An operator sets the wall clock, or NTP steps it, either way. Nothing may depend on it.
   void jump_wall_clock(Nanos by);
   // On this connection `owner` waits, and does nothing else.
   void expect_wait(LinkId link, const std::string& owner);
@@ -132,7 +132,7 @@ class ServerNode final : public ServerEndpoint,
   std::uint64_t operations_seen_ = 0;
   std::set<LinkId> hung_up_;
   std::map<LinkId, std::string> waits_on_;  // Whose only wait it is.
-  std::map<std::string, int> asked_on_;     // On so many connections.
+  std::map<std::string, int> asked_on_;     // The number of connections.
   std::set<LinkId> unread_;                 // Bytes have come since the last turn.
   struct Flip {
     std::string path;

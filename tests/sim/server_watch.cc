@@ -31,11 +31,11 @@ void ServerWatch::received(std::string_view bytes, Nanos now) {
     const auto event = wire::read_event(reply.value);
     if (!event) continue;
     if (event->id.n <= newest_) {
-      faults_.push_back(fmt::format("EL: event {} is told after one with number {:x}",
+      faults_.push_back(fmt::format("EL: event {} is sent after one with number {:x}",
                                     to_text(event->id), newest_));
     }
     newest_ = event->id.n;
-    told_.push_back({event->id, event->kind, event->lock, event->token, life_});
+    sent_.push_back({event->id, event->kind, event->lock, event->token, life_});
     see(*event, now);
   }
   unread_.erase(0, taken);
@@ -78,13 +78,13 @@ void ServerWatch::granted(const wire::EventPush& event, Nanos now) {
 void ServerWatch::ended(const wire::EventPush& event, Nanos now) {
   exclusive_[event.lock].erase(event.token);
   if (event.how != "expired") return;
-  const auto told = durable_.find(event.token);
-  const Nanos since = told == durable_.end() ? started_ : told->second;
+  const auto durable = durable_.find(event.token);
+  const Nanos since = durable == durable_.end() ? started_ : durable->second;
   if (now - since < ttl_) {
     faults_.push_back(fmt::format("{}: token {} ran out {:.3f} ms after its {}, its TTL is {} ms",
-                                  told == durable_.end() ? "G4" : "G3", event.token.value,
+                                  durable == durable_.end() ? "G4" : "G3", event.token.value,
                                   static_cast<double>((now - since).count()) / 1e6,
-                                  told == durable_.end() ? "pawld's start" : "grant was durable",
+                                  durable == durable_.end() ? "pawld's start" : "grant was durable",
                                   ttl_.count()));
   }
 }

@@ -38,15 +38,15 @@ class ServerWatch {
   // again.
   void last_batch_may_be_gone() { newest_ = 0; }
 
-  // Every event that was told, in order, in all lives.
-  struct Told {
+  // Every event that was sent, in order, in all lives.
+  struct Sent {
     wire::EventId id;
     wire::EventKind kind;
     std::string lock;
     Token token;
     std::uint64_t life;
   };
-  [[nodiscard]] const std::vector<Told>& told() const { return told_; }
+  [[nodiscard]] const std::vector<Sent>& sent() const { return sent_; }
   [[nodiscard]] std::uint64_t life() const { return life_; }
 
  private:
@@ -59,13 +59,13 @@ class ServerWatch {
   std::optional<wire::ReplyDecoder> decoder_;
   std::string unread_;
   Nanos started_{0};
-  std::map<Token, Nanos> durable_;  // When each grant of this life was told.
+  std::map<Token, Nanos> durable_;  // When each grant of this life was sent.
   std::map<std::string, std::set<Token>>
       exclusive_;               // Live exclusive leases of this life, by lock.
   std::set<std::string> gone_;  // Owners whose waits ended with their connection.
-  std::vector<Told> told_;
+  std::vector<Sent> sent_;
   std::uint64_t life_ = 0;
-  std::uint64_t newest_ = 0;             // The number of the last event that was told.
+  std::uint64_t newest_ = 0;             // The number of the last event that was sent.
   std::map<std::string, Token> owners_;  // Granted in this life; an owner names one attempt.
 };
 

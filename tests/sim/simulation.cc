@@ -252,12 +252,12 @@ class Simulation {
     hold_an_election();
   }
 
-  // Everything has come to rest: whoever observes sees who leads, and in the end that nobody does.
+  // Everything has come to rest: every observer sees the leader, and in the end that there is none.
   void hold_an_election() {
     world_.at(storm_end() + seconds(20), [this] { operator_.lead(workload_.election); });
     world_.at(storm_end() + Millis(23'500), [this] {
       if (operator_.leads_with().value == 0)
-        faults_.push_back("P7: all is healed, and nobody can be elected");
+        faults_.push_back("P7: all is healed, and no candidate can be elected");
       check_observers(operator_.leads_with());
       operator_.resign();
     });
@@ -268,7 +268,7 @@ class Simulation {
     for (const auto& observer : observers_) {
       if (observer->leader() == leader) continue;
       faults_.push_back(
-          fmt::format("EL: all is quiet, token {} leads (0: nobody), and observer {} was told {}",
+          fmt::format("EL: all is quiet, token {} leads (0: none), and observer {} received {}",
                       leader.value, observer->number(),
                       observer->leader() ? std::to_string(observer->leader()->value) : "nothing"));
     }
@@ -293,8 +293,9 @@ class Simulation {
     check_observers(Token{});
     const core::Totals totals = server_.totals();
     if (totals.locks != 0 || totals.leases != 0 || totals.waiters != 0) {
-      faults_.push_back(fmt::format("P7: nobody is left, and still {} locks, {} leases, {} waiters",
-                                    totals.locks, totals.leases, totals.waiters));
+      faults_.push_back(
+          fmt::format("P7: no client is left, and still {} locks, {} leases, {} waiters",
+                      totals.locks, totals.leases, totals.waiters));
     }
     history_.starts.push_back(
         {world_.now(), totals.last_token, Millis(0)});  // P6 at the very end, too.

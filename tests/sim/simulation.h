@@ -18,7 +18,7 @@ struct Verdict {
   std::uint64_t refusals = 0;      // Of damaged stores.
   std::uint64_t effects = 0;       // At the guarded resources.
   std::uint64_t plain_grants = 0;  // Of the grants: to clients without libpawl.
-  std::uint64_t leaders = 0;       // That observers were told of.
+  std::uint64_t leaders = 0;       // Received by observers.
   std::uint64_t raises = 0;        // Answered.
   std::uint64_t restores = 0;      // Of lost stores, from backups.
   std::uint64_t fingerprint = 0;   // The same plan gives the same one.

@@ -91,7 +91,7 @@ TEST(Simulation, EveryPropertyHoldsForEverySeed) {
       static_cast<unsigned long long>(sum.grants), static_cast<unsigned long long>(sum.crashes),
       static_cast<unsigned long long>(sum.refusals), static_cast<unsigned long long>(sum.effects));
   std::printf(
-      "of the grants %llu to plain clients; %llu leaders told to observers, %llu times RAISE, %llu "
+      "of the grants %llu to plain clients; %llu leaders sent to observers, %llu times RAISE, %llu "
       "restores\n",
       static_cast<unsigned long long>(sum.plain_grants),
       static_cast<unsigned long long>(sum.leaders), static_cast<unsigned long long>(sum.raises),

@@ -22,7 +22,7 @@ class Worker {
   void freeze(bool frozen) { frozen_ = frozen; }
   // The first thing a process does that was frozen in the middle of a write.
   void blurt();
-  // A guard called the token stale: somebody newer is there.
+  // A guard called the token stale: there is a newer holder.
   [[nodiscard]] bool refused() const { return refused_; }
 
  private:

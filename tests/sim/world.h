@@ -13,7 +13,7 @@
 
 namespace pawl::sim {
 
-// True time, which nobody in the simulation can read.
+// True time, which no part of the simulation can read.
 struct TrueTime {
   using rep = Nanos::rep;
   using period = Nanos::period;
@@ -71,7 +71,7 @@ class World {
   }
 
   // --- The trace: what happened, in words; also the fingerprint of the run. ----------------------
-  // Words cost more than the run itself, so they are made only when somebody will read them. The
+  // Formatting costs more than the run itself, so it happens only when the trace is printed. The
   // fingerprint is of what happened when, in either case.
   void keep_trace() { tracing_ = true; }
   template <class Words>

@@ -51,7 +51,7 @@ BEGIN
   END LOOP;
 END $$;
 
--- A statement without its values, so that a thousand customers are one line: who writes, not what.
+-- A statement without its values, so that a thousand customers are one line.
 CREATE OR REPLACE FUNCTION pawl._normalised(query text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT left(btrim(
@@ -62,7 +62,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
       '\s+', ' ', 'g')), 500)
 $$;
 
--- The full story of a refusal goes to the server's log, which no rollback undoes.
+-- Every detail of a refusal goes to the server's log, which no rollback undoes.
 CREATE OR REPLACE FUNCTION pawl._log(what text, g pawl.guard, resource text, verdict text, token bigint, max bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -143,7 +143,7 @@ BEGIN
           DETAIL = format('token=%s max=%s mode=%s resource=%s', coalesce(token::text, 'none'), coalesce(max::text, 'none'), mode, resource);
 END $$;
 
--- Refuses: counts, tells, raises.
+-- Refuses: counts it, logs it, raises the error.
 CREATE OR REPLACE FUNCTION pawl._refuse(g pawl.guard, key text, verdict text, token bigint, max bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -155,7 +155,7 @@ BEGIN
   PERFORM pawl._raise(verdict, resource, token, max, pawl._mode(g));
 END $$;
 
--- Lets through what was not admitted: counts it, once per transaction, and says what enforce would have done.
+-- Lets through what was not admitted: counts it, once per transaction, and logs what enforce would have done.
 CREATE OR REPLACE FUNCTION pawl._let_through(g pawl.guard, key text, verdict text, token bigint, max bigint, refusable boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

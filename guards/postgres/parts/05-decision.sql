@@ -8,7 +8,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- What this transaction carries for a resource: the spelled token, or 'replayed', or NULL. A plain value holds for every
--- key of the guard; use('orders:7', 34) carries {"7": 34}, which says nothing about row 8.
+-- key of the guard; use('orders:7', 34) carries {"7": 34}, which does not hold for row 8.
 CREATE OR REPLACE FUNCTION pawl._carried(g pawl.guard, key text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -32,7 +32,7 @@ END $$;
 
 --
 -- _judge_<kind>() finds the verdict and, when it is 'admitted', holds what keeps it true until the end of the
--- transaction. `enforced` false never waits: a guard that refuses nothing must delay nobody. The price is that it may
+-- transaction. `enforced` false never waits: a guard that refuses nothing must not delay a writer. The price is that it may
 -- then admit without holding, which is all that observe and shadow promise.
 
 CREATE OR REPLACE FUNCTION pawl._lock_shared(g pawl.guard, wait boolean) RETURNS boolean
@@ -63,7 +63,7 @@ BEGIN
   PERFORM setval(g.fence, token);
 END $$;
 
--- Peeks, then takes the lock that the verdict needs, then looks again: nobody ever upgrades from shared to exclusive,
+-- Reads the fence, takes the lock that the verdict needs, then reads again: no session ever upgrades from shared to exclusive,
 -- so two first users of a new token cannot deadlock. `move` false only holds: nothing moves before all is judged.
 CREATE OR REPLACE FUNCTION pawl._judge_static(g pawl.guard, token bigint, enforced boolean, move boolean, OUT verdict text, OUT max bigint, OUT raised boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -162,7 +162,7 @@ BEGIN
   IF verdict = 'admitted' THEN max := token; END IF;
 END $$;
 
--- Nobody is kept waiting, and nothing fails: what cannot be raised at once is left as it is.
+-- Never waits and never fails: a fence that cannot be raised at once stays as it is.
 CREATE OR REPLACE FUNCTION pawl._raise_keyed_if_free(g pawl.guard, key text, token bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -175,7 +175,7 @@ BEGIN
   END IF;
 END $$;
 
--- With one snapshot for the whole transaction, whoever raises a key's fence has read before it waited for the holders of
+-- With one snapshot for the whole transaction, a transaction that raises a key's fence has read before it waited for the holders of
 -- smaller tokens; and unlike a static fence, this raise would be undone with the transaction, so that a retry could not
 -- do better. A key without a fence has had no holder to wait for.
 CREATE OR REPLACE FUNCTION pawl._insist_that_it_may_raise(g pawl.guard, key text, fence bigint, floor bigint) RETURNS void
@@ -232,7 +232,7 @@ DECLARE
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(7295, guard_id);
   SELECT * INTO g FROM pawl.guard WHERE id = guard_id;
-  IF g.id IS NULL THEN RAISE EXCEPTION 'pawl: guard % is gone, its trigger is not', guard_id USING ERRCODE = 'PW004'; END IF;
+  IF g.id IS NULL THEN RAISE EXCEPTION 'pawl: guard % no longer exists, but its trigger does', guard_id USING ERRCODE = 'PW004'; END IF;
   IF writing THEN carried := pawl._carried(g, key); END IF;
   IF carried IS NULL AND current_query() IS NULL THEN
     IF pawl._is_replicated() THEN verdict := 'missing'; RETURN; END IF;

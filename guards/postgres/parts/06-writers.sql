@@ -9,7 +9,7 @@ BEGIN
   END IF;
 END $$;
 
--- Whoever passes a token that is none has a bug, in every mode.
+-- A caller that passes an invalid token has a bug, in every mode.
 CREATE OR REPLACE FUNCTION pawl._insist_on_token(g pawl.guard, key text, token bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -25,7 +25,7 @@ BEGIN
 END $$;
 
 -- A row guard's fence is in the row, or without a row in pawl.keyed_fence. That one is locked first, whether there is a
--- row or not: whoever inserts the row needs it too, so nothing can change in between; and its new version is what ends a
+-- row or not: an insert of the row needs it too, so nothing can change in between; and its new version is what ends a
 -- transaction with an older snapshot in 40001. The row's token rises through the trigger that judges every write.
 CREATE OR REPLACE FUNCTION pawl._admit_row(g pawl.guard, key text, token bigint, op bigint, hold boolean, OUT verdict text, OUT before bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -129,7 +129,7 @@ BEGIN
   RETURN worst;
 END $$;
 
--- Judges and holds until the end of the transaction, for those who write what no trigger watches.
+-- Judges and holds until the end of the transaction, for writes that no trigger checks.
 CREATE OR REPLACE FUNCTION pawl.admit(resource text, token bigint) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,7 +1,7 @@
 -- The functions that the triggers of protected tables call.
 
--- Whoever writes must be able to run these, because a trigger calls them with the writer's rights. Called by hand they would
--- move fences for writes that nobody makes.
+-- Every writer must be able to run these, because a trigger calls them with the writer's privileges. Called by hand they
+-- would move fences without a write.
 CREATE OR REPLACE FUNCTION pawl._forbid() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -37,8 +37,8 @@ BEGIN
     ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = greatest(f.token, excluded.token);
 END $$;
 
--- A row comes: it takes over the fence of the row that had this key before. The entry stays, also when it says no more
--- than the row: a transaction whose snapshot does not show the row must run into it. compact() takes it away.
+-- A row comes: it takes over the fence of the row that had this key before. The entry stays, also when it equals
+-- the row: a transaction whose snapshot does not show the row must run into it. compact() takes it away.
 CREATE OR REPLACE FUNCTION pawl._row_arrives(guard_id int, key text) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,6 +1,6 @@
 -- The interface for a new holder: advance, blockers, evict.
 
--- Who holds the advisory lock of a guard. A prepared transaction holds it without a process: it has a gid and no pid.
+-- The holders of a guard's advisory lock. A prepared transaction holds it without a process: it has a gid and no pid.
 CREATE OR REPLACE FUNCTION pawl._holders(class oid, obj oid, subid int)
 RETURNS TABLE (pid int, gid text, role text, application_name text, since timestamptz, query text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -19,7 +19,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
   SELECT * FROM pawl._holders(((g.lock_key >> 32) & 4294967295)::oid, (g.lock_key & 4294967295)::oid, 1)
 $$;
 
--- Who holds the lock of a row, given its xmax: one transaction, or the members of a multixact.
+-- The holders of a row's lock, given its xmax: one transaction, or the members of a multixact.
 CREATE OR REPLACE FUNCTION pawl._row_holders(xmax xid)
 RETURNS TABLE (pid int, gid text, role text, application_name text, since timestamptz, query text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -57,7 +57,7 @@ BEGIN
   END IF;
 END $$;
 
--- Who advance() would wait for. Other people's statements are shown to those who may see them anyway.
+-- The transactions that advance() would wait for. Statements are shown to callers that may see them anyway.
 CREATE OR REPLACE FUNCTION pawl.blockers(resource text)
 RETURNS TABLE (pid int, gid text, role text, application_name text, since timestamptz, query text)
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -71,18 +71,18 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT concat_ws(' ', 'pid=' || pid, 'gid=' || quote_literal(gid), 'role=' || role, 'application_name=' || quote_literal(application_name), 'since=' || since)
 $$;
 
--- Who is in the way, in words. The first holder of a new key has a lock that nobody can look up; then it is one of those
+-- The blockers as text. The lock of the first holder of a new key cannot be looked up; then it is one of those
 -- under the guard.
 CREATE OR REPLACE FUNCTION pawl._describe(g pawl.guard, key text) RETURNS text
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(
     (SELECT string_agg(pawl._spell_holder(b.pid, b.gid, b.role, b.application_name, b.since), '; ') FROM (SELECT DISTINCT * FROM pawl._blockers(g, key)) b),
     (SELECT 'one of: ' || string_agg(pawl._spell_holder(h.pid, h.gid, h.role, h.application_name, h.since), '; ') FROM pawl._lock_holders(g) h),
-    'nobody any more')
+    'none any more')
 $$;
 
--- One try to raise, waiting no longer than lock_timeout. Returns the fence before it; false in `done` when somebody is in
--- the way. The verdict is the same as for a write, so advance() cannot do what a write could not.
+-- One try to raise, waiting no longer than lock_timeout. Returns the fence before it; false in `done` when another
+-- transaction is in the way. The verdict is the same as for a write, so advance() cannot do what a write could not.
 CREATE OR REPLACE FUNCTION pawl._try_advance(g pawl.guard, key text, token bigint, OUT done boolean, OUT verdict text, OUT before bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -123,7 +123,7 @@ BEGIN
 END $$;
 
 -- Raises the fence for a new holder, before it reads what it will build on. Returns the fence before; when it returns,
--- every transaction with a smaller token has ended. Durable, whatever synchronous_commit says; nothing is promised until
+-- every transaction with a smaller token has ended. Durable, whatever synchronous_commit is; the fence counts once
 -- the transaction that called it has committed.
 -- It waits in slices, so that others of the same guard are held up for one slice at a time, not for all of `wait`. Each is
 -- twice as long as the one before: transactions that overlap and are longer than a slice would keep it out for ever.
@@ -159,7 +159,7 @@ BEGIN
     IF clock_timestamp() >= deadline THEN
       RAISE EXCEPTION 'pawl: advance of % to % waits for older transactions', resource, token
         USING ERRCODE = 'PW007', DETAIL = pawl._describe(g, key),
-              HINT = format('They end by themselves, by idle_in_transaction_session_timeout, or by pawl.evict(%L, %s). Until then nothing is promised.', resource, token);
+              HINT = format('They end by themselves, by idle_in_transaction_session_timeout, or by pawl.evict(%L, %s). Until then the fence is not raised.', resource, token);
     END IF;
   END LOOP;
   IF step.verdict <> 'admitted' THEN
@@ -174,19 +174,19 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl.evict(resource text, token bigint) RETURNS int
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  named record; g pawl.guard; key text; ended int; who text; fence bigint;
+  named record; g pawl.guard; key text; ended int; blockers text; fence bigint;
 BEGIN
   PERFORM pawl._insist_on_primary();
   named := pawl._find(resource); g := named.g; key := named.key;
   PERFORM pawl._insist_on_token(g, key, token);
   fence := pawl._fence(g, key);
   IF token < fence THEN PERFORM pawl._refuse(g, key, 'stale', token, fence); END IF;
-  IF token = fence THEN RETURN 0; END IF;  -- Whoever holds it now holds it under this very token.
-  who := pawl._describe(g, key);
+  IF token = fence THEN RETURN 0; END IF;  -- The present holder holds it under this very token.
+  blockers := pawl._describe(g, key);
   SELECT count(*) FILTER (WHERE pg_terminate_backend(b.pid)) INTO ended FROM (SELECT DISTINCT x.pid FROM pawl._blockers(g, key) x WHERE x.pid IS NOT NULL) b;
   IF ended > 0 THEN
     PERFORM pawl._log('evicted', g, resource, 'evict', token, fence);
-    INSERT INTO pawl.audit (guard, what, after, reason) VALUES (g.name, 'evict', resource || ' for token ' || token, who);
+    INSERT INTO pawl.audit (guard, what, after, reason) VALUES (g.name, 'evict', resource || ' for token ' || token, blockers);
   END IF;
   RETURN ended;
 END $$;

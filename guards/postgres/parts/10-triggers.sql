@@ -2,8 +2,8 @@
 
 --
 -- Generated, so that the fast path has nothing to look up. It is ONE expression (each further one costs as much as the
--- check itself), evaluated from left to right: the token is the fence; the shared lock; and the statement sees who raised
--- it last. The last also says that the token *still* is the fence: whoever raises it notes its own transaction first, under
+-- check itself), evaluated from left to right: the token is the fence; the shared lock; and the statement sees the transaction
+-- that raised it last. The last also shows that the token *still* is the fence: a raise notes its own transaction first, under
 -- the exclusive lock that it keeps to its end. Had it raised after our look at the fence, then it was under way when our
 -- snapshot was taken (before that look), so we do not see it. It needs no policy: an equal token is admitted in every
 -- mode. A NULL anywhere ends in the slow path.
@@ -165,7 +165,7 @@ BEGIN
 END $$;
 
 -- New and attached partitions get their triggers at once, where the installer may create event triggers. Only what is
--- missing in partitions: an owner who disables a trigger means it, and problems() says so.
+-- missing in partitions: an owner who disables a trigger means it, and problems() reports it.
 CREATE OR REPLACE FUNCTION pawl._on_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -67,7 +67,7 @@ BEGIN
     RAISE EXCEPTION 'pawl: % cannot be put under guard', tbl USING ERRCODE = '42809';
   END IF;
   IF EXISTS (SELECT FROM pg_inherits WHERE inhrelid = tbl) THEN
-    RAISE EXCEPTION 'pawl: % is a partition or a child: a write through % would pass it by', tbl,
+    RAISE EXCEPTION 'pawl: % is a partition or a child: a write through % would bypass it', tbl,
       (SELECT inhparent::regclass FROM pg_inherits WHERE inhrelid = tbl LIMIT 1)
       USING ERRCODE = '42809', HINT = 'Protect the root; its partitions follow.';
   END IF;

@@ -14,7 +14,7 @@ BEGIN
       IF clock_timestamp() >= deadline THEN
         RAISE EXCEPTION 'pawl: the stricter policy of % waits for transactions that began under the old one', g.name
           USING ERRCODE = 'PW007', HINT = 'Nothing has changed. End them, or try again.',
-                DETAIL = (SELECT coalesce(string_agg(pawl._spell_holder(h.pid, h.gid, h.role, h.application_name, h.since), '; '), 'nobody any more')
+                DETAIL = (SELECT coalesce(string_agg(pawl._spell_holder(h.pid, h.gid, h.role, h.application_name, h.since), '; '), 'none any more')
                             FROM pawl._holders(7295, g.id::oid, 2) h);
       END IF;
     END;

@@ -19,7 +19,7 @@ CREATE OR REPLACE VIEW pawl.refusals AS
          r.mode, r.login, r.application_name, r.pid, r.query_hash
     FROM pawl._ring() r JOIN pawl.guard g ON g.id = r.guard_id ORDER BY r.at DESC;
 
--- Who still writes without a token: pawl.sightings, summed up per writer and statement.
+-- Writers without a token: pawl.sightings, summed up per writer and statement.
 CREATE OR REPLACE VIEW pawl.tokenless_writers AS
   SELECT s.guard, s.login, s.role, s.application_name, s.statement, count(*) AS count, max(s.at) AS last_seen, min(s.at) AS first_seen,
          array_agg(DISTINCT s.addr) FILTER (WHERE s.addr IS NOT NULL) AS addrs
@@ -61,7 +61,7 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
          CASE WHEN c.enabled IS NULL AND c.tbl <> c.root THEN format('partition without the trigger %s: writes straight into it are not judged', c.name)
               WHEN c.enabled IS NULL THEN format('the trigger %s is missing: writes are not judged', c.name)
               WHEN c.enabled = 'D' THEN format('the trigger %s is disabled: writes are not judged', c.name)
-              ELSE format('the trigger %s is not ALWAYS: session_replication_role = replica passes it by', c.name) END,
+              ELSE format('the trigger %s is not ALWAYS: session_replication_role = replica bypasses it', c.name) END,
          'SELECT pawl.repair()'
     FROM coverage c JOIN pawl.guard g ON g.id = c.guard_id WHERE c.enabled IS DISTINCT FROM 'A'
   UNION ALL

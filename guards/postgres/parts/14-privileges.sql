@@ -1,7 +1,7 @@
 -- Privileges, and the triggers that an upgrade must bring up to date.
 
--- Nothing is anybody's by default, except what a trigger needs in the hands of whoever writes: a guard in observe must
--- not stop a writer for lack of a right. Policy functions run with their owner's rights, so that an owner can hand out
+-- Nothing is granted by default, except what a trigger calls with the privileges of the writer: a guard in observe must
+-- not stop a writer for lack of a privilege. Policy functions run with their owner's rights, so that an owner can hand out
 -- one of them: GRANT EXECUTE ON FUNCTION pawl.emergency TO oncall.
 DO $$
 DECLARE

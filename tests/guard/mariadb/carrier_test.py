@@ -99,7 +99,7 @@ class PoolTest(ServerCase):
         self.assertRefused("PW001", rows, db, "UPDATE orders SET n = 9")
 
     def test_known_gap_tokenless_transaction_right_after_the_holder(self):
-        """Nothing that a trigger can read tells one transaction from the next.
+        """Nothing that a trigger can read distinguishes one transaction from the next.
         docs/how-to/guard-mariadb.md says so, and what to do."""
         for end in ("COMMIT", "ROLLBACK"):
             with self.subTest(end):
@@ -317,7 +317,8 @@ class ColumnTest(ServerCase):
             name
             for (name,) in rows(
                 self.connect(),
-                "SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND table_name = 'orders'",
+                "SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND "
+                "table_name = 'orders'",
                 self.db,
             )
         ]

@@ -115,7 +115,8 @@ class GuardCliTest(ServerCase):
         rows(bystander, "COMMIT")
         self.assertEqual(
             self.value(
-                "SELECT (SELECT COUNT(*) FROM orders WHERE n = 666) + (SELECT COUNT(*) FROM `lines` WHERE n = 666)"
+                "SELECT (SELECT COUNT(*) FROM orders WHERE n = 666) + (SELECT COUNT(*) FROM "
+                "`lines` WHERE n = 666)"
             ),
             0,
         )

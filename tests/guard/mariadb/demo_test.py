@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""`pawl demo --guard mariadb`: the same story in a scratch table of a user's database, which is as
+"""`pawl demo --guard mariadb`: the same demo in a scratch table of a user's database, which is as
 it was afterwards."""
 
 
@@ -14,13 +14,16 @@ class DemoTest(ServerCase, DemoCase):
         DemoCase.setUp(self)
 
     def everything(self):
-        names = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema IN (DATABASE(), 'pawl') ORDER BY 1, 2"
+        names = (
+            "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema IN "
+            "(DATABASE(), 'pawl') ORDER BY 1, 2"
+        )
         return rows(self.connect(), names), rows(self.connect(), "CALL pawl.status(NULL)")
 
     def test_demo_runs_in_mariadb(self):
         before = self.everything()
-        self.assertExpected(
-            self.events("--guard", "mariadb", "--dsn", self.server.dsn(database=self.db))
+        self.assertEveryStep(
+            self.demo_events("--guard", "mariadb", "--dsn", self.server.dsn(database=self.db))
         )
         self.assertEqual(self.everything(), before)
 

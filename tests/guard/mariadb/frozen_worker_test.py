@@ -28,7 +28,7 @@ END
 """
 
 
-class StoryTest(frozen_worker.Story, ServerCase):
+class FrozenWorkerTest(frozen_worker.FrozenWorkerTest, ServerCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -39,7 +39,7 @@ class StoryTest(frozen_worker.Story, ServerCase):
         self.protect()
         call(self.connect(), "set_policy", self.orders, True, None, None, None)
         self.dsn = self.server.dsn(database=self.db)
-        self.begin_story(DB=self.db, PORT=str(self.server.port), PAWL_GUARD_DSN=self.dsn)
+        self.prepare(DB=self.db, PORT=str(self.server.port), PAWL_GUARD_DSN=self.dsn)
 
     def n(self):
         return self.value("SELECT n FROM orders WHERE id = 1")
@@ -49,19 +49,20 @@ class StoryTest(frozen_worker.Story, ServerCase):
         self.assertEqual(self.count("stale"), 1)
 
     def test_shell_worker_is_refused(self):
-        self.assertRefusedAndCounted(*self.play(SHELL, "write 2"))
+        self.assertRefusedAndCounted(*self.run_shell_workers(SHELL, "write 2"))
         self.assertEqual(self.n(), 2)
 
     def test_worker_is_refused_before_the_new_holder_writes(self):
-        self.assertRefusedAndCounted(*self.play(SHELL, "true", "--guard", f"mariadb:{self.orders}"))
+        guard = ("--guard", f"mariadb:{self.orders}")
+        self.assertRefusedAndCounted(*self.run_shell_workers(SHELL, "true", *guard))
         self.assertEqual(self.n(), 1)
 
     def test_python_worker_is_refused(self):
-        self.assertRefusedAndCounted(*self.play(PYTHON, "write 2"))
+        self.assertRefusedAndCounted(*self.run_shell_workers(PYTHON, "write 2"))
         self.assertEqual(self.n(), 2)
 
     def test_cpp_worker_is_stopped_by_its_lease_and_by_the_table(self):
-        self.assertRefusedAndCounted(*self.play_in_cpp("mariadb", self.dsn, self.orders))
+        self.assertRefusedAndCounted(*self.run_cpp_workers("mariadb", self.dsn, self.orders))
 
 
 if __name__ == "__main__":

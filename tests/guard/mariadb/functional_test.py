@@ -11,7 +11,8 @@ class WriteTest(ServerCase):
         self.protect()
         self.assertEqual(self.write(34), "admitted")
         done = self.server.client(
-            f"START TRANSACTION; CALL pawl.use('{self.orders}', 33); UPDATE {self.orders} SET n = 99; COMMIT;"
+            f"START TRANSACTION; CALL pawl.use('{self.orders}', 33); UPDATE {self.orders} SET n = "
+            f"99; COMMIT;"
         )
         self.assertIn("(PW002)", done.stderr)
         for part in (
@@ -27,14 +28,16 @@ class WriteTest(ServerCase):
         guard, most = "g" * 60, 2**53 - 1
         self.assertEqual(
             self.server.client(
-                f"CALL pawl.create_guard('{guard}', TRUE); CALL pawl.set_mode('{guard}', 'enforce', NULL, NULL);"
+                f"CALL pawl.create_guard('{guard}', TRUE); CALL pawl.set_mode('{guard}', "
+                f"'enforce', NULL, NULL);"
             ).stderr,
             "",
         )
         for key in ("k" * 180, "\N{KEY}" * 100):
             resource = f"{guard}:{key}"
             done = self.server.client(
-                f"CALL pawl.advance('{resource}', {most}, 5); CALL pawl.advance('{resource}', {most - 1}, 5);"
+                f"CALL pawl.advance('{resource}', {most}, 5); CALL pawl.advance('{resource}', "
+                f"{most - 1}, 5);"
             )
             self.assertIn(f"max={most} mode=enforce]", done.stderr)
 

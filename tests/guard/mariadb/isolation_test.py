@@ -90,7 +90,7 @@ class SnapshotTest(ServerCase):
             lambda: int(
                 rows(admin, "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")[0][1]
             ),
-            "somebody waits",
+            "a session waits",
         )
 
 

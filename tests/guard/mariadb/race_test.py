@@ -20,7 +20,7 @@ from pawltest.mariadb import GUARD, ISOLATIONS, Server, ServerCase, call, main, 
 
 RACERS = 6
 TURNS = 25
-# What a racer may be told: somebody was faster, or try again.
+# The refusals that a racer may get: another was faster, or try again.
 LOST = ("PW002", "PW006", "40001", "1205")
 
 
@@ -58,7 +58,8 @@ class Race:
         self.admin = case.connect()
         rows(
             self.admin,
-            "CREATE OR REPLACE TABLE trail (id BIGINT AUTO_INCREMENT PRIMARY KEY, token BIGINT NOT NULL)",
+            "CREATE OR REPLACE TABLE trail (id BIGINT AUTO_INCREMENT PRIMARY KEY, token BIGINT "
+            "NOT NULL)",
         )
         rows(self.admin, "CREATE TABLE race (id INT PRIMARY KEY, n INT NOT NULL DEFAULT 0)")
         rows(self.admin, f"INSERT INTO race (id) SELECT seq FROM seq_0_to_{RACERS - 1}")
@@ -113,7 +114,8 @@ class Race:
         self.say(db, self.resource, token)
         rows(
             db,
-            f"UPDATE race SET n = n + 1 {', pawl_token = %s' % token if self.say is column else ''} WHERE id = %s",
+            f"UPDATE race SET n = n + 1 "
+            f"{', pawl_token = %s' % token if self.say is column else ''} WHERE id = %s",
             number,
         )
         rows(db, "INSERT INTO trail (token) VALUES (%s)", token)
@@ -135,7 +137,7 @@ class RaceTest(ServerCase):
                 race = Race(self, isolation, say).run()
                 self.assertEqual(race.violations(), (0, 0))
                 self.assertGreater(self.value("SELECT COUNT(*) FROM trail"), RACERS)
-                self.assertIn("PW002", race.refused)  # Somebody did come late.
+                self.assertIn("PW002", race.refused)  # Some writer did come late.
 
     def test_no_stale_write_with_use(self):
         self.insist(use)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """A replica of a guarded MariaDB: what arrives there is the primary's, judged there; fences, modes
-and counters arrive with it; a guard refuses who writes to the replica itself; and a promoted
+and counters arrive with it; a guard refuses direct writes to the replica; and a promoted
 replica refuses what the primary had fenced.
 
 With row events no trigger runs on a replica. MIXED is MariaDB's default, and sends statements where
@@ -40,7 +40,8 @@ class RowEvents(ServerCase):
         here = self.on_replica(database=None)
         rows(
             here,
-            f"CHANGE MASTER TO master_host='127.0.0.1', master_port={self.server.port}, master_user='root', master_use_gtid=slave_pos",
+            f"CHANGE MASTER TO master_host='127.0.0.1', master_port={self.server.port}, "
+            f"master_user='root', master_use_gtid=slave_pos",
         )
         rows(here, "START SLAVE")
         self.catch_up()

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""From observe to enforce, who may do what, and what `problems` finds."""
+"""From observe to enforce, privileges, and what `problems` finds."""
 
 import pymysql
 
@@ -135,7 +135,8 @@ class RightsTest(ServerCase):
         self.write(34, on=db)
         self.assertRefused("PW002", self.write, 33, on=db)
         trigger = self.value(
-            "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = %s AND event_manipulation = 'INSERT'",
+            "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = %s AND "
+            "event_manipulation = 'INSERT'",
             self.db,
         )
         for sql in (
@@ -170,7 +171,8 @@ class RightsTest(ServerCase):
     def test_problems_names_foreign_keys_that_bypass_triggers(self):
         rows(
             self.connect(),
-            "CREATE TABLE child (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES orders (id) ON DELETE CASCADE)",
+            "CREATE TABLE child (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES "
+            "orders (id) ON DELETE CASCADE)",
         )
         self.protect("child", guard=self.orders)
         (found,) = self.problems()
@@ -183,7 +185,8 @@ class RightsTest(ServerCase):
         self.protect()
         ((name,),) = rows(
             self.connect(),
-            "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = %s AND event_manipulation = 'UPDATE'",
+            "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = %s AND "
+            "event_manipulation = 'UPDATE'",
             self.db,
         )
         rows(self.connect(), f"DROP TRIGGER {self.db}.{name}")

@@ -1,6 +1,6 @@
-"""What advance() waits for, and whom it keeps waiting. Hard case 54.
+"""What advance() waits for, and what waits for it. Hard case 54.
 
-Everything here is about who comes before whom. Nothing is timed: a step either ended, or is seen to
+Everything here is about the order of sessions. Nothing is timed: a step either ended, or is seen to
 wait for a lock. """
 
 import psycopg2
@@ -19,7 +19,7 @@ class AdvanceCase(postgres.ClusterCase):
         super().setUp()
         self.cluster.psql(race.JOURNAL + forms.PawlTable.schema, self.db)
         self.watch = self.connect(autocommit=True)
-        # As on every grant. Who raises in its own transaction would hold up its siblings.
+        # As on every grant. A raise in the writing transaction would block the same token.
         rows(self.watch, "SELECT pawl.advance('r', 33)")
 
     def writer(self, token, **options):

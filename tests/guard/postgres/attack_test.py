@@ -100,7 +100,8 @@ class OrdinaryWriters(AttackCase):
 
     def test_writer_cannot_change_the_guards_tables(self):
         relations = self.sql(
-            "SELECT c.relname, c.relkind FROM pg_class c WHERE c.relnamespace = 'pawl'::regnamespace"
+            "SELECT c.relname, c.relkind FROM pg_class c WHERE c.relnamespace = "
+            "'pawl'::regnamespace"
         )
         self.assertTrue(relations)
         for name, kind in relations:
@@ -156,7 +157,10 @@ class OrdinaryWriters(AttackCase):
         }
         for signature, types in internals:
             name = signature.partition("(")[0]
-            call = f"SELECT {name}({', '.join(f'{samples.get(kind, NULL)}::{kind}' for kind in types)})"
+            call = (
+                f"SELECT "
+                f"{name}({', '.join(f'{samples.get(kind, NULL)}::{kind}' for kind in types)})"
+            )
             session = self.connect(user="app")
             with self.subTest(call):
                 try:
@@ -189,7 +193,8 @@ class HostileSessions(AttackCase):
         for name in ("guard", "pg_class", "pg_locks", "pg_proc"):
             rows(
                 self.app,
-                f"CREATE TEMP TABLE {name} AS SELECT 'orders'::text AS name, 'observe'::text AS mode",
+                f"CREATE TEMP TABLE {name} AS SELECT 'orders'::text AS name, 'observe'::text AS "
+                f"mode",
             )
         self.assertStillGuarded()
 
@@ -211,7 +216,8 @@ class HostileSessions(AttackCase):
         holder = self.connect(user="app")
         rows(holder, "SELECT pawl.use('orders', 34)")
         keys = self.sql(
-            "SELECT (classid::bigint << 32) | objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND pid = %s",
+            "SELECT (classid::bigint << 32) | objid::bigint FROM pg_locks WHERE locktype = "
+            "'advisory' AND pid = %s",
             holder.info.backend_pid,
         )
         holder.commit()

@@ -111,8 +111,8 @@ class GuardCliTest(ClusterCase):
     def test_bad_input_is_named_and_changes_nothing(self):
         self.ready()
         for token in ("0", "-1", "01", "9007199254740992", "34x", ""):
-            said = self.guard("advance", "orders", "--", token, code=64).stderr
-            self.assertRegex(said, "token|TOKEN")
+            message = self.guard("advance", "orders", "--", token, code=64).stderr
+            self.assertRegex(message, "token|TOKEN")
         self.assertEqual(self.guard("max", "orders").stdout, "")
         self.assertIn("nowhere", self.guard("advance", "nowhere", "1", code=64).stderr)
         self.assertIn("nowhere", self.guard("mode", "nowhere", "shadow", code=64).stderr)
@@ -123,17 +123,17 @@ class GuardCliTest(ClusterCase):
 
     def test_unreachable_and_forbidden_databases_differ(self):
         secret = "host=127.0.0.1 port=1 dbname=x user=y password=do-not-tell"
-        said = self.guard("status", dsn=secret, code=69).stderr
-        self.assertNotIn("do-not-tell", said)
-        self.assertNotIn("\\x", said, "one readable line")
-        self.assertIn("--dsn", said)
+        message = self.guard("status", dsn=secret, code=69).stderr
+        self.assertNotIn("do-not-tell", message)
+        self.assertNotIn("\\x", message, "one readable line")
+        self.assertIn("--dsn", message)
         self.ready()
         self.sql("CREATE ROLE clerk LOGIN")
         self.addCleanup(self.sql, "DROP ROLE clerk")
-        said = self.guard(
+        message = self.guard(
             "mode", "orders", "enforce", "--yes", dsn=self.cluster.dsn(self.db, "clerk"), code=77
         ).stderr
-        self.assertIn("permission denied", said)
+        self.assertIn("permission denied", message)
 
     def test_check_finds_problems_and_prints_fixes(self):
         self.ready()
@@ -141,7 +141,8 @@ class GuardCliTest(ClusterCase):
         # It would put the trigger back at once.
         self.sql("ALTER EVENT TRIGGER pawl_partitions DISABLE")
         (trigger,) = self.sql(
-            "SELECT tgname FROM pg_trigger WHERE tgrelid = 'orders'::regclass AND NOT tgisinternal LIMIT 1"
+            "SELECT tgname FROM pg_trigger WHERE tgrelid = 'orders'::regclass AND NOT tgisinternal "
+            "LIMIT 1"
         )
         self.sql(f'ALTER TABLE orders DISABLE TRIGGER "{trigger[0]}"')
         found = json.loads(self.guard("check", "--json", code=1).stdout)

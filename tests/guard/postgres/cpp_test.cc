@@ -180,7 +180,7 @@ TEST_F(PostgresFront, SerializationFailureIsRetriedAndNotCalledStale) {  // Hard
       guard.write(lease, "orders",
                   [&](PgTransaction& tx) {
                     tx.exec("SELECT n FROM orders");
-                    if (++runs == 1) {  // Somebody of the same holder commits in between.
+                    if (++runs == 1) {  // Another session with the same token commits in between.
                       Connection sibling;
                       PgGuard second(sibling.get());
                       ASSERT_TRUE(second.write(lease, "orders", increment()));

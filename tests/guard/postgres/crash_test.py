@@ -10,7 +10,10 @@ import race_forms as forms
 from pawltest import postgres
 from pawltest.postgres import rows, wait_until
 
-MOST = "SELECT greatest((SELECT max(token) FROM written WHERE resource = %s), (SELECT max(token) FROM advanced WHERE resource = %s))"
+MOST = (
+    "SELECT greatest((SELECT max(token) FROM written WHERE resource = %s), (SELECT max(token) FROM "
+    "advanced WHERE resource = %s))"
+)
 
 
 class CrashInARace(postgres.ClusterCase):
@@ -61,7 +64,7 @@ class CrashInARace(postgres.ClusterCase):
 
 
 class AcknowledgedAdvances(postgres.ClusterCase):
-    # An asynchronous commit stays unwritten until somebody else's flush, or for so long.
+    # An asynchronous commit stays unwritten until another session flushes, or for this time.
     settings = {"wal_writer_delay": "10s"}
     GUARDS = {
         "r": "SELECT pawl.create_guard('r')",

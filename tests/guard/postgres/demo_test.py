@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""`pawl demo --guard postgres`: the same story in a scratch table of a user's database, which is as
+"""`pawl demo --guard postgres`: the same demo in a scratch table of a user's database, which is as
 it was afterwards."""
 
 import json
@@ -24,12 +24,14 @@ class DemoTest(ClusterCase, DemoCase):
             ).stdout
         )["guards"]
         return guards, self.sql(
-            "SELECT relname FROM pg_class WHERE relnamespace::regnamespace::text !~ '^pg_' ORDER BY 1"
+            "SELECT relname FROM pg_class WHERE relnamespace::regnamespace::text !~ '^pg_' ORDER "
+            "BY 1"
         )
 
     def test_demo_runs_in_postgres(self):
         before = self.everything()
-        self.assertExpected(self.events("--guard", "postgres", "--dsn", self.cluster.dsn(self.db)))
+        events = self.demo_events("--guard", "postgres", "--dsn", self.cluster.dsn(self.db))
+        self.assertEveryStep(events)
         self.assertEqual(self.everything(), before)
 
     def test_installs_nothing_unasked(self):

@@ -64,7 +64,7 @@ class DumpCase(postgres.ClusterCase):
 
     def assertHolderWrites(self, level):
         """A transaction number remembered from the old cluster may lie in the future of this one. A
-        transaction that has its snapshot already may be told to retry, once."""
+        transaction that has its snapshot already may have to retry once."""
         for chance in (1, 2):
             session = self.connect(isolation=level)
             try:
@@ -99,7 +99,8 @@ class WholeDumps(DumpCase):
         """A young cluster: its transaction numbers are lower than those the old one had reached."""
         policies = self.sql(POLICIES)
         self.cluster.psql(
-            "DO $$ BEGIN FOR i IN 1..3000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$"
+            "DO $$ BEGIN FOR i IN 1..3000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END "
+            "$$"
         )
         self.sql("SELECT pawl.advance('orders', 34)")
         dump = self.dump().read_text()

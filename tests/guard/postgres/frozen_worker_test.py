@@ -22,7 +22,7 @@ write() { psql -d "$DSN" $OPTIONS -c BEGIN -c "SELECT pawl.use('orders', $PAWL_T
 ADVANCES = """psql -d "$DSN" $OPTIONS -c "SELECT pawl.advance('orders', $PAWL_TOKEN)" """
 
 
-class Story(frozen_worker.Story, postgres.ClusterCase):
+class FrozenWorker(frozen_worker.FrozenWorkerTest, postgres.ClusterCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -32,7 +32,7 @@ class Story(frozen_worker.Story, postgres.ClusterCase):
         super().setUp()
         self.cluster.psql(SHOP, self.db)
         self.dsn = self.cluster.dsn(self.db, application_name="worker")
-        self.begin_story(
+        self.prepare(
             DSN=self.dsn, OPTIONS="-X -q -A -t -v ON_ERROR_STOP=1 -v VERBOSITY=verbose"
         )
 
@@ -51,18 +51,18 @@ class Story(frozen_worker.Story, postgres.ClusterCase):
         )
 
     def test_shell_worker_is_refused(self):
-        old_token, new_token, met = self.play(PSQL, "write 2")
+        old_token, new_token, met = self.run_shell_workers(PSQL, "write 2")
         self.assertIn("PW002", met)
         self.assertIn(f"token={old_token} max={new_token} mode=enforce resource=orders", met)
         self.assertRefusedAndCounted(old_token, new_token, met)
         self.assertEqual(self.n(), 2)
 
     def test_worker_is_refused_before_the_new_holder_writes(self):
-        self.assertRefusedAndCounted(*self.play(PSQL, ADVANCES))
+        self.assertRefusedAndCounted(*self.run_shell_workers(PSQL, ADVANCES))
         self.assertEqual(self.n(), 1)
 
     def test_cpp_worker_is_stopped_by_its_lease_and_by_the_table(self):
-        self.assertRefusedAndCounted(*self.play_in_cpp("postgres", self.dsn, "orders"))
+        self.assertRefusedAndCounted(*self.run_cpp_workers("postgres", self.dsn, "orders"))
 
 
 if __name__ == "__main__":

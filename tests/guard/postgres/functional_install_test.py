@@ -41,7 +41,8 @@ class Installation(OrdersCase):
         self.under(34, TOUCH, op=1)
         self.assertRefused("PW002", self.under, 33)
         self.cluster.psql(
-            "CREATE ROLE watch; GRANT SELECT ON pawl.refusals TO watch; GRANT EXECUTE ON FUNCTION pawl.emergency TO watch",
+            "CREATE ROLE watch; GRANT SELECT ON pawl.refusals TO watch; GRANT EXECUTE ON FUNCTION "
+            "pawl.emergency TO watch",
             self.db,
         )
         before = self.status()
@@ -51,8 +52,10 @@ class Installation(OrdersCase):
         self.assertEqual(self.problems(), [])
         self.assertEqual(
             self.sql(
-                "SELECT has_table_privilege('watch', 'pawl.refusals', 'SELECT'), has_function_privilege('watch', 'pawl.emergency(text, text)', 'EXECUTE'),"
-                " has_function_privilege('watch', 'pawl.set_mode(text, text, int, text)', 'EXECUTE')"
+                "SELECT has_table_privilege('watch', 'pawl.refusals', 'SELECT'), "
+                "has_function_privilege('watch', 'pawl.emergency(text, text)', 'EXECUTE'),"
+                " has_function_privilege('watch', 'pawl.set_mode(text, text, int, text)', "
+                "'EXECUTE')"
             ),
             [(True, True, False)],
         )
@@ -60,7 +63,8 @@ class Installation(OrdersCase):
 
     def test_an_older_file_does_not_replace_a_newer_guard(self):
         self.sql(
-            "CREATE OR REPLACE FUNCTION pawl.version() RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT '99.10.0' $$"
+            "CREATE OR REPLACE FUNCTION pawl.version() RETURNS text LANGUAGE sql IMMUTABLE AS $$ "
+            "SELECT '99.10.0' $$"
         )
         self.assertIn(
             "version 99.10.0 is installed",
@@ -70,7 +74,8 @@ class Installation(OrdersCase):
 
     def test_a_newer_file_replaces_an_older_guard(self):
         self.sql(
-            "CREATE OR REPLACE FUNCTION pawl.version() RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT '0.0.9' $$"
+            "CREATE OR REPLACE FUNCTION pawl.version() RETURNS text LANGUAGE sql IMMUTABLE AS $$ "
+            "SELECT '0.0.9' $$"
         )
         self.cluster.install(self.db)
         self.assertNotEqual(self.value("SELECT pawl.version()"), "0.0.9")
@@ -94,7 +99,8 @@ class Installation(OrdersCase):
 
     def test_owner_without_superuser_can_install_and_protect(self):
         self.cluster.psql(
-            f"CREATE ROLE landlord LOGIN; ALTER DATABASE {self.db} OWNER TO landlord; ALTER TABLE orders OWNER TO landlord;"
+            f"CREATE ROLE landlord LOGIN; ALTER DATABASE {self.db} OWNER TO landlord; ALTER TABLE "
+            f"orders OWNER TO landlord;"
             + UNINSTALL.read_text(),
             self.db,
         )
@@ -143,7 +149,8 @@ class Tables(OrdersCase):
         self.assertEqual(self.status()["mode"], "enforce")
         self.assertEqual(
             self.value(
-                "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'orders'::regclass AND NOT tgisinternal"
+                "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'orders'::regclass AND NOT "
+                "tgisinternal"
             ),
             1,
         )
@@ -195,7 +202,8 @@ class Tables(OrdersCase):
         self.assertRefused("PW004", self.fence)
         self.assertEqual(
             self.value(
-                "SELECT count(*) FROM pg_class WHERE relnamespace = 'pawl'::regnamespace AND relname ~ '^(fence|raiser|count|tightened|emergency)_'"
+                "SELECT count(*) FROM pg_class WHERE relnamespace = 'pawl'::regnamespace AND "
+                "relname ~ '^(fence|raiser|count|tightened|emergency)_'"
             ),
             0,
         )
@@ -226,9 +234,9 @@ class Tables(OrdersCase):
         ):
             with self.subTest(damage=damage):
                 self.sql(f"ALTER TABLE orders {damage}")
-                ((severity, guard, table, said),) = self.problems()
+                ((severity, guard, table, text),) = self.problems()
                 self.assertEqual((severity, guard, table), ("error", "orders", "public.orders"))
-                self.assertIn(problem, said)
+                self.assertIn(problem, text)
                 self.assertEqual(self.value("SELECT pawl.repair()"), 1)
                 self.assertEqual(self.problems(), [])
         self.sql("DROP TRIGGER pawl_guard ON orders")
@@ -317,7 +325,7 @@ class Partitions(OrdersCase):
         self.sql(
             "CREATE TABLE unrelated (n int); ALTER TABLE unrelated ADD m int; DROP TABLE unrelated"
         )
-        # What an owner did on purpose is told, not undone.
+        # What an owner did on purpose is reported, not undone.
         self.assertEqual([p[2] for p in self.problems()], ["public.part_a"])
 
 

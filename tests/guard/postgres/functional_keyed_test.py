@@ -82,7 +82,10 @@ class Rows(OrdersCase):
         self.assertRefused("PW002", self.carrying, 34, upsert)
         self.carrying(35, upsert)
         self.assertEqual(self.tokens(), {1: 35, 2: 35, 30: 35})
-        merge = "MERGE INTO orders o USING (VALUES (1), (31)) v(id) ON o.id = v.id WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id) VALUES (v.id)"
+        merge = (
+            "MERGE INTO orders o USING (VALUES (1), (31)) v(id) ON o.id = v.id WHEN MATCHED THEN "
+            "DELETE WHEN NOT MATCHED THEN INSERT (id) VALUES (v.id)"
+        )
         self.assertRefused("PW002", self.carrying, 34, merge)
         self.carrying(36, merge)
         self.assertEqual(self.tokens(), {2: 35, 30: 35, 31: 36})

@@ -1,5 +1,5 @@
-"""The modes of a guard, what it counts and tells, and who may change it. Design rule 16: a refused
-token moves no fence, in any mode."""
+"""The modes of a guard, what it counts and reports, and the privileges to change it. Design rule
+16: a refused token moves no fence, in any mode."""
 
 import json
 import re
@@ -47,7 +47,8 @@ class Modes(OrdersCase):
         self.assertEqual(self.under(34, TOUCH), "admitted")
         self.assertRefused("PW002", self.under, 33, TOUCH)
         self.sql(
-            "DO $$ BEGIN IF to_regrole('exporter') IS NULL THEN CREATE ROLE exporter LOGIN; END IF; END $$",
+            "DO $$ BEGIN IF to_regrole('exporter') IS NULL THEN CREATE ROLE exporter LOGIN; END "
+            "IF; END $$",
             on=self.admin,
         )
         query = re.search(r"query: >-\n(.*?)\n  metrics:", EXPORTER.read_text(), re.S)[1]
@@ -201,7 +202,8 @@ class Modes(OrdersCase):
         self.sql("SELECT pawl.emergency('page 7')")
         self.assertEqual(
             self.sql(
-                "SELECT what, before, after, reason, login FROM pawl.audit WHERE what IN ('mode', 'emergency') ORDER BY at"
+                "SELECT what, before, after, reason, login FROM pawl.audit WHERE what IN ('mode', "
+                "'emergency') ORDER BY at"
             ),
             [
                 ("mode", "observe", "canary 10", "first week", "postgres"),
@@ -224,7 +226,8 @@ class Telling(OrdersCase):
         status = self.status()
         self.assertEqual((status["stale"], status["missing"]), (1, 1))
         seen = self.sql(
-            "SELECT guard, resource, verdict, token, max, mode, login, application_name FROM pawl.refusals ORDER BY at"
+            "SELECT guard, resource, verdict, token, max, mode, login, application_name FROM "
+            "pawl.refusals ORDER BY at"
         )
         self.assertEqual(
             seen,
@@ -288,7 +291,8 @@ class Telling(OrdersCase):
         rows(db, "DELETE FROM orders WHERE id IN (7, 8, 9)")
         self.assertEqual(
             self.sql(
-                "SELECT guard, login, application_name, statement, count FROM pawl.tokenless_writers ORDER BY statement"
+                "SELECT guard, login, application_name, statement, count FROM "
+                "pawl.tokenless_writers ORDER BY statement"
             ),
             [
                 ("orders", "postgres", "billing", "DELETE FROM orders WHERE id IN (?, …)", 1),
@@ -359,7 +363,8 @@ class Readiness(OrdersCase):
         ((first, *rest),) = [self.readiness()[1]]
         self.assertRegex(
             first,
-            "^billing as postgres writes without a token: UPDATE orders SET n = n [+] . WHERE id = .",
+            "^billing as postgres writes without a token: UPDATE orders SET n = n [+] . WHERE id "
+            "= .",
         )
         self.assertEqual(rest, [])
         self.under(33, TOUCH)

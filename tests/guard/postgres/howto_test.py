@@ -35,7 +35,7 @@ class HowTo(postgres.ClusterCase):
         cls.pawld = Pawld()
         cls.addClassCleanup(cls.pawld.remove)
         cls.pawld.start()
-        # So that a number that somebody has made up in the page would be refused.
+        # So that an invented number in the page would be refused.
         with cls.pawld.client() as client:
             client.call("RAISE", 1000, "REASON", "test")
 
@@ -109,7 +109,8 @@ class HowTo(postgres.ClusterCase):
         self.addCleanup(self.cluster.psql, "DROP DATABASE owned WITH (FORCE)")
         owner = self.cluster.dsn("owned", "shop_owner")
         self.cluster.psql(
-            "CREATE TABLE orders (id int PRIMARY KEY, n int NOT NULL DEFAULT 0); GRANT ALL ON orders TO app",
+            "CREATE TABLE orders (id int PRIMARY KEY, n int NOT NULL DEFAULT 0); GRANT ALL ON "
+            "orders TO app",
             "owned",
             "shop_owner",
         )

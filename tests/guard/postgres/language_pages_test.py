@@ -19,7 +19,10 @@ from pawltest.postgres import PATIENCE, wait_until
 from pawltest.process import dies_with_parent
 
 CUSTOMERS = 3
-ROLE = "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'app') THEN CREATE ROLE app LOGIN; END IF; END $$;"
+ROLE = (
+    "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'app') THEN CREATE ROLE app "
+    "LOGIN; END IF; END $$;"
+)
 STALE = 121
 
 
@@ -111,9 +114,9 @@ class Jobs:
         return process
 
     def assertEnds(self, process, code):
-        said = process.communicate(timeout=PATIENCE)[0]
-        self.assertEqual(process.returncode, code, said)
-        return said
+        output = process.communicate(timeout=PATIENCE)[0]
+        self.assertEqual(process.returncode, code, output)
+        return output
 
     def run_with_pawl(self, *options):
         return self.start(
@@ -136,7 +139,8 @@ class Jobs:
         return [
             row[0]
             for row in self.sql(
-                f"SELECT pid FROM pg_stat_activity WHERE datname = '{self.db}' AND usename = 'app' {more}"
+                f"SELECT pid FROM pg_stat_activity WHERE datname = '{self.db}' AND usename = 'app' "
+                f"{more}"
             )
         ]
 
@@ -197,7 +201,8 @@ class Jobs:
     def test_job_frozen_in_its_transaction_is_ended_by_a_timeout(self):
         self.assertEqual(
             self.value(
-                "SELECT setconfig FROM pg_db_role_setting JOIN pg_roles ON oid = setrole WHERE rolname = 'app'"
+                "SELECT setconfig FROM pg_db_role_setting JOIN pg_roles ON oid = setrole WHERE "
+                "rolname = 'app'"
             ),
             ["idle_in_transaction_session_timeout=10s"],
         )

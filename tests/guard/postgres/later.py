@@ -40,7 +40,7 @@ class Later:
         return self
 
     def waits(self):
-        """Whether it is held up by somebody's lock now."""
+        """Whether it waits for a lock now."""
         return not self.settled().ended
 
     def result(self):

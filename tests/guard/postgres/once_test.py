@@ -15,7 +15,7 @@ from pawltest import postgres
 from pawltest.postgres import ISOLATIONS, rows, wait_until
 
 SHOP = """
-CREATE TABLE effect (op bigint NOT NULL, who int);
+CREATE TABLE effect (op bigint NOT NULL, writer int);
 SELECT pawl.protect('effect', mode => 'enforce');
 SELECT pawl.set_policy('effect', require_token => true, equal => 'once');
 SELECT pawl.create_guard('k', keyed => true);
@@ -24,7 +24,7 @@ SELECT pawl.set_mode('k', 'enforce');
 
 
 class Courier(threading.Thread):
-    """Delivers every operation until it was told that it is done."""
+    """Sends every operation until it is confirmed."""
 
     def __init__(self, case, number, ops, level, resource):
         super().__init__(daemon=True)

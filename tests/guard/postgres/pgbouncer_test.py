@@ -176,7 +176,7 @@ class TheFormsThatAreClean(PoolCase):
 
 class TheFormThatLeaks(PoolCase):
     def test_a_plain_set_admits_the_next_client_of_the_pool(self):
-        """Kept to be seen: no guard can tell a setting of this client from one that another left
+        """A known gap: no guard can distinguish a setting of this client from one that another left
         behind."""
         self.mine.autocommit = True
         rows(self.mine, "SET pawl.token.orders = 5")

@@ -10,7 +10,7 @@ The judge looks at the end, from outside, twice:
 
 - order: a committed write whose commit timestamp is later than that of a write or advance with a greater token is a violation
   (G8). It needs track_commit_timestamp.
-- view: a write with token t notes how many lower-token rows it saw. Whoever was admitted with t must have seen all of them
+- view: a write with token t notes how many lower-token rows it saw. A writer that was admitted with t must have seen all of them
   that there ever will be (design rule 3): a later one was a stale write, one missed was an old snapshot.
 
 Every attempt is an outcome: admitted, refused, retry (40001, 40P01), advance first (PW006), given
@@ -28,7 +28,7 @@ from pawltest.postgres import rows
 
 RETRY = ("40001", "40P01")
 JOURNAL = """
-CREATE TABLE written (resource text NOT NULL, token bigint NOT NULL, lower bigint, who int);
+CREATE TABLE written (resource text NOT NULL, token bigint NOT NULL, lower bigint, writer int);
 CREATE TABLE advanced (resource text NOT NULL, token bigint NOT NULL);
 """
 ORDER = """
@@ -128,7 +128,7 @@ class Race:
         token = self.tokens.draw(dice, self.pace)
         resource = dice.choice(self.form.resources)
         session = advancer if dice.random() < 0.1 else writer
-        # Whoever is told to retry, or to advance first, does, as a good client would.
+        # Retries, or advances first, as a good client would.
         for _ in range(4):
             outcome = self._try(session, session is advancer, dice, resource, token, number)
             self._note(outcome)

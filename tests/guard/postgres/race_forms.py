@@ -1,12 +1,15 @@
 """The forms of guard that race against each other: textbook ones, and Pawl's.
 
 A form has: `schema`, run once; begin(session, dice, resource, token), the check; write(session,
-resource, token, who), the effect; advance(session, resource, token). A textbook form refuses with
-the same SQLSTATE as Pawl, so that one judge serves all. """
+resource, token, writer), the effect; advance(session, resource, token). A textbook form refuses
+with the same SQLSTATE as Pawl, so that one judge serves all. """
 
 from pawltest.postgres import rows
 
-WRITE = "INSERT INTO written SELECT %s, %s, count(*), %s FROM written WHERE resource = %s AND token < %s"
+WRITE = (
+    "INSERT INTO written SELECT %s, %s, count(*), %s FROM written WHERE resource = %s AND token < "
+    "%s"
+)
 
 FENCE = """
 CREATE TABLE fence (resource text PRIMARY KEY, max bigint NOT NULL);
@@ -30,8 +33,8 @@ class Form:
     def begin(self, session, dice, resource, token):
         pass
 
-    def write(self, session, resource, token, who):
-        rows(session, WRITE, resource, token, who, resource, token)
+    def write(self, session, resource, token, writer):
+        rows(session, WRITE, resource, token, writer, resource, token)
 
     def advance(self, session, resource, token):
         pass
@@ -98,7 +101,8 @@ class LockingSubselect(Textbook):
     def newest(self, session, resource, token):
         found = rows(
             session,
-            "SELECT l.max FROM (SELECT max FROM fence WHERE resource = %s FOR SHARE) l WHERE l.max > %s",
+            "SELECT l.max FROM (SELECT max FROM fence WHERE resource = %s FOR SHARE) l WHERE "
+            "l.max > %s",
             resource,
             token,
         )
@@ -117,14 +121,15 @@ class SubqueryInTheWrite(Textbook):
         if dice.random() < 0.2:
             self.advance(session, resource, token)
 
-    def write(self, session, resource, token, who):
+    def write(self, session, resource, token, writer):
         if not rows(
             session,
-            "INSERT INTO written SELECT %s, %s, NULL, %s WHERE (SELECT max FROM fence WHERE resource = %s) <= %s "
+            "INSERT INTO written SELECT %s, %s, NULL, %s WHERE (SELECT max FROM fence WHERE "
+            "resource = %s) <= %s "
             "RETURNING token",
             resource,
             token,
-            who,
+            writer,
             resource,
             token,
         ):
@@ -187,7 +192,7 @@ SELECT pawl.set_policy('written', require_token => true);
 
 class PawlKey(Pawl):
     """The row is the resource: pawl.protect(key =>). Every write is an upsert of its row, some are
-    DELETEs; a journal beside it tells what was committed."""
+    DELETEs; a journal beside it has what was committed."""
 
     resources = ("item:1", "item:2")
     schema = """
@@ -196,9 +201,9 @@ SELECT pawl.protect('item', key => 'id', mode => 'enforce');
 SELECT pawl.set_policy('item', require_token => true);
 """
 
-    def write(self, session, resource, token, who):
+    def write(self, session, resource, token, writer):
         key = int(resource.partition(":")[2])
-        if (token + who) % 3 == 0:
+        if (token + writer) % 3 == 0:
             rows(session, "DELETE FROM item WHERE id = %s", key)
         else:
             rows(
@@ -206,7 +211,7 @@ SELECT pawl.set_policy('item', require_token => true);
                 "INSERT INTO item (id) VALUES (%s) ON CONFLICT (id) DO UPDATE SET n = item.n + 1",
                 key,
             )
-        super().write(session, resource, token, who)
+        super().write(session, resource, token, writer)
 
 
 class PawlSeveral(Pawl):
@@ -226,9 +231,9 @@ SELECT pawl.set_mode('a', 'enforce'), pawl.set_mode('b', 'enforce'), pawl.set_mo
     def begin(self, session, dice, resource, token):
         rows(session, "SELECT pawl.use(%s, %s)", self.names(resource), token)
 
-    def write(self, session, resource, token, who):
+    def write(self, session, resource, token, writer):
         for name in self.names(resource):
-            super().write(session, name, token, who)
+            super().write(session, name, token, writer)
 
     def advance(self, session, resource, token):
         for name in sorted(self.names(resource)):

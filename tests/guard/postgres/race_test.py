@@ -2,7 +2,7 @@
 Guarantee G8; hard case 56.
 
 Continuous integration runs some thousand attempts. PAWL_GUARD_RACES=10000 makes that many per
-connection, for those who have an hour. The judge and what it looks for: race.py; that it is not
+connection, which takes an hour. The judge and what it looks for: race.py; that it is not
 blind: textbook_test.py. """
 
 import sys
@@ -35,7 +35,8 @@ class RaceCase(postgres.ClusterCase):
             form, self.connect, level, connections, attempts, seed=1, **options
         ).run()
         print(
-            f"  {type(form).__name__}, {level}, {connections} connections: {dict(contest.outcomes)} in "
+            f"  {type(form).__name__}, {level}, {connections} connections: "
+            f"{dict(contest.outcomes)} in "
             f"{time.monotonic() - began:.1f} s",
             file=sys.stderr,
         )

@@ -140,7 +140,8 @@ class LogicalReplication(postgres.ClusterCase):
             check=False,
         )
         self.cluster.psql(
-            f"SELECT pg_drop_replication_slot('{self.publisher}') FROM pg_replication_slots WHERE NOT active",
+            f"SELECT pg_drop_replication_slot('{self.publisher}') FROM pg_replication_slots WHERE "
+            f"NOT active",
             self.publisher,
             check=False,
         )
@@ -153,7 +154,8 @@ class LogicalReplication(postgres.ClusterCase):
             self.publisher,
         )
         self.cluster.psql(
-            f"CREATE SUBSCRIPTION shop CONNECTION '{self.cluster.dsn(self.publisher)}' PUBLICATION shop "
+            f"CREATE SUBSCRIPTION shop CONNECTION '{self.cluster.dsn(self.publisher)}' PUBLICATION "
+            f"shop "
             f"WITH (create_slot = false, slot_name = '{self.publisher}')",
             self.subscriber,
         )
@@ -176,7 +178,8 @@ class LogicalReplication(postgres.ClusterCase):
             "the initial copy is there",
         )
         self.cluster.psql(
-            "SELECT pawl.set_mode('orders', 'enforce'); SELECT pawl.set_policy('orders', require_token => true)",
+            "SELECT pawl.set_mode('orders', 'enforce'); SELECT pawl.set_policy('orders', "
+            "require_token => true)",
             self.subscriber,
         )
         self.sql("UPDATE orders SET n = 5")
@@ -189,7 +192,8 @@ class LogicalReplication(postgres.ClusterCase):
         self.subscribe()
         wait_until(lambda: self.copied("item") == "1|0", "the initial copy is there")
         self.cluster.psql(
-            "SELECT pawl.set_mode('item', 'enforce'); SELECT pawl.set_policy('item', require_token => true)",
+            "SELECT pawl.set_mode('item', 'enforce'); SELECT pawl.set_policy('item', "
+            "require_token => true)",
             self.subscriber,
         )
         self.sql("UPDATE item SET n = 5")

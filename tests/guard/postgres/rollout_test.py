@@ -106,7 +106,7 @@ class Rollout(postgres.ClusterCase):
         self.assertFalse(ready)
         self.assertIn("observe", because)
 
-        # The modern writer learns to carry its token. The report still names who does not.
+        # The modern writer learns to carry its token. The report still names the one that does not.
         modern.token = 34
         self.watch(modern, old_job)
         sleepy = self.start("sleepy", 33)
@@ -158,7 +158,7 @@ class Rollout(postgres.ClusterCase):
         self.assertFalse(ready, "the old job still writes without a token")
         self.assertIn("old-job", because)
 
-        # require_token: whoever carries none is out too.
+        # require_token: a write without a token is refused too.
         self.sql("SELECT pawl.set_policy('orders', require_token => true, reason => 'rollout')")
         self.watch(modern, old_job, sleepy)
         self.assertEqual(
@@ -171,7 +171,8 @@ class Rollout(postgres.ClusterCase):
         changes = [
             row[0]
             for row in self.sql(
-                "SELECT reason FROM pawl.audit WHERE guard = 'orders' AND reason IS NOT NULL ORDER BY at"
+                "SELECT reason FROM pawl.audit WHERE guard = 'orders' AND reason IS NOT NULL ORDER "
+                "BY at"
             )
         ]
         self.assertEqual(changes, ["rollout"] * 3 + ["pager at night", "morning", "rollout"])

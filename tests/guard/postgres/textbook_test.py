@@ -145,7 +145,7 @@ class Tombstones(TextbookCase):
                     "4 sees no reason to stop",
                 )
                 insert = Later(self.watch, old, rows, "INSERT INTO item VALUES (1, 4)")
-                self.assertTrue(insert.waits(), "for the one who deletes")
+                self.assertTrue(insert.waits(), "for the transaction that deletes")
                 new.commit()
                 insert.result()
                 old.commit()

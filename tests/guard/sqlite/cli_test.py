@@ -161,10 +161,8 @@ class Cli(sqlite.GuardedFile):
             [f"sqlite {form}" for form in ("admit", "keyed", "table", "row", "by")],
         )
         for report in reports:
-            print(
-                f"{report['subject']}: {report['passed']} passed, not applicable: "
-                f"{' '.join(each['case'] for each in report['cases'] if each['end'] == 'not applicable')}"
-            )
+            skipped = [each["case"] for each in report["cases"] if each["end"] == "not applicable"]
+            print(f"{report['subject']}: {report['passed']} passed, not applicable: {' '.join(skipped)}")
             self.assertEqual([], [each for each in report["cases"] if each["end"] == "failed"])
             self.assertGreaterEqual(report["passed"], 63)
         self.assertEqual(one(self.db, "SELECT count(*) FROM sqlite_schema"), before)

@@ -41,11 +41,11 @@ class SqliteFront : public testing::Test {
   }
   int n() {
     int found = -1;
-    const auto tell = [](void* out, int, char** values, char**) {
+    const auto read_value = [](void* out, int, char** values, char**) {
       *static_cast<int*>(out) = std::atoi(values[0]);
       return 0;
     };
-    sqlite3_exec(db_.get(), "SELECT n FROM orders", tell, &found, nullptr);
+    sqlite3_exec(db_.get(), "SELECT n FROM orders", read_value, &found, nullptr);
     return found;
   }
   Lease take(const std::string& lock, AcquireOptions options = {}) {

@@ -40,7 +40,8 @@ class KilledInItsCommit(sqlite.GuardedFile):
                 self.path,
                 f".load {sqlite.EXTENSION.removesuffix('.so')}",
                 "PRAGMA synchronous = FULL",
-                f"BEGIN IMMEDIATE; SELECT pawl_use('log', {self.token}, 1); {self.insert()}; COMMIT",
+                f"BEGIN IMMEDIATE; SELECT pawl_use('log', {self.token}, 1); {self.insert()}; "
+                f"COMMIT",
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -88,7 +89,10 @@ class KilledInItsCommit(sqlite.GuardedFile):
                 self.db.execute("SELECT pawl_advance('log', ?)", (self.token + 1,))
                 settled = self.lines()
                 self.refuses(
-                    "PAWL_STALE", sqlite.write, self.db, "log", self.token, self.insert(), operation=1
+                    "PAWL_STALE",
+                    sqlite.write,
+                    *(self.db, "log", self.token, self.insert()),
+                    operation=1,
                 )
                 self.assertEqual(self.lines(), settled)
                 met.add(settled)

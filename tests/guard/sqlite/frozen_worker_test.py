@@ -41,7 +41,7 @@ write() { node "$CLIENTS/write.cjs" "$NODE_SQLITE" "$FILE" "$EXTENSION" "$PAWL_T
 """
 
 
-class Story(frozen_worker.Story, sqlite.GuardedFile):
+class FrozenWorker(frozen_worker.FrozenWorkerTest, sqlite.GuardedFile):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -52,14 +52,14 @@ class Story(frozen_worker.Story, sqlite.GuardedFile):
         self.db.execute("ALTER TABLE orders ADD COLUMN n INT")
         self.db.execute("INSERT INTO orders (id, n) VALUES (1, 0)")
         self.db.execute("SELECT pawl_set_policy('orders', 'require_token', 1)")
-        self.begin_story(FILE=self.path, EXTENSION=sqlite.EXTENSION)
+        self.prepare(FILE=self.path, EXTENSION=sqlite.EXTENSION)
 
     def n(self):
         return one(self.db, "SELECT n FROM orders")
 
     def assertRefusedAndCounted(self, old_token, new_token, met):
         self.assertIn(f"stale token {old_token} for orders: token {new_token} has been here", met)
-        # The shell ends without closing the file: whoever asks for the status takes the refusal in.
+        # The shell ends without closing the file: the next status() records the refusal.
         status = json.loads(one(self.db, "SELECT pawl_status('orders')"))[0]
         self.assertEqual(status["stale"], 1)
         self.assertEqual(
@@ -70,32 +70,34 @@ class Story(frozen_worker.Story, sqlite.GuardedFile):
     def test_shell_worker_is_refused(
         self,
     ):
-        old_token, new_token, met = self.play(SHELL, "write 2")
+        old_token, new_token, met = self.run_shell_workers(SHELL, "write 2")
         self.assertIn("PAWL_STALE: ", met)
         self.assertRefusedAndCounted(old_token, new_token, met)
         self.assertEqual(self.n(), 2)
 
     def test_python_worker_is_refused(self):
-        self.assertRefusedAndCounted(*self.play(PYTHON, "write 2"))
+        self.assertRefusedAndCounted(*self.run_shell_workers(PYTHON, "write 2"))
         self.assertEqual(self.n(), 2)
 
     def test_node_worker_is_refused(self):
         self.environment.update(
             CLIENTS=str(HERE / "clients"), NODE_SQLITE=node_clients.sqlite_module()
         )
-        self.assertRefusedAndCounted(*self.play(NODE, "write 2"))
+        self.assertRefusedAndCounted(*self.run_shell_workers(NODE, "write 2"))
         self.assertEqual(self.n(), 2)
 
     def test_worker_is_refused_before_the_new_holder_writes(
         self,
     ):
         self.assertRefusedAndCounted(
-            *self.play(SHELL, "true", "--guard", "sqlite:orders", "--guard-dsn", self.path)
+            *self.run_shell_workers(
+                SHELL, "true", "--guard", "sqlite:orders", "--guard-dsn", self.path
+            )
         )
         self.assertEqual(self.n(), 1)
 
     def test_cpp_worker_is_stopped_by_its_lease_and_by_the_table(self):
-        self.assertRefusedAndCounted(*self.play_in_cpp("sqlite", self.path, "orders"))
+        self.assertRefusedAndCounted(*self.run_cpp_workers("sqlite", self.path, "orders"))
 
 
 if __name__ == "__main__":

@@ -235,7 +235,8 @@ class Keys(sqlite.GuardedFile):
     def setUp(self):
         super().setUp()
         self.db.execute(
-            "CREATE TABLE accounts (id INTEGER PRIMARY KEY, email TEXT UNIQUE COLLATE NOCASE, n INT)"
+            "CREATE TABLE accounts (id INTEGER PRIMARY KEY, email TEXT UNIQUE COLLATE NOCASE, n "
+            "INT)"
         )
         self.db.execute("SELECT pawl_protect('accounts', 'id', 'enforce')")
         write(self.db, "accounts:1", 50, "INSERT INTO accounts (email, n) VALUES ('one@x', 1)")
@@ -326,7 +327,8 @@ class Keys(sqlite.GuardedFile):
 
     def test_an_expression_and_a_table_without_rowid(self):
         self.db.execute(
-            'CREATE TABLE "order lines" (o INT, "no" INT, t TEXT, PRIMARY KEY (o, "no")) WITHOUT ROWID'
+            'CREATE TABLE "order lines" (o INT, "no" INT, t TEXT, PRIMARY KEY (o, "no")) WITHOUT '
+            'ROWID'
         )
         self.db.execute("SELECT pawl_protect('order lines', 'o / 10', 'enforce', 'lines')")
         self.db.execute("SELECT pawl_set_policy('lines', 'require_token', 1)")
@@ -444,7 +446,7 @@ class Modes(sqlite.GuardedFile):
         stuck = self.connect()
         stuck.execute("BEGIN IMMEDIATE")
         one(self.connect(timeout=0), "SELECT pawl_emergency('pager 7:\nthe new shop is refused')")
-        # Behind the same writer: it tells what there is, and waits for nobody.
+        # Behind the same writer: it prints what there is, without waiting.
         one(self.db, "SELECT pawl_status()")
         self.assertEqual(self.emergencies(), [])
         stuck.execute("ROLLBACK")
@@ -461,8 +463,8 @@ class Modes(sqlite.GuardedFile):
         one(self.db, "SELECT pawl_emergency('second')")
         self.db.execute("SELECT pawl_set_mode('orders', 'enforce')")
         self.assertEqual(self.emergencies(), [("orders", "first"), ("orders", "second")])
-        told = [what for what, in self.db.execute("SELECT what FROM pawl_audit ORDER BY id")]
-        self.assertEqual(told[-4:], ["emergency", "mode", "emergency", "mode"])
+        audited = [what for what, in self.db.execute("SELECT what FROM pawl_audit ORDER BY id")]
+        self.assertEqual(audited[-4:], ["emergency", "mode", "emergency", "mode"])
 
     def test_rolled_back_emergency_stays_on_and_is_audited(self):
         self.db.execute("BEGIN IMMEDIATE")

@@ -12,7 +12,8 @@ from pawltest import ROOT, harness, node_clients, sqlite
 
 PAGE = (ROOT / "docs/how-to/guard-sqlite.md").read_text(encoding="utf-8")
 BLOCK = re.compile(
-    r"(?:<!-- (?:exits (?P<code>\d+)|(?P<background>in the background)) -->\s*\n)?```(?P<language>sh|js)\n(?P<body>.*?)^```$",
+    r"(?:<!-- (?:exits (?P<code>\d+)|(?P<background>in the background)) "
+    r"-->\s*\n)?```(?P<language>sh|js)\n(?P<body>.*?)^```$",
     re.M | re.S,
 )
 
@@ -33,7 +34,7 @@ def command_of(block):
 
 class HowTo(unittest.TestCase):
     def test_every_block_of_the_page_works(self):
-        said = ""
+        output = ""
         pawld = harness.Pawld()  # The page starts one of its own, on the usual port.
         self.addCleanup(pawld.remove)
         pawld.start()
@@ -57,7 +58,7 @@ class HowTo(unittest.TestCase):
                 self.assertEqual(
                     done.returncode, int(block["code"] or 0), f"{block['body']}\n{done.stdout}"
                 )
-                said += done.stdout
+                output += done.stdout
             self.assertIn("js", [block["language"] for block in BLOCK.finditer(PAGE)])
         promised = re.search(r"^Runtime error near line 3: (PAWL_STALE: .*)$", PAGE, re.M)[1]
         for words in (
@@ -67,7 +68,7 @@ class HowTo(unittest.TestCase):
             "UNIQUE constraint failed: runs.period",
             "uninstalled",
         ):
-            self.assertIn(words, said)
+            self.assertIn(words, output)
 
     def test_page_names_every_verdict(self):
         source = (ROOT / "src/guard/sqlite/fault.cc").read_text(encoding="utf-8")

@@ -25,7 +25,7 @@ class Node(sqlite.GuardedFile):
         self.db.execute("SELECT pawl_set_policy('orders', 'require_token', 1)")
 
     def node(self, token, value, extension=sqlite.EXTENSION):
-        """What it was told on its way out; nothing when it has written."""
+        """Its error; empty when it has written."""
         done = subprocess.run(
             [
                 "node",
@@ -58,7 +58,7 @@ class Node(sqlite.GuardedFile):
             "PAWL_STALE: stale token 34 for orders: token 35 has been here", self.node(34, 666)
         )
         self.assertEqual(self.n(), 2)
-        # It ended without closing the file: who asks takes its refusal in.
+        # It ended without closing the file: the next status() records its refusal.
         one(self.db, "SELECT pawl_status('orders')")
         self.assertEqual(
             self.db.execute(

@@ -1,7 +1,7 @@
-// The same story for each client library: acquire, renew, inspect, wait, release. Prints one JSON line of what it saw; the test
-// that runs it (clients_test.py) judges.
+// The same commands with each client library: acquire, renew, inspect, wait, release. Prints one JSON line per run; the test
+// (clients_test.py) checks it.
 //
-//   node story.mjs redis|redis-5|ioredis|ioredis-5 PORT LOCK
+//   node client.mjs redis|redis-5|ioredis|ioredis-5 PORT LOCK
 import { randomBytes } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -45,7 +45,7 @@ async function ioRedis(name) {
 
 // These libraries show no pushes they do not know, but a push must not be taken for a reply either; the grant it announced
 // is fetched by asking again with the same request id.
-async function asyncStory(client, other) {
+async function asyncWait(client, other) {
   const held = fields(await client.call('ACQUIRE', lock, 'TTL', 60000));
   const request = randomBytes(16).toString('hex');
   const words = ['ACQUIRE', lock, 'TTL', 60000, 'REQUEST', request];
@@ -58,7 +58,7 @@ async function asyncStory(client, other) {
   return { state: queued.state, inStep, released: Number(await other.call('RELEASE', grant.lease)) };
 }
 
-async function story(open, protocol) {
+async function runCommands(open, protocol) {
   const client = await open(protocol);
   const request = randomBytes(16).toString('hex');
   const grant = fields(await client.call('ACQUIRE', lock, 'TTL', 60000, 'REQUEST', request, 'OWNER', library));
@@ -74,7 +74,7 @@ async function story(open, protocol) {
   const handed = fields(await waiting);
   const releasedAgain = await other.call('RELEASE', handed.lease);
   const error = await client.call('RENEW', grant.lease).then(() => 'none', (e) => e.message);
-  const pushed = await asyncStory(client, other);
+  const pushed = await asyncWait(client, other);
   await other.close();
   await client.close();
   const token = (map) => Number(map.token);
@@ -88,4 +88,4 @@ async function story(open, protocol) {
 
 const open = library.startsWith('ioredis') ? await ioRedis(library) : await nodeRedis(library);
 const runs = library.startsWith('ioredis') ? [undefined] : [2, 3];
-for (const protocol of runs) console.log(JSON.stringify(await story(open, protocol)));
+for (const protocol of runs) console.log(JSON.stringify(await runCommands(open, protocol)));

@@ -1,25 +1,22 @@
-"""Waits in line like everyone, on a connection of its own, and is told its place: so that the
-history can show whether anyone who asked later was served before (G6). libpawl's clients do not say
-when they were queued; when they asked they do.
-
-    waiter = waiter.Waiter(port, dice, locks)     # an Onlooker
+"""Waits in the queue on a connection of its own and records when it was queued, which libpawl's
+clients do not: the history can then show whether a later request was served before it (G6).
 """
 
-import onlooker
 from clocks import boot_now
 from pawltest.harness import Closed, Error, request_id
 from pawltest.resp import Push
+from recorder import REST, Recorder
 
 CLIENT = 98
 TTL_MS = 900
 WAIT_MS = 4000
 
 
-class Waiter(onlooker.Onlooker):
+class WaitingClient(Recorder):
     def rest(self):
-        return onlooker.REST + self.dice.random() / 2
+        return REST + self.dice.random() / 2
 
-    def turn(self, client):
+    def step(self, client):
         lock, request = self.dice.choice(self.locks), request_id()
         attempt = {
             "kind": "attempt",
@@ -31,10 +28,10 @@ class Waiter(onlooker.Onlooker):
         }
         self.history.append(attempt)
         try:
-            grant = self._wait_in_line(client, attempt, lock, request)
+            grant = self._wait_in_queue(client, attempt, lock, request)
         except (Closed, OSError):
             attempt["ended_ns"] = boot_now()
-            attempt.pop("queued_ns", None)  # The line was lost with pawld.
+            attempt.pop("queued_ns", None)  # The queue was lost with pawld.
             raise
         if grant is None:
             attempt["ended_ns"] = boot_now()
@@ -55,17 +52,17 @@ class Waiter(onlooker.Onlooker):
             release.update(returned_ns=boot_now(), was_live=live == 1)
 
     @staticmethod
-    def _wait_in_line(client, attempt, lock, request):
-        """The grant; None: nothing came of it."""
+    def _wait_in_queue(client, attempt, lock, request):
+        """The grant, or None."""
         reply = client.call(
             "ACQUIRE", lock, "TTL", TTL_MS, "WAIT", WAIT_MS, "ASYNC", "REQUEST", request
         )
         if not isinstance(reply, dict):
-            return None  # There is no room, or it is loading.
+            return None  # The store is full, or loading.
         if reply.get("state") != "queued":
             return reply
         attempt["queued_ns"] = boot_now()
-        told = client.read()
-        if not isinstance(told, Push) or told[2] != request:
-            raise AssertionError(f"a wait was answered with {told!r}")
-        return told[3] if told[1] == "granted" else None
+        push = client.read()
+        if not isinstance(push, Push) or push[2] != request:
+            raise AssertionError(f"a wait was answered with {push!r}")
+        return push[3] if push[1] == "granted" else None

@@ -1,8 +1,8 @@
-"""A thread that talks to pawld over a wire that nobody cuts, connects again whenever pawld is gone,
-and writes the history of what it was told, in lines as check_history reads them.
+"""A thread with a connection to pawld that no fault cuts. It reconnects after each restart of pawld
+and records its calls and their replies as a history that check_history reads.
 
-    class Mine(onlooker.Onlooker):
-        def turn(self, client): …                 # appends to self.history; what the connection throws, it lets pass
+    class Mine(Recorder):
+        def step(self, client): …     # appends to self.history; lets errors of the connection pass
 
     mine = Mine(port, dice, locks); …; mine.stop(); mine.history
 """
@@ -12,13 +12,13 @@ import threading
 from pawltest import harness
 from pawltest.harness import Closed
 
-REST = 0.05  # Seconds between two turns.
+REST = 0.05  # Seconds between two steps.
 
 
-class Onlooker:
+class Recorder:
     def __init__(self, port, dice, locks):
         self.history = []
-        self.fault = None  # what ended it, if anything did
+        self.fault = None  # the exception that ended it
         self.port, self.dice, self.locks = port, dice, locks
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -30,7 +30,7 @@ class Onlooker:
         if self.fault:
             raise self.fault
 
-    def turn(self, client):
+    def step(self, client):
         raise NotImplementedError
 
     def rest(self):
@@ -42,7 +42,7 @@ class Onlooker:
                 try:
                     with harness.Client(self.port, 3) as client:
                         while not self._stopping.wait(self.rest()):
-                            self.turn(client)
+                            self.step(client)
                 except (Closed, OSError):
                     pass
                 except AssertionError as refused:  # HELLO says that pawld is loading.

@@ -1,29 +1,27 @@
-"""Looks at pawld all the time, over a wire that nobody cuts, and writes the history of what it was
-told: INSPECT of the locks that others hold, now and then a BREAK of what it saw, and requests of
-its own that it asks again with the same id while they live and when they are over.
-
-    witness = witness.Witness(port, dice, locks)  # an Onlooker
+"""Acts as an operator and records the history: it inspects the locks of all clients, breaks some of
+the leases that it sees, and repeats requests of its own with the same id, while their lease lives
+and after it has ended.
 """
 
-import onlooker
 from clocks import boot_now
 from pawltest import harness
 from pawltest.harness import Closed, Error, request_id
+from recorder import Recorder
 
 OWN_TTL_MS = 3000
-BREAKS = 0.04  # of what is seen
+BREAKS = 0.04  # share of the leases that it sees
 
 
-class Witness(onlooker.Onlooker):
+class OperatorClient(Recorder):
     _numbers = 0
 
-    def turn(self, client):
+    def step(self, client):
         if self.dice.random() < 0.7:
-            self._look(client, self.dice.choice(self.locks))
+            self._inspect(client, self.dice.choice(self.locks))
         else:
-            self._ask_again(client)
+            self._repeat_a_request(client)
 
-    def _look(self, client, lock):
+    def _inspect(self, client, lock):
         sent = boot_now()
         seen = client.call("INSPECT", lock)
         if not isinstance(seen, Error) and seen["token"] is not None:
@@ -40,21 +38,20 @@ class Witness(onlooker.Onlooker):
                 self._break(client, lock, seen["token"])
 
     def _break(self, client, lock, token):
-        """One in four hands it on at once: only the guard protects then."""
+        """One in four is BREAK NOW, where only the guard protects."""
         now = self.dice.random() < 0.25
         line = {"kind": "break", "token": token, "now": now, "invoked_ns": boot_now()}
-        self.history.append(line)  # It may happen, whatever becomes of the answer.
+        self.history.append(line)  # It may take effect even if the reply is lost.
         broken = client.call(
             "BREAK", lock, "TOKEN", token, *(["NOW"] if now else []), "REASON", "nemesis"
         )
         if not isinstance(broken, Error):
             line.update(returned_ns=boot_now(), was_live=broken == 1)
 
-    def _ask_again(self, client):
-        """A grant, its replay on another connection, its release, and the replay of what is
-        over."""
+    def _repeat_a_request(self, client):
+        """A grant, its retry on another connection, its release, and a retry after that."""
         self._numbers += 1
-        lock, request = f"witness/{self._numbers % 7}", request_id()
+        lock, request = f"operator/{self._numbers % 7}", request_id()
         attempt = {
             "kind": "attempt",
             "client": 99,
@@ -71,7 +68,7 @@ class Witness(onlooker.Onlooker):
             raise
         if not isinstance(grant, dict):
             attempt["ended_ns"] = boot_now()
-            return  # Held by one whose answer was lost, or there is no room.
+            return  # Held by an earlier request whose reply was lost, or the store is full.
         attempt.update(
             lease=grant["lease"],
             token=grant["token"],
@@ -106,5 +103,5 @@ class Witness(onlooker.Onlooker):
         elif answer.code in ("LOST", "CONFLICT"):
             replay["answer"] = answer.code.lower()
         else:
-            return  # It is loading, or there is no room: nothing is said of the request.
+            return  # Loading, or the store is full: nothing is known of the request.
         self.history.append(replay)
