@@ -56,7 +56,10 @@ class CancellationDisabled {
 };
 
 // The lock is held for microseconds, so that sleeping costs more than spinning. It is held longer
-// only when its holder was preempted, and then sleeping is right.
+// only when its holder was preempted, and then sleeping is right. (Not proven: on 2 cores that were
+// busy with other work, as in pending_result.h, a plain lock() took 17 µs of client CPU per acquire
+// and release and this 20 µs, with overlapping ranges. Measure on an idle machine before relying on
+// it, and remove it if it shows nothing there.)
 std::unique_lock<std::mutex> lock_spinning_first(std::mutex& mutex) {
   std::unique_lock lock(mutex, std::defer_lock);
   for (int tries = 0; tries < 100; ++tries) {

@@ -8,6 +8,11 @@
 // results arrive together are woken together: they sleep on a few common futexes, each with a bit
 // (FUTEX_WAIT_BITSET), and one system call wakes all threads whose bits it names. Threads that
 // share a bit, as some of hundreds do, may be woken without a result, and sleep again.
+//
+// Measured against a std::mutex and std::condition_variable in each result, with 64 threads on one
+// client (pawl_bench_load --by client --connections 64; 2 cores that were busy with other work; 9
+// runs each): median 20 µs of client CPU per acquire and release against 27 µs, ranges 16–48 and
+// 19–37. The rates were too noisy to compare.
 #pragma once
 
 #include <array>
