@@ -10,7 +10,6 @@ namespace pawl::limits {
 
 inline constexpr std::uint64_t kTokenMax =
     (std::uint64_t{1} << 53) - 1;  // JSON, Lua and JavaScript hold it exactly.
-inline constexpr std::uint64_t kTokenWarn = std::uint64_t{1} << 52;
 inline constexpr std::uint64_t kRaiseMax = std::uint64_t{1}
                                            << 44;  // RAISE moves the counter at most this far.
 inline constexpr std::uint64_t kTokensPerEra =
