@@ -1,10 +1,324 @@
+// The inputs, in the order of core.h.
 #include "core/core.h"
+
+#include <algorithm>
 
 #include "base/bytes.h"
 #include "base/mutants.h"
-#include "core/state.h"
+#include "core/hash.h"
 
 namespace pawl::core {
+namespace {
+
+std::string encode_meta(const AcquireSpec& spec) {
+  std::string meta;
+  if (spec.meta.empty()) return meta;
+  put_u8(meta, static_cast<std::uint8_t>(spec.meta.size()));
+  for (const MetaPair& pair : spec.meta) {
+    put_text(meta, pair.key);
+    put_text(meta, pair.value);
+  }
+  return meta;
+}
+
+// Within what the wire checks.
+void assert_valid(const AcquireSpec& spec) {
+  PAWL_ASSERT(!spec.locks.empty() && spec.terms.ttl > Millis(0));
+  PAWL_ASSERT(spec.terms.limit >= 1 && spec.terms.limit <= limits::kHoldersMax);
+  PAWL_ASSERT(spec.terms.mode == Mode::kLimit || spec.terms.limit == 1);
+  PAWL_ASSERT(spec.terms.mode == Mode::kExclusive || spec.locks.size() == 1);
+  PAWL_ASSERT(spec.wait >= Millis(0) && spec.terms.delay >= Millis(0) &&
+              spec.terms.max_hold >= Millis(0));
+}
+
+}  // namespace
+
+Core::Core(Options options)
+    : options_(options),
+      holders_(options.hash_seed),
+      waiters_(holders_.locks),
+      requests_(options.hash_seed, options.requests_remembered, options.request_memory),
+      history_(options.hash_seed, options.history_epochs),
+      lease_timers_(holders_.leases.items) {}
+
+// --- Acquire -------------------------------------------------------------------------------------
+
+// Model: lease.pml, action receive_ask.
+void Core::apply(const Acquire& input, Now now) {
+  const AcquireSpec& spec = input.spec;
+  assert_valid(spec);
+  if (!spec.request.empty()) {
+    requests_.forget_before(now.tick);
+    const Index known = requests_.find(spec.request);
+    if (known != kNone && !PAWL_MUTANT(retry_is_a_new_request)) return retry(known, input, now);
+  }
+  std::string meta = encode_meta(spec);
+  if (restore_wait_.active() || !free_for(spec)) {
+    if (spec.wait > Millis(0)) return enqueue(input, std::move(meta), now);
+    if (!restore_wait_.active())
+      return changes_.reply(input.waiter, NotObtained{NotObtained::Why::kBusy});
+    return changes_.reply(input.waiter,
+                          Refused{Refused::Why::kRestoring, restore_wait_.left(now.tick)});
+  }
+  if (!changes_.tokens_left())
+    return changes_.reply(input.waiter, Refused{Refused::Why::kExhausted});
+
+  ShortList<Index, limits::kLocksPerLease> locks;
+  for (const std::string_view name : spec.locks) locks.push_back(holders_.locks.find_or_add(name));
+  Index request = kNone;
+  if (!spec.request.empty())
+    request = requests_.add_waiting(spec.request, fingerprint(spec.locks, spec.terms), kNone);
+  grant({.waiter = input.waiter,
+         .candidate = input.candidate,
+         .terms = spec.terms,
+         .owner = spec.owner,
+         .meta = meta,
+         .request = request},
+        {locks.begin(), locks.size()}, now);
+}
+
+bool Core::free_for(const AcquireSpec& spec) const {
+  return std::all_of(spec.locks.begin(), spec.locks.end(), [&](std::string_view name) {
+    const Index index = holders_.locks.find(name);
+    if (index == kNone) return true;
+    const Lock& lock = holders_.locks.items[index];
+    return (lock.waiters == 0 || PAWL_MUTANT(barging)) && holders_.admits(lock, spec.terms);
+  });
+}
+
+void Core::retry(Index index, const Acquire& input, Now now) {
+  const Request& request = requests_.items[index];
+  if (request.fingerprint != fingerprint(input.spec.locks, input.spec.terms) &&
+      !PAWL_MUTANT(conflict_not_noticed)) {
+    return changes_.reply(input.waiter, Refused{Refused::Why::kConflict});
+  }
+  switch (request.state) {
+    case Request::State::kWaiting:
+      return rejoin(request.subject, input, now);
+    case Request::State::kEnded:
+      return changes_.reply(input.waiter, Lost{request.ending, request.token});
+    case Request::State::kHeld:
+      break;
+  }
+  const Lease& lease = holders_.leases.items[request.subject];
+  PAWL_ASSERT(lease.live() && lease.token == request.token);
+  if (lease.phase == Phase::kBreaking)
+    return changes_.reply(input.waiter, Lost{Ending::kBroken, lease.token});
+  changes_.reply(input.waiter, holders_.granted(lease));
+}
+
+void Core::rejoin(Index index, const Acquire& input, Now now) {
+  const Waiter& waiter = waiters_.items[index];
+  PAWL_ASSERT(!waiter.places.empty());
+  if (waiter.id != input.waiter) {
+    changes_.reply(waiter.id, NotObtained{NotObtained::Why::kSuperseded});
+    waiters_.reassign(index, input.waiter);
+  }
+  if (input.spec.wait == Millis(0))  // It no longer wants to wait.
+    return end_wait(index, NotObtained::Why::kBusy, now);
+  waiters_.set_end(index, now.tick + input.spec.wait);
+  if (input.spec.async) changes_.reply(input.waiter, Queued{waiters_.position(index)});
+}
+
+void Core::enqueue(const Acquire& input, std::string meta, Now now) {
+  const AcquireSpec& spec = input.spec;
+  if (waiters_.items.size() >= options_.waiters_max)
+    return changes_.reply(input.waiter, Refused{Refused::Why::kWaitersFull});
+  const Index index = waiters_.add(input.waiter);
+  Waiter& waiter = waiters_.items[index];
+  waiter.candidate = input.candidate;
+  waiter.arrived = now.tick;
+  waiter.owner = Text(spec.owner);
+  waiter.meta = std::move(meta);
+  waiter.terms = spec.terms;
+  waiter.places.reserve(spec.locks.size());
+  std::uint64_t furthest = 0;
+  for (const std::string_view name : spec.locks) {
+    const Index lock = holders_.locks.find_or_add(name);
+    waiters_.join(index, lock);
+    furthest = std::max<std::uint64_t>(furthest, holders_.locks.items[lock].waiters);
+  }
+  if (!spec.request.empty())
+    waiter.request =
+        requests_.add_waiting(spec.request, fingerprint(spec.locks, spec.terms), index);
+  waiters_.set_end(index, now.tick + spec.wait);
+  if (spec.async) changes_.reply(input.waiter, Queued{furthest});
+}
+
+// Locks count as a set, so their hashes are added.
+std::uint64_t Core::fingerprint(const LockNames& locks, const LeaseTerms& terms) const {
+  std::uint64_t sum = locks.size();
+  for (const std::string_view name : locks) sum += hash_bytes(name, options_.hash_seed);
+  const std::uint64_t rest =
+      (static_cast<std::uint64_t>(terms.mode) << 48) | (std::uint64_t{terms.limit} << 32);
+  return fold(sum ^ 0x9e3779b97f4a7c15,
+              rest ^ static_cast<std::uint64_t>(terms.ttl.count()) ^ 0xd6e8feb86659fd93);
+}
+
+// --- Renew and release ---------------------------------------------------------------------------
+
+// Model: lease.pml, action receive_renew.
+void Core::apply(const Renew& input, Now now) {
+  const Index index = holders_.leases.find(input.lease);
+  if (index == kNone) {
+    if (PAWL_MUTANT(renewal_after_expiry))
+      return changes_.reply_at_once(input.waiter, Renewed{Millis(500)});
+    // The end may rest on a batch that is not durable yet, and its holder may act on the answer.
+    return changes_.reply(input.waiter, history_.lost(input.lease));
+  }
+  Lease& lease = holders_.leases.items[index];
+  PAWL_ASSERT(lease.live());
+  if (lease.phase == Phase::kBreaking && !PAWL_MUTANT(break_can_be_renewed))
+    return changes_.reply(input.waiter, Lost{Ending::kBroken, lease.token});
+  if (lease.ends == kNever) {  // Its grant is not durable yet: the full TTL is still to come.
+    ++lease.renewals;
+    return changes_.reply(input.waiter, Renewed{lease.ttl(), lease.ttl()});
+  }
+  const bool capped = lease.extra != nullptr && !PAWL_MUTANT(max_hold_ignored);
+  if (capped && lease.extra->hold_until <= now.tick) {
+    const Token token = lease.token;
+    end_lease(index, Ending::kMaxHold, now);
+    return changes_.reply(input.waiter, Lost{Ending::kMaxHold, token});
+  }
+  ++lease.renewals;
+  const Millis before = std::chrono::floor<Millis>(lease.ends - now.tick);
+  lease.ends = now.tick + lease.ttl();
+  if (capped) lease.ends = std::min(lease.ends, lease.extra->hold_until);
+  // Memory only (G4), so the answer waits for nothing. The wheel is left alone until the old
+  // deadline comes up.
+  changes_.reply_at_once(input.waiter,
+                         Renewed{std::chrono::floor<Millis>(lease.ends - now.tick), before});
+}
+
+namespace {
+
+// Exists only for the planted bug release_by_name, in which RELEASE of a lease that is over takes
+// the lock from its next holder.
+Index planted_bug_next_holder(const Holders& holders, const History& history, LeaseId over) {
+  const Token token = history.lost(over).token;
+  for (Index i = 0; i < holders.locks.items.end(); ++i) {
+    const Lock& lock = holders.locks.items[i];
+    if (!lock.in_use() || lock.first_holder == kNone ||
+        !holders.leases.items[lock.first_holder].live())
+      continue;
+    for (const EpochView& epoch : history.of(lock.name.view(), 10)) {
+      if (token.value != 0 && epoch.token == token) return lock.first_holder;
+    }
+  }
+  return kNone;
+}
+
+}  // namespace
+
+// Model: lease.pml, action receive_release.
+void Core::apply(const Release& input, Now now) {
+  Index index = holders_.leases.find(input.lease);
+  if (PAWL_MUTANT(release_by_name) && index == kNone)
+    index = planted_bug_next_holder(holders_, history_, input.lease);
+  if (index != kNone) end_lease(index, Ending::kReleased, now);
+  changes_.reply(input.waiter, Released{index != kNone});
+}
+
+// --- Cancel --------------------------------------------------------------------------------------
+
+void Core::apply(const Cancel& input, Now now) {
+  const Index waiter = waiters_.find(input.waiter);
+  if (waiter != kNone) drop_waiter(waiter, now);
+}
+
+void Core::apply(const CancelRequest& input, Now now) {
+  const Index request = requests_.find(input.request);
+  const bool waiting =
+      request != kNone && requests_.items[request].state == Request::State::kWaiting;
+  if (waiting && !PAWL_MUTANT(cancel_keeps_waiting))
+    end_wait(requests_.items[request].subject, NotObtained::Why::kCancelled, now);
+  changes_.reply(input.waiter, CancelDone{waiting});
+}
+
+// --- Break and raise -----------------------------------------------------------------------------
+
+void Core::apply(const Break& input, Now now) {
+  const Index lock = holders_.locks.find(input.lock);
+  Index index = lock == kNone ? kNone : holders_.locks.items[lock].first_holder;
+  while (index != kNone && holders_.leases.items[index].token != input.token)
+    index = holders_.leases.items[index].holder_after;
+  if (index == kNone || !holders_.leases.items[index].live())
+    return changes_.reply(input.waiter, BreakDone{false});
+  Lease& lease = holders_.leases.items[index];
+  if (input.now) {
+    end_lease(index, Ending::kBroken, now, {.skip_delay = true, .reason = input.reason});
+  } else if (lease.phase != Phase::kBreaking) {
+    lease.phase = Phase::kBreaking;
+    if (!PAWL_MUTANT(break_not_persisted)) put_lease(lease);
+    add_events(EventKind::kBreaking, lease, now, {}, input.reason);
+  }
+  changes_.reply(input.waiter, BreakDone{true});
+}
+
+void Core::apply(const Raise& input, Now now) {
+  const Token last = changes_.last_token();
+  if (input.token <= last) return changes_.reply(input.waiter, Refused{Refused::Why::kRaiseBack});
+  if (input.token.value > limits::kTokenMax || input.token.value - last.value > limits::kRaiseMax)
+    return changes_.reply(input.waiter, Refused{Refused::Why::kRaiseTooFar});
+  changes_.raise_token(input.token);
+  if (PAWL_MUTANT(raise_not_persisted))
+    return changes_.reply_at_once(input.waiter, Raised{input.token});
+  Event event;
+  event.kind = EventKind::kRaised;
+  event.token = input.token;
+  event.wall = now.wall;
+  changes_.add_event(event, {}, {}, input.reason);
+  changes_.reply(input.waiter, Raised{input.token});
+}
+
+// --- Time and durability -------------------------------------------------------------------------
+
+// Model: lease.pml, action expire.
+void Core::tick(Now now) {
+  const std::uint64_t passed = passed_ms(now.tick);
+  for (Index index = lease_timers_.pop(passed); index != kNone; index = lease_timers_.pop(passed)) {
+    const Lease& lease = holders_.leases.items[index];
+    PAWL_ASSERT(lease.phase != Phase::kUnused);
+    if (due_ms(lease.ends) > lease.timer.due) {
+      arm(index);  // Renewed since it was armed; once per TTL.
+    } else if (lease.phase == Phase::kClosed) {
+      hand_on(index, now);
+    } else if (lease.phase == Phase::kBreaking) {
+      end_lease(index, Ending::kBroken, now);
+    } else {
+      const bool capped = lease.extra != nullptr && lease.ends == lease.extra->hold_until;
+      end_lease(index, capped ? Ending::kMaxHold : Ending::kExpired, now);
+    }
+  }
+  for (Index waiter = waiters_.pop_ended(now.tick); waiter != kNone;
+       waiter = waiters_.pop_ended(now.tick)) {
+    end_wait(waiter, NotObtained::Why::kTimeout, now);
+  }
+  requests_.forget_before(now.tick);
+  if (restore_wait_.active() && now.tick >= restore_wait_.ends()) end_restore_wait(now);
+}
+
+Tick Core::next_deadline() const {
+  const std::uint64_t due = std::min(lease_timers_.next_due(), waiters_.next_due());
+  if (due == UINT64_MAX) return restore_wait_.ends();
+  return std::min(restore_wait_.ends(), Tick(Millis(due)));
+}
+
+// Model: lease.pml, action sync.
+void Core::durable(BatchId batch, Now now) {
+  changes_.mark_durable(batch);
+  while (!pending_grants_.empty() && pending_grants_.front().batch <= batch) {
+    const PendingGrant grant = pending_grants_.front();
+    pending_grants_.pop_front();
+    Lease& lease = holders_.leases.items[grant.lease];
+    if (lease.token != grant.token || !lease.live()) continue;  // Released before it was durable.
+    if (PAWL_MUTANT(ttl_from_apply)) continue;
+    start_ttl(lease, now.tick);
+    arm(grant.lease);
+  }
+}
+
+// --- Names ---------------------------------------------------------------------------------------
 
 std::string_view to_text(Ending ending) {
   switch (ending) {
@@ -36,229 +350,6 @@ std::string_view to_text(EventKind kind) {
       return "raised";
   }
   return "unknown";
-}
-
-Core::State::State(const Options& given)
-    : options(given),
-      locks(given.hash_seed),
-      requests(given.hash_seed, given.requests_remembered, given.request_memory),
-      history(given.hash_seed, given.history_epochs),
-      lease_timers(leases.items),
-      waiter_timers(waiters.items) {}
-
-BatchId Core::State::last_batch() const {
-  if (!batch.empty()) return open_batch();
-  return taken > durable ? taken : BatchId{};
-}
-
-// Once per batch: only the last one counts.
-void Core::State::put_last_token() {
-  if (last_token == recorded_token || PAWL_MUTANT(last_token_not_recorded)) return;
-  recorded_token = last_token;
-  scratch.clear();
-  put_u64(scratch, last_token.value);
-  batch.put(kLastTokenKey, scratch);
-}
-
-Core::Core(Options options) : state_(std::make_unique<State>(options)) {}
-Core::~Core() = default;
-Core::Core(Core&&) noexcept = default;
-Core& Core::operator=(Core&&) noexcept = default;
-
-Output& Core::output() {
-  return state_->output;
-}
-BatchId Core::last_batch() const {
-  return state_->last_batch();
-}
-
-bool Core::remembers(std::string_view request) const {
-  return !request.empty() && state_->requests.find(request) != kNone;
-}
-
-BatchId Core::take_batch(Batch& out) {
-  State& s = *state_;
-  out.clear();
-  if (s.batch.empty()) return BatchId{};
-  s.put_last_token();
-  std::swap(out, s.batch);
-  s.taken = s.open_batch();
-  return s.taken;
-}
-
-// Model: lease.pml, action sync.
-void Core::durable(BatchId batch, Now now) {
-  State& s = *state_;
-  PAWL_ASSERT(batch > s.durable && batch <= s.taken);
-  s.durable = batch;
-  while (!s.not_durable.empty() && s.not_durable.front().batch <= batch) {
-    const State::Grant grant = s.not_durable.front();
-    s.not_durable.pop_front();
-    Lease& lease = s.leases.items[grant.lease];
-    if (lease.token != grant.token || !lease.live()) continue;  // Released before it was durable.
-    if (PAWL_MUTANT(ttl_from_apply)) continue;
-    s.start_ttl(lease, now.tick);
-    s.arm(grant.lease);
-  }
-}
-
-void Core::apply(const Acquire& input, Now now) {
-  state_->acquire(input, now);
-}
-
-// Model: lease.pml, action receive_renew.
-void Core::apply(const Renew& input, Now now) {
-  State& s = *state_;
-  const Index index = s.leases.find(input.lease);
-  if (index == kNone) {
-    if (PAWL_MUTANT(renewal_after_expiry)) return s.reply(input.waiter, Renewed{Millis(500)}, {});
-    // The end may rest on a batch that is not durable yet; whoever hears of it may act on it.
-    s.reply(input.waiter, s.history.lost(input.lease), s.last_batch());
-    return;
-  }
-  Lease& lease = s.leases.items[index];
-  if (lease.phase == Phase::kBreaking && !PAWL_MUTANT(break_can_be_renewed)) {
-    s.reply(input.waiter, Lost{Ending::kBroken, lease.token}, s.last_batch());
-    return;
-  }
-  if (lease.ends == kNever) {  // Its grant is not durable yet: the full TTL is still to come.
-    ++lease.renewals;
-    s.reply(input.waiter, Renewed{lease.ttl(), lease.ttl()}, s.last_batch());
-    return;
-  }
-  const bool capped = lease.extra != nullptr && !PAWL_MUTANT(max_hold_ignored);
-  if (capped && lease.extra->hold_until <= now.tick) {
-    const Token token = lease.token;
-    s.end_lease(index, Ending::kMaxHold, now);
-    s.reply(input.waiter, Lost{Ending::kMaxHold, token}, s.last_batch());
-    return;
-  }
-  ++lease.renewals;
-  const Millis before = std::chrono::floor<Millis>(lease.ends - now.tick);
-  lease.ends = now.tick + lease.ttl();
-  if (capped) lease.ends = std::min(lease.ends, lease.extra->hold_until);
-  // Memory only (G4), so it waits for nothing; the wheel is left alone until the old deadline comes
-  // up.
-  s.reply(input.waiter, Renewed{std::chrono::floor<Millis>(lease.ends - now.tick), before},
-          BatchId{});
-}
-
-namespace {
-
-// For the planted bug release_by_name: RELEASE takes the lock from whoever has it.
-template <class State>
-Index whoever_holds_it_now(const State& s, LeaseId over) {
-  const Token token = s.history.lost(over).token;
-  for (Index i = 0; i < s.locks.items.end(); ++i) {
-    const Lock& lock = s.locks.items[i];
-    if (!lock.in_use() || lock.first_holder == kNone || !s.leases.items[lock.first_holder].live())
-      continue;
-    for (const EpochView& epoch : s.history.of(lock.name.view(), 10)) {
-      if (token.value != 0 && epoch.token == token) return lock.first_holder;
-    }
-  }
-  return kNone;
-}
-
-}  // namespace
-
-// Model: lease.pml, action receive_release.
-void Core::apply(const Release& input, Now now) {
-  State& s = *state_;
-  Index index = s.leases.find(input.lease);
-  if (PAWL_MUTANT(release_by_name) && index == kNone) index = whoever_holds_it_now(s, input.lease);
-  if (index != kNone) s.end_lease(index, Ending::kReleased, now);
-  s.reply(input.waiter, Released{index != kNone}, s.last_batch());
-}
-
-void Core::apply(const Cancel& input, Now now) {
-  const Index waiter = state_->waiters.find(input.waiter);
-  if (waiter != kNone) state_->drop_waiter(waiter, now);
-}
-
-void Core::apply(const CancelRequest& input, Now now) {
-  State& s = *state_;
-  const Index request = s.requests.find(input.request);
-  const bool waiting =
-      request != kNone && s.requests.items[request].state == Request::State::kWaiting;
-  if (waiting && !PAWL_MUTANT(cancel_keeps_waiting))
-    s.end_wait(s.requests.items[request].subject, NotObtained::Why::kCancelled, now);
-  s.reply(input.waiter, CancelDone{waiting}, s.last_batch());
-}
-
-void Core::apply(const Break& input, Now now) {
-  State& s = *state_;
-  const Index lock = s.locks.find(input.lock);
-  Index index = lock == kNone ? kNone : s.locks.items[lock].first_holder;
-  while (index != kNone && s.leases.items[index].token != input.token)
-    index = s.leases.items[index].holder_after;
-  if (index == kNone || !s.leases.items[index].live()) {
-    s.reply(input.waiter, BreakDone{false}, s.last_batch());
-    return;
-  }
-  Lease& lease = s.leases.items[index];
-  if (input.now) {
-    s.end_lease(index, Ending::kBroken, now, {.skip_delay = true, .reason = input.reason});
-  } else if (lease.phase != Phase::kBreaking) {
-    lease.phase = Phase::kBreaking;
-    if (!PAWL_MUTANT(break_not_persisted)) s.put_record(lease);
-    s.emit_for_locks(EventKind::kBreaking, lease, now, {}, input.reason);
-  }
-  s.reply(input.waiter, BreakDone{true}, s.last_batch());
-}
-
-void Core::apply(const Raise& input, Now now) {
-  State& s = *state_;
-  if (input.token <= s.last_token) {
-    s.reply(input.waiter, Refused{Refused::Why::kRaiseBack}, s.last_batch());
-    return;
-  }
-  if (input.token.value > limits::kTokenMax ||
-      input.token.value - s.last_token.value > limits::kRaiseMax) {
-    s.reply(input.waiter, Refused{Refused::Why::kRaiseTooFar}, s.last_batch());
-    return;
-  }
-  s.last_token = input.token;
-  if (PAWL_MUTANT(raise_not_persisted)) return s.reply(input.waiter, Raised{s.last_token}, {});
-  s.put_last_token();
-  s.batch.cover(s.last_token.value);
-  Lease nobody;
-  nobody.token = input.token;
-  s.emit(EventKind::kRaised, nobody, {}, now, {}, input.reason);
-  s.reply(input.waiter, Raised{s.last_token}, s.last_batch());
-}
-
-// Model: lease.pml, action expire.
-void Core::tick(Now now) {
-  State& s = *state_;
-  const std::uint64_t passed = passed_ms(now.tick);
-  for (Index index = s.lease_timers.pop(passed); index != kNone;
-       index = s.lease_timers.pop(passed)) {
-    Lease& lease = s.leases.items[index];
-    if (due_ms(lease.ends) > lease.timer.due) {
-      s.arm(index);  // Renewed since it was armed; once per TTL.
-    } else if (lease.phase == Phase::kClosed) {
-      s.give_back(index, now);
-    } else if (lease.phase == Phase::kBreaking) {
-      s.end_lease(index, Ending::kBroken, now);
-    } else {
-      const bool capped = lease.extra != nullptr && lease.ends == lease.extra->hold_until;
-      s.end_lease(index, capped ? Ending::kMaxHold : Ending::kExpired, now);
-    }
-  }
-  for (Index index = s.waiter_timers.pop(passed); index != kNone;
-       index = s.waiter_timers.pop(passed)) {
-    s.end_wait(index, NotObtained::Why::kTimeout, now);
-  }
-  s.requests.forget_before(now.tick);
-  if (s.restoring() && now.tick >= s.grants_from) s.end_restoring(now);
-}
-
-Tick Core::next_deadline() const {
-  const State& s = *state_;
-  const std::uint64_t due = std::min(s.lease_timers.next_due(), s.waiter_timers.next_due());
-  if (due == UINT64_MAX) return s.grants_from;
-  return std::min(s.grants_from, Tick(Millis(due)));
 }
 
 }  // namespace pawl::core

@@ -1,5 +1,5 @@
-// The core: who holds which lock, who waits, and which token comes next. Pure rules; no I/O, no
-// thread, no clock.
+// The core: which lease holds which lock, which requests wait, and which token comes next. Pure
+// rules; no I/O, no thread, no clock.
 //
 //   core.load(key, value)…; core.loaded(high_water, now);
 //   each turn:  core.apply(Acquire{…}, now)…;  core.tick(now);
@@ -8,7 +8,7 @@
 //               send core.output().replies whose `after` is durable;  core.output().clear();
 //
 // The same inputs give the same outputs, so the simulator, the property tests and the server run
-// this very code. One thread owns it. Changes are visible to reads at once; it is the caller who
+// this very code. One thread owns it. Changes are visible to reads at once; the caller
 // holds answers back until the batch they rest on (Reply::after, last_batch()) is durable.
 //
 // Cost: every input is O(locks named + holders of a LIMIT or SHARED lock + what it hands on),
@@ -17,44 +17,61 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <deque>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/batch.h"
 #include "base/limits.h"
 #include "base/types.h"
+#include "core/changes.h"
+#include "core/history.h"
+#include "core/holders.h"
 #include "core/inputs.h"
 #include "core/outputs.h"
+#include "core/requests.h"
+#include "core/restore_wait.h"
 #include "core/views.h"
+#include "core/waiters.h"
 #include "pawl/result.h"
 
 namespace pawl::core {
 
 struct Options {
-  std::uint64_t hash_seed =
-      0;  // Random in production, so that nobody can choose names that collide.
+  // Random in production, so that nobody can choose names that collide.
+  std::uint64_t hash_seed = 0;
   std::size_t waiters_max = limits::kWaitersMax;
   std::size_t history_epochs = limits::kHistoryEpochs;
   std::size_t requests_remembered = limits::kRequestsRemembered;
   Millis request_memory = limits::kRequestMemory;
 };
 
+// What an operator may ask for when a lease ends.
+struct EndOptions {
+  bool skip_delay = false;  // Hand its locks on at once, whatever its DELAY.
+  std::string_view reason = {};
+};
+
 class Core {
  public:
   explicit Core(Options options = {});
-  ~Core();
-  Core(Core&&) noexcept;
-  Core& operator=(Core&&) noexcept;
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
 
   // --- Starting ----------------------------------------------------------------------------------
-  void expect(std::uint64_t leases);  // Reserve room, when the store knows how many will come.
+  // Reserves room, when the store knows how many leases will come.
+  void expect(std::uint64_t leases);
+  // One record of the store, in any order. kInvalid: it is damaged, or contradicts another.
   Result<void> load(std::string_view key, std::string_view value);
   // Everything is loaded. Tokens continue above `high_water`; every lease starts with its full TTL
-  // at `now` (G4).
+  // at `now` (G4). kInvalid: the records contradict each other, or `high_water`.
   Result<void> loaded(Token high_water, Now now);
 
   // --- Inputs ------------------------------------------------------------------------------------
+  // Each is answered by one reply to its waiter, now or when its wait ends; Cancel by none. `now`
+  // never goes back.
   void apply(const Acquire& input, Now now);
   void apply(const Renew& input, Now now);
   void apply(const Release& input, Now now);
@@ -69,13 +86,14 @@ class Core {
   void durable(BatchId batch, Now now);
 
   // --- Outputs -----------------------------------------------------------------------------------
-  Output& output();
+  // What the inputs since the last clear() caused. The caller clears it.
+  Output& output() { return changes_.output(); }
   // Moves the changes since the last call into `batch` (replacing what it held) and returns their
   // id; 0 when none.
-  BatchId take_batch(Batch& batch);
+  BatchId take_batch(Batch& batch) { return changes_.take_batch(batch); }
   // What a read must wait for: the id of the newest batch that holds any change, taken or not; 0
   // when all is durable.
-  [[nodiscard]] BatchId last_batch() const;
+  [[nodiscard]] BatchId last_batch() const { return changes_.last_batch(); }
   // When tick() next has something to do, at the latest; kNever when nothing is pending.
   [[nodiscard]] Tick next_deadline() const;
 
@@ -85,21 +103,118 @@ class Core {
   // after bounded work. A lock that stays is seen once.
   [[nodiscard]] LocksPage list(std::string_view prefix, std::uint64_t cursor, std::size_t count,
                                Now now, const NameFilter& visible = {}) const;
-  [[nodiscard]] std::vector<EpochView> history(std::string_view lock,
-                                               std::size_t count) const;  // newest first
+  // The leases that held the lock and ended, newest first.
+  [[nodiscard]] std::vector<EpochView> history(std::string_view lock, std::size_t count) const {
+    return history_.of(lock, count);
+  }
   // How a lease ended. Nothing: it is live, it never was, or its end is forgotten (after a restart,
   // or after limits::kHistoryEpochs more).
-  [[nodiscard]] std::optional<Ending> ending_of(LeaseId lease) const;
+  [[nodiscard]] std::optional<Ending> ending_of(LeaseId lease) const {
+    return history_.lost(lease).ending;
+  }
   // Whether an acquire with this request id would be a retry, which asks for nothing new.
-  [[nodiscard]] bool remembers(std::string_view request) const;
+  [[nodiscard]] bool remembers(std::string_view request) const {
+    return !request.empty() && requests_.find(request) != kNone;
+  }
   [[nodiscard]] Totals totals() const;
   // After a restore: until grants begin. 0 otherwise.
-  [[nodiscard]] Millis restoring_for(Now now) const;
+  [[nodiscard]] Millis restoring_for(Now now) const { return restore_wait_.left(now.tick); }
 
  private:
-  friend class Probe;  // invariants.h: a snapshot for the checker that compares before and after.
-  struct State;
-  std::unique_ptr<State> state_;
+  // testlib/invariants.h: a snapshot for the checker that compares before and after.
+  friend class Probe;
+
+  // What a grant is made from, whether it comes at once or after a wait. Views are valid for the
+  // call.
+  struct GrantInput {
+    WaiterId waiter;
+    LeaseId candidate;
+    LeaseTerms terms;
+    Millis waited{0};
+    std::string_view owner;
+    std::string_view meta;  // As in the record.
+    Index request = kNone;
+  };
+  // A grant whose TTL has not begun, because `batch` is not durable.
+  struct PendingGrant {
+    BatchId batch;
+    Index lease;
+    Token token;  // The lease at that index may be another by then.
+  };
+
+  // --- core.cc: acquire, and acquire again -------------------------------------------------------
+  // Whether the locks could be granted at once. No barging: a request behind an earlier waiter
+  // waits as well, readers included.
+  [[nodiscard]] bool free_for(const AcquireSpec& spec) const;
+  // Answers a request id that is known (G5): its lease, its wait, or how its lease ended.
+  void retry(Index request, const Acquire& input, Now now);
+  // The request id still waits: the newest connection owns the wait, which keeps its place.
+  void rejoin(Index waiter, const Acquire& input, Now now);
+  // Joins the queue of each lock. `meta` as in the record.
+  void enqueue(const Acquire& input, std::string meta, Now now);
+  // What a retry must have in common with its request: locks (as a set), mode, limit and TTL.
+  [[nodiscard]] std::uint64_t fingerprint(const LockNames& locks, const LeaseTerms& terms) const;
+
+  // --- core_grants.cc: granting, and serving the queues ------------------------------------------
+  // Grants the locks, which must all admit the terms, and answers input.waiter.
+  void grant(const GrantInput& input, std::span<const Index> locks, Now now);
+  // Grants a waiter that has its turn, which ends its wait.
+  void grant_waiter(Index waiter, Now now);
+  // First in the queue of every lock it named, and all of them would admit it. Strict, so that
+  // nobody starves and no cycle of waiters exists: the earliest of all waiters is first in every
+  // queue it stands in.
+  [[nodiscard]] bool has_turn(const Waiter& waiter) const;
+  // Grants from the head of the lock's queue as long as the head has its turn; forgets a lock that
+  // is neither held nor waited for.
+  void serve(Index lock, Now now);
+  // One step of serve(). Locks that a waiter left without a grant are added to `unblocked`.
+  void serve_one(Index lock, std::vector<Index>& unblocked, Now now);
+  // Answers the waiter with `why`, and lets those behind it have their turn.
+  void end_wait(Index waiter, NotObtained::Why why, Now now);
+  // The same without an answer.
+  void drop_waiter(Index waiter, Now now);
+  // Out of every queue, as if it had never asked. Serves nobody: that is left to the caller, for
+  // the locks added to `left`.
+  void withdraw(Index waiter, std::vector<Index>& left);
+  // Grants may begin: serves every lock that is waited for.
+  void end_restore_wait(Now now);
+
+  // --- core_grants.cc: the end of a lease --------------------------------------------------------
+  // Ends a live lease. How it ended is known from here on; its locks pass on now, or after its
+  // DELAY.
+  void end_lease(Index lease, Ending ending, Now now, const EndOptions& options = {});
+  // Hands on the locks of a lease that is over, and forgets it.
+  void hand_on(Index lease, Now now);
+  void add_to_history(const Lease& lease, Ending ending, Now now);
+  // The TTL starts in full at `now`; MAXHOLD counts from here.
+  void start_ttl(Lease& lease, Tick now);
+  void arm(Index lease) { lease_timers_.arm(lease, due_ms(holders_.leases.items[lease].ends)); }
+  // Puts the lease as it is now into the open batch.
+  void put_lease(const Lease& lease);
+  // One event for each lock of the lease; with `ending`, it is over.
+  void add_events(EventKind kind, const Lease& lease, Now now, std::optional<Ending> ending = {},
+                  std::string_view reason = {});
+
+  // --- core_loading.cc ---------------------------------------------------------------------------
+  Result<void> load_lease(const LeaseRecord& record);
+  // Makes a loaded lease a holder, in order of token, and starts its time.
+  Result<void> place_loaded(Index lease, Now now);
+
+  // --- core_reads.cc -----------------------------------------------------------------------------
+  [[nodiscard]] LockView view(Index lock, std::size_t holders_max, Now now) const;
+  [[nodiscard]] HolderView holder_view(const Lease& lease, Now now) const;
+
+  const Options options_;
+  Changes changes_;
+  Holders holders_;
+  Waiters waiters_;
+  Requests requests_;
+  History history_;
+  TimerWheel<Lease> lease_timers_;  // The end of each lease, or of the DELAY it is closed for.
+  RestoreWait restore_wait_;
+  std::deque<PendingGrant> pending_grants_;  // In order of batch.
+  std::uint64_t closed_locks_ = 0;           // Kept closed by leases that are over.
+  std::vector<Index> loaded_;                // Leases between load() and loaded().
 };
 
 }  // namespace pawl::core

@@ -1,6 +1,6 @@
 // What a restart keeps, and what the core shows when asked.
-#include "core/core_fixture.h"
 #include "core/records.h"
+#include "core/testlib/core_fixture.h"
 
 namespace pawl::core {
 namespace {
@@ -138,7 +138,7 @@ TEST_F(CoreTest, EveryLockThatStaysIsListedOnceWhateverElseChanges) {
   for (const auto& [lock, times] : seen) EXPECT_EQ(times, 1) << lock;
 }
 
-TEST_F(CoreTest, InspectShowsTheFirstSixteenInLine) {
+TEST_F(CoreTest, InspectShowsTheFirstSixteenWaiters) {
   takes(exclusive({"a"}));
   for (int i = 0; i < 20; ++i) waits(exclusive({"a"}));
   EXPECT_EQ(inspect("a").waiters, 20U);

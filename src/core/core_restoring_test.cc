@@ -1,7 +1,7 @@
 // After a restore: a new era, no lease, and no grant until the longest TTL has passed. Hard case
 // 42.
-#include "core/core_fixture.h"
 #include "core/records.h"
+#include "core/testlib/core_fixture.h"
 
 namespace pawl::core {
 namespace {
@@ -81,7 +81,7 @@ TEST_F(RestoredCoreTest, OnceItIsOverItStaysOver) {
   EXPECT_TRUE(is_granted(asks(exclusive({"b"}))));
 }
 
-TEST_F(RestoredCoreTest, WhoeverHangsUpOrCancelsMeanwhileIsNotGranted) {
+TEST_F(RestoredCoreTest, HangUpOrCancelDuringTheWaitIsNotGranted) {
   restore(41);
   const WaiterId gone = waits(exclusive({"a"}), 3600s);
   Spec spec = exclusive({"b"});

@@ -1,5 +1,5 @@
 // The life of a lease, one sentence per rule: tokens, time, release, break, delay, maximum hold.
-#include "core/core_fixture.h"
+#include "core/testlib/core_fixture.h"
 
 namespace pawl::core {
 namespace {
@@ -36,7 +36,7 @@ TEST_F(CoreTest, ARestartContinuesAboveTheHighWater) {
   EXPECT_LT(before.token, Token{5001});
 }
 
-TEST_F(CoreTest, WhenTokensAreUsedUpGrantsAreRefusedByName) {  // Hard case 14.
+TEST_F(CoreTest, GrantsAreRefusedWhenTokensAreUsedUp) {  // Hard case 14.
   high_water_ = limits::kTokenMax - 2;                         // 2^53 - 3
   restart();
   const Granted last_but_one = takes(exclusive({"a"}));
@@ -173,7 +173,7 @@ TEST_F(CoreTest, ARenewalIsNotAnsweredBeforeItsGrantIsDurable) {
   EXPECT_EQ(replies_[0].after, batch);
 }
 
-TEST_F(CoreTest, AnUnknownLeaseIsLostAndNobodyKnowsHow) {
+TEST_F(CoreTest, AnUnknownLeaseIsLostWithoutAnEnding) {
   EXPECT_EQ(describe(renews(LeaseId{1, 2})), "lost unknown token 0");
   EXPECT_FALSE(releases(LeaseId{1, 2}));
 }
@@ -261,7 +261,7 @@ TEST_F(CoreTest, AGrantReleasedBeforeItWasDurableIsGone) {
   EXPECT_EQ(core_->totals().leases, 0U);
 }
 
-TEST_F(CoreTest, NothingIsSaidBeforeItIsDurable) {  // G2.
+TEST_F(CoreTest, NoReplyBeforeItsBatchIsDurable) {  // G2.
   const WaiterId holder = asks(exclusive({"a"}));
   EXPECT_NE(replies_[0].after, BatchId{});
   EXPECT_EQ(replies_[0].after, core_->last_batch());
@@ -424,7 +424,7 @@ TEST_F(CoreTest, ALateTickDoesNotTakeAnExpiryForAMaxHold) {
   EXPECT_EQ(how_it_ended("a"), "expired");
 }
 
-TEST_F(CoreTest, HowALeaseEndedIsKnownUntilARestartAndOfALiveOneThereIsNoEnd) {
+TEST_F(CoreTest, EndingOfALeaseIsKnownUntilARestart) {
   const Granted released = takes(exclusive({"a"}, 1s)), expired = takes(exclusive({"b"}, 1s));
   const Granted broken = takes(exclusive({"c"}, 1s)), live = takes(exclusive({"d"}, 60s));
   EXPECT_TRUE(releases(released.lease));

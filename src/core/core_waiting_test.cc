@@ -1,6 +1,6 @@
 // Who gets a lock, and in which order: request ids, queues, several locks at once, readers and
 // limits.
-#include "core/core_fixture.h"
+#include "core/testlib/core_fixture.h"
 
 namespace pawl::core {
 namespace {
@@ -50,7 +50,7 @@ TEST_F(CoreTest, ARequestReplayedAfterItsEndIsLostForAMinuteThenNew) {  // Hard 
   EXPECT_EQ(grant_of(asks_again(exclusive({"a"}))).token, Token{2});
 }
 
-TEST_F(CoreTest, HowALeaseEndedIsToldToItsRequest) {
+TEST_F(CoreTest, ARetryAfterTheEndIsAnsweredWithTheEnding) {
   Spec spec = exclusive({"a"}, 1s);
   asks_again(spec);
   commit();
@@ -166,7 +166,7 @@ TEST_F(CoreTest, ARetryThatDoesNotWantToWaitGivesUpThePlace) {
   EXPECT_EQ(grant_of(reader).floor, blocker.token) << "whoever stood behind it has the turn";
 }
 
-TEST_F(CoreTest, ARetryWaitsAsLongAsItSaysItself) {
+TEST_F(CoreTest, ARetrySetsItsOwnWait) {
   takes(exclusive({"a"}, 600s));
   Spec spec = exclusive({"a"});
   spec.request = kRequest;
@@ -203,7 +203,7 @@ TEST_F(CoreTest, WaitersAreServedInOrderOfArrival) {  // Hard case 23.
   }
 }
 
-TEST_F(CoreTest, AReleaseWakesOnlyWhomItGrants) {  // Hard case 22.
+TEST_F(CoreTest, AReleaseAnswersOnlyTheWaiterItGrants) {  // Hard case 22.
   judged_ = false;
   Granted holder = takes(exclusive({"a"}));
   std::vector<WaiterId> line;
@@ -223,7 +223,7 @@ TEST_F(CoreTest, TheTimeWaitedIsRoundedDown) {  // G7: a client adds it to its d
   EXPECT_EQ(grant_of(waiting).waited, 1ms);
 }
 
-TEST_F(CoreTest, ANewcomerDoesNotPassThoseInLine) {
+TEST_F(CoreTest, ANewcomerDoesNotPassTheQueue) {
   const Granted reader = takes(shared("a"));
   const WaiterId writer = waits(exclusive({"a"}));
   EXPECT_EQ(said(asks(shared("a"))), "not obtained: busy")
@@ -244,14 +244,14 @@ TEST_F(CoreTest, AWaitThatIsOverAnswersTimeout) {
   EXPECT_EQ(inspect("a").waiters, 0U);
 }
 
-TEST_F(CoreTest, ALeaseThatEndsInTheSameTickIsStillHandedToWhomItsWaitIsOver) {
+TEST_F(CoreTest, AWaiterWhoseWaitEndsInTheSameTickIsStillGranted) {
   takes(exclusive({"a"}, 5s));
   const WaiterId waiting = waits(exclusive({"a"}), 5s);
   after(5s);
   EXPECT_TRUE(is_granted(waiting));
 }
 
-TEST_F(CoreTest, WhoeverTimesOutMakesRoomForThoseBehind) {  // Hard case 18.
+TEST_F(CoreTest, ATimedOutWaiterMakesRoomForThoseBehind) {  // Hard case 18.
   const Granted reader = takes(shared("a", 600s));
   const WaiterId writer = waits(exclusive({"a"}), 1s);
   const WaiterId second_reader = waits(shared("a"), 10s);
@@ -334,7 +334,7 @@ TEST_F(CoreTest, OneWaiterTooManyIsRefused) {  // G10.
   EXPECT_FALSE(is_told(waits(exclusive({"a"}))));
 }
 
-TEST_F(CoreTest, AnAsyncWaiterHearsItsPositionWhereItStandsFurthestBack) {
+TEST_F(CoreTest, PositionOfAnAsyncWaiterIsItsFurthestBack) {
   takes(exclusive({"a"}));
   waits(exclusive({"a"}));
   waits(exclusive({"a"}));
@@ -367,7 +367,7 @@ TEST_F(CoreTest, OppositeOrdersOfTheSameLocksCannotDeadlock) {  // Hard case 24.
   EXPECT_TRUE(is_granted(third));
 }
 
-TEST_F(CoreTest, AWaiterForEightLocksIsNotStarvedByThoseWhoWantOne) {  // Hard case 24.
+TEST_F(CoreTest, AWaiterForEightLocksIsNotStarvedByWaitersForOne) {  // Hard case 24.
   std::vector<std::string> eight;
   std::vector<LeaseId> held;
   for (int i = 0; i < 8; ++i) {
@@ -386,7 +386,7 @@ TEST_F(CoreTest, AWaiterForEightLocksIsNotStarvedByThoseWhoWantOne) {  // Hard c
   for (const WaiterId waiter : latecomers) EXPECT_TRUE(is_granted(waiter));
 }
 
-TEST_F(CoreTest, TheHeadOfOneLineWaitsForItsTurnInTheOthers) {
+TEST_F(CoreTest, TheHeadOfOneQueueWaitsForItsTurnInTheOthers) {
   const Granted a = takes(exclusive({"a"})), c = takes(exclusive({"c"}));
   const WaiterId first = waits(exclusive({"b", "c"}));
   const WaiterId second = waits(exclusive({"a", "b"}));
@@ -401,7 +401,7 @@ TEST_F(CoreTest, TheHeadOfOneLineWaitsForItsTurnInTheOthers) {
   EXPECT_TRUE(is_granted(second));
 }
 
-TEST_F(CoreTest, WhoeverGivesUpSeveralLocksFreesTheLineAtEach) {  // Hard case 18.
+TEST_F(CoreTest, GivingUpSeveralLocksFreesEachQueue) {  // Hard case 18.
   const Granted a = takes(exclusive({"a"}));
   const WaiterId both = waits(exclusive({"a", "b"}));
   const WaiterId behind = waits(exclusive({"b"}));

@@ -28,6 +28,7 @@ class HashIndex {
 
   // The item must not be in the index yet.
   void insert(std::uint64_t hash, Index item) {
+    PAWL_ASSERT(item != kNone);
     if ((size_ + 1) * 8 > slots_.size() * 7) grow_to(slots_.empty() ? 16 : slots_.size() * 2);
     place(Slot{tag_of(hash), item});
     ++size_;
@@ -35,6 +36,7 @@ class HashIndex {
 
   // The item must be in the index.
   void erase(std::uint64_t hash, Index item) {
+    PAWL_ASSERT(size_ > 0);
     std::size_t hole = tag_of(hash) & mask();
     while (slots_[hole].item != item) {
       PAWL_ASSERT(slots_[hole].item != kNone);
@@ -44,6 +46,7 @@ class HashIndex {
     --size_;
   }
 
+  // Room for this many items without growing.
   void reserve(std::size_t items) {
     const std::size_t slots = std::bit_ceil(items * 8 / 7 + 1);
     if (slots > slots_.size()) grow_to(slots);

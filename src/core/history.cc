@@ -40,6 +40,7 @@ void History::evict(Index slot) {
 
 void History::add(Epoch epoch) {
   if (capacity_ == 0) return;
+  PAWL_ASSERT(epoch.token.value != 0 && !epoch.lock.empty());
   const auto slot = static_cast<Index>(count_ % capacity_);
   if (ring_.size() < capacity_) {
     ring_.emplace_back();
@@ -55,6 +56,7 @@ void History::add(Epoch epoch) {
     epoch.greatest = std::max(epoch.greatest, ring_[newest].greatest);
     const std::uint64_t behind = (slot + capacity_ - newest) % capacity_;
     epoch.older = count_ - behind;
+    PAWL_ASSERT(epoch.older < count_);
     by_lock_.erase(hash, newest);
   }
   by_lock_.insert(hash, slot);

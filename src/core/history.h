@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/types.h"
 #include "core/hash_index.h"
 #include "core/outputs.h"
@@ -25,8 +26,8 @@ struct Epoch {
   Token greatest;  // Of this lock so far: readers and LIMIT holders do not end in order of token.
   UnixMs granted;
   UnixMs ended;
-  std::uint64_t older =
-      0;  // Number of the lock's next older epoch, if the ring still has it; 0 = none.
+  // Number of the lock's next older epoch, if the ring still has it; 0 = none.
+  std::uint64_t older = 0;
   Mode mode = Mode::kExclusive;
   Ending how = Ending::kReleased;
   bool first = false;  // The entry by which the lease itself is found.
@@ -34,16 +35,20 @@ struct Epoch {
 
 class History {
  public:
+  // `seed` of hash_bytes(), as LockTable has it. A capacity of 0 remembers nothing.
   History(std::uint64_t seed, std::size_t capacity) : seed_(seed), capacity_(capacity) {}
 
+  // The newest epoch. When the ring is full, the oldest is forgotten.
   void add(Epoch epoch);
+  // At most `count` epochs of the lock, newest first.
   [[nodiscard]] std::vector<EpochView> of(std::string_view lock, std::size_t count) const;
+  // The greatest token of the lock's epochs; nothing when the ring has forgotten it.
   [[nodiscard]] std::optional<Token> last_token(std::string_view lock) const;
   // How a lease ended; nothing when the ring has forgotten it.
   [[nodiscard]] Lost lost(LeaseId lease) const;
 
  private:
-  // By hash alone, so that adding touches no names; who reads compares them.
+  // By hash alone, so that adding touches no names; readers compare them.
   [[nodiscard]] Index newest_of(std::uint64_t hash) const;
   [[nodiscard]] bool kept(std::uint64_t number) const {
     return number != 0 && number + ring_.size() > count_;

@@ -8,22 +8,25 @@
 
 namespace pawl::core {
 
-// Whoever expects a reply names it with a `waiter` the server made up; the core knows no
-// connection.
+// `waiter` is where the reply goes: a number made by the server. The core knows no connection.
 
+// Asks for locks, all or none, at once or in turn.
 struct Acquire {
   WaiterId waiter;
   // Within limits.h: the core asserts it, the wire explains it. spec.request is scoped by the
   // server.
   AcquireSpec spec;
-  LeaseId candidate;  // The lease's id if this is granted, now or inside someone else's release.
+  // The lease's id if this is granted, now or inside the release of another lease.
+  LeaseId candidate;
 };
 
+// Extends a live lease by its TTL.
 struct Renew {
   WaiterId waiter;
   LeaseId lease;
 };
 
+// Ends a live lease. One that is over stays over: the next holder is not touched (G5).
 struct Release {
   WaiterId waiter;
   LeaseId lease;
@@ -35,12 +38,13 @@ struct Cancel {
   WaiterId waiter;
 };
 
-// The verb CANCEL: ends the wait of a request id, whoever owns it.
+// The verb CANCEL: ends the wait of a request id, whichever waiter owns it.
 struct CancelRequest {
   WaiterId waiter;
   std::string_view request;
 };
 
+// Refuses further renewals of the lease that holds `lock` with `token`.
 struct Break {
   WaiterId waiter;
   std::string_view lock;
@@ -49,6 +53,7 @@ struct Break {
   std::string_view reason;
 };
 
+// Moves the counter of tokens forward, to `token`.
 struct Raise {
   WaiterId waiter;
   Token token;

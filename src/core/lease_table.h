@@ -31,8 +31,8 @@ enum class Phase : std::uint8_t {
 
 // What few leases have.
 struct Extra {
-  // Whether a lease on these terms needs one. Others do who hold several locks, or have a request
-  // id or metadata.
+  // Whether a lease on these terms needs one. So does a lease with several locks, a request id or
+  // metadata.
   [[nodiscard]] static bool needed_for(const LeaseTerms& terms) {
     return terms.mode == Mode::kShared || terms.delay > Millis(0) || terms.max_hold > Millis(0);
   }
@@ -41,16 +41,15 @@ struct Extra {
   Index request = kNone;
   Millis delay{0};
   Millis max_hold{0};
-  Tick hold_until = kNever;
-  Token floor;       // Shared only.
-  std::string meta;  // As in the record: pairs of put_text.
+  Tick hold_until = kNever;  // Where max_hold ends it; kNever without, or before it is durable.
+  Token floor;               // Of a shared lease; else its token.
+  std::string meta;          // As in the record.
 };
 
 struct Lease {
   LeaseId id;
   Token token;
-  Tick ends =
-      kNever;  // kNever until its grant is durable; while closed: when the lock opens again.
+  Tick ends = kNever;  // kNever until its grant is durable. While closed: when its locks reopen.
   UnixMs granted;
   Text owner;
   std::unique_ptr<Extra> extra;
@@ -59,9 +58,8 @@ struct Lease {
   std::uint32_t waited_ms = 0;
   std::uint32_t renewals = 0;
   Index lock = kNone;  // The first one.
-  Index holder_before = kNone,
-        holder_after =
-            kNone;  // Among the holders of `lock`; several locks are exclusive, so unused.
+  // Among the holders of `lock`. Unused with several locks, which are held exclusively.
+  Index holder_before = kNone, holder_after = kNone;
   Index older = kNone, younger = kNone;  // Among live leases, by token.
   std::uint16_t limit = 1;
   std::uint16_t slot = 0;
@@ -75,6 +73,7 @@ struct Lease {
   // Extra::needed_for() them. These two are the only place that knows which are kept where.
   void set_terms(const LeaseTerms& terms) {
     mode = terms.mode;
+    PAWL_ASSERT(terms.limit <= UINT16_MAX && terms.ttl <= limits::kTtlMaxCeiling);
     limit = static_cast<std::uint16_t>(terms.limit);
     ttl_ms = static_cast<std::uint32_t>(terms.ttl.count());
     if (extra == nullptr) return PAWL_ASSERT(!Extra::needed_for(terms));
@@ -93,12 +92,14 @@ static_assert(sizeof(Lease) <= 112, "memory per held lock is a promise: see the 
 
 class LeaseTable {
  public:
+  // A new lease with this id, which no other that can be found has. Not linked.
   Index add(LeaseId id) {
     const Index index = items.add();
     items[index].id = id;
     by_id_.insert(id.low, index);  // Random already: its own hash.
     return index;
   }
+  // kNone when there is none, or it is over.
   [[nodiscard]] Index find(LeaseId id) const {
     return by_id_.find(id.low, [&](Index i) { return items[i].id == id; });
   }
@@ -106,6 +107,7 @@ class LeaseTable {
   // Live leases are linked in order of token, so that the oldest live token is known at once.
   void link_youngest(Index index) {
     Lease& lease = items[index];
+    PAWL_ASSERT(lease.live() && lease.older == kNone && lease.younger == kNone);
     PAWL_ASSERT(youngest_ == kNone || items[youngest_].token < lease.token);
     lease.older = youngest_;
     (youngest_ == kNone ? oldest_ : items[youngest_].younger) = index;
@@ -113,9 +115,10 @@ class LeaseTable {
     ++live_;
   }
 
-  // It is over: nobody finds it any more. The item stays until remove().
+  // It is over: it is not found any more. The item stays until it is removed.
   void unlink(Index index) {
     Lease& lease = items[index];
+    PAWL_ASSERT(lease.live() && live_ > 0);
     by_id_.erase(lease.id.low, index);
     (lease.older == kNone ? oldest_ : items[lease.older].younger) = lease.younger;
     (lease.younger == kNone ? youngest_ : items[lease.younger].older) = lease.older;
@@ -125,10 +128,12 @@ class LeaseTable {
   // For a lease loaded as closed, which was never linked.
   void forget_id(Index index) { by_id_.erase(items[index].id.low, index); }
 
+  // Room for this many leases in the index.
   void reserve(std::size_t count) { by_id_.reserve(count); }
+  // How many are linked.
   [[nodiscard]] std::size_t live() const { return live_; }
+  // The linked lease with the smallest token; kNone when there is none.
   [[nodiscard]] Index oldest() const { return oldest_; }
-  [[nodiscard]] Index youngest() const { return youngest_; }
 
   Slab<Lease> items;
 

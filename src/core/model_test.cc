@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "core/model_duel.h"
+#include "core/testlib/model_duel.h"
 
 namespace pawl::core {
 namespace {
@@ -86,7 +86,7 @@ namespace pawl::core {
 namespace {
 
 // Short runs, which rapidcheck shrinks to the few steps that matter.
-TEST(CoreModel, NoShortSequenceOfInputsTellsTheCoreFromTheModel) {
+TEST(CoreModel, TheCoreAgreesWithTheNaiveModelOnShortSequences) {
   const bool holds = rc::check("core and model agree", [] {
     const auto commands = *rc::gen::resize(400, rc::gen::arbitrary<std::vector<Command>>());
     Duel duel(Duel::Grain::kMillisecond);

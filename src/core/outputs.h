@@ -18,16 +18,20 @@ enum class Ending : std::uint8_t { kReleased = 1, kExpired = 2, kBroken = 3, kMa
 [[nodiscard]] std::string_view to_text(Ending ending);  // released, expired, broken, max_hold
 
 using pawl::Granted;
-struct Queued {  // only to an async acquire; a blocking one hears nothing until its end
-  std::uint64_t position = 0;  // 1 = next; on the lock where it stands furthest back
+// It waits. Answered only to an async acquire, and not its last answer; a blocking one is answered
+// when its wait ends.
+struct Queued {
+  std::uint64_t position = 0;  // 1 = next; on the lock where it stands furthest back.
 };
+// The acquire ended without a lease.
 struct NotObtained {
   enum class Why : std::uint8_t { kBusy, kTimeout, kCancelled, kSuperseded };
   Why why = Why::kBusy;
 };
+// Renewed in memory.
 struct Renewed {
-  Millis left{0};
-  Millis before{0};  // what was left without it
+  Millis left{0};    // Until it expires now.
+  Millis before{0};  // Until it would have expired without.
 };
 struct Released {
   bool was_live = false;
@@ -47,6 +51,7 @@ struct Lost {
   std::optional<Ending> ending;
   Token token;  // 0 when unknown
 };
+// Nothing happened, and it will not unless something else changes.
 struct Refused {
   enum class Why : std::uint8_t {
     kConflict,     // The request id was used with other locks, mode, limit or TTL.
@@ -63,6 +68,7 @@ struct Refused {
 using Outcome = std::variant<Granted, Queued, NotObtained, Renewed, Released, CancelDone, BreakDone,
                              Raised, Lost, Refused>;
 
+// One answer.
 struct Reply {
   WaiterId waiter;
   Outcome outcome;
@@ -80,8 +86,8 @@ struct Event {
   Token token;
   Mode mode = Mode::kExclusive;
   UnixMs wall;
-  std::optional<Ending> ending;  // for kReleased, kExpired and kBroken
-  Millis held{0};                // and then, by the wall clock: for people
+  std::optional<Ending> ending;  // For kReleased, kExpired and kBroken.
+  Millis held{0};                // With an ending; by the wall clock, for people.
   std::uint32_t lock_at = 0, lock_size = 0;
   std::uint32_t owner_at = 0, owner_size = 0;
   std::uint32_t reason_at = 0, reason_size = 0;

@@ -1,4 +1,4 @@
-// The core's small parts on their own: index, wheel, history, records.
+// The core's parts on their own: index, wheel, history, records, holders, waiters, changes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,11 +6,15 @@
 #include <unordered_map>
 
 #include "base/random.h"
+#include "core/changes.h"
 #include "core/hash.h"
 #include "core/hash_index.h"
 #include "core/history.h"
+#include "core/holders.h"
 #include "core/records.h"
+#include "core/restore_wait.h"
 #include "core/timer_wheel.h"
+#include "core/waiters.h"
 
 namespace pawl::core {
 namespace {
@@ -203,7 +207,7 @@ TEST(Records, AnyTruncationIsDamageNotAWrongLease) {
 }
 
 // Rule 10: what no core could have written is damage, and is refused before it can crash one.
-TEST(Records, WhatNoCoreCouldHaveWrittenIsDamage) {
+TEST(Records, ImpossibleRecordsAreDamage) {
   const std::string key = lease_key(Token{33});
   const auto refused = [&](auto change) {
     LeaseRecord record = sample();
@@ -235,6 +239,178 @@ TEST(Records, DumpShowsNoSecrets) {
   const std::string line = describe(lease_key(Token{33}), value);
   EXPECT_NE(line.find("33"), std::string::npos);
   EXPECT_EQ(line.find("0123456789abcdefghijkl"), std::string::npos);
+}
+
+// --- Holders -------------------------------------------------------------------------------------
+
+// A lease on one lock, with a token greater than those before.
+class HoldersTest : public testing::Test {
+ protected:
+  Index hold(std::string_view lock, const LeaseTerms& terms, std::uint16_t slot = 0) {
+    LeaseRecord record;
+    record.token = Token{++last_token_};
+    record.floor = record.token;
+    record.id = LeaseId{1, last_token_};
+    record.terms = terms;
+    record.slot = slot;
+    record.locks.push_back(lock);
+    const Index held = holders_.locks.find_or_add(lock);
+    const Index lease = holders_.add_lease(record, {&held, 1}, kNone);
+    holders_.join(held, lease);
+    return lease;
+  }
+  [[nodiscard]] const Lock& lock(std::string_view name) {
+    return holders_.locks.items[holders_.locks.find_or_add(name)];
+  }
+  static LeaseTerms limit(std::uint32_t n) { return {.mode = Mode::kLimit, .limit = n}; }
+
+  const LeaseTerms exclusive_;
+  const LeaseTerms shared_{.mode = Mode::kShared};
+  Holders holders_{7};
+  std::uint64_t last_token_ = 0;
+};
+
+TEST_F(HoldersTest, ReadersShareWithReadersOnly) {
+  hold("a", shared_);
+  EXPECT_TRUE(holders_.admits(lock("a"), shared_));
+  EXPECT_FALSE(holders_.admits(lock("a"), exclusive_));
+  EXPECT_FALSE(holders_.admits(lock("a"), limit(5)));
+}
+
+TEST_F(HoldersTest, TheLeastLimitOfAllHoldersCounts) {
+  hold("a", limit(3), 0);
+  hold("a", limit(2), 1);
+  EXPECT_FALSE(holders_.admits(lock("a"), limit(9)));
+}
+
+TEST_F(HoldersTest, FreeSlotIsTheLeastThatNoHolderHas) {
+  hold("a", limit(5), 0);
+  hold("a", limit(5), 2);
+  EXPECT_EQ(holders_.free_slot(lock("a")), 1);
+}
+
+TEST_F(HoldersTest, FloorIsTheSmallestLiveToken) {
+  const Index first = hold("a", shared_);
+  hold("a", shared_);
+  EXPECT_EQ(holders_.floor_of(lock("a"), Token{9}), Token{1});
+  holders_.leases.items[first].phase = Phase::kClosed;
+  EXPECT_EQ(holders_.floor_of(lock("a"), Token{9}), Token{2});
+}
+
+TEST_F(HoldersTest, AHolderInTheMiddleCanLeave) {
+  hold("a", shared_);
+  const Index middle = hold("a", shared_);
+  const Index last = hold("a", shared_);
+  holders_.leave(holders_.locks.find("a"), middle);
+  EXPECT_EQ(lock("a").holders, 2U);
+  EXPECT_EQ(holders_.leases.items[lock("a").first_holder].holder_after, last);
+}
+
+TEST_F(HoldersTest, TheRecordOfALeaseIsTheOneItWasMadeFrom) {
+  LeaseRecord record = sample();
+  record.terms = {.ttl = Millis(1234), .delay = Millis(56), .max_hold = Millis(78'900)};
+  record.waited_ms = 7;
+  record.floor = record.token;
+  record.granted = UnixMs{99};
+  record.request = {};  // Kept by the table of requests.
+  const Index locks[]{holders_.locks.find_or_add("a"), holders_.locks.find_or_add("b")};
+  const Index lease = holders_.add_lease(record, locks, kNone);
+  const LeaseRecord back = holders_.record_of(holders_.leases.items[lease]);
+  EXPECT_EQ(back.terms, record.terms);
+  std::string bytes, bytes_back;
+  encode(record, bytes);
+  encode(back, bytes_back);
+  EXPECT_EQ(bytes_back, bytes);
+}
+
+TEST_F(HoldersTest, ALeaseOnPlainTermsNeedsNoExtra) {
+  EXPECT_EQ(holders_.leases.items[hold("a", exclusive_)].extra, nullptr);
+  EXPECT_NE(holders_.leases.items[hold("b", {.delay = Millis(1)})].extra, nullptr);
+}
+
+// --- Waiters -------------------------------------------------------------------------------------
+
+TEST(Waiters, PositionIsThatOnTheLongestQueue) {
+  LockTable locks(7);
+  Waiters waiters(locks);
+  const Index a = locks.find_or_add("a"), b = locks.find_or_add("b");
+  const Index first = waiters.add(WaiterId{1}), second = waiters.add(WaiterId{2});
+  waiters.join(first, b);
+  waiters.join(second, a);
+  waiters.join(second, b);
+  EXPECT_EQ(waiters.position(first), 1U);
+  EXPECT_EQ(waiters.position(second), 2U);
+}
+
+TEST(Waiters, LeavingFreesEveryPlaceAndEndsTheWait) {
+  LockTable locks(7);
+  Waiters waiters(locks);
+  waiters.start(Tick{});
+  const Index a = locks.find_or_add("a"), b = locks.find_or_add("b");
+  const Index waiter = waiters.add(WaiterId{1});
+  waiters.join(waiter, a);
+  waiters.join(waiter, b);
+  waiters.set_end(waiter, Tick(Millis(10)));
+  std::vector<Index> left;
+  waiters.leave_all(waiter, left);
+  waiters.remove(waiter);
+  EXPECT_EQ(left, (std::vector{a, b}));
+  EXPECT_EQ(locks.items[a].waiters + locks.items[b].waiters, 0U);
+  EXPECT_EQ(waiters.pop_ended(Tick(Millis(20))), kNone);
+  EXPECT_EQ(waiters.find(WaiterId{1}), kNone);
+}
+
+// --- Changes -------------------------------------------------------------------------------------
+
+TEST(Changes, AReplyRestsOnWhatWasChangedBeforeIt) {
+  Changes changes;
+  changes.reply(WaiterId{1}, Released{});
+  changes.raise_token(Token{5});
+  changes.reply(WaiterId{2}, Released{});
+  changes.reply_at_once(WaiterId{3}, Released{});
+  const auto& replies = changes.output().replies;
+  EXPECT_EQ(replies[0].after, BatchId{});
+  EXPECT_EQ(replies[1].after, BatchId{1});
+  EXPECT_EQ(replies[2].after, BatchId{});
+}
+
+TEST(Changes, ABatchIsOpenThenTakenThenDurable) {
+  Changes changes;
+  Batch batch;
+  EXPECT_EQ(changes.take_batch(batch), BatchId{});
+  changes.erase_lease(Token{1});
+  EXPECT_EQ(changes.last_batch(), BatchId{1});
+  EXPECT_EQ(changes.take_batch(batch), BatchId{1});
+  EXPECT_EQ(changes.last_batch(), BatchId{1});
+  changes.mark_durable(BatchId{1});
+  EXPECT_EQ(changes.last_batch(), BatchId{});
+}
+
+TEST(Changes, EveryBatchThatGrantsRecordsAndCoversTheLastToken) {
+  Changes changes;
+  LeaseRecord record = sample();
+  changes.load_token(Token{32});
+  record.token = changes.next_token();
+  changes.put_lease(record);
+  Batch batch;
+  changes.take_batch(batch);
+  EXPECT_EQ(batch.covered(), 33U);
+  EXPECT_EQ(batch.operations(), 2U);  // The lease, and the last token.
+  changes.erase_lease(record.token);
+  changes.take_batch(batch);
+  EXPECT_EQ(batch.operations(), 1U);
+}
+
+TEST(RestoreWait, StartsInFullAndEndsOnce) {
+  RestoreWait wait;
+  wait.start(Tick(Millis(5)));
+  EXPECT_FALSE(wait.active()) << "the store was not restored";
+  wait.load(Millis(100));
+  wait.start(Tick(Millis(5)));
+  EXPECT_EQ(wait.left(Tick(Millis(25))), Millis(80));
+  EXPECT_EQ(wait.left(Tick(Millis(500))), Millis(0));
+  wait.end();
+  EXPECT_FALSE(wait.active());
 }
 
 }  // namespace

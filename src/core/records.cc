@@ -93,6 +93,8 @@ bool is_lease_key(std::string_view key) {
 }
 
 void encode(const LeaseRecord& r, std::string& out) {
+  PAWL_ASSERT(r.terms.limit <= UINT16_MAX && r.terms.ttl.count() <= UINT32_MAX);
+  PAWL_ASSERT(r.terms.delay.count() <= UINT32_MAX);
   out.clear();
   FixedBytes<59> fixed;  // One append instead of thirteen: this is on the path of every grant.
   fixed.put(kVersion);

@@ -28,6 +28,8 @@
 
 namespace pawl::core {
 
+// One lease as the store has it. Views point into the bytes it was decoded from, or into what it
+// was made from.
 struct LeaseRecord {
   Token token;  // In the key.
   Phase phase = Phase::kLive;
@@ -43,16 +45,23 @@ struct LeaseRecord {
   std::string_view meta;  // u8 count and the pairs, as in the record; empty = none.
 };
 
+// --- Keys ----------------------------------------------------------------------------------------
 inline constexpr std::string_view kLastTokenKey = "T";
 inline constexpr std::string_view kRestoredKey = "W";
+// Sorts by token.
 [[nodiscard]] std::string lease_key(Token token);
+// Whether a key has the form that lease_key() gives; its token may still be out of range.
 [[nodiscard]] bool is_lease_key(std::string_view key);
 
-// Replaces what `out` held.
+// --- Values --------------------------------------------------------------------------------------
+// The value of the lease's record. Replaces what `out` held.
 void encode(const LeaseRecord& record, std::string& out);
-// Views point into `key` and `value`.
+// The inverse; kInvalid for anything that no core could have written. Views point into `key` and
+// `value`.
 [[nodiscard]] Result<LeaseRecord> decode_lease(std::string_view key, std::string_view value);
+// The value of kLastTokenKey; kInvalid when it is damaged.
 [[nodiscard]] Result<Token> decode_last_token(std::string_view value);
+// The value of kRestoredKey: how long to wait. kInvalid when it is damaged.
 [[nodiscard]] Result<Millis> decode_restored(std::string_view value);
 
 // What a store begins with that was restored from a backup in which the last token was `last`
@@ -65,6 +74,7 @@ struct RestoredRecords {
 // kInvalid when there is no era left.
 [[nodiscard]] Result<RestoredRecords> restored_records(Token last, Millis wait);
 
+// The pairs of LeaseRecord::meta, which must be valid.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> decode_meta(std::string_view meta);
 
 // One line for people (`pawld dump`). Secrets (lease and request ids) are not shown.

@@ -13,6 +13,7 @@ Index Requests::find(std::string_view id) const {
 }
 
 Index Requests::add_waiting(std::string_view id, std::uint64_t fingerprint, Index waiter) {
+  PAWL_ASSERT(!id.empty());
   const Index index = items.add();
   Request& request = items[index];
   request.id = Text(id);
@@ -24,6 +25,7 @@ Index Requests::add_waiting(std::string_view id, std::uint64_t fingerprint, Inde
 
 void Requests::granted(Index index, Index lease, Token token) {
   Request& request = items[index];
+  PAWL_ASSERT(request.state == Request::State::kWaiting && token.value != 0);
   request.state = Request::State::kHeld;
   request.subject = lease;
   request.token = token;
@@ -31,6 +33,7 @@ void Requests::granted(Index index, Index lease, Token token) {
 
 void Requests::ended(Index index, Ending ending, Tick now) {
   Request& request = items[index];
+  PAWL_ASSERT(request.state == Request::State::kHeld);
   request.state = Request::State::kEnded;
   request.subject = kNone;
   request.ending = ending;
@@ -50,6 +53,8 @@ void Requests::forget_before(Tick now) {
 
 void Requests::forget_oldest() {
   const Index index = oldest_;
+  PAWL_ASSERT(index != kNone && ended_count_ > 0);
+  PAWL_ASSERT(items[index].state == Request::State::kEnded);
   oldest_ = items[index].ended_after;
   if (oldest_ == kNone) newest_ = kNone;
   --ended_count_;

@@ -17,33 +17,34 @@ struct Request {
   enum class State : std::uint8_t { kWaiting, kHeld, kEnded };
 
   Text id;
-  std::uint64_t fingerprint =
-      0;        // Of locks (as a set), mode, limit and TTL: anything else is a conflict.
-  Token token;  // Once granted.
-  Tick forget_at = kNever;    // Once ended.
-  Index subject = kNone;      // The waiter or the lease.
-  Index ended_after = kNone;  // The next one that ended after this.
+  std::uint64_t fingerprint = 0;  // Core::fingerprint(): a retry with another is a conflict.
+  Token token;                    // Once granted.
+  Tick forget_at = kNever;        // Once ended.
+  Index subject = kNone;          // The waiter or the lease.
+  Index ended_after = kNone;      // The next one that ended after this.
   State state = State::kWaiting;
   Ending ending = Ending::kReleased;
 };
 
 class Requests {
  public:
+  // Of ended requests the newest `remembered_max` are kept, each for `memory`.
   Requests(std::uint64_t seed, std::size_t remembered_max, Millis memory)
       : seed_(seed), remembered_max_(remembered_max), memory_(memory) {}
 
-  // kNone when unknown. What is past its time is still found until forget_before() has swept it
-  // away.
+  // kNone when unknown. One whose time is over is still found until forget_before() removed it.
   [[nodiscard]] Index find(std::string_view id) const;
+  // A new request that waits as `waiter`; kNone when it is about to be granted. The id is unknown
+  // so far.
   Index add_waiting(std::string_view id, std::uint64_t fingerprint, Index waiter);
+  // The request, which waited, has this lease now.
   void granted(Index request, Index lease, Token token);
+  // Its lease ended. May forget the one that ended first.
   void ended(Index request, Ending ending, Tick now);
-  // Its wait is over without a grant: as if never asked.
+  // Its wait is over without a grant: forgotten, as if it had never been asked.
   void withdraw(Index request);
+  // Forgets what ended so long ago that its time is over at `now`.
   void forget_before(Tick now);
-  [[nodiscard]] Tick next_forget() const {
-    return oldest_ == kNone ? kNever : items[oldest_].forget_at;
-  }
 
   Slab<Request> items;
 
@@ -56,8 +57,8 @@ class Requests {
   std::size_t remembered_max_;
   Millis memory_;
   HashIndex by_id_;
-  Index oldest_ = kNone,
-        newest_ = kNone;  // Ended ones, in order of ending; all are remembered equally long.
+  // Ended ones, in order of ending; all are remembered equally long.
+  Index oldest_ = kNone, newest_ = kNone;
   std::size_t ended_count_ = 0;
 };
 

@@ -17,6 +17,7 @@ inline constexpr Index kNone = UINT32_MAX;
 template <class T>
 class Slab {
  public:
+  // A default item, at an index that is free.
   Index add() {
     ++size_;
     if (!free_.empty()) {
@@ -28,7 +29,9 @@ class Slab {
     PAWL_ASSERT(end_ < kNone);
     return end_++;
   }
+  // Resets the item and frees its index, which must be in use.
   void remove(Index index) {
+    PAWL_ASSERT(index < end_ && size_ > 0);
     (*this)[index] = T{};
     free_.push_back(index);
     --size_;

@@ -14,6 +14,7 @@ namespace pawl::core {
 class Text {
  public:
   Text() = default;
+  // Copies; at most 65535 bytes.
   explicit Text(std::string_view text) {
     if (text.empty()) return;
     PAWL_ASSERT(text.size() <= UINT16_MAX);
@@ -23,6 +24,7 @@ class Text {
     std::memcpy(bytes_.get() + sizeof(size), text.data(), size);
   }
 
+  // Valid until this is destroyed or assigned; moving does not move the bytes.
   [[nodiscard]] std::string_view view() const {
     if (bytes_ == nullptr) return {};
     std::uint16_t size = 0;

@@ -12,13 +12,27 @@
 #include <cstdint>
 
 #include "base/assert.h"
+#include "base/mutants.h"
+#include "base/types.h"
 #include "core/slab.h"
 
 namespace pawl::core {
 
+// The millisecond by which something due at `tick` is over. Wheels count whole milliseconds; a
+// deadline is rounded up, so that nothing is ever early.
+inline std::uint64_t due_ms(Tick tick) {
+  if (PAWL_MUTANT(expiry_a_moment_early)) tick -= Millis(1);
+  return static_cast<std::uint64_t>(std::chrono::ceil<Millis>(tick.time_since_epoch()).count());
+}
+// The last millisecond that has passed entirely.
+inline std::uint64_t passed_ms(Tick tick) {
+  return static_cast<std::uint64_t>(std::chrono::floor<Millis>(tick.time_since_epoch()).count());
+}
+
+// An item's place in the wheel; the item keeps it in a field called `timer`.
 struct TimerLink {
   std::uint64_t due : 52 = 0;
-  std::uint64_t slot : 12 = 0;  // 1 + slot number; 0 = not armed
+  std::uint64_t slot : 12 = 0;  // 1 + slot number; 0 = not armed.
   Index previous = kNone;
   Index next = kNone;
 };
@@ -28,6 +42,7 @@ class TimerWheel {
  public:
   using Millisecond = std::uint64_t;
 
+  // `items` must outlive the wheel, and stay where it is.
   explicit TimerWheel(Slab<T>& items) : items_(&items) { heads_.fill(kNone); }
 
   // Everything at or before `now` counts as passed. Only while nothing is armed.
@@ -45,6 +60,7 @@ class TimerWheel {
     insert(item);
   }
 
+  // Nothing happens when it is not armed.
   void disarm(Index item) {
     if (items_->operator[](item).timer.slot != 0) unlink(item);
   }

@@ -108,7 +108,7 @@ class Engine final {
   [[nodiscard]] const Telemetry& telemetry() const { return telemetry_; }
   [[nodiscard]] Nanos paused() const { return clock_.paused(); }
   [[nodiscard]] core::Totals totals() const { return core_.totals(); }
-  // For checkers that look at the whole state (core/invariants.h), and the turn's reading of the
+  // For checkers that look at the whole state (core/testlib/invariants.h), and the turn's reading of the
   // clock.
   [[nodiscard]] const core::Core& core() const { return core_; }
   [[nodiscard]] Now now() const { return now_; }

@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "core/core.h"
-#include "core/invariants.h"
+#include "core/testlib/invariants.h"
 #include "core/records.h"
 #include "tests/fuzz/script.h"
 

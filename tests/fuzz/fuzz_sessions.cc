@@ -2,7 +2,8 @@
 // hung up in the middle, read slowly, while time passes, the store is late, full or crashes. After
 // every turn:
 //
-//   - the core's state holds together (core/invariants.h), and its last token has not gone back;
+//   - the core's state is consistent (core/testlib/invariants.h), and its last token never goes
+//     back;
 //   - each peer received what the protocol promises (peer.h), and nothing that is not durable (G2);
 //   - a token belongs to one lease for ever (G1, P1, P6).
 //
@@ -15,7 +16,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "core/invariants.h"
+#include "core/testlib/invariants.h"
 #include "core/records.h"
 #include "server/engine.h"
 #include "store/memory_store.h"

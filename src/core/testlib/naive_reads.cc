@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <set>
 
-#include "core/describe.h"
-#include "core/naive_model.h"
+#include "core/testlib/describe.h"
+#include "core/testlib/naive_model.h"
 
 namespace pawl::core::naive {
 namespace {

@@ -1,9 +1,9 @@
-#include "core/model_duel.h"
+#include "core/testlib/model_duel.h"
 
 #include <algorithm>
 #include <array>
 
-#include "core/describe.h"
+#include "core/testlib/describe.h"
 
 namespace pawl::core {
 namespace {
@@ -33,16 +33,19 @@ std::string sorted(std::vector<std::string> lines) {
 }  // namespace
 
 Duel::Duel(Grain grain)
-    : options_(small_limits()), grain_(grain), core_(options_), model_(options_) {
+    : options_(small_limits()),
+      grain_(grain),
+      core_(std::make_unique<Core>(options_)),
+      model_(options_) {
   now_ = Now{Tick(Millis(5000)), UnixMs{1'700'000'000'000}};
-  if (!core_.loaded(Token{}, now_)) wrong_.push_back("an empty store does not load");
-  before_ = snapshot(core_, now_);
+  if (!core_->loaded(Token{}, now_)) wrong_.push_back("an empty store does not load");
+  before_ = snapshot(*core_, now_);
 }
 
 bool Duel::step(const Command& command) {
   run(command);
   compare();
-  core_.output().clear();
+  core_->output().clear();
   model_.replies.clear();
   model_.events.clear();
   model_.rests_on.clear();
@@ -70,13 +73,13 @@ void Duel::run(const Command& command) {
     case Op::kRenew: {
       const Renew input{next_waiter(), pick_lease(command.a)};
       note("renew " + describe(input.lease));
-      core_.apply(input, now_);
+      core_->apply(input, now_);
       return model_.renew(input.waiter, input.lease, now_, heard());
     }
     case Op::kRelease: {
       const Release input{next_waiter(), pick_lease(command.a)};
       note("release " + describe(input.lease));
-      core_.apply(input, now_);
+      core_->apply(input, now_);
       return model_.release(input.waiter, input.lease, now_, heard());
     }
     case Op::kCancel: {
@@ -85,7 +88,7 @@ void Duel::run(const Command& command) {
           queue.empty() ? WaiterId{9999999} : queue[command.a % queue.size()].waiter;
       note("hang-up of w" + std::to_string(waiter.value));
       ledger_.hung_up(waiter);
-      core_.apply(Cancel{waiter}, now_);
+      core_->apply(Cancel{waiter}, now_);
       return model_.cancel(waiter, now_, heard());
     }
     case Op::kCancelRequest: {
@@ -94,7 +97,7 @@ void Duel::run(const Command& command) {
           asked_[asked_.size() - 1 - command.a % std::min<std::size_t>(asked_.size(), 6)].request;
       const CancelRequest input{next_waiter(), request};
       note("cancel " + request);
-      core_.apply(input, now_);
+      core_->apply(input, now_);
       return model_.cancel_request(input.waiter, request, now_, heard());
     }
     case Op::kBreak:
@@ -105,7 +108,7 @@ void Duel::run(const Command& command) {
                                             last + limits::kRaiseMax + 1, last / 2};
       const Raise input{next_waiter(), Token{pick(to, command.a)}, "because"};
       note("raise to " + std::to_string(input.token.value));
-      core_.apply(input, now_);
+      core_->apply(input, now_);
       heard();
       return model_.raise(input.waiter, input.token);
     }
@@ -113,7 +116,7 @@ void Duel::run(const Command& command) {
       return pass(command.a);
     case Op::kTick:
       pass(command.a);
-      core_.tick(now_);
+      core_->tick(now_);
       return model_.tick(now_, heard());
     case Op::kCommit:
       return commit();
@@ -131,8 +134,8 @@ WaiterId Duel::next_waiter(bool expects_an_answer) {
 }
 
 naive::Choices Duel::heard() {
-  model_.open_batch(core_.last_batch());
-  return naive::choices_of(core_.output());
+  model_.open_batch(core_->last_batch());
+  return naive::choices_of(core_->output());
 }
 
 naive::Spec Duel::make_spec(const Command& command) {
@@ -179,7 +182,7 @@ void Duel::acquire(const naive::Spec& asked) {
        " ttl " + std::to_string(spec.ttl.count()) + " wait " + std::to_string(spec.wait.count()) +
        " delay " + std::to_string(spec.delay.count()) + " max_hold " +
        std::to_string(spec.max_hold.count()) + " " + spec.request + (spec.async ? " async" : ""));
-  core_.apply(Acquire{waiter, spec.view(), candidate}, now_);
+  core_->apply(Acquire{waiter, spec.view(), candidate}, now_);
   model_.acquire(waiter, spec, candidate, now_, heard());
 }
 
@@ -232,7 +235,7 @@ void Duel::break_one(const Command& command) {
   }
   const Break input{next_waiter(), lock, token, command.c % 2 == 0, "stuck"};
   note("break " + lock + " token " + std::to_string(token.value) + (input.now ? " now" : ""));
-  core_.apply(input, now_);
+  core_->apply(input, now_);
   model_.break_lease(input.waiter, lock, token, input.now, now_, heard());
 }
 
@@ -249,7 +252,7 @@ void Duel::pass(std::uint32_t amount) {
 void Duel::commit() {
   const bool expected = model_.has_changes();
   Batch batch;
-  const BatchId id = core_.take_batch(batch);
+  const BatchId id = core_->take_batch(batch);
   note("commit of batch " + std::to_string(id.value));
   if ((id.value != 0) != expected)
     wrong_.push_back(expected ? "changes without a batch" : "a batch without changes");
@@ -277,7 +280,7 @@ void Duel::arrive() {
     }
   }
   note("batch " + std::to_string(flying.id.value) + " is durable");
-  core_.durable(flying.id, now_);
+  core_->durable(flying.id, now_);
   model_.durable(flying.id, now_);
 }
 
@@ -291,7 +294,7 @@ void Duel::restart(std::uint32_t choice) {
   note("restart with " + std::to_string(disk_.size()) + " records, high water " +
        std::to_string(high_water_));
 
-  Core next(options_);
+  auto next = std::make_unique<Core>(options_);
   std::vector<std::pair<std::string, std::string>> records(disk_.begin(), disk_.end());
   if (!records.empty()) {  // In no promised order.
     std::rotate(records.begin(),
@@ -300,15 +303,15 @@ void Duel::restart(std::uint32_t choice) {
     if ((choice >> 6) % 2 == 0) std::reverse(records.begin(), records.end());
   }
   for (const auto& [key, value] : records) {
-    const auto loaded = next.load(key, value);
+    const auto loaded = next->load(key, value);
     if (!loaded) wrong_.push_back("load: " + loaded.error().detail);
   }
-  const auto loaded = next.loaded(Token{high_water_}, now_);
+  const auto loaded = next->loaded(Token{high_water_}, now_);
   if (!loaded) wrong_.push_back("loaded: " + loaded.error().detail);
   core_ = std::move(next);
   model_.restart(Token{high_water_}, now_);
   ledger_.restarted();
-  before_ = snapshot(core_, now_);
+  before_ = snapshot(*core_, now_);
 }
 
 // --- Comparing -----------------------------------------------------------------------------------
@@ -316,10 +319,10 @@ void Duel::restart(std::uint32_t choice) {
 void Duel::compare() {
   compare_outputs();
   compare_reads();
-  Snapshot after = snapshot(core_, now_);
-  for (std::string& line : check_step(before_, after, core_.output()))
+  Snapshot after = snapshot(*core_, now_);
+  for (std::string& line : check_step(before_, after, core_->output()))
     wrong_.push_back("invariant: " + line);
-  const std::vector<Reply>& replies = core_.output().replies;
+  const std::vector<Reply>& replies = core_->output().replies;
   if (replies.size() == 1 && std::holds_alternative<Refused>(replies[0].outcome)) {
     for (std::string& line : check_unchanged(before_, after))
       wrong_.push_back("invariant: " + line);
@@ -329,7 +332,7 @@ void Duel::compare() {
 }
 
 void Duel::compare_outputs() {
-  const Output& output = core_.output();
+  const Output& output = core_->output();
   std::vector<std::string> replies, events;
   for (const Reply& reply : output.replies) {
     replies.push_back(describe(reply));
@@ -338,7 +341,7 @@ void Duel::compare_outputs() {
     if (rests != model_.rests_on.end() && reply.after < rests->second) {
       wrong_.push_back("told before it is durable: " + replies.back());
     }
-    if (reply.after > core_.last_batch())
+    if (reply.after > core_->last_batch())
       wrong_.push_back("waits for a batch that may never come: " + replies.back());
   }
   for (const Event& event : output.events) {
@@ -355,24 +358,24 @@ void Duel::compare_reads() {
   std::vector<std::string> listed;
   std::uint64_t cursor = 0;
   do {
-    const LocksPage page = core_.list("", cursor, 2, now_);
+    const LocksPage page = core_->list("", cursor, 2, now_);
     for (const LockView& view : page.locks) listed.push_back(view.lock);
     cursor = page.cursor;
   } while (cursor != 0);
   expect_same("list", sorted(listed), sorted(model_.locks()));
   for (const std::string& lock : kLocks) {
-    const LockView core_view = core_.inspect(lock, now_);
+    const LockView core_view = core_->inspect(lock, now_);
     expect_same("inspect", describe(core_view), describe(model_.inspect(lock, now_)));
     std::vector<std::string> core_history, model_history;
-    for (const EpochView& epoch : core_.history(lock, 1000))
+    for (const EpochView& epoch : core_->history(lock, 1000))
       core_history.push_back(describe(epoch));
     for (const EpochView& epoch : model_.history(lock)) model_history.push_back(describe(epoch));
     if (core_history != model_history)
       expect_same("history of " + lock, sorted(core_history), sorted(model_history) + "(in order)");
   }
-  expect_same("totals", describe(core_.totals()), describe(model_.totals()));
+  expect_same("totals", describe(core_->totals()), describe(model_.totals()));
   const Tick due = model_.next_due();
-  if (due != kNever && core_.next_deadline() > std::max(due, now_.tick) + Millis(1))
+  if (due != kNever && core_->next_deadline() > std::max(due, now_.tick) + Millis(1))
     wrong_.push_back("the next deadline is too late");
 }
 

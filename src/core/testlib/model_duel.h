@@ -6,12 +6,13 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/core.h"
-#include "core/invariants.h"
-#include "core/naive_model.h"
+#include "core/testlib/invariants.h"
+#include "core/testlib/naive_model.h"
 
 namespace pawl::core {
 
@@ -70,7 +71,7 @@ class Duel {
 
   Options options_;
   Grain grain_;
-  Core core_;
+  std::unique_ptr<Core> core_;  // Another one after each restart.
   naive::Model model_;
   Now now_;
   Snapshot before_;

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "core/core.h"
-#include "core/describe.h"
-#include "core/invariants.h"
-#include "core/naive_model.h"
+#include "core/testlib/describe.h"
+#include "core/testlib/invariants.h"
+#include "core/testlib/naive_model.h"
 
 namespace pawl::core {
 

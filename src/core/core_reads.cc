@@ -1,7 +1,7 @@
-// What the core shows when asked.
+// Reads: views of locks, leases and queues, as copies.
 #include <algorithm>
 
-#include "core/state.h"
+#include "core/core.h"
 
 namespace pawl::core {
 namespace {
@@ -28,16 +28,17 @@ std::string_view to_text(LockState state) {
   return "unknown";
 }
 
-HolderView Core::State::holder_view(const Lease& lease, Now now) const {
+HolderView Core::holder_view(const Lease& lease, Now now) const {
   HolderView view;
   view.token = lease.token;
   view.owner = lease.owner.view();
   view.mode = lease.mode;
   view.limit = lease.limit;
   if (lease.mode == Mode::kLimit) view.slot = lease.slot;
-  for (const Index lock : locks_of(lease)) view.locks.emplace_back(locks.items[lock].name.view());
-  const bool sane = now.wall > lease.granted;  // The wall clock may have gone back.
-  view.held = Millis(sane ? static_cast<std::int64_t>(now.wall.value - lease.granted.value) : 0);
+  for (const Index lock : holders_.locks_of(lease))
+    view.locks.emplace_back(holders_.locks.items[lock].name.view());
+  const bool forward = now.wall > lease.granted;  // The wall clock may have gone back.
+  view.held = Millis(forward ? static_cast<std::int64_t>(now.wall.value - lease.granted.value) : 0);
   view.expires_in = lease.ends == kNever ? lease.ttl() : not_negative(lease.ends - now.tick);
   view.renewals = lease.renewals;
   view.breaking = lease.phase == Phase::kBreaking;
@@ -46,14 +47,14 @@ HolderView Core::State::holder_view(const Lease& lease, Now now) const {
   return view;
 }
 
-LockView Core::State::view(Index index, std::size_t holders_max, Now now) const {
-  const Lock& lock = locks.items[index];
+LockView Core::view(Index index, std::size_t holders_max, Now now) const {
+  const Lock& lock = holders_.locks.items[index];
   LockView view;
   view.lock = lock.name.view();
-  view.last_token = history.last_token(lock.name.view());
+  view.last_token = history_.last_token(lock.name.view());
   Tick reopens{};
-  for (Index i = lock.first_holder; i != kNone; i = leases.items[i].holder_after) {
-    const Lease& lease = leases.items[i];
+  for (Index i = lock.first_holder; i != kNone; i = holders_.leases.items[i].holder_after) {
+    const Lease& lease = holders_.leases.items[i];
     if (lease.live()) {
       view.token = lease.token;  // Ascending, so the last live one is the greatest.
       ++view.holder_count;
@@ -71,8 +72,8 @@ LockView Core::State::view(Index index, std::size_t holders_max, Now now) const 
   }
   view.waiters = lock.waiters;
   for (Index i = lock.first_waiter; i != kNone && view.queue.size() < kQueueShown;
-       i = waiters.places[i].after) {
-    const Waiter& waiter = waiters.items[waiters.places[i].waiter];
+       i = waiters_.places[i].after) {
+    const Waiter& waiter = waiters_.items[waiters_.places[i].waiter];
     view.queue.push_back(WaiterView{std::string(waiter.owner.view()), waiter.terms.mode,
                                     not_negative(now.tick - waiter.arrived)});
   }
@@ -80,11 +81,11 @@ LockView Core::State::view(Index index, std::size_t holders_max, Now now) const 
 }
 
 LockView Core::inspect(std::string_view lock, Now now) const {
-  const Index index = state_->locks.find(lock);
-  if (index != kNone) return state_->view(index, limits::kCountMax, now);
+  const Index index = holders_.locks.find(lock);
+  if (index != kNone) return view(index, limits::kCountMax, now);
   LockView view;
   view.lock = lock;
-  view.last_token = state_->history.last_token(lock);
+  view.last_token = history_.last_token(lock);
   return view;
 }
 
@@ -92,7 +93,7 @@ LockView Core::inspect(std::string_view lock, Now now) const {
 // exactly once.
 LocksPage Core::list(std::string_view prefix, std::uint64_t cursor, std::size_t count, Now now,
                      const NameFilter& visible) const {
-  const Slab<Lock>& items = state_->locks.items;
+  const Slab<Lock>& items = holders_.locks.items;
   LocksPage page;
   if (cursor >= items.end()) return page;
   const auto start = static_cast<Index>(cursor);
@@ -101,30 +102,21 @@ LocksPage Core::list(std::string_view prefix, std::uint64_t cursor, std::size_t 
   for (; at < stop && page.locks.size() < count; ++at) {
     if (!items[at].in_use() || !items[at].name.view().starts_with(prefix)) continue;
     if (visible && !visible(items[at].name.view())) continue;
-    page.locks.push_back(state_->view(at, kHoldersInList, now));
+    page.locks.push_back(view(at, kHoldersInList, now));
   }
   page.cursor = at < items.end() ? at : 0;
   return page;
 }
 
-std::vector<EpochView> Core::history(std::string_view lock, std::size_t count) const {
-  return state_->history.of(lock, count);
-}
-
-std::optional<Ending> Core::ending_of(LeaseId lease) const {
-  return state_->history.lost(lease).ending;
-}
-
 Totals Core::totals() const {
-  const State& s = *state_;
+  const LeaseTable& leases = holders_.leases;
   Totals totals;
-  totals.last_token = s.last_token;
-  if (s.leases.oldest() != kNone)
-    totals.oldest_live_token = s.leases.items[s.leases.oldest()].token;
-  totals.locks = s.locks.items.size();
-  totals.closed = s.closed_locks;
-  totals.leases = s.leases.live();
-  totals.waiters = s.waiters.items.size();
+  totals.last_token = changes_.last_token();
+  if (leases.oldest() != kNone) totals.oldest_live_token = leases.items[leases.oldest()].token;
+  totals.locks = holders_.locks.items.size();
+  totals.closed = closed_locks_;
+  totals.leases = leases.live();
+  totals.waiters = waiters_.items.size();
   return totals;
 }
 

@@ -1,10 +1,10 @@
-#include "core/naive_model.h"
+#include "core/testlib/naive_model.h"
 
 #include <algorithm>
 #include <set>
 
 #include "base/limits.h"
-#include "core/describe.h"
+#include "core/testlib/describe.h"
 
 namespace pawl::core::naive {
 namespace {

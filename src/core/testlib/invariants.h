@@ -64,13 +64,13 @@ struct Snapshot {
 [[nodiscard]] std::vector<std::string> check_unchanged(const Snapshot& before,
                                                        const Snapshot& after);
 
-// Who still expects an answer. Each waiter gets exactly one (a Queued in between does not count),
+// Which waiters still expect an answer. Each waiter gets exactly one (a Queued in between does not count),
 // at once or when its wait ends; one that hung up gets none.
 class ReplyLedger {
  public:
   void asked(WaiterId waiter) { open_.insert(waiter); }
   void hung_up(WaiterId waiter) { open_.erase(waiter); }
-  // What a step answered, and who stands in line after it: whoever was not answered must.
+  // What a step answered, and the state after it: a waiter that was not answered must be queued.
   [[nodiscard]] std::vector<std::string> settle(const std::vector<Reply>& replies,
                                                 const Snapshot& after);
   void restarted() { open_.clear(); }

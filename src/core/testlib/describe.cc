@@ -1,4 +1,4 @@
-#include "core/describe.h"
+#include "core/testlib/describe.h"
 
 #include <string_view>
 

@@ -1,9 +1,8 @@
-#include "core/invariants.h"
+#include "core/testlib/invariants.h"
 
 #include <algorithm>
 
-#include "core/describe.h"
-#include "core/state.h"
+#include "core/testlib/describe.h"
 
 namespace pawl::core {
 
@@ -11,20 +10,21 @@ namespace pawl::core {
 class Probe {
  public:
   static void fill(const Core& core, Snapshot& snapshot) {
-    const Core::State& s = *core.state_;
-    snapshot.restoring = s.restoring();
-    for (Index i = 0; i < s.locks.items.end(); ++i) {
-      const Lock& lock = s.locks.items[i];
+    snapshot.restoring = core.restore_wait_.active();
+    const Slab<Lock>& locks = core.holders_.locks.items;
+    for (Index i = 0; i < locks.end(); ++i) {
+      const Lock& lock = locks[i];
       if (lock.in_use())
-        fill(s, lock, snapshot.at, snapshot.locks[std::string(lock.name.view())], snapshot.waiters);
+        fill(core, lock, snapshot.at, snapshot.locks[std::string(lock.name.view())],
+             snapshot.waiters);
     }
   }
 
  private:
-  static void fill(const Core::State& s, const Lock& lock, Now now, Snapshot::OfLock& out,
+  static void fill(const Core& core, const Lock& lock, Now now, Snapshot::OfLock& out,
                    std::map<WaiterId, Standing>& waiters) {
-    for (Index i = lock.first_holder; i != kNone; i = s.leases.items[i].holder_after) {
-      const Lease& lease = s.leases.items[i];
+    for (Index i = lock.first_holder; i != kNone; i = core.holders_.leases.items[i].holder_after) {
+      const Lease& lease = core.holders_.leases.items[i];
       Holding holding{lease.token, lease.mode, lease.limit, std::nullopt, lease.live()};
       if (lease.mode == Mode::kLimit) holding.slot = lease.slot;
       holding.breaking = lease.phase == Phase::kBreaking;
@@ -32,8 +32,8 @@ class Probe {
           lease.ends == kNever ? lease.ttl() : std::chrono::floor<Millis>(lease.ends - now.tick);
       out.holdings.push_back(holding);
     }
-    for (Index at = lock.first_waiter; at != kNone; at = s.waiters.places[at].after) {
-      const Waiter& waiter = s.waiters.items[s.waiters.places[at].waiter];
+    for (Index at = lock.first_waiter; at != kNone; at = core.waiters_.places[at].after) {
+      const Waiter& waiter = core.waiters_.items[core.waiters_.places[at].waiter];
       out.queue.push_back(waiter.id);
       Standing& standing = waiters[waiter.id];
       standing.mode = waiter.terms.mode;

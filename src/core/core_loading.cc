@@ -1,0 +1,114 @@
+// Rebuilding the core from the store's records after a start.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/mutants.h"
+#include "core/core.h"
+
+namespace pawl::core {
+
+void Core::expect(std::uint64_t leases) {
+  holders_.leases.reserve(leases);
+  holders_.locks.reserve(leases);
+  loaded_.reserve(leases);
+}
+
+Result<void> Core::load(std::string_view key, std::string_view value) {
+  if (key == kLastTokenKey) {
+    const auto token = decode_last_token(value);
+    if (!token) return token.error();
+    changes_.load_token(*token);
+    return {};
+  }
+  if (key == kRestoredKey) {
+    const auto wait = decode_restored(value);
+    if (!wait) return wait.error();
+    if (!PAWL_MUTANT(restore_without_wait)) restore_wait_.load(*wait);
+    return {};
+  }
+  const auto record = decode_lease(key, value);
+  if (!record) return record.error();
+  return load_lease(*record);
+}
+
+Result<void> Core::load_lease(const LeaseRecord& stored) {
+  if (PAWL_MUTANT(leases_forgotten_by_restart)) return {};
+  LeaseRecord record = stored;
+  if (PAWL_MUTANT(max_hold_forgotten_by_restart)) record.terms.max_hold = Millis(0);
+  if (holders_.leases.find(record.id) != kNone)
+    return Error{Code::kInvalid, "two lease records with one id"};
+  Index request = kNone;
+  if (!record.request.empty() && record.phase != Phase::kClosed) {
+    if (requests_.find(record.request) != kNone)
+      return Error{Code::kInvalid, "two lease records with one request id"};
+    request = requests_.add_waiting(record.request, fingerprint(record.locks, record.terms), kNone);
+  }
+  ShortList<Index, limits::kLocksPerLease> locks;
+  for (const std::string_view name : record.locks)
+    locks.push_back(holders_.locks.find_or_add(name));
+  const Index index = holders_.add_lease(record, {locks.begin(), locks.size()}, request);
+  if (request != kNone) requests_.granted(request, index, record.token);
+  loaded_.push_back(index);
+  return {};
+}
+
+// Records come in no promised order; holders and live leases are kept in order of token.
+Result<void> Core::loaded(Token high_water, Now now) {
+  const Slab<Lease>& leases = holders_.leases.items;
+  const auto by_token = [&](Index a, Index b) { return leases[a].token < leases[b].token; };
+  if (!std::is_sorted(loaded_.begin(), loaded_.end(), by_token))
+    std::sort(loaded_.begin(), loaded_.end(), by_token);
+  const Token newest = loaded_.empty() ? Token{} : leases[loaded_.back()].token;
+  const Token last = changes_.last_token();
+  if (newest > last || last > high_water) {
+    return Error{Code::kInvalid,
+                 fmt::format("tokens contradict each other: a lease has {}, the last one recorded "
+                             "is {}, reserved are all up to {}; a part of the store is missing or "
+                             "from another time",
+                             newest.value, last.value, high_water.value)};
+  }
+  if (!PAWL_MUTANT(high_water_ignored)) changes_.load_token(high_water);
+  lease_timers_.start(passed_ms(now.tick));
+  waiters_.start(now.tick);
+  for (const Index index : loaded_) {
+    if (const auto placed = place_loaded(index, now); !placed) return placed;
+  }
+  loaded_ = {};
+  restore_wait_.start(now.tick);
+  if (PAWL_MUTANT(restored_wait_not_repeated)) changes_.erase_restored();
+  return {};
+}
+
+// Every lease gets its full TTL again, and every delay starts in full (G4). Model: lease.pml,
+// action restart.
+Result<void> Core::place_loaded(Index index, Now now) {
+  Lease& lease = holders_.leases.items[index];
+  for (const Index lock_index : holders_.locks_of(lease)) {
+    const Lock& lock = holders_.locks.items[lock_index];
+    if (!holders_.admits(lock, lease.terms())) {
+      return Error{Code::kInvalid, fmt::format("token {} and an earlier one both hold \"{}\"",
+                                               lease.token.value, lock.name.view())};
+    }
+    if (lease.mode == Mode::kLimit && holders_.slot_taken(lock, lease.slot)) {
+      return Error{Code::kInvalid,
+                   fmt::format("token {} and an earlier one have the same slot of \"{}\"",
+                               lease.token.value, lock.name.view())};
+    }
+    holders_.join(lock_index, index);
+  }
+  if (lease.phase == Phase::kClosed) {
+    PAWL_ASSERT(lease.extra != nullptr && lease.extra->delay > Millis(0));
+    holders_.leases.forget_id(index);
+    closed_locks_ += holders_.locks_of(lease).size();
+    lease.ends =
+        now.tick + (PAWL_MUTANT(delay_forgotten_by_restart) ? Millis(0) : lease.extra->delay);
+  } else {
+    holders_.leases.link_youngest(index);
+    start_ttl(lease, now.tick - (PAWL_MUTANT(restart_shortens_ttl) ? lease.ttl() / 4 : Millis(0)));
+  }
+  arm(index);
+  return {};
+}
+
+}  // namespace pawl::core
