@@ -199,7 +199,7 @@ class TlsTest(harness.PawldCase):
         server.start()
         with self.client(server=server, tls=None) as client:
             self.assertError(client.call("PING"), "ERR", "speaks TLS", "redis-cli --tls")
-        wait_until(lambda: 'does not speak TLS; it said "*1"' in server.log(), "the log says so")
+        wait_until(lambda: 'does not speak TLS; it sent "*1"' in server.log(), "the log says so")
         for words in (("status",), ("run", self.lock(), "--", "true"), ("watch",)):
             done = (
                 self.pawl(*words, "--addr", f"localhost:{server.port}", expect=69)
