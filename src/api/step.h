@@ -15,6 +15,7 @@
 
 #include "base/types.h"
 #include "http/message.h"
+#include "http/server.h"
 #include "http/url.h"
 #include "wire/value.h"
 

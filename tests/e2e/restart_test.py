@@ -97,7 +97,7 @@ class RestartTest(RestartCase):
         server.start()
         wait_until(lambda: "did not stop cleanly" in server.log(), "the recovery is logged")
         line = re.search(r".*did not stop cleanly.*", server.log())[0]
-        skipped = int(re.search(r"Tokens go on after ([0-9]+)", line)[1])
+        skipped = int(re.search(r"Tokens continue after ([0-9]+)", line)[1])
         self.assertEqual(skipped, fields(self.client(3, server).call("STATUS"))["last_token"])
         self.assertGreater(skipped, granted)
         self.assertIn("reserved in blocks of 4096", line)

@@ -187,9 +187,7 @@ class TlsTest(harness.PawldCase):
         server.start()
         with self.client(server=server, tls=None) as client:
             self.assertError(client.call("PING"), "ERR", "speaks TLS", "redis-cli --tls")
-        wait_until(
-            lambda: re.search(r'does not speak TLS.*"\*1"', server.log()), "it is logged"
-        )
+        wait_until(lambda: re.search(r'does not speak TLS.*"\*1"', server.log()), "it is logged")
         for words in (("status",), ("run", self.lock(), "--", "true"), ("watch",)):
             done = (
                 self.pawl(*words, "--addr", f"localhost:{server.port}", expect=69)
@@ -386,7 +384,10 @@ class TlsTest(harness.PawldCase):
         # A key that does not fit its certificate: the old pair stays.
         shutil.copy(self.batch.key, current.key)
         server.process.send_signal(signal.SIGHUP)
-        wait_until(lambda: "cannot load new certificate, keeping the old one" in server.log(), "the log says so")
+        wait_until(
+            lambda: "cannot load new certificate, keeping the old one" in server.log(),
+            "the log says so",
+        )
         wait_until(
             lambda: f"{current.key}: does not belong to the certificate in {current.cert}"
             in server.log(),

@@ -179,7 +179,7 @@ class DiskFullTest(FireCase):
         small.data = self.root / "small"
         small.start()
         wait_until(lambda: "the volume is too small" in small.log(), "the log says so")
-        self.assertRegex(small.log(), r"[0-9]+ MiB are there for the store, 71 MiB are needed")
+        self.assertRegex(small.log(), r"[0-9]+ MiB are available for the store, 71 MiB are needed")
         self.assertError(self.client(3, small).call("ACQUIRE", "a", "TTL", TTL), "FULL")
         wait_until(lambda: "the disk is full" in small.log(), "and that it grants nothing now")
 
