@@ -25,6 +25,10 @@ struct Ownership {
   Moment from{};
   std::optional<Moment> until = {};  // nothing: still held when the drill ended
   std::string ending = {};           // released, expired, broken, …
+  // A token that was certainly granted earlier: known before this grant was requested, or reported
+  // by pawld before it. The moments above do not show the order of grants, because each process
+  // learns of a grant at its own pace.
+  std::uint64_t token_before = 0;
 };
 
 // From the moment a client learned that it holds the lock until it learned that it does not. A

@@ -176,6 +176,8 @@ void Scenario::request_lock(WorkerProcess& worker) {
   WorkerState& state = state_of(worker);
   state.waiting = true;
   state.error.reset();
+  for (const Ownership& each : record_.ownerships)
+    state.token_before = std::max(state.token_before, each.token);
   worker.acquire(config_.lock, config_.ttl, handover_limit());
 }
 

@@ -147,6 +147,7 @@ class Scenario {
     bool waiting = false;        // for the lock
     bool believes_held = false;  // It has a grant, and has not learned of its end.
     std::uint64_t token = 0;
+    std::uint64_t token_before = 0;  // the greatest token known when it requested the lock
     std::uint64_t advanced_to = 0;
     // Why the last request will not be fulfilled: not granted, failed, process ended.
     std::optional<Error> error = {};
@@ -186,6 +187,7 @@ class Scenario {
   DrillConfig config_;
   const client::Instant began_;
   DrillRecord record_;
+  std::uint64_t last_reported_token_ = 0;  // by pawld, of any holder
   std::unique_ptr<ThrowawayPawld> throwaway_;
   std::chrono::seconds clock_offset_{};  // of the throw-away pawld
   std::unique_ptr<LockObserver> observer_;

@@ -75,6 +75,7 @@ void Scenario::on_granted(WorkerState& state, const WorkerEvent& event) {
   Ownership& owned = ownership(event.token, name, moment(event.at));
   owned.worker = name;
   owned.from = std::min(owned.from, moment(event.at));
+  owned.token_before = std::max(owned.token_before, state.token_before);
   log(name, fmt::format("is granted the lock, token {}", event.token));
 }
 
@@ -135,7 +136,12 @@ void Scenario::on_event(const wire::EventPush& event) {
                                  ? event.owner.substr(kWorkerOwner.size())
                                  : kSomeoneElse;
   if (event.kind == wire::EventKind::kGranted) {
-    ownership(event.token.value, worker, now());
+    Ownership& owned = ownership(event.token.value, worker, now());
+    // pawld reports grants in their order. A token that was granted, ended and is granted again was
+    // issued twice.
+    owned.token_before =
+        std::max(owned.token_before, owned.until ? owned.token : last_reported_token_);
+    last_reported_token_ = owned.token;
     return;
   }
   const bool ends = event.kind == wire::EventKind::kReleased ||

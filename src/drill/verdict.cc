@@ -37,13 +37,8 @@ std::optional<Moment> noticed_late(const DrillRecord& record) {
 
 // Every grant has a greater token than the one before, whatever happens to pawld.
 bool tokens_grow(const DrillRecord& record) {
-  std::vector<const Ownership*> grants;
-  for (const Ownership& each : record.ownerships) grants.push_back(&each);
-  std::stable_sort(grants.begin(), grants.end(),
-                   [](const auto* a, const auto* b) { return a->from < b->from; });
-  return std::adjacent_find(grants.begin(), grants.end(), [](const auto* a, const auto* b) {
-           return b->token <= a->token;
-         }) == grants.end();
+  return std::all_of(record.ownerships.begin(), record.ownerships.end(),
+                     [](const Ownership& each) { return each.token > each.token_before; });
 }
 
 // The drill's writers all use tokens, so only the policy shows it.

@@ -83,8 +83,17 @@ TEST(DrillVerdict, RefusedHolderFails) {
 
 TEST(DrillVerdict, DecreasingTokenFails) {
   DrillRecord record = pause_record(Fate::kRefused);
-  record.ownerships.push_back({"C", 34, 4500ms, 5s, "released"});
+  record.ownerships.push_back({"C", 34, 4500ms, 5s, "released", 34});
   EXPECT_FALSE(judge(record).passed);
+}
+
+TEST(DrillVerdict, GrantThatIsLearnedOfLateIsNotADecreasingToken) {
+  DrillRecord record = pause_record(Fate::kRefused);
+  // B knew of 34 before the drill read the event that someone else had been granted 33.
+  record.ownerships = {{"someone else", 33, 3200ms, 3300ms, "released", 0},
+                       {"B", 34, 3s, 5s, "released", 32}};
+  mark_stale(record);
+  EXPECT_TRUE(judge(record).passed);
 }
 
 TEST(DrillVerdict, WriteIsStaleFromTheNextGrantOn) {

@@ -54,9 +54,8 @@ WorkerEvent event_from(const json::object& line) {
   event.code = static_cast<Code>(number(line, "code"));
   event.state = state_from(text(line, "state"));
   event.detail = text(line, kind == WorkerEvent::Kind::kLease ? "reason" : "detail");
-  event.outcome = {
-      guard::parse_answer(text(line, "answer")).value_or(guard::Answer::kBroken),
-      flag(line, "let_through"), event.detail};
+  event.outcome = {guard::parse_answer(text(line, "answer")).value_or(guard::Answer::kBroken),
+                   flag(line, "let_through"), event.detail};
   return event;
 }
 
