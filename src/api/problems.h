@@ -6,6 +6,7 @@
 
 #include "base/types.h"
 #include "http/message.h"
+#include "wire/access.h"
 #include "wire/value.h"
 
 namespace pawl::api {
