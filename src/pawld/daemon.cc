@@ -193,7 +193,7 @@ class Daemon {
   Result<ListenAddresses> listen() {
     PAWL_ASSERT(!http_);
     if (const auto opened = loop_.open(); !opened) return opened.error();
-    store_.get().wake_with(&loop_);
+    store_.store().wake_with(&loop_);
     ListenAddresses bound;
     if (config_.http != kHttpOff) {
       http_.emplace(*log_, config_);
