@@ -3,7 +3,7 @@
 
     G7, guarantee G7               a heading of docs/guarantees.md
     rule 12, design rules 2 and 3  a heading of docs/design-rules.md
-    hard case 23, hard cases 1–9   a row of docs/explanation/hard-cases.md
+    hard case 23, hard cases 1–9   a section of docs/explanation/hard-cases.md
     P5                             a row of the properties in docs/explanation/testing.md
     design-rules.md                a Markdown file of this name is in the tree
 
@@ -33,7 +33,7 @@ DEFINITIONS = {
     "rule": ("docs/design-rules.md", re.compile(r"^## Rule (\d+)\. ", re.M)),
     "hard case": (
         "docs/explanation/hard-cases.md",
-        re.compile(r"^\| (\d+) \| [^|]+ \| [^|]+ \|$", re.M),
+        re.compile(r"^### (\d+)\. ", re.M),
     ),
     "property": ("docs/explanation/testing.md", re.compile(r"^\| P(\d) \|", re.M)),
 }
