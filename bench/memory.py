@@ -23,8 +23,7 @@ TTL_MS = 600_000  # The longest that pawld grants by default.
 def acquire_requests(first, count):
     return b"".join(
         b"*6\r\n$7\r\nACQUIRE\r\n$24\r\nbench/memory/%011d\r\n"
-        b"$3\r\nTTL\r\n$6\r\n%d\r\n$5\r\nOWNER\r\n$16\r\nworker@%09d\r\n"
-        % (number, TTL_MS, number)
+        b"$3\r\nTTL\r\n$6\r\n%d\r\n$5\r\nOWNER\r\n$16\r\nworker@%09d\r\n" % (number, TTL_MS, number)
         for number in range(first, first + count)
     )
 

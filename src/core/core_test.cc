@@ -37,7 +37,7 @@ TEST_F(CoreTest, ARestartContinuesAboveTheHighWater) {
 }
 
 TEST_F(CoreTest, GrantsAreRefusedWhenTokensAreUsedUp) {  // Hard case 14.
-  high_water_ = limits::kTokenMax - 2;                         // 2^53 - 3
+  high_water_ = limits::kTokenMax - 2;                   // 2^53 - 3
   restart();
   const Granted last_but_one = takes(exclusive({"a"}));
   const Granted last = takes(exclusive({"b"}));

@@ -348,10 +348,9 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
                            std::to_string(context_.bounds.request.count()) + " ms"});
       case Phase::kStreaming:
         if (writing_.empty()) return enqueue(quiet_);
-        context_.log.warning("http: " + peer_.address + " reads its stream too slowly; closed",
-                             {{"event", "slow_reader_cut"},
-                              {"user", peer_.user},
-                              {"address", peer_.address}});
+        context_.log.warning(
+            "http: " + peer_.address + " reads its stream too slowly; closed",
+            {{"event", "slow_reader_cut"}, {"user", peer_.user}, {"address", peer_.address}});
         return close();
       default:
         return close();

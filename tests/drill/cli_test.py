@@ -319,7 +319,14 @@ class DrillCliTest(DrillCase):
             "/nowhere/at/all.html",
         )
         self.assertFails(
-            64, "--mode: expected enforce, shadow, observe or none", "pause", *here, "--guard", "sqlite", "--mode", "lax"
+            64,
+            "--mode: expected enforce, shadow, observe or none",
+            "pause",
+            *here,
+            "--guard",
+            "sqlite",
+            "--mode",
+            "lax",
         )
 
     def test_missing_pawld_or_guard(self):
@@ -430,7 +437,9 @@ class NoArgumentsTest(harness.PawldCase):
             self.assertEqual(done.returncode, 0, command + done.stdout + done.stderr)
 
     def test_environment_of_the_user_is_not_used(self):
-        self.drill("delayed-write", "--ttl", TTL, PAWL_ADDR="127.0.0.1:1", PAWL_GUARD_DSN="/nowhere")
+        self.drill(
+            "delayed-write", "--ttl", TTL, PAWL_ADDR="127.0.0.1:1", PAWL_GUARD_DSN="/nowhere"
+        )
 
     def test_json_writes_no_report_and_no_hint(self):
         done = self.drill("delayed-write", "--ttl", TTL, "--json")

@@ -192,7 +192,9 @@ class OwnResource:
                 record = self.own(drill, guard, code=0)
                 self.assertEqual((record["mode"], record["verdict"]["let_through"]), ("enforce", 0))
                 (note,) = record["verdict"]["notes"]
-                self.assertRegex(note, rf"pawl guard policy {self.kind} {guard} .*--require-token on")
+                self.assertRegex(
+                    note, rf"pawl guard policy {self.kind} {guard} .*--require-token on"
+                )
         self.pawl("guard", "mode", self.kind, guard, "shadow", "--yes", "--reason", "drill")
         record = self.own("pause", guard, code=1)
         self.assertEqual((record["mode"], record["verdict"]["let_through"]), ("shadow", 1))

@@ -95,9 +95,9 @@ class SecureDrillTest(harness.PawldCase):
             check=True,
             stdout=subprocess.DEVNULL,
         )
-        message = self.drill("pause", self.user, 64, guard="sqlite:orders", more=["--yes"])["error"][
-            "detail"
-        ]
+        message = self.drill("pause", self.user, 64, guard="sqlite:orders", more=["--yes"])[
+            "error"
+        ]["detail"]
         self.assertIn("not shown all locks", message)
 
     def test_denied_lock_is_an_error(self):

@@ -282,7 +282,9 @@ class UsersTest(AuthCase):
 
     def test_credentials_for_a_pawld_without_users_are_refused(self):
         self.pawld = self.own_pawld()
-        self.assertIn("this pawld has no users", self.pawl("status", auth=self.ci, expect=77).stderr)
+        self.assertIn(
+            "this pawld has no users", self.pawl("status", auth=self.ci, expect=77).stderr
+        )
 
     def test_redis_clients_authenticate_with_auth(self):
         user, _, secret = self.ci.partition(":")

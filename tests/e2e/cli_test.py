@@ -474,7 +474,7 @@ class CliTest(harness.PawldCase):
     def test_renew_and_release_use_the_exported_lease(self):
         script = (
             f'eval "$({PAWL} acquire {self.name} --export)"; echo "$PAWL_TOKEN"; {PAWL} renew && '
-            f'{PAWL} release'
+            f"{PAWL} release"
         )
         done = subprocess.run(
             ["sh", "-ec", script],

@@ -168,9 +168,7 @@ class DemoTest(DemoCase):
             for picture in terminal.pictures
             for found in re.findall(r"A [█░]{24} ([0-9.]+) s left", picture)
         }
-        self.assertGreater(
-            len(left), 4, "the lease of the frozen worker runs down on the screen"
-        )
+        self.assertGreater(len(left), 4, "the lease of the frozen worker runs down on the screen")
         self.assertLess(min(left), max(left) / 2)
         self.assertTrue(
             any(

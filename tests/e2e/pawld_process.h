@@ -73,10 +73,10 @@ class PawldProcess {
     std::filesystem::remove(port_file);
     const UniqueFd log(
         ::open((dir_ + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-    auto started = Process::start(
-        {binary, "--data", dir_ + "/data", "--resp", "127.0.0.1:" + port, "--http", "off",
-         "--port-file", port_file, "--config", dir_ + "/pawld.toml"},
-        {.out = log.get(), .err = log.get()});
+    auto started =
+        Process::start({binary, "--data", dir_ + "/data", "--resp", "127.0.0.1:" + port, "--http",
+                        "off", "--port-file", port_file, "--config", dir_ + "/pawld.toml"},
+                       {.out = log.get(), .err = log.get()});
     if (!started) throw std::runtime_error(started.error().detail);
     process_ = *std::move(started);
     const bool serves = eventually([&] {

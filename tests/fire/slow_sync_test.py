@@ -50,9 +50,7 @@ class SlowSyncTest(FireCase):
         self.holder.send("MRENEW", *leases)
         time.sleep(HANG)
         for client in (asking, reader, self.holder, waiter):
-            self.assertTrue(
-                client.silent(), "a reply came while nothing was durable"
-            )
+            self.assertTrue(client.silent(), "a reply came while nothing was durable")
         self.gate.unlink()
         self.assertEqual(
             self.holder.read(), [TTL] * LEASES, "a renewal sent during the hang came too late"

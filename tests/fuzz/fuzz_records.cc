@@ -8,8 +8,8 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "core/core.h"
-#include "core/testlib/invariants.h"
 #include "core/records.h"
+#include "core/testlib/invariants.h"
 #include "tests/fuzz/script.h"
 
 namespace pawl::fuzz {

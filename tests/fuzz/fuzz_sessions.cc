@@ -16,8 +16,8 @@
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "core/testlib/invariants.h"
 #include "core/records.h"
+#include "core/testlib/invariants.h"
 #include "server/engine.h"
 #include "store/memory_store.h"
 #include "tests/fuzz/commands.h"

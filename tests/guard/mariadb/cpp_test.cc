@@ -9,8 +9,8 @@
 #include <memory>
 #include <stdexcept>
 
-#include "e2e/pawld_process.h"
 #include "drill/testlib/threaded_proxy.h"
+#include "e2e/pawld_process.h"
 #include "pawl/pawl.h"
 
 namespace pawl {

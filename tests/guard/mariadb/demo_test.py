@@ -3,7 +3,6 @@
 it was afterwards."""
 
 
-
 from pawltest.demo_case import DemoCase
 from pawltest.mariadb import ServerCase, main, rows
 

@@ -32,9 +32,7 @@ class FrozenWorker(frozen_worker.FrozenWorkerTest, postgres.ClusterCase):
         super().setUp()
         self.cluster.psql(SHOP, self.db)
         self.dsn = self.cluster.dsn(self.db, application_name="worker")
-        self.prepare(
-            DSN=self.dsn, OPTIONS="-X -q -A -t -v ON_ERROR_STOP=1 -v VERBOSITY=verbose"
-        )
+        self.prepare(DSN=self.dsn, OPTIONS="-X -q -A -t -v ON_ERROR_STOP=1 -v VERBOSITY=verbose")
 
     def n(self):
         return self.value("SELECT n FROM orders")

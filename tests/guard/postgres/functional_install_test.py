@@ -100,8 +100,7 @@ class Installation(OrdersCase):
     def test_owner_without_superuser_can_install_and_protect(self):
         self.cluster.psql(
             f"CREATE ROLE landlord LOGIN; ALTER DATABASE {self.db} OWNER TO landlord; ALTER TABLE "
-            f"orders OWNER TO landlord;"
-            + UNINSTALL.read_text(),
+            f"orders OWNER TO landlord;" + UNINSTALL.read_text(),
             self.db,
         )
         self.cluster.psql(install_script(), self.db, user="landlord")

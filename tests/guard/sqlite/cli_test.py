@@ -162,7 +162,9 @@ class Cli(sqlite.GuardedFile):
         )
         for report in reports:
             skipped = [each["case"] for each in report["cases"] if each["end"] == "not applicable"]
-            print(f"{report['subject']}: {report['passed']} passed, not applicable: {' '.join(skipped)}")
+            print(
+                f"{report['subject']}: {report['passed']} passed, not applicable: {' '.join(skipped)}"
+            )
             self.assertEqual([], [each for each in report["cases"] if each["end"] == "failed"])
             self.assertGreaterEqual(report["passed"], 63)
         self.assertEqual(one(self.db, "SELECT count(*) FROM sqlite_schema"), before)

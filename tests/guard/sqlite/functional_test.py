@@ -328,7 +328,7 @@ class Keys(sqlite.GuardedFile):
     def test_an_expression_and_a_table_without_rowid(self):
         self.db.execute(
             'CREATE TABLE "order lines" (o INT, "no" INT, t TEXT, PRIMARY KEY (o, "no")) WITHOUT '
-            'ROWID'
+            "ROWID"
         )
         self.db.execute("SELECT pawl_protect('order lines', 'o / 10', 'enforce', 'lines')")
         self.db.execute("SELECT pawl_set_policy('lines', 'require_token', 1)")
