@@ -64,8 +64,12 @@ TEST(MemoryStore, HeldBatchesBecomeDurableInOrderWhenReleased) {
   store.submit(put("a", "2", 2), BatchId{2}, answers);
   EXPECT_TRUE(answers.done.empty());
   EXPECT_TRUE(store.release_next());
+  EXPECT_TRUE(answers.done.empty());
+  store.pump(answers);
+  EXPECT_EQ(answers.done, (std::vector<std::uint64_t>{1}));
   EXPECT_EQ(store.records().at("a"), "1");
   store.release();
+  store.pump(answers);
   EXPECT_EQ(answers.done, (std::vector<std::uint64_t>{1, 2}));
   EXPECT_FALSE(store.release_next());
 }

@@ -71,6 +71,7 @@ def setting(name, unit="pawld.service"):
 def root_commands(page, after):
     """The commands of root in the first ```console block after that text."""
     text = (SOURCE / "docs/how-to" / page).read_text(encoding="utf-8").partition(after)[2]
+    assert text, f"{page} does not contain {after!r}"
     block = re.search(r"^```console\n(.*?)^```", text, re.M | re.S)[1]
     return [line.removeprefix("# ") for line in block.splitlines() if line.startswith("# ")]
 
@@ -372,14 +373,14 @@ class DebTest(unittest.TestCase):
         self,
     ):
         self.configure_tls_and_users()
-        for command in root_commands("back-up.md", "Where pawld has users, give it one"):
+        for command in root_commands("back-up.md", "If pawld has users, create one"):
             if not command.startswith("systemctl "):
                 self.root.run("sh", "-ec", command)
         self.assertEqual(
             self.root.run("stat", "-c", "%U %a", "/etc/pawl/backup.auth").stdout, "pawl 600\n"
         )
         _, port = self.start()
-        for command in root_commands("back-up.md", "Where it speaks TLS, say how"):
+        for command in root_commands("back-up.md", "If pawld uses TLS, set its address"):
             self.root.run("sh", "-ec", command.replace(":7295", f":{port}"))
         self.assertEqual(setting("EnvironmentFile", "pawl-backup.service"), "-/etc/pawl/backup.env")
         with_settings = [
