@@ -214,7 +214,7 @@ Step explain_without_holder() {
       {"STATUS"}, [](const wire::Value& status) -> Step {
         if (const Millis left(integer_of(status, "restoring_ms")); left > Millis(0))
           return still_restoring(left);
-        return held("not free when asked, though nobody holds it now: others are waiting in line",
+        return held("not free when requested, though not held now: other clients wait in its queue",
                     1000);
       }};
 }

@@ -52,7 +52,7 @@ constexpr std::string_view kShapes = R"json({
   "AcquireRequest": {"type": "object", "additionalProperties": false, "required": ["locks", "ttl_ms"], "properties": {
     "locks": {"type": "array", "items": {"$ref": "#/components/schemas/LockName"}, "minItems": 1, "maxItems": 16, "uniqueItems": true, "description": "taken together, or not at all"}}},
   "Grant": {"type": "object", "required": ["lease", "token", "floor", "slot", "ttl_ms", "waited_ms"], "properties": {
-    "lease": {"type": "string", "pattern": "^[0-9a-f]{32}$", "description": "a secret: whoever knows it is the holder"},
+    "lease": {"type": "string", "pattern": "^[0-9a-f]{32}$", "description": "a secret: every client that knows it counts as the holder"},
     "token": {"$ref": "#/components/schemas/Token"},
     "floor": {"$ref": "#/components/schemas/Token", "description": "the token, except under shared: the least token that a reader's resource should admit"},
     "slot": {"type": ["integer", "null"], "description": "which of the limit holders this is, from 0; null without limit"},

@@ -13,7 +13,7 @@ TEST_F(CoreTest, RestartsNeverTakeALockFromAHolderThatRenews) {  // Hard case 28
     after(3s);
     restart();
     const WaiterId rival = waits(exclusive({"a"}));
-    EXPECT_FALSE(is_told(rival));
+    EXPECT_FALSE(is_answered(rival));
     EXPECT_TRUE(is_granted(asks(exclusive({"free-" + std::to_string(i)}))))
         << "what is free is granted at once";
     after(5999ms);
@@ -29,7 +29,7 @@ TEST_F(CoreTest, ADeadHolderCostsOneTtlPerRestartAndNoMore) {  // Hard case 29.
   }
   const WaiterId next = waits(exclusive({"a"}));
   after(9999ms);
-  EXPECT_FALSE(is_told(next));
+  EXPECT_FALSE(is_answered(next));
   after(1ms);
   EXPECT_TRUE(is_granted(next));
 }

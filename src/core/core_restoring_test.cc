@@ -44,15 +44,15 @@ TEST_F(RestoredCoreTest, NothingIsGrantedUntilTheWaitIsOver) {
   EXPECT_EQ(said(at_once), "refused: restoring");
   EXPECT_EQ(std::get<Refused>(answer(at_once)).left, 600s);
   after(599'999ms);
-  EXPECT_FALSE(is_told(first) || is_told(both) || is_told(second));
+  EXPECT_FALSE(is_answered(first) || is_answered(both) || is_answered(second));
   EXPECT_FALSE(is_granted(impatient));
-  EXPECT_TRUE(is_told(impatient));
+  EXPECT_TRUE(is_answered(impatient));
   EXPECT_EQ(std::get<Refused>(answer(asks(exclusive({"e"})))).left, 1ms);
   EXPECT_EQ(core_->next_deadline(), now_.tick + 1ms);
 
   after(1ms);
   EXPECT_TRUE(is_granted(first) && is_granted(both));
-  EXPECT_FALSE(is_told(second)) << "it waits for the first, as ever";
+  EXPECT_FALSE(is_answered(second)) << "it waits for the first, as ever";
   EXPECT_GT(grant_of(first).token, Token{kEra});
   EXPECT_EQ(core_->restoring_for(now_), 0ms);
   EXPECT_TRUE(is_granted(asks(exclusive({"e"}))));
@@ -90,7 +90,7 @@ TEST_F(RestoredCoreTest, HangUpOrCancelDuringTheWaitIsNotGranted) {
   hangs_up(gone);
   EXPECT_TRUE(cancels(kRequest));
   after(600s);
-  EXPECT_FALSE(is_told(gone));
+  EXPECT_FALSE(is_answered(gone));
   EXPECT_FALSE(is_granted(cancelled));
   EXPECT_EQ(core_->totals().locks, 0U);
 }

@@ -118,9 +118,9 @@ TEST_F(CoreTest, ARenewalInTheTurnItsLeaseFallsDueWins) {  // Hard case 9.
   pass(1s);
   EXPECT_EQ(describe(renews(grant.lease)), "renewed, left 1000ms");
   tick();
-  EXPECT_FALSE(is_told(next));
+  EXPECT_FALSE(is_answered(next));
   after(999ms);
-  EXPECT_FALSE(is_told(next));
+  EXPECT_FALSE(is_answered(next));
   after(1ms);
   EXPECT_TRUE(is_granted(next));
 }
@@ -185,7 +185,7 @@ TEST_F(CoreTest, YearsOfServiceTimeDoNotStopTheWheel) {
   const Granted grant = takes(exclusive({"a"}, 10s));
   const WaiterId next = waits(exclusive({"a"}), 20s);
   after(9999ms);
-  EXPECT_FALSE(is_told(next));
+  EXPECT_FALSE(is_answered(next));
   after(1ms);
   EXPECT_TRUE(is_granted(next));
   now_.tick = Tick(Millis((std::int64_t{1} << 42) - 1));
@@ -287,7 +287,7 @@ TEST_F(CoreTest, ABrokenLeaseRunsOutAndCannotBeRenewed) {
   EXPECT_EQ(describe(renews(holder.lease)), "lost broken token 1");
   EXPECT_TRUE(inspect("a").holders[0].breaking);
   after(5999ms);
-  EXPECT_FALSE(is_told(next)) << "so that G3 and G7 hold";
+  EXPECT_FALSE(is_answered(next)) << "so that G3 and G7 hold";
   after(1ms);
   EXPECT_TRUE(is_granted(next));
   EXPECT_EQ(how_it_ended("a"), "broken");
@@ -351,7 +351,7 @@ TEST_F(CoreTest, ADelayKeepsTheLockClosedAfterAnExpiryAndNotAfterARelease) {
   EXPECT_EQ(said(asks(exclusive({"a"}))), "not obtained: busy");
   const WaiterId next = waits(spec);
   after(4999ms);
-  EXPECT_FALSE(is_told(next));
+  EXPECT_FALSE(is_answered(next));
   after(1ms);
   EXPECT_TRUE(is_granted(next));
   releases(grant_of(next).lease);
@@ -383,7 +383,7 @@ TEST_F(CoreTest, AClosedPlaceCountsUnderLimit) {
   after(1s);
   EXPECT_EQ(state("a"), LockState::kHeld);
   const WaiterId next = waits(limit(2, "a"));
-  EXPECT_FALSE(is_told(next));
+  EXPECT_FALSE(is_answered(next));
   after(5s);
   EXPECT_NE(grant_of(next).slot, other.slot);
 }

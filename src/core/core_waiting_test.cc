@@ -131,7 +131,7 @@ TEST_F(CoreTest, AConflictLeavesTheWaitAlone) {
   spec.request = kRequest;
   const WaiterId waiting = waits(spec);
   EXPECT_EQ(said(asks_again(exclusive({"a"}, 11s))), "refused: conflict");
-  EXPECT_FALSE(is_told(waiting));
+  EXPECT_FALSE(is_answered(waiting));
   releases(blocker.lease);
   EXPECT_TRUE(is_granted(waiting));
 }
@@ -151,7 +151,7 @@ TEST_F(CoreTest, ARetryWhileQueuedKeepsItsPlaceAndTheNewestOwnsTheWait) {  // Ha
   pass(1s);
   releases(blocker.lease);
   EXPECT_EQ(grant_of(new_connection).waited, 2s) << "counted from the receipt that queued it";
-  EXPECT_FALSE(is_told(behind));
+  EXPECT_FALSE(is_answered(behind));
 }
 
 TEST_F(CoreTest, ARetryThatDoesNotWantToWaitGivesUpThePlace) {
@@ -174,7 +174,7 @@ TEST_F(CoreTest, ARetrySetsItsOwnWait) {
   pass(900ms);
   const WaiterId again = waits(spec, 1s);
   after(999ms);
-  EXPECT_FALSE(is_told(again));
+  EXPECT_FALSE(is_answered(again));
   after(1ms);
   EXPECT_EQ(said(again), "not obtained: timeout");
 }
@@ -184,7 +184,7 @@ TEST_F(CoreTest, TheSameOwnerAskingTwiceWaitsLikeEveryone) {  // Hard cases 11 a
   spec.owner = "me@here:1";
   const Granted mine = takes(spec);
   const WaiterId mine_again = waits(spec);
-  EXPECT_FALSE(is_told(mine_again));
+  EXPECT_FALSE(is_answered(mine_again));
   EXPECT_TRUE(releases(mine.lease));
   EXPECT_GT(grant_of(mine_again).token, mine.token);
   EXPECT_NE(grant_of(mine_again).lease, mine.lease);
@@ -197,7 +197,7 @@ TEST_F(CoreTest, WaitersAreServedInOrderOfArrival) {  // Hard case 23.
   std::vector<WaiterId> line;
   for (int i = 0; i < 50; ++i) line.push_back(waits(exclusive({"a"})));
   for (const WaiterId next : line) {
-    ASSERT_FALSE(is_told(next));
+    ASSERT_FALSE(is_answered(next));
     releases(holder.lease);
     holder = grant_of(next);
   }
@@ -231,14 +231,14 @@ TEST_F(CoreTest, ANewcomerDoesNotPassTheQueue) {
   const WaiterId late_reader = waits(shared("a"));
   releases(reader.lease);
   EXPECT_TRUE(is_granted(writer));
-  EXPECT_FALSE(is_told(late_reader));
+  EXPECT_FALSE(is_answered(late_reader));
 }
 
 TEST_F(CoreTest, AWaitThatIsOverAnswersTimeout) {
   takes(exclusive({"a"}, 600s));
   const WaiterId waiting = waits(exclusive({"a"}), 5s);
   after(4999ms);
-  EXPECT_FALSE(is_told(waiting));
+  EXPECT_FALSE(is_answered(waiting));
   after(1ms);
   EXPECT_EQ(said(waiting), "not obtained: timeout");
   EXPECT_EQ(inspect("a").waiters, 0U);
@@ -266,7 +266,7 @@ TEST_F(CoreTest, AHungUpWaiterIsNeverGranted) {  // Hard case 19.
   const WaiterId next = waits(exclusive({"a"}));
   hangs_up(gone);
   releases(holder.lease);
-  EXPECT_FALSE(is_told(gone));
+  EXPECT_FALSE(is_answered(gone));
   EXPECT_TRUE(is_granted(next));
 }
 
@@ -331,7 +331,7 @@ TEST_F(CoreTest, OneWaiterTooManyIsRefused) {  // G10.
   EXPECT_TRUE(is_granted(asks(exclusive({"b"})))) << "what is free needs no place in line";
   releases(holder.lease);
   EXPECT_TRUE(is_granted(first));
-  EXPECT_FALSE(is_told(waits(exclusive({"a"}))));
+  EXPECT_FALSE(is_answered(waits(exclusive({"a"}))));
 }
 
 TEST_F(CoreTest, PositionOfAnAsyncWaiterIsItsFurthestBack) {
@@ -377,10 +377,10 @@ TEST_F(CoreTest, AWaiterForEightLocksIsNotStarvedByWaitersForOne) {  // Hard cas
   const WaiterId patient = waits(exclusive(eight));
   std::vector<WaiterId> latecomers;
   for (std::size_t i = 0; i < 8; ++i) {
-    ASSERT_FALSE(is_told(patient));
+    ASSERT_FALSE(is_answered(patient));
     latecomers.push_back(waits(exclusive({eight[i]})));
     releases(held[i]);
-    EXPECT_FALSE(is_told(latecomers.back())) << "the lock stands idle for who came first";
+    EXPECT_FALSE(is_answered(latecomers.back())) << "the lock stands idle for who came first";
   }
   releases(grant_of(patient).lease);
   for (const WaiterId waiter : latecomers) EXPECT_TRUE(is_granted(waiter));
@@ -393,10 +393,10 @@ TEST_F(CoreTest, TheHeadOfOneQueueWaitsForItsTurnInTheOthers) {
   releases(
       // The second is at the head of a, and b is free; but the first came before it at b.
       a.lease);
-  EXPECT_FALSE(is_told(second));
+  EXPECT_FALSE(is_answered(second));
   releases(c.lease);
   EXPECT_TRUE(is_granted(first));
-  EXPECT_FALSE(is_told(second));
+  EXPECT_FALSE(is_answered(second));
   releases(grant_of(first).lease);
   EXPECT_TRUE(is_granted(second));
 }
@@ -405,7 +405,7 @@ TEST_F(CoreTest, GivingUpSeveralLocksFreesEachQueue) {  // Hard case 18.
   const Granted a = takes(exclusive({"a"}));
   const WaiterId both = waits(exclusive({"a", "b"}));
   const WaiterId behind = waits(exclusive({"b"}));
-  EXPECT_FALSE(is_told(behind));
+  EXPECT_FALSE(is_answered(behind));
   hangs_up(both);
   EXPECT_TRUE(is_granted(behind)) << describe(a);
 }
@@ -419,7 +419,7 @@ TEST_F(CoreTest, ARunOfReadersAtTheHeadIsGrantedTogether) {
   const WaiterId r3 = waits(shared("a"));
   releases(writer.lease);
   EXPECT_TRUE(is_granted(r1) && is_granted(r2));
-  EXPECT_FALSE(is_told(w) || is_told(r3));
+  EXPECT_FALSE(is_answered(w) || is_answered(r3));
   releases(grant_of(r1).lease);
   releases(grant_of(r2).lease);
   EXPECT_TRUE(is_granted(w));

@@ -175,7 +175,7 @@ void Engine::apply_hangups() {
   if (PAWL_MUTANT(blocked_wait_outlives_hangup))
     std::erase_if(sessions, [](const Session* session) { return session->blocked; });
   for (Session* session : sessions) {
-    // A reply that keeps the order; perhaps nobody reads it. A backup goes on, and is answered.
+    // The reply keeps the order, even if it is never read. A backup continues and is answered.
     if (session->blocked && !session->backing_up && !session->closing) {
       session->reply().not_obtained();
       connections_.seal(*session, BatchId{});

@@ -15,7 +15,7 @@ static_assert(std::max({limits::kLockNameMax, limits::kOwnerMax, limits::kReason
 
 constexpr std::string_view kTooMany = "more happened at once than can be sent one by one";
 
-wire::EventKind told(core::EventKind kind) {
+wire::EventKind to_wire(core::EventKind kind) {
   switch (kind) {
     case core::EventKind::kGranted:
       return wire::EventKind::kGranted;
@@ -115,7 +115,7 @@ wire::EventView EventRing::at(Position position) const {
     view.reason = kTooMany;
     return view;
   }
-  view.kind = told(found.kind);
+  view.kind = to_wire(found.kind);
   view.lock = text(found, found.lock_at, found.lock_size);
   view.token = Token{found.token};
   if (found.kind != core::EventKind::kRaised) view.mode = mode_text(found.mode);

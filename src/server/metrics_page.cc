@@ -58,7 +58,7 @@ A holder that is frozen for longer than its TTL usually sends nothing when it co
 Such a lease is one of `pawl_lease_ended_total{reason="expired"}`: it was neither released nor broken.
 `pawl_lease_expired_while_executing_total` counts the others, which do send a RENEW, MRENEW or RELEASE too late.
 `PawlHoldersAreLate` fires for both.
-A holder that was killed looks the same, and so does one that lets its lease run out on purpose; whoever does that keeps only the second half of the rule.
+A holder that was killed looks the same, and so does one that lets its lease expire on purpose; if your clients do that, keep only the second half of the rule.
 
 ## Guards
 

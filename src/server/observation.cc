@@ -26,17 +26,17 @@ bool Observation::remove(std::string_view prefix) {
 
 bool Observation::take(std::string_view lock) {
   PAWL_ASSERT(!empty());
-  bool wanted = false, told = false;
+  bool wanted = false, sent_already = false;
   for (Prefix& prefix : prefixes_) {
     if (prefix.next == next_) {
       ++prefix.next;
       wanted = wanted || prefix.matches(lock);
     } else if (prefix.start <= next_) {
-      told = told || prefix.matches(lock);
+      sent_already = sent_already || prefix.matches(lock);
     }
   }
   find_next();
-  return wanted && !told;
+  return wanted && !sent_already;
 }
 
 void Observation::find_next() {

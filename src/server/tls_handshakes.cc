@@ -12,7 +12,8 @@ std::optional<ConnectionId> TlsHandshakes::begin(ConnectionId id, Nanos now) {
   if (all_.size() >= bounds_.under_way) {
     const auto silent =
         std::find_if(all_.begin(), all_.end(), [](const auto& one) { return !one.second.ready; });
-    PAWL_ASSERT(silent != all_.end());  // Else it was full(), and nobody should have been accepted.
+    PAWL_ASSERT(silent !=
+                all_.end());  // Else it was full(), and nothing should have been accepted.
     gone = silent->first;
     forget(silent);
   }

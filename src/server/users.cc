@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kPrefixesShown = 4;
 
 // What an unknown user's secret is compared with: nothing matches it.
-const auth::Digest& nobody() {
+const auth::Digest& digest_of_no_user() {
   static const auth::Digest digest{std::string(auth::kSaltDigits, '0'),
                                    std::string(auth::kDigestDigits, '0')};
   return digest;
@@ -38,7 +38,7 @@ UserPtr Users::find(std::string_view name) const {
 
 UserPtr Users::check(std::string_view name, std::string_view secret) const {
   UserPtr user = find(name);
-  const bool right = auth::matches(user != nullptr ? user->secret : nobody(), secret);
+  const bool right = auth::matches(user != nullptr ? user->secret : digest_of_no_user(), secret);
   return right ? user : nullptr;
 }
 

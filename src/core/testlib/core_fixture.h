@@ -1,5 +1,5 @@
 // What the tests of the core's rules share: a core whose clock is moved by hand and whose store
-// commits when told to, so that a test reads like a story. Every step is also judged by the
+// commits when the test asks for it, so that a test reads in order. Every step is also judged by the
 // invariants.
 #pragma once
 
@@ -43,7 +43,7 @@ inline Spec limit(std::uint32_t n, std::string lock, Millis ttl = 10s) {
 
 inline const std::string kRequest = "request-0123456789abcdef";
 
-// Someone who asks is a WaiterId; answer() is the last thing it was told.
+// A caller is a WaiterId; answer() is the last reply to it.
 class CoreTest : public testing::Test {
  protected:
   CoreTest() { restart(); }
@@ -139,16 +139,16 @@ class CoreTest : public testing::Test {
   }
 
   // --- What was said -----------------------------------------------------------------------------
-  bool is_told(WaiterId waiter) const { return answers_.contains(waiter); }
+  bool is_answered(WaiterId waiter) const { return answers_.contains(waiter); }
   Outcome answer(WaiterId waiter) const {
-    EXPECT_TRUE(is_told(waiter)) << "w" << waiter.value << " heard nothing";
-    return is_told(waiter) ? answers_.at(waiter) : Outcome{};
+    EXPECT_TRUE(is_answered(waiter)) << "w" << waiter.value << " received no reply";
+    return is_answered(waiter) ? answers_.at(waiter) : Outcome{};
   }
   std::string said(WaiterId waiter) const {
-    return is_told(waiter) ? describe(answers_.at(waiter)) : "nothing";
+    return is_answered(waiter) ? describe(answers_.at(waiter)) : "nothing";
   }
   bool is_granted(WaiterId waiter) const {
-    return is_told(waiter) && std::holds_alternative<Granted>(answers_.at(waiter));
+    return is_answered(waiter) && std::holds_alternative<Granted>(answers_.at(waiter));
   }
   Granted grant_of(WaiterId waiter) const {
     EXPECT_TRUE(is_granted(waiter)) << said(waiter);

@@ -141,7 +141,7 @@ bool has_its_turn(const Snapshot& state, WaiterId waiter, const Standing& standi
   });
 }
 
-// Hard case 18: whoever is first in all its lines and fits at all its locks should have been
+// Hard case 18: a waiter that is first in all its queues and fits at all its locks should have been
 // granted.
 void check_nobody_is_forgotten(const Snapshot& state, Broken& broken) {
   if (state.restoring) return;
@@ -165,7 +165,7 @@ std::map<std::string, Change> changes(const Snapshot& before, const Snapshot& af
   return all;
 }
 
-// G1, and every grant is told.
+// G1, and every grant is answered.
 void check_tokens(const Snapshot& before, const Snapshot& after, const Output& output,
                   Broken& broken) {
   if (after.totals.last_token < before.totals.last_token)

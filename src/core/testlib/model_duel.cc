@@ -74,13 +74,13 @@ void Duel::run(const Command& command) {
       const Renew input{next_waiter(), pick_lease(command.a)};
       note("renew " + describe(input.lease));
       core_->apply(input, now_);
-      return model_.renew(input.waiter, input.lease, now_, heard());
+      return model_.renew(input.waiter, input.lease, now_, take_choices());
     }
     case Op::kRelease: {
       const Release input{next_waiter(), pick_lease(command.a)};
       note("release " + describe(input.lease));
       core_->apply(input, now_);
-      return model_.release(input.waiter, input.lease, now_, heard());
+      return model_.release(input.waiter, input.lease, now_, take_choices());
     }
     case Op::kCancel: {
       const auto& queue = model_.queue();
@@ -89,7 +89,7 @@ void Duel::run(const Command& command) {
       note("hang-up of w" + std::to_string(waiter.value));
       ledger_.hung_up(waiter);
       core_->apply(Cancel{waiter}, now_);
-      return model_.cancel(waiter, now_, heard());
+      return model_.cancel(waiter, now_, take_choices());
     }
     case Op::kCancelRequest: {
       if (asked_.empty()) return;
@@ -98,7 +98,7 @@ void Duel::run(const Command& command) {
       const CancelRequest input{next_waiter(), request};
       note("cancel " + request);
       core_->apply(input, now_);
-      return model_.cancel_request(input.waiter, request, now_, heard());
+      return model_.cancel_request(input.waiter, request, now_, take_choices());
     }
     case Op::kBreak:
       return break_one(command);
@@ -109,7 +109,7 @@ void Duel::run(const Command& command) {
       const Raise input{next_waiter(), Token{pick(to, command.a)}, "because"};
       note("raise to " + std::to_string(input.token.value));
       core_->apply(input, now_);
-      heard();
+      take_choices();
       return model_.raise(input.waiter, input.token);
     }
     case Op::kPass:
@@ -117,7 +117,7 @@ void Duel::run(const Command& command) {
     case Op::kTick:
       pass(command.a);
       core_->tick(now_);
-      return model_.tick(now_, heard());
+      return model_.tick(now_, take_choices());
     case Op::kCommit:
       return commit();
     case Op::kDurable:
@@ -133,7 +133,7 @@ WaiterId Duel::next_waiter(bool expects_an_answer) {
   return waiter;
 }
 
-naive::Choices Duel::heard() {
+naive::Choices Duel::take_choices() {
   model_.open_batch(core_->last_batch());
   return naive::choices_of(core_->output());
 }
@@ -183,7 +183,7 @@ void Duel::acquire(const naive::Spec& asked) {
        " delay " + std::to_string(spec.delay.count()) + " max_hold " +
        std::to_string(spec.max_hold.count()) + " " + spec.request + (spec.async ? " async" : ""));
   core_->apply(Acquire{waiter, spec.view(), candidate}, now_);
-  model_.acquire(waiter, spec, candidate, now_, heard());
+  model_.acquire(waiter, spec, candidate, now_, take_choices());
 }
 
 // The same request id again; now and then for something else, which is a conflict.
@@ -236,7 +236,7 @@ void Duel::break_one(const Command& command) {
   const Break input{next_waiter(), lock, token, command.c % 2 == 0, "stuck"};
   note("break " + lock + " token " + std::to_string(token.value) + (input.now ? " now" : ""));
   core_->apply(input, now_);
-  model_.break_lease(input.waiter, lock, token, input.now, now_, heard());
+  model_.break_lease(input.waiter, lock, token, input.now, now_, take_choices());
 }
 
 void Duel::pass(std::uint32_t amount) {
@@ -339,7 +339,7 @@ void Duel::compare_outputs() {
     note("    -> " + replies.back());
     const auto rests = model_.rests_on.find(reply.waiter);
     if (rests != model_.rests_on.end() && reply.after < rests->second) {
-      wrong_.push_back("told before it is durable: " + replies.back());
+      wrong_.push_back("answered before it is durable: " + replies.back());
     }
     if (reply.after > core_->last_batch())
       wrong_.push_back("waits for a batch that may never come: " + replies.back());

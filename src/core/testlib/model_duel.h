@@ -61,7 +61,7 @@ class Duel {
   LeaseId pick_lease(std::uint32_t choice) const;
   WaiterId next_waiter(bool expects_an_answer = true);
   // After the core took an input: what it chose, and where its changes went.
-  naive::Choices heard();
+  naive::Choices take_choices();
 
   void compare();
   void compare_outputs();

@@ -405,7 +405,7 @@ void Model::end_what_is_due(Now now, const Choices& choices) {
   settle(now, choices);
 }
 
-// In order of deadline, handing on as each goes: whoever came first in time to give up makes room
+// In order of deadline, handing on as each ends: the first waiter to give up makes room
 // for the others.
 void Model::end_waits(Now now, const Choices& choices) {
   while (true) {

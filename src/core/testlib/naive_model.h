@@ -1,5 +1,5 @@
 // The rules of the core once more, as slow and plain as they can be said: vectors, linear scans, no
-// timers. The model test runs both side by side, so whoever changes a rule says it twice.
+// timers. The model test runs both side by side, so a change of a rule is written twice.
 //
 // Where the rules leave a choice, the model follows the core and only judges whether the choice was
 // legal: which of several locks freed in one step hands on first (and so which grant gets the

@@ -180,7 +180,7 @@ void ConnectionState::ended() noexcept {
   carried_.clear();
   claims_.clear();
   noted_.clear();
-  // While a connection is being closed its transaction is told to be over before it is; then the
+  // While a connection is being closed its transaction is reported as over before it is; then the
   // destructor does it.
   if (sqlite3_txn_state(db_, nullptr) != SQLITE_TXN_WRITE) import_own_refusals();
 }

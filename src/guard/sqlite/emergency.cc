@@ -92,7 +92,7 @@ void turn_on(const std::string& path, const std::vector<Emergency>& emergencies,
                          now_ms(), one_word(login_name()), one_word(application_name()),
                          one_line(reason));
   const std::string name = switch_of(path);
-  // Who may write to the database must be able to read it, whoever throws the switch.
+  // Every user that may write to the database must be able to read it, whichever user sets it.
   const UniqueFd file(::open(name.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
   // One write with O_APPEND: two at once do not tear each other's lines.
   if (file.get() < 0 ||

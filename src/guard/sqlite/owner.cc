@@ -267,7 +267,7 @@ std::int64_t emergency(ConnectionState& state, const std::string& guard,
     audit_emergencies(store);
     scope.finish();
   } catch (const Fault& fault) {
-    if (fault.word != Word::kBusy) throw;  // The switch is on, and says who threw it and why.
+    if (fault.word != Word::kBusy) throw;  // The switch is on, and records by which user and why.
   }
   return static_cast<std::int64_t>(switched.size());
 }

@@ -25,7 +25,7 @@ Any Redis client, and `redis-cli`, can talk to it.
   "null" is `_` in RESP3.
   In RESP2 it is `*-1` for a lock that was not obtained and `$-1` inside a map.
 - A lease is 32 lowercase hex digits.
-  It is a secret: whoever knows it is the holder.
+  It is a secret: every client that knows it counts as the holder.
 - A token is an integer from 1 to 9007199254740991, written without sign or leading zero.
 - A command that is wrong gets an error and the connection goes on.
   A malformed or oversized frame gets an error and the connection is closed; so does a line that begins with `POST` or `Host:`.
@@ -36,7 +36,7 @@ Any Redis client, and `redis-cli`, can talk to it.
 - What OBSERVE shows arrives as `pawl`, the event, its id, the lock, and a map: a push in RESP3, an array in RESP2.
   Events are `granted`, `released`, `expired`, `breaking`, `broken`, `raised` and `reset`; the map has those of `token`, `mode`, `owner`, `how` (it ended), `reason` and `at` (Unix ms) that apply.
   `raised` and `reset` concern every lock: theirs is empty, and every observer hears them.
-- An event is told only when it is durable, once per connection, in the order of ids.
+- An event is sent only when it is durable, once per connection, in the order of ids.
   An id is `incarnation-n`; n grows, with gaps, also over restarts (the journal's sequence × 65536 + the place in its batch).
   `FROM id` tells what came after that event, as far as pawld still has it in memory; otherwise the first event is `reset`: something may have been missed, look again (INSPECT, LOCKS).
 - OBSERVE, then INSPECT on the same connection leaves no gap; an event may then speak of a change that INSPECT showed already (compare tokens).
