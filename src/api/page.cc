@@ -72,9 +72,8 @@ constexpr Code kCodes[]{
     {"405", "wrong_method", "`Allow` names the methods."},
     {"408", "too_slow", "The request did not arrive in time."},
     {"409", "held",
-     "Not obtained; `lock`, `owner`, `token`, `expires_in_ms` and `Retry-After` say who is in the "
-     "way. "
-     "Retryable."},
+     "Not obtained; `lock`, `owner`, `token`, `expires_in_ms` and `Retry-After` describe the "
+     "holder. Retryable."},
     {"409", "conflict",
      "The key was used with other locks, shared, limit or ttl_ms; or a newer request took over the "
      "wait."},

@@ -189,7 +189,7 @@ class DrillCliTest(DrillCase):
         code, _, error = self.run_drill("pause", "--guard", "sqlite:orders")
         self.assertEqual(code, 64)
         for part in (
-            "needs --yes",
+            "--yes is needed",
             "acquires the lock orders",
             "want this lock wait",
             "raises the fence of orders from",

@@ -47,7 +47,7 @@ class GuardCliTest(ServerCase):
             [seen["statement"] for seen in status["tokenless_writers"]], ["UPDATE orders SET n = ?"]
         )
         self.assertIn("no token has been seen yet", self.guard("status").stdout)
-        self.assertIn("needs --yes", self.guard("mode", self.orders, "enforce", code=64).stderr)
+        self.assertIn("--yes is needed", self.guard("mode", self.orders, "enforce", code=64).stderr)
         self.guard("mode", self.orders, "enforce", "--yes", "--reason", "test")
         self.guard("policy", self.orders, "--require-token", "on")
         self.assertRefused("PW001", rows, self.connect(), "UPDATE orders SET n = 1")

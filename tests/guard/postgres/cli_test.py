@@ -63,7 +63,7 @@ class GuardCliTest(ClusterCase):
         self.assertIn("not yet", text)
         self.assertIn("old-cron", text)
         refused = self.guard("mode", "orders", "enforce", code=64)
-        self.assertIn("needs --yes", refused.stderr)
+        self.assertIn("--yes is needed", refused.stderr)
         self.guard("mode", "orders", "enforce", "--yes", "--reason", "test")
         self.guard("policy", "orders", "--require-token", "on")
         self.assertRefused("PW001", self.sql, "UPDATE orders SET state = 'no'", on=old_job)
