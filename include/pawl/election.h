@@ -73,9 +73,10 @@ class PAWL_PUBLIC Election {
  public:
   Election(Client& client, std::string name);
 
-  // Waits until elected, in order of arrival. `value` is what leader() and observe() show to others,
-  // at most about a kilobyte. kBusy: another candidate led until the wait was over. kUnavailable:
-  // `stop` was requested, or pawld was not reached in time. kInvalid and kDenied: at once.
+  // Waits until elected, in order of arrival. `value` is what leader() and observe() show to
+  // others, at most about a kilobyte. kBusy: another candidate led until the wait was over.
+  // kUnavailable: `stop` was requested, or pawld was not reached in time. kInvalid and kDenied: at
+  // once.
   [[nodiscard]] Result<Lease> campaign(std::string_view value, CampaignOptions options = {},
                                        std::stop_token stop = {});
   // Stops leading, so that the next candidate leads at once. The same as Lease::release();

@@ -90,7 +90,8 @@ class PAWL_PUBLIC Guard {
   // Raises the fence of a resource to `token`, durably. When it returns a value no write with a
   // lower token is applied any more, not even one that had begun: it waits for those, up to `wait`.
   //   kStaleToken   the fence is higher. Stop.
-  //   kBusy         an older write is still open when `wait` is over; the detail names it. Nothing is promised.
+  //   kBusy         an older write is still open when `wait` is over; the detail names it. Nothing
+  //                 is promised.
   //   kUnknown      it may have been raised.
   // The value is the fence there was before (0: none).
   [[nodiscard]] virtual Result<std::uint64_t> advance(std::string_view resource,

@@ -47,7 +47,8 @@ class PAWL_PUBLIC Lease {
   [[nodiscard]] LeaseState state() const;
   // Why it is not kHeld, for messages; empty when it is.
   [[nodiscard]] std::string reason() const;
-  // Call before a risky step. Success while kHeld or kAtRisk, else Code::kLeaseLost with the reason.
+  // Call before a risky step. Success while kHeld or kAtRisk, else Code::kLeaseLost with the
+  // reason.
   [[nodiscard]] Result<void> check() const;
   // Until the deadline; zero once it has passed.
   [[nodiscard]] std::chrono::nanoseconds remaining() const;

@@ -102,11 +102,15 @@ class PAWL_PUBLIC MariaGuard final : public Guard {
   // says that the work is in effect: admitted now, replayed (done before, `work` did not run), or
   // let through by a mode that does not refuse.
   //   kStaleToken    a newer holder has been here. Stop; never retried.
-  //   kIssuerBehind  stale, and yet the lease is alive: the authority has gone back. An operator must raise it.
+  //   kIssuerBehind  stale, and yet the lease is alive: the authority has gone back. An operator
+  //                  must raise it.
   //   kLeaseLost     the lease is over, noticed before the commit. Nothing happened.
-  //   kBusy          the token is new, and a transaction of a former holder stayed open for five seconds. Nothing happened.
-  //   kUnknown       the connection broke at the commit and there is no operation number to ask with.
-  //   kUnavailable   the connection broke before, or a lock was waited for too long. Nothing happened.
+  //   kBusy          the token is new, and a transaction of a former holder stayed open for five
+  //                  seconds. Nothing happened.
+  //   kUnknown       the connection broke at the commit and there is no operation number to ask
+  //                  with.
+  //   kUnavailable   the connection broke before, or a lock was waited for too long. Nothing
+  //                  happened.
   //   kInvalid       the guard or the SQL is wrong: the detail has MariaDB's words.
   // `work` may run several times (deadlocks, a commit that turns out not to have happened); it
   // takes a MariaTransaction& and returns nothing or a Result<void>, whose error rolls back and is

@@ -3,10 +3,10 @@
 //   pawl::Mutex mutex(client, "reports/nightly");
 //   std::unique_lock lock(mutex);
 //
-// The weaker form, for work that is only wasteful to do twice. A mutex promises to stay locked until
-// unlock(); no lock across machines can keep that promise: a holder may be disconnected or frozen,
-// and the lock is granted to another. Code written for a mutex does not check whether it still
-// holds the lock, and does not send the token with its writes. Where that matters use
+// The weaker form, for work that is only wasteful to do twice. A mutex promises to stay locked
+// until unlock(); no lock across machines can keep that promise: a holder may be disconnected or
+// frozen, and the lock is granted to another. Code written for a mutex does not check whether it
+// still holds the lock, and does not send the token with its writes. Where that matters use
 // Client::acquire(), check() and token(); lease() gives access to them here.
 #pragma once
 

@@ -30,8 +30,8 @@ enum class LeaseState : std::uint8_t {
   // Its renewal is overdue, less than half of the TTL is left. Still valid; finish soon, or stop at
   // a safe point.
   kAtRisk,
-  // Less than a sixth of the TTL is left. Start nothing new. lost() requests a stop, and the lease is
-  // not renewed any more.
+  // Less than a sixth of the TTL is left. Start nothing new. lost() requests a stop, and the lease
+  // is not renewed any more.
   kUncertain,
   kLost,  // Over. Do not touch the resource.
 };

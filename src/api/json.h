@@ -1,6 +1,7 @@
 // JSON in and out: replies as they came, and bodies read strictly.
 //
-//   Body body(asked.http.body, {"ttl_ms", "owner"});      // must be one object with no other members
+//   // must be one object with no other members
+//   Body body(asked.http.body, {"ttl_ms", "owner"});
 //   const auto ttl = body.number("ttl_ms", {100, 600000});
 //   if (auto wrong = body.finish()) return *wrong;         // the first thing that is wrong
 //

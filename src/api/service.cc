@@ -238,7 +238,7 @@ void Service::observe(const Handle& pending, const Stream& stream) {
   });
 }
 
-// --- What the mailbox has --------------------------------------------------------------------------
+// --- What the mailbox has ------------------------------------------------------------------------
 
 void Service::take_deliveries() {
   for (server::EngineMailbox::Delivery& delivery : mailbox_.take()) {

@@ -25,8 +25,8 @@ namespace pawl::auth {
 enum class WhenMissing { kCreate, kRefuse };
 
 // Replaces the text of the file by what `change` returns for it. A reader sees the old text or the
-// new one, also after a power cut. Owner and mode stay; a new file gets mode 0600. Concurrent changes
-// wait for each other. If `change` returns an error the file is not changed.
+// new one, also after a power cut. Owner and mode stay; a new file gets mode 0600. Concurrent
+// changes wait for each other. If `change` returns an error the file is not changed.
 [[nodiscard]] Result<void> change_file(
     const std::string& path, WhenMissing when_missing,
     const std::function<Result<std::string>(std::string_view)>& change);

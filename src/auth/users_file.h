@@ -9,13 +9,14 @@
 //   name      1-64 of A-Z a-z 0-9 . _ @ -, unique in the file
 //   role      observe, use or admin, each including the ones before it; or backup, which may only
 //             make backups and has no prefixes
-//   secret    "sha256:", 32 hex digits of salt, ":", 64 hex digits of SHA-256 over the digits of the
+//   secret    "sha256:", 32 hex digits of salt, ":", 64 hex digits of SHA-256 over the digits of
+//             the
 //             salt and the secret
 //   prefixes  up to 64; none: all locks. A space is written %20 and a percent sign %25; decoded, a
 //             prefix is what a lock name may be
-// Blank lines and lines that begin with # are ignored. At most 10,000 users and 4 MiB. Anything else
-// is an error that names file and line. Errors never repeat the text of the line, which may hold a
-// secret that was pasted into the wrong place.
+// Blank lines and lines that begin with # are ignored. At most 10,000 users and 4 MiB. Anything
+// else is an error that names file and line. Errors never repeat the text of the line, which may
+// hold a secret that was pasted into the wrong place.
 #pragma once
 
 #include <optional>

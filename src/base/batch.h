@@ -1,13 +1,13 @@
-// A batch: puts and deletes of bytes that become durable together. The core fills it and a store makes
-// it durable; neither knows the other.
+// A batch: puts and deletes of bytes that become durable together. The core fills it and a store
+// makes it durable; neither knows the other.
 //
 //   Batch batch;
 //   batch.put(key, value);
 //   batch.erase(other);
 //   batch.cover(token);
 //
-// Encoding, per operation: u8 kind (1 put, 2 erase), u16 key length, u32 value length (0 for erase),
-// key, value. Later operations on a key override earlier ones.
+// Encoding, per operation: u8 kind (1 put, 2 erase), u16 key length, u32 value length (0 for
+// erase), key, value. Later operations on a key override earlier ones.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ class Batch {
  public:
   void put(std::string_view key, std::string_view value);
   void erase(std::string_view key);
-  // This batch uses numbers up to and including `number`; the store's high water must cover it before
-  // the batch is written.
+  // This batch uses numbers up to and including `number`; the store's high water must cover it
+  // before the batch is written.
   void cover(std::uint64_t number) { covered_ = number > covered_ ? number : covered_; }
 
   [[nodiscard]] bool empty() const { return bytes_.empty(); }

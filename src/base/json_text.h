@@ -1,8 +1,9 @@
-// Escapes text for a JSON string, without the quotes. Bytes that are not UTF-8 are copied as they are.
+// Escapes text for a JSON string, without the quotes. Bytes that are not UTF-8 are copied as they
+// are.
 //
-// Everything else writes JSON with Boost.JSON. This is for the two places that cannot: the log, which
-// cuts a line to a number of bytes between two characters, and the SQLite extension, which links
-// nothing but SQLite.
+// Everything else writes JSON with Boost.JSON. This is for the two places that cannot: the log,
+// which cuts a line to a number of bytes between two characters, and the SQLite extension, which
+// links nothing but SQLite.
 #pragma once
 
 #include <string>

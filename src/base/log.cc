@@ -20,7 +20,8 @@ namespace {
 constexpr int kPollMs = 50;
 constexpr std::chrono::milliseconds kCloseTimeout{250};
 constexpr std::chrono::milliseconds kFlushTimeout{1000};
-// A pipe that poll() reports as writable takes PIPE_BUF bytes without blocking; longer lines are cut.
+// A pipe that poll() reports as writable takes PIPE_BUF bytes without blocking; longer lines are
+// cut.
 constexpr std::size_t kLineMax = 4096;
 // Of these, the bytes for time and level in a JSON line, and the most that fields may take.
 constexpr std::size_t kJsonFrame = 80;
@@ -45,8 +46,8 @@ std::size_t character(std::string_view text) {
   return wrong ? 0 : bytes;
 }
 
-// Appends at most `most` bytes, in whole characters. Bytes that are not UTF-8 become U+FFFD: the line
-// must be valid JSON, whatever it quotes.
+// Appends at most `most` bytes, in whole characters. Bytes that are not UTF-8 become U+FFFD: the
+// line must be valid JSON, whatever it quotes.
 void append_json_string(std::string& out, std::string_view text, std::size_t most) {
   const std::size_t end = out.size() + most;
   out += '"';

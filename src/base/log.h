@@ -3,8 +3,8 @@
 //   std::unique_ptr<Log> log = open_log(LogFormat::kText);
 //   log->info(fmt::format("listening on {}", address), {{"address", address}});
 //
-// The message is complete by itself. Fields repeat parts of it for programs: a JSON line has them as
-// members besides "message", a text line leaves them out.
+// The message is complete by itself. Fields repeat parts of it for programs: a JSON line has them
+// as members besides "message", a text line leaves them out.
 //
 // Lines are written by a thread of the log, so that a stderr that is not read never stops the loop
 // (hard case 25). If more than kLogLinesMax lines are queued the oldest are dropped, and the next
@@ -69,8 +69,8 @@ class NoLog final : public Log {
   void write(LogLevel /*level*/, std::string_view /*line*/) override {}
 };
 
-// A log that writes to `fd`. Its destructor waits until the queue is written, but at most a quarter of
-// a second if `fd` is not read.
+// A log that writes to `fd`. Its destructor waits until the queue is written, but at most a quarter
+// of a second if `fd` is not read.
 [[nodiscard]] std::unique_ptr<Log> open_log(LogFormat format, int fd = 2);
 
 }  // namespace pawl

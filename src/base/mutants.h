@@ -4,9 +4,9 @@
 //
 //   if (PAWL_MUTANT(barging) || lock.waiters == 0) …
 //
-// PAWL_MUTANT(name) is the constant false, except in the build of `make mutants` (-DPAWL_MUTANTS=ON),
-// where it is true while that bug is chosen. The binaries that ship contain no trace of them
-// (mutants_absent_test).
+// PAWL_MUTANT(name) is the constant false, except in the build of `make mutants`
+// (-DPAWL_MUTANTS=ON), where it is true while that bug is chosen. The binaries that ship contain no
+// trace of them (mutants_absent_test).
 #pragma once
 
 #include <array>

@@ -18,8 +18,8 @@ class Random {
   std::uint64_t below(std::uint64_t bound) { return next() % bound; }
 };
 
-// getrandom(2), read in blocks. A lease id must be unguessable, and a system call for each would cost
-// more than the grant itself.
+// getrandom(2), read in blocks. A lease id must be unguessable, and a system call for each would
+// cost more than the grant itself.
 class SystemRandom final : public Random {
  public:
   std::uint64_t next() override;

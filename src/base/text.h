@@ -1,5 +1,5 @@
-// Text from outside: UTF-8, and making it safe to print. Invalid bytes are never an error here; each
-// function says what it makes of them.
+// Text from outside: UTF-8, and making it safe to print. Invalid bytes are never an error here;
+// each function says what it makes of them.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The small values of the domain, shared by every folder. Each has its own type, so that none can be
-// passed for another.
+// The small values of the domain, shared by every folder. Each has its own type, so that none can
+// be passed for another.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Asks pawld and the guard for the facts that drill_fence.h judges: before a drill begins, and before
-// each advance.
+// Asks pawld and the guard for the facts that drill_fence.h judges: before a drill begins, and
+// before each advance.
 #pragma once
 
 #include <memory>
@@ -25,9 +25,9 @@ class FenceWatch {
   // The user was told what is unknown, and wants to continue.
   void accept() { accepted_ = true; }
 
-  // An error: a worker must not advance the fence to `token`, which it has just been granted. A lease
-  // that is granted later has a greater token, which the advance cannot shut out; one that was granted
-  // before is live by now, and is found here.
+  // An error: a worker must not advance the fence to `token`, which it has just been granted. A
+  // lease that is granted later has a greater token, which the advance cannot shut out; one that
+  // was granted before is live by now, and is found here.
   std::optional<Error> before_advance(std::uint64_t token);
 
  private:

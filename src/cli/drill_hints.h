@@ -1,4 +1,5 @@
-// The commands that lead from `pawl demo`, or a drill without a database, to the user's own database.
+// The commands that lead from `pawl demo`, or a drill without a database, to the user's own
+// database.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The first phase of `pawl run` and `pawl elect`: waiting for the lock, and the loop that this phase
-// shares with the second one (runner.h).
+// The first phase of `pawl run` and `pawl elect`: waiting for the lock, and the loop that this
+// phase shares with the second one (runner.h).
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@
 
 namespace pawl::cli {
 
-// One poll loop over the connection, the signals, and a timer on CLOCK_BOOTTIME, which also wakes it
-// after a suspend.
+// One poll loop over the connection, the signals, and a timer on CLOCK_BOOTTIME, which also wakes
+// it after a suspend.
 class RunLoop {
  public:
   // Blocks the signals from here on. `ttl` is of the lease that is asked for.

@@ -38,8 +38,8 @@ struct RunRequest {
   // Run one after the other before the command, under the same deadline. Each advances a guard to
   // our token.
   std::vector<std::vector<std::string>> guard_commands;
-  // Without a command: reports that the lease is held. False: that could not be printed, so the lease is
-  // released.
+  // Without a command: reports that the lease is held. False: that could not be printed, so the
+  // lease is released.
   std::function<bool(const client::GrantedLease&)> announce;
   int not_acquired = 75;
   int report_fd = -1;

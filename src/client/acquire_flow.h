@@ -5,9 +5,9 @@
 //    ▼                            ╰──else──▶ give back (RELEASE)
 //   wait (ASYNC; the grant comes as a push)
 //
-// All sends use one request id. When the caller stops waiting (cancel, timeout), a wait is withdrawn
-// (CANCEL). A grant that may exist is asked for once more, without waiting, and released: no lock is
-// held for an absent caller for longer than the network takes.
+// All sends use one request id. When the caller stops waiting (cancel, timeout), a wait is
+// withdrawn (CANCEL). A grant that may exist is asked for once more, without waiting, and released:
+// no lock is held for an absent caller for longer than the network takes.
 #pragma once
 
 #include "client/deadline.h"

@@ -6,8 +6,8 @@
 namespace pawl::client {
 namespace {
 
-// What surely has passed on pawld's clock when `span` has passed on ours. Rounded down: a lease that
-// ends a nanosecond early is harmless.
+// What surely has passed on pawld's clock when `span` has passed on ours. Rounded down: a lease
+// that ends a nanosecond early is harmless.
 Nanos at_least_elapsed(Nanos span) {
   return span / 100 * (100 - (PAWL_MUTANT(drift_ignored) ? 0 : kDriftPercent));
 }

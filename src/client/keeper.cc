@@ -177,7 +177,7 @@ void Keeper::schedule_state_timer(LeaseNumber number, Entry& entry) {
   state_timers_.schedule(number, entry.state_timer, at);
 }
 
-// --- Renewals -----------------------------------------------------------------------------------
+// --- Renewals ------------------------------------------------------------------------------------
 
 // Jitter: leases that were acquired together must not be renewed together for ever.
 Nanos Keeper::random_up_to(Nanos span) {

@@ -6,8 +6,8 @@
 
 namespace pawl::client {
 
-// The deadline of a renewal counts from the send that was answered. An answer that arrives after its
-// own deadline is of no use, and RENEW is sent again.
+// The deadline of a renewal counts from the send that was answered. An answer that arrives after
+// its own deadline is of no use, and RENEW is sent again.
 class RenewFlow final : public Flow {
  public:
   explicit RenewFlow(const RenewCall& call) : Flow(call.give_up), call_(call) {}

@@ -1,5 +1,5 @@
-// A child process with a JSON protocol: one request per line on its stdin, one answer per line on its
-// stdout.
+// A child process with a JSON protocol: one request per line on its stdin, one answer per line on
+// its stdout.
 //
 // Every request carries an "id" and every answer repeats it; answers may come in any order, so that
 // a request that has to wait does not hold up the others. Any thread may ask.

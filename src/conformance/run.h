@@ -33,7 +33,8 @@ struct Report {
   [[nodiscard]] std::size_t count(CaseEnd end) const;
 };
 
-// Passes each result to `report_case` as it comes. Names in `options.cases` must be known: see find_unknown().
+// Passes each result to `report_case` as it comes. Names in `options.cases` must be known: see
+// find_unknown().
 [[nodiscard]] Report run(Subject& subject, const RunOptions& options,
                          const std::function<void(const CaseResult&)>& report_case);
 // The first name that is no case's; empty: all are known.

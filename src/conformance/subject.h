@@ -1,6 +1,6 @@
-// A guard under test, as the conformance kit sees it: a space of scratch resources (guard/scratch.h)
-// and sessions that write to them (guard/session.h). The kit knows nothing else of databases or
-// wires.
+// A guard under test, as the conformance kit sees it: a space of scratch resources
+// (guard/scratch.h) and sessions that write to them (guard/session.h). The kit knows nothing else
+// of databases or wires.
 #pragma once
 
 #include "guard/scratch.h"

@@ -4,7 +4,8 @@
 //   void a_smaller_token_is_stale(Trial& trial) {
 //     const std::string resource = trial.fresh();
 //     trial.expect(Answer::kAdmitted, write(resource, 34));
-//     trial.expect(Answer::kStale, write(resource, 33));   // and no effect, and the fence where it was
+//     // and no effect, and the fence where it was
+//     trial.expect(Answer::kStale, write(resource, 33));
 //   }
 //
 // A false sentence throws Failed, which the runner catches: a case reads as a story, not as a

@@ -1,8 +1,10 @@
-// `pawl demo`: what a worker that wakes up late does to a row, first without a guard, then with one.
+// `pawl demo`: what a worker that wakes up late does to a row, first without a guard, then with
+// one.
 //
-// Two real processes take turns with a throw-away pawld and change a row of a real table. A holds the
-// lock, is frozen (SIGSTOP) for longer than its lease, and writes when it resumes. Without a guard this
-// overwrites what B wrote; with one the database refuses it. Nothing is left behind, however it ends.
+// Two real processes take turns with a throw-away pawld and change a row of a real table. A holds
+// the lock, is frozen (SIGSTOP) for longer than its lease, and writes when it resumes. Without a
+// guard this overwrites what B wrote; with one the database refuses it. Nothing is left behind,
+// however it ends.
 #pragma once
 
 #include <chrono>

@@ -78,9 +78,9 @@ void run_partition(Scenario& scenario, std::uint64_t rounds) {
   }
 }
 
-// No worker does anything wrong: a write is delayed, its sender stops waiting and releases the lock,
-// and then the write arrives. First when the next holder has only advanced the fence, then when it
-// has written.
+// No worker does anything wrong: a write is delayed, its sender stops waiting and releases the
+// lock, and then the write arrives. First when the next holder has only advanced the fence, then
+// when it has written.
 void run_delayed_write(Scenario& scenario, std::uint64_t rounds) {
   WorkerProcess& a = scenario.start_worker("A");
   WorkerProcess& b = scenario.start_worker("B");
@@ -105,8 +105,8 @@ void run_delayed_write(Scenario& scenario, std::uint64_t rounds) {
   }
 }
 
-// An unstable network. Short cuts have no effect. After each long one another worker holds the lock,
-// and the former holder writes once more.
+// An unstable network. Short cuts have no effect. After each long one another worker holds the
+// lock, and the former holder writes once more.
 void run_flapping(Scenario& scenario, std::uint64_t rounds) {
   constexpr std::uint64_t kHandovers = 4;
   std::vector<WorkerProcess*> waiting;
@@ -139,8 +139,8 @@ void run_flapping(Scenario& scenario, std::uint64_t rounds) {
   }
 }
 
-// The holder and pawld lose power together. The holder is started again and continues with the token
-// that it had stored.
+// The holder and pawld lose power together. The holder is started again and continues with the
+// token that it had stored.
 void run_kill(Scenario& scenario, std::uint64_t rounds) {
   WorkerProcess& a = scenario.start_worker("A");
   WorkerProcess& b = scenario.start_worker("B");
@@ -160,8 +160,8 @@ void run_kill(Scenario& scenario, std::uint64_t rounds) {
   }
 }
 
-// A quick restart of pawld has no effect on the holder. During a slow one the holder gives up before
-// anyone else can be granted the lock.
+// A quick restart of pawld has no effect on the holder. During a slow one the holder gives up
+// before anyone else can be granted the lock.
 void run_issuer_restart(Scenario& scenario, std::uint64_t rounds) {
   WorkerProcess& a = scenario.start_worker("A");
   WorkerProcess& b = scenario.start_worker("B");
@@ -184,8 +184,8 @@ void run_issuer_restart(Scenario& scenario, std::uint64_t rounds) {
   }
 }
 
-// pawld is restarted on a machine with other clocks: two hours ahead, then one hour back. No lease may
-// end early or late because of it.
+// pawld is restarted on a machine with other clocks: two hours ahead, then one hour back. No lease
+// may end early or late because of it.
 void run_clock_step(Scenario& scenario, std::uint64_t rounds) {
   WorkerProcess& a = scenario.start_worker("A");
   WorkerProcess& b = scenario.start_worker("B");
@@ -201,8 +201,8 @@ void run_clock_step(Scenario& scenario, std::uint64_t rounds) {
   }
 }
 
-// pawld's disk is lost, and the backup is older than the last grant. The token of that grant must not
-// be granted again, and its holder must not write any more.
+// pawld's disk is lost, and the backup is older than the last grant. The token of that grant must
+// not be granted again, and its holder must not write any more.
 void run_restore_from_backup(Scenario& scenario, std::uint64_t rounds) {
   WorkerProcess& a = scenario.start_worker("A");
   WorkerProcess& b = scenario.start_worker("B");

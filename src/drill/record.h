@@ -4,8 +4,9 @@
 // machine, counted from the beginning of the drill. So what one process believed can be compared
 // with what pawld knew.
 //
-// The JSON output has its own, older names for some members: `actor` (worker), `whom` (Fault::target),
-// `because` (reasons), `knew_late_ms` (noticed_late), `lines` and `who` (log and source).
+// The JSON output has its own, older names for some members: `actor` (worker), `whom`
+// (Fault::target), `because` (reasons), `knew_late_ms` (noticed_late), `lines` and `who` (log and
+// source).
 #pragma once
 
 #include <chrono>

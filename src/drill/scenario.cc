@@ -120,7 +120,7 @@ void Scenario::restore_pawld() {
   log("pawld", "has lost its data and is restored from the backup");
 }
 
-// --- workers --------------------------------------------------------------------------------------
+// --- workers -------------------------------------------------------------------------------------
 
 WorkerProcess& Scenario::start_worker(const std::string& name, Network network) {
   if (observer_ == nullptr) start_observer();

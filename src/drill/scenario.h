@@ -69,7 +69,7 @@ class Scenario {
   // Starts a pawld of the drill's own and uses it instead of config.pawld. Before the first worker.
   void use_throwaway_pawld();
 
-  // --- workers and the lock ---------------------------------------------------------------------
+  // --- workers and the lock ----------------------------------------------------------------------
 
   // Starts a worker and returns once it is ready. The reference stays valid, also over restart().
   WorkerProcess& start_worker(const std::string& name, Network network = Network::kDirect);
@@ -90,7 +90,7 @@ class Scenario {
   // nothing without a guard, and the second time for one token.
   void advance(WorkerProcess& worker);
 
-  // --- writes -----------------------------------------------------------------------------------
+  // --- writes ------------------------------------------------------------------------------------
 
   // Sends a write under `token`, and returns its index in the record; await_result() waits for its
   // result. A frozen worker sends it once it is resumed. An empty `value` stands for one that no
@@ -103,15 +103,15 @@ class Scenario {
     return await_result(send_write(worker, token, check));
   }
 
-  // --- faults -----------------------------------------------------------------------------------
+  // --- faults ------------------------------------------------------------------------------------
 
   void freeze(WorkerProcess& worker);
   void resume(WorkerProcess& worker);
   void kill(WorkerProcess& worker);
   // Starts it again after kill(), as a supervisor does; token() is still that of before.
   void restart(WorkerProcess& worker);
-  // Records that a write of this worker is delayed on its way, and that it arrives. The write itself
-  // is sent by the caller when it arrives.
+  // Records that a write of this worker is delayed on its way, and that it arrives. The write
+  // itself is sent by the caller when it arrives.
   void delay_write(WorkerProcess& worker);
   void deliver_delayed_write(WorkerProcess& worker);
   // Of a worker that was started with Network::kProxy.
@@ -126,14 +126,15 @@ class Scenario {
   // From the last backup, while it is killed.
   void restore_pawld();
 
-  // --- time and the end -------------------------------------------------------------------------
+  // --- time and the end --------------------------------------------------------------------------
 
   // Serves everything for this long.
   void run_for(std::chrono::milliseconds time);
   // A sixth of the TTL. Without it, all steps would happen within milliseconds and the timeline
   // would show nothing.
   void pause_briefly() { run_for(config_.ttl / 6); }
-  // Corrects the outcome of writes by what is really in the resource: `values` are the values found.
+  // Corrects the outcome of writes by what is really in the resource: `values` are the values
+  // found.
   void reconcile(const std::vector<std::string>& values);
   // Ends the workers and the faults that are still open, and adds the verdict.
   DrillRecord finish();

@@ -1,5 +1,5 @@
-// Places for what a drill or the demo makes: a temporary directory, and a SQLite file in one. Both are
-// removed when their owner is destroyed.
+// Places for what a drill or the demo makes: a temporary directory, and a SQLite file in one. Both
+// are removed when their owner is destroyed.
 #pragma once
 
 #include <string>
@@ -27,7 +27,8 @@ class TemporaryDirectory {
   std::string path_;
 };
 
-// A new file with the guard installed, fit for several writers at once, for users without a database.
+// A new file with the guard installed, fit for several writers at once, for users without a
+// database.
 class ScratchDatabase {
  public:
   // Of a kind that needs no server: Kind::create is set.

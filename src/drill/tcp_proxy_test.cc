@@ -10,8 +10,8 @@
 namespace pawl::drill {
 namespace {
 
-// One listener that stands for the server, one connection through the proxy, and a loop that serves it
-// while something is awaited.
+// One listener that stands for the server, one connection through the proxy, and a loop that serves
+// it while something is awaited.
 class TcpProxyTest : public testing::Test {
  protected:
   void SetUp() override {

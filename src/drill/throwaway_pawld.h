@@ -32,8 +32,8 @@ class ThrowawayPawld {
   void kill() { process_.kill(); }
   // Makes a backup while it runs; replaces the one before.
   Result<void> back_up();
-  // Deletes the data directory and restores it from the backup with `pawld restore --skip-wait`. Only
-  // while it is killed.
+  // Deletes the data directory and restores it from the backup with `pawld restore --skip-wait`.
+  // Only while it is killed.
   Result<void> restore();
 
   [[nodiscard]] std::string log() const;

@@ -5,12 +5,13 @@
 
 namespace pawl::drill {
 
-// Sets Write::stale: a greater token had been granted when the write was sent. A stale write that is
-// in effect becomes kLetThrough.
+// Sets Write::stale: a greater token had been granted when the write was sent. A stale write that
+// is in effect becomes kLetThrough.
 void mark_stale(DrillRecord& record);
 
 // A drill has passed when stale writes were sent, all of them were refused, no other write was
-// refused, and tokens only grew. A drill without a stale write has shown nothing and has not passed.
+// refused, and tokens only grew. A drill without a stale write has shown nothing and has not
+// passed.
 [[nodiscard]] DrillVerdict judge(const DrillRecord& record);
 
 }  // namespace pawl::drill

@@ -1,5 +1,5 @@
-// The process behind a WorkerProcess: `pawl drill-worker`. It holds a lock with libpawl and writes to
-// the target, as a user's program would. It takes commands on stdin and reports on stdout.
+// The process behind a WorkerProcess: `pawl drill-worker`. It holds a lock with libpawl and writes
+// to the target, as a user's program would. It takes commands on stdin and reports on stdout.
 //
 // One JSON object per line, in both directions. Times (`at`, `sent`, `answered`) are readings of
 // CLOCK_BOOTTIME in nanoseconds.

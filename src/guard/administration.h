@@ -1,4 +1,5 @@
-// What operators do with an installed guard, whatever it is installed in. `pawl guard …` calls this.
+// What operators do with an installed guard, whatever it is installed in. `pawl guard …` calls
+// this.
 //
 // Errors: kDenied names the right that is missing, kInvalid what is wrong with the request or the
 // installation, kUnavailable that nothing happened, kUnknown that it may have.
@@ -136,7 +137,7 @@ class Administration {
   virtual Result<std::uint64_t> advance(const std::string& resource, std::uint64_t token,
                                         std::chrono::milliseconds wait, Stragglers stragglers) = 0;
 
-  // --- Optional --------------------------------------------------------------------------------
+  // --- Optional ----------------------------------------------------------------------------------
 
   // What install() runs, for those who install by other means.
   [[nodiscard]] virtual Result<std::string_view> script() const;

@@ -1,4 +1,5 @@
-// One kind of guard, as data: all that the rest of Pawl must know of it. The kinds there are: kinds.h.
+// One kind of guard, as data: all that the rest of Pawl must know of it. The kinds there are:
+// kinds.h.
 #pragma once
 
 #include <cstdint>

@@ -159,7 +159,7 @@ class Session {
  public:
   virtual ~Session() = default;
 
-  // --- With kTransactions. After a step that did not pass, roll back before the next begin(). ---
+  // --- With kTransactions. After a step that did not pass, roll back before the next begin(). ----
 
   virtual Outcome begin(Isolation isolation);
   virtual Outcome admit(const Admission& admission);
@@ -175,11 +175,11 @@ class Session {
   // With kVanish: hangs up in the middle of a transaction.
   virtual void vanish();
 
-  // --- Without kTransactions: admitted, applied and made durable in one step. ---
+  // --- Without kTransactions: admitted, applied and made durable in one step. --------------------
 
   virtual Outcome write(const Admission& admission, const std::string& value);
 
-  // --- Everywhere. ---
+  // --- Everywhere. -------------------------------------------------------------------------------
 
   virtual Advanced advance(const std::string& resource, std::uint64_t token,
                            std::chrono::milliseconds wait) = 0;
@@ -189,7 +189,7 @@ class Session {
   // False: the connection is lost. Open another session.
   [[nodiscard]] virtual bool connected() const { return true; }
 
-  // --- Where libpawl has a front for this guard (pawl/postgres.h and so on). ---
+  // --- Where libpawl has a front for this guard (pawl/postgres.h and so on). ---------------------
 
   // The front on this session's connection, for AcquireOptions::guards. nullptr: there is none.
   [[nodiscard]] virtual Guard* front() { return nullptr; }

@@ -148,7 +148,8 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     const bool answering =
         phase_ == Phase::kHandling || phase_ == Phase::kWriting || phase_ == Phase::kStreaming;
     if (error != asio::error::eof || !answering) return close();
-    // A client that ends its side of a stream leaves; one that waits for an answer may still read it.
+    // A client that ends its side of a stream leaves; one that waits for an answer may still read
+    // it.
     if (phase_ == Phase::kStreaming) return close();
     report_gone(Gone::kSilent);
   }

@@ -4,8 +4,9 @@
 //                                                   ╰──begin_stream──▶ streaming ──▶ lingering
 //   lingering ──▶ closed
 //
-// A connection reads all the time, also while a request is being handled; otherwise the hang-up of a
-// client that waits for a lock would not be noticed. Each phase has its own time limit, on one timer.
+// A connection reads all the time, also while a request is being handled; otherwise the hang-up of
+// a client that waits for a lock would not be noticed. Each phase has its own time limit, on one
+// timer.
 //
 // Included by the .cc files of this folder only: Asio takes long to compile.
 #pragma once
@@ -50,8 +51,8 @@ void start_connection(asio::ip::tcp::socket socket, const ConnectionContext& con
 void start_connection(TlsStream stream, const ConnectionContext& context, Peer peer,
                       ConnectionSlot slot);
 
-// Answers a client that gets no connection: sends the problem without TLS, in one piece, and does not
-// wait for it to be read. The caller closes the socket.
+// Answers a client that gets no connection: sends the problem without TLS, in one piece, and does
+// not wait for it to be read. The caller closes the socket.
 void send_refusal(asio::ip::tcp::socket& socket, const Problem& problem);
 
 }  // namespace pawl::http

@@ -32,8 +32,9 @@ class Exchange {
   // Sends the answer. Call once. After kClosed it has no effect.
   virtual void answer(Response response) = 0;
 
-  // Instead of answer(): sends a head, and then the text of each write() until end_stream(). `quiet`
-  // is sent when nothing was written for a while, so that both ends notice a dead connection.
+  // Instead of answer(): sends a head, and then the text of each write() until end_stream().
+  // `quiet` is sent when nothing was written for a while, so that both ends notice a dead
+  // connection.
   virtual void begin_stream(Response head, std::string quiet) = 0;
   virtual void write(std::string text) = 0;
   virtual void end_stream() = 0;

@@ -101,8 +101,8 @@ class Server::Impl {
     start_connection(std::move(socket), context, Peer{text_of(peer)}, std::move(slot));
   }
 
-  // With TLS the client could not read an answer without a handshake, and the limit is there to save
-  // handshakes.
+  // With TLS the client could not read an answer without a handshake, and the limit is there to
+  // save handshakes.
   void refuse(tcp::socket socket) {
     if (tls_ != nullptr) return;
     send_refusal(socket,

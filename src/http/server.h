@@ -1,5 +1,5 @@
-// An HTTP/1.1 server on a thread of its own. It handles bytes, limits and timeouts, and knows nothing
-// of what is served.
+// An HTTP/1.1 server on a thread of its own. It handles bytes, limits and timeouts, and knows
+// nothing of what is served.
 //
 //   http::Server server(log, [&](std::shared_ptr<http::Exchange> exchange) {
 //     exchange->answer({200, "text/plain", "hello\n"});
@@ -8,11 +8,11 @@
 //   …
 //   server.stop();
 //
-// The handler is called on the server's thread, once per request, and must not block. The answer may
-// come later, on that same thread (post() gets there from any other). Requests of one connection are
-// answered one after the other. Connections, header and body sizes and every wait for a client are
-// bounded (base/limits.h): a client that sends a request byte by byte, does not read its answer, or
-// stays silent is disconnected.
+// The handler is called on the server's thread, once per request, and must not block. The answer
+// may come later, on that same thread (post() gets there from any other). Requests of one
+// connection are answered one after the other. Connections, header and body sizes and every wait
+// for a client are bounded (base/limits.h): a client that sends a request byte by byte, does not
+// read its answer, or stays silent is disconnected.
 //
 // After use_tls() it serves HTTPS only.
 //
@@ -42,8 +42,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // New connections use TLS with this context; existing ones are not affected. Call it on the thread
-  // that starts and stops the server.
+  // New connections use TLS with this context; existing ones are not affected. Call it on the
+  // thread that starts and stops the server.
   void use_tls(std::shared_ptr<const tls::ServerContext> context);
   // Starts to serve a listening socket, which must be non-blocking. Call once.
   Result<void> start(UniqueFd listener);

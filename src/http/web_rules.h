@@ -1,10 +1,11 @@
-// The rules that keep web pages out. A page from anywhere can make a visitor's browser send requests
-// to a service on the visitor's own machine, which pawld trusts. So:
+// The rules that keep web pages out. A page from anywhere can make a visitor's browser send
+// requests to a service on the visitor's own machine, which pawld trusts. So:
 //
 // - `Host` must be a loopback name or address, or a configured one. A page whose name was made to
 //   point to 127.0.0.1 (DNS rebinding) still sends its own name there. Health probes are exempt
 //   (Route::any_host).
-// - `Origin`, if sent, must be this very service. Browsers send it with every POST and every request
+// - `Origin`, if sent, must be this very service. Browsers send it with every POST and every
+//   request
 //   of a script.
 // - A request that the browser itself marks as made by another site (`Sec-Fetch-Site`) is refused,
 //   unless the user followed a link.

@@ -1,5 +1,5 @@
-// Retries what fails because another process still holds it: the data directory or a port, while the
-// previous pawld stops.
+// Retries what fails because another process still holds it: the data directory or a port, while
+// the previous pawld stops.
 //
 //   BusyRetry retry(config.wait, log);
 //   auto listener = retry.run<server::Listener>([&] { return server::listen_on(address); });

@@ -1,5 +1,5 @@
-// pawld --check-config: options.cc has read the files as this user; here they are read as the user of
-// the service, if that is another one.
+// pawld --check-config: options.cc has read the files as this user; here they are read as the user
+// of the service, if that is another one.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <grp.h>
@@ -42,8 +42,8 @@ std::vector<std::string> files_of(const Options& options) {
   return files;
 }
 
-// In a child process: becomes `user`, prints each file that it cannot read, and exits with 1 if there
-// is one.
+// In a child process: becomes `user`, prints each file that it cannot read, and exits with 1 if
+// there is one.
 [[noreturn]] void try_files_as(const SystemUser& user, const std::vector<std::string>& files,
                                const std::string& data) {
   const bool became = ::initgroups(user.name.c_str(), user.group) == 0 &&

@@ -6,8 +6,9 @@
 
 namespace pawl::pawld {
 
-// `pawld`: opens the store, connects engine, loop and HTTP, and serves until SIGTERM or SIGINT; SIGHUP
-// reloads users and certificate. The caller has blocked these signals before any thread exists.
+// `pawld`: opens the store, connects engine, loop and HTTP, and serves until SIGTERM or SIGINT;
+// SIGHUP reloads users and certificate. The caller has blocked these signals before any thread
+// exists.
 int serve(const Options& options);
 
 // `pawld init`: creates an empty store in options.config.data. An existing store is not changed.
@@ -16,8 +17,8 @@ int init(const Options& options);
 // `pawld dump`: prints the store in options.config.data for people.
 int dump(const Options& options);
 
-// `pawld verify`: reads all of options.config.data, a store or a backup, and prints what is in it or
-// what is wrong with it. 0 if it is complete.
+// `pawld verify`: reads all of options.config.data, a store or a backup, and prints what is in it
+// or what is wrong with it. 0 if it is complete.
 int verify(const Options& options);
 
 // `pawld restore`: creates a store in options.config.data from the backup options.restore.from

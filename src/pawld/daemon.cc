@@ -51,8 +51,8 @@ void raise_descriptor_limit(Log& log) {
   }
 }
 
-// Tells the service manager how far pawld has come: "READY=1", "STOPPING=1". Does nothing if there is
-// none. The protocol is that of sd_notify(3): one datagram to the socket named by NOTIFY_SOCKET,
+// Tells the service manager how far pawld has come: "READY=1", "STOPPING=1". Does nothing if there
+// is none. The protocol is that of sd_notify(3): one datagram to the socket named by NOTIFY_SOCKET,
 // where a leading @ means the abstract namespace.
 void notify(std::string_view state) {
   const char* path = std::getenv("NOTIFY_SOCKET");
@@ -148,8 +148,8 @@ class Daemon {
         settings, {store_.store(), clock_, random_, loop_, *log_, [this](const Error&) { die(); }});
     if (!config_.auth_file.empty() && !read_users(engine)) return kExitConfig;
     loop_.on_reload([this, &engine] { reload(engine); });
-    // Listen before the store is loaded: clients get -LOADING meanwhile, and a port in use is noticed
-    // at once.
+    // Listen before the store is loaded: clients get -LOADING meanwhile, and a port in use is
+    // noticed at once.
     if (const auto ready = start_tls(engine); !ready) {
       log_->error(ready.error().detail);
       return kExitConfig;
@@ -237,8 +237,8 @@ class Daemon {
                 {"last_token", totals.last_token.value}});
   }
 
-  // Compares the free space and the store's own files together, because a new store on a small volume
-  // has not taken its space yet.
+  // Compares the free space and the store's own files together, because a new store on a small
+  // volume has not taken its space yet.
   void warn_of_small_volume() {
     const auto space = store_.store().space();
     if (!space) return;
@@ -293,8 +293,8 @@ class Daemon {
     return {};
   }
 
-  // SIGHUP: reads users and certificate again. A file that is wrong changes nothing: a mistake in it
-  // must neither lock everyone out nor let everyone in.
+  // SIGHUP: reads users and certificate again. A file that is wrong changes nothing: a mistake in
+  // it must neither lock everyone out nor let everyone in.
   void reload(server::Engine& engine) {
     if (config_.auth_file.empty() && !config_.tls.configured())
       log_->info("SIGHUP: nothing to reload: neither auth_file nor a certificate is configured");

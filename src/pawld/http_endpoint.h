@@ -1,5 +1,5 @@
-// The HTTP port of pawld: an HTTP server on a thread of its own, and the queue (server::EngineMailbox) between
-// it and the loop.
+// The HTTP port of pawld: an HTTP server on a thread of its own, and the queue
+// (server::EngineMailbox) between it and the loop.
 #pragma once
 
 #include <functional>

@@ -32,7 +32,8 @@ class OpenStore {
   [[nodiscard]] store::Store& store();
   [[nodiscard]] store::PosixFiles& files() { return files_; }
 
-  // Checks that the data was last used on this machine (machine_mark.h). Before the store is loaded.
+  // Checks that the data was last used on this machine (machine_mark.h). Before the store is
+  // loaded.
   [[nodiscard]] Result<MachineCheck> check_machine(const std::string& id_path, Adopt adopt,
                                                    Random& random);
 

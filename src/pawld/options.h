@@ -82,8 +82,8 @@ struct Options {
   std::string port_file;
 };
 
-// If there is nothing to do `options` is empty: help or an error was printed, and the process must end
-// with `exit_code`.
+// If there is nothing to do `options` is empty: help or an error was printed, and the process must
+// end with `exit_code`.
 struct ParsedOptions {
   std::optional<Options> options;
   int exit_code = 0;

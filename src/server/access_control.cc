@@ -106,7 +106,8 @@ Tick AccessControl::next_deadline() const {
   return delayed_.empty() ? kNever : delayed_.begin()->first;
 }
 
-// Only names of users that exist are logged: a name that does not may be a secret in the wrong place.
+// Only names of users that exist are logged: a name that does not may be a secret in the wrong
+// place.
 void AccessControl::log_wrong_secret(const Session& session, std::string_view user, Tick now) {
   const auto left_out = wrong_secret_log_.admit(now.time_since_epoch());
   if (!left_out) return;

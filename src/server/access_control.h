@@ -33,8 +33,8 @@ namespace pawl::server {
 // Nothing: permitted. Otherwise what to answer.
 using Refusal = std::optional<wire::WireError>;
 
-// A request id as the core knows it: scoped to the user, so that nobody can ask about the request of
-// another. Without users it stands for itself, as in every store written before there were any.
+// A request id as the core knows it: scoped to the user, so that nobody can ask about the request
+// of another. Without users it stands for itself, as in every store written before there were any.
 class ScopedRequestId {
  public:
   ScopedRequestId(const Session& session, std::string_view request);

@@ -14,8 +14,8 @@ class Commands {
  public:
   explicit Commands(Services& services) : services_(services) {}
 
-  // Serves one command; `args` begins with its name. It has exactly one reply: now, or when its wait
-  // ends.
+  // Serves one command; `args` begins with its name. It has exactly one reply: now, or when its
+  // wait ends.
   void serve(Session& session, std::span<const std::string_view> args, Now now);
 
  private:

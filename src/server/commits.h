@@ -1,7 +1,8 @@
 // Commits: hands the core's changes to the store, one batch per turn, and learns when each is
 // durable, at once or in a later turn.
 //
-//   commits.collect();                       // at the beginning of a turn: batches of earlier turns
+//   // at the beginning of a turn: batches of earlier turns
+//   commits.collect();
 //   const bool synced = commits.submit();    // the changes of this turn
 //   connections.send(session, commits.durable());
 //
@@ -29,8 +30,8 @@ class Commits final : private store::Sink {
           ServiceLog& service_log, Telemetry& telemetry, Log& log,
           std::function<void(const Error&)> on_fatal);
 
-  // Submits what the core has changed since the last call, if anything. True: it is durable already,
-  // and the clock was read after the sync.
+  // Submits what the core has changed since the last call, if anything. True: it is durable
+  // already, and the clock was read after the sync.
   bool submit();
   // Learns which earlier batches have become durable.
   void collect();

@@ -57,7 +57,8 @@ class Connections {
   [[nodiscard]] std::vector<Session*> all();
 
   // --- Replies -----------------------------------------------------------------------------------
-  // Ends the reply, or push, that was written to session.reply(): it leaves once `after` is durable.
+  // Ends the reply, or push, that was written to session.reply(): it leaves once `after` is
+  // durable.
   void seal(Session& session, BatchId after);
   // A whole reply.
   void reply_error(Session& session, wire::ErrorCode code, std::string_view text);

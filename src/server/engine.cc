@@ -201,8 +201,8 @@ void Engine::end_auth_delays() {
 
 // The list grows while it is walked: a session that is unblocked by another one's release is served
 // in the same turn. So is one that has sent more than its share, as long as the turn is short; the
-// rest of that waits for the next one. Otherwise a flood would make a turn of seconds, and a renewal
-// that waits that long comes too late (G10).
+// rest of that waits for the next one. Otherwise a flood would make a turn of seconds, and a
+// renewal that waits that long comes too late (G10).
 void Engine::serve_ready() {
   std::vector<Session*>& ready = connections_.ready();
   const std::uint64_t enough = telemetry_.commands_served + kCommandsPerTurn;

@@ -3,8 +3,10 @@
 //
 //   Engine engine(settings, {store, clock, random, network, log, on_fatal});
 //   engine.load();
-//   each turn:  engine.received(connection, bytes)…;  engine.hangup(connection)…;   // every ready socket
-//               engine.run_turn();                                                  // then, and only then, the clock
+//   // every ready socket
+//   each turn:  engine.received(connection, bytes)…;  engine.hangup(connection)…;
+//               // then, and only then, the clock
+//               engine.run_turn();
 //               sleep at most engine.patience(), or until the store wakes the driver
 //
 // The engine itself only orders the steps of a turn: the clock after the sockets (a request must
@@ -108,8 +110,8 @@ class Engine final {
   [[nodiscard]] const Telemetry& telemetry() const { return telemetry_; }
   [[nodiscard]] Nanos paused() const { return clock_.paused(); }
   [[nodiscard]] core::Totals totals() const { return core_.totals(); }
-  // For checkers that look at the whole state (core/testlib/invariants.h), and the turn's reading of the
-  // clock.
+  // For checkers that look at the whole state (core/testlib/invariants.h), and the turn's reading
+  // of the clock.
   [[nodiscard]] const core::Core& core() const { return core_; }
   [[nodiscard]] Now now() const { return now_; }
   [[nodiscard]] const Connections& connections() const { return connections_; }

@@ -7,7 +7,7 @@
 
 namespace pawl::server {
 
-// --- Client ---------------------------------------------------------------------------------------
+// --- Client --------------------------------------------------------------------------------------
 
 std::optional<ConnectionId> EngineMailbox::open(std::string peer, std::string bytes,
                                                 std::string user) {

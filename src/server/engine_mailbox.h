@@ -1,4 +1,5 @@
-// The engine's mailbox: how another thread of this process is a client of the engine like any other.
+// The engine's mailbox: how another thread of this process is a client of the engine like any
+// other.
 //
 //   the client's thread                                       the loop's thread, each turn
 //   const auto id = mailbox.open("http:127.0.0.1:4711", bytes);  mailbox.serve(engine, kMailboxPerTurn);
@@ -35,8 +36,8 @@ class Engine;
 
 class EngineMailbox {
  public:
-  // Reads from the engine on the loop's thread, copies what it needs, and returns what is to be done
-  // with it on the client's.
+  // Reads from the engine on the loop's thread, copies what it needs, and returns what is to be
+  // done with it on the client's.
   using Query = std::function<std::function<void()>(const Engine&)>;
 
   struct Bounds {
@@ -63,9 +64,9 @@ class EngineMailbox {
   void wake_client_with(std::function<void()> wake) { wake_client_ = std::move(wake); }
 
   // --- Client ------------------------------------------------------------------------------------
-  // A new connection that has sent `bytes`. `user`: the one that a certificate names; before anything
-  // is served the connection becomes that user, where it exists. Nothing: the mailbox is full, and
-  // nothing happened.
+  // A new connection that has sent `bytes`. `user`: the one that a certificate names; before
+  // anything is served the connection becomes that user, where it exists. Nothing: the mailbox is
+  // full, and nothing happened.
   [[nodiscard]] std::optional<ConnectionId> open(std::string peer, std::string bytes,
                                                  std::string user = "");
   // False: the mailbox is full. Bytes for a connection that is closed already are dropped; the

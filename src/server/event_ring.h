@@ -2,7 +2,8 @@
 // sent before.
 //
 //   ring.start(loaded.incarnation, loaded.sequence);
-//   ring.append(batch, core.output());  store.submit(…);        // every batch, in order, events or not
+//   // every batch, in order, events or not
+//   ring.append(batch, core.output());  store.submit(…);
 //   on durable(batch):  ring.publish(batch);                    // only now can anyone see them
 //   for (Position p = …; p < ring.end(); ++p) send(ring.at(p));
 //
@@ -41,8 +42,8 @@ class EventRing {
   EventRing() : EventRing(Bounds{}) {}
   explicit EventRing(Bounds bounds);
 
-  // `sequence` is that of the store's last batch: every event of an earlier run is older than any of
-  // this one.
+  // `sequence` is that of the store's last batch: every event of an earlier run is older than any
+  // of this one.
   void start(Incarnation incarnation, std::uint64_t sequence);
   void append(BatchId batch, const core::Output& output);
   void publish(BatchId durable) {

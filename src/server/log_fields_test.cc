@@ -1,5 +1,5 @@
-// Log lines about a client have the same fields, so that a program can follow it: `event`, `address`
-// and, where it is known, `user`.
+// Log lines about a client have the same fields, so that a program can follow it: `event`,
+// `address` and, where it is known, `user`.
 #include <map>
 
 #include "server/testlib/access_fixture.h"

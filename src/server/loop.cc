@@ -31,8 +31,8 @@ constexpr std::size_t kEventsMax = limits::kConnectionsMax + limits::kConnection
 // commit.
 constexpr int kGatherMore = 2;
 constexpr int kAcceptsPerTurn = 256;
-// An idle loop takes a turn this often, to notice that it was paused, or that the disk is full or no
-// longer full.
+// An idle loop takes a turn this often, to notice that it was paused, or that the disk is full or
+// no longer full.
 constexpr Millis kIdleWake{250};
 constexpr std::size_t kLastWordsMax = 2 * limits::kFrameMax;  // Read of a peer that has hung up.
 

@@ -4,7 +4,8 @@
 //   loop.listen(std::move(listener));
 //   loop.on_reload([&] { … });        // SIGHUP; between turns, on this thread
 //   store.wake_with(&loop);           // and a store that completes later wakes it
-//   loop.run(engine);                 // until SIGTERM or SIGINT, which (like HUP) the caller has blocked in every thread
+//   // until SIGTERM or SIGINT, which (like HUP) the caller has blocked in every thread
+//   loop.run(engine);
 //
 // Each turn reads every socket that is ready, at most one buffer of each (level-triggered, so the
 // rest comes next time), passes hang-ups to the engine, and lets it take its turn; the engine sends
@@ -13,9 +14,9 @@
 // output that the socket would not take, or input that the engine does not want yet. EPOLLRDHUP is
 // always watched, so a hang-up is noticed also of a connection that is blocked or not read from.
 //
-// With use_tls() connections speak TLS (loop_tls.cc). The engine learns of one when its handshake is
-// over; until then it is bounded in number and time, and a flood of handshakes takes a fixed share
-// of each turn.
+// With use_tls() connections speak TLS (loop_tls.cc). The engine learns of one when its handshake
+// is over; until then it is bounded in number and time, and a flood of handshakes takes a fixed
+// share of each turn.
 #pragma once
 
 #include <sys/epoll.h>
@@ -66,7 +67,8 @@ class Loop final : public Network, public Waker {
   // every connection.
   void run(Engine& engine);
 
-  // From any thread, after open(): a turn follows, which asks the mailbox and the store what is new.
+  // From any thread, after open(): a turn follows, which asks the mailbox and the store what is
+  // new.
   void wake() override;
 
   // --- Network -----------------------------------------------------------------------------------

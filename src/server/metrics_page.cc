@@ -1,4 +1,5 @@
-// docs/reference/metrics.md, rendered from the exposition itself, so that the page has every metric.
+// docs/reference/metrics.md, rendered from the exposition itself, so that the page has every
+// metric.
 #include <algorithm>
 #include <sstream>
 #include <string>

@@ -6,8 +6,8 @@
 //     if (observation.take(ring.lock_at(p))) send(ring.at(p));
 //   }
 //
-// Each event is sent once, however many prefixes it matches, and in order; for a prefix that is added
-// with an older FROM, what it missed is sent before the others go on.
+// Each event is sent once, however many prefixes it matches, and in order; for a prefix that is
+// added with an older FROM, what it missed is sent before the others go on.
 #pragma once
 
 #include <string>

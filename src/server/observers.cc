@@ -89,7 +89,8 @@ void Observers::send(Session& session) {
   if (any) connections_.mark_dirty(session);
 }
 
-// Hard case 25. Other connections are not affected, but the unread events are no longer in the ring.
+// Hard case 25. Other connections are not affected, but the unread events are no longer in the
+// ring.
 void Observers::cut(Session& session) {
   ++telemetry_.connections_cut;
   log_.warning(

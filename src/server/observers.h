@@ -2,7 +2,8 @@
 // what happens to one that reads too slowly.
 //
 //   observers.events().append(batch, output);                 // at the commit
-//   observers.publish(batch);                                 // once it is durable: everyone is sent what is new
+//   // once it is durable: everyone is sent what is new
+//   observers.publish(batch);
 //   observers.add(session, "elections/", observers.start_at(from).position);
 //
 // Events wait in one ring, shared by all. A connection is sent only as many as fit its output; the
@@ -53,8 +54,8 @@ class Observers {
   void stop(Session& session);
   void stop_all() { observers_.clear(); }
 
-  // Sends an observer that is behind the next events, as far as its output has room. Returns whether
-  // there were any for it.
+  // Sends an observer that is behind the next events, as far as its output has room. Returns
+  // whether there were any for it.
   bool catch_up(Session& session);
 
  private:

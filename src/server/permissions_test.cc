@@ -10,8 +10,8 @@ namespace {
 using wire::Access;
 using enum Elsewhere;
 
-// In the order of the table of verbs. The role is written here again on purpose: to loosen one takes two
-// decisions.
+// In the order of the table of verbs. The role is written here again on purpose: to loosen one
+// takes two decisions.
 constexpr std::array kRows{
     PermissionRow{"ACQUIRE", Access::kUse, "ACQUIRE mine/a AND mine/b TTL 1000", kOutside,
                   "ACQUIRE mine/a AND minerals TTL 1000"},

@@ -162,9 +162,9 @@ void ReplyRouter::drop_waits(Session& session, std::vector<Dropped>& dropped) {
   }
 }
 
-// Latest arrivals first. A wait that ends can only let through one behind it; in this order all that
-// end in the same turn are gone by then, and no grant goes to a connection that is known to be dead
-// (hard case 19).
+// Latest arrivals first. A wait that ends can only let through one behind it; in this order all
+// that end in the same turn are gone by then, and no grant goes to a connection that is known to be
+// dead (hard case 19).
 void ReplyRouter::cancel(std::vector<Dropped>& dropped, Now now) {
   std::sort(dropped.begin(), dropped.end(),
             [](const Dropped& a, const Dropped& b) { return a.arrival > b.arrival; });

@@ -26,8 +26,8 @@ namespace pawl::server {
 // The waiter of an input that is answered before apply() returns.
 inline constexpr WaiterId kDirect{UINT64_MAX};
 
-// Writes what the core decided, as a reply. `by_request`: the caller named a request id, and may not
-// know the token of the lease that it asks about.
+// Writes what the core decided, as a reply. `by_request`: the caller named a request id, and may
+// not know the token of the lease that it asks about.
 void write_outcome(wire::ReplyWriter& reply, const core::Outcome& outcome, bool by_request);
 // Whether that reply is an error.
 [[nodiscard]] bool is_error(const core::Outcome& outcome);

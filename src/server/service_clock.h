@@ -2,7 +2,8 @@
 // limits::kPauseMax.
 //
 //   ServiceClock clock(source);
-//   const Now now = clock.now();      // once per turn, after the sockets; once more after each sync
+//   // once per turn, after the sockets; once more after each sync
+//   const Now now = clock.now();
 //
 // Leases run in service time. While pawld was stopped, or hung in a sync, nobody could renew; such
 // a gap must not be held against them (hard case 27). A gap is what lies between two readings, so

@@ -53,7 +53,7 @@ class Session {
   // As CLIENT LIST shows it: the address, behind kHttpPeer where it is that of an HTTP client.
   [[nodiscard]] const std::string& peer() const { return peer_; }
 
-  // --- For log lines: the fields `address` and `user`, and both in words --------------------------
+  // --- For log lines: the fields `address` and `user`, and both in words -------------------------
   [[nodiscard]] std::string_view address() const;
   // Empty when there is none.
   [[nodiscard]] std::string_view user_name() const;
@@ -74,7 +74,7 @@ class Session {
   [[nodiscard]] Outbox& outbox() { return outbox_; }
   [[nodiscard]] const Outbox& outbox() const { return outbox_; }
 
-  // --- State, set by the classes of the engine -----------------------------------------------------
+  // --- State, set by the classes of the engine ---------------------------------------------------
   wire::Protocol protocol = wire::Protocol::kResp2;
   std::string name, library, library_version;  // CLIENT SETNAME and SETINFO
   wire::Access access = wire::Access::kNone;
@@ -96,7 +96,7 @@ class Session {
   bool closing = false;             // serve nothing more; close when the outbox is empty
   bool closed = false;              // the network has closed it; only its waits are left to cancel
 
-  // --- Membership in the lists of Connections, so that none holds a session twice -----------------
+  // --- Membership in the lists of Connections, so that none holds a session twice ----------------
   bool in_ready = false;
   bool in_dirty = false;
   bool stalled = false;       // the network took less than it was given

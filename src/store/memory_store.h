@@ -43,8 +43,8 @@ class MemoryStore final : public Store {
   // The number of batches that were not released yet.
   [[nodiscard]] std::size_t held() const { return held_.size() - released_; }
 
-  // Simulates the death of the process: batches that pump() has not reported are lost without a call
-  // of their sinks. Call load() next.
+  // Simulates the death of the process: batches that pump() has not reported are lost without a
+  // call of their sinks. Call load() next.
   void crash();
   // What has_room() and space() return from now on.
   void set_room(bool room) { room_ = room; }

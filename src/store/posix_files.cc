@@ -104,7 +104,8 @@ class PosixFile : public File {
 // refused.
 class DurableFile final : public PosixFile {
  public:
-  // `on_fallback` is called when the file system accepts O_DIRECT at open and refuses it at a write.
+  // `on_fallback` is called when the file system accepts O_DIRECT at open and refuses it at a
+  // write.
   DurableFile(UniqueFd descriptor, std::string path, bool direct,
               std::function<void(const std::string&)> on_fallback)
       : PosixFile(std::move(descriptor), std::move(path)),

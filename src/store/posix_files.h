@@ -18,8 +18,8 @@ class PosixFiles final : public Files {
   explicit PosixFiles(Direct direct = Direct::kWherePossible) : direct_(direct) {}
 
   // `report` is called once, by the thread that writes, with the path of the first file that cannot
-  // be written with O_DIRECT. Set it before the first file is opened; what it refers to must outlive
-  // this object and its files.
+  // be written with O_DIRECT. Set it before the first file is opened; what it refers to must
+  // outlive this object and its files.
   void on_buffered(std::function<void(const std::string& path)> report) {
     on_buffered_ = std::move(report);
   }

@@ -103,8 +103,8 @@ class Store {
   // batch may be reused once this returns; `sink` must live until its call.
   virtual void submit(const Batch& batch, BatchId id, Sink& sink) = 0;
 
-  // Calls the sink, on the caller's thread, for the batches that were completed since the last call.
-  // A store that commits inline has none.
+  // Calls the sink, on the caller's thread, for the batches that were completed since the last
+  // call. A store that commits inline has none.
   virtual void pump(Sink& /*sink*/) {}
   // `waker` is woken, from any thread, when pump() or finished_backup() has something new. Call it
   // before the first submit(). nullptr: no longer. The waker outlives the store, or is taken back

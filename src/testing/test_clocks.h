@@ -1,9 +1,9 @@
 // Clocks that a test moves: one for the clients of a server, and one for the server itself.
 //
-// Two clocks, because they do not move in the same instant: pawld's clock moves in small steps while
-// its output is held, then the clients' clock moves at once, and only then is the output released.
-// In the other order a client could renew a lease with a time that pawld has not reached, and hold
-// it longer than pawld does.
+// Two clocks, because they do not move in the same instant: pawld's clock moves in small steps
+// while its output is held, then the clients' clock moves at once, and only then is the output
+// released. In the other order a client could renew a lease with a time that pawld has not reached,
+// and hold it longer than pawld does.
 #pragma once
 
 #include <atomic>

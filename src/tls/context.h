@@ -1,9 +1,10 @@
-// Our certificate and key, and the authorities that we trust: read from PEM files once and shared by
-// all connections. A context never changes. To rotate a certificate, load a new context and use it
-// for new connections; existing ones keep the old context alive.
+// Our certificate and key, and the authorities that we trust: read from PEM files once and shared
+// by all connections. A context never changes. To rotate a certificate, load a new context and use
+// it for new connections; existing ones keep the old context alive.
 //
 //   auto context = tls::ServerContext::load({.cert = "pawld.pem", .key = "pawld.key"});
-//   if (!context) return refuse(context.error());   // kInvalid: the file, and what is wrong with it
+//   // kInvalid: the file, and what is wrong with it
+//   if (!context) return refuse(context.error());
 //   tls::Stream stream(**context);
 //
 // TLS 1.2 and newer, with forward secrecy and authenticated encryption only. Sessions are not

@@ -1,5 +1,5 @@
-// One TLS connection without a socket: ciphertext and plaintext in, plaintext and ciphertext out. It
-// does no I/O; the owner of the socket passes the bytes.
+// One TLS connection without a socket: ciphertext and plaintext in, plaintext and ciphertext out.
+// It does no I/O; the owner of the socket passes the bytes.
 //
 //   tls::Stream stream(*context);                      // a server; a client also passes the host
 //   stream.receive(bytes from the socket);
@@ -46,8 +46,8 @@ class Stream {
   [[nodiscard]] const std::string& error() const { return error_; }
   // It failed because the peer does not speak TLS at all.
   [[nodiscard]] bool peer_is_plain() const { return peer_is_plain_; }
-  // It failed because of the configuration of one of the two ends, not because the connection broke:
-  // trying again does not help.
+  // It failed because of the configuration of one of the two ends, not because the connection
+  // broke: trying again does not help.
   [[nodiscard]] bool failed_by_configuration() const {
     return state_ == State::kFailed && !closed_in_handshake_;
   }
@@ -56,17 +56,17 @@ class Stream {
 
   // --- From the peer -----------------------------------------------------------------------------
   void receive(std::string_view ciphertext);
-  // The socket has reached its end. The peer's close_notify may be missing: the frames of the protocol
-  // above show what is complete.
+  // The socket has reached its end. The peer's close_notify may be missing: the frames of the
+  // protocol above show what is complete.
   void receive_end();
   // Writes plaintext to `into` and returns the number of bytes; 0 if there are no more for now.
   [[nodiscard]] std::size_t read(std::span<char> into);
 
   // --- To the peer -------------------------------------------------------------------------------
   // Encrypts and sends `plaintext`. `to_socket` takes bytes and returns how many it has sent; fewer
-  // if the socket is full. Returns how many bytes of plaintext have been sent completely. The caller
-  // must pass the rest again, first, in the next call, because it may be encrypted already. So the
-  // caller always knows what the peer is still to receive.
+  // if the socket is full. Returns how many bytes of plaintext have been sent completely. The
+  // caller must pass the rest again, first, in the next call, because it may be encrypted already.
+  // So the caller always knows what the peer is still to receive.
   template <class Send>
   std::size_t send(std::string_view plaintext, Send&& to_socket) {
     std::size_t done = 0;

@@ -52,8 +52,8 @@ std::string alert_text(const SSL* ssl, int alert) {
   return other + " ended the connection: " + word;
 }
 
-// The slot for the note at each connection. Not SSL_set_app_data(): Asio uses that, and frees what it
-// finds there.
+// The slot for the note at each connection. Not SSL_set_app_data(): Asio uses that, and frees what
+// it finds there.
 int note_index() {
   static const int index = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
   return index;

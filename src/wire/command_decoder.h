@@ -1,5 +1,5 @@
-// Decodes bytes from a client into commands: RESP arrays of bulk strings, and inline lines as telnet
-// sends them.
+// Decodes bytes from a client into commands: RESP arrays of bulk strings, and inline lines as
+// telnet sends them.
 //
 //   wire::CommandDecoder decoder;                       // one per connection
 //   for (;;) {
@@ -16,13 +16,13 @@
 //   a line that ends in LF or CRLF
 //     words separated by spaces, "…" with \n \r \t \b \a \\ \" \xHH, or '…' with \'
 //
-// and has at most limits::kFrameMax bytes. Sizes are checked when they are announced, before anything
-// is allocated or waited for. A line that begins with POST or Host: is an HTTP request that a web
-// page was tricked into sending; it ends the connection, and so does the beginning of a TLS
-// handshake.
+// and has at most limits::kFrameMax bytes. Sizes are checked when they are announced, before
+// anything is allocated or waited for. A line that begins with POST or Host: is an HTTP request
+// that a web page was tricked into sending; it ends the connection, and so does the beginning of a
+// TLS handshake.
 //
-// No I/O, no clock. The work per call is bounded even if bytes arrive one by one: finished arguments
-// are remembered by offset, so the buffer may move between calls.
+// No I/O, no clock. The work per call is bounded even if bytes arrive one by one: finished
+// arguments are remembered by offset, so the buffer may move between calls.
 #pragma once
 
 #include <cstdint>

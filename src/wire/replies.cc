@@ -64,8 +64,8 @@ std::optional<LeaseId> lease_in(const Value& map) {
 
 }  // namespace
 
-// This reply is on the hot path, so it is built in one small buffer and appended once. Field by field
-// it took an eighth of the instructions of an acquire-release cycle.
+// This reply is on the hot path, so it is built in one small buffer and appended once. Field by
+// field it took an eighth of the instructions of an acquire-release cycle.
 void write_grant(ReplyWriter& reply, const GrantReply& grant) {
   const bool resp3 = reply.protocol() == Protocol::kResp3;
   LineBuffer line;

@@ -3,7 +3,8 @@
 //   wire::ReplyDecoder decoder;                 // one per connection
 //   for (;;) {
 //     auto reply = decoder.decode(unread);
-//     unread.remove_prefix(reply.consumed);     // also after kNeedMore: the decoder keeps the parts
+//     // also after kNeedMore: the decoder keeps the parts
+//     unread.remove_prefix(reply.consumed);
 //     if (reply.status != DecodeStatus::kComplete) break;
 //     take(std::move(reply.value));
 //   }

@@ -36,7 +36,7 @@ class Peer {
   // It sent what may be anything, so its replies cannot be counted any more.
   void sent_garbage() { garbage_ = true; }
 
-  // --- What it receives ---------------------------------------------------------------------------
+  // --- What it receives --------------------------------------------------------------------------
   // Returns the grants that these bytes complete.
   Grants received(std::string_view bytes);
 

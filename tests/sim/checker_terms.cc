@@ -38,8 +38,8 @@ Moment counted_from(const History& history, const Attempt& a, Moment until) {
 
 }  // namespace
 
-// RAISE is a grant without a holder: what is asked for after its answer is above it, and no crash takes it
-// back.
+// RAISE is a grant without a holder: what is asked for after its answer is above it, and no crash
+// takes it back.
 void check_raises(const History& history, Faults& faults) {
   std::vector<const Raise*> raises;
   for (const Raise& raise : history.raises) {

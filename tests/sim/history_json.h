@@ -1,6 +1,6 @@
 // Histories as text, so that any harness with one clock can be judged by the checker: one JSON
-// object a line, its "kind" first. docs/explanation/testing.md has the format for programs that write
-// it.
+// object a line, its "kind" first. docs/explanation/testing.md has the format for programs that
+// write it.
 //
 //   std::ofstream("run.jsonl") << to_json_lines(history);
 //   const Result<History> read = history_from_json_lines(text);      // an error names the line

@@ -1,7 +1,8 @@
 // What pawld itself says of its locks: an observer on a perfect connection, inside the simulated
 // machine. Checks what no client can see.
 //
-//   G3  a lock is handed on only when it is free, and no lease runs out before its TTL has passed since its grant was
+//   G3  a lock is handed on only when it is free, and no lease runs out before its TTL has passed
+//       since its grant was
 //       durable, on pawld's own clock; after a restart: since the start (G4)
 //   G5  one request is granted once
 //   G6  a waiter that has hung up is never granted (hard case 19)

@@ -1,6 +1,6 @@
 // What the tests of the core's rules share: a core whose clock is moved by hand and whose store
-// commits when the test asks for it, so that a test reads in order. Every step is also judged by the
-// invariants.
+// commits when the test asks for it, so that a test reads in order. Every step is also judged by
+// the invariants.
 #pragma once
 
 #include <gtest/gtest.h>

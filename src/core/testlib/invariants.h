@@ -64,8 +64,8 @@ struct Snapshot {
 [[nodiscard]] std::vector<std::string> check_unchanged(const Snapshot& before,
                                                        const Snapshot& after);
 
-// Which waiters still expect an answer. Each waiter gets exactly one (a Queued in between does not count),
-// at once or when its wait ends; one that hung up gets none.
+// Which waiters still expect an answer. Each waiter gets exactly one (a Queued in between does not
+// count), at once or when its wait ends; one that hung up gets none.
 class ReplyLedger {
  public:
   void asked(WaiterId waiter) { open_.insert(waiter); }

@@ -30,8 +30,8 @@ struct FateLabel {
   double x = 0;  // its middle
   std::size_t row = 0;
 };
-// Placed in several rows so that they do not overlap. When there is not enough room, writes without a
-// noteworthy outcome get no label.
+// Placed in several rows so that they do not overlap. When there is not enough room, writes without
+// a noteworthy outcome get no label.
 [[nodiscard]] std::vector<FateLabel> fate_labels(const std::vector<Cluster>& clusters, double left,
                                                  double right);
 

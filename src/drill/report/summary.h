@@ -18,8 +18,8 @@ struct Summary {
   std::string others;              // the outcome of all other stale writes; empty: there are none
 };
 
-// Explains a stale write that got through, if there is one; else one that was refused; else one that
-// was not sent. Empty without a stale write.
+// Explains a stale write that got through, if there is one; else one that was refused; else one
+// that was not sent. Empty without a stale write.
 [[nodiscard]] Summary summarize(const DrillRecord& record);
 
 }  // namespace pawl::drill

@@ -1,9 +1,9 @@
 // Maps time to x coordinates of the timeline.
 //
 // A drill waits seconds for a lease to expire, and then everything happens within milliseconds. To
-// scale, that would be one long bar. So the width between two events grows with the logarithm of the
-// time between them; within it the scale is linear. When not everything fits into one row, there are
-// several.
+// scale, that would be one long bar. So the width between two events grows with the logarithm of
+// the time between them; within it the scale is linear. When not everything fits into one row,
+// there are several.
 #pragma once
 
 #include <cstddef>
@@ -48,8 +48,8 @@ struct Extent {
   double wanted = 0;           // how wide it would have to be in one row
 };
 
-// As many rows as extent.wanted needs, but at most kRowsMax. `events` may be in any order; `length` is
-// when the drill ended.
+// As many rows as extent.wanted needs, but at most kRowsMax. `events` may be in any order; `length`
+// is when the drill ended.
 [[nodiscard]] std::vector<TimeScale> time_rows(std::vector<Moment> events, Moment length,
                                                const Extent& extent);
 inline constexpr std::size_t kRowsMax = 10;

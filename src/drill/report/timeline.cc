@@ -12,8 +12,8 @@ namespace pawl::drill {
 namespace {
 
 // All measures are pixels of a picture 1000 wide. From top to bottom: the numbers of the summary,
-// pawld's lane, a strip where two workers believe, a lane for each worker, the guard as a wall above
-// the resource, labels, and the time.
+// pawld's lane, a strip where two workers believe, a lane for each worker, the guard as a wall
+// above the resource, labels, and the time.
 constexpr double kWidth = 1000, kLeft = 132, kRight = 992;
 constexpr double kPawldTop = 30, kPawldHeight = 26;
 constexpr double kPawldFaults = 20;  // the strip for faults of pawld; only if there are any

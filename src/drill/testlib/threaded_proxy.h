@@ -45,7 +45,8 @@ class ThreadedProxy {
 
   void serve() {
     constexpr int kWaitMs = 10;  // until a stop request is noticed
-    // Only this thread adds or removes connections, so what was polled stays valid without the lock.
+    // Only this thread adds or removes connections, so what was polled stays valid without the
+    // lock.
     std::vector<pollfd> wanted;
     {
       const std::lock_guard hold(mutex_);

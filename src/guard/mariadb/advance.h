@@ -11,7 +11,8 @@
 
 namespace pawl::guard {
 
-// As Guard::advance(), except that kBusy does not name the blockers: blockers() does. MariaDB waits in whole seconds, one at least.
+// As Guard::advance(), except that kBusy does not name the blockers: blockers() does. MariaDB waits
+// in whole seconds, one at least.
 [[nodiscard]] Result<std::uint64_t> advance(MYSQL* connection, const std::string& resource,
                                             std::uint64_t token, std::chrono::milliseconds wait);
 // The same, and ends the transactions that are in the way when the wait is over: their connections

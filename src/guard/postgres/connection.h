@@ -1,5 +1,5 @@
-// A libpq connection: how `pawl` opens one, and one statement on it, with what it returned or how it
-// failed. The only place that reads libpq's results.
+// A libpq connection: how `pawl` opens one, and one statement on it, with what it returned or how
+// it failed. The only place that reads libpq's results.
 #pragma once
 
 #include <libpq-fe.h>

@@ -17,7 +17,8 @@ inline constexpr Abilities kSqlAbilities{
     Ability::kMaxStep,      Ability::kCounts,      Ability::kCompact,      Ability::kVanish};
 
 // `form`: one of kFormNames. The space works with tables and guards of its own, named
-// pawl_conformance_…, in a schema of that name where there are schemas, and removes them at its end.
+// pawl_conformance_…, in a schema of that name where there are schemas, and removes them at its
+// end.
 [[nodiscard]] Result<std::unique_ptr<ScratchSpace>> open_sql_scratch(
     std::unique_ptr<SqlDatabase> database, std::string_view form);
 [[nodiscard]] Result<std::unique_ptr<Session>> open_sql_session(

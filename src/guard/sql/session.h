@@ -1,5 +1,5 @@
-// One connection to a database as a Session: what is the same in all of them. Each database adds its
-// SQL, and how it refuses.
+// One connection to a database as a Session: what is the same in all of them. Each database adds
+// its SQL, and how it refuses.
 #pragma once
 
 #include <optional>

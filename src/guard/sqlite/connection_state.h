@@ -121,8 +121,8 @@ class ConnectionState {
   std::set<std::string> refused_in_;  // Files in which this transaction was refused something.
 };
 
-// Registers pawl_use, pawl_admit, pawl_advance, pawl_check, pawl_fence and those of owners. Once per
-// connection, and harmless when repeated. SQLite's result code.
+// Registers pawl_use, pawl_admit, pawl_advance, pawl_check, pawl_fence and those of owners. Once
+// per connection, and harmless when repeated. SQLite's result code.
 [[nodiscard]] int add_functions(sqlite3* db);
 // That of this connection; nullptr: add_functions() was not called.
 [[nodiscard]] ConnectionState* state_of(sqlite3* db);

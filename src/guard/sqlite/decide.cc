@@ -136,8 +136,8 @@ Verdict admit(ConnectionState& state, const Named& before, std::uint64_t token,
               std::optional<std::uint64_t> operation, Carry carry) {
   PAWL_ASSERT(sqlite3_get_autocommit(state.db()) == 0);   // Check and write are one transaction.
   PAWL_ASSERT(token >= 1 && token <= limits::kTokenMax);  // The callers refuse all others.
-  // In main join() has taken the write lock. Elsewhere it is taken here, and the guard is read again
-  // because it may have changed before.
+  // In main join() has taken the write lock. Elsewhere it is taken here, and the guard is read
+  // again because it may have changed before.
   const bool locked = before.store.schema() == "main";
   if (!locked) before.store.lock();
   const Named named =

@@ -27,8 +27,8 @@ void drop_guard(ConnectionState& state, const std::string& name);
 
 void set_mode(ConnectionState& state, const guard::ModeChange& change);
 void set_policy(ConnectionState& state, const guard::PolicyChange& change);
-// How many were switched to shadow. Does not wait; where another connection is writing, the audit has
-// it from the next change of mode on.
+// How many were switched to shadow. Does not wait; where another connection is writing, the audit
+// has it from the next change of mode on.
 std::int64_t emergency(ConnectionState& state, const std::string& guard, const std::string& reason);
 // How many rows went.
 std::int64_t compact(ConnectionState& state, const std::string& guard, std::uint64_t below);

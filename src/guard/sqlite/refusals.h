@@ -3,9 +3,9 @@
 // is taken into pawl_count and pawl_refusal when its transaction is over, or when someone asks for
 // the status.
 //
-// Both happen under SQLite's write lock, so no other connection touches the file meanwhile. A process that
-// dies between the commit and the truncation lets its lines be counted twice: counters are for
-// people.
+// Both happen under SQLite's write lock, so no other connection touches the file meanwhile. A
+// process that dies between the commit and the truncation lets its lines be counted twice: counters
+// are for people.
 #pragma once
 
 #include <string>

@@ -54,7 +54,8 @@ guard::Status status_of(Store& store, const GuardRow& row) {
   guard::Status status;
   status.guard = row.name;
   status.strength = strength_of(store.db());
-  // The word of the other databases; the tables of an installed guard have always said "expression".
+  // The word of the other databases; the tables of an installed guard have always said
+  // "expression".
   status.kind = row.kind == "expression" ? "by" : row.kind;
   Statement tables(store.db(), "SELECT tbl FROM main.pawl_protected WHERE guard = ?1 ORDER BY tbl");
   status.tables = list(tables.bind(row.id));

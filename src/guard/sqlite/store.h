@@ -85,8 +85,8 @@ class Store {
 // A short transaction on a connection of its own, for what must be kept although the caller's
 // transaction is rolled back, or does not belong to it. `work` runs under the write lock and is
 // committed. False: it was not, because another connection is writing or the file cannot be opened;
-// there will be a next time. Waits 200 ms at most and never throws. `path`: of the database; for one
-// in memory (empty) nothing is done.
+// there will be a next time. Waits 200 ms at most and never throws. `path`: of the database; for
+// one in memory (empty) nothing is done.
 bool run_side_transaction(const std::string& path,
                           const std::function<void(Store&)>& work) noexcept;
 

@@ -136,8 +136,8 @@ int watch_transactions(sqlite3* db, std::unique_ptr<ConnectionState> state) {
   if (rc == SQLITE_OK)
     rc = sqlite3_create_module_v2(db, "pawl_closing", &kClosingModule, watched, nullptr);
   if (rc != SQLITE_OK) return rc;
-  // Brings the table into being, so that it is notified when the connection is closed: kept statements
-  // would prevent that.
+  // Brings the table into being, so that it is notified when the connection is closed: kept
+  // statements would prevent that.
   return sqlite3_exec(db, "SELECT one FROM pawl_closing", nullptr, nullptr, nullptr);
 }
 

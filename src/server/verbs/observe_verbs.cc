@@ -15,8 +15,8 @@ std::string_view parse_prefix(wire::ArgReader& in) {
   return in.text("a prefix", {0, limits::kLockNameMax});
 }
 
-// The reply is the id to resume from, so that a connection that breaks before the first event misses
-// nothing either.
+// The reply is the id to resume from, so that a connection that breaks before the first event
+// misses nothing either.
 Served observe(Command& command, const ObserveRequest& request) {
   Session& session = command.session;
   Observers& observers = command.services.observers;

@@ -78,9 +78,9 @@ struct Verb {
   [[nodiscard]] constexpr wire::Syntax syntax() const { return {name, arity, usage}; }
 };
 
-// --- kHandler<parse, serve> --------------------------------------------------------------------------
-// `parse` takes an ArgReader&, and a const ParseContext& where it needs one, and returns the request;
-// `serve` takes a Command& and that request.
+// --- kHandler<parse, serve> ----------------------------------------------------------------------
+// `parse` takes an ArgReader&, and a const ParseContext& where it needs one, and returns the
+// request; `serve` takes a Command& and that request.
 
 template <auto kParse>
 auto parse_with(wire::ArgReader& in, const ParseContext& context) {

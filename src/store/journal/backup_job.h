@@ -1,12 +1,12 @@
 // Makes one backup (backup.h) in bounded steps while the store keeps running.
 //
-// The job reads the old checkpoint, the closed segments, and the part of the active segment that was
-// durable when the backup was requested; that part of the file never changes again. Closing the
+// The job reads the old checkpoint, the closed segments, and the part of the active segment that
+// was durable when the backup was requested; that part of the file never changes again. Closing the
 // active segment first would use up a segment (64 MiB) per backup, and the loop would have to wait
 // if no spare is ready.
 //
-// All or nothing: everything is written and synced in DIR.partial and read back, then DIR.partial is
-// renamed to DIR. What an interrupted backup left in DIR.partial is removed first.
+// All or nothing: everything is written and synced in DIR.partial and read back, then DIR.partial
+// is renamed to DIR. What an interrupted backup left in DIR.partial is removed first.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ class BackupJob {
   struct Facts {
     // The greatest number used by the batches in the backup.
     std::uint64_t last_number = 0;
-    // Kept free if the backup is on the volume of the store, so that a backup cannot stop the store.
+    // Kept free if the backup is on the volume of the store, so that a backup cannot stop the
+    // store.
     std::uint64_t space_reserve = 0;
   };
   // The last segment of `source` is the durable part of the active one. None of the files of
@@ -63,8 +64,8 @@ class BackupJob {
 };
 
 // Holds at most one backup job. The loop's thread orders it, and a thread of its own runs it
-// (BackupThread): the target directory is the user's choice and may be a network disk that hangs, so
-// neither the loop nor maintenance may wait for it.
+// (BackupThread): the target directory is the user's choice and may be a network disk that hangs,
+// so neither the loop nor maintenance may wait for it.
 class BackupSlot {
  public:
   // --- The loop's thread -------------------------------------------------------------------------

@@ -336,8 +336,8 @@ TEST(Restore, NeverReplacesAStoreOrForeignFiles) {
             Code::kBusy);
 }
 
-// Otherwise a pawld that starts after an interrupted restore would find an empty directory and issue
-// tokens from 1.
+// Otherwise a pawld that starts after an interrupted restore would find an empty directory and
+// issue tokens from 1.
 TEST(Restore, APowerCutAtAnyOperationLeavesTheStoreOrAnUnfinishedRestore) {
   std::uint64_t refused = 0;
   for (std::uint64_t count = 1;; ++count) {

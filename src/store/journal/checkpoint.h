@@ -20,7 +20,8 @@
 //   offset  0  u32  crc of the rest of the piece
 //           4  u32  length
 //           8  u64  index: 0, 1, ...
-//          16       `length` bytes of puts in the encoding of a batch (base/batch.h), sorted by key,
+//          16       `length` bytes of puts in the encoding of a batch (base/batch.h), sorted by
+//                   key,
 //                   each key once
 //
 // The crc of a piece is seeded with that of incarnation and sequence, so that a piece of another

@@ -74,8 +74,8 @@ void close_and_open_again(SimulatedDisk& disk, AcknowledgedState& acknowledged) 
   }
 }
 
-// Opens what a crash left, checks it, and continues: a torn batch must neither come back nor look like
-// damage later.
+// Opens what a crash left, checks it, and continues: a torn batch must neither come back nor look
+// like damage later.
 void check_and_go_on(SimulatedDisk& disk, AcknowledgedState acknowledged, std::uint64_t seed) {
   SeededRandom random(seed);
   for (int round = 0; round < 2; ++round) {

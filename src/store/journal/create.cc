@@ -152,8 +152,8 @@ std::uint64_t sequence_after(std::uint64_t sequence) {
 Result<void> create_restored_store(Files& files, const std::string& directory,
                                    const Identity& identity, InitialState initial) {
   if (auto made = files.make_directory(directory); !made) return made;
-  // Checked before locking, too: the lock leaves a file behind, which must not happen in a directory
-  // that is not Pawl's.
+  // Checked before locking, too: the lock leaves a file behind, which must not happen in a
+  // directory that is not Pawl's.
   if (auto checked = check_not_a_store(files, directory); !checked) return checked;
   const auto lock = files.lock_directory(directory);
   if (!lock) return lock.error();

@@ -19,8 +19,8 @@ enum class DirectoryKind {
   kStore,
   kUnfinishedRestore,  // Left by a restore that did not finish; only another restore may use it.
 };
-// An error if it is none of these: the directory holds files that Pawl did not write, a backup, or a
-// store whose store.meta is lost.
+// An error if it is none of these: the directory holds files that Pawl did not write, a backup, or
+// a store whose store.meta is lost.
 Result<DirectoryKind> classify(Files& files, const std::string& directory);
 
 // What a store holds when it is created.
@@ -40,8 +40,8 @@ Result<Identity> create_store(Files& files, const std::string& directory, const 
                               const InitialState& initial = {});
 
 // Creates a restored store in `directory`, which is missing, empty, or left by an unfinished
-// restore. All or nothing: until the last step the directory counts neither as a store nor as empty.
-// kInvalid: the directory holds a store or something else. kBusy: a process uses it.
+// restore. All or nothing: until the last step the directory counts neither as a store nor as
+// empty. kInvalid: the directory holds a store or something else. kBusy: a process uses it.
 Result<void> create_restored_store(Files& files, const std::string& directory,
                                    const Identity& identity, InitialState initial);
 

@@ -1,5 +1,5 @@
-// Flips every byte that has a meaning and truncates every file: the store loads exactly what the rules
-// of format.h say, or refuses and names the file. Hard cases 38 and 39.
+// Flips every byte that has a meaning and truncates every file: the store loads exactly what the
+// rules of format.h say, or refuses and names the file. Hard cases 38 and 39.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -103,8 +103,8 @@ TEST(JournalDamage, AFlippedBitInTheSegmentHeaderIsRefused) {
   }
 }
 
-// The documented exception: it cannot be distinguished from a torn tail. The high water still covers
-// the lost numbers.
+// The documented exception: it cannot be distinguished from a torn tail. The high water still
+// covers the lost numbers.
 TEST(JournalDamage, AFlippedBitInTheLastRecordCountsAsATornTail) {
   const SmallStore store;
   for (const std::uint64_t at : positions(store.offsets.back(), store.lengths.back(), store.end)) {

@@ -11,8 +11,8 @@
 
 namespace pawl::store::journal {
 
-// Returns one operation's key and value as text; the store itself only knows bytes. `value` is empty
-// for an erase.
+// Returns one operation's key and value as text; the store itself only knows bytes. `value` is
+// empty for an erase.
 using FormatOperation =
     std::function<std::string(bool put, std::string_view key, std::string_view value)>;
 

@@ -36,13 +36,13 @@
 //          40       the batch (base/batch.h), zeros up to a multiple of 4 KiB
 //
 // `previous crc` chains everything. In a record it is the crc field of the record before, or of the
-// header for the first record of a segment. In a header it is that of the last record (or header) of
-// the segment before, and 0 in the very first.
+// header for the first record of a segment. In a header it is that of the last record (or header)
+// of the segment before, and 0 in the very first.
 //
 // A header is *valid for segment n* if magic, crc and version are right and it names n. A record is
 // *valid in segment n* if its magic is right, it names n, its length stays within the file, and its
-// crc is right. The segment id is covered by the checksum, so the old records in a recycled file are
-// never valid.
+// crc is right. The segment id is covered by the checksum, so the old records in a recycled file
+// are never valid.
 //
 // Reading a segment, from block 1 on: a valid record must carry the expected sequence and previous
 // crc, otherwise that is damage. At the first block where no valid record begins, every later block
@@ -126,12 +126,15 @@ std::uint32_t encode_segment_header(SegmentHeader header, char* block);
 // Fills in magic, length and crc, and writes stored_bytes(batch.size()) bytes to `out`. Returns the
 // crc.
 std::uint32_t encode_record(RecordHeader header, std::string_view batch, char* out);
-// Returns the length field if `bytes` begins like a record of `segment`. Its checksum is not checked.
+// Returns the length field if `bytes` begins like a record of `segment`. Its checksum is not
+// checked.
 [[nodiscard]] std::optional<std::uint32_t> claimed_length(std::string_view bytes,
                                                           std::uint64_t segment);
-// Whether `bytes` begins like a record of `segment` and holds all of it. Its checksum is not checked.
+// Whether `bytes` begins like a record of `segment` and holds all of it. Its checksum is not
+// checked.
 [[nodiscard]] bool looks_like_record(std::string_view bytes, std::uint64_t segment);
-// Returns the record at the front of `bytes` (the rest of the segment), if it is valid in `segment`.
+// Returns the record at the front of `bytes` (the rest of the segment), if it is valid in
+// `segment`.
 [[nodiscard]] std::optional<BatchRecord> decode_record(std::string_view bytes,
                                                        std::uint64_t segment);
 

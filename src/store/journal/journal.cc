@@ -48,8 +48,8 @@ Result<std::unique_ptr<Journal>> Journal::open(Files& files, const std::string& 
   }
   if (auto prepared = prepare_directory(files, directory, settings); !prepared)
     return prepared.error();
-  // Checked before locking, too: the lock leaves a file behind, which must not happen in a directory
-  // that is not Pawl's.
+  // Checked before locking, too: the lock leaves a file behind, which must not happen in a
+  // directory that is not Pawl's.
   if (const auto found = classify(files, directory); !found) return found.error();
   auto lock = files.lock_directory(directory);
   if (!lock) return lock.error();

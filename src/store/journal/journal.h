@@ -78,8 +78,8 @@ class Journal final : public Store {
   Result<void> commit(const Batch& batch);
   // Writes a high-water file that covers `covered` and a block of numbers after it.
   Result<void> reserve(std::uint64_t covered);
-  // Works even on a full disk: a spare segment is given up for it, because a spare can be made again
-  // later and this file cannot wait.
+  // Works even on a full disk: a spare segment is given up for it, because a spare can be made
+  // again later and this file cannot wait.
   Result<void> record_high_water(const HighWater& high_water);
   Result<void> switch_segment(std::size_t batch_bytes);
   [[nodiscard]] std::uint64_t last_sequence() const { return chain_.next_sequence - 1; }

@@ -155,8 +155,8 @@ std::uint64_t Maintenance::space_needed() const {
 }
 
 // The greatest number of segments that exist at once: the active one, the spares, those that a
-// checkpoint is being made from, and one that is closed meanwhile. Two checkpoints come on top, each
-// as large as all live records.
+// checkpoint is being made from, and one that is closed meanwhile. Two checkpoints come on top,
+// each as large as all live records.
 Space Maintenance::space() const {
   const std::uint64_t segments = 1 + settings_.spare_segments + settings_.checkpoint_after + 1;
   return {free_.load(std::memory_order_relaxed), space_needed_.load(std::memory_order_relaxed),
@@ -282,9 +282,9 @@ void Maintenance::abandon_prewrite() {
   (void)files_.remove(unfinished);  // If this fails, the next start removes it.
 }
 
-// A batch that does not fit in a segment of the usual size gets a segment of its own. It takes the id
-// of the first spare, by a rename over that spare's file: before and after, there is one segment of
-// that id that is not begun.
+// A batch that does not fit in a segment of the usual size gets a segment of its own. It takes the
+// id of the first spare, by a rename over that spare's file: before and after, there is one segment
+// of that id that is not begun.
 Result<Spare> Maintenance::make_oversized(std::uint64_t bytes) {
   PAWL_ASSERT(bytes > identity_.segment_bytes && bytes % kBlock == 0);
   abandon_prewrite();

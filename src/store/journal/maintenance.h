@@ -66,8 +66,8 @@ class Maintenance {
   // Why. Only if failed().
   [[nodiscard]] Error failure() const;
   [[nodiscard]] Space space() const;
-  // `wake` is called on the loop's thread (unpin(): on its caller's) when there may be new work. Set
-  // it before the other thread starts; clear it after that thread has ended.
+  // `wake` is called on the loop's thread (unpin(): on its caller's) when there may be new work.
+  // Set it before the other thread starts; clear it after that thread has ended.
   void on_work(std::function<void()> wake) { wake_ = std::move(wake); }
   // Steps do nothing from now on; unfinished files are removed.
   void stop();

@@ -32,8 +32,8 @@ Settings random_settings(Random& random) {
   return settings;
 }
 
-// Like the batches of pawld: mostly one grant or release, sometimes a whole turn of them, rarely more
-// than a segment.
+// Like the batches of pawld: mostly one grant or release, sometimes a whole turn of them, rarely
+// more than a segment.
 Batch random_batch(Random& random, const AcknowledgedState& acknowledged) {
   Batch batch;
   const std::uint64_t kind = random.below(100);
@@ -56,8 +56,8 @@ struct Tally {
   std::uint64_t in_recovery = 0, batches = 0, clean_stops = 0;
 };
 
-// Works until the power is cut: before the store is open, during its work, during its clean stop, or
-// after that.
+// Works until the power is cut: before the store is open, during its work, during its clean stop,
+// or after that.
 void work_until_cut(SimulatedDisk& disk, AcknowledgedState& acknowledged, Random& random,
                     Tally& tally) {
   disk.cut_power_at(1 + random.below(random.below(3) == 0 ? 8 : 150));

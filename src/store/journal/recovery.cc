@@ -104,8 +104,8 @@ class SegmentScan {
   bool begun_ = false;
 };
 
-// The high-water file is older than the records, or exact after a clean stop. It must never be ahead
-// of them.
+// The high-water file is older than the records, or exact after a clean stop. It must never be
+// ahead of them.
 Result<void> check_high_water(const std::string& directory, const Recovered& recovered,
                               std::uint64_t covered) {
   const std::uint64_t sequence = recovered.chain.next_sequence - 1;

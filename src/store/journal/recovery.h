@@ -1,5 +1,5 @@
-// Reading the files of a store at start. First what they contain, changing nothing; then the repairs
-// that make them ready for new batches.
+// Reading the files of a store at start. First what they contain, changing nothing; then the
+// repairs that make them ready for new batches.
 #pragma once
 
 #include <optional>

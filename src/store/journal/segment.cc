@@ -24,8 +24,8 @@ Result<bool> record_is_valid(File& file, std::uint64_t offset, std::uint64_t sto
   return decode_record(bytes, segment).has_value();
 }
 
-// Whether a valid record of this segment begins at any block: then the segment was begun, even if its
-// header is not valid now. (Old records of a recycled file carry another segment id.)
+// Whether a valid record of this segment begins at any block: then the segment was begun, even if
+// its header is not valid now. (Old records of a recycled file carry another segment id.)
 Result<bool> holds_a_record(File& file, std::uint64_t segment, std::uint64_t file_bytes) {
   std::string piece(kSearchStep, '\0');
   for (std::uint64_t at = kBlock; at < file_bytes; at += kSearchStep) {

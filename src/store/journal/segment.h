@@ -37,8 +37,8 @@ struct SegmentFacts {
   std::optional<SegmentHeader> header;  // Set if the segment is begun.
 };
 // Damage if the file is too short to be a segment, shorter than its header says, or holds a valid
-// record although its header is not valid. `expected_bytes` is the minimum size of a segment that is
-// not begun.
+// record although its header is not valid. `expected_bytes` is the minimum size of a segment that
+// is not begun.
 Result<SegmentFacts> probe_segment(Files& files, const std::string& path, std::uint64_t segment,
                                    std::uint64_t expected_bytes);
 

@@ -1,5 +1,5 @@
-// What the journal's tests share: a sink that records outcomes, a visitor that collects records, and
-// one run of a journal from open to crash or close.
+// What the journal's tests share: a sink that records outcomes, a visitor that collects records,
+// and one run of a journal from open to crash or close.
 #pragma once
 
 #include <gtest/gtest.h>

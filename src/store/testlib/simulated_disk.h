@@ -3,7 +3,8 @@
 //
 //   - Unsynced writes survive or not sector by sector (512 bytes), in any combination.
 //   - Unsynced creations, renames and removals of names survive or not one by one.
-//   - A durable write (open_durable) and a finished sync survive. One that is in progress at the cut
+//   - A durable write (open_durable) and a finished sync survive. One that is in progress at the
+//     cut
 //     counts as unsynced.
 //
 //   SimulatedDisk disk;
@@ -74,8 +75,8 @@ class SimulatedDisk final : public Files {
   // Kills the process, not the machine: all writes can be read, but what was not synced still is
   // not. Pending faults are cancelled. Calls from now on are those of the next process.
   void kill_process();
-  // The process is killed during the `count`th operation from now: its effect can be read and is not
-  // synced, and nothing works until kill_process() or restart().
+  // The process is killed during the `count`th operation from now: its effect can be read and is
+  // not synced, and nothing works until kill_process() or restart().
   void kill_process_at(std::uint64_t count) { kill_at_ = operations_ + count; }
   [[nodiscard]] bool has_process() const { return process_; }
   // The capacity of the disk; writes beyond it fail for lack of space.
