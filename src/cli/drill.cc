@@ -152,7 +152,7 @@ void configure(Console& console, DrillConfig& config, const StopSignals& signals
 DrillConfig scratch_config(Console& console, const DrillArguments& options) {
   DrillConfig config = options.config;
   config.target = {};
-  config.target.kind = "sqlite";
+  config.target.kind = guard::serverless_kind().name;
   config.mode = options.mode;
   if (config.lock.empty() || !options.resource.empty()) config.lock = scratch_lock();
   if (options.all_throwaway()) return config;

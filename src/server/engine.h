@@ -3,11 +3,10 @@
 //
 //   Engine engine(settings, {store, clock, random, network, log, on_fatal});
 //   engine.load();
-//   // every ready socket
-//   each turn:  engine.received(connection, bytes)…;  engine.hangup(connection)…;
-//               // then, and only then, the clock
-//               engine.run_turn();
-//               sleep at most engine.patience(), or until the store wakes the driver
+//   In each turn:
+//     engine.received(connection, bytes)…;  engine.hangup(connection)…;  // every ready socket
+//     engine.run_turn();                                                // only now the clock is read
+//     Sleep at most engine.patience(), or until the store wakes the driver.
 //
 // The engine itself only orders the steps of a turn: the clock after the sockets (a request must
 // never be dated before it was sent); hang-ups before anything else (a waiter that is gone is never
