@@ -53,8 +53,13 @@ Result<void> Administration::compact(const std::string&, std::uint64_t, Rehearse
   return unable(Task::kCompact);
 }
 
-void weaken_by_problems(Status& status, const std::vector<Problem>& problems) {
-  for (const Problem& problem : problems) {
+void weaken_by_problems(Status& status, const Result<std::vector<Problem>>& problems) {
+  if (!problems) {
+    status.strength = {Strength::kBestEffort,
+                       "its problems cannot be read: " + problems.error().detail};
+    return;
+  }
+  for (const Problem& problem : *problems) {
     if (problem.severity != "error") continue;
     if (!problem.guard.empty() && problem.guard != status.guard) continue;
     status.strength = {Strength::kBestEffort, problem.object.empty()

@@ -163,7 +163,7 @@ class Administration {
 };
 
 // Where a problem of severity error lets writes pass unguarded, a guard is best effort, whatever
-// its kind promises.
-void weaken_by_problems(Status& status, const std::vector<Problem>& problems);
+// its kind promises. So it is where the problems could not be read.
+void weaken_by_problems(Status& status, const Result<std::vector<Problem>>& problems);
 
 }  // namespace pawl::guard
