@@ -17,7 +17,7 @@ ctest runs every test with PYTHONPATH=tests and the paths of the programs in its
 To run one by hand, set them yourself, or let ctest print them with `ctest -V -R NAME`:
 
     export PYTHONPATH=$PWD/tests PAWLD=$PWD/build/bin/pawld PAWL=$PWD/build/bin/pawl
-    /usr/bin/python3 tests/e2e/verbs_test.py VerbsTest.test_release_is_idempotent
+    /usr/bin/python3 tests/e2e/verbs_test.py Resp2VerbsTest.test_release_is_idempotent
 """
 
 import pathlib
