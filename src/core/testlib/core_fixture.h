@@ -205,8 +205,8 @@ class CoreTest : public testing::Test {
   Options options_;
   std::unique_ptr<Core> core_;
   Now now_{Tick(1h), UnixMs{1'700'000'000'000}};
-  bool judged_ =
-      true;  // Off where the state is so large that looking at all of it each step takes too long.
+  // Off where the state is so large that looking at all of it each step takes too long.
+  bool judged_ = true;
   std::vector<Reply> replies_;       // of the last step
   std::vector<std::string> events_;  // of the last step
   std::map<WaiterId, Outcome> answers_;

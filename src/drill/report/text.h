@@ -13,7 +13,7 @@
 namespace pawl::drill {
 
 // Safe inside an element and inside a quoted attribute. Control characters become U+FFFD; bytes
-// that are not UTF-8 stay, reasons a browser reads them as U+FFFD and they cannot hide a bracket
+// that are not UTF-8 stay, because a browser reads them as U+FFFD and they cannot hide a bracket
 // from it.
 [[nodiscard]] std::string escaped(std::string_view text);
 
