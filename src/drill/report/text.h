@@ -2,7 +2,6 @@
 // the SVG timeline.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,9 +18,6 @@ namespace pawl::drill {
 
 // About three digits: 4.2 ms, 310 ms, 2.13 s, 64.5 s; the space does not break a line.
 [[nodiscard]] std::string span_text(Moment span);
-
-// "1 write", "2 writes".
-[[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
 
 [[nodiscard]] std::string_view fate_word(Fate fate);
 [[nodiscard]] std::string_view fault_word(FaultKind kind);
