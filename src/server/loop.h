@@ -95,7 +95,7 @@ class Loop final : public Network, public Waker {
   void take_wake();
   void accept_some(Engine& engine);
   void accept_one(Engine& engine, UniqueFd socket);
-  void turn_away();
+  void refuse_connection();
   void serve(Engine& engine, ConnectionId id, std::uint32_t events);
   // Reads one buffer, or, of a peer that has hung up, all there is up to a bound. True when the end
   // was seen.
@@ -113,12 +113,12 @@ class Loop final : public Network, public Waker {
   [[nodiscard]] Nanos handshake_patience() const;
   void advance_handshakes(Engine& engine);
   void advance_handshake(Engine& engine, ConnectionId id);
-  void introduce(Engine& engine, ConnectionId id, Connection& connection);
+  void pass_to_engine(Engine& engine, ConnectionId id, Connection& connection);
   void drop_handshake(ConnectionId id, std::string_view why);
   bool decrypt(Engine& engine, ConnectionId id, Connection& connection);
   void flush_tls(ConnectionId id, Connection& connection);
   static std::size_t encrypt_and_send(Connection& connection, std::string_view bytes);
-  static void say_goodbye(Connection& connection);
+  static void send_tls_close(Connection& connection);
 
   Log& log_;
   UniqueFd epoll_, signals_, listener_;
