@@ -1,6 +1,7 @@
 // pawl_bench_load: measures one peer under one workload and prints one line of JSON.
 //
-//   pawl_bench_load --peer pawl --workload cycle --port 7295 --connections 64 --seconds 0.6 --pid 4711
+//   pawl_bench_load --peer pawl --workload cycle --port 7295 --connections 64
+//                   --seconds 0.6 --pid 4711
 #include <getopt.h>
 #include <unistd.h>
 

@@ -310,7 +310,7 @@ BEGIN
 END//
 
 -- THE DECISION of use(), admit() and begin(), for every kind and mode. Holds what keeps it true until the end of the
--- transaction. `writes` false: only admit(), nothing is carried.
+-- transaction. `carries` false: only admit(), nothing is carried.
 -- The token is carried before it is judged: a write after a refusal is refused again by the trigger.
 CREATE OR REPLACE PROCEDURE pawl._admit(IN resource TEXT, IN spelled TEXT, IN op_spelled TEXT, IN carries BOOLEAN, OUT verdict VARCHAR(16)) SQL SECURITY DEFINER
 BEGIN

@@ -99,8 +99,8 @@ class PAWL_PUBLIC PgGuard final : public Guard {
   // says that the work is in effect: admitted now, replayed (done before, `work` did not run), or
   // let through by a mode that does not refuse.
   //   kStaleToken    a newer holder has been here. Stop; never retried.
-  //   kIssuerBehind  stale, and yet the lease is alive: the authority has gone back. An operator
-  //                  must raise it.
+  //   kIssuerBehind  stale, and yet the lease is alive: pawld's counter is behind the guard. An
+  //                  operator must raise it.
   //   kLeaseLost     the lease is over, noticed before the commit. Nothing happened.
   //   kUnknown       the connection broke at the commit and there is no operation number to ask
   //                  with.

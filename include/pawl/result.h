@@ -22,7 +22,7 @@ enum class Code {
   kUnknown,       // It may have happened. Ask before you act.
   kInvalid,       // The request itself is wrong. Fix the caller.
   kDenied,        // Not allowed. Nothing happened.
-  kIssuerBehind,  // A guard has seen more than the authority. Stop; an operator must raise it.
+  kIssuerBehind,  // pawld's counter is behind the guard. Stop; an operator must raise it.
 };
 
 // Programs read code; people read detail.

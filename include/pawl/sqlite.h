@@ -1,13 +1,13 @@
 // Writes to a SQLite file that a newer holder's token fences out. Install the guard first: `pawl
 // guard install sqlite`.
 //
-//   // a sqlite3* you already have, opened by the same SQLite
-//   pawl::sqlite::register_functions(db);
+//   pawl::sqlite::register_functions(db);  // a sqlite3* you have, opened by the same SQLite
 //   pawl::SqliteGuard guard(db);
 //   auto done = guard.write(lease, "orders", [&] {
-//     return sqlite3_exec(db, "UPDATE orders SET state = 'shipped' WHERE id = 7", nullptr, nullptr, nullptr);
+//     const char* sql = "UPDATE orders SET state = 'shipped' WHERE id = 7";
+//     return sqlite3_exec(db, sql, nullptr, nullptr, nullptr);
 //   });
-//   if (!done) return report(done.error());                // kStaleToken is final
+//   if (!done) return report(done.error());  // kStaleToken is final
 //
 // Link Pawl::sqlite. Nothing here is needed by other writers: the check is in the file, and refuses
 // the sqlite3 shell too.
@@ -62,8 +62,8 @@ class PAWL_PUBLIC SqliteGuard final : public Guard {
   // value says that the work is in effect: admitted now, replayed (done before, `work` did not
   // run), or let through by a mode that does not refuse.
   //   kStaleToken    a newer holder has been here. Stop; never retried.
-  //   kIssuerBehind  stale, and yet the lease is alive: the authority has gone back. An operator
-  //                  must raise it.
+  //   kIssuerBehind  stale, and yet the lease is alive: pawld's counter is behind the guard. An
+  //                  operator must raise it.
   //   kLeaseLost     the lease is over, noticed before the commit. Nothing happened.
   //   kBusy          others were writing until the wait was over. Nothing happened.
   //   kInvalid       the guard or the SQL is wrong: the detail has SQLite's words.

@@ -1,9 +1,8 @@
 // JSON in and out: replies as they came, and bodies read strictly.
 //
-//   // must be one object with no other members
-//   Body body(asked.http.body, {"ttl_ms", "owner"});
+//   Body body(asked.http.body, {"ttl_ms", "owner"});  // must be one object, no other members
 //   const auto ttl = body.number("ttl_ms", {100, 600000});
-//   if (auto wrong = body.finish()) return *wrong;         // the first thing that is wrong
+//   if (auto wrong = body.finish()) return *wrong;    // the first thing that is wrong
 //
 // Errors are reported in this order: the body is not an object, a member is given twice, a member
 // is unknown, then whatever a read found, in the order of the reads.

@@ -63,29 +63,29 @@ std::uint64_t count_of(Millis limit) {
   return static_cast<std::uint64_t>(limit.count());
 }
 
-void append_locks(AcquireCommand& wish, Body& body) {
-  wish.locks = body.texts("locks");
-  if (wish.locks.empty() || wish.locks.size() > limits::kLocksPerLease)
+void append_locks(AcquireCommand& acquire, Body& body) {
+  acquire.locks = body.texts("locks");
+  if (acquire.locks.empty() || acquire.locks.size() > limits::kLocksPerLease)
     body.refuse(fmt::format("locks must name 1 to {} locks", limits::kLocksPerLease));
-  for (std::size_t i = 0; i < wish.locks.size(); ++i) {
-    const std::string& lock = wish.locks[i];
+  for (std::size_t i = 0; i < acquire.locks.size(); ++i) {
+    const std::string& lock = acquire.locks[i];
     if (auto wrong = wrong_text(fmt::format("locks[{}]", i), lock, {1, limits::kLockNameMax}))
       body.refuse(std::move(*wrong));
-    if (std::find(wish.locks.begin(), wish.locks.begin() + static_cast<std::ptrdiff_t>(i), lock) !=
-        wish.locks.begin() + static_cast<std::ptrdiff_t>(i))
+    if (std::find(acquire.locks.begin(), acquire.locks.begin() + static_cast<std::ptrdiff_t>(i),
+                  lock) != acquire.locks.begin() + static_cast<std::ptrdiff_t>(i))
       body.refuse(fmt::format("locks names {} twice", wire::shown(lock)));
-    if (i > 0) wish.command.emplace_back("AND");
-    wish.command.push_back(lock);
+    if (i > 0) acquire.command.emplace_back("AND");
+    acquire.command.push_back(lock);
   }
 }
 
-void append_number(AcquireCommand& wish, const AcquireOption& option,
+void append_number(AcquireCommand& acquire, const AcquireOption& option,
                    std::optional<std::uint64_t> value) {
   if (!value || value == option.omitted) return;
-  wish.command.insert(wish.command.end(), {std::string(option.word), std::to_string(*value)});
+  acquire.command.insert(acquire.command.end(), {std::string(option.word), std::to_string(*value)});
 }
 
-void append_meta(AcquireCommand& wish, Body& body) {
+void append_meta(AcquireCommand& acquire, Body& body) {
   const auto pairs = body.pairs("meta");
   if (pairs.size() > limits::kMetaPairs)
     return body.refuse(fmt::format("meta takes at most {} pairs", limits::kMetaPairs));
@@ -96,43 +96,44 @@ void append_meta(AcquireCommand& wish, Body& body) {
     if (auto wrong = wrong_text("a value of meta", value, {0, limits::kMetaBytes}))
       return body.refuse(std::move(*wrong));
     bytes += key.size() + value.size();
-    wish.command.insert(wish.command.end(), {"META", key, value});
+    acquire.command.insert(acquire.command.end(), {"META", key, value});
   }
   if (bytes > limits::kMetaBytes)
     body.refuse(too_long(
         fmt::format("meta takes at most {} bytes in all, got {}", limits::kMetaBytes, bytes)));
 }
 
-void append_option(AcquireCommand& wish, Body& body, const AcquireOption& option, Millis ttl_max) {
+void append_option(AcquireCommand& acquire, Body& body, const AcquireOption& option,
+                   Millis ttl_max) {
   switch (option.kind) {
     case OptionKind::kMillis:
     case OptionKind::kNumber: {
       const std::uint64_t max = option.member == kTtl ? count_of(ttl_max) : option.member_max();
       const auto value = body.number(option.member, {option.min, max});
       if (!value && !option.omitted) body.refuse(fmt::format("{} is required", option.member));
-      return append_number(wish, option, value);
+      return append_number(acquire, option, value);
     }
     case OptionKind::kFlag:
-      if (body.boolean(option.member).value_or(false)) wish.command.emplace_back(option.word);
+      if (body.boolean(option.member).value_or(false)) acquire.command.emplace_back(option.word);
       return;
     case OptionKind::kText:
       if (const auto text = body.text(option.member, {option.min, option.max}))
-        wish.command.insert(wish.command.end(), {std::string(option.word), *text});
+        acquire.command.insert(acquire.command.end(), {std::string(option.word), *text});
       return;
     case OptionKind::kMeta:
-      return append_meta(wish, body);
+      return append_meta(acquire, body);
     case OptionKind::kRequestId:
       return;  // The header Idempotency-Key.
   }
 }
 
 // What only the whole body can show. Members are read again, as they were when they were appended.
-void check_together(const AcquireCommand& wish, Body& body) {
+void check_together(const AcquireCommand& acquire, Body& body) {
   constexpr Bounds kAny{0, UINT64_MAX};
   const bool shared = body.boolean("shared").value_or(false);
   const bool limited = body.number("limit", kAny).value_or(1) != 1;
   if (shared && limited) body.refuse("shared and limit exclude each other");
-  if (wish.locks.size() > 1 && (shared || limited))
+  if (acquire.locks.size() > 1 && (shared || limited))
     body.refuse("several locks are taken exclusively: neither shared nor limit goes with them");
   const std::uint64_t ttl = body.number(kTtl, kAny).value_or(0);
   const std::uint64_t hold = body.number("max_hold_ms", kAny).value_or(0);
@@ -152,20 +153,20 @@ std::vector<std::string_view> body_members() {
 // Everything that the wire's parser checks is checked here first, so that errors name what the
 // request has.
 std::variant<AcquireCommand, Problem> read_acquire(const http::Request& request, Millis ttl_max) {
-  AcquireCommand wish;
-  wish.command.emplace_back("ACQUIRE");
+  AcquireCommand acquire;
+  acquire.command.emplace_back("ACQUIRE");
   Body body(request.body, body_members());
-  append_locks(wish, body);
+  append_locks(acquire, body);
   for (const AcquireOption& option : wire::acquire_options()) {
-    if (!option.member.empty()) append_option(wish, body, option, ttl_max);
+    if (!option.member.empty()) append_option(acquire, body, option, ttl_max);
   }
-  check_together(wish, body);
+  check_together(acquire, body);
   const bool waits = body.number("wait_ms", {0, UINT64_MAX}).value_or(0) > 0;
   if (auto wrong = body.finish()) return *wrong;
   const auto key = idempotency_key(request, waits);
   if (!key) return invalid(key.error().detail, "idempotency_key");
-  if (!key->empty()) wish.command.insert(wish.command.end(), {"REQUEST", *key});
-  return wish;
+  if (!key->empty()) acquire.command.insert(acquire.command.end(), {"REQUEST", *key});
+  return acquire;
 }
 
 std::int64_t integer_of(const wire::Value& map, std::string_view key) {
@@ -245,9 +246,9 @@ Step explain(std::vector<std::string> locks, std::size_t at) {
 Step acquire(const RouteRequest& asked) {
   auto read = read_acquire(asked.http, asked.ttl_max);
   if (auto* wrong = std::get_if<Problem>(&read)) return *wrong;
-  AcquireCommand& wish = std::get<AcquireCommand>(read);
-  return RunCommand{std::move(wish.command),
-                    [locks = std::move(wish.locks)](const wire::Value& grant) -> Step {
+  AcquireCommand& parsed = std::get<AcquireCommand>(read);
+  return RunCommand{std::move(parsed.command),
+                    [locks = std::move(parsed.locks)](const wire::Value& grant) -> Step {
                       if (grant.is_null()) return explain(locks, 0);
                       return json_response(201, to_json(grant));
                     }};

@@ -18,7 +18,7 @@ namespace json = boost::json;
 
 constexpr std::string_view kIntroduction = R"(# HTTP
 
-<!-- Written by pawl_http_page from the table of routes; edit src/api/*_routes.cc, then run `pawl_http_page FILE`. -->
+<!-- Written by pawl_http_page from the table of routes; edit src/server/verbs (routes of verbs) or src/api/service_routes.cc, then run `pawl_http_page FILE`. -->
 
 pawld speaks HTTP/1.1 with JSON (port 7296, loopback by default; `--http ADDR`, `--http off`).
 It runs on a thread of its own, and each request is a client of the same service that Redis clients talk to: the same names, limits, roles and guarantees ([the protocol](protocol.md)).

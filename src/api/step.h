@@ -2,7 +2,9 @@
 // and never touch a socket.
 //
 //   Step show(const RouteRequest& asked) {
-//     return RunCommand{{"INSPECT", asked.name}, [](const wire::Value& lock) -> Step { return json_response(200, lock); }};
+//     return RunCommand{{"INSPECT", asked.name}, [](const wire::Value& lock) -> Step {
+//       return json_response(200, to_json(lock));
+//     }};
 //   }
 //
 // A command that pawld refuses never reaches `then`: it becomes a problem (problems.h).

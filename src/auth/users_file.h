@@ -10,8 +10,7 @@
 //   role      observe, use or admin, each including the ones before it; or backup, which may only
 //             make backups and has no prefixes
 //   secret    "sha256:", 32 hex digits of salt, ":", 64 hex digits of SHA-256 over the digits of
-//             the
-//             salt and the secret
+//             the salt and the secret
 //   prefixes  up to 64; none: all locks. A space is written %20 and a percent sign %25; decoded, a
 //             prefix is what a lock name may be
 // Blank lines and lines that begin with # are ignored. At most 10,000 users and 4 MiB. Anything

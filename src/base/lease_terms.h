@@ -1,8 +1,8 @@
 // What is agreed about a lease, from the caller's options to the record in the store and back.
 //
 //   LeaseTerms    what a lease is granted on. AcquireOptions and the command line fill it,
-//                 AcquireCall
-//                 and AcquireSpec carry it, the core keeps it with the lease and writes it to the record.
+//                 AcquireCall and AcquireSpec carry it, the core keeps it with the lease and
+//                 writes it to the record
 //   AcquireSpec   one ACQUIRE: its terms, and what matters only until the grant
 //   Granted       what a grant answers: made by the core, written by the server, read by the client
 //

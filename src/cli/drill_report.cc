@@ -12,6 +12,7 @@
 namespace pawl::cli {
 namespace {
 
+using drill::counted;
 using drill::DrillRecord;
 using drill::DrillVerdict;
 using drill::Fate;
@@ -28,10 +29,6 @@ double seconds(Moment span) {
 
 std::int64_t millis(Moment span) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(span).count();
-}
-
-std::string counted(std::uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 // When clients noticed that they had lost the lock.

@@ -12,18 +12,18 @@ inline constexpr int kExitUnreachable = 69;  // no pawld, or none that could ans
 inline constexpr int kExitOutput = 74;       // stdout could not be written
 inline constexpr int kExitNotAcquired = 75;  // someone else holds it; -E chooses another number
 inline constexpr int kExitDenied = 77;       // not permitted
-inline constexpr int kExitConfiguration =
-    78;  // PAWL_ADDR, PAWL_AUTH, certificates or a file of users is wrong
+// PAWL_ADDR, PAWL_AUTH, certificates or a file of users is wrong.
+inline constexpr int kExitConfiguration = 78;
 inline constexpr int kExitStale = 121;  // refused by a guard
 inline constexpr int kExitLost = 122;   // the lease is over
-inline constexpr int kExitGuardBusy =
-    123;  // run: a guard could not be advanced in time; never mapped by -E
+// run: a guard could not be advanced in time; never mapped by -E.
+inline constexpr int kExitGuardBusy = 123;
 inline constexpr int kExitMaxHold = 124;    // run: --max-hold was reached
 inline constexpr int kExitFailed = 125;     // run: pawl itself failed before CMD started
 inline constexpr int kExitNoExecute = 126;  // run: CMD cannot be executed
 inline constexpr int kExitNotFound = 127;   // run: CMD was not found
-inline constexpr int kExitSignalled =
-    128;  // run: plus the number of the signal that ended CMD, or the wait
+// run: plus the number of the signal that ended CMD, or the wait.
+inline constexpr int kExitSignalled = 128;
 
 // The exit code for an error.
 [[nodiscard]] int exit_code(Code code);

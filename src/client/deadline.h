@@ -1,8 +1,8 @@
 // Until when a lease is valid for its client (G7). The client must stop before pawld can grant the
 // lock to anyone else.
 //
-//   acquired:  first_sent + (waited + ttl)·(1−ρ) − margin      renewed:  sent + answered·(1−ρ) −
-//              margin
+//   acquired:  first_sent + (waited + ttl)·(1−ρ) − margin
+//   renewed:   sent + answered·(1−ρ) − margin
 //
 // Both count from a send. pawld cannot have started the lease before it received the request, so a
 // deadline that counts from the send always comes first. Counted from the reply, or from the send

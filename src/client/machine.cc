@@ -226,7 +226,7 @@ void Machine::received(std::string_view bytes, Instant now) {
 
 void Machine::on_value(const wire::Value& value, Instant now) {
   if (value.is_push()) return on_push(value, now);
-  if (value.is_error() && wire::is_farewell(value.text)) return drop_connection(value.text);
+  if (value.is_error() && wire::is_closing_error(value.text)) return drop_connection(value.text);
   if (in_flight_.empty()) return drop_connection("protocol error: unexpected reply");
   const CallId call = in_flight_.front().call;
   in_flight_.pop_front();

@@ -183,7 +183,7 @@ TEST_F(MachineAuthTest, CredentialsForAPawldWithoutUsersAreReported) {
 
 // pawld closes it because its user has changed: that answers no call, and the next connection
 // authenticates anew.
-TEST_F(MachineAuthTest, FarewellOfAChangedUserIsNotAReply) {
+TEST_F(MachineAuthTest, ClosingErrorOfAChangedUserIsNotAReply) {
   ask();
   known().connected(now);
   known().received("%1\r\n+server\r\n+pawl\r\n", now);

@@ -11,8 +11,8 @@
 namespace pawl::conformance {
 namespace {
 
-constexpr int kWriteTriesMax =
-    50;  // How often a write is tried again before that itself is the failure.
+// How often a write is tried again before that itself is the failure.
+constexpr int kWriteTriesMax = 50;
 
 std::string to_text(const Outcome& outcome) {
   return fmt::format("\"{}\"{}{}", to_text(outcome.answer),

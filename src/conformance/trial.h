@@ -4,8 +4,7 @@
 //   void a_smaller_token_is_stale(Trial& trial) {
 //     const std::string resource = trial.fresh();
 //     trial.expect(Answer::kAdmitted, write(resource, 34));
-//     // and no effect, and the fence where it was
-//     trial.expect(Answer::kStale, write(resource, 33));
+//     trial.expect(Answer::kStale, write(resource, 33));  // no effect, and the fence where it was
 //   }
 //
 // A false sentence throws Failed, which the runner catches: a case reads as a story, not as a

@@ -3,8 +3,9 @@
 //
 //   core.load(key, value)…; core.loaded(high_water, now);
 //   each turn:  core.apply(Acquire{…}, now)…;  core.tick(now);
-//               if (BatchId id = core.take_batch(batch); id.value != 0) store.submit(batch, id, sink);
-//               on sink.durable(id):  core.durable(id, later);     // a clock read after the sync
+//               const BatchId id = core.take_batch(batch);
+//               if (id.value != 0) store.submit(batch, id, sink);
+//               on sink.durable(id):  core.durable(id, later);  // a clock read after the sync
 //               send core.output().replies whose `after` is durable;  core.output().clear();
 //
 // The same inputs give the same outputs, so the simulator, the property tests and the server run

@@ -1,4 +1,4 @@
-// The core's alphabet, inward. Views are valid only for the call.
+// The inputs of the core. Views are valid only for the call.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// The core's alphabet, outward.
+// What the core answers: replies and events.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,16 @@
 // What the core keeps in the store, byte by byte. Integers are little-endian, texts are u16 length
 // + bytes.
 //
-//   key "T"                     value u64: the last token granted or raised to. In every batch that grants.
-//   key "W"                     value u64: milliseconds. Of a store that was restored from a backup: nothing is granted
-//                               until that much service time has passed since a start. Erased then.
+//   key "T"
+//     value u64 the last token granted or raised to. In every batch that grants.
+//   key "W"
+//     value u64 milliseconds. Of a store that was restored from a backup: nothing is granted until
+//           that much service time has passed since a start. Erased then.
 //   key "L" + token (u64, big-endian, so that keys sort by token)
 //     value u8  version (1)
 //           u8  phase: 1 live, 2 breaking, 3 closed (over, keeping its place for its DELAY)
-//           u64 u64 lease id   u8 mode   u16 limit   u16 slot   u32 ttl ms   u32 waited ms   u32 delay ms
+//           u64 u64 lease id   u8 mode   u16 limit   u16 slot
+//           u32 ttl ms   u32 waited ms   u32 delay ms
 //           u64 max_hold ms   u64 granted, Unix ms   u64 floor
 //           text owner   text request (empty = none; "user:id" where there are users)
 //           u8 locks, each a text   u8 meta pairs, each two texts

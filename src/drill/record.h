@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pawl::drill {
@@ -130,5 +131,10 @@ struct DrillRecord {
   std::vector<LogEntry> log;
   DrillVerdict verdict;
 };
+
+// "1 write", "2 writes".
+[[nodiscard]] inline std::string counted(std::uint64_t count, std::string_view noun) {
+  return std::to_string(count).append(" ").append(noun).append(count == 1 ? "" : "s");
+}
 
 }  // namespace pawl::drill

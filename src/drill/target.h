@@ -12,9 +12,9 @@ namespace pawl::drill {
 
 // What a worker must know to write; it goes to it over a pipe.
 struct Target {
-  std::string kind;      // of guard: a name in guard/kinds.h
-  std::string where;     // a DSN, or a file
-  std::string resource;  //
+  std::string kind;   // of guard: a name in guard/kinds.h
+  std::string where;  // a DSN, or a file
+  std::string resource;
   // Made by the drill, in the kind's scratch form; else the user's own.
   bool scratch = true;
   bool guarded = true;  // false: nothing judges; scratch only

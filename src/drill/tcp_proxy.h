@@ -2,7 +2,8 @@
 //
 //   cut()                 nothing passes, in one direction or in both, until it is undone. No
 //                         error is visible: connections stay open, new ones are accepted and stay
-//                         silent, as behind a switch without power. What was sent meanwhile arrives afterwards.
+//                         silent, as behind a switch without power. What was sent meanwhile
+//                         arrives afterwards.
 //   silence_connections() the present connections stay open but nothing passes on them any more, as
 //                         behind a router that forgot them. New ones work.
 //   close_at()            closes a connection just before or just after a certain request arrives.

@@ -7,10 +7,6 @@
 namespace pawl::drill {
 namespace {
 
-std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", count, count == 1 ? one : many);
-}
-
 bool in_effect(const Write& write) {
   return write.fate == Fate::kAdmitted || write.fate == Fate::kLetThrough;
 }
@@ -79,14 +75,13 @@ DrillVerdict judge(const DrillRecord& record) {
   if (verdict.stale_sent == 0)
     reasons.emplace_back("No stale write was sent, so the guard was not tested.");
   if (verdict.let_through > 0)
-    reasons.push_back(fmt::format("{} got through.",
-                                  counted(verdict.let_through, "stale write", "stale writes")));
+    reasons.push_back(fmt::format("{} got through.", counted(verdict.let_through, "stale write")));
   if (verdict.unknown > 0)
     reasons.push_back(
-        fmt::format("The result of {} is unknown.", counted(verdict.unknown, "write", "writes")));
+        fmt::format("The result of {} is unknown.", counted(verdict.unknown, "write")));
   if (holder_refused > 0)
-    reasons.push_back(fmt::format("The holder of the lock was refused {}.",
-                                  counted(holder_refused, "time", "times")));
+    reasons.push_back(
+        fmt::format("The holder of the lock was refused {}.", counted(holder_refused, "time")));
   if (!tokens_grow(record))
     reasons.emplace_back("A token was granted that is not greater than the one before it.");
   verdict.passed = reasons.empty();

@@ -5,17 +5,19 @@
 // CLOCK_BOOTTIME in nanoseconds.
 //
 //   {"do":"prepare","name":"A","addresses":…,"user":…,"secret":…,"tls":{…},"target":{…}}
-//                                       {"is":"ready"} | {"is":"failed","detail"}
+//           {"is":"ready"} | {"is":"failed","detail"}
 //   {"do":"acquire","lock":"l","ttl_ms":2000,"wait_ms":60000}
-//                                       {"is":"granted","token"} | {"is":"not_granted","code","detail"}
-//   {"do":"release"}                    {"is":"released"}
+//           {"is":"granted","token"} | {"is":"not_granted","code","detail"}
+//   {"do":"release"}
+//           {"is":"released"}
 //   {"do":"advance","token":34,"wait_ms":5000}
-//                                       {"is":"advanced","answer","detail"}
+//           {"is":"advanced","answer","detail"}
 //   {"do":"write","id":7,"token":34,"value":"v","check_lease":false}
-//                                       {"is":"written","id","sent","answered","answer","let_through","detail"}
+//           {"is":"written","id","sent","answered","answer","let_through","detail"}
 //       With check_lease it checks its lease first, and does not write when that is over:
-//                                       {"is":"withheld","id","sent","detail"}
-//   Unasked, when the lease changes:    {"is":"lease","token","state":"held|at_risk|uncertain|lost","reason"}
+//           {"is":"withheld","id","sent","detail"}
+//   Unasked, when the lease changes:
+//           {"is":"lease","token","state":"held|at_risk|uncertain|lost","reason"}
 //
 // It ends when its stdin does.
 #pragma once

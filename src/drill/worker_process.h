@@ -28,16 +28,16 @@ namespace pawl::drill {
 // What a worker reported. Which fields are set depends on the kind.
 struct WorkerEvent {
   enum class Kind : std::uint8_t {
-    kReady,       //
+    kReady,
     kFailed,      // detail: it cannot carry out commands
     kGranted,     // token
     kNotGranted,  // code, detail
-    kReleased,    //
-    kAdvanced,    // outcome
-    kWritten,     // id, sent, outcome
-    kWithheld,    // id, sent, detail
-    kLease,       // token, state, detail
-    kEnded,       // the process has ended, or has closed its pipe
+    kReleased,
+    kAdvanced,  // outcome
+    kWritten,   // id, sent, outcome
+    kWithheld,  // id, sent, detail
+    kLease,     // token, state, detail
+    kEnded,     // the process has ended, or has closed its pipe
   };
   Kind kind = Kind::kEnded;
   client::Instant at = {};  // on the boot clock, which both processes share

@@ -104,10 +104,10 @@ enum class Task : std::uint8_t {
   kSightings,  // tell which writers come without a token
   kModes,      // set_mode
   kPolicies,   // set_policy
-  kEmergency,  //
-  kBlockers,   // name the writes that an advance would wait for
-  kEvict,      // Stragglers::kEvict
-  kCompact,    //
+  kEmergency,
+  kBlockers,  // name the writes that an advance would wait for
+  kEvict,     // Stragglers::kEvict
+  kCompact,
 };
 inline constexpr std::size_t kTaskCount = 10;
 

@@ -1,8 +1,9 @@
 // The kinds of guards there are. Everything that lets users choose one (`pawl guard`, `pawl run
 // --guard`, `pawl drill`, `pawl demo`, the conformance kit, the nemesis) asks here, and no other
-// place names them.
+// source names them.
 //
-// A new kind is a folder src/guard/NAME with one `const Kind`, and one line in kinds.cc.
+// A new kind is a folder src/guard/NAME with one `const Kind`, one line in kinds.cc, and its name
+// in the list of folders in src/guard/CMakeLists.txt.
 #pragma once
 
 #include <span>

@@ -86,7 +86,7 @@ Result<void> RetryAndSettle::check_held() const {
 Error RetryAndSettle::explain_stale(const Error& stale, std::uint64_t fence) const {
   PAWL_ASSERT(stale.code == Code::kStaleToken);
   if (!held_.explain_stale) return stale;
-  // The holder was good a moment ago; whether the authority has gone back in time only it can tell.
+  // The holder was good a moment ago; perhaps pawld's counter is behind the guard.
   Error explained = held_.explain_stale(fence);
   return explained.code == Code::kIssuerBehind ? explained : stale;
 }

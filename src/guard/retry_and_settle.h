@@ -27,7 +27,7 @@ struct HeldToken {
   // Whether the holder may still act; its error ends the write. Empty: only the token is known.
   std::function<Result<void>()> check = {};
   // The error for a token that a guard calls stale although check() was good: kIssuerBehind where
-  // the authority has gone back in time. Empty: kStaleToken it is.
+  // pawld's counter is behind the guard. Empty: kStaleToken it is.
   std::function<Error(std::uint64_t fence)> explain_stale = {};
 };
 // The lease must outlive it.

@@ -5,11 +5,10 @@
 // that a guard that is to be tested implements this and Session (session.h), or answers the same
 // questions over a pipe (conformance/process_subject.h).
 //
-//   // under guard, in enforce, without a fence
-//   auto resource = space.fresh({}, 1);
+//   auto resource = space.fresh({}, 1);  // under guard, in enforce, without a fence
 //   auto session = space.open();
-//   write_whole(**session, space.abilities(), {}, {*resource, "34"}, "v1");   // kAdmitted
-//   space.effects(resource->front());                       // (34, "v1")
+//   write_whole(**session, space.abilities(), {}, {*resource, "34"}, "v1");  // kAdmitted
+//   space.effects(resource->front());                                        // (34, "v1")
 #pragma once
 
 #include <cstdint>

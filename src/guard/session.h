@@ -29,29 +29,29 @@ namespace pawl::guard {
 // What a guard can do beyond the minimum. A conformance case that needs what is missing is reported
 // as not applicable.
 enum class Ability : std::uint8_t {
-  kTransactions,    // A write is admitted, applied and committed in steps, and can be rolled back.
-  kReadCommitted,   // Transactions can be begun at this level; so for the two below.
-  kRepeatableRead,  //
-  kSerializable,    //
-  kConcurrency,     // Sessions may be used by several threads at once, one each.
-  kOperationSet,    // Remembers which operations were done under the current token.
-  kOperationLast,   // Remembers only the greatest operation under the current token.
-  kSeveral,         // One write may name several resources, under one token.
-  kTextTokens,      // Takes a token as text, so that it must check the spelling too.
-  kTokenless,       // A write without a token can be sent at all.
-  kUnguarded,       // A write can name a resource that is not under guard.
-  kModes,           // observe, shadow, enforce
-  kCanary,          //
-  kEmergency,       //
-  kRequireToken,    // The policies; each of them.
-  kMaxStep,         //
-  kEqualOnce,       //
-  kEqualRefuse,     //
-  kCounts,          // Counts its verdicts.
-  kRemove,          // What is under guard can be deleted, and comes back with the next write.
-  kCompact,         // Can forget what is below a token.
-  kLostCommit,      // A connection can be cut between the commit and its answer.
-  kVanish,          // A session can be cut off in the middle of a transaction.
+  kTransactions,   // A write is admitted, applied and committed in steps, and can be rolled back.
+  kReadCommitted,  // Transactions can be begun at this level; so for the two below.
+  kRepeatableRead,
+  kSerializable,
+  kConcurrency,    // Sessions may be used by several threads at once, one each.
+  kOperationSet,   // Remembers which operations were done under the current token.
+  kOperationLast,  // Remembers only the greatest operation under the current token.
+  kSeveral,        // One write may name several resources, under one token.
+  kTextTokens,     // Takes a token as text, so that it must check the spelling too.
+  kTokenless,      // A write without a token can be sent at all.
+  kUnguarded,      // A write can name a resource that is not under guard.
+  kModes,          // observe, shadow, enforce
+  kCanary,
+  kEmergency,
+  kRequireToken,  // The policies; each of them.
+  kMaxStep,
+  kEqualOnce,
+  kEqualRefuse,
+  kCounts,      // Counts its verdicts.
+  kRemove,      // What is under guard can be deleted, and comes back with the next write.
+  kCompact,     // Can forget what is below a token.
+  kLostCommit,  // A connection can be cut between the commit and its answer.
+  kVanish,      // A session can be cut off in the middle of a transaction.
 };
 inline constexpr std::size_t kAbilityCount = 23;
 [[nodiscard]] std::string_view to_text(Ability ability);

@@ -5,8 +5,7 @@
 //   point to 127.0.0.1 (DNS rebinding) still sends its own name there. Health probes are exempt
 //   (Route::any_host).
 // - `Origin`, if sent, must be this very service. Browsers send it with every POST and every
-//   request
-//   of a script.
+//   request of a script.
 // - A request that the browser itself marks as made by another site (`Sec-Fetch-Site`) is refused,
 //   unless the user followed a link.
 // - A body must be `application/json`. No HTML form can send that, and a script may send it to

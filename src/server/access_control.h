@@ -2,8 +2,9 @@
 // wrong secret. The verb table says which role a command needs; what a user's prefixes leave of it
 // is decided here.
 //
-//   access.set_users(Users(…));                    // before that, every connection is admin
-//   if (auto refusal = access.check_role(session, verb)) return refused(*refusal);
+//   access.set_users(Users(…));  // before that, every connection is admin
+//   auto refusal = access.check_role(session, verb.name, verb.access);
+//   if (refusal) return refused(*refusal);
 //   switch (access.authenticate(session, user, secret, now)) …
 //
 // The checks decide and change nothing; the caller writes the reply. One thread owns it.
@@ -73,7 +74,7 @@ class AccessControl {
   AuthResult authenticate(Session& session, std::string_view user, std::string_view secret,
                           Tick now);
   void clear_auth_delay(Session& session);
-  // The connections whose delay is over; it is cleared by end_auth_delay().
+  // One connection whose delay is over; clear_auth_delay() removes it.
   [[nodiscard]] std::optional<ConnectionId> next_delay_over(Tick now) const;
   // kNever when none is delayed.
   [[nodiscard]] Tick next_deadline() const;

@@ -39,10 +39,10 @@ class BackupTest : public EngineTest {
     on_journal->received(ConnectionId{id}, command + "\r\n");
     on_journal->run_turn();
   }
-  std::string heard(std::uint64_t id) { return std::exchange(network.lines[id].received, {}); }
+  std::string received(std::uint64_t id) { return std::exchange(network.lines[id].received, {}); }
   std::string ask(std::uint64_t id, const std::string& command) {
     say(id, command);
-    return heard(id);
+    return received(id);
   }
   void finish_backup() {
     while (journal->backup_step()) {
@@ -61,12 +61,12 @@ TEST_F(BackupTest, ABackupBlocksOnlyItsConnection) {
   const auto other = connects();
   ask(other, "ACQUIRE before TTL 60000");
   say(asker, "BACKUP /backups/one\r\nPING");
-  EXPECT_EQ(heard(asker), "");
+  EXPECT_EQ(received(asker), "");
   EXPECT_GT(on_journal->patience(), Nanos(20ms)) << "its end wakes the loop, and is not polled";
   EXPECT_THAT(ask(other, "ACQUIRE meanwhile TTL 60000"), HasSubstr("token"));
   EXPECT_THAT(ask(other, "BACKUP /backups/two"), StartsWith("-BUSY backup: one is under way"));
   finish_backup();
-  const std::string reply = heard(asker);
+  const std::string reply = received(asker);
   EXPECT_THAT(reply, StartsWith("*12\r\n$3\r\ndir\r\n$12\r\n/backups/one\r\n"));
   EXPECT_THAT(reply, HasSubstr("last_token\r\n:1\r\n"));
   EXPECT_THAT(reply, HasSubstr("sequence\r\n:1\r\n"));
@@ -82,12 +82,12 @@ TEST_F(BackupTest, ADirectoryThatCannotBeUsedIsANamedError) {
   ASSERT_TRUE(disk.make_directory("/backups/taken"));
   say(asker, "BACKUP /backups/taken");
   finish_backup();
-  EXPECT_THAT(heard(asker),
+  EXPECT_THAT(received(asker),
               StartsWith("-ERR backup: nothing was kept: /backups/taken: exists already"));
   disk.set_capacity(disk.used());
   say(asker, "BACKUP /backups/full");
   finish_backup();
-  EXPECT_THAT(heard(asker), StartsWith("-FULL backup: nothing was kept: "));
+  EXPECT_THAT(received(asker), StartsWith("-FULL backup: nothing was kept: "));
 }
 
 TEST_F(BackupTest, TheTimeOfTheLastGoodOneIsKeptAndAFailureDoesNotMoveIt) {
@@ -107,7 +107,7 @@ TEST_F(BackupTest, HoldsWhatWasSentBeforeIt) {
   const auto asker = connects();
   say(asker, "ACQUIRE before TTL 60000\r\nBACKUP /backups/one");
   finish_backup();
-  EXPECT_THAT(heard(asker), HasSubstr("records\r\n:2\r\n")) << "the lease, and the last token";
+  EXPECT_THAT(received(asker), HasSubstr("records\r\n:2\r\n")) << "the lease, and the last token";
 }
 
 TEST_F(BackupTest, GoesOnWhenTheAskerHasLeft) {
@@ -117,7 +117,7 @@ TEST_F(BackupTest, GoesOnWhenTheAskerHasLeft) {
   on_journal->run_turn();
   EXPECT_FALSE(network.lines[asker].closed) << "it may only have half-closed, and is answered";
   finish_backup();
-  EXPECT_THAT(heard(asker), HasSubstr("/backups/one"));
+  EXPECT_THAT(received(asker), HasSubstr("/backups/one"));
   EXPECT_TRUE(network.lines[asker].closed);
   EXPECT_TRUE(*disk.exists("/backups/one"));
   EXPECT_THAT(ask(connects(), "INFO"), HasSubstr("blocked_clients:0"));

@@ -2,10 +2,9 @@
 // blocking WAIT, and no other does. A backup goes on when that connection hangs up: it is complete
 // or absent either way, and the log has its outcome.
 //
-//   backups.order(session, {directory, …});      // BACKUP
-//   // after the turn's batch: what was sent before is in it
-//   backups.begin_ordered();
-//   backups.collect_finished();                  // at the beginning of each turn
+//   backups.order(session, {directory, …});  // BACKUP
+//   backups.begin_ordered();     // after the turn's batch: what was sent before is in it
+//   backups.collect_finished();  // at the beginning of each turn
 //
 // The store wakes the loop when it is done (Store::wake_with). One thread owns it.
 #pragma once

@@ -1,9 +1,8 @@
 // Commits: hands the core's changes to the store, one batch per turn, and learns when each is
 // durable, at once or in a later turn.
 //
-//   // at the beginning of a turn: batches of earlier turns
-//   commits.collect();
-//   const bool synced = commits.submit();    // the changes of this turn
+//   commits.collect();                     // at the beginning of a turn: batches of earlier turns
+//   const bool synced = commits.submit();  // the changes of this turn
 //   connections.send(session, commits.durable());
 //
 // A store that fails ends the service: `on_fatal` is called once, and nothing may be sent after it.

@@ -4,7 +4,7 @@
 //   Session* session = connections.add(id, peer, now);     // nullptr: refused, and closed already
 //   connections.receive(id, bytes);  connections.hang_up(id);
 //   each turn:  for (Session* s : connections.take_hangups()) …;
-//               connections.ready() is served;  connections.dirty() is flushed;
+//               connections.ready() is served;  connections.flush_dirty(…);
 //               connections.erase_closed_sessions();
 //
 // A session stays until no list names it any more, so a `Session*` taken from a list is valid for

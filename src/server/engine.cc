@@ -96,7 +96,7 @@ void Engine::dismiss(Session& session) {
       {{"event", "user_changed"}, {"user", session.user_name()}, {"address", session.address()}});
   access_.clear_auth_delay(session);
   access_.reset(session);
-  connections_.reply_error(session, wire::ErrorCode::kNoAuth, wire::kUsersFarewell);
+  connections_.reply_error(session, wire::ErrorCode::kNoAuth, wire::kClosedUserChanged);
   session.closing = true;
   // Like a hang-up, before any request of the next turn is served: a release there must not be
   // handed to it.

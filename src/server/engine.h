@@ -5,7 +5,7 @@
 //   engine.load();
 //   In each turn:
 //     engine.received(connection, bytes)…;  engine.hangup(connection)…;  // every ready socket
-//     engine.run_turn();                                                // only now the clock is read
+//     engine.run_turn();                                // only now the clock is read
 //     Sleep at most engine.patience(), or until the store wakes the driver.
 //
 // The engine itself only orders the steps of a turn: the clock after the sockets (a request must

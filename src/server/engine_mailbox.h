@@ -1,9 +1,13 @@
 // The engine's mailbox: how another thread of this process is a client of the engine like any
 // other.
 //
-//   the client's thread                                       the loop's thread, each turn
-//   const auto id = mailbox.open("http:127.0.0.1:4711", bytes);  mailbox.serve(engine, kMailboxPerTurn);
-//   for (EngineMailbox::Delivery& d : mailbox.take()) …          mailbox.deliver(id, reply), from Network::send
+// The client's thread:
+//   const auto id = mailbox.open("http:127.0.0.1:4711", bytes);
+//   for (EngineMailbox::Delivery& d : mailbox.take()) …
+//
+// The loop's thread, each turn:
+//   mailbox.serve(engine, kMailboxPerTurn);
+//   mailbox.deliver(id, reply);  // from Network::send
 //
 // Bytes in, bytes out: the client writes RESP (wire/command_writer.h) and reads RESP
 // (wire/reply_decoder.h), so there is one command path, one table of permissions and one set of

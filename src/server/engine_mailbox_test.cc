@@ -35,7 +35,7 @@ class MailboxTest : public testing::Test, public Network {
     return more;
   }
   // Takes what was delivered, acknowledges it, and answers the bytes for one connection.
-  std::string heard(ConnectionId id) {
+  std::string received(ConnectionId id) {
     std::string bytes;
     for (EngineMailbox::Delivery& delivery : mailbox.take()) {
       if (delivery.result) delivery.result();
@@ -60,13 +60,13 @@ TEST_F(MailboxTest, ServesAClientLikeAnyOtherConnection) {
   const auto id = mailbox.open("http:peer", "PING\r\n");
   ASSERT_TRUE(id);
   turn();
-  EXPECT_EQ(heard(*id), "+PONG\r\n");
+  EXPECT_EQ(received(*id), "+PONG\r\n");
   EXPECT_TRUE(mailbox.send(*id, "ECHO a\r\nQUIT\r\n"));
   turn();
-  EXPECT_EQ(heard(*id), "$1\r\na\r\n+OK\r\n(closed)");
+  EXPECT_EQ(received(*id), "$1\r\na\r\n+OK\r\n(closed)");
   EXPECT_TRUE(mailbox.send(*id, "PING\r\n")) << "of what is closed already everything is swallowed";
   turn();
-  EXPECT_EQ(heard(*id), "");
+  EXPECT_EQ(received(*id), "");
 }
 
 TEST_F(MailboxTest, AHangUpEndsTheWait) {
@@ -78,7 +78,7 @@ TEST_F(MailboxTest, AHangUpEndsTheWait) {
   mailbox.hang_up(*waiter);
   turn();
   EXPECT_EQ(engine.totals().waiters, 0U);
-  EXPECT_EQ(heard(*waiter), "*-1\r\n(closed)");
+  EXPECT_EQ(received(*waiter), "*-1\r\n(closed)");
   EXPECT_EQ(engine.connections().size(), 1U);
   mailbox.hang_up(*holder);
   turn();
@@ -104,7 +104,7 @@ TEST_F(MailboxTest, AQueryReadsTheEngineAndItsResultRunsOnTheClientsSide) {
   }));
   turn();
   EXPECT_EQ(seen, 99U);
-  heard({});
+  received({});
   EXPECT_EQ(seen, 1U);
 }
 
@@ -124,7 +124,7 @@ TEST_F(SmallMailboxTest, AFullMailboxRefusesAllButHangUps) {
   mailbox.hang_up(*a);
   mailbox.hang_up(*b);
   turn();
-  while (!heard(*a).empty()) turn();
+  while (!received(*a).empty()) turn();
   EXPECT_EQ(engine.connections().size(), 0U);
   EXPECT_TRUE(mailbox.open("c", "PING\r\n"));
 }
@@ -139,7 +139,7 @@ TEST_F(SmallMailboxTest, UnreadOutputStopsDeliveriesUntilItIsRead) {
   EXPECT_TRUE(mailbox.take().empty());
   mailbox.read(*id, 10);
   turn();
-  EXPECT_EQ(heard(*id), "56789\r\n");
+  EXPECT_EQ(received(*id), "56789\r\n");
 }
 
 // Lists for the client must not stand in front of a renewal: this is what a flood test relies on.

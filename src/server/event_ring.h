@@ -2,9 +2,9 @@
 // sent before.
 //
 //   ring.start(loaded.incarnation, loaded.sequence);
-//   // every batch, in order, events or not
-//   ring.append(batch, core.output());  store.submit(…);
-//   on durable(batch):  ring.publish(batch);                    // only now can anyone see them
+//   ring.append(batch, core.output());  // every batch, in order, events or not
+//   store.submit(…);
+//   on durable(batch):  ring.publish(batch);  // only now can anyone see them
 //   for (Position p = …; p < ring.end(); ++p) send(ring.at(p));
 //
 // A position counts events of this run. The number that clients see is sequence × 2^16 + place in

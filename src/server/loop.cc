@@ -34,7 +34,8 @@ constexpr int kAcceptsPerTurn = 256;
 // An idle loop takes a turn this often, to notice that it was paused, or that the disk is full or
 // no longer full.
 constexpr Millis kIdleWake{250};
-constexpr std::size_t kLastWordsMax = 2 * limits::kFrameMax;  // Read of a peer that has hung up.
+// Bytes read of a peer that has hung up.
+constexpr std::size_t kReadAfterHangupMax = 2 * limits::kFrameMax;
 
 Error system_error(const char* what) {
   return Error{Code::kUnavailable, fmt::format("{}: {}", what, std::strerror(errno))};
@@ -56,10 +57,10 @@ Loop::Loop(Log& log)
 Result<void> Loop::open() {
   epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_) return system_error("epoll_create1");
-  sigset_t heeded;
-  sigemptyset(&heeded);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&heeded, signal);
-  signals_ = UniqueFd(::signalfd(-1, &heeded, SFD_NONBLOCK | SFD_CLOEXEC));
+  sigset_t handled;
+  sigemptyset(&handled);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&handled, signal);
+  signals_ = UniqueFd(::signalfd(-1, &handled, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!signals_) return system_error("signalfd");
   wake_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!wake_) return system_error("eventfd");
@@ -162,7 +163,7 @@ void Loop::accept_some(Engine& engine) {
       accept_one(engine, std::move(socket));
     } else if (errno == EMFILE || errno == ENFILE) {
       engine.count_refused_connection();
-      turn_away();
+      refuse_connection();
     } else if (errno != ECONNABORTED && errno != EINTR) {
       return;
     }
@@ -182,7 +183,7 @@ void Loop::accept_one(Engine& engine, UniqueFd socket) {
 
 // No descriptor is left. A connection in the backlog is refused with an error; left there it would
 // wake the loop for ever.
-void Loop::turn_away() {
+void Loop::refuse_connection() {
   spare_.reset();
   {
     const UniqueFd socket(
@@ -240,7 +241,7 @@ bool Loop::read(Engine& engine, ConnectionId id, Connection& connection, bool to
       return true;
     }
     total += static_cast<std::size_t>(count);
-    if (to_the_end && total < kLastWordsMax) continue;
+    if (to_the_end && total < kReadAfterHangupMax) continue;
     // Only a full buffer can have left something behind, and epoll reports a socket only once.
     if (static_cast<std::size_t>(count) == buffer_.size()) rewatch(id, connection);
     return false;
@@ -284,7 +285,7 @@ void Loop::close(ConnectionId id) {
   if (EngineMailbox::owns(id)) return mailbox_->close(id);
   Connection* connection = find(id);
   PAWL_ASSERT(connection != nullptr);
-  if (connection->tls && !connection->broken) say_goodbye(*connection);
+  if (connection->tls && !connection->broken) send_tls_close(*connection);
   // Closing with unread input resets the connection, and the peer could miss the last reply.
   if (!connection->hung_up) {
     ::shutdown(connection->socket.get(), SHUT_WR);

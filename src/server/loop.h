@@ -1,16 +1,17 @@
 // The loop: sockets of RESP clients for an Engine, on one thread, with epoll.
 //
 //   Loop loop(log);
+//   loop.open();
 //   loop.listen(std::move(listener));
-//   loop.on_reload([&] { … });        // SIGHUP; between turns, on this thread
-//   store.wake_with(&loop);           // and a store that completes later wakes it
-//   // until SIGTERM or SIGINT, which (like HUP) the caller has blocked in every thread
-//   loop.run(engine);
+//   loop.on_reload([&] { … });  // SIGHUP; between turns, on this thread
+//   store.wake_with(&loop);     // a store that completes later wakes it
+//   loop.run(engine);           // until SIGTERM or SIGINT; all three are blocked in every thread
 //
-// Each turn reads every socket that is ready, at most one buffer of each (level-triggered, so the
-// rest comes next time), passes hang-ups to the engine, and lets it take its turn; the engine sends
-// through send(), once per connection and turn. In the steady state that is one recv and one send
-// per message, and no epoll_ctl. Interest in a socket changes only when its peer does not keep up:
+// Each turn reads every socket that is ready, at most one buffer of each. Edge-triggered: a socket
+// whose buffer was filled is registered again (rewatch()), so the rest comes in the next turn. The
+// turn passes hang-ups to the engine and lets it take its turn; the engine sends through send(),
+// once per connection and turn. In the steady state that is one recv and one send per message, and
+// no epoll_ctl. Interest in a socket changes only when its peer does not keep up:
 // output that the socket would not take, or input that the engine does not want yet. EPOLLRDHUP is
 // always watched, so a hang-up is noticed also of a connection that is blocked or not read from.
 //
@@ -94,7 +95,7 @@ class Loop final : public Network, public Waker {
   void take_wake();
   void accept_some(Engine& engine);
   void accept_one(Engine& engine, UniqueFd socket);
-  void turn_away();
+  void refuse_connection();
   void serve(Engine& engine, ConnectionId id, std::uint32_t events);
   // Reads one buffer, or, of a peer that has hung up, all there is up to a bound. True when the end
   // was seen.
@@ -112,12 +113,12 @@ class Loop final : public Network, public Waker {
   [[nodiscard]] Nanos handshake_patience() const;
   void advance_handshakes(Engine& engine);
   void advance_handshake(Engine& engine, ConnectionId id);
-  void introduce(Engine& engine, ConnectionId id, Connection& connection);
+  void pass_to_engine(Engine& engine, ConnectionId id, Connection& connection);
   void drop_handshake(ConnectionId id, std::string_view why);
   bool decrypt(Engine& engine, ConnectionId id, Connection& connection);
   void flush_tls(ConnectionId id, Connection& connection);
   static std::size_t encrypt_and_send(Connection& connection, std::string_view bytes);
-  static void say_goodbye(Connection& connection);
+  static void send_tls_close(Connection& connection);
 
   Log& log_;
   UniqueFd epoll_, signals_, listener_;

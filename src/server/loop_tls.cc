@@ -83,12 +83,12 @@ void Loop::advance_handshake(Engine& engine, ConnectionId id) {
     if (static_cast<std::size_t>(count) == buffer_.size()) rewatch(id, connection);
   } else {
     handshakes_.end(id);
-    introduce(engine, id, connection);
+    pass_to_engine(engine, id, connection);
   }
 }
 
 // The handshake is over: from here on the engine knows it.
-void Loop::introduce(Engine& engine, ConnectionId id, Connection& connection) {
+void Loop::pass_to_engine(Engine& engine, ConnectionId id, Connection& connection) {
   connection.in_handshake = false;
   const std::string user = connection.tls->peer_name();
   if (!engine.connected(id, peer_of(connection.socket.get()))) return;  // It is closed already.
@@ -137,12 +137,12 @@ void Loop::flush_tls(ConnectionId id, Connection& connection) {
 }
 
 std::size_t Loop::encrypt_and_send(Connection& connection, std::string_view bytes) {
-  const std::size_t left =
+  const std::size_t sent =
       connection.tls->send(bytes, [&](std::string_view out) { return to_socket(connection, out); });
-  return connection.broken ? bytes.size() : left;
+  return connection.broken ? bytes.size() : sent;
 }
 
-void Loop::say_goodbye(Connection& connection) {
+void Loop::send_tls_close(Connection& connection) {
   connection.tls->close();
   (void)connection.tls->flush([&](std::string_view out) { return to_socket(connection, out); });
 }

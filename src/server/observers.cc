@@ -99,7 +99,7 @@ void Observers::cut(Session& session) {
                   session.id().value, session.peer()),
       {{"event", "observer_cut"}, {"user", session.user_name()}, {"address", session.address()}});
   stop(session);
-  connections_.reply_error(session, wire::ErrorCode::kBusy, wire::kEventsFarewell);
+  connections_.reply_error(session, wire::ErrorCode::kBusy, wire::kClosedSlowObserver);
   session.closing = true;
   connections_.mark_ready(session);  // Its waits end in the next turn.
 }

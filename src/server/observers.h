@@ -1,9 +1,8 @@
 // The connections that observe: which events each is to be sent, how far it has been sent them, and
 // what happens to one that reads too slowly.
 //
-//   observers.events().append(batch, output);                 // at the commit
-//   // once it is durable: everyone is sent what is new
-//   observers.publish(batch);
+//   observers.events().append(batch, output);  // at the commit
+//   observers.publish(batch);                  // once it is durable: everyone is sent what is new
 //   observers.add(session, "elections/", observers.start_at(from).position);
 //
 // Events wait in one ring, shared by all. A connection is sent only as many as fit its output; the

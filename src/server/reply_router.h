@@ -2,8 +2,8 @@
 // reply of the caller's own input, and ends the waits that were decided on the way.
 //
 //   const core::Reply reply = router.ask(core::Renew{kDirect, lease}, now);
-//   router.wait(session, acquire, now);            // answered now, or when the wait ends
-//   router.cancel_waits(session, now);             // a hang-up: nothing more is granted to it
+//   router.wait(session, acquire, request, now);  // answered now, or when the wait ends
+//   router.cancel_waits(session, now);            // a hang-up: nothing more is granted to it
 //
 // One input may decide several waits: a release hands its locks on. Every wait has exactly one end.
 // One thread owns it.

@@ -2,8 +2,7 @@
 // limits::kPauseMax.
 //
 //   ServiceClock clock(source);
-//   // once per turn, after the sockets; once more after each sync
-//   const Now now = clock.now();
+//   const Now now = clock.now();  // once per turn, after the sockets; once more after each sync
 //
 // Leases run in service time. While pawld was stopped, or hung in a sync, nobody could renew; such
 // a gap must not be held against them (hard case 27). A gap is what lies between two readings, so

@@ -2,7 +2,9 @@
 // rules about locks.
 //
 //   session.receive(bytes);
-//   while (const auto args = session.next_command()) { …  session.reply().ok();  session.seal(after); }
+//   while (const auto args = session.next_command()) {
+//     … session.reply().ok();  session.seal(after);
+//   }
 //   network.send(session.outbox().ready(durable))
 //
 // Commands come out one at a time, in order, and replies leave in the order they were sealed.

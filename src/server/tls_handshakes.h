@@ -59,8 +59,8 @@ class TlsHandshakes {
   void forget(Position position);
 
   const Bounds bounds_;
-  std::map<ConnectionId, Handshake>
-      all_;                         // in order of their limits, as all have the same patience
+  // In order of their limits, as all have the same patience.
+  std::map<ConnectionId, Handshake> all_;
   std::deque<ConnectionId> queue_;  // those that are ready, in order, and some that are forgotten
   std::size_t ready_ = 0;
 };

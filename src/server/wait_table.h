@@ -17,9 +17,9 @@ struct Wait {
   ConnectionId connection;
   bool async = false;
   bool queued = false;  // async: the command is answered, its end will be a push
-  std::uint64_t arrival =
-      0;                // order of joining the queues; a retry that takes over a wait inherits it
-  std::string request;  // async only
+  // The order of joining the queues; a retry that takes over a wait inherits it.
+  std::uint64_t arrival = 0;
+  std::string request;                 // async only
   std::uint32_t next = 0, before = 0;  // the other waits of the connection, as slots + 1; 0 = none
 };
 

@@ -3,8 +3,7 @@
 // it for new connections; existing ones keep the old context alive.
 //
 //   auto context = tls::ServerContext::load({.cert = "pawld.pem", .key = "pawld.key"});
-//   // kInvalid: the file, and what is wrong with it
-//   if (!context) return refuse(context.error());
+//   if (!context) return refuse(context.error());  // kInvalid: the file, and what is wrong with it
 //   tls::Stream stream(**context);
 //
 // TLS 1.2 and newer, with forward secrecy and authenticated encryption only. Sessions are not

@@ -10,8 +10,8 @@ namespace pawl::wire {
 namespace {
 
 constexpr std::size_t kDigitsMax = 10;
-constexpr std::size_t kKeptCapacity =
-    64;  // 10,000 connections must not each keep the memory of a large MRENEW.
+// 10,000 connections must not each keep the memory of a large MRENEW.
+constexpr std::size_t kKeptCapacity = 64;
 
 static_assert(limits::kFrameMax == 65536 && limits::kFrameArgsMax == 2048,
               "the messages below name them");

@@ -67,7 +67,7 @@ std::optional<ErrorCode> error_code_from_text(std::string_view word) {
   return std::nullopt;
 }
 
-bool is_farewell(std::string_view line) {
+bool is_closing_error(std::string_view line) {
   return line.starts_with("BUSY events:") || line.starts_with("NOAUTH users:");
 }
 

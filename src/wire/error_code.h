@@ -50,13 +50,13 @@ struct WireError {
 
 // The error lines that pawld sends before it closes a connection by itself. They answer no command,
 // and no command that was still unanswered has happened.
-inline constexpr std::string_view kEventsFarewell =
+inline constexpr std::string_view kClosedSlowObserver =
     "events: this connection reads too slowly, and what it has not read is no longer kept; observe "
     "again";
-inline constexpr std::string_view kUsersFarewell =
+inline constexpr std::string_view kClosedUserChanged =
     "users: the auth_file has changed for this user; authenticate again";
 // Whether an error line is one of those two.
-[[nodiscard]] bool is_farewell(std::string_view line);
+[[nodiscard]] bool is_closing_error(std::string_view line);
 
 // The answer of a TLS port, in plain text after "-ERR ", to a client that does not use TLS.
 inline constexpr std::string_view kPortSpeaksTls = "this port speaks TLS";

@@ -1,10 +1,9 @@
 // Decodes bytes from a server into replies: RESP2 and RESP3, pushes included.
 //
-//   wire::ReplyDecoder decoder;                 // one per connection
+//   wire::ReplyDecoder decoder;  // one per connection
 //   for (;;) {
 //     auto reply = decoder.decode(unread);
-//     // also after kNeedMore: the decoder keeps the parts
-//     unread.remove_prefix(reply.consumed);
+//     unread.remove_prefix(reply.consumed);  // also after kNeedMore: the decoder keeps the parts
 //     if (reply.status != DecodeStatus::kComplete) break;
 //     take(std::move(reply.value));
 //   }

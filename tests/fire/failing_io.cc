@@ -5,14 +5,14 @@
 //   PAWL_FIRE_UNDER=DIR     whose files are meant; absolute, without symbolic links
 //   PAWL_FIRE_AT=N          the Nth such call goes wrong (1 is the first); without it none does
 //   PAWL_FIRE_HOW=…         how: EIO or ENOSPC (nothing happened), EIO-done (it happened, and an
-//                           error is returned all the
-//                           same), EIO-torn (of a write, the first half happened), or short (from the Nth on, every write
-//                           takes half of its bytes, which POSIX allows)
+//                           error is returned all the same), EIO-torn (of a write, the first half
+//                           happened), or short (from the Nth on, every write takes half of its
+//                           bytes, which POSIX allows)
 //   PAWL_FIRE_REPORT=FILE   the call that went wrong is written there: "pwrite segment-00000001.log
 //                           EIO"
 //   PAWL_FIRE_GATE=FILE     as long as that file exists, whatever makes bytes durable hangs, and
-//                           FILE.reached says that
-//                           something does; with a number in it, it only takes that many milliseconds longer
+//                           FILE.reached says that something does; with a number in it, it only
+//                           takes that many milliseconds longer
 //   PAWL_FIRE_READ_GATE     the same for reads
 //
 // What makes bytes durable: fsync, fdatasync, and a write to a file that was opened with O_DSYNC.

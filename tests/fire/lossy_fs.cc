@@ -2,12 +2,16 @@
 // the simulated disk that the journal's own tests use: what was not synced is lost, kept, torn and
 // reordered as a seed decides.
 //
-//   lossy_fs MOUNTPOINT       prints "ok" once mounted; then takes commands, one per line, and answers each with "ok …":
+//   lossy_fs MOUNTPOINT       prints "ok" once mounted; then takes commands, one per line, and
+//                             answers each with "ok …":
 //     cut                     the power is gone: every call fails from now on
-//     cut-at N                the same in the middle of the Nth call from now that changes or syncs something
-//     on SEED                 the power is back, and what was not synced is decided. Its users must have ended
+//     cut-at N                the same in the middle of the Nth call from now that changes or syncs
+//                             something
+//     on SEED                 the power is back, and what was not synced is decided. Its users must
+//                             have ended
 //     operations              how many calls have changed or synced something
-//     direct yes|no|open-only whether O_DIRECT is taken; open-only: the open succeeds and the write is refused, as some do
+//     direct yes|no|open-only whether O_DIRECT is taken; open-only: the open succeeds and the write
+//                             is refused, as some do
 //   The end of the input unmounts it.
 //
 // One flat directory; what pawld asks of a file system, and no more.

@@ -1,7 +1,8 @@
 // What a worker writes down: one JSON object a line, appended with one write(2) each before the
 // worker goes on, so that kill -9 loses at most the line that was being written. judge.py reads it.
 //
-//   log.say("granted", {{"n", 3}, {"token", 17}});       {"e":"granted","at":81234567,"n":3,"token":17}
+//   log.say("granted", {{"n", 3}, {"token", 17}});
+//   {"e":"granted","at":81234567,"n":3,"token":17}
 //
 // Times are readings of CLOCK_BOOTTIME in nanoseconds as the machine has them: a worker that runs
 // in a time namespace gets the offset of its clock, and subtracts it.

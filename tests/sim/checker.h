@@ -3,9 +3,10 @@
 // each at the earliest moment at which it can have happened, and an answer that came before that
 // moment is a violation:
 //
-//   earliest(t) = the latest of   its own first send and those of all smaller tokens                       (P2)
-//                                 the moment at which each conflicting holder can have ended, by its clock (P3)
-//                                 the send of what proved such a holder alive: a renewal, a sighting       (P4)
+//   earliest(t) = the latest of
+//     (P2) its own first send and those of all smaller tokens
+//     (P3) the moment at which each conflicting holder can have ended, by its clock
+//     (P4) the send of what proved such a holder alive: a renewal, a sighting
 //
 // checker_search.h decides the same question for small histories by trying every order; the two
 // must agree (checker_cross_test.cc). Unknown outcomes (kOpen) are never held against anyone.

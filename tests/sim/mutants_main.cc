@@ -1,7 +1,9 @@
 // Runs every planted bug (base/mutants.h) through the simulator until some property catches it, and
 // prints the table.
 //
-//   pawl_mutants [--seeds N] [--jobs N] [NAME…]      exit 0: all caught; 1: one survived, or the healthy build did not pass
+//   pawl_mutants [--seeds N] [--jobs N] [NAME…]
+//
+// Exit 0: all caught; 1: one survived, or the healthy build did not pass.
 //
 // Each bug runs in a process of its own, because an assertion that ends it is a catch as well.
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // What is done to one run, besides its seed: every kind of trouble can be left out, which is how a
-// failing run is cut down to what it needs (shrink.h). The text form is what replays it:
+// failing run is cut down to what it needs (shrink.cc). The text form is what replays it:
 //
-//   PAWL_SIM_SEED=17 PAWL_SIM_PLAN=clients=3,storm=4000,without=pause+cut build/tests/simulation_test
+//   PAWL_SIM_SEED=17 PAWL_SIM_PLAN=clients=3,storm=4000,without=pause+cut simulation_test
 #pragma once
 
 #include <array>

@@ -99,7 +99,7 @@ void ServerNode::serve(const store::Loaded& loaded) {
   engine_->connected(kWatcher, "watcher");
   engine_->received(kWatcher, watch_.start(local()));
   turn_soon();
-  housekeeping();
+  maintenance();
   stall(std::exchange(spent_, Nanos(0)));
 }
 
@@ -298,7 +298,7 @@ server::ClockReading ServerNode::read() {
 }
 
 // The helper thread's work, at moments of chance.
-void ServerNode::housekeeping() {
+void ServerNode::maintenance() {
   world_.after(world_.between(Millis(1), Millis(30)), [this, life = life_] {
     if (life != life_ || !up()) return;
     if (!paused_) {
@@ -307,9 +307,9 @@ void ServerNode::housekeeping() {
       journal_->check_space();
       operations_seen_ = disk_.operations();  // Another thread's time.
     }
-    if (!disk_.has_power()) return crashed("the power goes during housekeeping", Ended::kMachine);
-    if (!disk_.has_process()) return crashed("is killed during housekeeping", Ended::kProcess);
-    housekeeping();
+    if (!disk_.has_power()) return crashed("the power goes during maintenance", Ended::kMachine);
+    if (!disk_.has_process()) return crashed("is killed during maintenance", Ended::kProcess);
+    maintenance();
   });
 }
 

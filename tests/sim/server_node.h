@@ -94,7 +94,7 @@ class ServerNode final : public ServerEndpoint,
   void wake_at(Nanos delay);
   enum class Clock { kRuns, kStops };
   void stall(Nanos duration, Clock clock = Clock::kRuns);
-  void housekeeping();
+  void maintenance();
   enum class Ended { kProcess, kMachine };
   void crashed(const char* how, Ended ended);
   // What the disk's operations since the last look have cost.

@@ -2,8 +2,7 @@
 // machine. Checks what no client can see.
 //
 //   G3  a lock is handed on only when it is free, and no lease runs out before its TTL has passed
-//       since its grant was
-//       durable, on pawld's own clock; after a restart: since the start (G4)
+//       since its grant was durable, on pawld's own clock; after a restart: since the start (G4)
 //   G5  one request is granted once
 //   G6  a waiter that has hung up is never granted (hard case 19)
 //   EL  the numbers of events only grow, over restarts and restores

@@ -4,10 +4,11 @@
 // 55.
 //
 //   simulation_test                       the usual seeds
-//   PAWL_SIM_SEED=17 simulation_test      one seed, with its trace (PAWL_SIM_PLAN narrows it: plan.h)
+//   PAWL_SIM_SEED=17 simulation_test      one seed, with its trace; PAWL_SIM_PLAN narrows it
 //   PAWL_SIM_HISTORY=run.jsonl            with it: writes its history, for check_history
-//   PAWL_SIM_SEEDS=5000 simulation_test   more of them; PAWL_SIM_FIRST=100000 others. scripts/new_seeds takes those of a
-//                                         commit, scripts/soak new ones for hours
+//   PAWL_SIM_SEEDS=5000 simulation_test   more of them; PAWL_SIM_FIRST=100000 others.
+//                                         scripts/new_seeds takes those of a commit, scripts/soak
+//                                         new ones for hours
 #include "sim/simulation.h"
 
 #include <gtest/gtest.h>

@@ -51,7 +51,7 @@ class CoreTest : public testing::Test {
   // --- Asking ------------------------------------------------------------------------------------
   WaiterId asks(Spec spec) {
     const WaiterId waiter{++waiters_};
-    ledger_.asked(waiter);
+    pending_.asked(waiter);
     if (spec.owner == "somebody") spec.owner = "owner " + std::to_string(waiter.value);
     step([&] { core_->apply(Acquire{waiter, spec.view(), LeaseId{7, waiter.value}}, now_); });
     return waiter;
@@ -71,10 +71,10 @@ class CoreTest : public testing::Test {
     return grant_of(waiter);
   }
   Outcome renews(LeaseId lease) {
-    return tells([&](WaiterId waiter) { core_->apply(Renew{waiter, lease}, now_); });
+    return outcome_of([&](WaiterId waiter) { core_->apply(Renew{waiter, lease}, now_); });
   }
   bool releases(LeaseId lease) {
-    return std::get<Released>(tells([&](WaiterId waiter) {
+    return std::get<Released>(outcome_of([&](WaiterId waiter) {
              core_->apply(Release{waiter, lease}, now_);
            }))
         .was_live;
@@ -83,19 +83,19 @@ class CoreTest : public testing::Test {
     const auto input = [&](WaiterId waiter) {
       core_->apply(Break{waiter, lock, token, at_once, "stuck"}, now_);
     };
-    return std::get<BreakDone>(tells(input)).was_live;
+    return std::get<BreakDone>(outcome_of(input)).was_live;
   }
   bool cancels(const std::string& request) {
     const auto input = [&](WaiterId waiter) { core_->apply(CancelRequest{waiter, request}, now_); };
-    return std::get<CancelDone>(tells(input)).was_waiting;
+    return std::get<CancelDone>(outcome_of(input)).was_waiting;
   }
   Outcome raises(std::uint64_t token) {
-    return tells([&](WaiterId waiter) {
+    return outcome_of([&](WaiterId waiter) {
       core_->apply(Raise{waiter, Token{token}, "because"}, now_);
     });
   }
   void hangs_up(WaiterId waiter) {
-    ledger_.hung_up(waiter);
+    pending_.hung_up(waiter);
     step([&] { core_->apply(Cancel{waiter}, now_); });
   }
 
@@ -132,7 +132,7 @@ class CoreTest : public testing::Test {
     core_ = std::make_unique<Core>(options_);
     flying_.clear();
     answers_.clear();
-    ledger_.restarted();
+    pending_.restarted();
     for (const auto& [key, value] : disk_) EXPECT_TRUE(core_->load(key, value));
     EXPECT_TRUE(core_->loaded(Token{high_water_}, now_));
     before_ = snapshot(*core_, now_);
@@ -162,9 +162,9 @@ class CoreTest : public testing::Test {
   }
 
   template <class Input>
-  Outcome tells(Input input) {
+  Outcome outcome_of(Input input) {
     const WaiterId waiter{++waiters_};
-    ledger_.asked(waiter);
+    pending_.asked(waiter);
     step([&] { input(waiter); });
     return answer(waiter);
   }
@@ -185,7 +185,7 @@ class CoreTest : public testing::Test {
     Snapshot after = snapshot(*core_, now_);
     for (const std::string& broken : check_step(before_, after, core_->output()))
       ADD_FAILURE() << broken;
-    for (const std::string& broken : ledger_.settle(replies_, after)) ADD_FAILURE() << broken;
+    for (const std::string& broken : pending_.settle(replies_, after)) ADD_FAILURE() << broken;
     before_ = std::move(after);
   }
 
@@ -205,8 +205,8 @@ class CoreTest : public testing::Test {
   Options options_;
   std::unique_ptr<Core> core_;
   Now now_{Tick(1h), UnixMs{1'700'000'000'000}};
-  bool judged_ =
-      true;  // Off where the state is so large that looking at all of it each step takes too long.
+  // Off where the state is so large that looking at all of it each step takes too long.
+  bool judged_ = true;
   std::vector<Reply> replies_;       // of the last step
   std::vector<std::string> events_;  // of the last step
   std::map<WaiterId, Outcome> answers_;
@@ -215,7 +215,7 @@ class CoreTest : public testing::Test {
   std::deque<std::pair<BatchId, Batch>> flying_;
   std::map<std::string, std::string> disk_;
   Snapshot before_;
-  ReplyLedger ledger_;
+  PendingReplies pending_;
 };
 
 }  // namespace pawl::core

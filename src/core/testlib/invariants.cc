@@ -22,7 +22,7 @@ class Probe {
 
  private:
   static void fill(const Core& core, const Lock& lock, Now now, Snapshot::OfLock& out,
-                   std::map<WaiterId, Standing>& waiters) {
+                   std::map<WaiterId, WaiterState>& waiters) {
     for (Index i = lock.first_holder; i != kNone; i = core.holders_.leases.items[i].holder_after) {
       const Lease& lease = core.holders_.leases.items[i];
       Holding holding{lease.token, lease.mode, lease.limit, std::nullopt, lease.live()};
@@ -35,11 +35,11 @@ class Probe {
     for (Index at = lock.first_waiter; at != kNone; at = core.waiters_.places[at].after) {
       const Waiter& waiter = core.waiters_.items[core.waiters_.places[at].waiter];
       out.queue.push_back(waiter.id);
-      Standing& standing = waiters[waiter.id];
-      standing.mode = waiter.terms.mode;
-      standing.limit = waiter.terms.limit;
-      standing.arrived = waiter.arrived;
-      standing.locks.emplace_back(lock.name.view());
+      WaiterState& wait = waiters[waiter.id];
+      wait.mode = waiter.terms.mode;
+      wait.limit = waiter.terms.limit;
+      wait.arrived = waiter.arrived;
+      wait.locks.emplace_back(lock.name.view());
     }
   }
 };
@@ -132,11 +132,11 @@ void check_totals(const Snapshot& state, Broken& broken) {
   if (!agree) broken.push_back("totals do not add up: " + describe(state.totals));
 }
 
-bool has_its_turn(const Snapshot& state, WaiterId waiter, const Standing& standing) {
-  return std::all_of(standing.locks.begin(), standing.locks.end(), [&](const std::string& lock) {
+bool has_its_turn(const Snapshot& state, WaiterId waiter, const WaiterState& wait) {
+  return std::all_of(wait.locks.begin(), wait.locks.end(), [&](const std::string& lock) {
     const Snapshot::OfLock& of = state.locks.at(lock);
     std::vector<Holding> with_it = of.holdings;
-    with_it.push_back(Holding{Token{}, standing.mode, standing.limit, std::nullopt});
+    with_it.push_back(Holding{Token{}, wait.mode, wait.limit, std::nullopt});
     return of.queue.front() == waiter && compatible(with_it);
   });
 }
@@ -145,8 +145,8 @@ bool has_its_turn(const Snapshot& state, WaiterId waiter, const Standing& standi
 // granted.
 void check_nobody_is_forgotten(const Snapshot& state, Broken& broken) {
   if (state.restoring) return;
-  for (const auto& [waiter, standing] : state.waiters) {
-    if (has_its_turn(state, waiter, standing)) {
+  for (const auto& [waiter, wait] : state.waiters) {
+    if (has_its_turn(state, waiter, wait)) {
       broken.push_back(name(waiter) + " could be granted and is not: a lock stands idle");
     }
   }
@@ -365,8 +365,8 @@ std::vector<std::string> check_unchanged(const Snapshot& before, const Snapshot&
   return broken;
 }
 
-std::vector<std::string> ReplyLedger::settle(const std::vector<Reply>& replies,
-                                             const Snapshot& after) {
+std::vector<std::string> PendingReplies::settle(const std::vector<Reply>& replies,
+                                                const Snapshot& after) {
   Broken broken;
   for (const Reply& reply : replies) {
     const bool final = !std::holds_alternative<Queued>(reply.outcome);
@@ -377,7 +377,7 @@ std::vector<std::string> ReplyLedger::settle(const std::vector<Reply>& replies,
     if (!after.waiters.contains(waiter))
       broken.push_back(name(waiter) + " was not answered and does not wait");
   }
-  for (const auto& [waiter, standing] : after.waiters) {
+  for (const auto& [waiter, wait] : after.waiters) {
     if (!open_.contains(waiter))
       broken.push_back(name(waiter) + " waits though nobody expects an answer");
   }

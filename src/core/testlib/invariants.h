@@ -33,7 +33,7 @@ struct Holding {
   Millis expires_in{0};
 };
 
-struct Standing {
+struct WaiterState {
   Mode mode = Mode::kExclusive;
   std::uint32_t limit = 1;
   Tick arrived{};
@@ -49,7 +49,7 @@ struct Snapshot {
   Now at;
   Totals totals;
   std::map<std::string, OfLock> locks;
-  std::map<WaiterId, Standing> waiters;
+  std::map<WaiterId, WaiterState> waiters;
   bool restoring = false;  // Nothing is granted for now.
 };
 
@@ -66,7 +66,7 @@ struct Snapshot {
 
 // Which waiters still expect an answer. Each waiter gets exactly one (a Queued in between does not
 // count), at once or when its wait ends; one that hung up gets none.
-class ReplyLedger {
+class PendingReplies {
  public:
   void asked(WaiterId waiter) { open_.insert(waiter); }
   void hung_up(WaiterId waiter) { open_.erase(waiter); }

@@ -87,7 +87,7 @@ void Duel::run(const Command& command) {
       const WaiterId waiter =
           queue.empty() ? WaiterId{9999999} : queue[command.a % queue.size()].waiter;
       note("hang-up of w" + std::to_string(waiter.value));
-      ledger_.hung_up(waiter);
+      pending_.hung_up(waiter);
       core_->apply(Cancel{waiter}, now_);
       return model_.cancel(waiter, now_, take_choices());
     }
@@ -129,7 +129,7 @@ void Duel::run(const Command& command) {
 
 WaiterId Duel::next_waiter(bool expects_an_answer) {
   const WaiterId waiter{++waiters_};
-  if (expects_an_answer) ledger_.asked(waiter);
+  if (expects_an_answer) pending_.asked(waiter);
   return waiter;
 }
 
@@ -310,7 +310,7 @@ void Duel::restart(std::uint32_t choice) {
   if (!loaded) wrong_.push_back("loaded: " + loaded.error().detail);
   core_ = std::move(next);
   model_.restart(Token{high_water_}, now_);
-  ledger_.restarted();
+  pending_.restarted();
   before_ = snapshot(*core_, now_);
 }
 
@@ -327,7 +327,7 @@ void Duel::compare() {
     for (std::string& line : check_unchanged(before_, after))
       wrong_.push_back("invariant: " + line);
   }
-  for (std::string& line : ledger_.settle(replies, after)) wrong_.push_back("invariant: " + line);
+  for (std::string& line : pending_.settle(replies, after)) wrong_.push_back("invariant: " + line);
   before_ = std::move(after);
 }
 

@@ -75,7 +75,7 @@ class Duel {
   naive::Model model_;
   Now now_;
   Snapshot before_;
-  ReplyLedger ledger_;
+  PendingReplies pending_;
   std::uint64_t waiters_ = 0, candidates_ = 0, requests_ = 0;
   std::vector<naive::Spec> asked_;  // with a request id, newest last
   struct Flying {

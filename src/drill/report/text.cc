@@ -54,10 +54,6 @@ std::string span_text(Moment span) {
   return fmt::format("{:.0f}\u00a0s", ms / 1e3);
 }
 
-std::string counted(std::uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 std::string_view fate_word(Fate fate) {
   switch (fate) {
     case Fate::kAdmitted:

@@ -2,7 +2,6 @@
 // the SVG timeline.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,15 +12,12 @@
 namespace pawl::drill {
 
 // Safe inside an element and inside a quoted attribute. Control characters become U+FFFD; bytes
-// that are not UTF-8 stay, reasons a browser reads them as U+FFFD and they cannot hide a bracket
+// that are not UTF-8 stay, because a browser reads them as U+FFFD and they cannot hide a bracket
 // from it.
 [[nodiscard]] std::string escaped(std::string_view text);
 
 // About three digits: 4.2 ms, 310 ms, 2.13 s, 64.5 s; the space does not break a line.
 [[nodiscard]] std::string span_text(Moment span);
-
-// "1 write", "2 writes".
-[[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
 
 [[nodiscard]] std::string_view fate_word(Fate fate);
 [[nodiscard]] std::string_view fault_word(FaultKind kind);

@@ -264,7 +264,8 @@ constexpr std::array kConclusions{
 };
 
 std::string words(const MariaFailure& failure, std::string_view advice) {
-  constexpr std::string_view kPrefix = "pawl: ";  // For psql; here the source is clear.
+  constexpr std::string_view kPrefix =
+      "pawl: ";  // For the mariadb client; here the source is clear.
   std::string text = failure.message;
   if (text.starts_with(kPrefix)) text.erase(0, kPrefix.size());
   if (!failure.state.empty()) text += " (" + failure.state + ")";

@@ -42,9 +42,8 @@ struct Named {
 class ConnectionState {
  public:
   explicit ConnectionState(sqlite3* db) : db_(db) {}
-  ~ConnectionState() {
-    import_own_refusals();
-  }  // SQLite destroys it last, when what was still open is rolled back.
+  // SQLite destroys it last, when what was still open is rolled back.
+  ~ConnectionState() { import_own_refusals(); }
   ConnectionState(const ConnectionState&) = delete;
   ConnectionState& operator=(const ConnectionState&) = delete;
 

@@ -75,7 +75,7 @@ void note_synchronous_setting(ConnectionState& state, const Named& named) {
 }
 
 // BEGIN IMMEDIATE and COMMIT may each find others in their way.
-void patiently(sqlite3* db, const char* sql, milliseconds wait) {
+void execute_when_free(sqlite3* db, const char* sql, milliseconds wait) {
   constexpr int kStepMs = 5;
   const auto until = std::chrono::steady_clock::now() + wait;
   while (true) {
@@ -195,10 +195,10 @@ std::uint64_t advance(ConnectionState& state, std::string_view resource, std::ui
          "pawl_advance is a transaction of its own, and one is open: end it first, or call "
          "pawl_use() in it");
   const Durable durable(db, state.find(resource).store.schema());
-  patiently(db, "BEGIN IMMEDIATE", wait);
+  execute_when_free(db, "BEGIN IMMEDIATE", wait);
   try {
     const std::uint64_t before = advance_locked(state, resource, token);
-    patiently(db, "COMMIT", wait);
+    execute_when_free(db, "COMMIT", wait);
     return before;
   } catch (const Fault&) {
     sqlite3_exec(db, "ROLLBACK", nullptr, nullptr, nullptr);

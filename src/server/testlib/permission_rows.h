@@ -1,7 +1,8 @@
 // For tests: what each kind of user may do, as data. One row per thing that can be asked, be it a
 // verb or a route; the test of each says how to ask, and every row is tried as every caller.
 //
-//   expect_permissions(kRows, [&](Caller caller, std::string_view request) -> PermissionAnswer { … });
+//   expect_permissions(kRows,
+//                      [&](Caller caller, std::string_view request) -> PermissionAnswer { … });
 #pragma once
 
 #include <gtest/gtest.h>

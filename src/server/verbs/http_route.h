@@ -1,9 +1,9 @@
 // The HTTP side of a verb, as data: src/api makes a route, its OpenAPI description and its part of
 // the reference page of it. The role is the verb's.
 //
-// A route whose parameters say how each becomes an argument (`argument`, `option`), and whose
-// answer is the reply as JSON, needs nothing else. Others name themselves (`id`) to a handler in
-// src/api.
+// A route whose parameters say how each becomes an argument (`option`, or by its position),
+// and whose answer is the reply as JSON, needs nothing else. Others name themselves (`id`) to a
+// handler in src/api.
 #pragma once
 
 #include <cstdint>

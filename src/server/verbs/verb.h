@@ -4,7 +4,7 @@
 //   const Verb kRenew{
 //       .name = "RENEW", .arity = 2, .access = wire::Access::kUse, .group = "lease",
 //       .usage = "lease", .summary = "extend a lease still held", …
-//       .handler = kHandler<parse_renew, renew>,
+//       .handler = kHandler<parse_lease, renew>,
 //   };
 //
 // To add one: write its row, parser and handler in a file of this folder, declare the row in its

@@ -21,8 +21,7 @@
 //           4  u32  length
 //           8  u64  index: 0, 1, ...
 //          16       `length` bytes of puts in the encoding of a batch (base/batch.h), sorted by
-//                   key,
-//                   each key once
+//                   key, each key once
 //
 // The crc of a piece is seeded with that of incarnation and sequence, so that a piece of another
 // checkpoint is never valid. The last piece has length 0 and ends the file.

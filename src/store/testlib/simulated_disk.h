@@ -4,8 +4,7 @@
 //   - Unsynced writes survive or not sector by sector (512 bytes), in any combination.
 //   - Unsynced creations, renames and removals of names survive or not one by one.
 //   - A durable write (open_durable) and a finished sync survive. One that is in progress at the
-//     cut
-//     counts as unsynced.
+//     cut counts as unsynced.
 //
 //   SimulatedDisk disk;
 //   disk.cut_power_at(17);  // the 17th operation from now fails, and every later one
