@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "guard/postgres/connection.h"
+#include "guard/sql/states.h"
 #include "guard_contract/parse.h"
 
 namespace pawl {
