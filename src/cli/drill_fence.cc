@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 
 #include "base/text.h"
 
@@ -82,7 +81,9 @@ std::vector<Grant> others(const FenceFacts& facts) {
 
 std::string list_of(const std::vector<Grant>& grants) {
   std::string text;
-  for (const Grant& each : grants | std::views::take(kListed)) {
+  // Not std::views::take, which clang 14 cannot compile.
+  for (std::size_t i = 0; i < std::min(grants.size(), kListed); ++i) {
+    const Grant& each = grants[i];
     text += fmt::format("{}{} (token {})", text.empty() ? "" : ", ", first_lock(each), each.token);
   }
   if (grants.size() > kListed) text += fmt::format(" and {} more", grants.size() - kListed);

@@ -60,7 +60,7 @@ void AcquireFlow::append(std::string& out, Instant now) {
     case Step::kWait:
       break;
   }
-  PAWL_ASSERT(!"a waiting acquire sends nothing");
+  PAWL_ASSERT(false && "a waiting acquire sends nothing");
 }
 
 void AcquireFlow::append_ask(std::string& out, Instant now) {
@@ -88,7 +88,7 @@ void AcquireFlow::on_reply(const wire::Value& value, Instant now) {
     case Step::kWait:
       break;
   }
-  PAWL_ASSERT(!"a waiting acquire expects no reply");
+  PAWL_ASSERT(false && "a waiting acquire expects no reply");
 }
 
 void AcquireFlow::asked(const wire::Value& value, Instant now) {

@@ -105,7 +105,7 @@ TEST_F(KeeperTest, ShortestLeaseLimitsTheBackoff) {
 TEST_F(KeeperTest, ConfiguredAnswerTimeoutIsKept) {
   Keeper patient(machine, random, Keeper::AnswerTimeout::kAsConfigured);
   be_connected();
-  patient.add({LeaseId{0x11, 0x22}, Token{34}, Token{34}, std::nullopt, 10s, 0ms, now + 9'800ms},
+  patient.add({{LeaseId{0x11, 0x22}, Token{34}, Token{34}, std::nullopt, 10s, 0ms}, now + 9'800ms},
               {}, now);
   now = patient.next_timer();
   patient.on_timer(now);

@@ -20,11 +20,11 @@ void told_apart(Trial& trial) {
 
 void in_any_order(Trial& trial) {
   const std::string resource = trial.fresh();
-  for (const std::uint64_t operation : {8, 3, 7}) {
+  for (const std::uint64_t operation : {8U, 3U, 7U}) {
     trial.expect(Answer::kAdmitted, write(resource, 34, operation));
     trial.expect(Answer::kReplayed, write(resource, 34, operation));
   }
-  for (const std::uint64_t operation : {3, 8, 7})
+  for (const std::uint64_t operation : {3U, 8U, 7U})
     trial.expect(Answer::kReplayed, write(resource, 34, operation));
   trial.expect(Answer::kAdmitted, write(resource, 34, 5));
 }

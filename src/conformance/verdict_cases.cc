@@ -27,7 +27,7 @@ void smallest_token(Trial& trial) {
 
 void greater_token(Trial& trial) {
   const std::string resource = trial.fresh();
-  for (const std::uint64_t token : {5, 6, 9, 1000})
+  for (const std::uint64_t token : {5U, 6U, 9U, 1000U})
     trial.expect(Answer::kAdmitted, write(resource, token));
 }
 
@@ -54,7 +54,7 @@ void stale_for_ever(Trial& trial) {
 // "9" is greater than "10" to a guard that compares text.
 void as_numbers(Trial& trial) {
   const std::string resource = trial.fresh();
-  for (const std::uint64_t token : {9, 10, 99, 100, 1000})
+  for (const std::uint64_t token : {9U, 10U, 99U, 100U, 1000U})
     trial.expect(Answer::kAdmitted, write(resource, token));
   trial.expect(Answer::kStale, write(resource, 999));
 }

@@ -264,7 +264,7 @@ class HoldersTest : public testing::Test {
   }
   static LeaseTerms limit(std::uint32_t n) { return {.mode = Mode::kLimit, .limit = n}; }
 
-  const LeaseTerms exclusive_;
+  const LeaseTerms exclusive_{};
   const LeaseTerms shared_{.mode = Mode::kShared};
   Holders holders_{7};
   std::uint64_t last_token_ = 0;

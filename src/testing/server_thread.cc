@@ -40,7 +40,7 @@ void ServerThread::start() {
   server::EngineSettings settings;
   settings.core.hash_seed = random_.next();
   settings.address = address_;
-  const auto never = [](const Error&) { PAWL_ASSERT(!"memory does not fail"); };
+  const auto never = [](const Error&) { PAWL_ASSERT(false && "memory does not fail"); };
   engine_ = std::make_unique<server::Engine>(
       settings, server::EngineParts{store_, clock_, random_, sockets_, log_, never});
   PAWL_ASSERT(engine_->load().has_value());

@@ -9,7 +9,11 @@
 
 namespace pawl::sim {
 
+namespace {
+
 using Kind = Effect::Kind;
+
+}  // namespace
 
 void Worker::begin(const Attempt& held) {
   ++life_;

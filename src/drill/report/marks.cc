@@ -110,15 +110,15 @@ std::string legend(const DrillRecord& record) {
       "believes so wrongly: its lease is over");
   out += legend_entry("<g class='fault'><rect x='-16' y='-10' width='32' height='20'/></g>",
                       "what the drill did to it: frozen, cut off, killed");
-  for (const auto& [fate, words] :
+  for (const auto& entry :
        {std::pair{Fate::kAdmitted, "a write that was admitted"},
         std::pair{Fate::kRefused, "a stale write that the guard refused"},
         std::pair{Fate::kLetThrough, "<b>a stale write that got through</b>"},
         std::pair{Fate::kWithheld, "not sent: the client checked its lease first"},
         std::pair{Fate::kUnknown, "no result arrived"}}) {
     const bool occurs = std::any_of(record.writes.begin(), record.writes.end(),
-                                    [&](const Write& write) { return write.fate == fate; });
-    if (occurs) out += legend_entry(mark(fate, 0, 0), words);
+                                    [&](const Write& write) { return write.fate == entry.first; });
+    if (occurs) out += legend_entry(mark(entry.first, 0, 0), entry.second);
   }
   return out + "</ul>\n";
 }
