@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "drill/report/marks.h"
 #include "drill/report/summary.h"
 #include "drill/report/text.h"
@@ -55,6 +57,23 @@ TEST(DrillPage, ShowsThatWritesWithoutATokenAreAdmittedAndHowToRefuseThem) {
   EXPECT_THAT(report_page(tokenless()),
               HasSubstr("pawl guard policy postgres orders --require-token on"));
   EXPECT_THAT(report_page(passed_pause()), Not(HasSubstr("--require-token")));
+}
+
+TEST(DrillPage, StepsNameTheCutThatEndedTheLease) {
+  DrillRecord record = passed_pause();
+  const Write& stale = *std::find_if(record.writes.begin(), record.writes.end(),
+                                     [](const Write& write) { return write.stale; });
+  const Ownership& grant =
+      *std::find_if(record.ownerships.begin(), record.ownerships.end(),
+                    [&](const Ownership& ownership) { return ownership.token == stale.token; });
+  const Moment begin = grant.from;
+  record.faults = {
+      {FaultKind::kCut, stale.worker, begin + milliseconds(1), begin + milliseconds(169)},
+      {FaultKind::kCut, stale.worker, begin + milliseconds(200), stale.sent}};
+  std::string steps;
+  for (const SummaryStep& step : summarize(record).steps) steps += step.text + "\n";
+  EXPECT_EQ(occurrences(steps, "was cut off"), 1U);
+  EXPECT_THAT(steps, Not(HasSubstr("168 ms")));
 }
 
 TEST(DrillPage, LoadsNothingAndExecutesNothing) {

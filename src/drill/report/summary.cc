@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "drill/report/text.h"
@@ -109,14 +109,20 @@ void add_grant(Summary& summary, const Ownership& grant) {
                   grant.token));
 }
 
+// One of each kind, as some drills have dozens: the longest, which is the one that ended the lease.
 void add_faults(Summary& summary, const DrillRecord& record, const Write& write, Moment since) {
-  std::set<std::pair<FaultKind, std::string>> seen;  // One of each kind: some drills have dozens.
+  const auto length = [&](const Fault& fault) {
+    return until_or_end(fault.until, record) - fault.from;
+  };
+  std::map<std::pair<FaultKind, std::string>, const Fault*> longest;
   for (const Fault& fault : record.faults) {
     if (fault.from < since || fault.from > write.sent) continue;
     if (fault.target != write.worker && fault.target != "pawld") continue;
-    if (!seen.emplace(fault.kind, fault.target).second) continue;
-    add(summary, fault.from, fault_sentence(fault, record));
+    const Fault*& known = longest[{fault.kind, fault.target}];
+    if (known == nullptr || length(fault) > length(*known)) known = &fault;
   }
+  for (const auto& [kind, fault] : longest)
+    add(summary, fault->from, fault_sentence(*fault, record));
 }
 
 // How long the former holder was wrong; empty: it noticed in time.
