@@ -1,8 +1,10 @@
 // pawl: acquire, look at, and hand on locks from the shell.
+#include "base/standard_descriptors.h"
 #include "cli/command_line.h"
 #include "cli/verbs.h"
 
 int main(int argc, char** argv) {
+  pawl::open_standard_descriptors();
   pawl::cli::CommandLine line;
   pawl::cli::add_run(line);
   pawl::cli::add_elect(line);

@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "base/standard_descriptors.h"
 #include "pawld/commands.h"
 #include "pawld/exit_codes.h"
 #include "pawld/options.h"
@@ -22,6 +23,7 @@ void block_signals() {
 
 int main(int argc, char** argv) {
   using namespace pawl::pawld;
+  pawl::open_standard_descriptors();
   const ParsedOptions parsed = parse_options(argc, argv);
   if (!parsed.options) return parsed.exit_code;
   switch (parsed.options->action) {
