@@ -22,6 +22,7 @@ void add_guard(CommandLine& line) {
   add_guard_install(line);
   add_guard_protect(line);
   add_guard_unprotect(line);
+  add_guard_drop(line);
   add_guard_check(line);
   add_guard_status(line);
   add_guard_mode(line);

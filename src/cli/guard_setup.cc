@@ -1,4 +1,4 @@
-// pawl guard install, uninstall, protect, unprotect: what stands under guard.
+// pawl guard install, uninstall, protect, unprotect, drop: what stands under guard.
 #include <fmt/format.h>
 
 #include <memory>
@@ -18,13 +18,20 @@ struct Install {
   bool script = false;
 };
 
+int print_script(Console& console, const std::string& kind, std::string_view script) {
+  if (!console.json()) return console.data(script) ? kExitOk : kExitOutput;
+  Json json;
+  json.object().key("kind").string(kind).key("script").string(script).end();
+  return console.data(json) ? kExitOk : kExitOutput;
+}
+
 int install(Console& console, const Install& options) {
   auto opened = options.target.connect();
   if (!opened) return console.fail(opened.error());
   if (options.script) {
     const auto script = (*opened)->script();
     if (!script) return console.fail(script.error());
-    return console.data(*script) ? kExitOk : kExitOutput;
+    return print_script(console, options.target.kind, *script);
   }
   const auto before = (*opened)->installed();
   if (!before) return console.fail(before.error());
@@ -68,18 +75,37 @@ struct Protect {
   GuardTarget target;
   ChangeOptions change;
   guard::Protection wanted;
+  std::string mode;  // --mode; empty: not given
+
+  [[nodiscard]] bool mode_given() const { return !mode.empty(); }
 };
+
+// The mode that the guard is in, which a guard that existed before keeps.
+Result<std::string> mode_of(guard::Administration& guards, const std::string& guard,
+                            const Protect& options) {
+  const auto status = guards.status(guard);
+  if (status) return status->front().mode;
+  if (options.change.dry_run) return options.wanted.mode;  // It does not exist yet.
+  return status.error();
+}
 
 int protect(Console& console, const Protect& options) {
   auto opened = options.target.open(options.change);
   if (!opened) return console.fail(opened.error());
   const auto name = (*opened)->protect(options.wanted, options.change.rehearse());
   if (!name) return console.fail(name.error());
-  const std::string what =
-      fmt::format("{} under guard {}, mode {}", printable(options.wanted.table), printable(*name),
-                  options.wanted.mode);
+  const auto mode = mode_of(**opened, *name, options);
+  if (!mode) return console.fail(mode.error());
+  const std::string what = fmt::format("{} under guard {}, mode {}",
+                                       printable(options.wanted.table), printable(*name), *mode);
   const int ended = report_change(console, options.change, what, "would put " + what);
-  if (!console.json() && !options.change.dry_run && options.wanted.mode == "observe") {
+  if (*mode != options.wanted.mode && options.mode_given()) {
+    console.note(
+        fmt::format("The guard existed and keeps its mode; to change it: pawl guard mode "
+                    "{} {} {}",
+                    options.target.kind, printable(*name), options.wanted.mode));
+  }
+  if (!console.json() && !options.change.dry_run && *mode == "observe") {
     console.note(fmt::format(
         "Nothing is refused yet. `pawl guard status {}` shows who writes without a token; then\n"
         "`pawl guard mode {} {} shadow`.",
@@ -108,6 +134,31 @@ int unprotect(Console& console, const Unprotect& options) {
   if (!done) return console.fail(done.error());
   return report_change(console, options.change, printable(options.table) + " is no longer checked",
                        printable(options.table) + " would no longer be checked");
+}
+
+struct Drop {
+  GuardTarget target;
+  ChangeOptions change;
+  std::string guard;
+};
+
+int drop(Console& console, const Drop& options) {
+  auto opened = options.target.open(options.change);
+  if (!opened) return console.fail(opened.error());
+  const std::string name = printable(options.guard);
+  if (!options.change.dry_run && !options.change.yes) {
+    const auto go = confirm(
+        console,
+        fmt::format("The fences, policy and counters of {} would be forgotten: a guard of that "
+                    "name that is made later admits every old token.",
+                    name),
+        "Drop it?");
+    if (!go) return console.fail(go.error());
+    if (!*go) return kExitNothingDone;
+  }
+  if (const auto done = (*opened)->drop(options.guard, options.change.rehearse()); !done)
+    return console.fail(done.error());
+  return report_change(console, options.change, "dropped: " + name, "would drop " + name);
 }
 
 }  // namespace
@@ -150,7 +201,8 @@ void add_guard_protect(CommandLine& line) {
   verb.text("--key", "COLUMN", options->wanted.key, "each row is a resource of its own, NAME:KEY");
   verb.text("--by", "EXPRESSION", options->wanted.by,
             "rows with the same value are one resource, NAME:VALUE");
-  verb.text("--mode", "MODE", options->wanted.mode, "observe (the default), shadow or enforce");
+  verb.text("--mode", "MODE", options->mode,
+            "of a new guard: observe (the default), shadow or enforce");
   verb.not_both("--key", "--by");
   options->change.declare_dry_run(verb);
   verb.examples(
@@ -158,7 +210,10 @@ void add_guard_protect(CommandLine& line) {
       "  pawl guard protect postgres accounts --key id    a lock for each row\n"
       "  pawl guard protect postgres lines --by order_id  a lock for each order\n"
       "  pawl guard protect mariadb shop.orders           in MariaDB --by takes a column");
-  verb.run([options](Console& console) { return protect(console, *options); });
+  verb.run([options](Console& console) {
+    if (options->mode_given()) options->wanted.mode = options->mode;
+    return protect(console, *options);
+  });
 }
 
 void add_guard_unprotect(CommandLine& line) {
@@ -170,6 +225,20 @@ void add_guard_unprotect(CommandLine& line) {
   options->change.declare_yes(verb);
   verb.examples("  pawl guard unprotect postgres orders");
   verb.run([options](Console& console) { return unprotect(console, *options); });
+}
+
+void add_guard_drop(CommandLine& line) {
+  auto options = std::make_shared<Drop>();
+  Verb verb = line.verb("guard", "drop", "forget a guard and its fences; no table may be under it",
+                        Talks::kToNobody);
+  options->target.declare(verb);
+  verb.required("GUARD", options->guard, "its name");
+  options->change.declare_dry_run(verb);
+  options->change.declare_yes(verb);
+  verb.examples(
+      "  pawl guard unprotect postgres orders && pawl guard drop postgres orders\n"
+      "  pawl guard drop postgres orders --dry-run");
+  verb.run([options](Console& console) { return drop(console, *options); });
 }
 
 }  // namespace pawl::cli

@@ -8,6 +8,7 @@ class CommandLine;
 void add_guard_install(CommandLine& line);
 void add_guard_protect(CommandLine& line);
 void add_guard_unprotect(CommandLine& line);
+void add_guard_drop(CommandLine& line);
 void add_guard_check(CommandLine& line);
 void add_guard_status(CommandLine& line);
 void add_guard_mode(CommandLine& line);

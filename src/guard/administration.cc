@@ -34,6 +34,9 @@ Result<std::string> Administration::protect(const Protection&, Rehearse) {
 Result<void> Administration::unprotect(const std::string&, Rehearse) {
   return unable(Task::kProtect);
 }
+Result<void> Administration::drop(const std::string&, Rehearse) {
+  return unable(Task::kProtect);
+}
 Result<std::vector<Sighting>> Administration::sightings(const std::string&) {
   return unable(Task::kSightings);
 }

@@ -145,6 +145,8 @@ class Administration {
   // The guard's name.
   virtual Result<std::string> protect(const Protection& protection, Rehearse rehearse);
   virtual Result<void> unprotect(const std::string& table, Rehearse rehearse);
+  // Forgets a guard with its fences, policies and counters. kInvalid: something stands under it.
+  virtual Result<void> drop(const std::string& guard, Rehearse rehearse);
 
   virtual Result<std::vector<Sighting>> sightings(const std::string& guard);
 

@@ -77,6 +77,15 @@ class MariaAdministration final : public Administration {
     return {};
   }
 
+  Result<void> drop(const std::string& guard, Rehearse rehearse) override {
+    if (rehearse == Rehearse::kNo) return done_or_error(ask("drop_guard", {guard}));
+    const auto there = status(guard);
+    if (!there) return there.error();
+    if (!there->front().tables.empty())
+      return Error{Code::kInvalid, "tables are under this guard: unprotect each of them first"};
+    return {};
+  }
+
   Result<std::vector<Problem>> problems() override {
     const auto found = ask("problems", {});
     if (!found) return found.error();

@@ -91,6 +91,10 @@ class PostgresAdministration final : public Administration {
     return change(rehearse, "SELECT pawl.unprotect($1::text::regclass)", {table});
   }
 
+  Result<void> drop(const std::string& guard, Rehearse rehearse) override {
+    return change(rehearse, "SELECT pawl.drop_guard($1::text)", {guard});
+  }
+
   Result<std::vector<Problem>> problems() override {
     const auto rows = query("SELECT severity, guard, object, problem, fix FROM pawl.problems()");
     if (!rows) return rows.error();

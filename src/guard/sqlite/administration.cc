@@ -68,6 +68,9 @@ class SqliteAdministration final : public Administration {
   Result<void> unprotect(const std::string& table, Rehearse rehearse) override {
     return in_transaction(rehearse, [&] { sqlite::unprotect(state_, table); });
   }
+  Result<void> drop(const std::string& guard, Rehearse rehearse) override {
+    return in_transaction(rehearse, [&] { sqlite::drop_guard(state_, guard); });
+  }
 
   Result<std::vector<Problem>> problems() override {
     return attempt([&] { return sqlite::problems(state_); });

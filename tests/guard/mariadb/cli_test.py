@@ -162,6 +162,17 @@ class GuardCliTest(ServerCase):
             found,
         )
 
+    def test_guard_is_dropped_after_its_tables(self):
+        self.assertIn("--yes", self.guard("drop", self.orders, code=64).stderr)
+        for words in (["--dry-run"], ["--yes"]):
+            refused = self.guard("drop", self.orders, *words, code=64)
+            self.assertIn("tables are under this guard", refused.stderr)
+        self.guard("unprotect", "orders", "--yes")
+        self.assertIn("would drop", self.guard("drop", self.orders, "--dry-run").stdout)
+        self.guard("status", self.orders)
+        self.assertIn("dropped: ", self.guard("drop", self.orders, "--yes").stdout)
+        self.guard("status", self.orders, code=64)
+
     def test_mistakes_are_named(self):
         self.assertIn("there is no guard", self.guard("status", "nothing", code=64).stderr)
         self.assertIn("unknown resource", self.guard("max", "nothing", code=64).stderr)

@@ -165,6 +165,16 @@ class GuardCliTest(ClusterCase):
         self.sql("UPDATE orders SET state = 'free'")
         self.assertIsNone(self.value("SELECT to_regnamespace('pawl')"))
 
+    def test_guard_is_dropped_after_its_tables(self):
+        self.ready()
+        self.assertIn("--yes", self.guard("drop", "orders", code=64).stderr)
+        self.assertIn("tables are under", self.guard("drop", "orders", "--yes", code=64).stderr)
+        self.guard("unprotect", "orders", "--yes")
+        self.assertIn("would drop orders", self.guard("drop", "orders", "--dry-run").stdout)
+        self.guard("status", "orders")
+        self.assertEqual(self.guard("drop", "orders", "--yes").stdout, "dropped: orders\n")
+        self.guard("status", "orders", code=64)
+
     def test_run_with_guard_advances_before_the_command_starts(self):
         self.ready()
         self.guard("mode", "orders", "enforce", "--yes")
