@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/json.h"
 #include "cli/reply.h"
+#include "cli/suggestion.h"
 
 namespace pawl::cli {
 namespace {
@@ -115,6 +116,19 @@ TEST(Table, LinesUpByCharactersNotBytes) {
   table.row({"é", "x"});
   table.row({"long", "y"});
   EXPECT_EQ(table.text(true), "A     B\né     x\nlong  y\n");
+}
+
+TEST(Suggestion, AMistypedVerbIsRecognised) {
+  const std::vector<std::string> verbs{"run", "renew", "release", "acquire", "status"};
+  EXPECT_EQ(closest_word("rn", verbs), "run");
+  EXPECT_EQ(closest_word("realease", verbs), "release");
+  EXPECT_EQ(closest_word("aqcuire", verbs), "acquire");
+  EXPECT_EQ(closest_word("statsu", verbs), "status");
+}
+
+TEST(Suggestion, ADifferentWordSuggestsNothing) {
+  EXPECT_EQ(closest_word("delete", {"run", "renew", "acquire"}), std::nullopt);
+  EXPECT_EQ(closest_word("x", {"ls", "run"}), std::nullopt);
 }
 
 }  // namespace

@@ -9,8 +9,11 @@
 #include <utility>
 
 #include "base/duration.h"
+#include "base/text.h"
 #include "cli/credentials.h"
 #include "cli/exit_codes.h"
+#include "cli/suggestion.h"
+#include "cli/verbs.h"
 #include "client/address.h"
 
 namespace pawl::cli {
@@ -31,13 +34,19 @@ CLI::Option* find(CLI::App& app, const char* name) {
 void add_globals(CLI::App& app, std::string& addresses, std::string& auth_file, bool& json,
                  Talks talks) {
   if (talks == Talks::kToPawld) {
+    // An empty value is mostly a variable that is not set: it must not mean another pawld.
+    const auto not_empty = [](const std::string& text) {
+      return text.empty() ? "must not be empty (is a variable not set?)" : std::string();
+    };
     app.add_option("--addr", addresses,
                    "where pawld listens: host:port[,host:port], tls://host:port (PAWL_ADDR; "
                    "default 127.0.0.1:7295)")
-        ->type_name("LIST");
+        ->type_name("LIST")
+        ->check(not_empty);
     app.add_option("--auth-file", auth_file,
                    "a file whose first line is user:secret (default: PAWL_AUTH)")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->check(not_empty);
   }
   app.add_flag("--json", json, "one JSON document on stdout, for programs");
 }
@@ -69,6 +78,84 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+bool is_option(const std::string& word) {
+  return word.size() > 1 && word.front() == '-';
+}
+
+// "pawl guard install"
+std::string full_name(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  return parent == nullptr ? app.get_name() : full_name(*parent) + " " + app.get_name();
+}
+
+// The words of the line that this command does not take, in the order they were typed.
+std::vector<std::string> extras_of(const CLI::App& app) {
+  std::vector<std::string> extras = app.remaining();
+  std::erase(extras, "--");
+  return extras;
+}
+
+std::vector<std::string> verb_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* verb :
+       app.get_subcommands([](const CLI::App* v) { return !v->get_group().empty(); }))
+    names.push_back(verb->get_name());
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string unknown_word(const CLI::App& app, const std::vector<std::string>& extras) {
+  const auto verbs = verb_names(app);
+  const auto verb = std::find_if_not(extras.begin(), extras.end(), is_option);
+  const bool is_verb = !verbs.empty() && verb != extras.end();
+  const std::string& word = is_verb ? *verb : extras.front();
+  const std::string what = is_verb ? fmt::format("there is no verb \"{}\"", word)
+                           : is_option(word)
+                               ? fmt::format("unknown option {}", word)
+                               : fmt::format("unexpected: {}", fmt::join(extras, " "));
+  const auto meant = is_verb           ? closest_word(word, verbs)
+                     : is_option(word) ? closest_word(word, option_names(app))
+                                       : std::nullopt;
+  return printable(what) + (meant ? fmt::format("; did you mean {}?", *meant) : "");
+}
+
+// For a shell to read.
+std::string quoted(const std::string& word) {
+  constexpr const char* kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string out = "'";
+  for (const char c : word) c == '\'' ? out.append("'\\''") : out.append(1, c);
+  return out + "'";
+}
+
+// The line with `--` in front of the first word that was not taken.
+std::string with_dashes(const std::vector<std::string>& words,
+                        const std::vector<std::string>& extras) {
+  const std::string& first = extras.front();
+  // Equal words before it were taken, such as LOCK in `pawl run make make`.
+  auto taken = std::count(words.begin() + 1, words.end(), first) -
+               std::count(extras.begin(), extras.end(), first);
+  std::string line = "pawl";
+  bool dashed = false;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (!dashed && words[i] == first && taken-- == 0) {
+      line += " --";
+      dashed = true;
+    }
+    line += " " + quoted(words[i]);
+  }
+  return printable(line);
+}
+
 // With the files that the environment names.
 Result<void> use_tls(std::vector<client::Address>& addresses) {
   return client::use_tls(addresses, {.ca = environment("PAWL_TLS_CA"),
@@ -98,6 +185,10 @@ void Verb::optional_choice(const char* name, std::string& into,
 
 void Verb::flag(const char* names, bool& into, const char* help) {
   app_.add_flag(names, into, help);
+}
+
+void Verb::hidden_flag(const char* name, bool& into) {
+  app_.add_flag(name, into)->group("");
 }
 
 void Verb::text(const char* names, const char* shown, std::string& into, const char* help) {
@@ -165,6 +256,7 @@ void Verb::run(std::function<int(Console&)> action) {
 CommandLine::CommandLine() : app_(std::make_unique<CLI::App>(kAbout, "pawl")) {
   app_->require_subcommand(0, 1);  // A missing verb and an unknown one are distinguished below.
   app_->footer(kFooter);
+  app_->set_version_flag("--version", "pawl", "print the version of this pawl");
   add_globals(*app_, addresses_, auth_file_, json_, Talks::kToPawld);
 }
 
@@ -192,13 +284,28 @@ const CLI::App& CommandLine::named() const {
   return *app;
 }
 
-int CommandLine::usage_error(const std::string& what) const {
-  std::string where = named().get_name();
-  for (const CLI::App* app = &named(); app->get_parent() != nullptr; app = app->get_parent()) {
-    where = app->get_parent()->get_name() + " " + where;
+int CommandLine::usage_error(Console& console, const std::string& what) const {
+  return console.fail_usage(full_name(named()), what);
+}
+
+bool CommandLine::wants_json(const std::vector<std::string>& words) {
+  const auto dashes = std::find(words.begin(), words.end(), "--");
+  return std::find(words.begin(), dashes, "--json") != dashes;
+}
+
+std::optional<std::string> CommandLine::describe_extras(
+    const std::vector<std::string>& words) const {
+  for (const CLI::App* app = app_.get();; app = app->get_subcommands().front()) {
+    const auto extras = extras_of(*app);
+    if (!extras.empty()) {
+      const bool takes_command = rests_.contains(app->get_name());
+      const bool dashed = std::find(words.begin(), words.end(), "--") != words.end();
+      if (takes_command && !dashed && !is_option(extras.front()))
+        return fmt::format("write `--` in front of the command: {}", with_dashes(words, extras));
+      return unknown_word(*app, extras);
+    }
+    if (app->get_subcommands().empty()) return std::nullopt;
   }
-  fmt::print(stderr, "{}: {}\nTry `{} --help`.\n", where, what, where);
-  return kExitUsage;
 }
 
 int CommandLine::split_rest(int argc, char** argv) const {
@@ -215,41 +322,53 @@ int CommandLine::split_rest(int argc, char** argv) const {
   return static_cast<int>(dashes - words.begin());
 }
 
+Result<Console::Settings> CommandLine::settings(bool json, int& exit_code) const {
+  Console::Settings settings{.json = json,
+                             .addresses = {},
+                             .auth = {},
+                             .address_given = !addresses_.empty(),
+                             .auth_file = auth_file_};
+  if (talks_ == Talks::kToNobody) return settings;
+  auto addresses = addresses_from(addresses_, exit_code);
+  if (!addresses) {
+    const char* source = exit_code == kExitUsage ? "--addr" : "PAWL_ADDR";
+    return Error{Code::kInvalid, fmt::format("{}: {}", source, addresses.error().detail)};
+  }
+  exit_code = kExitConfiguration;
+  if (const auto ready = use_tls(*addresses); !ready) {
+    return Error{Code::kInvalid,
+                 fmt::format("PAWL_TLS_CA, PAWL_TLS_CERT, PAWL_TLS_KEY: {}", ready.error().detail)};
+  }
+  auto auth = find_credentials(auth_file_);
+  if (!auth) return auth.error();
+  settings.addresses = std::move(*addresses);
+  settings.auth = std::move(*auth);
+  return settings;
+}
+
 int CommandLine::main(int argc, char** argv) {
+  const std::vector<std::string> words(argv, argv + argc);
+  Console errors({.json = wants_json(words), .addresses = {}, .auth = {}, .auth_file = {}});
   try {
     // Not left to CLI11, which would read "[a,b]" in a command as a list.
     app_->parse(split_rest(argc, argv), argv);
-  } catch (const CLI::CallForHelp& help) {
-    return app_->exit(help);
+  } catch (const CLI::CallForVersion&) {
+    return print_version(errors);
+  } catch (const CLI::Success& asked_for_text) {
+    return app_->exit(asked_for_text);
   } catch (const CLI::ParseError& error) {
-    return usage_error(error.what());
+    return usage_error(errors, describe_extras(words).value_or(error.what()));
   }
   if (!action_) {
-    const bool in_group = &named() != app_.get();
-    return usage_error(in_group ? "name one of its subcommands"
-                                : "name a verb, such as `pawl status`");
+    const auto verbs = verb_names(named());
+    return usage_error(errors, &named() != app_.get()
+                                   ? fmt::format("name one of: {}", fmt::join(verbs, ", "))
+                                   : "name a verb, such as `pawl status`");
   }
   int exit_code = kExitUsage;
-  auto addresses = addresses_from(addresses_, exit_code);
-  if (talks_ == Talks::kToPawld && !addresses) {
-    const char* source = exit_code == kExitUsage ? "--addr" : "PAWL_ADDR";
-    fmt::print(stderr, "pawl: {}: {}\n", source, addresses.error().detail);
-    return exit_code;
-  }
-  if (talks_ == Talks::kToPawld) {
-    if (const auto ready = use_tls(*addresses); !ready) {
-      fmt::print(stderr, "pawl: PAWL_TLS_CA, PAWL_TLS_CERT, PAWL_TLS_KEY: {}\n",
-                 ready.error().detail);
-      return kExitConfiguration;
-    }
-  }
-  auto auth = talks_ == Talks::kToPawld ? find_credentials(auth_file_) : Result<Auth>(Auth{});
-  if (!auth) {
-    fmt::print(stderr, "pawl: {}\n", auth.error().detail);
-    return kExitConfiguration;
-  }
-  Console console({json_, addresses ? std::move(*addresses) : std::vector<client::Address>{},
-                   std::move(*auth), !addresses_.empty()});
+  auto chosen = settings(json_, exit_code);
+  if (!chosen) return errors.fail(chosen.error(), exit_code);
+  Console console(std::move(*chosen));
   return action_(console);
 }
 

@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ class Verb {
   void optional_choice(const char* name, std::string& into, const std::vector<std::string>& words,
                        const char* help);
   void flag(const char* names, bool& into, const char* help);
+  // Not listed in --help: for pawl itself.
+  void hidden_flag(const char* name, bool& into);
   void text(const char* names, const char* shown, std::string& into, const char* help);
   void texts(const char* names, const char* shown, std::vector<std::string>& into,
              const char* help);
@@ -76,12 +79,21 @@ class CommandLine {
 
   // The declaration itself, for completions and manual pages.
   [[nodiscard]] const CLI::App& app() const { return *app_; }
+  // Whether a command of the user's follows `--`.
+  [[nodiscard]] bool takes_command(const std::string& verb) const { return rests_.contains(verb); }
 
  private:
   friend class Verb;
-  [[nodiscard]] int usage_error(const std::string& what) const;
+  // Whether --json is among the words, parsed or not. Not behind `--`: those belong to the command.
+  [[nodiscard]] static bool wants_json(const std::vector<std::string>& words);
+  [[nodiscard]] int usage_error(Console& console, const std::string& what) const;
+  // What is wrong with words that no command takes; nullopt when every word was taken.
+  [[nodiscard]] std::optional<std::string> describe_extras(
+      const std::vector<std::string>& words) const;
   // The innermost command that was parsed: `pawl`, `pawl guard`, `pawl guard install`.
   [[nodiscard]] const CLI::App& named() const;
+  // Connects nothing yet. The error is a usage error (64) or one of the environment (78).
+  [[nodiscard]] Result<Console::Settings> settings(bool json, int& exit_code) const;
   // Removes what follows `--`, when the verb takes it. Returns the number of words that are left.
   [[nodiscard]] int split_rest(int argc, char** argv) const;
 

@@ -19,6 +19,10 @@ constexpr const char* kTlsHint =
     "PAWL_TLS_CA: CA certificates used to verify pawld. PAWL_TLS_CERT, PAWL_TLS_KEY: your client "
     "certificate.";
 
+constexpr const char* kOtherServerHint =
+    "Another server listens there. Name pawld's port for RESP (7295 by default) with --addr or "
+    "PAWL_ADDR.";
+
 // The error of libpawl for a port that speaks TLS, with the option of the command line; nullopt for
 // other errors.
 std::optional<std::string> tls_advice(const std::string& detail) {
@@ -120,20 +124,31 @@ int Console::fail(const Error& error) {
   return fail(error, is_tls_mismatch(error) ? kExitConfiguration : exit_code(error.code));
 }
 
+void Console::report(const Error& error) {
+  if (!json()) return;
+  Json json;
+  json.object().key("error").object();
+  json.key("code").string(code_word(error.code)).key("detail").string(error.detail);
+  json.end().end();
+  data(json);
+}
+
+int Console::fail_usage(std::string_view where, std::string_view what) {
+  report({Code::kInvalid, fmt::format("{}: {}", where, what)});
+  note(fmt::format("{}: {}\nTry `{} --help`.", where, what, where));
+  return kExitUsage;
+}
+
 int Console::fail(const Error& error, int exit_code) {
-  if (json()) {
-    Json json;
-    json.object().key("error").object();
-    json.key("code").string(code_word(error.code)).key("detail").string(error.detail);
-    json.end().end();
-    data(json);
-  }
+  report(error);
   note("pawl: " + explain(error));
   return exit_code;
 }
 
 int Console::fail_unreachable(const std::string& why) {
-  if (tls_advice(why)) return fail({Code::kUnavailable, why});  // explain() adds the advice.
+  // explain() adds the advice.
+  if (tls_advice(why) || why.find(client::kNotPawld) != std::string::npos)
+    return fail({Code::kUnavailable, why});
   const int code = fail({Code::kUnavailable, "pawld unreachable at " + why});
   note(
       "Is pawld running? Start it with `make run` or `pawld`, or name another with --addr or "
@@ -154,6 +169,8 @@ std::string Console::explain(const Error& error) const {
   switch (error.code) {
     case Code::kUnavailable:
       if (const auto advice = tls_advice(detail)) return *advice;
+      if (detail.find(client::kNotPawld) != std::string::npos)
+        return fmt::format("{}.\n{}", detail, kOtherServerHint);
       if (reached || !pawld_) return detail;
       if (is_tls_mismatch(error))
         return fmt::format("TLS with pawld failed at {}.\n{}", detail, kTlsHint);

@@ -27,6 +27,7 @@ class Console {
     std::vector<client::Address> addresses;
     Auth auth;
     bool address_given = false;  // by --addr
+    std::string auth_file;       // --auth-file; empty: PAWL_AUTH
   };
   explicit Console(Settings settings);
   ~Console() { clear_progress(); }
@@ -41,6 +42,7 @@ class Console {
   [[nodiscard]] bool address_given() const { return settings_.address_given; }
   // The credentials for pawld.
   [[nodiscard]] const Auth& auth() const { return settings_.auth; }
+  [[nodiscard]] const std::string& auth_file() const { return settings_.auth_file; }
   // The addresses of pawld, also as text.
   [[nodiscard]] const std::vector<client::Address>& targets() const { return settings_.addresses; }
   [[nodiscard]] std::string addresses() const;
@@ -66,6 +68,8 @@ class Console {
   // Prints what went wrong and what to do next, and returns the exit code for scripts.
   int fail(const Error& error);
   int fail(const Error& error, int exit_code);
+  // The same for a wrong command line: `where` is the command, such as `pawl guard install`.
+  int fail_usage(std::string_view where, std::string_view what);
   // No pawld has answered, on a connection other than pawld().
   int fail_unreachable(const std::string& why);
   // The same, because TLS does not match on both ends.
@@ -76,6 +80,8 @@ class Console {
 
  private:
   void clear_progress();
+  // With --json: the error as a document.
+  void report(const Error& error);
   [[nodiscard]] bool is_tls_mismatch(const Error& error) const;
   [[nodiscard]] std::string explain(const Error& error) const;
 

@@ -129,7 +129,7 @@ int observe(Console& console, const ElectArguments& options) {
     for (const auto& change : wait_for_changes(pawld, watch)) {
       if (!change && pawld.is_tls_mismatch())
         return console.fail_tls_mismatch(change.error().detail);
-      if (!change && !pawld.machine().reached())
+      if (!change && change.error().code == Code::kUnavailable && !pawld.machine().reached())
         return console.fail_unreachable(change.error().detail);
       if (!change) return console.fail(change.error());
       const bool written = console.json() ? console.data(to_json(options.name(), *change))

@@ -136,18 +136,37 @@ struct AdvanceOptions {
   bool held = false;
 };
 
-// With --held (how `pawl run --guard` asks) the token is the environment's, and a success prints
-// nothing.
+// With --held (how `pawl run --guard` asks) it is the environment's, and a success prints nothing.
+// The floor: readers share the smallest live token, below which nobody may write; the floor of a
+// holder that is alone is its token.
 Result<std::uint64_t> token_of(const AdvanceOptions& options) {
-  const char* held = std::getenv("PAWL_TOKEN");
+  const char* held = std::getenv("PAWL_FLOOR");
+  if (held == nullptr) held = std::getenv("PAWL_TOKEN");
   if (!options.held) {
     if (!options.token.empty()) return to_token(options.token);
     return Error{Code::kInvalid, "no token: name it, or use --held inside `pawl run`"};
   }
   if (!options.token.empty()) return Error{Code::kInvalid, "give either TOKEN or --held, not both"};
   if (held == nullptr)
-    return Error{Code::kInvalid, "--held: PAWL_TOKEN is not set; this is not inside `pawl run`"};
+    return Error{Code::kInvalid,
+                 "--held: PAWL_FLOOR and PAWL_TOKEN are not set; this is not inside `pawl run`"};
   return to_token(held);
+}
+
+// Why the token of a live lease is stale. Where pawld has never granted a token as great as the
+// fence, it is pawld's counter that is behind, and no later holder will fare better.
+Error explain_stale(Console& console, guard::Administration& guards, const AdvanceOptions& options,
+                    const Error& stale) {
+  const auto fence = guards.fence(options.resource);
+  if (!fence || !*fence) return stale;
+  const auto status = console.ask({"STATUS"});
+  const auto last = status ? integer_of(*status, "last_token") : std::nullopt;
+  if (!last || static_cast<std::uint64_t>(*last) >= **fence) return stale;
+  return {Code::kIssuerBehind,
+          fmt::format("issuer behind: the fence of {} is {}, and pawld has granted no token above "
+                      "{}. Either a token was made up, or pawld lost its store or is another one "
+                      "than before. If it is the right pawld, run: pawl raise {} --reason TEXT",
+                      options.resource, **fence, *last, **fence)};
 }
 
 int rehearse_advance(Console& console, guard::Administration& guards, const AdvanceOptions& options,
@@ -179,6 +198,8 @@ int advance(Console& console, const AdvanceOptions& options) {
   const auto before =
       (*opened)->advance(options.resource, *token, options.wait,
                          options.evict ? guard::Stragglers::kEvict : guard::Stragglers::kSpare);
+  if (!before && options.held && before.error().code == Code::kStaleToken)
+    return console.fail(explain_stale(console, **opened, options, before.error()), kExitStale);
   if (!before) return console.fail(before.error());
   if (options.held) return kExitOk;
   if (console.json()) {
@@ -303,12 +324,13 @@ void add_guard_advance(CommandLine& line) {
   auto options = std::make_shared<AdvanceOptions>();
   Verb verb =
       line.verb("guard", "advance",
-                "raise a fence: no write with a lower token is applied any more", Talks::kToNobody);
+                "raise a fence: no write with a lower token is applied any more", Talks::kToPawld);
   options->target.declare(verb);
   verb.required("RESOURCE", options->resource, "GUARD or GUARD:KEY");
   verb.optional("TOKEN", options->token, "the new fence");
   verb.flag("--held", options->held,
-            "the token of the `pawl run` around this (PAWL_TOKEN); prints nothing");
+            "the token of the `pawl run` around this (PAWL_FLOOR); prints nothing");
+  options->target.declare_option_of_run(verb);
   verb.duration("-w,--wait", options->wait, "how long to wait for older transactions (default 5s)");
   verb.flag("--evict", options->evict,
             "end older transactions that are still open after that wait");
@@ -320,7 +342,10 @@ void add_guard_advance(CommandLine& line) {
       "  pawl guard advance postgres orders 34 --dry-run\n"
       "Exit codes: 75 an older transaction is still open (old holders may still write), 121 the "
       "token is "
-      "stale.");
+      "stale.\n"
+      "With --held pawld is asked whether it ever granted a token as great as the fence; if not, "
+      "the\n"
+      "message says so and names the command that mends it.");
   verb.run([options](Console& console) { return advance(console, *options); });
 }
 

@@ -49,6 +49,10 @@ void GuardTarget::declare_optional(Verb& verb) {
   declare_where(verb, dsn, file);
 }
 
+void GuardTarget::declare_option_of_run(Verb& verb) {
+  verb.hidden_flag("--for-run", for_run);
+}
+
 std::string GuardTarget::where() const {
   const char* environment = std::getenv("PAWL_GUARD_DSN");
   if (!file.empty()) return file;
@@ -60,7 +64,8 @@ Result<std::unique_ptr<guard::Administration>> GuardTarget::connect() const {
   if (!known) return known.error();
   if ((*known)->location == guard::Location::kFile) {
     if (where().empty())
-      return Error{Code::kInvalid, "no file: name it with --file, --dsn or PAWL_GUARD_DSN."};
+      return Error{Code::kInvalid, fmt::format("no file: name it with {} or PAWL_GUARD_DSN.",
+                                               for_run ? "--guard-dsn" : "--file, --dsn")};
     return (*known)->open_administration(where());
   }
   if (!file.empty())
@@ -69,7 +74,8 @@ Result<std::unique_ptr<guard::Administration>> GuardTarget::connect() const {
   auto connected = (*known)->open_administration(where());
   if (connected || connected.error().code != Code::kUnavailable) return connected;
   return Error{Code::kUnavailable,
-               connected.error().detail + " Name the database with --dsn or PAWL_GUARD_DSN."};
+               fmt::format("{} Name the database with {} or PAWL_GUARD_DSN.",
+                           connected.error().detail, for_run ? "--guard-dsn" : "--dsn")};
 }
 
 Result<std::unique_ptr<guard::Administration>> GuardTarget::open() const {

@@ -15,10 +15,13 @@ struct GuardTarget {
   std::string kind;  // a name in guard/kinds.h
   std::string dsn;   // empty: PAWL_GUARD_DSN, else the environment and files of its client library
   std::string file;  // instead of dsn, for kinds that are a file
+  bool for_run = false;  // called by `pawl run --guard`: errors name the options of run
 
   // The first word behind the verb, and --dsn or --file.
   void declare(Verb& verb);
-  // The same, for a verb that does not always need a guard.
+  // --for-run, not listed in --help.
+  void declare_option_of_run(Verb& verb);
+  // The same as declare(), for a verb that does not always need a guard.
   void declare_optional(Verb& verb);
   // --file or --dsn, else PAWL_GUARD_DSN, else empty, which leaves it to the kind's client library.
   [[nodiscard]] std::string where() const;

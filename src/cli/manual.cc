@@ -75,6 +75,7 @@ std::string item(const CLI::Option& option) {
 std::string items(const CLI::App& app) {
   std::string list;
   for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;  // not listed
     list += item(*option) + escaped(by_sentence(option->get_description())) + "\n";
   }
   return list.empty() ? "" : ".Bl -tag -width Ds\n" + list + ".El\n";

@@ -49,7 +49,7 @@ Result<int> to_report_fd(const RunOptions& options) {
 
 // `postgres:orders` → the words that advance it to the token in the command's
 // environment.
-Result<std::vector<std::string>> to_guard_command(const RunOptions& options,
+Result<std::vector<std::string>> to_guard_command(const Console& console, const RunOptions& options,
                                                   const std::string& text, const std::string& dsn) {
   const auto named = guard::parse_guarded(text);
   if (!named || named->resource.empty()) {
@@ -57,9 +57,17 @@ Result<std::vector<std::string>> to_guard_command(const RunOptions& options,
                              guard::kind_names(), printable(text),
                              named ? "" : " (" + printable(named.error().detail) + ")"));
   }
+  const char* environment = std::getenv("PAWL_GUARD_DSN");
+  const bool anywhere = !dsn.empty() || (environment != nullptr && *environment != '\0');
+  if (named->kind->location == guard::Location::kFile && !anywhere) {
+    return usage(fmt::format("--guard {}: name its file with --guard-dsn or PAWL_GUARD_DSN",
+                             printable(text)));
+  }
   std::vector<std::string> words{
-      "/proc/self/exe", "guard",  "advance", std::string(named->kind->name),
-      named->resource,  "--held", "--wait",  to_text(options.guard_wait)};
+      "/proc/self/exe", "guard",     "advance", std::string(named->kind->name), named->resource,
+      "--held",         "--for-run", "--wait",  to_text(options.guard_wait)};
+  if (console.json()) words.emplace_back("--json");
+  if (!console.auth_file().empty()) words.insert(words.end(), {"--auth-file", console.auth_file()});
   if (!dsn.empty()) words.insert(words.end(), {"--dsn", dsn});
   if (options.guard_evict) words.emplace_back("--evict");
   return words;
@@ -92,8 +100,15 @@ Result<RunRequest> to_request(const Console& console, const RunOptions& options)
   request.command = options.command;
   const auto dsns = guard::assign_dsns(options.guards, options.guard_dsns);
   if (!dsns) return usage("--guard-dsn: " + printable(dsns.error().detail));
+  if (!options.guards.empty() && request.call.terms.mode == Mode::kLimit &&
+      request.call.terms.limit > 1) {
+    return usage(
+        "--guard cannot be combined with --limit: a guard admits one holder, and the second one "
+        "would lock out the first. Give each holder a lock and a guarded resource of its own, or "
+        "leave out --guard.");
+  }
   for (std::size_t i = 0; i < options.guards.size(); ++i) {
-    auto words = to_guard_command(options, options.guards[i], (*dsns)[i]);
+    auto words = to_guard_command(console, options, options.guards[i], (*dsns)[i]);
     if (!words) return words.error();
     request.guard_commands.push_back(*std::move(words));
   }

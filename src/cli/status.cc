@@ -31,15 +31,15 @@ int status(Console& console) {
   return console.data(out) ? kExitOk : kExitOutput;
 }
 
-int version(Console& console) {
+}  // namespace
+
+int print_version(Console& console) {
   if (!console.json())
     return console.data(fmt::format("pawl {}\n", kVersion)) ? kExitOk : kExitOutput;
   Json json;
   json.object().key("version").string(kVersion).end();
   return console.data(json) ? kExitOk : kExitOutput;
 }
-
-}  // namespace
 
 void add_status(CommandLine& line) {
   Verb verb = line.verb("status", "show the state of pawld: version, role, tokens, counts",
@@ -51,7 +51,7 @@ void add_status(CommandLine& line) {
 void add_version(CommandLine& line) {
   Verb verb = line.verb("version", "print the version of this pawl", Talks::kToNobody);
   verb.examples("  pawl version\n  pawl status             the version of the pawld it talks to");
-  verb.run([](Console& console) { return version(console); });
+  verb.run([](Console& console) { return print_version(console); });
 }
 
 }  // namespace pawl::cli

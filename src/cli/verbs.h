@@ -4,6 +4,7 @@
 namespace pawl::cli {
 
 class CommandLine;
+class Console;
 
 void add_run(CommandLine& line);
 void add_elect(CommandLine& line);
@@ -24,6 +25,8 @@ void add_drill(CommandLine& line);
 void add_drill_worker(CommandLine& line);
 void add_demo(CommandLine& line);
 void add_version(CommandLine& line);
+// What `pawl version` and `pawl --version` print. The exit code.
+int print_version(Console& console);
 void add_completion(CommandLine& line);
 void add_manual(CommandLine& line);
 

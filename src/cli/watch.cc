@@ -92,7 +92,8 @@ int watch(Console& console, const WatchArguments& options) {
   for (;;) {
     pawld.wait_and_process();
     if (const auto error = refusal(machine)) {
-      return machine.reached() ? console.fail(*error) : console.fail_unreachable(error->detail);
+      const bool unreachable = error->code == Code::kUnavailable && !machine.reached();
+      return unreachable ? console.fail_unreachable(error->detail) : console.fail(*error);
     }
     for (const client::ObservedEvent& seen : machine.take_observed_events()) {
       if (!seen.event) {

@@ -212,10 +212,11 @@ void Machine::received(std::string_view bytes, Instant now) {
     taken += reply.consumed;
     if (reply.status == wire::DecodeStatus::kNeedMore) break;
     if (reply.status != wire::DecodeStatus::kComplete) {
-      const std::string why = "protocol error: not RESP: " + std::string(reply.message);
+      const std::string why = "not RESP: " + std::string(reply.message);
       // In reply to HELLO it is another kind of server, such as a web server: retrying is no use.
-      link_ == Link::kHandshake ? refuse_all_calls({Code::kUnavailable, why})
-                                : drop_connection(why);
+      link_ == Link::kHandshake
+          ? refuse_all_calls({Code::kUnavailable, peer_ + std::string(kNotPawld) + why})
+          : drop_connection("protocol error: " + why);
       break;
     }
     on_value(reply.value, now);
@@ -272,7 +273,7 @@ void Machine::on_hello_reply(const wire::Value& value) {
       code && refuses_us(*code)
           ? wire::error_from_line(value.text)
           : Error{Code::kUnavailable,
-                  peer_ + ": not a pawld server: unexpected reply to HELLO: " + summary(value)};
+                  peer_ + std::string(kNotPawld) + "unexpected reply to HELLO: " + summary(value)};
   refuse_all_calls(error);
 }
 

@@ -45,6 +45,8 @@ namespace pawl::client {
 
 // In an error, between the address of a port that speaks TLS and the address to use instead.
 inline constexpr std::string_view kSpeaksTls = " speaks TLS: write ";
+// In the error for a port where something else than pawld answers, behind the address.
+inline constexpr std::string_view kNotPawld = ": not a pawld server: ";
 
 struct MachineOptions {
   std::string name = "pawl";     // shown by CLIENT LIST

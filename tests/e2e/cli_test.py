@@ -7,90 +7,20 @@ Environment: PAWL and PAWLD are the binaries.
 
 import json
 import os
-import pty
 import re
-import shutil
 import subprocess
 import time
 import unittest
 
 from pawltest import harness
-from pawltest.process import dies_with_parent, free_port
+from pawltest.cli_case import PAWL, CliCase
+from pawltest.process import free_port
 from pawltest.tcp_proxy import TcpServer
 
-PAWL = os.environ.get("PAWL", "")
 GREETING = b"%1\r\n+server\r\n+pawl\r\n"
 
 
-class CliTest(harness.PawldCase):
-    def setUp(self):
-        super().setUp()
-        self.address = f"127.0.0.1:{self.pawld.port}"
-        self.name = "cli/" + self._testMethodName
-
-    def environment(self, addr=None, **more):
-        own = {key: value for key, value in os.environ.items() if not key.startswith("PAWL_")}
-        return {**own, "PAWL_ADDR": addr or self.address, **more}
-
-    def pawl(self, *words, expect=0, addr=None, stdin="", **environment):
-        """Runs pawl and returns the finished process, after checking how it ended."""
-        done = subprocess.run(
-            [PAWL, *words],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=harness.PATIENCE,
-            env=self.environment(addr, **environment),
-            check=False,
-        )
-        self.assertEqual(
-            done.returncode, expect, f"{words}\nstdout: {done.stdout}\nstderr: {done.stderr}"
-        )
-        return done
-
-    def data(self, *words, **options):
-        return json.loads(self.pawl(*words, "--json", **options).stdout)
-
-    def take(self, *words, **options):
-        return self.data("acquire", *(words or (self.name,)), **options)
-
-    def waiting(self, *words):
-        """A pawl acquire that stands in the queue by now."""
-        waiter = subprocess.Popen(
-            dies_with_parent([PAWL, "acquire", self.name, *words]),
-            env=self.environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.addCleanup(waiter.communicate)
-        self.addCleanup(waiter.kill)
-        self.wait_for_waiters(1)
-        return waiter
-
-    def wait_for_waiters(self, count):
-        harness.wait_until(
-            lambda: self.data("show", self.name)["waiters"] == count, f"{count} waiting"
-        )
-
-    def on_a_terminal(self, words, typed="", **environment):
-        """Runs pawl with a terminal on all three: (exit code, what it wrote)."""
-        pid, master = pty.fork()
-        if pid == 0:
-            os.execve(
-                PAWL, ["pawl", *words], {"PAWL_ADDR": self.address, "TERM": "xterm", **environment}
-            )
-        os.write(master, typed.encode())
-        seen = b""
-        try:
-            while chunk := os.read(master, 4096):
-                seen += chunk
-        except OSError:  # How a terminal says that the other side is closed.
-            pass
-        _, status = os.waitpid(pid, 0)
-        os.close(master)
-        return os.waitstatus_to_exitcode(status), seen.decode()
-
+class CliTest(CliCase):
     # -- acquire
 
     def test_acquire_prints_lease_token_and_next_step(self):
@@ -432,44 +362,6 @@ class CliTest(harness.PawldCase):
         text = self.pawl("version", addr="127.0.0.1:1").stdout
         self.assertRegex(text, r"^pawl \d+\.\d+\.\d+\n$")
         self.assertEqual("pawl " + self.data("version", addr="127.0.0.1:1")["version"] + "\n", text)
-
-    def test_completion_offers_every_verb_and_option(self):
-        verbs = re.findall(
-            r"^  (\w+)  +\S", self.pawl("--help").stdout.split("Subcommands:")[1], re.M
-        )
-        self.assertGreaterEqual(len(verbs), 11)
-        for shell in ("bash", "zsh", "fish"):
-            script = self.pawl("completion", shell).stdout
-            for word in verbs + ["ttl", "no-wait", "waits", "reason"]:
-                self.assertIn(word, script, shell)
-            self.assertEqual(self.data("completion", shell), {"shell": shell, "script": script})
-            if shutil.which(shell):
-                subprocess.run([shell, "-n"], input=script, text=True, check=True)
-        self.pawl("completion", "tcsh", expect=64)
-
-    def test_bash_completion_completes(self):
-        script = self.pawl("completion", "bash").stdout
-
-        def complete(*words):
-            line = " ".join(f"'{w}'" for w in words)
-            done = subprocess.run(
-                [
-                    "bash",
-                    "-c",
-                    f"{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _pawl; "
-                    'echo "${COMPREPLY[@]}"',
-                ],
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            return done.stdout.split()
-
-        self.assertEqual(complete("pawl", "acq"), ["acquire"])
-        self.assertEqual(complete("pawl", "acquire", "hello", "--sh"), ["--shared"])
-        self.assertEqual(
-            complete("pawl", "completion", ""), ["bash", "zsh", "fish", "--help", "-h", "--json"]
-        )
 
     def test_renew_and_release_use_the_exported_lease(self):
         script = (
