@@ -9,4 +9,6 @@ while(at LESS length)
   string(APPEND pieces "R\"pawl_text(${piece})pawl_text\"\n")
   math(EXPR at "${at} + 16000")
 endwhile()
-file(WRITE "${OUTPUT}" "#pragma once\n#include <string_view>\nnamespace pawl::guard {\ninline constexpr std::string_view ${NAME} =\n${pieces};\n}  // namespace pawl::guard\n")
+# clang warns of the concatenated literal, which it takes.
+set(quiet "#ifdef __clang__\n#pragma clang diagnostic ignored \"-Woverlength-strings\"\n#endif\n")
+file(WRITE "${OUTPUT}" "#pragma once\n#include <string_view>\n${quiet}namespace pawl::guard {\ninline constexpr std::string_view ${NAME} =\n${pieces};\n}  // namespace pawl::guard\n")

@@ -224,7 +224,6 @@ std::string zsh_arguments(const Command& command) {
   }
   for (std::size_t i = 0; i < command.arguments.size(); ++i)
     out += fmt::format(" '{}:argument:{}'", i + 1, zsh_values(command.arguments[i]));
-  if (command.takes_command) out += " '*::command:_normal'";
   return out;
 }
 
@@ -248,10 +247,11 @@ std::string zsh(const std::vector<Command>& commands) {
         "    '{}') verbs=({}); _describe verb verbs; [[ $PREFIX == -* ]] && _arguments{} ;;\n",
         command.name, list, zsh_arguments(command));
   }
-  std::string verbs;
+  std::string verbs, takers;
   for (const Command& command : commands) {
     for (const std::string& verb : command.verbs)
       verbs += fmt::format("{}'{} {}'", verbs.empty() ? "" : "|", command.name, verb);
+    if (command.takes_command) takers += (takers.empty() ? "" : "|") + command.name;
   }
   return fmt::format(
       R"sh(#compdef pawl
@@ -271,12 +271,17 @@ _pawl() {{
     *) break ;;
     esac
   done
+  local dashes=${{words[(i)--]}}
+  if (( dashes < CURRENT )); then  # Behind them: any command of the shell.
+    case $command in {}) shift $dashes words; (( CURRENT -= dashes )); _normal ;; esac
+    return
+  fi
   case $command in
 {}  esac
 }}
 if [ "$funcstack[1]" = _pawl ]; then _pawl "$@"; else compdef _pawl pawl; fi
 )sh",
-      verbs, cases);
+      verbs, takers, cases);
 }
 
 // --- fish ----------------------------------------------------------------------------------------

@@ -163,6 +163,7 @@ class GuardCliTest(ServerCase):
         )
 
     def test_guard_is_dropped_after_its_tables(self):
+        self.guard("protect", "orders")
         self.assertIn("--yes", self.guard("drop", self.orders, code=64).stderr)
         for words in (["--dry-run"], ["--yes"]):
             refused = self.guard("drop", self.orders, *words, code=64)
