@@ -292,7 +292,7 @@ TEST_F(PostgresFront, ResourcesAreAdmittedTogetherOrNotAtAll) {
 TEST_F(PostgresFront, WritersInAnyOrderDoNotDeadlock) {
   const Lease lease = take("a");
   const auto work = [&](std::vector<std::string> resources) {
-    return std::async(std::launch::async, [this, &lease, resources] {
+    return std::async(std::launch::async, [&lease, resources] {
       Connection own;
       PgGuard mine(own.get());
       for (int i = 0; i < 25; ++i) {
