@@ -17,7 +17,7 @@ help:
 	@echo "make mutants   plant every known kind of bug, and show which property catches it"
 	@echo "make models [DEEP=1]   check the models of the protocol; DEEP: within larger bounds (minutes, 6 GB)"
 	@echo "make soak HOURS=n   simulate new seeds for n hours"
-	@echo "make torture HOURS=n [SEED=n]   real programs under kills, freezes, partitions and bad disks for n hours"
+	@echo "make torture HOURS=n [SEED=n] [ONLY=kinds]   real programs under kills, freezes, partitions and bad disks for n hours"
 	@echo "make bench     pawld beside Redis and two ceilings, and what guards cost, as ratios of one run"
 	@echo "make format    format the sources;  make tidy: clang-tidy over them"
 
@@ -85,7 +85,7 @@ torture:
 	@scripts/setup test
 	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
 	@cmake --build build -j $(JOBS) --target $(TORTURE)
-	@PYTHONPATH=tests /usr/bin/python3 tests/nemesis/nemesis.py --hours $(HOURS) $(if $(SEED),--seed $(SEED)) --json build/torture.json
+	@PYTHONPATH=tests /usr/bin/python3 tests/nemesis/nemesis.py --hours $(HOURS) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) --json build/torture.json
 
 bench:
 	@scripts/setup test bench

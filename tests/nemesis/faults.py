@@ -161,6 +161,19 @@ class Faults:
         self.world.relays[step.target].hold(False)
         self.world.relays[step.target].delay(0)
 
+    def strangers(self, step):
+        return self._crowd(step, self.world.strangers)
+
+    def heavy_readers(self, step):
+        return self._crowd(step, self.world.heavy_readers)
+
+    def _crowd(self, step, crowd):
+        if crowd.process is not None:
+            return False  # The machine is slow, and the one before has not been ended yet.
+        crowd.start(step)
+        self.world.later(step.span, crowd.stop)
+        return True
+
     def kill_database(self, step):
         self.world.guard.crash()
         self.world.guard.start()

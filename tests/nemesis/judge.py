@@ -36,6 +36,8 @@ class Verdict:
     faults: list
     counts: collections.Counter
     details: collections.Counter  # why writes failed, for people
+    # Why leases were lost that no operator broke.
+    healthy_losses: collections.Counter = dataclasses.field(default_factory=collections.Counter)
 
 
 def read_events(path):
@@ -274,8 +276,14 @@ def judge(lives, rows, history, calm_ns, checker, path):
         for event in attempt.writes
         if event["outcome"] in ("nothing", "unknown")
     )
+    healthy_losses = collections.Counter(
+        attempt.lost["reason"]
+        for attempt in granted
+        if attempt.lost and attempt.token not in broken
+    )
     return Verdict(
         json.loads(run.stdout)["faults"] + list(faults_at_resources(granted, rows, history)),
         count(granted, rows, history),
         details,
+        healthy_losses,
     )

@@ -50,6 +50,7 @@ SUMS = {
     "partitions": ("cut_both", "cut_requests", "cut_replies", "half_open"),
     "other network faults": ("reset", "delay"),
     "disk faults": ("power_cut", "io_error", "hang_sync", "disk_full"),
+    "crowds": ("strangers", "heavy_readers"),
 }
 # What a run of every kind of fault needs, at least one of each.
 EVERY_KIND = [
@@ -89,8 +90,9 @@ def play(seed, seconds, disk=None, guard=None, more=()):
         except subprocess.TimeoutExpired as late:
             output = f"took longer than {seconds + NEVER_LONGER:.0f} s\n{late.stdout or ''}"
         text = pathlib.Path(out.name).read_text(encoding="utf-8")
+    only = "".join(f" {word}" for word in more)
     if text:
-        return json.loads(text)
+        return {**json.loads(text), "only": only}
     profile = schedule.profile(seed, seconds, disk, guard)
     return {
         "seed": seed,
@@ -101,6 +103,7 @@ def play(seed, seconds, disk=None, guard=None, more=()):
         "done": {},
         "counts": {},
         "dir": None,
+        "only": only,
     }
 
 
@@ -112,12 +115,15 @@ class Tally:
             collections.Counter(),
         )
         self.failed = []
+        self.rss_max = 0
         self.began = time.monotonic()
 
     def add(self, result):
         self.done.update(result["done"])
         self.counts.update(result["counts"])
         self.worlds.update([f"{result['disk']} disk", f"{result['guard']} guard"])
+        self.worlds["TLS"] += bool(result.get("tls"))
+        self.rss_max = max(self.rss_max, result.get("rss_max", 0))
         self.worlds["all"] += 1
         if result["faults"]:
             self.failed.append(result)
@@ -139,7 +145,8 @@ class Tally:
             print(
                 f"  again: PYTHONPATH=tests tests/nemesis/{WORLD.name} --seed {result['seed']} "
                 f"--seconds {result['seconds']:g} "
-                f"--disk {result['disk']} --guard {result['guard']}\n  kept: {result['dir']}",
+                f"--disk {result['disk']} --guard {result['guard']}"
+                f"{result['only']}\n  kept: {result['dir']}",
                 flush=True,
             )
 
@@ -157,6 +164,7 @@ class Tally:
             parts = ", ".join(f"{self.done[kind]} {kind}" for kind in kinds if self.done[kind])
             lines.append(f"  {name:<22}{sum(self.done[kind] for kind in kinds):>8}   {parts}")
         lines.append(f"  {'pawld ended with 74':<22}{self.done['pawld_ended_74']:>8}")
+        lines.append(f"  {'memory of pawld, MiB':<22}{self.rss_max >> 20:>8}   at most")
         lines += [
             f"  {name.replace('_', ' '):<22}{count:>8}"
             for name, count in sorted(self.counts.items())
@@ -194,8 +202,9 @@ def play_all(given, tally):
     """As many at a time as asked for; the next one begins when one has ended."""
     with concurrent.futures.ThreadPoolExecutor(given.worlds) as pool:
         running = set()
+        only = ["--only", given.only] if given.only else []
         for seed, disk, guard in rounds(given):
-            running.add(pool.submit(play, seed, given.seconds, disk, guard))
+            running.add(pool.submit(play, seed, given.seconds, disk, guard, only))
             while len(running) >= given.worlds:
                 ended, running = concurrent.futures.wait(
                     running, return_when=concurrent.futures.FIRST_COMPLETED
@@ -226,6 +235,7 @@ def arguments():
     parser.add_argument(
         "--pairs", help="disk:guard[,disk:guard…] in turn; by default the seed decides"
     )
+    parser.add_argument("--only", help="kinds of faults, with commas between")
     parser.add_argument(
         "--every-kind",
         action="store_true",

@@ -11,6 +11,7 @@ packets with a reset instead. """
 import subprocess
 
 PORT = 7295
+HTTP_PORT = 7296
 RULES = f"""
 add table inet wire
 add set inet wire requests {{ type ipv4_addr; }}

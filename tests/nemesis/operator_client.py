@@ -4,7 +4,6 @@ and after it has ended.
 """
 
 from clocks import boot_now
-from pawltest import harness
 from pawltest.harness import Closed, Error, request_id
 from recorder import Recorder
 
@@ -77,7 +76,7 @@ class OperatorClient(Recorder):
             answered_ns=boot_now(),
         )
         attempt["believed_until_ns"] = attempt["asked_ns"] + OWN_TTL_MS * 990_000 - 30_000_000
-        with harness.Client(self.port, 3) as another:
+        with self.connect() as another:
             self._replay(another, lock, request)
         release = {"kind": "release", "token": grant["token"], "invoked_ns": boot_now()}
         attempt["believed_until_ns"] = min(attempt["believed_until_ns"], release["invoked_ns"])

@@ -11,7 +11,7 @@ import time
 
 import judge
 from clocks import boot_now
-from network import PORT
+from network import HTTP_PORT, PORT
 from pawltest import harness
 from pawltest.process import children
 
@@ -24,13 +24,20 @@ RUN_EXITS = {0, 69, 75, 121, 122, 123, 125, 137, 143}
 class Pawld(harness.Pawld):
     """On every address of the namespace; `clock` is the time namespace of its next start."""
 
-    def __init__(self, clocks):
+    def __init__(self, clocks, access):
         super().__init__(
-            settings="insecure = true", resp_address=f"0.0.0.0:{PORT}", segment_bytes=64 << 10
+            settings=access.settings,
+            resp_address=f"0.0.0.0:{PORT}",
+            segment_bytes=64 << 10,
+            tls=access.tls,
         )
-        self.http_address = "127.0.0.1:7296"
+        self.http_address = f"127.0.0.1:{HTTP_PORT}"
         self.clocks = clocks
+        self.access = access
         self.clock = 0
+
+    def client_as(self, user):
+        return self.access.client(PORT, user)
 
     def command(self, *more):
         return [
@@ -61,6 +68,8 @@ class Client:
         return [
             os.environ["PAWL_NEMESIS_WORKER"],
             f"addr={world.address(self.name)}",
+            f"auth={world.access.auth('worker')}",
+            f"ca={world.access.ca_file}",
             f"log={log}",
             f"name={self.name}-{count}",
             f"guard={world.guard.where}",
@@ -107,6 +116,24 @@ class Client:
             raise AssertionError(f"{self.name} ended with {code}")
 
 
+class Crowd:
+    """Many connections of a process that is no part of the work; see schedule.CROWDS."""
+
+    def __init__(self, world, command):
+        """`command(step)`: its words."""
+        self.world, self.command = world, command
+        self.process = None
+
+    def start(self, step):
+        self.process = self.world.spawn(0, self.command(step), self.world.crowd_environment())
+
+    def stop(self):
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
 class Run:
     """`pawl run` around a worker, again and again."""
 
@@ -151,6 +178,7 @@ class Run:
                 f"seed={self.world.profile.seed * 7919 + count}",
                 f"ahead={self.world.clocks.ahead(clock)}",
             ],
+            self.world.access.environment("worker"),
         )
         self.frozen = set()
         self.over_since = None

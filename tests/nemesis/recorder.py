@@ -4,22 +4,21 @@ and records its calls and their replies as a history that check_history reads.
     class Mine(Recorder):
         def step(self, client): …     # appends to self.history; lets errors of the connection pass
 
-    mine = Mine(port, dice, locks); …; mine.stop(); mine.history
+    mine = Mine(connect, dice, locks); …; mine.stop(); mine.history     # connect(): a new client
 """
 
 import threading
 
-from pawltest import harness
 from pawltest.harness import Closed
 
 REST = 0.05  # Seconds between two steps.
 
 
 class Recorder:
-    def __init__(self, port, dice, locks):
+    def __init__(self, connect, dice, locks):
         self.history = []
         self.fault = None  # the exception that ended it
-        self.port, self.dice, self.locks = port, dice, locks
+        self.connect, self.dice, self.locks = connect, dice, locks
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -40,7 +39,7 @@ class Recorder:
         try:
             while not self._stopping.wait(REST):
                 try:
-                    with harness.Client(self.port, 3) as client:
+                    with self.connect() as client:
                         while not self._stopping.wait(self.rest()):
                             self.step(client)
                 except (Closed, OSError):

@@ -12,7 +12,7 @@ faults of one family meet on one target, and each kind that the profile names co
 import collections
 import random
 
-Profile = collections.namedtuple("Profile", "seed seconds disk guard clients ttl_ms kinds")
+Profile = collections.namedtuple("Profile", "seed seconds disk guard clients ttl_ms kinds tls")
 Step = collections.namedtuple("Step", "at kind target span arg")
 Fault = collections.namedtuple("Fault", "every targets spans family")
 
@@ -50,7 +50,14 @@ FAULTS = {
     "hang_sync": Fault(7.0, ["disk"], (0.2, 1.5), "disk"),
     "disk_full": Fault(8.0, ["disk"], (0.5, 2.0), "disk"),
     "kill_database": Fault(9.0, ["database"], None, None),
+    "strangers": Fault(12.0, ["strangers"], (2.0, 6.0), "crowd"),
+    "heavy_readers": Fault(14.0, ["heavy_readers"], (2.0, 5.0), "crowd"),
 }
+# These take nothing away from anyone who behaves: in a world with nothing else, no lease is lost.
+CROWDS = ("strangers", "heavy_readers")
+TTL_MS = (800, 1000, 1400)
+TTL_MS_OF_CROWDS = 4000  # A worker's leases have half of it at least.
+TLS = 0.25  # share of the worlds
 OF_DISK = {
     "plain": [],
     "lossy": ["power_cut"],
@@ -69,9 +76,13 @@ def profile(seed, seconds, disk=None, guard=None, kinds=None):
     disk, guard = disk or by_chance[0], guard or by_chance[1]
     possible = [kind for kind in FAULTS if _possible(kind, disk, guard)]
     wanted = [kind for kind in possible if kinds is None or kind in kinds]
-    return Profile(
-        seed, seconds, disk, guard, CLIENTS, dice.choice((800, 1000, 1400)), tuple(wanted)
-    )
+    ttl_ms = TTL_MS_OF_CROWDS if only_crowds(wanted) else dice.choice(TTL_MS)
+    tls = random.Random(f"{seed}/tls").random() < TLS
+    return Profile(seed, seconds, disk, guard, CLIENTS, ttl_ms, tuple(wanted), tls)
+
+
+def only_crowds(kinds):
+    return bool(kinds) and set(kinds) <= set(CROWDS)
 
 
 def _possible(kind, disk, guard):

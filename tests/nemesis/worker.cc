@@ -34,6 +34,10 @@ void pause_for(milliseconds span) {
 ClientOptions options_of(const Settings& settings) {
   ClientOptions options;
   options.name = settings.name;
+  const auto colon = settings.auth.find(':');
+  if (colon != std::string::npos)
+    options.auth = {settings.auth.substr(0, colon), settings.auth.substr(colon + 1)};
+  options.tls.ca_file = settings.ca_file;
   options.connect_timeout = milliseconds(500);
   options.call_timeout = milliseconds(1'500);
   return options;

@@ -18,6 +18,8 @@ namespace pawl::nemesis {
 
 struct Settings {
   std::string address, name, guard;
+  std::string auth;     // user:secret
+  std::string ca_file;  // For tls:// addresses.
   std::uint64_t seed = 1;
   int ttl_ms = 1'000;  // At most; each lease has its own.
 };

@@ -1,6 +1,6 @@
-// One client of a world, until it is killed: nemesis_worker addr=HOST:PORT log=FILE name=c1-3
-// guard=sqlite:FILE seed=N ttl=MS ahead=NS [under=run]. SIGTERM: it ends what it is doing, gives
-// back what it holds, and exits 0.
+// One client of a world, until it is killed: nemesis_worker addr=[tls://]HOST:PORT auth=USER:SECRET
+// ca=FILE log=FILE name=c1-3 guard=sqlite:FILE seed=N ttl=MS ahead=NS [under=run]. SIGTERM: it ends
+// what it is doing, gives back what it holds, and exits 0.
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -31,6 +31,8 @@ int main(int argc, char** argv) {
   auto given = words(argc, argv);
   pawl::nemesis::Settings settings;
   settings.address = given["addr"];
+  settings.auth = given["auth"];
+  settings.ca_file = given["ca"];
   settings.name = given["name"];
   settings.guard = given["guard"];
   settings.seed = std::strtoull(given["seed"].c_str(), nullptr, 10);

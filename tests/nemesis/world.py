@@ -29,6 +29,7 @@ import subprocess
 import sys
 import time
 
+import access
 import clocks
 import disks
 import faults
@@ -49,6 +50,13 @@ from waiting_client import WaitingClient
 EXIT_STORE = 74
 LOCKS = ["alpha", "beta", "gamma", "pool"]
 PATIENT = 15.0  # Seconds for which a fault waits for a target.
+HERE = pathlib.Path(__file__).resolve().parent
+# A world without other faults has larger crowds.
+STRANGERS = {True: 11_500, False: 700}
+HEAVY_READERS = {True: 2000, False: 60}
+MEMORY_LIMIT = 128 << 20  # of pawld, bytes
+# The command's own, no lock to be had in time, and a lease that an operator broke.
+RUN_EXITS_WHEN_HEALTHY = {0, 75, 121, 122}
 
 
 class World:
@@ -67,6 +75,7 @@ class World:
         self.frozen_since = None
         self.calm_ns = 0
         self.clients, self.run, self.server = {}, None, None
+        self.rss_max, self.rss_read = 0, 0.0
         try:
             self._build(guard_mode)
         except BaseException:
@@ -74,9 +83,11 @@ class World:
             raise
 
     def _build(self, guard_mode):
+        harness.allow_descriptors(16_384)
         self.wire = network.Wire()
+        self.access = access.Access(self.dir, self.profile.tls)
         self.clocks = self._part(clocks.Clocks(schedule.CLOCKS))
-        self.server = processes.Pawld(self.clocks)
+        self.server = processes.Pawld(self.clocks, self.access)
         self.disk = self._part(disks.make(self.profile.disk, self.server))
         self.guard = self._part(guards.make(self.profile.guard, self.dir, guard_mode))
         self.clients = {f"c{n}": processes.Client(n, self) for n in range(self.profile.clients)}
@@ -84,6 +95,9 @@ class World:
             name: self._part(tcp_proxy.Proxy(network.PORT)) for name in schedule.RELAYED_CLIENTS
         }
         self.run = processes.Run(self, random.Random(f"{self.profile.seed}/run"))
+        self.strangers = processes.Crowd(self, self._strangers)
+        self.heavy_readers = processes.Crowd(self, self._heavy_readers)
+        self.cleanups += [self.strangers.stop, self.heavy_readers.stop]
         self.faults = faults.Faults(self)
 
     def _part(self, part):
@@ -105,10 +119,10 @@ class World:
 
     def address(self, name):
         if name in self.relays:
-            return f"127.0.0.1:{self.relays[name].port}"
-        return f"{self.wire.host(name)}:{network.PORT}"
+            return f"{self.access.scheme}127.0.0.1:{self.relays[name].port}"
+        return f"{self.access.scheme}{self.wire.host(name)}:{network.PORT}"
 
-    def spawn(self, clock, command):
+    def spawn(self, clock, command, environment=None):
         with open(self.dir / "output", "ab") as output:
             return subprocess.Popen(
                 dies_with_parent([*self.clocks.enter(clock), *command]),
@@ -116,7 +130,43 @@ class World:
                 stdout=output,
                 stderr=output,
                 cwd=self.dir,
+                env={**os.environ, **(environment or {})},
             )
+
+    # -- crowds
+
+    def crowd_environment(self):
+        return {"PAWL_WORKER": self.access.auth("worker"), "PAWL_READER": self.access.auth("reader")}
+
+    def _strangers(self, step):
+        return [
+            sys.executable,
+            HERE / "stranger.py",
+            "--resp",
+            f"127.0.0.1:{network.PORT}",
+            "--http",
+            f"127.0.0.1:{network.HTTP_PORT}",
+            "--count",
+            STRANGERS[schedule.only_crowds(self.profile.kinds)],
+            "--seed",
+            step.arg,
+            "--seconds",
+            step.span + PATIENT,
+            *(["--tls"] if self.access.tls else []),
+        ]
+
+    def _heavy_readers(self, step):
+        return [
+            sys.executable,
+            HERE / "heavy_reader.py",
+            "--port",
+            network.PORT,
+            "--count",
+            HEAVY_READERS[schedule.only_crowds(self.profile.kinds)],
+            "--seconds",
+            step.span + PATIENT,
+            *(["--ca", self.access.ca_file] if self.access.tls else []),
+        ]
 
     # -- pawld
 
@@ -133,7 +183,7 @@ class World:
 
     def _note_start(self, at):
         try:
-            with self.server.client(3) as client:
+            with self.server.client_as("operator") as client:
                 self.history.append(
                     {
                         "kind": "start",
@@ -183,8 +233,16 @@ class World:
         """Runs the schedule; then every fault is healed, and the system must come to rest."""
         self.start_pawld()
         self.recorders = [
-            OperatorClient(network.PORT, random.Random(f"{self.profile.seed}/operator"), LOCKS),
-            WaitingClient(network.PORT, random.Random(f"{self.profile.seed}/waiter"), LOCKS[:3]),
+            OperatorClient(
+                lambda: self.server.client_as("operator"),
+                random.Random(f"{self.profile.seed}/operator"),
+                LOCKS,
+            ),
+            WaitingClient(
+                lambda: self.server.client_as("worker"),
+                random.Random(f"{self.profile.seed}/waiter"),
+                LOCKS[:3],
+            ),
         ]
         for process in [*self.clients.values(), self.run]:
             process.start()
@@ -230,6 +288,9 @@ class World:
         if self.server.process is not None and self.server.process.poll() is not None:
             self._ended_by_itself()
             self.start_pawld(self.dice.randrange(1 << 32))
+        elif self.server.process is not None and time.monotonic() > self.rss_read + 0.25:
+            self.rss_read = time.monotonic()
+            self.rss_max = max(self.rss_max, self.server.rss_bytes())
         for recorder in self.recorders:
             if recorder.fault:
                 raise recorder.fault
@@ -267,7 +328,7 @@ class World:
         lives = [life for process in [*self.clients.values(), self.run] for life in process.lives]
         rows = {name: self.guard.rows(name) for name in guards.RESOURCES}
         history = self.history + [line for recorder in self.recorders for line in recorder.history]
-        return judge.judge(
+        verdict = judge.judge(
             lives,
             rows,
             history,
@@ -275,6 +336,18 @@ class World:
             os.environ["PAWL_CHECK_HISTORY"],
             self.dir / "history.jsonl",
         )
+        verdict.faults.extend(self._crowd_faults(verdict))
+        return verdict
+
+    def _crowd_faults(self, verdict):
+        """What crowds must not do to those who behave."""
+        if self.rss_max > MEMORY_LIMIT:
+            yield f"memory: pawld had {self.rss_max >> 20} MiB, more than {MEMORY_LIMIT >> 20}"
+        if schedule.only_crowds(self.profile.kinds):
+            for reason, count in verdict.healthy_losses.items():
+                yield f"G10: {count} healthy leases were lost: {reason}"
+            for code in self.run.exits.keys() - RUN_EXITS_WHEN_HEALTHY:
+                yield f"G10: `pawl run` ended with {code}, {self.run.exits[code]} times"
 
 
 def idle(profile, verdict, done):
@@ -313,6 +386,8 @@ def play(profile, guard_mode):
         "seconds": profile.seconds,
         "disk": profile.disk,
         "guard": profile.guard,
+        "tls": profile.tls,
+        "rss_max": world.rss_max,
         "faults": found,
         "done": world.done,
         "counts": counts,

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Two small worlds for some seconds each, always with the same schedules: so that the nemesis does
-not rot, and what it is for is shown in every run of the tests. Hard cases 1, 26, 27, 28, 34, 35, 36
+"""Small worlds for some seconds each, always with the same schedules: so that the nemesis does not
+rot, and what it is for is shown in every run of the tests. Hard cases 1, 26, 27, 28, 34, 35, 36
 and 54. The long ones: nemesis.py, `make torture`.
 
 Environment: PAWL_BUILD, as in nemesis.py; PAWL_NEMESIS_SECONDS (9).
@@ -13,6 +13,7 @@ import unittest
 
 import namespaces
 import nemesis
+import schedule
 
 SECONDS = float(os.environ.get("PAWL_NEMESIS_SECONDS", "9"))
 
@@ -26,9 +27,13 @@ class WorldsTest(unittest.TestCase):
             disk: cls.pool.submit(nemesis.play, seed, SECONDS, disk, "sqlite")
             for seed, disk in ((2, "lossy"), (3, "failing"))
         }
+        crowds = ["--only", ",".join(schedule.CROWDS)]
+        cls.worlds["crowds"] = cls.pool.submit(
+            nemesis.play, 6, 2 * SECONDS, "plain", "sqlite", crowds
+        )
 
-    def assertFine(self, disk):
-        result = self.worlds[disk].result()
+    def assertFine(self, world):
+        result = self.worlds[world].result()
         nemesis.Tally.print_result(result)
         self.assertEqual(result["faults"], [])
 
@@ -39,6 +44,9 @@ class WorldsTest(unittest.TestCase):
 
     def test_guarantees_hold_when_writes_and_syncs_fail_or_hang(self):
         self.assertFine("failing")
+
+    def test_strangers_and_heavy_readers_cost_nobody_a_lease(self):
+        self.assertFine("crowds")
 
 
 if __name__ == "__main__":

@@ -128,14 +128,17 @@ def parse(buffer, at=0):
 class Client:
     """One connection. Not thread-safe."""
 
-    def __init__(self, port, protocol=2, timeout=DEADLINE, receive_buffer=None, tls=None):
+    def __init__(
+        self, port, protocol=2, timeout=DEADLINE, receive_buffer=None, tls=None, auth=None
+    ):
+        """`tls`: an ssl.SSLContext; `auth`: user:secret, for protocol 3."""
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(timeout)
         try:
             self.socket.connect(("127.0.0.1", port))
-            if tls:  # an ssl.SSLContext
+            if tls:
                 self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
         except OSError:
             self.socket.close()
@@ -146,11 +149,11 @@ class Client:
         self.raw = b""  # the last frame as it came
         self.received = 0  # bytes, since the connection began
         if protocol == 3:
-            self._say_hello()
+            self._say_hello(["AUTH", *auth.split(":", 1)] if auth else [])
 
-    def _say_hello(self):
+    def _say_hello(self, credentials):
         try:
-            hello = self.call("HELLO", 3)
+            hello = self.call("HELLO", 3, *credentials)
             if not isinstance(hello, dict):
                 raise AssertionError(f"HELLO 3 answered {hello!r}")
         except BaseException:
