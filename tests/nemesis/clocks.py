@@ -23,7 +23,9 @@ def boot_now():
 
 
 class Clocks:
-    def __init__(self, count):
+    def __init__(self, count, wall_jumps=True):
+        """Without `wall_jumps` the wall clock stays right: certificates are judged by it."""
+        self._wall_jumps = wall_jumps
         up = boot_now() // SECOND
         self._ahead = [0]
         self._keepers = []
@@ -60,11 +62,8 @@ class Clocks:
 
     def enter(self, number, preload=""):
         """What to write before a command; `preload` is loaded into it as well."""
-        libraries = [
-            library
-            for library in (preload, os.environ["PAWL_JUMPING_WALL"] if number else "")
-            if library
-        ]
+        jumping = os.environ["PAWL_JUMPING_WALL"] if number and self._wall_jumps else ""
+        libraries = [library for library in (preload, jumping) if library]
         words = ["nsenter", f"--time={self._inside[number]}"] if number else []
         return [*words, "env", f"LD_PRELOAD={' '.join(libraries)}"] if libraries else words
 

@@ -18,6 +18,7 @@ Environment: PAWL_BUILD is the build directory, by default build/.
 
 import argparse
 import collections
+import contextlib
 import heapq
 import itertools
 import json
@@ -86,7 +87,7 @@ class World:
         harness.allow_descriptors(16_384)
         self.wire = network.Wire()
         self.access = access.Access(self.dir, self.profile.tls)
-        self.clocks = self._part(clocks.Clocks(schedule.CLOCKS))
+        self.clocks = self._part(clocks.Clocks(schedule.CLOCKS, not self.profile.tls))
         self.server = processes.Pawld(self.clocks, self.access)
         self.disk = self._part(disks.make(self.profile.disk, self.server))
         self.guard = self._part(guards.make(self.profile.guard, self.dir, guard_mode))
@@ -290,7 +291,8 @@ class World:
             self.start_pawld(self.dice.randrange(1 << 32))
         elif self.server.process is not None and time.monotonic() > self.rss_read + 0.25:
             self.rss_read = time.monotonic()
-            self.rss_max = max(self.rss_max, self.server.rss_bytes())
+            with contextlib.suppress(AssertionError, OSError):  # It has ended meanwhile.
+                self.rss_max = max(self.rss_max, self.server.rss_bytes())
         for recorder in self.recorders:
             if recorder.fault:
                 raise recorder.fault
