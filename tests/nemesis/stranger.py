@@ -2,7 +2,7 @@
 """Connections to pawld that never authenticate, each misbehaving in one way, until this process is
 killed or the time is over. A connection that pawld closes is opened again.
 
-    stranger.py --resp 127.0.0.1:7295 --http 127.0.0.1:7296 --count 600 --seed 17 --seconds 30 [--tls]
+    stranger.py --resp 127.0.0.1:7295 --http 127.0.0.1:7296 --count 600 --seconds 30 [--tls]
 
 The ways are the functions in WAYS: silent, half of a handshake, slow, huge, wrong, and those that
 never stop asking. Prints the number of connections it opened.

@@ -137,7 +137,10 @@ class World:
     # -- crowds
 
     def crowd_environment(self):
-        return {"PAWL_WORKER": self.access.auth("worker"), "PAWL_READER": self.access.auth("reader")}
+        return {
+            "PAWL_WORKER": self.access.auth("worker"),
+            "PAWL_READER": self.access.auth("reader"),
+        }
 
     def _strangers(self, step):
         return [
