@@ -179,7 +179,16 @@ void append_limits(std::string& out) {
                   limits::kHttpWaitMax.count(), limits::kWaitMax.count()));
   row("header", fmt::format("{} bytes", limits::kHttpHeaderMax));
   row("body", fmt::format("{} bytes", limits::kHttpBodyMax));
-  row("connections", fmt::format("{}, then 503 `busy`", limits::kHttpConnectionsMax));
+  row("connections", fmt::format("{}; then the one that has been silent longest is closed",
+                                 limits::kHttpConnectionsMax));
+  row("connections, if none is silent",
+      fmt::format("{} more, on which only renewals and releases are served, and the rest is 503 "
+                  "`busy`",
+                  limits::kHttpConnectionsReserved));
+  row("connections without a request of a valid user",
+      fmt::format("{} more; the oldest silent one is closed to make room. Each has {} s for such a "
+                  "request",
+                  limits::kHttpNewcomersMax, limits::kAuthenticateTime.count() / 1000));
   row("a request's arrival",
       fmt::format("{} ms from its first byte to its last", limits::kHttpRequestMax.count()));
   row("between two requests", fmt::format("{} ms", limits::kHttpIdleMax.count()));

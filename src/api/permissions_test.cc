@@ -50,6 +50,7 @@ class KeptExchange final : public http::Exchange {
  public:
   explicit KeptExchange(http::Request request) : request_(std::move(request)) {}
   const http::Request& request() const override { return request_; }
+  http::Admission admit() override { return http::Admission::kAll; }
   void answer(http::Response response) override { answered = std::move(response); }
   void begin_stream(http::Response head, std::string) override { answered = std::move(head); }
   void write(std::string) override {}

@@ -34,6 +34,8 @@ struct Route {
   std::vector<HttpAnswer> answers = {};
   // Answered whatever Host says: probes send an address, and learn nothing that is worth hiding.
   bool any_host = false;
+  // Served on the connections that are kept for renewals.
+  bool on_reserved = false;
   std::string_view example = {};  // arguments of curl, behind its options; for the reference page
 };
 

@@ -180,11 +180,19 @@ void Service::send_command(const Handle& pending, const std::vector<std::string>
       append(bytes, auth);
       pending->expected.push_back({std::string(kAuth), [this, weak = std::weak_ptr(pending),
                                                         command, then](const wire::Value&) {
-                                     if (const Handle here = weak.lock())
-                                       send_command(here, command, then);
-                                     return std::nullopt;
+                                     const Handle here = weak.lock();
+                                     if (!here) return std::optional<Step>();
+                                     if (auto full = refuse_place(*here))
+                                       return std::optional<Step>(std::move(*full));
+                                     send_command(here, command, then);
+                                     return std::optional<Step>();
                                    }});
       return send(pending, std::move(bytes));
+    }
+    // Known without credentials: by a certificate, or because everyone is. Without either the
+    // engine refuses the command, and the client stays unknown.
+    if (!settings_.users || !pending->exchange->request().user.empty()) {
+      if (auto full = refuse_place(*pending)) return advance(pending, std::move(*full));
     }
   }
   if (!std::exchange(pending->greeted, true)) {
@@ -194,6 +202,23 @@ void Service::send_command(const Handle& pending, const std::vector<std::string>
   append(bytes, command);
   pending->expected.push_back({command.front(), std::move(then)});
   send(pending, std::move(bytes));
+}
+
+std::optional<Problem> Service::refuse_place(const PendingRequest& pending) {
+  switch (pending.exchange->admit()) {
+    case http::Admission::kAll:
+      return std::nullopt;
+    case http::Admission::kRenewals:
+      if (pending.route != nullptr && pending.route->on_reserved) return std::nullopt;
+      return busy(
+          "connections: the limit of connections with requests under way is reached; on this one "
+          "only renewals and releases are served");
+    case http::Admission::kNone:
+      break;
+  }
+  return busy(
+      "connections: the limit of connections with requests under way, and of those for renewals, "
+      "is reached");
 }
 
 void Service::send(const Handle& pending, std::string bytes) {

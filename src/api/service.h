@@ -33,6 +33,7 @@ class Service {
     std::vector<std::string> hosts;  // that may stand in Host, beside the loopback ones
     std::string data;                // the directory of the store, whose size /metrics shows
     Millis ttl_max = limits::kTtlMaxDefault;
+    bool users = false;  // pawld knows users: a request without one is a stranger's
     // How many connections the HTTP server has, for /metrics.
     std::function<http::Server::Usage()> usage = [] { return http::Server::Usage{}; };
   };
@@ -59,6 +60,9 @@ class Service {
   [[nodiscard]] Step first_step(PendingRequest& pending) const;
   [[nodiscard]] Step route_step(PendingRequest& pending, const Match& match,
                                 const http::Target& target) const;
+
+  // Nothing: what its client asks is served on its connection.
+  [[nodiscard]] static std::optional<http::Problem> refuse_place(const PendingRequest& pending);
 
   void advance(const Handle& pending, Step step);
   void answer(const Handle& pending, http::Response response);

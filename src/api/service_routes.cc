@@ -40,7 +40,8 @@ Step ready(const RouteRequest&) {
 // Copied on the loop's thread, rendered on this one.
 Step metrics(const RouteRequest& asked) {
   const server::HttpReadings connections{
-      asked.connections.connections, asked.connections.connections_max, asked.connections.refused};
+      asked.connections.connections, asked.connections.connections_max, asked.connections.refused,
+      asked.connections.late, asked.connections.displaced};
   return EngineQuery{[data = asked.data, connections](const server::Engine& engine) {
     return [data, connections, readings = server::readings_of(engine)]() -> Step {
       return http::Response{

@@ -53,6 +53,12 @@ inline constexpr std::size_t kConnectionsReserved = kConnectionsMax / 10;
 // TLS handshakes in progress, in addition to the connections, and the time that each may take.
 inline constexpr std::size_t kHandshakesMax = 1024;
 inline constexpr Millis kHandshakeTime{10 * 1000};
+// Where users exist: connections that have not authenticated, in addition to the others, the time
+// that each has for it, the size of its commands until then, and its output that is not read.
+inline constexpr std::size_t kNewcomersMax = 1024;
+inline constexpr Millis kAuthenticateTime{10 * 1000};
+inline constexpr std::size_t kNewcomerFrameMax = 1024;
+inline constexpr std::size_t kNewcomerOutputMax = 16 * 1024;
 inline constexpr std::size_t kAsyncWaitsPerConnection = 1024;
 inline constexpr std::size_t kWaitersMax = 1'000'000;
 // Input behind a blocking WAIT; a connection that sends more is closed.
@@ -63,6 +69,10 @@ inline constexpr std::size_t kOutputBufferMax = 4 * 1024 * 1024;
 // --- HTTP, and the queue between its thread and the loop's ---------------------------------------
 
 inline constexpr std::size_t kHttpConnectionsMax = 1024;
+// Further connections, for renewals and releases only.
+inline constexpr std::size_t kHttpConnectionsReserved = kHttpConnectionsMax / 8;
+// Connections that have had no request of a valid user, in addition to these.
+inline constexpr std::size_t kHttpNewcomersMax = 1024;
 inline constexpr std::size_t kHttpHeaderMax = 16 * 1024;
 inline constexpr std::size_t kHttpBodyMax = 64 * 1024;
 inline constexpr Millis kHttpWaitMax{60 * 1000};
@@ -74,8 +84,9 @@ inline constexpr Millis kHttpRequestMax{10 * 1000};
 inline constexpr Millis kHttpWriteMax{30 * 1000};
 // A stream without events sends a comment after this time, to show that it is alive.
 inline constexpr Millis kHttpQuietMax{15 * 1000};
-inline constexpr std::size_t kMailboxConnections = kHttpConnectionsMax;
-inline constexpr std::size_t kMailboxMessages = 4096;
+inline constexpr std::size_t kMailboxConnections =
+    kHttpConnectionsMax + kHttpConnectionsReserved + kHttpNewcomersMax;
+inline constexpr std::size_t kMailboxMessages = 4 * kMailboxConnections;
 inline constexpr std::size_t kMailboxUnread = 256 * 1024;
 // Taken by one turn of the loop, so that lists never delay renewals.
 inline constexpr std::size_t kMailboxPerTurn = 16;

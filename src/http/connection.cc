@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -63,6 +64,10 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
         slot_(std::move(slot)) {}
 
   void start() {
+    deadline_ = std::chrono::steady_clock::now() + context_.bounds.authenticate;
+    slot_->on_displaced = [weak = this->weak_from_this()] {
+      if (const Handle self = weak.lock()) self->close();
+    };
     expect_request();
     read();
   }
@@ -88,6 +93,10 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     OpenExchange(Request request, Handle connection)
         : request_(std::move(request)), connection_(std::move(connection)) {}
     const Request& request() const override { return request_; }
+    Admission admit() override {
+      Connection* connection = current();
+      return connection != nullptr ? connection->admit() : Admission::kNone;
+    }
     void answer(Response response) override {
       if (Connection* connection = current()) connection->respond(std::move(response));
     }
@@ -110,11 +119,33 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     const Handle connection_;
   };
 
+  // --- Its place ---------------------------------------------------------------------------------
+
+  // A client that is known and is sending a request is not silent; a stranger may be sending one
+  // for ever.
+  void enter(Phase phase) {
+    phase_ = phase;
+    if (slot_ == nullptr) return;
+    slot_->set_silent(phase == Phase::kIdle || phase == Phase::kLingering ||
+                      (phase == Phase::kReading && !admitted_));
+  }
+
+  Admission admit() {
+    const Admission admission = slot_->admit();
+    admitted_ = admission != Admission::kNone;
+    if (!admitted_) keep_alive_ = false;
+    return admission;
+  }
+
+  [[nodiscard]] bool late() const {
+    return !admitted_ && deadline_ <= std::chrono::steady_clock::now();
+  }
+
   // --- Reading -----------------------------------------------------------------------------------
 
   void expect_request() {
     PAWL_ASSERT(phase_ == Phase::kIdle || phase_ == Phase::kWriting);
-    phase_ = Phase::kIdle;
+    enter(Phase::kIdle);
     parser_.emplace();
     parser_->eager(true);
     parser_->header_limit(limits::kHttpHeaderMax);
@@ -157,7 +188,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   void parse() {
     while (buffer_.size() > 0 && (phase_ == Phase::kIdle || phase_ == Phase::kReading)) {
       if (phase_ == Phase::kIdle) {
-        phase_ = Phase::kReading;
+        enter(Phase::kReading);
         limit(context_.bounds.request);
       }
       ErrorCode error;
@@ -200,7 +231,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
 
   void handle() {
     PAWL_ASSERT(phase_ == Phase::kReading && parser_->is_done());
-    phase_ = Phase::kHandling;
+    enter(Phase::kHandling);
     timer_.cancel();
     continue_sent_ = false;
     auto message = parser_->release();
@@ -223,7 +254,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
 
   void refuse(const Problem& problem) {
     PAWL_ASSERT(phase_ == Phase::kReading);
-    phase_ = Phase::kHandling;
+    enter(Phase::kHandling);
     keep_alive_ = false;
     head_only_ = false;
     version_ = 11;
@@ -246,12 +277,12 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
 
   void respond(Response response) {
     if (phase_ != Phase::kHandling) return;
-    phase_ = Phase::kWriting;
+    enter(Phase::kWriting);
     open_.reset();
     const bool has_body = response.status != 204;
     PAWL_ASSERT(response.status >= 200 && response.status < 600);
     const auto message = std::make_shared<Message>(message_of(std::move(response)));
-    message->keep_alive(keep_alive_ && !ended_);
+    message->keep_alive(keep_alive_ && !ended_ && !late());
     if (has_body) message->content_length(message->body().size());
     if (head_only_) message->body().clear();
     limit(context_.bounds.write);
@@ -281,7 +312,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
       if (open && open->on_gone) open->on_gone(Gone::kClosed);
       return;
     }
-    phase_ = Phase::kStreaming;
+    enter(Phase::kStreaming);
     quiet_ = std::move(quiet);
     const std::string first = std::move(head.body);
     Message message = message_of(std::move(head));
@@ -333,7 +364,10 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
 
   // Calls out_of_time() after `time`, unless called again before.
   void limit(Millis time) {
-    timer_.expires_after(time);
+    auto end = std::chrono::steady_clock::now() + time;
+    if (!admitted_ && (phase_ == Phase::kIdle || phase_ == Phase::kReading))
+      end = std::min(end, deadline_);
+    timer_.expires_at(end);
     timer_.async_wait([weak = this->weak_from_this()](ErrorCode error) {
       const Handle self = weak.lock();
       if (error || !self || self->timer_.expiry() > std::chrono::steady_clock::now()) return;
@@ -342,6 +376,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   }
 
   void out_of_time() {
+    if (!admitted_ && (phase_ == Phase::kIdle || phase_ == Phase::kReading)) slot_->count_late();
     switch (phase_) {
       case Phase::kReading:
         return refuse({408, "too_slow", "the request took too long",
@@ -372,7 +407,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     report_gone(Gone::kClosed);
     open_.reset();
     if (ended_) return close();
-    phase_ = Phase::kLingering;
+    enter(Phase::kLingering);
     end_output(stream_, [self = this->shared_from_this()](ErrorCode) { self->close(); });
     limit(kLingerMax);
     read();
@@ -380,7 +415,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
 
   void close() {
     if (phase_ == Phase::kClosed) return;
-    phase_ = Phase::kClosed;
+    enter(Phase::kClosed);
     timer_.cancel();
     ErrorCode ignored;
     beast::get_lowest_layer(stream_).close(ignored);
@@ -397,6 +432,8 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   const ConnectionContext context_;
   const Peer peer_;
   ConnectionSlot slot_;  // Given back when the connection closes.
+  bool admitted_ = false;
+  std::chrono::steady_clock::time_point deadline_;  // To be admitted.
 
   Phase phase_ = Phase::kIdle;
   beast::flat_buffer buffer_;

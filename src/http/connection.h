@@ -8,12 +8,17 @@
 // a client that waits for a lock would not be noticed. Each phase has its own time limit, on one
 // timer.
 //
+// Until the handler admits it, a connection is one of an unknown peer: it is closed
+// bounds.authenticate after its beginning, as soon as no request is being answered, and earlier if
+// there are too many (places.h).
+//
 // Included by the .cc files of this folder only: Asio takes long to compile.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/stream.hpp>
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -42,8 +47,19 @@ struct Peer {
   std::string user = {};  // The common name of its verified certificate.
 };
 
-// Counts a connection as long as one copy exists.
-using ConnectionSlot = std::shared_ptr<void>;
+// The place of a connection in its server, as long as one copy exists.
+class Slot {
+ public:
+  virtual ~Slot() = default;
+  virtual Admission admit() = 0;
+  // Whether the connection waits for its client.
+  virtual void set_silent(bool silent) = 0;
+  // It is closed because its client was not known in time.
+  virtual void count_late() = 0;
+  // Set by whoever owns the connection: closes it at once, to make room for another.
+  std::function<void()> on_displaced;
+};
+using ConnectionSlot = std::shared_ptr<Slot>;
 
 // Serves requests until the connection ends; it keeps itself alive. On the server's thread.
 void start_connection(asio::ip::tcp::socket socket, const ConnectionContext& context, Peer peer,

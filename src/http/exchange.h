@@ -22,12 +22,23 @@ enum class Gone : std::uint8_t {
   kClosed,
 };
 
+// What may be served on the connection of a client that is known.
+enum class Admission : std::uint8_t {
+  kAll,
+  kRenewals,  // The ordinary places are taken.
+  kNone,      // So are those for renewals. The connection closes after the answer.
+};
+
 // One request and its answer. Used on the server's thread only. The handler keeps it until it is
 // answered, and destroys it before the server.
 class Exchange {
  public:
   virtual ~Exchange() = default;
   [[nodiscard]] virtual const Request& request() const = 0;
+
+  // The request is one of a valid user. Gives its connection a place among those of clients, and
+  // returns what may be served on it.
+  virtual Admission admit() = 0;
 
   // Sends the answer. Call once. After kClosed it has no effect.
   virtual void answer(Response response) = 0;
@@ -51,6 +62,9 @@ using Handler = std::function<void(std::shared_ptr<Exchange>)>;
 // The limits of a server. Tests use shorter times.
 struct Bounds {
   std::size_t connections = limits::kHttpConnectionsMax;
+  std::size_t reserved = limits::kHttpConnectionsReserved;  // more, for renewals
+  std::size_t newcomers = limits::kHttpNewcomersMax;        // before they are admitted
+  Millis authenticate = limits::kAuthenticateTime;          // until they are
   Millis idle = limits::kHttpIdleMax;
   Millis request = limits::kHttpRequestMax;
   Millis write = limits::kHttpWriteMax;

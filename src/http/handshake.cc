@@ -31,8 +31,15 @@ class Handshake final : public std::enable_shared_from_this<Handshake> {
     timer_.expires_after(context_.bounds.handshake);
     timer_.async_wait([weak = weak_from_this()](ErrorCode stopped) {
       const auto self = weak.lock();
-      if (!stopped && self && !self->over_) self->fail("not finished in time");
+      if (stopped || !self || self->over_) return;
+      self->slot_->count_late();
+      self->fail("not finished in time");
     });
+    slot_->on_displaced = [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (self && !self->over_)
+        self->fail("too many connections are not authenticated, and this one is the oldest");
+    };
     stream_.next_layer().async_wait(asio::ip::tcp::socket::wait_read,
                                     [self = shared_from_this()](ErrorCode error) {
                                       if (!error && !self->over_) self->begin();

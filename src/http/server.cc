@@ -4,16 +4,18 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <atomic>
+#include <chrono>
 #include <sstream>
 #include <thread>
+#include <unordered_map>
 
 #include "base/assert.h"
 #include "http/connection.h"
 #include "http/handshake.h"
+#include "http/places.h"
 
 namespace pawl::http {
 namespace {
@@ -31,7 +33,12 @@ std::string text_of(const tcp::endpoint& peer) {
 class Server::Impl {
  public:
   Impl(Log& log, Handler handler, Bounds bounds)
-      : log_(log), handler_(std::move(handler)), bounds_(bounds), acceptor_(io_), pause_(io_) {}
+      : log_(log),
+        handler_(std::move(handler)),
+        bounds_(bounds),
+        places_({bounds.newcomers, bounds.connections, bounds.reserved}),
+        acceptor_(io_),
+        pause_(io_) {}
 
   Result<void> start(UniqueFd listener) {
     PAWL_ASSERT(handler_ && !thread_.joinable());
@@ -55,7 +62,10 @@ class Server::Impl {
 
   void post(std::function<void()> task) { asio::post(io_, std::move(task)); }
 
-  [[nodiscard]] Usage usage() const { return {connections_, bounds_.connections, refused_}; }
+  [[nodiscard]] Usage usage() const {
+    return {connections_, bounds_.connections + bounds_.reserved + bounds_.newcomers, refused_,
+            late_, displaced_};
+  }
 
   void use_tls(std::shared_ptr<const tls::ServerContext> context) {
     if (!thread_.joinable()) {
@@ -86,33 +96,56 @@ class Server::Impl {
     const tcp::endpoint peer = socket.remote_endpoint(ignored);
     socket.set_option(tcp::no_delay(true), ignored);
     socket.non_blocking(true, ignored);
-    if (connections_ >= bounds_.connections) {
-      ++refused_;
-      return refuse(std::move(socket));
-    }
-    ++connections_;
-    ConnectionSlot slot(nullptr, [this](void*) {
-      PAWL_ASSERT(connections_ > 0);
-      --connections_;
-    });
+    const Places::Id id = ++last_id_;
+    const auto displaced = places_.add(id, now());
+    ConnectionSlot slot = std::make_shared<PlaceSlot>(*this, id);
+    if (displaced) displace(*displaced);
     const ConnectionContext context{handler_, bounds_, log_, peer_log_};
     if (tls_ != nullptr)
       return start_handshake(std::move(socket), *tls_, context, text_of(peer), std::move(slot));
     start_connection(std::move(socket), context, Peer{text_of(peer)}, std::move(slot));
   }
 
-  // With TLS the client could not read an answer without a handshake, and the limit is there to
-  // save handshakes.
-  void refuse(tcp::socket socket) {
-    if (tls_ != nullptr) return;
-    send_refusal(socket,
-                 {503,
-                  "busy",
-                  "a limit is reached",
-                  fmt::format("connections: the limit of {} is reached", bounds_.connections),
-                  Retry::kLater,
-                  {{"Retry-After", "1"}}});
+  class PlaceSlot final : public Slot {
+   public:
+    PlaceSlot(Impl& server, Places::Id id) : server_(server), id_(id) {
+      server_.slots_.emplace(id_, this);
+      ++server_.connections_;
+    }
+    ~PlaceSlot() override {
+      server_.places_.remove(id_);
+      server_.slots_.erase(id_);
+      --server_.connections_;
+    }
+    Admission admit() override {
+      const Places::Admitted admitted = server_.places_.admit(id_);
+      if (admitted.admission == Admission::kNone) ++server_.refused_;
+      if (admitted.displaced) server_.close(*admitted.displaced);
+      return admitted.admission;
+    }
+    void set_silent(bool silent) override { server_.places_.set_silent(id_, silent, now()); }
+    void count_late() override { ++server_.late_; }
+
+   private:
+    Impl& server_;
+    const Places::Id id_;
+  };
+
+  // To make room for another newcomer.
+  void displace(Places::Id id) {
+    ++displaced_;
+    close(id);
   }
+
+  // The slot may end with it.
+  void close(Places::Id id) {
+    const auto found = slots_.find(id);
+    if (found == slots_.end()) return;
+    const auto on_displaced = std::move(found->second->on_displaced);
+    if (on_displaced) on_displaced();
+  }
+
+  static Nanos now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
   static constexpr Millis kAcceptPause{100};
 
@@ -122,9 +155,12 @@ class Server::Impl {
   RateLimitedLog peer_log_{log_};
   std::shared_ptr<const tls::ServerContext> tls_;  // Null: connections are plain.
   // Declared before io_: destroying io_ ends the last connections, which give their slots back.
+  Places places_;
+  std::unordered_map<Places::Id, PlaceSlot*> slots_;
+  Places::Id last_id_ = 0;
   // Atomic for usage() only; this thread alone changes them.
   std::atomic<std::size_t> connections_ = 0;
-  std::atomic<std::uint64_t> refused_ = 0;
+  std::atomic<std::uint64_t> refused_ = 0, late_ = 0, displaced_ = 0;
   asio::io_context io_{1};
   tcp::acceptor acceptor_;
   asio::steady_timer pause_;

@@ -12,7 +12,8 @@
 // may come later, on that same thread (post() gets there from any other). Requests of one
 // connection are answered one after the other. Connections, header and body sizes and every wait
 // for a client are bounded (base/limits.h): a client that sends a request byte by byte, does not
-// read its answer, or stays silent is disconnected.
+// read its answer, or stays silent is disconnected. The handler admits the clients it knows
+// (Exchange::admit()); the connections of others are bounded apart (places.h).
 //
 // After use_tls() it serves HTTPS only.
 //
@@ -54,8 +55,12 @@ class Server {
 
   struct Usage {
     std::size_t connections = 0;      // open now
-    std::size_t connections_max = 0;  // the limit
-    std::uint64_t refused = 0;        // beyond it, ever
+    std::size_t connections_max = 0;  // of all kinds together
+    std::uint64_t refused = 0;        // clients for which there was no place, ever
+    // Connections that were closed because their client was not known in time, and because there
+    // were too many of these.
+    std::uint64_t late = 0;
+    std::uint64_t displaced = 0;
   };
   // From any thread.
   [[nodiscard]] Usage usage() const;

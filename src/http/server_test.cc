@@ -8,8 +8,10 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <future>
 #include <mutex>
+#include <vector>
 
 #include "tls/testlib/test_certificates.h"
 
@@ -92,15 +94,63 @@ TEST_F(HttpServerTest, AnIncompleteRequestIs408) {
               StartsWith("HTTP/1.1 408 "));
 }
 
-TEST_F(HttpServerTest, ConnectionsBeyondTheLimitGet503AndClosedOnesMakeRoom) {
-  start(say_hello, {.connections = 1});
-  {
-    const UniqueFd first = peer(kGet);
-    EXPECT_THAT(received(first, "hello"), HasSubstr("hello"));
-    EXPECT_THAT(received(peer("")), HasSubstr("the limit of 1 is reached"));
+TEST_F(HttpServerTest, ASilentStrangerMakesRoomForTheNextOne) {
+  start(say_hello, {.newcomers = 1});
+  const UniqueFd silent = peer("");
+  const UniqueFd half = peer(kGet.substr(0, 20));
+  EXPECT_EQ(received(silent), "") << "closed";
+  EXPECT_THAT(received(peer(kGet), "hello"), HasSubstr("hello"));
+  EXPECT_EQ(received(half), "") << "half a request is no better";
+  EXPECT_EQ(server_->usage().displaced, 2U);
+}
+
+TEST_F(HttpServerTest, ClientsThatAreAdmittedKeepTheirConnections) {
+  start(
+      [](const std::shared_ptr<Exchange>& exchange) {
+        (void)exchange->admit();
+        say_hello(exchange);
+      },
+      {.connections = 2, .newcomers = 1, .authenticate = kShort});
+  const UniqueFd first = peer(kGet), second = peer("");
+  EXPECT_THAT(received(first, "hello"), HasSubstr("hello"));
+  EXPECT_EQ(received(second), "") << "a silent stranger is closed in time";
+  ASSERT_EQ(::send(first.get(), kGet.data(), kGet.size(), 0), static_cast<ssize_t>(kGet.size()));
+  EXPECT_THAT(received(first, "hello"), HasSubstr("hello"));
+}
+
+TEST_F(HttpServerTest, BeyondTheOrdinaryPlacesOnlyRenewalsAreAdmittedAndThenNothing) {
+  std::vector<std::shared_ptr<Exchange>> under_way;
+  std::array<std::promise<Admission>, 3> admitted;
+  start(
+      [&](std::shared_ptr<Exchange> exchange) {
+        const Admission admission = exchange->admit();
+        if (admission == Admission::kNone) exchange->answer({200, "text/plain", "none"});
+        under_way.push_back(std::move(exchange));
+        admitted[under_way.size() - 1].set_value(admission);
+      },
+      {.connections = 1, .reserved = 1});
+  const UniqueFd first = peer(kGet);
+  EXPECT_EQ(admitted[0].get_future().get(), Admission::kAll);
+  const UniqueFd second = peer(kGet);
+  EXPECT_EQ(admitted[1].get_future().get(), Admission::kRenewals);
+  EXPECT_THAT(received(peer(kGet)), HasSubstr("none")) << "and it is closed";
+  EXPECT_EQ(admitted[2].get_future().get(), Admission::kNone);
+  EXPECT_EQ(server_->usage().refused, 1U);
+  server_->stop();
+  under_way.clear();
+}
+
+TEST_F(HttpServerTest, AStrangerThatTalksIsClosedInTime) {
+  start(say_hello, {.authenticate = kShort});
+  const UniqueFd talker = peer("");
+  std::string answers;
+  while (answers.find("Connection: close") == std::string::npos) {
+    if (::send(talker.get(), kGet.data(), kGet.size(), MSG_NOSIGNAL) <= 0) break;
+    const std::string answer = received(talker, "hello /x");
+    if (answer.empty()) break;
+    answers += answer;
   }
-  while (received(peer(kGet), "hello").find("hello") == std::string::npos) {
-  }
+  EXPECT_EQ(received(talker), "") << "closed";
 }
 
 TEST_F(HttpServerTest, AQuietStreamSendsKeepAlives) {
@@ -211,7 +261,7 @@ TEST_F(HttpsServerTest, AClientWithoutTlsIsToldToUseHttps) {
 }
 
 TEST_F(HttpsServerTest, AStalledHandshakeTimesOutAndFreesItsSlot) {
-  start_tls({.connections = 1, .handshake = kShort});
+  start_tls({.newcomers = 1, .handshake = kShort});
   for (const std::string_view begun : {"", "\x16\x03\x01"}) {
     const UniqueFd silent = peer(begun);
     EXPECT_EQ(received(silent), "");

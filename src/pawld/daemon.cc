@@ -1,7 +1,6 @@
 // Serving: from an unopened store to a clean stop.
 #include <fmt/format.h>
 #include <malloc.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -21,6 +20,7 @@
 #include "base/version.h"
 #include "pawld/busy_retry.h"
 #include "pawld/commands.h"
+#include "pawld/descriptors.h"
 #include "pawld/exit_codes.h"
 #include "pawld/http_endpoint.h"
 #include "pawld/open_store.h"
@@ -32,24 +32,6 @@
 
 namespace pawl::pawld {
 namespace {
-
-// Each connection needs a file descriptor. Raises the soft limit as far as the hard limit allows.
-void raise_descriptor_limit(Log& log) {
-  constexpr rlim_t kNeeded =
-      limits::kConnectionsMax + limits::kConnectionsReserved + limits::kHttpConnectionsMax + 64;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  if (limit.rlim_cur < kNeeded) {
-    limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, kNeeded);
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-  }
-  if (limit.rlim_cur < kNeeded) {
-    log.warning(
-        fmt::format("only {} file descriptors are allowed, but {} connections need {}; raise the "
-                    "limit (ulimit -n)",
-                    limit.rlim_cur, limits::kConnectionsMax, kNeeded));
-  }
-}
 
 // Tells the service manager how far pawld has come: "READY=1", "STOPPING=1". Does nothing if there
 // is none. The protocol is that of sd_notify(3): one datagram to the socket named by NOTIFY_SOCKET,
@@ -123,11 +105,14 @@ class Daemon {
       : options_(options),
         config_(options.config),
         log_(open_log(config_.log_format)),
+        limits_(fit_to_descriptor_limit({.users = !config_.auth_file.empty(),
+                                         .tls = config_.tls.configured(),
+                                         .http = config_.http != kHttpOff},
+                                        *log_)),
         retry_(config_.wait, *log_),
-        loop_(*log_) {}
+        loop_(*log_, {.handshakes = limits_.handshakes, .newcomers = limits_.newcomers}) {}
 
   int run() {
-    raise_descriptor_limit(*log_);
     if (config_.store == StoreKind::kMemory)
       log_->warning("--store memory is for tests: no grant survives this process");
     store_.files().on_buffered([this](const std::string& path) {
@@ -143,6 +128,9 @@ class Daemon {
 
     server::EngineSettings settings;
     settings.ttl_max = config_.max_ttl;
+    settings.connections_max = limits_.ordinary;
+    settings.connections_reserved = limits_.reserved;
+    settings.newcomers_max = limits_.newcomers;
     settings.core.hash_seed = random_.next();
     server::Engine engine(
         settings, {store_.store(), clock_, random_, loop_, *log_, [this](const Error&) { die(); }});
@@ -196,7 +184,7 @@ class Daemon {
     store_.store().wake_with(&loop_);
     ListenAddresses bound;
     if (config_.http != kHttpOff) {
-      http_.emplace(*log_, config_);
+      http_.emplace(*log_, config_, limits_);
       if (tls_) http_->use_tls(tls_);
       const auto started = http_->start(loop_, retry_);
       if (!started) return started.error();
@@ -352,6 +340,7 @@ class Daemon {
   const Options& options_;
   const Config& config_;
   std::unique_ptr<Log> log_;
+  const ConnectionLimits limits_;
   BusyRetry retry_;
   SystemRandom random_;
   server::SystemClock clock_;

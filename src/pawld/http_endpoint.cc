@@ -4,15 +4,19 @@
 
 namespace pawl::pawld {
 
-HttpEndpoint::HttpEndpoint(Log& log, const Config& config)
+HttpEndpoint::HttpEndpoint(Log& log, const Config& config, const ConnectionLimits& limits)
     : config_(config),
       server_(log,
               [this](std::shared_ptr<http::Exchange> exchange) {
                 service_.handle(std::move(exchange));
-              }),
+              },
+              {.connections = limits.http,
+               .reserved = limits.http_reserved,
+               .newcomers = limits.http_newcomers}),
       service_(mailbox_, {.hosts = config.http_hosts,
                           .data = config.store == StoreKind::kJournal ? config.data : "",
                           .ttl_max = config.max_ttl,
+                          .users = !config.auth_file.empty(),
                           .usage = [this] { return server_.usage(); }}) {
   mailbox_.wake_client_with([this] { server_.post([this] { service_.take_deliveries(); }); });
 }

@@ -12,6 +12,7 @@
 #include "http/server.h"
 #include "pawl/result.h"
 #include "pawld/busy_retry.h"
+#include "pawld/descriptors.h"
 #include "pawld/options.h"
 #include "server/engine_mailbox.h"
 #include "server/loop.h"
@@ -21,7 +22,7 @@ namespace pawl::pawld {
 
 class HttpEndpoint {
  public:
-  HttpEndpoint(Log& log, const Config& config);
+  HttpEndpoint(Log& log, const Config& config, const ConnectionLimits& limits);
   ~HttpEndpoint() { stop(); }
   HttpEndpoint(const HttpEndpoint&) = delete;
   HttpEndpoint& operator=(const HttpEndpoint&) = delete;

@@ -60,6 +60,10 @@ void AccessControl::reset(Session& session) const {
   session.user = nullptr;
 }
 
+bool AccessControl::knows(std::string_view user) const {
+  return users_ && users_->find(user) != nullptr;
+}
+
 bool AccessControl::identify(Session& session, std::string_view user) const {
   UserPtr known = users_ ? users_->find(user) : nullptr;
   if (known == nullptr) return false;

@@ -60,6 +60,8 @@ class AccessControl {
   [[nodiscard]] bool refresh(Session& session) const;
   // As at the beginning of a connection: not authenticated, or admin where there are no users.
   void reset(Session& session) const;
+  // Whether there is such a user.
+  [[nodiscard]] bool knows(std::string_view user) const;
   // The driver knows by other means (a client certificate) which user this is. False: there is no
   // such user.
   bool identify(Session& session, std::string_view user) const;

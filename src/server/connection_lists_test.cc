@@ -36,7 +36,7 @@ TEST_F(ConnectionListsTest, AReservedConnectionBecomesOrdinaryWhenThereIsRoom) {
   connections.close(first);
   connections.erase_closed_sessions();
   EXPECT_FALSE(connections.is_reserved(third));
-  EXPECT_FALSE(third.reserved);
+  EXPECT_EQ(third.place, Place::kOrdinary);
 }
 
 TEST_F(ConnectionListsTest, ASessionIsListedOnceHoweverOftenItIsMarked) {

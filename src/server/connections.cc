@@ -13,33 +13,40 @@ namespace pawl::server {
 // --- From the driver -----------------------------------------------------------------------------
 
 Session* Connections::add(ConnectionId connection, std::string_view peer, Tick now) {
+  Session& session = insert(connection, peer, now);
+  if (take_place(session)) return &session;
+  ++telemetry_.connections_refused;
+  std::string refusal;
+  wire::ReplyWriter(refusal, wire::Protocol::kResp2).error(wire::ErrorCode::kBusy, full_text());
+  network_.send(connection, refusal);
+  network_.close(connection);
+  if (session.in_process) --in_process_;
+  sessions_.erase(connection);
+  return nullptr;
+}
+
+Session& Connections::add_newcomer(ConnectionId connection, std::string_view peer, Tick now) {
+  Session& session = insert(connection, peer, now);
+  begin_newcomer(session, now);
+  return session;
+}
+
+Session& Connections::insert(ConnectionId connection, std::string_view peer, Tick now) {
   ++telemetry_.connections;
-  if (sessions_.size() >= limits_.ordinary + limits_.reserved) {
-    ++telemetry_.connections_refused;
-    std::string refusal;
-    wire::ReplyWriter(refusal, wire::Protocol::kResp2)
-        .error(wire::ErrorCode::kBusy,
-               fmt::format("connections: the limit of {} and {} more for renewals is reached",
-                           limits_.ordinary, limits_.reserved));
-    network_.send(connection, refusal);
-    network_.close(connection);
-    return nullptr;
-  }
   auto session = std::make_unique<Session>(connection, std::string(peer));
   session->since = session->active = now;
   session->in_process = peer.starts_with(kHttpPeer);
   if (session->in_process) ++in_process_;
-  session->reserved = sessions_.size() - reserved_ >= limits_.ordinary;
-  if (session->reserved) ++reserved_;
   const auto [added, is_new] = sessions_.emplace(connection, std::move(session));
   PAWL_ASSERT(is_new);
-  return added->second.get();
+  return *added->second;
 }
 
 void Connections::receive(ConnectionId connection, std::string_view bytes) {
   Session* session = find(connection);
   if (session == nullptr) return;
   session->receive(bytes);
+  if (session->place == Place::kNewcomer) set_waits_for_us(*session, true);
   mark_ready(*session);
 }
 
@@ -105,12 +112,88 @@ void Connections::unblock(Session& session) {
   --blocked_;
 }
 
+// --- Places --------------------------------------------------------------------------------------
+
+bool Connections::take_place(Session& session) {
+  if (ordinary_ < limits_.ordinary) {
+    session.place = Place::kOrdinary;
+    ++ordinary_;
+  } else if (reserved_ < limits_.reserved) {
+    session.place = Place::kReserved;
+    ++reserved_;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void Connections::leave_place(Session& session) {
+  switch (session.place) {
+    case Place::kNewcomer:
+      return newcomers_.remove(session.id().value);
+    case Place::kOrdinary:
+      --ordinary_;
+      return;
+    case Place::kReserved:
+      --reserved_;
+      return;
+  }
+}
+
+// The requests of another thread are bounded there, and each of them is answered.
+void Connections::begin_newcomer(Session& session, Tick now) {
+  session.place = Place::kNewcomer;
+  if (session.in_process) return;
+  if (const auto gone = newcomers_.add(session.id().value, now.time_since_epoch()))
+    displaced_.push_back(&at(ConnectionId{*gone}));
+}
+
+bool Connections::admit(Session& session) {
+  if (session.place != Place::kNewcomer) return true;
+  if (!take_place(session)) {
+    ++telemetry_.connections_refused;
+    return false;
+  }
+  newcomers_.remove(session.id().value);
+  return true;
+}
+
+void Connections::demote(Session& session, Tick now) {
+  if (session.place == Place::kNewcomer) return;
+  leave_place(session);
+  begin_newcomer(session, now);
+}
+
+Session* Connections::next_late(Tick now) {
+  const auto late = newcomers_.next_late(now.time_since_epoch());
+  return late ? &at(ConnectionId{*late}) : nullptr;
+}
+
+Tick Connections::next_deadline() const {
+  const Nanos deadline = newcomers_.next_deadline();
+  return deadline == Nanos::max() ? kNever : Tick(deadline);
+}
+
+void Connections::mark_served(Session& session) {
+  if (session.place == Place::kNewcomer) set_waits_for_us(session, false);
+}
+
+// One that is displaced, or of another thread, is not counted any more.
+void Connections::set_waits_for_us(Session& session, bool waits_for_us) {
+  const std::uint64_t id = session.id().value;
+  if (newcomers_.contains(id)) newcomers_.set_waits_for_us(id, waits_for_us);
+}
+
+std::string Connections::full_text() const {
+  return fmt::format("connections: the limit of {} and {} more for renewals is reached",
+                     limits_.ordinary, limits_.reserved);
+}
+
 bool Connections::is_reserved(Session& session) {
-  if (!session.reserved) return false;
-  if (sessions_.size() - reserved_ >= limits_.ordinary) return true;
-  session.reserved = false;  // An ordinary connection has closed since.
-  --reserved_;
-  return false;
+  if (session.place != Place::kReserved) return false;
+  if (ordinary_ >= limits_.ordinary) return true;
+  leave_place(session);
+  return !take_place(session);  // An ordinary connection has closed since.
 }
 
 void Connections::adjust_reading(Session& session) {
@@ -165,7 +248,7 @@ void Connections::close(Session& session) {
   if (session.backing_up) --blocked_;
   closed_.push_back(&session);
   if (session.in_process) --in_process_;
-  if (session.reserved) --reserved_;
+  leave_place(session);
   if (session.waits == 0 || session.hangup_pending) return;
   session.hangup_pending = true;
   hangups_.push_back(&session);
@@ -188,8 +271,10 @@ void Connections::close_all() {
   dirty_.clear();
   hangups_.clear();
   closed_.clear();
+  displaced_.clear();
+  for (const auto& [id, session] : sessions_) newcomers_.remove(id.value);
   sessions_.clear();
-  reserved_ = in_process_ = blocked_ = 0;
+  ordinary_ = reserved_ = in_process_ = blocked_ = 0;
 }
 
 }  // namespace pawl::server

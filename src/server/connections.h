@@ -2,6 +2,8 @@
 // input to serve, output to send, or an end to be applied.
 //
 //   Session* session = connections.add(id, peer, now);     // nullptr: refused, and closed already
+//   Session& stranger = connections.add_newcomer(id, peer, now);  // where it must authenticate
+//   if (!connections.admit(stranger)) …                    // it has; false: there is no room
 //   connections.receive(id, bytes);  connections.hang_up(id);
 //   each turn:  for (Session* s : connections.take_hangups()) …;
 //               connections.ready() is served;  connections.flush_dirty(…);
@@ -13,10 +15,13 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "base/newcomers.h"
 #include "base/types.h"
 #include "server/network.h"
 #include "server/session.h"
@@ -30,14 +35,22 @@ class Connections {
   struct Limits {
     std::size_t ordinary = limits::kConnectionsMax;
     std::size_t reserved = limits::kConnectionsReserved;  // and that many more, for renewals only
+    std::size_t newcomers = limits::kNewcomersMax;        // and that many, before they authenticate
+    Nanos authenticate = limits::kAuthenticateTime;       // within this time
   };
 
   Connections(Network& network, Limits limits, Telemetry& telemetry)
-      : network_(network), limits_(limits), telemetry_(telemetry) {}
+      : network_(network),
+        limits_(limits),
+        telemetry_(telemetry),
+        newcomers_({.most = limits.newcomers, .patience = limits.authenticate}) {}
 
   // --- From the driver ---------------------------------------------------------------------------
   // nullptr: beyond all limits; it was sent an error and closed.
   Session* add(ConnectionId connection, std::string_view peer, Tick now);
+  // One that must authenticate before it is given a place among the others. It may displace
+  // another (take_displaced()).
+  Session& add_newcomer(ConnectionId connection, std::string_view peer, Tick now);
   // An unknown connection is ignored: the engine may have closed it meanwhile.
   void receive(ConnectionId connection, std::string_view bytes);
   void hang_up(ConnectionId connection);
@@ -51,6 +64,8 @@ class Connections {
   [[nodiscard]] std::size_t size() const { return sessions_.size(); }
   // Of these, the ones that other threads of this process opened.
   [[nodiscard]] std::size_t in_process() const { return in_process_; }
+  // Of these, the ones that have not authenticated, without those of other threads.
+  [[nodiscard]] std::size_t newcomers() const { return newcomers_.size(); }
   [[nodiscard]] std::size_t blocked() const { return blocked_; }
   [[nodiscard]] const Limits& limits() const { return limits_; }
   // In order of their ids; closed ones included.
@@ -67,6 +82,20 @@ class Connections {
   // A blocked session is served no further command.
   void block(Session& session);
   void unblock(Session& session);
+  // It has authenticated, and is given a place, unless it has one. False: beyond all limits.
+  [[nodiscard]] bool admit(Session& session);
+  // It has to authenticate again, in time, like a new one. It may displace another.
+  void demote(Session& session, Tick now);
+  // Newcomers that are to be closed because there are too many.
+  [[nodiscard]] std::vector<Session*> take_displaced() { return std::exchange(displaced_, {}); }
+  // A newcomer that is to be closed because its time is over.
+  [[nodiscard]] Session* next_late(Tick now);
+  // When the time of a newcomer is over; kNever if there is none.
+  [[nodiscard]] Tick next_deadline() const;
+  // What was received was looked at.
+  void mark_served(Session& session);
+  // For the error that refuses what admit() does not.
+  [[nodiscard]] std::string full_text() const;
   // Whether it may only use what the reserved connections may. It stops being one of them once
   // there is room among the ordinary ones.
   [[nodiscard]] bool is_reserved(Session& session);
@@ -100,11 +129,20 @@ class Connections {
   void close_all();
 
  private:
+  Session& insert(ConnectionId connection, std::string_view peer, Tick now);
+  // A place for one that may have it; false: there is none.
+  bool take_place(Session& session);
+  void leave_place(Session& session);
+  void begin_newcomer(Session& session, Tick now);
+  void set_waits_for_us(Session& session, bool waits_for_us);
+
   Network& network_;
   const Limits limits_;
   Telemetry& telemetry_;
   std::unordered_map<ConnectionId, std::unique_ptr<Session>> sessions_;
-  std::size_t reserved_ = 0;
+  Newcomers newcomers_;
+  std::vector<Session*> displaced_;
+  std::size_t ordinary_ = 0, reserved_ = 0;
   std::size_t in_process_ = 0;
   std::size_t blocked_ = 0;
   std::vector<Session*> ready_;

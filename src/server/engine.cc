@@ -31,7 +31,10 @@ Engine::Engine(EngineSettings settings, EngineParts parts)
       stats_(telemetry_),
       service_log_(log_),
       protocol_error_log_(log_, kProtocolErrorLines),
-      connections_(parts.network, {settings_.connections_max, settings_.connections_reserved},
+      newcomer_log_(log_),
+      connections_(parts.network,
+                   {settings_.connections_max, settings_.connections_reserved,
+                    settings_.newcomers_max, settings_.authenticate_within},
                    telemetry_),
       access_(log_, telemetry_),
       replies_(core_, connections_, stats_),
@@ -60,10 +63,14 @@ Result<store::Loaded> Engine::load(const std::function<bool()>& go_on) {
 
 // --- From the driver -----------------------------------------------------------------------------
 
-bool Engine::connected(ConnectionId connection, std::string_view peer) {
-  Session* session = connections_.add(connection, peer, clock_.last());
+bool Engine::connected(ConnectionId connection, std::string_view peer, std::string_view user) {
+  const bool may_begin = !access_.has_users() || access_.knows(user);
+  Session* session = may_begin ? connections_.add(connection, peer, clock_.last())
+                               : &connections_.add_newcomer(connection, peer, clock_.last());
   if (session == nullptr) return false;
   access_.reset(*session);
+  if (may_begin) access_.identify(*session, user);
+  close_displaced();
   return true;
 }
 
@@ -82,8 +89,11 @@ void Engine::writable(ConnectionId connection) {
 void Engine::set_users(Users users) {
   access_.set_users(std::move(users));
   for (Session* session : connections_.all()) {
-    if (!session->closed && !access_.refresh(*session)) dismiss(*session);
+    if (session->closed) continue;
+    if (!access_.refresh(*session)) dismiss(*session);
+    if (session->user == nullptr) connections_.demote(*session, clock_.last());
   }
+  close_displaced();
 }
 
 // Removed, another secret, other rights: in each case the connection ends, and its client may
@@ -103,14 +113,10 @@ void Engine::dismiss(Session& session) {
   connections_.hang_up(session.id());
 }
 
-bool Engine::identify(ConnectionId connection, std::string_view user) {
-  Session* session = connections_.find(connection);
-  return session != nullptr && access_.identify(*session, user);
-}
-
 Nanos Engine::patience() const {
   if (connections_.has_work() || events_pending_) return Nanos(0);
-  const Tick due = std::min(core_.next_deadline(), access_.next_deadline());
+  const Tick due =
+      std::min({core_.next_deadline(), access_.next_deadline(), connections_.next_deadline()});
   if (due == kNever) return Nanos::max();
   return std::clamp<Nanos>(due - clock_.last(), Nanos(0), kWakeEvery);
 }
@@ -139,6 +145,8 @@ void Engine::run_turn() {
   backups_.collect_finished();
   end_auth_delays();
   serve_ready();
+  close_displaced();
+  close_late();
   if (PAWL_MUTANT(hangups_after_requests)) apply_hangups();
   bool clock_is_fresh = false;
   if (!load_.loading) {
@@ -199,6 +207,41 @@ void Engine::end_auth_delays() {
   }
 }
 
+// --- Newcomers -----------------------------------------------------------------------------------
+
+void Engine::close_displaced() {
+  for (Session* session : connections_.take_displaced()) {
+    if (!session->closed && session->place == Place::kNewcomer)
+      close_newcomer(*session, Unwanted::kDisplaced);
+  }
+}
+
+// After the commands of this turn: an AUTH that has arrived is in time. What else it has sent, or
+// not read, does not prolong its time.
+void Engine::close_late() {
+  while (Session* session = connections_.next_late(now_.tick))
+    close_newcomer(*session, Unwanted::kLate);
+}
+
+// At once, also if its peer reads nothing. The error leaves if the network takes it now.
+void Engine::close_newcomer(Session& session, Unwanted why) {
+  telemetry_.count_unwanted(why);
+  const bool late = why == Unwanted::kLate;
+  newcomer_log_.warning(
+      now_.tick.time_since_epoch(),
+      fmt::format("closing the connection of {}: {}", session.peer(),
+                  late ? "it has not authenticated in time"
+                       : "too many have not authenticated, and it is the oldest of them"),
+      {{"event", late ? "unauthenticated_late" : "unauthenticated_displaced"},
+       {"address", session.address()}});
+  connections_.reply_error(session, wire::ErrorCode::kBusy,
+                           late ? wire::kClosedNotInTime : wire::kClosedDisplaced);
+  if (!commits_.failed()) connections_.send(session, commits_.durable());
+  close(session);
+}
+
+// --- Serving -------------------------------------------------------------------------------------
+
 // The list grows while it is walked: a session that is unblocked by another one's release is served
 // in the same turn. So is one that has sent more than its share, as long as the turn is short; the
 // rest of that waits for the next one. Otherwise a flood would make a turn of seconds, and a
@@ -211,6 +254,7 @@ void Engine::serve_ready() {
   for (std::size_t i = 0; i < ready.size(); ++i) {
     Session& session = *ready[i];
     session.in_ready = false;
+    connections_.mark_served(session);
     if (!serve(session, share)) continue;
     if (telemetry_.commands_served < enough) {
       connections_.mark_ready(session);
@@ -233,8 +277,8 @@ bool Engine::serve(Session& session, std::size_t share) {
                     !session.auth_delayed && !session.closing;
   if (!session.protocol_error.empty()) log_protocol_error(session);
   if (session.blocked && !session.wants_input()) refuse_more_input(session);
-  const bool drained = !more && !session.blocked && !session.auth_delayed &&
-                       session.outbox().size() < Session::kOutputPause;
+  const bool drained =
+      !more && !session.blocked && !session.auth_delayed && !session.output_paused();
   // What is left of a hung-up peer's input, if anything, is half a command.
   if (session.hung_up && drained) session.closing = true;
   // QUIT, or a protocol error, while ASYNC waits are pending.
@@ -281,7 +325,7 @@ void Engine::flush() {
 }
 
 bool Engine::flush(Session& session) {
-  const bool was_paused = session.outbox().size() >= Session::kOutputPause;
+  const bool was_paused = session.output_paused();
   connections_.send(session, commits_.durable());
   const bool more_events =
       session.observation != nullptr && !session.stalled && observers_.catch_up(session);
@@ -298,7 +342,7 @@ bool Engine::flush(Session& session) {
     close(session);
   } else if (session.closing && session.outbox().empty()) {
     close(session);
-  } else if (was_paused && session.outbox().size() < Session::kOutputPause) {
+  } else if (was_paused && !session.output_paused()) {
     connections_.mark_ready(session);
   }
   return more_events;

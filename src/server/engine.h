@@ -73,8 +73,10 @@ class Engine final {
   Result<store::Loaded> load(const std::function<bool()>& go_on = [] { return true; });
 
   // --- From the driver, between turns ------------------------------------------------------------
-  // A new connection. False: beyond all limits; it was sent an error and closed.
-  bool connected(ConnectionId connection, std::string_view peer);
+  // A new connection. `user`: the driver knows by other means (a client certificate) which user
+  // this is; without one, or if there is no such user, it has to authenticate in time. False:
+  // beyond all limits; it was sent an error and closed.
+  bool connected(ConnectionId connection, std::string_view peer, std::string_view user = {});
   void received(ConnectionId connection, std::string_view bytes);
   // The peer will send nothing more (it closed, or half-closed). What was received before is still
   // served and answered, but its waits end now and nothing is queued for it; then the engine closes
@@ -87,9 +89,6 @@ class Engine final {
   // call everyone is admin. Called again (a reload), it closes the connections of users that are
   // gone or whose entry has changed; leases stay.
   void set_users(Users users);
-  // The driver knows by other means (a client certificate) which user this is. False: there is no
-  // such user.
-  bool identify(ConnectionId connection, std::string_view user);
 
   void run_turn();
 
@@ -123,6 +122,8 @@ class Engine final {
 
   // The driver refused a connection before the engine saw it.
   void count_refused_connection() { ++telemetry_.connections_refused; }
+  // The driver closed a connection whose handshake was late, or one of too many.
+  void count_closed_handshake(Unwanted why) { telemetry_.count_unwanted(why); }
   // Of the certificate that new connections are shown, in seconds since 1970.
   void set_certificate_expiry(std::int64_t at) { telemetry_.certificate_expiry = at; }
 
@@ -137,6 +138,10 @@ class Engine final {
   bool serve(Session& session, std::size_t share);
   void refuse_more_input(Session& session);
   void log_protocol_error(Session& session);
+  // Closes newcomers that are too many, and those that are late.
+  void close_displaced();
+  void close_late();
+  void close_newcomer(Session& session, Unwanted why);
   // Closes a session whose user is gone or has changed.
   void dismiss(Session& session);
   void flush();
@@ -158,6 +163,7 @@ class Engine final {
   TurnStats stats_;
   ServiceLog service_log_;
   RateLimitedLog protocol_error_log_;
+  RateLimitedLog newcomer_log_;
   Connections connections_;
   AccessControl access_;
   ReplyRouter replies_;

@@ -82,8 +82,7 @@ bool EngineMailbox::serve(Engine& engine, std::size_t most) {
 void EngineMailbox::pass(Engine& engine, Message& message) {
   switch (message.kind) {
     case Kind::kOpen:
-      if (engine.connected(message.connection, message.text) && !message.user.empty())
-        engine.identify(message.connection, message.user);
+      engine.connected(message.connection, message.text, message.user);
       return;
     case Kind::kBytes:
       return engine.received(message.connection, message.text);

@@ -13,6 +13,9 @@ struct EngineSettings {
   Millis ttl_max = limits::kTtlMaxDefault;
   std::size_t connections_max = limits::kConnectionsMax;
   std::size_t connections_reserved = limits::kConnectionsReserved;
+  // Where users exist: connections that have not authenticated, and the time they have for it.
+  std::size_t newcomers_max = limits::kNewcomersMax;
+  Nanos authenticate_within = limits::kAuthenticateTime;
   std::size_t async_waits_max = limits::kAsyncWaitsPerConnection;
   std::size_t output_max = limits::kOutputBufferMax;
   std::size_t observers_max = limits::kObserversMax;

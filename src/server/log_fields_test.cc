@@ -27,10 +27,7 @@ class LogFieldsTest : public AccessTest {
   // A connection of HTTP, as the user, that sends this.
   void send(std::string_view user, std::string_view bytes) {
     const ConnectionId id{++last};
-    engine_with_fields->connected(id, "http:10.0.0.7:4711");
-    if (!user.empty()) {
-      ASSERT_TRUE(engine_with_fields->identify(id, user));
-    }
+    ASSERT_TRUE(engine_with_fields->connected(id, "http:10.0.0.7:4711", user));
     engine_with_fields->received(id, bytes);
     engine_with_fields->run_turn();
   }

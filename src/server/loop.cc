@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include "base/assert.h"
@@ -26,11 +27,16 @@ constexpr std::uint64_t kWakeKey = 2;
 constexpr std::uint64_t kFirstConnection = 3;
 
 // Every ready socket is seen in one turn: a hang-up must not hide behind a full list of events.
-constexpr std::size_t kEventsMax = limits::kConnectionsMax + limits::kConnectionsReserved + 1024;
+constexpr std::size_t kEventsMax = limits::kConnectionsMax + limits::kConnectionsReserved +
+                                   limits::kNewcomersMax + limits::kHandshakesMax + 16;
 // Looks again, without waiting, before a turn: what arrived while the sockets were read shares its
 // commit.
 constexpr int kGatherMore = 2;
-constexpr int kAcceptsPerTurn = 256;
+// At most so many connections are accepted at once, and at most a quarter of the newcomers that
+// there may be: otherwise one would be displaced before what it has sent was read.
+constexpr std::size_t kAcceptsAtOnce = 256;
+// When no descriptor is left in the whole system.
+constexpr Millis kAcceptPause{100};
 // An idle loop takes a turn this often, to notice that it was paused, or that the disk is full or
 // no longer full.
 constexpr Millis kIdleWake{250};
@@ -51,8 +57,19 @@ UniqueFd open_spare() {
 
 }  // namespace
 
-Loop::Loop(Log& log)
-    : log_(log), spare_(open_spare()), last_id_(kFirstConnection - 1), events_(kEventsMax) {}
+Loop::Loop(Log& log, Limits limits)
+    : log_(log),
+      accepts_at_once_(std::clamp<std::size_t>(limits.newcomers / 4, 1, kAcceptsAtOnce)),
+      spare_(open_spare()),
+      last_id_(kFirstConnection - 1),
+      handshakes_({.under_way = limits.handshakes}),
+      events_(kEventsMax) {}
+
+Nanos Loop::monotonic_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::chrono::seconds(now.tv_sec) + Nanos(now.tv_nsec);
+}
 
 Result<void> Loop::open() {
   epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
@@ -102,9 +119,10 @@ void Loop::take_wake() {
 }
 
 void Loop::run(Engine& engine) {
-  while (!stopping_)
-    turn(engine,
-         to_epoll_timeout(std::min({engine.patience(), handshake_patience(), Nanos(kIdleWake)})));
+  while (!stopping_) {
+    turn(engine, to_epoll_timeout(std::min({engine.patience(), handshake_patience(),
+                                            accept_patience(), Nanos(kIdleWake)})));
+  }
   listener_.reset();
   engine.stop();
   connections_.clear();
@@ -112,6 +130,7 @@ void Loop::run(Engine& engine) {
 
 void Loop::turn(Engine& engine, int timeout_ms) {
   engine.expect_sleep(Millis(timeout_ms));
+  if (accepting_paused_until_) resume_accepting();
   int ready = gather(engine, timeout_ms);
   for (int more = 0; more < kGatherMore && ready > 0; ++more) ready = gather(engine, 0);
   if (!handshakes_.empty()) advance_handshakes(engine);
@@ -156,14 +175,14 @@ void Loop::take_signals() {
 // --- Accepting -----------------------------------------------------------------------------------
 
 void Loop::accept_some(Engine& engine) {
-  for (int i = 0; i < kAcceptsPerTurn && !handshakes_.full(); ++i) {
+  for (std::size_t i = 0; i < accepts_at_once_ && !handshakes_.full(); ++i) {
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket) {
       turning_away_ = false;
       accept_one(engine, std::move(socket));
     } else if (errno == EMFILE || errno == ENFILE) {
       engine.count_refused_connection();
-      refuse_connection();
+      if (!refuse_connection()) return pause_accepting();
     } else if (errno != ECONNABORTED && errno != EINTR) {
       return;
     }
@@ -177,19 +196,21 @@ void Loop::accept_one(Engine& engine, UniqueFd socket) {
   const ConnectionId id{++last_id_};
   Connection& connection = connections_[id];
   connection.socket = std::move(socket);
-  if (tls_) return begin_handshake(id, connection);
+  if (tls_) return begin_handshake(engine, id, connection);
   if (engine.connected(id, peer_of(connection.socket.get()))) watch(id, connection);
 }
 
 // No descriptor is left. A connection in the backlog is refused with an error; left there it would
 // wake the loop for ever.
-void Loop::refuse_connection() {
+bool Loop::refuse_connection() {
   spare_.reset();
+  bool refused = false;
   {
     const UniqueFd socket(
         ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     static constexpr std::string_view kRefusal =
         "-BUSY file descriptors: the limit of this process is reached\r\n";
+    refused = static_cast<bool>(socket);
     if (socket) (void)::send(socket.get(), kRefusal.data(), kRefusal.size(), MSG_NOSIGNAL);
   }
   spare_ = open_spare();
@@ -198,6 +219,26 @@ void Loop::refuse_connection() {
         "connections are refused: out of file descriptors (raise LimitNOFILE or ulimit -n)",
         {{"event", "out_of_descriptors"}});
   }
+  return refused;
+}
+
+// What waits in the backlog would wake the loop for ever.
+void Loop::pause_accepting() {
+  if (!accepting_paused_until_)
+    (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+  accepting_paused_until_ = monotonic_now() + kAcceptPause;
+}
+
+void Loop::resume_accepting() {
+  if (monotonic_now() < *accepting_paused_until_) return;
+  epoll_event event{EPOLLIN, {.u64 = kListenerKey}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) != 0) return;
+  accepting_paused_until_.reset();
+}
+
+Nanos Loop::accept_patience() const {
+  if (!accepting_paused_until_) return Nanos::max();
+  return std::max(*accepting_paused_until_ - monotonic_now(), Nanos(0));
 }
 
 // --- Reading -------------------------------------------------------------------------------------

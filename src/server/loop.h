@@ -25,6 +25,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -48,7 +49,12 @@ namespace pawl::server {
 
 class Loop final : public Network, public Waker {
  public:
-  explicit Loop(Log& log);
+  struct Limits {
+    std::size_t handshakes = limits::kHandshakesMax;
+    std::size_t newcomers = limits::kNewcomersMax;  // of the engine
+  };
+  Loop(Log& log, Limits limits);
+  explicit Loop(Log& log) : Loop(log, Limits{}) {}
 
   // Sets up epoll and the signals.
   Result<void> open();
@@ -95,7 +101,13 @@ class Loop final : public Network, public Waker {
   void take_wake();
   void accept_some(Engine& engine);
   void accept_one(Engine& engine, UniqueFd socket);
-  void refuse_connection();
+  // False: not even that was possible.
+  bool refuse_connection();
+  // For a moment, in which no connection could be accepted anyway.
+  void pause_accepting();
+  void resume_accepting();
+  [[nodiscard]] Nanos accept_patience() const;
+  [[nodiscard]] static Nanos monotonic_now();
   void serve(Engine& engine, ConnectionId id, std::uint32_t events);
   // Reads one buffer, or, of a peer that has hung up, all there is up to a bound. True when the end
   // was seen.
@@ -109,7 +121,7 @@ class Loop final : public Network, public Waker {
   [[nodiscard]] Connection* find(ConnectionId id);
 
   // --- TLS (loop_tls.cc) -------------------------------------------------------------------------
-  void begin_handshake(ConnectionId id, Connection& connection);
+  void begin_handshake(Engine& engine, ConnectionId id, Connection& connection);
   [[nodiscard]] Nanos handshake_patience() const;
   void advance_handshakes(Engine& engine);
   void advance_handshake(Engine& engine, ConnectionId id);
@@ -121,6 +133,7 @@ class Loop final : public Network, public Waker {
   static void send_tls_close(Connection& connection);
 
   Log& log_;
+  const std::size_t accepts_at_once_;
   UniqueFd epoll_, signals_, listener_;
   UniqueFd wake_;  // an eventfd: another thread has called wake()
   bool woken_ = false;
@@ -130,6 +143,7 @@ class Loop final : public Network, public Waker {
   UniqueFd spare_;
   std::unordered_map<ConnectionId, Connection> connections_;
   std::uint64_t last_id_ = 0;
+  std::optional<Nanos> accepting_paused_until_;
   bool turning_away_ = false;  // connections, for lack of descriptors; it is logged already
   bool stopping_ = false;
   std::function<void()> reload_;

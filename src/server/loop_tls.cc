@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <ctime>
 #include <utility>
 
 #include "base/assert.h"
@@ -23,12 +22,6 @@ constexpr std::string_view kSpeakTls =
     "-ERR this port speaks TLS: connect to tls://host:port, or with redis-cli --tls\r\n";
 static_assert(kSpeakTls.find(wire::kPortSpeaksTls) == std::string_view("-ERR ").size());
 
-Nanos monotonic_now() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::chrono::seconds(now.tv_sec) + Nanos(now.tv_nsec);
-}
-
 }  // namespace
 
 void Loop::use_tls(std::shared_ptr<const tls::ServerContext> context) {
@@ -39,11 +32,12 @@ void Loop::use_tls(std::shared_ptr<const tls::ServerContext> context) {
 // --- Handshakes ----------------------------------------------------------------------------------
 
 // The engine learns of it when the handshake is over.
-void Loop::begin_handshake(ConnectionId id, Connection& connection) {
+void Loop::begin_handshake(Engine& engine, ConnectionId id, Connection& connection) {
   connection.tls = std::make_unique<tls::Stream>(*tls_);
   connection.in_handshake = true;
   watch(id, connection);
   if (const auto oldest = handshakes_.begin(id, monotonic_now())) {
+    engine.count_closed_handshake(Unwanted::kDisplaced);
     drop_handshake(*oldest,
                    "too many are under way, and this one has waited for its client the longest");
   }
@@ -60,6 +54,7 @@ void Loop::advance_handshakes(Engine& engine) {
     if (monotonic_now() - begun >= kShareOfTurn) break;
   }
   while (const auto late = handshakes_.next_late(monotonic_now())) {
+    engine.count_closed_handshake(Unwanted::kLate);
     drop_handshake(*late,
                    fmt::format("not over within {} s", limits::kHandshakeTime.count() / 1000));
   }
@@ -91,8 +86,8 @@ void Loop::advance_handshake(Engine& engine, ConnectionId id) {
 void Loop::pass_to_engine(Engine& engine, ConnectionId id, Connection& connection) {
   connection.in_handshake = false;
   const std::string user = connection.tls->peer_name();
-  if (!engine.connected(id, peer_of(connection.socket.get()))) return;  // It is closed already.
-  if (!user.empty()) engine.identify(id, user);
+  // If not, it is closed already.
+  if (!engine.connected(id, peer_of(connection.socket.get()), user)) return;
   if (!decrypt(engine, id, connection)) return end_input(engine, id, connection);
   // What happened to the socket during the handshake, a hang-up too, is to be reported again.
   rewatch(id, connection);

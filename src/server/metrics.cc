@@ -165,7 +165,7 @@ void add_leases(Exposition& all, const Readings& r) {
       .add(t.raises);
 }
 
-void add_commands(Exposition& all, const Readings& r) {
+void add_commands(Exposition& all, const Readings& r, const std::optional<HttpReadings>& http) {
   const auto name = [](std::size_t index) {
     return index == all_verbs().size() ? "unknown" : wire::lower(all_verbs()[index]->name);
   };
@@ -190,6 +190,26 @@ void add_commands(Exposition& all, const Readings& r) {
             "events.")
       .add(r.connections_resp, {{"proto", "resp"}})
       .add(r.requests_http, {{"proto", "http"}});
+  all.gauge("pawl_connections_limit",
+            "The most RESP connections that may use every command, as far as the limit of file "
+            "descriptors allows.")
+      .add(r.connections_limit);
+  all.gauge("pawl_connections_unauthenticated",
+            "Of the RESP connections, those that have not authenticated. 0 where there are no "
+            "users.")
+      .add(r.unauthenticated);
+  Family closed = all.counter(
+      "pawl_unauthenticated_closed_total",
+      "Connections that were closed before they had authenticated, by reason: late (not "
+      "within 10 s, or their TLS handshake was not), or displaced (there were too "
+      "many, and it was the oldest of them). Of HTTP: before a request of a valid "
+      "user.");
+  closed.add(r.telemetry.newcomers_late, {{"proto", "resp"}, {"reason", "late"}});
+  closed.add(r.telemetry.newcomers_displaced, {{"proto", "resp"}, {"reason", "displaced"}});
+  if (http) {
+    closed.add(http->late, {{"proto", "http"}, {"reason", "late"}});
+    closed.add(http->displaced, {{"proto", "http"}, {"reason", "displaced"}});
+  }
   all.counter("pawl_connections_refused_total",
               "RESP connections that were refused: the limit of connections, or of file "
               "descriptors, was reached.")
@@ -211,10 +231,11 @@ void add_http(Exposition& all, const HttpReadings& http) {
   all.gauge("pawl_http_connections", "Open connections of the HTTP port now, idle ones included.")
       .add(http.connections);
   all.gauge("pawl_http_connections_limit",
-            "The most connections of the HTTP port; further ones are refused.")
+            "The most connections of the HTTP port, of all kinds together.")
       .add(http.connections_max);
   all.counter("pawl_http_connections_refused_total",
-              "Connections of the HTTP port that were refused because the limit was reached.")
+              "Requests of valid users on the HTTP port that were refused because there was no "
+              "place for their connection.")
       .add(http.refused);
 }
 
@@ -289,6 +310,8 @@ Readings readings_of(const Engine& engine) {
   readings.totals = engine.totals();
   readings.requests_http = engine.connections().in_process();
   readings.connections_resp = engine.connections().size() - readings.requests_http;
+  readings.unauthenticated = engine.connections().newcomers();
+  readings.connections_limit = engine.connections().limits().ordinary;
   readings.state = engine.state();
   readings.restoring = engine.loading() ? Millis(0) : engine.restoring();
   readings.space = engine.space();
@@ -301,7 +324,7 @@ std::string metrics_text(const Readings& readings, const ProcessReadings& proces
   Exposition all;
   add_locks(all, readings);
   add_leases(all, readings);
-  add_commands(all, readings);
+  add_commands(all, readings, http);
   if (http) add_http(all, *http);
   add_store(all, readings, process);
   add_process(all, process);

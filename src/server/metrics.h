@@ -23,6 +23,8 @@ struct Readings {
   Telemetry telemetry;
   core::Totals totals;
   std::uint64_t connections_resp = 0;
+  std::uint64_t unauthenticated = 0;    // of these, where users exist
+  std::uint64_t connections_limit = 0;  // that may use every command
   std::uint64_t requests_http = 0;  // under way, streams of events included
   ServiceState state = ServiceState::kGranting;
   Millis restoring{0};
@@ -49,6 +51,8 @@ struct HttpReadings {
   std::uint64_t connections = 0;
   std::uint64_t connections_max = 0;
   std::uint64_t refused = 0;
+  std::uint64_t late = 0;       // closed: its client was not known in time
+  std::uint64_t displaced = 0;  // closed: one of too many of these
 };
 
 // The exposition format, version 0.0.4. `http`: nothing where there is no HTTP server.

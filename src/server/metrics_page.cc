@@ -53,6 +53,7 @@ constexpr std::string_view kRest = R"(
 | `PawlCertificateExpires` | the certificate in use expires within 14 days | Replace its files, then reload pawld |
 | `PawlBackupIsOld` | the last good backup is more than 36 hours old. It never fires before the first backup | [Back it up](../how-to/back-up.md) |
 | `PawlConnectionsAreRefused` | a limit of connections or file descriptors is reached | Close what is not used, or raise the limit of descriptors |
+| `PawlStrangersFlood` | connections that never authenticated were closed to make room for others | Someone opens many connections and does not log in: the log names addresses. Clients go on; keep the address out with a firewall |
 | `PawlSecretsAreWrong` | more than ten wrong users or secrets within ten minutes | The log names user and address |
 
 A holder that is frozen for longer than its TTL usually sends nothing when it comes back: a client that watches its own deadline stops instead.

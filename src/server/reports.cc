@@ -144,7 +144,7 @@ std::string info_text(const StatusView& status, const Telemetry& counted) {
   section("Clients");
   line("connected_clients", status.connections);
   line("blocked_clients", status.blocked);
-  line("maxclients", limits::kConnectionsMax);
+  line("maxclients", status.connections_max);
   section("Persistence");
   line("loading", status.state == ServiceState::kLoading ? 1 : 0);
   line("pawl_state", to_text(status.state));
@@ -154,6 +154,8 @@ std::string info_text(const StatusView& status, const Telemetry& counted) {
   line("total_connections_received", counted.connections);
   line("rejected_connections", counted.connections_refused);
   line("pawl_connections_cut", counted.connections_cut);
+  line("pawl_unauthenticated_late", counted.newcomers_late);
+  line("pawl_unauthenticated_displaced", counted.newcomers_displaced);
   line("pawl_wrong_secrets", counted.wrong_secrets);
   line("total_commands_processed", counted.commands_served);
   line("pawl_turns", counted.turns);

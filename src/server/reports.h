@@ -32,6 +32,7 @@ struct StatusView {
   Millis uptime{0};
   Millis paused{0};  // of it, what did not count against leases
   std::uint64_t connections = 0;
+  std::uint64_t connections_max = 0;
   std::uint64_t blocked = 0;
 };
 

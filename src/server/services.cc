@@ -22,6 +22,7 @@ StatusView Services::status(Now now) const {
   view.uptime = std::chrono::floor<Millis>(clock.uptime());
   view.paused = std::chrono::floor<Millis>(clock.paused());
   view.connections = connections.size();
+  view.connections_max = connections.limits().ordinary;
   view.blocked = connections.blocked();
   return view;
 }

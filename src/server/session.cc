@@ -24,16 +24,18 @@ void Session::receive(std::string_view bytes) {
 }
 
 std::optional<std::span<const std::string_view>> Session::next_command() {
+  using FrameSize = wire::CommandDecoder::FrameSize;
   for (;;) {
     taken_ += serving_;
     serving_ = 0;
-    if (closing || closed || blocked || auth_delayed || outbox_.size() >= kOutputPause)
-      return std::nullopt;
+    if (closing || closed || blocked || auth_delayed || output_paused()) return std::nullopt;
     if (!has_input()) {
       drop_taken();
       return std::nullopt;
     }
-    const wire::DecodedCommand command = decoder_.decode(std::string_view(input_).substr(taken_));
+    const wire::DecodedCommand command =
+        decoder_.decode(std::string_view(input_).substr(taken_),
+                        is_bounded_newcomer() ? FrameSize::kNewcomer : FrameSize::kFull);
     if (command.status == wire::DecodeStatus::kNeedMore) return std::nullopt;
     if (command.status == wire::DecodeStatus::kProtocolError) {
       reply().error(command.error, command.message);

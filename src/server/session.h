@@ -34,6 +34,13 @@ namespace pawl::server {
 // HTTP client behind it.
 inline constexpr std::string_view kHttpPeer = "http:";
 
+// What a connection may use. Each place has a limit of its own.
+enum class Place : std::uint8_t {
+  kNewcomer,  // it has to authenticate first
+  kOrdinary,  // everything that its user may
+  kReserved,  // beyond the ordinary connections: renewals only
+};
+
 class Session {
  public:
   // Unread output above this stops the serving of further commands; only pushes and one reply can
@@ -46,6 +53,8 @@ class Session {
   // completed.
   static constexpr std::size_t kInputPause = limits::kBehindWaitMax;
   static_assert(kInputPause > limits::kFrameMax);
+  // The same for one that has not authenticated.
+  static constexpr std::size_t kNewcomerInputPause = 2 * limits::kNewcomerFrameMax;
 
   Session(ConnectionId id, std::string peer) : id_(id), peer_(std::move(peer)) {}
   Session(const Session&) = delete;
@@ -68,13 +77,19 @@ class Session {
   // receive() or next_command().
   [[nodiscard]] std::optional<std::span<const std::string_view>> next_command();
   [[nodiscard]] bool has_input() const { return taken_ < input_.size(); }
-  [[nodiscard]] bool wants_input() const { return input_.size() - taken_ < kInputPause; }
+  [[nodiscard]] bool wants_input() const {
+    return input_.size() - taken_ < (is_bounded_newcomer() ? kNewcomerInputPause : kInputPause);
+  }
 
   // --- Output ------------------------------------------------------------------------------------
   [[nodiscard]] wire::ReplyWriter reply() { return {outbox_.open(), protocol}; }
   void seal(BatchId after) { outbox_.seal(after); }
   [[nodiscard]] Outbox& outbox() { return outbox_; }
   [[nodiscard]] const Outbox& outbox() const { return outbox_; }
+  // Too much of it is unread: no further command is served.
+  [[nodiscard]] bool output_paused() const {
+    return outbox_.size() >= (is_bounded_newcomer() ? limits::kNewcomerOutputMax : kOutputPause);
+  }
 
   // --- State, set by the classes of the engine ---------------------------------------------------
   wire::Protocol protocol = wire::Protocol::kResp2;
@@ -92,8 +107,8 @@ class Session {
   bool auth_delayed = false;  // after a wrong secret: served again from auth_delayed_until on
   Tick auth_delayed_until{};
   bool in_process = false;  // of another thread of this process, on behalf of an HTTP client
-  bool reserved = false;    // beyond the ordinary connections: renewals only
-  bool hung_up = false;     // the peer sends no more; nothing is queued for it
+  Place place = Place::kOrdinary;
+  bool hung_up = false;             // the peer sends no more; nothing is queued for it
   std::string_view protocol_error;  // the error that ended it, until it is logged
   bool closing = false;             // serve nothing more; close when the outbox is empty
   bool closed = false;              // the network has closed it; only its waits are left to cancel
@@ -106,6 +121,10 @@ class Session {
   bool hangup_pending = false;
 
  private:
+  // One of another thread of this process is bounded there.
+  [[nodiscard]] bool is_bounded_newcomer() const {
+    return place == Place::kNewcomer && !in_process;
+  }
   void drop_taken();
 
   const ConnectionId id_;

@@ -67,6 +67,12 @@ enum class AcquireResult : std::uint8_t {
 inline constexpr std::size_t kAcquireResults = 7;
 [[nodiscard]] std::string_view to_text(AcquireResult result);
 
+// Why a connection that had not authenticated was closed.
+enum class Unwanted : std::uint8_t {
+  kLate,       // its time to authenticate, or for its handshake, was over
+  kDisplaced,  // there were too many, and it was the oldest
+};
+
 struct Telemetry {
   Telemetry();
 
@@ -102,6 +108,11 @@ struct Telemetry {
   std::uint64_t connections = 0;  // accepted, ever
   std::uint64_t connections_refused = 0;
   std::uint64_t connections_cut = 0;  // for reading too slowly
+  std::uint64_t newcomers_late = 0;
+  std::uint64_t newcomers_displaced = 0;
+  void count_unwanted(Unwanted why) {
+    ++(why == Unwanted::kLate ? newcomers_late : newcomers_displaced);
+  }
   std::uint64_t wrong_secrets = 0;
   // Of the certificate that new connections are shown, in seconds since 1970; nothing without TLS.
   std::optional<std::int64_t> certificate_expiry;

@@ -5,28 +5,22 @@
 #include "base/assert.h"
 
 namespace pawl::server {
+namespace {
+
+std::optional<ConnectionId> connection(std::optional<Newcomers::Id> id) {
+  return id ? std::optional(ConnectionId{*id}) : std::nullopt;
+}
+
+}  // namespace
 
 std::optional<ConnectionId> TlsHandshakes::begin(ConnectionId id, Nanos now) {
-  PAWL_ASSERT(all_.empty() || all_.rbegin()->first < id);
-  std::optional<ConnectionId> gone;
-  if (all_.size() >= bounds_.under_way) {
-    const auto silent =
-        std::find_if(all_.begin(), all_.end(), [](const auto& one) { return !one.second.ready; });
-    PAWL_ASSERT(silent !=
-                all_.end());  // Else it was full(), and nothing should have been accepted.
-    gone = silent->first;
-    forget(silent);
-  }
-  all_.emplace_hint(all_.end(), id, Handshake{now + bounds_.patience, false});
-  return gone;
+  PAWL_ASSERT(!full());  // Nothing should have been accepted.
+  return connection(newcomers_.add(id.value, now));
 }
 
 void TlsHandshakes::mark_ready(ConnectionId id) {
-  const auto found = all_.find(id);
-  PAWL_ASSERT(found != all_.end());
-  if (found->second.ready) return;
-  found->second.ready = true;
-  ++ready_;
+  if (newcomers_.waits_for_us(id.value)) return;
+  newcomers_.set_waits_for_us(id.value, true);
   queue_.push_back(id);
 }
 
@@ -34,10 +28,8 @@ std::optional<ConnectionId> TlsHandshakes::next_ready() {
   while (!queue_.empty()) {
     const ConnectionId id = queue_.front();
     queue_.pop_front();
-    const auto found = all_.find(id);
-    if (found == all_.end()) continue;
-    found->second.ready = false;
-    --ready_;
+    if (!newcomers_.contains(id.value)) continue;
+    newcomers_.set_waits_for_us(id.value, false);
     return id;
   }
   return std::nullopt;
@@ -45,29 +37,18 @@ std::optional<ConnectionId> TlsHandshakes::next_ready() {
 
 // One that is ready is not late: it waits for us.
 std::optional<ConnectionId> TlsHandshakes::next_late(Nanos now) {
-  for (auto at = all_.begin(); at != all_.end() && at->second.limit <= now; ++at) {
-    if (at->second.ready) continue;
-    const ConnectionId id = at->first;
-    forget(at);
-    return id;
-  }
-  return std::nullopt;
+  return connection(newcomers_.next_late(now));
 }
 
 void TlsHandshakes::end(ConnectionId id) {
-  const auto found = all_.find(id);
-  PAWL_ASSERT(found != all_.end());
-  forget(found);
-}
-
-void TlsHandshakes::forget(Position position) {
-  if (position->second.ready) --ready_;
-  all_.erase(position);
+  PAWL_ASSERT(newcomers_.contains(id.value));
+  newcomers_.remove(id.value);
 }
 
 Nanos TlsHandshakes::patience(Nanos now) const {
-  if (ready_ > 0) return Nanos(0);
-  return all_.empty() ? Nanos::max() : std::max(all_.begin()->second.limit - now, Nanos(0));
+  if (newcomers_.any_waits_for_us()) return Nanos(0);
+  const Nanos deadline = newcomers_.next_deadline();
+  return deadline == Nanos::max() ? deadline : std::max(deadline - now, Nanos(0));
 }
 
 }  // namespace pawl::server

@@ -13,10 +13,10 @@
 
 #include <cstddef>
 #include <deque>
-#include <map>
 #include <optional>
 
 #include "base/limits.h"
+#include "base/newcomers.h"
 #include "base/types.h"
 #include "server/network.h"
 
@@ -29,15 +29,14 @@ class TlsHandshakes {
     Nanos patience = limits::kHandshakeTime;
   };
   TlsHandshakes() : TlsHandshakes(Bounds{}) {}
-  explicit TlsHandshakes(Bounds bounds) : bounds_(bounds) {}
+  explicit TlsHandshakes(Bounds bounds)
+      : newcomers_({.most = bounds.under_way, .patience = bounds.patience}) {}
 
-  // `id` is greater than all before. When there are too many, answers the one to close in its
+  // When there are too many, answers the one to close in its
   // stead, which is forgotten here: of those that wait for their peer, the oldest.
   [[nodiscard]] std::optional<ConnectionId> begin(ConnectionId id, Nanos now);
   // All that may be under way are, and each of them waits for us: accept no connection for now.
-  [[nodiscard]] bool full() const {
-    return all_.size() >= bounds_.under_way && ready_ == all_.size();
-  }
+  [[nodiscard]] bool full() const { return newcomers_.all_wait_for_us(); }
   void mark_ready(ConnectionId id);
   // The next one to make a step with; it is not ready afterwards.
   [[nodiscard]] std::optional<ConnectionId> next_ready();
@@ -48,21 +47,12 @@ class TlsHandshakes {
 
   // How long the loop may sleep for their sake.
   [[nodiscard]] Nanos patience(Nanos now) const;
-  [[nodiscard]] bool empty() const { return all_.empty(); }
+  [[nodiscard]] bool empty() const { return newcomers_.empty(); }
 
  private:
-  struct Handshake {
-    Nanos limit{};
-    bool ready = false;
-  };
-  using Position = std::map<ConnectionId, Handshake>::iterator;
-  void forget(Position position);
-
-  const Bounds bounds_;
-  // In order of their limits, as all have the same patience.
-  std::map<ConnectionId, Handshake> all_;
+  // Those that are ready wait for us.
+  Newcomers newcomers_;
   std::deque<ConnectionId> queue_;  // those that are ready, in order, and some that are forgotten
-  std::size_t ready_ = 0;
 };
 
 }  // namespace pawl::server

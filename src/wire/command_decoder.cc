@@ -13,9 +13,12 @@ constexpr std::size_t kDigitsMax = 10;
 // 10,000 connections must not each keep the memory of a large MRENEW.
 constexpr std::size_t kKeptCapacity = 64;
 
-static_assert(limits::kFrameMax == 65536 && limits::kFrameArgsMax == 2048,
+static_assert(limits::kFrameMax == 65536 && limits::kFrameArgsMax == 2048 &&
+                  limits::kNewcomerFrameMax == 1024,
               "the messages below name them");
 constexpr std::string_view kFrameTooLong = "a command takes at most 65536 bytes in all";
+constexpr std::string_view kNewcomerFrameTooLong =
+    "a command takes at most 1024 bytes in all until the connection has authenticated";
 constexpr std::string_view kTooManyArgs = "a command takes at most 2048 arguments";
 constexpr std::string_view kBadLength = "Protocol error: expected a decimal length and CRLF";
 constexpr std::string_view kNoDollar = "Protocol error: expected '$' and a bulk string";
@@ -97,7 +100,8 @@ char quoted_character(std::string_view line, std::size_t& at, char quote) {
 
 }  // namespace
 
-DecodedCommand CommandDecoder::decode(std::string_view buffer) {
+DecodedCommand CommandDecoder::decode(std::string_view buffer, FrameSize size) {
+  frame_max_ = size == FrameSize::kFull ? limits::kFrameMax : limits::kNewcomerFrameMax;
   if (args_.capacity() > kKeptCapacity) std::vector<std::string_view>().swap(args_);
   if (buffer.empty()) return need_more();
   const DecodedCommand decoded =
@@ -114,12 +118,12 @@ void CommandDecoder::start_over() {
   if (slices_.capacity() > kKeptCapacity) std::vector<Slice>().swap(slices_);
 }
 
-// Never reads or waits for a byte beyond kFrameMax, so kNeedMore means that fewer have arrived.
-CommandDecoder::Header CommandDecoder::read_header(std::string_view buffer, std::size_t at) {
+// Never reads or waits for a byte beyond frame_max_, so kNeedMore means that fewer have arrived.
+CommandDecoder::Header CommandDecoder::read_header(std::string_view buffer, std::size_t at) const {
   std::uint64_t number = 0;
   const std::size_t begin = at + 1;
   for (std::size_t i = begin;; ++i) {
-    if (i + 1 >= limits::kFrameMax) return {.status = HeaderStatus::kFrameTooLong};
+    if (i + 1 >= frame_max_) return {.status = HeaderStatus::kFrameTooLong};
     if (i >= buffer.size()) return {.status = HeaderStatus::kNeedMore};
     const char c = buffer[i];
     if (c == '\r') {
@@ -135,15 +139,19 @@ CommandDecoder::Header CommandDecoder::read_header(std::string_view buffer, std:
   }
 }
 
-DecodedCommand CommandDecoder::result_of(HeaderStatus status) {
+DecodedCommand CommandDecoder::result_of(HeaderStatus status) const {
   switch (status) {
     case HeaderStatus::kNeedMore:
       return need_more();
     case HeaderStatus::kFrameTooLong:
-      return too_long(kFrameTooLong);
+      return frame_too_long();
     default:
       return malformed(kBadLength);
   }
+}
+
+DecodedCommand CommandDecoder::frame_too_long() const {
+  return too_long(frame_max_ == limits::kFrameMax ? kFrameTooLong : kNewcomerFrameTooLong);
 }
 
 DecodedCommand CommandDecoder::decode_array(std::string_view buffer) {
@@ -156,12 +164,12 @@ DecodedCommand CommandDecoder::decode_array(std::string_view buffer) {
     position_ = header.end;
   }
   while (slices_.size() < expected_) {
-    if (position_ >= limits::kFrameMax) return too_long(kFrameTooLong);
+    if (position_ >= frame_max_) return frame_too_long();
     if (position_ >= buffer.size()) return need_more();
     if (buffer[position_] != '$') return malformed(kNoDollar);
     const Header header = read_header(buffer, position_);
     if (header.status != HeaderStatus::kRead) return result_of(header.status);
-    if (header.number + header.end + 2 > limits::kFrameMax) return too_long(kFrameTooLong);
+    if (header.number + header.end + 2 > frame_max_) return frame_too_long();
     const std::size_t end = header.end + static_cast<std::size_t>(header.number);
     if (buffer.size() < end + 2) return need_more();
     if (buffer[end] != '\r' || buffer[end + 1] != '\n') return malformed(kNoLineEnd);
@@ -177,10 +185,10 @@ DecodedCommand CommandDecoder::decode_array(std::string_view buffer) {
 DecodedCommand CommandDecoder::decode_inline(std::string_view buffer) {
   if (begins_like_http(buffer)) return malformed(kHttp);
   if (begins_like_tls(buffer)) return malformed(kTls);
-  const std::string_view frame = buffer.substr(0, limits::kFrameMax);
+  const std::string_view frame = buffer.substr(0, frame_max_);
   const std::size_t end = frame.find('\n', position_);
   if (end == std::string_view::npos) {
-    if (frame.size() == limits::kFrameMax) return too_long(kFrameTooLong);
+    if (frame.size() == frame_max_) return frame_too_long();
     position_ = frame.size();
     return need_more();
   }

@@ -16,7 +16,7 @@
 //   a line that ends in LF or CRLF
 //     words separated by spaces, "…" with \n \r \t \b \a \\ \" \xHH, or '…' with \'
 //
-// and has at most limits::kFrameMax bytes. Sizes are checked when they are announced, before
+// and has at most limits::kFrameMax bytes, or fewer if the caller says so. Sizes are checked when they are announced, before
 // anything is allocated or waited for. A line that begins with POST or Host: is an HTTP request
 // that a web page was tricked into sending; it ends the connection, and so does the beginning of a
 // TLS handshake.
@@ -52,7 +52,12 @@ class CommandDecoder {
  public:
   // `buffer` begins at the first byte not yet consumed. After kNeedMore, call again with the same
   // bytes followed by more, at any address.
-  DecodedCommand decode(std::string_view buffer);
+  // `size`: the most bytes that the command may have. It may grow from one call to the next.
+  enum class FrameSize : std::uint8_t {
+    kFull,      // limits::kFrameMax
+    kNewcomer,  // limits::kNewcomerFrameMax
+  };
+  DecodedCommand decode(std::string_view buffer, FrameSize size = FrameSize::kFull);
 
  private:
   struct Slice {
@@ -71,12 +76,14 @@ class CommandDecoder {
   DecodedCommand decode_array(std::string_view buffer);
   DecodedCommand decode_inline(std::string_view buffer);
   [[nodiscard]] DecodedCommand complete(std::size_t consumed) const;
-  static Header read_header(std::string_view buffer, std::size_t at);
-  static DecodedCommand result_of(HeaderStatus status);
+  [[nodiscard]] Header read_header(std::string_view buffer, std::size_t at) const;
+  [[nodiscard]] DecodedCommand result_of(HeaderStatus status) const;
+  [[nodiscard]] DecodedCommand frame_too_long() const;
   LineStatus split_line(std::string_view line);
   bool unquote_word(std::string_view line, std::size_t& at);
   void start_over();
 
+  std::size_t frame_max_ = 0;  // Of the present call.
   // Progress within the command at the front of the buffer.
   std::size_t position_ = 0;  // After what was decoded (array) or searched for a line end (inline).
   std::size_t expected_ = 0;  // Arguments announced.

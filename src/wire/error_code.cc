@@ -68,7 +68,8 @@ std::optional<ErrorCode> error_code_from_text(std::string_view word) {
 }
 
 bool is_closing_error(std::string_view line) {
-  return line.starts_with("BUSY events:") || line.starts_with("NOAUTH users:");
+  return line.starts_with("BUSY events:") || line.starts_with("BUSY unauthenticated:") ||
+         line.starts_with("NOAUTH users:");
 }
 
 Error error_from_line(std::string_view line) {

@@ -55,7 +55,13 @@ inline constexpr std::string_view kClosedSlowObserver =
     "again";
 inline constexpr std::string_view kClosedUserChanged =
     "users: the auth_file has changed for this user; authenticate again";
-// Whether an error line is one of those two.
+inline constexpr std::string_view kClosedNotInTime =
+    "unauthenticated: this connection has not authenticated within 10 s; connect again, and send "
+    "AUTH at once";
+inline constexpr std::string_view kClosedDisplaced =
+    "unauthenticated: too many connections have not authenticated, and this one is the oldest of "
+    "them; connect again, and send AUTH at once";
+// Whether an error line is one of those.
 [[nodiscard]] bool is_closing_error(std::string_view line);
 
 // The answer of a TLS port, in plain text after "-ERR ", to a client that does not use TLS.

@@ -827,28 +827,31 @@ class BytesTest(HttpCase):
             peer.shutdown(socket.SHUT_WR)
             self.assertIn(b" 200 ", read_all(peer))
 
-    def test_connection_beyond_the_limit_is_refused(self):
+    def test_silent_connections_make_room_and_waits_leave_room_for_renewals(self):
+        harness.allow_descriptors(8192)
         server = self.own_pawld()
-        harness.allow_descriptors(4096)
         web = Web(server.http_port)
         idle = [web.raw(b"") for _ in range(1024)]
-        try:
-
-            def refused():
-                with web.raw(b"") as peer:
-                    peer.settimeout(0.2)
-                    try:
-                        return b" 503 " in peer.recv(4096)
-                    except TimeoutError:
-                        return False
-
-            wait_until(refused, "the limit is reached")
-            idle[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            self.assertIn(b" 200 ", idle[0].recv(4096))
-        finally:
-            for peer in idle:
-                peer.close()
-        wait_until(lambda: web.get("/healthz").status == 200, "there is room again")
+        self.addCleanup(lambda: [peer.close() for peer in idle])
+        lease = self.granted(web.acquire("x"))["lease"]
+        idle[0].settimeout(harness.PATIENCE)
+        self.assertEqual(idle[0].recv(4096), b"", "the oldest of the silent ones made room")
+        # 1,024 requests under way, more than which only renewals and releases are served.
+        body = json.dumps({"locks": ["x"], "ttl_ms": 60000, "wait_ms": 60000}).encode()
+        for _ in range(1024):
+            head = (
+                "POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                f"Idempotency-Key: {request_id()}\r\nContent-Length: {len(body)}\r\n\r\n"
+            )
+            idle.append(web.raw(head.encode() + body))
+        with self.client(3, server) as client:
+            self.waiting(client, "x", 1024)
+        refused = web.acquire("y")
+        self.assertEqual((refused.status, refused.code), (503, "busy"), refused)
+        self.assertIn("only renewals and releases", refused.json["detail"])
+        self.assertEqual(web.with_lease("renew", lease).status, 200)
+        self.assertEqual(web.get("/healthz").status, 200)
+        self.assertEqual(web.with_lease("release", lease).status, 200)
 
     def test_unfinished_request_times_out(self):
         # One connection that sends a byte now and then; the limit is 10 s from its first byte.

@@ -108,10 +108,11 @@ class EngineTest : public testing::Test {
   }
 
   Engine& engine() { return *engine_; }
-  Client connect() {
+  // `user`: as a client certificate names it.
+  Client connect(std::string_view user = {}) {
     const std::uint64_t id = ++last_client_;
     network.lines[id];
-    engine().connected(ConnectionId{id}, "client:" + std::to_string(id));
+    engine().connected(ConnectionId{id}, "client:" + std::to_string(id), user);
     return {*this, id};
   }
   Client connect3() {

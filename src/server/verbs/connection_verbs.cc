@@ -31,7 +31,10 @@ std::optional<Served> authenticate(const Command& command, const Credentials& cr
   switch (access.authenticate(command.session, credentials.user, credentials.password,
                               command.now.tick)) {
     case AccessControl::AuthResult::kAuthenticated:
-      return std::nullopt;
+      if (command.services.connections.admit(command.session)) return std::nullopt;
+      access.reset(command.session);
+      command.session.closing = true;
+      return command.error(wire::ErrorCode::kBusy, command.services.connections.full_text());
     case AccessControl::AuthResult::kUserMissing:
       return command.error(wire::ErrorCode::kErr,
                            "name the user: AUTH user secret, or HELLO 3 AUTH user secret");
@@ -111,6 +114,8 @@ Served reset(Command& command, NoArguments) {
                                         command.now);  // As after a hang-up: without pushes.
   command.services.observers.stop(session);
   command.services.access.reset(session);
+  if (command.services.access.has_users())
+    command.services.connections.demote(session, command.now.tick);
   session.protocol = wire::Protocol::kResp2;
   session.name.clear();
   command.reply().simple("RESET");
