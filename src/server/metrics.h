@@ -25,7 +25,7 @@ struct Readings {
   std::uint64_t connections_resp = 0;
   std::uint64_t unauthenticated = 0;    // of these, where users exist
   std::uint64_t connections_limit = 0;  // that may use every command
-  std::uint64_t requests_http = 0;  // under way, streams of events included
+  std::uint64_t requests_http = 0;      // under way, streams of events included
   ServiceState state = ServiceState::kGranting;
   Millis restoring{0};
   std::optional<store::Space> space;

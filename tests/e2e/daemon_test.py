@@ -268,6 +268,26 @@ class DaemonTest(harness.PawldCase):
         self.assertEqual((code, errors), (0, ""))
         self.assertIn("tried as user nobody", output)
 
+    def test_connection_that_cannot_even_be_refused_does_not_spin(self):
+        server = self.own_pawld()
+        client = self.client(3, server)
+        lease = self.acquire(client, "held")["lease"]
+        # Below what is open: not even the spare descriptor can be used.
+        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (3, 64))
+        waiting = socket.create_connection(("127.0.0.1", server.port), harness.PATIENCE)
+        self.addCleanup(waiting.close)
+
+        def attempts():
+            return int(re.search(r"rejected_connections:(\d+)", client.call("INFO")).group(1))
+
+        harness.wait_until(lambda: attempts() >= 3, "it is tried again and again")
+        time.sleep(0.5)  # As below: a spinning loop tries 100,000 times.
+        self.assertLess(attempts(), 1000, "the loop spins")
+        self.assertEqual(client.call("RENEW", lease), 60000)
+        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (64, 64))
+        waiting.sendall(b"PING\r\n")
+        self.assertEqual(waiting.recv(100), b"+PONG\r\n", "it is accepted once there is room")
+
     def test_out_of_descriptors_keeps_serving_without_spinning(self):
         server = self.own_pawld()
         client = self.client(3, server)
