@@ -40,6 +40,8 @@ inline constexpr std::size_t kPathMax = 1024;        // BACKUP
 inline constexpr std::size_t kRenewsPerCall = 1024;  // MRENEW
 inline constexpr std::size_t kCountMax = 1000;       // LOCKS and HISTORY
 inline constexpr std::size_t kCountDefault = 100;    // LOCKS and HISTORY
+// Holders of a lock that INSPECT and LOCKS show, unless INSPECT asks for more.
+inline constexpr std::size_t kHoldersShown = 16;
 // The cursor of LOCKS has room for a lock name in hex.
 inline constexpr std::size_t kCursorMax = 1100;
 
@@ -59,6 +61,16 @@ inline constexpr std::size_t kWaitersMax = 1'000'000;
 inline constexpr std::size_t kBehindWaitMax = 128 * 1024;
 // Output that is not read; a connection with more is closed.
 inline constexpr std::size_t kOutputBufferMax = 4 * 1024 * 1024;
+
+// --- A turn of the loop --------------------------------------------------------------------------
+
+// Work is counted in units of about a nanosecond: a byte that is written, a node (a holder, a place
+// of a queue, an epoch) that is visited, a command.
+inline constexpr std::uint64_t kWorkPerNode = 64;
+inline constexpr std::uint64_t kWorkPerCommand = 4096;
+// One turn does about this much, some 20 ms, and once more as much for commands that are served
+// first; the rest waits for the next turn.
+inline constexpr std::uint64_t kWorkPerTurn = 4096 * kWorkPerCommand;
 
 // --- HTTP, and the queue between its thread and the loop's ---------------------------------------
 

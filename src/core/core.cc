@@ -10,6 +10,9 @@
 namespace pawl::core {
 namespace {
 
+// What an item of an MRENEW costs, compared with visiting a node.
+constexpr std::uint64_t kNodesPerRenewal = 4;
+
 std::string encode_meta(const AcquireSpec& spec) {
   std::string meta;
   if (spec.meta.empty()) return meta;
@@ -159,6 +162,7 @@ std::uint64_t Core::fingerprint(const LockNames& locks, const LeaseTerms& terms)
 
 // Model: lease.pml, action receive_renew.
 void Core::apply(const Renew& input, Now now) {
+  work_.add(kNodesPerRenewal);
   const Index index = holders_.leases.find(input.lease);
   if (index == kNone) {
     if (PAWL_MUTANT(renewal_after_expiry))

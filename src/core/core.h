@@ -12,9 +12,10 @@
 // this very code. One thread owns it. Changes are visible to reads at once; the caller
 // holds answers back until the batch they rest on (Reply::after, last_batch()) is durable.
 //
-// Cost: every input is O(locks named + holders of a LIMIT or SHARED lock + what it hands on),
-// independent of how many locks are held; expiry is O(1) per lease and TTL (timer_wheel.h). Memory
-// per held lock: see lease_table.h.
+// Cost: every input is O(locks named + holders of a LIMIT lock + what it hands on), independent of
+// how many locks are held and how many wait (the position of a waiter: O(log waiters)); work()
+// counts what is more than a fixed few. Expiry is O(1) per lease and TTL (timer_wheel.h). Memory per
+// held lock: see lease_table.h.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,7 @@
 #include "base/limits.h"
 #include "base/types.h"
 #include "core/changes.h"
+#include "core/closed_locks.h"
 #include "core/history.h"
 #include "core/holders.h"
 #include "core/inputs.h"
@@ -36,6 +38,7 @@
 #include "core/restore_wait.h"
 #include "core/views.h"
 #include "core/waiters.h"
+#include "core/work_count.h"
 #include "pawl/result.h"
 
 namespace pawl::core {
@@ -99,15 +102,14 @@ class Core {
   [[nodiscard]] Tick next_deadline() const;
 
   // --- Reads -------------------------------------------------------------------------------------
-  [[nodiscard]] LockView inspect(std::string_view lock, Now now) const;
+  // With the holders that `page` asks for, in order of token.
+  [[nodiscard]] LockView inspect(std::string_view lock, Now now, HoldersPage page = {}) const;
   // At most `count` locks whose name begins with `prefix` and, when that is given, is `visible`,
   // after bounded work. A lock that stays is seen once.
   [[nodiscard]] LocksPage list(std::string_view prefix, std::uint64_t cursor, std::size_t count,
                                Now now, const NameFilter& visible = {}) const;
   // The leases that held the lock and ended, newest first.
-  [[nodiscard]] std::vector<EpochView> history(std::string_view lock, std::size_t count) const {
-    return history_.of(lock, count);
-  }
+  [[nodiscard]] std::vector<EpochView> history(std::string_view lock, std::size_t count) const;
   // How a lease ended. Nothing: it is live, it never was, or its end is forgotten (after a restart,
   // or after limits::kHistoryEpochs more).
   [[nodiscard]] std::optional<Ending> ending_of(LeaseId lease) const {
@@ -117,7 +119,14 @@ class Core {
   [[nodiscard]] bool remembers(std::string_view request) const {
     return !request.empty() && requests_.find(request) != kNone;
   }
+  // The waiter of a request id that waits.
+  [[nodiscard]] std::optional<WaiterId> waiting_as(std::string_view request) const;
   [[nodiscard]] Totals totals() const;
+  // Nodes that inputs and reads have visited beyond a fixed few for each: what they cost, without a
+  // clock.
+  [[nodiscard]] std::uint64_t work() const {
+    return work_.nodes() + holders_.work.nodes() + waiters_.work.nodes();
+  }
   // After a restore: until grants begin. 0 otherwise.
   [[nodiscard]] Millis restoring_for(Now now) const { return restore_wait_.left(now.tick); }
 
@@ -202,7 +211,7 @@ class Core {
   Result<void> place_loaded(Index lease, Now now);
 
   // --- core_reads.cc -----------------------------------------------------------------------------
-  [[nodiscard]] LockView view(Index lock, std::size_t holders_max, Now now) const;
+  [[nodiscard]] LockView view(Index lock, HoldersPage page, Now now) const;
   [[nodiscard]] HolderView holder_view(const Lease& lease, Now now) const;
 
   const Options options_;
@@ -214,8 +223,9 @@ class Core {
   TimerWheel<Lease> lease_timers_;  // The end of each lease, or of the DELAY it is closed for.
   RestoreWait restore_wait_;
   std::deque<PendingGrant> pending_grants_;  // In order of batch.
-  std::uint64_t closed_locks_ = 0;           // Kept closed by leases that are over.
+  ClosedLocks closed_;                       // Kept closed by leases that are over.
   std::vector<Index> loaded_;                // Leases between load() and loaded().
+  WorkCount work_;
 };
 
 }  // namespace pawl::core

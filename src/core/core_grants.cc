@@ -7,6 +7,9 @@
 namespace pawl::core {
 namespace {
 
+// What it costs to grant one more waiter, compared with visiting a node.
+constexpr std::uint64_t kNodesPerGrant = 64;
+
 // By the wall clock, which may have jumped, and from a record that may say anything.
 Millis held_for(UnixMs granted, UnixMs now) {
   constexpr std::uint64_t kCentury = std::uint64_t{100} * 366 * 24 * 3600 * 1000;
@@ -73,6 +76,7 @@ void Core::grant_waiter(Index index, Now now) {
   waiters_.leave_all(index, locks);
   const Waiter& waiter = waiters_.items[index];
   PAWL_ASSERT(waiter.arrived <= now.tick);
+  work_.add(kNodesPerGrant);
   grant({.waiter = waiter.id,
          .candidate = waiter.candidate,
          .terms = waiter.terms,
@@ -175,7 +179,7 @@ void Core::end_lease(Index index, Ending ending, Now now, const EndOptions& opti
                       !PAWL_MUTANT(delay_ignored);
   if (!closes) return hand_on(index, now);
   lease.phase = Phase::kClosed;
-  closed_locks_ += holders_.locks_of(lease).size();
+  closed_.add(holders_.locks_of(lease));
   lease.ends = now.tick + delay;
   put_lease(lease);
   arm(index);
@@ -187,10 +191,7 @@ void Core::hand_on(Index index, Now now) {
   if (!PAWL_MUTANT(release_not_persisted)) changes_.erase_lease(lease.token);
   ShortList<Index, limits::kLocksPerLease> locks;
   for (const Index lock : holders_.locks_of(lease)) locks.push_back(lock);
-  if (lease.phase == Phase::kClosed) {
-    PAWL_ASSERT(closed_locks_ >= locks.size());
-    closed_locks_ -= locks.size();
-  }
+  if (lease.phase == Phase::kClosed) closed_.remove({locks.begin(), locks.size()});
   for (const Index lock : locks) holders_.leave(lock, index);
   holders_.leases.items.remove(index);
   for (const Index lock : locks) serve(lock, now);

@@ -100,7 +100,7 @@ Result<void> Core::place_loaded(Index index, Now now) {
   if (lease.phase == Phase::kClosed) {
     PAWL_ASSERT(lease.extra != nullptr && lease.extra->delay > Millis(0));
     holders_.leases.forget_id(index);
-    closed_locks_ += holders_.locks_of(lease).size();
+    closed_.add(holders_.locks_of(lease));
     lease.ends =
         now.tick + (PAWL_MUTANT(delay_forgotten_by_restart) ? Millis(0) : lease.extra->delay);
   } else {

@@ -43,6 +43,7 @@
 #include "server/service_log.h"
 #include "server/services.h"
 #include "server/telemetry.h"
+#include "server/turn_budget.h"
 #include "server/turn_stats.h"
 #include "server/users.h"
 #include "store/store.h"
@@ -114,6 +115,7 @@ class Engine final {
   [[nodiscard]] const core::Core& core() const { return core_; }
   [[nodiscard]] Now now() const { return now_; }
   [[nodiscard]] const Connections& connections() const { return connections_; }
+  [[nodiscard]] const TurnBudget& budget() const { return budget_; }
   [[nodiscard]] bool loading() const { return load_.loading; }
   [[nodiscard]] ServiceState state() const { return services_.state(now_); }
   // After a restore: until grants begin.
@@ -132,9 +134,11 @@ class Engine final {
   void apply_hangups();
   void end_auth_delays();
   void serve_ready();
-  // Serves up to `share` commands. True when it has input left that a greater share would have
-  // served.
+  // Serves up to `share` commands, as far as the budget of the turn goes. True when it has input left
+  // that a greater share or budget would have served.
   bool serve(Session& session, std::size_t share);
+  // Whether the budget of the turn covers its next command.
+  [[nodiscard]] bool has_budget(const Session& session) const;
   void refuse_more_input(Session& session);
   void log_protocol_error(Session& session);
   // Closes a session whose user is gone or has changed.
@@ -159,6 +163,7 @@ class Engine final {
   ServiceLog service_log_;
   RateLimitedLog protocol_error_log_;
   Connections connections_;
+  TurnBudget budget_;
   AccessControl access_;
   ReplyRouter replies_;
   Observers observers_;

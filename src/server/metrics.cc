@@ -185,6 +185,11 @@ void add_commands(Exposition& all, const Readings& r) {
     const Telemetry::Command& command = r.telemetry.commands[i];
     if (command.ok + command.error > 0) durations.add(command.duration, {{"command", name(i)}});
   }
+  all.counter("pawl_turns_postponed_total",
+              "How often a connection with commands to serve had to wait for another turn of the "
+              "loop, because others had used up the work of this one. Renewals and releases do not "
+              "wait.")
+      .add(r.telemetry.postponed);
   all.gauge("pawl_connections",
             "Open connections now, by protocol. One of HTTP is a request under way, or a reader of "
             "events.")

@@ -81,10 +81,11 @@ std::string_view to_text(ServiceState state) {
 }
 
 void write_lock(wire::ReplyWriter& reply, const core::LockView& view) {
-  reply.map(view.reopens_in ? 9 : 8);
+  reply.map(view.reopens_in ? 10 : 9);
   reply.field("lock", view.lock);
   reply.field("state", to_text(view.state));
   write_token(reply, "token", view.token);
+  reply.field("holder_count", view.holder_count);
   reply.bulk("holders");
   reply.array(view.holders.size());
   for (const core::HolderView& holder : view.holders) write_holder(reply, holder);

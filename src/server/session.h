@@ -67,6 +67,8 @@ class Session {
   // error is answered here and closes the session. The views are valid until the next call of
   // receive() or next_command().
   [[nodiscard]] std::optional<std::span<const std::string_view>> next_command();
+  // The name of the next command, as far as it can be told without serving it; empty otherwise.
+  [[nodiscard]] std::string_view next_name() const;
   [[nodiscard]] bool has_input() const { return taken_ < input_.size(); }
   [[nodiscard]] bool wants_input() const { return input_.size() - taken_ < kInputPause; }
 
@@ -85,11 +87,12 @@ class Session {
   std::uint32_t async_waits = 0;
   std::unique_ptr<Observation> observation;  // nullptr: it does not observe
   std::uint64_t commands = 0;
-  Tick since{};               // when it connected
-  Tick active{};              // when it last sent a command
-  bool blocked = false;       // in a WAIT without ASYNC, or in a BACKUP
-  bool backing_up = false;    // of these: in a BACKUP
-  bool auth_delayed = false;  // after a wrong secret: served again from auth_delayed_until on
+  std::uint64_t work_end = 0;  // for TurnBudget: where its share of all work ends so far
+  Tick since{};                // when it connected
+  Tick active{};               // when it last sent a command
+  bool blocked = false;        // in a WAIT without ASYNC, or in a BACKUP
+  bool backing_up = false;     // of these: in a BACKUP
+  bool auth_delayed = false;   // after a wrong secret: served again from auth_delayed_until on
   Tick auth_delayed_until{};
   bool in_process = false;  // of another thread of this process, on behalf of an HTTP client
   bool reserved = false;    // beyond the ordinary connections: renewals only

@@ -364,7 +364,7 @@ void Duel::compare_reads() {
   } while (cursor != 0);
   expect_same("list", sorted(listed), sorted(model_.locks()));
   for (const std::string& lock : kLocks) {
-    const LockView core_view = core_->inspect(lock, now_);
+    const LockView core_view = core_->inspect(lock, now_, {.count = SIZE_MAX, .after = {}});
     expect_same("inspect", describe(core_view), describe(model_.inspect(lock, now_)));
     std::vector<std::string> core_history, model_history;
     for (const EpochView& epoch : core_->history(lock, 1000))
