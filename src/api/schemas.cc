@@ -119,7 +119,11 @@ constexpr std::string_view kShapes = R"json({
     "leases": {"type": "integer"},
     "waiters": {"type": "integer"},
     "uptime_ms": {"type": "integer"},
-    "restoring_ms": {"type": "integer", "description": "after a restore: until grants begin"}}},
+    "restoring_ms": {"type": "integer", "description": "after a restore: until grants begin"},
+    "limits": {"type": "object", "description": "leases, lease_bytes, waiters, observers, history_bytes, output_bytes: how much of each limit is used", "additionalProperties": {"type": "object", "required": ["use", "limit"], "properties": {
+      "use": {"type": "integer"}, "limit": {"type": "integer"},
+      "greatest_user": {"type": "integer", "description": "the most that one user has"},
+      "per_user": {"type": "integer", "description": "what each user may have"}}}}}},
   "Health": {"type": "object", "required": ["status"], "properties": {"status": {"enum": ["ok", "ready"]}}},
   "Document": {"type": "object", "required": ["openapi", "info", "paths"]},
   "Event": {"type": "object", "required": ["event", "lock"], "description": "the data of one event", "properties": {

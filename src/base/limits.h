@@ -56,11 +56,25 @@ inline constexpr std::size_t kConnectionsReserved = kConnectionsMax / 10;
 inline constexpr std::size_t kHandshakesMax = 1024;
 inline constexpr Millis kHandshakeTime{10 * 1000};
 inline constexpr std::size_t kAsyncWaitsPerConnection = 1024;
-inline constexpr std::size_t kWaitersMax = 1'000'000;
 // Input behind a blocking WAIT; a connection that sends more is closed.
 inline constexpr std::size_t kBehindWaitMax = 128 * 1024;
 // Output that is not read; a connection with more is closed.
 inline constexpr std::size_t kOutputBufferMax = 4 * 1024 * 1024;
+// The same of all connections together; of the user with most the connections with most are closed.
+inline constexpr std::size_t kOutputTotalMax = 256 * 1024 * 1024;
+
+// --- Memory of leases and waiters, in all and for one user ---------------------------------------
+
+// Each is refused with -BUSY and its name; pawld's configuration may say other numbers. A request
+// that waits counts as a lease too, for it may become one at any time.
+inline constexpr std::size_t kLeasesMax = 2'000'000;
+inline constexpr std::size_t kLeasesPerUser = kLeasesMax / 4;
+inline constexpr std::size_t kWaitersMax = 1'000'000;
+inline constexpr std::size_t kWaitersPerUser = kWaitersMax / 4;
+// An estimate: names, owner, metadata and request id, and this much for each lease or waiter.
+inline constexpr std::size_t kLeaseBytesFixed = 256;
+inline constexpr std::size_t kLeaseBytesMax = std::size_t{1} << 30;
+inline constexpr std::size_t kLeaseBytesPerUser = kLeaseBytesMax / 4;
 
 // --- A turn of the loop --------------------------------------------------------------------------
 
@@ -99,8 +113,10 @@ inline constexpr std::size_t kEventsKept = 64 * 1024;
 // Bytes of names, owners and reasons in these events.
 inline constexpr std::size_t kEventBytesKept = 8 * 1024 * 1024;
 inline constexpr std::size_t kObserversMax = 1024;
+inline constexpr std::size_t kObserversPerUser = kObserversMax / 4;
 inline constexpr std::size_t kPrefixesPerObserver = 16;
 inline constexpr std::size_t kHistoryEpochs = 100'000;
+inline constexpr std::size_t kHistoryBytes = 64 * 1024 * 1024;
 inline constexpr std::size_t kRequestsRemembered = 1'000'000;
 inline constexpr Millis kRequestMemory{60 * 1000};
 

@@ -28,6 +28,7 @@
 #include "base/batch.h"
 #include "base/limits.h"
 #include "base/types.h"
+#include "core/accounts.h"
 #include "core/changes.h"
 #include "core/closed_locks.h"
 #include "core/history.h"
@@ -46,8 +47,12 @@ namespace pawl::core {
 struct Options {
   // Random in production, so that nobody can choose names that collide.
   std::uint64_t hash_seed = 0;
-  std::size_t waiters_max = limits::kWaitersMax;
+  Quota in_all = {};
+  Quota per_user = {.leases = limits::kLeasesPerUser,
+                    .waiters = limits::kWaitersPerUser,
+                    .bytes = limits::kLeaseBytesPerUser};
   std::size_t history_epochs = limits::kHistoryEpochs;
+  std::size_t history_bytes = limits::kHistoryBytes;
   std::size_t requests_remembered = limits::kRequestsRemembered;
   Millis request_memory = limits::kRequestMemory;
 };
@@ -122,6 +127,9 @@ class Core {
   // The waiter of a request id that waits.
   [[nodiscard]] std::optional<WaiterId> waiting_as(std::string_view request) const;
   [[nodiscard]] Totals totals() const;
+  // What leases and waiters take of what they may.
+  [[nodiscard]] const Accounts& accounts() const { return accounts_; }
+  [[nodiscard]] std::size_t history_bytes() const { return history_.bytes(); }
   // Nodes that inputs and reads have visited beyond a fixed few for each: what they cost, without a
   // clock.
   [[nodiscard]] std::uint64_t work() const {
@@ -144,6 +152,8 @@ class Core {
     std::string_view owner;
     std::string_view meta;  // As in the record.
     Index request = kNone;
+    AccountId account = 0;
+    std::uint32_t bytes = 0;
   };
   // A grant whose TTL has not begun, because `batch` is not durable.
   struct PendingGrant {
@@ -162,6 +172,10 @@ class Core {
   void rejoin(Index waiter, const Acquire& input, Now now);
   // Joins the queue of each lock. `meta` as in the record.
   void enqueue(const Acquire& input, std::string meta, Now now);
+  // What its lease or its wait counts in Accounts.
+  [[nodiscard]] static std::uint32_t bytes_of(const LockNames& locks, std::string_view owner,
+                                              std::string_view meta, std::string_view request);
+  [[nodiscard]] std::uint32_t bytes_of(const Lease& lease) const;
   // What a retry must have in common with its request: locks (as a set), mode, limit and TTL.
   [[nodiscard]] std::uint64_t fingerprint(const LockNames& locks, const LeaseTerms& terms) const;
 
@@ -223,8 +237,9 @@ class Core {
   TimerWheel<Lease> lease_timers_;  // The end of each lease, or of the DELAY it is closed for.
   RestoreWait restore_wait_;
   std::deque<PendingGrant> pending_grants_;  // In order of batch.
-  ClosedLocks closed_;                       // Kept closed by leases that are over.
-  std::vector<Index> loaded_;                // Leases between load() and loaded().
+  Accounts accounts_;
+  ClosedLocks closed_;         // Kept closed by leases that are over.
+  std::vector<Index> loaded_;  // Leases between load() and loaded().
   WorkCount work_;
 };
 

@@ -49,6 +49,11 @@ Result<void> Core::load_lease(const LeaseRecord& stored) {
     locks.push_back(holders_.locks.find_or_add(name));
   const Index index = holders_.add_lease(record, {locks.begin(), locks.size()}, request);
   if (request != kNone) requests_.granted(request, index, record.token);
+  // Whatever the limits are now: a lease that was granted stands.
+  const std::uint32_t bytes = bytes_of(record.locks, record.owner, record.meta, record.request);
+  Lease& lease = holders_.leases.items[index];
+  if (lease.extra != nullptr) lease.extra->bytes = bytes;
+  accounts_.add_lease(0, bytes_of(lease));
   loaded_.push_back(index);
   return {};
 }

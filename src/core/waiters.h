@@ -39,6 +39,8 @@ struct Waiter {
   Text owner;
   std::string meta;  // As in the record.
   Index request = kNone;
+  std::uint32_t bytes = 0;  // As counted in Accounts.
+  AccountId account = 0;
 };
 
 class Waiters {

@@ -33,6 +33,19 @@
 namespace pawl::pawld {
 namespace {
 
+void apply_limits(const MemoryLimits& limits, server::EngineSettings& settings) {
+  settings.core.in_all.leases = limits.leases;
+  settings.core.in_all.bytes = limits.lease_bytes;
+  settings.core.in_all.waiters = limits.waiters;
+  settings.observers_max = limits.observers;
+  settings.core.history_bytes = limits.history_bytes;
+  settings.output_total_max = limits.output_bytes;
+  settings.core.per_user.leases = limits.leases_per_user;
+  settings.core.per_user.bytes = limits.lease_bytes_per_user;
+  settings.core.per_user.waiters = limits.waiters_per_user;
+  settings.observers_per_user = limits.observers_per_user;
+}
+
 // Each connection needs a file descriptor. Raises the soft limit as far as the hard limit allows.
 void raise_descriptor_limit(Log& log) {
   constexpr rlim_t kNeeded =
@@ -143,6 +156,7 @@ class Daemon {
 
     server::EngineSettings settings;
     settings.ttl_max = config_.max_ttl;
+    apply_limits(config_.limits, settings);
     settings.core.hash_seed = random_.next();
     server::Engine engine(
         settings, {store_.store(), clock_, random_, loop_, *log_, [this](const Error&) { die(); }});

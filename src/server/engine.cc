@@ -34,7 +34,8 @@ Engine::Engine(EngineSettings settings, EngineParts parts)
                    telemetry_),
       access_(log_, telemetry_),
       replies_(core_, connections_, stats_),
-      observers_(settings_.events, settings_.observers_max, connections_, log_, telemetry_),
+      observers_(settings_.events, {settings_.observers_max, settings_.observers_per_user},
+                 connections_, log_, telemetry_),
       backups_(store_, connections_, log_, telemetry_),
       commits_(store_, core_, clock_, observers_, service_log_, telemetry_, log_,
                std::move(parts.on_fatal)),
@@ -290,6 +291,27 @@ void Engine::flush() {
   bool more_events = false;
   connections_.flush_dirty([&](Session& session) { more_events |= flush(session); });
   events_pending_ = more_events;
+  if (connections_.output_total() > settings_.output_total_max) cut_slowest_readers();
+}
+
+// Of the user whose connections have read least, so that nobody else is touched.
+void Engine::cut_slowest_readers() {
+  while (connections_.output_total() > settings_.output_total_max) {
+    Session* slowest = connections_.slowest_reader();
+    if (slowest == nullptr) return;
+    cut(*slowest, fmt::format("all connections together may have {}", settings_.output_total_max));
+  }
+}
+
+void Engine::cut(Session& session, std::string_view limit) {
+  ++telemetry_.connections_cut;
+  log_.warning(
+      fmt::format("connection {} ({}) reads too slowly: {} bytes of output wait, {}; closing it",
+                  session.id().value, session.peer(), session.outbox().size(), limit),
+      {{"event", "slow_reader_cut"},
+       {"user", session.user_name()},
+       {"address", session.address()}});
+  close(session);
 }
 
 bool Engine::flush(Session& session) {
@@ -298,16 +320,7 @@ bool Engine::flush(Session& session) {
   const bool more_events =
       session.observation != nullptr && !session.stalled && observers_.catch_up(session);
   if (session.outbox().size() > settings_.output_max) {
-    ++telemetry_.connections_cut;
-    log_.warning(
-        fmt::format("connection {} ({}) reads too slowly: {} bytes of output wait, the limit is "
-                    "{}; closing it",
-                    session.id().value, session.peer(), session.outbox().size(),
-                    settings_.output_max),
-        {{"event", "slow_reader_cut"},
-         {"user", session.user_name()},
-         {"address", session.address()}});
-    close(session);
+    cut(session, fmt::format("the limit is {}", settings_.output_max));
   } else if (session.closing && session.outbox().empty()) {
     close(session);
   } else if (was_paused && session.outbox().size() < Session::kOutputPause) {

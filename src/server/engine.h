@@ -110,6 +110,7 @@ class Engine final {
   [[nodiscard]] const Telemetry& telemetry() const { return telemetry_; }
   [[nodiscard]] Nanos paused() const { return clock_.paused(); }
   [[nodiscard]] core::Totals totals() const { return core_.totals(); }
+  [[nodiscard]] std::vector<LimitUse> limit_uses() const { return services_.limit_uses(); }
   // For checkers that look at the whole state (core/testlib/invariants.h), and the turn's reading
   // of the clock.
   [[nodiscard]] const core::Core& core() const { return core_; }
@@ -146,6 +147,10 @@ class Engine final {
   void flush();
   // Returns whether it has more events for this session that another turn should send.
   bool flush(Session& session);
+  // Closes connections that do not read, until the unread output of all is within its limit.
+  void cut_slowest_readers();
+  // For reading too slowly.
+  void cut(Session& session, std::string_view limit);
   void close(Session& session);
 
   // Constant after construction, but for the address.

@@ -20,6 +20,7 @@
 #include <string_view>
 
 #include "base/limits.h"
+#include "core/accounts.h"
 #include "server/network.h"
 #include "server/observation.h"
 #include "server/outbox.h"
@@ -82,8 +83,9 @@ class Session {
   wire::Protocol protocol = wire::Protocol::kResp2;
   std::string name, library, library_version;  // CLIENT SETNAME and SETINFO
   wire::Access access = wire::Access::kNone;
-  UserPtr user;             // nullptr: not authenticated, or pawld has no users
-  std::uint32_t waits = 0;  // chain of its waits in the WaitTable
+  UserPtr user;                 // nullptr: not authenticated, or pawld has no users
+  core::AccountId account = 0;  // the user's, in the core; 0: nobody in particular
+  std::uint32_t waits = 0;      // chain of its waits in the WaitTable
   std::uint32_t async_waits = 0;
   std::unique_ptr<Observation> observation;  // nullptr: it does not observe
   std::uint64_t commands = 0;
@@ -102,6 +104,7 @@ class Session {
   bool closed = false;              // the network has closed it; only its waits are left to cancel
 
   // --- Membership in the lists of Connections, so that none holds a session twice ----------------
+  std::size_t output_counted = 0;  // of its unread output, in the total of Connections
   bool in_ready = false;
   bool in_dirty = false;
   bool stalled = false;       // the network took less than it was given

@@ -17,7 +17,7 @@ T pick(const std::array<T, kCount>& choices, std::uint32_t number) {
 
 Options small_limits() {
   Options options;
-  options.waiters_max = 10;
+  options.in_all.waiters = 10;
   options.history_epochs = 24;
   options.request_memory = Millis(700);
   return options;

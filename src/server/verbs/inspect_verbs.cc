@@ -271,7 +271,10 @@ constinit const Verb kStatus{
         "map: version, store, role, state (granting, loading, restoring or full: whether locks "
         "are granted, and if not, why), epoch, active, incarnation, last_token, "
         "oldest_live_token, locks, leases, waiters, uptime_ms, restoring_ms (after a restore: "
-        "until grants begin)",
+        "until grants begin), limits (a map: leases, lease_bytes, waiters, observers, "
+        "history_bytes "
+        "and output_bytes, each with use and limit, and where users have limits greatest_user and "
+        "per_user)",
     .example = "STATUS",
     .handler = kHandler<parse_nothing, show_status>,
     .http = &kStatusRoute,

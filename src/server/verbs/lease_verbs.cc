@@ -41,7 +41,7 @@ Served acquire(Command& command, const AcquireSpec& spec) {
     return refuse_acquire(command, wire::ErrorCode::kFull,
                           "no disk space for new grants; renewals and releases go on");
   }
-  core::Acquire input{kDirect, spec, services.random.lease_id()};
+  core::Acquire input{kDirect, spec, services.random.lease_id(), session.account};
   input.spec.request = request.text();
   if (session.hung_up) {  // Nothing is queued for it.
     input.spec.wait = Millis(0);
@@ -124,7 +124,8 @@ void count_renewal(Telemetry& telemetry, const core::Outcome& outcome) {
 }
 
 core::Reply ask_to_renew(const Command& command, LeaseId lease) {
-  const core::Reply reply = command.services.replies.ask(core::Renew{kDirect, lease}, command.now);
+  const core::Reply reply = command.services.replies.ask(
+      core::Renew{kDirect, lease, command.session.account}, command.now);
   count_renewal(command.services.telemetry, reply.outcome);
   return reply;
 }
