@@ -272,8 +272,10 @@ void Core::apply(const CancelRequest& input, Now now) {
 void Core::apply(const Break& input, Now now) {
   const Index lock = holders_.locks.find(input.lock);
   Index index = lock == kNone ? kNone : holders_.locks.items[lock].first_holder;
-  while (index != kNone && holders_.leases.items[index].token != input.token)
+  while (index != kNone && holders_.leases.items[index].token != input.token) {
     index = holders_.leases.items[index].holder_after;
+    work_.add();
+  }
   if (index == kNone || !holders_.leases.items[index].live())
     return changes_.reply(input.waiter, BreakDone{false});
   Lease& lease = holders_.leases.items[index];

@@ -132,8 +132,8 @@ class Waiters {
   WorkCount work;  // Places visited.
 
  private:
-  // A queue up to this long is counted by walking it.
-  static constexpr std::uint32_t kShortQueue = 64;
+  // A queue up to this long is counted by walking it. Short, so that the random tests go beyond it.
+  static constexpr std::uint32_t kShortQueue = 8;
 
   void leave(Index at) {
     const QueuePlace place = places[at];

@@ -192,7 +192,8 @@ void Connections::close(Session& session) {
 
 void Connections::erase_closed_sessions() {
   std::erase_if(closed_, [this](const Session* session) {
-    if (session->waits != 0 || session->in_ready || session->hangup_pending) return false;
+    if (session->waits != 0 || session->in_ready || session->in_dirty || session->hangup_pending)
+      return false;
     sessions_.erase(session->id());
     return true;
   });

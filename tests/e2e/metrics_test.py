@@ -309,6 +309,7 @@ class AlertsTest(harness.PawldCase):
             "PawldStoodStill": {"pawl_pauses_seconds_total": 4},
             "PawlCertificateExpires": {"pawl_tls_certificate_expiry_timestamp_seconds": 13 * 86400},
             "PawlConnectionsAreRefused": {"pawl_connections_refused_total": 1},
+            "PawlLimitIsNear": {'pawl_limit_use{limit="leases"}': 1_600_001},
             "PawlSecretsAreWrong": {"pawl_auth_failures_total": 30},
         }.items():
             with self.subTest(expected):
