@@ -76,11 +76,12 @@ constexpr std::string_view kShapes = R"json({
     "meta": {"type": "object", "additionalProperties": {"type": "string"}}}},
   "Waiter": {"type": "object", "required": ["owner", "mode", "waited_ms"], "properties": {
     "owner": {"type": "string"}, "mode": {"$ref": "#/components/schemas/Mode"}, "waited_ms": {"type": "integer"}}},
-  "Lock": {"type": "object", "required": ["lock", "state", "token", "holders", "waiters", "queue", "last_token", "label"], "properties": {
+  "Lock": {"type": "object", "required": ["lock", "state", "token", "holder_count", "holders", "waiters", "queue", "last_token", "label"], "properties": {
     "lock": {"type": "string"},
     "state": {"enum": ["free", "held", "closed"], "description": "closed: not held, and not granted before reopens_in_ms (delay_ms)"},
     "token": {"type": ["integer", "null"], "description": "the greatest live one"},
-    "holders": {"type": "array", "items": {"$ref": "#/components/schemas/Holder"}},
+    "holder_count": {"type": "integer", "description": "all of them"},
+    "holders": {"type": "array", "items": {"$ref": "#/components/schemas/Holder"}, "description": "a page of them, in order of token: the first 16 unless asked for more"},
     "waiters": {"type": "integer"},
     "queue": {"type": "array", "items": {"$ref": "#/components/schemas/Waiter"}},
     "last_token": {"type": ["integer", "null"], "description": "the greatest that pawld remembers for this lock; null: none"},
@@ -118,7 +119,11 @@ constexpr std::string_view kShapes = R"json({
     "leases": {"type": "integer"},
     "waiters": {"type": "integer"},
     "uptime_ms": {"type": "integer"},
-    "restoring_ms": {"type": "integer", "description": "after a restore: until grants begin"}}},
+    "restoring_ms": {"type": "integer", "description": "after a restore: until grants begin"},
+    "limits": {"type": "object", "description": "leases, lease_bytes, waiters, observers, history_bytes, output_bytes: how much of each limit is used", "additionalProperties": {"type": "object", "required": ["use", "limit"], "properties": {
+      "use": {"type": "integer"}, "limit": {"type": "integer"},
+      "greatest_user": {"type": "integer", "description": "the most that one user has"},
+      "per_user": {"type": "integer", "description": "what each user may have"}}}}}},
   "Health": {"type": "object", "required": ["status"], "properties": {"status": {"enum": ["ok", "ready"]}}},
   "Document": {"type": "object", "required": ["openapi", "info", "paths"]},
   "Event": {"type": "object", "required": ["event", "lock"], "description": "the data of one event", "properties": {

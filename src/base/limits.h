@@ -40,6 +40,8 @@ inline constexpr std::size_t kPathMax = 1024;        // BACKUP
 inline constexpr std::size_t kRenewsPerCall = 1024;  // MRENEW
 inline constexpr std::size_t kCountMax = 1000;       // LOCKS and HISTORY
 inline constexpr std::size_t kCountDefault = 100;    // LOCKS and HISTORY
+// Holders of a lock that INSPECT and LOCKS show, unless INSPECT asks for more.
+inline constexpr std::size_t kHoldersShown = 16;
 // The cursor of LOCKS has room for a lock name in hex.
 inline constexpr std::size_t kCursorMax = 1100;
 
@@ -60,11 +62,35 @@ inline constexpr Millis kAuthenticateTime{10 * 1000};
 inline constexpr std::size_t kNewcomerFrameMax = 1024;
 inline constexpr std::size_t kNewcomerOutputMax = 16 * 1024;
 inline constexpr std::size_t kAsyncWaitsPerConnection = 1024;
-inline constexpr std::size_t kWaitersMax = 1'000'000;
 // Input behind a blocking WAIT; a connection that sends more is closed.
 inline constexpr std::size_t kBehindWaitMax = 128 * 1024;
 // Output that is not read; a connection with more is closed.
 inline constexpr std::size_t kOutputBufferMax = 4 * 1024 * 1024;
+// The same of all connections together; of the user with most the connections with most are closed.
+inline constexpr std::size_t kOutputTotalMax = 256 * 1024 * 1024;
+
+// --- Memory of leases and waiters, in all and for one user ---------------------------------------
+
+// Each is refused with -BUSY and its name; pawld's configuration may say other numbers. A request
+// that waits counts as a lease too, for it may become one at any time.
+inline constexpr std::size_t kLeasesMax = 2'000'000;
+inline constexpr std::size_t kLeasesPerUser = kLeasesMax / 4;
+inline constexpr std::size_t kWaitersMax = 1'000'000;
+inline constexpr std::size_t kWaitersPerUser = kWaitersMax / 4;
+// An estimate: names, owner, metadata and request id, and this much for each lease or waiter.
+inline constexpr std::size_t kLeaseBytesFixed = 256;
+inline constexpr std::size_t kLeaseBytesMax = std::size_t{1} << 30;
+inline constexpr std::size_t kLeaseBytesPerUser = kLeaseBytesMax / 4;
+
+// --- A turn of the loop --------------------------------------------------------------------------
+
+// Work is counted in units of about a nanosecond: a byte that is written, a node (a holder, a place
+// of a queue, an epoch) that is visited, a command.
+inline constexpr std::uint64_t kWorkPerNode = 64;
+inline constexpr std::uint64_t kWorkPerCommand = 4096;
+// One turn does about this much, some 20 ms, and once more as much for commands that are served
+// first; the rest waits for the next turn.
+inline constexpr std::uint64_t kWorkPerTurn = 4096 * kWorkPerCommand;
 
 // --- HTTP, and the queue between its thread and the loop's ---------------------------------------
 
@@ -98,8 +124,10 @@ inline constexpr std::size_t kEventsKept = 64 * 1024;
 // Bytes of names, owners and reasons in these events.
 inline constexpr std::size_t kEventBytesKept = 8 * 1024 * 1024;
 inline constexpr std::size_t kObserversMax = 1024;
+inline constexpr std::size_t kObserversPerUser = kObserversMax / 4;
 inline constexpr std::size_t kPrefixesPerObserver = 16;
 inline constexpr std::size_t kHistoryEpochs = 100'000;
+inline constexpr std::size_t kHistoryBytes = 64 * 1024 * 1024;
 inline constexpr std::size_t kRequestsRemembered = 1'000'000;
 inline constexpr Millis kRequestMemory{60 * 1000};
 

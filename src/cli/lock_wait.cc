@@ -43,7 +43,8 @@ std::string holders_text(const wire::Value& lock) {
   std::string text =
       fmt::format("held by {} (token {}) for {}", text_of(holders.front(), "owner"),
                   text_of(holders.front(), "token"), duration_of(holders.front(), "held_ms"));
-  if (holders.size() > 1) text += fmt::format(" and {} more", holders.size() - 1);
+  if (const auto count = integer_of(lock, "holder_count").value_or(1); count > 1)
+    text += fmt::format(" and {} more", count - 1);
   return text;
 }
 

@@ -22,7 +22,8 @@ std::string first_owner(const wire::Value& lock) {
   const auto& holders = items_of(lock, "holders");
   if (holders.empty()) return "-";
   const std::string owner = owner_of(holders.front());
-  return holders.size() == 1 ? owner : fmt::format("{} +{}", owner, holders.size() - 1);
+  const auto count = integer_of(lock, "holder_count").value_or(1);
+  return count <= 1 ? owner : fmt::format("{} +{}", owner, count - 1);
 }
 
 std::string expires(const wire::Value& lock) {

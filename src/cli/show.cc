@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/duration.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/exit_codes.h"
@@ -75,16 +76,52 @@ std::string describe(const Console& console, const wire::Value& lock) {
   if (integer_of(lock, "reopens_in_ms"))
     out += fmt::format(", reopens in {}", duration_of(lock, "reopens_in_ms"));
   out += "\n";
-  for (const wire::Value& holder : items_of(lock, "holders"))
-    out += describe_holder(console, holder);
+  const auto& holders = items_of(lock, "holders");
+  for (const wire::Value& holder : holders) out += describe_holder(console, holder);
+  const auto count = static_cast<std::size_t>(integer_of(lock, "holder_count").value_or(0));
+  if (count > holders.size()) {
+    out += fmt::format("    and {} more holders; `pawl show --all` lists them\n",
+                       count - holders.size());
+  }
   out += describe_queue(lock);
   out += fmt::format("  last token  {}\n", text_of(lock, "last_token"));
   out += fmt::format("  protection  {}\n", console.paint(Paint::kDim, text_of(lock, "label")));
   return out;
 }
 
-int show(Console& console, const std::string& lock) {
-  const auto shown = console.ask({"INSPECT", lock});
+struct ShowArguments {
+  std::string lock;
+  bool all = false;
+};
+
+// Where a reply with a page of holders keeps them; nullptr when it has none.
+std::vector<wire::Value>* holders_in(wire::Value& lock) {
+  for (std::size_t i = 0; i + 1 < lock.items.size(); i += 2) {
+    if (lock.items[i].text == "holders") return &lock.items[i + 1].items;
+  }
+  return nullptr;
+}
+
+// Every holder, page by page. One that joins meanwhile has a greater token, so none is left out.
+Result<wire::Value> ask_all(Console& console, const std::string& lock) {
+  const std::string most = std::to_string(limits::kCountMax);
+  auto shown = console.ask({"INSPECT", lock, "HOLDERS", most});
+  if (!shown) return shown;
+  std::vector<wire::Value>* holders = holders_in(*shown);
+  for (std::size_t page = holders == nullptr ? 0 : holders->size(); page == limits::kCountMax;) {
+    auto next =
+        console.ask({"INSPECT", lock, "HOLDERS", most, "AFTER", text_of(holders->back(), "token")});
+    if (!next) return next;
+    const auto& more = items_of(*next, "holders");
+    page = more.size();
+    holders->insert(holders->end(), more.begin(), more.end());
+  }
+  return shown;
+}
+
+int show(Console& console, const ShowArguments& options) {
+  const auto shown =
+      options.all ? ask_all(console, options.lock) : console.ask({"INSPECT", options.lock});
   if (!shown) return console.fail(shown.error());
   if (console.json()) {
     Json json;
@@ -129,14 +166,15 @@ int history(Console& console, const HistoryArguments& options) {
 }  // namespace
 
 void add_show(CommandLine& line) {
-  auto lock = std::make_shared<std::string>();
+  auto options = std::make_shared<ShowArguments>();
   Verb verb =
       line.verb("show", "show who holds a lock, until when, and who waits", Talks::kToPawld);
-  verb.required("LOCK", *lock, "its name");
+  verb.required("LOCK", options->lock, "its name");
+  verb.flag("--all", options->all, "show every holder; otherwise the first 16 and how many more");
   verb.examples(
       "  pawl show reports/nightly\n"
       "  pawl show reports/nightly --json | jq .token    the token that holds it, null when free");
-  verb.run([lock](Console& console) { return show(console, *lock); });
+  verb.run([options](Console& console) { return show(console, *options); });
 }
 
 void add_history(CommandLine& line) {

@@ -11,6 +11,24 @@
 namespace pawl::cli {
 namespace {
 
+// "leases 3 of 2000000 (0 %); one user at most 3 of 500000".
+std::string describe_limits(const wire::Value& limits) {
+  std::string out = "limits:\n";
+  for (std::size_t i = 0; i + 1 < limits.items.size(); i += 2) {
+    const wire::Value& limit = limits.items[i + 1];
+    const auto most = integer_of(limit, "limit").value_or(0);
+    const auto percent = most == 0 ? 0 : 100 * integer_of(limit, "use").value_or(0) / most;
+    out += fmt::format("  {:<16} {} of {} ({} %)", printable(limits.items[i].text) + ":",
+                       text_of(limit, "use"), text_of(limit, "limit"), percent);
+    if (integer_of(limit, "greatest_user").value_or(0) > 0) {
+      out += fmt::format("; one user: {} of {}", text_of(limit, "greatest_user"),
+                         text_of(limit, "per_user"));
+    }
+    out += "\n";
+  }
+  return out;
+}
+
 int status(Console& console) {
   const auto reply = console.ask({"STATUS"});
   if (!reply) return console.fail(reply.error());
@@ -25,6 +43,10 @@ int status(Console& console) {
     const bool span = key.ends_with("_ms");
     // Shown only while it lasts: nothing is granted until then.
     if (key == "restoring_ms" && reply->items[i + 1].integer == 0) continue;
+    if (key == "limits") {
+      out += describe_limits(reply->items[i + 1]);
+      continue;
+    }
     out += fmt::format("{:<18} {}\n", (span ? key.substr(0, key.size() - 3) : key) + ":",
                        span ? duration_of(*reply, key) : text_of(*reply, key));
   }

@@ -10,6 +10,9 @@
 namespace pawl::core {
 namespace {
 
+// What an item of an MRENEW costs, compared with visiting a node.
+constexpr std::uint64_t kNodesPerRenewal = 4;
+
 std::string encode_meta(const AcquireSpec& spec) {
   std::string meta;
   if (spec.meta.empty()) return meta;
@@ -38,8 +41,9 @@ Core::Core(Options options)
       holders_(options.hash_seed),
       waiters_(holders_.locks),
       requests_(options.hash_seed, options.requests_remembered, options.request_memory),
-      history_(options.hash_seed, options.history_epochs),
-      lease_timers_(holders_.leases.items) {}
+      history_(options.hash_seed, {options.history_epochs, options.history_bytes}),
+      lease_timers_(holders_.leases.items),
+      accounts_(options.in_all, options.per_user) {}
 
 // --- Acquire -------------------------------------------------------------------------------------
 
@@ -62,6 +66,9 @@ void Core::apply(const Acquire& input, Now now) {
   }
   if (!changes_.tokens_left())
     return changes_.reply(input.waiter, Refused{Refused::Why::kExhausted});
+  const std::uint32_t bytes = bytes_of(spec.locks, spec.owner, meta, spec.request);
+  if (const auto refused = accounts_.check(input.account, bytes, false))
+    return changes_.reply(input.waiter, *refused);
 
   ShortList<Index, limits::kLocksPerLease> locks;
   for (const std::string_view name : spec.locks) locks.push_back(holders_.locks.find_or_add(name));
@@ -73,8 +80,24 @@ void Core::apply(const Acquire& input, Now now) {
          .terms = spec.terms,
          .owner = spec.owner,
          .meta = meta,
-         .request = request},
+         .request = request,
+         .account = input.account,
+         .bytes = bytes},
         {locks.begin(), locks.size()}, now);
+}
+
+std::uint32_t Core::bytes_of(const LockNames& locks, std::string_view owner, std::string_view meta,
+                             std::string_view request) {
+  std::size_t bytes = limits::kLeaseBytesFixed + owner.size() + meta.size() + request.size();
+  for (const std::string_view name : locks) bytes += name.size();
+  return static_cast<std::uint32_t>(bytes);
+}
+
+// One that has no Extra has one lock, and neither metadata nor a request id.
+std::uint32_t Core::bytes_of(const Lease& lease) const {
+  if (lease.extra != nullptr) return lease.extra->bytes;
+  return static_cast<std::uint32_t>(limits::kLeaseBytesFixed + lease.owner.view().size() +
+                                    holders_.locks.items[lease.lock].name.view().size());
 }
 
 bool Core::free_for(const AcquireSpec& spec) const {
@@ -122,11 +145,15 @@ void Core::rejoin(Index index, const Acquire& input, Now now) {
 
 void Core::enqueue(const Acquire& input, std::string meta, Now now) {
   const AcquireSpec& spec = input.spec;
-  if (waiters_.items.size() >= options_.waiters_max)
-    return changes_.reply(input.waiter, Refused{Refused::Why::kWaitersFull});
+  const std::uint32_t bytes = bytes_of(spec.locks, spec.owner, meta, spec.request);
+  if (const auto refused = accounts_.check(input.account, bytes, true))
+    return changes_.reply(input.waiter, *refused);
+  accounts_.add_waiter(input.account, bytes);
   const Index index = waiters_.add(input.waiter);
   Waiter& waiter = waiters_.items[index];
   waiter.candidate = input.candidate;
+  waiter.account = input.account;
+  waiter.bytes = bytes;
   waiter.arrived = now.tick;
   waiter.owner = Text(spec.owner);
   waiter.meta = std::move(meta);
@@ -159,6 +186,7 @@ std::uint64_t Core::fingerprint(const LockNames& locks, const LeaseTerms& terms)
 
 // Model: lease.pml, action receive_renew.
 void Core::apply(const Renew& input, Now now) {
+  work_.add(kNodesPerRenewal);
   const Index index = holders_.leases.find(input.lease);
   if (index == kNone) {
     if (PAWL_MUTANT(renewal_after_expiry))
@@ -168,6 +196,10 @@ void Core::apply(const Renew& input, Now now) {
   }
   Lease& lease = holders_.leases.items[index];
   PAWL_ASSERT(lease.live());
+  if (lease.account == 0 && input.account != 0) {
+    accounts_.adopt_lease(input.account, bytes_of(lease));
+    lease.account = input.account;
+  }
   if (lease.phase == Phase::kBreaking && !PAWL_MUTANT(break_can_be_renewed))
     return changes_.reply(input.waiter, Lost{Ending::kBroken, lease.token});
   if (lease.ends == kNever) {  // Its grant is not durable yet: the full TTL is still to come.
@@ -240,8 +272,10 @@ void Core::apply(const CancelRequest& input, Now now) {
 void Core::apply(const Break& input, Now now) {
   const Index lock = holders_.locks.find(input.lock);
   Index index = lock == kNone ? kNone : holders_.locks.items[lock].first_holder;
-  while (index != kNone && holders_.leases.items[index].token != input.token)
+  while (index != kNone && holders_.leases.items[index].token != input.token) {
     index = holders_.leases.items[index].holder_after;
+    work_.add();
+  }
   if (index == kNone || !holders_.leases.items[index].live())
     return changes_.reply(input.waiter, BreakDone{false});
   Lease& lease = holders_.leases.items[index];

@@ -12,9 +12,10 @@
 // this very code. One thread owns it. Changes are visible to reads at once; the caller
 // holds answers back until the batch they rest on (Reply::after, last_batch()) is durable.
 //
-// Cost: every input is O(locks named + holders of a LIMIT or SHARED lock + what it hands on),
-// independent of how many locks are held; expiry is O(1) per lease and TTL (timer_wheel.h). Memory
-// per held lock: see lease_table.h.
+// Cost: every input is O(locks named + holders of a LIMIT lock + what it hands on), independent of
+// how many locks are held and how many wait (the position of a waiter: O(log waiters)); work()
+// counts what is more than a fixed few. Expiry is O(1) per lease and TTL (timer_wheel.h). Memory per
+// held lock: see lease_table.h.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,9 @@
 #include "base/batch.h"
 #include "base/limits.h"
 #include "base/types.h"
+#include "core/accounts.h"
 #include "core/changes.h"
+#include "core/closed_locks.h"
 #include "core/history.h"
 #include "core/holders.h"
 #include "core/inputs.h"
@@ -36,6 +39,7 @@
 #include "core/restore_wait.h"
 #include "core/views.h"
 #include "core/waiters.h"
+#include "core/work_count.h"
 #include "pawl/result.h"
 
 namespace pawl::core {
@@ -43,8 +47,12 @@ namespace pawl::core {
 struct Options {
   // Random in production, so that nobody can choose names that collide.
   std::uint64_t hash_seed = 0;
-  std::size_t waiters_max = limits::kWaitersMax;
+  Quota in_all = {};
+  Quota per_user = {.leases = limits::kLeasesPerUser,
+                    .waiters = limits::kWaitersPerUser,
+                    .bytes = limits::kLeaseBytesPerUser};
   std::size_t history_epochs = limits::kHistoryEpochs;
+  std::size_t history_bytes = limits::kHistoryBytes;
   std::size_t requests_remembered = limits::kRequestsRemembered;
   Millis request_memory = limits::kRequestMemory;
 };
@@ -99,15 +107,14 @@ class Core {
   [[nodiscard]] Tick next_deadline() const;
 
   // --- Reads -------------------------------------------------------------------------------------
-  [[nodiscard]] LockView inspect(std::string_view lock, Now now) const;
+  // With the holders that `page` asks for, in order of token.
+  [[nodiscard]] LockView inspect(std::string_view lock, Now now, HoldersPage page = {}) const;
   // At most `count` locks whose name begins with `prefix` and, when that is given, is `visible`,
   // after bounded work. A lock that stays is seen once.
   [[nodiscard]] LocksPage list(std::string_view prefix, std::uint64_t cursor, std::size_t count,
                                Now now, const NameFilter& visible = {}) const;
   // The leases that held the lock and ended, newest first.
-  [[nodiscard]] std::vector<EpochView> history(std::string_view lock, std::size_t count) const {
-    return history_.of(lock, count);
-  }
+  [[nodiscard]] std::vector<EpochView> history(std::string_view lock, std::size_t count) const;
   // How a lease ended. Nothing: it is live, it never was, or its end is forgotten (after a restart,
   // or after limits::kHistoryEpochs more).
   [[nodiscard]] std::optional<Ending> ending_of(LeaseId lease) const {
@@ -117,7 +124,17 @@ class Core {
   [[nodiscard]] bool remembers(std::string_view request) const {
     return !request.empty() && requests_.find(request) != kNone;
   }
+  // The waiter of a request id that waits.
+  [[nodiscard]] std::optional<WaiterId> waiting_as(std::string_view request) const;
   [[nodiscard]] Totals totals() const;
+  // What leases and waiters take of what they may.
+  [[nodiscard]] const Accounts& accounts() const { return accounts_; }
+  [[nodiscard]] std::size_t history_bytes() const { return history_.bytes(); }
+  // Nodes that inputs and reads have visited beyond a fixed few for each: what they cost, without a
+  // clock.
+  [[nodiscard]] std::uint64_t work() const {
+    return work_.nodes() + holders_.work.nodes() + waiters_.work.nodes();
+  }
   // After a restore: until grants begin. 0 otherwise.
   [[nodiscard]] Millis restoring_for(Now now) const { return restore_wait_.left(now.tick); }
 
@@ -135,6 +152,8 @@ class Core {
     std::string_view owner;
     std::string_view meta;  // As in the record.
     Index request = kNone;
+    AccountId account = 0;
+    std::uint32_t bytes = 0;
   };
   // A grant whose TTL has not begun, because `batch` is not durable.
   struct PendingGrant {
@@ -153,6 +172,10 @@ class Core {
   void rejoin(Index waiter, const Acquire& input, Now now);
   // Joins the queue of each lock. `meta` as in the record.
   void enqueue(const Acquire& input, std::string meta, Now now);
+  // What its lease or its wait counts in Accounts.
+  [[nodiscard]] static std::uint32_t bytes_of(const LockNames& locks, std::string_view owner,
+                                              std::string_view meta, std::string_view request);
+  [[nodiscard]] std::uint32_t bytes_of(const Lease& lease) const;
   // What a retry must have in common with its request: locks (as a set), mode, limit and TTL.
   [[nodiscard]] std::uint64_t fingerprint(const LockNames& locks, const LeaseTerms& terms) const;
 
@@ -202,7 +225,7 @@ class Core {
   Result<void> place_loaded(Index lease, Now now);
 
   // --- core_reads.cc -----------------------------------------------------------------------------
-  [[nodiscard]] LockView view(Index lock, std::size_t holders_max, Now now) const;
+  [[nodiscard]] LockView view(Index lock, HoldersPage page, Now now) const;
   [[nodiscard]] HolderView holder_view(const Lease& lease, Now now) const;
 
   const Options options_;
@@ -214,8 +237,10 @@ class Core {
   TimerWheel<Lease> lease_timers_;  // The end of each lease, or of the DELAY it is closed for.
   RestoreWait restore_wait_;
   std::deque<PendingGrant> pending_grants_;  // In order of batch.
-  std::uint64_t closed_locks_ = 0;           // Kept closed by leases that are over.
-  std::vector<Index> loaded_;                // Leases between load() and loaded().
+  Accounts accounts_;
+  ClosedLocks closed_;         // Kept closed by leases that are over.
+  std::vector<Index> loaded_;  // Leases between load() and loaded().
+  WorkCount work_;
 };
 
 }  // namespace pawl::core

@@ -7,6 +7,9 @@
 namespace pawl::core {
 namespace {
 
+// What it costs to grant one more waiter, compared with visiting a node.
+constexpr std::uint64_t kNodesPerGrant = 64;
+
 // By the wall clock, which may have jumped, and from a record that may say anything.
 Millis held_for(UnixMs granted, UnixMs now) {
   constexpr std::uint64_t kCentury = std::uint64_t{100} * 366 * 24 * 3600 * 1000;
@@ -57,6 +60,9 @@ void Core::grant(const GrantInput& input, std::span<const Index> locks, Now now)
 
   const Index index = holders_.add_lease(record, locks, input.request);
   Lease& lease = holders_.leases.items[index];
+  lease.account = input.account;
+  if (lease.extra != nullptr) lease.extra->bytes = input.bytes;
+  accounts_.add_lease(input.account, input.bytes);
   holders_.leases.link_youngest(index);
   for (const Index lock : locks) holders_.join(lock, index);
   if (input.request != kNone) requests_.granted(input.request, index, lease.token);
@@ -73,13 +79,17 @@ void Core::grant_waiter(Index index, Now now) {
   waiters_.leave_all(index, locks);
   const Waiter& waiter = waiters_.items[index];
   PAWL_ASSERT(waiter.arrived <= now.tick);
+  work_.add(kNodesPerGrant);
+  accounts_.remove_waiter(waiter.account, waiter.bytes);
   grant({.waiter = waiter.id,
          .candidate = waiter.candidate,
          .terms = waiter.terms,
          .waited = std::chrono::floor<Millis>(now.tick - waiter.arrived),
          .owner = waiter.owner.view(),
          .meta = waiter.meta,
-         .request = waiter.request},
+         .request = waiter.request,
+         .account = waiter.account,
+         .bytes = waiter.bytes},
         {locks.begin(), locks.size()}, now);
   waiters_.remove(index);
 }
@@ -135,6 +145,7 @@ void Core::drop_waiter(Index waiter, Now now) {
 void Core::withdraw(Index index, std::vector<Index>& left) {
   const Waiter& waiter = waiters_.items[index];
   PAWL_ASSERT(!waiter.places.empty());
+  accounts_.remove_waiter(waiter.account, waiter.bytes);
   if (waiter.request != kNone) requests_.withdraw(waiter.request);
   waiters_.leave_all(index, left);
   waiters_.remove(index);
@@ -175,7 +186,7 @@ void Core::end_lease(Index index, Ending ending, Now now, const EndOptions& opti
                       !PAWL_MUTANT(delay_ignored);
   if (!closes) return hand_on(index, now);
   lease.phase = Phase::kClosed;
-  closed_locks_ += holders_.locks_of(lease).size();
+  closed_.add(holders_.locks_of(lease));
   lease.ends = now.tick + delay;
   put_lease(lease);
   arm(index);
@@ -187,31 +198,38 @@ void Core::hand_on(Index index, Now now) {
   if (!PAWL_MUTANT(release_not_persisted)) changes_.erase_lease(lease.token);
   ShortList<Index, limits::kLocksPerLease> locks;
   for (const Index lock : holders_.locks_of(lease)) locks.push_back(lock);
-  if (lease.phase == Phase::kClosed) {
-    PAWL_ASSERT(closed_locks_ >= locks.size());
-    closed_locks_ -= locks.size();
-  }
+  if (lease.phase == Phase::kClosed) closed_.remove({locks.begin(), locks.size()});
   for (const Index lock : locks) holders_.leave(lock, index);
+  accounts_.remove_lease(lease.account, bytes_of(lease));
   holders_.leases.items.remove(index);
   for (const Index lock : locks) serve(lock, now);
 }
 
 void Core::add_to_history(const Lease& lease, Ending ending, Now now) {
   const std::span<const Index> locks = holders_.locks_of(lease);
-  std::string all;
+  std::shared_ptr<const std::string> all;
   if (locks.size() > 1) {
+    std::string names;
     for (const Index lock : locks) {
-      if (!all.empty()) all += '\n';
-      all += holders_.locks.items[lock].name.view();
+      if (!names.empty()) names += '\n';
+      names += holders_.locks.items[lock].name.view();
     }
+    all = std::make_shared<const std::string>(std::move(names));
   }
+  std::size_t name_at = 0;
   for (const Index index : locks) {
     const Lock& lock = holders_.locks.items[index];
     Epoch epoch;
-    epoch.lock = Text(lock.name.view());
+    if (all == nullptr) {
+      epoch.lock = Text(lock.name.view());
+    } else {
+      epoch.locks = all;
+      epoch.name_at = static_cast<std::uint16_t>(name_at);
+      epoch.name_size = static_cast<std::uint16_t>(lock.name.view().size());
+      name_at += lock.name.view().size() + 1;
+    }
     epoch.lock_hash = lock.hash();
     epoch.owner = Text(lease.owner.view());
-    epoch.locks = Text(all);
     epoch.lease = lease.id;
     epoch.token = lease.token;
     epoch.granted = lease.granted;

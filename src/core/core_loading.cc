@@ -49,6 +49,11 @@ Result<void> Core::load_lease(const LeaseRecord& stored) {
     locks.push_back(holders_.locks.find_or_add(name));
   const Index index = holders_.add_lease(record, {locks.begin(), locks.size()}, request);
   if (request != kNone) requests_.granted(request, index, record.token);
+  // Whatever the limits are now: a lease that was granted stands.
+  const std::uint32_t bytes = bytes_of(record.locks, record.owner, record.meta, record.request);
+  Lease& lease = holders_.leases.items[index];
+  if (lease.extra != nullptr) lease.extra->bytes = bytes;
+  accounts_.add_lease(0, bytes_of(lease));
   loaded_.push_back(index);
   return {};
 }
@@ -100,7 +105,7 @@ Result<void> Core::place_loaded(Index index, Now now) {
   if (lease.phase == Phase::kClosed) {
     PAWL_ASSERT(lease.extra != nullptr && lease.extra->delay > Millis(0));
     holders_.leases.forget_id(index);
-    closed_locks_ += holders_.locks_of(lease).size();
+    closed_.add(holders_.locks_of(lease));
     lease.ends =
         now.tick + (PAWL_MUTANT(delay_forgotten_by_restart) ? Millis(0) : lease.extra->delay);
   } else {

@@ -7,8 +7,7 @@ namespace pawl::core {
 namespace {
 
 constexpr std::size_t kQueueShown = 16;
-constexpr std::size_t kHoldersInList = 16;  // LOCKS is an overview; INSPECT shows more.
-constexpr Index kListScan = 10'000;         // Slots one LOCKS call looks at, at most.
+constexpr Index kListScan = 10'000;  // Slots one LOCKS call looks at, at most.
 
 Millis not_negative(Nanos duration) {
   return std::max(Millis(0), std::chrono::floor<Millis>(duration));
@@ -47,28 +46,35 @@ HolderView Core::holder_view(const Lease& lease, Now now) const {
   return view;
 }
 
-LockView Core::view(Index index, std::size_t holders_max, Now now) const {
+LockView Core::view(Index index, HoldersPage page, Now now) const {
+  const Slab<Lease>& leases = holders_.leases.items;
   const Lock& lock = holders_.locks.items[index];
   LockView view;
   view.lock = lock.name.view();
   view.last_token = history_.last_token(lock.name.view());
-  Tick reopens{};
-  for (Index i = lock.first_holder; i != kNone; i = holders_.leases.items[i].holder_after) {
-    const Lease& lease = holders_.leases.items[i];
-    if (lease.live()) {
-      view.token = lease.token;  // Ascending, so the last live one is the greatest.
-      ++view.holder_count;
-      if (view.holders.size() < holders_max) view.holders.push_back(holder_view(lease, now));
-    } else {
-      reopens = std::max(reopens, lease.ends);
-    }
-    view.last_token = std::max(view.last_token, std::optional(lease.token));
-  }
-  if (view.token) {
+  view.holder_count = lock.holders - closed_.on(index);
+  // In order of token, so the last one has the greatest.
+  if (lock.last_holder != kNone)
+    view.last_token = std::max(view.last_token, std::optional(leases[lock.last_holder].token));
+  if (view.holder_count > 0) {
     view.state = LockState::kHeld;
+    Index last = lock.last_holder;
+    for (; !leases[last].live(); last = leases[last].holder_before) work_.add();
+    view.token = leases[last].token;
   } else if (lock.holders > 0) {
     view.state = LockState::kClosed;
+    Tick reopens{};
+    for (Index i = lock.first_holder; i != kNone; i = leases[i].holder_after) {
+      reopens = std::max(reopens, leases[i].ends);
+      work_.add();
+    }
     view.reopens_in = not_negative(reopens - now.tick);
+  }
+  for (Index i = lock.first_holder; i != kNone && view.holders.size() < page.count;
+       i = leases[i].holder_after) {
+    work_.add();
+    if (leases[i].live() && leases[i].token > page.after)
+      view.holders.push_back(holder_view(leases[i], now));
   }
   view.waiters = lock.waiters;
   for (Index i = lock.first_waiter; i != kNone && view.queue.size() < kQueueShown;
@@ -80,9 +86,9 @@ LockView Core::view(Index index, std::size_t holders_max, Now now) const {
   return view;
 }
 
-LockView Core::inspect(std::string_view lock, Now now) const {
+LockView Core::inspect(std::string_view lock, Now now, HoldersPage page) const {
   const Index index = holders_.locks.find(lock);
-  if (index != kNone) return view(index, limits::kCountMax, now);
+  if (index != kNone) return view(index, page, now);
   LockView view;
   view.lock = lock;
   view.last_token = history_.last_token(lock);
@@ -102,10 +108,25 @@ LocksPage Core::list(std::string_view prefix, std::uint64_t cursor, std::size_t 
   for (; at < stop && page.locks.size() < count; ++at) {
     if (!items[at].in_use() || !items[at].name.view().starts_with(prefix)) continue;
     if (visible && !visible(items[at].name.view())) continue;
-    page.locks.push_back(view(at, kHoldersInList, now));
+    page.locks.push_back(view(at, {}, now));
   }
+  work_.add(at - start);
   page.cursor = at < items.end() ? at : 0;
   return page;
+}
+
+std::vector<EpochView> Core::history(std::string_view lock, std::size_t count) const {
+  std::vector<EpochView> epochs = history_.of(lock, count);
+  work_.add(epochs.size());
+  return epochs;
+}
+
+std::optional<WaiterId> Core::waiting_as(std::string_view id) const {
+  const Index index = id.empty() ? kNone : requests_.find(id);
+  if (index == kNone) return std::nullopt;
+  const Request& request = requests_.items[index];
+  if (request.state != Request::State::kWaiting) return std::nullopt;
+  return waiters_.items[request.subject].id;
 }
 
 Totals Core::totals() const {
@@ -114,7 +135,7 @@ Totals Core::totals() const {
   totals.last_token = changes_.last_token();
   if (leases.oldest() != kNone) totals.oldest_live_token = leases.items[leases.oldest()].token;
   totals.locks = holders_.locks.items.size();
-  totals.closed = closed_locks_;
+  totals.closed = closed_.total();
   totals.leases = leases.live();
   totals.waiters = waiters_.items.size();
   return totals;

@@ -322,7 +322,7 @@ TEST_F(CoreTest, CancelEndsAWaitOrLeavesTheGrant) {  // Hard case 18.
 }
 
 TEST_F(CoreTest, OneWaiterTooManyIsRefused) {  // G10.
-  options_.waiters_max = 2;
+  options_.in_all.waiters = 2;
   restart();
   const Granted holder = takes(exclusive({"a"}));
   const WaiterId first = waits(exclusive({"a"}));

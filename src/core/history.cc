@@ -18,7 +18,8 @@ std::vector<std::string> split_lines(std::string_view lines) {
 }
 
 EpochView view_of(const Epoch& epoch) {
-  const std::string_view locks = epoch.locks.empty() ? epoch.lock.view() : epoch.locks.view();
+  const std::string_view locks =
+      epoch.locks == nullptr ? epoch.lock.view() : std::string_view(*epoch.locks);
   return EpochView{epoch.token,        std::string(epoch.owner.view()),
                    split_lines(locks), epoch.mode,
                    epoch.granted,      epoch.ended,
@@ -31,22 +32,27 @@ Index History::newest_of(std::uint64_t hash) const {
   return by_lock_.find(hash, [&](Index i) { return ring_[i].lock_hash == hash; });
 }
 
-void History::evict(Index slot) {
-  const Epoch& epoch = ring_[slot];
+void History::forget_oldest() {
+  PAWL_ASSERT(oldest_ <= count_);
+  const auto slot = static_cast<Index>((oldest_ - 1) % capacity_);
+  Epoch& epoch = ring_[slot];
   const Index newest = by_lock_.find(epoch.lock_hash, [&](Index i) { return i == slot; });
   if (newest == slot) by_lock_.erase(epoch.lock_hash, slot);
   if (epoch.first) by_lease_.erase(epoch.lease.low, slot);
+  bytes_ -= epoch.bytes();
+  epoch = Epoch{};
+  ++oldest_;
 }
 
 void History::add(Epoch epoch) {
   if (capacity_ == 0) return;
-  PAWL_ASSERT(epoch.token.value != 0 && !epoch.lock.empty());
+  PAWL_ASSERT(epoch.token.value != 0 && !epoch.name().empty());
+  const std::size_t bytes = epoch.bytes();
+  while (oldest_ <= count_ && (count_ - oldest_ + 1 == capacity_ || bytes_ + bytes > bytes_max_))
+    forget_oldest();
   const auto slot = static_cast<Index>(count_ % capacity_);
-  if (ring_.size() < capacity_) {
-    ring_.emplace_back();
-  } else {
-    evict(slot);
-  }
+  if (slot == ring_.size()) ring_.emplace_back();
+  bytes_ += bytes;
   ++count_;
 
   const std::uint64_t hash = epoch.lock_hash;
@@ -69,7 +75,7 @@ std::vector<EpochView> History::of(std::string_view lock, std::size_t count) con
   const Index newest = newest_of(hash_bytes(lock, seed_));
   if (newest == kNone) return found;
   for (const Epoch* epoch = &ring_[newest]; found.size() < count;) {
-    if (epoch->lock.view() == lock) found.push_back(view_of(*epoch));
+    if (epoch->name() == lock) found.push_back(view_of(*epoch));
     if (!kept(epoch->older)) break;
     epoch = &ring_[(epoch->older - 1) % capacity_];
   }
@@ -78,7 +84,7 @@ std::vector<EpochView> History::of(std::string_view lock, std::size_t count) con
 
 std::optional<Token> History::last_token(std::string_view lock) const {
   const Index newest = newest_of(hash_bytes(lock, seed_));
-  if (newest == kNone || ring_[newest].lock.view() != lock) return std::nullopt;
+  if (newest == kNone || ring_[newest].name() != lock) return std::nullopt;
   return ring_[newest].greatest;
 }
 

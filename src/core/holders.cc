@@ -15,6 +15,7 @@ bool Holders::admits(const Lock& lock, const LeaseTerms& terms) const {
   const std::uint32_t joined = lock.holders + (PAWL_MUTANT(limit_off_by_one) ? 0 : 1);
   if (joined > terms.limit) return false;
   for (Index i = lock.first_holder; i != kNone; i = leases.items[i].holder_after) {
+    work.add();
     if (joined > leases.items[i].limit) return false;
   }
   return true;
@@ -26,6 +27,7 @@ std::uint16_t Holders::free_slot(const Lock& lock) const {
   std::bitset<limits::kHoldersMax> used;
   for (Index i = lock.first_holder; i != kNone; i = leases.items[i].holder_after)
     used.set(leases.items[i].slot);
+  work.add(lock.holders);
   std::uint16_t slot = 0;
   while (used.test(slot)) ++slot;
   return slot;
@@ -42,6 +44,7 @@ Token Holders::floor_of(const Lock& lock, Token otherwise) const {
   if (PAWL_MUTANT(floor_is_own_token)) return otherwise;
   for (Index i = lock.first_holder; i != kNone; i = leases.items[i].holder_after) {
     if (leases.items[i].live()) return leases.items[i].token;
+    work.add();
   }
   return otherwise;
 }

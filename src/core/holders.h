@@ -14,6 +14,7 @@
 #include "core/lease_table.h"
 #include "core/lock_table.h"
 #include "core/records.h"
+#include "core/work_count.h"
 
 namespace pawl::core {
 
@@ -56,6 +57,7 @@ class Holders {
 
   LockTable locks;
   LeaseTable leases;
+  WorkCount work;  // Holders visited.
 };
 
 }  // namespace pawl::core

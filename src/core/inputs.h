@@ -5,6 +5,7 @@
 
 #include "base/lease_terms.h"
 #include "base/types.h"
+#include "core/accounts.h"
 
 namespace pawl::core {
 
@@ -18,12 +19,15 @@ struct Acquire {
   AcquireSpec spec;
   // The lease's id if this is granted, now or inside the release of another lease.
   LeaseId candidate;
+  // Whose limits it counts against.
+  AccountId account = 0;
 };
 
 // Extends a live lease by its TTL.
 struct Renew {
   WaiterId waiter;
   LeaseId lease;
+  AccountId account = 0;  // A lease that was loaded counts as this user's from now on.
 };
 
 // Ends a live lease. One that is over stays over: the next holder is not touched (G5).

@@ -15,6 +15,7 @@
 #include "base/lease_terms.h"
 #include "base/limits.h"
 #include "base/types.h"
+#include "core/accounts.h"
 #include "core/hash_index.h"
 #include "core/slab.h"
 #include "core/text.h"
@@ -43,6 +44,7 @@ struct Extra {
   Millis max_hold{0};
   Tick hold_until = kNever;  // Where max_hold ends it; kNever without, or before it is durable.
   Token floor;               // Of a shared lease; else its token.
+  std::uint32_t bytes = 0;   // As counted in Accounts.
   std::string meta;          // As in the record.
 };
 
@@ -63,6 +65,7 @@ struct Lease {
   Index older = kNone, younger = kNone;  // Among live leases, by token.
   std::uint16_t limit = 1;
   std::uint16_t slot = 0;
+  AccountId account = 0;
   Mode mode = Mode::kExclusive;
   Phase phase = Phase::kUnused;
 

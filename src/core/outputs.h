@@ -54,15 +54,20 @@ struct Lost {
 // Nothing happened, and it will not unless something else changes.
 struct Refused {
   enum class Why : std::uint8_t {
-    kConflict,     // The request id was used with other locks, mode, limit or TTL.
-    kWaitersFull,  // limits::kWaitersMax waiters already.
-    kExhausted,    // Tokens are used up.
-    kRaiseBack,    // RAISE to a token that is not greater.
-    kRaiseTooFar,  // RAISE further than limits::kRaiseMax, or past the last token.
-    kRestoring,    // Restored from a backup: nothing is granted yet. Waiting is possible.
+    kConflict,        // The request id was used with other locks, mode, limit or TTL.
+    kWaitersFull,     // As many waiters as there may be.
+    kLeasesFull,      // As many leases and waiters as there may be.
+    kLeaseBytesFull,  // They take as much memory as they may.
+    kExhausted,       // Tokens are used up.
+    kRaiseBack,       // RAISE to a token that is not greater.
+    kRaiseTooFar,     // RAISE further than limits::kRaiseMax, or past the last token.
+    kRestoring,       // Restored from a backup: nothing is granted yet. Waiting is possible.
   };
   Why why = Why::kConflict;
   Millis left = Millis(0);  // kRestoring: until grants begin.
+  // Of the limits: how much there is, of how much; of one user, or in all.
+  std::uint64_t use = 0, limit = 0;
+  bool per_user = false;
 };
 
 using Outcome = std::variant<Granted, Queued, NotObtained, Renewed, Released, CancelDone, BreakDone,

@@ -120,7 +120,7 @@ Epoch epoch(std::string_view lock, std::uint64_t token) {
 }
 
 TEST(History, ShowsTheNewestFirstAndForgetsTheOldest) {
-  History history(1, 5);
+  History history(1, {.epochs = 5});
   for (std::uint64_t token = 1; token <= 12; ++token)
     history.add(epoch(token % 3 == 0 ? "c" : "a", token));
   const auto a = history.of("a", 100);
@@ -133,8 +133,35 @@ TEST(History, ShowsTheNewestFirstAndForgetsTheOldest) {
   EXPECT_EQ(history.lost(LeaseId{8, 8 * 7919}).token, Token{8});
 }
 
+// H4: 6,300 leases of 16 long names took 873 MB, for each epoch had all of them.
+TEST(History, IsBoundedInBytesAndKeepsTheNamesOfALeaseOnce) {
+  constexpr std::size_t kBytes = 100'000;
+  History history(1, {.epochs = 1000, .bytes = kBytes});
+  std::uint64_t kept = 0;
+  for (std::uint64_t token = 1; token <= 100; ++token) {
+    const std::string a(500, 'a'), b(500, 'b');
+    const auto names = std::make_shared<const std::string>(a + '\n' + b);
+    for (const std::uint16_t at : {std::uint16_t{0}, std::uint16_t{501}}) {
+      Epoch e = epoch(at == 0 ? a : b, token);
+      e.lock = Text();
+      e.locks = names;
+      e.name_at = at;
+      e.name_size = 500;
+      e.first = at == 0;
+      history.add(std::move(e));
+    }
+    EXPECT_LE(history.bytes(), kBytes);
+    kept = history.of(b, 1000).size();
+  }
+  EXPECT_EQ(history.of(std::string(500, 'b'), 1)[0].locks.size(), 2U);
+  EXPECT_GE(kept, kBytes / (1001 + 2 * sizeof(Epoch)) - 1) << "each name is counted once";
+  EXPECT_LT(kept, 100U);
+  EXPECT_FALSE(history.lost(LeaseId{1, 7919}).ending);
+  EXPECT_EQ(history.lost(LeaseId{100, 100 * 7919}).token, Token{100});
+}
+
 TEST(History, LastTokenIsTheGreatestEvenWhenAnOlderReaderEndedLater) {
-  History history(1, 5);
+  History history(1, {.epochs = 5});
   history.add(epoch("a", 9));
   history.add(epoch("a", 4));
   EXPECT_EQ(history.last_token("a"), Token{9});

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/types.h"
 #include "core/outputs.h"
 
@@ -34,6 +35,12 @@ struct WaiterView {
   Millis waited{0};
 };
 
+// Which holders to show: the first `count` whose token is greater than `after`.
+struct HoldersPage {
+  std::size_t count = limits::kHoldersShown;
+  Token after;
+};
+
 enum class LockState : std::uint8_t { kFree, kHeld, kClosed };
 [[nodiscard]] std::string_view to_text(LockState state);
 
@@ -42,7 +49,7 @@ struct LockView {
   LockState state = LockState::kFree;
   std::optional<Token> token;       // the greatest live one
   std::uint64_t holder_count = 0;   // live ones
-  std::vector<HolderView> holders;  // the first of them, in order of grant
+  std::vector<HolderView> holders;  // a page of them, in order of grant
   std::uint64_t waiters = 0;
   std::vector<WaiterView> queue;     // the first 16
   std::optional<Token> last_token;   // empty when forgotten

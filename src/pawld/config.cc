@@ -4,6 +4,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <sstream>
 #include <vector>
@@ -92,6 +93,17 @@ Reader number(Number store::journal::Settings::*field, std::int64_t least, std::
   };
 }
 
+Reader limit(std::uint64_t MemoryLimits::*field) {
+  return [=](const toml::node& node, Config& config) -> std::optional<std::string> {
+    constexpr std::int64_t kMost = std::int64_t{1} << 40;
+    const auto value = node.value_exact<std::int64_t>();
+    if (!value || *value < 1 || *value > kMost)
+      return expected(fmt::format("a whole number, 1 to {}", kMost));
+    config.limits.*field = static_cast<std::uint64_t>(*value);
+    return std::nullopt;
+  };
+}
+
 std::optional<std::string> read_log_format(const toml::node& node, Config& config) {
   const auto value = node.value_exact<std::string>();
   if (value != "text" && value != "json") return expected("\"text\" or \"json\"");
@@ -150,6 +162,32 @@ const std::vector<Key>& http_keys() {
   return keys;
 }
 
+struct LimitKey {
+  std::string_view name;
+  std::uint64_t MemoryLimits::*field;
+};
+constexpr std::array kLimits{
+    LimitKey{"leases", &MemoryLimits::leases},
+    LimitKey{"lease_bytes", &MemoryLimits::lease_bytes},
+    LimitKey{"waiters", &MemoryLimits::waiters},
+    LimitKey{"observers", &MemoryLimits::observers},
+    LimitKey{"history_bytes", &MemoryLimits::history_bytes},
+    LimitKey{"output_bytes", &MemoryLimits::output_bytes},
+    LimitKey{"leases_per_user", &MemoryLimits::leases_per_user},
+    LimitKey{"lease_bytes_per_user", &MemoryLimits::lease_bytes_per_user},
+    LimitKey{"waiters_per_user", &MemoryLimits::waiters_per_user},
+    LimitKey{"observers_per_user", &MemoryLimits::observers_per_user},
+};
+
+const std::vector<Key>& limit_keys() {
+  static const std::vector<Key> keys = [] {
+    std::vector<Key> all;
+    for (const LimitKey& key : kLimits) all.push_back({key.name, limit(key.field)});
+    return all;
+  }();
+  return keys;
+}
+
 const std::vector<Key>& journal_keys() {
   using store::journal::Settings;
   static const std::vector<Key> keys{
@@ -175,6 +213,7 @@ const std::vector<Key>& tls_keys() {
 const std::vector<Key>* keys_of_table(std::string_view name) {
   if (name == "http") return &http_keys();
   if (name == "journal") return &journal_keys();
+  if (name == "limits") return &limit_keys();
   if (name == "tls") return &tls_keys();
   return nullptr;
 }
@@ -241,6 +280,9 @@ std::string to_toml(const Config& config) {
       {"checkpoint_after", static_cast<std::int64_t>(config.journal.checkpoint_after)},
       {"space_reserve_bytes", static_cast<std::int64_t>(config.journal.space_reserve)},
   };
+  toml::table limits;
+  for (const LimitKey& key : kLimits)
+    limits.insert(key.name, static_cast<std::int64_t>(config.limits.*key.field));
   toml::table tls{
       {"cert", config.tls.cert}, {"key", config.tls.key}, {"client_ca", config.tls.client_ca}};
   toml::array hosts;
@@ -258,6 +300,7 @@ std::string to_toml(const Config& config) {
       {"wait_ms", std::int64_t{config.wait.count()}},
       {"http", http},
       {"journal", journal},
+      {"limits", limits},
       {"tls", tls},
   };
   std::ostringstream out;

@@ -33,6 +33,19 @@
 namespace pawl::pawld {
 namespace {
 
+void apply_limits(const MemoryLimits& limits, server::EngineSettings& settings) {
+  settings.core.in_all.leases = limits.leases;
+  settings.core.in_all.bytes = limits.lease_bytes;
+  settings.core.in_all.waiters = limits.waiters;
+  settings.observers_max = limits.observers;
+  settings.core.history_bytes = limits.history_bytes;
+  settings.output_total_max = limits.output_bytes;
+  settings.core.per_user.leases = limits.leases_per_user;
+  settings.core.per_user.bytes = limits.lease_bytes_per_user;
+  settings.core.per_user.waiters = limits.waiters_per_user;
+  settings.observers_per_user = limits.observers_per_user;
+}
+
 // Tells the service manager how far pawld has come: "READY=1", "STOPPING=1". Does nothing if there
 // is none. The protocol is that of sd_notify(3): one datagram to the socket named by NOTIFY_SOCKET,
 // where a leading @ means the abstract namespace.
@@ -131,6 +144,7 @@ class Daemon {
     settings.connections_max = limits_.ordinary;
     settings.connections_reserved = limits_.reserved;
     settings.newcomers_max = limits_.newcomers;
+    apply_limits(config_.limits, settings);
     settings.core.hash_seed = random_.next();
     server::Engine engine(
         settings, {store_.store(), clock_, random_, loop_, *log_, [this](const Error&) { die(); }});

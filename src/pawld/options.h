@@ -24,6 +24,20 @@ inline constexpr Millis kWaitMax{600'000};
 
 enum class StoreKind : std::uint8_t { kJournal, kMemory };
 
+// What clients may use of pawld's memory, in all and each user.
+struct MemoryLimits {
+  std::uint64_t leases = limits::kLeasesMax;
+  std::uint64_t lease_bytes = limits::kLeaseBytesMax;
+  std::uint64_t waiters = limits::kWaitersMax;
+  std::uint64_t observers = limits::kObserversMax;
+  std::uint64_t history_bytes = limits::kHistoryBytes;
+  std::uint64_t output_bytes = limits::kOutputTotalMax;
+  std::uint64_t leases_per_user = limits::kLeasesPerUser;
+  std::uint64_t lease_bytes_per_user = limits::kLeaseBytesPerUser;
+  std::uint64_t waiters_per_user = limits::kWaitersPerUser;
+  std::uint64_t observers_per_user = limits::kObserversPerUser;
+};
+
 struct Config {
   // The directory of the store.
   std::string data = "pawl-data";
@@ -41,6 +55,7 @@ struct Config {
   // How long to wait for data or a port that the previous pawld still holds.
   Millis wait{10'000};
   Millis max_ttl = limits::kTtlMaxDefault;
+  MemoryLimits limits;
   store::journal::Settings journal;
   // Empty: connections are plain.
   tls::ServerFiles tls;

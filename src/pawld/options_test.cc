@@ -93,6 +93,9 @@ TEST_F(OptionsTest, UnknownKeysAndValuesOutOfRangeAreNamedWithTheirLine) {
   EXPECT_THAT(problem_in("data = 3\n"), HasSubstr(":1: data: expected a text"));
   EXPECT_THAT(problem_in("data = \"a\\nb\"\n"), HasSubstr(":1: data: expected a text of one line"));
   EXPECT_THAT(problem_in("max_ttl_ms = 99\n"), HasSubstr("100 to 86400000"));
+  EXPECT_THAT(problem_in("[limits]\nleases = 0\n"),
+              HasSubstr(":2: limits.leases: expected a whole"));
+  EXPECT_THAT(problem_in("[limits]\nlocks = 1\n"), HasSubstr("unknown key \"limits.locks\""));
   EXPECT_THAT(problem_in("[journal]\nsegment_bytes = 1000\n"), HasSubstr("journal.segment_bytes"));
   EXPECT_THAT(problem_in("[journal]\nsegment_bytes = 1048577\n"), HasSubstr("multiple of 4096"));
   EXPECT_THAT(problem_in("log_format = \"xml\"\n"), HasSubstr("\"text\" or \"json\""));
@@ -107,6 +110,7 @@ TEST_F(OptionsTest, ThePrintedConfigurationReadsBack) {
   config.journal.must_exist = true;
   config.journal.spare_segments = 5;
   config.max_ttl = Millis(12345);
+  config.limits.leases_per_user = 17;
   config.wait = Millis(1);
   config.tls = {"a.pem", "a.key", ""};
   config.http = "off";

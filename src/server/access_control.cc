@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/assert.h"
 #include "wire/text.h"
@@ -15,11 +16,6 @@ using namespace std::chrono_literals;
 // Between guesses on one connection. It costs a timer and no thread, and delays nobody else.
 constexpr Nanos kWrongSecretDelay = 1s;
 constexpr RateLimitedLog::Limit kWrongSecretLines{.lines = 1, .period = 1s};
-
-void become(Session& session, UserPtr user) {
-  session.access = user->role;
-  session.user = std::move(user);
-}
 
 wire::WireError no_permission(std::string text) {
   return {wire::ErrorCode::kNoPerm, std::move(text)};
@@ -58,13 +54,29 @@ bool AccessControl::refresh(Session& session) const {
 void AccessControl::reset(Session& session) const {
   session.access = users_ ? wire::Access::kNone : wire::Access::kAdmin;
   session.user = nullptr;
+  session.account = 0;
 }
 
 bool AccessControl::knows(std::string_view user) const {
   return users_ && users_->find(user) != nullptr;
 }
 
-bool AccessControl::identify(Session& session, std::string_view user) const {
+void AccessControl::become(Session& session, UserPtr user) {
+  session.access = user->role;
+  session.account = account_of(user->name);
+  session.user = std::move(user);
+}
+
+// Should reloads have brought more names than there are numbers, only the totals bound the rest.
+core::AccountId AccessControl::account_of(const std::string& user) {
+  if (const auto found = accounts_.find(user); found != accounts_.end()) return found->second;
+  if (accounts_.size() == std::numeric_limits<core::AccountId>::max()) return 0;
+  const auto account = static_cast<core::AccountId>(accounts_.size() + 1);
+  accounts_.emplace(user, account);
+  return account;
+}
+
+bool AccessControl::identify(Session& session, std::string_view user) {
   UserPtr known = users_ ? users_->find(user) : nullptr;
   if (known == nullptr) return false;
   become(session, std::move(known));

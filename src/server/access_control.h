@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -64,7 +65,7 @@ class AccessControl {
   [[nodiscard]] bool knows(std::string_view user) const;
   // The driver knows by other means (a client certificate) which user this is. False: there is no
   // such user.
-  bool identify(Session& session, std::string_view user) const;
+  bool identify(Session& session, std::string_view user);
 
   // --- Authenticating ----------------------------------------------------------------------------
   enum class AuthResult : std::uint8_t {
@@ -104,12 +105,16 @@ class AccessControl {
   static void hide_locks(const Session& session, std::vector<std::string>& locks);
 
  private:
+  void become(Session& session, UserPtr user);
+  // The number by which the core knows a user; it stays the same over reloads.
+  core::AccountId account_of(const std::string& user);
   void delay_after_bad_auth(Session& session, Tick now);
   void log_wrong_secret(const Session& session, std::string_view user, Tick now);
 
   Log& log_;
   Telemetry& telemetry_;
   RateLimitedLog wrong_secret_log_;
+  std::map<std::string, core::AccountId> accounts_;
   std::optional<Users> users_;                       // nothing: every connection is admin
   std::set<std::pair<Tick, ConnectionId>> delayed_;  // each connection at most once
 };

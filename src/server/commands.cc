@@ -6,6 +6,11 @@
 
 namespace pawl::server {
 
+bool Commands::is_served_first(std::string_view name) {
+  const Verb* verb = find_verb(name);
+  return verb != nullptr && verb->served_first;
+}
+
 void Commands::serve(Session& session, std::span<const std::string_view> args, Now now) {
   ++session.commands;
   session.active = now.tick;

@@ -14,6 +14,10 @@ class Commands {
  public:
   explicit Commands(Services& services) : services_(services) {}
 
+  // Whether the command of this name is served even by a turn that has spent its budget: leases end
+  // when it comes too late (G10).
+  [[nodiscard]] static bool is_served_first(std::string_view name);
+
   // Serves one command; `args` begins with its name. It has exactly one reply: now, or when its
   // wait ends.
   void serve(Session& session, std::span<const std::string_view> args, Now now);

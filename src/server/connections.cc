@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/assert.h"
@@ -240,11 +241,29 @@ void Connections::send(Session& session, BatchId durable) {
   session.outbox().sent(taken);
 }
 
+Session* Connections::slowest_reader() {
+  std::map<core::AccountId, std::size_t> by_user;
+  for (const Session* session : dirty_) {
+    if (session->stalled && !session->closed) by_user[session->account] += session->output_counted;
+  }
+  if (by_user.empty()) return nullptr;
+  const auto greatest =
+      std::max_element(by_user.begin(), by_user.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  Session* slowest = nullptr;
+  for (Session* session : dirty_) {
+    if (!session->stalled || session->closed || session->account != greatest->first) continue;
+    if (slowest == nullptr || session->output_counted > slowest->output_counted) slowest = session;
+  }
+  return slowest;
+}
+
 // The waits of a closed session are cancelled first thing in the next turn.
 void Connections::close(Session& session) {
   PAWL_ASSERT(!session.closed);
   network_.close(session.id());
   session.closed = true;
+  count_output(session, 0);
   if (session.backing_up) --blocked_;
   closed_.push_back(&session);
   if (session.in_process) --in_process_;
@@ -256,7 +275,8 @@ void Connections::close(Session& session) {
 
 void Connections::erase_closed_sessions() {
   std::erase_if(closed_, [this](const Session* session) {
-    if (session->waits != 0 || session->in_ready || session->hangup_pending) return false;
+    if (session->waits != 0 || session->in_ready || session->in_dirty || session->hangup_pending)
+      return false;
     sessions_.erase(session->id());
     return true;
   });
@@ -274,7 +294,7 @@ void Connections::close_all() {
   displaced_.clear();
   for (const auto& [id, session] : sessions_) newcomers_.remove(id.value);
   sessions_.clear();
-  ordinary_ = reserved_ = in_process_ = blocked_ = 0;
+  ordinary_ = reserved_ = in_process_ = blocked_ = output_total_ = 0;
 }
 
 }  // namespace pawl::server

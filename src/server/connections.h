@@ -67,6 +67,11 @@ class Connections {
   // Of these, the ones that have not authenticated, without those of other threads.
   [[nodiscard]] std::size_t newcomers() const { return newcomers_.size(); }
   [[nodiscard]] std::size_t blocked() const { return blocked_; }
+  // Unread output of all of them, as of the last flush.
+  [[nodiscard]] std::size_t output_total() const { return output_total_; }
+  // Of the user whose connections have most unread output, the one with most; nullptr when nobody
+  // has any that does not leave.
+  [[nodiscard]] Session* slowest_reader();
   [[nodiscard]] const Limits& limits() const { return limits_; }
   // In order of their ids; closed ones included.
   [[nodiscard]] std::vector<Session*> all();
@@ -135,6 +140,10 @@ class Connections {
   void leave_place(Session& session);
   void begin_newcomer(Session& session, Tick now);
   void set_waits_for_us(Session& session, bool waits_for_us);
+  void count_output(Session& session, std::size_t now) {
+    output_total_ += now - session.output_counted;
+    session.output_counted = now;
+  }
 
   Network& network_;
   const Limits limits_;
@@ -145,6 +154,7 @@ class Connections {
   std::size_t ordinary_ = 0, reserved_ = 0;
   std::size_t in_process_ = 0;
   std::size_t blocked_ = 0;
+  std::size_t output_total_ = 0;
   std::vector<Session*> ready_;
   std::vector<Session*> postponed_;
   std::vector<Session*> dirty_;
@@ -158,6 +168,7 @@ void Connections::flush_dirty(Flush flush) {
   for (std::size_t i = 0; i < dirty_.size(); ++i) {
     Session& session = *dirty_[i];
     if (!session.closed) flush(session);
+    if (!session.closed) count_output(session, session.outbox().size());
     session.in_dirty = !session.closed && !session.outbox().empty();
     if (session.in_dirty) dirty_[kept++] = &session;
   }

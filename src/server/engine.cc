@@ -12,9 +12,8 @@
 namespace pawl::server {
 namespace {
 
-// A turn of this many commands takes some 20 ms; each connection gets its share in it, however many
-// there are.
-constexpr std::size_t kCommandsPerTurn = 4096;
+// Of a turn's budget each connection gets its share, however many there are.
+constexpr std::size_t kCommandsPerTurn = limits::kWorkPerTurn / limits::kWorkPerCommand;
 constexpr std::size_t kShareMin = 4, kShareMax = 64;
 
 constexpr RateLimitedLog::Limit kProtocolErrorLines{.lines = 1, .period = std::chrono::seconds(1)};
@@ -38,7 +37,8 @@ Engine::Engine(EngineSettings settings, EngineParts parts)
                    telemetry_),
       access_(log_, telemetry_),
       replies_(core_, connections_, stats_),
-      observers_(settings_.events, settings_.observers_max, connections_, log_, telemetry_),
+      observers_(settings_.events, {settings_.observers_max, settings_.observers_per_user},
+                 connections_, log_, telemetry_),
       backups_(store_, connections_, log_, telemetry_),
       commits_(store_, core_, clock_, observers_, service_log_, telemetry_, log_,
                std::move(parts.on_fatal)),
@@ -244,11 +244,12 @@ void Engine::close_newcomer(Session& session, Unwanted why) {
 
 // The list grows while it is walked: a session that is unblocked by another one's release is served
 // in the same turn. So is one that has sent more than its share, as long as the turn is short; the
-// rest of that waits for the next one. Otherwise a flood would make a turn of seconds, and a
-// renewal that waits that long comes too late (G10).
+// rest of that waits for the next one. Otherwise a flood, or a few dear questions of each of many
+// connections, would make a turn of seconds, and a renewal that waits that long comes too late
+// (G10). Once the budget is spent only renewals and their like are served.
 void Engine::serve_ready() {
   std::vector<Session*>& ready = connections_.ready();
-  const std::uint64_t enough = telemetry_.commands_served + kCommandsPerTurn;
+  budget_.begin_turn(ready);
   const std::size_t share =
       std::clamp(kCommandsPerTurn / std::max<std::size_t>(ready.size(), 1), kShareMin, kShareMax);
   for (std::size_t i = 0; i < ready.size(); ++i) {
@@ -256,25 +257,37 @@ void Engine::serve_ready() {
     session.in_ready = false;
     connections_.mark_served(session);
     if (!serve(session, share)) continue;
-    if (telemetry_.commands_served < enough) {
+    if (has_budget(session)) {
       connections_.mark_ready(session);
     } else {
+      ++telemetry_.postponed;
       connections_.postpone(session);
     }
   }
   connections_.next_turn();
+  budget_.end_turn(ready.empty());
+}
+
+bool Engine::has_budget(const Session& session) const {
+  return budget_.left() ||
+         (budget_.reserve_left() && Commands::is_served_first(session.next_name()));
 }
 
 bool Engine::serve(Session& session, std::size_t share) {
   if (session.closed) return false;
-  std::size_t served = 0;
-  for (; served < share; ++served) {
+  bool stopped = false;
+  for (std::size_t served = 0;; ++served) {
+    stopped = served == share || !has_budget(session);
+    if (stopped) break;
     const auto args = session.next_command();
     if (!args) break;
+    const std::uint64_t nodes = core_.work();
+    const std::size_t bytes = session.outbox().size();
     commands_.serve(session, *args, now_);
+    budget_.charge(session, core_.work() - nodes, session.outbox().size() - bytes);
   }
-  const bool more = served == share && session.has_input() && !session.blocked &&
-                    !session.auth_delayed && !session.closing;
+  const bool more = stopped && session.has_input() && !session.blocked && !session.auth_delayed &&
+                    !session.closing;
   if (!session.protocol_error.empty()) log_protocol_error(session);
   if (session.blocked && !session.wants_input()) refuse_more_input(session);
   const bool drained =
@@ -322,6 +335,27 @@ void Engine::flush() {
   bool more_events = false;
   connections_.flush_dirty([&](Session& session) { more_events |= flush(session); });
   events_pending_ = more_events;
+  if (connections_.output_total() > settings_.output_total_max) cut_slowest_readers();
+}
+
+// Of the user whose connections have read least, so that nobody else is touched.
+void Engine::cut_slowest_readers() {
+  while (connections_.output_total() > settings_.output_total_max) {
+    Session* slowest = connections_.slowest_reader();
+    if (slowest == nullptr) return;
+    cut(*slowest, fmt::format("all connections together may have {}", settings_.output_total_max));
+  }
+}
+
+void Engine::cut(Session& session, std::string_view limit) {
+  ++telemetry_.connections_cut;
+  log_.warning(
+      fmt::format("connection {} ({}) reads too slowly: {} bytes of output wait, {}; closing it",
+                  session.id().value, session.peer(), session.outbox().size(), limit),
+      {{"event", "slow_reader_cut"},
+       {"user", session.user_name()},
+       {"address", session.address()}});
+  close(session);
 }
 
 bool Engine::flush(Session& session) {
@@ -330,16 +364,7 @@ bool Engine::flush(Session& session) {
   const bool more_events =
       session.observation != nullptr && !session.stalled && observers_.catch_up(session);
   if (session.outbox().size() > settings_.output_max) {
-    ++telemetry_.connections_cut;
-    log_.warning(
-        fmt::format("connection {} ({}) reads too slowly: {} bytes of output wait, the limit is "
-                    "{}; closing it",
-                    session.id().value, session.peer(), session.outbox().size(),
-                    settings_.output_max),
-        {{"event", "slow_reader_cut"},
-         {"user", session.user_name()},
-         {"address", session.address()}});
-    close(session);
+    cut(session, fmt::format("the limit is {}", settings_.output_max));
   } else if (session.closing && session.outbox().empty()) {
     close(session);
   } else if (was_paused && !session.output_paused()) {

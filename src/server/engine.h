@@ -43,6 +43,7 @@
 #include "server/service_log.h"
 #include "server/services.h"
 #include "server/telemetry.h"
+#include "server/turn_budget.h"
 #include "server/turn_stats.h"
 #include "server/users.h"
 #include "store/store.h"
@@ -108,11 +109,13 @@ class Engine final {
   [[nodiscard]] const Telemetry& telemetry() const { return telemetry_; }
   [[nodiscard]] Nanos paused() const { return clock_.paused(); }
   [[nodiscard]] core::Totals totals() const { return core_.totals(); }
+  [[nodiscard]] std::vector<LimitUse> limit_uses() const { return services_.limit_uses(); }
   // For checkers that look at the whole state (core/testlib/invariants.h), and the turn's reading
   // of the clock.
   [[nodiscard]] const core::Core& core() const { return core_; }
   [[nodiscard]] Now now() const { return now_; }
   [[nodiscard]] const Connections& connections() const { return connections_; }
+  [[nodiscard]] const TurnBudget& budget() const { return budget_; }
   [[nodiscard]] bool loading() const { return load_.loading; }
   [[nodiscard]] ServiceState state() const { return services_.state(now_); }
   // After a restore: until grants begin.
@@ -133,9 +136,11 @@ class Engine final {
   void apply_hangups();
   void end_auth_delays();
   void serve_ready();
-  // Serves up to `share` commands. True when it has input left that a greater share would have
-  // served.
+  // Serves up to `share` commands, as far as the budget of the turn goes. True when it has input left
+  // that a greater share or budget would have served.
   bool serve(Session& session, std::size_t share);
+  // Whether the budget of the turn covers its next command.
+  [[nodiscard]] bool has_budget(const Session& session) const;
   void refuse_more_input(Session& session);
   void log_protocol_error(Session& session);
   // Closes newcomers that are too many, and those that are late.
@@ -147,6 +152,10 @@ class Engine final {
   void flush();
   // Returns whether it has more events for this session that another turn should send.
   bool flush(Session& session);
+  // Closes connections that do not read, until the unread output of all is within its limit.
+  void cut_slowest_readers();
+  // For reading too slowly.
+  void cut(Session& session, std::string_view limit);
   void close(Session& session);
 
   // Constant after construction, but for the address.
@@ -165,6 +174,7 @@ class Engine final {
   RateLimitedLog protocol_error_log_;
   RateLimitedLog newcomer_log_;
   Connections connections_;
+  TurnBudget budget_;
   AccessControl access_;
   ReplyRouter replies_;
   Observers observers_;

@@ -18,7 +18,9 @@ struct EngineSettings {
   Nanos authenticate_within = limits::kAuthenticateTime;
   std::size_t async_waits_max = limits::kAsyncWaitsPerConnection;
   std::size_t output_max = limits::kOutputBufferMax;
+  std::size_t output_total_max = limits::kOutputTotalMax;
   std::size_t observers_max = limits::kObserversMax;
+  std::size_t observers_per_user = limits::kObserversPerUser;
   EventRing::Bounds events;
   core::Options core;
   std::string address;  // where clients reach this pawld; STATUS shows it

@@ -185,6 +185,11 @@ void add_commands(Exposition& all, const Readings& r, const std::optional<HttpRe
     const Telemetry::Command& command = r.telemetry.commands[i];
     if (command.ok + command.error > 0) durations.add(command.duration, {{"command", name(i)}});
   }
+  all.counter("pawl_turns_postponed_total",
+              "How often a connection with commands to serve had to wait for another turn of the "
+              "loop, because others had used up the work of this one. Renewals and releases do not "
+              "wait.")
+      .add(r.telemetry.postponed);
   all.gauge("pawl_connections",
             "Open connections now, by protocol. One of HTTP is a request under way, or a reader of "
             "events.")
@@ -224,6 +229,27 @@ void add_commands(Exposition& all, const Readings& r, const std::optional<HttpRe
               "When the certificate that new connections are shown expires, since 1970. Only with "
               "TLS.")
         .add(static_cast<double>(*r.telemetry.certificate_expiry));
+  }
+}
+
+void add_limits(Exposition& all, const Readings& r) {
+  Family use = all.gauge("pawl_limit_use",
+                         "How much of a limit is used, in all: leases and waiting requests, the "
+                         "memory they take, waiters, observers, memory of ended leases, output "
+                         "that is not read.");
+  for (const LimitUse& limit : r.limits) use.add(limit.use, {{"limit", limit.name}});
+  Family most = all.gauge("pawl_limit",
+                          "That limit. What exceeds it is refused with -BUSY and its name; the "
+                          "oldest history is forgotten, the slowest readers are closed.");
+  for (const LimitUse& limit : r.limits) most.add(limit.limit, {{"limit", limit.name}});
+  Family user = all.gauge("pawl_limit_greatest_user_use",
+                          "The same of the user that uses most of it. 0 where there are no users.");
+  for (const LimitUse& limit : r.limits) {
+    if (limit.per_user != 0) user.add(limit.greatest_user, {{"limit", limit.name}});
+  }
+  Family per_user = all.gauge("pawl_limit_per_user", "What each user may use.");
+  for (const LimitUse& limit : r.limits) {
+    if (limit.per_user != 0) per_user.add(limit.per_user, {{"limit", limit.name}});
   }
 }
 
@@ -316,6 +342,7 @@ Readings readings_of(const Engine& engine) {
   readings.restoring = engine.loading() ? Millis(0) : engine.restoring();
   readings.space = engine.space();
   readings.paused = engine.paused();
+  readings.limits = engine.limit_uses();
   return readings;
 }
 
@@ -325,6 +352,7 @@ std::string metrics_text(const Readings& readings, const ProcessReadings& proces
   add_locks(all, readings);
   add_leases(all, readings);
   add_commands(all, readings, http);
+  add_limits(all, readings);
   if (http) add_http(all, *http);
   add_store(all, readings, process);
   add_process(all, process);

@@ -30,6 +30,7 @@ struct Readings {
   Millis restoring{0};
   std::optional<store::Space> space;
   Nanos paused{0};
+  std::vector<LimitUse> limits;
 };
 [[nodiscard]] Readings readings_of(const Engine& engine);
 

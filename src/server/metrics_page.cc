@@ -54,6 +54,7 @@ constexpr std::string_view kRest = R"(
 | `PawlBackupIsOld` | the last good backup is more than 36 hours old. It never fires before the first backup | [Back it up](../how-to/back-up.md) |
 | `PawlConnectionsAreRefused` | a limit of connections or file descriptors is reached | Close what is not used, or raise the limit of descriptors |
 | `PawlStrangersFlood` | connections that never authenticated were closed to make room for others | Someone opens many connections and does not log in: the log names addresses. Clients go on; keep the address out with a firewall |
+| `PawlLimitIsNear` | more than 80 % of a limit is used, in all or by one user, for five minutes | `pawl status` shows which. Find out who uses so much, or raise it in `[limits]` of the configuration |
 | `PawlSecretsAreWrong` | more than ten wrong users or secrets within ten minutes | The log names user and address |
 
 A holder that is frozen for longer than its TTL usually sends nothing when it comes back: a client that watches its own deadline stops instead.
@@ -115,6 +116,7 @@ Readings sample_readings() {
   for (auto& command : readings.telemetry.commands) command.ok = 1;
   readings.space.emplace();
   readings.telemetry.certificate_expiry = 0;
+  readings.limits.push_back({.name = "leases", .limit = 1, .per_user = 1});
   return readings;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/assert.h"
 #include "base/mutants.h"
@@ -30,16 +31,35 @@ Observers::Start Observers::start_at(const std::optional<wire::EventId>& from) c
 
 Refusal Observers::check_limits(const Session& session) const {
   if (session.observation == nullptr) {
-    if (observers_.size() < observers_max_) return std::nullopt;
+    const bool full = observers_.size() >= limits_.in_all;
+    if (!full && (session.account == 0 || count_of(session.account) < limits_.per_user))
+      return std::nullopt;
     return wire::WireError{
         wire::ErrorCode::kBusy,
-        fmt::format("observers: the limit of {} connections that observe is reached",
-                    observers_max_)};
+        fmt::format("observers: the limit of {} connections that observe {} is reached; close one, "
+                    "or raise limits.observers{} of pawld",
+                    full ? limits_.in_all : limits_.per_user, full ? "in all" : "for one user",
+                    full ? "" : "_per_user")};
   }
   if (session.observation->prefixes() < limits::kPrefixesPerObserver) return std::nullopt;
   return wire::WireError{wire::ErrorCode::kBusy,
                          fmt::format("prefixes: the limit of {} per connection is reached",
                                      limits::kPrefixesPerObserver)};
+}
+
+std::size_t Observers::count_of(core::AccountId account) const {
+  return static_cast<std::size_t>(
+      std::count_if(observers_.begin(), observers_.end(),
+                    [&](const Session* session) { return session->account == account; }));
+}
+
+std::size_t Observers::greatest_user() const {
+  std::map<core::AccountId, std::size_t> counts;
+  std::size_t most = 0;
+  for (const Session* session : observers_) {
+    if (session->account != 0) most = std::max(most, ++counts[session->account]);
+  }
+  return most;
 }
 
 void Observers::add(Session& session, std::string_view prefix, EventRing::Position start) {

@@ -26,10 +26,14 @@ namespace pawl::server {
 
 class Observers {
  public:
-  Observers(EventRing::Bounds events, std::size_t observers_max, Connections& connections, Log& log,
+  struct Limits {
+    std::size_t in_all = limits::kObserversMax;
+    std::size_t per_user = limits::kObserversPerUser;
+  };
+  Observers(EventRing::Bounds events, Limits limits, Connections& connections, Log& log,
             Telemetry& telemetry)
       : events_(events),
-        observers_max_(observers_max),
+        limits_(limits),
         connections_(connections),
         log_(log),
         telemetry_(telemetry) {}
@@ -52,17 +56,21 @@ class Observers {
   bool remove(Session& session, std::string_view prefix);
   void stop(Session& session);
   void stop_all() { observers_.clear(); }
+  [[nodiscard]] std::size_t size() const { return observers_.size(); }
+  // How many connections of one user observe, at most.
+  [[nodiscard]] std::size_t greatest_user() const;
 
   // Sends an observer that is behind the next events, as far as its output has room. Returns
   // whether there were any for it.
   bool catch_up(Session& session);
 
  private:
+  [[nodiscard]] std::size_t count_of(core::AccountId account) const;
   void send(Session& session);
   void cut(Session& session);
 
   EventRing events_;
-  const std::size_t observers_max_;
+  const Limits limits_;
   Connections& connections_;
   Log& log_;
   Telemetry& telemetry_;

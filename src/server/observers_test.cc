@@ -33,7 +33,7 @@ class ObserversTest : public testing::Test {
   Telemetry telemetry;
   KeptLog log;
   Connections connections{network, {}, telemetry};
-  Observers observers{{.events = 4, .bytes = 1024}, 1, connections, log, telemetry};
+  Observers observers{{.events = 4, .bytes = 1024}, {.in_all = 1}, connections, log, telemetry};
 };
 
 TEST_F(ObserversTest, ADurableEventIsSentToMatchingPrefixesOnly) {

@@ -69,10 +69,9 @@ bool ReplyRouter::wait(Session& session, core::Acquire& input, std::string_view 
 }
 
 bool ReplyRouter::is_waiting_for(const Session& session, std::string_view request) {
-  for (std::uint32_t link = session.waits; link != 0; link = waits_.at(link).next) {
-    if (waits_.at(link).request == request) return true;
-  }
-  return false;
+  const auto waiter = core_.waiting_as(request);
+  const Wait* wait = waiter ? waits_.find(*waiter) : nullptr;
+  return wait != nullptr && wait->connection == session.id();
 }
 
 void ReplyRouter::cancel_waits(Session& session, Now now) {

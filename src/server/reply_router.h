@@ -46,7 +46,7 @@ class ReplyRouter {
   // push, are written when they are decided. `request` as the client named it. Returns false when
   // the command was answered with an error already.
   bool wait(Session& session, core::Acquire& input, std::string_view request, Now now);
-  // Whether this connection has a wait with that request id already.
+  // Whether it is this connection that waits with that request id, as the core knows it.
   [[nodiscard]] bool is_waiting_for(const Session& session, std::string_view request);
 
   // Ends the waits of one connection, or of several that end together, without a reply.

@@ -65,6 +65,7 @@ TEST_F(ReplyRouterTest, AnAsyncWaitIsQueuedFirstAndThenPushed) {
   const LeaseId lease = grant("a");
   Session& waiter = add(1);
   core::Acquire input = acquire("a", Millis(1000), true);
+  input.spec.request = "request";
   EXPECT_TRUE(router.wait(waiter, input, "request", now));
   EXPECT_FALSE(waiter.blocked);
   EXPECT_NE(output(waiter).find("queued"), std::string::npos);

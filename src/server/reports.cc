@@ -52,6 +52,16 @@ void write_waiter(wire::ReplyWriter& reply, const core::WaiterView& waiter) {
   reply.field("waited_ms", std::int64_t{waiter.waited.count()});
 }
 
+// `name` of the limit, as in STATUS and in the configuration.
+void write_full(wire::ReplyWriter& reply, std::string_view name, const core::Refused& refused,
+                std::string_view advice) {
+  reply.error(wire::ErrorCode::kBusy,
+              fmt::format("{0}: the limit of {1} {2} is reached, {3} are in use; {4}, or raise "
+                          "limits.{0}{5} of pawld",
+                          name, refused.limit, refused.per_user ? "for one user" : "in all",
+                          refused.use, advice, refused.per_user ? "_per_user" : ""));
+}
+
 }  // namespace
 
 std::string_view mode_text(Mode mode) {
@@ -81,10 +91,11 @@ std::string_view to_text(ServiceState state) {
 }
 
 void write_lock(wire::ReplyWriter& reply, const core::LockView& view) {
-  reply.map(view.reopens_in ? 9 : 8);
+  reply.map(view.reopens_in ? 10 : 9);
   reply.field("lock", view.lock);
   reply.field("state", to_text(view.state));
   write_token(reply, "token", view.token);
+  reply.field("holder_count", view.holder_count);
   reply.bulk("holders");
   reply.array(view.holders.size());
   for (const core::HolderView& holder : view.holders) write_holder(reply, holder);
@@ -111,7 +122,7 @@ void write_epoch(wire::ReplyWriter& reply, const core::EpochView& epoch) {
 }
 
 void write_status(wire::ReplyWriter& reply, const StatusView& status) {
-  reply.map(14);
+  reply.map(15);
   reply.field("version", status.version);
   reply.field("store", status.store);
   reply.field("role", status.state == ServiceState::kLoading ? "loading" : "active");
@@ -126,6 +137,17 @@ void write_status(wire::ReplyWriter& reply, const StatusView& status) {
   reply.field("waiters", status.totals.waiters);
   reply.field("uptime_ms", std::int64_t{status.uptime.count()});
   reply.field("restoring_ms", std::int64_t{status.restoring.count()});
+  reply.bulk("limits");
+  reply.map(status.limits.size());
+  for (const LimitUse& limit : status.limits) {
+    reply.bulk(limit.name);
+    reply.map(limit.per_user == 0 ? 2 : 4);
+    reply.field("use", limit.use);
+    reply.field("limit", limit.limit);
+    if (limit.per_user == 0) continue;
+    reply.field("greatest_user", limit.greatest_user);
+    reply.field("per_user", limit.per_user);
+  }
 }
 
 std::string info_text(const StatusView& status, const Telemetry& counted) {
@@ -189,9 +211,16 @@ void write_refused(wire::ReplyWriter& reply, const core::Refused& refused) {
       return reply.error(wire::ErrorCode::kConflict,
                          "the request id was used with other locks, mode, limit or TTL");
     case Why::kWaitersFull:
-      return reply.error(
-          wire::ErrorCode::kBusy,
-          fmt::format("waiters: the limit of {} in all is reached", limits::kWaitersMax));
+      return write_full(reply, "waiters", refused,
+                        "acquire without WAIT, or ask again when some have ended");
+    case Why::kLeasesFull:
+      return write_full(reply, "leases", refused,
+                        "waiting requests count too; release some, or ask again when some have "
+                        "ended");
+    case Why::kLeaseBytesFull:
+      return write_full(reply, "lease_bytes", refused,
+                        "use shorter names and metadata, release some leases, or ask again when "
+                        "some have ended");
     case Why::kExhausted:
       return reply.error(wire::ErrorCode::kExhausted,
                          fmt::format("the last token, {}, is used up", limits::kTokenMax));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/views.h"
 #include "server/telemetry.h"
@@ -21,6 +22,16 @@ enum class ServiceState : std::uint8_t {
 };
 [[nodiscard]] std::string_view to_text(ServiceState state);  // granting, loading, restoring, full
 
+// How much of a limit is used.
+struct LimitUse {
+  std::string_view name;  // as in the configuration, in metrics and in -BUSY
+  std::uint64_t use = 0;
+  std::uint64_t limit = 0;
+  // The most that one user has of what each may have; 0: there is no such limit.
+  std::uint64_t greatest_user = 0;
+  std::uint64_t per_user = 0;
+};
+
 struct StatusView {
   std::string_view version;
   std::string_view store;
@@ -34,6 +45,7 @@ struct StatusView {
   std::uint64_t connections = 0;
   std::uint64_t connections_max = 0;
   std::uint64_t blocked = 0;
+  std::vector<LimitUse> limits;
 };
 
 [[nodiscard]] std::string_view mode_text(Mode mode);

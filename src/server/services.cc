@@ -24,7 +24,23 @@ StatusView Services::status(Now now) const {
   view.connections = connections.size();
   view.connections_max = connections.limits().ordinary;
   view.blocked = connections.blocked();
+  view.limits = limit_uses();
   return view;
+}
+
+std::vector<LimitUse> Services::limit_uses() const {
+  const core::Accounts& accounts = core.accounts();
+  const core::Usage &all = accounts.total(), most = accounts.greatest();
+  const core::Quota &in_all = accounts.in_all(), &per_user = accounts.per_user();
+  return {
+      {"leases", all.places(), in_all.leases, most.leases, per_user.leases},
+      {"lease_bytes", all.bytes, in_all.bytes, most.bytes, per_user.bytes},
+      {"waiters", all.waiters, in_all.waiters, most.waiters, per_user.waiters},
+      {"observers", observers.size(), settings.observers_max, observers.greatest_user(),
+       settings.observers_per_user},
+      {"history_bytes", core.history_bytes(), settings.core.history_bytes},
+      {"output_bytes", connections.output_total(), settings.output_total_max},
+  };
 }
 
 }  // namespace pawl::server

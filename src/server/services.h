@@ -44,6 +44,7 @@ struct Services {
   // Whether locks are granted, and if not, why.
   [[nodiscard]] ServiceState state(Now now) const;
   [[nodiscard]] StatusView status(Now now) const;
+  [[nodiscard]] std::vector<LimitUse> limit_uses() const;
 };
 
 }  // namespace pawl::server

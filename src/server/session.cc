@@ -49,6 +49,10 @@ std::optional<std::span<const std::string_view>> Session::next_command() {
   }
 }
 
+std::string_view Session::next_name() const {
+  return wire::peek_name(std::string_view(input_).substr(taken_ + serving_));
+}
+
 // The decoder counts from the first byte not yet consumed, so bytes may only go when they were.
 void Session::drop_taken() {
   taken_ += serving_;

@@ -20,6 +20,7 @@
 #include <string_view>
 
 #include "base/limits.h"
+#include "core/accounts.h"
 #include "server/network.h"
 #include "server/observation.h"
 #include "server/outbox.h"
@@ -76,6 +77,8 @@ class Session {
   // error is answered here and closes the session. The views are valid until the next call of
   // receive() or next_command().
   [[nodiscard]] std::optional<std::span<const std::string_view>> next_command();
+  // The name of the next command, as far as it can be told without serving it; empty otherwise.
+  [[nodiscard]] std::string_view next_name() const;
   [[nodiscard]] bool has_input() const { return taken_ < input_.size(); }
   [[nodiscard]] bool wants_input() const {
     return input_.size() - taken_ < (is_bounded_newcomer() ? kNewcomerInputPause : kInputPause);
@@ -95,16 +98,18 @@ class Session {
   wire::Protocol protocol = wire::Protocol::kResp2;
   std::string name, library, library_version;  // CLIENT SETNAME and SETINFO
   wire::Access access = wire::Access::kNone;
-  UserPtr user;             // nullptr: not authenticated, or pawld has no users
-  std::uint32_t waits = 0;  // chain of its waits in the WaitTable
+  UserPtr user;                 // nullptr: not authenticated, or pawld has no users
+  core::AccountId account = 0;  // the user's, in the core; 0: nobody in particular
+  std::uint32_t waits = 0;      // chain of its waits in the WaitTable
   std::uint32_t async_waits = 0;
   std::unique_ptr<Observation> observation;  // nullptr: it does not observe
   std::uint64_t commands = 0;
-  Tick since{};               // when it connected
-  Tick active{};              // when it last sent a command
-  bool blocked = false;       // in a WAIT without ASYNC, or in a BACKUP
-  bool backing_up = false;    // of these: in a BACKUP
-  bool auth_delayed = false;  // after a wrong secret: served again from auth_delayed_until on
+  std::uint64_t work_end = 0;  // for TurnBudget: where its share of all work ends so far
+  Tick since{};                // when it connected
+  Tick active{};               // when it last sent a command
+  bool blocked = false;        // in a WAIT without ASYNC, or in a BACKUP
+  bool backing_up = false;     // of these: in a BACKUP
+  bool auth_delayed = false;   // after a wrong secret: served again from auth_delayed_until on
   Tick auth_delayed_until{};
   bool in_process = false;  // of another thread of this process, on behalf of an HTTP client
   Place place = Place::kOrdinary;
@@ -114,6 +119,7 @@ class Session {
   bool closed = false;              // the network has closed it; only its waits are left to cancel
 
   // --- Membership in the lists of Connections, so that none holds a session twice ----------------
+  std::size_t output_counted = 0;  // of its unread output, in the total of Connections
   bool in_ready = false;
   bool in_dirty = false;
   bool stalled = false;       // the network took less than it was given

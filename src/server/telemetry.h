@@ -105,6 +105,8 @@ struct Telemetry {
   std::uint64_t turns = 0;
   std::uint64_t batches = 0;
   std::uint64_t commands_served = 0;
+  // How often a connection with input had to wait for the next turn.
+  std::uint64_t postponed = 0;
   std::uint64_t connections = 0;  // accepted, ever
   std::uint64_t connections_refused = 0;
   std::uint64_t connections_cut = 0;  // for reading too slowly

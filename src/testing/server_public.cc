@@ -101,7 +101,9 @@ struct Server::State {
 
   Nanos settle();
   bool break_lock(std::string_view lock, Break how);
-  wire::Value inspect(std::string_view lock) { return server.ask({"INSPECT", lock}); }
+  wire::Value inspect(std::string_view lock) {
+    return server.ask({"INSPECT", lock, "HOLDERS", "1000"});
+  }
 };
 
 // Waits until all clients and pawld are idle. Returns how long they will be.

@@ -110,6 +110,24 @@ DecodedCommand CommandDecoder::decode(std::string_view buffer, FrameSize size) {
   return decoded;
 }
 
+std::string_view peek_name(std::string_view buffer) {
+  if (!buffer.starts_with('*')) {
+    const auto begin = std::find_if_not(buffer.begin(), buffer.end(), is_space);
+    const auto end = std::find_if(begin, buffer.end(), is_space);
+    if (end == buffer.end()) return {};  // The rest of the word may still be to come.
+    return {begin, end};
+  }
+  const std::size_t array_end = buffer.substr(0, kDigitsMax + 3).find("\r\n$");
+  if (array_end == std::string_view::npos) return {};
+  buffer.remove_prefix(array_end + 3);
+  std::size_t size = 0, digits = 0;
+  for (; digits < std::min(buffer.size(), kDigitsMax) && is_digit(buffer[digits]); ++digits)
+    size = size * 10 + static_cast<std::size_t>(buffer[digits] - '0');
+  if (digits == 0 || buffer.substr(digits, 2) != "\r\n") return {};
+  buffer.remove_prefix(digits + 2);
+  return size <= buffer.size() ? buffer.substr(0, size) : std::string_view{};
+}
+
 void CommandDecoder::start_over() {
   position_ = 0;
   expected_ = 0;

@@ -48,6 +48,10 @@ struct DecodedCommand {
   std::string_view message;  // A constant.
 };
 
+// The first word of the command at the front of `buffer`, without decoding the rest; empty when it is
+// not whole yet, or malformed. Points into the buffer. A quoted inline word keeps its quotes.
+[[nodiscard]] std::string_view peek_name(std::string_view buffer);
+
 class CommandDecoder {
  public:
   // `buffer` begins at the first byte not yet consumed. After kNeedMore, call again with the same

@@ -192,6 +192,17 @@ TEST(CommandDecoder, ATlsHandshakeEndsTheConnectionAtItsSecondByte) {
   EXPECT_THAT(feed(hello, 1).error, HasSubstr("does not speak TLS"));
 }
 
+TEST(CommandDecoder, TheNameOfTheNextCommandIsSeenWithoutDecodingIt) {
+  EXPECT_EQ(peek_name("*2\r\n$5\r\nRENEW\r\n$3\r\nab"), "RENEW");
+  EXPECT_EQ(peek_name("  ping \r\n"), "ping");
+  EXPECT_EQ(peek_name("PING\n"), "PING");
+  for (const char* unfinished : {"", "*", "*1\r\n", "*1\r\n$4\r", "*1\r\n$4\r\nPIN", "PIN"})
+    EXPECT_EQ(peek_name(unfinished), "") << unfinished;
+  for (const char* malformed : {"*x\r\n:1\r\n", "*1\r\n$x\r\nPING\r\n", "*1\r\n$\r\nPING\r\n",
+                                "*1\r\n$99999999999\r\nPING\r\n"})
+    EXPECT_EQ(peek_name(malformed), "") << malformed;
+}
+
 TEST(CommandDecoder, AfterALargeCommandTheNextOneIsReadAsUsual) {
   std::string bytes;
   append_mrenew(bytes, std::vector<LeaseId>(1024, LeaseId{1, 2}));

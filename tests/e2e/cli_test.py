@@ -151,6 +151,26 @@ class CliTest(CliCase):
         self.assertEqual(done.returncode, 74, done.stderr)
         self.assertEqual(self.data("show", self.name)["state"], "free")
 
+    # -- show
+
+    def test_show_lists_sixteen_holders_and_all_of_them_when_asked(self):
+        for _ in range(20):
+            self.pawl("acquire", self.name, "--shared", "--ttl", "1m")
+        some = self.data("show", self.name)
+        self.assertEqual((len(some["holders"]), some["holder_count"]), (16, 20))
+        self.assertIn("and 4 more holders", self.pawl("show", self.name).stdout)
+        self.assertIn("+19", self.pawl("ls", self.name).stdout)
+        every = self.data("show", self.name, "--all")["holders"]
+        self.assertEqual(len({holder["token"] for holder in every}), 20)
+        self.assertNotIn("more holders", self.pawl("show", self.name, "--all").stdout)
+
+    def test_status_shows_use_against_limit(self):
+        self.take()
+        limits = self.data("status")["limits"]
+        self.assertGreaterEqual(limits["leases"]["use"], 1)
+        self.assertEqual(limits["leases"]["limit"], 2_000_000)
+        self.assertRegex(self.pawl("status").stdout, r"  leases: +\d+ of 2000000 \(0 %\)")
+
     # -- renew, release
 
     def test_renew_takes_the_lease_from_argv_environment_and_stdin(self):

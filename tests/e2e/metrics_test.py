@@ -312,6 +312,7 @@ class AlertsTest(harness.PawldCase):
             "PawlStrangersFlood": {
                 'pawl_unauthenticated_closed_total{proto="http",reason="displaced"}': 1
             },
+            "PawlLimitIsNear": {'pawl_limit_use{limit="leases"}': 1_600_001},
             "PawlSecretsAreWrong": {"pawl_auth_failures_total": 30},
         }.items():
             with self.subTest(expected):

@@ -7,7 +7,10 @@ from pawltest import harness
 from pawltest.harness import LEASE, fields, redis_cli, request_id
 
 GRANT_KEYS = ["lease", "token", "floor", "slot", "ttl_ms", "waited_ms"]
-INSPECT_KEYS = {"lock", "state", "token", "holders", "waiters", "queue", "last_token", "label"}
+INSPECT_KEYS = {
+    *("lock", "state", "token", "holder_count", "holders", "waiters", "queue", "last_token"),
+    "label",
+}
 HOLDER_KEYS = {
     "token",
     "owner",
@@ -36,6 +39,7 @@ STATUS_KEYS = {
     "waiters",
     "uptime_ms",
     "restoring_ms",
+    "limits",
 }
 UNKNOWN_LEASE = "0123456789abcdef0123456789abcdef"
 

@@ -49,6 +49,10 @@ std::string_view name_of(Refused::Why why) {
   switch (why) {
     case Refused::Why::kConflict:
       return "conflict";
+    case Refused::Why::kLeasesFull:
+      return "leases full";
+    case Refused::Why::kLeaseBytesFull:
+      return "lease bytes full";
     case Refused::Why::kWaitersFull:
       return "waiters full";
     case Refused::Why::kExhausted:

@@ -316,7 +316,8 @@ Snapshot snapshot(const Core& core, Now now) {
   snapshot.at = now;
   snapshot.totals = core.totals();
   Probe::fill(core, snapshot);
-  for (auto& [lock, of] : snapshot.locks) of.view = core.inspect(lock, now);
+  for (auto& [lock, of] : snapshot.locks)
+    of.view = core.inspect(lock, now, {.count = SIZE_MAX, .after = {}});
   return snapshot;
 }
 

@@ -17,7 +17,7 @@ T pick(const std::array<T, kCount>& choices, std::uint32_t number) {
 
 Options small_limits() {
   Options options;
-  options.waiters_max = 10;
+  options.in_all.waiters = 10;
   options.history_epochs = 24;
   options.request_memory = Millis(700);
   return options;
@@ -364,7 +364,7 @@ void Duel::compare_reads() {
   } while (cursor != 0);
   expect_same("list", sorted(listed), sorted(model_.locks()));
   for (const std::string& lock : kLocks) {
-    const LockView core_view = core_->inspect(lock, now_);
+    const LockView core_view = core_->inspect(lock, now_, {.count = SIZE_MAX, .after = {}});
     expect_same("inspect", describe(core_view), describe(model_.inspect(lock, now_)));
     std::vector<std::string> core_history, model_history;
     for (const EpochView& epoch : core_->history(lock, 1000))

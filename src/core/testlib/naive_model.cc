@@ -81,7 +81,7 @@ void Model::acquire(WaiterId waiter, const Spec& spec, LeaseId candidate, Now no
     queue_.pop_back();
     return reply(waiter, NotObtained{NotObtained::Why::kBusy});
   }
-  if (queue_.size() > options_.waiters_max) {
+  if (queue_.size() > options_.in_all.waiters) {
     queue_.pop_back();
     return reply(waiter, Refused{Refused::Why::kWaitersFull});
   }

@@ -16,25 +16,29 @@ constexpr std::size_t kPageStep = 16;
 
 // --- INSPECT -------------------------------------------------------------------------------------
 
-std::string_view parse_lock(wire::ArgReader& in) {
-  return in.lock();
-}
-
 void hide_locks(const Session& session, core::LockView& view) {
   for (core::HolderView& holder : view.holders) AccessControl::hide_locks(session, holder.locks);
 }
 
-Served inspect(Command& command, std::string_view lock) {
-  if (const Refusal refusal = AccessControl::check_lock(command.session, lock))
+Served inspect(Command& command, const InspectRequest& request) {
+  if (const Refusal refusal = AccessControl::check_lock(command.session, request.lock))
     return command.error(*refusal);
-  core::LockView view = command.services.core.inspect(lock, command.now);
+  core::LockView view = command.services.core.inspect(request.lock, command.now, request.holders);
   hide_locks(command.session, view);
   wire::ReplyWriter reply = command.reply();
   write_lock(reply, view);
   return command.done(command.services.core.last_batch());
 }
 
-constexpr std::array kInspectParameters{kLockInPath};
+constexpr std::array kInspectParameters{
+    kLockInPath,
+    HttpParameter{ParameterIn::kQuery, "holders", false,
+                  R"({"type":"integer","minimum":1,"maximum":1000,"default":16})",
+                  "how many holders to show, 1 to 1000 (default 16); holder_count has them all",
+                  "HOLDERS"},
+    HttpParameter{ParameterIn::kQuery, "after", false, R"({"type":"integer","minimum":1})",
+                  "only holders with a greater token: that of the last holder of the page before",
+                  "AFTER"}};
 constexpr std::array kInspectAnswers{
     HttpAnswer{200, "Lock", "as it is now; a lock that was never held is free"}};
 constexpr HttpRoute kInspectRoute{
@@ -163,6 +167,20 @@ constexpr HttpRoute kStatusRoute{
 
 }  // namespace
 
+InspectRequest parse_inspect(wire::ArgReader& in) {
+  InspectRequest inspect{.lock = in.lock(), .holders = {}};
+  while (in.more()) {
+    if (in.option("HOLDERS")) {
+      inspect.holders.count = in.number("HOLDERS", {1, limits::kCountMax});
+    } else if (in.option("AFTER")) {
+      inspect.holders.after = in.token("AFTER");
+    } else {
+      in.refuse_rest();
+    }
+  }
+  return inspect;
+}
+
 LocksRequest parse_locks(wire::ArgReader& in) {
   LocksRequest locks;
   while (in.more()) {
@@ -195,17 +213,19 @@ HistoryRequest parse_history(wire::ArgReader& in) {
 
 constinit const Verb kInspect{
     .name = "INSPECT",
-    .arity = 2,
+    .arity = -2,
     .access = wire::Access::kObserve,
     .group = "inspect",
-    .usage = "lock",
+    .usage = "lock [HOLDERS n] [AFTER token]",
     .summary = "who holds a lock, until when, and who waits",
     .reply =
         "map: lock, state (free, held or closed; a lock that was never held is free), token "
-        "(the greatest live one), holders, waiters, queue, last_token, label (what pawld knows "
-        "about guards: unknown until one reports)",
+        "(the greatest live one), holder_count, holders (the first n of them, 16 unless HOLDERS "
+        "says another number, up to 1000; after a token: those with a greater one), waiters, queue "
+        "(the first 16), last_token, label (what pawld knows about guards: unknown until one "
+        "reports)",
     .example = "INSPECT reports/nightly",
-    .handler = kHandler<parse_lock, inspect>,
+    .handler = kHandler<parse_inspect, inspect>,
     .http = &kInspectRoute,
 };
 
@@ -251,7 +271,10 @@ constinit const Verb kStatus{
         "map: version, store, role, state (granting, loading, restoring or full: whether locks "
         "are granted, and if not, why), epoch, active, incarnation, last_token, "
         "oldest_live_token, locks, leases, waiters, uptime_ms, restoring_ms (after a restore: "
-        "until grants begin)",
+        "until grants begin), limits (a map: leases, lease_bytes, waiters, observers, "
+        "history_bytes "
+        "and output_bytes, each with use and limit, and where users have limits greatest_user and "
+        "per_user)",
     .example = "STATUS",
     .handler = kHandler<parse_nothing, show_status>,
     .http = &kStatusRoute,

@@ -10,6 +10,12 @@ extern const Verb kLocks;
 extern const Verb kHistory;
 extern const Verb kStatus;
 
+struct InspectRequest {
+  std::string_view lock;
+  core::HoldersPage holders;
+};
+[[nodiscard]] InspectRequest parse_inspect(wire::ArgReader& in);
+
 struct LocksRequest {
   std::string_view prefix;  // empty: all
   // "0": from the start. Otherwise opaque: the cursor of an earlier page.

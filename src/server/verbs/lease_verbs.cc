@@ -41,7 +41,7 @@ Served acquire(Command& command, const AcquireSpec& spec) {
     return refuse_acquire(command, wire::ErrorCode::kFull,
                           "no disk space for new grants; renewals and releases go on");
   }
-  core::Acquire input{kDirect, spec, services.random.lease_id()};
+  core::Acquire input{kDirect, spec, services.random.lease_id(), session.account};
   input.spec.request = request.text();
   if (session.hung_up) {  // Nothing is queued for it.
     input.spec.wait = Millis(0);
@@ -53,7 +53,7 @@ Served acquire(Command& command, const AcquireSpec& spec) {
     return command.answer(reply, true);
   }
   if (input.spec.async && session.async_waits >= services.settings.async_waits_max &&
-      !services.replies.is_waiting_for(session, spec.request)) {
+      !services.replies.is_waiting_for(session, request.text())) {
     return refuse_acquire(command, wire::ErrorCode::kBusy,
                           fmt::format("waiters: the limit of {} per ASYNC connection is reached",
                                       services.settings.async_waits_max));
@@ -124,7 +124,8 @@ void count_renewal(Telemetry& telemetry, const core::Outcome& outcome) {
 }
 
 core::Reply ask_to_renew(const Command& command, LeaseId lease) {
-  const core::Reply reply = command.services.replies.ask(core::Renew{kDirect, lease}, command.now);
+  const core::Reply reply = command.services.replies.ask(
+      core::Renew{kDirect, lease, command.session.account}, command.now);
   count_renewal(command.services.telemetry, reply.outcome);
   return reply;
 }
@@ -244,6 +245,7 @@ constinit const Verb kRenew{
     .access = wire::Access::kUse,
     .group = "lease",
     .on_reserved = true,
+    .served_first = true,
     .usage = "lease",
     .summary = "extend a lease still held",
     .reply = "integer: ms until it expires",
@@ -258,6 +260,7 @@ constinit const Verb kMRenew{
     .access = wire::Access::kUse,
     .group = "lease",
     .on_reserved = true,
+    .served_first = true,
     .usage = "lease [lease]...",
     .summary = "extend up to 1024 leases at once",
     .reply = "array of integers in the order asked: ms until it expires, -1 = over",
@@ -271,6 +274,7 @@ constinit const Verb kRelease{
     .access = wire::Access::kUse,
     .group = "lease",
     .on_reserved = true,
+    .served_first = true,
     .usage = "lease",
     .summary = "end a lease now",
     .reply = "1 released; 0 it was already over",

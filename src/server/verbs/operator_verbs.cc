@@ -20,8 +20,9 @@ Refusal check_break(const Command& command, const BreakRequest& request) {
   const Session& session = command.session;
   if (!AccessControl::is_limited(session)) return std::nullopt;
   if (Refusal refusal = AccessControl::check_lock(session, request.lock)) return refusal;
+  const core::HoldersPage only{.count = 1, .after = Token{request.token.value - 1}};
   return AccessControl::check_break(
-      session, command.services.core.inspect(request.lock, command.now), request.token);
+      session, command.services.core.inspect(request.lock, command.now, only), request.token);
 }
 
 void log_break(const Command& command, const BreakRequest& request, bool was_live) {

@@ -102,6 +102,7 @@ void append_limits(std::string& out) {
   row("REASON", fmt::format("1 to {} bytes, as a lock name", limits::kReasonMax));
   row("leases in one MRENEW", fmt::format("{}", limits::kRenewsPerCall));
   row("COUNT", fmt::format("1 to {} (default {})", limits::kCountMax, limits::kCountDefault));
+  row("HOLDERS", fmt::format("1 to {} (default {})", limits::kCountMax, limits::kHoldersShown));
   row("one command",
       fmt::format("{} bytes, {} arguments", limits::kFrameMax, limits::kFrameArgsMax));
   row("connections", fmt::format("{}, and {} more that are kept for renewals",
@@ -116,16 +117,25 @@ void append_limits(std::string& out) {
       "in proportion, and the log says so at the start");
   row("waits of one connection",
       fmt::format("1, or {} with ASYNC", limits::kAsyncWaitsPerConnection));
-  row("waits in all", fmt::format("{}", limits::kWaitersMax));
+  const auto in_all = [](std::size_t all, std::size_t per_user) {
+    return fmt::format("{} in all, {} for each user (`[limits]` sets others)", all, per_user);
+  };
+  row("leases and waits", in_all(limits::kLeasesMax, limits::kLeasesPerUser));
+  row("waits", in_all(limits::kWaitersMax, limits::kWaitersPerUser));
+  row("memory of leases and waits, in bytes",
+      in_all(limits::kLeaseBytesMax, limits::kLeaseBytesPerUser));
   row("events kept for FROM", fmt::format("{}, and {} bytes of names in them", limits::kEventsKept,
                                           limits::kEventBytesKept));
   row("history kept for HISTORY", fmt::format("the last {} leases that ended, of all locks "
-                                              "together; in memory, so empty after a restart",
-                                              limits::kHistoryEpochs));
-  row("connections that observe", fmt::format("{}, each up to {} prefixes", limits::kObserversMax,
-                                              limits::kPrefixesPerObserver));
+                                              "together, in at most {} bytes; in memory, so empty "
+                                              "after a restart",
+                                              limits::kHistoryEpochs, limits::kHistoryBytes));
+  row("connections that observe",
+      fmt::format("{}, {} for each user; each up to {} prefixes", limits::kObserversMax,
+                  limits::kObserversPerUser, limits::kPrefixesPerObserver));
   row("output not yet read by a client",
-      fmt::format("{} bytes, then it is cut", limits::kOutputBufferMax));
+      fmt::format("{} bytes, and {} of all together; then it is cut", limits::kOutputBufferMax,
+                  limits::kOutputTotalMax));
 }
 
 }  // namespace

@@ -64,6 +64,7 @@ struct Verb {
   wire::Access access = wire::Access::kAdmin;
   std::string_view group;        // "lock", "lease", "inspect", "operate", "connection", "server"
   bool on_reserved = false;      // answered on the connections that are kept for renewals
+  bool served_first = false;     // also by a turn that has spent its budget on other commands
   bool while_loading = false;    // answered before the store is loaded
   bool while_observing = false;  // answered on a RESP2 connection that observes: it has no pushes
   bool takes_locks = false;      // counted as an acquire also when it is refused; may block
