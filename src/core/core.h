@@ -118,6 +118,9 @@ class Core {
     return !request.empty() && requests_.find(request) != kNone;
   }
   [[nodiscard]] Totals totals() const;
+  // Puts into `out`, which is cleared, every record that the store must have when all that was taken
+  // so far is durable. Not while the open batch holds changes.
+  void write_state(Batch& out) const;
   // After a restore: until grants begin. 0 otherwise.
   [[nodiscard]] Millis restoring_for(Now now) const { return restore_wait_.left(now.tick); }
 
@@ -202,6 +205,8 @@ class Core {
   Result<void> place_loaded(Index lease, Now now);
 
   // --- core_reads.cc -----------------------------------------------------------------------------
+  // The lease as the store keeps it.
+  [[nodiscard]] LeaseRecord record_of(const Lease& lease) const;
   [[nodiscard]] LockView view(Index lock, std::size_t holders_max, Now now) const;
   [[nodiscard]] HolderView holder_view(const Lease& lease, Now now) const;
 

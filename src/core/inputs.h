@@ -18,6 +18,9 @@ struct Acquire {
   AcquireSpec spec;
   // The lease's id if this is granted, now or inside the release of another lease.
   LeaseId candidate;
+  // The one who asks has hung up since. Its retry reads the outcome of a request id, but neither
+  // takes over nor ends a wait: that belongs to a newer connection.
+  bool hung_up = false;
 };
 
 // Extends a live lease by its TTL.

@@ -41,6 +41,7 @@ struct Config {
   // How long to wait for data or a port that the previous pawld still holds.
   Millis wait{10'000};
   Millis max_ttl = limits::kTtlMaxDefault;
+  Millis max_delay = limits::kDelayMax;
   store::journal::Settings journal;
   // Empty: connections are plain.
   tls::ServerFiles tls;
