@@ -1,5 +1,5 @@
-"""What pawld's store may lack although the disk has space: inodes, file descriptors, and a disk for
-backups that answers. Hard cases 37 and 42.
+"""What pawld's store may lack although the disk has space: inodes, file descriptors, a disk for
+backups that answers, and files that are as it wrote them. Hard cases 37, 39 and 42.
 
 Nothing of this ends pawld or keeps a holder from renewing.
 """
@@ -95,6 +95,32 @@ class DescriptorsTest(ShortageCase):
         server.start()
         self.assertEqual(self.client(3, server).call("RENEW", held["lease"]), TTL)
         print(f"{refused} of {TOKENS_PER_BLOCK + 100} refused for lack of file descriptors")
+
+
+class DamageTest(ShortageCase):
+    def test_damage_in_a_closed_segment_is_repaired_from_memory(self):  # Hard case 39.
+        server = self.own_pawld(segment_bytes=SEGMENT_SMALL)
+        client = self.client(3, server)
+        held = self.acquire(client, "held", ttl=TTL)
+        segment = server.data / "segment-1.log"
+        second = server.data / "segment-2.log"
+        for number in range(12):  # More than a segment, and less than a checkpoint is made from.
+            self.assertTrue(self.cycle(client, f"before/{number}"))
+        self.assertIn(b"PWLR", second.read_bytes()[4096:4100], "the first segment is not closed")
+        with open(segment, "r+b") as file:
+            file.seek(4096 + 60)
+            file.write(b"\xff\xff\xff")
+
+        def repaired():
+            self.cycle(client, "during")
+            return "the damage in the store is repaired" in server.log()
+
+        wait_until(repaired, "a checkpoint from memory replaces what is damaged")
+        self.assertIn("segment-1.log: offset", server.log())
+        self.assertEqual(client.call("RENEW", held["lease"]), TTL)
+        server.kill()
+        server.start()
+        self.assertEqual(self.client(3, server).call("RENEW", held["lease"]), TTL)
 
 
 class HangingBackupTest(ShortageCase):

@@ -496,7 +496,9 @@ TEST(Verify, ANewerFormatIsNamedInEveryKindOfFile) {  // Hard case 45.
     const std::string path = kDirectory + "/" + name;
     std::string bytes = b.disk.content(path);
     if (block && bytes.substr(0, 3) != "PWL") continue;  // A spare, or what was wiped.
-    bytes[8] = 2;
+    const bool slots = name == kHighWaterFile;
+    bytes[8] = slots ? 3 : 2;
+    if (slots) bytes[kBlock + 8] = 3;
     if (block) {
       const std::uint32_t crc = crc32c(std::string_view(bytes).substr(8, kBlock - 8));
       std::memcpy(bytes.data() + 4, &crc, sizeof crc);
@@ -506,8 +508,9 @@ TEST(Verify, ANewerFormatIsNamedInEveryKindOfFile) {  // Hard case 45.
     const JournalRun run(disk);
     if (run.ok()) continue;  // A segment that the checkpoint covers is not read.
     ++doctored;
-    EXPECT_THAT(run.error->detail,
-                HasSubstr(name + ": written by a newer Pawl (format 2; this one reads up to 1)"));
+    const std::string formats =
+        slots ? "(format 3; this one reads up to 2)" : "(format 2; this one reads up to 1)";
+    EXPECT_THAT(run.error->detail, HasSubstr(name + ": written by a newer Pawl " + formats));
   }
   EXPECT_GE(doctored, 4) << "identity, high water, checkpoint and a segment";
 }
