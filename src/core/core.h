@@ -118,8 +118,8 @@ class Core {
     return !request.empty() && requests_.find(request) != kNone;
   }
   [[nodiscard]] Totals totals() const;
-  // Puts into `out`, which is cleared, every record that the store must have when all that was taken
-  // so far is durable. Not while the open batch holds changes.
+  // Puts into `out`, which is cleared, every record that the store must have when all that was
+  // taken so far is durable. Not while the open batch holds changes.
   void write_state(Batch& out) const;
   // After a restore: until grants begin. 0 otherwise.
   [[nodiscard]] Millis restoring_for(Now now) const { return restore_wait_.left(now.tick); }

@@ -1,6 +1,7 @@
 // RestoreWait: after a restore from a backup nothing is granted for the longest TTL and the longest
 // DELAY there was. A lease that was granted after the backup was made is unknown here; it must have
-// expired, and its DELAY have passed, first (design rule 9). Requests that can wait queue up meanwhile.
+// expired, and its DELAY have passed, first (design rule 9). Requests that can wait queue up
+// meanwhile.
 #pragma once
 
 #include <algorithm>

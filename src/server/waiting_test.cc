@@ -229,15 +229,15 @@ TEST_F(WaitingTest, ARetryOnAnotherConnectionKeepsThePositionAndEndsTheOldWait) 
   EXPECT_EQ(behind.take(), "");
 }
 
-// The kernel may deliver an ACQUIRE and the end of an abandoned connection after the client has asked
-// again elsewhere.
+// The kernel may deliver an ACQUIRE and the end of an abandoned connection after the client has
+// asked again elsewhere.
 TEST_F(WaitingTest, ALateRequestOfAConnectionThatHungUpLeavesTheLiveWaitAlone) {
   for (const std::string wait : {" WAIT 5000", ""}) {
     const std::string lease = hold("a");
     Client fresh = connect();
     Client behind = connect();
     Client abandoned = connect();
-    const std::string request = std::string(" REQUEST ") + kId;
+    const std::string request = std::string(" REQUEST ") + kId + std::to_string(wait.size());
     fresh.ask("ACQUIRE a TTL 1000 WAIT 5000" + request);
     behind.ask("ACQUIRE a TTL 1000 WAIT 5000");
     abandoned.say("ACQUIRE a TTL 1000" + wait + request);

@@ -81,8 +81,8 @@ class Files {
 
   // The number of bytes that an unprivileged user may still write.
   virtual Result<std::uint64_t> free_space(const std::string& directory) = 0;
-  // The number of files that an unprivileged user may still create; UINT64_MAX where the file system
-  // does not count them.
+  // The number of files that an unprivileged user may still create; UINT64_MAX where the file
+  // system does not count them.
   virtual Result<std::uint64_t> free_files(const std::string& directory) = 0;
   // Whether `directory` is `ancestor` or lies below it, by whatever path it is named. Both exist.
   virtual Result<bool> is_within(const std::string& directory, const std::string& ancestor) = 0;

@@ -122,11 +122,11 @@ class Store {
   virtual void wake_with(Waker* /*waker*/) {}
 
   // False when space or another resource is short: refuse requests that would grow the store.
-  // Renewals, releases and expiries still fit. Never false for a store that has failed, because its next batch must be
-  // submitted to report the failure.
+  // Renewals, releases and expiries still fit. Never false for a store that has failed, because its
+  // next batch must be submitted to report the failure.
   virtual bool has_room() = 0;
-  // Whether a grant may be applied now: has_room(), and the number that it takes is reserved, as far
-  // as this can be known. May write.
+  // Whether a grant may be applied now: has_room(), and the number that it takes is reserved, as
+  // far as this can be known. May write.
   virtual bool prepare_grant() { return has_room(); }
 
   // --- Damage ------------------------------------------------------------------------------------
@@ -153,8 +153,8 @@ class Store {
   virtual std::optional<Result<BackupDone>> finished_backup() { return std::nullopt; }
   // Grows while a backup makes progress.
   [[nodiscard]] virtual std::uint64_t backup_steps() const { return 0; }
-  // Gives up the backup in progress, because its disk does not answer: it has no outcome, and leaves
-  // at most a directory DIR.partial.
+  // Gives up the backup in progress, because its disk does not answer: it has no outcome, and
+  // leaves at most a directory DIR.partial.
   virtual void abandon_backup() {}
 
   // Nothing for a store that does not live on a volume. Call after load().

@@ -66,13 +66,13 @@ class BackupJob {
 };
 
 // One backup that was begun. The loop's thread and the thread that runs it share it: the target is
-// the user's choice and may be a network disk that hangs for ever inside one system call, so neither
-// the loop nor maintenance nor the end of the process may wait for it. A backup that is given up is
-// left to its thread, which ends if the disk ever answers.
+// the user's choice and may be a network disk that hangs for ever inside one system call, so
+// neither the loop nor maintenance nor the end of the process may wait for it. A backup that is
+// given up is left to its thread, which ends if the disk ever answers.
 class BackupRun {
  public:
-  // `release` is called, by either thread, when the backup ends or is given up; `wake` when there is
-  // an outcome.
+  // `release` is called, by either thread, when the backup ends or is given up; `wake` when there
+  // is an outcome.
   BackupRun(std::unique_ptr<PinnedFiles> files, std::unique_ptr<BackupJob> job,
             std::string directory, std::function<void()> release, std::function<void()> wake);
 

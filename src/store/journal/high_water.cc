@@ -122,7 +122,8 @@ Result<HighWaterFile> HighWaterFile::open(Files& files, const std::string& direc
   auto file = files.open_durable(path_in(directory, kHighWaterFile));
   if (!file) return file.error();
   HighWaterFile opened(std::move(*file), present);
-  // The same bytes in the same place: if they are on the disk already, a torn write changes nothing.
+  // The same bytes in the same place: if they are on the disk already, a torn write changes
+  // nothing.
   if (auto written = opened.write_slot(*present.slot, present.value, present.number); !written)
     return written.error();
   return opened;

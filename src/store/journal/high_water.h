@@ -2,8 +2,8 @@
 // the records, so that even if the last records are lost no number is used twice (design rule 10).
 //
 // The file has two slots of one block (4 KiB) each. They are written in turn, in place and durably,
-// so that a reservation needs neither space nor an inode nor a file descriptor. A write that is torn
-// or fails leaves the other slot as it was.
+// so that a reservation needs neither space nor an inode nor a file descriptor. A write that is
+// torn or fails leaves the other slot as it was.
 //
 //   offset  0  8 letters "PAWLHIGH"
 //           8  u32  version, 2

@@ -99,8 +99,8 @@ class Journal final : public Store {
 
   // kUnavailable: nothing was written.
   Result<void> commit(const Batch& batch);
-  // Reserves `covered` and a block of numbers after it. kUnavailable: what was reserved before still
-  // counts.
+  // Reserves `covered` and a block of numbers after it. kUnavailable: what was reserved before
+  // still counts.
   Result<void> reserve(std::uint64_t covered);
   // Reserves a block ahead of the numbers that are used, unless it lacks space.
   bool reserve_ahead();

@@ -354,8 +354,8 @@ TEST(Journal, HasNoRoomUntilSpaceReturns) {
   EXPECT_EQ(segments_on(disk).size(), 2U);
 }
 
-// Hard case 37. Not a byte is free: a new block of numbers, a clean stop and the next start write in
-// place.
+// Hard case 37. Not a byte is free: a new block of numbers, a clean stop and the next start write
+// in place.
 TEST(Journal, WorksStopsAndStartsOnACompletelyFullDisk) {
   SimulatedDisk disk;
   AcknowledgedState acknowledged;

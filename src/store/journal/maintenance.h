@@ -49,8 +49,8 @@ class Maintenance {
               const Settings& settings, Inventory inventory);
 
   // --- The loop's thread -------------------------------------------------------------------------
-  // Returns the next segment, open, with room for a record of `record_bytes`. If none is ready it is
-  // made now, which is slow but correct. kUnavailable: not now; call it again later.
+  // Returns the next segment, open, with room for a record of `record_bytes`. If none is ready it
+  // is made now, which is slow but correct. kUnavailable: not now; call it again later.
   Result<Spare> take_spare(std::uint64_t record_bytes);
   // Adds the segment that was active until now.
   void add_closed(const ClosedSegment& closed);
@@ -72,8 +72,8 @@ class Maintenance {
   [[nodiscard]] std::uint64_t space_checks() const {
     return space_checks_.load(std::memory_order_relaxed);
   }
-  // `wake` is called on the loop's thread when there may be new work. Set it before the other thread
-  // starts; clear it after that thread has ended.
+  // `wake` is called on the loop's thread when there may be new work. Set it before the other
+  // thread starts; clear it after that thread has ended.
   void on_work(std::function<void()> wake) { wake_ = std::move(wake); }
   // Steps do nothing from now on; unfinished files are removed.
   void stop();
@@ -82,8 +82,8 @@ class Maintenance {
   // none is recycled until unpin(), which any thread may call. kUnavailable: no file descriptor.
   Result<CheckpointSource> pin(const ClosedSegment& active, PinnedFiles& pinned);
   void unpin();
-  // True when the files that a checkpoint is made from turned out to be damaged: then the loop, which
-  // has the whole state in memory, is asked for it.
+  // True when the files that a checkpoint is made from turned out to be damaged: then the loop,
+  // which has the whole state in memory, is asked for it.
   [[nodiscard]] bool wants_state() const { return wants_state_.load(std::memory_order_acquire); }
   // Makes a checkpoint of all closed segments from memory (see CheckpointJob).
   void checkpoint_from(const Batch& state, std::uint64_t covered);

@@ -206,8 +206,8 @@ Result<void> visit(Files& files, const std::string& directory, const Recovered& 
 
 namespace {
 
-// Writes bytes again that were read, so that they are on the disk. A kill may leave bytes that are in
-// the page cache only. So does a sync that failed, and after that another sync succeeds without
+// Writes bytes again that were read, so that they are on the disk. A kill may leave bytes that are
+// in the page cache only. So does a sync that failed, and after that another sync succeeds without
 // writing them. Only the last record can be in doubt: each one before it was synced before the next
 // was begun.
 Result<void> write_last_record_again(File& file, const ByteRange& last, AlignedBuffer& buffer) {
