@@ -135,5 +135,7 @@ inline constexpr Millis kRequestMemory{60 * 1000};
 
 // A pause of pawld itself beyond this does not count against leases.
 inline constexpr Millis kPauseMax{250};
+// A backup that makes no step for so long is given up: its disk does not answer.
+inline constexpr Millis kBackupStallMax{10 * 60 * 1000};
 
 }  // namespace pawl::limits

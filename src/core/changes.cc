@@ -50,6 +50,12 @@ void Changes::put_lease(const LeaseRecord& record) {
   batch_.put(lease_key(record.token), scratch_);
 }
 
+void Changes::write_last_token(Batch& out) const {
+  std::string value;
+  put_u64(value, last_token_.value);
+  out.put(kLastTokenKey, value);
+}
+
 void Changes::put_last_token() {
   if (last_token_ == recorded_token_ || PAWL_MUTANT(last_token_not_recorded)) return;
   recorded_token_ = last_token_;

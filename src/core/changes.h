@@ -42,6 +42,8 @@ class Changes {
   // Moves the counter forward, and records that in the open batch. `token` is greater than the
   // last, and at most limits::kTokenMax.
   void raise_token(Token token);
+  // The counter, as the store keeps it.
+  void write_last_token(Batch& out) const;
   // While loading: the counter is at least at `token`.
   void load_token(Token token);
 

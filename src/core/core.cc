@@ -117,6 +117,7 @@ void Core::retry(Index index, const Acquire& input, Now now) {
   }
   switch (request.state) {
     case Request::State::kWaiting:
+      if (input.hung_up) return changes_.reply(input.waiter, NotObtained{NotObtained::Why::kBusy});
       return rejoin(request.subject, input, now);
     case Request::State::kEnded:
       return changes_.reply(input.waiter, Lost{request.ending, request.token});

@@ -135,6 +135,9 @@ class Core {
   [[nodiscard]] std::uint64_t work() const {
     return work_.nodes() + holders_.work.nodes() + waiters_.work.nodes();
   }
+  // Puts into `out`, which is cleared, every record that the store must have when all that was
+  // taken so far is durable. Not while the open batch holds changes.
+  void write_state(Batch& out) const;
   // After a restore: until grants begin. 0 otherwise.
   [[nodiscard]] Millis restoring_for(Now now) const { return restore_wait_.left(now.tick); }
 
@@ -225,6 +228,8 @@ class Core {
   Result<void> place_loaded(Index lease, Now now);
 
   // --- core_reads.cc -----------------------------------------------------------------------------
+  // The lease as the store keeps it.
+  [[nodiscard]] LeaseRecord record_of(const Lease& lease) const;
   [[nodiscard]] LockView view(Index lock, HoldersPage page, Now now) const;
   [[nodiscard]] HolderView holder_view(const Lease& lease, Now now) const;
 

@@ -250,11 +250,7 @@ void Core::start_ttl(Lease& lease, Tick now) {
 }
 
 void Core::put_lease(const Lease& lease) {
-  LeaseRecord record = holders_.record_of(lease);
-  const Index request = lease.extra == nullptr ? kNone : lease.extra->request;
-  if (request != kNone && !PAWL_MUTANT(request_not_persisted))
-    record.request = requests_.items[request].id.view();
-  changes_.put_lease(record);
+  changes_.put_lease(record_of(lease));
 }
 
 void Core::add_events(EventKind kind, const Lease& lease, Now now, std::optional<Ending> ending,

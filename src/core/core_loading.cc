@@ -73,7 +73,9 @@ Result<void> Core::loaded(Token high_water, Now now) {
                              "from another time",
                              newest.value, last.value, high_water.value)};
   }
-  if (!PAWL_MUTANT(high_water_ignored)) changes_.load_token(high_water);
+  // The end of what was reserved may lie beyond the last token that there is.
+  if (!PAWL_MUTANT(high_water_ignored))
+    changes_.load_token(std::min(high_water, Token{limits::kTokenMax}));
   lease_timers_.start(passed_ms(now.tick));
   waiters_.start(now.tick);
   for (const Index index : loaded_) {

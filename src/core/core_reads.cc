@@ -1,7 +1,9 @@
 // Reads: views of locks, leases and queues, as copies.
 #include <algorithm>
 
+#include "base/mutants.h"
 #include "core/core.h"
+#include "core/records.h"
 
 namespace pawl::core {
 namespace {
@@ -14,6 +16,27 @@ Millis not_negative(Nanos duration) {
 }
 
 }  // namespace
+
+LeaseRecord Core::record_of(const Lease& lease) const {
+  LeaseRecord record = holders_.record_of(lease);
+  const Index request = lease.extra == nullptr ? kNone : lease.extra->request;
+  if (request != kNone && !PAWL_MUTANT(request_not_persisted))
+    record.request = requests_.items[request].id.view();
+  return record;
+}
+
+void Core::write_state(Batch& out) const {
+  out.clear();
+  changes_.write_last_token(out);
+  if (restore_wait_.active()) out.put(kRestoredKey, encode_restored(restore_wait_.whole()));
+  std::string value;
+  const Slab<Lease>& leases = holders_.leases.items;
+  for (Index index = 0; index < leases.end(); ++index) {
+    if (leases[index].phase == Phase::kUnused) continue;
+    encode(record_of(leases[index]), value);
+    out.put(lease_key(leases[index].token), value);
+  }
+}
 
 std::string_view to_text(LockState state) {
   switch (state) {

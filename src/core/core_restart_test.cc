@@ -1,4 +1,6 @@
 // What a restart keeps, and what the core shows when asked.
+#include <map>
+
 #include "core/records.h"
 #include "core/testlib/core_fixture.h"
 
@@ -49,6 +51,33 @@ TEST_F(CoreTest, ARestartKeepsEverythingThatAHolderWasGranted) {
   renews(holder.lease);
   after(9s);
   EXPECT_EQ(describe(renews(holder.lease)), "renewed, left 7000ms") << "MAXHOLD began again";
+}
+
+TEST_F(CoreTest, TheWrittenStateIsWhatTheStoreHolds) {
+  Spec delayed = exclusive({"closed"}, 1s);
+  delayed.delay = 30s;
+  takes(delayed);
+  Spec full = exclusive({"a", "b"}, 60s);
+  full.owner = "me@here:1";
+  full.meta = {{"job", "nightly"}};
+  full.request = "abcdefghijklmnopqrstuv";
+  takes(full);
+  const Granted released = takes(exclusive({"released"}, 60s));
+  releases(released.lease);
+  after(2s);
+  commit();
+  Batch state;
+  core_->write_state(state);
+  std::map<std::string, std::string> records;
+  for (std::string_view rest = state.bytes(); !rest.empty();) {
+    const auto put = take_operation(rest);
+    ASSERT_TRUE(put && put->put);
+    records.emplace(put->key, put->value);
+  }
+  EXPECT_EQ(records.size(), 3U) << "two leases and the last token";
+  for (const auto& [key, value] : disk_)
+    EXPECT_EQ(pawl::core::describe(key, records[key]), pawl::core::describe(key, value));
+  EXPECT_TRUE(records == disk_);
 }
 
 TEST_F(CoreTest, DamagedRecordsAreRefusedNotLoaded) {

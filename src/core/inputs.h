@@ -21,6 +21,9 @@ struct Acquire {
   LeaseId candidate;
   // Whose limits it counts against.
   AccountId account = 0;
+  // The one who asks has hung up since. Its retry reads the outcome of a request id, but neither
+  // takes over nor ends a wait: that belongs to a newer connection.
+  bool hung_up = false;
 };
 
 // Extends a live lease by its TTL.

@@ -162,10 +162,17 @@ Result<Token> decode_last_token(std::string_view value) {
   return token;
 }
 
+std::string encode_restored(Millis wait) {
+  std::string value;
+  put_u64(value, static_cast<std::uint64_t>(wait.count()));
+  return value;
+}
+
 Result<Millis> decode_restored(std::string_view value) {
   ByteReader in(value);
   const std::uint64_t wait = in.u64();
-  if (!in.done() || wait > static_cast<std::uint64_t>(limits::kTtlMaxCeiling.count()))
+  constexpr Millis kLongest = limits::kTtlMaxCeiling + limits::kDelayMax;
+  if (!in.done() || wait > static_cast<std::uint64_t>(kLongest.count()))
     return Error{Code::kInvalid, "record of a restore: out of range"};
   return Millis(wait);
 }
@@ -181,11 +188,7 @@ Result<RestoredRecords> restored_records(Token last, Millis wait) {
   std::string value;
   put_u64(value, restored.last_token.value);
   restored.records.emplace_back(kLastTokenKey, value);
-  if (wait > Millis(0)) {
-    value.clear();
-    put_u64(value, static_cast<std::uint64_t>(wait.count()));
-    restored.records.emplace_back(kRestoredKey, value);
-  }
+  if (wait > Millis(0)) restored.records.emplace_back(kRestoredKey, encode_restored(wait));
   return restored;
 }
 

@@ -64,6 +64,7 @@ void encode(const LeaseRecord& record, std::string& out);
 [[nodiscard]] Result<LeaseRecord> decode_lease(std::string_view key, std::string_view value);
 // The value of kLastTokenKey; kInvalid when it is damaged.
 [[nodiscard]] Result<Token> decode_last_token(std::string_view value);
+[[nodiscard]] std::string encode_restored(Millis wait);
 // The value of kRestoredKey: how long to wait. kInvalid when it is damaged.
 [[nodiscard]] Result<Millis> decode_restored(std::string_view value);
 

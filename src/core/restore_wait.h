@@ -1,6 +1,7 @@
-// RestoreWait: after a restore from a backup nothing is granted for the longest TTL there was. A
-// lease that was granted after the backup was made is unknown here, and must have expired first
-// (design rule 9). Requests that can wait queue up meanwhile.
+// RestoreWait: after a restore from a backup nothing is granted for the longest TTL and the longest
+// DELAY there was. A lease that was granted after the backup was made is unknown here; it must have
+// expired, and its DELAY have passed, first (design rule 9). Requests that can wait queue up
+// meanwhile.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +20,8 @@ class RestoreWait {
     if (wait_ > Millis(0)) ends_ = now + wait_;
   }
   [[nodiscard]] bool active() const { return ends_ != kNever; }
+  // All of it, as it was loaded.
+  [[nodiscard]] Millis whole() const { return wait_; }
   // When it is over; kNever when it is not active.
   [[nodiscard]] Tick ends() const { return ends_; }
   // Until it is over; 0 when it is not active.

@@ -129,6 +129,14 @@ std::optional<std::string> read_max_ttl(const toml::node& node, Config& config) 
   return std::nullopt;
 }
 
+std::optional<std::string> read_max_delay(const toml::node& node, Config& config) {
+  const auto value = node.value_exact<std::int64_t>();
+  if (!value || *value < 0 || Millis(*value) > limits::kDelayMax)
+    return expected(fmt::format("milliseconds, 0 to {}", limits::kDelayMax.count()));
+  config.max_delay = Millis(*value);
+  return std::nullopt;
+}
+
 std::optional<std::string> read_wait(const toml::node& node, Config& config) {
   const auto value = node.value_exact<std::int64_t>();
   if (!value || *value < 0 || Millis(*value) > kWaitMax)
@@ -149,6 +157,7 @@ const std::vector<Key>& top_keys() {
       {"insecure", flag([](Config& c) -> bool& { return c.insecure; })},
       {"must_exist", flag([](Config& c) -> bool& { return c.journal.must_exist; })},
       {"max_ttl_ms", read_max_ttl},
+      {"max_delay_ms", read_max_delay},
       {"wait_ms", read_wait},
   };
   return keys;
@@ -297,6 +306,7 @@ std::string to_toml(const Config& config) {
       {"insecure", config.insecure},
       {"must_exist", config.journal.must_exist},
       {"max_ttl_ms", std::int64_t{config.max_ttl.count()}},
+      {"max_delay_ms", std::int64_t{config.max_delay.count()}},
       {"wait_ms", std::int64_t{config.wait.count()}},
       {"http", http},
       {"journal", journal},

@@ -145,6 +145,7 @@ class Daemon {
     settings.connections_reserved = limits_.reserved;
     settings.newcomers_max = limits_.newcomers;
     apply_limits(config_.limits, settings);
+    settings.delay_max = config_.max_delay;
     settings.core.hash_seed = random_.next();
     server::Engine engine(
         settings, {store_.store(), clock_, random_, loop_, *log_, [this](const Error&) { die(); }});
@@ -328,9 +329,16 @@ class Daemon {
     if (http_) http_->stop();  // Before the engine is destroyed: no request may reach it then.
     log_->info("stopping: all connections are closed, leases are kept");
     const auto closed = store_.close();
-    if (closed) return kExitOk;
-    log_->error(fmt::format("the store did not close cleanly: {}", closed.error().detail));
-    return kExitStore;
+    if (!closed)
+      log_->error(fmt::format("the store did not close cleanly: {}", closed.error().detail));
+    const int code = closed ? kExitOk : kExitStore;
+    if (!store_.backup_hangs()) return code;
+    log_->warning(
+        "a backup was abandoned because its disk does not answer; it may have left a directory "
+        "DIR.partial",
+        {{"event", "backup_abandoned"}});
+    log_.reset();
+    ::_exit(code);  // Its thread still uses what a return would destroy.
   }
 
   int stop_waiting() {

@@ -37,10 +37,11 @@ void OpenStore::start_threads() {
   PAWL_ASSERT(store_ != nullptr && maintenance_ == nullptr);
   if (journal_ == nullptr) return;
   maintenance_ = std::make_unique<store::journal::MaintenanceThread>(*journal_);
-  backups_ = std::make_unique<store::journal::BackupThread>(*journal_);
+  backups_ = std::make_unique<store::journal::BackupThreads>(*journal_);
 }
 
 Result<void> OpenStore::close() {
+  if (backups_) backup_hangs_ = !backups_->stop();
   backups_.reset();
   maintenance_.reset();
   return store().close();

@@ -42,6 +42,9 @@ class OpenStore {
 
   // Ends the threads and closes the store.
   Result<void> close();
+  // After close(): a backup hangs on its disk, and its thread could not be ended. Then the process
+  // must exit without destroying this object.
+  [[nodiscard]] bool backup_hangs() const { return backup_hangs_; }
 
  private:
   store::PosixFiles files_;
@@ -50,7 +53,8 @@ class OpenStore {
   store::journal::Journal* journal_ = nullptr;
   // Destroyed before the store, backups first.
   std::unique_ptr<store::journal::MaintenanceThread> maintenance_;
-  std::unique_ptr<store::journal::BackupThread> backups_;
+  std::unique_ptr<store::journal::BackupThreads> backups_;
+  bool backup_hangs_ = false;
 };
 
 // The detail of an error of open() or load(), followed by what to do about it.

@@ -283,7 +283,9 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   options.adopt = flags.adopt;
   options.json = flags.json;
   options.restore = flags.restore;
-  if (!flags.config.empty()) options.restore.wait_at_least = options.config.max_ttl;
+  if (!flags.config.empty()) {
+    options.restore.wait_at_least = options.config.max_ttl + options.config.max_delay;
+  }
   if (!flags.machine_id_file.empty()) options.machine_id_file = flags.machine_id_file;
   if (offline) {
     options.action = *offline;

@@ -56,6 +56,7 @@ struct Config {
   Millis wait{10'000};
   Millis max_ttl = limits::kTtlMaxDefault;
   MemoryLimits limits;
+  Millis max_delay = limits::kDelayMax;
   store::journal::Settings journal;
   // Empty: connections are plain.
   tls::ServerFiles tls;

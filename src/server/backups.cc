@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/limits.h"
 
 namespace pawl::server {
 namespace {
@@ -60,9 +61,26 @@ void Backups::begin_ordered() {
   current_->begun = true;
 }
 
-void Backups::collect_finished() {
+void Backups::collect_finished(Tick now) {
   if (!current_ || !current_->begun) return;
-  if (const auto finished = store_.finished_backup()) finish(*finished);
+  if (const auto finished = store_.finished_backup()) return finish(*finished);
+  const std::uint64_t steps = store_.backup_steps();
+  if (current_->progress == kNever || current_->steps != steps) {
+    current_->steps = steps;
+    current_->progress = now;
+  }
+  if (now < next_deadline()) return;
+  store_.abandon_backup();
+  finish(Error{Code::kUnknown,
+               fmt::format("{}: its disk has not answered for {} s; the backup was abandoned, and "
+                           "may have left {}.partial",
+                           current_->order.directory, limits::kBackupStallMax.count() / 1000,
+                           current_->order.directory)});
+}
+
+Tick Backups::next_deadline() const {
+  if (!current_ || current_->progress == kNever) return kNever;
+  return current_->progress + limits::kBackupStallMax;
 }
 
 void Backups::finish(const Result<store::BackupDone>& outcome) {

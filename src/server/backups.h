@@ -4,9 +4,10 @@
 //
 //   backups.order(session, {directory, …});  // BACKUP
 //   backups.begin_ordered();     // after the turn's batch: what was sent before is in it
-//   backups.collect_finished();  // at the beginning of each turn
+//   backups.collect_finished(now);  // at the beginning of each turn
 //
-// The store wakes the loop when it is done (Store::wake_with). One thread owns it.
+// The store wakes the loop when it is done (Store::wake_with). A backup whose disk does not answer
+// is given up after limits::kBackupStallMax, so that the next one can be made. One thread owns it.
 #pragma once
 
 #include <optional>
@@ -32,7 +33,9 @@ class Backups {
   // Hands what was ordered to the store, once.
   void begin_ordered();
   // Answers the one whose backup has ended, if it has.
-  void collect_finished();
+  void collect_finished(Tick now);
+  // When collect_finished() has to be called even if nothing happens; kNever without a backup.
+  [[nodiscard]] Tick next_deadline() const;
 
  private:
   struct Current {
@@ -42,6 +45,8 @@ class Backups {
     std::string user;
     std::string address;
     bool begun = false;
+    std::uint64_t steps = 0;  // Of the store, when it was seen to make progress last,
+    Tick progress = kNever;   // and when that was.
   };
 
   void finish(const Result<store::BackupDone>& outcome);

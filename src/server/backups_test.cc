@@ -22,6 +22,11 @@ class BackupStore final : public store::Store {
     return std::exchange(finished, std::nullopt);
   }
 
+  [[nodiscard]] std::uint64_t backup_steps() const override { return steps; }
+  void abandon_backup() override { abandoned = true; }
+
+  std::uint64_t steps = 0;
+  bool abandoned = false;
   std::optional<Error> refusal;
   std::string directory;
   std::optional<Result<store::BackupDone>> finished;
@@ -42,6 +47,7 @@ class BackupsTest : public testing::Test {
   Connections connections{network, {}, telemetry};
   Session& session = *connections.add(ConnectionId{1}, "peer", Tick{});
   Backups backups{store, connections, log, telemetry};
+  const Tick now{std::chrono::seconds(1)};
   const store::BackupOrder order{"/b", Millis(0), UnixMs{5}, "test"};
 };
 
@@ -51,15 +57,30 @@ TEST_F(BackupsTest, BlocksItsConnectionFromTheOrderToTheOutcome) {
   EXPECT_EQ(store.directory, "") << "it begins behind the turn's batch";
   backups.begin_ordered();
   EXPECT_EQ(store.directory, "/b");
-  backups.collect_finished();
+  backups.collect_finished(now);
   EXPECT_TRUE(backups.busy());
   store::BackupDone done;
   done.records = 9;
   store.finished = done;
-  backups.collect_finished();
+  backups.collect_finished(now);
   EXPECT_FALSE(backups.busy() || session.blocked);
   EXPECT_NE(output().find("records\r\n:9\r\n"), std::string::npos);
   EXPECT_EQ(telemetry.last_backup, UnixMs{5});
+}
+
+TEST_F(BackupsTest, OneThatMakesNoProgressIsGivenUp) {
+  backups.order(session, order);
+  backups.begin_ordered();
+  backups.collect_finished(now);
+  const Tick almost = now + limits::kBackupStallMax - std::chrono::milliseconds(1);
+  store.steps = 1;
+  backups.collect_finished(almost);
+  backups.collect_finished(almost + limits::kBackupStallMax - std::chrono::milliseconds(1));
+  EXPECT_TRUE(backups.busy()) << "it makes progress, however slowly";
+  backups.collect_finished(almost + limits::kBackupStallMax);
+  EXPECT_FALSE(backups.busy() || session.blocked);
+  EXPECT_TRUE(store.abandoned);
+  EXPECT_NE(output().find("its disk has not answered for 600 s"), std::string::npos);
 }
 
 TEST_F(BackupsTest, AnOrderThatTheStoreRefusesIsAnsweredWithItsReason) {
@@ -78,7 +99,7 @@ TEST_F(BackupsTest, GoesOnWhenItsConnectionCloses) {
   connections.erase_closed_sessions();
   EXPECT_EQ(connections.blocked(), 0U);
   store.finished = store::BackupDone{};
-  backups.collect_finished();
+  backups.collect_finished(now);
   EXPECT_FALSE(backups.busy());
   EXPECT_NE(log.lines.back().find("completed"), std::string::npos);
 }

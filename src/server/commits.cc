@@ -38,6 +38,13 @@ bool Commits::submit() {
   return durable_ == id;
 }
 
+void Commits::provide_state() {
+  if (failed_ || !in_flight_.empty() || !store_.wants_state()) return;
+  Batch state;
+  core_.write_state(state);
+  store_.take_state(state);
+}
+
 void Commits::collect() {
   if (!in_flight_.empty()) store_.pump(*this);
 }

@@ -32,6 +32,9 @@ class Commits final : private store::Sink {
   // Submits what the core has changed since the last call, if anything. True: it is durable
   // already, and the clock was read after the sync.
   bool submit();
+  // Passes everything that is durable to the store, if the store asks for it because its files are
+  // damaged. After submit().
+  void provide_state();
   // Learns which earlier batches have become durable.
   void collect();
 

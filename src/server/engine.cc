@@ -116,7 +116,8 @@ void Engine::dismiss(Session& session) {
 Nanos Engine::patience() const {
   if (connections_.has_work() || events_pending_) return Nanos(0);
   const Tick due =
-      std::min({core_.next_deadline(), access_.next_deadline(), connections_.next_deadline()});
+      std::min({core_.next_deadline(), access_.next_deadline(), connections_.next_deadline(),
+                backups_.next_deadline()});
   if (due == kNever) return Nanos::max();
   return std::clamp<Nanos>(due - clock_.last(), Nanos(0), kWakeEvery);
 }
@@ -142,7 +143,7 @@ void Engine::run_turn() {
   if (!PAWL_MUTANT(clock_before_sockets)) now_ = read_clock();
   stats_.begin_turn(clock_.uptime());
   if (!PAWL_MUTANT(hangups_after_requests)) apply_hangups();
-  backups_.collect_finished();
+  backups_.collect_finished(now_.tick);
   end_auth_delays();
   serve_ready();
   close_displaced();
@@ -151,10 +152,12 @@ void Engine::run_turn() {
   bool clock_is_fresh = false;
   if (!load_.loading) {
     service_log_.check_room(store_, clock_.uptime());
+    check_damage();
     core_.tick(now_);
     replies_.route();
     if (PAWL_MUTANT(answer_before_sync)) flush();
     clock_is_fresh = commits_.submit();
+    commits_.provide_state();
     backups_.begin_ordered();
   }
   if (PAWL_MUTANT(clock_before_sockets)) now_ = read_clock();
@@ -163,6 +166,14 @@ void Engine::run_turn() {
   if (!stats_.any()) return;
   if (!clock_is_fresh) (void)read_clock();
   stats_.end_turn(clock_.uptime());
+}
+
+void Engine::check_damage() {
+  const store::Damage damage = store_.damage();
+  if (damage.found == 0) return;
+  service_log_.report_damage(damage);
+  telemetry_.store_damage_found = damage.found;
+  telemetry_.store_damage_repaired = damage.repaired;
 }
 
 Now Engine::read_clock() {

@@ -133,6 +133,7 @@ class Engine final {
  private:
   // --- The steps of a turn -----------------------------------------------------------------------
   Now read_clock();
+  void check_damage();
   void apply_hangups();
   void end_auth_delays();
   void serve_ready();

@@ -11,6 +11,7 @@ namespace pawl::server {
 
 struct EngineSettings {
   Millis ttl_max = limits::kTtlMaxDefault;
+  Millis delay_max = limits::kDelayMax;
   std::size_t connections_max = limits::kConnectionsMax;
   std::size_t connections_reserved = limits::kConnectionsReserved;
   // Where users exist: connections that have not authenticated, and the time they have for it.

@@ -286,6 +286,13 @@ void add_store(Exposition& all, const Readings& r, const ProcessReadings& proces
   }
   all.gauge("pawl_store_full", "1 while no lock is granted because the disk is full.")
       .add(r.state == ServiceState::kFull ? 1.0 : 0.0);
+  all.counter("pawl_store_damage_total",
+              "Times that the store found damage in its own files while it ran.")
+      .add(r.telemetry.store_damage_found);
+  all.gauge("pawl_store_damaged",
+            "1 while the files of the store are damaged and only the memory of this process has "
+            "everything: do not restart it. 0 once a checkpoint from memory has replaced them.")
+      .add(r.telemetry.store_damage_found == r.telemetry.store_damage_repaired ? 0.0 : 1.0);
   all.gauge("pawl_restoring_seconds",
             "After a restore: until locks are granted, when every lease from before has run out. "
             "Otherwise 0.")

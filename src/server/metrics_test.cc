@@ -39,6 +39,8 @@ TEST_F(MetricsTest, EveryFamilyThatPawldCanKnowIsThereWithHelpAndType) {
                            "pawl_store_batch_size",
                            "pawl_store_size_bytes",
                            "pawl_store_full",
+                           "pawl_store_damage_total",
+                           "pawl_store_damaged",
                            "pawl_restoring_seconds",
                            "pawl_last_backup_timestamp_seconds",
                            "pawl_leader",

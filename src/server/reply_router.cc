@@ -119,8 +119,10 @@ void ReplyRouter::end_wait(Wait& wait, const core::Reply& reply, const Asker& as
     if (const auto* granted = std::get_if<core::Granted>(&reply.outcome)) {
       wire::write_wait_push(writer, wire::WaitEvent::kGranted, wait.request, granted);
     } else {
-      PAWL_ASSERT(missed != nullptr);
-      wire::write_wait_push(writer, event_of(missed->why), wait.request, nullptr);
+      // Refused: no token is left. The wait ends without a grant; a new ACQUIRE is told why.
+      PAWL_ASSERT(missed != nullptr || std::holds_alternative<core::Refused>(reply.outcome));
+      const auto event = missed != nullptr ? event_of(missed->why) : wire::WaitEvent::kTimeout;
+      wire::write_wait_push(writer, event, wait.request, nullptr);
     }
   } else {
     write_outcome(writer, reply.outcome, true);

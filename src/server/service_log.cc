@@ -43,12 +43,30 @@ void ServiceLog::check_room(store::Store& store, Nanos uptime) {
   }
   room_.warning(
       uptime,
-      fmt::format("the disk is full: no new lock is granted, renewals and releases go on. {} bytes "
-                  "are free on the volume of the data directory, {} are needed "
-                  "(space_reserve_bytes, and a segment where none could be made). Free some space; "
-                  "grants resume within a second or two",
-                  space.free, space.needed),
+      fmt::format(
+          "the disk is full: no new lock is granted, renewals and releases go on. {} bytes "
+          "are free on the volume of the data directory, {} are needed "
+          "(space_reserve_bytes, and a segment where none could be made). Lacking: {}. Free "
+          "some of it; grants resume within a second or two",
+          space.free, space.needed, space.short_of.empty() ? "space" : space.short_of),
       {{"event", "disk_full"}, {"free", space.free}, {"needed", space.needed}});
+}
+
+void ServiceLog::report_damage(const store::Damage& damage) {
+  if (damage.found != std::exchange(damage_found_, damage.found)) {
+    log_.error(fmt::format(
+                   "the store found damage in its own files: {}. Nothing is lost: all of it is in "
+                   "memory, and a new checkpoint is written from there. Check the disk, and do not "
+                   "restart pawld before the log says that the damage is repaired",
+                   damage.what),
+               {{"event", "store_damaged"}, {"what", damage.what}});
+  }
+  if (damage.repaired != std::exchange(damage_repaired_, damage.repaired)) {
+    log_.warning(
+        "the damage in the store is repaired: a checkpoint replaces the damaged files. "
+        "Check the disk",
+        {{"event", "store_repaired"}});
+  }
 }
 
 }  // namespace pawl::server

@@ -18,12 +18,16 @@ class ServiceLog {
   void check_pause(const ServiceClock& clock, Doing doing);
   // Logs when the store begins, or ceases, to have room.
   void check_room(store::Store& store, Nanos uptime);
+  // Logs damage that the store found in its own files, and its repair, once each.
+  void report_damage(const store::Damage& damage);
 
  private:
   Log& log_;
   RateLimitedLog pauses_;
   RateLimitedLog room_;
   bool had_room_ = true;
+  std::uint64_t damage_found_ = 0;
+  std::uint64_t damage_repaired_ = 0;
 };
 
 }  // namespace pawl::server

@@ -101,6 +101,8 @@ struct Telemetry {
 
   // When the last complete backup was asked for, so how fresh it is; 0: none in this process.
   UnixMs last_backup;
+  std::uint64_t store_damage_found = 0;     // times
+  std::uint64_t store_damage_repaired = 0;  // of these
 
   std::uint64_t turns = 0;
   std::uint64_t batches = 0;

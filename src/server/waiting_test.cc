@@ -229,6 +229,36 @@ TEST_F(WaitingTest, ARetryOnAnotherConnectionKeepsThePositionAndEndsTheOldWait) 
   EXPECT_EQ(behind.take(), "");
 }
 
+// The kernel may deliver an ACQUIRE and the end of an abandoned connection after the client has
+// asked again elsewhere.
+TEST_F(WaitingTest, ALateRequestOfAConnectionThatHungUpLeavesTheLiveWaitAlone) {
+  for (const std::string wait : {" WAIT 5000", ""}) {
+    const std::string lease = hold("a");
+    Client fresh = connect();
+    Client behind = connect();
+    Client abandoned = connect();
+    const std::string request = std::string(" REQUEST ") + kId + std::to_string(wait.size());
+    fresh.ask("ACQUIRE a TTL 1000 WAIT 5000" + request);
+    behind.ask("ACQUIRE a TTL 1000 WAIT 5000");
+    abandoned.say("ACQUIRE a TTL 1000" + wait + request);
+    abandoned.hang_up();
+    turn();
+    EXPECT_EQ(fresh.take(), "");
+    release(lease);
+    const std::string granted = lease_in(fresh.take());
+    EXPECT_FALSE(granted.empty());
+    EXPECT_EQ(behind.take(), "");
+
+    Client late = connect();
+    late.say("ACQUIRE a TTL 1000" + wait + request);
+    late.hang_up();
+    turn();
+    EXPECT_EQ(lease_in(late.take()), granted) << "the outcome may be read";
+    release(granted);
+    release(lease_in(behind.take()));
+  }
+}
+
 TEST_F(WaitingTest, ARepeatedRequestOnOneConnectionGetsThePositionOnly) {
   hold("a");
   Client client = connect3();

@@ -7,7 +7,8 @@
 //
 // Errors, whose detail always names the path:
 //   kBusy         the directory is locked by another process
-//   kUnavailable  no space; nothing is broken, and space may return
+//   kUnavailable  no space, no inode, over a quota, or no file descriptor; nothing is broken, and
+//                 the same call may succeed later
 //   kDenied       the path cannot be used: no such parent, not a directory, no permission
 //   kUnknown      anything else, above all an I/O error: the content of the disk is not known
 #pragma once
@@ -75,13 +76,20 @@ class Files {
   virtual Result<void> rename_directory(const std::string& from, const std::string& to) = 0;
   // Removes an empty directory. Succeeds if it does not exist.
   virtual Result<void> remove_directory(const std::string& directory) = 0;
+  // A failed sync is never kUnavailable: what is on the disk is not known then.
   virtual Result<void> sync_directory(const std::string& directory) = 0;
 
   // The number of bytes that an unprivileged user may still write.
   virtual Result<std::uint64_t> free_space(const std::string& directory) = 0;
+  // The number of files that an unprivileged user may still create; UINT64_MAX where the file
+  // system does not count them.
+  virtual Result<std::uint64_t> free_files(const std::string& directory) = 0;
+  // Whether `directory` is `ancestor` or lies below it, by whatever path it is named. Both exist.
+  virtual Result<bool> is_within(const std::string& directory, const std::string& ancestor) = 0;
   // Whether two existing directories share their free space, as on one volume.
   virtual Result<bool> share_space(const std::string& directory, const std::string& other) = 0;
-  // Allows one process per directory: kBusy, with the other's pid, if there is one.
+  // Allows one process per directory: kBusy, with the other's pid, if there is one. While the lock
+  // exists, sync_directory() of this directory needs no file descriptor.
   virtual Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directory) = 0;
 };
 

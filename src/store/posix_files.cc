@@ -20,10 +20,16 @@
 namespace pawl::store {
 namespace {
 
+// Enough for what the store opens at once beside the files that it keeps open: a checkpoint reads
+// one file and writes another, a backup as well, and the loop may make a segment meanwhile.
+constexpr std::size_t kReservedDescriptors = 8;
+
 Code code_of(int error_number) {
   switch (error_number) {
     case ENOSPC:
     case EDQUOT:
+    case EMFILE:
+    case ENFILE:
       return Code::kUnavailable;
     case ENOENT:
     case ENOTDIR:
@@ -138,14 +144,6 @@ class DurableFile final : public PosixFile {
   const std::function<void(const std::string&)> on_fallback_;
 };
 
-class PosixLock final : public DirectoryLock {
- public:
-  explicit PosixLock(UniqueFd descriptor) : descriptor_(std::move(descriptor)) {}
-
- private:
-  UniqueFd descriptor_;  // Closing it ends the flock.
-};
-
 std::string holder_pid(int descriptor) {
   std::array<char, 32> text{};
   const ssize_t n = ::pread(descriptor, text.data(), text.size() - 1, 0);
@@ -156,6 +154,46 @@ std::string holder_pid(int descriptor) {
 }
 
 }  // namespace
+
+// --- Descriptors ---------------------------------------------------------------------------------
+
+PosixFiles::PosixFiles(Direct direct) : direct_(direct) {
+  fill_reserve();
+}
+
+PosixFiles::~PosixFiles() = default;
+
+void PosixFiles::fill_reserve() {
+  const std::lock_guard lock(mutex_);
+  while (reserve_.size() < kReservedDescriptors) {
+    UniqueFd descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!descriptor) return;  // Later, then.
+    reserve_.push_back(std::move(descriptor));
+  }
+}
+
+bool PosixFiles::give_up_reserved() {
+  const std::lock_guard lock(mutex_);
+  if (reserve_.empty()) return false;
+  reserve_.pop_back();
+  return true;
+}
+
+// Another thread may take the descriptor that was given up; then the next one is.
+UniqueFd PosixFiles::open_file(const std::string& path, int flags, unsigned mode) {
+  for (;;) {
+    UniqueFd descriptor(::open(path.c_str(), flags | O_CLOEXEC, mode));
+    const int error_number = errno;
+    const bool none_left = !descriptor && (error_number == EMFILE || error_number == ENFILE);
+    if (!none_left) return descriptor;
+    if (!give_up_reserved()) {
+      errno = error_number;
+      return descriptor;
+    }
+  }
+}
+
+// --- Files ---------------------------------------------------------------------------------------
 
 Result<bool> PosixFiles::exists(const std::string& path) {
   struct stat facts {};
@@ -171,8 +209,11 @@ Result<void> PosixFiles::make_directory(const std::string& directory) {
 }
 
 Result<std::vector<std::string>> PosixFiles::list(const std::string& directory) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(directory.c_str()), &::closedir);
+  UniqueFd descriptor = open_file(directory, O_RDONLY | O_DIRECTORY);
+  if (!descriptor) return failure("opendir", directory);
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(descriptor.get()), &::closedir);
   if (!stream) return failure("opendir", directory);
+  (void)descriptor.release();  // The stream owns it.
   std::vector<std::string> names;
   errno = 0;
   while (const dirent* entry = ::readdir(stream.get())) {
@@ -184,13 +225,13 @@ Result<std::vector<std::string>> PosixFiles::list(const std::string& directory) 
 }
 
 Result<std::unique_ptr<File>> PosixFiles::create(const std::string& path) {
-  UniqueFd descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  UniqueFd descriptor = open_file(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
   if (!descriptor) return failure("create", path);
   return std::unique_ptr<File>(std::make_unique<PosixFile>(std::move(descriptor), path));
 }
 
 Result<std::unique_ptr<File>> PosixFiles::open_read(const std::string& path) {
-  UniqueFd descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  UniqueFd descriptor = open_file(path, O_RDONLY);
   if (!descriptor) return failure("open", path);
   return std::unique_ptr<File>(std::make_unique<PosixFile>(std::move(descriptor), path));
 }
@@ -204,14 +245,14 @@ void PosixFiles::report_buffered(const std::string& path) {
 Result<std::unique_ptr<File>> PosixFiles::open_durable(const std::string& path) {
   const auto on_fallback = [this](const std::string& file) { report_buffered(file); };
   if (direct_ == Direct::kWherePossible) {
-    UniqueFd descriptor(::open(path.c_str(), O_RDWR | O_DIRECT | O_DSYNC | O_CLOEXEC));
+    UniqueFd descriptor = open_file(path, O_RDWR | O_DIRECT | O_DSYNC);
     if (descriptor) {
       return std::unique_ptr<File>(
           std::make_unique<DurableFile>(std::move(descriptor), path, true, on_fallback));
     }
     if (errno != EINVAL) return failure("open", path);
   }
-  UniqueFd descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  UniqueFd descriptor = open_file(path, O_RDWR);
   if (!descriptor) return failure("open", path);
   report_buffered(path);
   return std::unique_ptr<File>(
@@ -243,16 +284,54 @@ Result<void> PosixFiles::remove_directory(const std::string& directory) {
 }
 
 Result<void> PosixFiles::sync_directory(const std::string& directory) {
-  const UniqueFd descriptor(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!descriptor) return failure("open", directory);
-  if (::fsync(descriptor.get()) != 0) return failure("fsync", directory);
-  return {};
+  std::shared_ptr<const UniqueFd> kept;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = locked_directories_.find(directory); found != locked_directories_.end())
+      kept = found->second;
+  }
+  UniqueFd opened;
+  if (!kept) {
+    opened = open_file(directory, O_RDONLY | O_DIRECTORY);
+    if (!opened) return failure("open", directory);
+  }
+  if (::fsync(kept ? kept->get() : opened.get()) == 0) return {};
+  return Error{Code::kUnknown, failure("fsync", directory).detail};
 }
 
 Result<std::uint64_t> PosixFiles::free_space(const std::string& directory) {
+  fill_reserve();
   struct statvfs facts {};
   if (::statvfs(directory.c_str(), &facts) != 0) return failure("statvfs", directory);
   return static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
+}
+
+Result<std::uint64_t> PosixFiles::free_files(const std::string& directory) {
+  struct statvfs facts {};
+  if (::statvfs(directory.c_str(), &facts) != 0) return failure("statvfs", directory);
+  if (facts.f_files == 0) return UINT64_MAX;  // As on btrfs.
+  return static_cast<std::uint64_t>(facts.f_favail);
+}
+
+// Walks up by "..", comparing inodes: symbolic links and bind mounts have many paths for one
+// directory.
+Result<bool> PosixFiles::is_within(const std::string& directory, const std::string& ancestor) {
+  struct stat wanted {};
+  if (::stat(ancestor.c_str(), &wanted) != 0) return failure("stat", ancestor);
+  UniqueFd at = open_file(directory, O_PATH | O_DIRECTORY);
+  if (!at) return failure("open", directory);
+  struct stat here {};
+  if (::fstat(at.get(), &here) != 0) return failure("fstat", directory);
+  for (;;) {
+    if (here.st_dev == wanted.st_dev && here.st_ino == wanted.st_ino) return true;
+    UniqueFd above(::openat(at.get(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!above) return failure("open the parent", directory);
+    struct stat parent {};
+    if (::fstat(above.get(), &parent) != 0) return failure("fstat the parent", directory);
+    if (parent.st_dev == here.st_dev && parent.st_ino == here.st_ino) return false;  // The root.
+    at = std::move(above);
+    here = parent;
+  }
 }
 
 Result<bool> PosixFiles::share_space(const std::string& directory, const std::string& other) {
@@ -263,9 +342,24 @@ Result<bool> PosixFiles::share_space(const std::string& directory, const std::st
   return one.st_dev == two.st_dev;
 }
 
+class PosixFiles::Lock final : public DirectoryLock {
+ public:
+  Lock(PosixFiles& files, std::string directory, UniqueFd descriptor)
+      : files_(files), directory_(std::move(directory)), descriptor_(std::move(descriptor)) {}
+  ~Lock() override {
+    const std::lock_guard lock(files_.mutex_);
+    files_.locked_directories_.erase(directory_);
+  }
+
+ private:
+  PosixFiles& files_;
+  const std::string directory_;
+  UniqueFd descriptor_;  // Closing it ends the flock.
+};
+
 Result<std::unique_ptr<DirectoryLock>> PosixFiles::lock_directory(const std::string& directory) {
   const std::string path = directory + "/" + std::string(kLockFile);
-  UniqueFd descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  UniqueFd descriptor = open_file(path, O_RDWR | O_CREAT, 0600);
   if (!descriptor) return failure("open", path);
   if (::flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return failure("flock", path);
@@ -279,7 +373,14 @@ Result<std::unique_ptr<DirectoryLock>> PosixFiles::lock_directory(const std::str
     if (::ftruncate(descriptor.get(), static_cast<off_t>(pid.size())) != 0)
       return failure("truncate", path);
   }
-  return std::unique_ptr<DirectoryLock>(std::make_unique<PosixLock>(std::move(descriptor)));
+  UniqueFd kept = open_file(directory, O_RDONLY | O_DIRECTORY);
+  if (!kept) return failure("open", directory);
+  {
+    const std::lock_guard lock(mutex_);
+    locked_directories_[directory] = std::make_shared<const UniqueFd>(std::move(kept));
+  }
+  return std::unique_ptr<DirectoryLock>(
+      std::make_unique<Lock>(*this, directory, std::move(descriptor)));
 }
 
 }  // namespace pawl::store

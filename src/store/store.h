@@ -77,6 +77,15 @@ struct Space {
   std::uint64_t needed = 0;
   // The volume size at which the store's own files cannot fill the volume.
   std::uint64_t volume_needed = 0;
+  // What has_room() lacked last, for people: bytes, inodes, a quota, file descriptors.
+  std::string short_of{};
+};
+
+// Damage that the store found in its own files while it ran.
+struct Damage {
+  std::uint64_t found = 0;     // How many times.
+  std::uint64_t repaired = 0;  // Equal to `found` once what was damaged is replaced.
+  std::string what{};          // The last one: file, offset, and what is wrong there.
 };
 
 // Receives the outcome of each submitted batch.
@@ -99,7 +108,8 @@ class Store {
   virtual Result<Loaded> load(Visitor& visitor) = 0;
 
   // Makes `batch` durable. Exactly one call of the sink follows for each batch, in submission
-  // order, inside submit() or pump(); a store that commits inline makes it before this returns. The
+  // order, inside submit() or pump(); a store that commits inline makes it before this returns,
+  // unless it lacks space: then the batch waits for a later pump(). The
   // batch may be reused once this returns; `sink` must live until its call.
   virtual void submit(const Batch& batch, BatchId id, Sink& sink) = 0;
 
@@ -111,14 +121,28 @@ class Store {
   // before it ends.
   virtual void wake_with(Waker* /*waker*/) {}
 
-  // False when space is short: refuse requests that would grow the store. Renewals, releases and
-  // expiries still fit. Never false for a store that has failed, because its next batch must be
-  // submitted to report the failure.
+  // False when space or another resource is short: refuse requests that would grow the store.
+  // Renewals, releases and expiries still fit. Never false for a store that has failed, because its
+  // next batch must be submitted to report the failure.
   virtual bool has_room() = 0;
+  // Whether a grant may be applied now: has_room(), and the number that it takes is reserved, as
+  // far as this can be known. May write.
+  virtual bool prepare_grant() { return has_room(); }
 
+  // --- Damage ------------------------------------------------------------------------------------
+  [[nodiscard]] virtual Damage damage() const { return {}; }
+  // True when a part of what was stored cannot be read any more: the caller has it in memory, and
+  // should pass it on.
+  [[nodiscard]] virtual bool wants_state() const { return false; }
+  // `state` has a put for every record that is live after the last batch submitted, which is
+  // durable.
+  virtual void take_state(const Batch& /*state*/) {}
+
+  // --- Backups -----------------------------------------------------------------------------------
   // Begins a copy of everything submitted so far, on another thread. It ends with a directory that
   // is complete and was read back, or with none. An error here: nothing was begun (kBusy: a backup
-  // is already in progress).
+  // is already in progress, or one that was given up still hangs; kUnavailable: not now, because
+  // batches wait for space or there is no file descriptor).
   virtual Result<void> begin_backup(const BackupOrder& /*order*/) {
     return Error{Code::kInvalid,
                  std::string("a ") + std::string(kind()) + " store cannot be backed up"};
@@ -127,6 +151,11 @@ class Store {
   // Errors: kUnavailable: no space. kInvalid, kDenied: the directory cannot be used, or this store
   // is damaged. kUnknown: the disk failed.
   virtual std::optional<Result<BackupDone>> finished_backup() { return std::nullopt; }
+  // Grows while a backup makes progress.
+  [[nodiscard]] virtual std::uint64_t backup_steps() const { return 0; }
+  // Gives up the backup in progress, because its disk does not answer: it has no outcome, and
+  // leaves at most a directory DIR.partial.
+  virtual void abandon_backup() {}
 
   // Nothing for a store that does not live on a volume. Call after load().
   [[nodiscard]] virtual std::optional<Space> space() const { return std::nullopt; }

@@ -114,9 +114,10 @@ class LossyFs:
 
 
 @contextlib.contextmanager
-def small_tmpfs(size):
+def small_tmpfs(size, inodes=0):
     root = harness.scratch("small")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", root], check=True)
+    options = f"size={size},nr_inodes={inodes}"  # 0: no limit.
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", root], check=True)
     try:
         yield root
     finally:

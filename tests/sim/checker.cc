@@ -24,12 +24,11 @@ Moment voided_at(const History& history, Token token) {
 }
 
 Moment Life::end(Demand demand) const {
-  // A delay keeps the lock closed after the lease ran out, not after it was given up; a restored
-  // pawld knows of none.
+  // A delay keeps the lock closed after the lease ran out, not after it was given up. A restored
+  // pawld, which knows of none, waits for the longest.
   Moment by_clock{};
-  if (demand == Demand::kAll && attempt != nullptr) {
-    by_clock = std::min(clock_end + surely_passed(attempt->delay), std::max(clock_end, voided));
-  }
+  if (demand == Demand::kAll && attempt != nullptr)
+    by_clock = clock_end + surely_passed(attempt->delay);
   return std::max(std::min(by_clock, given_up), last_proof);
 }
 

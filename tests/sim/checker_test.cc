@@ -312,11 +312,10 @@ TEST(Checker, P3FindsAGrantTooSoonAfterARestore) {
   h.attempts[0].delay = Millis(200);
   h.restores = {{at(20), Token{1000}}};
   EXPECT_EQ(verdict(h), "P3");
-  h.attempts[1] =
-      held(1001, 30, 105, 130);  // The lease has run out; its delay went with the store.
-  EXPECT_EQ(verdict(h), "");
-  h.restores.clear();
+  h.attempts[1] = held(1001, 30, 105, 130);  // The lease has run out, but not its delay.
   EXPECT_EQ(verdict(h), "P3");
+  h.attempts[1] = held(1001, 30, 305, 330);
+  EXPECT_EQ(verdict(h), "");
 }
 
 TEST(Checker, P7StartsWhenARestoredPawldGrantsAgain) {

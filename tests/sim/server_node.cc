@@ -75,6 +75,7 @@ Result<store::Loaded> ServerNode::try_start() {
   journal_ = std::move(*journal);
   server::EngineSettings settings;
   settings.ttl_max = kMaxTtl;
+  settings.delay_max = kMaxDelay;
   settings.core.hash_seed = world_.random().next();
   engine_ = std::make_unique<server::Engine>(
       settings, server::EngineParts{*journal_, *this, random_, *this, log_,

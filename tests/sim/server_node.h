@@ -24,9 +24,10 @@
 
 namespace pawl::sim {
 
-// The longest TTL that the simulated pawld allows, and so how long it grants nothing after a
-// restore. Of the order of a run's seconds.
+// The longest TTL and DELAY that the simulated pawld allows, and so how long it grants nothing
+// after a restore. Of the order of a run's seconds.
 inline constexpr Millis kMaxTtl{4000};
+inline constexpr Millis kMaxDelay{1000};
 // Where BACKUP may put its directories: they outlive the machine.
 inline constexpr const char* kBackups = "/backups";
 

@@ -37,7 +37,13 @@ Served acquire(Command& command, const AcquireSpec& spec) {
       return refuse_acquire(command, refusal->code, refusal->text);
   }
   const ScopedRequestId request(session, spec.request);
-  if (!services.store.has_room() && !services.core.remembers(request.text())) {
+  if (spec.terms.delay > services.settings.delay_max) {
+    return refuse_acquire(
+        command, wire::ErrorCode::kErr,
+        fmt::format("DELAY must be 0 to {} ms (max_delay_ms), got {}",
+                    services.settings.delay_max.count(), spec.terms.delay.count()));
+  }
+  if (!services.core.remembers(request.text()) && !services.store.prepare_grant()) {
     return refuse_acquire(command, wire::ErrorCode::kFull,
                           "no disk space for new grants; renewals and releases go on");
   }
@@ -46,6 +52,7 @@ Served acquire(Command& command, const AcquireSpec& spec) {
   if (session.hung_up) {  // Nothing is queued for it.
     input.spec.wait = Millis(0);
     input.spec.async = false;
+    input.hung_up = true;
   }
   if (input.spec.wait == Millis(0)) {
     const core::Reply reply = services.replies.ask(input, command.now, &session);

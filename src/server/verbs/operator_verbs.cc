@@ -101,7 +101,9 @@ Served back_up(Command& command, std::string_view directory) {
   Backups& backups = command.services.backups;
   if (backups.busy())
     return command.error(wire::ErrorCode::kBusy, "backup: one is under way; one at a time");
-  backups.order(command.session, {std::string(directory), command.services.settings.ttl_max,
+  // A lease that is granted after the backup lives for its TTL and keeps its lock for its DELAY.
+  const EngineSettings& settings = command.services.settings;
+  backups.order(command.session, {std::string(directory), settings.ttl_max + settings.delay_max,
                                   command.now.wall, fmt::format("pawld {}", kVersion)});
   return Served::kOk;
 }

@@ -20,8 +20,13 @@ class CountRecords final : public Visitor {
   std::uint64_t records = 0;
 };
 
+std::string without_trailing_slashes(std::string directory) {
+  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+  return directory;
+}
+
 BackupOrder without_trailing_slashes(BackupOrder order) {
-  while (order.directory.size() > 1 && order.directory.back() == '/') order.directory.pop_back();
+  order.directory = without_trailing_slashes(std::move(order.directory));
   return order;
 }
 
@@ -102,6 +107,14 @@ Result<void> BackupJob::prepare() {
   if (!parent_there) return parent_there.error();
   if (!*parent_there)
     return Error{Code::kDenied, parent + ": missing; a backup creates only its own directory"};
+  // Under one of pawld's own names there it would keep the store from being opened again.
+  const auto inside = files_.is_within(parent, data_directory_);
+  if (!inside) return inside.error();
+  if (*inside) {
+    return Error{Code::kInvalid, order_.directory + ": is inside the data directory " +
+                                     data_directory_ +
+                                     "; choose a directory elsewhere, best on another disk"};
+  }
   const auto taken = files_.exists(order_.directory);
   if (!taken) return taken.error();
   if (*taken) {
@@ -162,49 +175,62 @@ Result<BackupDone> BackupJob::finish() {
                     meta.last_number};
 }
 
-// --- BackupSlot ----------------------------------------------------------------------------------
+// --- BackupRun -----------------------------------------------------------------------------------
 
-void BackupSlot::begin(std::unique_ptr<BackupJob> job, std::function<void()> release) {
-  PAWL_ASSERT(!busy_);
-  busy_ = true;
+BackupRun::BackupRun(std::unique_ptr<PinnedFiles> files, std::unique_ptr<BackupJob> job,
+                     std::string directory, std::function<void()> release,
+                     std::function<void()> wake)
+    : files_(std::move(files)),
+      job_(std::move(job)),
+      directory_(without_trailing_slashes(std::move(directory))),
+      release_(std::move(release)),
+      wake_(std::move(wake)) {}
+
+std::optional<Result<BackupDone>> BackupRun::outcome() const {
   const std::lock_guard lock(mutex_);
-  PAWL_ASSERT(!ordered_ && !finished_);
-  ordered_ = Order{std::move(job), std::move(release)};
+  return outcome_;
 }
 
-std::optional<Result<BackupDone>> BackupSlot::finished() {
-  if (!busy_) return {};
+void BackupRun::give_up() {
   const std::lock_guard lock(mutex_);
-  if (!finished_) return {};
-  busy_ = false;
-  return std::exchange(finished_, std::nullopt);
+  if (given_up_ || outcome_) return;
+  given_up_ = true;
+  release_();
 }
 
-bool BackupSlot::step() {
-  if (!running_) {
-    const std::lock_guard lock(mutex_);
-    running_ = std::exchange(ordered_, std::nullopt);
-    if (!running_) return false;
-  }
-  const auto stepped = running_->job->step();
-  if (stepped && !*stepped) return true;
-  running_->release();
-  running_.reset();
+void BackupRun::fail(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  outcome_ = error;
+  release_();
+  wake_();
+}
+
+bool BackupRun::is_for(const std::string& directory) const {
+  return without_trailing_slashes(directory) == directory_;
+}
+
+void BackupRun::clean_up() {
+  (void)job_->abandon();  // Tidiness only: the next backup there removes it, too.
+}
+
+bool BackupRun::step() {
   {
     const std::lock_guard lock(mutex_);
-    PAWL_ASSERT(!finished_);
-    finished_ = stepped ? Result<BackupDone>(**stepped) : Result<BackupDone>(stepped.error());
+    if (outcome_) return false;
   }
-  if (waker_ != nullptr) waker_->wake();
-  return true;
-}
-
-void BackupSlot::stop() {
-  if (running_)
-    (void)running_->job->abandon();  // Tidiness only: the next backup there removes it, too.
-  running_.reset();
-  const std::lock_guard lock(mutex_);
-  ordered_.reset();
+  const auto stepped = job_->step();
+  steps_.fetch_add(1, std::memory_order_relaxed);
+  std::unique_lock lock(mutex_);
+  if (given_up_) {
+    lock.unlock();
+    clean_up();
+    return false;
+  }
+  if (stepped && !*stepped) return true;
+  outcome_ = stepped ? Result<BackupDone>(**stepped) : Result<BackupDone>(stepped.error());
+  release_();
+  wake_();
+  return false;
 }
 
 }  // namespace pawl::store::journal

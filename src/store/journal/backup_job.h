@@ -9,6 +9,7 @@
 // is renamed to DIR. What an interrupted backup left in DIR.partial is removed first.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "store/file.h"
 #include "store/journal/backup.h"
 #include "store/journal/checkpoint_job.h"
+#include "store/journal/pinned_files.h"
 #include "store/store.h"
 
 namespace pawl::store::journal {
@@ -32,8 +34,8 @@ class BackupJob {
     // store.
     std::uint64_t space_reserve = 0;
   };
-  // The last segment of `source` is the durable part of the active one. None of the files of
-  // `source` may be removed until the job has ended.
+  // The last segment of `source` is the durable part of the active one. `files` can open every file
+  // of `source` until the job has ended (pinned_files.h).
   BackupJob(Files& files, CheckpointSource source, BackupOrder order, const Facts& facts);
 
   // Does one bounded piece of work. Returns the report once everything is done. After an error
@@ -63,40 +65,43 @@ class BackupJob {
   bool shares_space_ = false;
 };
 
-// Holds at most one backup job. The loop's thread orders it, and a thread of its own runs it
-// (BackupThread): the target directory is the user's choice and may be a network disk that hangs,
-// so neither the loop nor maintenance may wait for it.
-class BackupSlot {
+// One backup that was begun. The loop's thread and the thread that runs it share it: the target is
+// the user's choice and may be a network disk that hangs for ever inside one system call, so
+// neither the loop nor maintenance nor the end of the process may wait for it. A backup that is
+// given up is left to its thread, which ends if the disk ever answers.
+class BackupRun {
  public:
-  // --- The loop's thread -------------------------------------------------------------------------
-  // True from begin() until finished() has returned the outcome.
-  [[nodiscard]] bool busy() const { return busy_; }
-  // `release` is called by the thread that runs the job once the job no longer reads its source,
-  // before finished() returns the outcome. Not while busy().
-  void begin(std::unique_ptr<BackupJob> job, std::function<void()> release);
-  // Returns the outcome, once.
-  [[nodiscard]] std::optional<Result<BackupDone>> finished();
-  // Woken by the other thread when finished() has an outcome. Call it before that thread starts.
-  void wake_with(Waker* waker) { waker_ = waker; }
-  // Abandons the job. The other thread must have ended.
-  void stop();
+  // `release` is called, by either thread, when the backup ends or is given up; `wake` when there
+  // is an outcome.
+  BackupRun(std::unique_ptr<PinnedFiles> files, std::unique_ptr<BackupJob> job,
+            std::string directory, std::function<void()> release, std::function<void()> wake);
 
-  // --- The thread that runs the job --------------------------------------------------------------
-  // Does one bounded piece of work; returns false if there is nothing to do.
+  // --- The loop's thread -------------------------------------------------------------------------
+  // The outcome, once there is one.
+  [[nodiscard]] std::optional<Result<BackupDone>> outcome() const;
+  [[nodiscard]] std::uint64_t steps() const { return steps_.load(std::memory_order_relaxed); }
+  // From now on neither `release` nor `wake` is called, and there is no outcome.
+  void give_up();
+  // Ends it with an error, if no thread can run it.
+  void fail(const Error& error);
+  // Removes what it wrote. No thread may run it any more.
+  void clean_up();
+  [[nodiscard]] bool is_for(const std::string& directory) const;
+
+  // --- The thread that runs it -------------------------------------------------------------------
+  // Does one bounded piece of work; returns false when it has ended.
   bool step();
 
  private:
-  struct Order {
-    std::unique_ptr<BackupJob> job;
-    std::function<void()> release;
-  };
-  Waker* waker_ = nullptr;        // Constant while the other thread runs.
-  bool busy_ = false;             // Used by the loop's thread only.
-  std::optional<Order> running_;  // Used by the other thread only.
+  const std::unique_ptr<PinnedFiles> files_;  // Used by the job.
+  const std::unique_ptr<BackupJob> job_;      // Used by the thread that runs it.
+  const std::string directory_;
+  const std::function<void()> release_, wake_;
+  std::atomic<std::uint64_t> steps_ = 0;
 
-  std::mutex mutex_;  // Guards all below.
-  std::optional<Order> ordered_;
-  std::optional<Result<BackupDone>> finished_;
+  mutable std::mutex mutex_;  // Guards all below; held during `release` and `wake`.
+  bool given_up_ = false;
+  std::optional<Result<BackupDone>> outcome_;
 };
 
 }  // namespace pawl::store::journal

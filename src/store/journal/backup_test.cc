@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -190,6 +191,68 @@ TEST(Backup, AStopInTheMiddleLeavesNothing) {
   EXPECT_TRUE(*b.disk.exists(kPartial));
   ASSERT_TRUE(run.journal->close());
   EXPECT_FALSE(*b.disk.exists(kPartial));
+}
+
+TEST(Backup, OneThatHangsNeitherStopsCheckpointsNorTheNextBackup) {
+  Bench b;
+  JournalRun run(b.disk);
+  ASSERT_TRUE(put_large(run, b.acknowledged, 0));
+  ASSERT_TRUE(run.journal->begin_backup(order()));
+  ASSERT_TRUE(run.journal->backup_step());  // And then no more.
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_TRUE(put_large(run, b.acknowledged, i));
+    run.work();
+  }
+  std::size_t segments = 0;
+  const auto names = b.disk.list(kDirectory);
+  for (const std::string& name : *names) segments += segment_of(name).has_value() ? 1 : 0;
+  EXPECT_LT(segments, 8U) << "no checkpoint was made";
+  run.journal->abandon_backup();
+  EXPECT_FALSE(run.journal->finished_backup());
+  const auto second = make_backup(run, "backups/two");
+  ASSERT_TRUE(second) << second.error().detail;
+  EXPECT_TRUE(content_of(b.disk, "backups/two") == b.acknowledged.state());
+}
+
+TEST(Backup, TheDirectoryOfOneThatStillHangsIsNotUsedAgain) {
+  Bench b;
+  JournalRun run(b.disk);
+  std::shared_ptr<BackupRun> hanging;
+  run.journal->on_backup([&](const std::shared_ptr<BackupRun>& backup) { hanging = backup; });
+  ASSERT_TRUE(run.journal->begin_backup(order()));
+  ASSERT_TRUE(hanging->step());
+  run.journal->abandon_backup();
+  EXPECT_EQ(run.journal->begin_backup(order(kBackup + "/")).error().code, Code::kBusy);
+  EXPECT_FALSE(hanging->step()) << "its disk answers at last: it ends, and removes what it wrote";
+  EXPECT_FALSE(*b.disk.exists(kPartial));
+  hanging.reset();
+  run.journal->on_backup(nullptr);
+  EXPECT_TRUE(make_backup(run));
+}
+
+TEST(Backup, ADirectoryInsideTheDataDirectoryIsRefused) {
+  const TempDirectory directory;
+  const std::string data = directory.path() + "/data";
+  PosixFiles files;
+  SeededRandom random(1);
+  const auto journal = Journal::open(files, data, JournalRun::small(), random);
+  ASSERT_TRUE(journal);
+  CollectingVisitor nothing;
+  ASSERT_TRUE((*journal)->load(nothing));
+  std::filesystem::create_directory(data + "/below");
+  std::filesystem::create_symlink(data, directory.path() + "/link");
+  std::filesystem::create_directory(directory.path() + "/other");
+  for (const std::string target : {"/data/segment-50.log", "/data/below/x", "/link/segment-50.log",
+                                   "/other/../data/segment-50.log"}) {
+    ASSERT_TRUE((*journal)->begin_backup(order(directory.path() + target)));
+    while ((*journal)->backup_step()) {
+    }
+    const auto done = (*journal)->finished_backup();
+    ASSERT_TRUE(done && !*done) << target;
+    EXPECT_EQ(done->error().code, Code::kInvalid);
+    EXPECT_THAT(done->error().detail, HasSubstr("inside the data directory"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(data + "/segment-50.log.partial"));
 }
 
 // --- Damage and power cuts -----------------------------------------------------------------------
@@ -433,7 +496,9 @@ TEST(Verify, ANewerFormatIsNamedInEveryKindOfFile) {  // Hard case 45.
     const std::string path = kDirectory + "/" + name;
     std::string bytes = b.disk.content(path);
     if (block && bytes.substr(0, 3) != "PWL") continue;  // A spare, or what was wiped.
-    bytes[8] = 2;
+    const bool slots = name == kHighWaterFile;
+    bytes[8] = slots ? 3 : 2;
+    if (slots) bytes[kBlock + 8] = 3;
     if (block) {
       const std::uint32_t crc = crc32c(std::string_view(bytes).substr(8, kBlock - 8));
       std::memcpy(bytes.data() + 4, &crc, sizeof crc);
@@ -443,8 +508,9 @@ TEST(Verify, ANewerFormatIsNamedInEveryKindOfFile) {  // Hard case 45.
     const JournalRun run(disk);
     if (run.ok()) continue;  // A segment that the checkpoint covers is not read.
     ++doctored;
-    EXPECT_THAT(run.error->detail,
-                HasSubstr(name + ": written by a newer Pawl (format 2; this one reads up to 1)"));
+    const std::string formats =
+        slots ? "(format 3; this one reads up to 2)" : "(format 2; this one reads up to 1)";
+    EXPECT_THAT(run.error->detail, HasSubstr(name + ": written by a newer Pawl " + formats));
   }
   EXPECT_GE(doctored, 4) << "identity, high water, checkpoint and a segment";
 }
@@ -465,7 +531,7 @@ TEST(Machine, TheMarkIsKeptAndMissingInOlderStores) {
 
 // --- Real files and threads ----------------------------------------------------------------------
 
-TEST(BackupThread, WorksBesideTheLoopOnRealFiles) {
+TEST(BackupThreads, WorksBesideTheLoopOnRealFiles) {
   const TempDirectory directory;
   PosixFiles files;
   SeededRandom random(5);
@@ -486,7 +552,7 @@ TEST(BackupThread, WorksBesideTheLoopOnRealFiles) {
   };
   {
     const MaintenanceThread helper(**opened);
-    const BackupThread backups(**opened);
+    const BackupThreads backups(**opened);
     for (int round = 0; round < 5; ++round) {
       for (int i = 0; i < 60; ++i) put();
       const State asked_for = state;

@@ -14,6 +14,20 @@ CheckpointJob::CheckpointJob(Files& files, CheckpointSource source, std::string 
   PAWL_ASSERT(!source_.closed.empty());
 }
 
+CheckpointJob::CheckpointJob(Files& files, CheckpointSource source, std::string into,
+                             const Batch& state, std::uint64_t covered)
+    : files_(files),
+      source_(std::move(source)),
+      into_(std::move(into)),
+      phase_(Phase::kBeginMerge),
+      from_memory_(true),
+      reader_(files),
+      chain_(source_.closed.back().end),
+      covered_(covered) {
+  const auto applied = overlay_.apply_batch(state.bytes());
+  PAWL_ASSERT(applied);
+}
+
 std::string CheckpointJob::path() const {
   return path_in(into_, checkpoint_name(sequence()));
 }
@@ -24,12 +38,20 @@ std::string CheckpointJob::unfinished_path() const {
 Result<bool> CheckpointJob::step() {
   switch (phase_) {
     case Phase::kOpenOld:
-      if (auto opened = open_old(); !opened) return opened.error();
+      if (auto opened = open_old(); !opened) {
+        source_failed_ = true;
+        return opened.error();
+      }
       phase_ = Phase::kReadSegments;
       return false;
     case Phase::kReadSegments:
-      if (auto read = read_segment(); !read) return read.error();
-      if (segments_read_ < source_.closed.size()) return false;
+      if (auto read = read_segment(); !read) {
+        source_failed_ = true;
+        return read.error();
+      }
+      if (segments_read_ == source_.closed.size()) phase_ = Phase::kBeginMerge;
+      return false;
+    case Phase::kBeginMerge:
       if (auto begun = begin_merge(); !begun) return begun.error();
       phase_ = Phase::kMerge;
       return false;
@@ -124,7 +146,10 @@ Result<bool> CheckpointJob::merge_piece() {
   const auto changes = overlay_.changes();
   while (!writer_->piece_is_full()) {
     const auto has_old = fetch_old();
-    if (!has_old) return has_old.error();
+    if (!has_old) {
+      source_failed_ = true;
+      return has_old.error();
+    }
     if (next_change_ == changes.size() && !*has_old) return true;
     const bool change_is_due = next_change_ < changes.size() &&
                                (!*has_old || changes[next_change_].key <= old_entry_->key);

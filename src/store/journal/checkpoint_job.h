@@ -32,9 +32,17 @@ class CheckpointJob {
  public:
   // The new checkpoint is written to the directory `into`.
   CheckpointJob(Files& files, CheckpointSource source, std::string into);
+  // The same from memory: `state` has a put for every record that is live at the end of the closed
+  // segments, and `covered` is the greatest number used up to there. Nothing of `source` is read.
+  CheckpointJob(Files& files, CheckpointSource source, std::string into, const Batch& state,
+                std::uint64_t covered);
 
   // Does one bounded piece of work. Returns true once the new checkpoint is durable under its name.
   Result<bool> step();
+  // After an error of step(): the source could not be read, and nothing is wrong with what was
+  // written.
+  [[nodiscard]] bool source_failed() const { return source_failed_; }
+  [[nodiscard]] bool from_memory() const { return from_memory_; }
   // Removes what an unfinished job wrote.
   Result<void> abandon();
 
@@ -42,7 +50,7 @@ class CheckpointJob {
   [[nodiscard]] const std::vector<ClosedSegment>& closed() const { return source_.closed; }
 
  private:
-  enum class Phase { kOpenOld, kReadSegments, kMerge, kDone };
+  enum class Phase { kOpenOld, kReadSegments, kBeginMerge, kMerge, kDone };
 
   Result<void> open_old();
   Result<void> read_segment();
@@ -60,6 +68,8 @@ class CheckpointJob {
   const std::string into_;
 
   Phase phase_ = Phase::kOpenOld;
+  const bool from_memory_ = false;
+  bool source_failed_ = false;
   std::optional<CheckpointReader> old_;
   std::string_view old_piece_;  // What is left of the old checkpoint's current piece.
   std::optional<Operation> old_entry_;

@@ -7,6 +7,7 @@
 #include "base/mutants.h"
 #include "store/journal/checkpoint.h"
 #include "store/journal/format.h"
+#include "store/journal/high_water.h"
 #include "store/journal/maintenance.h"
 #include "store/journal/segment.h"
 
@@ -133,7 +134,7 @@ Result<Identity> create_store(Files& files, const std::string& directory, const 
   if (auto begun = write_first_segment(files, directory, identity, *chain); !begun)
     return begun.error();
   const HighWater high_water{initial.high_water, initial.sequence, true};
-  if (auto written = write_high_water(files, directory, high_water); !written)
+  if (auto written = create_high_water(files, directory, high_water); !written)
     return written.error();
   const std::string marker = path_in(directory, initial.marker);
   if (auto named = files.rename(marker, path_in(directory, kIdentityFile)); !named)

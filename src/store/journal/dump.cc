@@ -11,6 +11,7 @@
 #include "base/hex.h"
 #include "store/journal/checkpoint.h"
 #include "store/journal/format.h"
+#include "store/journal/high_water.h"
 #include "store/journal/small_files.h"
 #include "store/store.h"
 
@@ -56,9 +57,12 @@ class Dump {
   void high_water() {
     const auto found = read_high_water(files_, directory_);
     if (!found) return line_(found.error().detail);
-    line_(std::string(kHighWaterFile) + ": " + number(found->end) +
-          (found->clean ? ", exact" : ", reserved") + ", at batch " + number(found->sequence) +
-          (found->clean ? ", closed cleanly" : ""));
+    const HighWater& value = found->value;
+    line_(std::string(kHighWaterFile) + ": " + number(value.end) +
+          (value.clean ? ", exact" : ", reserved") + ", at batch " + number(value.sequence) +
+          (value.clean ? ", closed cleanly" : "") +
+          (found->slot ? ", slot " + number(*found->slot) + ", write " + number(found->number)
+                       : ", format 1"));
   }
 
   void operations(std::string_view batch) {

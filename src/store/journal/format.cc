@@ -149,10 +149,10 @@ Error damage(const std::string& path, std::uint64_t offset, std::string_view wha
                path + ": offset " + std::to_string(offset) + ": " + std::string(what)};
 }
 
-Error newer_format(const std::string& path, std::uint32_t version) {
+Error newer_format(const std::string& path, std::uint32_t version, std::uint32_t known) {
   return Error{Code::kInvalid, path + ": written by a newer Pawl (format " +
                                    std::to_string(version) + "; this one reads up to " +
-                                   std::to_string(kFormatVersion) + ")"};
+                                   std::to_string(known) + ")"};
 }
 
 }  // namespace pawl::store::journal

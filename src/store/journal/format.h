@@ -5,7 +5,7 @@
 //   store.meta             the identity of the store (small_files.h)
 //   store.creating         the same, until the creation of the store is complete
 //   store.restoring        the same, until a restore is complete (create.h)
-//   high-water             the end of the numbers that may be in use (small_files.h)
+//   high-water             the end of the numbers that may be in use (high_water.h)
 //   machine                the machine that used the store last (small_files.h)
 //   checkpoint-<sequence>  every live record after the batch <sequence> (checkpoint.h)
 //   segment-<id>.log       batches, in order; ids are consecutive and never used again
@@ -160,6 +160,7 @@ inline constexpr std::string_view kHighWaterFile = "high-water";
 // kInvalid, "FILE: offset N: WHAT".
 [[nodiscard]] Error damage(const std::string& path, std::uint64_t offset, std::string_view what);
 // kInvalid: not damaged, but written by a newer Pawl.
-[[nodiscard]] Error newer_format(const std::string& path, std::uint32_t version);
+[[nodiscard]] Error newer_format(const std::string& path, std::uint32_t version,
+                                 std::uint32_t known = kFormatVersion);
 
 }  // namespace pawl::store::journal

@@ -12,8 +12,8 @@
 namespace pawl::store::journal {
 namespace {
 
-// The space that a small file and its directory entry may take.
-constexpr std::uint64_t kSmallFileSpace = 4 * kBlock;
+// Backups that were given up and still hang. Each keeps a thread and the files that it reads.
+constexpr std::size_t kHangingBackupsMax = 4;
 
 Result<void> prepare_directory(Files& files, const std::string& directory,
                                const Settings& settings) {
@@ -79,6 +79,11 @@ Journal::Journal(Files& files, std::string directory, const Settings& settings,
       identity_(identity),
       fresh_(fresh) {}
 
+// A backup that still runs on its thread must not call this object any more.
+Journal::~Journal() {
+  if (backup_) backup_->give_up();
+}
+
 Result<Loaded> Journal::load(Visitor& visitor) {
   PAWL_ASSERT(!active_ && !closed_);
   auto recovered = recover(files_, directory_, identity_);
@@ -89,31 +94,62 @@ Result<Loaded> Journal::load(Visitor& visitor) {
   if (!inventory) return inventory.error();
 
   chain_ = recovered->chain;
-  const HighWater known = recovered->high_water;
+  const HighWater known = recovered->high_water.value;
   maintenance_ = std::make_unique<Maintenance>(files_, directory_, identity_, settings_,
                                                std::move(*inventory));
+  const auto opened = with_space_of_a_spare([&]() -> Result<void> {
+    auto high_water = HighWaterFile::open(files_, directory_, recovered->high_water);
+    if (!high_water) return high_water.error();
+    high_water_ = std::move(*high_water);
+    return {};
+  });
+  if (!opened) return opened.error();
   if (known.clean) {
     // From the next batch on the sequence in the file is no longer exact.
-    if (auto opened = record_high_water(HighWater{known.end, known.sequence, false}); !opened)
-      return opened.error();
+    const HighWater unclean{known.end, known.sequence, false};
+    if (auto written = with_space_of_a_spare([&] { return high_water_->write(unclean); }); !written)
+      return written.error();
   }
   const ActiveSegment& active = recovered->active;
   auto file = files_.open_durable(path_in(directory_, segment_name(active.header.segment)));
   if (!file) return file.error();
   active_ = SegmentWriter::resume(std::move(*file), active.header, active.end.offset);
   PAWL_ASSERT(last_sequence() >= known.sequence);
-  used_ = reserved_end_ = known.end;
+  // An earlier version could reserve numbers beyond the last that there is.
+  used_ = reserved_end_ = std::min(known.end, limits::kTokenMax);
   maintenance_->check_space();
-  return Loaded{identity_.incarnation, known.end, last_sequence(), fresh_, known.clean};
+  return Loaded{identity_.incarnation, used_, last_sequence(), fresh_, known.clean};
 }
 
 void Journal::submit(const Batch& batch, BatchId id, Sink& sink) {
   PAWL_ASSERT(active_ && !closed_);
-  if (!failure_) {
-    if (auto committed = commit(batch); !committed) failure_ = committed.error();
+  if (!failure_ && waiting_.empty()) {
+    const auto committed = commit(batch);
+    if (committed) return sink.durable(id);
+    if (committed.error().code != Code::kUnavailable) failure_ = committed.error();
   }
-  if (failure_) return sink.failed(id, *failure_);
-  sink.durable(id);
+  // After a failure nothing is tried again, and every batch fails, those that wait first.
+  waiting_.push_back(Waiting{batch, id});
+  batches_wait_.store(true);
+  if (failure_) pump(sink);
+}
+
+void Journal::pump(Sink& sink) {
+  while (!waiting_.empty()) {
+    if (!failure_) {
+      const auto committed = commit(waiting_.front().batch);
+      if (!committed && committed.error().code == Code::kUnavailable) return;
+      if (!committed) failure_ = committed.error();
+    }
+    const BatchId id = waiting_.front().id;
+    waiting_.pop_front();
+    if (failure_) {
+      sink.failed(id, *failure_);
+    } else {
+      sink.durable(id);
+    }
+  }
+  batches_wait_.store(false);
 }
 
 Result<void> Journal::commit(const Batch& batch) {
@@ -132,23 +168,34 @@ Result<void> Journal::commit(const Batch& batch) {
 }
 
 Result<void> Journal::reserve(std::uint64_t covered) {
-  const std::uint64_t end = covered + limits::kTokenBlock;
+  const std::uint64_t end =
+      std::max(covered, std::min(covered + limits::kTokenBlock, limits::kTokenMax));
   PAWL_ASSERT(end > reserved_end_);
-  if (auto written = record_high_water(HighWater{end, last_sequence(), false}); !written)
+  const HighWater reserved{end, last_sequence(), false};
+  if (auto written = with_space_of_a_spare([&] { return high_water_->write(reserved); }); !written)
     return written;
   reserved_end_ = end;
   return {};
 }
 
-Result<void> Journal::record_high_water(const HighWater& high_water) {
-  const auto space = files_.free_space(directory_);
-  if (!space) return space.error();
-  if (*space < kSmallFileSpace) {
-    // Before the write, because a write or sync that failed is never tried again.
-    const auto released = maintenance_->release_reserved_space();
-    if (!released && released.error().code != Code::kUnavailable) return released;
-  }
-  return write_high_water(files_, directory_, high_water);
+bool Journal::reserve_ahead() {
+  if (reserved_end_ >= limits::kTokenMax || reserved_end_ - used_ >= limits::kTokenBlock / 2)
+    return true;
+  const std::uint64_t checks = maintenance_->space_checks();
+  if (unreserved_since_ == checks) return false;
+  const auto reserved = reserve(used_);
+  unreserved_since_ = reserved ? 0 : checks;
+  if (reserved || reserved.error().code == Code::kUnavailable) return reserved.has_value();
+  failure_ = reserved.error();
+  return true;  // The next batch reports it.
+}
+
+// The file has its space already, unless the file system moves what is overwritten (copy on write).
+Result<void> Journal::with_space_of_a_spare(const std::function<Result<void>()>& write) {
+  auto written = write();
+  if (written || written.error().code != Code::kUnavailable) return written;
+  if (!maintenance_->release_reserved_space()) return written;
+  return write();
 }
 
 Result<void> Journal::switch_segment(std::size_t batch_bytes) {
@@ -171,7 +218,32 @@ Result<void> Journal::switch_segment(std::size_t batch_bytes) {
 
 bool Journal::has_room() {
   PAWL_ASSERT(maintenance_ != nullptr);
-  return maintenance_->has_room();
+  if (failure_ || maintenance_->failed()) return true;
+  if (!waiting_.empty() || !maintenance_->has_room()) return false;
+  return unreserved_since_ == 0 || reserve_ahead();
+}
+
+bool Journal::prepare_grant() {
+  return has_room() && (failure_ || reserve_ahead());
+}
+
+Damage Journal::damage() const {
+  PAWL_ASSERT(maintenance_ != nullptr);
+  return maintenance_->damage_found();
+}
+
+bool Journal::wants_state() const {
+  return active_ && !closed_ && !failure_ && waiting_.empty() && maintenance_->wants_state();
+}
+
+// The checkpoint replaces every segment before the one that begins here.
+void Journal::take_state(const Batch& state) {
+  PAWL_ASSERT(wants_state());
+  if (auto switched = switch_segment(0); !switched) {
+    if (switched.error().code != Code::kUnavailable) failure_ = switched.error();
+    return;  // For lack of space: the caller is asked again.
+  }
+  maintenance_->checkpoint_from(state, used_);
 }
 
 std::optional<Space> Journal::space() const {
@@ -182,27 +254,77 @@ std::optional<Space> Journal::space() const {
 Result<void> Journal::close() {
   if (closed_ || !active_) return {};
   closed_ = true;
-  backups_.stop();
+  if (backup_) {
+    backup_->give_up();
+    if (!run_backup_) backup_->clean_up();  // No thread runs it.
+  }
   maintenance_->stop();
   if (failure_) return *failure_;
   if (maintenance_->failed()) return maintenance_->failure();
-  return record_high_water(HighWater{used_, last_sequence(), true});
+  for (; !waiting_.empty(); waiting_.pop_front()) {
+    if (auto committed = commit(waiting_.front().batch); !committed) return committed;
+  }
+  const HighWater exact{used_, last_sequence(), true};
+  return with_space_of_a_spare([&] { return high_water_->write(exact); });
 }
+
+// --- Backups -------------------------------------------------------------------------------------
 
 Result<void> Journal::begin_backup(const BackupOrder& order) {
   PAWL_ASSERT(active_ && !closed_);
-  if (backups_.busy()) return Error{Code::kBusy, "a backup is already in progress"};
-  CheckpointSource source = maintenance_->pin();
-  source.closed.push_back(ClosedSegment{active_->segment(), chain_, active_->offset()});
-  backups_.begin(std::make_unique<BackupJob>(files_, std::move(source), order,
-                                             BackupJob::Facts{used_, settings_.space_reserve}),
-                 [this] { maintenance_->unpin(); });
-  if (wake_backup_) wake_backup_();
+  if (backup_) return Error{Code::kBusy, "a backup is already in progress"};
+  if (!waiting_.empty())
+    return Error{Code::kUnavailable, "not everything is durable yet, for lack of disk space"};
+  if (auto free = check_given_up(order.directory); !free) return free;
+  auto pinned = std::make_unique<PinnedFiles>(files_);
+  auto source =
+      maintenance_->pin(ClosedSegment{active_->segment(), chain_, active_->offset()}, *pinned);
+  if (!source) return source.error();
+  auto job = std::make_unique<BackupJob>(*pinned, std::move(*source), order,
+                                         BackupJob::Facts{used_, settings_.space_reserve});
+  backup_ = std::make_shared<BackupRun>(
+      std::move(pinned), std::move(job), order.directory, [this] { maintenance_->unpin(); },
+      [this] {
+        if (Waker* waker = waker_.load(); waker != nullptr) waker->wake();
+      });
+  if (run_backup_) run_backup_(backup_);
   return {};
 }
 
+// One that hangs may still write to its directory, or give it its name, when its disk answers.
+Result<void> Journal::check_given_up(const std::string& directory) {
+  std::erase_if(given_up_, [](const auto& run) { return run.expired(); });
+  for (const auto& run : given_up_) {
+    const auto hanging = run.lock();
+    if (hanging && hanging->is_for(directory))
+      return Error{Code::kBusy, directory + ": an earlier backup to it still hangs"};
+  }
+  if (given_up_.size() < kHangingBackupsMax) return {};
+  return Error{Code::kBusy,
+               std::to_string(given_up_.size()) +
+                   " earlier backups still hang; repair their disks, or restart pawld"};
+}
+
+std::optional<Result<BackupDone>> Journal::finished_backup() {
+  if (!backup_) return {};
+  auto outcome = backup_->outcome();
+  if (outcome) backup_.reset();
+  return outcome;
+}
+
+std::uint64_t Journal::backup_steps() const {
+  return backup_ ? backup_->steps() : 0;
+}
+
+void Journal::abandon_backup() {
+  if (!backup_) return;
+  backup_->give_up();
+  given_up_.push_back(backup_);
+  backup_.reset();
+}
+
 bool Journal::backup_step() {
-  return backups_.step();
+  return backup_ && backup_->step();
 }
 
 Result<std::optional<std::string>> Journal::machine_mark() {
@@ -221,6 +343,8 @@ bool Journal::background_step() {
 void Journal::check_space() {
   PAWL_ASSERT(maintenance_ != nullptr);
   maintenance_->check_space();
+  if (!batches_wait_.load()) return;
+  if (Waker* waker = waker_.load(); waker != nullptr) waker->wake();
 }
 
 void Journal::on_work(std::function<void()> wake) {

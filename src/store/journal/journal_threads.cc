@@ -1,10 +1,14 @@
 #include "store/journal/journal_threads.h"
 
 #include <chrono>
+#include <string>
+#include <system_error>
 
 namespace pawl::store::journal {
 namespace {
 constexpr std::chrono::seconds kSpaceCheckInterval{1};
+// How long a stop waits for a step of a backup; most take milliseconds.
+constexpr std::chrono::seconds kBackupStopMax{2};
 }  // namespace
 
 MaintenanceThread::MaintenanceThread(Journal& journal) : journal_(journal) {
@@ -53,37 +57,51 @@ void MaintenanceThread::run() {
   }
 }
 
-BackupThread::BackupThread(Journal& journal) : journal_(journal) {
-  journal_.on_backup([this] {
+BackupThreads::BackupThreads(Journal& journal) : journal_(journal) {
+  journal_.on_backup([this](const std::shared_ptr<BackupRun>& backup) {
     {
-      const std::lock_guard lock(mutex_);
-      work_ = true;
+      const std::lock_guard lock(state_->mutex);
+      ++state_->running;
     }
-    changed_.notify_one();
+    try {
+      std::thread([state = state_, backup] { run(state, backup); }).detach();
+    } catch (const std::system_error& error) {
+      backup->fail(Error{Code::kUnavailable, std::string("no thread for it: ") + error.what()});
+      const std::lock_guard lock(state_->mutex);
+      --state_->running;
+    }
   });
-  thread_ = std::thread([this] { run(); });
 }
 
-BackupThread::~BackupThread() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  changed_.notify_one();
-  thread_.join();
-  journal_.on_backup(nullptr);
+BackupThreads::~BackupThreads() {
+  (void)stop();
 }
 
-void BackupThread::run() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [this] { return stop_ || work_; });
-    if (stop_) return;
-    lock.unlock();
-    const bool more = journal_.backup_step();
-    lock.lock();
-    work_ = more;
+bool BackupThreads::stop() {
+  std::unique_lock lock(state_->mutex);
+  state_->stop = true;
+  const bool ended =
+      state_->changed.wait_for(lock, kBackupStopMax, [this] { return state_->running == 0; });
+  lock.unlock();
+  if (ended) {
+    journal_.on_backup(nullptr);  // What an unfinished one wrote, close() removes.
+  } else {
+    journal_.on_backup([](const std::shared_ptr<BackupRun>& /*backup*/) {});
   }
+  return ended;
+}
+
+void BackupThreads::run(const std::shared_ptr<State>& state,
+                        const std::shared_ptr<BackupRun>& backup) {
+  const auto stopped = [&] {
+    const std::lock_guard lock(state->mutex);
+    return state->stop;
+  };
+  while (!stopped() && backup->step()) {
+  }
+  const std::lock_guard lock(state->mutex);
+  --state->running;
+  state->changed.notify_all();
 }
 
 }  // namespace pawl::store::journal

@@ -1,13 +1,14 @@
-// The two threads of a journal. Each runs from construction to destruction:
+// The threads of a journal:
 //
-//   MaintenanceThread   spare segments, checkpoints, free space
-//   BackupThread        backups: the target may be a disk that hangs, so maintenance must not wait
+//   MaintenanceThread   spare segments, checkpoints, free space; from construction to destruction
+//   BackupThreads       one for each backup: the target may be a disk that hangs, so nobody waits
+//                       for it
 //
-// Both wake up when the loop's thread reports new work. Destroy BackupThread first, then
-// MaintenanceThread, then call journal.close().
+// Destroy BackupThreads first, then MaintenanceThread, then call journal.close().
 #pragma once
 
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -35,23 +36,32 @@ class MaintenanceThread {
   std::thread thread_;  // Last, because it uses all the others.
 };
 
-class BackupThread {
+class BackupThreads {
  public:
   // `journal` is loaded and outlives this object.
-  explicit BackupThread(Journal& journal);
-  ~BackupThread();
-  BackupThread(const BackupThread&) = delete;
-  BackupThread& operator=(const BackupThread&) = delete;
+  explicit BackupThreads(Journal& journal);
+  // Waits a moment for the backup in progress to end its step. If its disk does not answer, the
+  // thread stays behind, with the journal's Files in its hands: the process must exit soon, and
+  // without destroying them.
+  ~BackupThreads();
+  BackupThreads(const BackupThreads&) = delete;
+  BackupThreads& operator=(const BackupThreads&) = delete;
+
+  // Ends it as the destructor does. False: a thread stays behind.
+  bool stop();
 
  private:
-  void run();
+  // Shared with the threads, which may outlive this object.
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::size_t running = 0;
+    bool stop = false;
+  };
+  static void run(const std::shared_ptr<State>& state, const std::shared_ptr<BackupRun>& backup);
 
   Journal& journal_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool work_ = false;
-  bool stop_ = false;
-  std::thread thread_;  // Last, because it uses all the others.
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 }  // namespace pawl::store::journal

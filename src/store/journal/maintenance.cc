@@ -10,6 +10,8 @@ namespace pawl::store::journal {
 namespace {
 
 constexpr std::uint64_t kPrewriteStep = std::uint64_t{1} << 20;
+// For segments, a checkpoint and small files that are being made.
+constexpr std::uint64_t kFilesNeeded = 8;
 
 // Writes the next zeros of a new segment and syncs them: one big flush at the end would delay the
 // loop's commits.
@@ -68,20 +70,38 @@ std::string Maintenance::segment_path(std::uint64_t segment) const {
 
 Result<Spare> Maintenance::take_spare(std::uint64_t record_bytes) {
   const std::uint64_t bytes = kBlock + record_bytes;
-  const auto take_ready = [&]() -> std::optional<Spare> {
+  const auto take_ready = [&]() -> Result<std::optional<Spare>> {
     const std::lock_guard handover(handover_mutex_);
-    if (spares_.empty() || spares_.front().bytes < bytes) return {};
-    Spare spare = std::move(spares_.front());
+    if (spares_.empty() || spares_.front().bytes < bytes) return std::optional<Spare>();
+    if (!spares_.front().file) {
+      auto file = files_.open_durable(segment_path(spares_.front().segment));
+      if (!file) return file.error();
+      spares_.front().file = std::move(*file);
+    }
+    std::optional<Spare> spare = std::move(spares_.front());
     spares_.pop_front();
     return spare;
   };
-  if (auto spare = take_ready()) return std::move(*spare);
+  if (auto spare = take_ready(); !spare || *spare) {
+    if (!spare) return spare.error();
+    return std::move(**spare);
+  }
 
   const std::lock_guard work(work_mutex_);
-  if (bytes > identity_.segment_bytes) return make_oversized(bytes);
+  const auto fail = [this](const Error& error) {
+    if (error.code == Code::kUnavailable) record_shortage(spare_shortage_, error);
+    return error;
+  };
+  if (bytes > identity_.segment_bytes) {
+    auto oversized = make_oversized(bytes);
+    if (!oversized) return fail(oversized.error());
+    return oversized;
+  }
   for (;;) {
-    if (auto spare = take_ready()) return std::move(*spare);
-    if (auto stepped = step_spare(); !stepped) return stepped.error();
+    auto spare = take_ready();
+    if (!spare) return fail(spare.error());
+    if (*spare) return std::move(**spare);
+    if (auto stepped = step_spare(); !stepped) return fail(stepped.error());
   }
 }
 
@@ -97,9 +117,7 @@ void Maintenance::add_closed(const ClosedSegment& closed) {
 Result<void> Maintenance::release_reserved_space() {
   const std::lock_guard work(work_mutex_);
   abandon_prewrite();
-  spares_blocked_ = true;
-  space_needed_.store(space_needed(), std::memory_order_relaxed);
-  room_.store(false, std::memory_order_relaxed);
+  record_shortage(spare_shortage_, Error{Code::kUnavailable, directory_ + ": no space"});
   if (!recyclable_.empty()) {
     const std::uint64_t segment = recyclable_.back();
     recyclable_.pop_back();
@@ -143,15 +161,31 @@ void Maintenance::check_space() {
   if (stopped_ || failed()) return;
   const auto space = files_.free_space(directory_);
   if (!space) return record_failure(space.error());
+  const auto files = files_.free_files(directory_);
+  if (!files) return record_failure(files.error());
   const std::uint64_t needed = space_needed();
   free_.store(*space, std::memory_order_relaxed);
   space_needed_.store(needed, std::memory_order_relaxed);
-  if (*space >= needed) spares_blocked_ = checkpoint_blocked_ = false;
-  room_.store(*space >= needed, std::memory_order_relaxed);
+  enough_space_ = *space >= needed && *files >= kFilesNeeded;
+  if (enough_space_) {
+    spare_shortage_.pausing = checkpoint_shortage_.pausing = false;
+  } else {
+    const std::lock_guard handover(handover_mutex_);
+    short_of_ = *space < needed ? "disk space" : "inodes: only " + std::to_string(*files) + " left";
+  }
+  space_checks_.fetch_add(1, std::memory_order_relaxed);
+  update_room();
+}
+
+// A quota, or file descriptors that ran out, cannot be seen in the free space: then there is room
+// only once the work that lacked it has succeeded.
+void Maintenance::update_room() {
+  room_.store(enough_space_ && !spare_shortage_.lasts && !checkpoint_shortage_.lasts,
+              std::memory_order_relaxed);
 }
 
 std::uint64_t Maintenance::space_needed() const {
-  return settings_.space_reserve + (spares_blocked_ ? identity_.segment_bytes : 0);
+  return settings_.space_reserve + (spare_shortage_.lasts ? identity_.segment_bytes : 0);
 }
 
 // The greatest number of segments that exist at once: the active one, the spares, those that a
@@ -159,29 +193,45 @@ std::uint64_t Maintenance::space_needed() const {
 // each as large as all live records.
 Space Maintenance::space() const {
   const std::uint64_t segments = 1 + settings_.spare_segments + settings_.checkpoint_after + 1;
+  const std::lock_guard handover(handover_mutex_);
   return {free_.load(std::memory_order_relaxed), space_needed_.load(std::memory_order_relaxed),
-          segments * identity_.segment_bytes + settings_.space_reserve};
+          segments * identity_.segment_bytes + settings_.space_reserve, short_of_};
 }
 
-// Lack of space stops the work until check_space() resumes it; any other failure is final.
-void Maintenance::record_failure(const Error& error) {
-  if (error.code == Code::kUnavailable) {
-    room_.store(false, std::memory_order_relaxed);
-    spares_blocked_ = true;
-    space_needed_.store(space_needed(), std::memory_order_relaxed);
-    return;
+void Maintenance::record_shortage(Shortage& shortage, const Error& error) {
+  PAWL_ASSERT(error.code == Code::kUnavailable);
+  shortage.begin();
+  space_needed_.store(space_needed(), std::memory_order_relaxed);
+  {
+    const std::lock_guard handover(handover_mutex_);
+    short_of_ = error.detail;
   }
+  update_room();
+}
+
+// Lack of space pauses the work until check_space() resumes it; any other failure is final.
+void Maintenance::record_failure(const Error& error) {
+  if (error.code == Code::kUnavailable) return record_shortage(spare_shortage_, error);
   const std::lock_guard handover(handover_mutex_);
   failure_ = error;
   failed_.store(true, std::memory_order_release);
 }
 
 Result<bool> Maintenance::do_step() {
-  if (spares_are_short() && (!spares_blocked_ || !recyclable_.empty())) {
-    if (auto stepped = step_spare(); !stepped) return stepped.error();
+  if (!covered_.empty()) {
+    if (auto freed = free_one(); !freed) return freed.error();
     return true;
   }
-  if (!checkpoint_blocked_ && checkpoint_is_due()) {
+  if (spares_are_short()) {
+    if (!spare_shortage_.pausing || !recyclable_.empty()) {
+      if (auto stepped = step_spare(); !stepped) return stepped.error();
+      return true;
+    }
+  } else if (spare_shortage_.lasts && !spare_shortage_.pausing) {
+    spare_shortage_.end();
+    update_room();
+  }
+  if (!checkpoint_shortage_.pausing && checkpoint_is_due()) {
     if (auto stepped = step_checkpoint(); !stepped) return stepped.error();
     return true;
   }
@@ -194,24 +244,30 @@ bool Maintenance::spares_are_short() {
 }
 
 bool Maintenance::checkpoint_is_due() {
+  if (wants_state()) return false;
   const std::lock_guard handover(handover_mutex_);
-  return !pinned_ && (job_ || closed_.size() >= settings_.checkpoint_after);
+  return job_ || closed_.size() >= settings_.checkpoint_after;
 }
 
-CheckpointSource Maintenance::pin() {
+Result<CheckpointSource> Maintenance::pin(const ClosedSegment& active, PinnedFiles& pinned) {
+  // Held while the files are opened: none of them is freed before closed_ has changed.
   const std::lock_guard handover(handover_mutex_);
-  PAWL_ASSERT(!pinned_);
-  pinned_ = true;
-  return CheckpointSource{directory_, identity_, checkpoint_, closed_};
+  CheckpointSource source{directory_, identity_, checkpoint_, closed_};
+  source.closed.push_back(active);
+  if (checkpoint_) {
+    if (auto opened = pinned.pin(path_in(directory_, checkpoint_name(*checkpoint_))); !opened)
+      return opened.error();
+  }
+  for (const ClosedSegment& closed : source.closed) {
+    if (auto opened = pinned.pin(segment_path(closed.segment)); !opened) return opened.error();
+  }
+  for (const ClosedSegment& closed : source.closed) pinned_.push_back(closed.segment);
+  return source;
 }
 
 void Maintenance::unpin() {
-  {
-    const std::lock_guard handover(handover_mutex_);
-    PAWL_ASSERT(pinned_);
-    pinned_ = false;
-  }
-  if (wake_) wake_();
+  const std::lock_guard handover(handover_mutex_);
+  pinned_.clear();
 }
 
 void Maintenance::add_spare(Spare spare) {
@@ -236,7 +292,7 @@ Result<void> Maintenance::recycle() {
   const std::string old_path = segment_path(recyclable_.back());
   recyclable_.pop_back();
   if (auto named = name_segment(files_, directory_, old_path, next_segment_); !named) return named;
-  auto file = files_.open_durable(segment_path(next_segment_));
+  auto file = open_spare(next_segment_);
   if (!file) return file.error();
   add_spare(Spare{next_segment_, identity_.segment_bytes, std::move(*file)});
   ++next_segment_;
@@ -268,11 +324,17 @@ Result<void> Maintenance::finish_prewrite() {
   prewrite_.reset();
   const std::string unfinished = unfinished_segment(directory_, done.segment);
   if (auto named = name_segment(files_, directory_, unfinished, done.segment); !named) return named;
-  auto file = files_.open_durable(segment_path(done.segment));
+  auto file = open_spare(done.segment);
   if (!file) return file.error();
   add_spare(Spare{done.segment, done.bytes, std::move(*file)});
   next_segment_ = done.segment + 1;
   return {};
+}
+
+Result<std::unique_ptr<File>> Maintenance::open_spare(std::uint64_t segment) {
+  auto file = files_.open_durable(segment_path(segment));
+  if (!file && file.error().code == Code::kUnavailable) return std::unique_ptr<File>();
+  return file;
 }
 
 void Maintenance::abandon_prewrite() {
@@ -288,21 +350,26 @@ void Maintenance::abandon_prewrite() {
 Result<Spare> Maintenance::make_oversized(std::uint64_t bytes) {
   PAWL_ASSERT(bytes > identity_.segment_bytes && bytes % kBlock == 0);
   abandon_prewrite();
+  // Before it has its name nothing is changed: the spare stays.
   std::uint64_t segment = next_segment_;
   {
     const std::lock_guard handover(handover_mutex_);
-    if (!spares_.empty()) {
-      segment = spares_.front().segment;
-      spares_.pop_front();
-    }
+    if (!spares_.empty()) segment = spares_.front().segment;
   }
-  next_segment_ = std::max(next_segment_, segment + 1);
   if (auto written = prewrite_segment(files_, directory_, segment, bytes); !written)
     return written.error();
-  auto file = files_.open_durable(segment_path(segment));
+  auto file = open_spare(segment);
   if (!file) return file.error();
-  return Spare{segment, bytes, std::move(*file)};
+  Spare made{segment, bytes, std::move(*file)};
+  const std::lock_guard handover(handover_mutex_);
+  if (!spares_.empty()) spares_.pop_front();
+  next_segment_ = std::max(next_segment_, segment + 1);
+  if (made.file) return made;
+  spares_.push_front(std::move(made));
+  return Error{Code::kUnavailable, segment_path(segment) + ": no file descriptor to open it"};
 }
+
+// --- Checkpoints ---------------------------------------------------------------------------------
 
 Result<void> Maintenance::step_checkpoint() {
   if (!job_) {
@@ -311,53 +378,94 @@ Result<void> Maintenance::step_checkpoint() {
     return {};
   }
   const auto done = job_->step();
-  if (!done) {
-    const Error error = done.error();
-    if (error.code == Code::kUnavailable) {
-      (void)job_->abandon();
-      job_.reset();
-      checkpoint_blocked_ = true;
-      room_.store(false, std::memory_order_relaxed);
-      return {};
-    }
-    return error;
+  if (done && !*done) return {};
+  if (done) {
+    release_covered();
+    return {};
   }
-  if (!*done) return {};
-  return free_covered();
+  const Error error = done.error();
+  if (error.code == Code::kUnavailable) {
+    if (job_->from_memory()) wants_state_.store(true, std::memory_order_release);
+    (void)job_->abandon();
+    job_.reset();
+    record_shortage(checkpoint_shortage_, error);
+    return {};
+  }
+  if (!job_->source_failed()) return error;
+  record_damage(error);
+  return {};
+}
+
+// The files cannot be read, and a restart could not read them either. But nothing that was written
+// has failed, and the loop has all of it in memory.
+void Maintenance::record_damage(const Error& error) {
+  (void)job_->abandon();
+  job_.reset();
+  {
+    const std::lock_guard handover(handover_mutex_);
+    ++damage_.found;
+    damage_.what = error.detail;
+  }
+  wants_state_.store(true, std::memory_order_release);
+}
+
+void Maintenance::checkpoint_from(const Batch& state, std::uint64_t covered) {
+  {
+    const std::lock_guard work(work_mutex_);
+    const std::lock_guard handover(handover_mutex_);
+    PAWL_ASSERT(wants_state() && !job_);
+    job_.emplace(files_, CheckpointSource{directory_, identity_, std::nullopt, closed_}, directory_,
+                 state, covered);
+    wants_state_.store(false, std::memory_order_release);
+  }
+  if (wake_) wake_();
+}
+
+Damage Maintenance::damage_found() const {
+  const std::lock_guard handover(handover_mutex_);
+  return damage_;
 }
 
 // The new checkpoint is durable: the files that it covers are no longer needed.
-Result<void> Maintenance::free_covered() {
+void Maintenance::release_covered() {
   PAWL_ASSERT(job_.has_value());
   const std::uint64_t sequence = job_->sequence();
-  const std::vector<ClosedSegment> covered = job_->closed();
-  std::optional<std::uint64_t> replaced;
-  {
-    const std::lock_guard handover(handover_mutex_);
-    // Pinned a moment ago. The job stays, done, and the files are freed after unpin().
-    if (pinned_) return {};
-    PAWL_ASSERT(covered.size() <= closed_.size());
-    PAWL_ASSERT(!checkpoint_ || *checkpoint_ <= sequence);
-    replaced = std::exchange(checkpoint_, sequence);
-    closed_.erase(closed_.begin(), closed_.begin() + static_cast<std::ptrdiff_t>(covered.size()));
-  }
-  job_.reset();
-  if (replaced && *replaced != sequence) {
-    if (auto removed = files_.remove(path_in(directory_, checkpoint_name(*replaced))); !removed)
-      return removed;
-  }
+  const std::vector<ClosedSegment>& covered = job_->closed();
+  const std::lock_guard handover(handover_mutex_);
+  PAWL_ASSERT(covered.size() <= closed_.size());
+  PAWL_ASSERT(!checkpoint_ || *checkpoint_ <= sequence);
+  const auto replaced = std::exchange(checkpoint_, sequence);
+  closed_.erase(closed_.begin(), closed_.begin() + static_cast<std::ptrdiff_t>(covered.size()));
+  if (replaced && *replaced != sequence) covered_.push_back({checkpoint_name(*replaced), {}});
   for (const ClosedSegment& closed : covered) {
-    auto file = files_.open_read(segment_path(closed.segment));
-    if (!file) return file.error();
-    const auto size = (*file)->size();
-    if (!size) return size.error();
-    if (*size == identity_.segment_bytes && recyclable_.size() < settings_.checkpoint_after) {
-      recyclable_.push_back(closed.segment);
-    } else if (auto removed = files_.remove(segment_path(closed.segment)); !removed) {
-      return removed;
+    // The place of a damaged file is not used again.
+    const bool recyclable = !job_->from_memory();
+    covered_.push_back(
+        {segment_name(closed.segment), recyclable ? std::optional(closed.segment) : std::nullopt});
+  }
+  if (job_->from_memory()) damage_.repaired = damage_.found;
+  job_.reset();
+  checkpoint_shortage_.end();
+  update_room();
+}
+
+Result<void> Maintenance::free_one() {
+  const Covered covered = std::move(covered_.back());
+  covered_.pop_back();
+  const std::string path = path_in(directory_, covered.name);
+  if (covered.segment && recyclable_.size() < settings_.checkpoint_after) {
+    auto file = files_.open_read(path);
+    const auto size = file ? (*file)->size() : Result<std::uint64_t>(file.error());
+    if (!size && size.error().code != Code::kUnavailable) return size.error();
+    const std::lock_guard handover(handover_mutex_);
+    const bool pinned =
+        std::find(pinned_.begin(), pinned_.end(), *covered.segment) != pinned_.end();
+    if (size && *size == identity_.segment_bytes && !pinned) {
+      recyclable_.push_back(*covered.segment);
+      return {};
     }
   }
-  return {};
+  return files_.remove(path);
 }
 
 }  // namespace pawl::store::journal

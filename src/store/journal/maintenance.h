@@ -18,6 +18,7 @@
 
 #include "store/file.h"
 #include "store/journal/checkpoint_job.h"
+#include "store/journal/pinned_files.h"
 #include "store/journal/segment.h"
 #include "store/journal/settings.h"
 #include "store/journal/small_files.h"
@@ -29,7 +30,7 @@ namespace pawl::store::journal {
 struct Spare {
   std::uint64_t segment = 0;
   std::uint64_t bytes = 0;
-  std::unique_ptr<File> file;
+  std::unique_ptr<File> file;  // Null: there was no file descriptor for it yet.
 };
 
 // What recovery found that concerns maintenance.
@@ -48,8 +49,8 @@ class Maintenance {
               const Settings& settings, Inventory inventory);
 
   // --- The loop's thread -------------------------------------------------------------------------
-  // Returns the next segment, with room for a record of `record_bytes`. If none is ready it is made
-  // now, which is slow but correct.
+  // Returns the next segment, open, with room for a record of `record_bytes`. If none is ready it
+  // is made now, which is slow but correct. kUnavailable: not now; call it again later.
   Result<Spare> take_spare(std::uint64_t record_bytes);
   // Adds the segment that was active until now.
   void add_closed(const ClosedSegment& closed);
@@ -66,15 +67,28 @@ class Maintenance {
   // Why. Only if failed().
   [[nodiscard]] Error failure() const;
   [[nodiscard]] Space space() const;
-  // `wake` is called on the loop's thread (unpin(): on its caller's) when there may be new work.
-  // Set it before the other thread starts; clear it after that thread has ended.
+  // How many times check_space() has measured: what failed for lack of space is worth another
+  // attempt after the next time.
+  [[nodiscard]] std::uint64_t space_checks() const {
+    return space_checks_.load(std::memory_order_relaxed);
+  }
+  // `wake` is called on the loop's thread when there may be new work. Set it before the other
+  // thread starts; clear it after that thread has ended.
   void on_work(std::function<void()> wake) { wake_ = std::move(wake); }
   // Steps do nothing from now on; unfinished files are removed.
   void stop();
-  // Returns what a checkpoint of all closed segments would be made from. None of these files is
-  // removed, and no checkpoint made, until unpin(), which any thread may call.
-  CheckpointSource pin();
+  // Opens the files that a checkpoint of all closed segments and of `active`, the durable part of
+  // the segment in use, would be made from. Checkpoints go on, and these files may be removed, but
+  // none is recycled until unpin(), which any thread may call. kUnavailable: no file descriptor.
+  Result<CheckpointSource> pin(const ClosedSegment& active, PinnedFiles& pinned);
   void unpin();
+  // True when the files that a checkpoint is made from turned out to be damaged: then the loop,
+  // which has the whole state in memory, is asked for it.
+  [[nodiscard]] bool wants_state() const { return wants_state_.load(std::memory_order_acquire); }
+  // Makes a checkpoint of all closed segments from memory (see CheckpointJob).
+  void checkpoint_from(const Batch& state, std::uint64_t covered);
+  // What was found, if anything.
+  [[nodiscard]] Damage damage_found() const;
 
   // --- The other thread --------------------------------------------------------------------------
   // Does one bounded piece of work; returns false if there was none.
@@ -92,6 +106,14 @@ class Maintenance {
     std::unique_ptr<File> file;
   };
 
+  // Whether one kind of work lacks space, or another resource.
+  struct Shortage {
+    bool lasts = false;    // It failed, and has not succeeded since.
+    bool pausing = false;  // It is not tried before the next check_space().
+    void begin() { lasts = pausing = true; }
+    void end() { lasts = pausing = false; }
+  };
+
   // All of these with work_mutex_ held.
   Result<bool> do_step();
   Result<void> step_spare();
@@ -101,9 +123,16 @@ class Maintenance {
   Result<void> finish_prewrite();
   void abandon_prewrite();
   Result<Spare> make_oversized(std::uint64_t bytes);
+  // The handle of a spare, or null without a file descriptor for it.
+  Result<std::unique_ptr<File>> open_spare(std::uint64_t segment);
   Result<void> step_checkpoint();
-  Result<void> free_covered();
+  void record_damage(const Error& error);
+  void release_covered();
+  // Recycles or removes one file that the newest checkpoint covers.
+  Result<void> free_one();
   void record_failure(const Error& error);
+  void record_shortage(Shortage& shortage, const Error& error);
+  void update_room();
   [[nodiscard]] std::uint64_t space_needed() const;
   [[nodiscard]] bool spares_are_short();
   [[nodiscard]] bool checkpoint_is_due();
@@ -122,9 +151,15 @@ class Maintenance {
   std::vector<std::uint64_t> recyclable_;
   std::optional<Prewrite> prewrite_;
   std::optional<CheckpointJob> job_;
-  // Stopped for lack of space, until check_space() finds some.
-  bool spares_blocked_ = false;
-  bool checkpoint_blocked_ = false;
+  // What the newest checkpoint covers and is still there.
+  struct Covered {
+    std::string name;
+    std::optional<std::uint64_t> segment;  // Set if it may be recycled.
+  };
+  std::vector<Covered> covered_;
+  Shortage spare_shortage_;
+  Shortage checkpoint_shortage_;
+  bool enough_space_ = true;  // At the last check_space().
   bool stopped_ = false;
 
   mutable std::mutex handover_mutex_;  // Guards the following fields.
@@ -132,12 +167,17 @@ class Maintenance {
   // The checkpoint and the segments after it: the two change together.
   std::optional<std::uint64_t> checkpoint_;
   std::vector<ClosedSegment> closed_;
-  bool pinned_ = false;
+  // Not to be recycled, because a backup reads them.
+  std::vector<std::uint64_t> pinned_;
   std::optional<Error> failure_;
+  Damage damage_;
+  std::string short_of_;
 
   // Written with work_mutex_ held, read by any thread.
   std::atomic<bool> failed_ = false;
   std::atomic<bool> room_ = true;
+  std::atomic<bool> wants_state_ = false;
+  std::atomic<std::uint64_t> space_checks_ = 1;
   std::atomic<std::uint64_t> free_ = 0;
   std::atomic<std::uint64_t> space_needed_ = 0;
 };

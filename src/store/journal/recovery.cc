@@ -109,7 +109,7 @@ class SegmentScan {
 Result<void> check_high_water(const std::string& directory, const Recovered& recovered,
                               std::uint64_t covered) {
   const std::uint64_t sequence = recovered.chain.next_sequence - 1;
-  const HighWater& known = recovered.high_water;
+  const HighWater& known = recovered.high_water.value;
   if (sequence < known.sequence) {
     return damage(path_in(directory, segment_name(recovered.active.header.segment)),
                   recovered.active.end.offset,
@@ -206,16 +206,30 @@ Result<void> visit(Files& files, const std::string& directory, const Recovered& 
 
 namespace {
 
-// A kill (without a power cut) may leave bytes that can be read but are not on the disk yet. They
-// must be on the disk before anything is based on them, or the next power cut takes away what was
-// acknowledged.
+// Writes bytes again that were read, so that they are on the disk. A kill may leave bytes that are
+// in the page cache only. So does a sync that failed, and after that another sync succeeds without
+// writing them. Only the last record can be in doubt: each one before it was synced before the next
+// was begun.
+Result<void> write_last_record_again(File& file, const ByteRange& last, AlignedBuffer& buffer) {
+  char* bytes = buffer.reserve(last.bytes);
+  const auto got = file.read(last.offset, {bytes, last.bytes});
+  if (!got) return got.error();
+  PAWL_ASSERT(*got == last.bytes);
+  return file.write(last.offset, {bytes, last.bytes});
+}
+
+// What was recovered must be on the disk before anything is based on it, or the next power cut
+// takes away what was acknowledged.
 Result<void> sync_active_segment(Files& files, const std::string& directory,
                                  const ActiveSegment& active) {
   auto file = files.open_durable(path_in(directory, segment_name(active.header.segment)));
   if (!file) return file.error();
-  if (auto synced = PAWL_MUTANT(recovered_not_synced) ? Result<void>{} : (*file)->sync(); !synced)
-    return synced;
   AlignedBuffer buffer;
+  if (!PAWL_MUTANT(recovered_not_synced)) {
+    if (auto synced = (*file)->sync(); !synced) return synced;
+    if (auto written = write_last_record_again(**file, active.end.last, buffer); !written)
+      return written;
+  }
   for (const ByteRange& range : active.end.leftovers) {
     PAWL_ASSERT(range.offset >= active.end.offset && range.bytes % kBlock == 0);
     char* zeros = buffer.reserve(range.bytes);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "store/file.h"
+#include "store/journal/high_water.h"
 #include "store/journal/maintenance.h"
 #include "store/journal/overlay.h"
 #include "store/journal/segment.h"
@@ -24,7 +25,7 @@ struct ActiveSegment {
 
 // Everything that the files of a store contain.
 struct Recovered {
-  HighWater high_water;
+  StoredHighWater high_water;
   std::optional<std::uint64_t> checkpoint;
   Overlay overlay;  // What the segments change over the checkpoint.
   ChainPosition chain;

@@ -62,6 +62,11 @@ std::vector<ByteRange> find_leftovers(std::string_view bytes, std::uint64_t from
   return leftovers;
 }
 
+// Even for lack of space: a part of the bytes may be on the disk.
+Error partly_written(const Error& error) {
+  return Error{Code::kUnknown, error.detail};
+}
+
 Result<void> check_chain(const std::string& path, std::uint64_t offset, const BatchRecord& record,
                          const ChainPosition& chain) {
   if (record.header.sequence != chain.next_sequence) {
@@ -139,12 +144,14 @@ Result<SegmentEnd> SegmentReader::replay(const std::string& path, const SegmentH
   chain.crc = header.crc;
   SegmentEnd end;
   end.offset = kBlock;
+  end.last = ByteRange{0, kBlock};
   while (const auto record = decode_record(bytes->substr(end.offset), header.segment)) {
     if (auto follows = check_chain(path, end.offset, *record, chain); !follows)
       return follows.error();
     if (auto taken = on_record(*record); !taken)
       return damage(path, end.offset, taken.error().detail);
     chain = ChainPosition{chain.next_sequence + 1, record->header.crc};
+    end.last = ByteRange{end.offset, record->stored_bytes};
     end.offset += record->stored_bytes;
   }
   for (std::uint64_t later = end.offset + kBlock; later < bytes->size(); later += kBlock) {
@@ -179,7 +186,8 @@ Result<SegmentWriter> SegmentWriter::begin(std::unique_ptr<File> file, const Seg
   PAWL_ASSERT(header.first_sequence == chain.next_sequence && header.previous_crc == chain.crc);
   char* block = buffer.reserve(kBlock);
   const std::uint32_t crc = encode_segment_header(header, block);
-  if (auto written = file->write(0, {block, kBlock}); !written) return written.error();
+  if (auto written = file->write(0, {block, kBlock}); !written)
+    return partly_written(written.error());
   chain.crc = crc;
   return SegmentWriter(std::move(file), header, kBlock);
 }
@@ -201,7 +209,8 @@ Result<void> SegmentWriter::append(std::string_view batch, std::uint64_t covered
   header.sequence = chain.next_sequence;
   header.covered = covered;
   const std::uint32_t crc = encode_record(header, batch, bytes);
-  if (auto written = file_->write(offset_, {bytes, stored}); !written) return written;
+  if (auto written = file_->write(offset_, {bytes, stored}); !written)
+    return partly_written(written.error());
   offset_ += stored;
   PAWL_ASSERT(offset_ <= bytes_);
   chain = ChainPosition{chain.next_sequence + 1, crc};

@@ -54,6 +54,7 @@ struct ByteRange {
 // The end of the records of a segment.
 struct SegmentEnd {
   std::uint64_t offset = 0;  // Of the first block where no valid record begins.
+  ByteRange last;            // The last record, or the header if there is none.
   // What is not zeros after it: a torn batch, or old records of a recycled file.
   std::vector<ByteRange> leftovers;
 };
@@ -91,7 +92,8 @@ class AlignedBuffer {
   std::size_t bytes_ = 0;
 };
 
-// Appends records to one begun segment. After an error it must not be used again.
+// Appends records to one begun segment. After an error, which is never kUnavailable, it must not be
+// used again: some of the bytes may be on the disk.
 class SegmentWriter {
  public:
   // Begins the segment: writes the header to `file`. The caller fills in all of `header` except

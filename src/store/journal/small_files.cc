@@ -12,7 +12,6 @@ namespace pawl::store::journal {
 namespace {
 
 constexpr std::string_view kIdentityMagic = "PAWLSTOR";
-constexpr std::string_view kHighWaterMagic = "PAWLHIGH";
 constexpr std::string_view kMachineMagic = "PAWLMACH";
 
 Error malformed(const std::string& directory, std::string_view name) {
@@ -21,15 +20,9 @@ Error malformed(const std::string& directory, std::string_view name) {
 
 }  // namespace
 
-Result<void> write_small_file(Files& files, const std::string& directory, std::string_view name,
-                              std::string_view magic, std::string_view body) {
-  PAWL_ASSERT(magic.size() == kMagicLength);
+Result<void> replace_file(Files& files, const std::string& directory, std::string_view name,
+                          std::string_view bytes) {
   PAWL_ASSERT(is_pawl_file(name));  // Else classify() would refuse the directory.
-  std::string bytes(magic);
-  put_u32(bytes, kFormatVersion);
-  bytes.append(body);
-  put_u32(bytes, crc32c(bytes));
-
   const std::string path = path_in(directory, name);
   const std::string unfinished = path + ".tmp";
   {
@@ -45,13 +38,27 @@ Result<void> write_small_file(Files& files, const std::string& directory, std::s
   return files.sync_directory(directory);
 }
 
+Result<void> write_small_file(Files& files, const std::string& directory, std::string_view name,
+                              std::string_view magic, std::string_view body) {
+  PAWL_ASSERT(magic.size() == kMagicLength);
+  std::string bytes(magic);
+  put_u32(bytes, kFormatVersion);
+  bytes.append(body);
+  put_u32(bytes, crc32c(bytes));
+  return replace_file(files, directory, name, bytes);
+}
+
+Error missing_file(const std::string& path) {
+  return Error{Code::kInvalid, path + ": missing, although the store is not new"};
+}
+
 Result<std::string> read_small_file(Files& files, const std::string& directory,
                                     std::string_view name, std::string_view magic) {
   PAWL_ASSERT(magic.size() == kMagicLength);
   const std::string path = path_in(directory, name);
   const auto there = files.exists(path);
   if (!there) return there.error();
-  if (!*there) return Error{Code::kInvalid, path + ": missing, although the store is not new"};
+  if (!*there) return missing_file(path);
   const auto bytes = read_file(files, path);
   if (!bytes) return bytes.error();
 
@@ -103,29 +110,6 @@ Result<Identity> read_identity(Files& files, const std::string& directory) {
     return malformed(directory, kIdentityFile);
   }
   return identity;
-}
-
-// --- high-water ----------------------------------------------------------------------------------
-
-Result<void> write_high_water(Files& files, const std::string& directory,
-                              const HighWater& high_water) {
-  std::string body;
-  put_u64(body, high_water.end);
-  put_u64(body, high_water.sequence);
-  put_u8(body, high_water.clean ? 1 : 0);
-  return write_small_file(files, directory, kHighWaterFile, kHighWaterMagic, body);
-}
-
-Result<HighWater> read_high_water(Files& files, const std::string& directory) {
-  const auto body = read_small_file(files, directory, kHighWaterFile, kHighWaterMagic);
-  if (!body) return body.error();
-  ByteReader in(*body);
-  HighWater high_water;
-  high_water.end = in.u64();
-  high_water.sequence = in.u64();
-  high_water.clean = in.u8() != 0;
-  if (!in.done()) return malformed(directory, kHighWaterFile);
-  return high_water;
 }
 
 // --- machine -------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 //   8 letters of magic, u32 format version, body, u32 crc of everything before it
 //
 //   store.meta   u64 incarnation, u64 segment bytes      which store this is
-//   high-water   u64 end, u64 sequence, u8 clean         the numbers that may have been used
 //   machine      text mark                               the machine that used the store last
 //
 // (backup.meta of a backup has the same form: backup.h.) All integers are little-endian; a text is
@@ -23,14 +22,20 @@ namespace pawl::store::journal {
 inline constexpr std::size_t kMagicLength = 8;
 
 // Replaces `name` in `directory`, durably: temporary file, fdatasync, rename, fsync of the
-// directory. After a crash the complete old file or the complete new one is there. `magic` has
-// kMagicLength letters.
+// directory. After a crash the complete old file or the complete new one is there.
+Result<void> replace_file(Files& files, const std::string& directory, std::string_view name,
+                          std::string_view bytes);
+
+// Replaces a small file in this way. `magic` has kMagicLength letters.
 Result<void> write_small_file(Files& files, const std::string& directory, std::string_view name,
                               std::string_view magic, std::string_view body);
 
 // Returns the body. An error names the file: missing, damaged, or written by a newer Pawl.
 Result<std::string> read_small_file(Files& files, const std::string& directory,
                                     std::string_view name, std::string_view magic);
+
+// kInvalid: a file that a store must have is missing.
+[[nodiscard]] Error missing_file(const std::string& path);
 
 // Returns all bytes of a file.
 Result<std::string> read_file(Files& files, const std::string& path);
@@ -48,23 +53,6 @@ struct Identity {
 Result<void> write_identity(Files& files, const std::string& directory, std::string_view name,
                             const Identity& identity);
 Result<Identity> read_identity(Files& files, const std::string& directory);
-
-// --- high-water ----------------------------------------------------------------------------------
-
-// The greatest number (token) that may have been used. It is kept apart from the records, so that
-// even if the last records are lost no number is used twice (design rule 10).
-struct HighWater {
-  // Every number used is <= end.
-  std::uint64_t end = 0;
-  // The last batch that was durable when this was written. If fewer are found, that is damage.
-  std::uint64_t sequence = 0;
-  // Written by close(): `end` and `sequence` are exact.
-  bool clean = false;
-};
-
-Result<void> write_high_water(Files& files, const std::string& directory,
-                              const HighWater& high_water);
-Result<HighWater> read_high_water(Files& files, const std::string& directory);
 
 // --- machine -------------------------------------------------------------------------------------
 

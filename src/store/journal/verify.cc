@@ -56,7 +56,7 @@ Result<Verified> verify_store(Files& files, const std::string& directory, Visito
   const auto recovered = recover(files, directory, *identity);
   if (!recovered) return recovered.error();
   if (auto visited = visit(files, directory, *recovered, visitor); !visited) return visited.error();
-  const HighWater& high_water = recovered->high_water;
+  const HighWater& high_water = recovered->high_water.value;
   return Verified{false,
                   identity->incarnation,
                   recovered->chain.next_sequence - 1,

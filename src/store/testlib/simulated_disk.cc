@@ -70,6 +70,7 @@ void SimulatedDisk::Inode::write(std::uint64_t offset, std::string_view bytes) {
     std::string before(kSector, '\0');
     read(sector * kSector, before);
     unsynced[sector].push_back(std::move(before));
+    dropped.erase(sector);
   }
   set(offset, bytes);
 }
@@ -77,14 +78,19 @@ void SimulatedDisk::Inode::write(std::uint64_t offset, std::string_view bytes) {
 // Only these bytes; other unsynced bytes of the file stay unsynced.
 void SimulatedDisk::Inode::write_durably(std::uint64_t offset, std::string_view bytes) {
   set(offset, bytes);
-  unsynced.erase(unsynced.lower_bound(offset / kSector),
-                 unsynced.lower_bound((offset + bytes.size()) / kSector));
+  const std::uint64_t first = offset / kSector, end = (offset + bytes.size()) / kSector;
+  unsynced.erase(unsynced.lower_bound(first), unsynced.lower_bound(end));
+  dropped.erase(dropped.lower_bound(first), dropped.lower_bound(end));
   durable_size = std::max(durable_size, offset + bytes.size());
 }
 
 void SimulatedDisk::Inode::sync() {
-  unsynced.clear();
+  std::erase_if(unsynced, [this](const auto& entry) { return !dropped.contains(entry.first); });
   durable_size = size;
+}
+
+void SimulatedDisk::Inode::drop_unsynced() {
+  for (const auto& [sector, versions] : unsynced) dropped.insert(sector);
 }
 
 // Each sector keeps what it holds now, or falls back to any earlier content since the last sync.
@@ -108,6 +114,7 @@ void SimulatedDisk::Inode::apply_power_cut(Random& random) {
       size = kept_size;
     }
   }
+  dropped.clear();
   sync();
 }
 
@@ -148,14 +155,17 @@ class SimulatedDisk::OpenFile final : public File {
       return {};
     }
     inode_->write(offset, bytes);
+    if (outcome == Outcome::kFail && disk_.fails_in_cache_) inode_->drop_unsynced();
     if (outcome != Outcome::kSuccess) return disk_.error_of(outcome);
     return {};
   }
 
   Result<void> sync() override {
     if (auto error = disk_.unusable(process_number_)) return *error;
-    if (const Outcome outcome = disk_.begin_operation(); outcome != Outcome::kSuccess)
+    if (const Outcome outcome = disk_.begin_operation(); outcome != Outcome::kSuccess) {
+      if (outcome == Outcome::kFail && disk_.fails_in_cache_) inode_->drop_unsynced();
       return disk_.error_of(outcome);
+    }
     inode_->sync();
     return {};
   }
@@ -197,6 +207,8 @@ SimulatedDisk::SimulatedDisk(const SimulatedDisk& other)
       unsynced_names_(other.unsynced_names_),
       operations_(other.operations_),
       capacity_(other.capacity_),
+      free_files_(other.free_files_),
+      descriptors_left_(other.descriptors_left_),
       power_(other.power_),
       process_(other.process_) {
   std::map<InodePtr, InodePtr> copies;
@@ -240,6 +252,12 @@ Error SimulatedDisk::error_of(Outcome outcome) const {
 std::optional<Error> SimulatedDisk::unusable(std::uint64_t process_number) const {
   if (!power_) return power_is_cut();
   if (!process_ || process_number != process_number_) return process_is_killed();
+  return {};
+}
+
+std::optional<Error> SimulatedDisk::cannot_open(const std::string& path) const {
+  if (auto error = unusable(process_number_)) return error;
+  if (!descriptors_left_) return Error{Code::kUnavailable, path + ": open: Too many open files"};
   return {};
 }
 
@@ -297,7 +315,9 @@ Result<std::vector<std::string>> SimulatedDisk::list(const std::string& director
 }
 
 Result<std::unique_ptr<File>> SimulatedDisk::create(const std::string& path) {
-  if (auto error = unusable(process_number_)) return *error;
+  if (auto error = cannot_open(path)) return *error;
+  if (free_files_ && *free_files_ == 0 && !find(path))
+    return Error{Code::kUnavailable, path + ": create: No space left on device"};
   const Outcome outcome = begin_operation();
   auto inode = std::make_shared<Inode>();
   change_name(NameChange{{}, path, inode, false});
@@ -307,7 +327,7 @@ Result<std::unique_ptr<File>> SimulatedDisk::create(const std::string& path) {
 }
 
 Result<std::unique_ptr<File>> SimulatedDisk::open_read(const std::string& path) {
-  if (auto error = unusable(process_number_)) return *error;
+  if (auto error = cannot_open(path)) return *error;
   const InodePtr inode = find(path);
   if (!inode) return no_such_file(path);
   return std::unique_ptr<File>(
@@ -315,7 +335,7 @@ Result<std::unique_ptr<File>> SimulatedDisk::open_read(const std::string& path) 
 }
 
 Result<std::unique_ptr<File>> SimulatedDisk::open_durable(const std::string& path) {
-  if (auto error = unusable(process_number_)) return *error;
+  if (auto error = cannot_open(path)) return *error;
   const InodePtr inode = find(path);
   if (!inode) return no_such_file(path);
   return std::unique_ptr<File>(
@@ -323,7 +343,7 @@ Result<std::unique_ptr<File>> SimulatedDisk::open_durable(const std::string& pat
 }
 
 Result<std::unique_ptr<File>> SimulatedDisk::open_buffered(const std::string& path) {
-  if (auto error = unusable(process_number_)) return *error;
+  if (auto error = cannot_open(path)) return *error;
   const InodePtr inode = find(path);
   if (!inode) return no_such_file(path);
   return std::unique_ptr<File>(
@@ -394,6 +414,16 @@ Result<std::uint64_t> SimulatedDisk::free_space(const std::string& /*directory*/
   return *capacity_ - std::min(*capacity_, used());
 }
 
+Result<std::uint64_t> SimulatedDisk::free_files(const std::string& /*directory*/) {
+  if (auto error = unusable(process_number_)) return *error;
+  return free_files_.value_or(UINT64_MAX);
+}
+
+Result<bool> SimulatedDisk::is_within(const std::string& directory, const std::string& ancestor) {
+  if (auto error = unusable(process_number_)) return *error;
+  return directory == ancestor || directory.starts_with(ancestor + "/");
+}
+
 Result<bool> SimulatedDisk::share_space(const std::string& /*directory*/,
                                         const std::string& /*other*/) {
   if (auto error = unusable(process_number_)) return *error;
@@ -428,6 +458,7 @@ void SimulatedDisk::restart(Random& random) {
   ++process_number_;
   cut_at_ = kill_at_ = 0;
   fail_at_ = {};
+  fails_in_cache_ = false;
   power_ = process_ = true;
 }
 
@@ -436,6 +467,7 @@ void SimulatedDisk::kill_process() {
   ++process_number_;
   cut_at_ = kill_at_ = 0;
   fail_at_ = {};
+  fails_in_cache_ = false;
   process_ = true;
 }
 

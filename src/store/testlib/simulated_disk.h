@@ -50,6 +50,8 @@ class SimulatedDisk final : public Files {
   Result<void> remove_directory(const std::string& directory) override;
   Result<void> sync_directory(const std::string& directory) override;
   Result<std::uint64_t> free_space(const std::string& directory) override;
+  Result<std::uint64_t> free_files(const std::string& directory) override;
+  Result<bool> is_within(const std::string& directory, const std::string& ancestor) override;
   Result<bool> share_space(const std::string& directory, const std::string& other) override;
   Result<std::unique_ptr<DirectoryLock>> lock_directory(const std::string& directory) override;
 
@@ -68,6 +70,17 @@ class SimulatedDisk final : public Files {
   void fail_at(std::uint64_t count, Error error) {
     fail_at_ = {operations_ + count, std::move(error)};
   }
+  // The `count`th operation from now, a write or a sync, fails with `error` as a sync through the
+  // page cache does: the bytes can be read, but are not on the disk, and count as written. Only
+  // writing them again makes them durable; another sync does not.
+  void fail_sync_at(std::uint64_t count, Error error) {
+    fail_at(count, std::move(error));
+    fails_in_cache_ = true;
+  }
+  // From now on no file can be created.
+  void set_free_files(std::optional<std::uint64_t> files) { free_files_ = files; }
+  // From now on no file can be opened or created: as without file descriptors. Open files work.
+  void set_descriptors_left(bool left) { descriptors_left_ = left; }
   // Restores the power (after cutting it, if it was on): decides what survived, and ends all locks
   // and open files.
   void restart(Random& random);
@@ -100,12 +113,15 @@ class SimulatedDisk final : public Files {
     std::uint64_t durable_size = 0;
     // For each sector changed since the last sync, what it held before each change, oldest first.
     std::map<std::uint64_t, std::vector<std::string>> unsynced;
+    // Those of them whose writing back failed: a sync does not write them again.
+    std::set<std::uint64_t> dropped;
 
     void read(std::uint64_t offset, std::span<char> into) const;
     void write(std::uint64_t offset, std::string_view bytes);  // Unsynced.
     void write_durably(std::uint64_t offset, std::string_view bytes);
     void set(std::uint64_t offset, std::string_view bytes);  // No history.
     void sync();
+    void drop_unsynced();  // A sync that failed in the page cache.
     void apply_power_cut(Random& random);
   };
   using InodePtr = std::shared_ptr<Inode>;
@@ -131,6 +147,8 @@ class SimulatedDisk final : public Files {
   [[nodiscard]] Error error_of(Outcome outcome) const;
   // The error of every call, if there is no power, or if the caller is of an earlier process.
   [[nodiscard]] std::optional<Error> unusable(std::uint64_t process_number) const;
+  // The error of a call that needs a file descriptor.
+  [[nodiscard]] std::optional<Error> cannot_open(const std::string& path) const;
   void change_name(NameChange change);
   InodePtr find(const std::string& path) const;
 
@@ -144,7 +162,10 @@ class SimulatedDisk final : public Files {
   std::uint64_t cut_at_ = 0;
   std::uint64_t kill_at_ = 0;
   std::pair<std::uint64_t, Error> fail_at_;
+  bool fails_in_cache_ = false;
   std::optional<std::uint64_t> capacity_;
+  std::optional<std::uint64_t> free_files_;
+  bool descriptors_left_ = true;
   bool power_ = true;
   bool process_ = true;
 };
