@@ -85,10 +85,9 @@ int Runner::hold() {
   if (const auto refused = advance_guards()) return *refused;
   if (const auto refused = start(request_.command)) return *refused;
   report_start();
-  while (!over_) {
+  // It may have ended, or stopped, while start() looked at its exec only.
+  for (watch_command(); !over_; watch_command())
     run_once(ended_ || killed_at_ != kNever ? boot_now() + kTreeCheck : kNever);
-    watch_command();
-  }
   return end(ended_.value_or(CommandProcess::End{}));
 }
 
