@@ -89,6 +89,8 @@ class RunTerminalTest(RunCase):
                 )
                 terminal = self.terminal([shell, script])
                 terminal.expect("ready")
+                # dash drops a signal that comes while it forks.
+                wait_until(lambda: self.programs(terminal, "sleep"), "the command runs")
                 terminal.type(CTRL_C)
                 self.assertEqual(terminal.wait(), -signal.SIGINT)
                 self.assertNotIn("NEXT-STEP", terminal.seen)
@@ -149,7 +151,7 @@ class RunTerminalTest(RunCase):
 
     def test_shell_keeps_the_terminal_when_a_job_in_the_background_ends(self):
         def test(terminal):
-            go = self.dir / f"go-{self.name}"
+            go = self.dir / self.name.replace("/", "-")
             wait = f'echo rea""dy; until [ -e {go} ]; do sleep 0.01; done'
             terminal.type(f"pawl run {self.name} -- sh -c '{wait}'\n")
             terminal.expect("ready")
@@ -243,12 +245,13 @@ class RunTerminalTest(RunCase):
         guard = ("--guard", "sqlite:orders", "--guard-dsn", database)
         with contextlib.closing(sqlite3.connect(database)) as made:
             made.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
-        subprocess.run(
-            [PAWL, "guard", "install", "sqlite", "--dsn", database],
-            check=True,
-            capture_output=True,
-            env=self.environment(),
-        )
+        for words in (("install", "sqlite"), ("protect", "sqlite", "orders")):
+            subprocess.run(
+                [PAWL, "guard", *words, "--dsn", database],
+                check=True,
+                capture_output=True,
+                env=self.environment(),
+            )
         terminal = self.terminal([PAWL, "run", self.name, *guard, "--", "sh", "-c",
                                   "echo rea''dy; while read x; do echo got:$x; done"])
         terminal.expect("ready")
