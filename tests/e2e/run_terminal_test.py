@@ -209,12 +209,17 @@ class RunTerminalTest(RunCase):
 
     def test_pager_in_the_pipeline_keeps_the_terminal(self):
         def test(terminal):
-            # Reads keys from the terminal, as less does.
-            pager = "sh -c 'cat; read key < /dev/tty; echo key:$key'"
-            terminal.type(f"pawl run {self.name} -- sh -c 'echo tex\"\"t' | {pager}\n")
-            terminal.expect("text")
+            go = self.dir / self.name.replace("/", "-")
+            command = f"sh -c 'touch {go}.up; until [ -e {go} ]; do sleep 0.01; done; echo tex\"\"t'"
+            # Reads keys from the terminal while the command runs, as less does.
+            ready = f"until [ -e {go}.up ]; do sleep 0.01; done"
+            pager = f"sh -c '{ready}; echo pa\"\"ger; read key < /dev/tty; echo key:$key; cat'"
+            terminal.type(f"pawl run {self.name} -- {command} | {pager}\n")
+            terminal.expect("pager")
             terminal.type("q\n")
             terminal.expect("key:q")
+            go.touch()
+            terminal.expect("text")
 
         self.in_each_shell(test)
 

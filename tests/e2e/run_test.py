@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""`pawl run` on the real binaries: how it ends, what it passes on, and that nothing of its group
-runs after the next grant.
+"""`pawl run` on the real binaries: how it ends, what it passes on, and that nothing of it runs
+after the next grant.
 
 Environment: PAWL and PAWLD are the binaries.
 """
@@ -12,7 +12,7 @@ import sys
 
 from pawltest import harness
 from pawltest.harness import wait_until
-from pawltest.process import free_port, is_alive
+from pawltest.process import free_port, is_alive, tree
 from pawltest.run_case import PAWL, STUBBORN, RunCase, boottime
 from pawltest.tcp_proxy import Proxy
 
@@ -345,7 +345,7 @@ class RunTest(RunCase):
         machine = []
 
         def freeze(pawl):
-            machine.extend((*self.writes()[0], pawl.pid))
+            machine.extend(reversed(tree(pawl.pid)))
             for pid in machine:
                 os.kill(pid, signal.SIGSTOP)
 
