@@ -11,8 +11,8 @@
 // then stops its children in order. No signal is blocked in the child, and SIGPIPE, SIGINT and
 // SIGCHLD have their default actions, whatever the parent has set.
 //
-// Not for `pawl run`: its command shares the terminal, must be stoppable with Ctrl-Z, and must not
-// be reaped before its whole group is gone (cli/command_process.h).
+// Not for `pawl run`: its command shares the terminal, must be stoppable with Ctrl-Z, and is stopped
+// with everything that it started (cli/command_process.h).
 #pragma once
 
 #include <sys/types.h>

@@ -1,17 +1,19 @@
 #include "cli/command_process.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
+#include <cstdlib>
+#include <new>
+#include <sstream>
 
-#include "base/unique_fd.h"
 #include "cli/exit_codes.h"
 
 namespace pawl::cli {
@@ -24,103 +26,151 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return list;
 }
 
-// /proc/PID/stat: pid (name) state ppid pgrp …; the name may contain anything, so what follows the
-// last ')' counts.
-bool runs_in_group(const std::filesystem::path& stat, pid_t group) {
-  std::ifstream file(stat);
-  std::string text;
-  std::getline(file, text, '\0');
-  const auto name_end = text.rfind(')');
-  if (name_end == std::string::npos) return false;
-  char state = 0;
-  int parent = 0, pgrp = 0;
-  if (std::sscanf(text.c_str() + name_end + 1, " %c %d %d", &state, &parent, &pgrp) != 3)
-    return false;
-  return pgrp == group && state != 'Z' && state != 'X';
-}
-
-bool is_number(const std::string& name) {
-  return name.find_first_not_of("0123456789") == std::string::npos;
+bool asks_to_end(int signal) {
+  return signal == SIGTERM || signal == SIGHUP || signal == SIGINT || signal == SIGQUIT;
 }
 
 }  // namespace
 
+void CommandProcess::Unmap::operator()(Supervision* shared) const {
+  munmap(shared, sizeof(*shared));
+}
+
 CommandProcess::~CommandProcess() {
-  if (pid_ > 0) waitpid(pid_, nullptr, WNOHANG);
+  if (supervisor_ > 0) {
+    ::kill(supervisor_, SIGKILL);
+    waitpid(supervisor_, nullptr, 0);
+  }
+  if (cgroup_) cgroup_->remove();
 }
 
 int CommandProcess::start(const std::vector<std::string>& words,
                           const std::vector<std::string>& environment, const Signals& signals,
-                          bool& before_exec) {
-  before_exec = true;
+                          client::Instant kill_at) {
+  void* memory =
+      mmap(nullptr, sizeof(Supervision), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return errno;
+  shared_.reset(new (memory) Supervision{});
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return errno;
-  const UniqueFd error_out(ends[0]);
-  UniqueFd error_in(ends[1]);
-  const auto arguments = pointers(words), variables = pointers(environment);
-  terminal_ = isatty(STDIN_FILENO) == 1 && tcgetpgrp(STDIN_FILENO) == getpgrp();
-  const pid_t parent = getpid();
+  const UniqueFd supervisor_end(ends[0]);
+  lives_ = UniqueFd(ends[1]);
+  set_kill_at(kill_at);
+  cgroup_ = CommandCgroup::create();
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // Behind the supervisor, should it be killed.
+  const SupervisorPlan plan{.arguments = pointers(words),
+                            .environment = pointers(environment),
+                            .signals = signals,
+                            .cgroup = cgroup_,
+                            .pawl = getpid(),
+                            .pawl_lives = supervisor_end.get()};
   const pid_t child = fork();
   if (child < 0) return errno;
   if (child == 0) {
-    setpgid(0, 0);
-    if (terminal_) tcsetpgrp(STDIN_FILENO, getpid());  // SIGTTOU is blocked here.
-    prctl(PR_SET_PDEATHSIG, SIGKILL);             // For kill -9 of pawl; reaches CMD itself only.
-    if (getppid() != parent) _exit(kExitFailed);  // pawl died before that took effect.
-    signals.restore();
-    execvpe(arguments.front(), arguments.data(), variables.data());
-    const int error = errno;
-    (void)!write(error_in.get(), &error, sizeof(error));
-    _exit(kExitNotFound);
+    lives_.reset();
+    supervise(plan, *shared_);
   }
-  pid_ = child;
-  setpgid(child, child);  // In both processes: neither may continue before it is done.
-  error_in.reset();
-  before_exec = false;
-  int error = 0;
-  ssize_t got = 0;
-  do got = read(error_out.get(), &error, sizeof(error));
-  while (got < 0 && errno == EINTR);
-  return got == static_cast<ssize_t>(sizeof(error)) ? error : 0;
+  supervisor_ = child;
+  return 0;
 }
 
-void CommandProcess::signal_group(int signal) const {
-  if (pid_ > 0) kill(-pid_, signal);
+void CommandProcess::set_kill_at(client::Instant at) {
+  shared_->kill_at = at.time_since_epoch().count();
 }
 
-std::optional<int> CommandProcess::ended() const {
+ExecState CommandProcess::exec_state() const {
+  return shared_->exec;
+}
+
+const CommandCgroup* CommandProcess::cgroup() const {
+  return cgroup_ && shared_->in_cgroup ? &*cgroup_ : nullptr;
+}
+
+std::optional<CommandProcess::End> CommandProcess::ended() {
+  if (shared_->ended) {
+    const int status = shared_->wait_status;
+    if (WIFEXITED(status)) return End{.code = WEXITSTATUS(status)};
+    return End{.code = kExitSignalled + WTERMSIG(status), .signal = WTERMSIG(status)};
+  }
   siginfo_t info{};
-  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
-    return kExitFailed;
-  if (info.si_pid == 0) return std::nullopt;
-  return info.si_code == CLD_EXITED ? info.si_status : kExitSignalled + info.si_status;
+  const bool supervised =
+      waitid(P_PID, static_cast<id_t>(supervisor_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+      info.si_pid == 0;
+  if (supervised || shared_->ended) return std::nullopt;
+  // Someone killed the supervisor, and the kernel CMD with it.
+  return End{.code = kExitSignalled + SIGKILL};
 }
 
-bool CommandProcess::was_stopped() const {
-  siginfo_t info{};
-  return waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG) == 0 && info.si_pid != 0;
+std::vector<TreeProcess> CommandProcess::survivors() const {
+  return descendants(getpid(), supervisor_);
 }
 
-bool CommandProcess::group_lives() const {
-  std::error_code failed;
-  std::filesystem::directory_iterator entries("/proc", failed);
-  if (failed)
-    // Without /proc the group cannot be listed; the caller's last KILL reaches it all the same.
-    return false;
-  for (; entries != std::filesystem::directory_iterator(); entries.increment(failed)) {
-    if (failed) break;
-    const auto& path = entries->path();
-    if (is_number(path.filename().string()) && runs_in_group(path / "stat", pid_)) return true;
+bool CommandProcess::lives() const {
+  return (cgroup() != nullptr && cgroup()->has_processes()) || !survivors().empty();
+}
+
+bool CommandProcess::includes(pid_t pid) const {
+  const auto all = survivors();
+  return std::any_of(all.begin(), all.end(),
+                     [pid](const TreeProcess& process) { return process.pid == pid; });
+}
+
+void CommandProcess::forward(int signal) const {
+  const pid_t group = getpgrp();
+  for (const TreeProcess& process : survivors()) {
+    if (process.group != group) continue;
+    (void)send_signal(process, signal, true);
+    // A stopped process could not act on it.
+    if (asks_to_end(signal) && process.is_stopped()) (void)send_signal(process, SIGCONT);
+  }
+}
+
+void CommandProcess::terminate() const {
+  for (const TreeProcess& process : survivors()) {
+    (void)send_signal(process, SIGTERM, true);
+    (void)send_signal(process, SIGCONT);
+  }
+}
+
+std::vector<TreeProcess> CommandProcess::kill() {
+  if (cgroup() != nullptr) cgroup()->kill();
+  return kill_descendants(getpid(), supervisor_);
+}
+
+void CommandProcess::suspend(int signal, const Terminal& terminal) const {
+  const pid_t ours = getpgrp(), foreground = terminal.foreground();
+  pid_t group = ours;  // of CMD, which is an interactive shell if it is not ours
+  for (const TreeProcess& process : survivors()) {
+    if (process.pid == pid()) group = process.group;
+  }
+  const std::vector<TreeProcess> stopped = stop_descendants(getpid(), supervisor_);
+  const bool was_stopped = stop_this_process(signal);
+  // To the shell that CMD is, after `fg`.
+  if (foreground == group && group != ours) terminal.pass_to(group);
+  // Not what was stopped before, such as a job of that shell.
+  for (const TreeProcess& process : stopped) (void)send_signal(process, SIGCONT);
+  // Someone else has sent SIGSTOP, and will send SIGCONT.
+  if (!was_stopped && signal == SIGSTOP) return;
+  for (const TreeProcess& process : survivors()) {
+    if (process.group == group || process.group == ours) (void)send_signal(process, SIGCONT);
+  }
+}
+
+bool changes_user(const std::string& program) {
+  if (geteuid() == 0) return false;
+  const auto is_foreign = [](const std::string& path) {
+    struct stat file {};
+    return stat(path.c_str(), &file) == 0 && (file.st_mode & S_ISUID) != 0 &&
+           file.st_uid != geteuid();
+  };
+  if (program.find('/') != std::string::npos) return is_foreign(program);
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "/bin:/usr/bin" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string file = (folder.empty() ? "." : folder) + "/" + program;
+    if (access(file.c_str(), X_OK) == 0) return is_foreign(file);
   }
   return false;
-}
-
-void CommandProcess::give_terminal() const {
-  if (terminal_ && tcgetpgrp(STDIN_FILENO) == getpgrp()) tcsetpgrp(STDIN_FILENO, pid_);
-}
-
-void CommandProcess::take_terminal() const {
-  if (terminal_) tcsetpgrp(STDIN_FILENO, getpgrp());
 }
 
 }  // namespace pawl::cli

@@ -1,49 +1,87 @@
-// CMD and everything it starts that stays in its process group.
+// CMD and everything it starts, in whatever process group or session: pawl's side of the supervisor
+// (command_supervisor.h), which is the parent of CMD. docs/decisions/0004 says why it is so.
 //
-// CMD is not reaped before the group is gone: until then the kernel cannot reuse the number of the
-// group, and signals cannot reach other processes.
+// Nothing here waits, except for kill(): up to a few listings of /proc.
 #pragma once
 
 #include <sys/types.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
+#include "cli/command_cgroup.h"
+#include "cli/command_supervisor.h"
+#include "cli/process_tree.h"
 #include "cli/signals.h"
+#include "cli/terminal.h"
 
 namespace pawl::cli {
 
 class CommandProcess {
  public:
+  struct End {
+    int code = 0;    // as in a shell
+    int signal = 0;  // the one that ended it; 0: none
+  };
+
   CommandProcess() = default;
+  // Ends the supervisor. Whatever still runs is not killed by this.
   ~CommandProcess();
   CommandProcess(const CommandProcess&) = delete;
   CommandProcess& operator=(const CommandProcess&) = delete;
 
-  // Starts it in its own group, with our stdin, and in the foreground when we are. Returns 0 or an
-  // errno; `before_exec` is true when fork failed, and false when exec did.
+  // Starts it in our process group, with our stdin. Returns at once, with 0 or an errno; whether
+  // CMD could be executed is known later. Everything is killed at `kill_at`, whatever happens to
+  // this process, unless set_kill_at() moves it.
   int start(const std::vector<std::string>& words, const std::vector<std::string>& environment,
-            const Signals& signals, bool& before_exec);
+            const Signals& signals, client::Instant kill_at);
+  void set_kill_at(client::Instant at);
 
-  [[nodiscard]] pid_t pid() const { return pid_; }
-  void signal_group(int signal) const;
+  [[nodiscard]] ExecState exec_state() const;
+  [[nodiscard]] int exec_error() const { return shared_->exec_error; }
+  [[nodiscard]] pid_t pid() const { return shared_->command; }
+  // The cgroup that everything is in; nullptr: only the descendants are known.
+  [[nodiscard]] const CommandCgroup* cgroup() const;
 
-  // The exit code of CMD as in a shell; nullopt while it runs.
-  [[nodiscard]] std::optional<int> ended() const;
-  // Whether it was stopped, such as by Ctrl-Z; true once.
-  [[nodiscard]] bool was_stopped() const;
-  // Whether anything in the group still runs.
-  [[nodiscard]] bool group_lives() const;
+  // nullopt while it runs.
+  [[nodiscard]] std::optional<End> ended();
+  // The signal that stopped it, such as SIGTSTP; 0: none. Once for each stop.
+  [[nodiscard]] int take_stop() { return shared_->stopped_by.exchange(0); }
+  // Whether anything that it started still runs, or itself.
+  [[nodiscard]] bool lives() const;
+  // Whether this process is CMD, or was started by it.
+  [[nodiscard]] bool includes(pid_t pid) const;
 
-  // Pass the terminal, if we had it, to CMD's group and back.
-  void give_terminal() const;
-  void take_terminal() const;
-  [[nodiscard]] bool has_terminal() const { return terminal_; }
+  // To the processes that are in our process group.
+  void forward(int signal) const;
+  // TERM to everything, also what is stopped.
+  void terminate() const;
+  // Returns those that did not permit it.
+  std::vector<TreeProcess> kill();
+  // What still runs.
+  [[nodiscard]] std::vector<TreeProcess> survivors() const;
+  // For a CMD that `signal` stopped: stops everything else of it, then this process, and continues
+  // all when the shell continues this process. Does not stop when nobody could continue it.
+  void suspend(int signal, const Terminal& terminal) const;
+
+  void reap() const { reap_orphans(supervisor_); }
 
  private:
-  pid_t pid_ = 0;
-  bool terminal_ = false;  // stdin is a terminal, and was ours
+  struct Unmap {
+    void operator()(Supervision* shared) const;
+  };
+
+  std::unique_ptr<Supervision, Unmap> shared_;
+  std::optional<CommandCgroup> cgroup_;
+  pid_t supervisor_ = 0;
+  UniqueFd lives_;  // The supervisor sees when it is closed.
 };
+
+// Whether this program runs as another user than ours, so that it may refuse our signals. Searched
+// in PATH like execvp() does.
+[[nodiscard]] bool changes_user(const std::string& program);
 
 }  // namespace pawl::cli

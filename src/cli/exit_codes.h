@@ -14,6 +14,8 @@ inline constexpr int kExitNotAcquired = 75;  // someone else holds it; -E choose
 inline constexpr int kExitDenied = 77;       // not permitted
 // PAWL_ADDR, PAWL_AUTH, certificates or a file of users is wrong.
 inline constexpr int kExitConfiguration = 78;
+// run: a process of CMD could not be stopped, and may still run.
+inline constexpr int kExitNotStopped = 120;
 inline constexpr int kExitStale = 121;  // refused by a guard
 inline constexpr int kExitLost = 122;   // the lease is over
 // run: a guard could not be advanced in time; never mapped by -E.

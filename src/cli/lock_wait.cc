@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "cli/exit_codes.h"
+#include "cli/process_tree.h"
 #include "cli/reply.h"
 #include "client/boot_clock.h"
 
@@ -113,13 +114,15 @@ std::optional<int> LockWait::await_answer() {
 std::optional<int> LockWait::handle_signals() {
   for (const int signal : loop_.signals.take()) {
     if (ends_a_process(signal)) return cancel(signal);
-    if (stops_a_process(signal)) ::raise(SIGSTOP);
+    if (stops_a_process(signal)) (void)stop_this_process(signal);
+    if (signal == SIGCHLD) reap_orphans();  // As pid 1 of a container.
   }
   return std::nullopt;
 }
 
 // Withdraws the wait, and releases a lease that may have been granted just now.
 int LockWait::cancel(int signal) {
+  cancelled_by_ = signal;
   client::PollConnection& pawld = loop_.pawld;
   pawld.machine().cancel(acquire_, boot_now());
   const Instant end = boot_now() + kCancelTime;

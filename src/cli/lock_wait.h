@@ -55,6 +55,8 @@ class LockWait {
 
   // Waits as long as the request says. The lease, or the exit code.
   [[nodiscard]] std::variant<client::GrantedLease, int> run();
+  // The signal that ended the wait; 0: none.
+  [[nodiscard]] int cancelled_by() const { return cancelled_by_; }
 
  private:
   [[nodiscard]] std::optional<int> await_answer();
@@ -79,6 +81,7 @@ class LockWait {
   std::size_t next_lock_ = 0;        // the one it asks about; behind the last: STATUS
   std::optional<wire::Value> lock_;  // the last answer to INSPECT
   Instant show_at_{};
+  int cancelled_by_ = 0;
 };
 
 // "pawld was restored …" while nothing is granted after a restore; nullopt when that is not so.

@@ -1,5 +1,6 @@
 // pawl run: run a command while holding locks, and never longer.
 #include <memory>
+#include <optional>
 
 #include "cli/command_line.h"
 #include "cli/run_request.h"
@@ -17,7 +18,13 @@ int run(Console& console, const RunOptions& options) {
   if (!request) return console.fail(request.error());
   auto endpoints = client::resolve(console.targets());
   if (!endpoints) return console.fail(endpoints.error());
-  return Runner(console, std::move(*request), std::move(*endpoints)).run();
+  std::optional<Runner> runner(std::in_place, console, std::move(*request), std::move(*endpoints));
+  const int code = runner->run();
+  const int signal = runner->ended_by();
+  runner.reset();  // Everything is cleaned up, the signals are as they were.
+  // So that a shell ends the script that this command is in.
+  if (is_passed_to_the_shell(signal)) end_by_signal(signal);
+  return code;
 }
 
 }  // namespace
@@ -46,6 +53,8 @@ void add_run(CommandLine& line) {
                 "how long to wait for older transactions that are still open (default 5s)");
   verb.flag("--guard-evict", options->guard_evict,
             "end them after that wait (without it: exit 123)");
+  verb.flag("-v,--verbose", options->verbose,
+            "print at the start how everything that the command starts is stopped");
   verb.rest(options->command);
   verb.examples(
       "  pawl run reports/nightly -- ./report.sh             wait for the lock, run, release it\n"
@@ -55,24 +64,30 @@ void add_run(CommandLine& line) {
       "The command gets PAWL_TOKEN (send it with every write), PAWL_LOCK, PAWL_LEASE, PAWL_OWNER,\n"
       "PAWL_ADDR, PAWL_TTL_MS, PAWL_DEADLINE_BOOTTIME_NS, PAWL_FLOOR, PAWL_SLOT (with --limit) "
       "and\n"
-      "PAWL_HELD=1. It has its own process group; signals sent to pawl reach the whole group. "
-      "When\n"
-      "the command or the lease ends, the whole group is stopped before the lock can pass on.\n"
+      "PAWL_HELD=1. It shares the process group of pawl; signals sent to pawl are passed on. When "
+      "the\n"
+      "command or the lease ends, everything it started is stopped before the lock can pass on.\n"
       "\n"
-      "Exit codes: the command's own, or 128+N when signal N ended it or the wait; 64 usage, 69\n"
-      "pawld unreachable, 75 not acquired (-E), 77 not permitted, 78 configuration; 122 lease "
-      "lost,\n"
-      "124 --max-hold reached, 125 pawl failed, 126 not executable, 127 not found. With --guard, "
-      "if\n"
-      "the command was not started: 121 the guard has seen a newer token, 123 an older "
-      "transaction\n"
-      "stayed open for --guard-wait. -E changes only 75: in the other cases nobody ran the "
-      "command.\n"
+      "Exit codes: the command's own, or 128+N when signal N ended it or the wait (after INT, "
+      "QUIT,\n"
+      "TERM and HUP pawl ends by the same signal, so that a shell ends its script); 64 usage, 69\n"
+      "pawld unreachable, 75 not acquired (-E), 77 not permitted, 78 configuration; 120 a process "
+      "of\n"
+      "the command could not be stopped, 122 lease lost, 124 --max-hold reached, 125 pawl failed, "
+      "126\n"
+      "not executable, 127 not found. With --guard, if the command was not started: 121 the guard "
+      "has\n"
+      "seen a newer token, 123 an older transaction stayed open for --guard-wait. -E changes only "
+      "75:\n"
+      "in the other cases nobody ran the command.\n"
       "\n"
-      "Limits: pawl cannot stop a process that left the group (setsid). If pawl itself is killed\n"
-      "with KILL, only the command is killed, not the rest of its group. On a machine that was\n"
-      "frozen past the deadline the command may run for a moment before pawl kills it. Only a\n"
-      "guarded resource, which checks the token, protects against these.");
+      "Limits: a process that runs as another user (sudo) can be stopped only where pawl may make "
+      "a\n"
+      "cgroup, which -v shows; one that another program starts on request (systemd-run, docker) is "
+      "not\n"
+      "seen. On a machine that was frozen past the deadline the command may run for a moment "
+      "before\n"
+      "it is killed. Only a guarded resource, which checks the token, protects against these.");
   verb.run([options](Console& console) { return run(console, *options); });
 }
 

@@ -90,6 +90,13 @@ RunPlan::Due RunPlan::advance(Instant now) {
   return due;
 }
 
+Instant RunPlan::latest_kill() const {
+  if (stopping()) return kill_at_;
+  const Limit end = limit();
+  const bool ignored = end.why == Why::kLost && ignores_loss();
+  return over_ || ignored || end.at == kNever ? kNever : end.at - kill_gap(times_.ttl);
+}
+
 Instant RunPlan::next_timer() const {
   if (terminate_due_) return Instant{};
   if (stopping()) return killed_ ? kNever : kill_at_;

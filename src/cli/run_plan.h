@@ -60,8 +60,8 @@ class RunPlan {
  public:
   enum class Why : std::uint8_t { kNone, kLost, kMaxHold };
   struct Due {
-    bool terminate = false;  // TERM to the whole group
-    bool kill = false;       // KILL to the whole group
+    bool terminate = false;  // TERM to everything of CMD
+    bool kill = false;       // KILL to everything of CMD
   };
 
   // CMD is about to start under a lease that is valid until `deadline`.
@@ -70,12 +70,15 @@ class RunPlan {
   // What is due now, each thing once. Called first whenever the process wakes up: after a freeze
   // past the deadline it must kill before it reads or forwards anything.
   [[nodiscard]] Due advance(Instant now);
+  // When everything must be killed at the latest, as far as is known now, whether or not advance()
+  // is called in time. kNever with a lost lease that is ignored, or once CMD has ended.
+  [[nodiscard]] Instant latest_kill() const;
   // When advance() is next due; kNever when nothing is.
   [[nodiscard]] Instant next_timer() const;
 
   // The Keeper's view of the lease, after each of its inputs.
   void on_lease(const client::LeaseStatus& lease, Instant now);
-  // CMD itself has ended. The processes that it left in its group are stopped before the lock is
+  // CMD itself has ended. The processes that it left behind are stopped before the lock is
   // released.
   void command_ended(bool others_left, Instant now);
 

@@ -65,6 +65,17 @@ TEST_F(RunPlanTest, UnansweredRenewalsEndInTermThenKill) {  // Hard case 33.
   EXPECT_EQ(run.exit_code(0), kExitLost);
 }
 
+TEST_F(RunPlanTest, LatestKillIsKnownBeforeItIsDue) {
+  auto run = plan(times());
+  EXPECT_EQ(run.latest_kill(), kStart + 11400ms);
+  run.on_lease(held_until(kStart + 16s), kStart + 4s);
+  EXPECT_EQ(run.latest_kill(), kStart + 15400ms);
+  auto ignoring = plan(times(OnLost::kIgnore));
+  EXPECT_EQ(ignoring.latest_kill(), client::kNever);
+  run.command_ended(false, kStart + 5s);
+  EXPECT_EQ(run.latest_kill(), client::kNever);
+}
+
 TEST_F(RunPlanTest, AnsweredRenewalMovesTheDeadline) {
   auto run = plan(times());
   run.on_lease(held_until(kStart + 16s), kStart + 4s);

@@ -44,9 +44,9 @@ void RunReporter::acquired(const client::GrantedLease& granted) const {
   report(json);
 }
 
-void RunReporter::started(int pid) const {
+void RunReporter::started(int pid, std::string_view stopped_by) const {
   Json json = event("started");
-  json.key("pid").number(pid);
+  json.key("pid").number(pid).key("stopped_by").string(stopped_by);
   report(json);
 }
 

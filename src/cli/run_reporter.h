@@ -19,7 +19,8 @@ class RunReporter {
   void message(std::string_view line) const;
 
   void acquired(const client::GrantedLease& granted) const;
-  void started(int pid) const;
+  // `stopped_by`: how everything of the command is stopped, "cgroup" or "descendants".
+  void started(int pid, std::string_view stopped_by) const;
   void renewed(Millis expires_in) const;
   // The lease is lost, or --max-hold was reached.
   void lost(std::string_view reason) const;

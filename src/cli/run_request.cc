@@ -98,6 +98,7 @@ Result<RunRequest> to_request(const Console& console, const RunOptions& options)
   request.patience = options.common.patience();
   request.times = *times;
   request.command = options.command;
+  request.verbose = options.verbose;
   const auto dsns = guard::assign_dsns(options.guards, options.guard_dsns);
   if (!dsns) return usage("--guard-dsn: " + printable(dsns.error().detail));
   if (!options.guards.empty() && request.call.terms.mode == Mode::kLimit &&

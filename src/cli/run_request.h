@@ -26,6 +26,7 @@ struct RunOptions {
   std::vector<std::string> guard_dsns;  // DSN or KIND=DSN; see guard::assign_dsns()
   Millis guard_wait{5'000};
   bool guard_evict = false;
+  bool verbose = false;
   std::vector<std::string> command;
 };
 
@@ -43,6 +44,7 @@ struct RunRequest {
   std::function<bool(const client::GrantedLease&)> announce;
   int not_acquired = 75;
   int report_fd = -1;
+  bool verbose = false;  // print how the command is stopped
 };
 
 // kInvalid says which option is wrong.

@@ -21,8 +21,8 @@ using namespace std::chrono_literals;
 using client::boot_now;
 using client::kNever;
 
-// Between checks of a process group that is ending: no event reports the end of grandchildren.
-constexpr Millis kGroupCheck = 10ms;
+// Between looks at processes that are ending: no event reports the end of grandchildren.
+constexpr Millis kTreeCheck = 10ms;
 // After KILL: a process that still exists then hangs in the kernel.
 constexpr Millis kStuck = 5s;
 
@@ -47,9 +47,11 @@ int Runner::run() {
   if (!loop_.ready()) {
     console_.note("pawl: no file descriptor left for signals and timer");
   } else {
-    auto outcome = LockWait(console_, loop_, request_, reporter_).run();
+    LockWait wait(console_, loop_, request_, reporter_);
+    auto outcome = wait.run();
     if (const int* refused = std::get_if<int>(&outcome)) {
       code = *refused;
+      ended_by_ = wait.cancelled_by();
     } else {
       granted_ = std::get<client::GrantedLease>(std::move(outcome));
       start_keeping();
@@ -81,18 +83,34 @@ int Runner::hold() {
   }
   environment_ = command_environment(inherited_environment(), request_.names, granted_);
   if (const auto refused = advance_guards()) return *refused;
-  bool before_exec = false;
+  if (const auto refused = start(request_.command)) return *refused;
+  report_start();
+  // It may have ended, or stopped, while start() looked at its exec only.
+  for (watch_command(); !over_; watch_command())
+    run_once(ended_ || killed_at_ != kNever ? boot_now() + kTreeCheck : kNever);
+  return end(ended_.value_or(CommandProcess::End{}));
+}
+
+std::optional<int> Runner::start(const std::vector<std::string>& words) {
+  for (const int signal : loop_.signals.take()) {  // Sent before there was a process to send it to.
+    if (!ends_a_process(signal)) continue;
+    ended_by_ = signal;
+    return end_without_command(kExitSignalled + signal);
+  }
   process_.emplace();
-  if (const int error =
-          process_->start(request_.command, environment_, loop_.signals, before_exec)) {
-    return not_started(error, before_exec);
+  if (const int error = process_->start(words, environment_, loop_.signals, plan_->latest_kill())) {
+    reporter_.message("the command was not started: " + std::generic_category().message(error));
+    return end_without_command(kExitFailed);
   }
-  reporter_.started(process_->pid());
-  while (!group_gone_) {
-    run_once(ended_ ? boot_now() + kGroupCheck : kNever);
-    watch_command();
+  // A program on a file system that hangs: the lease is renewed meanwhile, and the deadline kept.
+  while (process_->exec_state() == ExecState::kPending && !over_) {
+    run_once(killed_at_ == kNever ? kNever : boot_now() + kTreeCheck);
+    give_up_if_stuck();
+    if (plan_->stopping() && process_->ended()) break;
   }
-  return end(plan_->exit_code(*ended_));
+  if (over_ || process_->exec_state() == ExecState::kPending) return end({});
+  if (process_->exec_state() == ExecState::kDone) return std::nullopt;
+  return not_started(process_->exec_error(), words.front());
 }
 
 void Runner::run_once(Instant until) {
@@ -101,15 +119,38 @@ void Runner::run_once(Instant until) {
   forward_signals();
   loop_.pawld.process(ready);
   update_lease();
+  process_->set_kill_at(plan_->latest_kill());
 }
 
 Instant Runner::next_timer() const {
   return std::min({plan_->next_timer(), loop_.pawld.next_timer(), keeper_.next_timer()});
 }
 
-int Runner::end(int code) {
-  process_->signal_group(SIGKILL);  // For a process that was forked during the last check.
-  process_->take_terminal();
+int Runner::end(const CommandProcess::End& command) {
+  (void)process_->kill();  // For a process that was forked during the last check.
+  if (killed_at_ != kNever) terminal_.restore_modes();
+  terminal_.recover();
+  if (!not_stopped_) {
+    const int code = plan_->exit_code(command.code);
+    if (code == command.code) ended_by_ = command.signal;
+    return end_without_command(code);
+  }
+  std::string names;
+  for (const TreeProcess& process : process_->survivors()) {
+    names +=
+        fmt::format("{}{} ({})", names.empty() ? "" : ", ", process.pid, printable(process.name));
+  }
+  reporter_.message(fmt::format(
+      "NOT STOPPED: {} {}. It may run beside the next holder of the lock: stop it by hand. The "
+      "lock is not released; the lease ends by itself within {}",
+      names.empty() ? "a process of the command" : names,
+      refused_.empty() ? "survived SIGKILL, so it hangs in the kernel"
+                       : "runs as another user, whom pawl may not signal",
+      to_text(granted_.ttl)));
+  return kExitNotStopped;
+}
+
+int Runner::end_without_command(int code) {
   release(plan_->why() == RunPlan::Why::kLost ? kLostReleaseTime : kReleaseTime);
   return code;
 }
@@ -119,77 +160,117 @@ int Runner::end(int code) {
 // nothing.
 std::optional<int> Runner::advance_guards() {
   for (const std::vector<std::string>& words : request_.guard_commands) {
-    bool before_exec = false;
-    process_.emplace();
-    if (const int error = process_->start(words, environment_, loop_.signals, before_exec)) {
-      return not_started(error, before_exec);
-    }
-    std::optional<int> ended;
+    if (const auto refused = start(words)) return refused;
+    std::optional<CommandProcess::End> ended;
     while (!(ended = process_->ended())) run_once(kNever);
-    if (plan_->why() != RunPlan::Why::kNone) return end(plan_->exit_code(*ended));
-    if (*ended == kExitOk) continue;
+    if (plan_->why() != RunPlan::Why::kNone) return end(*ended);
+    if (ended->code == kExitOk) continue;
     reporter_.message("a guard could not be advanced; the command was not started");
     // Not -E's code: that one says that another holder does the work, and here nobody does it.
-    if (*ended == kExitNotAcquired) return end(kExitGuardBusy);
-    const bool specific = *ended == kExitStale || *ended > kExitSignalled;
-    return end(specific ? *ended : kExitFailed);
+    if (ended->code == kExitNotAcquired) return end({.code = kExitGuardBusy});
+    const bool specific = ended->code == kExitStale || ended->code > kExitSignalled;
+    return end(specific ? *ended : CommandProcess::End{.code = kExitFailed});
   }
   return std::nullopt;
 }
 
-int Runner::not_started(int error, bool before_exec) {
-  process_->take_terminal();
+int Runner::not_started(int error, const std::string& program) {
   const bool missing = error == ENOENT || error == ENOTDIR;
-  const int code = before_exec ? kExitFailed : missing ? kExitNotFound : kExitNoExecute;
+  const bool forked = process_->exec_state() != ExecState::kNotForked;
   reporter_.message(
-      fmt::format("{}: {}", printable(request_.command.front()),
+      fmt::format("{}: {}", printable(program),
                   missing ? "command not found" : std::generic_category().message(error)));
-  release(kReleaseTime);
-  return code;
+  return end_without_command(!forked ? kExitFailed : missing ? kExitNotFound : kExitNoExecute);
+}
+
+void Runner::report_start() {
+  const CommandCgroup* cgroup = process_->cgroup();
+  reporter_.started(process_->pid(), cgroup == nullptr ? "descendants" : "cgroup");
+  if (request_.verbose) {
+    reporter_.message(
+        cgroup != nullptr
+            ? fmt::format("everything that the command starts is in the cgroup {} and is stopped "
+                          "before the lock can pass on",
+                          printable(cgroup->path()))
+            : "every descendant of the command is stopped before the lock can pass on, except one "
+              "that runs as another user (pawl may not make a cgroup here)");
+  }
+  if (cgroup == nullptr && changes_user(request_.command.front())) {
+    reporter_.message(fmt::format(
+        "{} runs as another user, whom pawl may not signal: when the lease is lost it cannot be "
+        "stopped. Run pawl itself as that user instead, as in `sudo pawl run LOCK -- CMD`",
+        printable(request_.command.front())));
+  }
 }
 
 void Runner::apply_plan() {
   const Instant now = boot_now();
   const auto due = plan_->advance(now);
-  if (due.kill) {
-    process_->signal_group(SIGKILL);
-    killed_at_ = now;
-  }
-  if (due.terminate) {
-    process_->signal_group(SIGTERM);
-    process_->signal_group(SIGCONT);  // A stopped process could not act on TERM.
-  }
+  if (due.kill) kill_command(now);
+  if (due.terminate) process_->terminate();
   report_loss();
 }
 
+void Runner::kill_command(Instant now) {
+  refused_ = process_->kill();
+  killed_at_ = std::min(killed_at_, now);
+}
+
 void Runner::forward_signals() {
-  for (const int signal : loop_.signals.take()) {
-    if (signal != SIGCHLD) process_->signal_group(signal);
+  for (const ReceivedSignal& signal : loop_.signals.receive()) {
+    if (signal.number == SIGCHLD) {
+      process_->reap();
+    } else if (should_forward(signal)) {
+      process_->forward(signal.number);
+    }
   }
+}
+
+// CMD is in our process group: what was sent to the group has reached it.
+bool Runner::should_forward(const ReceivedSignal& signal) const {
+  switch (signal.origin) {
+    case ReceivedSignal::Origin::kRelay:
+      return false;
+    case ReceivedSignal::Origin::kProcess:
+      return !process_->includes(signal.sender);  // It did `kill 0`.
+    case ReceivedSignal::Origin::kKernel:
+      if (process_->pid() == 0) return true;  // It came before the fork.
+      // When the terminal is gone, only the first process of the session is told.
+      if (signal.number == SIGHUP) return getsid(0) == getpid();
+      return signal.number != SIGINT && signal.number != SIGQUIT && signal.number != SIGWINCH &&
+             !stops_a_process(signal.number);
+  }
+  return false;
 }
 
 void Runner::watch_command() {
   if (!ended_) {
-    if (process_->was_stopped() && process_->has_terminal()) return suspend_with_command();
+    if (const int signal = process_->take_stop(); signal != 0 && terminal_.exists()) {
+      reporter_.message(
+          "stopped; without renewals the lease ends by itself, and the command with it");
+      return process_->suspend(signal, terminal_);
+    }
     ended_ = process_->ended();
-    if (!ended_) return;
-    plan_->command_ended(process_->group_lives(), boot_now());
-    update_lease();
+    if (ended_) {
+      plan_->command_ended(process_->lives(), boot_now());
+      update_lease();
+    }
   }
-  group_gone_ = !process_->group_lives();
-  if (!group_gone_ && boot_now() - kStuck >= killed_at_) {
-    reporter_.message("a process of the command survived SIGKILL (it is stuck in the kernel)");
-    group_gone_ = true;
+  if (ended_ && !process_->lives()) {
+    over_ = true;
+    return;
   }
+  give_up_if_stuck();
 }
 
-// Ctrl-Z, as a shell expects it. The lease is not renewed meanwhile. We continue the command, after
-// apply_plan(), so that it cannot run past the deadline by itself.
-void Runner::suspend_with_command() {
-  process_->take_terminal();
-  reporter_.message("stopped; without renewals the lease ends by itself, and the command with it");
-  ::raise(SIGSTOP);
-  process_->give_terminal();
+// After KILL. A process that forked in that moment gets another one.
+void Runner::give_up_if_stuck() {
+  if (killed_at_ == kNever || over_) return;
+  const Instant now = boot_now();
+  kill_command(now);
+  const std::size_t left = process_->survivors().size();
+  if (left == 0 || (left > refused_.size() && now - kStuck < killed_at_)) return;
+  over_ = not_stopped_ = true;
 }
 
 // --- Without a command ---------------------------------------------------------------------------
@@ -221,7 +302,7 @@ int Runner::hold_without_command() {
 std::optional<int> Runner::handle_signals() {
   for (const int signal : loop_.signals.take()) {
     if (ends_a_process(signal)) return kExitSignalled + signal;
-    if (stops_a_process(signal)) ::raise(SIGSTOP);
+    if (stops_a_process(signal)) (void)stop_this_process(signal);
   }
   return std::nullopt;
 }

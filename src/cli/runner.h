@@ -13,6 +13,7 @@
 #include "cli/run_plan.h"
 #include "cli/run_reporter.h"
 #include "cli/run_request.h"
+#include "cli/terminal.h"
 #include "client/keeper.h"
 
 namespace pawl::cli {
@@ -24,6 +25,8 @@ class Runner {
 
   // Everything, from the first ACQUIRE to the exit code.
   int run();
+  // The signal that ended the command or the wait; 0: none did, or the exit code says more.
+  [[nodiscard]] int ended_by() const { return ended_by_; }
 
  private:
   void start_keeping();
@@ -34,12 +37,18 @@ class Runner {
   // Sleeps until something happens, `until` at the latest, and handles everything but the end of
   // the command.
   void run_once(Instant until);
-  int end(int code);
-  int not_started(int error, bool before_exec);
+  // Starts it and waits until it was executed. nullopt then; else the exit code.
+  std::optional<int> start(const std::vector<std::string>& words);
+  int end(const CommandProcess::End& command);
+  int end_without_command(int code);
+  int not_started(int error, const std::string& program);
+  void report_start();
   void apply_plan();
+  void kill_command(Instant now);
   void forward_signals();
+  [[nodiscard]] bool should_forward(const ReceivedSignal& signal) const;
   void watch_command();
-  void suspend_with_command();
+  void give_up_if_stuck();
 
   // --- Without a command: `pawl elect` -----------------------------------------------------------
   int hold_without_command();
@@ -69,10 +78,14 @@ class Runner {
   bool loss_reported_ = false;
 
   std::vector<std::string> environment_;  // of CMD
+  Terminal terminal_;
   std::optional<CommandProcess> process_;
-  std::optional<int> ended_;  // how CMD ended
-  bool group_gone_ = false;   // no process of its group runs any more
+  std::optional<CommandProcess::End> ended_;  // how CMD ended
+  bool over_ = false;                         // Nothing of it runs any more, or cannot be stopped.
+  bool not_stopped_ = false;                  // the latter
   Instant killed_at_ = client::kNever;
+  std::vector<TreeProcess> refused_;  // did not permit KILL
+  int ended_by_ = 0;
 };
 
 }  // namespace pawl::cli

@@ -1,6 +1,9 @@
 #include "cli/signals.h"
 
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 
@@ -40,13 +43,24 @@ Signals::~Signals() {
   restore();
 }
 
-std::vector<int> Signals::take() {
-  std::vector<int> signals;
+std::vector<ReceivedSignal> Signals::receive() {
+  std::vector<ReceivedSignal> signals;
   signalfd_siginfo info{};
   while (read(fd_.get(), &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
-    signals.push_back(static_cast<int>(info.ssi_signo));
+    ReceivedSignal signal{.number = static_cast<int>(info.ssi_signo),
+                          .sender = static_cast<pid_t>(info.ssi_pid)};
+    if (info.ssi_code == SI_KERNEL) signal.origin = ReceivedSignal::Origin::kKernel;
+    if (info.ssi_code == SI_QUEUE && info.ssi_int == kRelayedSignal)
+      signal.origin = ReceivedSignal::Origin::kRelay;
+    signals.push_back(signal);
   }
   return signals;
+}
+
+std::vector<int> Signals::take() {
+  std::vector<int> numbers;
+  for (const ReceivedSignal& signal : receive()) numbers.push_back(signal.number);
+  return numbers;
 }
 
 void Signals::restore() const {
@@ -62,6 +76,42 @@ bool stops_a_process(int signal) {
 bool ends_a_process(int signal) {
   return signal != SIGCONT && signal != SIGWINCH && signal != SIGURG && signal != SIGCHLD &&
          !stops_a_process(signal);
+}
+
+bool stop_this_process(int signal) {
+  if (signal == SIGSTOP) signal = SIGTSTP;  // SIGSTOP would stop us in an orphaned group, too.
+  sigset_t only, before;
+  sigemptyset(&only);
+  sigaddset(&only, signal);
+  struct sigaction action {
+  }, inherited{};
+  action.sa_handler = SIG_DFL;
+  sigaction(signal, &action, &inherited);
+  ::raise(signal);  // Pending while it is blocked.
+  sigprocmask(SIG_UNBLOCK, &only, &before);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  sigaction(signal, &inherited, nullptr);
+  sigset_t pending;
+  sigpending(&pending);
+  return sigismember(&pending, SIGCONT) == 1;
+}
+
+void end_by_signal(int signal) {
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  prctl(PR_SET_DUMPABLE, 0);  // Also for a core pattern that is a pipe.
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  sigaction(signal, &action, nullptr);
+  ::raise(signal);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal);
+  sigprocmask(SIG_UNBLOCK, &only, nullptr);
+}
+
+bool is_passed_to_the_shell(int signal) {
+  return signal == SIGINT || signal == SIGQUIT || signal == SIGTERM || signal == SIGHUP;
 }
 
 // --- StopSignals ---------------------------------------------------------------------------------

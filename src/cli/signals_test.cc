@@ -114,6 +114,18 @@ TEST_F(SignalsTest, QueuedSignalsAreAllRead) {
   EXPECT_THAT(signals.take(), ElementsAre(SIGRTMIN, SIGRTMIN));
 }
 
+TEST_F(SignalsTest, RelayedSignalIsRecognized) {
+  Signals signals;
+  sigval value{};
+  value.sival_int = kRelayedSignal;
+  ASSERT_EQ(sigqueue(getpid(), SIGTERM, value), 0);
+  raise(SIGUSR1);
+  for (const ReceivedSignal& signal : signals.receive()) {
+    const bool relayed = signal.origin == ReceivedSignal::Origin::kRelay;
+    EXPECT_EQ(relayed, signal.number == SIGTERM) << signal.number;
+  }
+}
+
 TEST(SignalKinds, TerminatingAndStoppingSignalsAreDistinguished) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGALRM, SIGRTMIN}) {
     EXPECT_TRUE(ends_a_process(signal)) << signal;
