@@ -5,7 +5,7 @@
 //     if (auto still = lease.check(); !still) return report(still.error());
 //     write_with(lease.token());            // a guarded resource refuses older tokens
 //   }
-//   lease.release();
+//   if (auto released = lease.release(); !released) return report(released.error());
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,9 @@ class PAWL_PUBLIC Lease {
   Lease(Lease&&) noexcept;
   Lease& operator=(Lease&&) noexcept;
   // Releases, and waits for the answer for one second at most; after that it continues in the
-  // background. In a child of fork() it does nothing.
+  // background. While pawld does not answer, all leases of a client together wait one second. No
+  // on_change begins after this; one that runs is waited for, for one second at most, unless this is
+  // called from within it. In a child of fork() it does nothing.
   ~Lease();
 
   // The fencing token: send it with every write. Grows with every grant of any lock.
@@ -55,8 +57,9 @@ class PAWL_PUBLIC Lease {
   // The deadline as a reading of CLOCK_BOOTTIME.
   [[nodiscard]] std::chrono::nanoseconds deadline_boottime() const;
   // Stop is requested when the lease becomes uncertain or lost, before pawld can grant the lock to
-  // anyone else. Its callbacks run on the client's callback thread. For a lease that is over, stop
-  // was requested already. release() does not request it.
+  // anyone else. Its callbacks run on a thread that does nothing else, so that it fires whatever
+  // other callbacks do, those of other lost leases included (up to 64 at once). For a lease that is
+  // over, stop was requested already. release() does not request it.
   [[nodiscard]] std::stop_token lost() const;
   // Reports that the work progresses; see AcquireOptions::progress_every.
   void progress() const;
@@ -66,10 +69,11 @@ class PAWL_PUBLIC Lease {
   // set back; else kStaleToken.
   [[nodiscard]] Error stale(std::uint64_t max) const;
 
-  // Ends the lease. True: pawld ended it now; false: it was over or released before. kUnknown,
-  // kUnavailable: not confirmed within `wait_at_most`; it is repeated in the background until it is
-  // confirmed or the TTL has passed.
-  Result<bool> release(std::chrono::milliseconds wait_at_most = std::chrono::seconds(5));
+  // Ends the lease. Success: pawld ended it now, so it was held until now. Errors:
+  //   kLeaseLost              it was over before: lost, or released
+  //   kUnknown, kUnavailable  not confirmed within `wait_at_most`; it is repeated in the background
+  //                           until it is confirmed or the TTL has passed
+  Result<void> release(std::chrono::milliseconds wait_at_most = std::chrono::seconds(5));
 
  private:
   friend class Client;

@@ -1,6 +1,10 @@
 // Small values of the public interface.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "Pawl's headers need C++20 or later: compile with -std=c++20"
+#endif
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -37,6 +41,16 @@ enum class LeaseState : std::uint8_t {
 };
 [[nodiscard]] PAWL_PUBLIC std::string_view to_text(LeaseState state);
 
+// Of a client, for ClientOptions::on_connection.
+enum class ConnectionState : std::uint8_t {
+  kConnected,  // pawld has accepted a connection, the first or another one.
+  // There is no connection, or none could be made yet. It is tried again while something needs one;
+  // leases are valid until their deadlines.
+  kSuspended,
+  kLost,  // Suspended for so long that every lease is lost.
+};
+[[nodiscard]] PAWL_PUBLIC std::string_view to_text(ConnectionState state);
+
 enum class Sharing : std::uint8_t {
   kExclusive,
   kShared,  // readers among themselves
@@ -57,9 +71,9 @@ struct GuardedResource {
 
 struct AcquireOptions {
   std::chrono::milliseconds ttl{15'000};
-  std::chrono::milliseconds wait{0};  // 0: do not wait
+  std::chrono::milliseconds wait{0};  // 0: do not wait; milliseconds::max(): for ever
   Sharing sharing = Sharing::kExclusive;
-  std::uint32_t limit = 1;  // with kLimit
+  std::uint32_t limit = 1;  // with kLimit; else another value is refused (kInvalid)
   // A thread that waits for a lock which it has acquired itself, by acquire() of the same client,
   // would wait for itself: this is refused at once (kInvalid, with the token) while that lease is
   // held. True: do not refuse, because another thread will release that lease. Different threads
@@ -83,7 +97,8 @@ struct AcquireOptions {
   // How long acquire() waits for open transactions of former holders. After that: kBusy, with their
   // names, and the lease is released.
   std::chrono::milliseconds guard_wait{5'000};
-  // Every change of state, with the reason; on the client's callback thread. Must not throw.
+  // Every change of state, with the reason; on the client's callback thread, until the lease is
+  // destroyed. Must not throw.
   std::function<void(LeaseState, const std::string& reason)> on_change = {};
 };
 

@@ -58,14 +58,20 @@ void Lease::let_go() noexcept {
     static_cast<void>(state_.release());
     return;
   }
-  if (state_->forgotten) return state_.reset();  // Released.
-  if (state_->driver->on_io_thread()) {          // The I/O thread cannot wait for its own answer.
-    state_->driver->release(state_->lease.number, kDestructorWait,
-                            [](const Result<client::ReleaseResult>&) {});
-  } else {
-    static_cast<void>(release(kDestructorWait));
+  // The I/O thread cannot wait for its own answer, and nothing it does may wait for a callback.
+  const bool may_wait = !state_->driver->on_io_thread();
+  if (!state_->forgotten) {  // Else released.
+    const auto wait = state_->driver->destructor_wait(kDestructorWait);
+    if (may_wait) {
+      static_cast<void>(release(wait));
+    } else {
+      state_->driver->release(state_->lease.number, wait,
+                              [](const Result<client::ReleaseResult>&) {});
+    }
+    state_->driver->forget(state_->lease.number);
   }
-  state_->driver->forget(state_->lease.number);
+  if (const auto& listener = state_->holder->on_change)
+    listener->close(may_wait ? kDestructorWait : 0ms);
   state_.reset();
 }
 
@@ -147,17 +153,21 @@ Error Lease::stale(std::uint64_t max) const {
               std::to_string(max) + " --reason …"};
 }
 
-Result<bool> Lease::release(std::chrono::milliseconds wait_at_most) {
+Result<void> Lease::release(std::chrono::milliseconds wait_at_most) {
   if (state_->driver->forked()) return Error{Code::kLeaseLost, state_->status().reason};
   client::PendingResult<client::ReleaseResult> result(state_->driver->wakeups(),
                                                       client::this_thread());
   const auto after =
-      state_->driver->release(state_->lease.number, wait_at_most,
+      state_->driver->release(state_->lease.number, client::bounded(wait_at_most),
                               [&result](auto released) { result.set(std::move(released)); });
   if (after == client::Driver::AfterRelease::kForgotten) state_->forgotten = true;
   const Result<client::ReleaseResult> released = result.wait();
   if (!released) return released.error();
-  return released->was_live;
+  if (released->was_live) return {};
+  const bool known = after != client::Driver::AfterRelease::kForgotten;
+  return Error{Code::kLeaseLost,
+               "it was over before: " +
+                   (known ? state_->status().reason : "pawld did not know it any more")};
 }
 
 }  // namespace pawl

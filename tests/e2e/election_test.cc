@@ -71,8 +71,7 @@ TEST_F(ElectionTest, NextLeaderHasAGreaterToken) {
   auto waiting = std::async(std::launch::async, [&] { return other.campaign("two"); });
   const auto token = leadership.token();
   const auto resigned = election.resign(std::move(leadership));
-  ASSERT_TRUE(resigned);
-  EXPECT_TRUE(*resigned);
+  EXPECT_TRUE(resigned);
   const auto next = waiting.get();
   ASSERT_TRUE(next) << next.error().detail;
   EXPECT_GT(next->token(), token);
@@ -100,7 +99,6 @@ TEST_F(ElectionTest, CampaignTimeoutReportsBusy) {
   const auto refused = other.campaign("two", {.wait = 10ms});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kBusy);
-  EXPECT_EQ(other.campaign("two", {.wait = 2h}).error().code, Code::kInvalid);
 }
 
 TEST_F(ElectionTest, StopTokenEndsACampaign) {
