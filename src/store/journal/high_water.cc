@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/bytes.h"
@@ -124,16 +125,21 @@ Result<HighWaterFile> HighWaterFile::open(Files& files, const std::string& direc
   HighWaterFile opened(std::move(*file), present);
   // The same bytes in the same place: if they are on the disk already, a torn write changes
   // nothing.
-  if (auto written = opened.write_slot(*present.slot, present.value, present.number); !written)
-    return written.error();
+  for (const unsigned slot : {*present.slot, (*present.slot + 1) % kSlots}) {
+    if (auto written = opened.write_slot(slot, present.value, present.number); !written)
+      return written.error();
+  }
   return opened;
 }
 
 Result<void> HighWaterFile::write(const HighWater& high_water) {
-  const unsigned other = (slot_ + 1) % kSlots;
+  unsigned other = (slot_ + 1) % kSlots;
   if (auto written = write_slot(other, high_water, ++number_); !written) return written;
-  slot_ = other;
-  return {};
+  std::swap(slot_, other);
+  // The value counts from here on; the second copy protects it from damage.
+  const auto copied = write_slot(other, high_water, number_);
+  if (!copied && copied.error().code == Code::kUnavailable) return {};
+  return copied;
 }
 
 Result<void> HighWaterFile::write_slot(unsigned slot, const HighWater& high_water,

@@ -1,23 +1,22 @@
 // The high-water file: the greatest number (token) that may have been used. It is kept apart from
 // the records, so that even if the last records are lost no number is used twice (design rule 10).
 //
-// The file has two slots of one block (4 KiB) each. They are written in turn, in place and durably,
-// so that a reservation needs neither space nor an inode nor a file descriptor. A write that is
-// torn or fails leaves the other slot as it was.
+// The file has two slots of one block (4 KiB) each. A new value is written to both, one after the
+// other, in place and durably, so that a reservation needs neither space nor an inode nor a file
+// descriptor. A write that is torn or fails leaves the other slot as it was.
 //
 //   offset  0  8 letters "PAWLHIGH"
 //           8  u32  version, 2
 //          12  u64  end
 //          20  u64  sequence
 //          28  u8   clean
-//          29  u64  number: how many times a slot was written
+//          29  u64  number: of the value: it grows
 //          37  u32  crc of bytes 0 to 36
 //          41       zeros
 //
 // A slot is valid if magic, version and crc are right. The valid slot with the greater number
-// counts. Neither is valid: damage. One that is not valid is never fatal beside a valid one; a torn
-// write is the usual cause. (If it is the newer one that was damaged later, then the records say
-// more than the older one, and recovery refuses.)
+// counts. Neither is valid: damage. One that is not valid beside a valid one is never fatal: it is
+// torn, and nothing was based on it, or it was damaged, and the other has the same value.
 //
 // Version 1 was one small file (small_files.h) with the body u64 end, u64 sequence, u8 clean. It is
 // read, and replaced by a file with slots at the first start.
