@@ -1,5 +1,5 @@
 // CMD and everything it starts, in whatever process group or session: pawl's side of the supervisor
-// (command_supervisor.h), which is the parent of CMD. docs/decisions/0004 says why it is so.
+// (command_supervisor.h), which is the parent of CMD. docs/decisions/0006 says why it is so.
 //
 // Nothing here waits, except for kill(): up to a few listings of /proc.
 #pragma once

@@ -1,4 +1,4 @@
-// The process between `pawl run` and CMD (docs/decisions/0004): parent of CMD, subreaper for
+// The process between `pawl run` and CMD (docs/decisions/0006): parent of CMD, subreaper for
 // everything that CMD starts, and the one that kills all of it when pawl cannot, because pawl is
 // stopped, frozen or gone.
 //

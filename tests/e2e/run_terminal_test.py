@@ -152,8 +152,14 @@ class RunTerminalTest(RunCase):
     def test_shell_keeps_the_terminal_when_a_job_in_the_background_ends(self):
         def test(terminal):
             go = self.dir / self.name.replace("/", "-")
-            wait = f'echo rea""dy; until [ -e {go} ]; do sleep 0.01; done'
-            terminal.type(f"pawl run {self.name} -- sh -c '{wait}'\n")
+            # One process: a shell that waits for its child to exec cannot be stopped.
+            wait = self.dir / "wait.py"
+            wait.write_text(
+                "import os, sys, time\n"
+                "print('rea' + 'dy', flush=True)\n"
+                "while not os.path.exists(sys.argv[1]): time.sleep(0.01)\n"
+            )
+            terminal.type(f"pawl run {self.name} -- {sys.executable} {wait} {go}\n")
             terminal.expect("ready")
             self.press_ctrl_z(terminal)
             self.answers(terminal)
