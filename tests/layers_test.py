@@ -50,7 +50,8 @@ IMPURE_FILES = {
     "core": "",
     "wire": "",
     "server": "engine_mailbox listener loop loop_tls service_clock",
-    "client": "boot_clock callback_thread connector driver election_public poll_connection socket",
+    "client": "boot_clock callback_thread connector detached_thread driver listener loss_notifier "
+    "poll_connection repeated_acquire socket",
 }
 IMPURE = re.compile(
     r"\b(clock_gettime|gettimeofday|system_clock|steady_clock|std::thread|std::mutex|socket\(|"

@@ -45,28 +45,32 @@ struct ClientOptions {
   std::chrono::milliseconds call_timeout{5'000};
   TlsOptions tls = {};
   // Hooks; called on the client's callback thread, must not throw. Nothing is printed by default.
-  // While a callback is stuck and 10,000 are queued, lines and counts are dropped.
+  // While a callback is stuck and 10,000 are queued, lines and counts are dropped. None begins
+  // after ~Client has returned.
   std::function<void(std::string_view line)> log = {};
   // A counter was increased: acquires, acquire_failures, renewals, renewal_commands,
   // renewal_failures, leases_lost, connects, disconnects.
   std::function<void(std::string_view counter, double added)> metric = {};
 };
 
-// All members may be called from any thread. Has two threads of its own (I/O and callbacks), and a
-// third while it connects. Belongs to the process that created it: in a child of fork() calls fail
-// and the destructor does nothing.
+// All members may be called from any thread. Has three threads of its own (I/O, callbacks, and one
+// for lost()), and one more while it connects. They handle no signals, and a process that a callback
+// starts inherits that. When the process has no thread or file descriptor left for it, calls fail
+// (kInvalid); later, connecting fails. Belongs to the process that created it: in a child of fork()
+// calls fail and the destructor does nothing.
 class PAWL_PUBLIC Client {
  public:
   // "host:port[,host:port…]", tried in turn, or "tls://host:port[,tls://…]". Connects when first
   // needed, and again when the connection is lost. The first acquire() reports an error in the list
   // or in the TLS files.
   explicit Client(std::string_view addresses, ClientOptions options = {});
-  // Cancels waits and releases every lease, within one second.
+  // Cancels waits, also of other threads, and releases every lease, within one second.
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Waits up to options.wait, and up to call_timeout for the network. A lock that this client holds
+  // Waits up to options.wait, and up to call_timeout for the network. milliseconds::max() is for
+  // ever; after an hour in the queue it goes to the end of it. A lock that this client holds
   // is not granted again: a second, greater token would fence out the first. When `stop` is
   // requested it returns kUnavailable. Errors:
   //   kBusy         the lock is held; the detail says so if by this client
@@ -78,8 +82,9 @@ class PAWL_PUBLIC Client {
   // Up to 16 locks, all or none, under one token.
   [[nodiscard]] Result<Lease> acquire_all(std::vector<std::string> locks,
                                           AcquireOptions options = {}, std::stop_token stop = {});
-  // Returns at once; `done` runs once, on the callback thread. If the client cannot be used at all
-  // (wrong addresses, or after fork), `done` runs before this returns.
+  // Returns at once; `done` runs exactly once, on the callback thread, also when the client is
+  // destroyed meanwhile. If the client cannot be used at all (wrong addresses, or after fork), `done`
+  // runs before this returns.
   void acquire_async(std::vector<std::string> locks, AcquireOptions options,
                      std::function<void(Result<Lease>)> done);
 

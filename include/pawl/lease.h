@@ -29,7 +29,9 @@ class PAWL_PUBLIC Lease {
   Lease(Lease&&) noexcept;
   Lease& operator=(Lease&&) noexcept;
   // Releases, and waits for the answer for one second at most; after that it continues in the
-  // background. In a child of fork() it does nothing.
+  // background. While pawld does not answer, all leases of a client together wait one second. No
+  // on_change begins after this; one that runs is waited for, for one second at most, unless this is
+  // called from within it. In a child of fork() it does nothing.
   ~Lease();
 
   // The fencing token: send it with every write. Grows with every grant of any lock.
@@ -55,8 +57,9 @@ class PAWL_PUBLIC Lease {
   // The deadline as a reading of CLOCK_BOOTTIME.
   [[nodiscard]] std::chrono::nanoseconds deadline_boottime() const;
   // Stop is requested when the lease becomes uncertain or lost, before pawld can grant the lock to
-  // anyone else. Its callbacks run on the client's callback thread. For a lease that is over, stop
-  // was requested already. release() does not request it.
+  // anyone else. Its callbacks run on a thread that does nothing else, so that it fires whatever
+  // other callbacks do, those of other lost leases included (up to 64 at once). For a lease that is
+  // over, stop was requested already. release() does not request it.
   [[nodiscard]] std::stop_token lost() const;
   // Reports that the work progresses; see AcquireOptions::progress_every.
   void progress() const;

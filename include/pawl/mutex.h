@@ -29,7 +29,7 @@ class PAWL_PUBLIC Mutex {
         AcquireOptions options = {.wait = std::chrono::minutes(1)});
 
   // Throws std::system_error when pawld refuses or the client cannot be used. While pawld cannot be
-  // reached it keeps waiting.
+  // reached, or refuses for a while (a full disk), it keeps trying, with pauses of up to 2 s.
   void lock();
   [[nodiscard]] bool try_lock();
   void unlock();

@@ -57,7 +57,7 @@ struct GuardedResource {
 
 struct AcquireOptions {
   std::chrono::milliseconds ttl{15'000};
-  std::chrono::milliseconds wait{0};  // 0: do not wait
+  std::chrono::milliseconds wait{0};  // 0: do not wait; milliseconds::max(): for ever
   Sharing sharing = Sharing::kExclusive;
   std::uint32_t limit = 1;  // with kLimit
   // A thread that waits for a lock which it has acquired itself, by acquire() of the same client,
@@ -83,7 +83,8 @@ struct AcquireOptions {
   // How long acquire() waits for open transactions of former holders. After that: kBusy, with their
   // names, and the lease is released.
   std::chrono::milliseconds guard_wait{5'000};
-  // Every change of state, with the reason; on the client's callback thread. Must not throw.
+  // Every change of state, with the reason; on the client's callback thread, until the lease is
+  // destroyed. Must not throw.
   std::function<void(LeaseState, const std::string& reason)> on_change = {};
 };
 

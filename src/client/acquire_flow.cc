@@ -69,7 +69,7 @@ void AcquireFlow::append_ask(std::string& out, Instant now) {
   // A retry waits for the rest of the caller's wait, not for all of it again.
   const auto left = std::chrono::ceil<Millis>(*first_sent_ + call_.wait - now);
   if (!unwanted_ && left > Millis(0)) {
-    spec.wait = left;
+    spec.wait = std::min(left, limits::kWaitMax);  // Then it is queued again.
     spec.async = true;  // The connection stays free, for renewals and for CANCEL.
   }
   wire::append_acquire(out, spec);
@@ -114,6 +114,7 @@ void AcquireFlow::on_push(const wire::WaitPush& push, Instant now) {
       if (push.grant) return granted(*push.grant, now);
       return go(Step::kAsk);  // Granted, but unreadable: the same request id returns it.
     case wire::WaitEvent::kTimeout:
+      if (now < *first_sent_ + call_.wait && call_.wait > limits::kWaitMax) return go(Step::kAsk);
       return finish_with(failure({Code::kBusy, "someone else held it until the wait was over"}));
     case wire::WaitEvent::kCancelled:
       return finish_with(failure({Code::kUnavailable, "the wait was cancelled"}));

@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "client/detached_thread.h"
+
 namespace pawl::client {
 namespace {
 
@@ -22,19 +24,21 @@ struct CallbackThread::Queue {
   bool running = false;  // a callback, which is not in `callbacks` any more
   int drains = 0;        // in progress
   std::thread::id thread;
-  bool finish = false;
-  bool finished = false;
+  bool ending = false;
+  bool ended = false;
 };
 
-CallbackThread::CallbackThread() : queue_(std::make_shared<Queue>()) {
-  std::thread([queue = queue_] { run(*queue); }).detach();
+CallbackThread::CallbackThread() : queue_(std::make_shared<Queue>()) {}
+
+Result<void> CallbackThread::start() {
+  return start_detached([queue = queue_] { run(*queue); });
 }
 
 void CallbackThread::run(Queue& queue) {
   std::unique_lock lock(queue.mutex);
   queue.thread = std::this_thread::get_id();
   for (;;) {
-    queue.changed.wait(lock, [&] { return queue.finish || !queue.callbacks.empty(); });
+    queue.changed.wait(lock, [&] { return queue.ending || !queue.callbacks.empty(); });
     if (queue.callbacks.empty()) break;
     std::function<void()> callback = std::move(queue.callbacks.front());
     queue.callbacks.pop_front();
@@ -47,23 +51,23 @@ void CallbackThread::run(Queue& queue) {
     ++queue.ran;
     if (queue.drains > 0) queue.changed.notify_all();
   }
-  queue.finished = true;
+  queue.ended = true;
   queue.changed.notify_all();
 }
 
 void CallbackThread::post(std::function<void()> callback) {
   {
     const std::lock_guard lock(queue_->mutex);
-    if (queue_->finish) return;
-    queue_->callbacks.push_back(std::move(callback));
+    if (!queue_->ended) queue_->callbacks.push_back(std::exchange(callback, nullptr));
   }
+  if (callback) return callback();
   queue_->changed.notify_all();
 }
 
 void CallbackThread::post_if_room(std::function<void()> callback) {
   {
     const std::lock_guard lock(queue_->mutex);
-    if (queue_->finish || queue_->callbacks.size() >= kQueuedMax) return;
+    if (queue_->ending || queue_->callbacks.size() >= kQueuedMax) return;
     queue_->callbacks.push_back(std::move(callback));
   }
   queue_->changed.notify_all();
@@ -75,16 +79,22 @@ void CallbackThread::drain(std::chrono::milliseconds wait_at_most) {
   const std::uint64_t last = queue_->ran + queue_->callbacks.size() + (queue_->running ? 1 : 0);
   ++queue_->drains;
   queue_->changed.wait_for(lock, wait_at_most,
-                           [&] { return queue_->ran >= last || queue_->finished; });
+                           [&] { return queue_->ran >= last || queue_->ended; });
   --queue_->drains;
 }
 
-void CallbackThread::finish(std::chrono::milliseconds wait_at_most) {
-  std::unique_lock lock(queue_->mutex);
-  queue_->finish = true;
+void CallbackThread::end() {
+  {
+    const std::lock_guard lock(queue_->mutex);
+    queue_->ending = true;
+  }
   queue_->changed.notify_all();
+}
+
+void CallbackThread::wait_until_ended(std::chrono::milliseconds wait_at_most) {
+  std::unique_lock lock(queue_->mutex);
   if (queue_->thread == std::this_thread::get_id()) return;
-  queue_->changed.wait_for(lock, wait_at_most, [&] { return queue_->finished; });
+  queue_->changed.wait_for(lock, wait_at_most, [&] { return queue_->ended; });
 }
 
 }  // namespace pawl::client

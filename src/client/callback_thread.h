@@ -1,10 +1,12 @@
-// The thread that runs users' callbacks. A callback that never returns blocks other callbacks and
-// nothing else.
+// The thread that runs users' callbacks, one after the other. A callback that never returns blocks
+// other callbacks and nothing else; the loss of a lease is reported by loss_notifier.h.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <memory>
+
+#include "pawl/result.h"
 
 namespace pawl::client {
 
@@ -14,17 +16,21 @@ class CallbackThread {
   CallbackThread(const CallbackThread&) = delete;
   CallbackThread& operator=(const CallbackThread&) = delete;
 
-  // Runs callbacks in order. An exception ends the process, as on any thread.
+  // Once, before anything else. An error: there is no thread to be had.
+  [[nodiscard]] Result<void> start();
+  // Runs callbacks in order, each exactly once: after the thread has ended, on the caller's thread.
+  // An exception ends the process, as on any thread.
   void post(std::function<void()> callback);
   // The same for log lines and metrics: dropped while too much is queued, such as behind a callback
-  // that is stuck.
+  // that is stuck, and after end().
   void post_if_room(std::function<void()> callback);
   // Waits until all callbacks queued now have run, `wait_at_most`. Does not wait when called from a
   // callback.
   void drain(std::chrono::milliseconds wait_at_most);
-  // Runs what is queued, then ends the thread. Waits `wait_at_most` for that; a stuck callback is
-  // left behind. Does not wait when called from a callback.
-  void finish(std::chrono::milliseconds wait_at_most);
+  // The thread ends when nothing is queued any more.
+  void end();
+  // Waits for that, `wait_at_most`. Does not wait when called from a callback.
+  void wait_until_ended(std::chrono::milliseconds wait_at_most);
 
  private:
   struct Queue;

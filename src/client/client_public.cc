@@ -33,10 +33,10 @@ client::DriverOptions to_driver_options(ClientOptions options,
   driver.machine.name = std::move(options.name);
   driver.machine.auth = std::move(options.auth);
   const bool given = options.answer_timeout > 0ms;
-  driver.machine.answer_timeout = given ? options.answer_timeout : kAnswerTimeout;
+  driver.machine.answer_timeout = given ? client::bounded(options.answer_timeout) : kAnswerTimeout;
   driver.answer_timeout = given ? client::Keeper::AnswerTimeout::kAsConfigured
                                 : client::Keeper::AnswerTimeout::kFromShortestLease;
-  driver.connect_timeout = options.connect_timeout;
+  driver.connect_timeout = client::bounded(options.connect_timeout);
   driver.log = std::move(options.log);
   driver.metric = std::move(options.metric);
   driver.test_time = std::move(time);
@@ -59,20 +59,21 @@ Mode to_mode(Sharing sharing) {
 LeaseTerms to_terms(const AcquireOptions& options) {
   return {.mode = to_mode(options.sharing),
           .limit = options.sharing == Sharing::kLimit ? options.limit : 1,
-          .ttl = options.ttl,
-          .delay = options.delay,
-          .max_hold = options.max_hold};
+          .ttl = client::bounded(options.ttl),
+          .delay = client::bounded(options.delay),
+          .max_hold = client::bounded(options.max_hold)};
 }
 
+// `limit`: when to give up if it need not wait.
 client::AcquireCall to_call(std::vector<std::string> locks, const AcquireOptions& options,
-                            client::Instant give_up) {
+                            client::Instant limit) {
   client::AcquireCall call;
   call.locks = std::move(locks);
   call.terms = to_terms(options);
-  call.wait = options.wait;
+  call.wait = client::bounded(options.wait);
   call.owner = options.owner;
   call.meta.assign(options.meta.begin(), options.meta.end());
-  call.give_up = give_up;
+  call.give_up = limit + call.wait;
   return call;
 }
 
@@ -91,7 +92,7 @@ Client::Client(std::string_view addresses, ClientOptions options)
 Client::Client(std::string_view addresses, ClientOptions options,
                std::shared_ptr<client::TestTime> time)
     : state_(std::make_unique<State>()) {
-  state_->call_timeout = options.call_timeout;
+  state_->call_timeout = client::bounded(options.call_timeout);
   state_->owner = default_owner();
   auto list = client::parse_addresses(addresses);
   if (list) {
@@ -101,11 +102,17 @@ Client::Client(std::string_view addresses, ClientOptions options,
         !ready)
       list = ready.error();
   }
-  if (list) {
-    auto driver_options = to_driver_options(std::move(options), std::move(time));
-    state_->driver = client::Driver::start(*std::move(list), std::move(driver_options));
+  if (!list) {
+    state_->wrong = list.error();
+    return;
+  }
+  auto driver = client::Driver::start(*std::move(list),
+                                      to_driver_options(std::move(options), std::move(time)));
+  if (driver) {
+    state_->driver = *std::move(driver);
   } else {
-    state_->address_error = list.error();
+    state_->wrong = {Code::kInvalid, "this client could not be started: " + driver.error().detail +
+                                         "; create a new one when the process has room again"};
   }
 }
 
@@ -122,13 +129,16 @@ Client::~Client() {
 client::CallId Client::State::acquire(std::vector<std::string> locks, AcquireOptions options,
                                       client::ThreadNumber thread,
                                       std::function<void(Result<Lease>)> done) const {
-  client::AcquireCall call = to_call(locks, options, driver->now() + options.wait + call_timeout);
+  client::AcquireCall call = to_call(locks, options, driver->now() + call_timeout);
   if (call.owner.empty()) call.owner = owner;
   auto holder = std::make_shared<client::Holder>();
   holder->locks = std::move(locks);
   holder->mode = call.terms.mode;
   holder->thread = thread;
-  holder->on_change = std::move(options.on_change);
+  if (options.on_change) {
+    holder->on_change = std::make_shared<client::Listener<LeaseState, const std::string&>>(
+        std::move(options.on_change));
+  }
   using client::Driver;
   const auto on_self_wait =
       options.wait_for_own ? Driver::OnSelfWait::kWait : Driver::OnSelfWait::kRefuse;
@@ -139,8 +149,9 @@ client::CallId Client::State::acquire(std::vector<std::string> locks, AcquireOpt
         Lease::State{std::move(driver), *std::move(grant), std::move(holder)});
     done(Lease(std::move(state)));
   };
-  return driver->acquire(std::move(call), {options.max_hold, options.progress_every}, holder,
-                         on_self_wait, std::move(granted));
+  const client::KeepOptions keep{client::bounded(options.max_hold),
+                                 client::bounded(options.progress_every)};
+  return driver->acquire(std::move(call), keep, holder, on_self_wait, std::move(granted));
 }
 
 Result<Lease> Client::acquire(std::string_view lock, AcquireOptions options, std::stop_token stop) {
@@ -152,12 +163,13 @@ Result<Lease> Client::acquire_all(std::vector<std::string> locks, AcquireOptions
   if (const auto error = state_->unusable()) return *error;
   auto guards = std::move(options.guards);
   if (!guards.empty() && options.sharing == Sharing::kLimit) return not_with_limit();
-  const auto guard_wait = options.guard_wait;
-  client::PendingResult<Lease> result(state_->driver->wakeups(), client::this_thread());
+  const auto guard_wait = client::bounded(options.guard_wait);
+  const auto driver = state_->driver;  // The client may be destroyed while this waits.
+  client::PendingResult<Lease> result(driver->wakeups(), client::this_thread());
   const client::CallId call =
       state_->acquire(std::move(locks), std::move(options), client::this_thread(),
                       [&result](Result<Lease> lease) { result.set(std::move(lease)); });
-  const std::stop_callback give_up(stop, [this, call] { state_->driver->cancel(call); });
+  const std::stop_callback give_up(stop, [&] { driver->cancel(call); });
   auto lease = result.wait();
   if (!lease || guards.empty()) return lease;
   if (auto fenced = client::fence_on_grant(*lease, std::move(guards), guard_wait, stop); !fenced)

@@ -1,10 +1,10 @@
 #include "client/connector.h"
 
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "base/assert.h"
+#include "client/detached_thread.h"
 
 namespace pawl::client {
 namespace {
@@ -33,14 +33,17 @@ struct Connector::Attempt {
 void Connector::start(const Address& address, Millis timeout) {
   PAWL_ASSERT(!busy());
   attempt_ = std::make_shared<Attempt>();
-  std::thread([attempt = attempt_, wake = wake_, address, timeout] {
+  const auto started = start_detached([attempt = attempt_, wake = wake_, address, timeout] {
     auto outcome = std::make_unique<Result<std::unique_ptr<Socket>>>(connect_to(address, timeout));
     {
       const std::lock_guard lock(attempt->mutex);
       attempt->outcome = std::move(outcome);
     }
     wake();
-  }).detach();
+  });
+  if (started) return;
+  attempt_->outcome = std::make_unique<Result<std::unique_ptr<Socket>>>(started.error());
+  wake_();
 }
 
 std::unique_ptr<Result<std::unique_ptr<Socket>>> Connector::take() {

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 
 #include "base/assert.h"
 #include "client/boot_clock.h"
+#include "client/detached_thread.h"
 
 namespace pawl::client {
 namespace {
@@ -28,12 +30,6 @@ Error waits_for_itself(Token token) {
   return {Code::kInvalid,
           "this thread would wait for itself: it holds the lock already, as token " +
               std::to_string(token.value) + " (see AcquireOptions::wait_for_own)"};
-}
-
-std::shared_ptr<UniqueFd> make_wake_fd() {
-  const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  PAWL_ASSERT(fd >= 0);
-  return std::make_shared<UniqueFd>(fd);
 }
 
 void wake(const UniqueFd& fd) {
@@ -77,7 +73,10 @@ std::unique_lock<std::mutex> lock_spinning_first(std::mutex& mutex) {
 Driver::Driver(std::vector<Address> addresses, DriverOptions options)
     : addresses_(std::move(addresses)),
       options_(std::move(options)),
-      wake_fd_(make_wake_fd()),
+      hooks_(std::make_shared<Listener<const std::function<void()>&>>(
+          [](const std::function<void()>& hook) { hook(); })),
+      wake_fd_(std::make_shared<UniqueFd>(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))),
+      timer_(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)),
       machine_(random_, options_.machine),
       keeper_(machine_, random_, options_.answer_timeout),
       watches_(machine_),
@@ -85,12 +84,25 @@ Driver::Driver(std::vector<Address> addresses, DriverOptions options)
   PAWL_ASSERT(!addresses_.empty());
 }
 
-std::shared_ptr<Driver> Driver::start(std::vector<Address> addresses, DriverOptions options) {
+Result<std::shared_ptr<Driver>> Driver::start(std::vector<Address> addresses,
+                                              DriverOptions options) {
   std::shared_ptr<Driver> driver(new Driver(std::move(addresses), std::move(options)));
-  // Detached, and an owner of the driver: a child of fork() can end without a thread to join.
-  std::thread([driver] { driver->run(); }).detach();
+  if (auto ready = driver->start_threads(); !ready) return ready.error();
   if (driver->options_.test_time) driver->options_.test_time->add_client(driver);
   return driver;
+}
+
+Result<void> Driver::start_threads() {
+  if (!*wake_fd_ || !timer_) return Error{Code::kUnavailable, "too many open files"};
+  auto started = callbacks_.start();
+  if (!started) return started;
+  started = losses_.start();
+  // Detached, and an owner of the driver: a child of fork() can end without a thread to join.
+  if (started) started = start_detached([driver = shared_from_this()] { driver->run(); });
+  if (started) return started;
+  callbacks_.end();
+  losses_.end();
+  return started;
 }
 
 // --- Callers' threads ----------------------------------------------------------------------------
@@ -154,7 +166,7 @@ Driver::AfterRelease Driver::release(LeaseNumber lease, Nanos wait_at_most, OnRe
   {
     std::unique_lock lock = lock_spinning_first(mutex_);
     const Instant now = this->now();
-    if (!has_ended_) {
+    if (!takes_no_calls_) {
       if (const auto call = keeper_.release(lease, now + wait_at_most, now)) {
         releases_.emplace(*call, std::exchange(done, nullptr));
         if (!keeper_.contains(lease)) {
@@ -167,6 +179,14 @@ Driver::AfterRelease Driver::release(LeaseNumber lease, Nanos wait_at_most, OnRe
   }
   if (done) done(ReleaseResult{.was_live = false});
   return after;
+}
+
+// Destructors run one after the other: while pawld does not answer, all of them together wait once.
+Millis Driver::destructor_wait(Millis wait_at_most) {
+  const std::unique_lock lock = lock_spinning_first(mutex_);
+  const Instant now = this->now();
+  if (destructors_wait_until_ == kNever) destructors_wait_until_ = now + wait_at_most;
+  return std::clamp(std::chrono::ceil<Millis>(destructors_wait_until_ - now), 0ms, wait_at_most);
 }
 
 void Driver::forget(LeaseNumber lease) {
@@ -217,8 +237,11 @@ void Driver::shut_down(Millis wait_at_most) {
     }
     ended_.wait_until(lock, limit, [this] { return has_ended_; });
   }
-  callbacks_.finish(
-      std::max(0ms, std::chrono::ceil<Millis>(limit - std::chrono::steady_clock::now())));
+  const auto left = [limit] {
+    return std::max(0ms, std::chrono::ceil<Millis>(limit - std::chrono::steady_clock::now()));
+  };
+  callbacks_.wait_until_ended(left());
+  hooks_->close(left());
 }
 
 // After every call: sends, and wakes the I/O thread if it would sleep too long otherwise.
@@ -261,12 +284,17 @@ void Driver::run() {
   while (!done()) run_once(lock);
   fail_pending();
   auto calls = std::exchange(completions_, {});
-  has_ended_ = true;
-  ended_.notify_all();
-  became_idle_.notify_all();
+  takes_no_calls_ = true;
   lock.unlock();
   for (auto& call : calls) call();
   wakeups_.wake_marked();
+  // After the last callback was posted: each of them runs.
+  callbacks_.end();
+  losses_.end();
+  lock.lock();
+  has_ended_ = true;
+  ended_.notify_all();
+  became_idle_.notify_all();
 }
 
 // One round: run what is due, send, wait, receive. The lock is held on entry and on return.
@@ -321,15 +349,31 @@ void Driver::run_completions(std::unique_lock<std::mutex>& lock) {
 }
 
 void Driver::poll(int fd, bool wants_send, Instant until) {
-  pollfd ready[2] = {{wake_fd_->get(), POLLIN, 0},
+  set_timer(until);
+  pollfd ready[3] = {{wake_fd_->get(), POLLIN, 0},
+                     {timer_.get(), POLLIN, 0},
                      {fd, static_cast<short>(POLLIN | (wants_send ? POLLOUT : 0)), 0}};
-  // The clock is read again: the completions before this may have taken a while. Not ppoll(): in a
-  // process that was stopped meanwhile (SIGSTOP) it continues with the rest of its timeout, and the
-  // loss of a lease would be reported that much later. poll() keeps the time at which it ends.
-  if (::poll(ready, 2, poll_timeout(until - now())) <= 0) return;
-  std::uint64_t wakes = 0;
+  if (::poll(ready, 3, -1) <= 0) return;
+  std::uint64_t count = 0;
   if (ready[0].revents != 0) [[maybe_unused]]
-    const ssize_t got = read(wake_fd_->get(), &wakes, sizeof(wakes));
+    const ssize_t got = read(wake_fd_->get(), &count, sizeof(count));
+  if (ready[1].revents != 0) timer_set_to_ = kNotSet;
+}
+
+// Not the timeout of poll(), which does not run while the machine is suspended: the loss of a lease
+// would be reported that much later. The time is absolute, so that a process that was stopped
+// (SIGSTOP) is woken at once.
+void Driver::set_timer(Instant until) {
+  // A test may move the clock by more than this machine is up.
+  const Instant at = until == kNever ? kNever : std::max(until - clock_offset(), Instant(1ns));
+  if (at == std::exchange(timer_set_to_, at)) return;
+  itimerspec setting{};  // zero: not set
+  if (at != kNever) {
+    const auto whole = std::chrono::floor<std::chrono::seconds>(at.time_since_epoch());
+    setting.it_value.tv_sec = whole.count();
+    setting.it_value.tv_nsec = (at.time_since_epoch() - whole).count();
+  }
+  PAWL_ASSERT(timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &setting, nullptr) == 0);
 }
 
 Instant Driver::next_due(Instant now) const {
@@ -373,6 +417,7 @@ void Driver::take_completions(Instant now) {
       take_acquired(std::move(pending.mapped()),
                     std::get<Result<GrantedLease>>(std::move(done.outcome)), now);
     } else if (auto released = releases_.extract(done.call)) {
+      if (std::get<Result<ReleaseResult>>(done.outcome)) destructors_wait_until_ = kNever;
       completions_.push_back([done = std::move(released.mapped()),
                               result = std::get<Result<ReleaseResult>>(
                                   std::move(done.outcome))]() mutable { done(std::move(result)); });
@@ -390,6 +435,7 @@ void Driver::take_acquired(PendingAcquire pending, Result<GrantedLease> held, In
   count(held ? "acquires" : "acquire_failures", 1);
   Result<KeptLease> result = Error{};
   if (held) {
+    destructors_wait_until_ = kNever;
     const LeaseNumber number = keeper_.add(*held, pending.options, now);
     pending.holder->token = held->token;
     holders_.add(number, std::move(pending.holder));
@@ -441,8 +487,11 @@ IdleState Driver::wait_until_idle(std::chrono::milliseconds limit) {
     const Instant next = std::min(machine_.next_timer(), keeper_.next_timer());
     if (next != kNever) idle.next_timer = next - now();
   }
-  callbacks_.drain(
-      std::max(0ms, std::chrono::ceil<Millis>(until - std::chrono::steady_clock::now())));
+  const auto left = [until] {
+    return std::max(0ms, std::chrono::ceil<Millis>(until - std::chrono::steady_clock::now()));
+  };
+  losses_.drain(left());
+  callbacks_.drain(left());
   return idle;
 }
 
@@ -456,11 +505,12 @@ void Driver::post_lease_changes() {
       log("a lease is " + std::string(to_text(change.state)) + ": " + change.reason);
     }
     if (change.reason_only) continue;
-    callbacks_.post(
-        [holder = std::move(holder), state = change.state, reason = std::move(change.reason)] {
-          if (state >= LeaseState::kUncertain) holder->lost.request_stop();
-          if (holder->on_change) holder->on_change(state, reason);
-        });
+    const bool first =
+        change.state >= LeaseState::kUncertain && !std::exchange(holder->notified, true);
+    if (first) losses_.notify(holder->lost);
+    if (!holder->on_change) continue;
+    callbacks_.post([listener = holder->on_change, state = change.state,
+                     reason = std::move(change.reason)] { listener->call(state, reason); });
   }
 }
 
@@ -473,12 +523,16 @@ void Driver::post_leader_changes(Instant now) {
 
 void Driver::log(std::string line) {
   if (!options_.log) return;
-  callbacks_.post_if_room([hook = options_.log, line = std::move(line)] { hook(line); });
+  post_hook([hook = options_.log, line = std::move(line)] { hook(line); });
 }
 
 void Driver::count(std::string_view name, double value) {
   if (!options_.metric) return;
-  callbacks_.post_if_room([hook = options_.metric, name, value] { hook(name, value); });
+  post_hook([hook = options_.metric, name, value] { hook(name, value); });
+}
+
+void Driver::post_hook(std::function<void()> hook) {
+  callbacks_.post_if_room([hooks = hooks_, hook = std::move(hook)] { hooks->call(hook); });
 }
 
 void Driver::report_metrics() {

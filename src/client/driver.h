@@ -1,5 +1,6 @@
-// Drives machine and keeper for programs with many threads. One thread receives, connects and keeps
-// the time (the I/O thread), another runs the users' callbacks, a third exists while connecting.
+// Drives machine and keeper for programs with many threads. One thread receives and keeps the time
+// (the I/O thread), one runs the users' callbacks, one requests stop for lost leases, and one exists
+// while connecting.
 //
 // Callers send their commands themselves: waking another thread for it would cost more than the
 // send. Only one thread sends at a time. A caller that finds another one sending, or the I/O thread
@@ -34,6 +35,8 @@
 #include "client/holders.h"
 #include "client/keeper.h"
 #include "client/leader_watch.h"
+#include "client/listener.h"
+#include "client/loss_notifier.h"
 #include "client/machine.h"
 #include "client/pending_result.h"
 #include "client/socket.h"
@@ -57,14 +60,16 @@ struct KeptLease {
   GrantedLease granted;
 };
 
-class Driver final : public TestClient {
+class Driver final : public TestClient, public std::enable_shared_from_this<Driver> {
  public:
   // Run on the I/O thread, or before the call returns, without the lock. Must not block.
   using OnAcquired = std::function<void(Result<KeptLease>)>;
   using OnReleased = std::function<void(Result<ReleaseResult>)>;
   using OnReply = std::function<void(Result<wire::Value>)>;
 
-  static std::shared_ptr<Driver> start(std::vector<Address> addresses, DriverOptions options);
+  // An error: the process has no file descriptor or thread left.
+  static Result<std::shared_ptr<Driver>> start(std::vector<Address> addresses,
+                                               DriverOptions options);
 
   [[nodiscard]] bool forked() const { return fork_guard_.forked(); }
   // CLOCK_BOOTTIME plus clock_offset(), by which a test has moved it.
@@ -86,6 +91,9 @@ class Driver final : public TestClient {
   // `done` is called exactly once. kForgotten: forget() need not be called.
   enum class AfterRelease : std::uint8_t { kForgotten, kRemembered };
   AfterRelease release(LeaseNumber lease, Nanos wait_at_most, OnReleased done);
+  // How long a destructor may wait for its release, at most `wait_at_most`; less, down to nothing,
+  // when others have waited since pawld answered last.
+  [[nodiscard]] Millis destructor_wait(Millis wait_at_most);
   void forget(LeaseNumber lease);
   // `done` is called exactly once.
   void command(CommandCall call, OnReply done);
@@ -100,7 +108,8 @@ class Driver final : public TestClient {
   // For pawl::testing.
   IdleState wait_until_idle(std::chrono::milliseconds limit) override;
 
-  // Cancels all waits and releases all leases, for `wait_at_most`; then all threads end.
+  // Cancels all waits and releases all leases, for `wait_at_most`; then all threads end. No hook is
+  // called after this.
   void shut_down(Millis wait_at_most);
 
  private:
@@ -111,6 +120,7 @@ class Driver final : public TestClient {
   };
 
   Driver(std::vector<Address> addresses, DriverOptions options);
+  [[nodiscard]] Result<void> start_threads();
   void run();
   void run_once(std::unique_lock<std::mutex>& lock);
   void run_completions(std::unique_lock<std::mutex>& lock);
@@ -127,16 +137,21 @@ class Driver final : public TestClient {
   void hang_up(const std::string& why, Instant now);
   [[nodiscard]] Instant next_due(Instant now) const;
   void poll(int fd, bool wants_send, Instant until);
+  void set_timer(Instant until);
   void fail_pending();
   [[nodiscard]] Instant note_idle(Instant next, Instant now);
   void log(std::string line);
   void count(std::string_view name, double value);
+  void post_hook(std::function<void()> hook);
 
   const ForkGuard fork_guard_;
   const std::vector<Address> addresses_;
   const DriverOptions options_;
+  const std::shared_ptr<Listener<const std::function<void()>&>> hooks_;  // Runs options_.log etc.
   const std::shared_ptr<UniqueFd> wake_fd_;  // Shared with the connector's thread.
+  const UniqueFd timer_;                     // CLOCK_BOOTTIME
   CallbackThread callbacks_;
+  LossNotifier losses_;
   WakeupGroup wakeups_;
   std::atomic<std::thread::id> io_thread_{};
 
@@ -152,8 +167,10 @@ class Driver final : public TestClient {
   Holders holders_;
   std::vector<std::function<void()>> completions_;  // Run by the I/O thread without the lock.
   Keeper::Counters reported_;                       // As last reported to options_.metric.
+  Instant destructors_wait_until_ = kNever;         // kNever: none waits; see destructor_wait()
   Instant stop_at_ = kNever;                        // Set by shut_down().
-  bool has_ended_ = false;
+  bool takes_no_calls_ = false;                     // The last completions are being run,
+  bool has_ended_ = false;                          // and have been run.
   // For wait_until_idle().
   std::condition_variable became_idle_;
   int idle_waiters_ = 0;
@@ -168,6 +185,8 @@ class Driver final : public TestClient {
   bool waits_for_writable_ = false;  // or until the socket is writable again.
 
   // Used by the I/O thread only.
+  static constexpr Instant kNotSet = Instant::min();
+  Instant timer_set_to_ = kNotSet;
   Connector connector_;
   std::size_t next_address_ = 0, connecting_to_ = 0;
 };

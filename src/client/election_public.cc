@@ -1,14 +1,11 @@
 #include "pawl/election.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
 #include <utility>
 
-#include "base/limits.h"
 #include "client/pending_result.h"
 #include "client/public_state.h"
+#include "client/repeated_acquire.h"
 
 namespace pawl {
 namespace {
@@ -38,17 +35,10 @@ Election::Election(Client& client, std::string name) : client_(client), name_(st
 Result<Lease> Election::campaign(std::string_view value, CampaignOptions options,
                                  std::stop_token stop) {
   const auto wait = options.wait;
-  if (wait && *wait > limits::kWaitMax) {
-    return Error{Code::kInvalid, "wait: at most one hour; leave it out to wait for ever"};
-  }
   AcquireOptions acquire = to_acquire(value, std::move(options));
-  acquire.wait = wait.value_or(limits::kWaitMax);
-  for (;;) {
-    auto leadership = client_.acquire(name_, acquire, stop);
-    const bool again =
-        !leadership && !wait && retry_may_help(leadership.error().code) && !stop.stop_requested();
-    if (!again) return leadership;
-  }
+  acquire.wait = wait.value_or(client::kDurationMax);
+  if (wait) return client_.acquire(name_, std::move(acquire), std::move(stop));
+  return client::acquire_repeatedly(client_, name_, acquire, stop);
 }
 
 Result<bool> Election::resign(Lease leadership, std::chrono::milliseconds wait_at_most) {
@@ -58,10 +48,10 @@ Result<bool> Election::resign(Lease leadership, std::chrono::milliseconds wait_a
 Result<std::optional<Leader>> Election::leader() {
   const Client::State& state = *client_.state_;
   if (const auto error = state.unusable()) return *error;
-  client::PendingResult<wire::Value> result(state.driver->wakeups(), client::this_thread());
-  state.driver->command(
-      {.words = {"INSPECT", name_}, .give_up = state.driver->now() + state.call_timeout},
-      [&result](Result<wire::Value> shown) { result.set(std::move(shown)); });
+  const auto driver = state.driver;  // The client may be destroyed while this waits.
+  client::PendingResult<wire::Value> result(driver->wakeups(), client::this_thread());
+  driver->command({.words = {"INSPECT", name_}, .give_up = driver->now() + state.call_timeout},
+                  [&result](Result<wire::Value> shown) { result.set(std::move(shown)); });
   const Result<wire::Value> shown = result.wait();
   if (!shown) {
     // INSPECT changes nothing, so it cannot have taken effect.
@@ -74,43 +64,10 @@ Result<std::optional<Leader>> Election::leader() {
 // --- Observing -----------------------------------------------------------------------------------
 
 struct LeaderObservation::State {
-  // Shared with the calls that are queued on the callback thread.
-  class Listener {
-   public:
-    explicit Listener(Election::Callback callback) : callback_(std::move(callback)) {}
-
-    void call(const Result<std::optional<Leader>>& leader) {
-      {
-        const std::lock_guard lock(mutex_);
-        if (closed_) return;
-        runner_ = std::this_thread::get_id();
-      }
-      callback_(leader);
-      {
-        const std::lock_guard lock(mutex_);
-        runner_ = {};
-      }
-      returned_.notify_all();
-    }
-
-    // No call begins after this. Waits for one that runs, unless this is called from within it.
-    void close(std::chrono::milliseconds wait_at_most) {
-      std::unique_lock lock(mutex_);
-      closed_ = true;
-      if (runner_ == std::this_thread::get_id()) return;
-      returned_.wait_for(lock, wait_at_most, [this] { return runner_ == std::thread::id(); });
-    }
-
-   private:
-    const Election::Callback callback_;
-    std::mutex mutex_;  // Not held while callback_ runs.
-    std::condition_variable returned_;
-    std::thread::id runner_;
-    bool closed_ = false;
-  };
+  using Listener = client::Listener<const Result<std::optional<Leader>>&>;
 
   std::shared_ptr<client::Driver> driver;  // Empty when the client cannot be used.
-  std::shared_ptr<Listener> listener;
+  std::shared_ptr<Listener> listener;      // Shared with the calls that are queued.
   client::WatchNumber number{};
 };
 

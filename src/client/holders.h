@@ -9,7 +9,6 @@
 // lease, not where the lease was moved to since.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -20,6 +19,7 @@
 
 #include "base/types.h"
 #include "client/keeper.h"
+#include "client/listener.h"
 #include "pawl/types.h"
 
 namespace pawl::client {
@@ -34,7 +34,8 @@ struct Holder {
   ThreadNumber thread = kNoThread;  // that acquired it
   Token token{};                    // once granted
   std::stop_source lost = {};
-  std::function<void(LeaseState, const std::string&)> on_change = {};
+  bool notified = false;  // `lost` was, or is about to be, requested to stop
+  std::shared_ptr<Listener<LeaseState, const std::string&>> on_change = {};  // may be empty
 };
 
 class Holders {

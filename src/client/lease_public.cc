@@ -58,14 +58,20 @@ void Lease::let_go() noexcept {
     static_cast<void>(state_.release());
     return;
   }
-  if (state_->forgotten) return state_.reset();  // Released.
-  if (state_->driver->on_io_thread()) {          // The I/O thread cannot wait for its own answer.
-    state_->driver->release(state_->lease.number, kDestructorWait,
-                            [](const Result<client::ReleaseResult>&) {});
-  } else {
-    static_cast<void>(release(kDestructorWait));
+  // The I/O thread cannot wait for its own answer, and nothing it does may wait for a callback.
+  const bool may_wait = !state_->driver->on_io_thread();
+  if (!state_->forgotten) {  // Else released.
+    const auto wait = state_->driver->destructor_wait(kDestructorWait);
+    if (may_wait) {
+      static_cast<void>(release(wait));
+    } else {
+      state_->driver->release(state_->lease.number, wait,
+                              [](const Result<client::ReleaseResult>&) {});
+    }
+    state_->driver->forget(state_->lease.number);
   }
-  state_->driver->forget(state_->lease.number);
+  if (const auto& listener = state_->holder->on_change)
+    listener->close(may_wait ? kDestructorWait : 0ms);
   state_.reset();
 }
 
@@ -152,7 +158,7 @@ Result<bool> Lease::release(std::chrono::milliseconds wait_at_most) {
   client::PendingResult<client::ReleaseResult> result(state_->driver->wakeups(),
                                                       client::this_thread());
   const auto after =
-      state_->driver->release(state_->lease.number, wait_at_most,
+      state_->driver->release(state_->lease.number, client::bounded(wait_at_most),
                               [&result](auto released) { result.set(std::move(released)); });
   if (after == client::Driver::AfterRelease::kForgotten) state_->forgotten = true;
   const Result<client::ReleaseResult> released = result.wait();

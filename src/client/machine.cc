@@ -53,7 +53,9 @@ std::string make_request_id(Random& random) {
 }
 
 Machine::Machine(Random& random, MachineOptions options)
-    : random_(random), options_(std::move(options)) {}
+    : random_(random),
+      options_(std::move(options)),
+      backoff_(options_.backoff_min, options_.backoff_max) {}
 Machine::~Machine() = default;
 
 // --- Calls ---------------------------------------------------------------------------------------
@@ -168,12 +170,7 @@ void Machine::disconnected(std::string_view why, Instant now) {
   output_.clear();
   unread_.clear();
   decoder_.reset();
-  const Millis doubled = backoff_ == Millis(0) ? options_.backoff_min : backoff_ * 2;
-  backoff_ = std::min(
-      {doubled, options_.backoff_max, std::max(answer_timeout_max_, options_.backoff_min)});
-  // Jitter: clients that lost the same pawld must not all reconnect in the same millisecond.
-  const auto half = static_cast<std::uint64_t>(Nanos(backoff_).count() / 2);
-  connect_at_ = now + Nanos(half + random_.below(half + 1));
+  connect_at_ = now + backoff_.next(random_, answer_timeout_max_);
   for_each_flow([&](Flow& flow) { flow.on_disconnect(now); });
 }
 
@@ -257,7 +254,7 @@ void Machine::on_hello_reply(const wire::Value& value) {
   if (is_pawld(value) || code == wire::ErrorCode::kBusy) {
     link_ = Link::kReady;
     reached_ = true;
-    backoff_ = Millis(0);
+    backoff_.reset();
     last_error_.clear();
     return;
   }

@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "client/backoff.h"
 #include "client/calls.h"
 #include "client/flow.h"
 #include "client/observe_flow.h"
@@ -160,7 +161,7 @@ class Machine {
   std::string unread_;
   std::optional<wire::ReplyDecoder> decoder_;  // one per connection
   Instant connect_at_{};
-  Millis backoff_{0};
+  Backoff backoff_;
   std::string last_error_;
   std::string peer_;
 };

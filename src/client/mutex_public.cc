@@ -3,7 +3,7 @@
 #include <system_error>
 #include <utility>
 
-#include "client/public_state.h"
+#include "client/repeated_acquire.h"
 
 namespace pawl {
 namespace {
@@ -18,16 +18,14 @@ namespace {
 
 Mutex::Mutex(Client& client, std::string name, AcquireOptions options)
     : client_(client), name_(std::move(name)), options_(std::move(options)) {
-  // Not in a tight loop.
+  // So that it waits in the queue of the lock.
   if (options_.wait == std::chrono::milliseconds(0)) options_.wait = std::chrono::minutes(1);
 }
 
 void Mutex::lock() {
-  for (;;) {
-    auto lease = client_.acquire(name_, options_);
-    if (lease) return void(lease_.emplace(*std::move(lease)));
-    if (!retry_may_help(lease.error().code)) refuse(lease.error());
-  }
+  auto lease = client::acquire_repeatedly(client_, name_, options_);
+  if (!lease) refuse(lease.error());
+  lease_.emplace(*std::move(lease));
 }
 
 bool Mutex::try_lock() {

@@ -18,14 +18,10 @@ namespace pawl {
 // time too.
 inline constexpr std::chrono::milliseconds kDestructorWait{900};
 
-// Whether the same call may succeed later.
-[[nodiscard]] inline bool retry_may_help(Code code) {
-  return code == Code::kBusy || code == Code::kUnavailable || code == Code::kUnknown;
-}
-
 struct Client::State {
-  std::shared_ptr<client::Driver> driver;  // Empty when the addresses are wrong.
-  Error address_error;
+  // Empty when the addresses are wrong, or the process had no room for it.
+  std::shared_ptr<client::Driver> driver;
+  Error wrong;  // why it is empty
   std::chrono::milliseconds call_timeout;
   std::string owner;  // default of AcquireOptions::owner
 
@@ -35,7 +31,7 @@ struct Client::State {
                          std::function<void(Result<Lease>)> done) const;
   // Why this client cannot be used at all; nullopt when it can.
   [[nodiscard]] std::optional<Error> unusable() const {
-    if (!driver) return address_error;
+    if (!driver) return wrong;
     if (!driver->forked()) return std::nullopt;
     return Error{Code::kInvalid,
                  "this client belongs to the parent of this process (fork); create a new one"};

@@ -4,6 +4,7 @@
 // not convert to or from pawld's service time (base/types.h).
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/types.h"
@@ -19,5 +20,12 @@ struct BootTime {
 };
 using Instant = BootTime::time_point;
 inline constexpr Instant kNever = Instant::max();
+
+// Of a duration that a user gave: so short that the sum of a few and the clock does not overflow,
+// also when it is milliseconds::max(), which means "for ever".
+inline constexpr Millis kDurationMax = std::chrono::years(50);
+[[nodiscard]] constexpr Millis bounded(Millis given) {
+  return std::clamp(given, -kDurationMax, kDurationMax);
+}
 
 }  // namespace pawl::client

@@ -100,7 +100,6 @@ TEST_F(ElectionTest, CampaignTimeoutReportsBusy) {
   const auto refused = other.campaign("two", {.wait = 10ms});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kBusy);
-  EXPECT_EQ(other.campaign("two", {.wait = 2h}).error().code, Code::kInvalid);
 }
 
 TEST_F(ElectionTest, StopTokenEndsACampaign) {

@@ -114,7 +114,7 @@ TEST_F(LibPawl, DeathOfPawldIsReportedStepByStep) {
   EXPECT_TRUE(eventually([&] { return record.has(LeaseState::kLost); }));
   EXPECT_THAT(record.states(),
               testing::ElementsAre(LeaseState::kAtRisk, LeaseState::kUncertain, LeaseState::kLost));
-  EXPECT_TRUE(fired);
+  EXPECT_TRUE(eventually([&] { return fired.load(); }));
   EXPECT_TRUE(lease.lost().stop_requested());
   EXPECT_EQ(lease.remaining(), 0s);
   EXPECT_NE(lease.reason(), "");
