@@ -50,8 +50,7 @@ class ClientLoop final : public Loop {
     auto lease = client_.acquire(my_.lock, {.ttl = 60s, .owner = my_.owner});
     if (!lease) return lease.error().detail;
     const auto released = lease->release();
-    if (!released) return released.error().detail;
-    return *released ? "" : "it was over before it was released";
+    return released ? "" : released.error().detail;
   }
 
  private:

@@ -41,5 +41,5 @@ int main(int argc, char** argv) {
                    [] { return false; });  // Ends at once when the lease is lost.
   }
   const auto released = lease->release();
-  std::cout << (released && *released ? "released" : "it was over already") << std::endl;
+  std::cout << (released ? "released" : released.error().detail) << std::endl;
 }

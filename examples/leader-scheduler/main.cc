@@ -69,7 +69,8 @@ int main(int argc, char** argv) {
       return 69;
     }
     lead(name, *leadership, stop.get_token());
-    election.resign(*std::move(leadership));
+    if (auto resigned = election.resign(*std::move(leadership)); !resigned)
+      std::cerr << "cannot resign: " << resigned.error().detail << "\n";
   }
   say(name, "ends");
 }

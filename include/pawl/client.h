@@ -39,7 +39,8 @@ struct ClientOptions {
   std::chrono::milliseconds connect_timeout{1'000};  // per address
   // A connection whose answer is overdue this long is replaced by a new one. 0: after 4 s, or a
   // sixth of the shortest TTL held if that is less (at least 100 ms), so that leases survive a
-  // silent connection. Waits of the old connection are queued again.
+  // silent connection. Waits of the old connection are queued again: while there are any, it is
+  // replaced earlier than after 4 s only once pawld answers on the new one.
   std::chrono::milliseconds answer_timeout{0};
   // How long acquire() may take beyond its wait, e.g. while pawld cannot be reached.
   std::chrono::milliseconds call_timeout{5'000};
@@ -48,6 +49,8 @@ struct ClientOptions {
   // While a callback is stuck and 10,000 are queued, lines and counts are dropped. None begins
   // after ~Client has returned.
   std::function<void(std::string_view line)> log = {};
+  // The state of the connection has changed; the text says why. Never dropped.
+  std::function<void(ConnectionState, const std::string& reason)> on_connection = {};
   // A counter was increased: acquires, acquire_failures, renewals, renewal_commands,
   // renewal_failures, leases_lost, connects, disconnects.
   std::function<void(std::string_view counter, double added)> metric = {};

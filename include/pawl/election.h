@@ -5,7 +5,7 @@
 //   if (!leadership) return report(leadership.error());
 //   std::stop_callback stop(leadership->lost(), [&] { cancel_work(); });
 //   lead(leadership->token());  // send the token with every write
-//   election.resign(*std::move(leadership));
+//   auto resigned = election.resign(*std::move(leadership));  // kLeaseLost: it was lost before
 //
 // Leadership is a lease: it is renewed in the background, and an uncertain leader must stop before
 // anyone else can be elected. As with any lease, only a resource that compares tokens can refuse a
@@ -81,7 +81,7 @@ class PAWL_PUBLIC Election {
                                        std::stop_token stop = {});
   // Stops leading, so that the next candidate leads at once. The same as Lease::release();
   // destroying the lease does it too.
-  Result<bool> resign(Lease leadership,
+  Result<void> resign(Lease leadership,
                       std::chrono::milliseconds wait_at_most = std::chrono::seconds(5));
 
   // The leader according to pawld; nullopt: none. It may have changed when this returns.

@@ -5,7 +5,7 @@
 //     if (auto still = lease.check(); !still) return report(still.error());
 //     write_with(lease.token());            // a guarded resource refuses older tokens
 //   }
-//   lease.release();
+//   if (auto released = lease.release(); !released) return report(released.error());
 #pragma once
 
 #include <chrono>
@@ -69,10 +69,11 @@ class PAWL_PUBLIC Lease {
   // set back; else kStaleToken.
   [[nodiscard]] Error stale(std::uint64_t max) const;
 
-  // Ends the lease. True: pawld ended it now; false: it was over or released before. kUnknown,
-  // kUnavailable: not confirmed within `wait_at_most`; it is repeated in the background until it is
-  // confirmed or the TTL has passed.
-  Result<bool> release(std::chrono::milliseconds wait_at_most = std::chrono::seconds(5));
+  // Ends the lease. Success: pawld ended it now, so it was held until now. Errors:
+  //   kLeaseLost              it was over before: lost, or released
+  //   kUnknown, kUnavailable  not confirmed within `wait_at_most`; it is repeated in the background
+  //                           until it is confirmed or the TTL has passed
+  Result<void> release(std::chrono::milliseconds wait_at_most = std::chrono::seconds(5));
 
  private:
   friend class Client;

@@ -8,7 +8,12 @@
 // alias later.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "Pawl's headers need C++20 or later: compile with -std=c++20"
+#endif
+
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -24,6 +29,29 @@ enum class Code {
   kDenied,        // Not allowed. Nothing happened.
   kIssuerBehind,  // pawld's counter is behind the guard. Stop; an operator must raise it.
 };
+
+// One word, for logs and messages.
+[[nodiscard]] constexpr std::string_view to_text(Code code) {
+  switch (code) {
+    case Code::kBusy:
+      return "busy";
+    case Code::kLeaseLost:
+      return "lost";
+    case Code::kStaleToken:
+      return "stale";
+    case Code::kUnavailable:
+      return "unavailable";
+    case Code::kUnknown:
+      return "unknown";
+    case Code::kInvalid:
+      return "invalid";
+    case Code::kDenied:
+      return "denied";
+    case Code::kIssuerBehind:
+      return "issuer_behind";
+  }
+  return "unknown";
+}
 
 // Programs read code; people read detail.
 struct Error {
@@ -51,6 +79,9 @@ class [[nodiscard]] Result {
   T&& operator*() && { return std::get<0>(std::move(state_)); }
   T* operator->() { return &std::get<0>(state_); }
   const T* operator->() const { return &std::get<0>(state_); }
+  [[nodiscard]] T& value() & { return **this; }
+  [[nodiscard]] const T& value() const& { return **this; }
+  [[nodiscard]] T&& value() && { return *std::move(*this); }
 
   [[nodiscard]] const Error& error() const { return std::get<1>(state_); }
 
@@ -66,6 +97,7 @@ class [[nodiscard]] Result<void> {
 
   [[nodiscard]] bool has_value() const { return state_.index() == 0; }
   explicit operator bool() const { return has_value(); }
+  void value() const { static_cast<void>(std::get<0>(state_)); }
   [[nodiscard]] const Error& error() const { return std::get<1>(state_); }
 
  private:

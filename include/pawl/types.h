@@ -1,6 +1,10 @@
 // Small values of the public interface.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "Pawl's headers need C++20 or later: compile with -std=c++20"
+#endif
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -37,6 +41,16 @@ enum class LeaseState : std::uint8_t {
 };
 [[nodiscard]] PAWL_PUBLIC std::string_view to_text(LeaseState state);
 
+// Of a client, for ClientOptions::on_connection.
+enum class ConnectionState : std::uint8_t {
+  kConnected,  // pawld has accepted a connection, the first or another one.
+  // There is no connection, or none could be made yet. It is tried again while something needs one;
+  // leases are valid until their deadlines.
+  kSuspended,
+  kLost,  // Suspended for so long that every lease is lost.
+};
+[[nodiscard]] PAWL_PUBLIC std::string_view to_text(ConnectionState state);
+
 enum class Sharing : std::uint8_t {
   kExclusive,
   kShared,  // readers among themselves
@@ -59,7 +73,7 @@ struct AcquireOptions {
   std::chrono::milliseconds ttl{15'000};
   std::chrono::milliseconds wait{0};  // 0: do not wait; milliseconds::max(): for ever
   Sharing sharing = Sharing::kExclusive;
-  std::uint32_t limit = 1;  // with kLimit
+  std::uint32_t limit = 1;  // with kLimit; else another value is refused (kInvalid)
   // A thread that waits for a lock which it has acquired itself, by acquire() of the same client,
   // would wait for itself: this is refused at once (kInvalid, with the token) while that lease is
   // held. True: do not refuse, because another thread will release that lease. Different threads

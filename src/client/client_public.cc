@@ -36,8 +36,10 @@ client::DriverOptions to_driver_options(ClientOptions options,
   driver.machine.answer_timeout = given ? client::bounded(options.answer_timeout) : kAnswerTimeout;
   driver.answer_timeout = given ? client::Keeper::AnswerTimeout::kAsConfigured
                                 : client::Keeper::AnswerTimeout::kFromShortestLease;
+  driver.machine.can_replace = true;
   driver.connect_timeout = client::bounded(options.connect_timeout);
   driver.log = std::move(options.log);
+  driver.on_connection = std::move(options.on_connection);
   driver.metric = std::move(options.metric);
   driver.test_time = std::move(time);
   return driver;
@@ -77,14 +79,31 @@ client::AcquireCall to_call(std::vector<std::string> locks, const AcquireOptions
   return call;
 }
 
-// Each slot of a limit is a separate resource (design rule 15): one token for all of them would
-// fence out the other slots.
-Error not_with_limit() {
-  return {Code::kInvalid,
-          "guards cannot be advanced for a lock with a limit: each slot is a separate resource"};
+std::optional<Error> wrong_options(const AcquireOptions& options) {
+  if (options.limit != 1 && options.sharing != Sharing::kLimit)
+    return Error{Code::kInvalid, "a limit needs Sharing::kLimit: set options.sharing"};
+  // Each slot of a limit is a separate resource (design rule 15): one token for all of them would
+  // fence out the other slots.
+  if (!options.guards.empty() && options.sharing == Sharing::kLimit)
+    return Error{Code::kInvalid,
+                 "guards cannot be advanced for a lock with a limit: each slot is a separate "
+                 "resource"};
+  return std::nullopt;
 }
 
 }  // namespace
+
+std::string_view to_text(ConnectionState state) {
+  switch (state) {
+    case ConnectionState::kConnected:
+      return "connected";
+    case ConnectionState::kSuspended:
+      return "suspended";
+    case ConnectionState::kLost:
+      return "lost";
+  }
+  return "lost";
+}
 
 Client::Client(std::string_view addresses, ClientOptions options)
     : Client(addresses, std::move(options), nullptr) {}
@@ -161,8 +180,8 @@ Result<Lease> Client::acquire(std::string_view lock, AcquireOptions options, std
 Result<Lease> Client::acquire_all(std::vector<std::string> locks, AcquireOptions options,
                                   std::stop_token stop) {
   if (const auto error = state_->unusable()) return *error;
+  if (const auto error = wrong_options(options)) return *error;
   auto guards = std::move(options.guards);
-  if (!guards.empty() && options.sharing == Sharing::kLimit) return not_with_limit();
   const auto guard_wait = client::bounded(options.guard_wait);
   const auto driver = state_->driver;  // The client may be destroyed while this waits.
   client::PendingResult<Lease> result(driver->wakeups(), client::this_thread());
@@ -180,6 +199,7 @@ Result<Lease> Client::acquire_all(std::vector<std::string> locks, AcquireOptions
 void Client::acquire_async(std::vector<std::string> locks, AcquireOptions options,
                            std::function<void(Result<Lease>)> done) {
   if (const auto error = state_->unusable()) return done(*error);
+  if (const auto error = wrong_options(options)) return done(*error);
   if (!options.guards.empty()) {
     return done(
         Error{Code::kInvalid,

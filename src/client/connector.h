@@ -2,6 +2,7 @@
 // thread that keeps leases cannot wait that long.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -19,8 +20,11 @@ class Connector {
   explicit Connector(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   [[nodiscard]] bool busy() const { return attempt_ != nullptr; }
+  // kPawld: a connection counts once pawld has answered a PING on it. A kernel accepts connections
+  // for a process that is stopped.
+  enum class AnsweredBy : std::uint8_t { kKernel, kPawld };
   // Tries every endpoint of the address, each for `timeout` at most. Only when not busy.
-  void start(const Address& address, Millis timeout);
+  void start(const Address& address, Millis timeout, AnsweredBy by = AnsweredBy::kKernel);
   // The connection, or why it failed; nullptr while that is not known, or nothing was started.
   [[nodiscard]] std::unique_ptr<Result<std::unique_ptr<Socket>>> take();
 

@@ -20,6 +20,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// Between attempts to find a better connection than one that is silent.
+constexpr auto kReplacementPause = 50ms;
+
 constexpr std::string_view kClosed = "the client was closed";
 
 std::string held_here(Token token) {
@@ -306,6 +309,7 @@ void Driver::run_once(std::unique_lock<std::mutex>& lock) {
   post_leader_changes(now);
   maintain_connection(now);
   post_lease_changes();
+  report_connection();
   report_metrics();
   // No other thread sends while something is unsent. If it fails, receive() reports why.
   if (socket_ && !unsent_.empty()) static_cast<void>(socket_->send(unsent_));
@@ -380,26 +384,42 @@ Instant Driver::next_due(Instant now) const {
   // While connecting, the machine's timer asks for a connection at once; the connector wakes us.
   Instant of_machine = machine_.next_timer();
   if (connector_.busy()) of_machine = std::max(of_machine, now + 10ms);
-  return std::min({of_machine, keeper_.next_timer(), stop_at_});
+  const bool replaces = machine_.wants_replacement() && !connector_.busy();
+  return std::min({of_machine, keeper_.next_timer(), stop_at_, replaces ? replace_at_ : kNever});
 }
 
 void Driver::maintain_connection(Instant now) {
   if (machine_.wants_close() && socket_) hang_up(machine_.last_error(), now);
-  if (const auto outcome = connector_.take()) {
+  if (const auto outcome = connector_.take(); outcome && socket_) {
+    // A replacement. Not needed when the old connection has answered meanwhile.
+    if (*outcome && machine_.wants_replacement()) {
+      hang_up("no answer, but on another connection", now);
+      use_connection(*std::move(*outcome), now);
+    }
+  } else if (outcome) {
     if (*outcome) {
-      socket_ = *std::move(*outcome);
-      machine_.connected(now, to_text(addresses_[connecting_to_]));
-      count("connects", 1);
+      use_connection(*std::move(*outcome), now);
     } else {
       log("cannot connect: " + outcome->error().detail);
       machine_.disconnected(outcome->error().detail, now);
     }
   }
-  if (!socket_ && !connector_.busy() && machine_.wants_connection(now)) {
+  if (connector_.busy()) return;
+  if (!socket_ && machine_.wants_connection(now)) {
     connecting_to_ = next_address_;
     connector_.start(addresses_[next_address_], options_.connect_timeout);
     next_address_ = (next_address_ + 1) % addresses_.size();
+  } else if (socket_ && machine_.wants_replacement() && now >= replace_at_) {
+    replace_at_ = now + kReplacementPause;
+    connector_.start(addresses_[connecting_to_], options_.connect_timeout,
+                     Connector::AnsweredBy::kPawld);
   }
+}
+
+void Driver::use_connection(std::unique_ptr<Socket> socket, Instant now) {
+  socket_ = std::move(socket);
+  machine_.connected(now, to_text(addresses_[connecting_to_]));
+  count("connects", 1);
 }
 
 void Driver::hang_up(const std::string& why, Instant now) {
@@ -458,8 +478,8 @@ void Driver::take_acquired(PendingAcquire pending, Result<GrantedLease> held, In
 // Called before the I/O thread sleeps until `next`. Records the idle state when nothing is left to
 // do. Returns until when to sleep: only briefly when not idle.
 Instant Driver::note_idle(Instant next, Instant now) {
-  if (next <= now || !unsent_.empty() || sending_ || connector_.busy())
-    return std::min(next, now + 1ms);
+  const bool connecting = !socket_ && connector_.busy();
+  if (next <= now || !unsent_.empty() || sending_ || connecting) return std::min(next, now + 1ms);
   // Here, where all received bytes have been handled.
   idle_ = {};
   if (socket_) {
@@ -519,6 +539,24 @@ void Driver::post_leader_changes(Instant now) {
     callbacks_.post([callback = std::move(notification.callback),
                      change = std::move(notification.change)] { callback(change); });
   }
+}
+
+void Driver::report_connection() {
+  std::optional<ConnectionState> next = connection_;
+  if (machine_.is_ready()) {
+    next = ConnectionState::kConnected;
+  } else if (connection_ == ConnectionState::kConnected || !connection_) {
+    // At first, only after an attempt has failed.
+    if (connection_ || !machine_.last_error().empty()) next = ConnectionState::kSuspended;
+    suspended_with_leases_ = keeper_.renews_any();
+    lost_before_ = keeper_.counters().lost;
+  } else if (connection_ == ConnectionState::kSuspended && suspended_with_leases_ &&
+             !keeper_.renews_any() && keeper_.counters().lost > lost_before_) {
+    next = ConnectionState::kLost;
+  }
+  if (next == std::exchange(connection_, next) || !options_.on_connection) return;
+  callbacks_.post([hooks = hooks_, hook = options_.on_connection, state = *next,
+                   reason = machine_.last_error()] { hooks->call([&] { hook(state, reason); }); });
 }
 
 void Driver::log(std::string line) {

@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -48,8 +49,9 @@ struct DriverOptions {
   MachineOptions machine = {};
   Keeper::AnswerTimeout answer_timeout = Keeper::AnswerTimeout::kFromShortestLease;
   Millis connect_timeout{1'000};  // per address
-  // Both run on the callback thread.
+  // They run on the callback thread.
   std::function<void(std::string_view)> log = {};
+  std::function<void(ConnectionState, const std::string&)> on_connection = {};
   std::function<void(std::string_view, double)> metric = {};
   std::shared_ptr<TestTime> test_time = {};  // Empty: the real clock.
 };
@@ -134,12 +136,14 @@ class Driver final : public TestClient, public std::enable_shared_from_this<Driv
   void post_leader_changes(Instant now);
   void report_metrics();
   void maintain_connection(Instant now);
+  void use_connection(std::unique_ptr<Socket> socket, Instant now);
   void hang_up(const std::string& why, Instant now);
   [[nodiscard]] Instant next_due(Instant now) const;
   void poll(int fd, bool wants_send, Instant until);
   void set_timer(Instant until);
   void fail_pending();
   [[nodiscard]] Instant note_idle(Instant next, Instant now);
+  void report_connection();
   void log(std::string line);
   void count(std::string_view name, double value);
   void post_hook(std::function<void()> hook);
@@ -189,6 +193,10 @@ class Driver final : public TestClient, public std::enable_shared_from_this<Driv
   Instant timer_set_to_ = kNotSet;
   Connector connector_;
   std::size_t next_address_ = 0, connecting_to_ = 0;
+  std::optional<ConnectionState> connection_;  // as last reported; nullopt: nothing was
+  bool suspended_with_leases_ = false;
+  std::uint64_t lost_before_ = 0;  // leases, when it was suspended
+  Instant replace_at_{};           // the earliest time for the next replacement
 };
 
 }  // namespace pawl::client

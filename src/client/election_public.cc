@@ -41,7 +41,7 @@ Result<Lease> Election::campaign(std::string_view value, CampaignOptions options
   return client::acquire_repeatedly(client_, name_, acquire, stop);
 }
 
-Result<bool> Election::resign(Lease leadership, std::chrono::milliseconds wait_at_most) {
+Result<void> Election::resign(Lease leadership, std::chrono::milliseconds wait_at_most) {
   return leadership.release(wait_at_most);
 }
 

@@ -115,6 +115,7 @@ class Keeper {
   [[nodiscard]] std::vector<LeaseChange> take_changes() { return std::exchange(changes_, {}); }
 
   [[nodiscard]] std::vector<LeaseNumber> leases() const;
+  [[nodiscard]] bool renews_any() const { return !renewed_ttls_.empty(); }
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
  private:

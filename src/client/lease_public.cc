@@ -153,7 +153,7 @@ Error Lease::stale(std::uint64_t max) const {
               std::to_string(max) + " --reason …"};
 }
 
-Result<bool> Lease::release(std::chrono::milliseconds wait_at_most) {
+Result<void> Lease::release(std::chrono::milliseconds wait_at_most) {
   if (state_->driver->forked()) return Error{Code::kLeaseLost, state_->status().reason};
   client::PendingResult<client::ReleaseResult> result(state_->driver->wakeups(),
                                                       client::this_thread());
@@ -163,7 +163,11 @@ Result<bool> Lease::release(std::chrono::milliseconds wait_at_most) {
   if (after == client::Driver::AfterRelease::kForgotten) state_->forgotten = true;
   const Result<client::ReleaseResult> released = result.wait();
   if (!released) return released.error();
-  return released->was_live;
+  if (released->was_live) return {};
+  const bool known = after != client::Driver::AfterRelease::kForgotten;
+  return Error{Code::kLeaseLost,
+               "it was over before: " +
+                   (known ? state_->status().reason : "pawld did not know it any more")};
 }
 
 }  // namespace pawl

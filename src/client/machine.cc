@@ -166,6 +166,7 @@ void Machine::connected(Instant now, std::string peer) {
 void Machine::disconnected(std::string_view why, Instant now) {
   if (link_ != Link::kClosing) last_error_ = why;  // Else we closed it and know the reason better.
   link_ = Link::kDown;
+  overdue_ = false;
   in_flight_.clear();
   output_.clear();
   unread_.clear();
@@ -228,6 +229,7 @@ void Machine::on_value(const wire::Value& value, Instant now) {
   if (in_flight_.empty()) return drop_connection("protocol error: unexpected reply");
   const CallId call = in_flight_.front().call;
   in_flight_.pop_front();
+  overdue_ = false;
   if (call == kHello) return on_hello_reply(value);
   const auto found = flows_.find(call);
   if (found == flows_.end()) return;  // A probe, or the call was finished.
@@ -283,8 +285,7 @@ void Machine::refuse_all_calls(const Error& error) {
 // --- Timers and sending --------------------------------------------------------------------------
 
 void Machine::on_timer(Instant now) {
-  if (reply_overdue(now))
-    drop_connection("no answer for " + std::to_string(answer_timeout().count()) + " ms");
+  if (reply_overdue(now)) on_overdue(now);
   for (const CallId call : timers_.due_by(now)) {
     Flow& flow = *flows_.at(call);
     wake(flow, now);
@@ -340,6 +341,13 @@ bool Machine::reply_overdue(Instant now) const {
   return !in_flight_.empty() && now - in_flight_.front().at >= answer_timeout();
 }
 
+void Machine::on_overdue(Instant now) {
+  const bool too_long = now - in_flight_.front().at >= options_.answer_timeout;
+  overdue_ = options_.can_replace && link_ == Link::kReady && !acquires_.empty() && !too_long;
+  if (overdue_) return;
+  drop_connection("no answer for " + std::to_string(answer_timeout().count()) + " ms");
+}
+
 // Nothing arrives while calls only wait. Without a probe, a pawld that vanished silently would be
 // noticed only at the end of the wait.
 Instant Machine::probe_at() const {
@@ -356,7 +364,8 @@ Instant Machine::next_timer() const {
   Instant next = std::min(probe_at(), timers_.next_due());
   if (link_ == Link::kDown && !flows_.empty()) next = std::min(next, connect_at_);
   if (!in_flight_.empty() && link_ != Link::kClosing) {
-    next = std::min(next, in_flight_.front().at + answer_timeout());
+    next = std::min(
+        next, in_flight_.front().at + (overdue_ ? options_.answer_timeout : answer_timeout()));
   }
   return next;
 }

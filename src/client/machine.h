@@ -56,6 +56,8 @@ struct MachineOptions {
   Millis backoff_min{50};        // Between attempts to connect; doubles, with jitter,
   Millis backoff_max{2'000};     // up to this.
   Millis probe_after{30'000};    // After this silence a connection with only waits gets a PING.
+  // A driver that can have two connections sets this: see Machine::wants_replacement().
+  bool can_replace = false;
 };
 
 // A request id is what makes a retry a retry (G5): 22 characters of [A-Za-z0-9_-] with 128 random
@@ -98,6 +100,10 @@ class Machine {
   // The connection is of no use (protocol error, wrong server, silence, a standby): close it, then
   // disconnected().
   [[nodiscard]] bool wants_close() const { return link_ == Link::kClosing; }
+  // An answer is overdue, and a hang-up would cost waiting acquires their place. Connect anew, and
+  // only once pawld has answered there: disconnected(), then connected(). pawld may only be busy;
+  // then the old connection answers, and this becomes false.
+  [[nodiscard]] bool wants_replacement() const { return overdue_; }
   // Why the machine wants to close, or the `why` of the last disconnected(); for messages.
   [[nodiscard]] const std::string& last_error() const { return last_error_; }
   [[nodiscard]] std::string take_output();
@@ -110,6 +116,8 @@ class Machine {
 
   // Whether a pawld has ever accepted a connection of this machine (HELLO was answered).
   [[nodiscard]] bool reached() const { return reached_; }
+  // Whether pawld has accepted the present connection.
+  [[nodiscard]] bool is_ready() const { return link_ == Link::kReady; }
   // Nothing is left to do, not even in the background.
   [[nodiscard]] bool idle() const { return flows_.empty(); }
   // The position of a waiting acquire in its queue, as last received.
@@ -137,6 +145,7 @@ class Machine {
   void wake(Flow& flow, Instant now);
   [[nodiscard]] Millis answer_timeout() const;
   [[nodiscard]] bool reply_overdue(Instant now) const;
+  void on_overdue(Instant now);
   [[nodiscard]] Instant probe_at() const;
   void probe(Instant now);
 
@@ -157,6 +166,7 @@ class Machine {
   bool reached_ = false;
   std::deque<Sent> in_flight_;  // in order of reply
   Instant last_received_{};     // when something was last received
+  bool overdue_ = false;        // see wants_replacement()
   std::string output_;
   std::string unread_;
   std::optional<wire::ReplyDecoder> decoder_;  // one per connection

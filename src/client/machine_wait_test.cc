@@ -290,5 +290,46 @@ TEST_F(MachineTest, CancelAfterCompletionDoesNothing) {
   EXPECT_THAT(sent(), IsEmpty());
 }
 
+// --- Silence while a call waits ------------------------------------------------------------------
+
+class ReplacingMachineTest : public MachineTest {
+ protected:
+  // Waits in a queue, with another command in flight.
+  void wait_and_ask() {
+    replacing.acquire({.locks = {"disk"}, .terms = {.ttl = 10s}, .wait = 1h, .give_up = now + 1h},
+                      now);
+    replacing.connected(now);
+    replacing.received("%1\r\n+server\r\n+pawl\r\n", now);
+    std::string queued;
+    wire::ReplyWriter reply(queued, wire::Protocol::kResp3);
+    wire::write_queued(reply, {1});
+    replacing.received(queued, now);
+    replacing.limit_answer_timeout(200ms);
+    replacing.command({.words = {"STATUS"}, .give_up = now + 1h}, now);
+  }
+
+  Machine replacing{random, {.answer_timeout = 4s, .can_replace = true}};
+};
+
+TEST_F(ReplacingMachineTest, SilentConnectionWithAWaitIsKeptUntilAnotherAnswers) {
+  wait_and_ask();
+  now += 200ms;
+  replacing.on_timer(now);
+  EXPECT_TRUE(replacing.wants_replacement());
+  EXPECT_FALSE(replacing.wants_close());
+  EXPECT_GT(replacing.next_timer(), now);
+  replacing.received("+OK\r\n", now);
+  EXPECT_FALSE(replacing.wants_replacement());
+}
+
+TEST_F(ReplacingMachineTest, SilentConnectionWithAWaitIsClosedAfterTheWholeTimeout) {
+  wait_and_ask();
+  now += 200ms;
+  replacing.on_timer(now);
+  now += 3800ms;
+  replacing.on_timer(now);
+  EXPECT_TRUE(replacing.wants_close());
+}
+
 }  // namespace
 }  // namespace pawl::client

@@ -71,8 +71,7 @@ TEST_F(ElectionTest, NextLeaderHasAGreaterToken) {
   auto waiting = std::async(std::launch::async, [&] { return other.campaign("two"); });
   const auto token = leadership.token();
   const auto resigned = election.resign(std::move(leadership));
-  ASSERT_TRUE(resigned);
-  EXPECT_TRUE(*resigned);
+  EXPECT_TRUE(resigned);
   const auto next = waiting.get();
   ASSERT_TRUE(next) << next.error().detail;
   EXPECT_GT(next->token(), token);

@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
+#include "client/blocking_connection.h"
 #include "e2e/pawld_process.h"
 #include "pawl/pawl.h"
 
@@ -58,6 +61,15 @@ class LibPawl : public testing::Test {
              return times <= 0 || lease.state() == LeaseState::kLost;
            }) &&
            lease.state() < LeaseState::kUncertain;
+  }
+
+  // A number in pawld's answer to STATUS; -1 when there is no answer.
+  std::int64_t status(const std::string& field) {
+    SystemRandom random;
+    client::BlockingConnection connection(*client::parse_addresses(pawld.address()), random, {});
+    const auto status = connection.command({.words = {"STATUS"}});
+    const wire::Value* found = status ? status->find(field) : nullptr;
+    return found != nullptr ? found->as_integer().value_or(-1) : -1;
   }
 
   PawldProcess pawld;

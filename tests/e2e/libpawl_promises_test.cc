@@ -19,8 +19,7 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "base/random.h"
-#include "client/blocking_connection.h"
+#include "drill/testlib/threaded_proxy.h"
 #include "e2e/libpawl_fixture.h"
 
 namespace pawl {
@@ -152,6 +151,44 @@ TEST_F(LibPawl, DoneRunsOnceAlsoWhenTheClientIsDestroyed) {
   EXPECT_EQ(ran, kClients);
 }
 
+// --- Sharing a connection ------------------------------------------------------------------------
+
+TEST_F(LibPawl, ShortLeaseDoesNotCostAWaitItsPlace) {
+  Client holder(pawld.address()), one(pawld.address()), other(pawld.address());
+  Lease held = take(holder, "a", {.ttl = 60s});
+  const Lease brief = take(one, "b", {.ttl = 1s});
+  std::promise<Result<Lease>> first, second;
+  one.acquire_async({"a"}, {.wait = 60s}, [&](auto lease) { first.set_value(std::move(lease)); });
+  ASSERT_TRUE(eventually([&] { return status("waiters") == 1; }));
+  other.acquire_async({"a"}, {.wait = 60s},
+                      [&](auto lease) { second.set_value(std::move(lease)); });
+  ASSERT_TRUE(eventually([&] { return status("waiters") == 2; }));
+  pawld.stop();
+  EXPECT_TRUE(eventually([&] { return brief.state() >= LeaseState::kUncertain; }));
+  pawld.go_on();
+  EXPECT_TRUE(held.release());
+  auto of_one = first.get_future().get();
+  ASSERT_TRUE(of_one) << of_one.error().detail;
+  EXPECT_TRUE(of_one->release());
+  auto of_other = second.get_future().get();
+  ASSERT_TRUE(of_other) << of_other.error().detail;
+  EXPECT_LT(of_one->token(), of_other->token());
+}
+
+TEST_F(LibPawl, SilentConnectionWithAWaitIsReplacedInTime) {
+  drill::ThreadedProxy proxy(pawld.port());
+  Client holder(pawld.address()), client(proxy.address());
+  Lease held = take(holder, "a", {.ttl = 60s});
+  const Lease lease = take(client, "b", {.ttl = 3s});
+  std::promise<Result<Lease>> granted;
+  client.acquire_async({"a"}, {.wait = 60s}, [&](auto got) { granted.set_value(std::move(got)); });
+  ASSERT_TRUE(eventually([&] { return status("waiters") == 1; }));
+  proxy.silence_connections();
+  EXPECT_TRUE(renewed(lease, 2));
+  EXPECT_TRUE(held.release());
+  EXPECT_TRUE(granted.get_future().get());
+}
+
 // --- Limits of the process -----------------------------------------------------------------------
 
 using LibPawlDeathTest = LibPawl;
@@ -281,17 +318,82 @@ TEST_F(LibPawl, ClientMayBeDestroyedWhileAnotherThreadWaits) {
   auto client = std::make_optional<Client>(pawld.address());
   auto waiting = std::async(std::launch::async,
                             [&, &used = *client] { return used.acquire("a", {.wait = 60s}); });
-  SystemRandom random;
-  client::BlockingConnection other(*client::parse_addresses(pawld.address()), random, {});
-  ASSERT_TRUE(eventually([&] {
-    const auto status = other.command({.words = {"STATUS"}});
-    const wire::Value* waits = status ? status->find("waiters") : nullptr;
-    return waits != nullptr && waits->as_integer() == 1;
-  }));
+  ASSERT_TRUE(eventually([&] { return status("waiters") == 1; }));
   client.reset();
   const auto refused = waiting.get();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kUnavailable);
+}
+
+// --- The interface -------------------------------------------------------------------------------
+
+TEST_F(LibPawl, ReleaseOfALeaseThatWasOverBeforeIsAnError) {
+  Client client(pawld.address());
+  Lease lease = take(client, "a", {.ttl = 1s});
+  pawld.stop();
+  ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kLost; }));
+  pawld.go_on();
+  Client other(pawld.address());
+  take(other, "a", {.wait = 60s});  // pawld has ended it
+  const auto released = lease.release(60s);
+  ASSERT_FALSE(released);
+  EXPECT_EQ(released.error().code, Code::kLeaseLost) << released.error().detail;
+}
+
+TEST_F(LibPawl, LimitWithoutItsSharingIsRefused) {
+  Client client(pawld.address());
+  const auto lease = client.acquire("a", {.limit = 2});
+  ASSERT_FALSE(lease);
+  EXPECT_EQ(lease.error().code, Code::kInvalid);
+  EXPECT_EQ(to_text(lease.error().code), "invalid");
+}
+
+TEST_F(LibPawl, ConnectionIsReportedConnectedSuspendedAndLost) {
+  std::mutex mutex;
+  std::vector<ConnectionState> seen;
+  const auto has = [&](ConnectionState state) {
+    const std::lock_guard lock(mutex);
+    return std::find(seen.begin(), seen.end(), state) != seen.end();
+  };
+  Client client(pawld.address(), {.on_connection = [&](ConnectionState state, const std::string&) {
+                  const std::lock_guard lock(mutex);
+                  seen.push_back(state);
+                }});
+  const Lease lease = take(client, "a", {.ttl = 2s});
+  EXPECT_TRUE(eventually([&] { return has(ConnectionState::kConnected); }));
+  pawld.kill();
+  EXPECT_TRUE(eventually([&] { return has(ConnectionState::kLost); }));
+  const std::lock_guard lock(mutex);
+  EXPECT_THAT(seen, testing::ElementsAre(ConnectionState::kConnected, ConnectionState::kSuspended,
+                                         ConnectionState::kLost));
+}
+
+// The simplest coroutine: it starts at once, and nobody waits for it.
+struct Detached {
+  struct promise_type {
+    Detached get_return_object() { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::terminate(); }
+  };
+};
+
+Detached take_twice(Client& client, Resumer resume_on, std::promise<std::uint64_t>& tokens) {
+  auto first = co_await acquired(client, "a", {.ttl = 20s});
+  auto second = co_await acquired(client, "b", {}, std::move(resume_on));
+  tokens.set_value(second.value().token() - first.value().token());
+}
+
+TEST_F(LibPawl, CoroutineContinuesWithItsLease) {
+  Client client(pawld.address());
+  std::promise<std::uint64_t> tokens;
+  std::promise<std::function<void()>> handed_over;
+  take_twice(
+      client, [&](std::function<void()> resume) { handed_over.set_value(std::move(resume)); },
+      tokens);
+  handed_over.get_future().get()();  // continues on this thread
+  EXPECT_GE(tokens.get_future().get(), 1u);
 }
 
 }  // namespace

@@ -116,6 +116,7 @@ class PackageTest(unittest.TestCase):
             source,
             "-o",
             program,
+            "-std=c++20",
             *flags,
             f"-Wl,-rpath,{self.lib}",
         )
