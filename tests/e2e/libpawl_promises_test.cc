@@ -380,8 +380,10 @@ struct Detached {
 };
 
 Detached take_twice(Client& client, Resumer resume_on, std::promise<std::uint64_t>& tokens) {
-  auto first = co_await acquired(client, "a", {.ttl = 20s});
-  auto second = co_await acquired(client, "b", {}, std::move(resume_on));
+  Acquisition of_first(client, {"a"}, {.ttl = 20s});
+  auto first = co_await of_first;
+  Acquisition of_second(client, {"b"}, {}, std::move(resume_on));
+  auto second = co_await of_second;
   tokens.set_value(second.value().token() - first.value().token());
 }
 
