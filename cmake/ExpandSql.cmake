@@ -1,5 +1,5 @@
 # cmake -DINPUT=a.sql -DOUTPUT=b.sql -P ExpandSql.cmake: a script for psql with its lines `\ir FILE` replaced by the files
-# they include, so that it can be sent to a server or copied to another machine as one file.
+# they include, and without its lines `\set …`, so that it can be sent to a server or copied to another machine as one file.
 get_filename_component(folder "${INPUT}" DIRECTORY)
 file(READ "${INPUT}" text)
 string(REGEX MATCHALL "\n\\\\ir [^\n]+" includes "${text}")
@@ -8,4 +8,5 @@ foreach(line ${includes})
   file(READ "${folder}/${part}" content)
   string(REPLACE "${line}\n" "\n${content}\n" text "${text}")
 endforeach()
+string(REGEX REPLACE "\n\\\\set [^\n]+" "" text "${text}")
 file(WRITE "${OUTPUT}" "${text}")

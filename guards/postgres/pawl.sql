@@ -29,6 +29,7 @@
 -- Settings read while installing:   PGOPTIONS='-c pawl.writers=app'   the role that may call use(), admit(), advance(), …;
 -- PUBLIC by default.
 
+\set ON_ERROR_STOP on
 BEGIN;
 SET LOCAL pawl.installing_version = '0.1.0';
 SET LOCAL pawl.installing_contract = '1';  -- Grows when callers must change. Clients compare it.

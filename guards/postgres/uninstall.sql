@@ -3,6 +3,7 @@
 --
 --   psql -d shop -f uninstall.sql
 
+\set ON_ERROR_STOP on
 BEGIN;
 SET LOCAL client_min_messages = warning;
 

@@ -62,6 +62,9 @@ class Trial {
   [[nodiscard]] std::vector<std::string> fresh(const Policy& policy, std::size_t count);
   // The session that expect() and attempt() use; another one when a case needs two.
   [[nodiscard]] Session& session();
+  // The next one is new: a program that has never used a token. A session that has used one may be
+  // refused what it then writes without.
+  void end_session() { session_.reset(); }
   [[nodiscard]] std::unique_ptr<Session> open();
   // No two are alike. Any thread.
   [[nodiscard]] std::string next_value();

@@ -126,6 +126,7 @@ void missing_passes(Trial& trial) {
   const std::string resource = trial.fresh({.require_token = false});
   trial.expect_unjudged(write_without_token(resource));
   trial.expect(Answer::kAdmitted, write(resource, 34));
+  trial.end_session();
   trial.expect_unjudged(write_without_token(resource));
   trial.expect(Answer::kStale, write(resource, 33));
 }

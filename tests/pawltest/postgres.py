@@ -29,16 +29,20 @@ from pawltest.wait import PATIENCE, wait_until
 
 GUARD = pathlib.Path(os.environ.get("PAWL_GUARD_SQL", ROOT / "guards/postgres/pawl.sql"))
 BIN = pathlib.Path("/usr/lib/postgresql/15/bin")
+# Another version of the server itself, for versions_test.py; psql and the tools stay Debian's.
+SERVER_BIN = pathlib.Path(os.environ.get("PAWL_POSTGRES_BIN") or BIN)
 
 ISOLATIONS = ("read committed", "repeatable read", "serializable")
 
 
 def install_script():
-    """GUARD with the parts that it includes: the user of PostgreSQL may not read the tree."""
+    """GUARD with the parts that it includes, without other commands of psql: the user of PostgreSQL
+    may not read the tree."""
+    text = re.sub(r"^\\set .+\n", "", GUARD.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return re.sub(
         r"^\\ir (.+)$",
         lambda line: (GUARD.parent / line[1]).read_text(encoding="utf-8"),
-        GUARD.read_text(encoding="utf-8"),
+        text,
         flags=re.MULTILINE,
     )
 
@@ -69,7 +73,7 @@ class Cluster(DatabaseServer):
 
     def _initdb(self, data):
         self.run(
-            BIN / "initdb",
+            SERVER_BIN / "initdb",
             *("-D", data, "-A", "trust", "-U", "postgres"),
             *("--no-sync", "--no-locale", "-E", "UTF8"),
         )
@@ -80,7 +84,7 @@ class Cluster(DatabaseServer):
             "unix_socket_directories": self.dir,
             **self.settings,
         }
-        words = [BIN / "postgres", "-D", self.data, "-p", self.port]
+        words = [SERVER_BIN / "postgres", "-D", self.data, "-p", self.port]
         for name, value in settings.items():
             words += ["-c", f"{name}={value}"]
         return words

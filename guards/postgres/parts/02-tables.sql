@@ -11,7 +11,7 @@ CREATE TABLE IF NOT EXISTS pawl.guard (
   fence         regclass NOT NULL,       -- static: the fence. Others: the floor below which every token is stale.
   raiser        regclass NOT NULL,       -- The transaction that raised it last.
   tightened     regclass NOT NULL,       -- The transaction that made the policy stricter last.
-  emergency     regclass NOT NULL,       -- 2 while the emergency switch is on. A sequence: seen at once, without waiting for open transactions.
+  emergency     regclass NOT NULL,       -- The number of the last emergency. A sequence: seen at once, without waiting for open transactions.
   key           text,                    -- row: the key column. by: the expression.
   mode          text NOT NULL DEFAULT 'observe' CHECK (mode IN ('observe', 'shadow', 'canary', 'enforce')),
   percent       int CHECK (percent BETWEEN 1 AND 100),
@@ -28,6 +28,26 @@ CREATE TABLE IF NOT EXISTS pawl.guard (
 CREATE TABLE IF NOT EXISTS pawl.protected (
   tbl   regclass PRIMARY KEY,
   guard int NOT NULL REFERENCES pawl.guard
+);
+
+-- Columns that older versions of the guard do not have.
+ALTER TABLE pawl.guard
+  ADD COLUMN IF NOT EXISTS answered bigint NOT NULL DEFAULT 1,  -- The emergency that set_mode() has ended. A greater one in the sequence is on.
+  ADD COLUMN IF NOT EXISTS key_type text;                       -- row, by: the type that spells a key. NULL: keys are plain text.
+COMMENT ON COLUMN pawl.guard.emergency IS 'The number of the last emergency; on while it is greater than answered.';
+ALTER TABLE pawl.protected ADD COLUMN IF NOT EXISTS named text;  -- The table's name when it was protected: another may take it.
+UPDATE pawl.protected p SET named = format('%I.%I', n.nspname, c.relname)
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = p.tbl AND p.named IS NULL;
+
+-- Problems that the owner of a guard has read and accepts. Others keep it from enforcing.
+CREATE TABLE IF NOT EXISTS pawl.acknowledged (
+  guard   int NOT NULL REFERENCES pawl.guard ON DELETE CASCADE,
+  object  text NOT NULL,
+  problem text NOT NULL,
+  login   text NOT NULL DEFAULT session_user,
+  at      timestamptz NOT NULL DEFAULT now(),
+  reason  text,
+  PRIMARY KEY (guard, object, problem)
 );
 
 -- Fences of keyed resources. keyed and by: the fences. row: what is left of rows that were deleted, what was advanced before
@@ -64,6 +84,7 @@ CREATE TABLE IF NOT EXISTS pawl.sightings (
   statement        text NOT NULL   -- Without its values.
 );
 CREATE INDEX IF NOT EXISTS sightings_recent ON pawl.sightings (guard, fingerprint, at);
+CREATE INDEX IF NOT EXISTS sightings_age ON pawl.sightings (at);  -- To forget the oldest.
 
 -- Changes of modes and policies.
 CREATE TABLE IF NOT EXISTS pawl.audit (
@@ -89,6 +110,15 @@ BEGIN
       EXECUTE format('CREATE SEQUENCE IF NOT EXISTS pawl.ring_%s_%s MINVALUE 0', slot, field);
     END LOOP;
   END LOOP;
+END $$;
+
+-- Whether a session has used a token of a guard: currval() of this sequence is 1 in it. That belongs to the session, no
+-- ROLLBACK undoes it, and DISCARD ALL clears it. See pawl._remember().
+DO $$
+DECLARE
+  id int;
+BEGIN
+  FOR id IN SELECT g.id FROM pawl.guard g LOOP EXECUTE format('CREATE SEQUENCE IF NOT EXISTS pawl.used_%s', id); END LOOP;
 END $$;
 
 -- The installation: the role that may use it, and the cluster in which it was made (to detect a restore elsewhere).

@@ -20,7 +20,7 @@ $$;
 -- The mode that holds now: the emergency switch turns what refuses into shadow.
 CREATE OR REPLACE FUNCTION pawl._mode(g pawl.guard) RETURNS text
 LANGUAGE sql VOLATILE AS $$
-  SELECT CASE WHEN g.mode IN ('canary', 'enforce') AND pg_catalog.pg_sequence_last_value(g.emergency) = 2 THEN 'shadow' ELSE g.mode END
+  SELECT CASE WHEN g.mode IN ('canary', 'enforce') AND pg_catalog.pg_sequence_last_value(g.emergency) > g.answered THEN 'shadow' ELSE g.mode END
 $$;
 
 -- Whether this resource is refused its stale writes now. Canary takes a stable share of the resources.
@@ -60,25 +60,73 @@ BEGIN
   END IF;
 END $$;
 
--- '007' and '7' are one row of an integer key: the key as the column's type spells it.
+-- WHEN TWO KEYS ARE THE SAME: when the unique index of the resource says so. For a row guard that is the index of its key
+-- column; for others the primary key of pawl.keyed_fence, over the text of the key. So that text must be one for all values
+-- that the index calls equal, and must not depend on a setting of the session: the text of the type, where that is so;
+-- 7 for the numeric 7.0; and no guard for other types (citext, float, interval, jsonb, nondeterministic collations …).
+-- The functions below are all that spells keys. '007' and '7' are one row of an integer key.
+
+-- The type below a domain, spelled, when its keys can be spelled; otherwise NULL.
+CREATE OR REPLACE FUNCTION pawl._key_type_of(type oid, coll oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  WITH RECURSIVE base(oid, typtype, typbasetype) AS (
+    SELECT t.oid, t.typtype, t.typbasetype FROM pg_type t WHERE t.oid = type
+    UNION ALL SELECT t.oid, t.typtype, t.typbasetype FROM pg_type t JOIN base b ON b.typtype = 'd' AND t.oid = b.typbasetype)
+  SELECT format_type(b.oid, -1) FROM base b
+   WHERE (b.typtype = 'e' OR b.oid = ANY ('{smallint,integer,bigint,numeric,boolean,uuid,text,varchar,bpchar,name,date,time,timestamp,timestamptz,bytea,inet,cidr}'::regtype[]::oid[]))
+     AND NOT EXISTS (SELECT FROM pg_collation c WHERE c.oid = coll AND NOT c.collisdeterministic)
+$$;
+
+-- An expression of SQL that spells the key which `value` computes. What it needs pinned, _pins() says.
+CREATE OR REPLACE FUNCTION pawl._spelled(value text, key_type text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT format(CASE key_type WHEN 'numeric' THEN 'pg_catalog.trim_scale(%s)::pg_catalog.text' ELSE '(%s)::pg_catalog.text' END, value)
+$$;
+
+-- The settings that a function must pin to spell keys of this type: none where none matters, because each costs.
+-- `computed`: a key that an expression computes may convert in between.
+CREATE OR REPLACE FUNCTION pawl._pins(key_type text, computed boolean) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT CASE WHEN computed OR key_type IN ('date', 'time without time zone', 'timestamp without time zone', 'timestamp with time zone', 'bytea')
+    THEN 'SET DateStyle = ''ISO, YMD'' SET TimeZone = ''UTC'' SET IntervalStyle = ''postgres'' SET bytea_output = ''hex'' '
+         'SET extra_float_digits = 1 SET lc_monetary = ''C''' ELSE '' END
+$$;
+
+-- The key that a caller spells, as _spelled() spells it.
 CREATE OR REPLACE FUNCTION pawl._canonical_key(g pawl.guard, key text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE spelled text;
 BEGIN
   IF length(key) > 512 THEN
     RAISE EXCEPTION 'pawl: a key has at most 512 characters' USING ERRCODE = 'PW004';
   END IF;
-  IF g.kind <> 'row' OR pawl._key_type(g) IS NULL THEN RETURN key; END IF;
-  EXECUTE format('SELECT ($1::%s)::text', pawl._key_type(g)) INTO spelled USING key;
+  IF g.kind NOT IN ('row', 'by') OR g.key_type IS NULL OR key = '' AND g.kind = 'by' THEN RETURN key; END IF;
+  RETURN CASE g.key_type
+    WHEN 'integer' THEN key::bigint::text WHEN 'bigint' THEN key::bigint::text WHEN 'smallint' THEN key::bigint::text
+    WHEN 'text' THEN key WHEN 'character varying' THEN key WHEN 'name' THEN key WHEN 'uuid' THEN key::uuid::text
+    ELSE pawl._respelled(key, g.key_type) END;
+END $$;
+
+CREATE OR REPLACE FUNCTION pawl._respelled(key text, key_type text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET DateStyle = 'ISO, YMD' SET TimeZone = 'UTC' SET bytea_output = 'hex' AS $$
+DECLARE
+  spelled text;
+BEGIN
+  EXECUTE format('SELECT %s', pawl._spelled(format('$1::%s', key_type), key_type)) INTO spelled USING key;
   RETURN spelled;
 END $$;
 
+-- The type of a row guard's key column. NULL when the guard has lost its table.
 CREATE OR REPLACE FUNCTION pawl._key_type(g pawl.guard) RETURNS text
 LANGUAGE sql STABLE AS $$
-  SELECT pg_catalog.format_type(a.atttypid, a.atttypmod)
+  SELECT coalesce(g.key_type, pg_catalog.format_type(a.atttypid, -1))
     FROM pawl.protected p JOIN pg_catalog.pg_attribute a ON a.attrelid = p.tbl AND a.attname = g.key
    WHERE p.guard = g.id
 $$;
+
+-- A condition of SQL that finds the row of the key $1, whatever the session's settings are: the functions that run it pin
+-- them by going through _respelled() first, and ISO dates and hexadecimal bytes are read the same everywhere.
+CREATE OR REPLACE FUNCTION pawl._is_key(g pawl.guard) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT format('%I = $1::%s', g.key, pawl._key_type(g)) $$;
 
 CREATE OR REPLACE FUNCTION pawl._read_committed() RETURNS boolean
 LANGUAGE sql STABLE AS $$ SELECT pg_catalog.current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') $$;

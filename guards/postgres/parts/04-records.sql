@@ -94,7 +94,8 @@ BEGIN
     RETURN;
   END IF;
   PERFORM set_config(memory, start || recorded || print || ' ', false);
-  IF EXISTS (SELECT FROM pawl.sightings s
+  -- Outside READ COMMITTED the look is left out: in SERIALIZABLE it would make conflicts among writers that have none.
+  IF pawl._read_committed() AND EXISTS (SELECT FROM pawl.sightings s
               WHERE s.guard = g.name AND s.fingerprint = print AND s.at > greatest(g.mode_since, clock_timestamp() - interval '1 minute')
                 AND s.login = session_user AND s.application_name = current_setting('application_name')) THEN
     RETURN;
@@ -102,10 +103,35 @@ BEGIN
   INSERT INTO pawl.sightings (guard, login, role, application_name, addr, pid, fingerprint, statement)
     VALUES (g.name, session_user, current_setting('role'), current_setting('application_name'), inet_client_addr(),
             pg_backend_pid(), print, normalised);
+  IF pawl._read_committed() AND random() < 0.02 THEN  -- Now and then, those older than 30 days; it waits for nobody.
+    DELETE FROM pawl.sightings s WHERE s.ctid = ANY (ARRAY(
+      SELECT o.ctid FROM pawl.sightings o WHERE o.at < now() - interval '30 days' ORDER BY o.at LIMIT 200 FOR UPDATE SKIP LOCKED));
+  END IF;
+END $$;
+
+-- A session that has used a token of a guard is no old program: its writes without one are mistakes, e.g. a use() outside
+-- a transaction, before ROLLBACK TO, or for another key. So the session remembers, in currval() of a sequence (a setting
+-- would go with a rollback), and in a setting, which is quicker to look at. DISCARD ALL and pawl.reset() clear both.
+-- Returns true, for the fast paths, which call it where the setting is not there.
+CREATE OR REPLACE FUNCTION pawl._remember(guard_id int) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF current_setting('pawl.used._' || guard_id, true) = '1' OR current_setting('transaction_read_only') = 'on' THEN RETURN true; END IF;
+  PERFORM setval(format('pawl.used_%s', guard_id)::regclass, 1), set_config('pawl.used._' || guard_id, '1', false);
+  RETURN true;
+END $$;
+
+CREATE OR REPLACE FUNCTION pawl._remembers(g pawl.guard) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF current_setting(g.setting, true) IS NULL AND current_setting('pawl.used._' || g.id, true) IS NULL THEN RETURN false; END IF;  -- Never set here.
+  RETURN currval(format('pawl.used_%s', g.id)::regclass) = 1;
+EXCEPTION WHEN object_not_in_prerequisite_state THEN
+  RETURN false;
 END $$;
 
 -- Ends the statement with the verdict's own SQLSTATE. DETAIL has a fixed spelling: programs read it.
-CREATE OR REPLACE FUNCTION pawl._raise(verdict text, resource text, token bigint, max bigint, mode text) RETURNS void
+CREATE OR REPLACE FUNCTION pawl._raise(verdict text, resource text, token bigint, max bigint, mode text, no_old_writer boolean DEFAULT false) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   state text; message text; hint text;
@@ -113,9 +139,13 @@ BEGIN
   CASE verdict
     WHEN 'missing' THEN
       state := 'PW001';
-      message := CASE WHEN token IS NULL THEN format('write to %s without a token', resource)
+      message := CASE WHEN token IS NULL THEN format(CASE WHEN no_old_writer THEN 'write to %s without its token, in a session that has used one'
+                                                          ELSE 'write to %s without a token' END, resource)
                       ELSE format('token %s was used for %s before, and %s admits it again only with an operation number', token, resource, resource) END;
-      hint := CASE WHEN token IS NULL THEN format('SELECT pawl.use(%L, token) first in the transaction.', resource)
+      hint := CASE WHEN no_old_writer
+                   THEN format('A token holds for one transaction and for the resource it was used for: BEGIN; SELECT pawl.use(%L, token); the '
+                               'writes; COMMIT. If another program had this connection before, end its state with DISCARD ALL or SELECT pawl.reset().', resource)
+                   WHEN token IS NULL THEN format('SELECT pawl.use(%L, token) first in the transaction.', resource)
                    ELSE format('SELECT pawl.use(%L, %s, op) with an op of its own for each operation.', resource, token) END;
     WHEN 'stale' THEN
       state := 'PW002';
@@ -152,7 +182,7 @@ BEGIN
   PERFORM pawl._count(g, verdict);
   IF current_setting('transaction_read_only') = 'off' THEN PERFORM pawl._into_ring(g, key, verdict, token, max); END IF;
   PERFORM pawl._log('refused', g, resource, verdict, token, max);
-  PERFORM pawl._raise(verdict, resource, token, max, pawl._mode(g));
+  PERFORM pawl._raise(verdict, resource, token, max, pawl._mode(g), verdict = 'missing' AND token IS NULL AND NOT g.require_token);
 END $$;
 
 -- Lets through what was not admitted: counts it, once per transaction, and logs what enforce would have done.

@@ -61,6 +61,7 @@ BEGIN
   END IF;
   PERFORM setval(g.raiser, pg_current_xact_id()::text::bigint);
   PERFORM setval(g.fence, token);
+  PERFORM set_config('pawl.raised._' || g.id, pg_current_snapshot()::text, true);  -- For _insist_on_fresh_snapshot().
 END $$;
 
 -- Reads the fence, takes the lock that the verdict needs, then reads again: no session ever upgrades from shared to exclusive,
@@ -88,27 +89,53 @@ BEGIN
   END IF;
 END $$;
 
+-- Whether all that `older` sees as ended is seen as ended by `newer`.
+CREATE OR REPLACE FUNCTION pawl._is_as_new_as(newer pg_snapshot, older pg_snapshot) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT pg_snapshot_xmax(newer) >= pg_snapshot_xmax(older)
+         AND NOT EXISTS (SELECT FROM pg_snapshot_xip(newer) x WHERE x < pg_snapshot_xmax(older) AND x NOT IN (SELECT pg_snapshot_xip(older)))
+$$;
+
 -- What an admitted writer reads must not be older than the last write of a smaller token. `statement` is the snapshot of
 -- the statement whose trigger asks; NULL when use() asks, because then the next statement takes a newer one.
 -- The raise is kept (setval is not undone), so the retry passes.
+-- A raise by this very transaction needs care: a snapshot never counts its own transaction as running, so it "sees" it
+-- however old it is. With one snapshot for all, it is older than the raise. Otherwise a statement after the raise is good,
+-- but not the one in which use() raised (in a CTE): its snapshot must not be older than the one taken at the raise.
 CREATE OR REPLACE FUNCTION pawl._insist_on_fresh_snapshot(g pawl.guard, raised boolean, statement pg_snapshot) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   one_snapshot boolean := NOT pawl._read_committed();
+  raiser xid8 := pg_sequence_last_value(g.raiser)::text::xid8;
+  raised_here boolean := raised OR raiser IS NOT DISTINCT FROM pg_current_xact_id_if_assigned() AND raiser IS NOT NULL;
+  at_raise text := nullif(current_setting('pawl.raised._' || g.id, true), '');
 BEGIN
   IF one_snapshot THEN
-    IF pawl._sees(pg_current_snapshot(), g.raiser) THEN RETURN; END IF;
+    IF NOT raised_here AND pawl._sees(pg_current_snapshot(), g.raiser) THEN RETURN; END IF;
+  ELSIF statement IS NULL THEN
+    IF pawl._sees(pg_current_snapshot(), g.raiser) OR raised_here OR raiser IS NULL THEN RETURN; END IF;
+    IF pg_sequence_last_value(g.raiser)::text::xid8 <> raiser OR pawl._is_foreign(g.raiser) THEN RETURN; END IF;  -- From another cluster.
+    -- Raised by a transaction that is still running, and has given the exclusive lock back: by ROLLBACK TO SAVEPOINT. It
+    -- may hold an older token, and commit after us.
+    IF pg_xact_status(raiser) IS DISTINCT FROM 'in progress' THEN RETURN; END IF;
+  ELSIF raised_here THEN
+    IF NOT raised AND (at_raise IS NULL OR pawl._is_as_new_as(statement, at_raise::pg_snapshot)) THEN RETURN; END IF;
   ELSE
-    IF statement IS NULL THEN
-      PERFORM pawl._sees(pg_current_snapshot(), g.raiser);  -- Only to mend a mark from another cluster while nothing depends on it.
-      RETURN;
-    END IF;
-    IF NOT raised AND pg_sequence_last_value(g.raiser) = pg_current_xact_id()::text::bigint THEN RETURN; END IF;  -- By an earlier statement.
-    IF NOT raised AND pawl._sees(statement, g.raiser) THEN RETURN; END IF;
+    IF pawl._sees(statement, g.raiser) THEN RETURN; END IF;
   END IF;
   RAISE EXCEPTION 'pawl: the fence of % moved to % after this snapshot was taken; retry', g.name, pg_sequence_last_value(g.fence)
     USING ERRCODE = '40001',
           HINT = format('pawl.advance() before BEGIN, or SELECT pawl.use(%L, token) as a statement of its own, avoids this.', g.name);
+END $$;
+
+-- Whether a mark comes from another cluster: then it lies in the future of this one.
+CREATE OR REPLACE FUNCTION pawl._is_foreign(mark regclass) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM pg_xact_status(pg_sequence_last_value(mark)::text::xid8);
+  RETURN false;
+EXCEPTION WHEN invalid_parameter_value THEN
+  RETURN true;
 END $$;
 
 -- Locks the fence of a key, and makes one (0) where there is none; returns it. An upsert, because only writing waits for a
@@ -170,9 +197,17 @@ BEGIN
   PERFORM FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _raise_keyed_if_free.key FOR UPDATE SKIP LOCKED;
   IF FOUND THEN
     PERFORM pawl._keep_fence(g.id, key, token);
-  ELSE
-    INSERT INTO pawl.keyed_fence (guard, key, token) VALUES (g.id, _raise_keyed_if_free.key, _raise_keyed_if_free.token) ON CONFLICT DO NOTHING;
+  ELSIF NOT EXISTS (SELECT FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _raise_keyed_if_free.key) THEN
+    PERFORM pawl._insert_fence_if_free(g.id, key, token);
   END IF;
+END $$;
+
+-- Another transaction may have inserted the same fence and not ended yet: then an INSERT waits for it, ON CONFLICT or not.
+CREATE OR REPLACE FUNCTION pawl._insert_fence_if_free(guard_id int, key text, token bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '1ms' AS $$
+BEGIN
+  INSERT INTO pawl.keyed_fence (guard, key, token) VALUES (guard_id, _insert_fence_if_free.key, _insert_fence_if_free.token) ON CONFLICT DO NOTHING;
+EXCEPTION WHEN lock_not_available THEN NULL;
 END $$;
 
 -- With one snapshot for the whole transaction, a transaction that raises a key's fence has read before it waited for the holders of
@@ -232,8 +267,13 @@ DECLARE
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(7295, guard_id);
   SELECT * INTO g FROM pawl.guard WHERE id = guard_id;
-  IF g.id IS NULL THEN RAISE EXCEPTION 'pawl: guard % no longer exists, but its trigger does', guard_id USING ERRCODE = 'PW004'; END IF;
+  IF g.id IS NULL THEN
+    PERFORM pawl._insist_on_younger_guard(guard_id);
+    verdict := 'missing';
+    RETURN;
+  END IF;
   IF writing THEN carried := pawl._carried(g, key); END IF;
+  IF carried IS NOT NULL THEN PERFORM pawl._remember(g.id); END IF;
   IF carried IS NULL AND current_query() IS NULL THEN
     IF pawl._is_replicated() THEN verdict := 'missing'; RETURN; END IF;
   END IF;
@@ -249,23 +289,40 @@ BEGIN
   ELSIF g.kind = 'row' THEN verdict := pawl._verdict(token, max, g.max_step);
   ELSE SELECT j.verdict, j.max INTO verdict, max FROM pawl._judge_keyed(g, key, token, enforced) j;
   END IF;
+  IF verdict = 'admitted' AND NOT enforced THEN PERFORM pawl._insist_on_fresh_policy(g); END IF;
   IF verdict = 'admitted' AND enforced AND g.kind = 'static' THEN PERFORM pawl._insist_on_fresh_snapshot(g, raised, statement); END IF;
   IF verdict = 'admitted' AND (op IS NOT NULL OR g.equal <> 'accept') THEN verdict := pawl._claim(g, key, token, op); END IF;
 
   IF verdict = 'admitted' THEN RETURN; END IF;
   IF verdict = 'replayed' AND NOT writing THEN PERFORM pawl._count(g, verdict); RETURN; END IF;
-  refusable := verdict <> 'missing' OR g.require_token OR token IS NOT NULL;
+  refusable := verdict <> 'missing' OR g.require_token OR token IS NOT NULL OR pawl._remembers(g);
   IF enforced AND refusable THEN PERFORM pawl._refuse(g, key, verdict, token, max); END IF;
   IF NOT pawl._read_committed() THEN PERFORM pawl._insist_on_fresh_policy(g); END IF;
   PERFORM pawl._let_through(g, key, verdict, token, max, refusable);
 END $$;
 
 -- A change that arrives by logical replication was judged where it was made, and carries no token. (No client can claim to
--- be such a worker. It has no query text, so the process list, which is slow, is looked at by hardly anyone else.)
+-- be such a worker. It has no query text, so the list of workers is looked at by hardly anyone else.) Every role may read
+-- this list, and it names all workers: their names in pg_stat_activity differ between versions, and others' are hidden.
 CREATE OR REPLACE FUNCTION pawl._is_replicated() RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  RETURN EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = pg_backend_pid() AND a.backend_type = 'logical replication worker');
+  RETURN EXISTS (SELECT FROM pg_stat_get_subscription(NULL) s WHERE s.pid = pg_backend_pid());
+END $$;
+
+-- A trigger fires for a guard that this transaction does not see. With an old snapshot the guard is younger: if it has
+-- never refused anything, neither does it now.
+CREATE OR REPLACE FUNCTION pawl._insist_on_younger_guard(guard_id int) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  tightened regclass := to_regclass(format('pawl.tightened_%s', guard_id));
+BEGIN
+  IF pawl._read_committed() OR tightened IS NULL THEN
+    RAISE EXCEPTION 'pawl: guard % no longer exists, but its trigger does', guard_id
+      USING ERRCODE = 'PW004', HINT = 'SELECT * FROM pawl.problems() names the table; pawl.unprotect() takes the trigger away.';
+  END IF;
+  IF pg_sequence_last_value(tightened) IS NULL THEN RETURN; END IF;
+  RAISE EXCEPTION 'pawl: the table was put under guard after this snapshot was taken; retry' USING ERRCODE = '40001';
 END $$;
 
 -- Under REPEATABLE READ the policy was read as old as the snapshot. What it lets through must not be what a stricter one
@@ -273,7 +330,7 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl._insist_on_fresh_policy(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF pawl._read_committed() OR pg_sequence_last_value(g.tightened) IS NULL OR pg_sequence_last_value(g.emergency) = 2
+  IF pawl._read_committed() OR pg_sequence_last_value(g.tightened) IS NULL
      OR pawl._sees(pg_current_snapshot(), g.tightened) THEN RETURN; END IF;
   RAISE EXCEPTION 'pawl: the policy of % changed after this snapshot was taken; retry', g.name USING ERRCODE = '40001';
 END $$;

@@ -24,6 +24,36 @@ BEGIN
     USING ERRCODE = 'PW003', HINT = 'An operation number is an integer from 1 on, new for each operation under a token.';
 END $$;
 
+-- Whether the client's whole message is one call of use(), outside a transaction: it would hold for nothing. Only the
+-- simple protocol shows it (there one message is one moment); with others the write that follows is refused, because the
+-- session remembers. A NULL is no.
+CREATE OR REPLACE FUNCTION pawl._is_alone(at timestamptz, since timestamptz, query text) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN at OPERATOR(pg_catalog.=) since
+              THEN query OPERATOR(pg_catalog.~*) '^\s*select\s+(\*\s+from\s+)?pawl\.use\s*\(([^()'']|''[^'']*'')*\)\s*(as\s+\w+)?\s*;?\s*$' ELSE false END
+$$;
+
+-- Only what would be admitted: what is refused anyway says why.
+CREATE OR REPLACE FUNCTION pawl._insist_on_transaction(g pawl.guard, key text, token bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF pawl._is_alone(statement_timestamp(), now(), current_query()) AND pawl._verdict(token, pawl._fence(g, key), g.max_step) = 'admitted' THEN
+    RAISE EXCEPTION 'pawl: use(%) outside a transaction holds for nothing', quote_literal(pawl._resource(g, key))
+      USING ERRCODE = 'PW006', HINT = format('BEGIN; SELECT pawl.use(%L, %s); the writes; COMMIT. Or all of them in one message or function.',
+                                             pawl._resource(g, key), token);
+  END IF;
+END $$;
+
+-- Row security that applies to the guard's own role would hide rows from it, and leave them without a fence.
+CREATE OR REPLACE FUNCTION pawl._insist_on_all_rows(g pawl.guard, tbl regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF row_security_active(tbl) THEN
+    RAISE EXCEPTION 'pawl: row security hides rows of % from %, the role that owns the guard', tbl, current_user
+      USING ERRCODE = '55000', HINT = format('ALTER ROLE %I BYPASSRLS, or ALTER TABLE %s NO FORCE ROW LEVEL SECURITY.', current_user, tbl);
+  END IF;
+END $$;
+
 -- A row guard's fence is in the row, or without a row in pawl.keyed_fence. That one is locked first, whether there is a
 -- row or not: an insert of the row needs it too, so nothing can change in between; and its new version is what ends a
 -- transaction with an older snapshot in 40001. The row's token rises through the trigger that judges every write.
@@ -31,7 +61,6 @@ CREATE OR REPLACE FUNCTION pawl._admit_row(g pawl.guard, key text, token bigint,
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   tbl regclass := (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id);
-  is_key text := format('%I = $1::%s', g.key, pawl._key_type(g));
   in_row bigint;
 BEGIN
   IF tbl IS NULL THEN RAISE EXCEPTION 'pawl: the guard % has lost its table', quote_literal(g.name) USING ERRCODE = 'PW004'; END IF;
@@ -40,15 +69,29 @@ BEGIN
     verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, before)).verdict;
     RETURN;
   END IF;
+  PERFORM pawl._insist_on_all_rows(g, tbl);
   before := pawl._lock_fence(g.id, key);
-  EXECUTE format('SELECT pawl_token FROM %s WHERE %s FOR NO KEY UPDATE', tbl, is_key) INTO in_row USING key;
+  EXECUTE format('SELECT pawl_token FROM %s WHERE %s FOR NO KEY UPDATE', tbl, pawl._is_key(g)) INTO in_row USING key;
   before := greatest(before, in_row);
   verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, before)).verdict;
   PERFORM pawl._keep_fence(g.id, key, CASE verdict WHEN 'admitted' THEN token ELSE before END);
-  IF verdict = 'admitted' AND token > in_row THEN
-    EXECUTE format('UPDATE %s SET pawl_token = $2 WHERE %s', tbl, is_key) USING key, token;
-  END IF;
+  IF verdict = 'admitted' AND token > in_row THEN PERFORM pawl._raise_in_row(g, tbl, key, token); END IF;
   before := nullif(before, 0);
+END $$;
+
+-- Writes the fence into the row, and looks whether it is there: a trigger of the table can keep the UPDATE from it, and
+-- the row would be without its fence.
+CREATE OR REPLACE FUNCTION pawl._raise_in_row(g pawl.guard, tbl regclass, key text, token bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  now_in_row bigint;
+BEGIN
+  EXECUTE format('UPDATE %s SET pawl_token = $2 WHERE %s RETURNING pawl_token', tbl, pawl._is_key(g)) INTO now_in_row USING key, token;
+  IF now_in_row IS DISTINCT FROM token THEN
+    RAISE EXCEPTION 'pawl: the fence % did not reach the row %: a trigger of % keeps updates from it', token, pawl._resource(g, key), tbl
+      USING ERRCODE = '55000', DETAIL = format('The row has %s.', coalesce('the fence ' || now_in_row, 'not been updated')),
+            HINT = format('Let its triggers pass an UPDATE of the column pawl_token by %I.', current_user);
+  END IF;
 END $$;
 
 -- The slow path of use() and admit(): everything but "static, and the fence is exactly this token".
@@ -59,7 +102,9 @@ DECLARE
 BEGIN
   PERFORM pawl._insist_on_primary();
   named := pawl._find(resource); g := named.g; key := named.key;
+  PERFORM pawl._remember(g.id);
   PERFORM pawl._insist_on_token(g, key, token);
+  IF carry THEN PERFORM pawl._insist_on_transaction(g, key, token); END IF;
   IF carry OR g.kind = 'row' THEN PERFORM pawl._carry(g, key, token::text); END IF;
   IF g.kind = 'row' THEN
     PERFORM pg_advisory_xact_lock_shared(7295, g.id);  -- Before the row: a stricter policy must not come in between.
@@ -73,21 +118,34 @@ BEGIN
 END $$;
 
 -- Judges now, and carries the token to the statements that follow in this transaction. The fast path runs with the
--- caller's rights: it only reads. (Why three looks are enough: section 12.)
+-- caller's rights: it only reads. (Why these looks are enough: 10-triggers.sql.) For a row guard it is a function of the
+-- guard's own, which answers NULL where it does not know.
 CREATE OR REPLACE FUNCTION pawl.use(resource text, token bigint) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
   g record; carried text;
 BEGIN
-  SELECT fence, raiser, lock_key, setting INTO g FROM pawl.guard
-   WHERE name OPERATOR(pg_catalog.=) resource AND kind OPERATOR(pg_catalog.=) 'static' AND equal OPERATOR(pg_catalog.=) 'accept';
-  IF pg_catalog.pg_sequence_last_value(g.fence) OPERATOR(pg_catalog.=) token
-     AND NOT pg_catalog.pg_is_in_recovery()
-     AND pg_catalog.pg_try_advisory_xact_lock_shared(g.lock_key)
-     AND pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot())
-  THEN
-    carried := pg_catalog.set_config(g.setting, token::pg_catalog.text, true);
-    RETURN 'admitted';
+  SELECT id, kind, fence, raiser, lock_key, setting INTO g FROM pawl.guard
+   WHERE name OPERATOR(pg_catalog.=) pg_catalog.split_part(resource, ':', 1) AND equal OPERATOR(pg_catalog.=) 'accept';
+  IF g.kind OPERATOR(pg_catalog.=) 'static' THEN
+    IF (pg_catalog.pg_sequence_last_value(g.fence) OPERATOR(pg_catalog.=) token) IS TRUE
+       AND NOT pg_catalog.pg_is_in_recovery()
+       AND pg_catalog.pg_try_advisory_xact_lock_shared(g.lock_key)
+       AND pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot())
+       AND (pg_catalog.pg_current_xact_id_if_assigned() IS NULL
+            OR pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text OPERATOR(pg_catalog.<>) pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text)
+       AND (pg_catalog.current_setting(pg_catalog.concat('pawl.used._', g.id), true) OPERATOR(pg_catalog.=) '1' OR pawl._remember(g.id))
+       AND NOT pawl._is_alone(pg_catalog.statement_timestamp(), pg_catalog.now(), pg_catalog.current_query())
+       AND pg_catalog.strpos(resource, ':') OPERATOR(pg_catalog.=) 0
+    THEN
+      carried := pg_catalog.set_config(g.setting, token::pg_catalog.text, true);
+      RETURN 'admitted';
+    END IF;
+  ELSIF g.kind OPERATOR(pg_catalog.=) 'row' AND NOT pg_catalog.pg_is_in_recovery()
+        AND NOT pawl._is_alone(pg_catalog.statement_timestamp(), pg_catalog.now(), pg_catalog.current_query()) THEN
+    EXECUTE pg_catalog.concat('SELECT pawl.use_', g.id, '($1, $2)') INTO carried
+      USING pg_catalog.substr(resource, pg_catalog.strpos(resource, ':') OPERATOR(pg_catalog.+) 1), token;
+    IF carried IS NOT NULL THEN RETURN carried; END IF;
   END IF;
   RETURN pawl._admit(resource, token, NULL, true);
 END $$;
@@ -96,12 +154,26 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl.use(resource text, token bigint, op bigint) RETURNS text
 LANGUAGE sql AS $$ SELECT pawl._admit(resource, token, pawl._insist_on_op(op), true) $$;
 
+-- Forgets that this session has used tokens, of one guard or of all: for a connection that another program gets next, e.g.
+-- from a pool. DISCARD ALL does the same.
+CREATE OR REPLACE FUNCTION pawl.reset(guard text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  g pawl.guard;
+BEGIN
+  FOR g IN SELECT o.* FROM pawl.guard o WHERE reset.guard IS NULL OR o.name = reset.guard LOOP
+    CONTINUE WHEN NOT pawl._remembers(g);
+    PERFORM setval(format('pawl.used_%s', g.id)::regclass, 2), set_config('pawl.used._' || g.id, '', false), set_config(g.setting, '', false);
+  END LOOP;
+END $$;
+
 -- Holds a static fence without moving it, and refuses what is to be refused.
 CREATE OR REPLACE FUNCTION pawl._hold(g pawl.guard, token bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   verdict text; max bigint; enforced boolean := coalesce(pawl._enforced(g, g.name), true);
 BEGIN
+  PERFORM pawl._remember(g.id);
   SELECT j.verdict, j.max INTO verdict, max FROM pawl._judge_static(g, token, enforced, false) j;
   IF verdict = 'admitted' AND g.equal <> 'accept' THEN verdict := pawl._claim(g, '', token, NULL); END IF;
   IF enforced AND verdict <> 'admitted' THEN PERFORM pawl._refuse(g, '', verdict, token, max); END IF;
@@ -135,12 +207,15 @@ LANGUAGE plpgsql AS $$
 DECLARE
   g record;
 BEGIN
-  SELECT fence, raiser, lock_key INTO g FROM pawl.guard
+  SELECT id, fence, raiser, lock_key INTO g FROM pawl.guard
    WHERE name OPERATOR(pg_catalog.=) resource AND kind OPERATOR(pg_catalog.=) 'static' AND equal OPERATOR(pg_catalog.=) 'accept';
-  IF pg_catalog.pg_sequence_last_value(g.fence) OPERATOR(pg_catalog.=) token
+  IF (pg_catalog.pg_sequence_last_value(g.fence) OPERATOR(pg_catalog.=) token) IS TRUE
      AND NOT pg_catalog.pg_is_in_recovery()
      AND pg_catalog.pg_try_advisory_xact_lock_shared(g.lock_key)
      AND pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot())
+     AND (pg_catalog.pg_current_xact_id_if_assigned() IS NULL
+          OR pg_catalog.pg_sequence_last_value(g.raiser)::pg_catalog.text OPERATOR(pg_catalog.<>) pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text)
+     AND (pg_catalog.current_setting(pg_catalog.concat('pawl.used._', g.id), true) OPERATOR(pg_catalog.=) '1' OR pawl._remember(g.id))
   THEN
     RETURN 'admitted';
   END IF;

@@ -12,8 +12,7 @@ BEGIN
     fence := greatest(fence, own);
   END IF;
   IF g.kind = 'row' AND pawl._key_type(g) IS NOT NULL THEN
-    EXECUTE format('SELECT pawl_token FROM %s WHERE %I = $1::%s', (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id), g.key, pawl._key_type(g))
-      INTO own USING key;
+    EXECUTE format('SELECT pawl_token FROM %s WHERE %s', (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id), pawl._is_key(g)) INTO own USING key;
     fence := greatest(fence, own);
   END IF;
   RETURN nullif(fence, 0);

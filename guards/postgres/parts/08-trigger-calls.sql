@@ -1,69 +1,77 @@
--- The functions that the triggers of protected tables call.
-
--- Every writer must be able to run these, because a trigger calls them with the writer's privileges. Called by hand they
--- would move fences without a write.
-CREATE OR REPLACE FUNCTION pawl._forbid() RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  RAISE EXCEPTION 'pawl: only a guard''s trigger may call this' USING ERRCODE = '42501';
-END $$;
+-- What the triggers of protected tables call. The generated trigger functions run with the rights of the guard's owner,
+-- and so do these: no writer may call them, or it would move fences without a write.
 
 -- A statement on a table under a static guard. `statement` is its snapshot.
 CREATE OR REPLACE FUNCTION pawl._on_statement(guard_id int, statement pg_snapshot) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF pg_trigger_depth() = 0 THEN PERFORM pawl._forbid(); END IF;
   PERFORM pawl._decide(guard_id, '', NULL, NULL, statement, true, NULL);
 END $$;
 
 -- A row stays: the new value of its fence. A write that is let through does not move it.
 CREATE OR REPLACE FUNCTION pawl._row_stays(guard_id int, key text, fence bigint) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   found record;
 BEGIN
-  IF pg_trigger_depth() = 0 THEN PERFORM pawl._forbid(); END IF;
   SELECT * INTO found FROM pawl._decide(guard_id, key, NULL, NULL, NULL, true, fence);
   RETURN CASE found.verdict WHEN 'admitted' THEN found.token ELSE fence END;
 END $$;
 
--- A row goes: its fence must not go with it.
+-- Whether a key's fence may be locked and written: a guard that refuses nothing must neither wait nor fail.
+CREATE OR REPLACE FUNCTION pawl._may_hold(guard_id int, key text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared(7295, guard_id);  -- As _decide() does: then the policy stays.
+  RETURN coalesce((SELECT pawl._enforced(g, pawl._resource(g, _may_hold.key)) FROM pawl.guard g WHERE g.id = guard_id), false);
+END $$;
+
+-- A row goes: its fence must not go with it. (Where nothing is refused and the snapshot may be old, it is not kept: that
+-- could end in 40001.)
 CREATE OR REPLACE FUNCTION pawl._row_leaves(guard_id int, key text, fence bigint) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   kept bigint := pawl._row_stays(guard_id, key, fence);
 BEGIN
-  INSERT INTO pawl.keyed_fence AS f (guard, key, token) SELECT guard_id, _row_leaves.key, kept WHERE kept > 0
+  IF kept = 0 OR NOT (pawl._read_committed() OR pawl._may_hold(guard_id, key)) THEN RETURN; END IF;
+  INSERT INTO pawl.keyed_fence AS f (guard, key, token) VALUES (guard_id, _row_leaves.key, kept)
     ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = greatest(f.token, excluded.token);
 END $$;
 
 -- A row comes: it takes over the fence of the row that had this key before. The entry stays, also when it equals
 -- the row: a transaction whose snapshot does not show the row must run into it. compact() takes it away.
 CREATE OR REPLACE FUNCTION pawl._row_arrives(guard_id int, key text) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  fence bigint := pawl._row_stays(guard_id, key, pawl._lock_fence(guard_id, key));
+  found bigint;
 BEGIN
-  PERFORM pawl._keep_fence(guard_id, key, fence);
-  RETURN fence;
+  IF pawl._may_hold(guard_id, key) THEN
+    found := pawl._row_stays(guard_id, key, pawl._lock_fence(guard_id, key));
+    PERFORM pawl._keep_fence(guard_id, key, found);
+    RETURN found;
+  END IF;
+  SELECT f.token INTO found FROM pawl.keyed_fence f WHERE f.guard = guard_id AND f.key = _row_arrives.key;
+  found := pawl._row_stays(guard_id, key, coalesce(found, 0));
+  IF found > 0 THEN PERFORM pawl._raise_keyed_if_free(g, _row_arrives.key, found) FROM pawl.guard g WHERE g.id = guard_id; END IF;
+  RETURN found;
 END $$;
 
 -- The resources that a statement on a table guarded `by` an expression has touched. When all stand at the token carried,
--- one locking read is enough. (The CTE must be MATERIALIZED: a condition pushed into it would lock only what matches.)
-CREATE OR REPLACE FUNCTION pawl._on_keys(guard_id int, keys text[]) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- one locking read is enough; it neither waits nor fails, so it needs no policy. (The CTE must be MATERIALIZED: a condition
+-- pushed into it would lock only what matches.)
+CREATE OR REPLACE FUNCTION pawl._on_keys(guard_id int, setting text, lock_key bigint, floor regclass, keys text[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  g pawl.guard; k text; plain bigint; at_token bigint;
+  k text; at_token bigint; plain bigint; carried text := current_setting(setting, true);
 BEGIN
-  IF pg_trigger_depth() = 0 THEN PERFORM pawl._forbid(); END IF;
   IF cardinality(keys) IS NULL OR cardinality(keys) = 0 THEN RETURN; END IF;
-  SELECT * INTO STRICT g FROM pawl.guard WHERE id = guard_id;
-  plain := pawl._token(current_setting(g.setting, true));
-  IF cardinality(keys) > 1 AND plain >= coalesce(pg_sequence_last_value(g.fence), 0) AND pg_try_advisory_xact_lock_shared(g.lock_key)
-     AND plain >= coalesce(pg_sequence_last_value(g.fence), 0)
-     AND (SELECT count(*) FROM pawl.keyed_fence f WHERE f.guard = guard_id AND f.key = ANY (keys) AND f.token = plain) = cardinality(keys) THEN
+  IF left(carried, 1) = '{' AND cardinality(keys) = 1 THEN carried := carried::jsonb ->> keys[1]; END IF;
+  plain := CASE WHEN carried ~ '^[1-9][0-9]{0,15}$' THEN carried::bigint END;
+  IF plain IS NOT NULL AND plain >= coalesce(pg_sequence_last_value(floor), 0) AND pawl._read_committed() AND pg_try_advisory_xact_lock_shared(lock_key)
+     AND plain >= coalesce(pg_sequence_last_value(floor), 0)
+     AND (current_setting('pawl.used._' || guard_id, true) = '1' OR pawl._remember(guard_id)) THEN
     WITH held AS MATERIALIZED (
-      SELECT f.token FROM pawl.keyed_fence f WHERE f.guard = guard_id AND f.key = ANY (keys) ORDER BY f.key COLLATE "C" FOR SHARE)
+      SELECT f.token FROM pawl.keyed_fence f WHERE f.guard = guard_id AND f.key = ANY (keys) ORDER BY f.key COLLATE "C" FOR SHARE SKIP LOCKED)
     SELECT count(*) INTO at_token FROM held WHERE held.token = plain;
     IF at_token = cardinality(keys) THEN RETURN; END IF;
   END IF;
@@ -74,26 +82,38 @@ END $$;
 
 -- TRUNCATE of a table with a fence per key touches them all, so it needs a token for all (SET LOCAL pawl.token.orders =
 -- 34), not less than any of them. First every row's fence is kept, and locked; then they are judged; then they rise.
+-- Where nothing is refused, nothing is locked.
 CREATE OR REPLACE FUNCTION pawl._on_truncate(guard_id int) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  g pawl.guard; tbl regclass; fence bigint; admitted bigint;
+  g pawl.guard; tbl regclass; fence bigint; admitted bigint; enforced boolean;
 BEGIN
-  IF pg_trigger_depth() = 0 THEN PERFORM pawl._forbid(); END IF;
-  SELECT * INTO STRICT g FROM pawl.guard WHERE id = guard_id;
-  SELECT p.tbl INTO STRICT tbl FROM pawl.protected p WHERE p.guard = guard_id;
-  EXECUTE format('INSERT INTO pawl.keyed_fence AS f (guard, key, token)
-                  SELECT $1, k.key, max(k.token) FROM (SELECT coalesce((%s)::text, ''''), %s FROM %s) AS k(key, token) GROUP BY k.key ORDER BY k.key COLLATE "C"
-                  ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = greatest(f.token, excluded.token)',
-                 CASE g.kind WHEN 'row' THEN quote_ident(g.key) ELSE g.key END, CASE g.kind WHEN 'row' THEN 'pawl_token' ELSE '0' END, tbl) USING guard_id;
+  PERFORM pg_advisory_xact_lock_shared(7295, guard_id);
+  SELECT * INTO g FROM pawl.guard WHERE id = guard_id;
+  IF g.id IS NULL THEN
+    PERFORM pawl._insist_on_younger_guard(guard_id);
+    RETURN;
+  END IF;
+  enforced := coalesce(pawl._enforced(g, g.name), true);
+  SELECT p.tbl INTO tbl FROM pawl.protected p WHERE p.guard = guard_id;
+  IF tbl IS NOT NULL AND (enforced OR pawl._read_committed()) THEN
+    EXECUTE format('INSERT INTO pawl.keyed_fence AS f (guard, key, token)
+                    SELECT $1, k.key, max(k.token) FROM (SELECT coalesce(%s, ''''), %s FROM %s) AS k(key, token) GROUP BY k.key %s ORDER BY k.key COLLATE "C"
+                    ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = greatest(f.token, excluded.token)',
+                   pawl._spelled(CASE g.kind WHEN 'row' THEN quote_ident(g.key) ELSE g.key END, g.key_type),
+                   CASE g.kind WHEN 'row' THEN 'pawl_token' ELSE '0' END, tbl,
+                   CASE WHEN enforced THEN '' ELSE 'HAVING max(k.token) > 0' END) USING guard_id;
+  END IF;
   SELECT max(f.token) INTO fence FROM pawl.keyed_fence f WHERE f.guard = guard_id;
-  admitted := pawl._decide_all(g, fence);
-  UPDATE pawl.keyed_fence f SET token = admitted WHERE f.guard = guard_id AND f.token < admitted;
-  DELETE FROM pawl.keyed_fence f WHERE f.guard = guard_id AND f.token = 0;
+  admitted := pawl._decide_all(g, fence, enforced);
+  IF enforced THEN
+    UPDATE pawl.keyed_fence f SET token = admitted WHERE f.guard = guard_id AND f.token < admitted;
+    DELETE FROM pawl.keyed_fence f WHERE f.guard = guard_id AND f.token = 0;
+  END IF;
 END $$;
 
 -- Returns the token if it is admitted for every key, and NULL if the statement is let through.
-CREATE OR REPLACE FUNCTION pawl._decide_all(g pawl.guard, fence bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION pawl._decide_all(g pawl.guard, fence bigint, enforced boolean) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   carried text := pawl._carried(g, NULL);
@@ -102,12 +122,19 @@ DECLARE
   verdict text := CASE WHEN carried IS NOT NULL AND token IS NULL THEN 'malformed' ELSE pawl._verdict(token, max, g.max_step) END;
   refusable boolean;
 BEGIN
-  IF verdict = 'admitted' THEN RETURN token; END IF;
+  IF carried IS NOT NULL THEN PERFORM pawl._remember(g.id); END IF;
+  IF verdict = 'admitted' THEN
+    -- An older snapshot shows neither the rows nor the fences of those who came since.
+    IF enforced AND NOT pawl._read_committed() THEN
+      RAISE EXCEPTION 'pawl: TRUNCATE under the guard % in a transaction that is not READ COMMITTED', g.name
+        USING ERRCODE = 'PW006', HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED for it.';
+    END IF;
+    IF NOT enforced THEN PERFORM pawl._insist_on_fresh_policy(g); END IF;
+    RETURN token;
+  END IF;
   IF verdict = 'missing' AND current_query() IS NULL AND pawl._is_replicated() THEN RETURN NULL; END IF;
-  PERFORM pg_advisory_xact_lock_shared(7295, g.id);
-  SELECT * INTO STRICT g FROM pawl.guard WHERE id = g.id;
-  refusable := verdict <> 'missing' OR g.require_token;
-  IF refusable AND coalesce(pawl._enforced(g, g.name), true) THEN PERFORM pawl._refuse(g, NULL, verdict, token, max); END IF;
+  refusable := verdict <> 'missing' OR g.require_token OR pawl._remembers(g);
+  IF refusable AND enforced THEN PERFORM pawl._refuse(g, NULL, verdict, token, max); END IF;
   PERFORM pawl._insist_on_fresh_policy(g);
   PERFORM pawl._let_through(g, NULL, verdict, token, max, refusable);
   RETURN NULL;

@@ -51,8 +51,7 @@ BEGIN
   SELECT f.xmax INTO lock FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _blockers.key;
   RETURN QUERY SELECT * FROM pawl._row_holders(lock) WHERE lock IS NOT NULL;
   IF g.kind = 'row' AND pawl._key_type(g) IS NOT NULL THEN
-    EXECUTE format('SELECT xmax FROM %s WHERE %I = $1::%s', (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id), g.key, pawl._key_type(g))
-      INTO lock USING _blockers.key;
+    EXECUTE format('SELECT xmax FROM %s WHERE %s', (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id), pawl._is_key(g)) INTO lock USING _blockers.key;
     RETURN QUERY SELECT * FROM pawl._row_holders(lock) WHERE lock IS NOT NULL;
   END IF;
 END $$;
@@ -140,6 +139,7 @@ BEGIN
   END IF;
   named := pawl._find(resource); g := named.g; key := named.key;
   PERFORM pawl._insist_on_token(g, key, token);
+  PERFORM pawl._remember(g.id);
   IF current_setting('transaction_read_only') = 'on' THEN
     RAISE EXCEPTION 'pawl: advance() in a read-only transaction' USING ERRCODE = '25006', HINT = 'pawl.check() judges without moving anything.';
   END IF;

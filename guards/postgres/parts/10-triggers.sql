@@ -3,77 +3,141 @@
 --
 -- Generated, so that the fast path has nothing to look up. It is ONE expression (each further one costs as much as the
 -- check itself), evaluated from left to right: the token is the fence; the shared lock; and the statement sees the transaction
--- that raised it last. The last also shows that the token *still* is the fence: a raise notes its own transaction first, under
+-- that raised it last, which is another one. That also shows that the token *still* is the fence: a raise notes its own transaction first, under
 -- the exclusive lock that it keeps to its end. Had it raised after our look at the fence, then it was under way when our
 -- snapshot was taken (before that look), so we do not see it. It needs no policy: an equal token is admitted in every
--- mode. A NULL anywhere ends in the slow path.
+-- mode. Last, the session notes that it uses tokens. A NULL anywhere ends in the slow path. (AND does not stop at a NULL, so the
+-- first look IS TRUE or not: nothing more is done for writers without a token.)
 -- STABLE makes pg_current_snapshot() the snapshot of the statement that writes, which is what must be judged.
+-- SECURITY DEFINER: a writer needs no privilege for what the trigger calls, and cannot call it by hand. What runs before
+-- the calls is qualified, operators too; a pinned search_path would cost more than the check.
 
 CREATE OR REPLACE FUNCTION pawl._generate_static(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   fast text := format($f$
-  IF pg_catalog.current_setting(%1$L, true) OPERATOR(pg_catalog.=) pg_catalog.pg_sequence_last_value(%2$L::pg_catalog.regclass)::pg_catalog.text
+  IF (pg_catalog.current_setting(%1$L, true) OPERATOR(pg_catalog.=) pg_catalog.pg_sequence_last_value(%2$L::pg_catalog.regclass)::pg_catalog.text) IS TRUE
      AND pg_catalog.pg_try_advisory_xact_lock_shared(%3$s)
      AND pg_catalog.pg_visible_in_snapshot(pg_catalog.pg_sequence_last_value(%4$L::pg_catalog.regclass)::pg_catalog.text::pg_catalog.xid8, pg_catalog.pg_current_snapshot())
-  THEN RETURN NULL; END IF;$f$, g.setting, 'pawl.fence_' || g.id, g.lock_key, 'pawl.raiser_' || g.id);
+     AND (pg_catalog.pg_current_xact_id_if_assigned() IS NULL
+          OR pg_catalog.pg_sequence_last_value(%4$L::pg_catalog.regclass)::pg_catalog.text OPERATOR(pg_catalog.<>) pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text)
+     AND (pg_catalog.current_setting(%5$L, true) OPERATOR(pg_catalog.=) '1' OR pawl._remember(%6$s))
+  THEN RETURN NULL; END IF;$f$, g.setting, 'pawl.fence_' || g.id, g.lock_key, 'pawl.raiser_' || g.id, 'pawl.used._' || g.id, g.id);
 BEGIN
-  EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql STABLE AS $b$
+  EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql STABLE SECURITY DEFINER AS $b$
 BEGIN%2$s
   PERFORM pawl._on_statement(%1$s, pg_catalog.pg_current_snapshot());
   RETURN NULL;
 END $b$ $f$, g.id, CASE g.equal WHEN 'accept' THEN fast END);
 END $$;
 
+-- The token that use('orders:7', 34) carries is {"7": "34"}; the fast path knows it by its text.
 CREATE OR REPLACE FUNCTION pawl._generate_row(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  old text := pawl._spelled('OLD.' || quote_ident(g.key), g.key_type);
+  new text := pawl._spelled('NEW.' || quote_ident(g.key), g.key_type);
 BEGIN
-  EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql AS $b$
+  EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER %8$s AS $b$
 BEGIN
   IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
-    IF pg_catalog.current_setting(%2$L, true) OPERATOR(pg_catalog.=) OLD.pawl_token::pg_catalog.text
-       AND OLD.%3$I::pg_catalog.text OPERATOR(pg_catalog.=) NEW.%3$I::pg_catalog.text
-       AND pg_catalog.pg_try_advisory_xact_lock_shared(%4$s)
-       AND OLD.pawl_token OPERATOR(pg_catalog.>=) coalesce(pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass), 1)
+    IF (pg_catalog.current_setting(%2$L, true) OPERATOR(pg_catalog.=) OLD.pawl_token::pg_catalog.text
+        OR pg_catalog.current_setting(%2$L, true) OPERATOR(pg_catalog.=)
+           pg_catalog.concat('{', pg_catalog.to_json(%3$s)::pg_catalog.text, ': "', OLD.pawl_token, '"}')) IS TRUE
+       AND %3$s OPERATOR(pg_catalog.=) %4$s
+       AND pg_catalog.pg_try_advisory_xact_lock_shared(%5$s)
+       AND OLD.pawl_token OPERATOR(pg_catalog.>=) coalesce(pg_catalog.pg_sequence_last_value(%6$L::pg_catalog.regclass), 1)
+       AND (pg_catalog.current_setting(%7$L, true) OPERATOR(pg_catalog.=) '1' OR pawl._remember(%1$s))
     THEN NEW.pawl_token := OLD.pawl_token; RETURN NEW; END IF;
-    IF OLD.%3$I::pg_catalog.text OPERATOR(pg_catalog.=) NEW.%3$I::pg_catalog.text THEN
-      NEW.pawl_token := pawl._row_stays(%1$s, OLD.%3$I::pg_catalog.text, OLD.pawl_token);
+    IF %3$s OPERATOR(pg_catalog.=) %4$s THEN
+      NEW.pawl_token := pawl._row_stays(%1$s, %3$s, OLD.pawl_token);
       RETURN NEW;
     END IF;
   END IF;
   IF TG_OP OPERATOR(pg_catalog.<>) 'INSERT' AND TG_LEVEL OPERATOR(pg_catalog.=) 'ROW' THEN
-    PERFORM pawl._row_leaves(%1$s, OLD.%3$I::pg_catalog.text, OLD.pawl_token);
+    PERFORM pawl._row_leaves(%1$s, %3$s, OLD.pawl_token);
     IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN RETURN OLD; END IF;
   END IF;
   IF TG_LEVEL OPERATOR(pg_catalog.=) 'ROW' THEN
-    NEW.pawl_token := pawl._row_arrives(%1$s, NEW.%3$I::pg_catalog.text);
+    NEW.pawl_token := pawl._row_arrives(%1$s, %4$s);
     RETURN NEW;
   END IF;
   PERFORM pawl._on_truncate(%1$s);
   RETURN NULL;
-END $b$ $f$, g.id, g.setting, g.key, g.lock_key, 'pawl.fence_' || g.id);
+END $b$ $f$, g.id, g.setting, old, new, g.lock_key, 'pawl.fence_' || g.id, 'pawl.used._' || g.id, pawl._pins(g.key_type, false));
+  PERFORM pawl._generate_use(g);
 END $$;
 
--- The expression is the owner's, and runs with a pinned search_path: functions of its own must be qualified.
+-- use() of a row whose fence is exactly this token: the row is locked, as a write would lock it, and that holds the fence. It
+-- answers NULL for the slow path, also where nothing is refused: that must not wait for a row.
+CREATE OR REPLACE FUNCTION pawl._generate_use(g pawl.guard) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  tbl regclass := (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id);
+  body text := 'RETURN NULL;';
+  -- Which texts are surely keys, and as what they are compared. Others take the slow path, which says what is wrong.
+  looks_like text := CASE WHEN g.key_type IN ('smallint', 'integer', 'bigint') THEN '^-?[0-9]{1,18}$'
+                          WHEN g.key_type IN ('text', 'character varying') THEN '' WHEN g.key_type = 'uuid' THEN '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' END;
+  compared text := CASE WHEN g.key_type IN ('smallint', 'integer', 'bigint') THEN 'bigint' ELSE g.key_type END;
+BEGIN
+  IF tbl IS NOT NULL AND looks_like IS NOT NULL THEN
+    body := format($f$
+  IF key !~ %9$L OR length(key) > 512 OR NOT pawl._remember(%1$s) OR nullif(current_setting(%2$L, true), '') IS NOT NULL
+     OR NOT pg_try_advisory_xact_lock_shared(7295, %1$s)
+     OR NOT EXISTS (SELECT FROM pawl.guard g WHERE g.id = %1$s AND g.mode = 'enforce' AND g.answered >= coalesce(pg_sequence_last_value(g.emergency), 1))
+     OR NOT pg_try_advisory_xact_lock_shared(%3$s) OR token < coalesce(pg_sequence_last_value(%4$L::regclass), 1) THEN RETURN NULL; END IF;
+  SELECT t.pawl_token, %5$s INTO in_row, spelled FROM %6$s t WHERE t.%7$I = use_%1$s.key::%8$s AND t.pawl_token = use_%1$s.token FOR NO KEY UPDATE;
+  IF in_row IS DISTINCT FROM token THEN RETURN NULL; END IF;
+  PERFORM set_config(%2$L, concat('{', to_json(spelled)::text, ': "', token, '"}'), true);
+  RETURN 'admitted';$f$, g.id, g.setting, g.lock_key, 'pawl.fence_' || g.id, pawl._spelled('t.' || quote_ident(g.key), g.key_type), tbl, g.key, compared, looks_like);
+  END IF;
+  EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.use_%1$s(key text, token bigint) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $b$
+DECLARE
+  in_row bigint; spelled text;
+BEGIN
+  %2$s
+END $b$ $f$, g.id, body);
+  EXECUTE format('REVOKE ALL ON FUNCTION pawl.use_%s(text, bigint) FROM PUBLIC', g.id);
+  EXECUTE format('GRANT EXECUTE ON FUNCTION pawl.use_%s(text, bigint) TO %s', g.id, pawl._writers());
+END $$;
+
+-- The role that may use tokens, as GRANT wants it.
+CREATE OR REPLACE FUNCTION pawl._writers() RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT CASE upper(i.writers) WHEN 'PUBLIC' THEN 'PUBLIC' ELSE quote_ident(i.writers) END FROM pawl.installation i
+$$;
+
+-- The expression is the owner's, and runs with a pinned search_path: functions of its own must be qualified. Settings that
+-- change how values are spelled are pinned, too, unless it is a column whose type needs none of them.
 CREATE OR REPLACE FUNCTION pawl._generate_by(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  computed boolean := NOT EXISTS (SELECT FROM pawl.protected p JOIN pg_attribute a ON a.attrelid = p.tbl WHERE p.guard = g.id AND quote_ident(a.attname) = g.key);
 BEGIN
-  EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp AS $b$
+  EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp %3$s AS $b$
+DECLARE
+  keys text[];
 BEGIN
   CASE TG_OP
-    WHEN 'INSERT' THEN PERFORM pawl._on_keys(%1$s, (SELECT array_agg(DISTINCT coalesce((%2$s)::text, '')) FROM pawl_new));
-    WHEN 'DELETE' THEN PERFORM pawl._on_keys(%1$s, (SELECT array_agg(DISTINCT coalesce((%2$s)::text, '')) FROM pawl_old));
-    WHEN 'UPDATE' THEN PERFORM pawl._on_keys(%1$s, (SELECT array_agg(DISTINCT k) FROM (
-        SELECT coalesce((%2$s)::text, '') FROM pawl_old UNION SELECT coalesce((%2$s)::text, '') FROM pawl_new) AS both_tables(k)));
-    ELSE PERFORM pawl._on_truncate(%1$s);
+    WHEN 'INSERT' THEN keys := (SELECT array_agg(DISTINCT coalesce(%2$s, '')) FROM pawl_new);
+    WHEN 'DELETE' THEN keys := (SELECT array_agg(DISTINCT coalesce(%2$s, '')) FROM pawl_old);
+    WHEN 'UPDATE' THEN keys := (SELECT array_agg(DISTINCT k) FROM (
+        SELECT coalesce(%2$s, '') FROM pawl_old UNION ALL SELECT coalesce(%2$s, '') FROM pawl_new) AS both_tables(k));
+    ELSE
+      PERFORM pawl._on_truncate(%1$s);
+      RETURN NULL;
   END CASE;
+  PERFORM pawl._on_keys(%1$s, %4$L, %5$s, %6$L, keys);
   RETURN NULL;
-END $b$ $f$, g.id, g.key);
+END $b$ $f$, g.id, pawl._spelled('(' || g.key || ')', g.key_type), pawl._pins(g.key_type, computed), g.setting, g.lock_key, 'pawl.fence_' || g.id);
 END $$;
 
 CREATE OR REPLACE FUNCTION pawl._generate(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  owner regrole;
 BEGIN
   CASE g.kind
     WHEN 'static' THEN PERFORM pawl._generate_static(g);
@@ -82,6 +146,10 @@ BEGIN
     WHEN 'keyed' THEN RETURN;
   END CASE;
   EXECUTE format('REVOKE ALL ON FUNCTION pawl.guard_%s() FROM PUBLIC', g.id);
+  -- PostgreSQL copies row triggers to a new partition with the rights of the table's owner.
+  FOR owner IN SELECT c.relowner::regrole FROM pawl.protected p JOIN pg_class c ON c.oid = p.tbl WHERE p.guard = g.id AND g.kind = 'row' LOOP
+    EXECUTE format('GRANT EXECUTE ON FUNCTION pawl.guard_%s() TO %s', g.id, owner);
+  END LOOP;
 END $$;
 
 -- The triggers that each kind needs, as the text after CREATE OR REPLACE TRIGGER name. Row triggers come last among a
@@ -158,19 +226,145 @@ DECLARE
 BEGIN
   FOR c IN SELECT * FROM pawl._coverage(_cover.root) x WHERE x.enabled IS DISTINCT FROM 'A'
             ORDER BY x.root::oid, x.tbl <> x.root LOOP
+    PERFORM pawl._lock_table(c.tbl, 'SHARE ROW EXCLUSIVE');
     PERFORM pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how);
     mended := mended + 1;
   END LOOP;
   RETURN mended;
 END $$;
 
--- New and attached partitions get their triggers at once, where the installer may create event triggers. Only what is
--- missing in partitions: an owner who disables a trigger means it, and problems() reports it.
+-- Takes a lock on a table that the triggers need, without a queue behind it: who waits for a lock holds up all who come
+-- later, so each try is short, and others get their turn in between.
+CREATE OR REPLACE FUNCTION pawl._lock_table(tbl regclass, lock_mode text, wait interval DEFAULT '10 s') RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '50ms' AS $$
+DECLARE
+  deadline timestamptz := clock_timestamp() + wait;
+BEGIN
+  LOOP
+    BEGIN
+      EXECUTE format('LOCK TABLE %s IN %s MODE', tbl, lock_mode);
+      RETURN;
+    EXCEPTION WHEN lock_not_available THEN
+      IF clock_timestamp() >= deadline THEN
+        RAISE EXCEPTION 'pawl: % is in use by other transactions', tbl
+          USING ERRCODE = 'PW007', HINT = 'Nothing has changed. Try again when they have ended.',
+                DETAIL = (SELECT coalesce(string_agg(DISTINCT pawl._spell_holder(l.pid, NULL, a.usename, a.application_name, a.xact_start), '; '), 'none any more')
+                            FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+                           WHERE l.relation = tbl AND l.granted AND l.pid <> pg_backend_pid()
+                             AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()));
+      END IF;
+      PERFORM pg_sleep(0.1);
+    END;
+  END LOOP;
+END $$;
+
+-- What a change of tables has done to a guard, and _follow() can or cannot mend:
+--   below       a protected table has become a partition or a child: writes through the table above it are not judged
+--   name taken  another table has the name of a protected one
+CREATE OR REPLACE FUNCTION pawl._displaced() RETURNS TABLE (guard_id int, tbl regclass, how text, other regclass)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  WITH RECURSIVE above(tbl, oid) AS (
+    SELECT p.tbl, p.tbl::oid FROM pawl.protected p UNION SELECT a.tbl, i.inhparent FROM above a JOIN pg_inherits i ON i.inhrelid = a.oid)
+  SELECT p.guard, p.tbl, 'below', a.oid::regclass
+    FROM above a JOIN pawl.protected p ON p.tbl = a.tbl
+   WHERE a.oid <> a.tbl AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = a.oid)
+     AND NOT EXISTS (SELECT FROM pawl.protected o WHERE o.tbl = a.oid AND o.guard = p.guard)
+  UNION ALL
+  SELECT p.guard, p.tbl, 'name taken', c.oid::regclass
+    FROM pawl.protected p JOIN pg_class c ON c.oid = to_regclass(p.named) AND c.relkind IN ('r', 'p')
+   WHERE c.oid <> p.tbl AND EXISTS (SELECT FROM pg_class x WHERE x.oid = p.tbl)
+     AND NOT EXISTS (SELECT FROM pawl.protected o WHERE o.tbl = c.oid AND o.guard = p.guard)
+     AND NOT EXISTS (SELECT FROM pawl._family(c.oid) f WHERE f.tbl = p.tbl)
+$$;
+
+-- Puts the guard where the tables have gone: on the root above a protected table, and on a table that took its name.
+-- Returns how many it has followed. What it cannot follow is refused by a guard that refuses anything, when this very
+-- change (`changed`: the tables it names) is to blame; otherwise it warns, and problems() reports it.
+CREATE OR REPLACE FUNCTION pawl._follow(changed oid[]) RETURNS int
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  d record; g pawl.guard; why text; followed int := 0;
+BEGIN
+  FOR d IN SELECT * FROM pawl._displaced() ORDER BY how LOOP
+    SELECT * INTO STRICT g FROM pawl.guard WHERE id = d.guard_id;
+    why := pawl._follow_one(g, d.tbl, d.how, d.other);
+    IF why IS NULL THEN
+      followed := followed + 1;
+      RAISE NOTICE 'pawl: % is under the guard % now, as % was', d.other, g.name, d.tbl;
+    ELSIF pawl._mode(g) IN ('canary', 'enforce')
+          AND EXISTS (SELECT FROM unnest(changed) c WHERE c = d.tbl OR c IN (SELECT f.tbl FROM pawl._family(d.other) f)) THEN
+      RAISE EXCEPTION 'pawl: writes to % would not be judged by the guard % any more: %', d.other, g.name, why
+        USING ERRCODE = '55000', HINT = format('In one transaction: SELECT pawl.unprotect(%L); this change; SELECT pawl.protect(the table to '
+                                               'be guarded, guard => %L, …).', d.tbl, g.name);
+    ELSE
+      RAISE WARNING 'pawl: writes to % are not judged by the guard %: %', d.other, g.name, why;
+    END IF;
+  END LOOP;
+  RETURN followed;
+END $$;
+
+-- Returns why not, or NULL.
+CREATE OR REPLACE FUNCTION pawl._follow_one(g pawl.guard, tbl regclass, how text, other regclass) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF EXISTS (SELECT FROM pawl.protected p WHERE p.tbl = other) THEN RETURN 'it is under another guard'; END IF;
+  IF g.kind <> 'static' AND how = 'name taken' THEN RETURN format('it has one table, %s', tbl); END IF;
+  PERFORM pawl._insist_on_table(other);
+  IF g.kind = 'row' THEN PERFORM pawl._prepare_row(other, g.key); END IF;
+  IF g.kind = 'by' THEN PERFORM pawl._key_type_by(other, g.key); END IF;
+  IF how = 'below' THEN DELETE FROM pawl.protected p WHERE p.tbl = _follow_one.tbl; END IF;
+  INSERT INTO pawl.protected (tbl, guard, named) VALUES (other, g.id, pawl._name_of(other));
+  PERFORM pawl._generate(g);
+  PERFORM pawl._cover(other);
+  INSERT INTO pawl.audit (guard, what, before, after) VALUES (g.name, 'follow', tbl::text, other::text);
+  RETURN NULL;
+EXCEPTION WHEN OTHERS THEN
+  RETURN SQLERRM;
+END $$;
+
+-- BEFORE triggers that fire after the row trigger of a guard (they fire by name), and may change what it has judged.
+CREATE OR REPLACE FUNCTION pawl._late_triggers() RETURNS TABLE (guard_id int, tbl regclass, name name, trigger oid)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT g.id, f.tbl, x.tgname, x.oid
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard AND g.kind = 'row'
+         CROSS JOIN LATERAL pawl._family(p.tbl) f
+         JOIN pg_trigger x ON x.tgrelid = f.tbl AND x.tgname > 'zzz_pawl_guard' AND NOT x.tgisinternal AND x.tgenabled <> 'D'
+              AND (x.tgtype & 1) <> 0 AND (x.tgtype & 2) <> 0 AND (x.tgtype & 20) <> 0  -- ROW, BEFORE, INSERT or UPDATE
+$$;
+
+-- A detached partition loses the row trigger that PostgreSQL has copied to it, and would be written without a check.
+CREATE OR REPLACE FUNCTION pawl._cover_detached() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+  SELECT pawl._put_trigger(o.guard_id, o.tbl, t.name, t.events, t.how)
+    FROM (SELECT DISTINCT x.guard_id, x.tbl FROM pawl._own_triggers() x) o JOIN pawl.guard g ON g.id = o.guard_id AND g.kind = 'row'
+         CROSS JOIN LATERAL pawl._triggers(g) t
+   WHERE NOT EXISTS (SELECT FROM pawl.protected p CROSS JOIN LATERAL pawl._family(p.tbl) f WHERE p.guard = g.id AND f.tbl = o.tbl)
+     AND NOT EXISTS (SELECT FROM pg_trigger x WHERE x.tgrelid = o.tbl AND x.tgname = t.name)
+$$;
+
+-- After each change of tables and triggers, where the installer may create event triggers: new and attached partitions get
+-- their triggers at once, guards follow their tables, and a trigger that would get behind a guard is refused. Only what is
+-- missing is added: an owner who disables a trigger means it, and problems() reports it.
 CREATE OR REPLACE FUNCTION pawl._on_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  changed oid[]; late record;
 BEGIN
   IF current_setting('pawl.installing_version', true) <> '' THEN RETURN; END IF;  -- Half of it is not there yet.
+  IF current_setting('pawl.following', true) = 'on' THEN RETURN; END IF;  -- What follows changes tables, too.
+  PERFORM set_config('pawl.following', 'on', true);
+  changed := ARRAY(SELECT d.objid FROM pg_event_trigger_ddl_commands() d WHERE d.classid = 'pg_class'::regclass);
   PERFORM pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how)
-     FROM pawl._protected_above(ARRAY(SELECT d.objid FROM pg_event_trigger_ddl_commands() d WHERE d.classid = 'pg_class'::regclass)) root
-          CROSS JOIN LATERAL pawl._coverage(root) c WHERE c.enabled IS NULL AND c.tbl <> c.root;
+     FROM pawl._protected_above(changed) root CROSS JOIN LATERAL pawl._coverage(root) c WHERE c.enabled IS NULL AND c.tbl <> c.root;
+  PERFORM pawl._follow(changed);
+  PERFORM pawl._cover_detached();
+  FOR late IN SELECT l.*, g.name AS guard, pawl._mode(g) AS mode FROM pawl._late_triggers() l JOIN pawl.guard g ON g.id = l.guard_id
+               WHERE l.trigger IN (SELECT d.objid FROM pg_event_trigger_ddl_commands() d WHERE d.classid = 'pg_trigger'::regclass) LOOP
+    IF late.mode IN ('canary', 'enforce') THEN
+      RAISE EXCEPTION 'pawl: the trigger % of % would fire after the guard %, and could change what it has judged', late.name, late.tbl, late.guard
+        USING ERRCODE = '55000', HINT = 'Give it a name that sorts before zzz_pawl_guard.';
+    END IF;
+    RAISE WARNING 'pawl: the trigger % of % fires after the guard %; give it a name that sorts before zzz_pawl_guard', late.name, late.tbl, late.guard;
+  END LOOP;
+  PERFORM set_config('pawl.following', '', true);
 END $$;

@@ -15,7 +15,7 @@ BEGIN
   RETURN g;
 END $$;
 
-CREATE OR REPLACE FUNCTION pawl._create(guard text, kind text, key text, mode text) RETURNS pawl.guard
+CREATE OR REPLACE FUNCTION pawl._create(guard text, kind text, key text, key_type text, mode text) RETURNS pawl.guard
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   g pawl.guard; counter text;
@@ -28,13 +28,15 @@ BEGIN
     EXECUTE format('CREATE SEQUENCE pawl.%I', counter || '_' || id);
     EXECUTE format('GRANT SELECT ON SEQUENCE pawl.%I TO PUBLIC', counter || '_' || id);
   END LOOP;
+  EXECUTE format('CREATE SEQUENCE pawl.%I', 'used_' || id);
   FOREACH counter IN ARRAY pawl._counters() LOOP
     EXECUTE format('CREATE SEQUENCE pawl.%I', 'count_' || id || '_' || counter);
   END LOOP;
-  INSERT INTO pawl.guard (id, name, kind, setting, lock_key, fence, raiser, tightened, emergency, key, mode)
+  INSERT INTO pawl.guard (id, name, kind, setting, lock_key, fence, raiser, tightened, emergency, key, key_type, mode)
     VALUES (id, guard, kind, pawl._setting(guard, id), hashtextextended('pawl ' || guard, 7295), format('pawl.fence_%s', id)::regclass,
-            format('pawl.raiser_%s', id)::regclass, format('pawl.tightened_%s', id)::regclass, format('pawl.emergency_%s', id)::regclass, key, mode)
+            format('pawl.raiser_%s', id)::regclass, format('pawl.tightened_%s', id)::regclass, format('pawl.emergency_%s', id)::regclass, key, key_type, mode)
     RETURNING * INTO g;
+  IF mode = 'enforce' THEN PERFORM setval(g.tightened, pg_current_xact_id()::text::bigint); END IF;  -- For snapshots from before.
   INSERT INTO pawl.audit (guard, what, after) VALUES (guard, 'create', concat_ws(' ', kind, key, mode));
   RETURN g;
 END $$;
@@ -50,7 +52,7 @@ BEGIN
   IF existing IS NOT NULL THEN
     RAISE EXCEPTION 'pawl: the guard % exists, and is %, not %', quote_literal(name), existing, wanted USING ERRCODE = '42710';
   END IF;
-  PERFORM pawl._create(name, wanted, NULL, 'observe');
+  PERFORM pawl._create(name, wanted, NULL, NULL, 'observe');
   RETURN true;
 END $$;
 
@@ -73,21 +75,68 @@ BEGIN
   END IF;
 END $$;
 
--- row: the key must name one row, and the fence needs a column.
-CREATE OR REPLACE FUNCTION pawl._prepare_row(tbl regclass, key text) RETURNS void
+CREATE OR REPLACE FUNCTION pawl._name_of(tbl regclass) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl
+$$;
+
+CREATE OR REPLACE FUNCTION pawl._insist_on_key_type(tbl regclass, key text, type regtype, key_type text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF NOT EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-                  WHERE i.indrelid = tbl AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = 1
-                    AND a.attname = key AND a.attnotnull) THEN
+  IF key_type IS NOT NULL THEN RETURN key_type; END IF;
+  RAISE EXCEPTION 'pawl: %, of type %, cannot be the key of a guard: equal keys have several spellings there', key, type
+    USING ERRCODE = '0A000', HINT = 'Types that can: integers, numeric, boolean, uuid, text with a deterministic collation, date, time, timestamps, bytea, inet, enums.';
+END $$;
+
+-- row: the key must name one row, and the fence needs a column. Returns the type of the key.
+CREATE OR REPLACE FUNCTION pawl._prepare_row(tbl regclass, key text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  k record;
+BEGIN
+  SELECT a.atttypid, a.attgenerated, i.indcollation[0] AS coll INTO k
+    FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+   WHERE i.indrelid = tbl AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = 1
+     AND a.attname = key AND a.attnotnull
+     AND EXISTS (SELECT FROM pg_opclass o WHERE o.oid = i.indclass[0] AND o.opcnamespace = 'pg_catalog'::regnamespace)
+   ORDER BY (SELECT c.collisdeterministic FROM pg_collation c WHERE c.oid = i.indcollation[0]) IS NOT FALSE DESC LIMIT 1;
+  IF NOT FOUND THEN
+    PERFORM pawl._insist_on_key_type(tbl, key, a.atttypid, NULL) FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+      WHERE a.attrelid = tbl AND a.attname = key AND pawl._key_type_of(a.atttypid, a.attcollation) IS NULL;
     RAISE EXCEPTION 'pawl: % of % is not a column that is NOT NULL and has a unique index of its own', quote_ident(key), tbl
       USING ERRCODE = '42830', HINT = 'protect(tbl, by => ''expression'') guards what several rows share.';
+  END IF;
+  IF k.attgenerated <> '' THEN
+    RAISE EXCEPTION 'pawl: % of % is a generated column: a trigger cannot see it before the row is written', quote_ident(key), tbl
+      USING ERRCODE = '0A000', HINT = 'protect(tbl, by => ''expression'') guards by what it is computed from.';
   END IF;
   IF EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = tbl AND a.attname = 'pawl_token' AND a.atttypid <> 'bigint'::regtype) THEN
     RAISE EXCEPTION 'pawl: % has a column pawl_token of its own', tbl USING ERRCODE = '42701';
   END IF;
-  EXECUTE format('ALTER TABLE %s ADD COLUMN IF NOT EXISTS pawl_token bigint NOT NULL DEFAULT 0', tbl);
-  EXECUTE format('COMMENT ON COLUMN %s.pawl_token IS %L', tbl, 'The fence of this row, kept by pawl; what others write here is ignored.');
+  PERFORM pawl._insist_on_key_type(tbl, key, k.atttypid, pawl._key_type_of(k.atttypid, k.coll));
+  IF row_security_active(tbl) THEN
+    RAISE EXCEPTION 'pawl: row security hides rows of % from %', tbl, current_user
+      USING ERRCODE = '0A000', HINT = format('ALTER ROLE %I BYPASSRLS, or let a superuser install the guard.', current_user);
+  END IF;
+  IF NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = tbl AND a.attname = 'pawl_token') THEN
+    PERFORM pawl._lock_table(tbl, 'ACCESS EXCLUSIVE');
+    EXECUTE format('ALTER TABLE %s ADD COLUMN IF NOT EXISTS pawl_token bigint NOT NULL DEFAULT 0', tbl);
+    EXECUTE format('COMMENT ON COLUMN %s.pawl_token IS %L', tbl, 'The fence of this row, kept by pawl; what others write here is ignored.');
+  END IF;
+  RETURN pawl._key_type_of(k.atttypid, k.coll);
+END $$;
+
+-- by: the type of the expression.
+CREATE OR REPLACE FUNCTION pawl._key_type_by(tbl regclass, expression text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  type regtype; coll oid;
+BEGIN
+  EXECUTE format('SELECT pg_typeof((SELECT (%s) FROM %s LIMIT 0))', expression, tbl) INTO type;
+  IF EXISTS (SELECT FROM pg_type t WHERE t.oid = type AND t.typcollation <> 0) THEN
+    EXECUTE format('SELECT to_regcollation(pg_collation_for((SELECT (%s) FROM %s LIMIT 0)))', expression, tbl) INTO coll;
+  END IF;
+  RETURN pawl._insist_on_key_type(tbl, expression, type, pawl._key_type_of(type, coll));
 END $$;
 
 -- Puts a table under guard, and returns the guard's name. Doing it twice changes nothing.
@@ -97,6 +146,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   kind text := CASE WHEN key IS NOT NULL THEN 'row' WHEN by IS NOT NULL THEN 'by' ELSE 'static' END;
   g pawl.guard;
+  new_type text;
   present text := (SELECT o.name FROM pawl.protected p JOIN pawl.guard o ON o.id = p.guard WHERE p.tbl = protect.tbl);
 BEGIN
   PERFORM pawl._insist_on_table(tbl);
@@ -110,9 +160,15 @@ BEGIN
   IF present <> guard THEN
     RAISE EXCEPTION 'pawl: % is already under the guard %', tbl, quote_literal(present) USING ERRCODE = '42710', HINT = 'pawl.unprotect() first.';
   END IF;
+  IF present IS NULL THEN
+    PERFORM pawl._lock_table(tbl, CASE WHEN kind = 'row' AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = tbl AND a.attname = 'pawl_token')
+                                       THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END);
+  END IF;
+  IF kind = 'row' THEN new_type := pawl._prepare_row(tbl, key); END IF;
+  IF kind = 'by' THEN new_type := pawl._key_type_by(tbl, by); END IF;
   SELECT * INTO g FROM pawl.guard o WHERE o.name = protect.guard;
   IF g.id IS NULL THEN
-    g := pawl._create(guard, kind, coalesce(key, by), mode);
+    g := pawl._create(guard, kind, coalesce(key, by), new_type, mode);
   ELSIF g.kind <> kind OR g.key IS DISTINCT FROM coalesce(key, by) THEN
     RAISE EXCEPTION 'pawl: the guard % exists, and is %', quote_literal(guard), concat_ws(' ', g.kind, g.key) USING ERRCODE = '42710';
   ELSIF kind <> 'static' AND EXISTS (SELECT FROM pawl.protected p WHERE p.guard = g.id AND p.tbl <> protect.tbl) THEN
@@ -120,13 +176,14 @@ BEGIN
   ELSIF mode <> 'observe' AND mode <> g.mode THEN
     RAISE EXCEPTION 'pawl: the guard % exists, in mode %', quote_literal(guard), g.mode USING ERRCODE = '42710', HINT = 'pawl.set_mode() changes it.';
   END IF;
-  IF kind = 'row' THEN PERFORM pawl._prepare_row(tbl, key); END IF;
-  IF kind = 'by' THEN EXECUTE format('SELECT (%s)::text FROM %s LIMIT 0', by, tbl); END IF;
-  PERFORM pawl._generate(g);
+  IF new_type <> coalesce(g.key_type, '') THEN
+    UPDATE pawl.guard o SET key_type = new_type WHERE o.id = g.id RETURNING * INTO g;
+  END IF;
   IF present IS NULL THEN
-    INSERT INTO pawl.protected (tbl, guard) VALUES (protect.tbl, g.id);
+    INSERT INTO pawl.protected (tbl, guard, named) VALUES (protect.tbl, g.id, pawl._name_of(protect.tbl));
     INSERT INTO pawl.audit (guard, what, after) VALUES (g.name, 'protect', protect.tbl::text);
   END IF;
+  PERFORM pawl._generate(g);
   PERFORM pawl._cover(protect.tbl);
   RETURN g.name;
 END $$;
@@ -138,12 +195,14 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   guard text; t record; dropped int := 0;
 BEGIN
+  IF EXISTS (SELECT FROM pawl._own_triggers() x WHERE x.tbl IN (SELECT f.tbl FROM pawl._family(unprotect.tbl) f)) THEN PERFORM pawl._lock_table(tbl, 'ACCESS EXCLUSIVE'); END IF;
   DELETE FROM pawl.protected p USING pawl.guard o WHERE p.tbl = unprotect.tbl AND o.id = p.guard RETURNING o.name INTO guard;
   FOR t IN SELECT x.name, x.tbl FROM pawl._own_triggers() x WHERE x.tbl IN (SELECT f.tbl FROM pawl._family(unprotect.tbl) f) LOOP
     EXECUTE format('DROP TRIGGER %I ON %s', t.name, t.tbl);
     dropped := dropped + 1;
   END LOOP;
   IF guard IS NULL AND dropped = 0 THEN RAISE EXCEPTION 'pawl: % is not under guard', tbl USING ERRCODE = 'PW004'; END IF;
+  PERFORM pawl._generate_use(o) FROM pawl.guard o WHERE o.name = guard AND o.kind = 'row';  -- It knows the table.
   INSERT INTO pawl.audit (guard, what, before) VALUES (guard, 'unprotect', unprotect.tbl::text);
   RETURN guard;
 END $$;
@@ -163,6 +222,7 @@ BEGIN
   DELETE FROM pawl.sightings s WHERE s.guard = g.name;
   DELETE FROM pawl.guard WHERE id = g.id;
   EXECUTE format('DROP FUNCTION IF EXISTS pawl.guard_%s()', g.id);
-  FOREACH counter IN ARRAY ARRAY['fence', 'raiser', 'tightened', 'emergency'] LOOP EXECUTE format('DROP SEQUENCE pawl.%I', counter || '_' || g.id); END LOOP;
+  EXECUTE format('DROP FUNCTION IF EXISTS pawl.use_%s(text, bigint)', g.id);
+  FOREACH counter IN ARRAY ARRAY['fence', 'raiser', 'tightened', 'emergency', 'used'] LOOP EXECUTE format('DROP SEQUENCE pawl.%I', counter || '_' || g.id); END LOOP;
   FOREACH counter IN ARRAY pawl._counters() LOOP EXECUTE format('DROP SEQUENCE pawl.%I', 'count_' || g.id || '_' || counter); END LOOP;
 END $$;

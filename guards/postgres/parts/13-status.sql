@@ -43,16 +43,6 @@ $$;
 -- One line per guard. Counters grow only; admitted writes are not counted, because that would cost each of them.
 CREATE OR REPLACE VIEW pawl.status AS SELECT * FROM pawl._status() ORDER BY guard;
 
--- Whether a mark comes from another cluster: then it lies in the future of this one.
-CREATE OR REPLACE FUNCTION pawl._is_foreign(mark regclass) RETURNS boolean
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  PERFORM pg_xact_status(pg_sequence_last_value(mark)::text::xid8);
-  RETURN false;
-EXCEPTION WHEN invalid_parameter_value THEN
-  RETURN true;
-END $$;
-
 -- What keeps the guards from doing their work, and what to do about it. Empty: healthy.
 CREATE OR REPLACE FUNCTION pawl.problems() RETURNS TABLE (severity text, guard text, object text, problem text, fix text)
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -64,6 +54,26 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
               ELSE format('the trigger %s is not ALWAYS: session_replication_role = replica bypasses it', c.name) END,
          'SELECT pawl.repair()'
     FROM coverage c JOIN pawl.guard g ON g.id = c.guard_id WHERE c.enabled IS DISTINCT FROM 'A'
+  UNION ALL
+  SELECT 'error', g.name, d.tbl::text,
+         CASE d.how WHEN 'below' THEN format('is a partition or a child of %s now: writes through that are not judged', d.other)
+                    ELSE format('has lost its name to %s, which is not under this guard: writes to that are not judged', d.other) END,
+         CASE WHEN d.how = 'below' OR g.kind = 'static' THEN 'SELECT pawl.repair()'
+              ELSE format('SELECT pawl.unprotect(%L), then pawl.protect(%L, guard => %L, …)', d.tbl, d.other, g.name) END
+    FROM pawl._displaced() d JOIN pawl.guard g ON g.id = d.guard_id
+  UNION ALL
+  SELECT 'error', g.name, l.tbl::text, format('the trigger %s fires after the guard, and can change what it has judged', l.name),
+         format('ALTER TRIGGER %I ON %s RENAME TO a name that sorts before zzz_pawl_guard', l.name, l.tbl)
+    FROM pawl._late_triggers() l JOIN pawl.guard g ON g.id = l.guard_id
+  UNION ALL
+  SELECT 'error', g.name, p.tbl::text, format('the key %s has no one spelling for equal values: a stale token may pass under another spelling', g.key),
+         format('SELECT pawl.unprotect(%L), then protect it by a key of another type', p.tbl)
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard WHERE g.kind IN ('row', 'by') AND g.key_type IS NULL
+  UNION ALL
+  SELECT 'error', g.name, p.tbl::text, format('row security hides rows from %s, the role that owns the guard: advance() does not reach them', current_user),
+         format('ALTER ROLE %I BYPASSRLS', current_user)
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard
+   WHERE g.kind = 'row' AND EXISTS (SELECT FROM pg_class c WHERE c.oid = p.tbl) AND row_security_active(p.tbl)
   UNION ALL
   SELECT 'error', g.name, p.tbl::text, 'the table is gone, its entry is not', format('SELECT pawl.unprotect(%s)', p.tbl::oid)
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = p.tbl)
@@ -97,12 +107,34 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
   SELECT 'error', NULL, NULL, 'fsync is off: an acknowledged advance() does not survive a crash', 'set fsync = on' WHERE current_setting('fsync') = 'off'
 $$;
 
--- Puts missing triggers back, and those that a restore left in another state. Returns how many.
+-- Puts missing triggers back, and those that a restore left in another state; guards follow their tables. Returns how many.
 CREATE OR REPLACE FUNCTION pawl.repair() RETURNS int
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  PERFORM pawl._find_key_types();
   PERFORM pawl._generate(g) FROM pawl.guard g;
-  RETURN pawl._cover();
+  PERFORM pawl._cover_detached();
+  RETURN pawl._follow('{}') + pawl._cover();
+END $$;
+
+-- The type of a key may have changed, and older versions did not note it. What cannot be a key any more gets none, and
+-- problems() reports it.
+CREATE OR REPLACE FUNCTION pawl._find_key_types() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  p record; found text;
+BEGIN
+  FOR p IN SELECT x.tbl, g.id, g.kind, g.key, g.key_type FROM pawl.protected x JOIN pawl.guard g ON g.id = x.guard
+            WHERE g.kind IN ('row', 'by') AND EXISTS (SELECT FROM pg_class c WHERE c.oid = x.tbl) LOOP
+    BEGIN
+      IF p.kind = 'by' THEN found := pawl._key_type_by(p.tbl, p.key);
+      ELSE found := (SELECT pawl._key_type_of(a.atttypid, a.attcollation) FROM pg_attribute a WHERE a.attrelid = p.tbl AND a.attname = p.key);
+      END IF;
+    EXCEPTION WHEN OTHERS THEN
+      found := NULL;
+    END;
+    UPDATE pawl.guard o SET key_type = found WHERE o.id = p.id AND found IS DISTINCT FROM p.key_type;
+  END LOOP;
 END $$;
 
 -- After a restore into another cluster: this is home now. Transaction ids noted in the old one mean nothing here.

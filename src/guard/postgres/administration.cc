@@ -138,7 +138,12 @@ class PostgresAdministration final : public Administration {
     return list;
   }
 
+  // setval() is not undone by ROLLBACK, so what uses it is rehearsed by functions of its own.
   Result<void> set_mode(const ModeChange& wanted, Rehearse rehearse) override {
+    if (rehearse == Rehearse::kYes) {
+      return change(rehearse, "SELECT pawl.rehearse_mode($1::text, $2::text, percent => $3::int)",
+                    {wanted.guard, wanted.mode, given(wanted.percent)});
+    }
     return change(
         rehearse,
         "SELECT pawl.set_mode($1::text, $2::text, percent => $3::int, reason => $4::text)",
@@ -146,6 +151,14 @@ class PostgresAdministration final : public Administration {
   }
 
   Result<void> set_policy(const PolicyChange& wanted, Rehearse rehearse) override {
+    if (rehearse == Rehearse::kYes) {
+      return change(
+          rehearse,
+          "SELECT pawl.rehearse_policy($1::text, require_token => $2::boolean, equal => $3::text, "
+          "max_step => $4::bigint, bare_token => $5::text)",
+          {wanted.guard, given(wanted.require_token), given(wanted.equal), given(wanted.max_step),
+           given(wanted.bare_token)});
+    }
     return change(
         rehearse,
         "SELECT pawl.set_policy($1::text, require_token => $2::boolean, equal => $3::text, "
@@ -187,7 +200,8 @@ class PostgresAdministration final : public Administration {
   }
 
   Result<void> compact(const std::string& guard, std::uint64_t below, Rehearse rehearse) override {
-    return change(rehearse, "SELECT pawl.compact($1::text, $2::bigint)",
+    const std::string verb = rehearse == Rehearse::kYes ? "rehearse_compact" : "compact";
+    return change(rehearse, "SELECT pawl." + verb + "($1::text, $2::bigint)",
                   {guard, std::to_string(below)});
   }
 

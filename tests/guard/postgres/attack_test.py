@@ -169,8 +169,77 @@ class OrdinaryWriters(AttackCase):
                         rows(session, "UPDATE orders SET n = 666")
                 except psycopg2.Error:
                     pass
-                session.rollback()
+            session.close()
         self.assertStillGuarded()
+
+
+class Strangers(AttackCase):
+    """A role that may connect, and nothing else."""
+
+    def setUp(self):
+        super().setUp()
+        self.cluster.psql(
+            """
+            CREATE TABLE acc (id int PRIMARY KEY, n int NOT NULL);
+            INSERT INTO acc VALUES (7, 0);
+            SELECT pawl.protect('acc', key => 'id', mode => 'enforce');
+            CREATE TABLE lines (id int PRIMARY KEY, customer int NOT NULL);
+            SELECT pawl.protect('lines', by => 'customer', mode => 'enforce');
+            DO $$ BEGIN IF to_regrole('intern') IS NULL THEN CREATE ROLE intern LOGIN; END IF; END $$;
+            """,
+            self.db,
+        )
+        self.intern = self.connect(user="intern", autocommit=True)
+
+    def test_no_internal_function_that_moves_a_fence_may_be_called_by_others(self):
+        harmless = {"_status", "_is_alone", "_insist_on_op", "_remember", "_admit"}
+        granted = self.sql(
+            "SELECT p.proname FROM pg_proc p WHERE p.pronamespace = 'pawl'::regnamespace AND "
+            "p.proname ~ '^(_|guard_)' AND has_function_privilege('intern', p.oid, 'EXECUTE')"
+        )
+        self.assertEqual({name for (name,) in granted} - harmless, set())
+
+    def test_a_trigger_on_a_table_of_its_own_moves_no_fence(self):
+        before = self.sql("SELECT s.guard, pawl.fence('acc:7'), s.fence FROM pawl.status s")
+        for number, call in enumerate(
+            (
+                "pawl._row_leaves(2, '7', 9007199254740991)",
+                "pawl._row_stays(2, '7', 9007199254740991)",
+                "pawl._row_arrives(2, '7')",
+                "pawl._on_statement(1, pg_current_snapshot())",
+                "pawl._on_truncate(2)",
+            )
+        ):
+            rows(
+                self.intern,
+                f"CREATE FUNCTION pg_temp.f{number}() RETURNS trigger LANGUAGE plpgsql AS $$ "
+                f"BEGIN PERFORM {call}; RETURN NEW; END $$",
+            )
+            rows(self.intern, f"CREATE TEMP TABLE t{number} (n int)")
+            rows(
+                self.intern,
+                f"CREATE TRIGGER t BEFORE INSERT ON t{number} FOR EACH ROW "
+                f"EXECUTE FUNCTION pg_temp.f{number}()",
+            )
+            rows(self.intern, f"SET pawl.token.orders = {34 + 2**44}")
+            rows(self.intern, "SET pawl.token.acc = 40")
+            with self.subTest(call):
+                self.assertRefused("42501", rows, self.intern, f"INSERT INTO t{number} VALUES (1)")
+        after = self.sql("SELECT s.guard, pawl.fence('acc:7'), s.fence FROM pawl.status s")
+        self.assertEqual(after, before)
+
+    def test_the_trigger_function_of_a_guard_cannot_be_put_on_another_table(self):
+        rows(self.intern, "CREATE TEMP TABLE fake (id int, pawl_token bigint)")
+        for (function,) in self.sql(
+            "SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.proname ~ '^guard_[0-9]'"
+        ):
+            with self.subTest(function):
+                self.assertRefused(
+                    "42501",
+                    rows,
+                    self.intern,
+                    f"CREATE TRIGGER t BEFORE INSERT ON fake FOR EACH ROW EXECUTE FUNCTION {function}",
+                )
 
 
 class HostileSessions(AttackCase):

@@ -23,7 +23,10 @@ class Installation(OrdersCase):
         for script in (install_script(), UNINSTALL.read_text(encoding="utf-8")):
             lines = script.splitlines()
             self.assertEqual((lines.count("BEGIN;"), lines.count("COMMIT;")), (1, 1))
-            self.assertFalse([line for line in lines if line.startswith("\\")])
+            self.assertLessEqual(
+                {line for line in lines if line.startswith("\\")}, {"\\set ON_ERROR_STOP on"}
+            )
+        self.assertNotIn("\n\\", install_script())
 
     def schema(self, dbname):
         """What pg_dump prints, but for a random word in newer versions of it."""
@@ -35,6 +38,40 @@ class Installation(OrdersCase):
         psql = [BIN / "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", GUARD]
         subprocess.run([*psql, "-d", self.cluster.dsn("from_file")], check=True)
         self.assertEqual(self.schema("from_file"), self.schema("guarded"))
+
+    def test_psql_fails_when_the_installation_fails(self):
+        self.cluster.psql("CREATE DATABASE refuses")
+        self.cluster.psql("CREATE TABLE guard (n int); CREATE SCHEMA pawl", "refuses")
+        self.cluster.psql("CREATE TABLE pawl.guard (n int)", "refuses")
+        for script in (GUARD, UNINSTALL):
+            psql = [BIN / "psql", "-X", "-q", "-f", script, "-d", self.cluster.dsn("refuses")]
+            done = subprocess.run(psql, stderr=subprocess.DEVNULL, check=False)
+            self.assertNotEqual(done.returncode, 0, script)
+
+    def test_a_guard_of_an_older_version_is_upgraded_in_place(self):
+        """As versions before the columns that this one adds, with a guard of every kind."""
+        self.cluster.psql(
+            """
+            CREATE TABLE acc (id int PRIMARY KEY); CREATE TABLE lines (id int PRIMARY KEY, c numeric);
+            SELECT pawl.protect('orders', mode => 'enforce');
+            SELECT pawl.protect('acc', key => 'id', mode => 'enforce');
+            SELECT pawl.protect('lines', by => 'c', mode => 'enforce');
+            SELECT pawl.advance('orders', 34), pawl.advance('acc:1', 34), pawl.advance('lines:7', 34);
+            SELECT pawl.emergency('before', 'acc');
+            DROP EVENT TRIGGER pawl_partitions;
+            ALTER TABLE pawl.guard DROP COLUMN answered CASCADE, DROP COLUMN key_type CASCADE;
+            ALTER TABLE pawl.protected DROP COLUMN named;
+            DROP TABLE pawl.acknowledged;
+            DROP SEQUENCE pawl.used_1, pawl.used_2, pawl.used_3;""",
+            self.db,
+        )
+        self.cluster.install(self.db)
+        self.assertTrue(self.status("acc")["emergency"])
+        self.sql("SELECT pawl.set_mode('acc', 'enforce')")
+        self.assertEqual(self.problems(), [])
+        for resource in ("orders", "acc:1", "acc:01", "lines:7.0"):
+            self.assertRefused("PW002", self.under, 33, resource=resource)
+            self.under(34, resource=resource)
 
     def test_installing_again_keeps_everything(self):
         self.protect()

@@ -106,7 +106,7 @@ class PhysicalReplica(postgres.ClusterCase):
             for resource in ("orders", "k:1"):
                 rows(here, "SELECT pawl.set_mode(%s, 'enforce')", resource.partition(":")[0])
                 self.assertRefused("PW002", rows, here, "SELECT pawl.use(%s, 33)", resource)
-                rows(here, "SELECT pawl.use(%s, 34)", resource)
+                rows(here, "SELECT pawl.admit(%s, 34)", resource)
         finally:
             self.cluster.start()
 
@@ -201,6 +201,26 @@ class LogicalReplication(postgres.ClusterCase):
         wait_until(lambda: self.copied("item") == "2|6", "the changes are applied")
         self.db = self.subscriber
         self.assertRefused("PW001", self.sql, "UPDATE item SET n = 6")
+
+    def test_subscriber_gets_changes_under_a_guard_that_no_superuser_installed(self):
+        self.cluster.psql(
+            f"CREATE ROLE tenant LOGIN; GRANT CREATE ON DATABASE {self.subscriber} TO tenant;"
+            "DROP SCHEMA pawl CASCADE; DROP EVENT TRIGGER IF EXISTS pawl_partitions;"
+            "ALTER TABLE item OWNER TO tenant; ALTER TABLE orders OWNER TO tenant;",
+            self.subscriber,
+        )
+        self.cluster.psql(postgres.install_script(), self.subscriber, user="tenant")
+        self.cluster.psql("SELECT pawl.protect('item', key => 'id')", self.subscriber, user="tenant")
+        self.subscribe()
+        wait_until(lambda: self.copied("item") == "1|0", "the initial copy is there")
+        self.cluster.psql(
+            "SELECT pawl.set_mode('item', 'enforce'); SELECT pawl.set_policy('item', "
+            "require_token => true)",
+            self.subscriber,
+            user="tenant",
+        )
+        self.sql("UPDATE item SET n = 5")
+        wait_until(lambda: self.copied("item") == "1|5", "the change is applied")
 
     def test_the_fences_of_a_subscriber_are_its_own(self):
         self.cluster.psql("SELECT pawl.protect('orders')", self.publisher)

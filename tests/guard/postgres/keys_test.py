@@ -1,0 +1,178 @@
+"""Which keys are the same: those that the unique index of the resource calls equal, whatever the
+settings of a session are. And a fence that is acknowledged has reached its row."""
+
+from orders_case import OrdersCase
+from pawltest import postgres
+from pawltest.postgres import rows
+
+
+class Spellings(OrdersCase):
+    def make(self, type_, **how):
+        self.sql("DROP TABLE IF EXISTS acc CASCADE")
+        self.sql(f"CREATE TABLE acc (id {type_} PRIMARY KEY, n int NOT NULL DEFAULT 0)")
+        self.protect(table="acc", **(how or {"key": "id"}))
+
+    def assertOneKey(self, type_, stored, spelled, settings="SELECT 1", **how):
+        """The row `stored` is deleted under token 40; no spelling brings it back under 33."""
+        self.make(type_, **how)
+        self.carrying(34, f"INSERT INTO acc VALUES ({stored})", setting="pawl.token.acc")
+        self.carrying(40, "DELETE FROM acc", setting="pawl.token.acc")
+        db = self.connect()
+        try:
+            rows(db, settings)
+            rows(db, "SET LOCAL pawl.token.acc = 33")
+            self.assertRefused("PW002", rows, db, f"INSERT INTO acc VALUES ({spelled})")
+            db.rollback()
+            rows(db, settings)
+            key = spelled.strip("'")
+            self.assertRefused("PW002", rows, db, "SELECT pawl.use('acc:' || %s, 33)", key)
+        finally:
+            db.close()
+        self.sql("SELECT pawl.unprotect('acc')")
+        self.sql("SELECT pawl.drop_guard('acc')")
+
+    def test_spellings_of_one_key_are_one_key(self):
+        berlin = "SET TimeZone = 'Europe/Berlin'; SET DateStyle = 'SQL, DMY'"
+        for how in ({"key": "id"}, {"by": "id"}):
+            for type_, stored, spelled, settings in (
+                ("numeric", "7", "7.0", "SELECT 1"),
+                ("numeric(10,2)", "7", "7.00", "SELECT 1"),
+                ("int", "7", "007", "SELECT 1"),
+                ("char(5)", "'a'", "'a  '", "SELECT 1"),
+                ("date", "'2025-03-02'", "'2025-03-02'", berlin),
+                ("timestamptz", "'2025-03-01 12:00+00'", "'2025-03-01 13:00+01'", berlin),
+                ("bytea", "'\\x01ff'", "'\\x01ff'", "SET bytea_output = 'escape'"),
+                ("uuid", f"'{'ab' * 16}'", f"'{'AB' * 16}'", "SELECT 1"),
+            ):
+                with self.subTest(type=type_, how=how):
+                    self.assertOneKey(type_, stored, spelled, settings, **how)
+
+    def test_an_expression_is_computed_the_same_in_every_session(self):
+        self.make("timestamptz", by="date_trunc('day', id) || ''")
+        self.under(
+            40,
+            "INSERT INTO acc VALUES ('2025-03-01 23:30+00')",
+            resource="acc:2025-03-01 00:00:00+00",
+        )
+        db = self.connect()
+        rows(db, "SET TimeZone = 'Europe/Berlin'")
+        rows(db, "SET LOCAL pawl.token.acc = 33")
+        self.assertRefused("PW002", rows, db, "INSERT INTO acc VALUES ('2025-03-02 00:45+01')")
+
+    def test_types_with_several_spellings_of_one_key_are_refused_by_protect(self):
+        self.sql("CREATE EXTENSION IF NOT EXISTS citext")
+        self.sql(
+            "CREATE COLLATION IF NOT EXISTS ci (provider = icu, locale = 'und-u-ks-level2', "
+            "deterministic = false)"
+        )
+        for type_ in ("citext", "float8", "interval", "jsonb", "int[]", "text COLLATE ci"):
+            self.sql("DROP TABLE IF EXISTS acc")
+            self.sql(f"CREATE TABLE acc (id {type_} PRIMARY KEY)")
+            for how in ("key", "by"):
+                with self.subTest(type=type_, how=how):
+                    error = self.assertRefused(
+                        "0A000", self.sql, f"SELECT pawl.protect('acc', {how} => 'id')"
+                    )
+                    self.assertIn("equal keys have several spellings", error.diag.message_primary)
+
+    def test_a_generated_column_is_refused_as_a_key(self):
+        self.sql("CREATE TABLE acc (a int, id int GENERATED ALWAYS AS (a + 1) STORED PRIMARY KEY)")
+        error = self.assertRefused("0A000", self.sql, "SELECT pawl.protect('acc', key => 'id')")
+        self.assertIn("generated", error.diag.message_primary)
+        self.sql("INSERT INTO acc VALUES (1)")
+
+    def test_a_token_for_one_row_is_quick_and_holds_for_that_row_only(self):
+        self.make("text")
+        self.carrying(34, """INSERT INTO acc VALUES ('a'), ('b": "1", "a')""", setting="pawl.token.acc")
+        for _ in range(2):
+            self.under(34, "UPDATE acc SET n = n + 1 WHERE id = 'a'", resource="acc:a")
+        for other in ("""'b": "1", "a'""", "'a'"):
+            key = "a" if other != "'a'" else 'b": "1", "a'
+            self.assertRefused(
+                "PW001",
+                self.under,
+                34,
+                f"UPDATE acc SET n = 9 WHERE id = {other}",
+                resource=f"acc:{key}",
+            )
+        self.assertEqual(self.sql("SELECT n FROM acc ORDER BY id"), [(2,), (0,)])
+
+
+class Reach(OrdersCase):
+    """A row is fenced when advance() says so."""
+
+    def setUp(self):
+        super().setUp()
+        self.sql("CREATE TABLE acc (id int PRIMARY KEY, n int NOT NULL DEFAULT 0)")
+        self.sql("INSERT INTO acc VALUES (7)")
+
+    def test_advance_fails_when_a_trigger_keeps_it_from_the_row(self):
+        self.protect(table="acc", key="id", require_token=False)
+        self.sql(
+            "CREATE FUNCTION mine() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            "IF current_setting('application_name') = 'app' THEN RETURN NEW; END IF; "
+            "RETURN NULL; END $$"
+        )
+        self.sql("CREATE TRIGGER mine BEFORE UPDATE ON acc FOR EACH ROW EXECUTE FUNCTION mine()")
+        error = self.assertRefused("55000", self.sql, "SELECT pawl.advance('acc:7', 40)")
+        self.assertIn("did not reach the row acc:7", error.diag.message_primary)
+        self.assertIsNone(self.fence("acc:7"))
+
+    def test_row_security_that_hides_rows_from_the_guard_is_refused(self):
+        self.cluster.psql(
+            f"CREATE ROLE tenant LOGIN; GRANT CREATE ON DATABASE {self.db} TO tenant;"
+            "DROP SCHEMA pawl CASCADE; ALTER TABLE acc OWNER TO tenant;"
+            "GRANT ALL ON SCHEMA public TO tenant; DROP EVENT TRIGGER IF EXISTS pawl_partitions",
+            self.db,
+        )
+        try:
+            self.cluster.psql(postgres.install_script(), self.db, user="tenant")
+            owner = self.connect("tenant", autocommit=True)
+            rows(owner, "SELECT pawl.protect('acc', key => 'id', mode => 'enforce')")
+            rows(owner, "ALTER TABLE acc ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY")
+            error = self.assertRefused("55000", rows, owner, "SELECT pawl.advance('acc:7', 40)")
+            self.assertIn("row security hides rows", error.diag.message_primary)
+            self.assertIn(
+                "row security hides rows",
+                rows(owner, "SELECT problem FROM pawl.problems() WHERE severity = 'error'")[0][0],
+            )
+            rows(owner, "CREATE TABLE more (id int PRIMARY KEY)")
+            rows(owner, "ALTER TABLE more ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY")
+            self.assertRefused("0A000", rows, owner, "SELECT pawl.protect('more', key => 'id')")
+        finally:
+            self.cluster.psql("DROP OWNED BY tenant CASCADE", self.db)
+            self.cluster.psql("DROP ROLE tenant")
+
+    def test_a_trigger_that_would_change_the_key_after_the_guard_is_refused(self):
+        self.protect(table="acc", key="id", mode="observe", require_token=False)
+        self.sql(
+            "CREATE FUNCTION move() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            "NEW.id := NEW.id + 1; RETURN NEW; END $$"
+        )
+        late = "CREATE TRIGGER zzzz BEFORE UPDATE ON acc FOR EACH ROW EXECUTE FUNCTION move()"
+        self.sql(late)  # An observing guard warns.
+        self.assertEqual(
+            [(p[0], p[2], p[3]) for p in self.problems()],
+            [
+                (
+                    "error",
+                    "public.acc",
+                    "the trigger zzzz fires after the guard, and can change what it has judged",
+                )
+            ],
+        )
+        error = self.assertRefused("55000", self.sql, "SELECT pawl.set_mode('acc', 'enforce')")
+        self.assertIn("the trigger zzzz fires after the guard", error.diag.message_primary)
+        self.assertEqual(self.value("SELECT pawl.acknowledge('acc', 'it leaves the key alone')"), 1)
+        self.sql("SELECT pawl.set_mode('acc', 'enforce')")
+        self.sql("DROP TRIGGER zzzz ON acc")
+        self.assertRefused("55000", self.sql, late)
+        self.sql(late.replace("zzzz", "aaaa"))
+        self.assertRefused(
+            "55000", self.sql, "ALTER TRIGGER aaaa ON acc RENAME TO zzzz_pawl_after"
+        )
+        self.assertEqual(self.problems(), [])
+
+
+if __name__ == "__main__":
+    postgres.main()
