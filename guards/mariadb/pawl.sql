@@ -176,8 +176,8 @@ DELIMITER //
 -- ---------------------------------------------------------------------------------------------------------------------
 -- 2. The rules, without a lock and without a side effect
 
-CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl.version() RETURNS VARCHAR(32) DETERMINISTIC NO SQL RETURN '0.1.0'//
-CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl.contract() RETURNS INT DETERMINISTIC NO SQL RETURN 1//
+CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl.version() RETURNS VARCHAR(32) DETERMINISTIC NO SQL SQL SECURITY INVOKER RETURN '0.1.0'//
+CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl.contract() RETURNS INT DETERMINISTIC NO SQL SQL SECURITY INVOKER RETURN 1//
 
 -- A token as text. NULL when it is not one.
 CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl._token(spelled TEXT) RETURNS BIGINT DETERMINISTIC NO SQL
@@ -276,11 +276,11 @@ BEGIN
 END//
 
 -- The form under which a key is stored, of a guard whose row _lock_guard() has read. A key that the column would spell otherwise is
--- no key: its fence would be in nobody's way.
+-- no key: its fence would be in nobody's way. (_lock_guard() has compared: a pattern in a variable would be compiled once only.)
 CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._name_key(IN resource TEXT, INOUT wanted TEXT)
 BEGIN
   DECLARE words TEXT;
-  IF wanted <> '' AND NOT wanted REGEXP @pawl_pattern THEN
+  IF wanted IS NOT NULL AND NOT @pawl_spelled THEN
     SET words = CONCAT('pawl: unknown resource ', LEFT(QUOTE(resource), 200), ': spell the key as the key column does, like 7 and not 07');
     SIGNAL SQLSTATE 'PW004' SET MESSAGE_TEXT = words;
   END IF;
@@ -315,12 +315,12 @@ CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._lock_guard(IN r
 BEGIN
   SET @pawl_id = NULL;
   IF exclusively THEN
-    SELECT id, kind, fence, mode, percent, require_token, equal, max_step, key_pattern, key_collation
-      INTO @pawl_id, @pawl_kind, @pawl_fence, @pawl_mode, @pawl_percent, @pawl_require, @pawl_equal, @pawl_max_step, @pawl_pattern, @pawl_collation
+    SELECT id, kind, fence, mode, percent, require_token, equal, max_step, key_collation, IFNULL(k = '' OR k REGEXP key_pattern, TRUE)
+      INTO @pawl_id, @pawl_kind, @pawl_fence, @pawl_mode, @pawl_percent, @pawl_require, @pawl_equal, @pawl_max_step, @pawl_collation, @pawl_spelled
       FROM pawl.guard WHERE name = g FOR UPDATE;
   ELSE
-    SELECT id, kind, fence, mode, percent, require_token, equal, max_step, key_pattern, key_collation
-      INTO @pawl_id, @pawl_kind, @pawl_fence, @pawl_mode, @pawl_percent, @pawl_require, @pawl_equal, @pawl_max_step, @pawl_pattern, @pawl_collation
+    SELECT id, kind, fence, mode, percent, require_token, equal, max_step, key_collation, IFNULL(k = '' OR k REGEXP key_pattern, TRUE)
+      INTO @pawl_id, @pawl_kind, @pawl_fence, @pawl_mode, @pawl_percent, @pawl_require, @pawl_equal, @pawl_max_step, @pawl_collation, @pawl_spelled
       FROM pawl.guard WHERE name = g LOCK IN SHARE MODE;
   END IF;
   IF @pawl_id IS NULL OR (@pawl_kind = 'static') <> (k IS NULL) OR LENGTH(k) > 512 THEN CALL pawl._unknown(resource); END IF;

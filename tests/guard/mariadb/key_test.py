@@ -121,6 +121,20 @@ class SpellingTest(KeyCase):
                 call(self.connect(), "drop_guard", guard)
                 rows(self.connect(), "DROP TABLE acc")
 
+    def test_guards_with_different_keys_on_one_connection(self):
+        guard = self.protect_acc("INT PRIMARY KEY")
+        self.table("DATE PRIMARY KEY", "days")
+        days = self.protect("days", key="k")
+        call(self.connect(), "create_guard", f"{self.db}.mail", True)
+        db = self.connect(isolation="READ COMMITTED")
+        for _ in range(2):
+            rows(db, "START TRANSACTION")
+            for resource in (f"{guard}:7", f"{days}:2025-03-01", f"{self.db}.mail:welcome"):
+                self.assertEqual(call(db, "use", resource, 34), [("admitted",)])
+            self.assertRefused("PW004", call, db, "use", f"{days}:7", 34)
+            self.assertRefused("PW004", call, db, "use", f"{guard}:2025-03-01", 34)
+            rows(db, "ROLLBACK")
+
     def test_types_without_one_spelling_cannot_be_keys(self):
         for number, column in enumerate(
             ("TIMESTAMP", "DOUBLE", "FLOAT", "BINARY(16)", "VARBINARY(20)", "INT(5) ZEROFILL")
