@@ -5,7 +5,7 @@ See README.md.
     PYTHONPATH=tests bench/guard_mariadb.py                 about two minutes
     PYTHONPATH=tests bench/guard_mariadb.py --quick         a smoke test
     PYTHONPATH=tests bench/guard_mariadb.py --json
-    PYTHONPATH=tests bench/guard_mariadb.py --triggers      the trigger alone, beside the least safe one
+    PYTHONPATH=tests bench/guard_mariadb.py --triggers      what the trigger alone costs
 
 In a round every variant runs for a short slice, one after the other, the next round in the opposite
 order; a ratio is taken inside a round, and the median over the rounds is printed. So a machine that
@@ -156,7 +156,7 @@ def prepare_triggers(admin):
 
 
 def measure_triggers(rounds, transactions):
-    """Microseconds of the server's processor time, and how often that of a table without trigger."""
+    """Microseconds of the server's processor time, and how often that of no trigger."""
     with Server({"innodb_flush_log_at_trx_commit": 0}) as server:
         server.install()
         admin = server.connect()

@@ -139,8 +139,8 @@ class PoolTest(ServerCase):
 
 
 class LegacyTest(ServerCase):
-    """Without require_token a program that knows no tokens may write on. A session that has used one
-    is no such program."""
+    """Without require_token a program that knows no tokens may write on. A session that has used
+    one is no such program."""
 
     def setUp(self):
         super().setUp()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""When two keys are the same: as the key column says, whatever collations, spellings, settings of the
-session and triggers of others do."""
+"""When two keys are the same: as the key column says, whatever collations, spellings, settings of
+the session and triggers of others do."""
 
 import itertools
 
@@ -18,6 +18,9 @@ COLLATIONS = (
     "latin1_swedish_ci",
     "latin1_bin",
 )
+
+
+UUID = "123e4567-e89b-12d3-a456-426655440000"
 
 
 class KeyCase(ServerCase):
@@ -108,7 +111,7 @@ class SpellingTest(KeyCase):
             ("BIGINT UNSIGNED", "18446744073709551615", "018"),
             ("DATE", "2025-03-01", "2025-3-1"),
             ("DATETIME(3)", "2025-03-01 12:00:00.000", "2025-03-01 12:00:00"),
-            ("UUID", "123e4567-e89b-12d3-a456-426655440000", "123E4567-e89b-12d3-a456-426655440000"),
+            ("UUID", UUID, UUID.upper()),
             ("ENUM('small', 'big')", "small", None),
         ):
             with self.subTest(column):
@@ -153,7 +156,7 @@ class SpellingTest(KeyCase):
 
 
 class LateTriggerTest(KeyCase):
-    """A BEFORE trigger that was made after protect() changes the key, as ours has judged already."""
+    """A BEFORE trigger that was made after protect() changes the key when ours has judged."""
 
     def test_key_that_a_later_trigger_changes_is_judged(self):
         guard = self.protect("lines", key="customer")

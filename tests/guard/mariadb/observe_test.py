@@ -57,7 +57,8 @@ class ObserveTest(ServerCase):
                             "CREATE OR REPLACE TABLE work (id INT AUTO_INCREMENT PRIMARY KEY, "
                             "k INT, n INT) AUTO_INCREMENT = 1000",
                         )
-                        rows(self.connect(), "INSERT INTO work SELECT seq, seq, 0 FROM seq_1_to_200")
+                        fill = "INSERT INTO work SELECT seq, seq, 0 FROM seq_1_to_200"
+                        rows(self.connect(), fill)
                         if guarded:
                             guard = self.protect("work", key=key, mode="observe")
                         results.append(self.failures(isolation))

@@ -129,7 +129,10 @@ class PreparedTest(ServerCase):
 
     def test_plain_transactions_leave_no_row_behind(self):
         self.write(34)
-        left = "SELECT COUNT(*) FROM pawl.xa_write x JOIN pawl.guard g ON g.id = x.guard WHERE name = %s"
+        left = (
+            "SELECT COUNT(*) FROM pawl.xa_write x JOIN pawl.guard g ON g.id = x.guard "
+            "WHERE name = %s"
+        )
         self.assertEqual(self.value(left, self.orders), 0)
 
 
