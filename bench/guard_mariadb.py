@@ -5,6 +5,7 @@ See README.md.
     PYTHONPATH=tests bench/guard_mariadb.py                 about two minutes
     PYTHONPATH=tests bench/guard_mariadb.py --quick         a smoke test
     PYTHONPATH=tests bench/guard_mariadb.py --json
+    PYTHONPATH=tests bench/guard_mariadb.py --triggers      what the trigger alone costs
 
 In a round every variant runs for a short slice, one after the other, the next round in the opposite
 order; a ratio is taken inside a round, and the median over the rounds is printed. So a machine that
@@ -122,6 +123,63 @@ def cpu(server):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+# What the trigger alone costs: one UPDATE in a transaction, inside a stored procedure, so that
+# neither network nor client counts. `least` is one locking read of a fence, and nothing else.
+TRIGGER_TABLES = ("none", "empty", "least", "guard", "column")
+
+
+def prepare_triggers(admin):
+    rows(admin, "CREATE TABLE bench.fence (name VARCHAR(200) PRIMARY KEY, fence BIGINT NOT NULL)")
+    rows(admin, f"INSERT INTO bench.fence VALUES ('least', {TOKEN})")
+    for table in TRIGGER_TABLES:
+        rows(admin, f"CREATE TABLE bench.t_{table} (id INT PRIMARY KEY, n INT NOT NULL)")
+        rows(admin, f"INSERT INTO bench.t_{table} VALUES (1, 0)")
+    rows(admin, "CREATE TRIGGER bench.empty BEFORE UPDATE ON bench.t_empty FOR EACH ROW BEGIN END")
+    rows(
+        admin,
+        "CREATE TRIGGER bench.least BEFORE UPDATE ON bench.t_least FOR EACH ROW IF NOT IFNULL("
+        f"(SELECT fence = {TOKEN} FROM bench.fence WHERE name = 'least' LOCK IN SHARE MODE), FALSE)"
+        " THEN SIGNAL SQLSTATE 'PW002'; END IF",
+    )
+    for table in ("guard", "column"):
+        call(admin, "protect", f"bench.t_{table}", None, None, "enforce")
+        call(admin, "advance", f"bench.t_{table}", TOKEN, 5)
+    call(admin, "token_column", "bench.t_column", True)
+    for table in TRIGGER_TABLES:
+        carried = f", pawl_token = {TOKEN}" if table == "column" else ""
+        rows(
+            admin,
+            f"CREATE PROCEDURE bench.run_{table}(IN times INT) BEGIN DECLARE i INT DEFAULT 0; "
+            f"WHILE i < times DO START TRANSACTION; UPDATE bench.t_{table} SET n = n + 1{carried} "
+            "WHERE id = 1; COMMIT; SET i = i + 1; END WHILE; END",
+        )
+
+
+def measure_triggers(rounds, transactions):
+    """Microseconds of the server's processor time, and how often that of no trigger."""
+    with Server({"innodb_flush_log_at_trx_commit": 0}) as server:
+        server.install()
+        admin = server.connect()
+        rows(admin, "CREATE DATABASE bench")
+        prepare_triggers(admin)
+        rows(admin, "START TRANSACTION")
+        call(admin, "use", "bench.t_guard", TOKEN)  # Leaves the token for the runs.
+        rows(admin, "COMMIT")
+        used = {table: [] for table in TRIGGER_TABLES}
+        for _ in range(rounds):
+            for table in TRIGGER_TABLES:
+                before = cpu(server)
+                rows(admin, f"CALL bench.run_{table}({transactions})")
+                used[table].append((cpu(server) - before) / transactions * 1e6)
+    return {
+        table: {
+            "server_cpu": round(statistics.median(times), 1),
+            "ratio": round(statistics.median(a / b for a, b in zip(times, used["none"])), 2),
+        }
+        for table, times in used.items()
+    }
+
+
 def result(name, clients, times, used, transactions):
     """Both as medians and as the fastest slice, which is the one that others disturbed least."""
     against = VARIANTS[name][1]
@@ -181,9 +239,13 @@ def main():
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--transactions", type=int, default=400, help="of each client, in a slice")
+    parser.add_argument("--triggers", action="store_true", help="what the trigger alone costs")
     options = parser.parse_args()
     if options.quick:
         options.rounds, options.transactions, options.clients = 2, 20, [1]
+    if options.triggers:
+        print(json.dumps(measure_triggers(options.rounds, 50 * options.transactions), indent=2))
+        return
     found = run(options)
     missed = sorted({each["variant"] for each in found if each["ratio"] and each["ratio"] > TARGET})
     if options.json:

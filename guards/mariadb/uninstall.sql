@@ -2,12 +2,12 @@
 
 DELIMITER //
 FOR c IN (SELECT DISTINCT c.table_schema AS db, c.table_name AS tbl FROM information_schema.columns c JOIN information_schema.triggers t
-            ON t.event_object_schema = c.table_schema AND t.event_object_table = c.table_name AND t.trigger_name REGEXP '^pawl_(insert|update|delete)_[0-9a-f]{12}$'
+            ON t.event_object_schema = c.table_schema AND t.event_object_table = c.table_name AND t.trigger_name REGEXP '^pawl_(insert|update|delete)_(after_)?[0-9a-f]{12}$'
            WHERE c.column_name = 'pawl_token' AND c.extra LIKE '%INVISIBLE%') DO
   EXECUTE IMMEDIATE CONCAT('ALTER TABLE `', REPLACE(c.db, '`', '``'), '`.`', REPLACE(c.tbl, '`', '``'), '` DROP COLUMN pawl_token');
 END FOR//
 FOR t IN (SELECT trigger_schema AS db, trigger_name AS name FROM information_schema.triggers
-           WHERE trigger_name REGEXP '^pawl_(insert|update|delete)_[0-9a-f]{12}$') DO
+           WHERE trigger_name REGEXP '^pawl_(insert|update|delete)_(after_)?[0-9a-f]{12}$') DO
   EXECUTE IMMEDIATE CONCAT('DROP TRIGGER `', REPLACE(t.db, '`', '``'), '`.`', t.name, '`');
 END FOR//
 -- One by one: DROP DATABASE would leave the rights behind.
@@ -16,3 +16,4 @@ FOR r IN (SELECT routine_type AS kind, routine_name AS name FROM information_sch
 END FOR//
 DELIMITER ;
 DROP DATABASE IF EXISTS pawl;
+DROP USER IF EXISTS pawl_definer@localhost;

@@ -14,6 +14,7 @@ namespace pawl::guard {
 namespace {
 
 constexpr unsigned kNoSuchRoutine = 1305;
+constexpr unsigned kNoSuchDefiner = 1449;
 
 class MariaAdministration final : public Administration {
  public:
@@ -57,11 +58,12 @@ class MariaAdministration final : public Administration {
   Result<std::string> protect(const Protection& wanted, Rehearse rehearse) override {
     const std::string table = qualified(wanted.table);
     const std::string column = wanted.key.empty() ? wanted.by : wanted.key;
-    if (rehearse == Rehearse::kYes) {
-      if (const auto there = check_table(table); !there) return there.error();
+    const std::vector<MariaValue> values{table, given(wanted.guard), given(column), wanted.mode};
+    if (rehearse == Rehearse::kYes) {  // DDL cannot be rolled back.
+      if (const auto could = ask("_insist_on_protectable", values); !could) return could.error();
       return wanted.guard.empty() ? table : wanted.guard;
     }
-    const auto done = ask("protect", {table, given(wanted.guard), given(column), wanted.mode});
+    const auto done = ask("protect", values);
     if (!done) return done.error();
     return done->at(0, "guard").value_or("");
   }
@@ -87,11 +89,18 @@ class MariaAdministration final : public Administration {
   }
 
   Result<std::vector<Problem>> problems() override {
-    const auto found = ask("problems", {});
-    if (!found) return found.error();
+    const auto found = call(connection_.get(), "problems", {});
     std::vector<Problem> list;
-    for (std::size_t i = 0; i < found->rows.size(); ++i) {
-      const auto text = [&](const char* column) { return found->at(i, column).value_or(""); };
+    if (!found && found.failure->number == kNoSuchDefiner) {
+      list.push_back({"error", "", "pawl_definer@localhost",
+                      "the account that the guard runs as is gone: every write to a protected "
+                      "table fails with 1449",
+                      "pawl guard install mariadb"});
+      return list;
+    }
+    if (!found) return to_error(*found.failure);
+    for (std::size_t i = 0; i < found.rows.size(); ++i) {
+      const auto text = [&](const char* column) { return found.at(i, column).value_or(""); };
       list.push_back(
           {text("severity"), text("guard"), text("object"), text("problem"), text("fix")});
     }
@@ -99,8 +108,12 @@ class MariaAdministration final : public Administration {
   }
 
   Result<std::vector<Status>> status(const std::string& guard) override {
-    const auto found = ask("status", {given(guard)});
-    if (!found) return found.error();
+    const auto answer = call(connection_.get(), "status", {given(guard)});
+    if (!answer && answer.failure->number == kNoSuchDefiner)
+      return Error{Code::kDenied,
+                   "the account that the guard runs as is gone; run: pawl guard install mariadb"};
+    if (!answer) return to_error(*answer.failure);
+    const auto* const found = &answer;
     if (found->rows.empty() && !guard.empty()) return no_such_guard(guard);
     const auto wrong = problems();
     if (!wrong) return wrong.error();
@@ -175,7 +188,10 @@ class MariaAdministration final : public Administration {
     const auto number = [&](const char* column) { return to_number(found.at(row, column)); };
     Status status = to_status([&](std::string_view column) { return found.at(row, column); });
     for (const Problem& problem : problems) {
-      if (problem.severity == "error" && (problem.guard.empty() || problem.guard == status.guard))
+      // set_mode() refuses to enforce until such a warning is acknowledged.
+      const bool keeps_from_enforcing =
+          problem.severity == "error" || problem.fix.find("pawl.acknowledge(") != std::string::npos;
+      if (keeps_from_enforcing && (problem.guard.empty() || problem.guard == status.guard))
         status.because.push_back(fmt::format("{}{}{}", problem.object,
                                              problem.object.empty() ? "" : ": ", problem.problem));
     }
@@ -225,21 +241,6 @@ class MariaAdministration final : public Administration {
     return {};
   }
 
-  Result<void> check_table(const std::string& table) {
-    const auto found = query(
-        "SELECT engine FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND "
-        "CONCAT(table_schema, '.', table_name) = " +
-        quoted(table));
-    if (!found) return found.error();
-    if (found->rows.empty())
-      return Error{Code::kInvalid,
-                   fmt::format("{} is not a table; name it with its database", table)};
-    if (found->at(0, "engine") != "InnoDB")
-      return Error{Code::kInvalid,
-                   fmt::format("{} is not InnoDB: only that can take a write back", table)};
-    return {};
-  }
-
   Result<MariaOutcome> query(const std::string& sql) {
     auto done = execute(connection_.get(), sql);
     if (!done) return to_error(*done.failure);
@@ -264,13 +265,16 @@ class MariaAdministration final : public Administration {
     return {};
   }
 
-  // A rehearsal is a transaction around the procedure, which then leaves the end to us.
+  // A rehearsal is a transaction around the procedure, which then leaves the end to us. What no
+  // ROLLBACK undoes, the emergency switch, it leaves alone when it is told.
   Result<void> change(Rehearse rehearse, std::string_view procedure,
                       const std::vector<MariaValue>& values) {
     if (rehearse == Rehearse::kNo) return done_or_error(ask(procedure, values));
+    if (const auto told = query("SET @pawl_rehearsal = TRUE"); !told) return told.error();
     if (const auto begun = query("START TRANSACTION"); !begun) return begun.error();
     const auto done = ask(procedure, values);
     const auto taken_back = query("ROLLBACK");
+    if (const auto over = query("SET @pawl_rehearsal = NULL"); !over) return over.error();
     return done_or_error(done ? taken_back : done);
   }
 

@@ -83,7 +83,10 @@ class SqliteAdministration final : public Administration {
   }
 
   Result<void> set_mode(const ModeChange& change, Rehearse rehearse) override {
-    return in_transaction(rehearse, [&] { sqlite::set_mode(state_, change); });
+    auto done = in_transaction(rehearse, [&] { sqlite::set_mode(state_, change); });
+    if (done && rehearse == Rehearse::kNo)
+      return attempt([&] { sqlite::end_emergencies(state_.main(), change.guard); });
+    return done;
   }
   Result<void> set_policy(const PolicyChange& change, Rehearse rehearse) override {
     return in_transaction(rehearse, [&] { sqlite::set_policy(state_, change); });

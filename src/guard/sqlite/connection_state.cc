@@ -97,9 +97,14 @@ std::optional<Named> ConnectionState::find_named(const guard::ResourceName& name
     if (found)
       fail(Word::kInvalid, fmt::format("{} and {} both have a guard {}: attach one of them only",
                                        found->store.schema(), store->schema(), name.guard));
-    note_seen(*store, fenced->guard,
-              Fence{name.key.value_or(""), std::max(fenced->guard.floor, fenced->fence)});
-    found.emplace(Named{*store, std::move(fenced->guard), name.key.value_or("")});
+    std::string key = name.key.value_or("");
+    fenced->guard.collation = store->collation_of(fenced->guard);
+    if (const std::string form = fold(key, fenced->guard.collation); form != key) {
+      key = form;
+      fenced->fence = store->fence(fenced->guard.id, key);
+    }
+    note_seen(*store, fenced->guard, Fence{key, std::max(fenced->guard.floor, fenced->fence)});
+    found.emplace(Named{*store, std::move(fenced->guard), std::move(key)});
   }
   return found;
 }
@@ -110,10 +115,12 @@ Named ConnectionState::find(std::int64_t installation, std::int64_t guard, std::
     for (const auto& store : stores_) {
       if (store->installation() != installation) continue;
       if (const Seen* seen = seen_in(*store); seen != nullptr && seen->guard.id == guard)
-        return {*store, seen->guard, std::string(key)};
+        return {*store, seen->guard, fold(key, seen->guard.collation)};
       if (auto row = store->find(guard)) {
+        row->collation = store->collation_of(*row);
         note_seen(*store, *row, {});
-        return {*store, *std::move(row), std::string(key)};
+        std::string form = fold(key, row->collation);
+        return {*store, *std::move(row), std::move(form)};
       }
     }
   }
@@ -141,12 +148,17 @@ void ConnectionState::join() {
 }
 
 void ConnectionState::carry(const Named& named, const Carried& carried) {
+  users_.insert({named.store.installation(), named.guard.id});
   carried_[fence_key(named)] = carried;
 }
 
 const Carried* ConnectionState::carried(const Named& named) const {
   const auto found = carried_.find(fence_key(named));
   return found == carried_.end() ? nullptr : &found->second;
+}
+
+bool ConnectionState::has_used_a_token(const Named& named) const {
+  return users_.contains({named.store.installation(), named.guard.id});
 }
 
 bool ConnectionState::has_claimed(const Named& named, std::uint64_t token) const {

@@ -65,11 +65,17 @@ class ConnectionState {
 
   void carry(const Named& named, const Carried& carried);
   [[nodiscard]] const Carried* carried(const Named& named) const;
+  // Whether a transaction of this connection ever carried one for this guard: it is no program that
+  // knows of no tokens.
+  [[nodiscard]] bool has_used_a_token(const Named& named) const;
   // Whether this transaction has claimed the token (or operation) for itself.
   [[nodiscard]] bool has_claimed(const Named& named, std::uint64_t token) const;
   void note_claim(const Named& named, std::uint64_t token);
   // True the first time in this transaction.
   bool note(const Named& named, std::string_view what);
+  void forget_note(const Named& named, std::string_view what) {
+    noted_.erase({fence_key(named), std::string(what)});
+  }
   // Once per connection and guard.
   bool note_synchronous(const Named& named);
 
@@ -117,6 +123,7 @@ class ConnectionState {
   std::set<std::pair<FenceKey, std::uint64_t>> claims_;
   std::set<std::pair<FenceKey, std::string>> noted_;
   std::set<std::pair<std::int64_t, std::int64_t>> synchronous_;
+  std::set<std::pair<std::int64_t, std::int64_t>> users_;  // installation, guard
   std::set<std::string> refused_in_;  // Files in which this transaction was refused something.
 };
 

@@ -52,13 +52,18 @@ void let_through(ConnectionState& state, const Named& named, Verdict verdict,
     named.store.count(named.guard.id, "would_refuse", 1);
 }
 
+bool refuses(const Named& named) {
+  return enforces(named.guard.mode, named.guard.percent, resource_of(named.guard, named.key)) &&
+         effective_mode(named) == named.guard.mode;
+}
+
 // Of what was not admitted: refuses, or lets through and counts.
 Verdict settle(ConnectionState& state, const Named& named, Verdict verdict,
                std::optional<std::uint64_t> token, std::uint64_t fence) {
-  const bool wrong = refusable(verdict, token.has_value(), named.guard.require_token);
+  const bool owed = named.guard.require_token || state.has_used_a_token(named);
+  const bool wrong = refusable(verdict, token.has_value(), owed);
   const std::string resource = resource_of(named.guard, named.key);
-  if (wrong && enforces(named.guard.mode, named.guard.percent, resource) &&
-      effective_mode(named) == named.guard.mode) {
+  if (wrong && refuses(named)) {
     state.refused(named, to_text(verdict), token, fence);
     fail(word_of(verdict), explain(verdict, resource, token, fence));
   }
@@ -160,8 +165,26 @@ Verdict admit(ConnectionState& state, const Named& before, std::uint64_t token,
   return verdict;
 }
 
+void insist_on_journal(ConnectionState& state, const Named& named) {
+  Statement asked(state.db(), fmt::format("PRAGMA {}.journal_mode", quoted(named.store.schema())));
+  if (asked.step() && asked.text(0) == "off" && refuses(named))
+    fail(
+        Word::kInvalid,
+        fmt::format("journal_mode is OFF in this connection, so a refused write to {} could not be "
+                    "undone: PRAGMA journal_mode = WAL, or DELETE",
+                    named.guard.name));
+}
+
 void judge_write(ConnectionState& state, const Named& named) {
   state.join();
+  if (state.note(named, "journal")) {
+    try {
+      insist_on_journal(state, named);
+    } catch (const Fault&) {
+      state.forget_note(named, "journal");  // The next write is refused as well.
+      throw;
+    }
+  }
   const Carried* carried = state.carried(named);
   const std::uint64_t fence = state.fence(named);
   if (carried == nullptr) {

@@ -21,6 +21,8 @@ enum class Carry : std::uint8_t {
 Verdict admit(ConnectionState& state, const Named& named, std::uint64_t token,
               std::optional<std::uint64_t> operation, Carry carry);
 
+// Throws where this guard refuses, and the connection could not undo what was refused.
+void insist_on_journal(ConnectionState& state, const Named& named);
 // A trigger asks: may this row be written, with what the transaction carries? A Fault when not.
 void judge_write(ConnectionState& state, const Named& named);
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -94,11 +95,31 @@ void turn_on(const std::string& path, const std::vector<Emergency>& emergencies,
   const std::string name = switch_of(path);
   // Every user that may write to the database must be able to read it, whichever user sets it.
   const UniqueFd file(::open(name.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
-  // One write with O_APPEND: two at once do not tear each other's lines.
-  if (file.get() < 0 ||
+  // One write with O_APPEND: two at once do not tear each other's lines. Locked, because turn_off()
+  // writes the file anew.
+  if (file.get() < 0 || ::flock(file.get(), LOCK_EX) != 0 ||
       ::write(file.get(), lines.data(), lines.size()) != static_cast<ssize_t>(lines.size()) ||
       ::fsync(file.get()) != 0)
     fail(Word::kInvalid, fmt::format("cannot write {}: {}", name, std::strerror(errno)));
+}
+
+void turn_off(const std::string& path, std::int64_t installation, std::int64_t guard) {
+  if (path.empty()) return;
+  const UniqueFd file(::open(switch_of(path).c_str(), O_WRONLY | O_CLOEXEC));
+  if (file.get() < 0 || ::flock(file.get(), LOCK_EX) != 0) return;  // There is none, or not ours.
+  std::string kept;
+  std::ifstream lines(switch_of(path));
+  for (std::string line; std::getline(lines, line);) {
+    const auto switched = parse(line);
+    if (switched && switched->emergency.installation == installation &&
+        switched->emergency.guard == guard)
+      continue;
+    kept += line + "\n";
+  }
+  // In place: the lines that stay come first, so that no reader misses one of another guard.
+  if (::pwrite(file.get(), kept.data(), kept.size(), 0) == static_cast<ssize_t>(kept.size()))
+      [[maybe_unused]]
+    const int rc = ::ftruncate(file.get(), static_cast<off_t>(kept.size()));
 }
 
 void audit_emergencies(Store& store) {

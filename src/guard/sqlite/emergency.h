@@ -44,6 +44,8 @@ struct Switched {
 // Durably, without a lock. Throws a Fault where the file cannot be written.
 void turn_on(const std::string& path, const std::vector<Emergency>& emergencies,
              const std::string& reason);
+// Removes the lines of that guard, whatever their generation.
+void turn_off(const std::string& path, std::int64_t installation, std::int64_t guard);
 // Copies the switches into the audit of that file, each once. In a transaction of the caller's.
 void audit_emergencies(Store& store);
 // The same in one of its own, if there is something to copy and no other connection writes now.

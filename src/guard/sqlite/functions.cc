@@ -120,6 +120,12 @@ void admit_only(const Call& call) {
   admit_as(call, Carry::kNo);
 }
 
+// Before a row is inserted whose key is not known yet.
+void judge_connection(const Call& call) {
+  insist_on_journal(call.state(), call.state().find(call.number(0), call.number(1), ""));
+  call.answer(1);
+}
+
 void judge_row(const Call& call) {
   judge_write(call.state(), call.state().find(call.number(0), call.number(1), call.text(2)));
   call.answer(1);
@@ -256,6 +262,7 @@ struct Function {
 };
 
 constexpr std::array kFunctions{
+    Function{"pawl_judge", 2, call<judge_connection>, SQLITE_INNOCUOUS},
     Function{"pawl_judge", 3, call<judge_row>, SQLITE_INNOCUOUS},
     Function{"pawl_use", 2, call<use>},
     Function{"pawl_use", 3, call<use>},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "base/limits.h"
 #include "guard/sqlite/decide.h"
@@ -59,12 +60,57 @@ GuardRow make_guard(Store& store, const std::string& name, const std::string& ki
   return need_guard(store, name);
 }
 
+bool has_column(sqlite3* db, const std::string& table, const std::string& column) {
+  const auto columns = columns_of(db, table);
+  return std::find(columns.begin(), columns.end(), column) != columns.end();
+}
+
+std::string upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// Two keys are the same when the key column calls them equal. That must be known from their text.
+void check_key_column(sqlite3* db, const std::string& table, const std::string& column) {
+  const std::string collation = declared_collation(db, "main", table, column);
+  if (collation != "BINARY" && collation != "NOCASE" && collation != "RTRIM")
+    fail(Word::kInvalid,
+         fmt::format("the column {} has the collation {} of an application, and only that knows "
+                     "which keys are equal: guard by an expression, or by another column",
+                     column, collation));
+  const char* declared = nullptr;
+  sqlite3_table_column_metadata(db, "main", table.c_str(), column.c_str(), &declared, nullptr,
+                                nullptr, nullptr, nullptr);
+  const std::string type = upper(declared == nullptr ? "" : declared);
+  const auto says = [&](const char* word) { return type.find(word) != type.npos; };
+  // As SQLite derives the affinity.
+  const bool whole_or_text = says("INT") || says("CHAR") || says("CLOB") || says("TEXT");
+  if (type.empty() || type == "ANY" ||
+      (!whole_or_text && (says("BLOB") || says("REAL") || says("FLOA") || says("DOUB"))))
+    fail(Word::kInvalid,
+         fmt::format("the column {} has {}, where equal keys may differ as text (7 and 7.0): "
+                     "declare it INTEGER or TEXT, or guard by another column",
+                     column, type.empty() ? "no type" : "the type " + type));
+}
+
+// A column by its name is that column, however it came.
+guard::Protection normalised(sqlite3* db, guard::Protection wanted) {
+  if (has_column(db, wanted.table, wanted.by)) wanted.key = std::exchange(wanted.by, {});
+  return wanted;
+}
+
 std::string kind_of(sqlite3* db, const guard::Protection& wanted) {
-  if (!wanted.by.empty()) return "expression";
+  if (!wanted.by.empty()) {
+    if (upper(wanted.by).find("COLLATE") != std::string::npos)
+      fail(Word::kInvalid,
+           "a key is compared as text; say lower(…) or rtrim(…) in the expression instead of "
+           "COLLATE");
+    return "expression";
+  }
   if (wanted.key.empty()) return "static";
-  const auto columns = columns_of(db, wanted.table);
-  if (std::find(columns.begin(), columns.end(), wanted.key) == columns.end())
+  if (!has_column(db, wanted.table, wanted.key))
     fail(Word::kInvalid, fmt::format("{} has no column \"{}\"", wanted.table, wanted.key));
+  check_key_column(db, wanted.table, wanted.key);
   return "row";
 }
 
@@ -77,6 +123,51 @@ void drop_triggers(sqlite3* db, const std::string& table) {
   listed.bind(table);
   while (listed.step()) names.push_back(listed.text(0));
   for (const std::string& name : names) execute(db, "DROP TRIGGER main." + quoted(name));
+}
+
+// Also where a trigger of that name is on another table: one that was guarded, and renamed.
+void cover(sqlite3* db, const Protected& wanted) {
+  for (const Trigger& trigger : triggers_for(db, wanted)) {
+    execute(db, "DROP TRIGGER IF EXISTS main." + quoted(trigger.name));
+    execute(db, trigger.sql);
+  }
+}
+
+// Several tables under one guard share its fences, so they must agree on when keys are equal.
+void check_same_collation(sqlite3* db, const GuardRow& row, const guard::Protection& wanted) {
+  if (row.kind != "row") return;
+  Statement others(db,
+                   "SELECT p.tbl, g.key FROM main.pawl_protected p JOIN main.pawl_guard g ON g.id "
+                   "= p.guard WHERE g.id = ?1");
+  others.bind(row.id);
+  while (others.step()) {
+    if (declared_collation(db, "main", others.text(0), others.text(1)) !=
+        declared_collation(db, "main", wanted.table, wanted.key))
+      fail(Word::kInvalid,
+           fmt::format("{} and {} have different collations: one guard cannot have both",
+                       others.text(0), wanted.table));
+  }
+}
+
+// What an older version has left: triggers with another text, and fences under other keys.
+void bring_up_to_date(sqlite3* db, Store& store) {
+  std::vector<Protected> entries;
+  Statement listed(db,
+                   "SELECT p.tbl, g.id, g.kind, g.key, g.name FROM main.pawl_protected p JOIN "
+                   "main.pawl_guard g ON g.id = p.guard");
+  std::vector<std::string> names;
+  while (listed.step()) {
+    entries.push_back(
+        {listed.text(0), store.installation(), listed.number(1), listed.text(2), listed.text(3)});
+    names.push_back(listed.text(4));
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (columns_of(db, entries[i].table).empty()) continue;  // `pawl guard check` names it.
+    cover(db, entries[i]);
+    if (entries[i].kind == "row")
+      store.refold(need_guard(store, names[i]),
+                   declared_collation(db, "main", entries[i].table, entries[i].key));
+  }
 }
 
 std::string mode_text(GuardMode mode, int percent) {
@@ -105,6 +196,9 @@ void install(sqlite3* db) {
                      before->version, before->contract, kGuardContract));
   Scope scope(db);
   execute(db, std::string(install_script()));
+  Store store(db, "main", Store::installation_in(db, "main").value_or(0));
+  bring_up_to_date(db, store);
+  store.forget_statements();
   scope.finish();
 }
 
@@ -124,9 +218,10 @@ void uninstall(ConnectionState& state) {
   forget_refusals(path);
 }
 
-std::string protect(ConnectionState& state, const guard::Protection& wanted) {
+std::string protect(ConnectionState& state, const guard::Protection& given) {
   Store& store = state.main();
   sqlite3* db = state.db();
+  const guard::Protection wanted = normalised(db, given);
   const std::string name = wanted.guard.empty() ? wanted.table : wanted.guard;
   const std::string kind = kind_of(db, wanted);
   const std::string& key = kind == "row" ? wanted.key : wanted.by;
@@ -140,9 +235,8 @@ std::string protect(ConnectionState& state, const guard::Protection& wanted) {
   if (row->kind != kind)
     fail(Word::kInvalid,
          fmt::format("the guard {} exists, and is {}, not {}", name, row->kind, kind));
-  for (const Trigger& trigger :
-       triggers_for(db, {wanted.table, store.installation(), row->id, kind, key}))
-    execute(db, trigger.sql);
+  check_same_collation(db, *row, wanted);
+  cover(db, {wanted.table, store.installation(), row->id, kind, key});
   store.kept("INSERT INTO {s}.pawl_protected (tbl, guard) VALUES (?1, ?2)")
       .bind(wanted.table, row->id)
       .run();
@@ -184,6 +278,18 @@ void drop_guard(ConnectionState& state, const std::string& name) {
   scope.finish();
 }
 
+namespace {
+
+void insist_on_no_problem(ConnectionState& state, const std::string& guard) {
+  for (const guard::Problem& problem : problems(state)) {
+    if (problem.severity == "error" && problem.guard == guard)
+      fail(Word::kInvalid, fmt::format("the mode stays as it is: {}: {}. {}", problem.object,
+                                       problem.problem, problem.fix));
+  }
+}
+
+}  // namespace
+
 void set_mode(ConnectionState& state, const guard::ModeChange& change) {
   const GuardMode mode = need_mode(change.mode);
   const bool canary = mode == GuardMode::kCanary;
@@ -194,6 +300,7 @@ void set_mode(ConnectionState& state, const guard::ModeChange& change) {
   Store& store = state.main();
   audit_emergencies(store);  // Before what ends them, as it happened.
   const GuardRow row = need_guard(store, change.guard);
+  if (mode >= GuardMode::kCanary) insist_on_no_problem(state, change.guard);
   const GuardMode before = effective_mode({store, row, ""});
   std::optional<std::int64_t> percent;
   if (canary) percent = *change.percent;
@@ -211,6 +318,14 @@ void set_mode(ConnectionState& state, const guard::ModeChange& change) {
                           mode_text(mode, change.percent.value_or(0))),
               change.reason);
   scope.finish();
+  // Else the lines would count again for a restored copy of this file. (An open transaction may
+  // still be taken back; then the administration does it.)
+  if (sqlite3_get_autocommit(state.db()) != 0) end_emergencies(store, change.guard);
+}
+
+void end_emergencies(Store& store, const std::string& guard) {
+  const auto row = store.find(guard);
+  if (row) turn_off(store.path(), store.installation(), row->id);
 }
 
 void set_policy(ConnectionState& state, const guard::PolicyChange& change) {

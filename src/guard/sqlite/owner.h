@@ -26,6 +26,8 @@ void create_guard(ConnectionState& state, const std::string& name, bool keyed);
 void drop_guard(ConnectionState& state, const std::string& name);
 
 void set_mode(ConnectionState& state, const guard::ModeChange& change);
+// Removes the lines of its emergency switch; a change of mode has ended them.
+void end_emergencies(Store& store, const std::string& guard);
 void set_policy(ConnectionState& state, const guard::PolicyChange& change);
 // How many were switched to shadow. Does not wait; where another connection is writing, the audit
 // has it from the next change of mode on.

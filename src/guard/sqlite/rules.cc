@@ -38,6 +38,16 @@ std::string resource_of(const GuardRow& guard, std::string_view key) {
   return guard.keyed() ? fmt::format("{}:{}", guard.name, key) : guard.name;
 }
 
+std::string fold(std::string_view key, std::string_view collation) {
+  std::string folded(key);
+  if (collation == "NOCASE") {
+    for (char& c : folded) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  } else if (collation == "RTRIM") {
+    folded.erase(folded.find_last_not_of(' ') + 1);
+  }
+  return folded;
+}
+
 std::string explain(Verdict verdict, std::string_view resource, std::optional<std::uint64_t> token,
                     std::uint64_t fence) {
   switch (verdict) {

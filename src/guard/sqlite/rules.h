@@ -23,6 +23,7 @@ struct GuardRow {
   std::uint64_t max_step = 0;
   std::uint64_t floor = 0;
   std::int64_t generation = 0;
+  std::string collation = {};  // of the key column, where not every text is a key of its own
 
   [[nodiscard]] bool keyed() const { return kind != "static"; }
 };
@@ -39,6 +40,10 @@ struct GuardRow {
 [[nodiscard]] bool refusable(Verdict verdict, bool has_token, bool require_token);
 
 [[nodiscard]] std::string resource_of(const GuardRow& guard, std::string_view key);
+
+// The form that all keys have which the key column calls equal: NOCASE ignores the case of ASCII
+// letters, RTRIM spaces at the end. Every other text is a key of its own.
+[[nodiscard]] std::string fold(std::string_view key, std::string_view collation);
 
 // Why a write is refused, for people, behind the word for programs.
 [[nodiscard]] std::string explain(Verdict verdict, std::string_view resource,

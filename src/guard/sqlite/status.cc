@@ -83,8 +83,7 @@ guard::Status status_of(Store& store, const GuardRow& row) {
 // Triggers that are gone or changed, tables that are gone.
 void find_problems_of_table(Store& store, const Protected& entry, const std::string& guard,
                             std::vector<guard::Problem>& problems) {
-  const std::string again =
-      fmt::format("pawl guard unprotect sqlite {0}, then protect it again", entry.table);
+  const std::string again = "pawl guard install sqlite puts it back";
   std::vector<Trigger> wanted;
   try {
     wanted = triggers_for(store.db(), entry);
@@ -103,7 +102,7 @@ void find_problems_of_table(Store& store, const Protected& entry, const std::str
       problems.push_back(
           {"error", guard, entry.table,
            fmt::format("the trigger {} is not what it should be (was a unique index added, or "
-                       "the table renamed?)",
+                       "the table renamed, so that another one has its name?)",
                        trigger.name),
            again});
     }
@@ -135,6 +134,12 @@ void find_durability_problems(Store& store, std::vector<guard::Problem>& problem
              "its last commits, and the fence with them",
              seen.text(1), seen.text(2), seen.text(3)),
          "PRAGMA synchronous = FULL in that program"});
+}
+
+void find_journal_problems(Store& store, std::vector<guard::Problem>& problems) {
+  const GuardStrength strength = strength_of(store.db());
+  if (strength.strength == Strength::kBestEffort)
+    problems.push_back({"error", "", "", strength.because, "PRAGMA journal_mode = WAL"});
 }
 
 void find_emergencies(Store& store, std::vector<guard::Problem>& problems) {
@@ -203,6 +208,7 @@ std::vector<guard::Problem> problems(ConnectionState& state) {
   std::vector<guard::Problem> all;
   find_table_problems(store, all);
   find_durability_problems(store, all);
+  find_journal_problems(store, all);
   find_emergencies(store, all);
   return all;
 }

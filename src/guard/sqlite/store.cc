@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
+#include <utility>
+#include <vector>
 
 #include "guard/sqlite/fault.h"
 #include "guard_contract/parse.h"
@@ -105,6 +108,74 @@ std::optional<Store::Fenced> Store::find(std::string_view name, std::string_view
   Fenced fenced{row_of(asked), static_cast<std::uint64_t>(asked.number(10))};
   asked.reset();
   return fenced;
+}
+
+std::string declared_collation(sqlite3* db, const std::string& schema, const std::string& table,
+                               const std::string& column) {
+  const char* collation = nullptr;
+  if (sqlite3_table_column_metadata(db, schema.c_str(), table.c_str(), column.c_str(), nullptr,
+                                    &collation, nullptr, nullptr, nullptr) != SQLITE_OK ||
+      collation == nullptr)
+    return "BINARY";
+  std::string name = collation;
+  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
+std::string Store::collation_of(const GuardRow& guard) {
+  if (guard.kind != "row") return {};
+  if (const auto known = collations_.find(guard.id); known != collations_.end())
+    return known->second;
+  Statement& asked =
+      kept(
+          "SELECT p.tbl, g.key FROM {s}.pawl_guard g JOIN {s}.pawl_protected p ON p.guard = g.id "
+          "WHERE g.id = ?1")
+          .bind(guard.id);
+  if (!asked.step()) return {};
+  std::string collation = declared_collation(db_, schema_, asked.text(0), asked.text(1));
+  asked.reset();
+  if (collation == "BINARY") collation.clear();
+  if (!collation.empty()) {
+    Statement& keys = kept("SELECT key FROM {s}.pawl_fence WHERE guard = ?1").bind(guard.id);
+    while (keys.step()) {
+      if (fold(keys.text(0), collation) == keys.text(0)) continue;
+      keys.reset();
+      fail(Word::kInvalid,
+           fmt::format("the fences of {} were stored by an older guard, which took equal keys for "
+                       "different ones. Run: pawl guard install sqlite",
+                       guard.name));
+    }
+  }
+  collations_[guard.id] = collation;
+  return collation;
+}
+
+void Store::refold(const GuardRow& guard, std::string_view collation) {
+  std::vector<std::pair<std::string, std::string>> changed;
+  for (const char* table : {"pawl_fence", "pawl_done"}) {
+    Statement keys(db_, fmt::format("SELECT DISTINCT key FROM {}.{} WHERE guard = ?1",
+                                    quoted(schema_), table));
+    keys.bind(guard.id);
+    while (keys.step()) {
+      if (fold(keys.text(0), collation) != keys.text(0)) changed.emplace_back(table, keys.text(0));
+    }
+  }
+  for (const auto& [table, key] : changed) {
+    const std::string form = fold(key, collation);
+    if (table == "pawl_fence") {
+      raise_fence(guard.id, form, fence(guard.id, key));
+    } else {
+      kept(
+          "INSERT INTO {s}.pawl_done (guard, key, token, op) SELECT guard, ?3, token, op FROM "
+          "{s}.pawl_done WHERE guard = ?1 AND key = ?2 ON CONFLICT DO NOTHING")
+          .bind(guard.id, key, form)
+          .run();
+    }
+    Statement(
+        db_, fmt::format("DELETE FROM {}.{} WHERE guard = ?1 AND key = ?2", quoted(schema_), table))
+        .bind(guard.id, key)
+        .run();
+  }
 }
 
 std::uint64_t Store::fence(std::int64_t guard, std::string_view key) {

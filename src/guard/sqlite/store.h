@@ -56,6 +56,12 @@ class Store {
   };
   [[nodiscard]] std::optional<Fenced> find(std::string_view name, std::string_view key);
 
+  // That of its key column; empty: every text is a key of its own. Throws where fences of an older
+  // version wait to be stored anew.
+  [[nodiscard]] std::string collation_of(const GuardRow& guard);
+  // Stores the fences and operations of a guard under the form of their keys.
+  void refold(const GuardRow& guard, std::string_view collation);
+
   [[nodiscard]] std::uint64_t fence(std::int64_t guard, std::string_view key);  // 0: none
   // Also forgets the operations of older tokens.
   void raise_fence(std::int64_t guard, std::string_view key, std::uint64_t token);
@@ -79,8 +85,13 @@ class Store {
   sqlite3* db_;
   std::string schema_;
   std::int64_t installation_;
+  std::unordered_map<std::int64_t, std::string> collations_;                     // by guard
   std::unordered_map<std::string_view, std::unique_ptr<Statement>> statements_;  // by literal
 };
+
+// The collation that the column was declared with: BINARY, NOCASE, RTRIM or one of an application.
+[[nodiscard]] std::string declared_collation(sqlite3* db, const std::string& schema,
+                                             const std::string& table, const std::string& column);
 
 // A short transaction on a connection of its own, for what must be kept although the caller's
 // transaction is rolled back, or does not belong to it. `work` runs under the write lock and is

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "guard/sqlite/fault.h"
 #include "guard/sqlite/statement.h"
 
@@ -19,19 +21,66 @@ std::string ask(const Protected& wanted, const std::string& key) {
       wanted.installation, wanted.guard, key);
 }
 
-// The key of the row OLD or NEW.
-std::string key_in(const Protected& wanted, const Columns& columns, const std::string& row) {
-  if (wanted.kind == "row") return fmt::format("CAST({}.{} AS TEXT)", row, quoted(wanted.key));
+// A SELECT of one value of the row OLD or NEW.
+std::string in_row(const std::string& expression, const Columns& columns, const std::string& row) {
   Columns all;
   for (const std::string& column : columns)
     all.push_back(fmt::format("{}.{} AS {}", row, quoted(column), quoted(column)));
-  return fmt::format("(SELECT CAST(({}) AS TEXT) FROM (SELECT {}))", wanted.key,
-                     fmt::join(all, ", "));
+  return fmt::format("(SELECT {} FROM (SELECT {}))", expression, fmt::join(all, ", "));
+}
+
+// The key of the row OLD or NEW.
+std::string key_in(const Protected& wanted, const Columns& columns, const std::string& row) {
+  if (wanted.kind == "row") return fmt::format("CAST({}.{} AS TEXT)", row, quoted(wanted.key));
+  return in_row(fmt::format("CAST(({}) AS TEXT)", wanted.key), columns, row);
+}
+
+// The name of the row's number: none of the columns may have it.
+std::string rowid_name(const Columns& columns) {
+  for (const char* name : {"rowid", "_rowid_", "oid"}) {
+    const bool taken = std::any_of(columns.begin(), columns.end(), [&](const std::string& column) {
+      return sqlite3_stricmp(column.c_str(), name) == 0;
+    });
+    if (!taken) return name;
+  }
+  fail(Word::kInvalid,
+       "columns named rowid, _rowid_ and oid hide the number of the row, by which REPLACE deletes: "
+       "guard the whole table instead");
+}
+
+// The text behind the list of columns in CREATE INDEX: the condition of a partial index.
+std::string condition_of(sqlite3* db, const std::string& index) {
+  Statement asked(db, "SELECT sql FROM main.sqlite_schema WHERE type = 'index' AND name = ?1");
+  const std::string sql = asked.bind(index).step() ? asked.text(0) : "";
+  int depth = 0;
+  for (std::size_t i = 0; i < sql.size(); ++i) {
+    const char c = sql[i];
+    if (c == '\'' || c == '"' || c == '`' || c == '[') {
+      i = sql.find(c == '[' ? ']' : c, i + 1);
+      if (i == sql.npos) break;
+    } else if (c == '(') {
+      ++depth;
+    } else if (c == ')' && --depth == 0) {
+      const std::size_t word = sql.find_first_not_of(" \t\n\r", i + 1);
+      if (word != sql.npos && sqlite3_strnicmp(sql.c_str() + word, "WHERE", 5) == 0)
+        return sql.substr(word + 5);
+      break;
+    }
+  }
+  fail(Word::kInvalid,
+       fmt::format("the condition of the unique index {} cannot be read: guard the whole table "
+                   "instead",
+                   index));
 }
 
 // One condition: `other` shares all of these with NEW.
-std::string shares(sqlite3* db, const std::string& index) {
+std::string shares(sqlite3* db, const std::string& index, bool partial, const Columns& columns) {
   Columns same;
+  if (partial) {  // It is about rows that meet its condition only. Names without a row are other's.
+    const std::string condition = condition_of(db, index);
+    same.push_back(fmt::format("({})", condition));
+    same.push_back(in_row(fmt::format("({})", condition), columns, "NEW"));
+  }
   Statement parts(db, "SELECT cid, name, coll FROM pragma_index_xinfo(?1) WHERE key = 1");
   parts.bind(index);
   while (parts.step()) {
@@ -40,21 +89,23 @@ std::string shares(sqlite3* db, const std::string& index) {
            fmt::format("the unique index {} is on an expression, and REPLACE could delete "
                        "another key's row through it: guard the whole table instead",
                        index));
-    const std::string column = parts.number(0) == -1 ? "rowid" : quoted(parts.text(1));
+    const std::string column = parts.number(0) == -1 ? rowid_name(columns) : quoted(parts.text(1));
     same.push_back(fmt::format("other.{0} = NEW.{0} COLLATE {1}", column, quoted(parts.text(2))));
   }
   return fmt::format("({})", fmt::join(same, " AND "));
 }
 
 // Every way in which a new row can be in another one's place.
-std::string conflicts(sqlite3* db, const Protected& wanted) {
+std::string conflicts(sqlite3* db, const Protected& wanted, const Columns& columns) {
   Columns ways;
-  Statement indexes(db, "SELECT name FROM pragma_index_list(?1) WHERE \"unique\" = 1");
+  Statement indexes(db, "SELECT name, partial FROM pragma_index_list(?1) WHERE \"unique\" = 1");
   indexes.bind(wanted.table);
-  while (indexes.step()) ways.push_back(shares(db, indexes.text(0)));
+  while (indexes.step())
+    ways.push_back(shares(db, indexes.text(0), indexes.number(1) != 0, columns));
   Statement listed(db, "SELECT wr FROM pragma_table_list(?1) WHERE schema = 'main'");
   listed.bind(wanted.table);
-  if (listed.step() && listed.number(0) == 0) ways.emplace_back("other.rowid = NEW.rowid");
+  if (listed.step() && listed.number(0) == 0)
+    ways.push_back(fmt::format("other.{0} = NEW.{0}", rowid_name(columns)));
   return fmt::format("{}", fmt::join(ways, " OR "));
 }
 
@@ -73,9 +124,13 @@ std::vector<Trigger> for_keys(sqlite3* db, const Protected& wanted, const Column
   const std::string others =
       ask(wanted, wanted.kind == "row" ? fmt::format("CAST(other.{} AS TEXT)", quoted(wanted.key))
                                        : fmt::format("CAST(({}) AS TEXT)", wanted.key)) +
-      fmt::format(" FROM {} AS other WHERE {};", quoted(wanted.table), conflicts(db, wanted));
+      fmt::format(" FROM {} AS other WHERE {};", quoted(wanted.table),
+                  conflicts(db, wanted, columns));
+  const std::string connection = fmt::format(
+      "SELECT CASE WHEN pawl_judge({}, {}) IS NOT 1 THEN RAISE(ABORT, 'PAWL_REFUSED') END; ",
+      wanted.installation, wanted.guard);
   return {
-      trigger(wanted, "BEFORE INSERT", "", others),
+      trigger(wanted, "BEFORE INSERT", "", connection + others),
       trigger(wanted, "AFTER INSERT", "", ask(wanted, after) + ";"),
       trigger(wanted, "BEFORE UPDATE", "", ask(wanted, before) + "; " + others),
       trigger(wanted, "AFTER UPDATE", fmt::format("WHEN {} IS NOT {} ", before, after),

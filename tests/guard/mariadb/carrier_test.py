@@ -123,10 +123,11 @@ class PoolTest(ServerCase):
 
     def test_many_keys_on_one_connection_are_bounded(self):
         self.protect("lines", key="customer")
+        call(self.connect(), "create_guard", f"{self.db}.mail", True)
         db = self.connect(isolation="READ COMMITTED")
-        for customer in range(1, 60):
+        for number in range(1, 60):
             rows(db, "START TRANSACTION")
-            call(db, "use", f"{self.db}.lines:{'x' * 500}{customer}", 34)
+            call(db, "use", f"{self.db}.mail:{'x' * 500}{number}", 34)
             rows(db, "ROLLBACK")
         self.assertLess(self.value("SELECT LENGTH(@pawl)", on=db), 61000)
         self.assertEqual(
@@ -135,6 +136,67 @@ class PoolTest(ServerCase):
             ),
             "admitted",
         )
+
+
+class LegacyTest(ServerCase):
+    """Without require_token a program that knows no tokens may write on. A session that has used
+    one is no such program."""
+
+    def setUp(self):
+        super().setUp()
+        self.protect()
+        call(self.connect(), "advance", self.orders, 34, 5)
+
+    def users(self):
+        """Sessions that have used a token, each in another way."""
+        db = self.connect()
+        self.write(34, on=db)
+        rows(db, "SET @pawl = NULL")
+        yield "use", db
+        db = self.connect()
+        call(db, "begin", self.orders, 34)
+        call(db, "finish")
+        yield "begin", db
+        db = self.connect()
+        rows(db, "START TRANSACTION")
+        call(db, "use_op", self.orders, 34, 1)
+        call(db, "abandon")
+        yield "use_op", db
+
+    def test_session_that_has_used_a_token_owes_one(self):
+        rows(self.connect(), "UPDATE orders SET n = 5")
+        for name, db in self.users():
+            with self.subTest(name):
+                self.assertRefused("PW001", rows, db, "UPDATE orders SET n = 9")
+                rows(db, "START TRANSACTION")
+                self.assertRefused("PW001", rows, db, "UPDATE orders SET n = 9")
+                rows(db, "ROLLBACK")
+        call(self.connect(), "token_column", self.orders, True)
+        db = self.connect()
+        rows(db, "UPDATE orders SET n = n + 1, pawl_token = 34 WHERE id = 1")
+        self.assertRefused("PW001", rows, db, "UPDATE orders SET n = 9")
+        rows(self.connect(), "UPDATE orders SET n = 5")
+
+    def test_token_for_another_key_is_no_token(self):
+        guard = self.protect("lines", key="customer")
+        insert = "INSERT INTO `lines` (customer) VALUES (2)"
+        self.assertRefused("PW001", self.write, 34, f"{guard}:1", insert)
+        rows(self.connect(), insert)
+
+    def test_write_after_a_raise_was_rolled_back_is_refused(self):
+        db = self.connect(isolation="READ COMMITTED")
+        rows(db, "START TRANSACTION")
+        rows(db, "SAVEPOINT here")
+        call(db, "use", self.orders, 35)
+        rows(db, "ROLLBACK TO SAVEPOINT here")
+        self.assertRefused("PW001", rows, db, "UPDATE orders SET n = 9")
+
+    def test_session_that_has_used_a_token_is_let_through_in_shadow(self):
+        call(self.connect(), "set_mode", self.orders, "shadow", None, None)
+        db = self.connect()
+        self.write(34, on=db)
+        rows(db, "UPDATE orders SET n = 9")
+        self.assertEqual((self.count("missing"), self.count("would_refuse")), (1, 1))
 
 
 class ColumnTest(ServerCase):

@@ -62,17 +62,65 @@ class GuardCliTest(ServerCase):
         self.assertEqual(self.guard("max", self.orders).stdout, "41\n")
         self.assertIn("41", self.guard("advance", self.orders, "40", code=121).stderr)
 
-    def test_dry_run_changes_nothing(self):
-        self.protect()
-        self.guard("mode", self.orders, "shadow", "--dry-run")
-        self.guard("policy", self.orders, "--require-token", "on", "--dry-run")
-        self.guard("unprotect", "orders", "--dry-run")
-        self.guard("uninstall", "--dry-run")
-        status = json.loads(self.guard("status", self.orders, "--json").stdout)["guards"][0]
-        self.assertEqual(
-            (status["mode"], status["require_token"], status["tables"]),
-            ("enforce", False, [self.orders]),
+    def remembered(self):
+        """All that the guard remembers, and what it tells."""
+        db = self.connect()
+        tables = [
+            name
+            for (name,) in rows(
+                db,
+                "SELECT table_name FROM information_schema.tables WHERE table_schema = 'pawl' AND "
+                "table_type IN ('BASE TABLE', 'SEQUENCE') ORDER BY 1",
+            )
+        ]
+        triggers = "SELECT * FROM information_schema.triggers ORDER BY trigger_schema, trigger_name"
+        return (
+            {table: rows(db, f"SELECT * FROM pawl.`{table}`") for table in tables},
+            rows(db, triggers),
+            self.guard("status", "--json").stdout,
         )
+
+    def test_dry_run_leaves_everything_as_it_was(self):
+        self.protect()
+        self.protect("lines", key="customer")
+        call(self.connect(), "set_mode", f"{self.db}.lines", "enforce", None, None)
+        self.write(34, op=1)
+        call(self.connect(), "advance", f"{self.db}.lines:1", 34, 5)
+        verbs = (
+            ("mode", self.orders, "shadow"),
+            ("mode", self.orders, "enforce"),
+            ("mode", f"{self.db}.lines", "canary", "--percent", "10"),
+            ("policy", self.orders, "--require-token", "on"),
+            ("policy", self.orders, "--equal", "once"),
+            ("compact", f"{self.db}.lines", "--below", "5000"),
+            ("compact", self.orders, "--below", "5000"),
+            ("protect", "accounts"),
+            ("protect", "accounts", "--key", "id"),
+            ("unprotect", "orders"),
+            ("install",),
+            ("uninstall",),
+        )
+        for emergency in (False, True):
+            if emergency:
+                self.guard("emergency", "--reason", "test")
+            before = self.remembered()
+            for verb in verbs:
+                with self.subTest(verb=verb, emergency=emergency):
+                    self.guard(*verb, "--dry-run")
+                    self.assertEqual(self.remembered(), before)
+
+    def test_dry_run_refuses_what_protect_would_refuse(self):
+        rows(self.connect(), "CREATE TABLE times (t TIMESTAMP PRIMARY KEY)")
+        refused = self.guard("protect", "times", "--key", "t", "--dry-run", code=64)
+        self.assertIn("cannot be a key", refused.stderr)
+
+    def test_check_names_the_account_that_is_gone(self):
+        self.protect()
+        self.addCleanup(self.guard, "install")
+        rows(self.connect(), "DROP USER pawl_definer@localhost")
+        self.assertIn("pawl_definer@localhost", self.guard("check", code=1).stdout)
+        self.guard("install")
+        self.assertEqual(self.write(34), "admitted")
 
     def test_advance_reports_an_older_open_write(self):
         self.protect()

@@ -49,6 +49,43 @@ class SnapshotTest(ServerCase):
         self.assertEqual(call(new, "use", self.orders, 34), [("admitted",)])
         self.assertEqual(self.value("SELECT n FROM orders WHERE id = 1", on=new), 2)
 
+    def test_write_after_an_old_snapshot_was_refused_is_refused_again(self):
+        self.protect()
+        self.write(33)
+        old = self.connect(isolation="REPEATABLE READ")
+        rows(old, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        call(self.connect(), "advance", self.orders, 34, 5)
+        self.assertRefused("40001", call, old, "use", self.orders, 34)
+        self.assertRefused("40001", rows, old, "UPDATE orders SET n = 9")
+        rows(old, "ROLLBACK")
+        self.assertEqual(self.write(34, on=old), "admitted")
+
+    def test_token_in_a_column_needs_a_snapshot_after_the_advance(self):
+        self.protect()
+        self.write(33)
+        call(self.connect(), "token_column", self.orders, True)
+        keyed = self.protect("lines", key="customer")
+        call(self.connect(), "advance", f"{keyed}:1", 33, 5)
+        call(self.connect(), "token_column", keyed, True)
+        for number, sql in enumerate(
+            (
+                "UPDATE orders SET n = 9, pawl_token = {} WHERE id = 1",
+                "INSERT INTO orders (n, pawl_token) VALUES (9, {})",
+                "INSERT INTO `lines` (customer, pawl_token) VALUES (1, {})",
+            ),
+            34,
+        ):
+            with self.subTest(sql):
+                old = self.connect(isolation="REPEATABLE READ")
+                rows(old, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+                for resource in (self.orders, f"{keyed}:1"):
+                    call(self.connect(), "advance", resource, number, 5)
+                self.assertRefused("40001", rows, old, sql.format(number))
+                rows(old, "ROLLBACK")
+                rows(old, "START TRANSACTION")
+                rows(old, sql.format(number))
+                rows(old, "COMMIT")
+
     def test_new_token_in_repeatable_read_must_advance_first(self):
         self.protect()
         self.write(33)

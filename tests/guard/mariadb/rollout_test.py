@@ -3,7 +3,7 @@
 
 import pymysql
 
-from pawltest.mariadb import ServerCase, call, main, rows, state
+from pawltest.mariadb import GUARD, ServerCase, call, main, rows, state
 
 
 class ModeTest(ServerCase):
@@ -174,7 +174,7 @@ class RightsTest(ServerCase):
             "CREATE TABLE child (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES "
             "orders (id) ON DELETE CASCADE)",
         )
-        self.protect("child", guard=self.orders)
+        self.protect("child", guard=self.orders, mode="observe")
         (found,) = self.problems()
         self.assertEqual(found[0], "error")
         self.assertIn("CASCADE", found[1])
@@ -202,7 +202,58 @@ class RightsTest(ServerCase):
     def test_a_renamed_table_is_found(self):
         self.protect()
         rows(self.connect(), "RENAME TABLE orders TO elsewhere")
-        self.assertEqual([severity for severity, _ in self.problems()], ["error"])
+        self.assertEqual([severity for severity, _ in self.problems()], ["error", "warning"])
+
+    def test_a_table_that_took_the_name_of_a_guarded_one_is_found_and_covered(self):
+        """How online schema changes end."""
+        self.protect()
+        self.write(34)
+        rows(self.connect(), "CREATE TABLE new AS SELECT * FROM orders")
+        rows(self.connect(), "RENAME TABLE orders TO old, new TO orders")
+        error = next(what for severity, what in self.problems() if severity == "error")
+        self.assertIn(f"They are on {self.db}.old", error)
+        with self.assertRaises(pymysql.MySQLError) as caught:
+            call(self.connect(), "set_mode", self.orders, "enforce", None, None)
+        self.assertIn("CALL pawl.repair()", str(caught.exception))
+        call(self.connect(), "repair")
+        self.assertEqual(self.problems(), [])
+        self.assertRefused("PW002", self.write, 33)
+
+    def test_enforce_is_refused_until_what_fires_no_trigger_is_acknowledged(self):
+        self.protect(mode="shadow")
+        rows(self.connect(), f"GRANT ALTER, DROP ON {self.db}.* TO {self.app}@localhost")
+        with self.assertRaises(pymysql.MySQLError) as caught:
+            call(self.connect(), "set_mode", self.orders, "enforce", None, None)
+        self.assertIn("EXCHANGE PARTITION", str(caught.exception))
+        code = f"ddl '{self.app}'@'localhost'"
+        with self.assertRaises(pymysql.MySQLError):
+            call(self.connect(), "acknowledge", self.orders, code, "")
+        with self.assertRaises(pymysql.MySQLError):
+            call(self.connect(), "acknowledge", self.orders, "ddl nobody", "a reason")
+        call(self.connect(), "acknowledge", self.orders, code, "it runs the migrations")
+        call(self.connect(), "set_mode", self.orders, "enforce", None, None)
+        ((severity, what),) = self.problems()
+        self.assertEqual(severity, "warning")
+        self.assertIn("it runs the migrations", what)
+
+    def test_guard_outlives_the_account_that_installed_it(self):
+        """Else every write would end with 1449."""
+        self.addCleanup(self.server.install)
+        rows(self.connect(), "CREATE USER installer@localhost")
+        rows(self.connect(), "GRANT ALL ON *.* TO installer@localhost WITH GRANT OPTION")
+        done = self.server.client(GUARD.read_text(encoding="utf-8"), user="installer")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        installer = self.connect("installer")
+        call(installer, "protect", self.orders, None, None, "enforce")
+        rows(self.connect(), "DROP USER installer@localhost")
+        self.assertEqual(self.write(34), "admitted")
+        self.assertRefused("PW002", self.write, 33)
+        self.assertEqual(self.problems(), [])
+        call(self.connect(), "emergency", self.orders, "it works")
+
+    def test_nobody_can_log_in_as_the_account_of_the_guard(self):
+        with self.assertRaises(pymysql.MySQLError):
+            self.connect("pawl_definer")
 
     def test_unprotect_drops_triggers_and_keeps_the_fence(self):
         self.protect()

@@ -99,6 +99,49 @@ class Cli(sqlite.GuardedFile):
         self.assertEqual(status["strength"], "best effort")
         self.assertIn("orders", status["strength_because"])
 
+    def remembered(self):
+        """All that is in the file and beside it, and what the guard tells."""
+        plain = self.connect(extension=False)
+        status = self.guard("status", "--json").stdout
+        folder = os.path.dirname(self.path)
+        beside = {}
+        for name in sorted(os.listdir(folder)):
+            if "-pawl-" in name:
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    beside[name] = file.read()
+        return list(plain.iterdump()), beside, status
+
+    def test_dry_run_leaves_everything_as_it_was(self):
+        self.guard("install")
+        self.db.execute("CREATE TABLE lines (customer INT)")
+        self.guard("protect", "orders", "--mode", "enforce")
+        self.guard("protect", "lines", "--by", "customer", "--mode", "enforce")
+        write(self.db, "orders", 34, operation=1)
+        write(self.db, "lines:1", 34)
+        self.db.execute("CREATE TABLE accounts (id INTEGER PRIMARY KEY)")
+        verbs = (
+            ("mode", "orders", "shadow"),
+            ("mode", "orders", "enforce"),
+            ("mode", "lines", "canary", "--percent", "10"),
+            ("policy", "orders", "--require-token", "on"),
+            ("policy", "orders", "--equal", "once"),
+            ("compact", "lines", "--below", "5000"),
+            ("compact", "orders", "--below", "5000"),
+            ("protect", "accounts"),
+            ("protect", "accounts", "--key", "id"),
+            ("unprotect", "orders"),
+            ("install",),
+            ("uninstall",),
+        )
+        for emergency in (False, True):
+            if emergency:
+                self.guard("emergency", "--reason", "test")
+            before = self.remembered()
+            for verb in verbs:
+                with self.subTest(verb=verb, emergency=emergency):
+                    self.guard(*verb, "--dry-run")
+                    self.assertEqual(self.remembered(), before)
+
     def test_a_guard_by_an_expression_is_shown_as_by(self):
         self.guard("install")
         self.guard("protect", "orders", "--by", "substr(state, 1)")

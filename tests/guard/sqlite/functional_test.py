@@ -293,7 +293,7 @@ class Keys(sqlite.GuardedFile):
         self.assertEqual(self.counted("accounts", "missing"), 3)
 
     def test_refusal_undoes_the_statement_without_constraints(self):
-        self.db.execute("CREATE TABLE bare (k, n)")
+        self.db.execute("CREATE TABLE bare (k INT, n)")
         self.db.execute("INSERT INTO bare VALUES (1, 1), (2, 2)")
         self.db.execute("SELECT pawl_protect('bare', 'k', 'enforce')")
         self.db.execute("SELECT pawl_set_policy('bare', 'require_token', 1)")

@@ -1,0 +1,215 @@
+#!/usr/bin/python3
+"""When two keys are the same: as the key column says, whatever collations, spellings, settings of
+the session and triggers of others do."""
+
+import itertools
+
+import pymysql
+
+from pawltest.mariadb import ServerCase, call, main, rows
+
+COLLATIONS = (
+    "utf8mb4_general_ci",
+    "utf8mb4_unicode_ci",
+    "utf8mb4_bin",
+    "utf8mb4_nopad_bin",
+    "utf8mb4_general_nopad_ci",
+    "utf8mb4_uca1400_ai_ci",
+    "latin1_swedish_ci",
+    "latin1_bin",
+)
+
+
+UUID = "123e4567-e89b-12d3-a456-426655440000"
+
+
+class KeyCase(ServerCase):
+    def table(self, column, name="acc"):
+        rows(self.connect(), f"CREATE TABLE {name} (k {column}, n INT NOT NULL DEFAULT 0)")
+        return f"{self.db}.{name}"
+
+    def protect_acc(self, column):
+        guard = self.table(column)
+        self.protect("acc", key="k")
+        call(self.connect(), "set_policy", guard, True, None, None, None)
+        return guard
+
+    def text(self, collation, column="VARCHAR(100)"):
+        return f"{column} CHARACTER SET {collation.split('_')[0]} COLLATE {collation} PRIMARY KEY"
+
+
+class CollationTest(KeyCase):
+    def test_keys_that_the_column_calls_equal_have_one_fence(self):
+        words = ("alice", "ALICE", "Alicé", "alice ", "bob")
+        db = self.connect()
+        tokens = itertools.count(1)
+        for collation in COLLATIONS:
+            with self.subTest(collation):
+                guard = self.protect_acc(self.text(collation))
+                for first in words:
+                    for second in words:
+                        charset = collation.split("_")[0]
+                        equal = self.value(
+                            f"SELECT CONVERT(%s USING {charset}) COLLATE {collation} = "
+                            f"CONVERT(%s USING {charset}) COLLATE {collation}",
+                            first,
+                            second,
+                            on=db,
+                        )
+                        token = next(tokens)
+                        call(db, "advance", f"{guard}:{first}", token, 5)
+                        found = self.value("SELECT pawl.fence(%s)", f"{guard}:{second}", on=db)
+                        self.assertEqual(found == token, bool(equal), (first, second))
+                call(self.connect(), "unprotect", guard)
+                call(self.connect(), "drop_guard", guard)
+                rows(self.connect(), "DROP TABLE acc")
+
+    def test_row_cannot_move_to_another_spelling_of_a_fenced_key(self):
+        for collation in COLLATIONS:
+            with self.subTest(collation):
+                guard = self.protect_acc(self.text(collation))
+                insert = "INSERT INTO acc (k) VALUES ('alice')"
+                self.write(33, f"{guard}:alice", insert)
+                call(self.connect(), "advance", f"{guard}:ALICE", 40, 5)
+                with self.assertRaises(pymysql.MySQLError):
+                    self.write(33, f"{guard}:alice", "UPDATE acc SET k = 'ALICE'")
+                call(self.connect(), "unprotect", guard)
+                call(self.connect(), "drop_guard", guard)
+                rows(self.connect(), "DROP TABLE acc")
+
+    def test_deleted_key_does_not_come_back_in_another_spelling(self):
+        guard = self.protect_acc(self.text("utf8mb4_general_ci"))
+        self.write(40, f"{guard}:Alice", "INSERT INTO acc (k) VALUES ('Alice')")
+        self.write(40, f"{guard}:Alice", "DELETE FROM acc")
+        refused = self.assertRefused(
+            "PW002", self.write, 33, f"{guard}:alice", "INSERT INTO acc (k) VALUES ('alice')"
+        )
+        self.assertIn(f"{guard}:alice", str(refused))
+
+    def test_any_spelling_of_a_key_admits_its_holder(self):
+        guard = self.protect_acc(self.text("utf8mb4_general_ci"))
+        self.write(40, f"{guard}:alice", "INSERT INTO acc (k) VALUES ('ALICE')")
+        self.write(40, f"{guard}:aLICE", "UPDATE acc SET n = 1 WHERE k = 'alice'")
+        self.write(40, f"{guard}:Alice", "UPDATE acc SET k = 'Alicé'")
+
+
+class SpellingTest(KeyCase):
+    def test_a_number_has_one_spelling(self):
+        guard = self.protect_acc("INT PRIMARY KEY")
+        self.assertEqual(
+            self.write(34, f"{guard}:7", "INSERT INTO acc (k) VALUES (7)"), "admitted"
+        )
+        db = self.connect(isolation="READ COMMITTED")
+        for spelled in ("07", "7.0", "+7", " 7", "7 ", "0x7", "seven"):
+            self.assertRefused("PW004", call, db, "advance", f"{guard}:{spelled}", 40, 5)
+            self.assertRefused("PW004", self.write, 34, f"{guard}:{spelled}", on=db)
+            self.assertEqual(call(db, "check", f"{guard}:{spelled}", 34)[0][0], "unknown")
+
+    def test_each_type_is_named_as_it_is_printed(self):
+        for column, spelled, other in (
+            ("DECIMAL(8,2)", "7.00", "7.0"),
+            ("BIGINT UNSIGNED", "18446744073709551615", "018"),
+            ("DATE", "2025-03-01", "2025-3-1"),
+            ("DATETIME(3)", "2025-03-01 12:00:00.000", "2025-03-01 12:00:00"),
+            ("UUID", UUID, UUID.upper()),
+            ("ENUM('small', 'big')", "small", None),
+        ):
+            with self.subTest(column):
+                guard = self.protect_acc(f"{column} PRIMARY KEY")
+                insert = f"INSERT INTO acc (k) VALUES ('{spelled}')"
+                self.assertEqual(self.write(34, f"{guard}:{spelled}", insert), "admitted")
+                if other:
+                    self.assertRefused("PW004", self.write, 34, f"{guard}:{other}", insert)
+                call(self.connect(), "unprotect", guard)
+                call(self.connect(), "drop_guard", guard)
+                rows(self.connect(), "DROP TABLE acc")
+
+    def test_guards_with_different_keys_on_one_connection(self):
+        guard = self.protect_acc("INT PRIMARY KEY")
+        self.table("DATE PRIMARY KEY", "days")
+        days = self.protect("days", key="k")
+        call(self.connect(), "create_guard", f"{self.db}.mail", True)
+        db = self.connect(isolation="READ COMMITTED")
+        for _ in range(2):
+            rows(db, "START TRANSACTION")
+            for resource in (f"{guard}:7", f"{days}:2025-03-01", f"{self.db}.mail:welcome"):
+                self.assertEqual(call(db, "use", resource, 34), [("admitted",)])
+            self.assertRefused("PW004", call, db, "use", f"{days}:7", 34)
+            self.assertRefused("PW004", call, db, "use", f"{guard}:2025-03-01", 34)
+            rows(db, "ROLLBACK")
+
+    def test_types_without_one_spelling_cannot_be_keys(self):
+        for number, column in enumerate(
+            ("TIMESTAMP", "DOUBLE", "FLOAT", "BINARY(16)", "VARBINARY(20)", "INT(5) ZEROFILL")
+        ):
+            with self.subTest(column):
+                self.table(f"{column} PRIMARY KEY", f"acc{number}")
+                with self.assertRaises(pymysql.MySQLError) as caught:
+                    self.protect(f"acc{number}", key="k")
+                self.assertIn("cannot be a key", str(caught.exception))
+
+    def test_problems_names_a_key_column_that_changed_its_collation(self):
+        guard = self.protect_acc(self.text("utf8mb4_general_ci"))
+        rows(self.connect(), "ALTER TABLE acc MODIFY k VARCHAR(100) COLLATE utf8mb4_bin")
+        found = [row for row in call(self.connect(), "problems") if row[1] == guard]
+        self.assertEqual([row[0] for row in found], ["error"])
+
+
+class LateTriggerTest(KeyCase):
+    """A BEFORE trigger that was made after protect() changes the key when ours has judged."""
+
+    def test_key_that_a_later_trigger_changes_is_judged(self):
+        guard = self.protect("lines", key="customer")
+        call(self.connect(), "set_policy", guard, True, None, None, None)
+        self.write(34, f"{guard}:1", "INSERT INTO `lines` (customer) VALUES (1)")
+        call(self.connect(), "advance", f"{guard}:2", 40, 5)
+        for event in ("INSERT", "UPDATE"):
+            rows(
+                self.connect(),
+                f"CREATE TRIGGER sly_{event} BEFORE {event} ON `lines` FOR EACH ROW "
+                "SET NEW.customer = 2",
+            )
+        self.assertRefused(
+            "PW001", self.write, 34, f"{guard}:1", "INSERT INTO `lines` (customer) VALUES (1)"
+        )
+        self.assertRefused("PW001", self.write, 34, f"{guard}:1", "UPDATE `lines` SET n = 1")
+        self.assertEqual(self.value("SELECT COUNT(*) FROM `lines` WHERE customer = 1"), 1)
+        call(self.connect(), "token_column", guard, True)
+        carrying = "UPDATE `lines` SET n = 1, pawl_token = 34"
+        self.assertRefused("PW002", rows, self.connect(), carrying)
+
+    def test_key_that_auto_increment_chooses_is_judged(self):
+        guard = self.protect("accounts", key="id")
+        call(self.connect(), "set_policy", guard, True, None, None, None)
+        call(self.connect(), "advance", f"{guard}:1", 40, 5)
+        self.assertRefused(
+            "PW001", self.write, 34, f"{guard}:0", "INSERT INTO accounts (n) VALUES (1)"
+        )
+        self.write(40, f"{guard}:2", "INSERT INTO accounts (n) VALUES (1)")  # 1 is used up.
+
+
+class UpgradeTest(KeyCase):
+    def test_fences_of_an_older_version_keep_the_greatest_token_of_equal_keys(self):
+        guard = self.protect_acc(self.text("utf8mb4_general_ci"))
+        admin = self.connect()
+        # As the first version stored them.
+        rows(admin, "UPDATE pawl.guard SET key_collation = NULL WHERE name = %s", guard)
+        for k, token in (("alice", 33), ("ALICE", 40), ("bob", 20)):
+            rows(
+                admin,
+                "INSERT INTO pawl.fence (guard, k, token) SELECT id, %s, %s FROM pawl.guard "
+                "WHERE name = %s",
+                k,
+                token,
+                guard,
+            )
+        self.server.install()
+        self.server.install()
+        fences = [self.value("SELECT pawl.fence(%s)", f"{guard}:{k}") for k in ("Alice", "Bob")]
+        self.assertEqual(fences, [40, 20])
+        insert = "INSERT INTO acc (k) VALUES ('alice')"
+        self.assertRefused("PW002", self.write, 33, f"{guard}:alice", insert)
+
+
+if __name__ == "__main__":
+    main()
