@@ -297,10 +297,11 @@ void set_mode(ConnectionState& state, const guard::ModeChange& change) {
       (canary && (*change.percent < 1 || *change.percent > 100)))
     fail(Word::kInvalid, "canary needs a percentage from 1 to 100, and the other modes take none");
   Scope scope(state.db());
+  // First: it looks for the stores anew, and a reference to one would not survive that.
+  if (mode >= GuardMode::kCanary) insist_on_no_problem(state, change.guard);
   Store& store = state.main();
   audit_emergencies(store);  // Before what ends them, as it happened.
   const GuardRow row = need_guard(store, change.guard);
-  if (mode >= GuardMode::kCanary) insist_on_no_problem(state, change.guard);
   const GuardMode before = effective_mode({store, row, ""});
   std::optional<std::int64_t> percent;
   if (canary) percent = *change.percent;
