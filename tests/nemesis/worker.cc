@@ -186,8 +186,9 @@ void Worker::write(Held& held, const std::string& resource, bool unasked) {
 
 void Worker::give_back(Held& held) {
   log_.say("releasing", {{"n", held.number}});
-  const Result<bool> released = held.lease.release(milliseconds(700));
-  if (released) log_.say("released", {{"n", held.number}, {"live", *released}});
+  const Result<void> released = held.lease.release(milliseconds(700));
+  if (released || released.error().code == Code::kLeaseLost)
+    log_.say("released", {{"n", held.number}, {"live", released.has_value()}});
 }
 
 void Worker::think(int at_most_ms) {
