@@ -65,10 +65,10 @@ TEST_F(OptionsTest, RestoreNeedsABackupAndADirectory) {
   EXPECT_EQ(parsed.options->restore.above, 7U);
   EXPECT_EQ(parsed.options->restore.wait_at_least, Millis(0));
   EXPECT_TRUE(parsed.options->restore.skip_wait && parsed.options->json);
-  const auto longer =
-      parse({"--config", file("max_ttl_ms = 7000\n"), "restore", "--from", "old", "--data", "new"});
+  const auto longer = parse({"--config", file("max_ttl_ms = 7000\nmax_delay_ms = 300\n"), "restore",
+                             "--from", "old", "--data", "new"});
   ASSERT_TRUE(longer.options);
-  EXPECT_EQ(longer.options->restore.wait_at_least, Millis(7000))
+  EXPECT_EQ(longer.options->restore.wait_at_least, Millis(7300))
       << "of a configuration that is given";
 }
 

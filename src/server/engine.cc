@@ -115,9 +115,8 @@ void Engine::dismiss(Session& session) {
 
 Nanos Engine::patience() const {
   if (connections_.has_work() || events_pending_) return Nanos(0);
-  const Tick due =
-      std::min({core_.next_deadline(), access_.next_deadline(), connections_.next_deadline(),
-                backups_.next_deadline()});
+  const Tick due = std::min({core_.next_deadline(), access_.next_deadline(),
+                             connections_.next_deadline(), backups_.next_deadline()});
   if (due == kNever) return Nanos::max();
   return std::clamp<Nanos>(due - clock_.last(), Nanos(0), kWakeEvery);
 }

@@ -239,9 +239,10 @@ TEST_F(ObservingTest, PrefixesAndObserversAreLimitedByName) {
   Client second = connect();
   EXPECT_EQ(second.ask("OBSERVE q").front(), '$');
   Client third = connect();
-  EXPECT_EQ(third.ask("OBSERVE q"),
-            "-BUSY observers: the limit of 2 connections that observe in all is reached; close one, "
-            "or raise limits.observers of pawld\r\n");
+  EXPECT_EQ(
+      third.ask("OBSERVE q"),
+      "-BUSY observers: the limit of 2 connections that observe in all is reached; close one, "
+      "or raise limits.observers of pawld\r\n");
   second.ask("UNOBSERVE q");
   EXPECT_EQ(third.ask("OBSERVE q").front(), '$');
   third.hang_up();

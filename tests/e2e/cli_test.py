@@ -436,7 +436,6 @@ class CliTest(CliCase):
             ["acquire", ""],
             ["acquire", "x", "-t", "1ms"],
             ["acquire", "x", "-t", "25h"],
-            ["acquire", "x", "-w", "2h"],
             ["acquire", "x", "--request", "short"],
             ["acquire", "x", *(["--and", "y"] * 16)],
             ["status", "--addr", "host:port"],
