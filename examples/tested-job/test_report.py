@@ -96,14 +96,11 @@ def test_frozen_past_its_ttl_it_cannot_write(run, shop):
     subprocess.run(["pkill", "-STOP", "-s", str(job.pid)], check=True)  # Freezes pawl and the job.
     # The next holder waits until the lease is over, then raises the fence.
     assert run("true").wait() == 0
-    # Wakes the job alone: the worst case.
-    subprocess.run(["pkill", "-CONT", "-P", str(job.pid)], check=True)
-    while (
-        subprocess.run(
-            ["pgrep", "-r", "Z", "-P", str(job.pid)], stdout=subprocess.DEVNULL
-        ).returncode
-        != 0
-    ):
+    # Wakes the job alone: the worst case. Its parent is the supervisor, which would kill it.
+    supervisor = subprocess.check_output(["pgrep", "-P", str(job.pid)], text=True).strip()
+    subprocess.run(["pkill", "-CONT", "-P", supervisor], check=True)
+    ended = ["pgrep", "-r", "Z", "-P", supervisor]
+    while subprocess.run(ended, stdout=subprocess.DEVNULL).returncode != 0:
         time.sleep(0.01)  # Until the job has ended.
     subprocess.run(["pkill", "-CONT", "-s", str(job.pid)], check=True)
     assert "PAWL_STALE" in job.communicate()[1]

@@ -176,8 +176,8 @@ DELIMITER //
 -- ---------------------------------------------------------------------------------------------------------------------
 -- 2. The rules, without a lock and without a side effect
 
-CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl.version() RETURNS VARCHAR(32) DETERMINISTIC NO SQL SQL SECURITY INVOKER RETURN '0.1.0'//
-CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl.contract() RETURNS INT DETERMINISTIC NO SQL SQL SECURITY INVOKER RETURN 1//
+CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl.version() RETURNS VARCHAR(32) DETERMINISTIC NO SQL RETURN '0.1.0'//
+CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl.contract() RETURNS INT DETERMINISTIC NO SQL RETURN 1//
 
 -- A token as text. NULL when it is not one.
 CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl._token(spelled TEXT) RETURNS BIGINT DETERMINISTIC NO SQL

@@ -168,7 +168,8 @@ void Supervisor::kill_if_due() {
   const client::Instant at{Nanos(shared_.kill_at.load())};
   if (client::boot_now() < at) return arm_timer(at);
   kill_all();
-  arm_timer(client::boot_now() + kKillAgain);
+  // Once everything is reaped nothing new can appear.
+  arm_timer(descendants(getpid()).empty() ? client::kNever : client::boot_now() + kKillAgain);
 }
 
 void Supervisor::arm_timer(client::Instant at) {

@@ -260,8 +260,10 @@ void Engine::close_newcomer(Session& session, Unwanted why) {
 void Engine::serve_ready() {
   std::vector<Session*>& ready = connections_.ready();
   budget_.begin_turn(ready);
-  const std::size_t share =
-      std::clamp(kCommandsPerTurn / std::max<std::size_t>(ready.size(), 1), kShareMin, kShareMax);
+  // Dear commands use up a share of the work sooner than a share of the commands.
+  const std::size_t sessions = std::max<std::size_t>(ready.size(), 1);
+  const Share share{std::clamp(kCommandsPerTurn / sessions, kShareMin, kShareMax),
+                    limits::kWorkPerTurn / sessions};
   for (std::size_t i = 0; i < ready.size(); ++i) {
     Session& session = *ready[i];
     session.in_ready = false;
@@ -283,18 +285,21 @@ bool Engine::has_budget(const Session& session) const {
          (budget_.reserve_left() && Commands::is_served_first(session.next_name()));
 }
 
-bool Engine::serve(Session& session, std::size_t share) {
+bool Engine::serve(Session& session, const Share& share) {
   if (session.closed) return false;
   bool stopped = false;
+  const std::uint64_t enough = budget_.spent() + share.work;
   for (std::size_t served = 0;; ++served) {
-    stopped = served == share || !has_budget(session);
+    stopped = served == share.commands || (served != 0 && budget_.spent() >= enough) ||
+              !has_budget(session);
     if (stopped) break;
     const auto args = session.next_command();
     if (!args) break;
     const std::uint64_t nodes = core_.work();
     const std::size_t bytes = session.outbox().size();
     commands_.serve(session, *args, now_);
-    budget_.charge(session, core_.work() - nodes, session.outbox().size() - bytes);
+    const std::size_t bytes_after = session.outbox().size();
+    budget_.charge(session, core_.work() - nodes, bytes_after > bytes ? bytes_after - bytes : 0);
   }
   const bool more = stopped && session.has_input() && !session.blocked && !session.auth_delayed &&
                     !session.closing;

@@ -137,9 +137,14 @@ class Engine final {
   void apply_hangups();
   void end_auth_delays();
   void serve_ready();
-  // Serves up to `share` commands, as far as the budget of the turn goes. True when it has input left
-  // that a greater share or budget would have served.
-  bool serve(Session& session, std::size_t share);
+  // What one session may have before the next one has its turn.
+  struct Share {
+    std::size_t commands;
+    std::uint64_t work;
+  };
+  // Serves up to `share`, but a command at least, as far as the budget of the turn goes. True when it
+  // has input left that a greater share or budget would have served.
+  bool serve(Session& session, const Share& share);
   // Whether the budget of the turn covers its next command.
   [[nodiscard]] bool has_budget(const Session& session) const;
   void refuse_more_input(Session& session);

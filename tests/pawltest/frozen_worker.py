@@ -90,9 +90,9 @@ class FrozenWorkerTest:
         old_token = int((self.dir / "token").read_text())
         # pawl and its command, as when their host freezes.
         freeze([old.pid])
-        below = tree(old.pid)[1:]
+        supervisor, *below = tree(old.pid)[1:]
         self.assertTrue(below)
-        freeze(below)
+        freeze([supervisor, *below])
         new = self.pawl_run(
             f'{write}{new_holder} && echo "granted=$PAWL_TOKEN"', "-w", "60s", *options
         )
@@ -100,10 +100,11 @@ class FrozenWorkerTest:
         self.assertEqual(new.returncode, 0, output)
         new_token = int(re.search(r"granted=(\d+)", output)[1])
         self.assertGreater(new_token, old_token)
-        resume(below)  # The command wakes first, as may happen: pawl itself would have killed it.
+        # The command wakes first, as may happen: pawl or the supervisor would have killed it.
+        resume(below)
         (self.dir / "go").write_text("go\n")
         wait_until((self.dir / "second").exists, "the old worker has tried to write")
-        resume([old.pid])
+        resume([supervisor, old.pid])
         self.assertEqual(old.wait(timeout=60), 122, "pawl reports that the lease was lost")
         wait_until(
             lambda: not any(is_alive(pid) for pid in below),
