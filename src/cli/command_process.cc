@@ -92,13 +92,15 @@ std::optional<CommandProcess::End> CommandProcess::ended() {
     if (WIFEXITED(status)) return End{.code = WEXITSTATUS(status)};
     return End{.code = kExitSignalled + WTERMSIG(status), .signal = WTERMSIG(status)};
   }
-  siginfo_t info{};
-  const bool supervised =
-      waitid(P_PID, static_cast<id_t>(supervisor_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-      info.si_pid == 0;
-  if (supervised || shared_->ended) return std::nullopt;
+  if (is_supervised() || shared_->ended) return std::nullopt;
   // Someone killed the supervisor, and the kernel CMD with it.
   return End{.code = kExitSignalled + SIGKILL};
+}
+
+bool CommandProcess::is_supervised() const {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(supervisor_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == 0;
 }
 
 std::vector<TreeProcess> CommandProcess::survivors() const {
@@ -106,7 +108,10 @@ std::vector<TreeProcess> CommandProcess::survivors() const {
 }
 
 bool CommandProcess::lives() const {
-  return (cgroup() != nullptr && cgroup()->has_processes()) || !survivors().empty();
+  if (shared_->none_left) return false;
+  if (cgroup() != nullptr && cgroup()->has_processes()) return true;
+  // The listing may have missed one; the supervisor knows.
+  return !survivors().empty() || is_supervised();
 }
 
 bool CommandProcess::includes(pid_t pid) const {
@@ -134,6 +139,8 @@ void CommandProcess::terminate() const {
 
 std::vector<TreeProcess> CommandProcess::kill() {
   if (cgroup() != nullptr) cgroup()->kill();
+  shared_->kill_at = 0;  // Long ago.
+  ::kill(supervisor_, SIGCHLD);
   return kill_descendants(getpid(), supervisor_);
 }
 

@@ -70,6 +70,8 @@ class CommandProcess {
   void reap() const { reap_orphans(supervisor_); }
 
  private:
+  [[nodiscard]] bool is_supervised() const;
+
   struct Unmap {
     void operator()(Supervision* shared) const;
   };

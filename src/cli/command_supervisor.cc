@@ -27,6 +27,17 @@ constexpr Nanos kKillAgain = 50ms;
 // A process that still exists then is not ours to kill, or hangs in the kernel.
 constexpr Nanos kStuck = 5s;
 
+// Rounds of KILL to children before other work is done.
+constexpr int kKillRoundsMax = 1000;
+
+// Then nothing of the command is left and nothing new can appear: an orphan becomes a child of its
+// subreaper at once. A look at /proc does not tell that much: it can miss a process that forks and
+// exits while it looks.
+bool has_no_children() {
+  siginfo_t info{};
+  return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
+}
+
 class Supervisor {
  public:
   Supervisor(const SupervisorPlan& plan, Supervision& shared) : plan_(plan), shared_(shared) {}
@@ -39,6 +50,7 @@ class Supervisor {
   void drop_inherited_descriptors();
   void read_exec_result();
   void reap();
+  void kill_children();
   void kill_all();
   void kill_if_due();
   void arm_timer(client::Instant at);
@@ -140,11 +152,14 @@ void Supervisor::read_exec_result() {
 }
 
 void Supervisor::reap() {
+  bool changed = false, ended = false;
   for (;;) {
     int status = 0;
     const pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
-    if (pid <= 0) return;
+    if (pid < 0 && errno == ECHILD && !shared_.none_left) shared_.none_left = changed = true;
+    if (pid <= 0) break;
     if (pid != command_) continue;  // An orphan.
+    changed = true;
     if (WIFSTOPPED(status)) {
       shared_.stopped_by = WSTOPSIG(status);
     } else if (WIFCONTINUED(status)) {
@@ -152,24 +167,38 @@ void Supervisor::reap() {
     } else {
       read_exec_result();  // Else pawl could see the end before the failure.
       shared_.wait_status = status;
-      shared_.ended = true;
       command_ = 0;
+      ended = true;
     }
-    tell_pawl();
+  }
+  if (ended) shared_.ended = true;
+  if (changed) tell_pawl();
+}
+
+// Whoever loses its parent becomes a child of this process at once. So this reaches everything, and
+// is quick enough for processes that fork and exit without a pause. A child that is not reaped keeps
+// its number: no other process can be hit.
+void Supervisor::kill_children() {
+  for (int round = 0; round < kKillRoundsMax; ++round) {
+    reap();
+    bool sent = false;
+    for (const pid_t child : children_of_this_process()) sent |= ::kill(child, SIGKILL) == 0;
+    if (!sent) return;
   }
 }
 
 void Supervisor::kill_all() {
   if (plan_.cgroup) plan_.cgroup->kill();
-  (void)kill_descendants(getpid(), 0);
+  kill_children();
+  // Below a process that may not be killed.
+  if (!has_no_children()) (void)kill_descendants(getpid(), 0);
 }
 
 void Supervisor::kill_if_due() {
   const client::Instant at{Nanos(shared_.kill_at.load())};
   if (client::boot_now() < at) return arm_timer(at);
   kill_all();
-  // Once everything is reaped nothing new can appear.
-  arm_timer(descendants(getpid()).empty() ? client::kNever : client::boot_now() + kKillAgain);
+  arm_timer(has_no_children() ? client::kNever : client::boot_now() + kKillAgain);
 }
 
 void Supervisor::arm_timer(client::Instant at) {
@@ -187,7 +216,7 @@ void Supervisor::finish() {
   do {
     kill_all();
     reap();
-    if (descendants(getpid()).empty()) break;
+    if (has_no_children()) break;
     poll(nullptr, 0, static_cast<int>(kKillAgain / 1ms));
   } while (client::boot_now() < end);
   if (plan_.cgroup) plan_.cgroup->remove();

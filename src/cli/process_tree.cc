@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <unordered_map>
 
 #include "base/unique_fd.h"
@@ -110,6 +111,20 @@ std::vector<TreeProcess> descendants(pid_t root, pid_t except) {
     }
     if (complete) break;
   }
+  return found;
+}
+
+std::vector<pid_t> children_of_this_process() {
+  const std::string self = std::to_string(getpid());
+  const UniqueFd file(
+      open(("/proc/self/task/" + self + "/children").c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  char chunk[4096];
+  for (ssize_t got = 0; file && (got = read(file.get(), chunk, sizeof(chunk))) > 0;)
+    text.append(chunk, static_cast<std::size_t>(got));
+  std::vector<pid_t> found;
+  std::istringstream words(text);
+  for (pid_t pid = 0; words >> pid;) found.push_back(pid);
   return found;
 }
 

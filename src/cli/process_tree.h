@@ -29,6 +29,10 @@ struct TreeProcess {
 // is no /proc.
 [[nodiscard]] std::vector<TreeProcess> descendants(pid_t root, pid_t except = 0);
 
+// Those of the main thread, ended ones that are not reaped included. Empty where the kernel does not
+// list them.
+[[nodiscard]] std::vector<pid_t> children_of_this_process();
+
 enum class Delivery { kSent, kGone, kNotPermitted };
 // `relayed`: marks it as sent to all of a process group, so that a nested `pawl run` in it does not
 // send it once more (signals.h).

@@ -151,10 +151,10 @@ class SoakTest(FireCase):
 
     def idle(self):
         """The descriptors once nobody is connected, and the journal has all it wants: two listening
-        sockets; the lock, a segment, and two ahead."""
+        sockets; the lock, the directory, the reserved tokens, a segment, and two ahead."""
         sockets, store, _ = found = self.descriptors()
         written_ahead = len(list(self.server.data.glob("segment-*.log"))) == 3
-        return found if written_ahead and (sockets, store) == (2, 4) else None
+        return found if written_ahead and (sockets, store) == (2, 6) else None
 
     def comes_to_rest(self):
         """Waits until nothing is held, waited for or connected."""

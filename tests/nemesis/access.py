@@ -52,4 +52,10 @@ class Access:
         return {"PAWL_AUTH": self.auth(user), "PAWL_TLS_CA": self.ca_file}
 
     def client(self, port, user):
-        return harness.Client(port, 3, tls=self.tls, auth=self.auth(user))
+        """Connects again where strangers displaced it before its HELLO was read, as libpawl does."""
+        while True:
+            try:
+                return harness.Client(port, 3, tls=self.tls, auth=self.auth(user))
+            except AssertionError as refused:
+                if "BUSY unauthenticated" not in str(refused):
+                    raise
