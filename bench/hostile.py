@@ -51,6 +51,7 @@ def watch(port, stop, results):
                 lost += 1
                 lease = lease_of(holder.ask("ACQUIRE", "hostile/held", "TTL", str(TTL_MS)))
         time.sleep(PING_EVERY)
+    holder.ask("RELEASE", lease)  # The next watch takes the same lock.
     results.send(Seen(worst, lost, renewals))
 
 
@@ -133,7 +134,8 @@ def read_queued(lines, waiters):
     left = waiters
     for place, line in enumerate(lines):
         for _ in range(min(WAITS_PER_CONNECTION, waiters - place * WAITS_PER_CONNECTION)):
-            line.read()
+            answer = str(line.read())
+            assert "queued" in answer, answer
             left -= 1
     assert left == 0, left
 
