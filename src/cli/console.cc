@@ -128,7 +128,7 @@ void Console::report(const Error& error) {
   if (!json()) return;
   Json json;
   json.object().key("error").object();
-  json.key("code").string(code_word(error.code)).key("detail").string(error.detail);
+  json.key("code").string(to_text(error.code)).key("detail").string(error.detail);
   json.end().end();
   data(json);
 }

@@ -23,26 +23,4 @@ int exit_code(Code code) {
   return kExitUnreachable;
 }
 
-const char* code_word(Code code) {
-  switch (code) {
-    case Code::kBusy:
-      return "busy";
-    case Code::kLeaseLost:
-      return "lost";
-    case Code::kStaleToken:
-      return "stale";
-    case Code::kUnavailable:
-      return "unavailable";
-    case Code::kUnknown:
-      return "unknown";
-    case Code::kInvalid:
-      return "invalid";
-    case Code::kDenied:
-      return "denied";
-    case Code::kIssuerBehind:
-      return "issuer_behind";
-  }
-  return "unknown";
-}
-
 }  // namespace pawl::cli

@@ -29,8 +29,5 @@ inline constexpr int kExitSignalled = 128;
 
 // The exit code for an error.
 [[nodiscard]] int exit_code(Code code);
-// The code in --json: busy, lost, stale, unavailable, unknown, invalid, denied,
-// issuer_behind.
-[[nodiscard]] const char* code_word(Code code);
 
 }  // namespace pawl::cli
