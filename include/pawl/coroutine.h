@@ -43,7 +43,7 @@ class Acquisition {
     [[nodiscard]] Result<Lease> await_resume() const { return *std::move(acquisition->result_); }
   };
   Awaiter operator co_await() & noexcept { return {this}; }
-  // Name it first: g++ 12 destroys some temporaries of a co_await expression twice.
+  // Name it first: with g++ 12 a temporary in the co_await expression crashed.
   Awaiter operator co_await() && = delete;
 
  private:
