@@ -97,8 +97,9 @@ inline constexpr std::uint64_t kWorkPerTurn = 4096 * kWorkPerCommand;
 inline constexpr std::size_t kHttpConnectionsMax = 1024;
 // Further connections, for renewals and releases only.
 inline constexpr std::size_t kHttpConnectionsReserved = kHttpConnectionsMax / 8;
-// Connections that have had no request of a valid user, in addition to these.
-inline constexpr std::size_t kHttpNewcomersMax = 1024;
+// Connections that have had no request of a valid user, in addition to these. Over TLS each costs
+// some 90 KiB before it has said anything.
+inline constexpr std::size_t kHttpNewcomersMax = 256;
 inline constexpr std::size_t kHttpHeaderMax = 16 * 1024;
 inline constexpr std::size_t kHttpBodyMax = 64 * 1024;
 inline constexpr Millis kHttpWaitMax{60 * 1000};

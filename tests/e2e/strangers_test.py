@@ -22,7 +22,8 @@ from pawltest.web import Web
 
 SECRET = "correct-horse"
 ADMIN = f"boss:{SECRET}"
-NEWCOMERS = 1024  # kNewcomersMax and kHttpNewcomersMax
+NEWCOMERS = 1024  # kNewcomersMax
+HTTP_NEWCOMERS = 256  # kHttpNewcomersMax
 CONNECTIONS = 10_000  # kConnectionsMax
 HALF_A_HEADER = b"POST /v1/renew HTTP/1.1\r\nHost: localhost\r\nPawl-"
 
@@ -139,13 +140,13 @@ class PlainTest(StrangersCase):
         holder = self.user(server)
         lease = self.acquire(holder, self.lock())["lease"]
         guess = b"GET /v1/status HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer boss:wrong\r\n\r\n"
-        self.connect(server.http_port, NEWCOMERS, HALF_A_HEADER)
+        self.connect(server.http_port, 4 * HTTP_NEWCOMERS, HALF_A_HEADER)
         self.assertServes(server, holder, lease)
-        self.connect(server.http_port, NEWCOMERS, guess.replace(b": x", b": localhost"))
+        self.connect(server.http_port, 4 * HTTP_NEWCOMERS, guess.replace(b": x", b": localhost"))
         self.assertServes(server, holder, lease)
-        self.connect(server.http_port, NEWCOMERS)
+        self.connect(server.http_port, 4 * HTTP_NEWCOMERS)
         self.assertServes(server, holder, lease)
-        self.assertLess(self.descriptors(server), 2 * NEWCOMERS)
+        self.assertLess(self.descriptors(server), 2 * HTTP_NEWCOMERS)
 
     def test_limits_shrink_with_the_hard_limit_and_are_logged(self):
         server = self.serve("160:160", users=False)
@@ -172,7 +173,7 @@ class PlainTest(StrangersCase):
         self.assertNotIn("file descriptors are allowed", server.log())
         limits = pathlib.Path(f"/proc/{server.pid}/limits").read_text()
         soft = int(re.search(r"Max open files\s+(\d+)", limits).group(1))
-        needed = CONNECTIONS + CONNECTIONS // 10 + NEWCOMERS + 1024 + 128 + NEWCOMERS
+        needed = CONNECTIONS + CONNECTIONS // 10 + NEWCOMERS + 1024 + 128 + HTTP_NEWCOMERS
         self.assertGreater(soft, needed + 40, "the store has descriptors of its own")
 
 

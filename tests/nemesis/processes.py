@@ -16,6 +16,7 @@ from pawltest import harness
 from pawltest.process import children
 
 RUN_CLIENT = 50
+OUTPUT_MAX = 32 << 20  # Bytes that heavy readers may leave unread, all together.
 REST = 0.1  # Seconds between one run and the next.
 # See `pawl run --help`; of the command only 0 and what signals make of it.
 RUN_EXITS = {0, 69, 75, 121, 122, 123, 125, 137, 143}
@@ -26,7 +27,7 @@ class Pawld(harness.Pawld):
 
     def __init__(self, clocks, access):
         super().__init__(
-            settings=access.settings,
+            settings=f"{access.settings}\n[limits]\noutput_bytes = {OUTPUT_MAX}\n",
             resp_address=f"0.0.0.0:{PORT}",
             segment_bytes=64 << 10,
             tls=access.tls,
@@ -123,12 +124,15 @@ class Crowd:
         """`command(step)`: its words."""
         self.world, self.command = world, command
         self.process = None
+        self.failures = []  # what went wrong with it: such a crowd has done nothing
 
     def start(self, step):
         self.process = self.world.spawn(0, self.command(step), self.world.crowd_environment())
 
     def stop(self):
         if self.process is not None:
+            if self.process.poll():
+                self.failures.append(f"ended by itself with {self.process.returncode}")
             self.process.kill()
             self.process.wait()
             self.process = None

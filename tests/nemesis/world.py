@@ -55,9 +55,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 # A world without other faults has larger crowds.
 STRANGERS = {True: 11_500, False: 700}
 HEAVY_READERS = {True: 2000, False: 60}
-MEMORY_LIMIT = 128 << 20  # of pawld, bytes
+# Of pawld, bytes: its own, 4,300 connections with TLS, and what readers leave unread.
+MEMORY_LIMIT = (40 << 20) + 4300 * (28 << 10) + processes.OUTPUT_MAX
 # The command's own, no lock to be had in time, and a lease that an operator broke.
 RUN_EXITS_WHEN_HEALTHY = {0, 75, 121, 122}
+# Thousands of strangers that begin TLS handshakes all the time leave no core for a new client's.
+NO_CONNECTION = 69
 
 
 class World:
@@ -131,7 +134,7 @@ class World:
                 stdout=output,
                 stderr=output,
                 cwd=self.dir,
-                env={**os.environ, **(environment or {})},
+                env={**os.environ, "PYTHONPATH": str(HERE.parent), **(environment or {})},
             )
 
     # -- crowds
@@ -345,13 +348,16 @@ class World:
         return verdict
 
     def _crowd_faults(self, verdict):
-        """What crowds must not do to those who behave."""
+        """What crowds must not do to those who behave, and crowds that did nothing."""
+        for name, crowd in {"strangers": self.strangers, "heavy readers": self.heavy_readers}.items():
+            yield from (f"nemesis: the {name} {failure}; see `output`" for failure in crowd.failures)
         if self.rss_max > MEMORY_LIMIT:
             yield f"memory: pawld had {self.rss_max >> 20} MiB, more than {MEMORY_LIMIT >> 20}"
         if schedule.only_crowds(self.profile.kinds):
             for reason, count in verdict.healthy_losses.items():
                 yield f"G10: {count} healthy leases were lost: {reason}"
-            for code in self.run.exits.keys() - RUN_EXITS_WHEN_HEALTHY:
+            healthy = RUN_EXITS_WHEN_HEALTHY | ({NO_CONNECTION} if self.access.tls else set())
+            for code in self.run.exits.keys() - healthy:
                 yield f"G10: `pawl run` ended with {code}, {self.run.exits[code]} times"
 
 
