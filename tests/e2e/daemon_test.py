@@ -291,9 +291,11 @@ class DaemonTest(harness.PawldCase):
     def test_out_of_descriptors_keeps_serving_without_spinning(self):
         server = self.own_pawld()
         client = self.client(3, server)
+        # Before there are too few: a store that opens a file then may take the descriptor with which
+        # connections are refused.
+        lease = self.acquire(client, "held")["lease"]
         # Lowered afterwards: its limits of connections leave descriptors otherwise.
         resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (64, 64))
-        lease = self.acquire(client, "held")["lease"]
         waiting = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(100)]
         self.addCleanup(lambda: [connection.close() for connection in waiting])
 
