@@ -218,7 +218,7 @@ void Connections::mark_dirty(Session& session) {
 }
 
 void Connections::postpone(Session& session) {
-  PAWL_ASSERT(!session.in_ready);
+  if (session.in_ready) return;  // Marked while it was served: this turn comes to it once more.
   session.in_ready = true;
   postponed_.push_back(&session);
 }

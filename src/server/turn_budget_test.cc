@@ -109,6 +109,22 @@ TEST_F(TurnBudgetTest, AHangUpBehindASpentBudgetIsServedAndClosed) {
   EXPECT_TRUE(client.closed());
 }
 
+// pawld ended with a failed assertion: the push had marked the connection as ready a second time.
+TEST_F(TurnBudgetTest, AReleaseThatGrantsItsOwnAsyncWaitBehindASpentBudgetIsServed) {
+  share("busy", 100);
+  Client client = connect3();
+  const std::string lease = lease_in(client.ask("ACQUIRE mine TTL 60000"));
+  client.ask("ACQUIRE mine TTL 60000 WAIT 60000 ASYNC REQUEST abcdefghijklmnopqrstuv");
+  std::vector<Client> clients = flood(3000, "INSPECT busy HOLDERS 1000", 1);
+  turn();
+  client.send("RELEASE " + lease + "\r\nINSPECT mine\r\n");
+  turn();
+  while (engine().patience() == Nanos(0)) turn();
+  const std::string answers = client.take();
+  EXPECT_NE(answers.find("granted"), std::string::npos) << answers;
+  EXPECT_NE(answers.find("holder_count"), std::string::npos) << answers;
+}
+
 TEST_F(TurnBudgetTest, InspectShowsSixteenHoldersAndCountsTheRest) {
   share("busy", 40);
   Client client = connect();
