@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -30,8 +31,8 @@ class PAWL_PUBLIC Lease {
   Lease& operator=(Lease&&) noexcept;
   // Releases, and waits for the answer for one second at most; after that it continues in the
   // background. While pawld does not answer, all leases of a client together wait one second. No
-  // on_change begins after this; one that runs is waited for, for one second at most, unless this is
-  // called from within it. In a child of fork() it does nothing.
+  // on_change or on_release_wanted begins after this; one that runs is waited for, for one second at
+  // most, unless this is called from within it. In a child of fork() it does nothing.
   ~Lease();
 
   // The fencing token: send it with every write. Grows with every grant of any lock.
@@ -63,6 +64,14 @@ class PAWL_PUBLIC Lease {
   [[nodiscard]] std::stop_token lost() const;
   // Reports that the work progresses; see AcquireOptions::progress_every.
   void progress() const;
+
+  // Calls back when somebody asks for one of the locks (`pawl ask`, ASK), so that the holder can
+  // finish early and release; nothing else happens. It is heard with the next renewal, which is sent
+  // every third of the TTL, and each ask once; of several between two renewals the newest. If one
+  // came before this call, the newest is reported at once. On the client's callback thread, until
+  // the lease is destroyed, as AcquireOptions::on_change. Must not throw. Replaces the callback of an
+  // earlier call, and waits for that if it runs, as the destructor does; an empty one ends it.
+  void on_release_wanted(std::function<void(const ReleaseWanted&)> callback) const;
 
   // The error for a guard that refused this lease's token as stale because of a greater one, `max`.
   // Asks pawld: kIssuerBehind when pawld never granted a token that great, because its store was

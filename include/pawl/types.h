@@ -51,6 +51,13 @@ enum class ConnectionState : std::uint8_t {
 };
 [[nodiscard]] PAWL_PUBLIC std::string_view to_text(ConnectionState state);
 
+// Somebody has asked for a lock that this program holds: see Lease::on_release_wanted().
+struct ReleaseWanted {
+  std::string lock;
+  std::string by;      // who asks: the user, where pawld has users, and a label for people
+  std::string reason;  // as they wrote it; may be empty
+};
+
 enum class Sharing : std::uint8_t {
   kExclusive,
   kShared,  // readers among themselves

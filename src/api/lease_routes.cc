@@ -281,9 +281,8 @@ Step renew(const RouteRequest& asked) {
   auto lease = lease_of(asked.http);
   if (auto* wrong = std::get_if<Problem>(&lease)) return *wrong;
   return RunCommand{
-      {"RENEW", to_hex(std::get<LeaseId>(lease))}, [](const wire::Value& left) -> Step {
-        return json_response(200, boost::json::object{{"expires_in_ms", left.integer}});
-      }};
+      {"RENEW", to_hex(std::get<LeaseId>(lease)), "ASKS"},
+      [](const wire::Value& renewal) -> Step { return json_response(200, to_json(renewal)); }};
 }
 
 // A holder whose lease was over before it released must learn so: what it did last may have come

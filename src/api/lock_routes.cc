@@ -1,4 +1,4 @@
-// Looking at locks, and breaking them.
+// Looking at locks, asking for them, and breaking them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -84,6 +84,21 @@ Step show_history(const RouteRequest& asked) {
       std::move(command), [name = asked.name](const wire::Value& leases) -> Step {
         return json_response(200, json::object{{"lock", name}, {"history", to_json(leases)}});
       }};
+}
+
+Step ask_holders(const RouteRequest& asked) {
+  Body body(asked.http.body, {"owner", "reason"});
+  const auto owner = body.text("owner", {0, limits::kOwnerMax});
+  const auto reason = body.text("reason", {1, limits::kReasonMax});
+  if (auto wrong = body.finish()) return *wrong;
+  std::vector<std::string> command{"ASK", asked.name};
+  if (owner) command.insert(command.end(), {"OWNER", *owner});
+  if (reason) command.insert(command.end(), {"REASON", *reason});
+  return RunCommand{std::move(command), [name = asked.name](const wire::Value& done) -> Step {
+                      json::value answer = to_json(done);
+                      answer.as_object()["lock"] = name;
+                      return json_response(200, std::move(answer));
+                    }};
 }
 
 Step break_lock(const RouteRequest& asked) {

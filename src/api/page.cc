@@ -49,7 +49,7 @@ Over HTTP there is no MRENEW (renew each lease), CANCEL (close the connection th
 | word | means | elsewhere |
 |---|---|---|
 | `how` | how a lease ended: `released`, `expired`, `broken`, `max_hold`; of a lease that pawld does not know (any more): `unknown` | the label `reason` of `pawl_lease_ended_total` |
-| `reason` | the text that an operator gave with a break, or with RAISE | REASON |
+| `reason` | the text that an operator gave with a break, or with RAISE; or somebody who asked for a lock | REASON |
 | `label` | what pawld knows about the guards of a lock's resource. It cannot see them, so this is *unknown: no guard has reported* | *protection* in `pawl show` |
 | `limit` in acquire | how many may hold the lock at a time | LIMIT |
 | `?limit=` in a list | the size of a page | COUNT |

@@ -32,6 +32,8 @@ constexpr std::array kRows{
                   "GET /v1/locks/other"},
     PermissionRow{"GET /v1/locks/{name}/history", Access::kObserve,
                   "GET /v1/locks/mine%2Fa/history", kOutside, "GET /v1/locks/minerals/history"},
+    PermissionRow{"POST /v1/locks/{name}/ask", Access::kUse, "POST /v1/locks/mine%2Fa/ask {}",
+                  kOutside, "POST /v1/locks/other/ask {}"},
     PermissionRow{"POST /v1/locks/{name}/break", Access::kAdmin,
                   R"(POST /v1/locks/mine%2Fa/break {"token":9999,"reason":"why"})", kOutside,
                   R"(POST /v1/locks/other/break {"token":9999,"reason":"why"})"},

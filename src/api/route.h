@@ -70,6 +70,7 @@ Step renew(const RouteRequest& asked);
 Step release(const RouteRequest& asked);
 Step list_locks(const RouteRequest& asked);
 Step show_history(const RouteRequest& asked);
+Step ask_holders(const RouteRequest& asked);
 Step break_lock(const RouteRequest& asked);
 Step stream_events(const RouteRequest& asked);
 

@@ -58,7 +58,21 @@ constexpr std::string_view kShapes = R"json({
     "slot": {"type": ["integer", "null"], "description": "which of the limit holders this is, from 0; null without limit"},
     "ttl_ms": {"type": "integer"},
     "waited_ms": {"type": "integer"}}},
-  "Renewal": {"type": "object", "required": ["expires_in_ms"], "properties": {"expires_in_ms": {"type": "integer"}}},
+  "Renewal": {"type": "object", "required": ["expires_in_ms", "release_wanted"], "properties": {
+    "expires_in_ms": {"type": "integer"},
+    "release_wanted": {"type": ["object", "null"], "description": "somebody wants this lease released: the newest ask; null: nobody has asked", "required": ["ask", "lock", "by", "reason"], "properties": {
+      "ask": {"type": "integer", "description": "greater than that of any ask before: a holder that has seen this number knows the ask"},
+      "lock": {"type": "string"},
+      "by": {"type": "string", "description": "who asks: the user, if there are users, and the owner that was given"},
+      "reason": {"type": "string", "description": "may be empty"}}}}},
+  "AskRequest": {"type": "object", "additionalProperties": false, "properties": {
+    "owner": {"type": "string", "maxLength": 128, "description": "who asks, for people"},
+    "reason": {"type": "string", "minLength": 1, "maxLength": 256, "description": "why, for people: holders and observers are told"}}},
+  "Asked": {"type": "object", "required": ["lock", "state", "holders", "token"], "properties": {
+    "lock": {"type": "string"},
+    "state": {"enum": ["asked", "already_asked", "not_held"], "description": "already_asked: less than a second ago, and that ask stands"},
+    "holders": {"type": "integer", "description": "how many were asked"},
+    "token": {"type": ["integer", "null"], "description": "the greatest of theirs; null when not held"}}},
   "Release": {"type": "object", "required": ["released", "how"], "properties": {
     "released": {"type": "boolean", "description": "this request ended the lease; false: it was over before"},
     "how": {"$ref": "#/components/schemas/HowOrUnknown"}}},
@@ -127,14 +141,14 @@ constexpr std::string_view kShapes = R"json({
   "Health": {"type": "object", "required": ["status"], "properties": {"status": {"enum": ["ok", "ready"]}}},
   "Document": {"type": "object", "required": ["openapi", "info", "paths"]},
   "Event": {"type": "object", "required": ["event", "lock"], "description": "the data of one event", "properties": {
-    "event": {"enum": ["granted", "released", "expired", "breaking", "broken", "raised", "reset", "cut"]},
+    "event": {"enum": ["granted", "released", "expired", "breaking", "broken", "raised", "release_wanted", "reset", "cut"]},
     "id": {"type": "string", "description": "of every event but cut"},
     "lock": {"type": "string", "description": "empty for raised, reset and cut, which concern every lock"},
     "token": {"$ref": "#/components/schemas/Token"},
     "mode": {"$ref": "#/components/schemas/Mode"},
-    "owner": {"type": "string"},
+    "owner": {"type": "string", "description": "of the lease; of release_wanted: who asks"},
     "how": {"$ref": "#/components/schemas/How"},
-    "reason": {"type": "string", "description": "why the lease was broken or the token raised, as the operator wrote it"},
+    "reason": {"type": "string", "description": "why the lease was broken, the token raised or the release wanted, as somebody wrote it"},
     "code": {"type": "string", "description": "of cut: why, as in a problem"},
     "detail": {"type": "string", "description": "of cut"},
     "retryable": {"type": "boolean", "description": "of cut"},

@@ -17,7 +17,7 @@ constexpr std::array kHandlers{
     VerbHandler{"acquire", acquire},      VerbHandler{"renew", renew},
     VerbHandler{"release", release},      VerbHandler{"list", list_locks},
     VerbHandler{"history", show_history}, VerbHandler{"break", break_lock},
-    VerbHandler{"events", stream_events},
+    VerbHandler{"ask", ask_holders},      VerbHandler{"events", stream_events},
 };
 
 std::string_view value_of(const HttpParameter& parameter, const RouteRequest& asked) {

@@ -82,6 +82,14 @@ inline constexpr std::size_t kLeaseBytesFixed = 256;
 inline constexpr std::size_t kLeaseBytesMax = std::size_t{1} << 30;
 inline constexpr std::size_t kLeaseBytesPerUser = kLeaseBytesMax / 4;
 
+// --- Asks to let go ------------------------------------------------------------------------------
+
+// Locks whose holders were asked and have not let go, in all and by one user.
+inline constexpr std::size_t kAsksMax = 10'000;
+inline constexpr std::size_t kAsksPerUser = kAsksMax / 4;
+// The holders of one lock are asked at most this often.
+inline constexpr Millis kAskAgainAfter{1000};
+
 // --- A turn of the loop --------------------------------------------------------------------------
 
 // Work is counted in units of about a nanosecond: a byte that is written, a node (a holder, a place

@@ -42,8 +42,13 @@ std::vector<std::string> choices(const std::string& type) {
   const auto left = type.find('{'), right = type.find('}');
   if (left != std::string::npos && right != std::string::npos && left < right)
     return CLI::detail::split(type.substr(left + 1, right - left - 1), ',');
-  return type.find('|') == std::string::npos ? std::vector<std::string>{}
-                                             : CLI::detail::split(type, '|');
+  if (type.find('|') == std::string::npos) return {};
+  std::vector<std::string> words = CLI::detail::split(type, '|');
+  // What stands for other words is in capitals: "report|ignore|SIGNAL".
+  std::erase_if(words, [](const std::string& word) {
+    return std::all_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+  });
+  return words;
 }
 
 Values values_of(const CLI::Option& option) {

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   pawl::cli::add_ls(line);
   pawl::cli::add_watch(line);
   pawl::cli::add_history(line);
+  pawl::cli::add_ask(line);
   pawl::cli::add_break(line);
   pawl::cli::add_raise(line);
   pawl::cli::add_backup(line);

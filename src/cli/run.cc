@@ -38,6 +38,9 @@ void add_run(CommandLine& line) {
       "--on-lost", "stop|kill|ignore", options->on_lost,
       "when the lease cannot be confirmed: TERM, then KILL (stop, the default), KILL only, or "
       "nothing");
+  verb.text("--on-ask", "report|ignore|SIGNAL", options->on_ask,
+            "when somebody asks for the lock (`pawl ask`): print a line (report, the default), "
+            "nothing, or print it and send the command this signal, such as TERM or USR1");
   verb.duration("--kill-after", options->kill_after,
                 "send TERM this long before the lease ends (default TTL/6, at most TTL/3); KILL "
                 "follows max(100ms, TTL/20) before its end");

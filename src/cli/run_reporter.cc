@@ -56,6 +56,13 @@ void RunReporter::renewed(Millis expires_in) const {
   report(json);
 }
 
+void RunReporter::release_wanted(const wire::ReleaseWanted& wanted) const {
+  Json json = event("release_wanted");
+  json.key("lock").string(wanted.lock).key("by").string(wanted.by);
+  json.key("reason").string(wanted.reason);
+  report(json);
+}
+
 void RunReporter::lost(std::string_view reason) const {
   Json json = event("lost");
   json.key("reason").string(reason);

@@ -8,6 +8,7 @@
 
 #include "cli/json.h"
 #include "client/calls.h"
+#include "wire/replies.h"
 
 namespace pawl::cli {
 
@@ -22,6 +23,8 @@ class RunReporter {
   // `stopped_by`: how everything of the command is stopped, "cgroup" or "descendants".
   void started(int pid, std::string_view stopped_by) const;
   void renewed(Millis expires_in) const;
+  // Somebody wants the lock.
+  void release_wanted(const wire::ReleaseWanted& wanted) const;
   // The lease is lost, or --max-hold was reached.
   void lost(std::string_view reason) const;
   void released(bool confirmed) const;

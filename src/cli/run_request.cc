@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 
 #include "base/duration.h"
 #include "base/text.h"
+#include "cli/signals.h"
 #include "guard/kinds.h"
 
 namespace pawl::cli {
@@ -34,6 +36,19 @@ Result<RunTimes> to_times(const RunOptions& options) {
   if (options.on_lost != "kill" && options.on_lost != "ignore")
     return usage("--on-lost: stop, kill or ignore");
   return times;
+}
+
+Result<OnAsk> to_on_ask(const std::string& text) {
+  if (text == "report") return OnAsk{};
+  if (text == "ignore") return OnAsk{.report = false};
+  const int signal = signal_from_name(text);
+  if (signal == 0 || signal == SIGKILL || signal == SIGSTOP) {
+    return usage(
+        fmt::format("--on-ask: report, ignore, or a signal that the command can handle, "
+                    "such as TERM or USR1; got \"{}\"",
+                    printable(text)));
+  }
+  return OnAsk{.signal = signal};
 }
 
 // CMD must not inherit it.
@@ -81,6 +96,8 @@ Result<RunRequest> to_request(const Console& console, const RunOptions& options)
   if (!call) return call.error();
   const auto times = to_times(options);
   if (!times) return times.error();
+  const auto on_ask = to_on_ask(options.on_ask);
+  if (!on_ask) return on_ask.error();
   const auto report_fd = to_report_fd(options);
   if (!report_fd) return report_fd.error();
   const char* inherited = std::getenv("PAWL_LOCK");
@@ -97,6 +114,7 @@ Result<RunRequest> to_request(const Console& console, const RunOptions& options)
   request.call = std::move(*call);
   request.patience = options.common.patience();
   request.times = *times;
+  request.on_ask = *on_ask;
   request.command = options.command;
   request.verbose = options.verbose;
   const auto dsns = guard::assign_dsns(options.guards, options.guard_dsns);

@@ -20,6 +20,7 @@ struct RunOptions {
 
   AcquireOptions common;
   std::string on_lost = "stop";
+  std::string on_ask = "report";
   Millis kill_after = kDefault;
   std::uint64_t report_fd = kNone;
   std::vector<std::string> guards;      // KIND:RESOURCE
@@ -28,6 +29,12 @@ struct RunOptions {
   bool guard_evict = false;
   bool verbose = false;
   std::vector<std::string> command;
+};
+
+// When somebody asks for the lock.
+struct OnAsk {
+  bool report = true;  // print a line
+  int signal = 0;      // to the command; 0: none
 };
 
 struct RunRequest {
@@ -42,6 +49,7 @@ struct RunRequest {
   // Without a command: reports that the lease is held. False: that could not be printed, so the
   // lease is released.
   std::function<bool(const client::GrantedLease&)> announce;
+  OnAsk on_ask;
   int not_acquired = 75;
   int report_fd = -1;
   bool verbose = false;  // print how the command is stopped

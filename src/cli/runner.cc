@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <system_error>
 
 #include "base/assert.h"
@@ -317,11 +318,27 @@ void Runner::update_lease() {
   if (!plan_->needs_lease()) keeper_.stop_renewing(lease_);
   keeper_.on_timer(now);
   (void)keeper_.take_changes();  // status() says all.
+  handle_asks();
   const client::LeaseStatus status = keeper_.status(lease_, now);
   plan_->on_lease(status, now);
   if (status.renewals != renewals_reported_) reporter_.renewed(status.expires_in);
   renewals_reported_ = status.renewals;
   pawld.flush();
+}
+
+void Runner::handle_asks() {
+  for (const client::LeaseAsk& ask : keeper_.take_asks()) {
+    reporter_.release_wanted(ask.wanted);
+    const int signal = request_.on_ask.signal;
+    const bool sends = signal != 0 && process_ && process_->exec_state() == ExecState::kDone;
+    if (request_.on_ask.report) {
+      reporter_.message(fmt::format(
+          "{} asks for {}{}{}", printable(ask.wanted.by), printable(ask.wanted.lock),
+          ask.wanted.reason.empty() ? "" : ": " + printable(ask.wanted.reason),
+          sends ? fmt::format("; sending SIG{} to the command", sigabbrev_np(signal)) : ""));
+    }
+    if (sends) process_->forward(signal);
+  }
 }
 
 void Runner::report_loss() {

@@ -57,6 +57,8 @@ class Runner {
   // --- The lease ---------------------------------------------------------------------------------
   // Passes time and replies to the keeper, and its view of the lease to the plan.
   void update_lease();
+  // What somebody has asked of us: reported, and passed on to the command as --on-ask says.
+  void handle_asks();
   void report_loss();
   void release(Millis timeout);
   [[nodiscard]] Instant next_timer() const;

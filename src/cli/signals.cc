@@ -5,6 +5,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <cstring>
+#include <string>
+
 #include "base/assert.h"
 
 namespace pawl::cli {
@@ -71,6 +74,19 @@ void Signals::restore() const {
 
 bool stops_a_process(int signal) {
   return signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+}
+
+int signal_from_name(std::string_view name) {
+  std::string word(name);
+  for (char& letter : word) {
+    if (letter >= 'a' && letter <= 'z') letter = static_cast<char>(letter - 'a' + 'A');
+  }
+  if (word.starts_with("SIG")) word.erase(0, 3);
+  for (int signal = 1; signal < SIGRTMIN; ++signal) {
+    const char* known = sigabbrev_np(signal);
+    if (known != nullptr && word == known) return signal;
+  }
+  return 0;
 }
 
 bool ends_a_process(int signal) {

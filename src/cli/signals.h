@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -53,6 +54,9 @@ class Signals {
   struct sigaction inherited_child_ {};
   UniqueFd fd_;
 };
+
+// "TERM", "SIGTERM" or "term" → SIGTERM; 0 when there is no such signal.
+[[nodiscard]] int signal_from_name(std::string_view name);
 
 // Whether an unhandled signal ends, or stops, a process.
 [[nodiscard]] bool ends_a_process(int signal);

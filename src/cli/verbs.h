@@ -15,6 +15,7 @@ void add_show(CommandLine& line);
 void add_ls(CommandLine& line);
 void add_watch(CommandLine& line);
 void add_history(CommandLine& line);
+void add_ask(CommandLine& line);
 void add_break(CommandLine& line);
 void add_raise(CommandLine& line);
 void add_backup(CommandLine& line);

@@ -17,6 +17,7 @@
 #include "client/time.h"
 #include "pawl/result.h"
 #include "wire/events.h"
+#include "wire/replies.h"
 #include "wire/value.h"
 
 namespace pawl::client {
@@ -44,10 +45,12 @@ struct RenewCall {
   LeaseId lease;
   Millis ttl{0};  // of the lease; 0 = not known, then the time that pawld answers is used
   Instant give_up = kNever;
+  bool asks = false;  // Fetch also what somebody has asked of the holder.
 };
 struct RenewResult {
   Millis expires_in{0};  // as answered by pawld
   Instant deadline;
+  std::optional<wire::ReleaseWanted> release_wanted = {};  // Only if RenewCall::asks.
 };
 
 // Renews 1 to limits::kRenewsPerCall leases with one command.
@@ -57,8 +60,7 @@ struct RenewManyCall {
 };
 struct RenewManyResult {
   Instant sent;  // when the answered command was sent: deadlines count from this
-  // Until each lease expires, in the order of the call; nullopt: that lease is over.
-  std::vector<std::optional<Millis>> answered = {};
+  std::vector<wire::RenewedItem> answered = {};  // for each lease, in the order of the call
 };
 
 struct ReleaseCall {

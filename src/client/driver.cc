@@ -23,6 +23,9 @@ using namespace std::chrono_literals;
 // Between attempts to find a better connection than one that is silent.
 constexpr auto kReplacementPause = 50ms;
 
+// For a callback that runs while it is replaced.
+constexpr auto kReplacedCallbackWait = 900ms;
+
 constexpr std::string_view kClosed = "the client was closed";
 
 std::string held_here(Token token) {
@@ -162,6 +165,24 @@ void Driver::progress(LeaseNumber lease) {
   std::unique_lock lock = lock_spinning_first(mutex_);
   keeper_.progress(lease, this->now());
   flush_and_wake_io(lock);
+}
+
+void Driver::on_release_wanted(LeaseNumber lease,
+                               std::function<void(const ReleaseWanted&)> callback) {
+  auto listener =
+      callback ? std::make_shared<Listener<const ReleaseWanted&>>(std::move(callback)) : nullptr;
+  {
+    const std::unique_lock lock = lock_spinning_first(mutex_);
+    const auto holder = holders_.find(lease);
+    if (!holder) return;
+    if (listener && holder->unheard) {
+      callbacks_.post([listener, wanted = *std::exchange(holder->unheard, std::nullopt)] {
+        listener->call(wanted);
+      });
+    }
+    std::swap(holder->on_release_wanted, listener);
+  }
+  if (listener) listener->close(kReplacedCallbackWait);
 }
 
 Driver::AfterRelease Driver::release(LeaseNumber lease, Nanos wait_at_most, OnReleased done) {
@@ -309,6 +330,7 @@ void Driver::run_once(std::unique_lock<std::mutex>& lock) {
   post_leader_changes(now);
   maintain_connection(now);
   post_lease_changes();
+  post_asks();
   report_connection();
   report_metrics();
   // No other thread sends while something is unsent. If it fails, receive() reports why.
@@ -531,6 +553,24 @@ void Driver::post_lease_changes() {
     if (!holder->on_change) continue;
     callbacks_.post([listener = holder->on_change, state = change.state,
                      reason = std::move(change.reason)] { listener->call(state, reason); });
+  }
+}
+
+void Driver::post_asks() {
+  for (LeaseAsk& ask : keeper_.take_asks()) {
+    const auto holder = holders_.find(ask.lease);
+    if (!holder) continue;
+    ReleaseWanted wanted{std::move(ask.wanted.lock), std::move(ask.wanted.by),
+                         std::move(ask.wanted.reason)};
+    log("release of " + wanted.lock + " is wanted by " + wanted.by +
+        (wanted.reason.empty() ? "" : ": " + wanted.reason));
+    if (!holder->on_release_wanted) {
+      holder->unheard = std::move(wanted);
+      continue;
+    }
+    callbacks_.post([listener = holder->on_release_wanted, wanted = std::move(wanted)] {
+      listener->call(wanted);
+    });
   }
 }
 

@@ -90,6 +90,9 @@ class Driver final : public TestClient, public std::enable_shared_from_this<Driv
   void cancel(CallId call);
   [[nodiscard]] LeaseStatus status(LeaseNumber lease);
   void progress(LeaseNumber lease);
+  // Calls back on the callback thread with each ask from now on, and with the newest that came
+  // before. Replaces the callback that the holder had.
+  void on_release_wanted(LeaseNumber lease, std::function<void(const ReleaseWanted&)> callback);
   // `done` is called exactly once. kForgotten: forget() need not be called.
   enum class AfterRelease : std::uint8_t { kForgotten, kRemembered };
   AfterRelease release(LeaseNumber lease, Nanos wait_at_most, OnReleased done);
@@ -133,6 +136,7 @@ class Driver final : public TestClient, public std::enable_shared_from_this<Driv
   [[nodiscard]] std::optional<Token> first_live(const std::vector<LeaseNumber>& leases,
                                                 Instant now);
   void post_lease_changes();
+  void post_asks();
   void post_leader_changes(Instant now);
   void report_metrics();
   void maintain_connection(Instant now);

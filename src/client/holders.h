@@ -36,6 +36,9 @@ struct Holder {
   std::stop_source lost = {};
   bool notified = false;  // `lost` was, or is about to be, requested to stop
   std::shared_ptr<Listener<LeaseState, const std::string&>> on_change = {};  // may be empty
+  // Under the lock of the driver.
+  std::shared_ptr<Listener<const ReleaseWanted&>> on_release_wanted = {};  // may be empty
+  std::optional<ReleaseWanted> unheard = {};  // came while there was no on_release_wanted
 };
 
 class Holders {

@@ -19,6 +19,8 @@ constexpr Millis kAnswerTimeoutMin{100};
 
 // When all leases end at once (a restored pawld) they end for the same reason.
 constexpr std::size_t kEndReasonQueriesMax = 100;
+// Those beyond are told with a later renewal.
+constexpr std::size_t kAskQueriesMax = 100;
 constexpr std::string_view kOverReason = "pawld reports that it is over";
 
 }  // namespace
@@ -230,6 +232,10 @@ bool Keeper::on_completion(const Completion& done, Instant now) {
     on_end_reason(query.mapped(), std::get<Result<RenewResult>>(done.outcome));
     return true;
   }
+  if (const auto query = ask_queries_.extract(done.call)) {
+    on_ask(query.mapped(), std::get<Result<RenewResult>>(done.outcome));
+    return true;
+  }
   auto batch = in_flight_.extract(done.call);
   if (batch.empty()) return false;
   const auto& renewals = std::get<Result<RenewManyResult>>(done.outcome);
@@ -241,10 +247,11 @@ bool Keeper::on_completion(const Completion& done, Instant now) {
     if (entry.released || entry.refused) continue;
     if (!renewals) {
       on_renewal_failed(number, entry, renewals.error().detail, now);
-    } else if (!renewals->answered[i]) {
+    } else if (const wire::RenewedItem& answer = renewals->answered[i]; !answer.expires_in) {
       on_lease_over(number, entry, now);
     } else {
-      on_renewed(number, entry, renewals->sent, *renewals->answered[i], now);
+      on_renewed(number, entry, renewals->sent, *answer.expires_in, now);
+      if (answer.ask != 0 && answer.ask != entry.heard_ask) query_ask(number, entry, now);
     }
   }
   return true;
@@ -266,6 +273,26 @@ void Keeper::on_end_reason(LeaseNumber number, const Result<RenewResult>& answer
   if (found == entries_.end() || answer || answer.error().code != Code::kLeaseLost) return;
   found->second.reason = std::string(kOverReason) + ": " + answer.error().detail;
   changes_.push_back({number, LeaseState::kLost, found->second.reason, true});
+}
+
+// MRENEW says only that somebody has asked, in a few bytes for each of many leases; RENEW says who
+// and why. pawld repeats the number with every renewal, so that a lost answer loses nothing.
+void Keeper::query_ask(LeaseNumber number, Entry& entry, Instant now) {
+  if (entry.ask_queried || ask_queries_.size() >= kAskQueriesMax) return;
+  entry.ask_queried = true;
+  ask_queries_.emplace(machine_.renew({entry.lease, entry.ttl, entry.deadline, true}, now), number);
+}
+
+// Its renewal is not counted: the deadline rests on the MRENEW before.
+void Keeper::on_ask(LeaseNumber number, const Result<RenewResult>& answer) {
+  const auto found = entries_.find(number);
+  if (found == entries_.end()) return;
+  Entry& entry = found->second;
+  entry.ask_queried = false;
+  if (!answer || !answer->release_wanted || answer->release_wanted->ask == entry.heard_ask) return;
+  if (entry.released || entry.state == LeaseState::kLost) return;
+  entry.heard_ask = answer->release_wanted->ask;
+  asks_.push_back({number, *answer->release_wanted});
 }
 
 void Keeper::on_renewed(LeaseNumber number, Entry& entry, Instant sent, Millis answered,

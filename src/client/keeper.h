@@ -71,6 +71,12 @@ struct LeaseChange {
   bool reason_only = false;  // The state was reported before; only the reason is new.
 };
 
+// Somebody has asked the holder to let go. It decides itself; the lease is renewed as before.
+struct LeaseAsk {
+  LeaseNumber lease;
+  wire::ReleaseWanted wanted;
+};
+
 class Keeper {
  public:
   struct Counters {
@@ -113,6 +119,8 @@ class Keeper {
   void on_timer(Instant now);
   [[nodiscard]] Instant next_timer() const;
   [[nodiscard]] std::vector<LeaseChange> take_changes() { return std::exchange(changes_, {}); }
+  // Each ask once; of asks that came between two renewals only the newest.
+  [[nodiscard]] std::vector<LeaseAsk> take_asks() { return std::exchange(asks_, {}); }
 
   [[nodiscard]] std::vector<LeaseNumber> leases() const;
   [[nodiscard]] bool renews_any() const { return !renewed_ttls_.empty(); }
@@ -137,6 +145,8 @@ class Keeper {
     std::string last_failure = {};   // why the newest renewal failed
     std::string reason = {};
     std::uint64_t renewals = 0;
+    std::uint64_t heard_ask = 0;  // the newest that was reported
+    bool ask_queried = false;     // RENEW … ASKS is under way
     Millis expires_in{0};
     Instant renew_at = kNever;     // slot in renewal_timers_
     Instant state_timer = kNever;  // slot in state_timers_
@@ -150,6 +160,8 @@ class Keeper {
   [[nodiscard]] static LeaseState state_at(const Entry& entry, Instant now);
   [[nodiscard]] static std::string reason_for(const Entry& entry);
   void on_renewed(LeaseNumber number, Entry& entry, Instant sent, Millis answered, Instant now);
+  void query_ask(LeaseNumber number, Entry& entry, Instant now);
+  void on_ask(LeaseNumber number, const Result<RenewResult>& answer);
   void on_lease_over(LeaseNumber number, Entry& entry, Instant now);
   void on_end_reason(LeaseNumber number, const Result<RenewResult>& answer);
   void on_renewal_failed(LeaseNumber number, Entry& entry, const std::string& why, Instant now);
@@ -170,7 +182,9 @@ class Keeper {
   TimerQueue<LeaseNumber> state_timers_;
   std::unordered_map<CallId, std::vector<LeaseNumber>> in_flight_;
   std::unordered_map<CallId, LeaseNumber> end_reason_queries_;  // RENEW, to learn how it ended
+  std::unordered_map<CallId, LeaseNumber> ask_queries_;         // RENEW … ASKS, for the text
   std::vector<LeaseChange> changes_;
+  std::vector<LeaseAsk> asks_;
   Counters counters_;
 };
 

@@ -39,6 +39,12 @@ class KeeperTest : public MachineTest {
     receive(bytes);
     run();
   }
+  void answer_renewal(const wire::RenewalReply& renewal) {
+    std::string bytes;
+    wire::ReplyWriter reply(bytes, wire::Protocol::kResp3);
+    wire::write_renewal(reply, renewal);
+    answer(bytes);
+  }
   LeaseState state(LeaseNumber lease) { return keeper.status(lease, now).state; }
   std::string reason(LeaseNumber lease) { return keeper.status(lease, now).reason; }
   std::vector<LeaseState> changes() {
@@ -56,7 +62,7 @@ TEST_F(KeeperTest, RenewsAfterAThirdOfTheTtl) {
   pass(2'400ms);
   EXPECT_THAT(sent(), IsEmpty());
   pass(900ms);
-  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  EXPECT_EQ(sent_one(), "MRENEW ASKS " + kLeaseText);
   pass(50ms);
   answer("*1\r\n:10000\r\n");
   // Counted from the send: 10 s less 1 % less a margin of 100 ms, and 50 ms for the way.
@@ -69,14 +75,14 @@ TEST_F(KeeperTest, DropsASilentConnectionInTimeToRenewOverAnother) {
   const LeaseNumber lease = hold();
   now = keeper.next_timer();
   run();
-  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  EXPECT_EQ(sent_one(), "MRENEW ASKS " + kLeaseText);
   pass(1'666ms - 1ms);
   EXPECT_FALSE(machine.wants_close());
   pass(1ms);
   EXPECT_TRUE(machine.wants_close());
   lose_connection();
   connect();
-  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  EXPECT_EQ(sent_one(), "MRENEW ASKS " + kLeaseText);
   EXPECT_EQ(state(lease), LeaseState::kHeld);
 }
 
@@ -214,7 +220,7 @@ TEST_F(KeeperTest, RenewalLostWithItsConnectionIsSentAgain) {
   sent();
   lose_connection();
   connect();
-  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  EXPECT_EQ(sent_one(), "MRENEW ASKS " + kLeaseText);
   const Instant sent_at = now;
   answer("*1\r\n:10000\r\n");
   EXPECT_EQ(keeper.status(lease, now).deadline, sent_at + 9'800ms);
@@ -228,7 +234,7 @@ TEST_F(KeeperTest, FailedRenewalIsRetriedAndGivenAsReason) {
   answer("-NOPERM not you\r\n");
   EXPECT_EQ(state(lease), LeaseState::kHeld);
   pass(1s);
-  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  EXPECT_EQ(sent_one(), "MRENEW ASKS " + kLeaseText);
   answer("-NOPERM not you\r\n");
   pass(900ms);
   EXPECT_EQ(state(lease), LeaseState::kAtRisk);
@@ -255,7 +261,7 @@ TEST_F(KeeperTest, ReasonOfTheEndIsReportedLater) {
   be_connected();
   const LeaseNumber lease = hold();
   pass(3'300ms);
-  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  EXPECT_EQ(sent_one(), "MRENEW ASKS " + kLeaseText);
   answer("*1\r\n:-1\r\n");
   EXPECT_THAT(changes(), ElementsAre(LeaseState::kLost));
   EXPECT_EQ(sent_one(), "RENEW " + kLeaseText);
@@ -288,11 +294,55 @@ TEST_F(KeeperTest, MalformedMrenewReplyRenewsNothing) {
   const Instant deadline = keeper.status(lease, now).deadline;
   pass(3'300ms);
   for (const char* nonsense : {"*2\r\n:10000\r\n:10000\r\n", "*1\r\n+soon\r\n", ":10000\r\n"}) {
-    EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText) << nonsense;
+    EXPECT_EQ(sent_one(), "MRENEW ASKS " + kLeaseText) << nonsense;
     answer(nonsense);
     EXPECT_EQ(keeper.status(lease, now).deadline, deadline);
     pass(1s);
   }
+}
+
+TEST_F(KeeperTest, AskThatComesWithARenewalIsReportedOnceWithItsText) {
+  be_connected();
+  const LeaseNumber lease = hold();
+  pass(3'300ms);
+  EXPECT_EQ(sent_one(), "MRENEW ASKS " + kLeaseText);
+  answer("*1\r\n*2\r\n:10000\r\n:7\r\n");
+  EXPECT_EQ(sent_one(), "RENEW " + kLeaseText + " ASKS");
+  EXPECT_THAT(keeper.take_asks(), IsEmpty());
+  const wire::ReleaseWanted wanted{7, "disk", "bob", "deploy"};
+  answer_renewal({10s, wanted});
+  const auto asks = keeper.take_asks();
+  ASSERT_EQ(asks.size(), 1U);
+  EXPECT_EQ(asks.front().lease, lease);
+  EXPECT_EQ(asks.front().wanted, wanted);
+  EXPECT_EQ(state(lease), LeaseState::kHeld);
+  // pawld repeats the number until the lease ends.
+  pass(3'300ms);
+  EXPECT_EQ(sent_one(), "MRENEW ASKS " + kLeaseText);
+  answer("*1\r\n*2\r\n:10000\r\n:7\r\n");
+  EXPECT_THAT(sent(), IsEmpty());
+  EXPECT_THAT(keeper.take_asks(), IsEmpty());
+  pass(3'300ms);
+  EXPECT_EQ(sent_one(), "MRENEW ASKS " + kLeaseText);
+  answer("*1\r\n*2\r\n:10000\r\n:8\r\n");
+  EXPECT_EQ(sent_one(), "RENEW " + kLeaseText + " ASKS") << "another ask";
+}
+
+TEST_F(KeeperTest, AskIsHeardWithALaterRenewalWhenTheAnswerIsLost) {
+  be_connected();
+  hold();
+  pass(3'300ms);
+  EXPECT_EQ(sent_one(), "MRENEW ASKS " + kLeaseText);
+  answer("*1\r\n*2\r\n:10000\r\n:7\r\n");
+  EXPECT_EQ(sent_one(), "RENEW " + kLeaseText + " ASKS");
+  answer("-ERR not now\r\n");
+  EXPECT_THAT(keeper.take_asks(), IsEmpty());
+  pass(3'300ms);
+  EXPECT_EQ(sent_one(), "MRENEW ASKS " + kLeaseText);
+  answer("*1\r\n*2\r\n:10000\r\n:7\r\n");
+  EXPECT_EQ(sent_one(), "RENEW " + kLeaseText + " ASKS");
+  answer_renewal({10s, wire::ReleaseWanted{7, "disk", "bob", ""}});
+  EXPECT_EQ(keeper.take_asks().size(), 1U);
 }
 
 // Hard case 10.
@@ -300,7 +350,7 @@ TEST_F(KeeperTest, OldRenewalDoesNotAffectTheNextLease) {
   be_connected();
   const LeaseNumber old = hold({}, 0x22);
   pass(3'300ms);
-  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  EXPECT_EQ(sent_one(), "MRENEW ASKS " + kLeaseText);
   ASSERT_TRUE(keeper.release(old, now + 1s, now));
   keeper.forget(old);
   const LeaseNumber next = hold({}, 0x33);
@@ -320,7 +370,7 @@ TEST_F(KeeperTest, LeaseWithoutProgressIsNotRenewed) {
   EXPECT_THAT(reason(lease), HasSubstr("no progress reported for 2000 ms"));
   keeper.progress(lease, now);
   run();
-  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  EXPECT_EQ(sent_one(), "MRENEW ASKS " + kLeaseText);
   answer("*1\r\n:10000\r\n");
   EXPECT_EQ(state(lease), LeaseState::kHeld);
 }
@@ -423,7 +473,7 @@ TEST_F(KeeperTest, StatusCountsRenewalsAndTheirAnswer) {
   be_connected();
   const LeaseNumber lease = hold();
   pass(3'300ms);
-  EXPECT_EQ(sent_one(), "MRENEW " + kLeaseText);
+  EXPECT_EQ(sent_one(), "MRENEW ASKS " + kLeaseText);
   answer("*1\r\n:9876\r\n");
   const LeaseStatus status = keeper.status(lease, now);
   EXPECT_EQ(status.renewals, 1u);

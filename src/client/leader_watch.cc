@@ -68,6 +68,7 @@ void LeaderWatch::handle_event(const wire::EventPush& event, std::uint64_t order
       return queue(std::nullopt, now);
     case wire::EventKind::kBreaking:
     case wire::EventKind::kRaised:
+    case wire::EventKind::kReleaseWanted:
     case wire::EventKind::kReset:
       return;
   }

@@ -14,16 +14,27 @@ constexpr int kLateMax = 3;
 
 void RenewFlow::append(std::string& out, Instant now) {
   sent_ = now;
+  if (call_.asks) return wire::append_renew_asks(out, call_.lease);
   wire::append_renew(out, call_.lease);
 }
 
-void RenewFlow::on_reply(const wire::Value& value, Instant now) {
+Result<wire::RenewalReply> RenewFlow::read(const wire::Value& value) const {
+  if (call_.asks) return wire::read_renewal(value);
   const auto answered = wire::read_integer(value);
+  if (!answered) return answered.error();
+  return wire::RenewalReply{Millis(*answered)};
+}
+
+void RenewFlow::on_reply(const wire::Value& value, Instant now) {
+  auto answered = read(value);
   if (!answered) return finish_with(failure(answered.error()));
-  const Millis expires_in(*answered);
+  const Millis expires_in = answered->expires_in;
   const Instant until =
       deadline(RenewTiming{sent_, expires_in, call_.ttl > Millis(0) ? call_.ttl : expires_in});
-  if (now < until) return finish_with(Result<RenewResult>(RenewResult{expires_in, until}));
+  if (now < until) {
+    return finish_with(
+        Result<RenewResult>(RenewResult{expires_in, until, std::move(answered->release_wanted)}));
+  }
   if (++late_ < kLateMax) return ready();
   finish_with(failure({Code::kUnknown, "answers take longer than the TTL"}));
 }
@@ -41,11 +52,11 @@ void RenewManyFlow::on_reply(const wire::Value& value, Instant) {
   }
   RenewManyResult renewals{sent_};
   for (const wire::Value& item : value.items) {
-    const auto left = item.as_integer();
-    if (!left)
+    const auto renewed = wire::read_renewed_item(item);
+    if (!renewed)
       return finish_with(
           failure({Code::kUnknown, "protocol error: MRENEW did not answer a number"}));
-    renewals.answered.push_back(*left < 0 ? std::nullopt : std::optional(Millis(*left)));
+    renewals.answered.push_back(*renewed);
   }
   finish_with(Result<RenewManyResult>(std::move(renewals)));
 }

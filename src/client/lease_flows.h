@@ -15,6 +15,7 @@ class RenewFlow final : public Flow {
  private:
   void append(std::string& out, Instant now) override;
   void on_reply(const wire::Value& value, Instant now) override;
+  [[nodiscard]] Result<wire::RenewalReply> read(const wire::Value& value) const;
   [[nodiscard]] Outcome failure(Error error) const override {
     return Result<RenewResult>(std::move(error));
   }

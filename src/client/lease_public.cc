@@ -72,6 +72,8 @@ void Lease::let_go() noexcept {
   }
   if (const auto& listener = state_->holder->on_change)
     listener->close(may_wait ? kDestructorWait : 0ms);
+  if (const auto& listener = state_->holder->on_release_wanted)
+    listener->close(may_wait ? kDestructorWait : 0ms);
   state_.reset();
 }
 
@@ -133,6 +135,11 @@ std::stop_token Lease::lost() const {
 
 void Lease::progress() const {
   if (!state_->driver->forked()) state_->driver->progress(state_->lease.number);
+}
+
+void Lease::on_release_wanted(std::function<void(const ReleaseWanted&)> callback) const {
+  if (!state_->driver->forked())
+    state_->driver->on_release_wanted(state_->lease.number, std::move(callback));
 }
 
 Error Lease::stale(std::uint64_t max) const {

@@ -50,7 +50,10 @@ bool ObserveFlow::accept(const wire::EventPush& event) {
   if (!last_ || !ours) return false;
   const bool reset = event.kind == wire::EventKind::kReset;
   // Sent again for an observation that continued from an older event.
-  const bool old = event.id.incarnation == last_->incarnation && event.id.n <= last_->n;
+  // One that is not stored has the number of the event before it.
+  const bool same_number_is_old = event.kind != wire::EventKind::kReleaseWanted;
+  const bool old = event.id.incarnation == last_->incarnation &&
+                   (event.id.n < last_->n || (event.id.n == last_->n && same_number_is_old));
   if (old && !reset) return false;
   last_ = event.id;
   return true;

@@ -49,6 +49,20 @@ TEST_F(ObserveTest, EventsFollowTheAnswerInOrder) {
   EXPECT_FALSE(machine.idle());
 }
 
+TEST_F(ObserveTest, EventThatIsNotStoredHasTheNumberOfTheOneBefore) {
+  const CallId call = machine.observe({.prefix = "disk"}, now);
+  connect();
+  EXPECT_EQ(sent_one(), "OBSERVE disk");
+  receive_id(10);
+  receive_event(wire::EventKind::kGranted, 11, "disk", Token{34});
+  receive_event(wire::EventKind::kReleaseWanted, 11, "disk", Token{34}, "bob");
+  const auto seen = machine.take_observed_events();
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_EQ(seen.back().call, call);
+  EXPECT_EQ(seen.back().event->kind, wire::EventKind::kReleaseWanted);
+  EXPECT_EQ(seen.back().event->owner, "bob");
+}
+
 TEST_F(ObserveTest, StartsAfterTheGivenEvent) {
   machine.observe({.prefix = "jobs/", .from = wire::event_id_from_text(id(100))}, now);
   connect();

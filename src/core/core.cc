@@ -43,7 +43,8 @@ Core::Core(Options options)
       requests_(options.hash_seed, options.requests_remembered, options.request_memory),
       history_(options.hash_seed, {options.history_epochs, options.history_bytes}),
       lease_timers_(holders_.leases.items),
-      accounts_(options.in_all, options.per_user) {}
+      accounts_(options.in_all, options.per_user),
+      asks_(options.asks) {}
 
 // --- Acquire -------------------------------------------------------------------------------------
 
@@ -203,9 +204,11 @@ void Core::apply(const Renew& input, Now now) {
   }
   if (lease.phase == Phase::kBreaking && !PAWL_MUTANT(break_can_be_renewed))
     return changes_.reply(input.waiter, Lost{Ending::kBroken, lease.token});
+  const Index asked = asks_.empty() ? kNone : asked_lock(lease);
+  const std::uint64_t ask = asked == kNone ? 0 : asks_.find(asked)->number;
   if (lease.ends == kNever) {  // Its grant is not durable yet: the full TTL is still to come.
     ++lease.renewals;
-    return changes_.reply(input.waiter, Renewed{lease.ttl(), lease.ttl()});
+    return changes_.reply(input.waiter, Renewed{lease.ttl(), lease.ttl(), ask});
   }
   const bool capped = lease.extra != nullptr && !PAWL_MUTANT(max_hold_ignored);
   if (capped && lease.extra->hold_until <= now.tick) {
@@ -220,7 +223,7 @@ void Core::apply(const Renew& input, Now now) {
   // Memory only (G4), so the answer waits for nothing. The wheel is left alone until the old
   // deadline comes up.
   changes_.reply_at_once(input.waiter,
-                         Renewed{std::chrono::floor<Millis>(lease.ends - now.tick), before});
+                         Renewed{std::chrono::floor<Millis>(lease.ends - now.tick), before, ask});
 }
 
 namespace {
@@ -266,6 +269,43 @@ void Core::apply(const CancelRequest& input, Now now) {
   if (waiting && !PAWL_MUTANT(cancel_keeps_waiting))
     end_wait(requests_.items[request].subject, NotObtained::Why::kCancelled, now);
   changes_.reply(input.waiter, CancelDone{waiting});
+}
+
+// --- Ask -----------------------------------------------------------------------------------------
+
+// The answer and the event rest on nothing that is stored.
+void Core::apply(const Ask& input, Now now) {
+  const Index index = holders_.locks.find(input.lock);
+  const std::uint32_t holders =
+      index == kNone ? 0 : holders_.locks.items[index].holders - closed_.on(index);
+  if (holders == 0) return changes_.reply(input.waiter, AskDone{});
+  Index newest = holders_.locks.items[index].last_holder;
+  for (; !holders_.leases.items[newest].live();
+       newest = holders_.leases.items[newest].holder_before)
+    work_.add();
+  const Lease& lease = holders_.leases.items[newest];
+  AskDone done{AskDone::State::kAsked, holders, lease.token};
+  const LockAsk* before = asks_.find(index);
+  if (before != nullptr && now.tick < before->at + limits::kAskAgainAfter) {
+    done.state = AskDone::State::kAlreadyAsked;
+    return changes_.reply(input.waiter, done);
+  }
+  if (const auto refused = asks_.check(input.account, before))
+    return changes_.reply(input.waiter, *refused);
+  asks_.put(index,
+            {.at = now.tick,
+             .newest = lease.token,
+             .account = input.account,
+             .by = std::string(input.by),
+             .reason = std::string(input.reason)},
+            now.wall);
+  Event event;
+  event.kind = EventKind::kReleaseWanted;
+  event.token = lease.token;
+  event.mode = lease.mode;
+  event.wall = now.wall;
+  changes_.add_event(event, input.lock, input.by, input.reason);
+  changes_.reply(input.waiter, done);
 }
 
 // --- Break and raise -----------------------------------------------------------------------------
@@ -369,6 +409,18 @@ std::string_view to_text(Ending ending) {
   return "unknown";
 }
 
+std::string_view to_text(AskDone::State state) {
+  switch (state) {
+    case AskDone::State::kAsked:
+      return "asked";
+    case AskDone::State::kAlreadyAsked:
+      return "already_asked";
+    case AskDone::State::kNotHeld:
+      return "not_held";
+  }
+  return "unknown";
+}
+
 std::string_view to_text(EventKind kind) {
   switch (kind) {
     case EventKind::kGranted:
@@ -383,6 +435,8 @@ std::string_view to_text(EventKind kind) {
       return "broken";
     case EventKind::kRaised:
       return "raised";
+    case EventKind::kReleaseWanted:
+      return "release_wanted";
   }
   return "unknown";
 }

@@ -29,6 +29,7 @@
 #include "base/limits.h"
 #include "base/types.h"
 #include "core/accounts.h"
+#include "core/asks.h"
 #include "core/changes.h"
 #include "core/closed_locks.h"
 #include "core/history.h"
@@ -51,6 +52,7 @@ struct Options {
   Quota per_user = {.leases = limits::kLeasesPerUser,
                     .waiters = limits::kWaitersPerUser,
                     .bytes = limits::kLeaseBytesPerUser};
+  AskQuota asks = {};
   std::size_t history_epochs = limits::kHistoryEpochs;
   std::size_t history_bytes = limits::kHistoryBytes;
   std::size_t requests_remembered = limits::kRequestsRemembered;
@@ -87,6 +89,7 @@ class Core {
   void apply(const Cancel& input, Now now);
   void apply(const CancelRequest& input, Now now);
   void apply(const Break& input, Now now);
+  void apply(const Ask& input, Now now);
   void apply(const Raise& input, Now now);
   // Ends what is due. After the turn's other inputs: a renewal read in the turn its lease falls due
   // wins.
@@ -120,6 +123,11 @@ class Core {
   [[nodiscard]] std::optional<Ending> ending_of(LeaseId lease) const {
     return history_.lost(lease).ending;
   }
+  // The newest ask to let go of one of the locks of this lease. Nothing: it was not asked, or is
+  // over.
+  [[nodiscard]] std::optional<AskView> ask_for(LeaseId lease) const;
+  // How many locks are asked for.
+  [[nodiscard]] std::size_t asks() const { return asks_.size(); }
   // Whether an acquire with this request id would be a retry, which asks for nothing new.
   [[nodiscard]] bool remembers(std::string_view request) const {
     return !request.empty() && requests_.find(request) != kNone;
@@ -212,6 +220,8 @@ class Core {
   void end_lease(Index lease, Ending ending, Now now, const EndOptions& options = {});
   // Hands on the locks of a lease that is over, and forgets it.
   void hand_on(Index lease, Now now);
+  // Forgets the ask of the lock if none of those that were asked is left.
+  void forget_answered_ask(Index lock);
   void add_to_history(const Lease& lease, Ending ending, Now now);
   // The TTL starts in full at `now`; MAXHOLD counts from here.
   void start_ttl(Lease& lease, Tick now);
@@ -232,6 +242,8 @@ class Core {
   [[nodiscard]] LeaseRecord record_of(const Lease& lease) const;
   [[nodiscard]] LockView view(Index lock, HoldersPage page, Now now) const;
   [[nodiscard]] HolderView holder_view(const Lease& lease, Now now) const;
+  // The lock of the lease with the newest ask that concerns it; kNone: none has one.
+  [[nodiscard]] Index asked_lock(const Lease& lease) const;
 
   const Options options_;
   Changes changes_;
@@ -243,6 +255,7 @@ class Core {
   RestoreWait restore_wait_;
   std::deque<PendingGrant> pending_grants_;  // In order of batch.
   Accounts accounts_;
+  Asks asks_;
   ClosedLocks closed_;         // Kept closed by leases that are over.
   std::vector<Index> loaded_;  // Leases between load() and loaded().
   WorkCount work_;

@@ -199,10 +199,21 @@ void Core::hand_on(Index index, Now now) {
   ShortList<Index, limits::kLocksPerLease> locks;
   for (const Index lock : holders_.locks_of(lease)) locks.push_back(lock);
   if (lease.phase == Phase::kClosed) closed_.remove({locks.begin(), locks.size()});
-  for (const Index lock : locks) holders_.leave(lock, index);
+  for (const Index lock : locks) {
+    holders_.leave(lock, index);
+    if (!asks_.empty()) forget_answered_ask(lock);
+  }
   accounts_.remove_lease(lease.account, bytes_of(lease));
   holders_.leases.items.remove(index);
   for (const Index lock : locks) serve(lock, now);
+}
+
+void Core::forget_answered_ask(Index index) {
+  const LockAsk* ask = asks_.find(index);
+  if (ask == nullptr) return;
+  // Holders are in order of token.
+  const Index oldest = holders_.locks.items[index].first_holder;
+  if (oldest == kNone || holders_.leases.items[oldest].token > ask->newest) asks_.forget(index);
 }
 
 void Core::add_to_history(const Lease& lease, Ending ending, Now now) {

@@ -109,6 +109,27 @@ LockView Core::view(Index index, HoldersPage page, Now now) const {
   return view;
 }
 
+Index Core::asked_lock(const Lease& lease) const {
+  Index newest = kNone;
+  std::uint64_t number = 0;
+  for (const Index lock : holders_.locks_of(lease)) {
+    const LockAsk* ask = asks_.find(lock);
+    if (ask == nullptr || lease.token > ask->newest || ask->number < number) continue;
+    newest = lock;
+    number = ask->number;
+  }
+  return newest;
+}
+
+std::optional<AskView> Core::ask_for(LeaseId id) const {
+  const Index index = holders_.leases.find(id);
+  const Index lock = index == kNone ? kNone : asked_lock(holders_.leases.items[index]);
+  if (lock == kNone) return std::nullopt;
+  const LockAsk& ask = *asks_.find(lock);
+  return AskView{ask.number, std::string(holders_.locks.items[lock].name.view()), ask.by,
+                 ask.reason};
+}
+
 LockView Core::inspect(std::string_view lock, Now now, HoldersPage page) const {
   const Index index = holders_.locks.find(lock);
   if (index != kNone) return view(index, page, now);

@@ -60,6 +60,15 @@ struct Break {
   std::string_view reason;
 };
 
+// Asks the holders of `lock` to let go. They hear of it with their next renewals; nothing is stored.
+struct Ask {
+  WaiterId waiter;
+  std::string_view lock;
+  std::string_view by;      // Who asks, for people.
+  std::string_view reason;  // May be empty.
+  AccountId account = 0;    // Whose limits it counts against.
+};
+
 // Moves the counter of tokens forward, to `token`.
 struct Raise {
   WaiterId waiter;

@@ -32,6 +32,8 @@ struct NotObtained {
 struct Renewed {
   Millis left{0};    // Until it expires now.
   Millis before{0};  // Until it would have expired without.
+  // The newest ask to let go of one of its locks, see Core::ask_for(); 0: none.
+  std::uint64_t ask = 0;
 };
 struct Released {
   bool was_live = false;
@@ -42,6 +44,18 @@ struct CancelDone {
 struct BreakDone {
   bool was_live = false;
 };
+// What became of an ask.
+struct AskDone {
+  enum class State : std::uint8_t {
+    kAsked,         // The holders hear of it with their next renewals.
+    kAlreadyAsked,  // They were asked less than limits::kAskAgainAfter ago; that ask stands.
+    kNotHeld,       // Nobody holds it, so nobody was asked.
+  };
+  State state = State::kNotHeld;
+  std::uint32_t holders = 0;  // that were asked
+  Token token;                // the greatest of theirs; 0 when there are none
+};
+[[nodiscard]] std::string_view to_text(AskDone::State state);  // asked, already_asked, not_held
 struct Raised {
   Token last;
 };
@@ -61,6 +75,7 @@ struct Refused {
     kExhausted,       // Tokens are used up.
     kRaiseBack,       // RAISE to a token that is not greater.
     kRaiseTooFar,     // RAISE further than limits::kRaiseMax, or past the last token.
+    kAsksFull,        // As many locks are asked for as may be.
     kRestoring,       // Restored from a backup: nothing is granted yet. Waiting is possible.
   };
   Why why = Why::kConflict;
@@ -71,7 +86,7 @@ struct Refused {
 };
 
 using Outcome = std::variant<Granted, Queued, NotObtained, Renewed, Released, CancelDone, BreakDone,
-                             Raised, Lost, Refused>;
+                             AskDone, Raised, Lost, Refused>;
 
 // One answer.
 struct Reply {
@@ -80,11 +95,20 @@ struct Reply {
   BatchId after;  // To be sent only once this batch is durable; 0 = at once.
 };
 
-enum class EventKind : std::uint8_t { kGranted, kReleased, kExpired, kBreaking, kBroken, kRaised };
+enum class EventKind : std::uint8_t {
+  kGranted,
+  kReleased,
+  kExpired,
+  kBreaking,
+  kBroken,
+  kRaised,
+  kReleaseWanted,  // Changes nothing, and may belong to a batch that stays empty.
+};
 [[nodiscard]] std::string_view to_text(EventKind kind);
 
 // One per lock and change. `lock`, `owner` and `reason` point into Output::text and live until the
-// output is cleared.
+// output is cleared. For kReleaseWanted, `owner` is who asks, and `token` the greatest that was
+// asked.
 struct Event {
   EventKind kind = EventKind::kGranted;
   BatchId after;

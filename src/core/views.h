@@ -56,6 +56,14 @@ struct LockView {
   std::optional<Millis> reopens_in;  // while closed
 };
 
+// An ask to let go, as a holder of the lock sees it.
+struct AskView {
+  std::uint64_t number = 0;  // greater than that of any ask before
+  std::string lock;
+  std::string by;      // who asks, for people
+  std::string reason;  // may be empty
+};
+
 // Which names to show.
 using NameFilter = std::function<bool(std::string_view)>;
 

@@ -31,6 +31,11 @@ bool Commits::submit() {
     ++telemetry_.batches;
     telemetry_.batch_size.observe(static_cast<std::int64_t>(batch_.operations()));
   }
+  if (id.value == 0 && !output.events.empty()) {
+    observers_.events().append_unstored(in_flight_.empty() ? durable_ : in_flight_.back().batch,
+                                        output);
+    if (in_flight_.empty()) observers_.publish(durable_);
+  }
   output.clear();
   if (id.value == 0) return false;
   in_flight_.push_back({id, clock_.uptime_now()});

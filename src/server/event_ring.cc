@@ -29,6 +29,8 @@ wire::EventKind to_wire(core::EventKind kind) {
       return wire::EventKind::kBroken;
     case core::EventKind::kRaised:
       return wire::EventKind::kRaised;
+    case core::EventKind::kReleaseWanted:
+      return wire::EventKind::kReleaseWanted;
   }
   return wire::EventKind::kReset;
 }
@@ -71,15 +73,25 @@ inline EventRing::Slot& EventRing::new_slot() {
 void EventRing::append(BatchId batch, const core::Output& output) {
   ++sequence_;
   if (output.events.empty()) return;
-  std::uint64_t number = sequence_ << kPlaceBits;
+  append_events(batch, output, Numbers::kNew);
+}
+
+void EventRing::append_unstored(BatchId batch, const core::Output& output) {
+  if (!output.events.empty()) append_events(batch, output, Numbers::kOfTheEventBefore);
+}
+
+void EventRing::append_events(BatchId batch, const core::Output& output, Numbers numbers) {
+  const bool stored = numbers == Numbers::kNew;
+  std::uint64_t number = stored ? sequence_ << kPlaceBits : number_before(end_);
   if (output.events.size() > std::min(events_mask_ + 1, kPlaceMask) ||
       output.text.size() > bytes_mask_ + 1) {
-    return append_reset(batch);
+    return append_reset(batch, number);
   }
   const std::uint64_t text = keep(output.text);
   for (const core::Event& event : output.events) {
     Slot& slot = new_slot();
-    slot.number = number++;
+    slot.number = number;
+    if (stored) ++number;
     slot.text = text;
     slot.after = batch.value;
     slot.token = event.token.value;
@@ -97,10 +109,10 @@ void EventRing::append(BatchId batch, const core::Output& output) {
   }
 }
 
-void EventRing::append_reset(BatchId batch) {
+void EventRing::append_reset(BatchId batch, std::uint64_t number) {
   Slot& slot = new_slot();
   slot = Slot{};
-  slot.number = sequence_ << kPlaceBits;
+  slot.number = number;
   slot.text = texts_end_;
   slot.after = batch.value;
   slot.reset = true;
@@ -139,9 +151,9 @@ wire::EventId EventRing::id_before(Position position) const {
 
 std::optional<EventRing::Position> EventRing::after(const wire::EventId& id) const {
   if (id.incarnation != incarnation_) return std::nullopt;
-  Position low = first_,
-           high =
-               published_;  // The answer is the one p in here with number_before(p) == n, if any.
+  // The answer is the first p in here with number_before(p) == n, if any. There are several when
+  // events follow that were not stored; those are sent again.
+  Position low = first_, high = published_;
   while (low < high) {
     const Position middle = low + (high - low) / 2;
     if (number_before(middle) < id.n) {

@@ -46,6 +46,10 @@ class EventRing {
   // of this one.
   void start(Incarnation incarnation, std::uint64_t sequence);
   void append(BatchId batch, const core::Output& output);
+  // Events that belong to no batch, because they are not stored. They can be seen once `batch`, the
+  // last one before them, is durable, and have the number of the event before them: the store has
+  // none for them, and a number of this run alone could come again after a restart.
+  void append_unstored(BatchId batch, const core::Output& output);
   void publish(BatchId durable) {
     while (published_ < end_ && slot(published_).after <= durable.value) ++published_;
   }
@@ -90,7 +94,9 @@ class EventRing {
   [[nodiscard]] std::uint64_t number_before(Position position) const;
   [[nodiscard]] std::string_view text(const Slot& slot, std::uint32_t at, std::uint32_t size) const;
   std::uint64_t keep(std::string_view text);
-  [[gnu::cold]] void append_reset(BatchId batch);
+  enum class Numbers : std::uint8_t { kNew, kOfTheEventBefore };
+  void append_events(BatchId batch, const core::Output& output, Numbers numbers);
+  [[gnu::cold]] void append_reset(BatchId batch, std::uint64_t number);
   [[gnu::noinline]] void forget_oldest();
 
   const std::uint64_t events_mask_, bytes_mask_;  // the bounds, less 1

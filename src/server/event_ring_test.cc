@@ -100,6 +100,31 @@ TEST_F(EventRingTest, WhatIsKeptIsBoundedByBytesTooAndReadsBackWhole) {
   }
 }
 
+TEST_F(EventRingTest, AnEventThatIsNotStoredTakesNoNumber) {
+  ring.start(kOurs, 9);
+  const wire::EventId origin = ring.id_before(0);
+  core::Output output;
+  output.events.emplace_back();
+  output.events.back().kind = core::EventKind::kReleaseWanted;
+  ring.append_unstored(BatchId{}, output);
+  ring.publish(BatchId{});
+  ASSERT_EQ(ring.end(), 1U);
+  EXPECT_EQ(ring.at(0).kind, wire::EventKind::kReleaseWanted);
+  EXPECT_EQ(ring.at(0).id, origin) << "it could come again after a restart";
+  EXPECT_EQ(ring.after(origin), 0U) << "it is sent again";
+  add(1);
+  const wire::EventId stored = ring.at(1).id;
+  EXPECT_EQ(stored.n, 10U * 65536) << "as if it had not been there";
+  ring.append_unstored(BatchId{1}, output);
+  ring.append_unstored(BatchId{1}, output);
+  ring.publish(BatchId{1});
+  EXPECT_EQ(ring.at(3).id, stored);
+  EXPECT_EQ(ring.after(stored), 2U);
+  add(1);
+  EXPECT_GT(ring.at(4).id, stored);
+  EXPECT_EQ(ring.after(ring.at(4).id), 5U);
+}
+
 TEST_F(EventRingTest, ABatchWithMoreThanCanBeKeptIsOneReset) {
   ring.start(kOurs, 0);
   add(1);

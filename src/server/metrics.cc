@@ -124,6 +124,12 @@ void add_locks(Exposition& all, const Readings& r) {
       .add(r.totals.closed, {{"state", "closed"}});
   all.gauge("pawl_lock_waiters", "Requests that wait in a queue now.").add(r.totals.waiters);
   all.counter("pawl_lock_breaks_total", "BREAK commands that named a live token.").add(t.breaks);
+  Family asks = all.counter(
+      "pawl_lock_asks_total",
+      "ASK commands: asked (the holders hear of it with their next renewals), already_asked "
+      "(within the last second), not_held (nobody holds the lock).");
+  for (std::size_t i = 0; i < t.asks.size(); ++i)
+    asks.add(t.asks[i], {{"result", to_text(static_cast<core::AskDone::State>(i))}});
 }
 
 void add_leases(Exposition& all, const Readings& r) {

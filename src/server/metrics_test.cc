@@ -23,6 +23,7 @@ TEST_F(MetricsTest, EveryFamilyThatPawldCanKnowIsThereWithHelpAndType) {
                            "pawl_lock_hold_duration_seconds",
                            "pawl_locks",
                            "pawl_lock_waiters",
+                           "pawl_lock_asks_total",
                            "pawl_lock_breaks_total",
                            "pawl_leases",
                            "pawl_lease_renewals_total",

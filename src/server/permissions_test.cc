@@ -24,6 +24,7 @@ constexpr std::array kRows{
     PermissionRow{"HISTORY", Access::kObserve, "HISTORY mine/a", kOutside, "HISTORY minerals"},
     PermissionRow{"OBSERVE", Access::kObserve, "OBSERVE mine/", kOutside, "OBSERVE other/"},
     PermissionRow{"UNOBSERVE", Access::kObserve, "UNOBSERVE anything"},
+    PermissionRow{"ASK", Access::kUse, "ASK mine/a REASON why", kOutside, "ASK minerals"},
     PermissionRow{"BREAK", Access::kAdmin, "BREAK mine/a TOKEN 9999 REASON why", kOutside,
                   "BREAK other TOKEN 9999 REASON why"},
     PermissionRow{"RAISE", Access::kAdmin, "RAISE 50 REASON why", kWholeStore},

@@ -38,6 +38,7 @@ void write_outcome(wire::ReplyWriter& reply, const core::Outcome& outcome, bool 
     }
     void operator()(const core::CancelDone& done) const { reply.integer(done.was_waiting ? 1 : 0); }
     void operator()(const core::BreakDone& done) const { reply.integer(done.was_live ? 1 : 0); }
+    void operator()(const core::AskDone& done) const { write_ask(reply, done); }
     void operator()(const core::Raised& raised) const {
       reply.integer(static_cast<std::int64_t>(raised.last.value));
     }

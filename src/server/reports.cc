@@ -204,6 +204,13 @@ std::string lost_text(const core::Lost& lost, bool by_request) {
   return std::string(how);
 }
 
+void write_ask(wire::ReplyWriter& reply, const core::AskDone& done) {
+  reply.map(3);
+  reply.field("state", to_text(done.state));
+  reply.field("holders", done.holders);
+  write_token(reply, "token", done.holders == 0 ? std::nullopt : std::optional(done.token));
+}
+
 void write_refused(wire::ReplyWriter& reply, const core::Refused& refused) {
   using Why = core::Refused::Why;
   switch (refused.why) {
@@ -231,6 +238,12 @@ void write_refused(wire::ReplyWriter& reply, const core::Refused& refused) {
       return reply.error(wire::ErrorCode::kErr,
                          fmt::format("RAISE goes at most {} ahead, and never past {}",
                                      limits::kRaiseMax, limits::kTokenMax));
+    case Why::kAsksFull:
+      return reply.error(
+          wire::ErrorCode::kBusy,
+          fmt::format("asks: the limit of {} locks that are asked for {} is reached, {} are; ask "
+                      "again when some have been released",
+                      refused.limit, refused.per_user ? "by one user" : "in all", refused.use));
     case Why::kRestoring:
       return reply.error(
           wire::ErrorCode::kBusy,

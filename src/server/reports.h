@@ -58,6 +58,7 @@ void write_status(wire::ReplyWriter& reply, const StatusView& status);
 
 // "LOST" and what is known: "granted as 33, released", "released", "unknown".
 [[nodiscard]] std::string lost_text(const core::Lost& lost, bool by_request);
+void write_ask(wire::ReplyWriter& reply, const core::AskDone& done);
 void write_refused(wire::ReplyWriter& reply, const core::Refused& refused);
 
 }  // namespace pawl::server

@@ -97,6 +97,7 @@ struct Telemetry {
   std::array<std::uint64_t, 4> ended{};  // by core::Ending, from 1
   std::uint64_t tokens = 0;
   std::uint64_t breaks = 0;
+  std::array<std::uint64_t, 3> asks{};  // by core::AskDone::State
   std::uint64_t raises = 0;
 
   // When the last complete backup was asked for, so how fresh it is; 0: none in this process.

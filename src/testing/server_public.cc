@@ -205,6 +205,14 @@ bool Server::break_lock_now(std::string_view lock) {
   return state_->break_lock(lock, Break::kNow);
 }
 
+bool Server::ask_for(std::string_view lock, std::string_view by, std::string_view reason) {
+  std::vector<std::string_view> words{"ASK", lock, "OWNER", by};
+  if (!reason.empty()) words.insert(words.end(), {"REASON", reason});
+  const wire::Value asked = state_->server.ask(words);
+  const wire::Value* holders = asked.find("holders");
+  return holders != nullptr && holders->as_integer().value_or(0) > 0;
+}
+
 std::vector<Holder> Server::holders(std::string_view lock) const {
   return holders_in(state_->inspect(lock));
 }

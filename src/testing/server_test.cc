@@ -66,6 +66,57 @@ TEST(TestingServer, CallbacksHaveRunWhenAdvanceReturns) {
   EXPECT_EQ(reported, LeaseState::kLost);
 }
 
+TEST(TestingServer, HolderHearsThatItsReleaseIsWanted) {
+  Server server;
+  Client client = server.client();
+  Lease lease = take(client, "job");
+  std::vector<ReleaseWanted> heard;  // Only on the callback thread until run_for() returns.
+  lease.on_release_wanted([&](const ReleaseWanted& wanted) { heard.push_back(wanted); });
+  EXPECT_FALSE(server.ask_for("other", "bob", ""));
+  server.run_for(6s);
+  EXPECT_TRUE(heard.empty());
+  EXPECT_TRUE(server.ask_for("job", "bob", "a deployment waits"));
+  server.run_for(6s);
+  ASSERT_EQ(heard.size(), 1U);
+  EXPECT_EQ(heard[0].lock, "job");
+  EXPECT_EQ(heard[0].by, "bob");
+  EXPECT_EQ(heard[0].reason, "a deployment waits");
+  server.run_for(30s);
+  EXPECT_EQ(heard.size(), 1U) << "once";
+  EXPECT_EQ(lease.state(), LeaseState::kHeld) << "it decides itself";
+  EXPECT_TRUE(server.ask_for("job", "carol", ""));
+  server.run_for(6s);
+  ASSERT_EQ(heard.size(), 2U);
+  EXPECT_EQ(heard[1].by, "carol");
+}
+
+TEST(TestingServer, CallbackSetAfterAnAskHearsOfIt) {
+  Server server;
+  Client client = server.client();
+  const Lease lease = take(client, "job");
+  server.ask_for("job", "bob", "early");
+  server.run_for(6s);
+  std::atomic<int> first = 0, second = 0;
+  lease.on_release_wanted([&](const ReleaseWanted&) { ++first; });
+  server.run_for(1s);
+  EXPECT_EQ(first, 1);
+  lease.on_release_wanted([&](const ReleaseWanted&) { ++second; });
+  server.ask_for("job", "bob", "again");
+  server.run_for(6s);
+  EXPECT_EQ(first, 1) << "replaced";
+  EXPECT_EQ(second, 1);
+}
+
+TEST(TestingServer, HolderMayReleaseInsideTheCallback) {
+  Server server;
+  Client client = server.client();
+  std::optional<Lease> lease = take(client, "job");
+  lease->on_release_wanted([&](const ReleaseWanted&) { lease.reset(); });
+  server.ask_for("job", "bob", "");
+  server.run_for(6s);
+  EXPECT_TRUE(server.holders("job").empty());
+}
+
 TEST(TestingServer, FrozenWorkerFindsItsLeaseLostBeforeAnyCallback) {
   Server server;
   Client client = server.client();

@@ -101,9 +101,16 @@ void append_renew(std::string& out, LeaseId lease) {
   append_lease(out, lease);
 }
 
+void append_renew_asks(std::string& out, LeaseId lease) {
+  out.append("*3\r\n$5\r\nRENEW\r\n");
+  append_lease(out, lease);
+  append_bulk(out, "ASKS");
+}
+
 void append_mrenew(std::string& out, std::span<const LeaseId> leases) {
-  append_header(out, '*', leases.size() + 1);
+  append_header(out, '*', leases.size() + 2);
   append_bulk(out, "MRENEW");
+  append_bulk(out, "ASKS");
   for (const LeaseId lease : leases) append_lease(out, lease);
 }
 

@@ -138,7 +138,10 @@ TEST(CommandWriter, LeaseCommandsCarryTheirHexDigits) {
   append_mrenew(bytes, leases);
   CommandDecoder decoder;
   EXPECT_THAT(decoder.decode(bytes).args,
-              ElementsAre("MRENEW", to_hex(LeaseId{1, 2}), to_hex(LeaseId{3, 4})));
+              ElementsAre("MRENEW", "ASKS", to_hex(LeaseId{1, 2}), to_hex(LeaseId{3, 4})));
+  bytes.clear();
+  append_renew_asks(bytes, LeaseId{1, 2});
+  EXPECT_THAT(decoder.decode(bytes).args, ElementsAre("RENEW", to_hex(LeaseId{1, 2}), "ASKS"));
   bytes.clear();
   append_cancel(bytes, "id");
   EXPECT_EQ(bytes, "*2\r\n$6\r\nCANCEL\r\n$2\r\nid\r\n");

@@ -12,9 +12,9 @@ namespace pawl::wire {
 namespace {
 
 constexpr std::size_t kFrameItems = 5;
-constexpr std::array kKinds{EventKind::kGranted,  EventKind::kReleased, EventKind::kExpired,
-                            EventKind::kBreaking, EventKind::kBroken,   EventKind::kRaised,
-                            EventKind::kReset};
+constexpr std::array kKinds{EventKind::kGranted,       EventKind::kReleased, EventKind::kExpired,
+                            EventKind::kBreaking,      EventKind::kBroken,   EventKind::kRaised,
+                            EventKind::kReleaseWanted, EventKind::kReset};
 
 std::optional<EventKind> kind_from_text(std::string_view text) {
   for (const EventKind kind : kKinds) {
@@ -51,6 +51,8 @@ std::string_view to_text(EventKind kind) {
       return "broken";
     case EventKind::kRaised:
       return "raised";
+    case EventKind::kReleaseWanted:
+      return "release_wanted";
     case EventKind::kReset:
       return "reset";
   }

@@ -20,11 +20,13 @@ enum class EventKind : std::uint8_t {
   kBreaking,
   kBroken,
   kRaised,
+  kReleaseWanted,
   kReset
 };
 [[nodiscard]] std::string_view to_text(EventKind kind);
 
-// `incarnation-n`: 16 hex digits, and a number that never decreases within the incarnation.
+// `incarnation-n`: 16 hex digits, and a number that never decreases within the incarnation. Of all
+// events only kReleaseWanted, which is not stored, may have the number of the event before it.
 struct EventId {
   Incarnation incarnation;
   std::uint64_t n = 0;
@@ -40,8 +42,8 @@ struct EventView {
   std::string_view lock;  // Empty for kRaised and kReset, which concern every lock.
   Token token;
   std::string_view mode;
-  std::string_view owner;
-  std::string_view how;  // How the lease ended.
+  std::string_view owner;  // Of the lease; for kReleaseWanted who asks.
+  std::string_view how;    // How the lease ended.
   std::string_view reason;
   UnixMs at;
 };

@@ -136,6 +136,53 @@ Result<std::int64_t> read_integer(const Value& value) {
   return value.integer;
 }
 
+void write_renewal(ReplyWriter& reply, const RenewalReply& renewal) {
+  reply.map(2);
+  reply.field("expires_in_ms", std::int64_t{renewal.expires_in.count()});
+  if (!renewal.release_wanted) return reply.field_null("release_wanted");
+  const ReleaseWanted& wanted = *renewal.release_wanted;
+  reply.bulk("release_wanted");
+  reply.map(4);
+  reply.field("ask", wanted.ask);
+  reply.field("lock", wanted.lock);
+  reply.field("by", wanted.by);
+  reply.field("reason", wanted.reason);
+}
+
+Result<RenewalReply> read_renewal(const Value& value) {
+  if (value.is_error()) return error_from_line(value.text);
+  const auto left =
+      number_in(value, "expires_in_ms", static_cast<std::uint64_t>(limits::kMaxHoldMax.count()));
+  const Value* wanted = value.find("release_wanted");
+  if (!left || wanted == nullptr) return unexpected_reply("RENEW");
+  RenewalReply renewal{Millis(*left)};
+  if (wanted->is_null()) return renewal;
+  const auto ask = number_in(*wanted, "ask", INT64_MAX);
+  if (!ask) return unexpected_reply("RENEW");
+  const auto text = [wanted](std::string_view key) {
+    const Value* found = wanted->find(key);
+    return std::string(found == nullptr ? "" : found->as_text().value_or(""));
+  };
+  renewal.release_wanted = ReleaseWanted{*ask, text("lock"), text("by"), text("reason")};
+  return renewal;
+}
+
+void write_renewed_item(ReplyWriter& reply, const RenewedItem& item) {
+  if (item.ask != 0) reply.array(2);
+  reply.integer(item.expires_in ? item.expires_in->count() : -1);
+  if (item.ask != 0) reply.integer(static_cast<std::int64_t>(item.ask));
+}
+
+std::optional<RenewedItem> read_renewed_item(const Value& value) {
+  const bool asked = value.kind == Value::Kind::kArray;
+  if (asked && value.items.size() != 2) return std::nullopt;
+  const auto left = (asked ? value.items[0] : value).as_integer();
+  const auto ask = asked ? value.items[1].as_integer() : std::optional<std::int64_t>(0);
+  if (!left || !ask || *ask < 0) return std::nullopt;
+  return RenewedItem{*left < 0 ? std::nullopt : std::optional(Millis(*left)),
+                     static_cast<std::uint64_t>(*ask)};
+}
+
 std::string_view to_text(WaitEvent event) {
   switch (event) {
     case WaitEvent::kGranted:

@@ -35,6 +35,32 @@ void write_queued(ReplyWriter& reply, const QueuedReply& queued);
 [[nodiscard]] Result<AcquireReply> read_acquire(const Value& value);
 [[nodiscard]] Result<GrantReply> read_grant(const Value& value);
 
+// What a holder is told when somebody wants it to let go.
+struct ReleaseWanted {
+  std::uint64_t ask = 0;  // greater than that of any ask before
+  std::string lock, by, reason;
+  bool operator==(const ReleaseWanted&) const = default;
+};
+// The answer to RENEW … ASKS.
+struct RenewalReply {
+  Millis expires_in{0};
+  std::optional<ReleaseWanted> release_wanted = {};
+  bool operator==(const RenewalReply&) const = default;
+};
+void write_renewal(ReplyWriter& reply, const RenewalReply& renewal);
+[[nodiscard]] Result<RenewalReply> read_renewal(const Value& value);
+
+// An item of the answer to MRENEW ASKS: time until the lease expires and, if somebody wants its
+// holder to let go, the number of the ask, which RENEW … ASKS explains.
+struct RenewedItem {
+  std::optional<Millis> expires_in = {};  // nothing: the lease is over
+  std::uint64_t ask = 0;                  // 0: nobody has asked
+  bool operator==(const RenewedItem&) const = default;
+};
+void write_renewed_item(ReplyWriter& reply, const RenewedItem& item);
+// Nothing if it has another shape.
+[[nodiscard]] std::optional<RenewedItem> read_renewed_item(const Value& value);
+
 // RENEW: time until it expires. RELEASE, CANCEL, BREAK: 1 or 0. RAISE: the new last token.
 [[nodiscard]] Result<std::int64_t> read_integer(const Value& value);
 

@@ -70,6 +70,7 @@ class CompletionTest(CliCase):
         files = self.complete("pawl", "guard", "status", "sqlite", "--file", "/etc/passw")
         self.assertIn("/etc/passwd", files)
         self.assertEqual(self.complete("pawl", "run", "x", "--on-lost", "k"), ["kill"])
+        self.assertEqual(self.complete("pawl", "run", "--on-ask", ""), ["report", "ignore"])
         self.assertEqual(self.complete("pawl", "run", "--ttl", ""), [])
 
     def test_command_behind_the_dashes_completes(self):

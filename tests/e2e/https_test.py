@@ -68,7 +68,7 @@ class HttpsTest(HttpsCase):
                     *post, "-H", f"Pawl-Lease: {granted['lease']}", "-X", "POST", url + "renew"
                 )
             ),
-            {"expires_in_ms": 60000},
+            {"expires_in_ms": 60000, "release_wanted": None},
         )
         # Expect: 100-continue is answered before the reply.
         again = self.curl(

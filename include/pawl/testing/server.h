@@ -83,6 +83,10 @@ class PAWL_PUBLIC Server {
   // a resource that compares tokens is protected from them.
   bool break_lock_now(std::string_view lock);
 
+  // As `pawl ask` by `by`: the holders hear of it with their next renewal (see run_for() and
+  // Lease::on_release_wanted()). False: the lock is not held.
+  bool ask_for(std::string_view lock, std::string_view by, std::string_view reason);
+
   // --- State -------------------------------------------------------------------------------------
   // Empty: not held. More than one: shared, or with a limit.
   [[nodiscard]] std::vector<Holder> holders(std::string_view lock) const;

@@ -85,6 +85,12 @@ class CoreTest : public testing::Test {
     };
     return std::get<BreakDone>(outcome_of(input)).was_live;
   }
+  std::string asks_to_let_go(const std::string& lock, AccountId account = 0) {
+    const auto input = [&](WaiterId waiter) {
+      core_->apply(Ask{waiter, lock, "bob", "deploy", account}, now_);
+    };
+    return describe(outcome_of(input));
+  }
   bool cancels(const std::string& request) {
     const auto input = [&](WaiterId waiter) { core_->apply(CancelRequest{waiter, request}, now_); };
     return std::get<CancelDone>(outcome_of(input)).was_waiting;

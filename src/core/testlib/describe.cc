@@ -61,6 +61,8 @@ std::string_view name_of(Refused::Why why) {
       return "raise back";
     case Refused::Why::kRaiseTooFar:
       return "raise too far";
+    case Refused::Why::kAsksFull:
+      return "asks full";
     case Refused::Why::kRestoring:
       return "restoring";
   }
@@ -90,6 +92,10 @@ struct OutcomeText {
   }
   std::string operator()(const BreakDone& b) const {
     return b.was_live ? "broken" : "was not live";
+  }
+  std::string operator()(const AskDone& a) const {
+    return std::string(to_text(a.state)) + ", holders " + number(a.holders) + " token " +
+           number(a.token.value);
   }
   std::string operator()(const Raised& r) const { return "raised to " + number(r.last.value); }
   std::string operator()(const Lost& l) const {

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/hex.h"
 #include "wire/acquire_options.h"
+#include "wire/replies.h"
 
 namespace pawl::server {
 namespace {
@@ -111,6 +112,18 @@ LeaseId parse_lease(wire::ArgReader& in) {
   return in.lease();
 }
 
+struct RenewRequest {
+  LeaseId lease;
+  bool asks = false;  // answer with what somebody has asked of the holder
+};
+
+RenewRequest parse_renew(wire::ArgReader& in) {
+  RenewRequest request{in.lease()};
+  request.asks = in.option("ASKS");
+  in.refuse_rest();
+  return request;
+}
+
 // In the histogram's unit. Near its MAXHOLD a lease gets less than its TTL; it is compared with
 // what it got.
 std::int64_t ratio_left(const core::Renewed& renewed) {
@@ -137,26 +150,34 @@ core::Reply ask_to_renew(const Command& command, LeaseId lease) {
   return reply;
 }
 
-Served renew(Command& command, LeaseId lease) {
-  return command.answer(ask_to_renew(command, lease));
+Served renew(Command& command, const RenewRequest& request) {
+  const core::Reply reply = ask_to_renew(command, request.lease);
+  const auto* renewed = std::get_if<core::Renewed>(&reply.outcome);
+  if (!request.asks || renewed == nullptr) return command.answer(reply);
+  wire::RenewalReply renewal{renewed->left};
+  if (const auto ask = command.services.core.ask_for(request.lease))
+    renewal.release_wanted = wire::ReleaseWanted{ask->number, ask->lock, ask->by, ask->reason};
+  wire::ReplyWriter writer = command.reply();
+  wire::write_renewal(writer, renewal);
+  return command.done(reply.after);
 }
 
 // The results are gathered before the first byte is written: a renewal that ends a lease (MAXHOLD)
 // may hand its lock to an ASYNC wait of this very connection, and a push must not land inside the
 // array.
 Served mrenew(Command& command, const MRenewRequest& request) {
-  std::array<std::int64_t, limits::kRenewsPerCall> left;
-  PAWL_ASSERT(request.leases.size() <= left.size());
+  std::array<wire::RenewedItem, limits::kRenewsPerCall> items;
+  PAWL_ASSERT(request.leases.size() <= items.size());
   BatchId after;
   for (std::size_t i = 0; i < request.leases.size(); ++i) {
     const core::Reply reply = ask_to_renew(command, *lease_from_hex(request.leases[i]));
     const auto* renewed = std::get_if<core::Renewed>(&reply.outcome);
-    left[i] = renewed != nullptr ? renewed->left.count() : -1;
+    if (renewed != nullptr) items[i] = {renewed->left, request.asks ? renewed->ask : 0};
     after = std::max(after, reply.after);
   }
   wire::ReplyWriter reply = command.reply();
   reply.array(request.leases.size());
-  for (std::size_t i = 0; i < request.leases.size(); ++i) reply.integer(left[i]);
+  for (std::size_t i = 0; i < request.leases.size(); ++i) wire::write_renewed_item(reply, items[i]);
   return command.done(after);
 }
 
@@ -204,7 +225,9 @@ constexpr HttpRoute kReleaseRoute{
 }  // namespace
 
 MRenewRequest parse_mrenew(wire::ArgReader& in) {
-  const MRenewRequest request{in.remaining()};
+  const bool asks = in.option("ASKS");
+  const MRenewRequest request{in.remaining(), asks};
+  if (in.ok() && request.leases.empty()) in.refuse(wire::ErrorCode::kErr, "MRENEW needs a lease");
   if (request.leases.size() > limits::kRenewsPerCall) {
     in.refuse(wire::ErrorCode::kTooLong,
               fmt::format("MRENEW takes at most {} leases, got {}", limits::kRenewsPerCall,
@@ -248,16 +271,18 @@ constinit const Verb kCancel{
 
 constinit const Verb kRenew{
     .name = "RENEW",
-    .arity = 2,
+    .arity = -2,
     .access = wire::Access::kUse,
     .group = "lease",
     .on_reserved = true,
     .served_first = true,
-    .usage = "lease",
-    .summary = "extend a lease still held",
-    .reply = "integer: ms until it expires",
+    .usage = "lease [ASKS]",
+    .summary = "extend a lease still held; with ASKS learn also whether somebody wants it released",
+    .reply =
+        "integer: ms until it expires; with ASKS a map: expires_in_ms, release_wanted (null, or of "
+        "the newest ASK a map: ask, lock, by, reason)",
     .example = "RENEW 5f0c1b7a9d3e4f60812233445566778f",
-    .handler = kHandler<parse_lease, renew>,
+    .handler = kHandler<parse_renew, renew>,
     .http = &kRenewRoute,
 };
 
@@ -268,9 +293,11 @@ constinit const Verb kMRenew{
     .group = "lease",
     .on_reserved = true,
     .served_first = true,
-    .usage = "lease [lease]...",
+    .usage = "[ASKS] lease [lease]...",
     .summary = "extend up to 1024 leases at once",
-    .reply = "array of integers in the order asked: ms until it expires, -1 = over",
+    .reply =
+        "array of integers in the order asked: ms until it expires, -1 = over; with ASKS, of a "
+        "lease that somebody wants released, an array: ms, ask (RENEW with ASKS explains it)",
     .example = "MRENEW 5f0c1b7a9d3e4f60812233445566778f 00112233445566778899aabbccddeeff",
     .handler = kHandler<parse_mrenew, mrenew>,
 };

@@ -14,6 +14,7 @@ extern const Verb kRelease;
 // What MRENEW asks for: 1 to limits::kRenewsPerCall leases, in the caller's order, each checked.
 struct MRenewRequest {
   std::span<const std::string_view> leases;
+  bool asks = false;  // answer with the numbers of asks to let go
 };
 [[nodiscard]] MRenewRequest parse_mrenew(wire::ArgReader& in);
 

@@ -54,11 +54,12 @@ constexpr std::array kEventsParameters{
                   "only locks whose names begin with this"},
     HttpParameter{ParameterIn::kHeader, "Last-Event-ID", false, R"({"type":"string"})",
                   "resume after this event; browsers send it by themselves", "FROM"}};
-constexpr std::array kEventsAnswers{HttpAnswer{
-    200, "Event",
-    "granted, released, expired, breaking, broken, raised; reset: some may have been missed, look "
-    "again; cut: this reader was too slow and is closed",
-    "text/event-stream"}};
+constexpr std::array kEventsAnswers{
+    HttpAnswer{200, "Event",
+               "granted, released, expired, breaking, broken, raised, release_wanted; reset: some "
+               "may have been missed, look "
+               "again; cut: this reader was too slow and is closed",
+               "text/event-stream"}};
 constexpr HttpRoute kEventsRoute{
     .method = "GET",
     .path = "/v1/events",

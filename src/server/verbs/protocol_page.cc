@@ -34,10 +34,12 @@ Any Redis client, and `redis-cli`, can talk to it.
   Without users everyone is admin.
 - After the wait of an `ACQUIRE … ASYNC` (RESP3) a push arrives: `pawl`, then `granted`, `timeout`, `cancelled` or `superseded`, the request id, and a map (the grant, or empty).
 - What OBSERVE shows arrives as `pawl`, the event, its id, the lock, and a map: a push in RESP3, an array in RESP2.
-  Events are `granted`, `released`, `expired`, `breaking`, `broken`, `raised` and `reset`; the map has those of `token`, `mode`, `owner`, `how` (it ended), `reason` and `at` (Unix ms) that apply.
+  Events are `granted`, `released`, `expired`, `breaking`, `broken`, `raised`, `release_wanted` and `reset`; the map has those of `token`, `mode`, `owner`, `how` (it ended), `reason` and `at` (Unix ms) that apply.
   `raised` and `reset` concern every lock: theirs is empty, and every observer hears them.
+  `release_wanted` (somebody has sent ASK) names in `owner` who asks, and in `token` the greatest token that holds the lock.
 - An event is sent only when it is durable, once per connection, in the order of ids.
   An id is `incarnation-n`; n grows, with gaps, also over restarts (the journal's sequence × 65536 + the place in its batch).
+  Only `release_wanted` is not stored: it may have the id of the event before it, is sent again to an observer that resumes from that id, and is unknown after a restart.
   `FROM id` tells what came after that event, as far as pawld still has it in memory; otherwise the first event is `reset`: something may have been missed, look again (INSPECT, LOCKS).
 - OBSERVE, then INSPECT on the same connection leaves no gap; an event may then speak of a change that INSPECT showed already (compare tokens).
   In RESP2 a connection that observes takes only OBSERVE, UNOBSERVE, PING and QUIT.

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "server/verbs/ask_verb.h"
 #include "server/verbs/connection_verbs.h"
 #include "server/verbs/inspect_verbs.h"
 #include "server/verbs/lease_verbs.h"
@@ -17,9 +18,10 @@ namespace {
 
 // The verbs of the hot path come first: find_verb() looks from the front.
 constexpr std::array kVerbs{
-    &kAcquire,   &kCancel, &kRenew,  &kMRenew, &kRelease, &kInspect, &kLocks,  &kHistory, &kObserve,
-    &kUnobserve, &kBreak,  &kRaise,  &kBackup, &kStatus,  &kHello,   &kAuth,   &kPing,    &kEcho,
-    &kQuit,      &kReset,  &kSelect, &kClient, &kCommand, &kInfo,    &kConfig, &kTime,    &kHelp,
+    &kAcquire, &kCancel,  &kRenew,     &kMRenew, &kRelease, &kInspect, &kLocks,
+    &kHistory, &kObserve, &kUnobserve, &kAsk,    &kBreak,   &kRaise,   &kBackup,
+    &kStatus,  &kHello,   &kAuth,      &kPing,   &kEcho,    &kQuit,    &kReset,
+    &kSelect,  &kClient,  &kCommand,   &kInfo,   &kConfig,  &kTime,    &kHelp,
 };
 
 }  // namespace
