@@ -69,10 +69,19 @@ bool ReplyRouter::wait(Session& session, core::Acquire& input, std::string_view 
   return !route(Asker{&session, input.waiter}).asker_failed;
 }
 
-bool ReplyRouter::is_waiting_for(const Session& session, std::string_view request) {
+const Wait* ReplyRouter::wait_of(std::string_view request) {
   const auto waiter = core_.waiting_as(request);
-  const Wait* wait = waiter ? waits_.find(*waiter) : nullptr;
+  return waiter ? waits_.find(*waiter) : nullptr;
+}
+
+bool ReplyRouter::is_waiting_for(const Session& session, std::string_view request) {
+  const Wait* wait = wait_of(request);
   return wait != nullptr && wait->connection == session.id();
+}
+
+bool ReplyRouter::newer_waits_for(const Session& session, std::string_view request) {
+  const Wait* wait = wait_of(request);
+  return wait != nullptr && wait->connection > session.id();
 }
 
 void ReplyRouter::cancel_waits(Session& session, Now now) {

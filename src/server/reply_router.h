@@ -48,6 +48,8 @@ class ReplyRouter {
   bool wait(Session& session, core::Acquire& input, std::string_view request, Now now);
   // Whether it is this connection that waits with that request id, as the core knows it.
   [[nodiscard]] bool is_waiting_for(const Session& session, std::string_view request);
+  // Whether a connection that was accepted after this one waits with that request id.
+  [[nodiscard]] bool newer_waits_for(const Session& session, std::string_view request);
 
   // Ends the waits of one connection, or of several that end together, without a reply.
   void cancel_waits(Session& session, Now now);
@@ -79,6 +81,8 @@ class ReplyRouter {
   void drop_waits(Session& session, std::vector<Dropped>& dropped);
   void cancel(std::vector<Dropped>& dropped, Now now);
   void forget(Wait& wait);
+  // nullptr: none waits with that request id.
+  [[nodiscard]] const Wait* wait_of(std::string_view request);
   [[nodiscard]] Session& owner(const Wait& wait) { return connections_.at(wait.connection); }
 
   core::Core& core_;

@@ -259,6 +259,24 @@ TEST_F(WaitingTest, ALateRequestOfAConnectionThatHungUpLeavesTheLiveWaitAlone) {
   }
 }
 
+TEST_F(WaitingTest, ALateCancelOfAConnectionThatHungUpLeavesTheLiveWaitAlone) {
+  const std::string lease = hold("a");
+  const std::string request = std::string(" REQUEST ") + kId;
+  Client abandoned = connect();
+  Client fresh = connect();
+  abandoned.ask("ACQUIRE a TTL 1000 WAIT 5000" + request);
+  fresh.ask("ACQUIRE a TTL 1000 WAIT 5000" + request);
+  abandoned.take();
+  abandoned.say(std::string("CANCEL ") + kId);
+  abandoned.hang_up();
+  turn();
+  EXPECT_EQ(abandoned.take(), ":0\r\n");
+  EXPECT_EQ(fresh.take(), "");
+  EXPECT_EQ(engine().totals().waiters, 1U);
+  release(lease);
+  EXPECT_FALSE(lease_in(fresh.take()).empty());
+}
+
 TEST_F(WaitingTest, ARepeatedRequestOnOneConnectionGetsThePositionOnly) {
   hold("a");
   Client client = connect3();

@@ -102,6 +102,13 @@ std::string_view parse_cancel(wire::ArgReader& in) {
 
 Served cancel(Command& command, std::string_view request) {
   const ScopedRequestId scoped(command.session, request);
+  // The kernel may deliver what an abandoned connection sent after its client has asked again on a
+  // new one: that wait is not the one that was to end.
+  if (command.session.hung_up &&
+      command.services.replies.newer_waits_for(command.session, scoped.text())) {
+    command.reply().integer(0);
+    return command.done();
+  }
   return command.answer(
       command.services.replies.ask(core::CancelRequest{kDirect, scoped.text()}, command.now), true);
 }
