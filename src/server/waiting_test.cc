@@ -350,5 +350,24 @@ TEST_F(WaitingTest, TooManyAsyncWaitsOnOneConnectionAreRefusedByName) {
       << "asking again for one that waits opens no further wait";
 }
 
+TEST_F(WaitingTest, ALockThatIsFreeIsGrantedBeyondTheLimitOfAsyncWaits) {
+  settings.async_waits_max = 1;
+  restart();
+  hold("a");
+  Client client = connect3();
+  const auto acquire = [&](const std::string& lock, char last) {
+    return client.ask("ACQUIRE " + lock +
+                      " TTL 1000 WAIT 5000 ASYNC REQUEST abcdefghijklmnopqrstu" + last);
+  };
+  EXPECT_NE(acquire("a", '0').find("queued"), std::string::npos);
+  const std::string granted = acquire("free", '1');
+  EXPECT_FALSE(lease_in(granted).empty()) << granted;
+  EXPECT_EQ(acquire("free", '1'), granted) << "a retry reads its lease";
+  EXPECT_EQ(acquire("free", '2').substr(0, 14), "-BUSY waiters:");
+  EXPECT_EQ(acquire("free", '2').substr(0, 14), "-BUSY waiters:") << "nothing is left of it";
+  EXPECT_EQ(client.ask("RELEASE " + lease_in(granted)), ":1\r\n");
+  EXPECT_FALSE(lease_in(acquire("free", '2')).empty());
+}
+
 }  // namespace
 }  // namespace pawl::server

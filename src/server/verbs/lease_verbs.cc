@@ -30,6 +30,29 @@ Served refuse_acquire(const Command& command, wire::ErrorCode code, std::string_
   return command.error(code, text);
 }
 
+bool would_wait(const core::Outcome& outcome) {
+  const auto* refused = std::get_if<core::Refused>(&outcome);
+  return std::holds_alternative<core::NotObtained>(outcome) ||
+         (refused != nullptr && refused->why == core::Refused::Why::kRestoring);
+}
+
+// For a connection with as many ASYNC waits as it may have: what needs no further wait is served.
+Served acquire_without_wait(Command& command, core::Acquire input) {
+  const Services& services = command.services;
+  if (!services.core.waiting_as(input.spec.request)) {  // Else it would end the wait of another.
+    input.spec.wait = Millis(0);
+    input.spec.async = false;
+    const core::Reply reply = services.replies.ask(input, command.now, &command.session);
+    if (!would_wait(reply.outcome)) {
+      services.stats.count_acquire(reply.outcome);
+      return command.answer(reply, true);
+    }
+  }
+  return refuse_acquire(command, wire::ErrorCode::kBusy,
+                        fmt::format("waiters: the limit of {} per ASYNC connection is reached",
+                                    services.settings.async_waits_max));
+}
+
 Served acquire(Command& command, const AcquireSpec& spec) {
   const Services& services = command.services;
   Session& session = command.session;
@@ -62,9 +85,7 @@ Served acquire(Command& command, const AcquireSpec& spec) {
   }
   if (input.spec.async && session.async_waits >= services.settings.async_waits_max &&
       !services.replies.is_waiting_for(session, request.text())) {
-    return refuse_acquire(command, wire::ErrorCode::kBusy,
-                          fmt::format("waiters: the limit of {} per ASYNC connection is reached",
-                                      services.settings.async_waits_max));
+    return acquire_without_wait(command, input);
   }
   const bool ok = services.replies.wait(session, input, spec.request, command.now);
   return ok ? Served::kOk : Served::kError;
