@@ -178,13 +178,11 @@ Result<BackupDone> BackupJob::finish() {
 // --- BackupRun -----------------------------------------------------------------------------------
 
 BackupRun::BackupRun(std::unique_ptr<PinnedFiles> files, std::unique_ptr<BackupJob> job,
-                     std::string directory, std::function<void()> release,
-                     std::function<void()> wake)
+                     std::string directory, Callbacks callbacks)
     : files_(std::move(files)),
       job_(std::move(job)),
       directory_(without_trailing_slashes(std::move(directory))),
-      release_(std::move(release)),
-      wake_(std::move(wake)) {}
+      callbacks_(std::move(callbacks)) {}
 
 std::optional<Result<BackupDone>> BackupRun::outcome() const {
   const std::lock_guard lock(mutex_);
@@ -195,14 +193,14 @@ void BackupRun::give_up() {
   const std::lock_guard lock(mutex_);
   if (given_up_ || outcome_) return;
   given_up_ = true;
-  release_();
+  callbacks_.release();
 }
 
 void BackupRun::fail(const Error& error) {
   const std::lock_guard lock(mutex_);
   outcome_ = error;
-  release_();
-  wake_();
+  callbacks_.release();
+  callbacks_.wake();
 }
 
 bool BackupRun::is_for(const std::string& directory) const {
@@ -228,8 +226,10 @@ bool BackupRun::step() {
   }
   if (stepped && !*stepped) return true;
   outcome_ = stepped ? Result<BackupDone>(**stepped) : Result<BackupDone>(stepped.error());
-  release_();
-  wake_();
+  if (!stepped && job_->source_failed() && stepped.error().code != Code::kUnavailable)
+    callbacks_.damaged(stepped.error());
+  callbacks_.release();
+  callbacks_.wake();
   return false;
 }
 

@@ -43,6 +43,8 @@ class BackupJob {
   Result<std::optional<BackupDone>> step();
   // Removes what an unfinished job wrote.
   Result<void> abandon();
+  // After an error of step(): a file of the store is damaged, missing or unreadable.
+  [[nodiscard]] bool source_failed() const { return copy_.source_failed(); }
 
  private:
   enum class Phase { kPrepare, kCopy, kVerify, kDone };
@@ -71,16 +73,20 @@ class BackupJob {
 // given up is left to its thread, which ends if the disk ever answers.
 class BackupRun {
  public:
-  // `release` is called, by either thread, when the backup ends or is given up; `wake` when there
-  // is an outcome.
+  // Each is called by either thread, and must not take long.
+  struct Callbacks {
+    std::function<void()> release;              // The backup has ended or is given up.
+    std::function<void(const Error&)> damaged;  // A file of the store turned out to be damaged.
+    std::function<void()> wake;                 // There is an outcome.
+  };
   BackupRun(std::unique_ptr<PinnedFiles> files, std::unique_ptr<BackupJob> job,
-            std::string directory, std::function<void()> release, std::function<void()> wake);
+            std::string directory, Callbacks callbacks);
 
   // --- The loop's thread -------------------------------------------------------------------------
   // The outcome, once there is one.
   [[nodiscard]] std::optional<Result<BackupDone>> outcome() const;
   [[nodiscard]] std::uint64_t steps() const { return steps_.load(std::memory_order_relaxed); }
-  // From now on neither `release` nor `wake` is called, and there is no outcome.
+  // From now on nothing is called back, and there is no outcome.
   void give_up();
   // Ends it with an error, if no thread can run it.
   void fail(const Error& error);
@@ -96,10 +102,10 @@ class BackupRun {
   const std::unique_ptr<PinnedFiles> files_;  // Used by the job.
   const std::unique_ptr<BackupJob> job_;      // Used by the thread that runs it.
   const std::string directory_;
-  const std::function<void()> release_, wake_;
+  const Callbacks callbacks_;
   std::atomic<std::uint64_t> steps_ = 0;
 
-  mutable std::mutex mutex_;  // Guards all below; held during `release` and `wake`.
+  mutable std::mutex mutex_;  // Guards all below; held during callbacks.
   bool given_up_ = false;
   std::optional<Result<BackupDone>> outcome_;
 };

@@ -283,10 +283,14 @@ Result<void> Journal::begin_backup(const BackupOrder& order) {
   auto job = std::make_unique<BackupJob>(*pinned, std::move(*source), order,
                                          BackupJob::Facts{used_, settings_.space_reserve});
   backup_ = std::make_shared<BackupRun>(
-      std::move(pinned), std::move(job), order.directory, [this] { maintenance_->unpin(); },
-      [this] {
-        if (Waker* waker = waker_.load(); waker != nullptr) waker->wake();
-      });
+      std::move(pinned), std::move(job), order.directory,
+      BackupRun::Callbacks{
+          .release = [this] { maintenance_->unpin(); },
+          .damaged = [this](const Error& error) { maintenance_->report_damage(error); },
+          .wake =
+              [this] {
+                if (Waker* waker = waker_.load(); waker != nullptr) waker->wake();
+              }});
   if (run_backup_) run_backup_(backup_);
   return {};
 }

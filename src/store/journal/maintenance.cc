@@ -385,27 +385,30 @@ Result<void> Maintenance::step_checkpoint() {
   }
   const Error error = done.error();
   if (error.code == Code::kUnavailable) {
-    if (job_->from_memory()) wants_state_.store(true, std::memory_order_release);
+    if (job_->from_memory()) ask_for_state();
     (void)job_->abandon();
     job_.reset();
     record_shortage(checkpoint_shortage_, error);
     return {};
   }
   if (!job_->source_failed()) return error;
-  record_damage(error);
+  (void)job_->abandon();
+  job_.reset();
+  report_damage(error);
   return {};
 }
 
 // The files cannot be read, and a restart could not read them either. But nothing that was written
 // has failed, and the loop has all of it in memory.
-void Maintenance::record_damage(const Error& error) {
-  (void)job_->abandon();
-  job_.reset();
-  {
-    const std::lock_guard handover(handover_mutex_);
-    ++damage_.found;
-    damage_.what = error.detail;
-  }
+void Maintenance::report_damage(const Error& error) {
+  const std::lock_guard handover(handover_mutex_);
+  ++damage_.found;
+  damage_.what = error.detail;
+  wants_state_.store(true, std::memory_order_release);
+}
+
+void Maintenance::ask_for_state() {
+  const std::lock_guard handover(handover_mutex_);
   wants_state_.store(true, std::memory_order_release);
 }
 
@@ -413,7 +416,10 @@ void Maintenance::checkpoint_from(const Batch& state, std::uint64_t covered) {
   {
     const std::lock_guard work(work_mutex_);
     const std::lock_guard handover(handover_mutex_);
-    PAWL_ASSERT(wants_state() && !job_);
+    PAWL_ASSERT(wants_state());
+    // One that was being made when a backup found the damage: it reads the same files, or comes from
+    // memory and does not cover what was closed since.
+    if (job_) (void)job_->abandon();
     job_.emplace(files_, CheckpointSource{directory_, identity_, std::nullopt, closed_}, directory_,
                  state, covered);
     wants_state_.store(false, std::memory_order_release);
@@ -443,7 +449,7 @@ void Maintenance::release_covered() {
     covered_.push_back(
         {segment_name(closed.segment), recyclable ? std::optional(closed.segment) : std::nullopt});
   }
-  if (job_->from_memory()) damage_.repaired = damage_.found;
+  if (job_->from_memory() && !wants_state()) damage_.repaired = damage_.found;
   job_.reset();
   checkpoint_shortage_.end();
   update_room();

@@ -82,7 +82,9 @@ class Maintenance {
   // none is recycled until unpin(), which any thread may call. kUnavailable: no file descriptor.
   Result<CheckpointSource> pin(const ClosedSegment& active, PinnedFiles& pinned);
   void unpin();
-  // True when the files that a checkpoint is made from turned out to be damaged: then the loop,
+  // A backup has found that the files of a pin() are damaged. Any thread may call it.
+  void report_damage(const Error& error);
+  // True when the files of the store turned out to be damaged: then the loop,
   // which has the whole state in memory, is asked for it.
   [[nodiscard]] bool wants_state() const { return wants_state_.load(std::memory_order_acquire); }
   // Makes a checkpoint of all closed segments from memory (see CheckpointJob).
@@ -126,7 +128,7 @@ class Maintenance {
   // The handle of a spare, or null without a file descriptor for it.
   Result<std::unique_ptr<File>> open_spare(std::uint64_t segment);
   Result<void> step_checkpoint();
-  void record_damage(const Error& error);
+  void ask_for_state();
   void release_covered();
   // Recycles or removes one file that the newest checkpoint covers.
   Result<void> free_one();
@@ -173,10 +175,12 @@ class Maintenance {
   Damage damage_;
   std::string short_of_;
 
+  // Written with handover_mutex_ held, read by any thread.
+  std::atomic<bool> wants_state_ = false;
+
   // Written with work_mutex_ held, read by any thread.
   std::atomic<bool> failed_ = false;
   std::atomic<bool> room_ = true;
-  std::atomic<bool> wants_state_ = false;
   std::atomic<std::uint64_t> space_checks_ = 1;
   std::atomic<std::uint64_t> free_ = 0;
   std::atomic<std::uint64_t> space_needed_ = 0;

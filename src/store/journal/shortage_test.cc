@@ -252,6 +252,79 @@ TEST(FailedSync, AReservationIsWrittenAgainBeforeAnythingIsBasedOnIt) {
 
 // --- Damage while the loop has everything in memory ----------------------------------------------
 
+// A backup reads the same files, possibly long before the next checkpoint does.
+TEST(DamagedWhileRunning, ABackupThatFindsDamageHasItRepaired) {
+  for (const bool in_the_active_segment : {false, true}) {
+    SimulatedDisk disk;
+    ASSERT_TRUE(disk.make_directory("backups"));
+    State model;
+    const BackupOrder order{"backups/one", Millis(1000), UnixMs{1}, "a test"};
+    {
+      JournalRun run(disk);
+      for (int i = 0; i < 4; ++i) {
+        ASSERT_TRUE(run.put("key" + std::to_string(i), kLarge, static_cast<std::uint64_t>(i)));
+        model["key" + std::to_string(i)] = kLarge;
+      }
+      const std::string damaged = segment_name(in_the_active_segment ? 2 : 1);
+      disk.flip(path_in(kDirectory, damaged), kBlock + 1000, 5);
+      ASSERT_TRUE(run.journal->begin_backup(order));
+      while (run.journal->backup_step()) {
+      }
+      const auto failed = run.journal->finished_backup();
+      ASSERT_TRUE(failed && !*failed);
+      EXPECT_THAT(failed->error().detail, HasSubstr(damaged));
+      EXPECT_EQ(run.journal->damage().found, 1U);
+      EXPECT_THAT(run.journal->damage().what, HasSubstr(damaged));
+      ASSERT_TRUE(run.journal->wants_state());
+      Batch state;
+      for (const auto& [key, value] : model) state.put(key, value);
+      run.journal->take_state(state);
+      run.work();
+      EXPECT_EQ(run.journal->damage().repaired, 1U);
+      ASSERT_TRUE(run.journal->begin_backup(order));
+      while (run.journal->backup_step()) {
+      }
+      const auto done = run.journal->finished_backup();
+      ASSERT_TRUE(done && *done) << done->error().detail;
+      disk.kill_process();
+    }
+    JournalRun again(disk);
+    ASSERT_TRUE(again.ok()) << again.error->detail;
+    EXPECT_EQ(again.state(), model);
+  }
+}
+
+// The checkpoint that is being made when the damage is found reads the same files.
+TEST(DamagedWhileRunning, ABackupThatFindsDamageStopsTheCheckpointThatIsBeingMade) {
+  SimulatedDisk disk;
+  ASSERT_TRUE(disk.make_directory("backups"));
+  JournalRun run(disk);
+  State model;
+  int batches = 0;
+  const auto put = [&] {
+    const std::string key = "key" + std::to_string(batches % 8);
+    ASSERT_TRUE(run.put(key, kLarge, static_cast<std::uint64_t>(++batches)));
+    model[key] = kLarge;
+  };
+  for (int i = 0; i < 8; ++i) put();
+  ASSERT_TRUE(run.journal->begin_backup({"backups/one", Millis(1000), UnixMs{1}, "a test"}));
+  // It begins the checkpoint, and perhaps reads a part of what it covers.
+  for (int i = 0; i < 3; ++i) (void)run.journal->background_step();
+  disk.flip(path_in(kDirectory, segment_name(2)), kBlock + 1000, 5);
+  while (run.journal->backup_step()) {
+  }
+  ASSERT_TRUE(run.journal->wants_state());
+  Batch state;
+  for (const auto& [key, value] : model) state.put(key, value);
+  run.journal->take_state(state);
+  run.work();
+  EXPECT_EQ(run.journal->damage().repaired, run.journal->damage().found);
+  disk.kill_process();
+  JournalRun again(disk);
+  ASSERT_TRUE(again.ok()) << again.error->detail;
+  EXPECT_EQ(again.state(), model);
+}
+
 TEST(DamagedWhileRunning, ACheckpointFromMemoryReplacesTheDamagedFiles) {
   SimulatedDisk disk;
   State model;
