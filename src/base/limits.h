@@ -108,6 +108,8 @@ inline constexpr std::size_t kHttpConnectionsReserved = kHttpConnectionsMax / 8;
 // Connections that have had no request of a valid user, in addition to these. Over TLS each costs
 // some 90 KiB before it has said anything.
 inline constexpr std::size_t kHttpNewcomersMax = 256;
+// What all of these may have sent of requests that are not answered.
+inline constexpr std::size_t kHttpNewcomerBytesMax = 4 * 1024 * 1024;
 inline constexpr std::size_t kHttpHeaderMax = 16 * 1024;
 inline constexpr std::size_t kHttpBodyMax = 64 * 1024;
 inline constexpr Millis kHttpWaitMax{60 * 1000};

@@ -146,6 +146,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   void expect_request() {
     PAWL_ASSERT(phase_ == Phase::kIdle || phase_ == Phase::kWriting);
     enter(Phase::kIdle);
+    request_bytes_ = 0;
     parser_.emplace();
     parser_->eager(true);
     parser_->header_limit(limits::kHttpHeaderMax);
@@ -171,7 +172,20 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     if (phase_ == Phase::kIdle || phase_ == Phase::kReading) parse();
     // More input behind an unanswered request than any request may have: not a well-behaved client.
     if (buffer_.size() > limits::kHttpHeaderMax + limits::kHttpBodyMax) return close();
+    report_bytes();
     read();
+  }
+
+  // The memory of strangers is bounded (places.h). A field of the header takes more than its bytes.
+  void report_bytes() {
+    if (admitted_ || slot_ == nullptr) return;
+    std::size_t bytes = buffer_.size() + request_bytes_;
+    if (phase_ == Phase::kReading) {
+      const auto& message = parser_->get();
+      bytes +=
+          kFieldBytes * static_cast<std::size_t>(std::distance(message.begin(), message.end()));
+    }
+    slot_->set_bytes(bytes);
   }
 
   void end_of_input(ErrorCode error) {
@@ -194,6 +208,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
       ErrorCode error;
       const std::size_t used = parser_->put(buffer_.data(), error);
       buffer_.consume(used);
+      request_bytes_ += used;
       if (error == beast::http::error::need_more) break;
       if (error) return refuse(unreadable(error));
       if (parser_->is_done()) return handle();
@@ -425,6 +440,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   }
 
   static constexpr std::size_t kReadSize = 8 * 1024;
+  static constexpr std::size_t kFieldBytes = 96;  // of a field, without its text
   static constexpr Millis kLingerMax{2000};
 
   Stream stream_;
@@ -437,6 +453,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
 
   Phase phase_ = Phase::kIdle;
   beast::flat_buffer buffer_;
+  std::size_t request_bytes_ = 0;  // of the request that is read or handled
   std::optional<Parser> parser_;
   bool reading_ = false;           // A read is pending.
   bool ended_ = false;             // The peer has ended its side.

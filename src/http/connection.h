@@ -54,6 +54,8 @@ class Slot {
   virtual Admission admit() = 0;
   // Whether the connection waits for its client.
   virtual void set_silent(bool silent) = 0;
+  // How much memory an unanswered request takes. The connection may be closed for it.
+  virtual void set_bytes(std::size_t bytes) = 0;
   // It is closed because its client was not known in time.
   virtual void count_late() = 0;
   // Set by whoever owns the connection: closes it at once, to make room for another.

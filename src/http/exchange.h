@@ -62,9 +62,10 @@ using Handler = std::function<void(std::shared_ptr<Exchange>)>;
 // The limits of a server. Tests use shorter times.
 struct Bounds {
   std::size_t connections = limits::kHttpConnectionsMax;
-  std::size_t reserved = limits::kHttpConnectionsReserved;  // more, for renewals
-  std::size_t newcomers = limits::kHttpNewcomersMax;        // before they are admitted
-  Millis authenticate = limits::kAuthenticateTime;          // until they are
+  std::size_t reserved = limits::kHttpConnectionsReserved;     // more, for renewals
+  std::size_t newcomers = limits::kHttpNewcomersMax;           // before they are admitted
+  std::size_t newcomer_bytes = limits::kHttpNewcomerBytesMax;  // of all their requests together
+  Millis authenticate = limits::kAuthenticateTime;             // until they are
   Millis idle = limits::kHttpIdleMax;
   Millis request = limits::kHttpRequestMax;
   Millis write = limits::kHttpWriteMax;

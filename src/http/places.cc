@@ -3,7 +3,32 @@
 namespace pawl::http {
 
 std::optional<Places::Id> Places::add(Id id, Nanos now) {
-  return newcomers_.add(id, now);
+  const auto displaced = newcomers_.add(id, now);
+  if (displaced) forget_bytes(*displaced);
+  return displaced;
+}
+
+void Places::forget_bytes(Id id) {
+  const auto found = newcomer_bytes_.find(id);
+  if (found == newcomer_bytes_.end()) return;
+  bytes_ -= found->second;
+  newcomer_bytes_.erase(found);
+}
+
+std::vector<Places::Id> Places::set_bytes(Id id, std::size_t bytes) {
+  std::vector<Id> displaced;
+  if (!newcomers_.contains(id)) return displaced;
+  forget_bytes(id);
+  if (bytes == 0) return displaced;
+  newcomer_bytes_.emplace(id, bytes);
+  bytes_ += bytes;
+  while (bytes_ > bounds_.newcomer_bytes) {
+    const auto oldest = newcomers_.displace();
+    if (!oldest) break;
+    forget_bytes(*oldest);
+    displaced.push_back(*oldest);
+  }
+  return displaced;
 }
 
 void Places::set_silent(Id id, bool silent, Nanos now) {
@@ -38,12 +63,14 @@ Places::Admitted Places::admit(Id id) {
     return admitted;
   }
   newcomers_.remove(id);
+  forget_bytes(id);
   admitted_.emplace(id, admitted.admission);
   return admitted;
 }
 
 void Places::remove(Id id) {
   newcomers_.remove(id);
+  forget_bytes(id);
   silent_.remove(id);
   const auto found = admitted_.find(id);
   if (found == admitted_.end()) return;

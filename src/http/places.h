@@ -7,8 +7,8 @@
 //   if (admitted.displaced) …close that one…
 //
 // A connection begins as a newcomer. The handler admits it when a request has shown who sends it.
-// Newcomers have a number of their own, and the oldest silent one makes room, so strangers never
-// keep clients out. Where the ordinary places are taken, the client that has been silent longest
+// Newcomers have a number of their own, and a sum of memory for what they have sent; where either is
+// reached the oldest silent one makes room, so strangers never keep clients out. Where the ordinary places are taken, the client that has been silent longest
 // makes room; where none is silent, there are some more places for renewals.
 #pragma once
 
@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "base/newcomers.h"
 #include "base/types.h"
@@ -28,6 +29,7 @@ class Places {
   using Id = Newcomers::Id;
   struct Bounds {
     std::size_t newcomers;
+    std::size_t newcomer_bytes;
     std::size_t ordinary;
     std::size_t reserved;
   };
@@ -39,6 +41,9 @@ class Places {
   [[nodiscard]] std::optional<Id> add(Id id, Nanos now);
   // Whether it waits for its client.
   void set_silent(Id id, bool silent, Nanos now);
+  // How much memory its unanswered request takes now. Returns those to close, because newcomers take
+  // too much together; they are forgotten here. It may be one of them.
+  [[nodiscard]] std::vector<Id> set_bytes(Id id, std::size_t bytes);
 
   struct Admitted {
     Admission admission = Admission::kNone;
@@ -53,8 +58,12 @@ class Places {
   [[nodiscard]] std::size_t size() const { return newcomers_.size() + admitted_.size(); }
 
  private:
+  void forget_bytes(Id id);
+
   const Bounds bounds_;
   Newcomers newcomers_;
+  std::unordered_map<Id, std::size_t> newcomer_bytes_;          // those that have sent something
+  std::size_t bytes_ = 0;                                       // the sum of these
   std::unordered_map<Id, Admission> admitted_;                  // kAll or kRenewals
   std::size_t ordinary_ = 0, reserved_ = 0;                     // of these
   Newcomers silent_{{.most = SIZE_MAX, .patience = Nanos(0)}};  // and those that are silent

@@ -16,8 +16,33 @@ class PlacesTest : public testing::Test {
     return places.admit(id);
   }
   Nanos now{1s};
-  Places places{{.newcomers = 2, .ordinary = 2, .reserved = 1}};
+  Places places{{.newcomers = 2, .newcomer_bytes = 100, .ordinary = 2, .reserved = 1}};
 };
+
+TEST_F(PlacesTest, TheOldestStrangerGoesWhenTheyHoldTooMuchTogether) {
+  using Ids = std::vector<Places::Id>;
+  EXPECT_EQ(places.add(1, now), std::nullopt);
+  EXPECT_EQ(places.add(2, now), std::nullopt);
+  EXPECT_EQ(places.set_bytes(1, 60), Ids{});
+  EXPECT_EQ(places.set_bytes(2, 40), Ids{});
+  EXPECT_EQ(places.set_bytes(2, 41), Ids{1});
+  EXPECT_EQ(places.set_bytes(1, 1000), Ids{}) << "it is forgotten";
+  EXPECT_EQ(places.set_bytes(2, 100), Ids{}) << "what it held does not count any more";
+  EXPECT_EQ(places.set_bytes(2, 101), Ids{2}) << "alone it may not hold more either";
+  EXPECT_EQ(places.size(), 0U);
+}
+
+TEST_F(PlacesTest, WhatClientsSendIsNotCountedAmongStrangers) {
+  EXPECT_EQ(places.add(1, now), std::nullopt);
+  EXPECT_TRUE(places.set_bytes(1, 90).empty());
+  EXPECT_EQ(places.admit(1).admission, Admission::kAll);
+  EXPECT_TRUE(places.set_bytes(1, 1000).empty());
+  EXPECT_EQ(places.add(2, now), std::nullopt);
+  EXPECT_TRUE(places.set_bytes(2, 90).empty());
+  places.remove(2);
+  EXPECT_EQ(places.add(3, now), std::nullopt);
+  EXPECT_TRUE(places.set_bytes(3, 90).empty());
+}
 
 TEST_F(PlacesTest, SilentStrangersTakeNoPlaceOfClients) {
   EXPECT_EQ(places.add(1, now), std::nullopt);

@@ -36,7 +36,7 @@ class Server::Impl {
       : log_(log),
         handler_(std::move(handler)),
         bounds_(bounds),
-        places_({bounds.newcomers, bounds.connections, bounds.reserved}),
+        places_({bounds.newcomers, bounds.newcomer_bytes, bounds.connections, bounds.reserved}),
         acceptor_(io_),
         pause_(io_) {}
 
@@ -124,6 +124,10 @@ class Server::Impl {
       return admitted.admission;
     }
     void set_silent(bool silent) override { server_.places_.set_silent(id_, silent, now()); }
+    void set_bytes(std::size_t bytes) override {
+      Impl& server = server_;  // This slot may end with its connection.
+      for (const Places::Id id : server.places_.set_bytes(id_, bytes)) server.displace(id);
+    }
     void count_late() override { ++server_.late_; }
 
    private:

@@ -135,6 +135,23 @@ class PlainTest(StrangersCase):
         [peer] = self.connect(server.port, 1, b"*2\r\n$4\r\nAUTH\r\n$60000\r\n")
         self.assertTrue(peer.recv(200).startswith(b"-TOOLONG a command takes at most 1024 bytes"))
 
+    def test_strangers_that_park_requests_over_http_hold_little_memory(self):
+        many_fields = b"POST /v1/renew HTTP/1.1\r\nHost: localhost\r\n" + b"a:\r\n" * 3900
+        half_a_body = (
+            b"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 65536\r\n\r\n" + b"x" * 65000
+        )
+        for name, parked in (("a body", half_a_body), ("fields", many_fields)):
+            with self.subTest(name):
+                server = self.serve()
+                holder = self.user(server)
+                lease = self.acquire(holder, self.lock())["lease"]
+                self.assertServes(server, holder, lease)
+                before = server.rss_bytes()
+                self.connect(server.http_port, 4 * HTTP_NEWCOMERS, parked)
+                self.assertServes(server, holder, lease)
+                self.assertGrewLess(before, 16 << 20, "strangers hold memory", server)
+
     def test_half_headers_and_wrong_secrets_keep_no_client_from_http(self):
         server = self.serve()
         holder = self.user(server)
