@@ -185,6 +185,9 @@ void append_limits(std::string& out) {
       fmt::format("{} more, on which only renewals and releases are served, and the rest is 503 "
                   "`busy`",
                   limits::kHttpConnectionsReserved));
+  row("unanswered requests of connections without a valid user",
+      fmt::format("{} bytes together; the oldest silent one is closed to make room",
+                  limits::kHttpNewcomerBytesMax));
   row("connections without a request of a valid user",
       fmt::format("{} more; the oldest silent one is closed to make room. Each has {} s for such a "
                   "request",
