@@ -20,7 +20,7 @@ import tempfile
 BASELINE = pathlib.Path(__file__).resolve().parent / "instructions.json"
 BINARY = "pawl_bench_instructions"
 CYCLES = 10_000
-RISE_MAX = 0.10
+RISE_MAX = 0.02
 SKIPPED = 77
 
 

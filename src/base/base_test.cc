@@ -6,6 +6,7 @@
 #include "base/crc32c.h"
 #include "base/hex.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "pawl/result.h"
 
 namespace pawl {
@@ -36,6 +37,50 @@ TEST(Hex, RefusesAnythingBut32LowercaseDigits) {
   EXPECT_FALSE(lease_from_hex(std::string(33, 'a')));
   EXPECT_FALSE(lease_from_hex(std::string(32, 'A')));
   EXPECT_FALSE(lease_from_hex(std::string(31, 'a') + "g"));
+}
+
+// Digits are read eight at a time, so each byte value is tried at each place.
+TEST(Hex, EveryByteAtEveryPlaceIsADigitOrRefused) {
+  const std::string digits = "0123456789abcdef";
+  for (std::size_t place = 0; place < kLeaseDigits; ++place) {
+    for (int byte = 0; byte < 256; ++byte) {
+      std::string text(kLeaseDigits, '0');
+      text[place] = static_cast<char>(byte);
+      const auto lease = lease_from_hex(text);
+      const std::size_t value = digits.find(static_cast<char>(byte));
+      ASSERT_EQ(lease.has_value(), value != std::string::npos) << place << ' ' << byte;
+      if (!lease) continue;
+      const std::uint64_t word = place < 16 ? lease->high : lease->low;
+      EXPECT_EQ(word, std::uint64_t{value} << 4 * (15 - place % 16)) << place << ' ' << byte;
+      EXPECT_EQ(to_hex(*lease), text);
+    }
+  }
+}
+
+// Printable ASCII is checked eight bytes at a time.
+TEST(PlainText, AControlByteIsRefusedAtEveryPlace) {
+  for (std::size_t size = 1; size <= 20; ++size) {
+    for (std::size_t place = 0; place < size; ++place) {
+      for (int byte = 0; byte < 256; ++byte) {
+        for (const char filler : {' ', '~'}) {
+          std::string text(size, filler);
+          text[place] = static_cast<char>(byte);
+          EXPECT_EQ(is_plain_text(text), byte >= 0x20 && byte < 0x7f)
+              << size << ' ' << place << ' ' << byte;
+        }
+      }
+    }
+  }
+}
+
+TEST(PlainText, LettersBeyondAsciiAreAcceptedAtEveryPlace) {
+  for (std::size_t place = 0; place <= 20; ++place) {
+    std::string text(20, 'x');
+    text.insert(place, "\xe2\x82\xac");  // the euro sign
+    EXPECT_TRUE(is_plain_text(text)) << place;
+    text.insert(place, "\xc2\x9b");  // U+009B, a control character
+    EXPECT_FALSE(is_plain_text(text)) << place;
+  }
 }
 
 TEST(Bytes, ReadsBackWhatWasWrittenAndNothingPastTheEnd) {

@@ -11,9 +11,11 @@ constexpr std::uint8_t kErase = 2;
 
 void put_header(std::string& out, std::uint8_t kind, std::size_t key, std::size_t value) {
   PAWL_ASSERT(key <= UINT16_MAX && value <= UINT32_MAX);
-  put_u8(out, kind);
-  put_u16(out, static_cast<std::uint16_t>(key));
-  put_u32(out, static_cast<std::uint32_t>(value));
+  FixedBytes<7> header;
+  header.put(kind);
+  header.put(static_cast<std::uint16_t>(key));
+  header.put(static_cast<std::uint32_t>(value));
+  out.append(header.view());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 namespace pawl {
 namespace {
@@ -20,6 +21,14 @@ bool is_control(std::string_view character) {
 void append_hex(std::string& out, unsigned char byte) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+}
+
+// Eight bytes at once. Only a byte that is not printable changes a high bit here, its own or, by a
+// borrow, that of a byte behind it.
+bool is_printable_ascii(std::uint64_t bytes) {
+  constexpr std::uint64_t kEveryByte = 0x0101010101010101;
+  const std::uint64_t wrong = bytes | (bytes - 0x20 * kEveryByte) | (bytes + kEveryByte);
+  return (wrong & (0x80 * kEveryByte)) == 0;
 }
 
 }  // namespace
@@ -45,9 +54,16 @@ std::size_t utf8_length(std::string_view text) {
   return size;
 }
 
-// On the path of every command: printable ASCII is checked without a call.
+// On the path of every command: printable ASCII is checked in words, and without a call.
 bool is_plain_text(std::string_view text) {
   while (!text.empty()) {
+    if (std::uint64_t word = 0; text.size() >= sizeof(word)) {
+      std::memcpy(&word, text.data(), sizeof(word));
+      if (is_printable_ascii(word)) {
+        text.remove_prefix(sizeof(word));
+        continue;
+      }
+    }
     const auto first = static_cast<unsigned char>(text.front());
     if (first >= 0x20 && first < 0x7f) {
       text.remove_prefix(1);

@@ -36,14 +36,26 @@ class HashIndex {
 
   // The item must be in the index.
   void erase(std::uint64_t hash, Index item) {
-    PAWL_ASSERT(size_ > 0);
-    std::size_t hole = tag_of(hash) & mask();
-    while (slots_[hole].item != item) {
-      PAWL_ASSERT(slots_[hole].item != kNone);
-      hole = (hole + 1) & mask();
-    }
+    const bool found = erase_if_found(hash, item);
+    PAWL_ASSERT(found);
+  }
+
+  // Whether it was in the index.
+  bool erase_if_found(std::uint64_t hash, Index item) {
+    if (slots_.empty()) return false;
+    const std::size_t hole = slot_of(hash, item);
+    if (slots_[hole].item != item) return false;
     close(hole);
     --size_;
+    return true;
+  }
+
+  // The item must be in the index; `other`, of the same hash, takes its place.
+  void replace(std::uint64_t hash, Index item, Index other) {
+    PAWL_ASSERT(size_ > 0 && other != kNone);
+    const std::size_t at = slot_of(hash, item);
+    PAWL_ASSERT(slots_[at].item == item);
+    slots_[at].item = other;
   }
 
   // Room for this many items without growing.
@@ -63,6 +75,14 @@ class HashIndex {
     return static_cast<std::uint32_t>(hash ^ (hash >> 32));
   }
   [[nodiscard]] std::size_t mask() const { return slots_.size() - 1; }
+
+  // Where the item is, or the empty slot where the search for it ends.
+  [[nodiscard]] std::size_t slot_of(std::uint64_t hash, Index item) const {
+    PAWL_ASSERT(item != kNone);
+    std::size_t at = tag_of(hash) & mask();
+    while (slots_[at].item != item && slots_[at].item != kNone) at = (at + 1) & mask();
+    return at;
+  }
 
   void place(Slot slot) {
     std::size_t at = slot.tag & mask();

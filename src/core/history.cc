@@ -36,8 +36,7 @@ void History::forget_oldest() {
   PAWL_ASSERT(oldest_ <= count_);
   const auto slot = static_cast<Index>((oldest_ - 1) % capacity_);
   Epoch& epoch = ring_[slot];
-  const Index newest = by_lock_.find(epoch.lock_hash, [&](Index i) { return i == slot; });
-  if (newest == slot) by_lock_.erase(epoch.lock_hash, slot);
+  (void)by_lock_.erase_if_found(epoch.lock_hash, slot);  // Unless the lock has a newer one.
   if (epoch.first) by_lease_.erase(epoch.lease.low, slot);
   bytes_ -= epoch.bytes();
   epoch = Epoch{};
@@ -63,9 +62,10 @@ void History::add(Epoch epoch) {
     const std::uint64_t behind = (slot + capacity_ - newest) % capacity_;
     epoch.older = count_ - behind;
     PAWL_ASSERT(epoch.older < count_);
-    by_lock_.erase(hash, newest);
+    by_lock_.replace(hash, newest, slot);
+  } else {
+    by_lock_.insert(hash, slot);
   }
-  by_lock_.insert(hash, slot);
   if (epoch.first) by_lease_.insert(epoch.lease.low, slot);
   ring_[slot] = std::move(epoch);
 }

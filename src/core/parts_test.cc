@@ -39,6 +39,18 @@ TEST(HashIndex, AgreesWithAMapUnderRandomInsertsAndErases) {
   }
 }
 
+TEST(HashIndex, AReplacedItemIsFoundInPlaceOfTheFormerOne) {
+  HashIndex index;
+  for (Index item = 0; item < 100; ++item) index.insert(item % 7, item);  // Many collisions.
+  for (Index item = 0; item < 100; ++item) index.replace(item % 7, item, 100 + item);
+  EXPECT_EQ(index.size(), 100u);
+  for (Index item = 0; item < 100; ++item) {
+    EXPECT_FALSE(index.erase_if_found(item % 7, item));
+    EXPECT_TRUE(index.erase_if_found(item % 7, 100 + item));
+  }
+  EXPECT_EQ(index.size(), 0u);
+}
+
 struct Item {
   TimerLink timer;
 };

@@ -92,6 +92,7 @@ class Connections {
   // It has to authenticate again, in time, like a new one. It may displace another.
   void demote(Session& session, Tick now);
   // Newcomers that are to be closed because there are too many.
+  [[nodiscard]] bool has_displaced() const { return !displaced_.empty(); }
   [[nodiscard]] std::vector<Session*> take_displaced() { return std::exchange(displaced_, {}); }
   // A newcomer that is to be closed because its time is over.
   [[nodiscard]] Session* next_late(Tick now);
@@ -117,6 +118,7 @@ class Connections {
   // After all ready ones were served: the postponed ones are ready for the next turn.
   void next_turn();
   // Sessions whose hang-up is still to be applied.
+  [[nodiscard]] bool has_hangups() const { return !hangups_.empty(); }
   [[nodiscard]] std::vector<Session*> take_hangups();
   // Whether another turn has something to do at once.
   [[nodiscard]] bool has_work() const { return !ready_.empty() || !hangups_.empty(); }

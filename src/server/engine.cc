@@ -184,8 +184,8 @@ Now Engine::read_clock() {
 }
 
 void Engine::apply_hangups() {
+  if (!connections_.has_hangups()) return;
   std::vector<Session*> sessions = connections_.take_hangups();
-  if (sessions.empty()) return;
   for (Session* session : sessions) {
     session->hung_up = true;
     session->hangup_pending = false;
@@ -220,6 +220,7 @@ void Engine::end_auth_delays() {
 // --- Newcomers -----------------------------------------------------------------------------------
 
 void Engine::close_displaced() {
+  if (!connections_.has_displaced()) return;
   for (Session* session : connections_.take_displaced()) {
     if (!session->closed && session->place == Place::kNewcomer)
       close_newcomer(*session, Unwanted::kDisplaced);
@@ -229,6 +230,7 @@ void Engine::close_displaced() {
 // After the commands of this turn: an AUTH that has arrived is in time. What else it has sent, or
 // not read, does not prolong its time.
 void Engine::close_late() {
+  if (connections_.newcomers() == 0) return;
   while (Session* session = connections_.next_late(now_.tick))
     close_newcomer(*session, Unwanted::kLate);
 }
