@@ -34,6 +34,33 @@ class CompletionTest(CliCase):
         self.assertEqual(done.stderr, "")
         return done.stdout.split()
 
+    def complete_in_fish(self, line):
+        """What fish offers at the end of the line, without the descriptions."""
+        script = self.pawl("completion", "fish").stdout
+        done = subprocess.run(
+            ["fish", "--no-config", "-c", script + "\ncomplete -C $argv[1]", line],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd="/",
+            env=self.environment(
+                PATH=os.path.dirname(PAWL) + ":" + os.environ["PATH"], HOME=os.environ["HOME"]
+            ),
+        )
+        self.assertEqual(done.stderr, "")
+        return [offer.split("\t")[0] for offer in done.stdout.splitlines()]
+
+    @unittest.skipUnless(shutil.which("fish"), "fish is not installed")
+    def test_fish_offers_what_bash_offers(self):
+        self.take()
+        self.assertEqual(self.complete_in_fish("pawl acq"), ["acquire"])
+        self.assertEqual(self.complete_in_fish("pawl acquire hello --sh"), ["--shared"])
+        self.assertIn("install", self.complete_in_fish("pawl guard "))
+        self.assertIn("postgres", self.complete_in_fish("pawl guard install "))
+        self.assertEqual(self.complete_in_fish("pawl run x --on-lost k"), ["kill"])
+        self.assertEqual(self.complete_in_fish(f"pawl show {self.name[:-3]}"), [self.name])
+        self.assertIn("mkdir", self.complete_in_fish("pawl run x -- mkdi"))
+
     def test_completion_offers_every_verb_and_option(self):
         verbs = re.findall(
             r"^  (\w+)  +\S", self.pawl("--help").stdout.split("Subcommands:")[1], re.M
