@@ -78,9 +78,15 @@ constexpr std::array kEnds{
 };
 
 // `detail` is how it ended, of a lease ("expired") or of a request that is sent again ("granted as
-// 34, expired").
+// 34, expired"). Behind "broken" may be by whom and why ("broken by ops: host is gone").
 void explain_loss(Problem& problem) {
+  constexpr std::string_view kBroken = "broken";
   const std::string_view detail = problem.detail;
+  if (detail.starts_with("broken by ") || detail.starts_with("broken: ")) {
+    problem.more["how"] = kBroken;
+    problem.detail = "the lease was " + problem.detail;
+    return;
+  }
   const std::string_view how = detail.substr(detail.rfind(' ') + 1);
   const auto* const end =
       std::find_if(kEnds.begin(), kEnds.end(), [&](const End& e) { return e.how == how; });

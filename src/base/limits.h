@@ -36,6 +36,7 @@ inline constexpr std::size_t kMetaBytes = 1024;
 inline constexpr std::size_t kRequestMin = 22;
 inline constexpr std::size_t kRequestMax = 64;
 inline constexpr std::size_t kReasonMax = 256;
+inline constexpr std::size_t kBreakNotes = 256;      // whose reason a holder is told
 inline constexpr std::size_t kPathMax = 1024;        // BACKUP
 inline constexpr std::size_t kRenewsPerCall = 1024;  // MRENEW
 inline constexpr std::size_t kCountMax = 1000;       // LOCKS and HISTORY

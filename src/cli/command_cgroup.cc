@@ -5,9 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -16,28 +20,12 @@
 namespace pawl::cli {
 namespace {
 
-// /proc/self/mountinfo: id parent device root mountpoint options … - type source options
-std::optional<std::string> mount_point() {
-  std::ifstream mounts("/proc/self/mountinfo");
-  for (std::string line; std::getline(mounts, line);) {
-    const auto separator = line.find(" - cgroup2 ");
-    if (separator == std::string::npos) continue;
-    std::istringstream words(line);
-    std::string id, parent, device, root, point;
-    words >> id >> parent >> device >> root >> point;
-    if (root == "/") return point;
-  }
-  return std::nullopt;
+Error no_cgroup(std::string why) {
+  return {Code::kUnavailable, std::move(why)};
 }
 
-// The line of version 2 in /proc/self/cgroup: "0::/path".
-std::optional<std::string> own_path() {
-  std::ifstream lines("/proc/self/cgroup");
-  for (std::string line; std::getline(lines, line);) {
-    // "/..": the mount shows another part of the tree than the one that we are in.
-    if (line.starts_with("0::/") && !line.starts_with("0::/..")) return line.substr(3);
-  }
-  return std::nullopt;
+std::string_view system_text(int error) {
+  return std::strerror(error);
 }
 
 bool write_text(const char* path, const char* text, std::size_t size) {
@@ -47,21 +35,50 @@ bool write_text(const char* path, const char* text, std::size_t size) {
 
 }  // namespace
 
+// /proc/self/cgroup: "0::/path" for version 2, "4:memory:/path" for each tree of version 1.
+// /proc/self/mountinfo: id parent device root mountpoint options … - type source options
+// A hybrid host has both versions; there version 2 is mounted at /sys/fs/cgroup/unified.
+Result<std::string> own_cgroup(std::istream& cgroup, std::istream& mountinfo) {
+  std::optional<std::string> path;
+  for (std::string line; std::getline(cgroup, line) && !path;) {
+    if (line.starts_with("0::/")) path = line.substr(3);
+  }
+  if (!path) return no_cgroup("this host has cgroups of version 1 only, or none");
+  if (path->starts_with("/.."))
+    return no_cgroup("the cgroup of this process is outside of what is mounted here");
+  bool in_part = false;
+  for (std::string line; std::getline(mountinfo, line);) {
+    if (line.find(" - cgroup2 ") == std::string::npos) continue;
+    std::istringstream words(line);
+    std::string id, parent, device, root, point;
+    words >> id >> parent >> device >> root >> point;
+    if (root == "/") return *path == "/" ? point : point + *path;
+    in_part = true;
+  }
+  return no_cgroup(in_part ? "only a part of the cgroups of version 2 is mounted here"
+                           : "cgroups of version 2 are not mounted here");
+}
+
 CommandCgroup::CommandCgroup(std::string path)
     : path_(std::move(path)), procs_(path_ + "/cgroup.procs"), kill_(path_ + "/cgroup.kill") {}
 
-std::optional<CommandCgroup> CommandCgroup::create() {
-  const auto mount = mount_point(), own = own_path();
-  if (!mount || !own) return std::nullopt;
+Result<CommandCgroup> CommandCgroup::create() {
+  std::ifstream lines("/proc/self/cgroup"), mounts("/proc/self/mountinfo");
+  const auto own = own_cgroup(lines, mounts);
+  if (!own) return own.error();
   // A pid alone is not unique: pid namespaces may share the tree.
-  const CommandCgroup cgroup(fmt::format("{}{}{}pawl-run-{}-{:x}", *mount, *own,
-                                         own->ends_with('/') ? "" : "/", getpid(),
-                                         client::boot_now().time_since_epoch().count()));
-  if (mkdir(cgroup.path_.c_str(), 0755) != 0) return std::nullopt;
-  if (access(cgroup.kill_.c_str(), W_OK) == 0 && access(cgroup.procs_.c_str(), W_OK) == 0)
-    return cgroup;
-  cgroup.remove();
-  return std::nullopt;
+  CommandCgroup cgroup(fmt::format("{}/pawl-run-{}-{:x}", *own, getpid(),
+                                   client::boot_now().time_since_epoch().count()));
+  if (mkdir(cgroup.path_.c_str(), 0755) != 0)
+    return no_cgroup(fmt::format("pawl cannot make one below {}: {}", *own, system_text(errno)));
+  for (const std::string& file : {cgroup.kill_, cgroup.procs_}) {
+    if (access(file.c_str(), W_OK) == 0) continue;
+    const int error = errno;
+    cgroup.remove();
+    if (error == ENOENT) return no_cgroup("the kernel has no cgroup.kill, which Linux 5.14 has");
+    return no_cgroup(fmt::format("{}: {}", file, system_text(error)));
+  }
+  return cgroup;
 }
 
 bool CommandCgroup::enter() const {

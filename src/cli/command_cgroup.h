@@ -3,16 +3,22 @@
 // it runs as, and none can fork away.
 #pragma once
 
-#include <optional>
+#include <istream>
 #include <string>
+
+#include "pawl/result.h"
 
 namespace pawl::cli {
 
+// The folder of this process in the tree of version 2, from /proc/self/cgroup and
+// /proc/self/mountinfo. kUnavailable says why there is none, as on hosts with version 1 only.
+[[nodiscard]] Result<std::string> own_cgroup(std::istream& cgroup, std::istream& mountinfo);
+
 class CommandCgroup {
  public:
-  // Below the cgroup of this process. nullopt where that is not permitted, not mounted, or the
-  // kernel has no cgroup.kill (before Linux 5.14).
-  [[nodiscard]] static std::optional<CommandCgroup> create();
+  // Below the cgroup of this process. kUnavailable says why not: version 2 is not mounted, it is not
+  // permitted, or the kernel has no cgroup.kill (before Linux 5.14).
+  [[nodiscard]] static Result<CommandCgroup> create();
 
   [[nodiscard]] const std::string& path() const { return path_; }
   // Moves the calling process into it. Safe between fork and exec.

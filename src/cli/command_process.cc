@@ -56,7 +56,11 @@ int CommandProcess::start(const std::vector<std::string>& words,
   const UniqueFd supervisor_end(ends[0]);
   lives_ = UniqueFd(ends[1]);
   set_kill_at(kill_at);
-  cgroup_ = CommandCgroup::create();
+  if (auto cgroup = CommandCgroup::create()) {
+    cgroup_ = *std::move(cgroup);
+  } else {
+    no_cgroup_reason_ = cgroup.error().detail;
+  }
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // Behind the supervisor, should it be killed.
   const SupervisorPlan plan{.arguments = pointers(words),
                             .environment = pointers(environment),
@@ -144,7 +148,7 @@ std::vector<TreeProcess> CommandProcess::kill() {
   return kill_descendants(getpid(), supervisor_);
 }
 
-void CommandProcess::suspend(int signal, const Terminal& terminal) const {
+bool CommandProcess::suspend(int signal, const Terminal& terminal) const {
   const pid_t ours = getpgrp(), foreground = terminal.foreground();
   pid_t group = ours;  // of CMD, which is an interactive shell if it is not ours
   for (const TreeProcess& process : survivors()) {
@@ -157,10 +161,11 @@ void CommandProcess::suspend(int signal, const Terminal& terminal) const {
   // Not what was stopped before, such as a job of that shell.
   for (const TreeProcess& process : stopped) (void)send_signal(process, SIGCONT);
   // Someone else has sent SIGSTOP, and will send SIGCONT.
-  if (!was_stopped && signal == SIGSTOP) return;
+  if (!was_stopped && signal == SIGSTOP) return false;
   for (const TreeProcess& process : survivors()) {
     if (process.group == group || process.group == ours) (void)send_signal(process, SIGCONT);
   }
+  return true;
 }
 
 bool changes_user(const std::string& program) {

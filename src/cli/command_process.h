@@ -45,11 +45,15 @@ class CommandProcess {
   [[nodiscard]] pid_t pid() const { return shared_->command; }
   // The cgroup that everything is in; nullptr: only the descendants are known.
   [[nodiscard]] const CommandCgroup* cgroup() const;
+  // Why there is none.
+  [[nodiscard]] const std::string& no_cgroup_reason() const { return no_cgroup_reason_; }
 
   // nullopt while it runs.
   [[nodiscard]] std::optional<End> ended();
   // The signal that stopped it, such as SIGTSTP; 0: none. Once for each stop.
   [[nodiscard]] int take_stop() { return shared_->stopped_by.exchange(0); }
+  // The signal by which it is stopped at present; 0: it is not.
+  [[nodiscard]] int stopped_by() const { return shared_->still_stopped_by; }
   // Whether anything that it started still runs, or itself.
   [[nodiscard]] bool lives() const;
   // Whether this process is CMD, or was started by it.
@@ -64,8 +68,9 @@ class CommandProcess {
   // What still runs.
   [[nodiscard]] std::vector<TreeProcess> survivors() const;
   // For a CMD that `signal` stopped: stops everything else of it, then this process, and continues
-  // all when the shell continues this process. Does not stop when nobody could continue it.
-  void suspend(int signal, const Terminal& terminal) const;
+  // all when the shell continues this process. Does not stop when nobody could continue it. Whether
+  // CMD is continued now.
+  bool suspend(int signal, const Terminal& terminal) const;
 
   void reap() const { reap_orphans(supervisor_); }
 
@@ -78,6 +83,7 @@ class CommandProcess {
 
   std::unique_ptr<Supervision, Unmap> shared_;
   std::optional<CommandCgroup> cgroup_;
+  std::string no_cgroup_reason_ = "it could not be entered";
   pid_t supervisor_ = 0;
   UniqueFd lives_;  // The supervisor sees when it is closed.
 };

@@ -161,9 +161,9 @@ void Supervisor::reap() {
     if (pid != command_) continue;  // An orphan.
     changed = true;
     if (WIFSTOPPED(status)) {
-      shared_.stopped_by = WSTOPSIG(status);
+      shared_.stopped_by = shared_.still_stopped_by = WSTOPSIG(status);
     } else if (WIFCONTINUED(status)) {
-      shared_.stopped_by = 0;
+      shared_.stopped_by = shared_.still_stopped_by = 0;
     } else {
       read_exec_result();  // Else pawl could see the end before the failure.
       shared_.wait_status = status;

@@ -32,6 +32,7 @@ struct Supervision {
   std::atomic<ExecState> exec;
   std::atomic<int> exec_error;  // an errno
   std::atomic<int> stopped_by;  // the signal that stopped CMD; 0: it runs, or pawl has seen it
+  std::atomic<int> still_stopped_by;  // the same until it is continued
   std::atomic<bool> ended;
   std::atomic<bool> none_left;  // of what CMD started; stays so. Set before `ended` of the last one
   std::atomic<int> wait_status;  // as of waitpid()

@@ -145,6 +145,12 @@ int Console::fail(const Error& error, int exit_code) {
   return exit_code;
 }
 
+int Console::fail_plainly(const Error& error, int exit_code) {
+  report(error);
+  note("pawl: " + printable(error.detail));
+  return exit_code;
+}
+
 int Console::fail_unreachable(const std::string& why) {
   // explain() adds the advice.
   if (tls_advice(why) || why.find(client::kNotPawld) != std::string::npos)

@@ -68,6 +68,8 @@ class Console {
   // Prints what went wrong and what to do next, and returns the exit code for scripts.
   int fail(const Error& error);
   int fail(const Error& error, int exit_code);
+  // The same without advice: the detail says all.
+  int fail_plainly(const Error& error, int exit_code);
   // The same for a wrong command line: `where` is the command, such as `pawl guard install`.
   int fail_usage(std::string_view where, std::string_view what);
   // No pawld has answered, on a connection other than pawld().

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "base/text.h"
 #include "cli/command_line.h"
@@ -69,8 +70,12 @@ int campaign(Console& console, const ElectArguments& options) {
     elected = announce(console, options, granted);
     return elected;
   };
-  const int code = Runner(console, std::move(*request), std::move(*endpoints)).run();
+  std::optional<Runner> runner(std::in_place, console, std::move(*request), std::move(*endpoints));
+  const int code = runner->run();
+  const int signal = runner->ended_by();
+  runner.reset();  // Everything is cleaned up, the signals are as they were.
   if (elected) conclude(console, options, code);
+  if (is_passed_to_the_shell(signal)) end_by_signal(signal);
   return code;
 }
 

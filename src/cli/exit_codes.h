@@ -20,7 +20,7 @@ inline constexpr int kExitStale = 121;  // refused by a guard
 inline constexpr int kExitLost = 122;   // the lease is over
 // run: a guard could not be advanced in time; never mapped by -E.
 inline constexpr int kExitGuardBusy = 123;
-inline constexpr int kExitMaxHold = 124;    // run: --max-hold was reached
+inline constexpr int kExitMaxHold = 124;    // run: --max-hold or --max-stopped was reached
 inline constexpr int kExitFailed = 125;     // run: pawl itself failed before CMD started
 inline constexpr int kExitNoExecute = 126;  // run: CMD cannot be executed
 inline constexpr int kExitNotFound = 127;   // run: CMD was not found

@@ -44,6 +44,9 @@ void add_run(CommandLine& line) {
   verb.duration("--kill-after", options->kill_after,
                 "send TERM this long before the lease ends (default TTL/6, at most TTL/3); KILL "
                 "follows max(100ms, TTL/20) before its end");
+  verb.duration("--max-stopped", options->max_stopped,
+                "end a command that a signal such as SIGSTOP has stopped for this long (exit 124); "
+                "default: keep the lock for it");
   verb.number("--report-fd", options->report_fd,
               "write one JSON line per event to this descriptor, for programs");
   verb.texts("--guard", "KIND:RESOURCE", options->guards,
@@ -76,7 +79,8 @@ void add_run(CommandLine& line) {
       "TERM and HUP pawl ends by the same signal, so that a shell ends its script); 64 usage, 69\n"
       "pawld unreachable, 75 not acquired (-E), 77 not permitted, 78 configuration; 120 a process "
       "of\n"
-      "the command could not be stopped, 122 lease lost, 124 --max-hold reached, 125 pawl failed, "
+      "the command could not be stopped, 122 lease lost, 124 --max-hold or --max-stopped reached, "
+      "125 pawl failed, "
       "126\n"
       "not executable, 127 not found. With --guard, if the command was not started: 121 the guard "
       "has\n"

@@ -84,6 +84,7 @@ RunPlan::Due RunPlan::advance(Instant now) {
       stop(end.why, end.at - kill_gap(times_.ttl), sends_term(end.why));
     }
   }
+  if (!over_ && now >= stopped_end_) stop(Why::kMaxStopped, kill_after_term(now), true);
   Due due;
   if (!killed_ && now >= kill_at_) due.kill = killed_ = true;
   due.terminate = std::exchange(terminate_due_, false) && !due.kill;
@@ -100,7 +101,7 @@ Instant RunPlan::latest_kill() const {
 Instant RunPlan::next_timer() const {
   if (terminate_due_) return Instant{};
   if (stopping()) return killed_ ? kNever : kill_at_;
-  return over_ ? kNever : first_signal(limit());
+  return over_ ? kNever : std::min(first_signal(limit()), stopped_end_);
 }
 
 void RunPlan::on_lease(const client::LeaseStatus& lease, Instant now) {
@@ -112,17 +113,23 @@ void RunPlan::on_lease(const client::LeaseStatus& lease, Instant now) {
   if (!refused) return;
   if (ignores_loss()) return ignore_loss();
   const bool term = sends_term(Why::kLost);
-  const Instant latest = deadline_ - kill_gap(times_.ttl);
-  stop(Why::kLost, term ? std::min(latest, now + times_.kill_after) : now, term);
+  stop(Why::kLost, term ? kill_after_term(now) : now, term);
+}
+
+void RunPlan::command_stopped(Instant now) {
+  if (times_.max_stopped > Millis(0)) stopped_end_ = after(now, times_.max_stopped);
 }
 
 void RunPlan::command_ended(bool others_left, Instant now) {
   if (stopping()) return;
   over_ = true;
   if (!others_left) return;
-  const Instant latest = deadline_ - kill_gap(times_.ttl);
   terminate_due_ = true;
-  kill_at_ = std::min(latest, now + times_.kill_after);
+  kill_at_ = kill_after_term(now);
+}
+
+Instant RunPlan::kill_after_term(Instant now) const {
+  return std::min(deadline_ - kill_gap(times_.ttl), now + times_.kill_after);
 }
 
 void RunPlan::ignore_loss() {
@@ -138,7 +145,7 @@ void RunPlan::stop(Why why, Instant kill_at, bool term_first) {
 }
 
 int RunPlan::exit_code(int command) const {
-  if (why_ == Why::kMaxHold) return kExitMaxHold;
+  if (why_ == Why::kMaxHold || why_ == Why::kMaxStopped) return kExitMaxHold;
   if (why_ == Why::kLost && !ignores_loss()) return kExitLost;
   return command;
 }

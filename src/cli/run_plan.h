@@ -45,8 +45,9 @@ enum class OnLost : std::uint8_t { kStop, kKill, kIgnore };
 
 struct RunTimes {
   Millis ttl{0};
-  Millis kill_after{0};  // from TERM to the deadline
-  Millis max_hold{0};    // 0 = no cap
+  Millis kill_after{0};   // from TERM to the deadline
+  Millis max_hold{0};     // 0 = no cap
+  Millis max_stopped{0};  // how long CMD may be stopped by a signal; 0 = no cap
   OnLost on_lost = OnLost::kStop;
 };
 
@@ -58,7 +59,7 @@ struct RunTimes {
 
 class RunPlan {
  public:
-  enum class Why : std::uint8_t { kNone, kLost, kMaxHold };
+  enum class Why : std::uint8_t { kNone, kLost, kMaxHold, kMaxStopped };
   struct Due {
     bool terminate = false;  // TERM to everything of CMD
     bool kill = false;       // KILL to everything of CMD
@@ -78,6 +79,9 @@ class RunPlan {
 
   // The Keeper's view of the lease, after each of its inputs.
   void on_lease(const client::LeaseStatus& lease, Instant now);
+  // A signal has stopped CMD, and not pawl with it; and CMD was continued.
+  void command_stopped(Instant now);
+  void command_continued() { stopped_end_ = client::kNever; }
   // CMD itself has ended. The processes that it left behind are stopped before the lock is
   // released.
   void command_ended(bool others_left, Instant now);
@@ -106,11 +110,14 @@ class RunPlan {
   [[nodiscard]] Instant first_signal(const Limit& limit) const;
   void ignore_loss();
   void stop(Why why, Instant kill_at, bool term_first);
+  // When KILL is due if TERM is sent now.
+  [[nodiscard]] Instant kill_after_term(Instant now) const;
 
   const RunTimes times_;
   Instant deadline_;
-  Instant hold_end_ = client::kNever;  // of --max-hold, by our clock; pawld counts too
-  bool capped_ = false;                // --max-hold ends the lease: renewals do not help
+  Instant hold_end_ = client::kNever;     // of --max-hold, by our clock; pawld counts too
+  Instant stopped_end_ = client::kNever;  // of --max-stopped
+  bool capped_ = false;                   // --max-hold ends the lease: renewals do not help
   bool lost_ignored_ = false;
   bool over_ = false;  // stopping, or CMD has ended
   Why why_ = Why::kNone;

@@ -204,5 +204,33 @@ TEST(WaitPlan, RetriesALostLeaseButNotARefusal) {
   EXPECT_FALSE(always.should_retry(Code::kUnknown, kStart));
 }
 
+// --- --max-stopped -------------------------------------------------------------------------------
+
+TEST_F(RunPlanTest, ACommandThatIsStoppedTooLongIsEnded) {
+  RunTimes limited = times();
+  limited.max_stopped = 5s;
+  auto run = plan(limited);
+  run.command_stopped(kStart + 1s);
+  EXPECT_EQ(run.next_timer(), kStart + 6s);
+  EXPECT_EQ(signals(run, kStart + 60s), "TERM@6000 KILL@8000 ");
+  EXPECT_EQ(run.why(), Why::kMaxStopped);
+  EXPECT_EQ(run.exit_code(0), kExitMaxHold);
+}
+
+TEST_F(RunPlanTest, ACommandThatIsContinuedInTimeIsNotEnded) {
+  RunTimes limited = times();
+  limited.max_stopped = 5s;
+  auto run = plan(limited);
+  run.command_stopped(kStart + 1s);
+  run.command_continued();
+  EXPECT_EQ(run.next_timer(), kStart + 10s) << "only when the lease ends";
+}
+
+TEST_F(RunPlanTest, WithoutMaxStoppedAStoppedCommandIsLeftAlone) {
+  auto run = plan(times());
+  run.command_stopped(kStart + 1s);
+  EXPECT_EQ(run.next_timer(), kStart + 10s);
+}
+
 }  // namespace
 }  // namespace pawl::cli

@@ -63,6 +63,17 @@ void RunReporter::release_wanted(const wire::ReleaseWanted& wanted) const {
   report(json);
 }
 
+void RunReporter::stopped(int signal) const {
+  Json json = event("stopped");
+  json.key("signal").number(signal);
+  report(json);
+}
+
+void RunReporter::continued() const {
+  Json json = event("continued");
+  report(json);
+}
+
 void RunReporter::lost(std::string_view reason) const {
   Json json = event("lost");
   json.key("reason").string(reason);

@@ -25,7 +25,10 @@ class RunReporter {
   void renewed(Millis expires_in) const;
   // Somebody wants the lock.
   void release_wanted(const wire::ReleaseWanted& wanted) const;
-  // The lease is lost, or --max-hold was reached.
+  // A signal has stopped the command, and not pawl with it; and it was continued.
+  void stopped(int signal) const;
+  void continued() const;
+  // The lease is lost, or --max-hold or --max-stopped was reached.
   void lost(std::string_view reason) const;
   void released(bool confirmed) const;
   void exited(int code) const;

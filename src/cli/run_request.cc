@@ -25,7 +25,10 @@ Result<RunTimes> to_times(const RunOptions& options) {
   const LeaseTerms& terms = options.common.terms;
   const Millis ttl = terms.ttl;
   if (ttl < kTtlMin) return usage("--ttl: at least 1s for run, to leave time to stop the command");
-  RunTimes times{.ttl = ttl, .kill_after = options.kill_after, .max_hold = terms.max_hold};
+  RunTimes times{.ttl = ttl,
+                 .kill_after = options.kill_after,
+                 .max_hold = terms.max_hold,
+                 .max_stopped = options.max_stopped};
   if (times.kill_after == RunOptions::kDefault) times.kill_after = ttl / 6;
   if (times.kill_after > ttl / 3) {
     return usage(fmt::format("--kill-after: at most a third of the TTL, which is {} here",

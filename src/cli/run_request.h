@@ -22,6 +22,7 @@ struct RunOptions {
   std::string on_lost = "stop";
   std::string on_ask = "report";
   Millis kill_after = kDefault;
+  Millis max_stopped{0};
   std::uint64_t report_fd = kNone;
   std::vector<std::string> guards;      // KIND:RESOURCE
   std::vector<std::string> guard_dsns;  // DSN or KIND=DSN; see guard::assign_dsns()

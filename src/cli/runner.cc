@@ -46,7 +46,8 @@ Runner::Runner(Console& console, RunRequest request, std::vector<client::Endpoin
 int Runner::run() {
   int code = kExitFailed;
   if (!loop_.ready()) {
-    console_.note("pawl: no file descriptor left for signals and timer");
+    code = console_.fail_plainly(
+        {Code::kUnavailable, "no file descriptor is left for signals and a timer"}, kExitFailed);
   } else {
     LockWait wait(console_, loop_, request_, reporter_);
     auto outcome = wait.run();
@@ -77,10 +78,11 @@ void Runner::start_keeping() {
 
 int Runner::hold() {
   if (boot_now() >= granted_.deadline - request_.times.kill_after) {  // A freeze since the grant.
-    release(kLostReleaseTime);
     reporter_.lost("lost");
-    reporter_.message("the lease was lost before the command started; it was not started");
-    return kExitLost;
+    loss_reported_ = true;
+    return fail({Code::kLeaseLost,
+                 "the lease was lost before the command started; it was not started. Run it again"},
+                kExitLost);
   }
   environment_ = command_environment(inherited_environment(), request_.names, granted_);
   if (const auto refused = advance_guards()) return *refused;
@@ -100,8 +102,9 @@ std::optional<int> Runner::start(const std::vector<std::string>& words) {
   }
   process_.emplace();
   if (const int error = process_->start(words, environment_, loop_.signals, plan_->latest_kill())) {
-    reporter_.message("the command was not started: " + std::generic_category().message(error));
-    return end_without_command(kExitFailed);
+    return fail({Code::kUnavailable,
+                 "the command was not started: " + std::generic_category().message(error)},
+                kExitFailed);
   }
   // A program on a file system that hangs: the lease is renewed meanwhile, and the deadline kept.
   while (process_->exec_state() == ExecState::kPending && !over_) {
@@ -124,11 +127,15 @@ void Runner::run_once(Instant until) {
 }
 
 Instant Runner::next_timer() const {
-  return std::min({plan_->next_timer(), loop_.pawld.next_timer(), keeper_.next_timer()});
+  const Instant reason_due =
+      loss_seen_ == kNever || loss_reported_ ? kNever : loss_seen_ + kReasonTime;
+  return std::min(
+      {plan_->next_timer(), loop_.pawld.next_timer(), keeper_.next_timer(), reason_due});
 }
 
 int Runner::end(const CommandProcess::End& command) {
   (void)process_->kill();  // For a process that was forked during the last check.
+  finish_loss_report();
   if (killed_at_ != kNever) terminal_.restore_modes();
   terminal_.recover();
   if (!not_stopped_) {
@@ -178,10 +185,15 @@ std::optional<int> Runner::advance_guards() {
 int Runner::not_started(int error, const std::string& program) {
   const bool missing = error == ENOENT || error == ENOTDIR;
   const bool forked = process_->exec_state() != ExecState::kNotForked;
-  reporter_.message(
-      fmt::format("{}: {}", printable(program),
-                  missing ? "command not found" : std::generic_category().message(error)));
-  return end_without_command(!forked ? kExitFailed : missing ? kExitNotFound : kExitNoExecute);
+  const std::string why = fmt::format(
+      "{}: {}", program, missing ? "command not found" : std::generic_category().message(error));
+  if (!forked) return fail({Code::kUnavailable, why}, kExitFailed);
+  return fail({Code::kInvalid, why}, missing ? kExitNotFound : kExitNoExecute);
+}
+
+// The lease first: a reader of stdout that does not read must not keep it.
+int Runner::fail(const Error& error, int code) {
+  return console_.fail_plainly(error, end_without_command(code));
 }
 
 void Runner::report_start() {
@@ -193,8 +205,10 @@ void Runner::report_start() {
             ? fmt::format("everything that the command starts is in the cgroup {} and is stopped "
                           "before the lock can pass on",
                           printable(cgroup->path()))
-            : "every descendant of the command is stopped before the lock can pass on, except one "
-              "that runs as another user (pawl may not make a cgroup here)");
+            : fmt::format(
+                  "every descendant of the command is stopped before the lock can pass on, except "
+                  "one that runs as another user (there is no cgroup: {})",
+                  printable(process_->no_cgroup_reason())));
   }
   if (cgroup == nullptr && changes_user(request_.command.front())) {
     reporter_.message(fmt::format(
@@ -249,8 +263,10 @@ void Runner::watch_command() {
     if (const int signal = process_->take_stop(); signal != 0 && terminal_.exists()) {
       reporter_.message(
           "stopped; without renewals the lease ends by itself, and the command with it");
-      return process_->suspend(signal, terminal_);
+      if (process_->suspend(signal, terminal_)) stop_seen_ = signal;
+      return;
     }
+    watch_stops();
     ended_ = process_->ended();
     if (ended_) {
       plan_->command_ended(process_->lives(), boot_now());
@@ -262,6 +278,30 @@ void Runner::watch_command() {
     return;
   }
   give_up_if_stuck();
+}
+
+// A stopped command keeps the lock, as it would in a debugger; someone has to be told.
+void Runner::watch_stops() {
+  const int signal = process_->stopped_by();
+  if (signal == 0 && stopped_without_us_) {
+    plan_->command_continued();
+    reporter_.continued();
+    reporter_.message("the command was continued");
+  }
+  if (signal == 0) stopped_without_us_ = false;
+  if (signal == stop_seen_) return;
+  stop_seen_ = signal;
+  if (signal == 0 || plan_->stopping()) return;
+  stopped_without_us_ = true;
+  plan_->command_stopped(boot_now());
+  reporter_.stopped(signal);
+  const Millis limit = request_.times.max_stopped;
+  reporter_.message(fmt::format(
+      "SIG{0} has stopped the command, which keeps the lock meanwhile{1}. Continue it with `kill "
+      "-CONT {2}`, or end it with `kill {3}`",
+      sigabbrev_np(signal),
+      limit > Millis(0) ? fmt::format(" for {} (--max-stopped)", to_text(limit)) : "",
+      process_->pid(), getpid()));
 }
 
 // After KILL. A process that forked in that moment gets another one.
@@ -296,13 +336,17 @@ int Runner::hold_without_command() {
     loop_.pawld.process(loop_.wait(next_timer()));
     update_lease();
   }
+  finish_loss_report();
   release(plan_->why() == RunPlan::Why::kLost ? kLostReleaseTime : kReleaseTime);
   return *code;
 }
 
 std::optional<int> Runner::handle_signals() {
   for (const int signal : loop_.signals.take()) {
-    if (ends_a_process(signal)) return kExitSignalled + signal;
+    if (ends_a_process(signal)) {
+      ended_by_ = signal;
+      return kExitSignalled + signal;
+    }
     if (stops_a_process(signal)) (void)stop_this_process(signal);
   }
   return std::nullopt;
@@ -324,6 +368,7 @@ void Runner::update_lease() {
   if (status.renewals != renewals_reported_) reporter_.renewed(status.expires_in);
   renewals_reported_ = status.renewals;
   pawld.flush();
+  if (loss_seen_ != kNever) report_loss();
 }
 
 void Runner::handle_asks() {
@@ -341,24 +386,53 @@ void Runner::handle_asks() {
   }
 }
 
+bool Runner::awaits_reason(Instant now) const {
+  return loss_seen_ != kNever && !loss_reported_ && now < loss_seen_ + kReasonTime &&
+         keeper_.awaits_ending(lease_);
+}
+
+// The message waits for pawld's reason; nothing else does.
 void Runner::report_loss() {
   if (loss_reported_ || plan_->why() == RunPlan::Why::kNone) return;
+  const Instant now = boot_now();
+  if (loss_seen_ == kNever) {
+    loss_seen_ = now;
+    reporter_.lost(plan_->why() == RunPlan::Why::kMaxHold      ? "max_hold"
+                   : plan_->why() == RunPlan::Why::kMaxStopped ? "max_stopped"
+                                                               : "lost");
+  }
+  if (awaits_reason(now)) return;
   loss_reported_ = true;
+  reporter_.message(loss_text(now));
+}
+
+std::string Runner::loss_text(Instant now) {
   const char* then = request_.command.empty() ? "it is over"
                      : plan_->stopping()      ? "stopping the command"
                                          : "the command continues without it (--on-lost=ignore)";
-  if (plan_->why() == RunPlan::Why::kMaxHold) {
-    reporter_.lost("max_hold");
-    return reporter_.message(
-        fmt::format("--max-hold {} reached; {}", to_text(request_.times.max_hold), then));
+  if (plan_->why() == RunPlan::Why::kMaxHold)
+    return fmt::format("--max-hold {} reached; {}", to_text(request_.times.max_hold), then);
+  if (plan_->why() == RunPlan::Why::kMaxStopped)
+    return fmt::format("--max-stopped {} reached; {}", to_text(request_.times.max_stopped), then);
+  const client::LeaseStatus status = keeper_.status(lease_, now);
+  if (!status.ending.empty()) {
+    const bool broken = status.ending.starts_with("broken");
+    return fmt::format("the lease (token {}) {} {}; {}", granted_.token.value,
+                       broken ? "was" : "is over:", printable(status.ending), then);
   }
-  reporter_.lost("lost");
-  const Instant now = boot_now();
-  std::string why = loop_.pawld.machine().last_error();
-  if (why.empty()) why = keeper_.status(lease_, now).reason;
-  reporter_.message(fmt::format("the lease (token {}) {}{}{}; {}", granted_.token.value,
-                                now >= plan_->deadline() ? "is lost" : "cannot be confirmed",
-                                why.empty() ? "" : ": ", printable(why), then));
+  const std::string why = loop_.pawld.machine().last_error();
+  return fmt::format("the lease (token {}) {}: {}; {}", granted_.token.value,
+                     now >= plan_->deadline() ? "is lost" : "cannot be confirmed",
+                     printable(why.empty() ? status.reason : why), then);
+}
+
+void Runner::finish_loss_report() {
+  while (awaits_reason(boot_now())) {
+    loop_.pawld.process(loop_.wait(next_timer()));
+    (void)loop_.signals.take();  // It ends anyway.
+    update_lease();
+  }
+  report_loss();
 }
 
 // Repeated until confirmed, but the exit does not wait long: without renewals the lease ends by

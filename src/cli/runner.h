@@ -42,12 +42,15 @@ class Runner {
   int end(const CommandProcess::End& command);
   int end_without_command(int code);
   int not_started(int error, const std::string& program);
+  // Before the command has run: releases the lease and reports what went wrong, also as JSON.
+  int fail(const Error& error, int code);
   void report_start();
   void apply_plan();
   void kill_command(Instant now);
   void forward_signals();
   [[nodiscard]] bool should_forward(const ReceivedSignal& signal) const;
   void watch_command();
+  void watch_stops();
   void give_up_if_stuck();
 
   // --- Without a command: `pawl elect` -----------------------------------------------------------
@@ -60,11 +63,17 @@ class Runner {
   // What somebody has asked of us: reported, and passed on to the command as --on-ask says.
   void handle_asks();
   void report_loss();
+  [[nodiscard]] std::string loss_text(Instant now);
+  // Waits for the reason that the report waits for.
+  void finish_loss_report();
+  // Whether its reason is still to come.
+  [[nodiscard]] bool awaits_reason(Instant now) const;
   void release(Millis timeout);
   [[nodiscard]] Instant next_timer() const;
 
   static constexpr Millis kReleaseTime{2'000};
   static constexpr Millis kLostReleaseTime{500};  // the lease is over anyway
+  static constexpr Millis kReasonTime{500};       // to learn from pawld why it is over
 
   Console& console_;
   RunRequest request_;
@@ -77,6 +86,7 @@ class Runner {
   client::LeaseNumber lease_{};
   std::optional<RunPlan> plan_;
   std::uint64_t renewals_reported_ = 0;
+  Instant loss_seen_ = client::kNever;
   bool loss_reported_ = false;
 
   std::vector<std::string> environment_;  // of CMD
@@ -85,6 +95,8 @@ class Runner {
   std::optional<CommandProcess::End> ended_;  // how CMD ended
   bool over_ = false;                         // Nothing of it runs any more, or cannot be stopped.
   bool not_stopped_ = false;                  // the latter
+  int stop_seen_ = 0;                // the signal by which CMD is stopped, as far as it was handled
+  bool stopped_without_us_ = false;  // and pawl was not stopped with it
   Instant killed_at_ = client::kNever;
   std::vector<TreeProcess> refused_;  // did not permit KILL
   int ended_by_ = 0;

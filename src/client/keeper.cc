@@ -22,6 +22,7 @@ constexpr std::size_t kEndReasonQueriesMax = 100;
 // Those beyond are told with a later renewal.
 constexpr std::size_t kAskQueriesMax = 100;
 constexpr std::string_view kOverReason = "pawld reports that it is over";
+constexpr std::string_view kLostCode = "LOST ";
 
 }  // namespace
 
@@ -49,7 +50,13 @@ LeaseStatus Keeper::status(LeaseNumber lease, Instant now) {
     return {.state = LeaseState::kLost, .reason = "released", .deadline = now};
   Entry& entry = found->second;
   update_state(lease, entry, now);
-  return {entry.state, entry.reason, entry.deadline, entry.final, entry.renewals, entry.expires_in};
+  return {entry.state, entry.reason,   entry.ending,    entry.deadline,
+          entry.final, entry.renewals, entry.expires_in};
+}
+
+bool Keeper::awaits_ending(LeaseNumber lease) const {
+  return std::any_of(end_reason_queries_.begin(), end_reason_queries_.end(),
+                     [&](const auto& query) { return query.second == lease; });
 }
 
 void Keeper::progress(LeaseNumber lease, Instant now) {
@@ -271,7 +278,10 @@ void Keeper::on_lease_over(LeaseNumber number, Entry& entry, Instant now) {
 void Keeper::on_end_reason(LeaseNumber number, const Result<RenewResult>& answer) {
   const auto found = entries_.find(number);
   if (found == entries_.end() || answer || answer.error().code != Code::kLeaseLost) return;
-  found->second.reason = std::string(kOverReason) + ": " + answer.error().detail;
+  std::string_view ending = answer.error().detail;
+  if (ending.starts_with(kLostCode)) ending.remove_prefix(kLostCode.size());
+  found->second.ending = ending;
+  found->second.reason = std::string(kOverReason).append(": ").append(ending);
   changes_.push_back({number, LeaseState::kLost, found->second.reason, true});
 }
 

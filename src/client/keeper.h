@@ -58,6 +58,8 @@ struct KeepOptions {
 struct LeaseStatus {
   LeaseState state = LeaseState::kLost;
   std::string reason = {};  // why it is not held; empty when it is
+  // How it ended, once pawld has said so: "broken by ops: host is gone". Empty before.
+  std::string ending = {};
   Instant deadline{};
   bool final = false;          // max_hold is near: no renewal moves the deadline any more
   std::uint64_t renewals = 0;  // answered so far
@@ -113,6 +115,8 @@ class Keeper {
   // Drops all knowledge of the lease.
   void forget(LeaseNumber lease);
   [[nodiscard]] bool contains(LeaseNumber lease) const { return entries_.contains(lease); }
+  // Whether pawld was asked how the lease ended, and has yet to answer.
+  [[nodiscard]] bool awaits_ending(LeaseNumber lease) const;
 
   // True when the call was one of the keeper's own.
   bool on_completion(const Completion& done, Instant now);
@@ -144,6 +148,7 @@ class Keeper {
     bool ttl_counted = false;        // is counted in renewed_ttls_
     std::string last_failure = {};   // why the newest renewal failed
     std::string reason = {};
+    std::string ending = {};
     std::uint64_t renewals = 0;
     std::uint64_t heard_ask = 0;  // the newest that was reported
     bool ask_queried = false;     // RENEW … ASKS is under way

@@ -296,5 +296,12 @@ TEST_F(AccessTest, AReloadDuringAnAuthDelayIsHarmless) {
   live(2s);
 }
 
+TEST_F(AccessTest, HolderOfABrokenLeaseIsToldByWhomAndWhy) {
+  Client holder = connect_as("worker"), boss = connect_as("boss");
+  const std::string lease = lease_in(holder.ask("ACQUIRE a TTL 1000"));
+  ASSERT_EQ(boss.ask("BREAK a TOKEN 1 REASON gone"), ":1\r\n");
+  EXPECT_EQ(holder.ask("RENEW " + lease), "-LOST broken by boss: gone\r\n");
+}
+
 }  // namespace
 }  // namespace pawl::server

@@ -246,7 +246,7 @@ TEST_F(ConnectionsTest, BreakNamesTheTokenAndRaiseMovesTheCounter) {
   const std::string lease = lease_in(client.ask("ACQUIRE a TTL 1000"));
   EXPECT_EQ(client.ask("BREAK a TOKEN 9 REASON gone"), ":0\r\n");
   EXPECT_EQ(client.ask("BREAK a TOKEN 1 REASON gone"), ":1\r\n");
-  EXPECT_EQ(client.ask("RENEW " + lease), "-LOST broken\r\n");
+  EXPECT_EQ(client.ask("RENEW " + lease), "-LOST broken: gone\r\n");
   EXPECT_EQ(client.ask("RELEASE " + lease), ":1\r\n");
   EXPECT_EQ(client.ask("RAISE 5000 REASON restored"), ":5000\r\n");
   EXPECT_EQ(client.ask("RAISE 4000 REASON back").substr(0, 4), "-ERR");

@@ -23,10 +23,17 @@ wire::WaitEvent event_of(core::NotObtained::Why why) {
 
 }  // namespace
 
-void write_outcome(wire::ReplyWriter& reply, const core::Outcome& outcome, bool by_request) {
+bool is_error(const core::Outcome& outcome) {
+  return std::holds_alternative<core::Lost>(outcome) ||
+         std::holds_alternative<core::Refused>(outcome);
+}
+
+void ReplyRouter::write_outcome(wire::ReplyWriter& reply, const core::Outcome& outcome,
+                                bool by_request) const {
   struct Write {
     wire::ReplyWriter& reply;
     bool by_request;
+    const BreakNotes& notes;
     void operator()(const core::Granted& granted) const { wire::write_grant(reply, granted); }
     void operator()(const core::Queued& queued) const {
       wire::write_queued(reply, {queued.position});
@@ -43,16 +50,13 @@ void write_outcome(wire::ReplyWriter& reply, const core::Outcome& outcome, bool 
       reply.integer(static_cast<std::int64_t>(raised.last.value));
     }
     void operator()(const core::Lost& lost) const {
-      reply.error(wire::ErrorCode::kLost, lost_text(lost, by_request));
+      std::string text = lost_text(lost, by_request);
+      if (lost.ending == core::Ending::kBroken) text += notes.about(lost.token);
+      reply.error(wire::ErrorCode::kLost, text);
     }
     void operator()(const core::Refused& refused) const { write_refused(reply, refused); }
   };
-  std::visit(Write{reply, by_request}, outcome);
-}
-
-bool is_error(const core::Outcome& outcome) {
-  return std::holds_alternative<core::Lost>(outcome) ||
-         std::holds_alternative<core::Refused>(outcome);
+  std::visit(Write{reply, by_request, break_notes_}, outcome);
 }
 
 bool ReplyRouter::wait(Session& session, core::Acquire& input, std::string_view request, Now now) {

@@ -16,6 +16,7 @@
 
 #include "base/assert.h"
 #include "core/core.h"
+#include "server/break_notes.h"
 #include "server/connections.h"
 #include "server/session.h"
 #include "server/turn_stats.h"
@@ -26,10 +27,7 @@ namespace pawl::server {
 // The waiter of an input that is answered before apply() returns.
 inline constexpr WaiterId kDirect{UINT64_MAX};
 
-// Writes what the core decided, as a reply. `by_request`: the caller named a request id, and may
-// not know the token of the lease that it asks about.
-void write_outcome(wire::ReplyWriter& reply, const core::Outcome& outcome, bool by_request);
-// Whether that reply is an error.
+// Whether the reply to it is an error.
 [[nodiscard]] bool is_error(const core::Outcome& outcome);
 
 class ReplyRouter {
@@ -57,6 +55,12 @@ class ReplyRouter {
 
   // Ends the waits that a tick of the core decided.
   void route();
+
+  // Writes what the core decided, as a reply. `by_request`: the caller named a request id, and may
+  // not know the token of the lease that it asks about.
+  void write_outcome(wire::ReplyWriter& reply, const core::Outcome& outcome, bool by_request) const;
+  // What the holders of broken leases are told.
+  [[nodiscard]] BreakNotes& break_notes() { return break_notes_; }
 
  private:
   // The ACQUIRE that is being applied: its session, and the wait it opened.
@@ -89,6 +93,7 @@ class ReplyRouter {
   Connections& connections_;
   TurnStats& stats_;
   WaitTable waits_;
+  BreakNotes break_notes_;
 };
 
 template <class Input>

@@ -56,7 +56,7 @@ void write_status(wire::ReplyWriter& reply, const StatusView& status);
 // role).
 [[nodiscard]] std::string info_text(const StatusView& status, const Telemetry& counted);
 
-// "LOST" and what is known: "granted as 33, released", "released", "unknown".
+// "LOST" and what is known: "granted as 33, released", "released", "broken", "unknown".
 [[nodiscard]] std::string lost_text(const core::Lost& lost, bool by_request);
 void write_ask(wire::ReplyWriter& reply, const core::AskDone& done);
 void write_refused(wire::ReplyWriter& reply, const core::Refused& refused);

@@ -17,7 +17,8 @@ struct Row {
 constexpr std::array<Row, kErrorCodes> kRows{{
     {ErrorCode::kErr, "ERR", Code::kInvalid,
      "The command is wrong; the text says what was expected."},
-    {ErrorCode::kLost, "LOST", Code::kLeaseLost, "The lease is over; the text says how it ended."},
+    {ErrorCode::kLost, "LOST", Code::kLeaseLost,
+     "The lease is over; the text says how it ended, and of a broken one by whom and why."},
     {ErrorCode::kConflict, "CONFLICT", Code::kInvalid,
      "The request id was used with other locks, mode, limit or TTL; or a newer connection took "
      "over the "

@@ -102,10 +102,10 @@ class ElectTest(harness.PawldCase):
         second = self.elect("--value", "two")
         self.waiting(self.client(), self.name, 1)
         self.assertEqual(second.lines(), [])
-        self.assertEqual(first.end(), 128 + signal.SIGTERM, first.err())
+        self.assertEqual(first.end(), -signal.SIGTERM, first.err())
         second.says(1)
         self.assertGreater(int(second.lines()[0].split()[-1]), token)
-        self.assertEqual(second.end(signal.SIGINT), 128 + signal.SIGINT)
+        self.assertEqual(second.end(signal.SIGINT), -signal.SIGINT)
         self.assertEqual(self.inspect(self.client(), self.name)["state"], "free")
 
     def test_leader_frozen_past_its_ttl_is_replaced(self):
@@ -126,7 +126,7 @@ class ElectTest(harness.PawldCase):
         leader, _ = self.elected("-t", "1s")
         client = self.client()
         wait_until(lambda: self.holders(client, self.name)[0]["renewals"] >= 4, "it renews")
-        self.assertEqual(leader.end(), 128 + signal.SIGTERM)
+        self.assertEqual(leader.end(), -signal.SIGTERM)
 
     def test_leader_that_cannot_reach_pawld_stops(self):
         server = self.own_pawld()
@@ -141,6 +141,7 @@ class ElectTest(harness.PawldCase):
             self.client().call("BREAK", self.name, "TOKEN", token, "NOW", "REASON", "test"), 1
         )
         self.assertEqual(leader.wait(), 122, leader.err())
+        self.assertIn(f"the lease (token {token}) was broken: test; it is over\n", leader.err())
 
     def test_max_hold_ends_the_leadership(self):
         leader, _ = self.elected("-t", "1s", "--max-hold", "1s")
@@ -158,7 +159,7 @@ class ElectTest(harness.PawldCase):
         self.elected()
         candidate = self.elect()
         self.waiting(self.client(), self.name, 1)
-        self.assertEqual(candidate.end(), 128 + signal.SIGTERM)
+        self.assertEqual(candidate.end(), -signal.SIGTERM)
         self.waiting(self.client(), self.name, 0)
         self.assertEqual(candidate.lines(), [])
 
@@ -289,6 +290,22 @@ class ElectTest(harness.PawldCase):
             refused = self.elect(*words, server=server)
             self.assertEqual(refused.wait(), 69)
             self.assertIn("Is pawld running?", refused.err())
+
+    def test_refused_credentials_are_not_an_unreachable_pawld(self):
+        folder = harness.scratch("users")
+        self.addCleanup(shutil.rmtree, folder)
+        users = folder / "users"
+        subprocess.run(
+            [PAWL, "auth", "add", "worker", "--role", "use", "--file", users],
+            capture_output=True,
+            check=True,
+        )
+        server = self.own_pawld(start=False)
+        server.start("--auth-file", users)
+        for words in ([], ["--observe"]):
+            refused = self.elect(*words, server=server)
+            self.assertEqual(refused.wait(), 77, refused.err())
+            self.assertNotIn("Is pawld running?", refused.err())
 
     def test_server_that_is_not_pawld_is_reported(self):
         listener = socket.create_server(("127.0.0.1", 0))

@@ -8,11 +8,12 @@ Environment: PAWL and PAWLD are the binaries.
 import json
 import os
 import signal
+import subprocess
 import sys
 
 from pawltest import harness
 from pawltest.harness import wait_until
-from pawltest.process import free_port, is_alive, tree
+from pawltest.process import dies_with_parent, free_port, is_alive, tree
 from pawltest.run_case import PAWL, STUBBORN, RunCase, boottime
 from pawltest.tcp_proxy import Proxy
 
@@ -32,6 +33,46 @@ class RunTest(RunCase):
         )
         self.run_pawl(self.name, "--", "/etc/passwd", expect=126)
         self.run_pawl(self.name, "-n", "--", "true")
+
+    def json_error(self, done):
+        """The only thing on stdout."""
+        return json.loads(done.stdout)["error"]
+
+    def test_with_json_a_command_that_cannot_start_is_reported_as_json(self):
+        missing = self.run_pawl(self.name, "--json", "--", "no-such-command", expect=127)
+        self.assertEqual(
+            self.json_error(missing),
+            {"code": "invalid", "detail": "no-such-command: command not found"},
+        )
+        self.assertEqual(missing.stderr, "pawl: no-such-command: command not found\n")
+        refused = self.json_error(
+            self.run_pawl(self.name, "--json", "--", "/etc/passwd", expect=126)
+        )
+        self.assertEqual(
+            refused, {"code": "invalid", "detail": "/etc/passwd: Permission denied"}
+        )
+
+    def test_with_json_a_failure_of_pawl_itself_is_reported_as_json(self):
+        self.enter = ("prlimit", "--nofile=4")
+        failed = self.json_error(self.run_pawl(self.name, "--json", "--", "true", expect=125))
+        self.assertEqual(failed["code"], "unavailable")
+        self.assertIn("file descriptor", failed["detail"])
+
+    def test_lease_that_ends_before_the_command_starts_is_reported_as_json(self):
+        report = self.dir / "report"
+        # Sleeps past the deadline right after the grant, which it reports.
+        self.enter = ("strace", "-o", os.devnull, "-P", report)
+        self.enter += ("-e", "trace=write", "-e", "inject=write:delay_exit=1500000:when=1")
+        with open(report, "wb") as to:
+            process = self.start_pawl(
+                *(self.name, "--json", "-t", "1s", "--report-fd", str(to.fileno())),
+                *("--", "touch", self.log),
+                pass_fds=(to.fileno(),),
+            )
+        out, err = self.ends(process, 122)
+        self.assertEqual(json.loads(out)["error"]["code"], "lost")
+        self.assertIn("lost before the command started", err)
+        self.assertFalse(self.log.exists())
 
     def test_usage_error_acquires_nothing(self):
         for words in (
@@ -284,8 +325,58 @@ class RunTest(RunCase):
             token = self.inspect(client, self.name)["token"]
             self.assertEqual(client.call("BREAK", self.name, "TOKEN", token, "REASON", "test"), 1)
         granted = self.rival(self.pawld)
-        self.ends(process, 122)
+        _, err = self.ends(process, 122)
+        self.assertIn(f"the lease (token {token}) was broken: test; stopping the command\n", err)
         self.assert_no_write_after(granted)
+
+    # -- A command that someone else has stopped
+
+    def stopped_command(self, *options):
+        """pawl run without a terminal, whose command is stopped; and what it wrote on stderr."""
+        err = self.dir / "err"
+        pid = self.dir / "pid"
+        with open(err, "wb") as to:
+            process = subprocess.Popen(
+                dies_with_parent(
+                    [PAWL, "run", self.name, "-t", "1s", *options, "--"]
+                    + ["sh", "-c", f"echo $$ > {pid}; exec sleep 1000"]
+                ),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=to,
+                env=self.environment(),
+                start_new_session=True,
+            )
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        wait_until(lambda: pid.exists() and pid.read_text().strip(), "the command runs")
+        command = int(pid.read_text())
+        os.kill(command, signal.SIGSTOP)
+        wait_until(lambda: "SIGSTOP has stopped the command" in err.read_text(), "it is reported")
+        return process, command, err
+
+    def test_stopped_command_keeps_its_lock_and_is_reported(self):
+        process, command, err = self.stopped_command()
+        with self.client() as client:
+            seen = self.holders(client, self.name)[0]["renewals"]
+            wait_until(
+                lambda: self.holders(client, self.name)[0]["renewals"] > seen + 1, "it is renewed"
+            )
+        self.assertIn(f"kill -CONT {command}", err.read_text())
+        os.kill(command, signal.SIGCONT)
+        wait_until(lambda: "the command was continued" in err.read_text(), "it is reported")
+        os.kill(command, signal.SIGSTOP)
+        wait_until(lambda: err.read_text().count("SIGSTOP has") == 2, "it is reported again")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=harness.PATIENCE), -signal.SIGTERM)
+
+    def test_command_that_is_stopped_too_long_is_ended(self):
+        process, command, err = self.stopped_command("--max-stopped", "100ms")
+        self.assertEqual(process.wait(timeout=harness.PATIENCE), 124, err.read_text())
+        self.assertIn("--max-stopped 100ms reached; stopping the command", err.read_text())
+        self.assertFalse(is_alive(command))
+        with self.client() as client:
+            self.assertEqual(self.inspect(client, self.name)["state"], "free")
 
     def test_on_lost_ignore_lets_the_command_finish(self):
         proxy = Proxy(self.pawld.port)

@@ -48,7 +48,11 @@ Served break_lease(Command& command, const BreakRequest& request) {
       core::Break{kDirect, request.lock, request.token, request.now, request.reason}, command.now);
   const auto* done = std::get_if<core::BreakDone>(&reply.outcome);
   const bool was_live = done != nullptr && done->was_live;
-  if (was_live) ++command.services.telemetry.breaks;
+  if (was_live) {
+    ++command.services.telemetry.breaks;
+    command.services.replies.break_notes().add(request.token, command.session.user_name(),
+                                               request.reason);
+  }
   log_break(command, request, was_live);
   return command.answer(reply);
 }

@@ -14,7 +14,7 @@ Served Command::error(wire::ErrorCode code, std::string_view text) const {
 
 Served Command::answer(const core::Reply& reply, bool by_request) const {
   wire::ReplyWriter writer = session.reply();
-  write_outcome(writer, reply.outcome, by_request);
+  services.replies.write_outcome(writer, reply.outcome, by_request);
   services.connections.seal(session, reply.after);
   return is_error(reply.outcome) ? Served::kError : Served::kOk;
 }
