@@ -265,9 +265,8 @@ TEST_F(KeeperTest, ReasonOfTheEndIsReportedLater) {
   answer("*1\r\n:-1\r\n");
   EXPECT_THAT(changes(), ElementsAre(LeaseState::kLost));
   EXPECT_EQ(sent_one(), "RENEW " + kLeaseText);
-  answer("-LOST broken\r\n");
-  EXPECT_THAT(reason(lease),
-              AllOf(StartsWith("pawld reports that it is over: "), HasSubstr("broken")));
+  answer("-LOST broken by ops: host is gone\r\n");
+  EXPECT_EQ(reason(lease), "pawld reports that it is over: broken by ops: host is gone");
   const auto explained = keeper.take_changes();
   ASSERT_EQ(explained.size(), 1u);
   EXPECT_TRUE(explained.front().reason_only);

@@ -292,6 +292,15 @@ class LeasesTest(HttpCase):
         self.assertReleased(breaking["lease"], True, "released")
         self.assertReleased("0" * 32, False, "unknown")
 
+    def test_holder_of_a_broken_lease_is_told_why(self):
+        lock = self.lock()
+        grant = self.granted(self.web.acquire(lock))
+        told = {"token": grant["token"], "reason": "host is gone"}
+        self.assertEqual(self.web.post(self.path(lock, "/break"), told).status, 200)
+        lost = self.web.with_lease("renew", grant["lease"])
+        self.assertEqual((lost.status, lost.json["how"]), (410, "broken"))
+        self.assertEqual(lost.json["detail"], "the lease was broken: host is gone")
+
     def test_lost_lease_says_how_it_ended(self):
         lock = self.lock()
         grant = self.granted(self.web.acquire(lock, ttl=100))
