@@ -171,7 +171,7 @@ void add_guard_conformance(CommandLine& line) {
   auto options = std::make_shared<GuardConformanceArguments>();
   Verb verb =
       line.verb("guard", "conformance",
-                "find out whether a guard keeps the contract: some seventy cases, races included",
+                "find out whether a guard keeps the contract: some eighty cases, races included",
                 Talks::kToNobody);
   options->target.declare_optional(verb);
   verb.text("--exec", "COMMAND", options->command,

@@ -25,6 +25,7 @@ struct Case {
 [[nodiscard]] std::span<const Case> operation_cases();
 [[nodiscard]] std::span<const Case> mode_cases();
 [[nodiscard]] std::span<const Case> resource_cases();
+[[nodiscard]] std::span<const Case> identity_cases();
 [[nodiscard]] std::span<const Case> reader_cases();
 [[nodiscard]] std::span<const Case> race_cases();
 [[nodiscard]] std::span<const Case> crash_cases();

@@ -104,6 +104,72 @@ void unknown_commit_then_fenced(Trial& trial) {
     fail("an old commit took effect after the advance was answered");
 }
 
+void prepare_write(Session& session, Isolation isolation, const Admission& admission,
+                   const std::string& name) {
+  Outcome outcome = session.begin_prepared(isolation, name);
+  if (outcome.passed()) outcome = session.admit(admission);
+  if (outcome.passed()) outcome = session.apply(admission.resources.front(), name);
+  if (outcome.passed()) outcome = session.prepare(name);
+  if (!outcome.passed())
+    fail(fmt::format("{} could not be prepared: \"{}\" {}", to_text(admission),
+                     to_text(outcome.answer), outcome.detail));
+}
+
+// Names of prepared writes are often shared by all that a server has.
+std::string prepared_name(Trial& trial, const std::string& resource) {
+  return fmt::format("{} {}", resource, trial.next_value());
+}
+
+// A resource that gives up the prepared write instead is safe, too.
+void advance_against_prepared(Trial& trial, Isolation isolation, bool session_ends) {
+  const std::string resource = trial.fresh();
+  trial.expect(Answer::kAdmitted, write(resource, 33));
+  auto old_holder = trial.open();
+  const std::string name = prepared_name(trial, resource);
+  prepare_write(*old_holder, isolation, write(resource, 33), name);
+  if (session_ends) old_holder.reset();
+  const Advanced first = trial.session().advance(resource, 34, 200ms);
+  Session& coordinator = session_ends ? trial.session() : *old_holder;
+  const Outcome committed = coordinator.commit_prepared(name);
+  if (first.outcome.answer == Answer::kDone && committed.passed())
+    fail(
+        fmt::format("at isolation {}: the advance to 34 was answered while a write with 33 was "
+                    "prepared, and that write was committed afterwards",
+                    to_text(isolation)));
+  if (first.outcome.answer != Answer::kDone && first.outcome.answer != Answer::kBusy)
+    fail(fmt::format("the advance to 34 was answered \"{}\": {}", to_text(first.outcome.answer),
+                     first.outcome.detail));
+  trial.expect_advance(Answer::kDone, resource, 34);
+  trial.expect(Answer::kStale, write(resource, 33));
+}
+
+void prepared_write(Trial& trial) {
+  for (const Isolation isolation : isolation_levels(trial)) {
+    for (const bool session_ends : {false, true})
+      advance_against_prepared(trial, isolation, session_ends);
+  }
+}
+
+void prepared_outlives(Trial& trial) {
+  const std::string resource = trial.fresh();
+  std::vector<Effect> wanted;
+  for (const bool commits : {true, false, true}) {
+    auto session = trial.open();
+    const std::string name = prepared_name(trial, resource);
+    prepare_write(*session, Isolation::kDefault, write(resource, 34), name);
+    session.reset();
+    if (trial.effects(resource) != wanted) fail("a write took effect when it was prepared");
+    const Outcome ended =
+        commits ? trial.session().commit_prepared(name) : trial.session().roll_back_prepared(name);
+    if (!ended.passed())
+      fail(fmt::format("another session could not {} it: \"{}\" {}",
+                       commits ? "commit" : "roll back", to_text(ended.answer), ended.detail));
+    if (commits) wanted.push_back({34, name});
+    if (trial.effects(resource) != wanted) fail("it was not ended as the coordinator decided");
+  }
+  trial.expect_advance(Answer::kDone, resource, 35);
+}
+
 constexpr Abilities kOperationAbilities{Ability::kOperationSet, Ability::kOperationLast};
 
 constexpr std::array kCrashCases{
@@ -129,6 +195,14 @@ constexpr std::array kCrashCases{
          "an unknown commit is settled before an advance is answered",
          unknown_commit_then_fenced,
          {Ability::kTransactions, Ability::kLostCommit}},
+    Case{"prepared-write",
+         "an advance is answered only when no older prepared write can still be committed",
+         prepared_write,
+         {Ability::kTransactions, Ability::kPrepared}},
+    Case{"prepared-outlives",
+         "a prepared write outlives its session, and another session commits it or takes it back",
+         prepared_outlives,
+         {Ability::kTransactions, Ability::kPrepared}},
 };
 
 }  // namespace

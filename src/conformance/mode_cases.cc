@@ -254,6 +254,23 @@ void under_load(Trial& trial) {
   trial.expect(Answer::kStale, write(resource, 33));
 }
 
+// Each of them would show in the next write.
+void rehearsed(Trial& trial) {
+  const std::string resource = trial.fresh();
+  trial.expect(Answer::kAdmitted, write(resource, 34));
+  need(trial.subject().rehearse_policy(resource, {.mode = GuardMode::kShadow}), "rehearse_policy");
+  trial.expect(Answer::kStale, write(resource, 33));
+  if (trial.has(Ability::kCompact)) {
+    need(trial.subject().rehearse_compact(resource, 5000), "rehearse_compact");
+    trial.expect_fence(resource, 34);
+    trial.expect(Answer::kAdmitted, write(resource, 34));
+  }
+  if (!trial.has(Ability::kEmergency)) return;
+  need(trial.subject().emergency(resource), "emergency");
+  need(trial.subject().rehearse_policy(resource, {}), "rehearse_policy");
+  trial.expect_let_through(Answer::kStale, write(resource, 33));
+}
+
 constexpr std::array kModeCases{
     Case{"observe",
          "observe refuses nothing, and a stale token moves nothing",
@@ -284,6 +301,10 @@ constexpr std::array kModeCases{
          "the emergency switch does not wait for an open write",
          emergency_behind_a_writer,
          {Ability::kModes, Ability::kEmergency, Ability::kTransactions}},
+    Case{"rehearsed",
+         "a change that is rehearsed changes neither mode nor policy nor fence",
+         rehearsed,
+         {Ability::kModes, Ability::kRehearsal}},
     Case{"require-later",
          "require_token can be turned on and off",
          require_later,

@@ -66,6 +66,18 @@ Outcome outcome_of(const Result<json::object>& answer) {
   return {*word, flag(*answer, "let_through"), text(*answer, "detail")};
 }
 
+Result<std::vector<std::string>> resources_in(const Result<json::object>& answer) {
+  if (!answer) return answer.error();
+  const json::value* list = answer->if_contains("resources");
+  if (list == nullptr || !list->is_array()) return not_understood("resources", *answer);
+  std::vector<std::string> resources;
+  for (const json::value& each : list->as_array()) {
+    if (!each.is_string()) return not_understood("resources", *answer);
+    resources.emplace_back(each.as_string());
+  }
+  return resources;
+}
+
 class ProcessSession final : public Session {
  public:
   ProcessSession(std::shared_ptr<JsonLines> guard, std::string name)
@@ -79,12 +91,36 @@ class ProcessSession final : public Session {
   Outcome apply(const std::string& resource, const std::string& value) override {
     return step("apply", {{"resource", resource}, {"value", value}});
   }
+  Outcome begin_prepared(Isolation isolation, const std::string& name) override {
+    return step("begin", {{"isolation", to_text(isolation)}, {"name", name}});
+  }
+  Outcome prepare(const std::string& name) override { return step("prepare", {{"name", name}}); }
+  Outcome commit_prepared(const std::string& name) override {
+    return step("commit_prepared", {{"name", name}});
+  }
+  Outcome roll_back_prepared(const std::string& name) override {
+    return step("rollback_prepared", {{"name", name}});
+  }
   Outcome commit() override { return step("commit"); }
   Outcome rollback() override { return step("rollback"); }
   Outcome write(const Admission& admission, const std::string& value) override {
     json::object request = fields(admission);
     request["value"] = value;
     return step("write", request);
+  }
+  Outcome write_to(const std::string& resource, const Admission& admission,
+                   const std::string& value) override {
+    json::object request = fields(admission);
+    request["value"] = value;
+    request["to"] = resource;
+    return step("write", request);
+  }
+  Outcome move(const std::string& from, const std::string& to,
+               const Admission& admission) override {
+    json::object request = fields(admission);
+    request["from"] = from;
+    request["to"] = to;
+    return step("move", request);
   }
   void lose_commit() override { static_cast<void>(step("lose_commit")); }
   void vanish() override { static_cast<void>(step("vanish")); }
@@ -109,6 +145,7 @@ class ProcessSession final : public Session {
         {"resources", json::array(admission.resources.begin(), admission.resources.end())},
         {"token", token_of(admission.token)}};
     if (admission.operation) request["operation"] = *admission.operation;
+    if (admission.carried) request["carried"] = true;
     return request;
   }
   Result<json::object> call(const char* verb, const json::object& fields) {
@@ -126,24 +163,26 @@ class ProcessSession final : public Session {
 
 class ProcessSubject final : public Subject {
  public:
-  ProcessSubject(std::shared_ptr<JsonLines> guard, std::string name, Abilities abilities)
-      : guard_(std::move(guard)), name_(std::move(name)), abilities_(abilities) {}
+  // `lacks`: what hello says about abilities that the guard does not have.
+  ProcessSubject(std::shared_ptr<JsonLines> guard, std::string name, Abilities abilities,
+                 json::object lacks)
+      : guard_(std::move(guard)),
+        name_(std::move(name)),
+        abilities_(abilities),
+        lacks_(std::move(lacks)) {}
 
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] Abilities abilities() const override { return abilities_; }
+  [[nodiscard]] std::string why_not(Ability ability) const override {
+    return text(lacks_, std::string(to_text(ability)).c_str());
+  }
 
   Result<std::vector<std::string>> fresh(const Policy& policy, std::size_t count) override {
-    const auto answer =
-        ask(*guard_, {{"do", "fresh"}, {"count", count}, {"policy", policy_of(policy)}});
-    if (!answer) return answer.error();
-    const json::value* list = answer->if_contains("resources");
-    if (list == nullptr || !list->is_array()) return not_understood("resources", *answer);
-    std::vector<std::string> resources;
-    for (const json::value& each : list->as_array()) {
-      if (!each.is_string()) return not_understood("resources", *answer);
-      resources.emplace_back(each.as_string());
-    }
-    return resources;
+    return resources_in(
+        ask(*guard_, {{"do", "fresh"}, {"count", count}, {"policy", policy_of(policy)}}));
+  }
+  Result<std::vector<std::string>> fresh_spellings(const Policy& policy) override {
+    return resources_in(ask(*guard_, {{"do", "spellings"}, {"policy", policy_of(policy)}}));
   }
 
   Result<std::unique_ptr<Session>> open() override {
@@ -155,6 +194,27 @@ class ProcessSubject final : public Subject {
 
   Result<void> set_policy(const std::string& resource, const Policy& policy) override {
     return done({{"do", "policy"}, {"resource", resource}, {"policy", policy_of(policy)}});
+  }
+  Result<void> rehearse_policy(const std::string& resource, const Policy& policy) override {
+    return done({{"do", "policy"},
+                 {"resource", resource},
+                 {"policy", policy_of(policy)},
+                 {"rehearse", true}});
+  }
+  Result<void> rehearse_compact(const std::string& resource, std::uint64_t below) override {
+    return done({{"do", "compact"}, {"resource", resource}, {"below", below}, {"rehearse", true}});
+  }
+  Result<void> make_unreachable(const std::string& resource) override {
+    return done({{"do", "unreachable"}, {"resource", resource}});
+  }
+  Result<std::optional<std::string>> enclose(const std::string& resource) override {
+    const auto answer = ask(*guard_, {{"do", "enclose"}, {"resource", resource}});
+    if (!answer) return answer.error();
+    const json::value* larger = answer->if_contains("resource");
+    if (larger == nullptr || (!larger->is_string() && !larger->is_null()))
+      return not_understood("resource", *answer);
+    if (larger->is_null()) return std::optional<std::string>{};
+    return std::optional<std::string>(larger->as_string());
   }
   Result<void> emergency(const std::string& resource) override {
     return done({{"do", "emergency"}, {"resource", resource}});
@@ -203,6 +263,7 @@ class ProcessSubject final : public Subject {
   const std::shared_ptr<JsonLines> guard_;  // Sessions may outlive us in a thread that is ending.
   const std::string name_;
   const Abilities abilities_;
+  const json::object lacks_;
   std::atomic<int> sessions_{0};
 };
 
@@ -231,8 +292,10 @@ Result<std::unique_ptr<Subject>> start_process_subject(const std::string& comman
   const auto abilities = abilities_in(*hello);
   if (!abilities) return abilities.error();
   const std::string name = text(*hello, "name");
-  return std::unique_ptr<Subject>(
-      std::make_unique<ProcessSubject>(guard, name.empty() ? command : name, *abilities));
+  const json::value* lacks = hello->if_contains("lacks");
+  return std::unique_ptr<Subject>(std::make_unique<ProcessSubject>(
+      guard, name.empty() ? command : name, *abilities,
+      lacks != nullptr && lacks->is_object() ? lacks->as_object() : json::object{}));
 }
 
 }  // namespace pawl::conformance

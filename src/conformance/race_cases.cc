@@ -27,14 +27,6 @@ void race_serializable(Trial& trial) {
   race_for_one_resource(trial, {.isolation = Isolation::kSerializable});
 }
 
-std::vector<Isolation> levels(const Trial& trial) {
-  std::vector<Isolation> all{Isolation::kDefault};
-  if (trial.has(Ability::kReadCommitted)) all.push_back(Isolation::kReadCommitted);
-  if (trial.has(Ability::kRepeatableRead)) all.push_back(Isolation::kRepeatableRead);
-  if (trial.has(Ability::kSerializable)) all.push_back(Isolation::kSerializable);
-  return all;
-}
-
 // The textbook's gap: checked, then overtaken, then written.
 void advance_against_open_write(Trial& trial, Isolation isolation) {
   const std::string resource = trial.fresh();
@@ -63,12 +55,13 @@ void advance_against_open_write(Trial& trial, Isolation isolation) {
 }
 
 void open_write(Trial& trial) {
-  for (const Isolation isolation : levels(trial)) advance_against_open_write(trial, isolation);
+  for (const Isolation isolation : isolation_levels(trial))
+    advance_against_open_write(trial, isolation);
 }
 
 // A snapshot from before the advance must not hide it.
 void old_snapshot(Trial& trial) {
-  for (const Isolation isolation : levels(trial)) {
+  for (const Isolation isolation : isolation_levels(trial)) {
     const std::string resource = trial.fresh();
     trial.expect(Answer::kAdmitted, write(resource, 33));
     const auto old_holder = trial.open();

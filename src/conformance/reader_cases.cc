@@ -1,4 +1,6 @@
 // check() for readers, and advance() for the holder that reads before it writes.
+#include <fmt/format.h>
+
 #include <array>
 
 #include "conformance/cases.h"
@@ -86,6 +88,32 @@ void advance_ahead(Trial& trial) {
   trial.expect(Answer::kAdmitted, write(resource, 34));
 }
 
+void advance_unguarded(Trial& trial) {
+  using namespace std::chrono_literals;
+  const std::string unguarded = "not_under_guard_" + trial.fresh();
+  const Advanced advanced = trial.session().advance(unguarded, 34, 1s);
+  if (advanced.outcome.answer != Answer::kUnguarded)
+    fail(fmt::format("it was answered \"{}\", expected \"unguarded\": {}",
+                     to_text(advanced.outcome.answer), advanced.outcome.detail));
+}
+
+// To say that it failed, and to fence the old holder out all the same, are both right.
+void advance_unreached(Trial& trial) {
+  using namespace std::chrono_literals;
+  const std::string resource = trial.fresh();
+  trial.expect(Answer::kAdmitted, write(resource, 34));
+  need(trial.subject().make_unreachable(resource), "make_unreachable");
+  const Advanced advanced = trial.session().advance(resource, 35, 1s);
+  if (advanced.outcome.answer != Answer::kDone) return;
+  Admission stale = write(resource, 34);
+  for (const bool carried : {false, true}) {
+    stale.carried = carried;
+    if (trial.attempt(stale).passed())
+      fail(fmt::format("the advance to 35 was answered as done, and {} passed{}", to_text(stale),
+                       carried ? ", where the token was only carried" : ""));
+  }
+}
+
 constexpr std::array kReaderCases{
     Case{"check-tells", "check tells a reader whether its token is stale", check_tells},
     Case{"check-moves-nothing", "check never moves the fence, however great the token",
@@ -108,6 +136,14 @@ constexpr std::array kReaderCases{
          "an advance beyond max_step is refused",
          advance_ahead,
          {Ability::kMaxStep}},
+    Case{"advance-unguarded",
+         "an advance of what is not under guard is answered so",
+         advance_unguarded,
+         {Ability::kUnguarded}},
+    Case{"advance-unreached",
+         "an advance that did not reach the resource is not answered as done",
+         advance_unreached,
+         {Ability::kUnreachable}},
 };
 
 }  // namespace

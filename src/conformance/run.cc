@@ -8,23 +8,28 @@
 namespace pawl::conformance {
 namespace {
 
-std::string names(Abilities abilities, std::string_view separator) {
-  std::vector<std::string_view> words;
-  for (const Ability ability : abilities.list()) words.push_back(to_text(ability));
+// "spellings (its names are compared byte by byte)", where the guard says why.
+std::string names(Abilities abilities, const Subject& subject, std::string_view separator) {
+  std::vector<std::string> words;
+  for (const Ability ability : abilities.list()) {
+    const std::string why = subject.why_not(ability);
+    words.push_back(fmt::format("{}{}", to_text(ability), why.empty() ? "" : " (" + why + ")"));
+  }
   return fmt::format("{}", fmt::join(words, separator));
 }
 
 // Why the case makes no sense for this guard; empty: it does.
-std::string ruled_out(const Case& wanted, Abilities has) {
+std::string ruled_out(const Case& wanted, const Subject& subject) {
+  const Abilities has = subject.abilities();
   if (const Abilities lacks = wanted.needs.without(has); lacks.any())
-    return "the guard has no " + names(lacks, ", ");
+    return "the guard has no " + names(lacks, subject, ", ");
   if (wanted.one_of.any() && !wanted.one_of.common(has).any())
-    return "the guard has neither " + names(wanted.one_of, " nor ");
+    return "the guard has neither " + names(wanted.one_of, subject, " nor ");
   return {};
 }
 
 CaseResult run_one(Subject& subject, const Case& wanted, const RunOptions& options) {
-  if (std::string why = ruled_out(wanted, subject.abilities()); !why.empty())
+  if (std::string why = ruled_out(wanted, subject); !why.empty())
     return {wanted, CaseEnd::kNotApplicable, std::move(why)};
   Trial trial(subject, options.seed, options.rounds);
   try {
@@ -74,7 +79,7 @@ Report run(Subject& subject, const RunOptions& options,
 std::vector<Case> all_cases() {
   std::vector<Case> all;
   for (const auto theme : {verdict_cases(), operation_cases(), mode_cases(), resource_cases(),
-                           reader_cases(), race_cases(), crash_cases()}) {
+                           identity_cases(), reader_cases(), race_cases(), crash_cases()}) {
     all.insert(all.end(), theme.begin(), theme.end());
   }
   return all;

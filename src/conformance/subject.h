@@ -27,5 +27,6 @@ using guard::begin_write;
 using guard::parse_ability;
 using guard::parse_answer;
 using guard::to_text;
+using guard::write_elsewhere;
 
 }  // namespace pawl::conformance

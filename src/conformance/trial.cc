@@ -82,6 +82,22 @@ std::vector<std::string> Trial::fresh(const Policy& policy, std::size_t count) {
   return resources;
 }
 
+std::vector<std::string> Trial::fresh_spellings(const Policy& policy) {
+  auto names = need(subject_.fresh_spellings(policy), "fresh_spellings");
+  made_.insert(made_.end(), names.begin(), names.end());
+  if (names.size() != 2 || names.front() == names.back())
+    fail("fresh_spellings: these are not two names of one resource");
+  return names;
+}
+
+std::vector<Isolation> isolation_levels(const Trial& trial) {
+  std::vector<Isolation> all{Isolation::kDefault};
+  if (trial.has(Ability::kReadCommitted)) all.push_back(Isolation::kReadCommitted);
+  if (trial.has(Ability::kRepeatableRead)) all.push_back(Isolation::kRepeatableRead);
+  if (trial.has(Ability::kSerializable)) all.push_back(Isolation::kSerializable);
+  return all;
+}
+
 Session& Trial::session() {
   if (!session_) session_ = open();
   return *session_;
@@ -104,14 +120,32 @@ Outcome Trial::attempt(const Admission& admission) {
   return attempt(admission, next_value());
 }
 
-Outcome Trial::attempt(const Admission& admission, const std::string& value) {
+template <class Try>
+Outcome Trial::insist(const Try& attempt, const std::string& what) {
   Outcome outcome;
   for (int i = 0; i < kWriteTriesMax; ++i) {
-    outcome = write_once(*this, session(), Isolation::kDefault, admission, value);
+    outcome = attempt();
     if (outcome.answer != Answer::kAgain) return outcome;
   }
-  fail(fmt::format("{} was answered \"again\" {} times: {}", to_text(admission), kWriteTriesMax,
-                   outcome.detail));
+  fail(fmt::format("{} was answered \"again\" {} times: {}", what, kWriteTriesMax, outcome.detail));
+}
+
+Outcome Trial::attempt(const Admission& admission, const std::string& value) {
+  return insist([&] { return write_once(*this, session(), Isolation::kDefault, admission, value); },
+                to_text(admission));
+}
+
+Outcome Trial::attempt_elsewhere(const std::string& resource, const Admission& admission) {
+  const std::string value = next_value();
+  return insist(
+      [&] { return write_elsewhere(session(), subject_.abilities(), resource, admission, value); },
+      fmt::format("{}, which wrote to {},", to_text(admission), resource));
+}
+
+Outcome Trial::attempt_move(const std::string& from, const std::string& to,
+                            const Admission& admission) {
+  return insist([&] { return session().move(from, to, admission); },
+                fmt::format("a move from {} to {}", from, to));
 }
 
 Trial::Picture Trial::picture(const std::string& resource) {

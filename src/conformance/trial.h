@@ -60,6 +60,8 @@ class Trial {
 
   [[nodiscard]] std::string fresh(const Policy& policy = {});
   [[nodiscard]] std::vector<std::string> fresh(const Policy& policy, std::size_t count);
+  // Two names of one new resource.
+  [[nodiscard]] std::vector<std::string> fresh_spellings(const Policy& policy);
   // The session that expect() and attempt() use; another one when a case needs two.
   [[nodiscard]] Session& session();
   // The next one is new: a program that has never used a token. A session that has used one may be
@@ -80,6 +82,10 @@ class Trial {
   void expect_let_through(Answer answer, const Admission& admission);
   // The same in mode observe, which may return the verdict or not.
   void expect_unjudged(const Admission& admission);
+  // A whole write to `resource` under a token for others, again while it may pass then.
+  Outcome attempt_elsewhere(const std::string& resource, const Admission& admission);
+  // A move from one to the other, again while it may pass then.
+  Outcome attempt_move(const std::string& from, const std::string& to, const Admission& admission);
   // Refused, by whichever of these names fits.
   void expect_refused(const std::vector<Answer>& answers, const Admission& admission);
 
@@ -90,18 +96,24 @@ class Trial {
   [[nodiscard]] std::vector<Effect> effects(const std::string& resource);
   [[nodiscard]] Counts counts(const std::string& resource);
 
- private:
   struct Picture {  // of one resource
     std::vector<Effect> effects;
     std::optional<std::uint64_t> fence;
+
+    bool operator==(const Picture&) const = default;
   };
+  [[nodiscard]] Picture picture(const std::string& resource);
+
+ private:
   struct Seen {
     Outcome outcome;
     std::string value;
     std::vector<Picture> before;
     std::vector<Picture> after;
   };
-  Picture picture(const std::string& resource);
+  // Tries until the answer is another than "again".
+  template <class Try>
+  Outcome insist(const Try& attempt, const std::string& what);
   Seen watch(const Admission& admission);
   static void check_effects(const Admission& admission, const Seen& seen);
   static void check_let_through(const Admission& admission, const Seen& seen);
@@ -114,6 +126,9 @@ class Trial {
   std::vector<std::string> made_;  // by fresh()
   std::atomic<std::uint64_t> values_{0};
 };
+
+// All at which this guard's transactions can be begun; the default is always one of them.
+[[nodiscard]] std::vector<Isolation> isolation_levels(const Trial& trial);
 
 // One whole write on that session: in steps where there are transactions, else in one. Rolls back
 // what did not pass.

@@ -63,9 +63,17 @@ class ScratchSpace {
 
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual Abilities abilities() const = 0;
+  // Why abilities() does not name this one, for people: "SQLite has no prepared transactions".
+  // Empty: the space does not say.
+  [[nodiscard]] virtual std::string why_not(Ability ability) const {
+    static_cast<void>(ability);
+    return {};
+  }
 
   // New resources under a guard with this policy; under one guard where a guard has several.
   virtual Result<std::vector<std::string>> fresh(const Policy& policy, std::size_t count) = 0;
+  // kSpellings. One new resource under a guard, by each of two names that it goes by.
+  virtual Result<std::vector<std::string>> fresh_spellings(const Policy& policy);
   // A new resource of the same form without a guard: admitting is kDone whatever the token, and
   // effects() has the token all the same. Shows what happens where nothing refuses.
   virtual Result<std::string> bare();
@@ -78,6 +86,16 @@ class ScratchSpace {
   virtual Result<void> emergency(const std::string& resource);                     // kEmergency
   virtual Result<void> compact(const std::string& resource, std::uint64_t below);  // kCompact
   virtual Result<Counts> counts(const std::string& resource);                      // kCounts
+  // kRehearsal. All is checked as in set_policy() and compact(), and nothing changes.
+  virtual Result<void> rehearse_policy(const std::string& resource, const Policy& policy);
+  virtual Result<void> rehearse_compact(const std::string& resource, std::uint64_t below);
+
+  // kUnreachable. Puts something of the user's between advance() and the resource that silently
+  // drops what advance() writes there, and lets other writes pass.
+  virtual Result<void> make_unreachable(const std::string& resource);
+  // kEnclosed. Makes what is under guard a part of something larger. Returns the name by which
+  // writes reach it through that; nothing: the guard has refused it.
+  virtual Result<std::optional<std::string>> enclose(const std::string& resource);
 
   // Nothing: none yet.
   virtual Result<std::optional<std::uint64_t>> fence(const std::string& resource) = 0;

@@ -13,7 +13,8 @@ constexpr std::array<std::string_view, kAbilityCount> kAbilities{
     "operation_set", "operation_last", "several",         "text_tokens",  "tokenless",
     "unguarded",     "modes",          "canary",          "emergency",    "require_token",
     "max_step",      "equal_once",     "equal_refuse",    "counts",       "remove",
-    "compact",       "lost_commit",    "vanish"};
+    "compact",       "lost_commit",    "vanish",          "prepared",     "spellings",
+    "moves",         "elsewhere",      "rehearsal",       "unreachable",  "enclosed"};
 constexpr std::array<std::string_view, 13> kAnswers{
     "admitted", "replayed",  "stale", "missing", "ahead",   "malformed", "unguarded",
     "done",     "isolation", "again", "busy",    "unknown", "broken"};
@@ -110,8 +111,26 @@ void Session::lose_commit() {
 void Session::vanish() {
   PAWL_ASSERT(false && "vanish() without the ability kVanish");
 }
+Outcome Session::begin_prepared(Isolation, const std::string&) {
+  return unable("prepared writes");
+}
+Outcome Session::prepare(const std::string&) {
+  return unable("prepared writes");
+}
+Outcome Session::commit_prepared(const std::string&) {
+  return unable("prepared writes");
+}
+Outcome Session::roll_back_prepared(const std::string&) {
+  return unable("prepared writes");
+}
 Outcome Session::write(const Admission&, const std::string&) {
   return unable("one-step writes: it writes in transactions");
+}
+Outcome Session::write_to(const std::string&, const Admission&, const std::string&) {
+  return unable("one-step writes elsewhere");
+}
+Outcome Session::move(const std::string&, const std::string&, const Admission&) {
+  return unable("things that move from one resource to another");
 }
 Outcome Session::remove(const std::string&, std::uint64_t) {
   return unable("deletion of what is under guard");
@@ -136,19 +155,37 @@ Result<void> ScratchSpace::emergency(const std::string&) {
 Result<void> ScratchSpace::compact(const std::string&, std::uint64_t) {
   return unable("cannot be compacted");
 }
+Result<std::vector<std::string>> ScratchSpace::fresh_spellings(const Policy&) {
+  return unable("has one spelling for each resource");
+}
+Result<void> ScratchSpace::rehearse_policy(const std::string&, const Policy&) {
+  return unable("cannot rehearse");
+}
+Result<void> ScratchSpace::rehearse_compact(const std::string&, std::uint64_t) {
+  return unable("cannot rehearse");
+}
+Result<void> ScratchSpace::make_unreachable(const std::string&) {
+  return unable("cannot be made unreachable");
+}
+Result<std::optional<std::string>> ScratchSpace::enclose(const std::string&) {
+  return unable("cannot become a part of anything");
+}
 Result<Counts> ScratchSpace::counts(const std::string&) {
   return unable("does not count its verdicts");
 }
 
 // --- Whole writes --------------------------------------------------------------------------------
 
-Outcome begin_write(Session& session, Isolation isolation, const Admission& admission,
-                    const std::string& value) {
-  PAWL_ASSERT(!admission.resources.empty());
+namespace {
+
+// The steps of a transaction up to the commit. Nothing is open any more when it has not passed.
+Outcome begin_write_to(Session& session, Isolation isolation, const Admission& admission,
+                       const std::vector<std::string>& resources, const std::string& value) {
+  PAWL_ASSERT(!resources.empty());
   Outcome outcome = session.begin(isolation);
   Outcome verdict = outcome;
   if (outcome.passed()) verdict = outcome = session.admit(admission);
-  for (const std::string& resource : admission.resources) {
+  for (const std::string& resource : resources) {
     if (!outcome.passed()) break;
     outcome = session.apply(resource, value);
   }
@@ -157,16 +194,33 @@ Outcome begin_write(Session& session, Isolation isolation, const Admission& admi
   return outcome;
 }
 
-Outcome write_whole(Session& session, Abilities abilities, Isolation isolation,
-                    const Admission& admission, const std::string& value) {
-  PAWL_ASSERT(!admission.resources.empty());
-  if (!abilities.has(Ability::kTransactions)) return session.write(admission, value);
-  const Outcome verdict = begin_write(session, isolation, admission, value);
+Outcome commit_write(Session& session, const Outcome& verdict) {
   if (!verdict.passed()) return verdict;
   const Outcome committed = session.commit();
   if (committed.passed()) return verdict;
   static_cast<void>(session.rollback());
   return committed;
+}
+
+}  // namespace
+
+Outcome begin_write(Session& session, Isolation isolation, const Admission& admission,
+                    const std::string& value) {
+  return begin_write_to(session, isolation, admission, admission.resources, value);
+}
+
+Outcome write_elsewhere(Session& session, Abilities abilities, const std::string& resource,
+                        const Admission& admission, const std::string& value) {
+  if (!abilities.has(Ability::kTransactions)) return session.write_to(resource, admission, value);
+  return commit_write(session,
+                      begin_write_to(session, Isolation::kDefault, admission, {resource}, value));
+}
+
+Outcome write_whole(Session& session, Abilities abilities, Isolation isolation,
+                    const Admission& admission, const std::string& value) {
+  PAWL_ASSERT(!admission.resources.empty());
+  if (!abilities.has(Ability::kTransactions)) return session.write(admission, value);
+  return commit_write(session, begin_write(session, isolation, admission, value));
 }
 
 }  // namespace pawl::guard

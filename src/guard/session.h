@@ -52,8 +52,15 @@ enum class Ability : std::uint8_t {
   kCompact,     // Can forget what is below a token.
   kLostCommit,  // A connection can be cut between the commit and its answer.
   kVanish,      // A session can be cut off in the middle of a transaction.
+  kPrepared,    // Two-phase commit: a prepared write outlives its session, and any session ends it.
+  kSpellings,   // Two names that are spelled differently can be one resource.
+  kMoves,       // What is under guard can move from one resource to another: rows, objects, files.
+  kElsewhere,   // A write can change another resource than the one its token was admitted for.
+  kRehearsal,   // Changes of policies and floors can be rehearsed.
+  kUnreachable,  // Something of the user's can keep an advance from reaching the resource.
+  kEnclosed,  // What is under guard can become a part of something larger: a partition, a folder.
 };
-inline constexpr std::size_t kAbilityCount = 23;
+inline constexpr std::size_t kAbilityCount = 30;
 [[nodiscard]] std::string_view to_text(Ability ability);
 [[nodiscard]] std::optional<Ability> parse_ability(std::string_view text);
 
@@ -76,15 +83,15 @@ class Abilities {
   [[nodiscard]] std::vector<Ability> list() const;
 
  private:
-  static constexpr std::uint32_t bit(Ability ability) {
-    return std::uint32_t{1} << static_cast<unsigned>(ability);
+  static constexpr std::uint64_t bit(Ability ability) {
+    return std::uint64_t{1} << static_cast<unsigned>(ability);
   }
-  static constexpr Abilities from(std::uint32_t bits) {
+  static constexpr Abilities from(std::uint64_t bits) {
     Abilities made;
     made.bits_ = bits;
     return made;
   }
-  std::uint32_t bits_ = 0;
+  std::uint64_t bits_ = 0;
 };
 
 enum class Isolation : std::uint8_t { kDefault, kReadCommitted, kRepeatableRead, kSerializable };
@@ -133,6 +140,9 @@ struct Admission {
   std::vector<std::string> resources;
   std::optional<std::string> token = {};
   std::optional<std::uint64_t> operation = {};
+  // The write carries its token and is judged only when it comes, where a guard has that way, too.
+  // Others ignore this.
+  bool carried = false;
 };
 
 struct Advanced {
@@ -175,9 +185,20 @@ class Session {
   // With kVanish: hangs up in the middle of a transaction.
   virtual void vanish();
 
+  // --- With kPrepared: a transaction that prepare() ends instead of commit(), under this name. ----
+
+  virtual Outcome begin_prepared(Isolation isolation, const std::string& name);
+  virtual Outcome prepare(const std::string& name);
+  // By any session, also when the one that prepared it is gone.
+  virtual Outcome commit_prepared(const std::string& name);
+  virtual Outcome roll_back_prepared(const std::string& name);
+
   // --- Without kTransactions: admitted, applied and made durable in one step. --------------------
 
   virtual Outcome write(const Admission& admission, const std::string& value);
+  // With kElsewhere: the same to `resource`, under a token that was admitted for others.
+  virtual Outcome write_to(const std::string& resource, const Admission& admission,
+                           const std::string& value);
 
   // --- Everywhere. -------------------------------------------------------------------------------
 
@@ -186,6 +207,9 @@ class Session {
   virtual Checked check(const std::string& resource, std::uint64_t token) = 0;
   // With kRemove: deletes what is under guard, as the holder of that token.
   virtual Outcome remove(const std::string& resource, std::uint64_t token);
+  // With kMoves: moves all that is under guard at `from` to `to`, as a whole write under what the
+  // admission names, which may be only one of them.
+  virtual Outcome move(const std::string& from, const std::string& to, const Admission& admission);
   // False: the connection is lost. Open another session.
   [[nodiscard]] virtual bool connected() const { return true; }
 
@@ -202,6 +226,9 @@ class Session {
 // open any more when it has not passed.
 Outcome begin_write(Session& session, Isolation isolation, const Admission& admission,
                     const std::string& value);
+// With kElsewhere: one whole write to `resource`, whatever the admission names.
+Outcome write_elsewhere(Session& session, Abilities abilities, const std::string& resource,
+                        const Admission& admission, const std::string& value);
 // One whole write to a scratch resource: in steps with kTransactions, else in one. What did not
 // pass is rolled back.
 Outcome write_whole(Session& session, Abilities abilities, Isolation isolation,

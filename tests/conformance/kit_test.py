@@ -64,6 +64,22 @@ CAUGHT_BY = {
     "holder-collides": "one-holder",
 }
 
+# Which case must find which bug, and no other case.
+CAUGHT_ONLY_BY = {
+    "prepare-lets-go": "prepared-write",
+    "prepared-ends-with-session": "prepared-outlives",
+    "spelling-is-another": "equal-keys",
+    "delete-by-spelling-forgets": "equal-keys",
+    "moves-in-unjudged": "move-into-newer",
+    "moves-out-unjudged": "move-out-of-newer",
+    "move-takes-fence-along": "moved",
+    "token-for-any": "another-key",
+    "part-is-unguarded": "became-a-part",
+    "advance-unguarded-done": "advance-unguarded",
+    "advance-unchecked": "advance-unreached",
+    "rehearses-by-doing": "rehearsed",
+}
+
 
 def pawl(*words):
     return subprocess.run(
@@ -117,10 +133,21 @@ class TheReferenceGuard(unittest.TestCase):
         self.assertIn("race", cases(found, "passed"))
         self.assertIn("open-write", cases(found, "not applicable"))
 
+    def test_what_a_guard_lacks_is_reported_with_its_reason(self):
+        for form in ([], ["--whole"]):
+            found, _ = report(reference(*form), "--rounds", "3")
+            reasons = [each["why"] for each in found["cases"] if each["end"] == "not applicable"]
+            self.assertEqual([], [why for why in reasons if "(" not in why])
+        self.assertIn(
+            "the guard has no transactions (a write is one step), prepared (a write is one step)",
+            reasons,
+        )
+
 
 class ThePlantedBugs(unittest.TestCase):
     def test_every_planted_bug_is_found_by_its_case(self):
-        self.assertEqual(set(reference_guard.BUGS), set(CAUGHT_BY))
+        self.assertEqual(set(reference_guard.BUGS), set(CAUGHT_BY) | set(CAUGHT_ONLY_BY))
+        self.assertFalse(set(CAUGHT_BY) & set(CAUGHT_ONLY_BY))
 
     def test_race_finds_check_then_write(self):
         for form in ([], ["--whole"]):
@@ -140,8 +167,19 @@ def catches(bug, case):
     return test
 
 
+def catches_only(bug, case):
+    def test(self):
+        found, code = report(reference("--bug", bug), "--rounds", "3")
+        self.assertEqual(([case], 1), (cases(found, "failed"), code), found)
+
+    return test
+
+
 for _bug, _case in CAUGHT_BY.items():
     setattr(ThePlantedBugs, f"test_{_bug.replace('-', '_')}_is_caught", catches(_bug, _case))
+for _bug, _case in CAUGHT_ONLY_BY.items():
+    _name = f"test_{_bug.replace('-', '_')}_is_caught_by_its_case_alone"
+    setattr(ThePlantedBugs, _name, catches_only(_bug, _case))
 
 
 class TheProcess(unittest.TestCase):

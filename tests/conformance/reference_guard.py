@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A guard in memory that the conformance kit can test: the contract in two hundred lines, and a
-dozen ways to break it.
+"""A guard in memory that the conformance kit can test: the contract in a few hundred lines, and
+some fifty ways to break it.
 
     pawl guard conformance --exec './reference_guard.py'
     pawl guard conformance --exec './reference_guard.py --whole'     # single writes, no transactions
@@ -65,6 +65,18 @@ BUGS = {
     "refused-applies": "reports that a write is stale and applies it",
     "vanished-applies": "commits what a writer had not committed when it was cut off",
     "holder-collides": "refuses a writer while another of the same holder is under way",
+    "prepare-lets-go": "does not hold the fence for a write that is prepared",
+    "prepared-ends-with-session": "drops a prepared write together with its session",
+    "spelling-is-another": "takes another spelling of a name for another resource",
+    "delete-by-spelling-forgets": "forgets the fence for other spellings of what was deleted",
+    "moves-in-unjudged": "does not ask the fence of the place that a thing moves to",
+    "moves-out-unjudged": "does not ask the fence of the place that a thing moves away from",
+    "move-takes-fence-along": "moves the fence together with the thing",
+    "token-for-any": "lets a token that was admitted for one resource write to any",
+    "part-is-unguarded": "does not judge what is written through something larger",
+    "advance-unguarded-done": "answers an advance of what nobody put under guard",
+    "advance-unchecked": "answers an advance without looking whether the fence has moved",
+    "rehearses-by-doing": "carries out the change that it was to rehearse",
 }
 
 
@@ -85,6 +97,7 @@ class Resource:
         self.log = []  # (token, value), as they took effect
         self.open = {}  # session -> token of its open write
         self.claims = {}  # operation -> session that has it in its open write
+        self.unreachable = False  # raising the fence silently does nothing
         self.counts = dict.fromkeys(("replayed", "stale", "missing", "ahead", "would_refuse"), 0)
 
     @property
@@ -104,6 +117,7 @@ class Write:
         self.operation = None
         self.held = []
         self.effects = []
+        self.named = set()  # the resources that were admitted, or let through
 
 
 class Guard:
@@ -112,7 +126,9 @@ class Guard:
         self.whole = whole
         self.changed = threading.Condition()  # guards everything
         self.resources = {}
-        self.writes = {}  # session -> Write
+        self.spellings = {}  # another spelling -> the name
+        self.larger = {}  # something larger -> the resource that is a part of it
+        self.writes = {}  # session, or name of what is prepared -> Write
         self.seen_modes = {}
         self.dice = 0
 
@@ -122,6 +138,9 @@ class Guard:
     # -- judging
 
     def find(self, name):
+        if not self.has("spelling-is-another"):
+            name = self.spellings.get(name, name)
+        name = self.larger.get(name, name)
         if name not in self.resources:
             if self.has("admits-unguarded"):
                 self.resources[name] = Resource(
@@ -237,6 +256,8 @@ class Guard:
         return older or resource.claims.get(operation, session) != session
 
     def raise_fence(self, resource, token):
+        if resource.unreachable:
+            return
         if resource.fence is None or token > resource.fence or self.has("compares-text"):
             if resource.fence != token and not self.has("operations-for-ever"):
                 resource.done = set()
@@ -261,6 +282,7 @@ class Guard:
             self.changed.wait()
         write = self.writes[session]
         write.token, write.operation = token, operation
+        write.named = set(resources)
         worst = "admitted"
         for verdict, resource in zip(verdicts, resources):
             if verdict == "admitted" and self.has("raises-one-by-one"):
@@ -352,15 +374,30 @@ class Guard:
             "counts",
             "remove",
             "compact",
+            "spellings",
+            "moves",
+            "elsewhere",
+            "rehearsal",
+            "unreachable",
+            "enclosed",
         ]
         more = (
             ["operation_last"]
             if self.whole
-            else ["transactions", "operation_set", "lost_commit", "vanish"]
+            else ["transactions", "operation_set", "lost_commit", "vanish", "prepared"]
+        )
+        levels = dict.fromkeys(
+            ("read_committed", "repeatable_read", "serializable"), "it has no isolation levels"
+        )
+        steps = dict.fromkeys(
+            ("transactions", "operation_set", "lost_commit", "vanish", "prepared"),
+            "a write is one step",
         )
         return {
             "name": "reference guard" + (" (whole writes)" if self.whole else ""),
             "abilities": abilities + more,
+            "lacks": levels
+            | (steps if self.whole else {"operation_last": "it remembers every operation"}),
         }
 
     def fresh(self, request):
@@ -371,10 +408,21 @@ class Guard:
             self.resources["shared"] = Resource("shared", request["policy"])
         return {"resources": names}
 
+    def do_spellings(self, request):
+        (name,) = self.fresh({"count": 1, "policy": request["policy"]})["resources"]
+        other = name.upper()
+        self.spellings[other] = name
+        if self.has("spelling-is-another"):
+            self.resources[other] = Resource(other, request["policy"])
+        return {"resources": [name, other]}
+
     def open(self, _request):
         return {"answer": "done"}
 
     def close(self, request):
+        if self.has("prepared-ends-with-session"):
+            for name in [key for key in self.writes if key.startswith(request["session"] + " ")]:
+                self.end(name, False)
         return self.end(request["session"], False)
 
     def begin(self, request):
@@ -384,11 +432,62 @@ class Guard:
     def do_admit(self, request):
         return self.admit(request["session"], request)
 
+    def insist_on_admitted(self, write, resource):
+        """What the token was not admitted for counts as written without a token."""
+        if resource not in write.named:
+            self.refuse_or_not(None, resource, "missing", None)
+
     def apply(self, request):
-        self.writes[request["session"]].effects.append(
-            (self.find(request["resource"]), request["value"])
-        )
+        write = self.writes[request["session"]]
+        resource = self.find(request["resource"])
+        if not self.has("token-for-any"):
+            self.insist_on_admitted(write, resource)
+        write.effects.append((resource, request["value"]))
         return {"answer": "done"}
+
+    def move(self, request):
+        session = request["session"]
+        self.writes[session] = write = Write()
+        source, target = self.find(request["from"]), self.find(request["to"])
+        try:
+            answer = self.admit(session, request)
+            if not self.has("moves-out-unjudged"):
+                self.insist_on_admitted(write, source)
+            if not self.has("moves-in-unjudged"):
+                self.insist_on_admitted(write, target)
+        finally:
+            self.end(session, False)
+        target.log, source.log = target.log + source.log, []
+        if self.has("move-takes-fence-along"):
+            source.fence = None
+        return answer
+
+    # A prepared write is kept under a name of its own, as if that were its session.
+
+    def prepare(self, request):
+        session = request["session"]
+        name = f"{session} {request['name']}"
+        write = self.writes[name] = self.writes.pop(session)
+        for resource in write.held:
+            token = resource.open.pop(session)
+            if not self.has("prepare-lets-go"):
+                resource.open[name] = token
+            if write.operation is not None:
+                resource.claims[write.operation] = name
+        self.changed.notify_all()
+        return {"answer": "done"}
+
+    def end_prepared(self, request, committed):
+        for name in list(self.writes):
+            if name.endswith(" " + request["name"]):
+                return self.end(name, committed)
+        raise Refused("broken", f"nothing is prepared as {request['name']}")
+
+    def commit_prepared(self, request):
+        return self.end_prepared(request, True)
+
+    def rollback_prepared(self, request):
+        return self.end_prepared(request, False)
 
     def commit(self, request):
         return self.end(request["session"], True)
@@ -414,12 +513,19 @@ class Guard:
         if self.has("check-then-write"):  # Lets go, as two round trips to a server would.
             self.changed.wait(0.001)
         if answer["answer"] != "replayed":
-            for name in request["resources"]:
-                self.writes[session].effects.append((self.find(name), request["value"]))
+            targets = [request["to"]] if "to" in request else request["resources"]
+            for name in targets:
+                try:
+                    self.apply({"session": session, "resource": name, "value": request["value"]})
+                except Refused:
+                    self.end(session, False)
+                    raise
         self.end(session, answer["answer"] != "replayed")
         return answer
 
     def advance(self, request):
+        if self.has("advance-unguarded-done") and request["resource"] not in self.resources:
+            return {"answer": "done", "before": None}
         resource = self.find(request["resource"])
         token = request["token"]
         deadline = time.monotonic() + request["wait_ms"] / 1000
@@ -439,6 +545,8 @@ class Guard:
         before = resource.fence
         if not self.has("advance-forgets"):
             self.raise_fence(resource, token)
+            if resource.fence != token and not self.has("advance-unchecked"):
+                raise Refused("broken", "the fence could not be raised")
         return {"answer": "done", "before": before}
 
     def check(self, request):
@@ -465,10 +573,17 @@ class Guard:
         resource.log = []
         if self.has("forgets-on-delete"):
             resource.fence = None
+        if self.has("delete-by-spelling-forgets"):
+            for other, name in list(self.spellings.items()):
+                if name == resource.name:
+                    self.resources[other] = Resource(other, resource.policy)
+                    del self.spellings[other]
         return {"answer": "done"}
 
     def policy(self, request):
         resource = self.find(request["resource"])
+        if request.get("rehearse") and not self.has("rehearses-by-doing"):
+            return {"answer": "done"}
         resource.policy = request["policy"]
         resource.emergency = False
         return {"answer": "done"}
@@ -479,9 +594,25 @@ class Guard:
 
     def compact(self, request):
         resource = self.find(request["resource"])
+        if request.get("rehearse") and not self.has("rehearses-by-doing"):
+            return {"answer": "done"}
         if resource.fence is not None and resource.fence < request["below"]:
             resource.fence = None if self.has("compact-forgets") else request["below"]
         return {"answer": "done"}
+
+    def do_unreachable(self, request):
+        self.find(request["resource"]).unreachable = True
+        return {"answer": "done"}
+
+    def enclose(self, request):
+        name = request["resource"]
+        larger = f"all of {name}"
+        if self.has("part-is-unguarded"):
+            self.resources[larger] = Resource(larger, {**self.find(name).policy, "mode": "observe"})
+            self.resources[larger].log = self.find(name).log
+        else:
+            self.larger[larger] = name
+        return {"resource": larger}
 
     def do_fence(self, request):
         return {"fence": self.find(request["resource"]).fence}
@@ -503,6 +634,8 @@ class Guard:
             "emergency": self.do_emergency,
             "fence": self.do_fence,
             "counts": self.do_counts,
+            "spellings": self.do_spellings,
+            "unreachable": self.do_unreachable,
         }
         for verb in (
             "hello",
@@ -515,10 +648,15 @@ class Guard:
             "rollback",
             "lose_commit",
             "vanish",
+            "prepare",
+            "commit_prepared",
+            "rollback_prepared",
             "write",
             "advance",
             "check",
             "remove",
+            "move",
+            "enclose",
             "policy",
             "compact",
             "effects",

@@ -1,6 +1,7 @@
 // MariaDB as a kind of guard: its scratch database, and its row in the table of kinds.
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
 #include <utility>
 
@@ -12,12 +13,22 @@
 namespace pawl::guard {
 namespace {
 
+constexpr std::array kMariadbLacks{
+    Lack{Ability::kUnreachable,
+         "fences are in tables of the guard, where nothing of the user's stands"},
+    Lack{Ability::kEnclosed, "in MariaDB a table cannot become a part of another"},
+};
+
 constexpr SqlTraits kMariadbTraits{
     .kind = "mariadb",
     .call = "CALL pawl.",
     .by = "resource",
     .abilities = {Ability::kReadCommitted, Ability::kRepeatableRead, Ability::kSerializable,
-                  Ability::kTextTokens, Ability::kLostCommit},
+                  Ability::kTextTokens, Ability::kLostCommit, Ability::kPrepared},
+    .lacks = kMariadbLacks,
+    .key_type = "VARCHAR(600) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+    .loose_key_type = "VARCHAR(100) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
+    .spellings = {"alice", "ALICE"},
 };
 
 class MariaDatabase final : public SqlDatabase {
@@ -43,13 +54,14 @@ class MariaDatabase final : public SqlDatabase {
     return {};
   }
 
-  [[nodiscard]] std::string_view columns(Layout layout) const override {
+  [[nodiscard]] std::string columns(Layout layout, std::string_view key_type) const override {
     if (layout == Layout::kOneRow)
-      return "resource VARCHAR(600) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PRIMARY KEY, "
-             "log LONGTEXT CHARACTER SET utf8mb4 NOT NULL";
-    return "id BIGINT AUTO_INCREMENT PRIMARY KEY, resource VARCHAR(600) CHARACTER SET utf8mb4 "
-           "COLLATE "
-           "utf8mb4_bin NOT NULL, token BIGINT NOT NULL, value TEXT CHARACTER SET utf8mb4 NOT NULL";
+      return fmt::format("resource {} PRIMARY KEY, log LONGTEXT CHARACTER SET utf8mb4 NOT NULL",
+                         key_type);
+    return fmt::format(
+        "id BIGINT AUTO_INCREMENT PRIMARY KEY, resource {} NOT NULL, token BIGINT NOT NULL, "
+        "value TEXT CHARACTER SET utf8mb4 NOT NULL",
+        key_type);
   }
 
   Result<std::vector<Effect>> effects(const std::string& table, Layout layout,

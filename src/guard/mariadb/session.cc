@@ -1,6 +1,8 @@
 // One connection to MariaDB as a Session.
 #include <fmt/format.h>
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "base/assert.h"
@@ -56,6 +58,17 @@ class MariaSession final : public SqlSession {
   Outcome rollback() override { return done_or(call("abandon", {})); }
   Outcome execute(const std::string& statement) override { return done_or(ask(statement)); }
 
+  Outcome prepare(const std::string& name) override {
+    const MariaOutcome ended = ask("XA END " + xid(name));
+    return done_or(ended ? ask("XA PREPARE " + xid(name)) : ended);
+  }
+  Outcome commit_prepared(const std::string& name) override {
+    return end_prepared("XA COMMIT " + xid(name));
+  }
+  Outcome roll_back_prepared(const std::string& name) override {
+    return end_prepared("XA ROLLBACK " + xid(name));
+  }
+
   void lose_commit() override {
     constexpr std::string_view kCommit = "COMMIT";
     mysql_send_query(connection_.get(), kCommit.data(), kCommit.size());
@@ -95,9 +108,13 @@ class MariaSession final : public SqlSession {
 
  protected:
   Outcome begin_at(Isolation isolation) override {
-    const MariaOutcome set =
-        ask(fmt::format("SET SESSION TRANSACTION ISOLATION LEVEL {}", level_of(isolation)));
+    const MariaOutcome set = set_level(isolation);
     return done_or(set ? ask("START TRANSACTION") : set);
+  }
+
+  Outcome begin_named(Isolation isolation, const std::string& name) override {
+    const MariaOutcome set = set_level(isolation);
+    return done_or(set ? ask("XA START " + xid(name)) : set);
   }
 
   Outcome judge(const Admission& admission) override {
@@ -133,7 +150,38 @@ class MariaSession final : public SqlSession {
     return done_or(ask(fmt::format("DELETE FROM {} WHERE resource = {}", table, quoted(key))));
   }
 
+  Outcome rename(const std::string& table, const std::string& from,
+                 const std::string& to) override {
+    return done_or(ask(fmt::format("UPDATE {} SET resource = {} WHERE resource = {}", table,
+                                   quoted(to), quoted(from))));
+  }
+
  private:
+  MariaOutcome set_level(Isolation isolation) {
+    return ask(fmt::format("SET SESSION TRANSACTION ISOLATION LEVEL {}", level_of(isolation)));
+  }
+
+  // An XA identifier has at most 64 bytes, and is the server's own.
+  [[nodiscard]] std::string xid(const std::string& name) const {
+    constexpr std::size_t kXidMax = 64;
+    return quoted(name.size() <= kXidMax ? name : name.substr(name.size() - kXidMax));
+  }
+
+  // The server knows a prepared transaction of a session that has hung up by its name only when it
+  // has noticed.
+  Outcome end_prepared(const std::string& sql) {
+    constexpr unsigned kUnknownXid = 1397;
+    constexpr auto kWait = std::chrono::seconds(30);
+    const auto deadline = std::chrono::steady_clock::now() + kWait;
+    MariaOutcome outcome = ask(sql);
+    while (!outcome && outcome.failure->number == kUnknownXid &&
+           std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      outcome = ask(sql);
+    }
+    return done_or(outcome);
+  }
+
   MariaOutcome ask(const std::string& sql) {
     PAWL_ASSERT(connection_ != nullptr);
     return guard::execute(connection_.get(), sql);

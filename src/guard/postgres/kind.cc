@@ -20,8 +20,12 @@ constexpr SqlTraits kPostgresTraits{
     .call = "SELECT pawl.",
     .by = "resource",
     .abilities = {Ability::kReadCommitted, Ability::kRepeatableRead, Ability::kSerializable,
-                  Ability::kLostCommit},
+                  Ability::kLostCommit, Ability::kPrepared, Ability::kUnreachable,
+                  Ability::kEnclosed},
     .watched = {Ability::kTextTokens},
+    .key_type = "text",
+    .loose_key_type = "numeric",
+    .spellings = {"7", "7.0"},
 };
 
 class PostgresDatabase final : public SqlDatabase {
@@ -39,7 +43,15 @@ class PostgresDatabase final : public SqlDatabase {
     const auto asked = query("SHOW track_commit_timestamp");
     if (!asked) return asked.error();
     by_commit_ = asked->at(0, 0) == "on";
+    const auto prepared = query("SHOW max_prepared_transactions");
+    if (!prepared) return prepared.error();
+    can_prepare_ = prepared->at(0, 0) != "0";
     return {};
+  }
+
+  [[nodiscard]] std::vector<Lack> lacks_here() const override {
+    if (can_prepare_) return {};
+    return {{Ability::kPrepared, "max_prepared_transactions is 0 on this server"}};
   }
 
   // What is in one row is in the order of its versions.
@@ -49,14 +61,54 @@ class PostgresDatabase final : public SqlDatabase {
   }
 
   Result<void> run(const std::string& sql) override {
-    if (const auto done = query(sql); !done) return done.error();
+    if (const auto done = execute_all(connection_.get(), sql); !done)
+      return to_error(*done.failure);
     return {};
   }
 
-  [[nodiscard]] std::string_view columns(Layout layout) const override {
-    if (layout == Layout::kOneRow) return "resource text PRIMARY KEY, log jsonb NOT NULL";
-    return "id bigint GENERATED ALWAYS AS IDENTITY, resource text NOT NULL, token bigint NOT NULL, "
-           "value text NOT NULL";
+  [[nodiscard]] std::string columns(Layout layout, std::string_view key_type) const override {
+    if (layout == Layout::kOneRow)
+      return fmt::format("resource {} PRIMARY KEY, log jsonb NOT NULL", key_type);
+    return fmt::format(
+        "id bigint GENERATED ALWAYS AS IDENTITY, resource {} NOT NULL, token bigint NOT NULL, "
+        "value text NOT NULL",
+        key_type);
+  }
+
+  // A trigger that drops an UPDATE unless it appends to the log. It comes before the guard's.
+  Result<std::vector<std::string>> make_unreachable(const std::string& table) override {
+    const auto made = run(fmt::format(
+        "CREATE FUNCTION {0}_drop_others() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "IF NEW.log = OLD.log THEN RETURN NULL; END IF; RETURN NEW; END $$; "
+        "CREATE TRIGGER drop_others BEFORE UPDATE ON {0} FOR EACH ROW "
+        "EXECUTE FUNCTION {0}_drop_others()",
+        table));
+    if (!made) return made.error();
+    return std::vector<std::string>{fmt::format("DROP FUNCTION {}_drop_others() CASCADE", table)};
+  }
+
+  // The table becomes the default partition of a new one.
+  Result<std::optional<std::vector<std::string>>> enclose(const std::string& table,
+                                                          const std::string& larger) override {
+    // The identity of a partition does not count where its rows come through the whole.
+    const auto made = run(
+        fmt::format("CREATE TABLE {1} (LIKE {0} INCLUDING INDEXES) PARTITION BY LIST (resource); "
+                    "DO $$ BEGIN ALTER TABLE {1} ALTER COLUMN id SET DEFAULT 0; "
+                    "EXCEPTION WHEN undefined_column THEN NULL; END $$",
+                    table, larger));
+    if (!made) return made.error();
+    const std::string drop = "DROP TABLE IF EXISTS " + larger;
+    const auto attached =
+        execute_all(connection_.get(),
+                    fmt::format("ALTER TABLE {} ATTACH PARTITION {} DEFAULT", larger, table));
+    if (!attached && attached.failure->state == "55000") {  // As the guard says that it cannot.
+      static_cast<void>(run(drop));
+      return std::optional<std::vector<std::string>>{};
+    }
+    if (!attached) return to_error(*attached.failure);
+    return std::optional<std::vector<std::string>>{
+        {fmt::format("ALTER TABLE {} DETACH PARTITION {}", larger, table),
+         fmt::format("SELECT pawl.unprotect('{}')", larger), drop}};
   }
 
   Result<std::vector<Effect>> effects(const std::string& table, Layout layout,
@@ -98,6 +150,7 @@ class PostgresDatabase final : public SqlDatabase {
   const std::shared_ptr<PGconn> connection_;
   const std::unique_ptr<Administration> administration_;
   bool by_commit_ = false;
+  bool can_prepare_ = false;
 };
 
 Result<std::unique_ptr<SqlDatabase>> open_database(const std::string& dsn) {

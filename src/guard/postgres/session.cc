@@ -71,6 +71,16 @@ class PostgresSession final : public SqlSession {
   Outcome rollback() override { return done_or(ask("ROLLBACK")); }
   Outcome execute(const std::string& statement) override { return done_or(ask(statement)); }
 
+  Outcome prepare(const std::string& name) override {
+    return done_or(ask("PREPARE TRANSACTION " + literal(connection_.get(), name)));
+  }
+  Outcome commit_prepared(const std::string& name) override {
+    return done_or(ask("COMMIT PREPARED " + literal(connection_.get(), name)));
+  }
+  Outcome roll_back_prepared(const std::string& name) override {
+    return done_or(ask("ROLLBACK PREPARED " + literal(connection_.get(), name)));
+  }
+
   void lose_commit() override {
     PQsendQuery(connection_.get(), "COMMIT");
     while (PQflush(connection_.get()) == 1) {
@@ -111,9 +121,13 @@ class PostgresSession final : public SqlSession {
  protected:
   Outcome begin_at(Isolation isolation) override { return done_or(ask(begin_sql(isolation))); }
 
+  Outcome begin_named(Isolation isolation, const std::string&) override {
+    return begin_at(isolation);  // PREPARE TRANSACTION gives the name.
+  }
+
   Outcome judge(const Admission& admission) override {
-    if (names().watched() && !parse_token(*admission.token) && !admission.token->empty())
-      return carry(admission);
+    const bool odd = !parse_token(*admission.token) && !admission.token->empty();
+    if (names().watched() && (odd || admission.carried)) return carry(admission);
     const std::string verb = names().watched() || admission.resources.size() > 1 ? "use" : "admit";
     if (admission.resources.size() > 1) {
       return verdict_of(ask("SELECT pawl.use($1::text[], $2::bigint)",
@@ -134,6 +148,12 @@ class PostgresSession final : public SqlSession {
 
   Outcome erase(const std::string& table, const std::string& key) override {
     return done_or(ask(fmt::format("DELETE FROM {} WHERE resource = $1", table), {key}));
+  }
+
+  Outcome rename(const std::string& table, const std::string& from,
+                 const std::string& to) override {
+    return done_or(
+        ask(fmt::format("UPDATE {} SET resource = $2 WHERE resource = $1", table), {from, to}));
   }
 
  private:

@@ -42,6 +42,11 @@ std::string ScratchNames::bare(std::uint64_t number) const {
   return fmt::format("{}_bare_{}", name, number);
 }
 
+std::string ScratchNames::larger(const std::string& resource) const {
+  const auto parts = split_resource(resource);
+  return fmt::format("{}_larger{}", parts.guard, parts.key ? ":" + *parts.key : "");
+}
+
 bool ScratchNames::is_bare(std::string_view resource) const {
   return resource.starts_with(name + "_bare_");
 }

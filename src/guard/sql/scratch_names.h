@@ -45,6 +45,8 @@ struct ScratchNames {
   [[nodiscard]] static ScratchNames around(Form form, std::string_view resource);
   [[nodiscard]] std::string guard(std::uint64_t number) const;
   [[nodiscard]] std::string bare(std::uint64_t number) const;
+  // The resource, through a larger table that its own has become a part of.
+  [[nodiscard]] std::string larger(const std::string& resource) const;
   // Made by bare(): it is not under guard.
   [[nodiscard]] bool is_bare(std::string_view resource) const;
 

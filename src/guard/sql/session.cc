@@ -23,13 +23,35 @@ Outcome SqlSession::apply(const std::string& resource, const std::string& value)
                  token_ ? parse_token(*token_).value_or(0) : 0, value});
 }
 
-Outcome SqlSession::remove(const std::string& resource, std::uint64_t token) {
+template <class Change>
+Outcome SqlSession::write_by(const Admission& admission, const Change& change) {
   Outcome outcome = begin(Isolation::kDefault);
-  if (outcome.passed()) outcome = admit({{resource}, std::to_string(token), {}});
-  if (outcome.passed()) outcome = erase(names_.table_of(resource), names_.key_of(resource));
+  if (outcome.passed()) outcome = admit(admission);
+  if (outcome.passed()) outcome = change();
   if (outcome.passed()) return commit();
   static_cast<void>(rollback());
   return outcome;
+}
+
+Outcome SqlSession::remove(const std::string& resource, std::uint64_t token) {
+  return write_by({{resource}, std::to_string(token)},
+                  [&] { return erase(names_.table_of(resource), names_.key_of(resource)); });
+}
+
+Outcome SqlSession::move(const std::string& from, const std::string& to,
+                         const Admission& admission) {
+  return write_by(admission, [&] {
+    return rename(names_.table_of(from), names_.key_of(from), names_.key_of(to));
+  });
+}
+
+Outcome SqlSession::begin_prepared(Isolation isolation, const std::string& name) {
+  token_.reset();
+  return begin_named(isolation, name);
+}
+
+Outcome SqlSession::begin_named(Isolation, const std::string&) {
+  return {Answer::kBroken, false, "this database has no prepared transactions"};
 }
 
 std::optional<Answer> answer_of_state(std::string_view state) {

@@ -19,6 +19,8 @@ class SqlSession : public Session {
   Outcome admit(const Admission& admission) final;
   Outcome apply(const std::string& resource, const std::string& value) final;
   Outcome remove(const std::string& resource, std::uint64_t token) final;
+  Outcome move(const std::string& from, const std::string& to, const Admission& admission) final;
+  Outcome begin_prepared(Isolation isolation, const std::string& name) final;
 
  protected:
   // A line of a resource's log, and where it goes.
@@ -31,14 +33,23 @@ class SqlSession : public Session {
   };
 
   virtual Outcome begin_at(Isolation isolation) = 0;
+  // With kPrepared.
+  virtual Outcome begin_named(Isolation isolation, const std::string& name);
   // With a token, of resources that are under guard.
   virtual Outcome judge(const Admission& admission) = 0;
   virtual Outcome append(const Line& line) = 0;
   virtual Outcome erase(const std::string& table, const std::string& key) = 0;
+  // Gives the rows of one key another.
+  virtual Outcome rename(const std::string& table, const std::string& from,
+                         const std::string& to) = 0;
 
   [[nodiscard]] const ScratchNames& names() const { return names_; }
 
  private:
+  // A whole write: `change` returns what came of the step between admit() and commit().
+  template <class Change>
+  Outcome write_by(const Admission& admission, const Change& change);
+
   const ScratchNames names_;
   std::optional<std::string> token_;  // of the open transaction
 };

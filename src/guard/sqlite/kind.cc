@@ -1,6 +1,7 @@
 // A SQLite file as a kind of guard: its scratch database, and its row in the table of kinds.
 #include <fmt/format.h>
 
+#include <array>
 #include <fstream>
 #include <utility>
 
@@ -15,12 +16,27 @@ namespace {
 
 using sqlite::Statement;
 
+constexpr std::array kSqliteLacks{
+    Lack{Ability::kReadCommitted, "all transactions of SQLite are serializable"},
+    Lack{Ability::kRepeatableRead, "all transactions of SQLite are serializable"},
+    Lack{Ability::kLostCommit, "a commit and its answer are one call in one process"},
+    Lack{Ability::kPrepared, "SQLite has no prepared transactions"},
+    Lack{Ability::kUnreachable,
+         "fences are in tables of the guard, where nothing of the user's stands"},
+    Lack{Ability::kEnclosed, "in SQLite a table cannot become a part of another"},
+};
+
 constexpr SqlTraits kSqliteTraits{
     .kind = "sqlite",
     .call = "SELECT pawl_",
     .by = "substr(resource, 1)",
     .schemas = false,
     .abilities = {Ability::kSerializable, Ability::kTextTokens},
+    .lacks = kSqliteLacks,
+    .key_type = "TEXT",
+    .loose_key_type = "TEXT COLLATE NOCASE",
+    .spellings = {"alice", "ALICE"},
+    .loose_by = false,
 };
 
 // Effects are in the order of inserts; where one writes at a time it is that of commits.
@@ -51,10 +67,13 @@ class SqliteDatabase final : public SqlDatabase {
     });
   }
 
-  [[nodiscard]] std::string_view columns(Layout layout) const override {
-    if (layout == Layout::kOneRow) return "resource TEXT PRIMARY KEY, log TEXT NOT NULL";
-    return "id INTEGER PRIMARY KEY AUTOINCREMENT, resource TEXT NOT NULL, token INTEGER NOT NULL, "
-           "value TEXT NOT NULL";
+  [[nodiscard]] std::string columns(Layout layout, std::string_view key_type) const override {
+    if (layout == Layout::kOneRow)
+      return fmt::format("resource {} PRIMARY KEY, log TEXT NOT NULL", key_type);
+    return fmt::format(
+        "id INTEGER PRIMARY KEY AUTOINCREMENT, resource {} NOT NULL, token INTEGER NOT NULL, "
+        "value TEXT NOT NULL",
+        key_type);
   }
 
   Result<std::vector<Effect>> effects(const std::string& table, Layout layout,

@@ -120,6 +120,16 @@ class SqliteSession final : public SqlSession {
     });
   }
 
+  Outcome rename(const std::string& table, const std::string& from,
+                 const std::string& to) override {
+    return attempt([&]() -> Outcome {
+      Statement(db_.get(), fmt::format("UPDATE {} SET resource = ?2 WHERE resource = ?1", table))
+          .bind(from, to)
+          .run();
+      return {Answer::kDone};
+    });
+  }
+
  private:
   template <class Step>
   Outcome attempt(const Step& step) {

@@ -14,6 +14,25 @@ from pawltest.postgres import Cluster
 PAWL = os.environ["PAWL"]
 ROUNDS = os.environ.get("PAWL_CONFORMANCE_ROUNDS", "25")
 FORMS = ("admit", "keyed", "table", "row", "by")
+MOVES = ("move-into-newer", "move-out-of-newer", "moved")
+SITUATIONS = (
+    *MOVES,
+    "equal-keys",
+    "another-key",
+    "became-a-part",
+    "advance-unreached",
+    "rehearsed",
+    "prepared-write",
+    "prepared-outlives",
+)
+UNWATCHED = (*MOVES, "equal-keys", "another-key", "became-a-part", "advance-unreached")
+LACKS = {
+    "admit": UNWATCHED,
+    "keyed": UNWATCHED,
+    "table": (*MOVES, "equal-keys", "advance-unreached"),
+    "row": (),
+    "by": ("advance-unreached",),
+}
 
 
 class Conformance(unittest.TestCase):
@@ -22,7 +41,7 @@ class Conformance(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         # Commit timestamps are the order in which effects became visible.
-        cls.cluster = Cluster({"track_commit_timestamp": "on"})
+        cls.cluster = Cluster({"track_commit_timestamp": "on", "max_prepared_transactions": "10"})
         cls.addClassCleanup(cls.cluster.remove)
         cls.cluster.start()
         cls.cluster.create_database("shop")
@@ -58,7 +77,29 @@ class Conformance(unittest.TestCase):
                 (f"race-{level}", "passed"),
                 [(each["case"], each["end"]) for each in found["cases"]],
             )
+        self.assertLacksWithReasons(found, LACKS[form])
         self.assertEqual("", self.left_behind())
+
+    def assertLacksWithReasons(self, found, lacks):
+        skipped = {
+            each["case"]: each["why"] for each in found["cases"] if each["end"] == "not applicable"
+        }
+        self.assertEqual({}, {case: why for case, why in skipped.items() if "(" not in why})
+        self.assertEqual(set(lacks), set(skipped) & set(SITUATIONS))
+
+    def test_server_without_prepared_transactions_says_so(self):
+        cluster = Cluster()
+        self.addCleanup(cluster.remove)
+        cluster.start()
+        cluster.create_database("shop")
+        done = self.pawl(
+            "--dsn", cluster.dsn("shop"), "--form", "admit", "--case", "prepared-write"
+        )
+        self.assertIn(
+            "prepared-write: not applicable: the guard has no prepared "
+            "(max_prepared_transactions is 0 on this server)",
+            done.stdout,
+        )
 
     def test_missing_guard_is_reported_with_advice(self):
         self.cluster.create_database("bare", guard=False)

@@ -210,6 +210,11 @@ class Cli(sqlite.GuardedFile):
             )
             self.assertEqual([], [each for each in report["cases"] if each["end"] == "failed"])
             self.assertGreaterEqual(report["passed"], 63)
+            lacks = {c["case"]: c["why"] for c in report["cases"] if c["end"] == "not applicable"}
+            self.assertEqual({}, {case: why for case, why in lacks.items() if "(" not in why})
+            self.assertIn("SQLite has no prepared transactions", lacks["prepared-write"])
+        passed = {each["case"] for each in reports[3]["cases"] if each["end"] == "passed"}
+        self.assertLessEqual({"equal-keys", "moved", "another-key", "rehearsed"}, passed)
         self.assertEqual(one(self.db, "SELECT count(*) FROM sqlite_schema"), before)
 
 
