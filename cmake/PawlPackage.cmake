@@ -28,9 +28,11 @@ pawl_ship(pawld PROGRAMS deploy/libexec/backup deploy/libexec/audit DESTINATION 
 pawl_ship(pawld FILES deploy/prometheus/pawl.rules.yml deploy/prometheus/pawl.generic-names.rules.yml
           deploy/prometheus/pawl.postgres_exporter.yml DESTINATION share/pawl/prometheus)
 
-pawl_ship_directories(pawl share/pawl/guards guards/mariadb guards/sqlite)
-pawl_ship(pawl FILES "${PROJECT_BINARY_DIR}/generated/guard/postgres/pawl.sql" guards/postgres/uninstall.sql
-          DESTINATION share/pawl/guards/postgres)
+pawl_ship_directories(pawl share/pawl/guards guards/sqlite)
+foreach(database postgres mariadb)
+  pawl_ship(pawl FILES "${PROJECT_BINARY_DIR}/generated/guard/${database}/pawl.sql" guards/${database}/uninstall.sql
+            DESTINATION share/pawl/guards/${database})
+endforeach()
 pawl_ship_directories(pawl share/doc/pawl docs/)
 pawl_ship(pawl FILES README.md DESTINATION share/doc/pawl)
 pawl_ship_directories(pawl share/doc/pawl/examples examples/cron-once examples/python-worker examples/node-worker)

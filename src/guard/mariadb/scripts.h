@@ -1,4 +1,5 @@
-// guards/mariadb/*.sql as they stand in the tree, carried along by the program that installs them.
+// The SQL below guards/mariadb/, its parts as one file, carried along by the program that installs
+// it.
 #pragma once
 
 #include <string>

@@ -16,7 +16,16 @@ from unittest import mock
 import pymysql
 
 from pawltest import mariadb
-from pawltest.mariadb import GUARD, ISOLATIONS, Server, ServerCase, call, main, rows, state
+from pawltest.mariadb import (
+    ISOLATIONS,
+    Server,
+    ServerCase,
+    call,
+    install_script,
+    main,
+    rows,
+    state,
+)
 
 RACERS = 6
 TURNS = 25
@@ -158,9 +167,7 @@ class PlantedTest(ServerCase):
         cls.addClassCleanup(cls.server.remove)
         cls.server.start()
         weak = cls.server.dir / "weak.sql"
-        weak.write_text(
-            GUARD.read_text(encoding="utf-8").replace("LOCK IN SHARE MODE", ""), encoding="utf-8"
-        )
+        weak.write_text(install_script().replace("LOCK IN SHARE MODE", ""), encoding="utf-8")
         with mock.patch.object(mariadb, "GUARD", weak):
             cls.server.install()
 
