@@ -68,7 +68,14 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
   UNION ALL
   SELECT 'error', g.name, p.tbl::text, format('the key %s has no one spelling for equal values: a stale token may pass under another spelling', g.key),
          format('SELECT pawl.unprotect(%L), then protect it by a key of another type', p.tbl)
-    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard WHERE g.kind IN ('row', 'by') AND g.key_type IS NULL
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard
+    LEFT JOIN pg_attribute a ON a.attrelid = p.tbl AND a.attname = g.key AND NOT a.attisdropped
+   WHERE g.kind IN ('row', 'by') AND (g.key_type IS NULL OR a.attname IS NOT NULL AND pawl._key_type_of(a.atttypid, a.attcollation) IS NULL)
+  UNION ALL
+  SELECT 'error', g.name, p.tbl::text, format('the keys %s are spelled otherwise than when it was protected: its type was %s and is %s', g.key, g.key_type, format_type(a.atttypid, -1)),
+         'SELECT pawl.repair()'
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard JOIN pg_attribute a ON a.attrelid = p.tbl AND a.attname = g.key AND NOT a.attisdropped
+   WHERE g.kind IN ('row', 'by') AND pawl._key_type_of(a.atttypid, a.attcollation) <> g.key_type
   UNION ALL
   SELECT 'error', g.name, p.tbl::text, format('row security hides rows from %s, the role that owns the guard: advance() does not reach them', current_user),
          format('ALTER ROLE %I BYPASSRLS', current_user)

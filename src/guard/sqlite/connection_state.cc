@@ -92,21 +92,40 @@ Named ConnectionState::find(std::string_view resource) {
 std::optional<Named> ConnectionState::find_named(const guard::ResourceName& name) {
   std::optional<Named> found;
   for (const auto& store : stores_) {
-    auto fenced = store->find(name.guard, name.key.value_or(""));
-    if (!fenced) continue;
+    auto named = find_named_in(*store, name.guard, name.key);
+    if (!named) continue;
     if (found)
-      fail(Word::kInvalid, fmt::format("{} and {} both have a guard {}: attach one of them only",
-                                       found->store.schema(), store->schema(), name.guard));
-    std::string key = name.key.value_or("");
-    fenced->guard.collation = store->collation_of(fenced->guard);
-    if (const std::string form = fold(key, fenced->guard.collation); form != key) {
-      key = form;
-      fenced->fence = store->fence(fenced->guard.id, key);
-    }
-    note_seen(*store, fenced->guard, Fence{key, std::max(fenced->guard.floor, fenced->fence)});
-    found.emplace(Named{*store, std::move(fenced->guard), std::move(key)});
+      fail(Word::kInvalid,
+           fmt::format("{0} and {1} both have a guard {2}: say which, {0}.{2} or {1}.{2}",
+                       found->store.schema(), store->schema(), name.guard));
+    found.emplace(*std::move(named));
   }
-  return found;
+  const std::size_t dot = name.guard.find('.');
+  if (found || dot == name.guard.npos) return found;
+  for (const auto& store : stores_) {
+    if (store->schema() == name.guard.substr(0, dot))
+      return find_named_in(*store, name.guard.substr(dot + 1), name.key);
+  }
+  return std::nullopt;
+}
+
+std::optional<Named> ConnectionState::find_named_in(Store& store, const std::string& guard,
+                                                    const std::optional<std::string>& key) {
+  auto fenced = store.find(guard, key.value_or(""));
+  if (!fenced) return std::nullopt;
+  fenced->guard.collation = store.collation_of(fenced->guard);
+  std::string form = fold(key.value_or(""), fenced->guard.collation);
+  if (form != key.value_or("")) fenced->fence = store.fence(fenced->guard.id, form);
+  note_seen(store, fenced->guard, Fence{form, std::max(fenced->guard.floor, fenced->fence)});
+  return Named{store, std::move(fenced->guard), std::move(form)};
+}
+
+std::vector<std::string> ConnectionState::attached() const {
+  std::vector<std::string> schemas;
+  for (const auto& store : stores_) {
+    if (store->schema() != "main") schemas.push_back(store->schema());
+  }
+  return schemas;
 }
 
 Named ConnectionState::find(std::int64_t installation, std::int64_t guard, std::string_view key) {

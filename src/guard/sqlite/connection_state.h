@@ -49,7 +49,8 @@ class ConnectionState {
 
   [[nodiscard]] sqlite3* db() const { return db_; }
 
-  // Among all files of this connection. Throws where there is none, or more than one.
+  // Among all files of this connection. Throws where there is none, or more than one: then the name
+  // of the guard can follow that of its schema, as in main.orders.
   Named find(std::string_view resource);
   // For a trigger: the guard of that installation.
   Named find(std::int64_t installation, std::int64_t guard, std::string_view key);
@@ -57,6 +58,8 @@ class ConnectionState {
   [[nodiscard]] std::uint64_t fence(const Named& named);
   // The installation in main, for owners.
   Store& main();
+  // The schemas of the other installations, as main() has found them.
+  [[nodiscard]] std::vector<std::string> attached() const;
 
   // Has SQLite tell the end of the transaction, and takes the write lock of main. To be called
   // before anything is read: SQLite waits for other writers only on behalf of a transaction that
@@ -112,6 +115,9 @@ class ConnectionState {
   void find_stores();
   void import_own_refusals() noexcept;
   std::optional<Named> find_named(const guard::ResourceName& name);
+  // Nothing: that file has no such guard.
+  std::optional<Named> find_named_in(Store& store, const std::string& guard,
+                                     const std::optional<std::string>& key);
 
   sqlite3* db_;
   std::vector<std::unique_ptr<Store>> stores_;

@@ -250,6 +250,18 @@ void tell_status(const Call& call) {
   call.answer(out + "]");
 }
 
+// (): JSON
+void tell_problems(const Call& call) {
+  std::string out = "[";
+  for (const guard::Problem& each : problems(call.state())) {
+    if (out.size() > 1) out += ",";
+    out += fmt::format(R"({{"severity":{},"guard":{},"object":{},"problem":{},"fix":{}}})",
+                       json_quoted(each.severity), json_quoted(each.guard),
+                       json_quoted(each.object), json_quoted(each.problem), json_quoted(each.fix));
+  }
+  call.answer(out + "]");
+}
+
 // --- the table of them ---------------------------------------------------------------------------
 
 struct Function {
@@ -294,6 +306,7 @@ constexpr std::array kFunctions{
     Function{"pawl_compact", 2, call<compact_guard>},
     Function{"pawl_status", 0, call<tell_status>},
     Function{"pawl_status", 1, call<tell_status>},
+    Function{"pawl_problems", 0, call<tell_problems>},
 };
 
 // C++ callers find the state of a connection through this.

@@ -11,6 +11,7 @@
 #include "guard/sqlite/emergency.h"
 #include "guard/sqlite/fault.h"
 #include "guard/sqlite/install.h"
+#include "guard/sqlite/key_rules.h"
 #include "guard/sqlite/refusals.h"
 #include "guard/sqlite/triggers.h"
 #include "guard/sqlite/uninstall.h"
@@ -65,34 +66,6 @@ bool has_column(sqlite3* db, const std::string& table, const std::string& column
   return std::find(columns.begin(), columns.end(), column) != columns.end();
 }
 
-std::string upper(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
-}
-
-// Two keys are the same when the key column calls them equal. That must be known from their text.
-void check_key_column(sqlite3* db, const std::string& table, const std::string& column) {
-  const std::string collation = declared_collation(db, "main", table, column);
-  if (collation != "BINARY" && collation != "NOCASE" && collation != "RTRIM")
-    fail(Word::kInvalid,
-         fmt::format("the column {} has the collation {} of an application, and only that knows "
-                     "which keys are equal: guard by an expression, or by another column",
-                     column, collation));
-  const char* declared = nullptr;
-  sqlite3_table_column_metadata(db, "main", table.c_str(), column.c_str(), &declared, nullptr,
-                                nullptr, nullptr, nullptr);
-  const std::string type = upper(declared == nullptr ? "" : declared);
-  const auto says = [&](const char* word) { return type.find(word) != type.npos; };
-  // As SQLite derives the affinity.
-  const bool whole_or_text = says("INT") || says("CHAR") || says("CLOB") || says("TEXT");
-  if (type.empty() || type == "ANY" ||
-      (!whole_or_text && (says("BLOB") || says("REAL") || says("FLOA") || says("DOUB"))))
-    fail(Word::kInvalid,
-         fmt::format("the column {} has {}, where equal keys may differ as text (7 and 7.0): "
-                     "declare it INTEGER or TEXT, or guard by another column",
-                     column, type.empty() ? "no type" : "the type " + type));
-}
-
 // A column by its name is that column, however it came.
 guard::Protection normalised(sqlite3* db, guard::Protection wanted) {
   if (has_column(db, wanted.table, wanted.by)) wanted.key = std::exchange(wanted.by, {});
@@ -100,17 +73,10 @@ guard::Protection normalised(sqlite3* db, guard::Protection wanted) {
 }
 
 std::string kind_of(sqlite3* db, const guard::Protection& wanted) {
-  if (!wanted.by.empty()) {
-    if (upper(wanted.by).find("COLLATE") != std::string::npos)
-      fail(Word::kInvalid,
-           "a key is compared as text; say lower(…) or rtrim(…) in the expression instead of "
-           "COLLATE");
-    return "expression";
-  }
+  if (!wanted.by.empty()) return "expression";
   if (wanted.key.empty()) return "static";
   if (!has_column(db, wanted.table, wanted.key))
     fail(Word::kInvalid, fmt::format("{} has no column \"{}\"", wanted.table, wanted.key));
-  check_key_column(db, wanted.table, wanted.key);
   return "row";
 }
 
@@ -225,6 +191,7 @@ std::string protect(ConnectionState& state, const guard::Protection& given) {
   const std::string name = wanted.guard.empty() ? wanted.table : wanted.guard;
   const std::string kind = kind_of(db, wanted);
   const std::string& key = kind == "row" ? wanted.key : wanted.by;
+  if (const auto why = why_no_key(db, wanted.table, kind, key)) fail(Word::kInvalid, *why);
   Scope scope(db);
   Statement other(db, "SELECT 1 FROM main.pawl_protected WHERE tbl = ?1");
   if (other.bind(wanted.table).step())

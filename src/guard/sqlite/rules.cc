@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace pawl::sqlite {
 namespace {
 
@@ -42,6 +44,8 @@ std::string fold(std::string_view key, std::string_view collation) {
   std::string folded(key);
   if (collation == "NOCASE") {
     for (char& c : folded) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    // SQLite looks at nothing behind a NUL but how much there is.
+    std::fill(std::find(folded.begin(), folded.end(), '\0'), folded.end(), '\0');
   } else if (collation == "RTRIM") {
     folded.erase(folded.find_last_not_of(' ') + 1);
   }

@@ -42,7 +42,8 @@ struct GuardRow {
 [[nodiscard]] std::string resource_of(const GuardRow& guard, std::string_view key);
 
 // The form that all keys have which the key column calls equal: NOCASE ignores the case of ASCII
-// letters, RTRIM spaces at the end. Every other text is a key of its own.
+// letters and what stands behind a NUL, RTRIM spaces at the end. Every other text is a key of its
+// own.
 [[nodiscard]] std::string fold(std::string_view key, std::string_view collation);
 
 // Why a write is refused, for people, behind the word for programs.

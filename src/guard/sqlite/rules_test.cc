@@ -1,8 +1,13 @@
 #include "guard/sqlite/rules.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "base/limits.h"
+#include "guard/sqlite/statement.h"
 
 namespace pawl::sqlite {
 namespace {
@@ -31,6 +36,29 @@ TEST(Rules, CanaryTakesMoreOfTheSameResourcesAsItGrows) {
   }
   EXPECT_NEAR(chosen, 300, 60);
   EXPECT_TRUE(enforces(GuardMode::kCanary, 100, "orders"));
+}
+
+TEST(Rules, KeysThatNocaseCallsEqualHaveOneForm) {
+  using namespace std::string_literals;
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(":memory:", &db), SQLITE_OK);
+  const std::vector<std::string> keys{
+      "Alice",  "aLICE", "alice ", "\xC3\x89t\xC3\xA9", "\xC3\xA9t\xC3\xA9", "a\0x"s, "A\0y"s,
+      "a\0xx"s, "a\xFF", "A\xFF"};
+  for (const std::string_view collation : {"NOCASE", "RTRIM"}) {
+    Statement asked(db, fmt::format("SELECT ?1 = ?2 COLLATE {}", collation));
+    for (const std::string& one : keys) {
+      for (const std::string& other : keys) {
+        ASSERT_TRUE(asked.bind(one, other).step());
+        const bool equal = asked.number(0) != 0;
+        asked.reset();
+        EXPECT_EQ(fold(one, collation) == fold(other, collation), equal)
+            << collation << " " << testing::PrintToString(one) << " "
+            << testing::PrintToString(other);
+      }
+    }
+  }
+  sqlite3_close(db);
 }
 
 TEST(Rules, OnlyRequireTokenMakesAWriteWithoutATokenRefusable) {

@@ -6,6 +6,7 @@
 #include "guard/sqlite/decide.h"
 #include "guard/sqlite/emergency.h"
 #include "guard/sqlite/fault.h"
+#include "guard/sqlite/key_rules.h"
 #include "guard/sqlite/owner.h"
 #include "guard/sqlite/refusals.h"
 #include "guard/sqlite/triggers.h"
@@ -83,6 +84,13 @@ guard::Status status_of(Store& store, const GuardRow& row) {
 // Triggers that are gone or changed, tables that are gone.
 void find_problems_of_table(Store& store, const Protected& entry, const std::string& guard,
                             std::vector<guard::Problem>& problems) {
+  if (const auto why = why_no_key(store.db(), entry.table, entry.kind, entry.key))
+    problems.push_back(
+        {"error", guard, entry.table,
+         fmt::format("a stale token may pass under another spelling of its key: {}", *why),
+         fmt::format("pawl guard unprotect sqlite {} and pawl guard drop sqlite {}, "
+                     "then protect it by another key",
+                     entry.table, guard)});
   const std::string again = "pawl guard install sqlite puts it back";
   std::vector<Trigger> wanted;
   try {
@@ -140,6 +148,21 @@ void find_journal_problems(Store& store, std::vector<guard::Problem>& problems) 
   const GuardStrength strength = strength_of(store.db());
   if (strength.strength == Strength::kBestEffort)
     problems.push_back({"error", "", "", strength.because, "PRAGMA journal_mode = WAL"});
+}
+
+// Of files that are attached to this connection.
+void find_shared_names(ConnectionState& state, std::vector<guard::Problem>& problems) {
+  for (const std::string& schema : state.attached()) {
+    Statement shared(state.db(), fmt::format("SELECT name FROM main.pawl_guard WHERE name IN "
+                                             "(SELECT name FROM {}.pawl_guard) ORDER BY name",
+                                             quoted(schema)));
+    for (const std::string& name : list(shared))
+      problems.push_back(
+          {"warning", name, schema,
+           fmt::format("main and {} both have a guard {}: its name alone is refused", schema, name),
+           fmt::format("say which: pawl_use('main.{0}', …) or pawl_use('{1}.{0}', …)", name,
+                       schema)});
+  }
 }
 
 void find_emergencies(Store& store, std::vector<guard::Problem>& problems) {
@@ -207,6 +230,7 @@ std::vector<guard::Problem> problems(ConnectionState& state) {
   Store& store = state.main();
   std::vector<guard::Problem> all;
   find_table_problems(store, all);
+  find_shared_names(state, all);
   find_durability_problems(store, all);
   find_journal_problems(store, all);
   find_emergencies(store, all);

@@ -5,7 +5,7 @@ person would type it."""
 import re
 
 from pawltest import ROOT
-from pawltest.mariadb import GUARD, ServerCase, call, main, rows
+from pawltest.mariadb import ServerCase, call, install_script, main, rows
 
 PAGE = ROOT / "docs/how-to/guard-mariadb.md"
 TABLES = """
@@ -43,10 +43,24 @@ class HowToTest(ServerCase):
         )
 
     def test_page_names_every_sqlstate(self):
-        states = set(re.findall(r"PW\d{3}", GUARD.read_text(encoding="utf-8")))
+        states = set(re.findall(r"PW\d{3}", install_script()))
         self.assertEqual(
             set(re.findall(r"^\| `(PW\d{3})`", PAGE.read_text(encoding="utf-8"), re.M)), states
         )
+
+    def test_page_has_the_arguments_of_procedures_in_their_order(self):
+        page = PAGE.read_text(encoding="utf-8").split("## Arguments, in order")[1].split("\n## ")[0]
+        table = re.findall(r"^\| `([a-z_]+)` \| (.*?) \| .*? \| `CALL pawl\.(\w+)\(", page, re.M)
+        self.assertGreater(len(table), 8)
+        for name, arguments, called in table:
+            self.assertEqual(name, called)
+            there = rows(
+                self.connect(),
+                "SELECT parameter_name FROM information_schema.parameters WHERE "
+                "specific_schema = 'pawl' AND specific_name = %s ORDER BY ordinal_position",
+                name,
+            )
+            self.assertEqual(arguments.split(", "), [each for (each,) in there], name)
 
 
 if __name__ == "__main__":

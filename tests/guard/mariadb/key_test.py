@@ -151,8 +151,56 @@ class SpellingTest(KeyCase):
     def test_problems_names_a_key_column_that_changed_its_collation(self):
         guard = self.protect_acc(self.text("utf8mb4_general_ci"))
         rows(self.connect(), "ALTER TABLE acc MODIFY k VARCHAR(100) COLLATE utf8mb4_bin")
-        found = [row for row in call(self.connect(), "problems") if row[1] == guard]
-        self.assertEqual([row[0] for row in found], ["error"])
+        self.assertEqual([row[0] for row in self.problems_of(guard)], ["error"])
+
+    def problems_of(self, guard):
+        return [row for row in call(self.connect(), "problems") if row[1] == guard]
+
+    def test_problems_names_a_guard_on_a_column_that_can_no_longer_be_a_key(self):
+        """As an older version made it, which noted nothing; or as ALTER TABLE did later."""
+        for column in ("FLOAT", "TIMESTAMP", "VARBINARY(20)", "INT(5) ZEROFILL"):
+            for noted in (True, False):
+                with self.subTest(column, noted=noted):
+                    guard = self.protect_acc("INT PRIMARY KEY")
+                    self.assertEqual(self.problems_of(guard), [])
+                    rows(self.connect(), f"ALTER TABLE acc MODIFY k {column}")
+                    if not noted:
+                        rows(self.connect(), "UPDATE pawl.guard SET key_pattern = NULL")
+                    ((severity, _, table, problem, fix),) = self.problems_of(guard)
+                    self.assertEqual((severity, table), ("error", guard))
+                    self.assertIn("cannot be told apart", problem)
+                    self.assertIn("generated column", fix)
+                    call(self.connect(), "repair")
+                    self.assertEqual(len(self.problems_of(guard)), 1)
+                    call(self.connect(), "unprotect", guard)
+                    call(self.connect(), "drop_guard", guard)
+                    rows(self.connect(), "DROP TABLE acc")
+
+    def test_key_column_of_another_type_is_named_until_it_is_repaired(self):
+        guard = self.protect_acc("DATETIME PRIMARY KEY")
+        rows(self.connect(), "ALTER TABLE acc MODIFY k DATETIME(3)")
+        ((_, _, _, problem, fix),) = self.problems_of(guard)
+        self.assertIn("spelled otherwise", problem)
+        rows(self.connect(), fix)
+        self.assertEqual(self.problems_of(guard), [])
+
+    def test_key_that_the_character_set_cannot_spell_is_no_key(self):
+        """It would become a question mark, and so the key of another row."""
+        for collation in ("latin1_swedish_ci", "latin1_bin"):
+            with self.subTest(collation):
+                guard = self.protect_acc(self.text(collation))
+                self.write(34, f"{guard}:?", "INSERT INTO acc (k) VALUES ('?')")
+                db = self.connect(isolation="READ COMMITTED")
+                for key in ("ł", "\u65e5\u672c", "a\U0001f512"):
+                    self.assertRefused("PW004", call, db, "advance", f"{guard}:{key}", 40, 5)
+                    self.assertRefused("PW004", self.write, 40, f"{guard}:{key}", on=db)
+                    self.assertEqual(call(db, "check", f"{guard}:{key}", 34)[0][0], "unknown")
+                self.assertEqual(self.value("SELECT pawl.fence(%s)", f"{guard}:?"), 34)
+                insert = "INSERT INTO acc (k) VALUES ('é')"
+                self.assertEqual(self.write(34, f"{guard}:é", insert), "admitted")
+                call(self.connect(), "unprotect", guard)
+                call(self.connect(), "drop_guard", guard)
+                rows(self.connect(), "DROP TABLE acc")
 
 
 class LateTriggerTest(KeyCase):

@@ -3,7 +3,7 @@
 
 import pymysql
 
-from pawltest.mariadb import GUARD, ServerCase, call, main, rows, state
+from pawltest.mariadb import ServerCase, call, install_script, main, rows, state
 
 
 class ModeTest(ServerCase):
@@ -37,6 +37,22 @@ class ModeTest(ServerCase):
         for _ in range(3):
             self.assertRefused("PW002", self.write, 33)
         self.assertEqual(self.count("stale"), 3)
+
+    def test_change_of_mode_forgets_sightings_older_than_90_days(self):
+        self.protect(mode="observe")
+        rows(self.connect(), "UPDATE orders SET n = 1")
+        other = self.protect("accounts", mode="observe")
+        db = self.connect()
+        sighted = "INSERT INTO pawl.sightings (at, guard, login, statement) VALUES"
+        for guard, days in ((self.orders, 91), (self.orders, 89), (other, 91)):
+            rows(
+                db, f"{sighted} (NOW() - INTERVAL %s DAY, %s, 'old', 'UPDATE')", days, guard
+            )
+        call(self.connect(), "set_mode", self.orders, "shadow", None, None)
+        kept = "SELECT guard, TIMESTAMPDIFF(DAY, at, NOW()) FROM pawl.sightings ORDER BY 1, 2"
+        self.assertEqual(
+            rows(self.connect(), kept), sorted([(self.orders, 0), (self.orders, 89), (other, 91)])
+        )
 
     def test_require_token_refuses_a_missing_token(self):
         self.protect()
@@ -241,7 +257,7 @@ class RightsTest(ServerCase):
         self.addCleanup(self.server.install)
         rows(self.connect(), "CREATE USER installer@localhost")
         rows(self.connect(), "GRANT ALL ON *.* TO installer@localhost WITH GRANT OPTION")
-        done = self.server.client(GUARD.read_text(encoding="utf-8"), user="installer")
+        done = self.server.client(install_script(), user="installer")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         installer = self.connect("installer")
         call(installer, "protect", self.orders, None, None, "enforce")

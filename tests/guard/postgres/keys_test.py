@@ -98,6 +98,34 @@ class Spellings(OrdersCase):
         self.assertEqual(self.sql("SELECT n FROM acc ORDER BY id"), [(2,), (0,)])
 
 
+    def test_problems_names_a_guard_on_a_column_that_can_no_longer_be_a_key(self):
+        """As an older version made it, which noted nothing; or as ALTER TABLE did later."""
+        for how in ({"key": "id"}, {"by": "id"}):
+            for noted in (True, False):
+                with self.subTest(how=how, noted=noted):
+                    self.make("int", mode="observe", **how)
+                    self.assertEqual(self.problems(), [])
+                    self.sql("ALTER TABLE acc ALTER COLUMN id TYPE float8")
+                    if not noted:
+                        self.sql("UPDATE pawl.guard SET key_type = NULL")
+                    for _ in range(2):
+                        ((severity, guard, table, problem),) = self.problems()
+                        self.assertEqual((severity, guard, table), ("error", "acc", "public.acc"))
+                        self.assertIn("no one spelling for equal values", problem)
+                        self.sql("SELECT pawl.repair()")
+                    self.assertRefused("55000", self.sql, "SELECT pawl.set_mode('acc', 'enforce')")
+                    self.sql("SELECT pawl.unprotect('acc')")
+                    self.sql("SELECT pawl.drop_guard('acc')")
+
+    def test_key_column_of_another_type_is_named_until_it_is_repaired(self):
+        self.make("int", mode="observe", key="id")
+        self.sql("ALTER TABLE acc ALTER COLUMN id TYPE numeric")
+        ((_, _, _, problem),) = self.problems()
+        self.assertIn("was integer and is numeric", problem)
+        self.sql("SELECT pawl.repair()")
+        self.assertEqual(self.problems(), [])
+
+
 class Reach(OrdersCase):
     """A row is fenced when advance() says so."""
 

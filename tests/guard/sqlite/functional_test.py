@@ -384,6 +384,32 @@ class SeveralFiles(sqlite.GuardedFile):
         self.db.execute("DETACH store")
         self.refuses("PAWL_UNGUARDED", write, self.db, "parts", 8)
 
+    def test_guards_of_one_name_are_told_apart_by_their_schema(self):
+        write(self.db, "orders", 50, INSERT.format("a"))
+        other = sqlite.connect(self.path + "2")
+        other.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, state TEXT)")
+        other.execute("SELECT pawl_install()")
+        other.execute("SELECT pawl_protect('orders', NULL, 'enforce')")
+        other.close()
+        self.db.execute("ATTACH ? AS store", (self.path + "2",))
+        error = self.refuses("PAWL_INVALID", write, self.db, "orders", 51)
+        self.assertIn("main.orders or store.orders", str(error))
+        insert = "INSERT INTO {}.orders (state) VALUES ('b')"
+        write(self.db, "store.orders", 7, insert.format("store"))
+        self.refuses("PAWL_STALE", write, self.db, "store.orders", 6, insert.format("store"))
+        write(self.db, "main.orders", 51, insert.format("main"))
+        self.refuses("PAWL_STALE", write, self.db, "main.orders", 50, insert.format("main"))
+        self.refuses("PAWL_MISSING", write, self.db, "main.orders", 52, insert.format("store"))
+        self.refuses("PAWL_UNGUARDED", write, self.db, "elsewhere.orders", 52)
+        self.assertEqual(one(self.db, "SELECT pawl_fence('main.orders')"), 51)
+        self.assertEqual(one(self.db, "SELECT pawl_fence('store.orders')"), 7)
+        (problem,) = json.loads(one(self.db, "SELECT pawl_problems()"))
+        self.assertEqual((problem["severity"], problem["guard"]), ("warning", "orders"))
+        self.assertIn("pawl_use('store.orders', …)", problem["fix"])
+        self.db.execute("DETACH store")
+        self.assertEqual(one(self.db, "SELECT pawl_problems()"), "[]")
+        write(self.db, "orders", 51, INSERT.format("c"))
+
     def test_two_copies_of_one_file_are_not_mixed_up(self):
         copy = sqlite3.connect(self.path + ".copy")
         self.db.backup(copy)

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """When two keys are the same: as the key column says. And which rows a write may touch besides."""
+import json
 import sqlite3
 
 from pawltest import sqlite
@@ -54,6 +55,61 @@ class Collations(sqlite.GuardedFile):
         self.refuses(
             "PAWL_INVALID", self.db.execute, "SELECT pawl_protect('t', 'k COLLATE NOCASE')"
         )
+
+    def test_expression_over_a_column_that_ignores_spelling_cannot_be_a_key(self):
+        self.db.create_collation("odd", lambda a, b: 0)
+        self.db.execute(
+            'CREATE TABLE t (name TEXT COLLATE NOCASE, "the code" TEXT COLLATE RTRIM, '
+            "x TEXT COLLATE odd, plain TEXT)"
+        )
+        for expression in (
+            "substr(name, 1, 3)",
+            "t.NAME || plain",
+            'plain || "name"',
+            "[the code] || 1",
+            "`the code` || 1",
+            "coalesce(lower(plain), name)",
+            "hex(x)",
+            "plain collate nocase",
+        ):
+            with self.subTest(expression):
+                error = self.refuses(
+                    "PAWL_INVALID", self.db.execute, "SELECT pawl_protect('t', ?)", (expression,)
+                )
+                self.assertRegex(str(error), "write (lower|rtrim)|leave it out|instead of COLLATE")
+        for expression in (
+            "substr(plain, 1, 3)",
+            "substr(lower( name ), 1, 3)",
+            "UPPER(name) || plain",
+            'rtrim("the code") || 1',
+            "plain || 'name'",
+        ):
+            with self.subTest(expression):
+                self.db.execute("SELECT pawl_protect('t', ?)", (expression,))
+                self.db.execute("SELECT pawl_unprotect('t')")
+                self.db.execute("SELECT pawl_drop_guard('t')")
+
+    def test_problems_names_a_guard_on_a_column_that_can_no_longer_be_a_key(self):
+        """As an older version made it, or as a rebuilt table has it."""
+        for number, (column, key, other) in enumerate(
+            (("TEXT", "k", "REAL"), ("TEXT", "substr(k, 1)", "TEXT COLLATE NOCASE"))
+        ):
+            with self.subTest(key):
+                table = f"t{number}"
+                self.db.execute(f"CREATE TABLE {table} (k {column}, n INT)")
+                self.db.execute(f"SELECT pawl_protect('{table}', ?)", (key,))
+                self.assertEqual(self.problems(table), [])
+                self.db.execute(f"DROP TABLE {table}")
+                self.db.execute(f"CREATE TABLE {table} (k {other}, n INT)")
+                self.db.execute("SELECT pawl_install()")
+                (found,) = self.problems(table)
+                self.assertEqual((found["severity"], found["object"]), ("error", table))
+                self.assertIn("another spelling", found["problem"])
+                self.assertIn(f"pawl guard unprotect sqlite {table}", found["fix"])
+
+    def problems(self, guard):
+        found = json.loads(one(self.db, "SELECT pawl_problems()"))
+        return [each for each in found if each["guard"] == guard]
 
     def test_fences_of_an_older_version_keep_the_greatest_token_of_equal_keys(self):
         self.guard("TEXT PRIMARY KEY COLLATE NOCASE")

@@ -1,0 +1,17 @@
+// Which columns and expressions can be the key of a guard: those where two keys are the same when
+// their text is, or when a collation of SQLite's own says so.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "guard/sqlite/api.h"
+
+namespace pawl::sqlite {
+
+// Why this key of main.table cannot be one, and what can. Nothing: it can. `kind` as in Protected.
+[[nodiscard]] std::optional<std::string> why_no_key(sqlite3* db, const std::string& table,
+                                                    const std::string& kind,
+                                                    const std::string& key);
+
+}  // namespace pawl::sqlite
