@@ -87,9 +87,9 @@ std::string function_around(const std::vector<Token>& tokens, std::size_t index)
 }
 
 std::optional<std::string> why_no_expression(sqlite3* db, const std::string& table,
+                                             const std::vector<std::string>& columns,
                                              const std::string& expression) {
   const std::vector<Token> tokens = tokens_of(expression);
-  const std::vector<std::string> columns = columns_of(db, table);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (!tokens[i].name) continue;
     if (upper(tokens[i].text) == "COLLATE")
@@ -122,8 +122,10 @@ std::optional<std::string> why_no_expression(sqlite3* db, const std::string& tab
 
 std::optional<std::string> why_no_key(sqlite3* db, const std::string& table,
                                       const std::string& kind, const std::string& key) {
-  if (kind == "row") return why_no_key_column(db, table, key);
-  if (kind == "expression") return why_no_expression(db, table, key);
+  const std::vector<std::string> columns = columns_of(db, table);
+  const bool there = std::find(columns.begin(), columns.end(), key) != columns.end();
+  if (kind == "row" && there) return why_no_key_column(db, table, key);
+  if (kind == "expression") return why_no_expression(db, table, columns, key);
   return std::nullopt;
 }
 

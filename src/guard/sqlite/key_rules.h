@@ -9,7 +9,8 @@
 
 namespace pawl::sqlite {
 
-// Why this key of main.table cannot be one, and what can. Nothing: it can. `kind` as in Protected.
+// Why this key of main.table cannot be one, and what can. Nothing: it can, or the table or
+// the column is gone. `kind` as in Protected.
 [[nodiscard]] std::optional<std::string> why_no_key(sqlite3* db, const std::string& table,
                                                     const std::string& kind,
                                                     const std::string& key);
