@@ -129,6 +129,19 @@ inline constexpr std::size_t kMailboxUnread = 256 * 1024;
 // Taken by one turn of the loop, so that lists never delay renewals.
 inline constexpr std::size_t kMailboxPerTurn = 16;
 
+// --- etcd ----------------------------------------------------------------------------------------
+
+// One transaction: etcd refuses larger ones, unless it is configured otherwise.
+inline constexpr std::size_t kEtcdRequestMax = 3 * 512 * 1024;
+// One answer of etcd, and the keys, operations or events in it.
+inline constexpr std::size_t kEtcdAnswerMax = 64 * 1024 * 1024;
+inline constexpr std::size_t kEtcdItemsMax = 64 * 1024;
+// Of a text that etcd sends for people; the rest is cut off.
+inline constexpr std::size_t kEtcdTextMax = 1024;
+// Calls and watches under way, and reports of troubles that nobody has taken.
+inline constexpr std::size_t kEtcdCallsMax = 256;
+inline constexpr std::size_t kEtcdTroublesMax = 256;
+
 // --- Memory of the past --------------------------------------------------------------------------
 
 // The event ring. A batch with more events than fit is reported as a reset.

@@ -2,14 +2,12 @@
 // parameter.
 #pragma once
 
+#include "base/boot_clock.h"
 #include "client/time.h"
 
 namespace pawl::client {
 
-[[nodiscard]] Instant boot_now();
-
-// The timeout for poll(): rounded up; at most a minute, because poll() does not count the time of a
-// suspend.
-[[nodiscard]] int poll_timeout(Nanos left);
+using pawl::boot_now;
+using pawl::poll_timeout;
 
 }  // namespace pawl::client

@@ -1,24 +1,16 @@
-// The client's clock as a type: CLOCK_BOOTTIME, which continues while the machine is suspended.
-//
-// In this folder only the drivers read it; everything else gets `now` as a parameter. Its type does
-// not convert to or from pawld's service time (base/types.h).
+// The client's clock: CLOCK_BOOTTIME (base/boot_time.h). In this folder only the drivers read it.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 
+#include "base/boot_time.h"
 #include "base/types.h"
 
 namespace pawl::client {
 
-struct BootTime {
-  using rep = Nanos::rep;
-  using period = Nanos::period;
-  using duration = Nanos;
-  using time_point = std::chrono::time_point<BootTime>;
-  static constexpr bool is_steady = true;
-};
-using Instant = BootTime::time_point;
+using pawl::BootTime;
+using pawl::Instant;
 inline constexpr Instant kNever = Instant::max();
 
 // Of a duration that a user gave: so short that the sum of a few and the clock does not overflow,

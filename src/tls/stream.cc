@@ -42,7 +42,8 @@ Stream::Stream(const ServerContext& context) : Stream(context.native()) {
   SSL_set_accept_state(ssl_.get());
 }
 
-Stream::Stream(const ClientContext& context, const std::string& host) : Stream(context.native()) {
+Stream::Stream(const ClientContext& context, const std::string& host, const std::string& alpn)
+    : Stream(context.native()) {
   const std::string& name = context.name_of(host);
   X509_VERIFY_PARAM* wanted = SSL_get0_param(ssl_.get());
   if (X509_VERIFY_PARAM_set1_ip_asc(wanted, name.c_str()) != 1) {
@@ -51,6 +52,12 @@ Stream::Stream(const ClientContext& context, const std::string& host) : Stream(c
              const_cast<char*>(name.c_str()));
     X509_VERIFY_PARAM_set_hostflags(wanted, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     PAWL_ASSERT(X509_VERIFY_PARAM_set1_host(wanted, name.data(), name.size()) == 1);
+  }
+  if (!alpn.empty()) {
+    PAWL_ASSERT(alpn.size() < 256);
+    const std::string list = static_cast<char>(alpn.size()) + alpn;
+    PAWL_ASSERT(SSL_set_alpn_protos(ssl_.get(), reinterpret_cast<const unsigned char*>(list.data()),
+                                    static_cast<unsigned>(list.size())) == 0);
   }
   SSL_set_connect_state(ssl_.get());
   continue_handshake();
@@ -62,6 +69,13 @@ std::string Stream::peer_name() const {
   const X509* certificate = SSL_get0_peer_certificate(ssl_.get());
   const bool verified = certificate != nullptr && SSL_get_verify_result(ssl_.get()) == X509_V_OK;
   return verified ? common_name(*certificate) : std::string();
+}
+
+std::string_view Stream::alpn() const {
+  const unsigned char* name = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(ssl_.get(), &name, &size);
+  return {reinterpret_cast<const char*>(name), size};
 }
 
 // --- From the peer -------------------------------------------------------------------------------

@@ -35,8 +35,9 @@ class Stream {
 
   // A server.
   explicit Stream(const ServerContext& context);
-  // A client. `host` is the name or address that it connects to.
-  Stream(const ClientContext& context, const std::string& host);
+  // A client. `host` is the name or address that it connects to. `alpn` is the protocol that it
+  // wants to speak, as in "h2"; empty: it names none.
+  Stream(const ClientContext& context, const std::string& host, const std::string& alpn = {});
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -53,6 +54,9 @@ class Stream {
   }
   // The common name of the peer's certificate, once it is verified; empty if there is none.
   [[nodiscard]] std::string peer_name() const;
+
+  // The protocol that both ends agreed on by ALPN; empty if there is none.
+  [[nodiscard]] std::string_view alpn() const;
 
   // --- From the peer -----------------------------------------------------------------------------
   void receive(std::string_view ciphertext);

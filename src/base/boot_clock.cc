@@ -1,4 +1,4 @@
-#include "client/boot_clock.h"
+#include "base/boot_clock.h"
 
 #include <time.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 
-namespace pawl::client {
+namespace pawl {
 
 Instant boot_now() {
   timespec now{};
@@ -21,4 +21,4 @@ int poll_timeout(Nanos left) {
   return static_cast<int>(std::chrono::ceil<Millis>(std::max(left, Nanos(0))).count());
 }
 
-}  // namespace pawl::client
+}  // namespace pawl
