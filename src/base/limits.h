@@ -136,6 +136,11 @@ inline constexpr std::size_t kEtcdRequestMax = 3 * 512 * 1024;
 // One answer of etcd, and the keys, operations or events in it.
 inline constexpr std::size_t kEtcdAnswerMax = 64 * 1024 * 1024;
 inline constexpr std::size_t kEtcdItemsMax = 64 * 1024;
+// The address of the active node in the head of the log.
+inline constexpr std::size_t kEtcdAddressMax = 128;
+// Of a batch in one entry of the log, and of the records that cleaning carries along with it.
+inline constexpr std::size_t kEtcdEntryMax = 512 * 1024;
+inline constexpr std::size_t kEtcdCarriedMax = 64 * 1024;
 // Of a text that etcd sends for people; the rest is cut off.
 inline constexpr std::size_t kEtcdTextMax = 1024;
 // Calls and watches under way, and reports of troubles that nobody has taken.

@@ -124,7 +124,7 @@ void Client::on_closed(std::size_t endpoint, const std::string& why, Instant now
 }
 
 // Closes the connection; its calls end without an answer.
-void Client::drop(std::size_t endpoint, const std::string& why, Instant now) {
+void Client::drop(std::size_t endpoint, std::string why, Instant now) {
   Link& link = links_[endpoint];
   network_.close(endpoint);
   // Attempts to connect that fail in the same way are reported once.
@@ -159,11 +159,8 @@ void Client::check_link(std::size_t endpoint, Instant now) {
       if (now >= link.due) drop(endpoint, "no answer from etcd within the time to connect", now);
       return;
     case Link::State::kReady:
-      if (link.http2->is_finished()) {
-        drop(endpoint, "etcd has announced that it goes away", now);
-      } else if (now >= link.status_due && !link.asks_status && link.http2->accepts_calls()) {
+      if (now >= link.status_due && !link.asks_status && link.http2->accepts_calls())
         ask_status(endpoint, now);
-      }
       return;
   }
 }
@@ -272,6 +269,15 @@ void Client::check_attempt(Calls::iterator at, Instant now) {
 
 void Client::pump(Instant now) {
   pumped_at_ = now;
+  // A connection that ends while it sends leaves calls that can be sent to another one at once.
+  bool dropped = true;
+  while (std::exchange(dropped, false)) {
+    send_what_is_due(now);
+    for (std::size_t i = 0; i < links_.size(); ++i) dropped |= !flush(i, now);
+  }
+}
+
+void Client::send_what_is_due(Instant now) {
   for (std::size_t i = 0; i < links_.size(); ++i) check_link(i, now);
   if (token_state_ == Token::kNeeded) {
     for (const auto& [id, call] : calls_) {
@@ -295,15 +301,19 @@ void Client::pump(Instant now) {
       continue;
     if (const auto endpoint = choose(at->second)) send_call(at, *endpoint, now);
   }
-  for (std::size_t i = 0; i < links_.size(); ++i) flush(i, now);
 }
 
-void Client::flush(std::size_t endpoint, Instant now) {
+// False if the connection has ended.
+bool Client::flush(std::size_t endpoint, Instant now) {
   Link& link = links_[endpoint];
-  if (!link.http2) return;
+  if (!link.http2) return true;
   const std::string output = link.http2->take_output();
   if (!output.empty()) network_.send(endpoint, output);
   take_call_events(endpoint, now);
+  if (!link.http2 || !link.http2->is_finished()) return link.http2 != nullptr;
+  const std::string& why = link.http2->error();
+  drop(endpoint, why.empty() ? "etcd has announced that it goes away" : why, now);
+  return false;
 }
 
 Instant Client::deadline() const {
@@ -311,7 +321,7 @@ Instant Client::deadline() const {
   for (const Link& link : links_) {
     if (link.state != Link::State::kReady) {
       due = std::min(due, link.due);
-    } else if (!link.asks_status) {
+    } else if (!link.asks_status && link.http2->accepts_calls()) {
       due = std::min(due, link.status_due);
     }
   }

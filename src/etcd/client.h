@@ -36,9 +36,9 @@ namespace pawl::etcd {
 using CallId = Number<struct EtcdCallTag>;
 
 struct ClientOptions {
-  std::vector<std::string> endpoints;  // "host:port" each; at least one.
-  bool tls = false;                    // The network encrypts.
-  std::string user = {};               // Empty: etcd has no users, or knows us by our certificate.
+  std::vector<std::string> endpoints = {};  // "host:port" each; at least one.
+  bool tls = false;                         // The network encrypts.
+  std::string user = {};  // Empty: etcd has no users, or knows us by our certificate.
   std::string password = {};
   Nanos attempt_time = std::chrono::seconds(1);
   Nanos resend_pause = std::chrono::milliseconds(50);
@@ -232,7 +232,7 @@ class Client {
   CallId add_bounded(Kind kind, std::string request);
   // Connections.
   void open(std::size_t endpoint, Instant now);
-  void drop(std::size_t endpoint, const std::string& why, Instant now);
+  void drop(std::size_t endpoint, std::string why, Instant now);
   void check_link(std::size_t endpoint, Instant now);
   void ask_status(std::size_t endpoint, Instant now);
   void ask_status_soon(Instant now);
@@ -245,7 +245,8 @@ class Client {
   [[nodiscard]] std::size_t preferred() const;
   [[nodiscard]] bool waits_for_token(const Call& call) const;
   void check_attempt(Calls::iterator call, Instant now);
-  void flush(std::size_t endpoint, Instant now);
+  void send_what_is_due(Instant now);
+  bool flush(std::size_t endpoint, Instant now);
   // Answers.
   void on_message(Calls::iterator call, std::string message, Instant now);
   void on_ended(Calls::iterator call, const GrpcStatus& status, Instant now);

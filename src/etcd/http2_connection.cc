@@ -275,8 +275,6 @@ bool Http2Connection::receive(std::string_view bytes) {
   if (taken < 0) {
     session_->fail(std::string("the server broke HTTP/2: ") +
                    nghttp2_strerror(static_cast<int>(taken)));
-  } else if (nghttp2_session_want_read(session_->native) == 0) {
-    session_->fail("HTTP/2 has ended the connection");
   }
   return !session_->ended;
 }
@@ -296,6 +294,9 @@ std::string Http2Connection::take_output() {
     if (size <= 0) break;
     output.append(view_of(bytes, static_cast<std::size_t>(size)));
   }
+  // The server broke a rule, and the output says so; or it has gone away.
+  if (nghttp2_session_want_read(session_->native) == 0)
+    session_->fail("HTTP/2 has ended the connection");
   return output;
 }
 

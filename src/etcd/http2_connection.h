@@ -75,7 +75,7 @@ class Http2Connection {
   [[nodiscard]] bool receive(std::string_view bytes);
   // The connection has ended for another reason: every call ends with it.
   void end(const std::string& why);
-  // What is to be sent now.
+  // What is to be sent now; also after receive(). Once it is sent, is_finished() may be true.
   [[nodiscard]] std::string take_output();
 
   // --- What happened -----------------------------------------------------------------------------

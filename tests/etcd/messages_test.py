@@ -10,11 +10,13 @@ argument, the answers are also added to the seeds of the fuzz target:
 import base64
 import json
 import os
+import select
+import socket
 import subprocess
 import sys
 import unittest
 
-from pawltest import ROOT, etcd
+from pawltest import ROOT, etcd, tcp_proxy
 from pawltest.etcd import Cluster
 from pawltest.wait import PATIENCE
 
@@ -37,6 +39,25 @@ def decode(kind, data):
 
 def text(value):
     return base64.b64decode(value or "").decode()
+
+
+class RecordingRelay(tcp_proxy.TcpServer):
+    """Passes bytes on to a server, and keeps what the server says."""
+
+    def __init__(self, port):
+        self.port_of_server, self.said = port, b""
+        super().__init__(self.relay)
+
+    def relay(self, connection):
+        with socket.create_connection(("127.0.0.1", self.port_of_server)) as server:
+            while True:
+                for ready in select.select([connection, server], [], [])[0]:
+                    data = ready.recv(1 << 16)
+                    if not data:
+                        return
+                    if ready is server:
+                        self.said += data
+                    (connection if ready is server else server).sendall(data)
 
 
 class MessagesTest(unittest.TestCase):
@@ -114,6 +135,14 @@ class MessagesTest(unittest.TestCase):
         self.assertEqual(ours["status"]["version"], theirs["version"])
         self.assertEqual(ours["status"]["raft_term"], theirs["raftTerm"])
 
+    def test_a_whole_connection(self):
+        with RecordingRelay(self.cluster.nodes[0].client_port) as relay:
+            with etcd.Probe([relay.address]) as probe:
+                self.assertEqual(probe.txn("connection", "-", "1")["txn"], "applied")
+                self.assertEqual(probe.txn("connection", "0", "1")["txn"], "compare_failed")
+        self.assertEqual(relay.said[3], 4)  # A connection begins with the settings.
+        RECORDED["connection"] = relay.said
+
     def test_every_cut_of_an_answer_is_read_or_refused(self):
         data = self.cluster.etcdctl("get", "--prefix", "key", "-w", "protobuf", text=False).stdout
         for end in range(0, len(data), 7):
@@ -132,8 +161,11 @@ if __name__ == "__main__":
     program = unittest.main(verbosity=2, exit=False)
     if record and program.result.wasSuccessful():
         folder = etcd.scratch("seeds")
-        for name, seed in RECORDED.items():
-            (folder / name).write_bytes(b"m" + seed)
+        said = RECORDED.pop("connection")
+        seeds = {name: b"m" + seed for name, seed in RECORDED.items()}
+        seeds |= {"connection": b"h" + said, "client": b"c" + said}
+        for name, seed in seeds.items():
+            (folder / name).write_bytes(seed)
         subprocess.run(
             [ROOT / "tests/fuzz/seeds.py", "add", record, *sorted(folder.iterdir())], check=True
         )

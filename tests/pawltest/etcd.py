@@ -7,7 +7,8 @@ test is; and the probe, which drives Pawl's etcd client by lines of text.
         with Probe(cluster.addresses) as probe:
             done = probe.txn("key", "value", "next")
 
-A node keeps its ports over restarts. Environment: ETCD_PROBE is the probe.
+A node keeps its ports over restarts. Environment: ETCD_PROBE is the probe, PAWL_ETCD the server, by
+default the etcd of the PATH (scripts/etcd builds others).
 """
 
 import json
@@ -61,7 +62,8 @@ class Node:
             "log-level": "warn",
             **self.cluster.settings,
         }
-        return ["etcd", *[f"--{name}={value}" for name, value in words.items()]]
+        program = os.environ.get("PAWL_ETCD", "etcd")
+        return [program, *[f"--{name}={value}" for name, value in words.items()]]
 
     def start(self):
         """Starts the process and returns at once."""
