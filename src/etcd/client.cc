@@ -139,7 +139,7 @@ void Client::drop(std::size_t endpoint, std::string why, Instant now) {
     take_call_events(endpoint, now);
   }
   link.http2.reset();
-  link.calls.clear();
+  PAWL_ASSERT(link.calls.empty());
   link.asks_status = false;
   ask_status_soon(now);
 }

@@ -53,6 +53,7 @@ struct Http2Connection::Session {
     return found == streams.end() ? nullptr : &found->second;
   }
   void reset(std::int32_t id, Stream& stream, std::string why);
+  void end_our_half(const nghttp2_frame* frame);
   void finish(std::int32_t id, GrpcStatus status);
   void fail(std::string why);
 
@@ -138,6 +139,8 @@ int Http2Connection::Session::on_frame(nghttp2_session*, const nghttp2_frame* fr
   if (frame->hd.type == NGHTTP2_SETTINGS && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0)
     session.established = true;
   if (frame->hd.type == NGHTTP2_GOAWAY) session.going_away = true;
+  const bool has_end = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
+  if (has_end && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) session.end_our_half(frame);
   return 0;
 }
 
@@ -184,6 +187,15 @@ ssize_t Http2Connection::Session::read_request(nghttp2_session*, std::int32_t id
 void Http2Connection::Session::reset(std::int32_t id, Stream& stream, std::string why) {
   stream.fault = std::move(why);
   PAWL_ASSERT(nghttp2_submit_rst_stream(native, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL) == 0);
+}
+
+// The server has ended the call: what is not sent yet has no receiver any more. Without this a
+// stream that stays open would never be closed.
+void Http2Connection::Session::end_our_half(const nghttp2_frame* frame) {
+  const std::int32_t id = frame->hd.stream_id;
+  const Stream* stream = find(id);
+  if (stream == nullptr || (!stream->stays_open && stream->unsent.empty())) return;
+  PAWL_ASSERT(nghttp2_submit_rst_stream(native, NGHTTP2_FLAG_NONE, id, NGHTTP2_NO_ERROR) == 0);
 }
 
 void Http2Connection::Session::finish(std::int32_t id, GrpcStatus status) {

@@ -243,6 +243,16 @@ TEST_F(Http2, AMessageOfAnOpenStreamLargerThanTheWindowArrives) {
   EXPECT_EQ(server_.take_calls().at(0).message.size(), 300'000u);
 }
 
+TEST_F(Http2, AStreamThatStaysOpenEndsWhenTheServerEndsIt) {
+  ASSERT_TRUE(connection_.start({.path = "/a/b", .message = "1", .stays_open = true}));
+  exchange();
+  server_.answer(server_.take_calls().at(0).stream, "told", "14", "no leader");
+  exchange();
+  const auto events = connection_.take_events();
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(to_text(events[1].status), "code 14: no leader");
+}
+
 TEST_F(Http2, BytesThatAreNoHttp2EndEveryCall) {
   start();
   static_cast<void>(connection_.receive("-ERR this is another protocol, and long enough\r\n"));
