@@ -2,16 +2,22 @@
 // their limits, every call ends exactly once, and the client stays usable.
 //
 // The first byte of an input says what the rest is: m, a message; h, bytes of an HTTP/2 connection;
-// c, the same for a whole client.
+// c, the same for a whole client; l, a head or an entry of the log, whose checksum is made right.
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/assert.h"
+#include "base/crc32c.h"
 #include "base/limits.h"
 #include "etcd/client.h"
 #include "etcd/http2_connection.h"
+#include "etcd/log_format.h"
+#include "etcd/log_index.h"
+#include "etcd/log_reader.h"
 #include "etcd/messages.h"
 #include "tests/fuzz/chunks.h"
 
@@ -77,6 +83,26 @@ void run_connection(std::string_view bytes, Cut cut) {
   for (const auto& [stream, count] : ends) PAWL_ASSERT(count == 1);
 }
 
+void read_log(std::string_view bytes) {
+  std::string value(bytes);
+  if (value.size() < 8) return;
+  const std::uint32_t crc = crc32c(std::string_view(value).substr(8));
+  std::memcpy(value.data() + 4, &crc, sizeof(crc));
+  if (const auto head = decode_head(value)) PAWL_ASSERT(encode_head(*head).size() == kHeadBytes);
+  const auto entry = decode_entry(value);
+  if (!entry) return;
+  Head head;
+  head.incarnation = entry->header.incarnation;
+  head.first = std::max<std::uint64_t>(entry->header.number, 1);
+  LogReader reader(head);
+  LogIndex index(head.first);
+  std::string operations;
+  const auto taken = reader.take(entry->header.number, value,
+                                 [&](std::uint64_t, std::string_view more) { operations += more; });
+  if (taken) index.add(head.first, value.size(), operations);
+  PAWL_ASSERT(index.live_bytes() <= value.size());
+}
+
 class NoNetwork final : public Network {
  public:
   void connect(std::size_t) override {}
@@ -113,6 +139,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (data[0] == 'm') decode_all(rest);
+  if (data[0] == 'l') read_log(rest);
   for (const Cut cut : {Cut::kWhole, Cut::kMixed}) {
     if (data[0] == 'h') run_connection(rest, cut);
     if (data[0] == 'c') run_client(rest, cut);
