@@ -110,6 +110,31 @@ TEST_F(TlsStream, PlaintextArrivesAtTheOtherEnd) {
   EXPECT_EQ(read_all(*client_), long_text);
 }
 
+TEST_F(TlsStream, BothEndsAgreeOnTheProtocolThatTheClientNames) {
+  const auto server = server_with(pawld_);
+  const auto take_first = [](SSL*, const unsigned char** out, unsigned char* size,
+                             const unsigned char* offered, unsigned, void*) {
+    *out = offered + 1;
+    *size = offered[0];
+    return SSL_TLSEXT_ERR_OK;
+  };
+  SSL_CTX_set_alpn_select_cb(server->native(), take_first, nullptr);
+  server_.emplace(*server);
+  client_.emplace(*client_with({.ca = ca_}), "localhost", "h2");
+  talk();
+  ASSERT_EQ(client_->state(), State::kOpen) << client_->error();
+  EXPECT_EQ(client_->alpn(), "h2");
+  EXPECT_EQ(server_->alpn(), "h2");
+}
+
+TEST_F(TlsStream, AServerWithoutProtocolsAgreesOnNone) {
+  server_.emplace(*server_with(pawld_));
+  client_.emplace(*client_with({.ca = ca_}), "localhost", "h2");
+  talk();
+  ASSERT_EQ(client_->state(), State::kOpen) << client_->error();
+  EXPECT_EQ(client_->alpn(), "");
+}
+
 TEST_F(TlsStream, NothingIsSentInPlainText) {
   connect(*server_with(pawld_), *client_with({.ca = ca_}));
   EXPECT_EQ(client_->send("a-secret-lease", to_server_.sender()), 14U);
