@@ -54,8 +54,8 @@ using Compare = std::variant<ValueIs, CreateRevisionIs>;
 
 using RequestOp = std::variant<RangeRequest, PutRequest, DeleteRangeRequest>;
 
-// If every compare is true, `success` is done, else `failure`. etcd refuses a key that is put twice,
-// and more than 128 operations.
+// If every compare is true, `success` is done, else `failure`. etcd refuses a key that is put
+// twice, and more than 128 operations.
 struct TxnRequest {
   std::vector<Compare> compare;
   std::vector<RequestOp> success;

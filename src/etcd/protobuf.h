@@ -6,9 +6,9 @@
 //   while (const auto field = in.next()) …
 //   if (!in.ok()) …malformed…
 //
-// A field is a varint key (number << 3 | type), then a varint (type 0), 8 bytes (1), a varint length
-// and that many bytes (2), or 4 bytes (5). Groups (3 and 4) are malformed: no message of etcd has
-// one. Fields may come in any order, and unknown ones are skipped by the caller.
+// A field is a varint key (number << 3 | type), then a varint (type 0), 8 bytes (1), a varint
+// length and that many bytes (2), or 4 bytes (5). Groups (3 and 4) are malformed: no message of
+// etcd has one. Fields may come in any order, and unknown ones are skipped by the caller.
 #pragma once
 
 #include <cstdint>

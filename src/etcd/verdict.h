@@ -1,7 +1,7 @@
 // What the end of a call to etcd lets its caller conclude.
 //
-// etcd answers "no" to transactions that it then applies all the same (time-outs, lost leaders, even
-// "database space exceeded"), so only few answers decide anything (hard case 48).
+// etcd answers "no" to transactions that it then applies all the same (time-outs, lost leaders,
+// even "database space exceeded"), so only few answers decide anything (hard case 48).
 #pragma once
 
 #include <cstdint>

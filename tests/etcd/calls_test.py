@@ -57,7 +57,8 @@ class CallsTest(unittest.TestCase):
             head = f"h{number}"
         done = self.append(head, "h6", 6, first=f"{4:016x}")
         self.assertEqual(done["txn"], "applied")
-        self.assertEqual(done["answer"]["responses"], [{"put": True}, {"put": True}, {"deleted": 3}])
+        responses = done["answer"]["responses"]
+        self.assertEqual(responses, [{"put": True}, {"put": True}, {"deleted": 3}])
         self.assertEqual(self.keys(), ["head"] + [f"log/{n:016x}" for n in (4, 5, 6)])
         # The same transaction again finds what it wrote itself.
         done = self.append(head, "h6", 6, first=f"{4:016x}")

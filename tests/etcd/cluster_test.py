@@ -115,8 +115,9 @@ class LeaderTest(unittest.TestCase):
         with Cluster() as other:
             with Probe([*self.cluster.addresses, *other.addresses], status_ms=200) as probe:
                 probe.wait_usable(3)
+                foreign = "another etcd cluster"
                 wait_until(
-                    lambda: any("another etcd cluster" in one["error"] for one in probe.endpoints()),
+                    lambda: any(foreign in one["error"] for one in probe.endpoints()),
                     "the client has noticed the other cluster",
                 )
 
@@ -227,8 +228,8 @@ class SpaceTest(unittest.TestCase):
 
             def full():
                 nonlocal step
-                call = probe.begin("append", "a/", "-" if step == 0 else step, step + 1, step, "-",
-                                   500_000)
+                old = "-" if step == 0 else step
+                call = probe.begin("append", "a/", old, step + 1, step, "-", 500_000)
                 step += 1
                 line = probe.line(
                     lambda line: line.get("call") == call or "trouble" in line, "an answer"
@@ -242,7 +243,6 @@ class SpaceTest(unittest.TestCase):
                 "the status shows the alarm",
             )
             pending = probe.begin("txn", "head", "0", "1")
-            revision = cluster.json("endpoint", "status")[0]["Status"]["header"]["revision"]
             cluster.etcdctl("del", "--prefix", "a/log")
             revision = cluster.json("endpoint", "status")[0]["Status"]["header"]["revision"]
             cluster.etcdctl("compact", revision)

@@ -10,13 +10,14 @@
 //   append PREFIX HEAD NEXT N FIRST BYTES    the transaction of a log: compare and put PREFIXhead,
 //                                put PREFIXlog/N of so many bytes, delete the entries before FIRST
 //   duplicate KEY                a transaction that etcd refuses: it puts KEY twice
-//   range KEY END REVISION | compact REVISION | watch KEY END REVISION | progress CALL | cancel CALL
+//   range KEY END REVISION | watch KEY END REVISION | compact REVISION | progress CALL
+//   cancel CALL
 //   endpoints                    what is known of the endpoints
-//   count KEY N MICROSECONDS SEED    N transactions, one after the other, from the value 0 to N; the
-//                                first attempts of each have a random time, up to MICROSECONDS
+//   count KEY N MICROSECONDS SEED    N transactions, one after the other, from the value 0 to N;
+//                                the first attempts of each have a random time, up to MICROSECONDS
 //
-// Each answer is one line of JSON: {"call": n} as soon as a call has begun, then one line for each of
-// its events.
+// Each answer is one line of JSON: {"call": n} as soon as a call has begun, then one line for each
+// of its events.
 #include <poll.h>
 #include <unistd.h>
 

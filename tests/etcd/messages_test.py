@@ -114,7 +114,8 @@ class MessagesTest(unittest.TestCase):
         RECORDED["txn_succeeded"] = data
         ours = decode("txn", data)
         self.assertTrue(ours["succeeded"])
-        self.assertEqual([list(one) for one in ours["responses"]], [["put"], ["range"], ["deleted"]])
+        kinds = [list(one) for one in ours["responses"]]
+        self.assertEqual(kinds, [["put"], ["range"], ["deleted"]])
         self.assertEqual(ours["responses"][1]["range"]["kvs"][0]["key"], "key2")
         self.assertEqual(ours["responses"][2]["deleted"], 0)
 

@@ -235,7 +235,8 @@ class Probe:
             try:
                 line = self._lines.get(timeout=PATIENCE)
             except queue.Empty:
-                raise AssertionError(f"timed out waiting for {what}; {self.troubles[-5:]}") from None
+                text = f"timed out waiting for {what}; {self.troubles[-5:]}"
+                raise AssertionError(text) from None
             if line is None:
                 raise AssertionError(f"etcd_probe ended before {what}")
             if "trouble" in line:
@@ -261,7 +262,8 @@ class Probe:
     def event(self, call):
         """The next event of a call."""
         return self.line(
-            lambda line: line.get("call") == call and "began" not in line, f"an event of call {call}"
+            lambda line: line.get("call") == call and "began" not in line,
+            f"an event of call {call}",
         )
 
     def call(self, *words):
