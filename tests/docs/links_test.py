@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Every page below docs/ is linked from docs/README.md, and every relative link in a Markdown file
-leads somewhere: to a file that exists, and to a heading of it when the link names one.
+leads somewhere: to a file that exists, and to a heading of it when the link names one. Every row of
+a table has a table: a row behind an empty line would be shown as text.
 
     links_test.py SOURCE_DIR
 """
@@ -74,6 +75,17 @@ class LinksTest(unittest.TestCase):
             if not path.exists() or (heading and heading not in anchors(path))
         ]
         self.assertEqual(broken, [])
+
+    def test_every_row_of_a_table_has_a_table(self):
+        rows = []
+        for page in pages():
+            text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+            lines = text.split("\n") + [""]
+            for number, line in enumerate(lines):
+                is_first = line.startswith("|") and not lines[number - 1].startswith("|")
+                if is_first and not re.fullmatch(r"\|[-:| ]+\|", lines[number + 1]):
+                    rows.append(f"{page.relative_to(SOURCE)}: {line}")
+        self.assertEqual(rows, [])
 
 
 if __name__ == "__main__":

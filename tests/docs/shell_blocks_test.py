@@ -6,6 +6,10 @@ is started and left running (pawld), and the next block begins once port 7295 an
 follows `<!-- exits N -->` must exit with N. Blocks of other languages (```console, ```toml …) are
 for reading and not run. What a block prints is shown only when it fails.
 
+A reader pastes the blocks of a page into one terminal and does not see the comments. Therefore a
+block must leave its shell in the directory in which it began, and the text beside a block in the
+background must say that it needs another terminal.
+
     shell_blocks_test.py SOURCE_DIR WORK_DIR FILE.md...
 """
 import os
@@ -105,13 +109,39 @@ class Background:
         )
 
 
-def run_block(shell, tree, expected):
-    done = subprocess.run(
-        shell, cwd=tree, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+def bash(script, *arguments):
+    return ["bash", "-euo", "pipefail", "-c", script, "bash", *arguments]
+
+
+def run_block(body, tree, expected):
+    with tempfile.NamedTemporaryFile("r") as left_in:
+        done = subprocess.run(
+            bash('trap "pwd > \'$1\'" EXIT; shift\n' + body, left_in.name),
+            cwd=tree,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        end = left_in.read().strip()
     if done.returncode != expected:
         print(done.stdout.decode(errors="replace"), flush=True)
         raise SystemExit(f"exit code {done.returncode}, expected {expected}")
+    if not os.path.samefile(end, tree):
+        raise SystemExit(
+            f"the block leaves the reader's terminal in {end}, where the next block does not work: "
+            "put `cd` and what follows it into ( … )"
+        )
+
+
+def check_that_the_reader_knows(text, block):
+    """The paragraph in front of a block in the background, or behind it, names the terminal."""
+    before = text[: block.start()].rstrip().rpartition("\n\n")[2]
+    behind = text[block.end() :].lstrip().partition("\n\n")[0]
+    if "terminal" not in before and "terminal" not in behind:
+        raise SystemExit(
+            "the block does not end by itself, and the text beside it does not say that the "
+            "reader needs another terminal for it"
+        )
 
 
 def run_file(path, tree):
@@ -123,12 +153,12 @@ def run_file(path, tree):
             mark, body = block.group("mark") or "", block.group("body")
             line = text.count("\n", 0, block.start("body")) + 1
             count += 1
-            shell = ["bash", "-euo", "pipefail", "-c", body]
             if mark == "in the background":
-                background.append(Background(shell, tree))
+                check_that_the_reader_knows(text, block)
+                background.append(Background(bash(body), tree))
                 background[-1].wait_until_it_listens()
             else:
-                run_block(shell, tree, int(mark.split()[1]) if mark.startswith("exits ") else 0)
+                run_block(body, tree, int(mark.split()[1]) if mark.startswith("exits ") else 0)
     except SystemExit as failure:
         print(f"--- {path}:{line}\n{body}", flush=True)
         for process in background:
