@@ -33,9 +33,10 @@ foreach(database postgres mariadb)
   pawl_ship(pawl FILES "${PROJECT_BINARY_DIR}/generated/guard/${database}/pawl.sql" guards/${database}/uninstall.sql
             DESTINATION share/pawl/guards/${database})
 endforeach()
-pawl_ship_directories(pawl share/doc/pawl docs/)
-pawl_ship(pawl FILES README.md DESTINATION share/doc/pawl)
-pawl_ship_directories(pawl share/doc/pawl/examples examples/cron-once examples/python-worker examples/node-worker)
+# As in the source tree, so that the links of the pages lead somewhere.
+pawl_ship_directories(pawl share/doc/pawl docs examples)
+pawl_ship(pawl FILES README.md SECURITY.md CONTRIBUTING.md CHANGELOG.md DESTINATION share/doc/pawl)
+pawl_ship(pawl FILES bench/README.md DESTINATION share/doc/pawl/bench)
 pawl_ship_directories(libpawl-dev share/doc/libpawl-dev/examples
                       examples/cpp-worker examples/leader-scheduler examples/postgres-worker)
 

@@ -584,7 +584,7 @@ class DebTest(unittest.TestCase):
         for path in (
             "/usr/share/pawl/guards/postgres/pawl.sql",
             "/usr/share/pawl/guards/mariadb/pawl.sql",
-            "/usr/share/doc/pawl/how-to/back-up.md",
+            "/usr/share/doc/pawl/docs/how-to/back-up.md",
             "/usr/share/doc/pawl/examples/cron-once/run-once",
             "/usr/share/man/man1/pawl-backup.1.gz",
             "/usr/lib/pawl/libpawl_sqlite.so",
@@ -592,6 +592,20 @@ class DebTest(unittest.TestCase):
             self.assertIn(f".{path}\n", files)
         files = run("dpkg-deb", "--contents", self.packages["libpawl-dev"])
         self.assertIn("./usr/share/doc/libpawl-dev/examples/cpp-worker/main.cc\n", files)
+
+    def test_links_of_the_installed_documentation_lead_somewhere(self):
+        with tempfile.TemporaryDirectory() as root:
+            run("dpkg-deb", "--extract", self.packages["pawl"], root)
+            pages = sorted(pathlib.Path(root, "usr/share/doc/pawl").rglob("*.md"))
+            self.assertGreater(len(pages), 40)
+            broken = [
+                f"{page.relative_to(root)}: {target}"
+                for page in pages
+                for target in re.findall(r"\]\(([^()\s#:]+)(?:#[^()\s]*)?\)", page.read_text())
+                if not (page.parent / target).exists()
+            ]
+        # Debian keeps the licence in the file `copyright`.
+        self.assertEqual(broken, ["usr/share/doc/pawl/README.md: LICENSE"])
 
     def test_lintian_finds_nothing(self):
         found, _ = self.lintian.communicate(timeout=240)
