@@ -2,7 +2,8 @@
 //
 //   node worker.mjs [LOCK [STEPS [TTL_MS]]]
 //
-// Exit codes: 0 done; 69 pawld was not reached, or refused; 75 another holder has the lock; 122 the lease was lost.
+// Exit codes: 0 done; 1 the work failed; 69 pawld was not reached, or refused; 75 another holder has the lock; 122 the
+// lease was lost.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NotAcquired, withLease } from './pawl-lease.mjs';
 
@@ -14,8 +15,10 @@ async function write(step, token) {
   await sleep(100);
 }
 
+let acquired = false;
 try {
   await withLease(lock, { ttlMs: Number(ttlMs), waitMs: 1000 }, async (lease) => {
+    acquired = true;
     for (let step = 1; step <= Number(steps); ++step) {
       lease.check();
       await write(step, lease.token);
@@ -23,6 +26,7 @@ try {
   });
   console.log('done');
 } catch (error) {
+  if (acquired) throw error; // The work failed: Node.js prints the error and ends with 1.
   console.error(`not acquired: ${error.message}`);
   process.exitCode = error instanceof NotAcquired ? 75 : 69;
 }

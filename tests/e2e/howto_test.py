@@ -343,6 +343,18 @@ class NodeWorkerTest(Worker, harness.PawldCase):
         self.assertRegex(result.pop("calls")[0], "^pawld answered LOST")
         self.assertEqual(result, {"check": True, "lost": True})
 
+    def test_worker_whose_work_fails_does_not_say_not_acquired(self):
+        program = self.project / "failing.mjs"
+        text = (NODE / "worker.mjs").read_text(encoding="utf-8")
+        broken = text.replace("  console.log(`step", "  throw new Error('it broke');\n//")
+        program.write_text(broken)
+        worker = Process(
+            self, ["node", program, self.lock()], PAWL_ADDR=f"127.0.0.1:{self.pawld.port}"
+        )
+        self.assertEqual(worker.wait(), 1, worker.output())
+        self.assertIn("it broke", worker.output())
+        self.assertNotIn("not acquired", worker.output())
+
     def test_error_in_the_work_releases_the_lock(self):
         scenario = self.scenario(self.lock(), "throws")
         self.assertEqual(scenario.wait(), 0, scenario.output())
