@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/json.h"
 #include "cli/reply.h"
+#include "cli/shell_word.h"
 #include "cli/suggestion.h"
 
 namespace pawl::cli {
@@ -13,6 +14,13 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
+
+TEST(ShellWord, IsReadByAShellAsOneWord) {
+  EXPECT_EQ(shell_word("shop.db"), "shop.db");
+  EXPECT_EQ(shell_word("my shop.db"), "'my shop.db'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word(""), "''");
+}
 
 TEST(Duration, IsAWholeNumberAndAUnit) {
   EXPECT_EQ(*parse_duration("250ms"), 250ms);

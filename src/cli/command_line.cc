@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/credentials.h"
 #include "cli/exit_codes.h"
+#include "cli/shell_word.h"
 #include "cli/suggestion.h"
 #include "cli/verbs.h"
 #include "client/address.h"
@@ -21,10 +22,11 @@ namespace {
 
 constexpr const char* kAbout = "pawl: locks with fencing tokens, which a guarded resource checks.";
 constexpr const char* kFooter =
-    "Try `pawl acquire hello`, then `pawl show hello`; `pawl VERB --help` has examples.\n"
-    "Exit codes: 0 done, 64 usage, 69 pawld unreachable, 75 not acquired, 77 not permitted, 78 "
-    "configuration,\n"
-    "122 the lease is over. stdout is data, stderr is for people; --json is for programs.";
+    "Try `pawl acquire hello`, then `pawl show hello`; `pawl help VERB` has examples.\n"
+    "Exit codes: 0 done, 64 usage, 69 pawld unreachable or not able to do it now, 75 not "
+    "acquired,\n"
+    "77 not permitted, 78 configuration, 122 the lease is over. stdout is data, stderr is for\n"
+    "people; --json is for programs.";
 constexpr const char* kDefaultAddress = "127.0.0.1:7295";
 
 CLI::Option* find(CLI::App& app, const char* name) {
@@ -127,16 +129,6 @@ std::string unknown_word(const CLI::App& app, const std::vector<std::string>& ex
   return printable(what) + (meant ? fmt::format("; did you mean {}?", *meant) : "");
 }
 
-// For a shell to read.
-std::string quoted(const std::string& word) {
-  constexpr const char* kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string out = "'";
-  for (const char c : word) c == '\'' ? out.append("'\\''") : out.append(1, c);
-  return out + "'";
-}
-
 // The line with `--` in front of the first word that was not taken.
 std::string with_dashes(const std::vector<std::string>& words,
                         const std::vector<std::string>& extras) {
@@ -151,7 +143,7 @@ std::string with_dashes(const std::vector<std::string>& words,
       line += " --";
       dashed = true;
     }
-    line += " " + quoted(words[i]);
+    line += " " + shell_word(words[i]);
   }
   return printable(line);
 }
@@ -170,6 +162,10 @@ void Verb::required(const char* name, std::string& into, const char* help) {
 }
 
 void Verb::optional(const char* name, std::string& into, const char* help) {
+  app_.add_option(name, into, help)->type_name("");
+}
+
+void Verb::words(const char* name, std::vector<std::string>& into, const char* help) {
   app_.add_option(name, into, help)->type_name("");
 }
 
@@ -284,6 +280,26 @@ const CLI::App& CommandLine::named() const {
   return *app;
 }
 
+Result<std::string> CommandLine::help_of(const std::vector<std::string>& verbs) const {
+  const CLI::App* app = app_.get();
+  for (const std::string& verb : verbs) {
+    const auto found =
+        app->get_subcommands([&](const CLI::App* inner) { return inner->get_name() == verb; });
+    if (found.empty()) return Error{Code::kInvalid, unknown_word(*app, {verb})};
+    app = found.front();
+  }
+  const CLI::App* parent = app->get_parent();
+  return app->help(parent == nullptr ? "" : full_name(*parent));
+}
+
+std::optional<std::string> CommandLine::unknown_verb() const {
+  const CLI::App& app = named();
+  const auto extras = extras_of(app);
+  if (verb_names(app).empty() || std::all_of(extras.begin(), extras.end(), is_option))
+    return std::nullopt;
+  return unknown_word(app, extras);
+}
+
 int CommandLine::usage_error(Console& console, const std::string& what) const {
   return console.fail_usage(full_name(named()), what);
 }
@@ -355,6 +371,8 @@ int CommandLine::main(int argc, char** argv) {
   } catch (const CLI::CallForVersion&) {
     return print_version(errors);
   } catch (const CLI::Success& asked_for_text) {
+    // `pawl rn --help` would print the help of pawl, as if there were a verb `rn`.
+    if (const auto unknown = unknown_verb()) return usage_error(errors, *unknown);
     return app_->exit(asked_for_text);
   } catch (const CLI::ParseError& error) {
     return usage_error(errors, describe_extras(words).value_or(error.what()));

@@ -32,6 +32,8 @@ class Verb {
  public:
   void required(const char* name, std::string& into, const char* help);
   void optional(const char* name, std::string& into, const char* help);
+  // Any number of them.
+  void words(const char* name, std::vector<std::string>& into, const char* help);
   // One of `words`, nothing else.
   void choice(const char* name, std::string& into, const std::vector<std::string>& words,
               const char* help);
@@ -79,6 +81,8 @@ class CommandLine {
 
   // The declaration itself, for completions and manual pages.
   [[nodiscard]] const CLI::App& app() const { return *app_; }
+  // What `pawl VERB --help` prints; of `pawl` itself when there is no verb.
+  [[nodiscard]] Result<std::string> help_of(const std::vector<std::string>& verbs) const;
   // Whether a command of the user's follows `--`.
   [[nodiscard]] bool takes_command(const std::string& verb) const { return rests_.contains(verb); }
 
@@ -90,6 +94,8 @@ class CommandLine {
   // What is wrong with words that no command takes; nullopt when every word was taken.
   [[nodiscard]] std::optional<std::string> describe_extras(
       const std::vector<std::string>& words) const;
+  // The same for a word in the place of a verb; nullopt when there is none.
+  [[nodiscard]] std::optional<std::string> unknown_verb() const;
   // The innermost command that was parsed: `pawl`, `pawl guard`, `pawl guard install`.
   [[nodiscard]] const CLI::App& named() const;
   // Connects nothing yet. The error is a usage error (64) or one of the environment (78).

@@ -19,6 +19,9 @@ constexpr const char* kTlsHint =
     "PAWL_TLS_CA: CA certificates used to verify pawld. PAWL_TLS_CERT, PAWL_TLS_KEY: your client "
     "certificate.";
 
+constexpr const char* kUnreachableHint =
+    "Is pawld running? Start it with `systemctl start pawld`, `pawld` or `make run`, or name "
+    "another with --addr or PAWL_ADDR.";
 constexpr const char* kOtherServerHint =
     "Another server listens there. Name pawld's port for RESP (7295 by default) with --addr or "
     "PAWL_ADDR.";
@@ -156,9 +159,7 @@ int Console::fail_unreachable(const std::string& why) {
   if (tls_advice(why) || why.find(client::kNotPawld) != std::string::npos)
     return fail({Code::kUnavailable, why});
   const int code = fail({Code::kUnavailable, "pawld unreachable at " + why});
-  note(
-      "Is pawld running? Start it with `make run` or `pawld`, or name another with --addr or "
-      "PAWL_ADDR.");
+  note(kUnreachableHint);
   return code;
 }
 
@@ -180,11 +181,7 @@ std::string Console::explain(const Error& error) const {
       if (reached || !pawld_) return detail;
       if (is_tls_mismatch(error))
         return fmt::format("TLS with pawld failed at {}.\n{}", detail, kTlsHint);
-      return fmt::format(
-          "pawld unreachable at {}.\n"
-          "Is pawld running? Start it with `make run` or `pawld`, or name another with --addr or "
-          "PAWL_ADDR.",
-          detail);
+      return fmt::format("pawld unreachable at {}.\n{}", detail, kUnreachableHint);
     case Code::kUnknown:
       return fmt::format(
           "no confirmation from pawld at {}: {}.\nThe command may have taken effect; check with "

@@ -11,6 +11,7 @@
 #include "cli/guard_target.h"
 #include "cli/guard_verbs.h"
 #include "cli/reply.h"
+#include "cli/shell_word.h"
 #include "guard_contract/parse.h"
 
 namespace pawl::cli {
@@ -65,9 +66,9 @@ int mode(Console& console, const ModeOptions& options) {
     return console.fail(done.error());
   if (wanted.mode == "enforce" && !now.require_token) {
     console.note(fmt::format(
-        "writes without a token are still admitted; to refuse them: pawl guard policy {} {} "
-        "--require-token on",
-        options.target.kind, name));
+        "writes without a token are still admitted; to refuse them: {}",
+        options.target.command(fmt::format("policy {} {} --require-token on", options.target.kind,
+                                           shell_word(wanted.guard)))));
   }
   const std::string from_to = fmt::format("{}: {} -> {}", name, now.mode, wanted.mode);
   return report_change(console, options.change, from_to, "would change " + from_to);

@@ -8,6 +8,7 @@
 #include "cli/exit_codes.h"
 #include "cli/guard_target.h"
 #include "cli/guard_verbs.h"
+#include "cli/shell_word.h"
 
 namespace pawl::cli {
 namespace {
@@ -101,15 +102,19 @@ int protect(Console& console, const Protect& options) {
   const int ended = report_change(console, options.change, what, "would put " + what);
   if (*mode != options.wanted.mode && options.mode_given()) {
     console.note(
-        fmt::format("The guard existed and keeps its mode; to change it: pawl guard mode "
-                    "{} {} {}",
-                    options.target.kind, printable(*name), options.wanted.mode));
+        fmt::format("The guard existed and keeps its mode; to change it: {}",
+                    options.target.command(fmt::format("mode {} {} {}", options.target.kind,
+                                                       shell_word(*name), options.wanted.mode))));
   }
   if (!console.json() && !options.change.dry_run && *mode == "observe") {
-    console.note(fmt::format(
-        "Nothing is refused yet. `pawl guard status {}` shows who writes without a token; then\n"
-        "`pawl guard mode {} {} shadow`.",
-        options.target.kind, options.target.kind, printable(*name)));
+    console.note(
+        fmt::format("Nothing is refused yet. This shows which programs write without a token:\n"
+                    "  {}\n"
+                    "Then count what would be refused:\n"
+                    "  {}",
+                    options.target.command("status " + options.target.kind),
+                    options.target.command(
+                        fmt::format("mode {} {} shadow", options.target.kind, shell_word(*name)))));
   }
   return ended;
 }

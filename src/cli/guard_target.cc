@@ -4,7 +4,9 @@
 
 #include <cstdlib>
 
+#include "base/text.h"
 #include "cli/exit_codes.h"
+#include "cli/shell_word.h"
 
 namespace pawl::cli {
 
@@ -59,6 +61,13 @@ std::string GuardTarget::where() const {
   return !dsn.empty() ? dsn : environment == nullptr ? "" : environment;
 }
 
+std::string GuardTarget::command(std::string_view words) const {
+  const std::string place = !file.empty()  ? " --file " + shell_word(file)
+                            : !dsn.empty() ? std::string(" --dsn DSN")
+                                           : "";
+  return printable(fmt::format("pawl guard {}{}", words, place));
+}
+
 Result<std::unique_ptr<guard::Administration>> GuardTarget::connect() const {
   const auto known = guard::need_kind(kind);
   if (!known) return known.error();
@@ -84,9 +93,8 @@ Result<std::unique_ptr<guard::Administration>> GuardTarget::open() const {
   const auto installed = (*opened)->installed();
   if (!installed) return installed.error();
   if (!*installed) {
-    return Error{
-        Code::kInvalid,
-        fmt::format("no guard is installed here. Install it with: pawl guard install {}", kind)};
+    return Error{Code::kInvalid, fmt::format("no guard is installed here. Install it with: {}",
+                                             command("install " + kind))};
   }
   if ((*installed)->contract != kGuardContract) {
     return Error{
@@ -95,7 +103,7 @@ Result<std::unique_ptr<guard::Administration>> GuardTarget::open() const {
             "guard {} is installed here, with contract version {}; this pawl knows version {}. {}",
             (*installed)->version, (*installed)->contract, kGuardContract,
             (*installed)->contract < kGuardContract
-                ? fmt::format("Upgrade it with: pawl guard install {}", kind)
+                ? fmt::format("Upgrade it with: {}", command("install " + kind))
                 : "Use a newer pawl.")};
   }
   return opened;

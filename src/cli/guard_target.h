@@ -25,6 +25,9 @@ struct GuardTarget {
   void declare_optional(Verb& verb);
   // --file or --dsn, else PAWL_GUARD_DSN, else empty, which leaves it to the kind's client library.
   [[nodiscard]] std::string where() const;
+  // A command for the same place, to be printed: "pawl guard WORDS", and --file or --dsn where
+  // the place was given so. The DSN itself is not repeated: it may contain a password.
+  [[nodiscard]] std::string command(std::string_view words) const;
   [[nodiscard]] Result<std::unique_ptr<guard::Administration>> connect() const;
   // Connects, and makes sure that what is installed there keeps the contract this pawl knows.
   [[nodiscard]] Result<std::unique_ptr<guard::Administration>> open() const;

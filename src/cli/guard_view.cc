@@ -8,6 +8,7 @@
 #include "cli/guard_target.h"
 #include "cli/guard_verbs.h"
 #include "cli/reply.h"
+#include "cli/shell_word.h"
 
 namespace pawl::cli {
 namespace {
@@ -43,9 +44,9 @@ std::string to_notes(const GuardViewArguments& options, const guard::Status& sta
     out += fmt::format("note: {} is best effort: {}\n", name, printable(status.strength.because));
   if (admits_tokenless(status))
     out += fmt::format(
-        "note: {} admits writes without a token; to refuse them: pawl guard policy {} {} "
-        "--require-token on\n",
-        name, options.target.kind, name);
+        "note: {} admits writes without a token; to refuse them: {}\n", name,
+        options.target.command(fmt::format("policy {} {} --require-token on", options.target.kind,
+                                           shell_word(status.guard))));
   return out;
 }
 
@@ -152,9 +153,12 @@ std::string to_lines(Console& console, const guard::Status& status) {
                   status.kind, mode_of(status));
   out +=
       fmt::format("  tables   {}\n", printable(fmt::format("{}", fmt::join(status.tables, ", "))));
-  out +=
-      fmt::format("  strength {}{}\n", to_text(status.strength.strength),
-                  status.strength.because.empty() ? "" : ": " + printable(status.strength.because));
+  const bool only_then = !enforcing && status.strength.strength == Strength::kFenced;
+  out += fmt::format(
+      "  strength {}{}{}\n", to_text(status.strength.strength),
+      status.strength.because.empty() ? "" : ": " + printable(status.strength.because),
+      only_then ? fmt::format(" under enforce; {} refuses nothing, or not everything", status.mode)
+                : "");
   if (status.fence) out += fmt::format("  fence    {}\n", *status.fence);
   out += fmt::format(
       "  judged   stale {}, missing {}, ahead {}, malformed {}, replayed {}{}\n", status.stale,

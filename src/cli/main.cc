@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
   pawl::cli::add_drill_worker(line);
   pawl::cli::add_demo(line);
   pawl::cli::add_version(line);
+  pawl::cli::add_help(line);
   pawl::cli::add_completion(line);
   pawl::cli::add_manual(line);
   return line.main(argc, argv);

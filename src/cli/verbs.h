@@ -28,6 +28,7 @@ void add_demo(CommandLine& line);
 void add_version(CommandLine& line);
 // What `pawl version` and `pawl --version` print. The exit code.
 int print_version(Console& console);
+void add_help(CommandLine& line);
 void add_completion(CommandLine& line);
 void add_manual(CommandLine& line);
 

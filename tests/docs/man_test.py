@@ -78,6 +78,12 @@ class ManTest(unittest.TestCase):
             )
             self.assertEqual(lint.stdout + lint.stderr, "", page.name)
 
+    def test_examples_keep_their_quotes(self):
+        """In an argument of a macro, mdoc takes double quotes away; they are written \\(dq."""
+        for page in PAGES:
+            text = page.read_text(encoding="utf-8")
+            self.assertEqual(re.findall(r'^\.D[l1] .*".*$', text, re.M), [], page.name)
+
     def test_every_option_is_in_the_page_and_in_the_help(self):
         for page in PAGES:
             named = options_in_help(help_of(page))

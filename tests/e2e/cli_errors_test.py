@@ -110,6 +110,19 @@ class MessagesTest(CliCase):
         self.assertIn("did you mean", self.stderr("guard", "protet", "postgres", "orders"))
         self.assertNotIn("did you mean", self.stderr("frobnicate"))
 
+    def test_help_of_a_mistyped_verb_is_not_the_help_of_pawl(self):
+        self.assertIn('there is no verb "rn"; did you mean run?', self.stderr("rn", "--help"))
+        self.assertIn("did you mean install?", self.stderr("guard", "instal", "--help"))
+        self.assertIn('there is no verb "rn"; did you mean run?', self.stderr("help", "rn"))
+        self.assertIn("did you mean install?", self.stderr("help", "guard", "instal"))
+
+    def test_pawl_help_prints_the_help_of_a_verb(self):
+        for verb in ([], ["run"], ["guard"], ["guard", "install"], ["help"]):
+            with self.subTest(verb=verb):
+                asked = self.pawl("help", *verb).stdout
+                self.assertEqual(asked, self.pawl(*verb, "--help").stdout)
+        self.assertEqual(self.data("help", "run")["help"], self.pawl("run", "--help").stdout)
+
     def test_mistyped_option_is_recognised(self):
         self.assertIn("did you mean --limit?", self.stderr("acquire", "x", "--limt", "2"))
         said = self.stderr("break", "x", "--tokn", "1", "--reason", "r")

@@ -2,6 +2,8 @@
 """`pawl guard … sqlite`: a file from nothing to refused writes, and the conformance kit on it."""
 import json
 import os
+import re
+import shlex
 import subprocess
 
 from pawltest import sqlite
@@ -45,13 +47,24 @@ class Cli(sqlite.GuardedFile):
         return self.pawl(verb, "sqlite", "--file", self.path, *words, **options)
 
     def test_install_protect_refuse_and_uninstall(self):
-        self.assertIn("no guard is installed here", self.guard("status", code=64).stderr)
+        self.assertIn(
+            f"no guard is installed here. Install it with: "
+            f"pawl guard install sqlite --file {self.path}\n",
+            self.guard("status", code=64).stderr,
+        )
         self.assertIn("would install", self.guard("install", "--dry-run").stdout)
         self.assertEqual(
             one(self.db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'pawl%'"), 0
         )
         self.assertIn("installed: guard", self.guard("install").stdout)
-        self.assertIn("mode observe", self.guard("protect", "orders").stdout)
+        protected = self.guard("protect", "orders")
+        self.assertIn("mode observe", protected.stdout)
+        # The commands that it prints work as they are.
+        for command in re.findall("^  (pawl .*)$", protected.stderr, re.M):
+            self.pawl(*shlex.split(command)[2:])
+        self.assertEqual(
+            one(self.db, "SELECT mode FROM pawl_guard WHERE guard = 'orders'"), "shadow"
+        )
         self.guard("mode", "orders", "shadow")
         self.db.execute("INSERT INTO orders (state) VALUES ('tokenless')")
         status = json.loads(self.guard("status", "orders", "--json").stdout)
@@ -60,13 +73,13 @@ class Cli(sqlite.GuardedFile):
         enforced = self.guard("mode", "orders", "enforce", "--yes", "--reason", "test")
         self.assertIn(
             "writes without a token are still admitted; to refuse them: "
-            "pawl guard policy sqlite orders --require-token on",
+            f"pawl guard policy sqlite orders --require-token on --file {self.path}",
             enforced.stderr,
         )
         self.assertIn("writes without a token are admitted", self.guard("status", "orders").stdout)
         self.assertIn(
             "orders admits writes without a token; to refuse them: "
-            "pawl guard policy sqlite orders --require-token on",
+            f"pawl guard policy sqlite orders --require-token on --file {self.path}",
             self.guard("check").stdout,
         )
         self.guard("policy", "orders", "--require-token", "on")
@@ -101,7 +114,9 @@ class Cli(sqlite.GuardedFile):
     def test_strength_is_fenced_until_a_problem_weakens_it(self):
         self.guard("install")
         self.guard("protect", "orders")
-        self.assertIn("strength fenced", self.guard("status").stdout)
+        self.assertIn("strength fenced under enforce; observe", self.guard("status").stdout)
+        self.guard("mode", "orders", "enforce", "--yes")
+        self.assertIn("strength fenced\n", self.guard("status").stdout)
         trigger = one(self.db, "SELECT name FROM sqlite_schema WHERE type = 'trigger' LIMIT 1")
         self.db.execute(f'DROP TRIGGER "{trigger}"')
         (status,) = json.loads(self.guard("status", "--json").stdout)["guards"]
@@ -193,7 +208,8 @@ class Cli(sqlite.GuardedFile):
 
     def test_missing_or_invalid_file_is_named(self):
         self.assertIn("--file", self.pawl("status", "sqlite", code=64).stderr)
-        self.pawl("status", "sqlite", "--file", self.path + ".none", code=69)
+        missing = self.pawl("status", "sqlite", "--file", self.path + ".none", code=69)
+        self.assertIn(".none: there is no such file", missing.stderr)
         self.assertFalse(os.path.exists(self.path + ".none"))
         with open(self.path + ".text", "w", encoding="utf-8") as file:
             file.write("this is not a database\n" * 100)
