@@ -39,12 +39,13 @@ TABLES = 16  # For distinct resources: one table, and one guard, each.
 TICK = os.sysconf("SC_CLK_TCK")
 
 Shape = collections.namedtuple(
-    "Shape", "name clients statements distinct autocommit", defaults=(1, False, False)
+    "Shape", "name clients statements distinct autocommit keyed", defaults=(1, False, False, False)
 )
 SHAPES = [Shape(f"hot{clients}", clients) for clients in (1, 8, 16)]
 SHAPES += [Shape(f"distinct{clients}", clients, distinct=True) for clients in (1, 8, 16)]
 SHAPES += [Shape(f"five{clients}", clients, statements=5) for clients in (1, 8, 16)]
 SHAPES += [Shape("autocommit16", 16, autocommit=True)]
+SHAPES += [Shape(f"keyed{clients}", clients, keyed=True) for clients in (1, 8, 16)]
 
 # What each variant sends for its token, to which table it writes, and what it is compared with.
 Variant = collections.namedtuple("Variant", "name token table update against")
@@ -71,6 +72,21 @@ AUTOCOMMIT = [
     Variant("column", None, "by_hand", COLUMN, "bare"),
     Variant("protected", None, "guarded", UPDATE, "bare"),
 ]
+# A fence per key: each transaction writes a row of its own, and names it to use().
+SET = "SELECT set_config('{setting}', '7', true);"
+KEYED = [
+    Variant("plain", "SELECT set_config('bench.token', '7', true);", "plain", UPDATE, None),
+    Variant("row, set", SET, "rowed", UPDATE, "plain"),
+    Variant("row, use", "SELECT pawl.use('rowed{number}:' || :id, 7);", "rowed", UPDATE, "plain"),
+    Variant("by, set", SET, "byed", UPDATE, "plain"),
+    Variant("by, use", "SELECT pawl.use('byed{number}:' || :id, 7);", "byed", UPDATE, "plain"),
+    Variant("use", "SELECT pawl.use('guarded{number}', 7);", "guarded", UPDATE, "plain"),
+]
+
+
+def variants_of(shape):
+    return AUTOCOMMIT if shape.autocommit else KEYED if shape.keyed else VARIANTS
+
 
 # (shape, variant, what, limit): the project's targets. `for update` is there to show what is
 # avoided: more than half.
@@ -81,6 +97,11 @@ TARGETS = [
     ("autocommit16", "protected", "time", 1.30),
     ("hot16", "column", "time", 1.10),
     ("hot16", "protected", "wal", 1.10),
+    ("hot8", "use", "time", 1 / 0.85),
+    ("keyed8", "row, set", "time", 1 / 0.75),
+    ("keyed8", "row, use", "time", 1 / 0.75),
+    ("keyed8", "by, set", "time", 1 / 0.75),
+    ("keyed8", "by, use", "time", 1 / 0.75),
 ]
 
 
@@ -128,7 +149,18 @@ class Bench:
                 SELECT pawl.create_guard('named{number}');
                 SELECT pawl.set_mode('named{number}', 'enforce');
                 SELECT pawl.advance('guarded{number}', 7);
-                SELECT pawl.advance('named{number}', 7);""",
+                SELECT pawl.advance('named{number}', 7);
+                CREATE TABLE rowed{number} (LIKE plain{number} INCLUDING ALL) WITH (fillfactor = 40);
+                CREATE TABLE byed{number} (LIKE plain{number} INCLUDING ALL) WITH (fillfactor = 40);
+                INSERT INTO rowed{number} SELECT g FROM generate_series(1, {ROWS}) g;
+                INSERT INTO byed{number} SELECT g FROM generate_series(1, {ROWS}) g;
+                SELECT pawl.protect('rowed{number}', key => 'id', mode => 'enforce');
+                SELECT pawl.protect('byed{number}', by => 'id', mode => 'enforce');
+                BEGIN;
+                SELECT set_config('pawl.token.rowed{number}', '7', true), set_config('pawl.token.byed{number}', '7', true);
+                UPDATE rowed{number} SET n = 0;
+                UPDATE byed{number} SET n = 0;
+                COMMIT;""",
                 "bench",
             )
         self.cluster.psql(
@@ -151,7 +183,8 @@ class Bench:
             "table": f"{variant.table}{number}",
             "guard": f"guarded{number}",
             "named": f"named{number}",
-            "setting": self.settings[f"guarded{number}"],
+            "setting": self.settings.get(f"{variant.table}{number}"),
+            "number": number,
         }
         # Each statement has a range of its own, in rising order: otherwise plain transactions
         # deadlock among themselves.
@@ -160,7 +193,10 @@ class Bench:
             f"\\set id random({at * part + 1}, {at * part + part})\n" + variant.update
             for at in range(shape.statements)
         ]
-        if not shape.autocommit:
+        if shape.keyed:  # The token is that of the row.
+            choice, _, update = statements[0].partition("\n")
+            statements = [choice, "BEGIN;", variant.token, update, "COMMIT;"]
+        elif not shape.autocommit:
             statements = [
                 "BEGIN;",
                 *([variant.token] if variant.token else []),
@@ -264,7 +300,7 @@ def child_cpu():
 def measure(bench, options):
     cells = []
     for shape in options.shapes:
-        variants = AUTOCOMMIT if shape.autocommit else VARIANTS
+        variants = variants_of(shape)
         # Every page is written once, so that no slice pays for the first write after a checkpoint.
         for variant in variants:
             bench.slice(shape, variant, 1)
@@ -289,12 +325,12 @@ def show(cells, shapes):
     for shape in shapes:
         print(
             f"\n## {shape.clients} client{'s' * (shape.clients > 1)}, "
-            f"{'16 resources' if shape.distinct else 'one resource, one token'}, "
+            f"{'a row at random' if shape.keyed else '16 resources' if shape.distinct else 'one resource, one token'}, "
             f"{shape.statements} UPDATE"
             f"{'s' * (shape.statements > 1)}{' without BEGIN, token on the connection' if shape.autocommit else ''}\n"
         )
         lines = []
-        for variant in AUTOCOMMIT if shape.autocommit else VARIANTS:
+        for variant in variants_of(shape):
             mine = [
                 cell
                 for cell in cells
@@ -341,18 +377,15 @@ def judge(cells, shape, variant, key, limit):
     mine = [cell for cell in cells if cell["shape"] == shape]
     if not mine:
         return []
-    against = next(
-        v.against
-        for v in (AUTOCOMMIT if shape.startswith("autocommit") else VARIANTS)
-        if v.name == variant
-    )
+    kind = next(each for each in SHAPES if each.name == shape)
+    against = next(v.against for v in variants_of(kind) if v.name == variant)
     value = statistics.median(ratios(cells, shape, variant, against, key))
     foreign = statistics.median(cell["foreign_cores"] for cell in mine)
     return [
         report.Verdict(
-            f"{shape}: {variant}, {key} x {against}: at most {limit}",
+            f"{shape}: {variant}, {key} x {against}: at most {limit:.2f}",
             round(value, 3),
-            limit,
+            round(limit, 3),
             value <= limit,
             foreign > report.FOREIGN_MAX,
             f" (others used {foreign:.2f} cores meanwhile)",

@@ -4,9 +4,14 @@
 #   pawl             the command line, manual, completions, guards (.sql and the extension for SQLite), documentation
 #   libpawl0         libpawl; libpawl-guards0: its fronts of guards; libpawl-testing0: the test server
 #   libpawl-dev      headers, pkg-config and CMake files, examples in C++
+#   postgresql-15-pawl   the optional C part of the PostgreSQL guard, if it was built
 include(GNUInstallDirs)
 
 set(packages pawld pawl libpawl0 libpawl-guards0 libpawl-testing0 libpawl-dev)
+get_property(postgres_library GLOBAL PROPERTY PAWL_POSTGRES_LIBRARY)
+if(postgres_library)
+  list(APPEND packages postgresql-15-pawl)
+endif()
 set(here "${PROJECT_SOURCE_DIR}/deploy/debian")
 set(made "${PROJECT_BINARY_DIR}/debian")
 
@@ -33,6 +38,9 @@ foreach(database postgres mariadb)
   pawl_ship(pawl FILES "${PROJECT_BINARY_DIR}/generated/guard/${database}/pawl.sql" guards/${database}/uninstall.sql
             DESTINATION share/pawl/guards/${database})
 endforeach()
+if(postgres_library)
+  pawl_ship(postgresql-15-pawl FILES "${postgres_library}" DESTINATION lib/postgresql/15/lib)
+endif()
 # As in the source tree, so that the links of the pages lead somewhere.
 pawl_ship_directories(pawl share/doc/pawl docs examples)
 pawl_ship(pawl FILES README.md SECURITY.md CONTRIBUTING.md CHANGELOG.md DESTINATION share/doc/pawl)
@@ -109,6 +117,10 @@ pawl_package(libpawl-dev SECTION libdevel
              SUGGESTS "libpq-dev, libmariadb-dev, libsqlite3-dev"
              SUMMARY "client library of the Pawl lock service (development)"
              TEXT "This package has headers, files for pkg-config and CMake, and examples.")
+pawl_package(postgresql-15-pawl SECTION database DEPENDS "postgresql-15" SUGGESTS "pawl"
+             SUMMARY "guard of the Pawl lock service for PostgreSQL (faster checks)"
+             TEXT "This package has the optional part in C of the guard that pawl installs in a
+PostgreSQL database. Guards installed from then on find it by themselves.")
 
 file(WRITE "${made}/conffiles" "/etc/logrotate.d/pawl\n/etc/pawl/audit.env\n/etc/pawl/backup.env\n/etc/pawl/pawl.toml\n")
 set(CPACK_DEBIAN_PAWLD_PACKAGE_CONTROL_EXTRA "${here}/postinst" "${here}/prerm" "${here}/postrm" "${made}/conffiles")

@@ -15,6 +15,7 @@ import itertools
 import os
 import pathlib
 import re
+import shutil
 import signal
 import sys
 import unittest
@@ -31,6 +32,15 @@ GUARD = pathlib.Path(os.environ.get("PAWL_GUARD_SQL", ROOT / "guards/postgres/pa
 BIN = pathlib.Path("/usr/lib/postgresql/15/bin")
 # Another version of the server itself, for versions_test.py; psql and the tools stay Debian's.
 SERVER_BIN = pathlib.Path(os.environ.get("PAWL_POSTGRES_BIN") or BIN)
+# The C library of the guard (guards/postgres/c). With it the guard must use it, without it it must
+# not: CTest runs the same tests both ways.
+LIBRARY = os.environ.get("PAWL_POSTGRES_LIBRARY")
+# Only a superuser may use it: an installation by another role falls back by itself.
+INSTALL_WITH_LIBRARY = """DO $$ BEGIN
+  PERFORM set_config('pawl.library', CASE WHEN rolsuper THEN 'required' ELSE 'auto' END, false)
+     FROM pg_roles WHERE rolname = current_user;
+END $$;
+"""
 
 ISOLATIONS = ("read committed", "repeatable read", "serializable")
 
@@ -42,7 +52,7 @@ def install_script():
     return re.sub(
         r"^\\ir (.+)$",
         lambda line: (GUARD.parent / line[1]).read_text(encoding="utf-8"),
-        text,
+        (INSTALL_WITH_LIBRARY if LIBRARY else "SET pawl.library = off;\n") + text,
         flags=re.MULTILINE,
     )
 
@@ -69,6 +79,9 @@ class Cluster(DatabaseServer):
         )
 
     def create_data(self):
+        if LIBRARY:  # The user of PostgreSQL may not read the build directory.
+            shutil.copy(LIBRARY, self.dir)
+            (self.dir / pathlib.Path(LIBRARY).name).chmod(0o755)
         self.data_from(self.data)
 
     def _initdb(self, data):
@@ -82,6 +95,7 @@ class Cluster(DatabaseServer):
         settings = {
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": self.dir,
+            **({"dynamic_library_path": f"{self.dir}:$libdir"} if LIBRARY else {}),
             **self.settings,
         }
         words = [SERVER_BIN / "postgres", "-D", self.data, "-p", self.port]

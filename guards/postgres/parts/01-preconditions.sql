@@ -1,4 +1,4 @@
--- Refuses to install where it cannot work, creates the schema, and drops what an upgrade replaces.
+-- Refuses to install where it cannot work, creates the schema, drops what an upgrade replaces, and looks for the C library.
 
 DO $$
 DECLARE
@@ -43,3 +43,36 @@ BEGIN
     END;
   END LOOP;
 END $$;
+
+-- THE C LIBRARY (guards/postgres/c) is optional. Where the server has it and the installer is a superuser, the fast paths are
+-- one call of it; what it does not admit at once, and everything else, is decided by the same PL/pgSQL as without it.
+-- PGOPTIONS='-c pawl.library=off' does without, '-c pawl.library=required' fails where it cannot be used.
+DO $$
+DECLARE
+  wanted text := coalesce(nullif(current_setting('pawl.library', true), ''), 'auto');
+  c record;
+BEGIN
+  IF wanted NOT IN ('auto', 'off', 'required') THEN
+    RAISE EXCEPTION 'pawl: pawl.library is auto, off or required, not %', quote_literal(wanted) USING ERRCODE = '22023';
+  END IF;
+  IF wanted = 'off' THEN RETURN; END IF;
+  BEGIN
+    FOR c IN SELECT * FROM (VALUES
+        ('_c_use',       'pawl_use_1',       'resource text, token bigint'),
+        ('_c_statement', 'pawl_statement_1', 'setting text, fence regclass, lock_key bigint, raiser regclass, guard_id int'),
+        ('_c_row',       'pawl_row_1',       'setting text, token bigint, old_key text, new_key text, floor regclass, lock_key bigint, guard_id int'),
+        ('_c_keys',      'pawl_keys_1',      'setting text, low text, high text, floor regclass, lock_key bigint, guard_id int')
+      ) AS v(name, symbol, arguments) LOOP
+      EXECUTE format('CREATE FUNCTION pawl.%I(%s) RETURNS boolean LANGUAGE c STRICT AS ''pawl_guard'', %L', c.name, c.arguments, c.symbol);
+    END LOOP;
+  EXCEPTION WHEN OTHERS THEN  -- Not there, of another version, or no superuser.
+    IF wanted = 'required' THEN RAISE; END IF;
+  END;
+END $$;
+
+CREATE OR REPLACE FUNCTION pawl._has_library() RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT to_regprocedure('pawl._c_use(text, bigint)') IS NOT NULL $$;
+
+-- Which of both is in force: 'C', or 'PL/pgSQL'.
+CREATE OR REPLACE FUNCTION pawl.fast_path() RETURNS text
+LANGUAGE sql STABLE AS $$ SELECT CASE WHEN pawl._has_library() THEN 'C' ELSE 'PL/pgSQL' END $$;

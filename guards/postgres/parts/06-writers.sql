@@ -117,13 +117,30 @@ BEGIN
   RETURN verdict;
 END $$;
 
--- Judges now, and carries the token to the statements that follow in this transaction. The fast path runs with the
--- caller's rights: it only reads. (Why these looks are enough: 10-triggers.sql.) For a row guard it is a function of the
--- guard's own, which answers NULL where it does not know.
-CREATE OR REPLACE FUNCTION pawl.use(resource text, token bigint) RETURNS text
+-- Holds the fence of a key, if it is exactly this token: as _judge_keyed() does, but without waiting, so it needs no policy. The
+-- shared lock keeps compact() away, and with it the floor. It changes nothing, so a caller that makes up its arguments gains
+-- nothing. A key that is not spelled as keys are has no fence: false.
+CREATE OR REPLACE FUNCTION pawl._hold_key(guard_id int, lock_key bigint, floor regclass, key text, token bigint) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
+     AND pg_catalog.pg_try_advisory_xact_lock_shared(lock_key)
+     AND (pg_catalog.current_setting(pg_catalog.concat('pawl.used._', guard_id), true) OPERATOR(pg_catalog.=) '1' OR pawl._remember(guard_id)) THEN
+    PERFORM FROM pawl.keyed_fence f
+      WHERE f.guard OPERATOR(pg_catalog.=) guard_id AND f.key OPERATOR(pg_catalog.=) _hold_key.key AND f.token OPERATOR(pg_catalog.=) _hold_key.token
+        AND f.token OPERATOR(pg_catalog.>=) coalesce(pg_catalog.pg_sequence_last_value(floor), 1) FOR SHARE SKIP LOCKED;
+    RETURN FOUND;
+  END IF;
+  RETURN false;
+END $$;
+
+-- What pawl.use() does: judges now, and carries the token to the statements that follow in this transaction. The fast paths
+-- are for a token that is the fence, and run with the caller's rights: they only read. (Why these looks are enough:
+-- 10-triggers.sql.) For a row guard it is a function of the guard's own, which answers NULL where it does not know.
+CREATE OR REPLACE FUNCTION pawl._use(resource text, token bigint) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
-  g record; carried text;
+  g record; carried text; key text;
 BEGIN
   SELECT id, kind, fence, raiser, lock_key, setting INTO g FROM pawl.guard
    WHERE name OPERATOR(pg_catalog.=) pg_catalog.split_part(resource, ':', 1) AND equal OPERATOR(pg_catalog.=) 'accept';
@@ -141,13 +158,31 @@ BEGIN
       carried := pg_catalog.set_config(g.setting, token::pg_catalog.text, true);
       RETURN 'admitted';
     END IF;
-  ELSIF g.kind OPERATOR(pg_catalog.=) 'row' AND NOT pg_catalog.pg_is_in_recovery()
+  ELSIF g.id IS NOT NULL AND NOT pg_catalog.pg_is_in_recovery() AND pg_catalog.strpos(resource, ':') OPERATOR(pg_catalog.>) 0
         AND NOT pawl._is_alone(pg_catalog.statement_timestamp(), pg_catalog.now(), pg_catalog.current_query()) THEN
-    EXECUTE pg_catalog.concat('SELECT pawl.use_', g.id, '($1, $2)') INTO carried
-      USING pg_catalog.substr(resource, pg_catalog.strpos(resource, ':') OPERATOR(pg_catalog.+) 1), token;
-    IF carried IS NOT NULL THEN RETURN carried; END IF;
+    key := pg_catalog.substr(resource, pg_catalog.strpos(resource, ':') OPERATOR(pg_catalog.+) 1);
+    IF g.kind OPERATOR(pg_catalog.=) 'row' THEN
+      EXECUTE pg_catalog.concat('SELECT pawl.use_', g.id, '($1, $2)') INTO carried USING key, token;
+      IF carried IS NOT NULL THEN RETURN carried; END IF;
+    ELSIF coalesce(pg_catalog.current_setting(g.setting, true), '') OPERATOR(pg_catalog.=) ''
+          AND pawl._hold_key(g.id, g.lock_key, g.fence, key, token) THEN
+      carried := pg_catalog.set_config(g.setting, pg_catalog.concat('{', pg_catalog.to_json(key)::pg_catalog.text, ': "', token, '"}'), true);
+      RETURN 'admitted';
+    END IF;
   END IF;
   RETURN pawl._admit(resource, token, NULL, true);
+END $$;
+
+-- With the C library, what that does not admit at once goes on as without it. Without it, this is _use() under its public
+-- name: one more function in between would cost a quarter of the check.
+DO $$
+BEGIN
+  IF pawl._has_library() THEN
+    CREATE OR REPLACE FUNCTION pawl.use(resource text, token bigint) RETURNS text LANGUAGE sql
+      AS 'SELECT CASE WHEN pawl._c_use(resource, token) THEN ''admitted'' ELSE pawl._use(resource, token) END';
+  ELSE
+    EXECUTE regexp_replace(pg_get_functiondef('pawl._use(text, bigint)'::regprocedure), 'pawl\._use\(', 'pawl.use(');
+  END IF;
 END $$;
 
 -- The same with an operation number: admitted once under its token, however often and in whatever order it arrives.

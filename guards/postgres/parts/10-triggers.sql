@@ -24,6 +24,10 @@ DECLARE
      AND (pg_catalog.current_setting(%5$L, true) OPERATOR(pg_catalog.=) '1' OR pawl._remember(%6$s))
   THEN RETURN NULL; END IF;$f$, g.setting, 'pawl.fence_' || g.id, g.lock_key, 'pawl.raiser_' || g.id, 'pawl.used._' || g.id, g.id);
 BEGIN
+  IF pawl._has_library() THEN
+    fast := format($f$
+  IF pawl._c_statement(%1$L, %2$L, %3$s, %4$L, %5$s) THEN RETURN NULL; END IF;$f$, g.setting, 'pawl.fence_' || g.id, g.lock_key, 'pawl.raiser_' || g.id, g.id);
+  END IF;
   EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql STABLE SECURITY DEFINER AS $b$
 BEGIN%2$s
   PERFORM pawl._on_statement(%1$s, pg_catalog.pg_current_snapshot());
@@ -37,17 +41,22 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   old text := pawl._spelled('OLD.' || quote_ident(g.key), g.key_type);
   new text := pawl._spelled('NEW.' || quote_ident(g.key), g.key_type);
-BEGIN
-  EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER %8$s AS $b$
-BEGIN
-  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
-    IF (pg_catalog.current_setting(%2$L, true) OPERATOR(pg_catalog.=) OLD.pawl_token::pg_catalog.text
+  fast text := format($f$(pg_catalog.current_setting(%2$L, true) OPERATOR(pg_catalog.=) OLD.pawl_token::pg_catalog.text
         OR pg_catalog.current_setting(%2$L, true) OPERATOR(pg_catalog.=)
            pg_catalog.concat('{', pg_catalog.to_json(%3$s)::pg_catalog.text, ': "', OLD.pawl_token, '"}')) IS TRUE
        AND %3$s OPERATOR(pg_catalog.=) %4$s
        AND pg_catalog.pg_try_advisory_xact_lock_shared(%5$s)
        AND OLD.pawl_token OPERATOR(pg_catalog.>=) coalesce(pg_catalog.pg_sequence_last_value(%6$L::pg_catalog.regclass), 1)
-       AND (pg_catalog.current_setting(%7$L, true) OPERATOR(pg_catalog.=) '1' OR pawl._remember(%1$s))
+       AND (pg_catalog.current_setting(%7$L, true) OPERATOR(pg_catalog.=) '1' OR pawl._remember(%1$s))$f$,
+       g.id, g.setting, old, new, g.lock_key, 'pawl.fence_' || g.id, 'pawl.used._' || g.id);
+BEGIN
+  IF pawl._has_library() THEN
+    fast := format('pawl._c_row(%L, OLD.pawl_token, %s, %s, %L, %s, %s)', g.setting, old, new, 'pawl.fence_' || g.id, g.lock_key, g.id);
+  END IF;
+  EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER %5$s AS $b$
+BEGIN
+  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
+    IF %2$s
     THEN NEW.pawl_token := OLD.pawl_token; RETURN NEW; END IF;
     IF %3$s OPERATOR(pg_catalog.=) %4$s THEN
       NEW.pawl_token := pawl._row_stays(%1$s, %3$s, OLD.pawl_token);
@@ -64,42 +73,55 @@ BEGIN
   END IF;
   PERFORM pawl._on_truncate(%1$s);
   RETURN NULL;
-END $b$ $f$, g.id, g.setting, old, new, g.lock_key, 'pawl.fence_' || g.id, 'pawl.used._' || g.id, pawl._pins(g.key_type, false));
+END $b$ $f$, g.id, fast, old, new, pawl._pins(g.key_type, false));
   PERFORM pawl._generate_use(g);
 END $$;
 
--- use() of a row whose fence is exactly this token: the row is locked, as a write would lock it, and that holds the fence. It
--- answers NULL for the slow path, also where nothing is refused: that must not wait for a row.
+-- use() of a row whose fence is exactly this token: the row is locked, as a write would lock it, and that holds the fence. Both
+-- answer NULL for the slow path, also where nothing is refused: that must not wait for a row. pawl.hold_<id>() only locks the
+-- row and returns its key; the C library, which calls it, has looked at everything else.
 CREATE OR REPLACE FUNCTION pawl._generate_use(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   tbl regclass := (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id);
-  body text := 'RETURN NULL;';
-  -- Which texts are surely keys, and as what they are compared. Others take the slow path, which says what is wrong.
-  looks_like text := CASE WHEN g.key_type IN ('smallint', 'integer', 'bigint') THEN '^-?[0-9]{1,18}$'
-                          WHEN g.key_type IN ('text', 'character varying') THEN '' WHEN g.key_type = 'uuid' THEN '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' END;
-  compared text := CASE WHEN g.key_type IN ('smallint', 'integer', 'bigint') THEN 'bigint' ELSE g.key_type END;
+  -- As what a key is compared; it is read as _canonical_key() reads it. Other types take the slow path.
+  compared text := CASE WHEN g.key_type IN ('smallint', 'integer', 'bigint') THEN 'pg_catalog.int8' WHEN g.key_type = 'uuid' THEN 'pg_catalog.uuid'
+                        WHEN g.key_type IN ('text', 'character varying') THEN 'pg_catalog.text' END;
+  row_of_key text := format('SELECT %s INTO spelled FROM %s t', pawl._spelled('t.' || quote_ident(g.key), g.key_type), tbl);
+  is_at_token text := format(' WHERE t.%I OPERATOR(pg_catalog.=) $1::%s AND t.pawl_token OPERATOR(pg_catalog.=) $2', g.key, compared);
+  enforces text := format($f$ AND g.id OPERATOR(pg_catalog.=) %1$s AND g.mode OPERATOR(pg_catalog.=) 'enforce'
+     AND g.answered OPERATOR(pg_catalog.>=) coalesce(pg_catalog.pg_sequence_last_value(%2$L::pg_catalog.regclass), 1)$f$, g.id, 'pawl.emergency_' || g.id);
+  hold text := 'RETURN NULL;';
+  use text := 'RETURN NULL;';
 BEGIN
-  IF tbl IS NOT NULL AND looks_like IS NOT NULL THEN
-    body := format($f$
-  IF key !~ %9$L OR length(key) > 512 OR NOT pawl._remember(%1$s) OR nullif(current_setting(%2$L, true), '') IS NOT NULL
-     OR NOT pg_try_advisory_xact_lock_shared(7295, %1$s)
-     OR NOT EXISTS (SELECT FROM pawl.guard g WHERE g.id = %1$s AND g.mode = 'enforce' AND g.answered >= coalesce(pg_sequence_last_value(g.emergency), 1))
-     OR NOT pg_try_advisory_xact_lock_shared(%3$s) OR token < coalesce(pg_sequence_last_value(%4$L::regclass), 1) THEN RETURN NULL; END IF;
-  SELECT t.pawl_token, %5$s INTO in_row, spelled FROM %6$s t WHERE t.%7$I = use_%1$s.key::%8$s AND t.pawl_token = use_%1$s.token FOR NO KEY UPDATE;
-  IF in_row IS DISTINCT FROM token THEN RETURN NULL; END IF;
-  PERFORM set_config(%2$L, concat('{', to_json(spelled)::text, ': "', token, '"}'), true);
-  RETURN 'admitted';$f$, g.id, g.setting, g.lock_key, 'pawl.fence_' || g.id, pawl._spelled('t.' || quote_ident(g.key), g.key_type), tbl, g.key, compared, looks_like);
+  IF tbl IS NOT NULL AND compared IS NOT NULL THEN
+    hold := format($f$IF pg_catalog.length(key) OPERATOR(pg_catalog.<=) 512 THEN %s END IF;
+  RETURN spelled;$f$, row_of_key || is_at_token || ' FOR NO KEY UPDATE OF t;');
+    use := format($f$
+  IF pg_catalog.length(key) OPERATOR(pg_catalog.>) 512 OR pg_catalog.current_setting(%2$L, true) OPERATOR(pg_catalog.<>) ''
+     OR NOT (coalesce(pg_catalog.current_setting(%5$L, true), '') OPERATOR(pg_catalog.=) '1' OR pawl._remember(%1$s))
+     OR NOT pg_catalog.pg_try_advisory_xact_lock_shared(7295, %1$s) OR NOT pg_catalog.pg_try_advisory_xact_lock_shared(%3$s)
+     OR token OPERATOR(pg_catalog.<) coalesce(pg_catalog.pg_sequence_last_value(%4$L::pg_catalog.regclass), 1) THEN RETURN NULL; END IF;
+  %6$s
+  IF spelled IS NULL THEN RETURN NULL; END IF;
+  spelled := pg_catalog.set_config(%2$L, pg_catalog.concat('{', pg_catalog.to_json(spelled)::pg_catalog.text, ': "', token, '"}'), true);
+  RETURN 'admitted';$f$, g.id, g.setting, g.lock_key, 'pawl.fence_' || g.id, 'pawl.used._' || g.id,
+    row_of_key || ', pawl.guard g' || is_at_token || enforces || ' FOR NO KEY UPDATE OF t;');
   END IF;
-  EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.use_%1$s(key text, token bigint) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $b$
+  PERFORM pawl._generate_key_function('use_' || g.id, use), pawl._generate_key_function('hold_' || g.id, hold);
+  EXECUTE format('GRANT EXECUTE ON FUNCTION pawl.use_%s(text, bigint) TO %s', g.id, pawl._writers());
+END $$;
+
+CREATE OR REPLACE FUNCTION pawl._generate_key_function(name text, body text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.%1$I(key text, token bigint) RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $b$
 DECLARE
-  in_row bigint; spelled text;
+  spelled text;
 BEGIN
   %2$s
-END $b$ $f$, g.id, body);
-  EXECUTE format('REVOKE ALL ON FUNCTION pawl.use_%s(text, bigint) FROM PUBLIC', g.id);
-  EXECUTE format('GRANT EXECUTE ON FUNCTION pawl.use_%s(text, bigint) TO %s', g.id, pawl._writers());
+END $b$ $f$, name, body);
+  EXECUTE format('REVOKE ALL ON FUNCTION pawl.%I(text, bigint) FROM PUBLIC', name);
 END $$;
 
 -- The role that may use tokens, as GRANT wants it.
@@ -109,29 +131,60 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- The expression is the owner's, and runs with a pinned search_path: functions of its own must be qualified. Settings that
--- change how values are spelled are pinned, too, unless it is a column whose type needs none of them.
+-- change how values are spelled are pinned, too, unless it is a column whose type needs none of them: then nothing is pinned.
+-- The fast path is for a statement that has touched one key, whose fence is the token carried: one query finds the key and
+-- holds its fence, as _hold_key() does.
 CREATE OR REPLACE FUNCTION pawl._generate_by(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   computed boolean := NOT EXISTS (SELECT FROM pawl.protected p JOIN pg_attribute a ON a.attrelid = p.tbl WHERE p.guard = g.id AND quote_ident(a.attname) = g.key);
+  pins text := pawl._pins(g.key_type, computed);
+  key text := format('coalesce(%s, '''')', pawl._spelled('(' || g.key || ')', g.key_type));
+  old text := format('SELECT %s FROM pawl_old', key);
+  new text := format('SELECT %s FROM pawl_new', key);
+  before text := format($f$(pg_catalog.current_setting(%1$L, true) OPERATOR(pg_catalog.<>) '') IS TRUE
+     AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
+     AND pg_catalog.pg_try_advisory_xact_lock_shared(%2$s)
+     AND (pg_catalog.current_setting(%3$L, true) OPERATOR(pg_catalog.=) '1' OR pawl._remember(%4$s))$f$, g.setting, g.lock_key, 'pawl.used._' || g.id, g.id);
+  one_key text := format($f$
+    SELECT true INTO held
+      FROM (SELECT pg_catalog.min(k) AS low, pg_catalog.max(k) AS high FROM (%%s) AS touched(k)) AS b JOIN pawl.keyed_fence f ON f.key OPERATOR(pg_catalog.=) b.low
+     WHERE b.low OPERATOR(pg_catalog.=) b.high AND f.guard OPERATOR(pg_catalog.=) %1$s
+       AND f.token OPERATOR(pg_catalog.>=) coalesce(pg_catalog.pg_sequence_last_value(%2$L::pg_catalog.regclass), 1)
+       AND (pg_catalog.current_setting(%3$L, true) OPERATOR(pg_catalog.=) f.token::pg_catalog.text
+            OR pg_catalog.current_setting(%3$L, true) OPERATOR(pg_catalog.=) pg_catalog.concat('{', pg_catalog.to_json(f.key)::pg_catalog.text, ': "', f.token, '"}'))
+       FOR SHARE OF f SKIP LOCKED;$f$, g.id, 'pawl.fence_' || g.id, g.setting);
 BEGIN
-  EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp %3$s AS $b$
+  IF pawl._has_library() THEN
+    before := format('(pg_catalog.current_setting(%L, true) OPERATOR(pg_catalog.<>) '''') IS TRUE', g.setting);
+    one_key := format($f$
+    SELECT pawl._c_keys(%1$L, pg_catalog.min(k), pg_catalog.max(k), %2$L, %3$s, %4$s) INTO held FROM (%%s) AS touched(k);$f$,
+                      g.setting, 'pawl.fence_' || g.id, g.lock_key, g.id);
+  END IF;
+  EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER %2$s AS $b$
+#variable_conflict use_column
 DECLARE
-  keys text[];
+  held boolean; keys text[];
 BEGIN
+  IF %5$s THEN
+    IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN %6$s
+    ELSIF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN %7$s
+    ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN %8$s
+    END IF;
+    IF held THEN RETURN NULL; END IF;
+  END IF;
   CASE TG_OP
-    WHEN 'INSERT' THEN keys := (SELECT array_agg(DISTINCT coalesce(%2$s, '')) FROM pawl_new);
-    WHEN 'DELETE' THEN keys := (SELECT array_agg(DISTINCT coalesce(%2$s, '')) FROM pawl_old);
-    WHEN 'UPDATE' THEN keys := (SELECT array_agg(DISTINCT k) FROM (
-        SELECT coalesce(%2$s, '') FROM pawl_old UNION ALL SELECT coalesce(%2$s, '') FROM pawl_new) AS both_tables(k));
+    WHEN 'INSERT' THEN keys := (SELECT pg_catalog.array_agg(DISTINCT k) FROM (%9$s) AS touched(k));
+    WHEN 'DELETE' THEN keys := (SELECT pg_catalog.array_agg(DISTINCT k) FROM (%10$s) AS touched(k));
+    WHEN 'UPDATE' THEN keys := (SELECT pg_catalog.array_agg(DISTINCT k) FROM (%10$s UNION ALL %9$s) AS touched(k));
     ELSE
       PERFORM pawl._on_truncate(%1$s);
       RETURN NULL;
   END CASE;
-  PERFORM pawl._on_keys(%1$s, %4$L, %5$s, %6$L, keys);
+  PERFORM pawl._on_keys(%1$s, %3$L, %4$s, %11$L, keys);
   RETURN NULL;
-END $b$ $f$, g.id, pawl._spelled('(' || g.key || ')', g.key_type), pawl._pins(g.key_type, computed), g.setting, g.lock_key, 'pawl.fence_' || g.id);
+END $b$ $f$, g.id, CASE WHEN computed OR pins <> '' THEN 'SET search_path = pg_catalog, pg_temp ' || pins ELSE '' END, g.setting, g.lock_key, before,
+    format(one_key, old || ' UNION ALL ' || new), format(one_key, new), format(one_key, old), new, old, 'pawl.fence_' || g.id);
 END $$;
 
 CREATE OR REPLACE FUNCTION pawl._generate(g pawl.guard) RETURNS void

@@ -43,6 +43,18 @@ $$;
 -- One line per guard. Counters grow only; admitted writes are not counted, because that would cost each of them.
 CREATE OR REPLACE VIEW pawl.status AS SELECT * FROM pawl._status() ORDER BY guard;
 
+-- False when the guard uses the C library, and a new session could not load it: it is gone, or not of this server.
+CREATE OR REPLACE FUNCTION pawl._library_loads() RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF pawl._has_library() OR EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = 'pawl'::regnamespace AND p.proname ~ '^guard_[0-9]+$' AND p.prosrc ~ 'pawl\._c_') THEN
+    EXECUTE 'SELECT pawl._c_use('''', 0)';  -- Not a token: it does nothing.
+  END IF;
+  RETURN true;
+EXCEPTION WHEN undefined_file OR undefined_function THEN
+  RETURN false;
+END $$;
+
 -- What keeps the guards from doing their work, and what to do about it. Empty: healthy.
 CREATE OR REPLACE FUNCTION pawl.problems() RETURNS TABLE (severity text, guard text, object text, problem text, fix text)
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -110,6 +122,9 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
     FROM pawl.guard g WHERE pawl._is_foreign(g.raiser) OR pawl._is_foreign(g.tightened)
   UNION ALL
   SELECT 'warning', NULL, NULL, 'this server is a replica: only check() and fence() answer here', 'ask the primary' WHERE pg_is_in_recovery()
+  UNION ALL
+  SELECT 'error', NULL, NULL, 'the C library pawl_guard cannot be loaded any more: writes under guard fail',
+         'install it again, or install the guard again, with PGOPTIONS=''-c pawl.library=off''' WHERE NOT pawl._library_loads()
   UNION ALL
   SELECT 'error', NULL, NULL, 'fsync is off: an acknowledged advance() does not survive a crash', 'set fsync = on' WHERE current_setting('fsync') = 'off'
 $$;
