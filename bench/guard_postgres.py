@@ -5,6 +5,7 @@ run. See README.md.
     PYTHONPATH=tests bench/guard_postgres.py                    all shapes: about ten minutes
     PYTHONPATH=tests bench/guard_postgres.py --quick            a smoke test
     PYTHONPATH=tests bench/guard_postgres.py --only hot16,five16
+    PAWL_POSTGRES_LIBRARY=build/lib/postgres15/pawl_guard.so …  beside the C library of the guard
 
 A shape is a number of clients and a kind of transaction. In a round every variant of a shape runs
 for a short slice, one after the other, the next round in the opposite order; a ratio is taken
@@ -29,7 +30,7 @@ import sys
 import time
 
 import report
-from pawltest.postgres import BIN, Cluster, rows
+from pawltest.postgres import BIN, LIBRARY, Cluster, install_script, rows
 from pawltest.process import children
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -48,7 +49,9 @@ SHAPES += [Shape("autocommit16", 16, autocommit=True)]
 SHAPES += [Shape(f"keyed{clients}", clients, keyed=True) for clients in (1, 8, 16)]
 
 # What each variant sends for its token, to which table it writes, and what it is compared with.
-Variant = collections.namedtuple("Variant", "name token table update against")
+Variant = collections.namedtuple(
+    "Variant", "name token table update against database", defaults=("bench",)
+)
 UPDATE = "UPDATE {table} SET n = n + 1 WHERE id = :id;"
 COLUMN = "UPDATE {table} SET n = n + 1, token = 7 WHERE id = :id AND token <= 7;"
 VARIANTS = [
@@ -85,7 +88,14 @@ KEYED = [
 
 
 def variants_of(shape):
-    return AUTOCOMMIT if shape.autocommit else KEYED if shape.keyed else VARIANTS
+    """With the C library, what goes through the guard a second time, with it."""
+    found = AUTOCOMMIT if shape.autocommit else KEYED if shape.keyed else VARIANTS
+    if not LIBRARY:
+        return found
+    guarded = [each for each in found if each.table not in ("plain", "by_hand")]
+    return found + [
+        each._replace(name=f"{each.name}, C", database="bench_c") for each in guarded
+    ]
 
 
 # (shape, variant, what, limit): the project's targets. `for update` is there to show what is
@@ -102,6 +112,11 @@ TARGETS = [
     ("keyed8", "row, use", "time", 1 / 0.75),
     ("keyed8", "by, set", "time", 1 / 0.75),
     ("keyed8", "by, use", "time", 1 / 0.75),
+    ("hot8", "use, C", "time", 1 / 0.85),
+    ("keyed8", "row, set, C", "time", 1 / 0.75),
+    ("keyed8", "row, use, C", "time", 1 / 0.75),
+    ("keyed8", "by, set, C", "time", 1 / 0.75),
+    ("keyed8", "by, use, C", "time", 1 / 0.75),
 ]
 
 
@@ -126,14 +141,17 @@ class Bench:
     def __enter__(self):
         self.cluster.start()
         self.scripts.mkdir()
-        self.cluster.create_database("bench")
-        self._fill()
+        for name in ["bench", *(["bench_c"] if LIBRARY else [])]:
+            self.cluster.psql(f"CREATE DATABASE {name}")
+            self.cluster.psql(install_script(library=name == "bench_c"), name)
+            self._fill(name)
+        self.cluster.psql("CHECKPOINT")
         return self
 
     def __exit__(self, *_):
         self.cluster.remove()
 
-    def _fill(self):
+    def _fill(self, database="bench"):
         for number in range(TABLES):
             self.cluster.psql(
                 f"""
@@ -161,7 +179,7 @@ class Bench:
                 UPDATE rowed{number} SET n = 0;
                 UPDATE byed{number} SET n = 0;
                 COMMIT;""",
-                "bench",
+                database,
             )
         self.cluster.psql(
             f"""
@@ -169,10 +187,9 @@ class Bench:
             INSERT INTO fence SELECT 'named' || g, 7 FROM generate_series(0, {TABLES - 1}) g;
             CREATE TABLE setting AS SELECT name, setting FROM pawl.guard;
             VACUUM ANALYZE;""",
-            "bench",
+            database,
         )
         self.settings = dict(rows(self.connection(), "SELECT name, setting FROM setting"))
-        self.cluster.psql("CHECKPOINT")
 
     def connection(self):
         return self.cluster.connect("bench", autocommit=True)
@@ -242,7 +259,7 @@ class Bench:
                     self.cluster.port,
                     "-U",
                     "postgres",
-                    "bench",
+                    variant.database,
                 )
             ],
             env=environment,
@@ -378,7 +395,9 @@ def judge(cells, shape, variant, key, limit):
     if not mine:
         return []
     kind = next(each for each in SHAPES if each.name == shape)
-    against = next(v.against for v in variants_of(kind) if v.name == variant)
+    against = next((v.against for v in variants_of(kind) if v.name == variant), None)
+    if against is None:
+        return []
     value = statistics.median(ratios(cells, shape, variant, against, key))
     foreign = statistics.median(cell["foreign_cores"] for cell in mine)
     return [

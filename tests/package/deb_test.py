@@ -23,7 +23,15 @@ import unittest
 
 SOURCE, BUILD = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 UNITS = SOURCE / "deploy/systemd"
-PACKAGES = ("libpawl-dev", "libpawl-guards0", "libpawl-testing0", "libpawl0", "pawl", "pawld")
+PACKAGES = (
+    "libpawl-dev",
+    "libpawl-guards0",
+    "libpawl-testing0",
+    "libpawl0",
+    "pawl",
+    "pawld",
+    "postgresql-15-pawl",
+)
 
 
 def run(*words, **options):

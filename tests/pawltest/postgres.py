@@ -45,14 +45,14 @@ END $$;
 ISOLATIONS = ("read committed", "repeatable read", "serializable")
 
 
-def install_script():
+def install_script(library=bool(LIBRARY)):
     """GUARD with the parts that it includes, without other commands of psql: the user of PostgreSQL
     may not read the tree."""
     text = re.sub(r"^\\set .+\n", "", GUARD.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return re.sub(
         r"^\\ir (.+)$",
         lambda line: (GUARD.parent / line[1]).read_text(encoding="utf-8"),
-        (INSTALL_WITH_LIBRARY if LIBRARY else "SET pawl.library = off;\n") + text,
+        (INSTALL_WITH_LIBRARY if library else "SET pawl.library = off;\n") + text,
         flags=re.MULTILINE,
     )
 

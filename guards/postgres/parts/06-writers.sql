@@ -120,7 +120,7 @@ END $$;
 -- Holds the fence of a key, if it is exactly this token: as _judge_keyed() does, but without waiting, so it needs no policy. The
 -- shared lock keeps compact() away, and with it the floor. It changes nothing, so a caller that makes up its arguments gains
 -- nothing. A key that is not spelled as keys are has no fence: false.
-CREATE OR REPLACE FUNCTION pawl._hold_key(guard_id int, lock_key bigint, floor regclass, key text, token bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION pawl._hold_key(guard_id int, lock_key bigint, key text, token bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
   IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
@@ -128,7 +128,8 @@ BEGIN
      AND (pg_catalog.current_setting(pg_catalog.concat('pawl.used._', guard_id), true) OPERATOR(pg_catalog.=) '1' OR pawl._remember(guard_id)) THEN
     PERFORM FROM pawl.keyed_fence f
       WHERE f.guard OPERATOR(pg_catalog.=) guard_id AND f.key OPERATOR(pg_catalog.=) _hold_key.key AND f.token OPERATOR(pg_catalog.=) _hold_key.token
-        AND f.token OPERATOR(pg_catalog.>=) coalesce(pg_catalog.pg_sequence_last_value(floor), 1) FOR SHARE SKIP LOCKED;
+        AND f.token OPERATOR(pg_catalog.>=) coalesce(pg_catalog.pg_sequence_last_value(pg_catalog.concat('pawl.fence_', guard_id)::pg_catalog.regclass), 1)
+        FOR SHARE SKIP LOCKED;
     RETURN FOUND;
   END IF;
   RETURN false;
@@ -165,7 +166,7 @@ BEGIN
       EXECUTE pg_catalog.concat('SELECT pawl.use_', g.id, '($1, $2)') INTO carried USING key, token;
       IF carried IS NOT NULL THEN RETURN carried; END IF;
     ELSIF coalesce(pg_catalog.current_setting(g.setting, true), '') OPERATOR(pg_catalog.=) ''
-          AND pawl._hold_key(g.id, g.lock_key, g.fence, key, token) THEN
+          AND pawl._hold_key(g.id, g.lock_key, key, token) THEN
       carried := pg_catalog.set_config(g.setting, pg_catalog.concat('{', pg_catalog.to_json(key)::pg_catalog.text, ': "', token, '"}'), true);
       RETURN 'admitted';
     END IF;

@@ -136,7 +136,23 @@ BEGIN
   IF EXISTS (SELECT FROM pg_type t WHERE t.oid = type AND t.typcollation <> 0) THEN
     EXECUTE format('SELECT to_regcollation(pg_collation_for((SELECT (%s) FROM %s LIMIT 0)))', expression, tbl) INTO coll;
   END IF;
+  PERFORM pawl._insist_on_stored_columns(tbl, expression);
   RETURN pawl._insist_on_key_type(tbl, expression, type, pawl._key_type_of(type, coll));
+END $$;
+
+-- The rows that a trigger gets have no value for a generated column that is not STORED (VIRTUAL, from PostgreSQL 18 on).
+CREATE OR REPLACE FUNCTION pawl._insist_on_stored_columns(tbl regclass, expression text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  has_virtual boolean; stored text;
+BEGIN
+  SELECT bool_or(a.attgenerated = 'v'), string_agg(quote_ident(a.attname), ', ') FILTER (WHERE a.attgenerated <> 'v') INTO has_virtual, stored
+    FROM pg_attribute a WHERE a.attrelid = tbl AND a.attnum > 0 AND NOT a.attisdropped;
+  IF NOT has_virtual THEN RETURN; END IF;
+  EXECUTE format('SELECT (%s) FROM (SELECT %s FROM %s) AS stored LIMIT 0', expression, stored, tbl);
+EXCEPTION WHEN undefined_column THEN
+  RAISE EXCEPTION 'pawl: % reads a virtual generated column of %: a trigger cannot see it', expression, tbl
+    USING ERRCODE = '0A000', HINT = 'Guard by what it is computed from, or make it STORED.';
 END $$;
 
 -- Puts a table under guard, and returns the guard's name. Doing it twice changes nothing.

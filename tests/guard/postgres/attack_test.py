@@ -193,6 +193,7 @@ class Strangers(AttackCase):
 
     def test_no_internal_function_that_moves_a_fence_may_be_called_by_others(self):
         harmless = {"_status", "_is_alone", "_insist_on_op", "_remember", "_admit"}
+        harmless |= {"_use", "_c_use", "_hold_key", "_has_library"}
         granted = self.sql(
             "SELECT p.proname FROM pg_proc p WHERE p.pronamespace = 'pawl'::regnamespace AND "
             "p.proname ~ '^(_|guard_)' AND has_function_privilege('intern', p.oid, 'EXECUTE')"

@@ -244,6 +244,31 @@ class SharedByRows(OrdersCase):
         self.assertRefused("42703", self.sql, "SELECT pawl.protect('notes', by => 'nobody')")
         self.assertEqual(self.sql("SELECT * FROM pawl.guard WHERE name = 'notes'"), [])
 
+    def test_by_reads_columns_with_the_names_of_the_trigger_s_own_variables(self):
+        self.sql("CREATE TABLE notes (held int, keys int, k int)")
+        for column in ("held", "keys", "k"):
+            self.protect(table="notes", by=column)
+            self.under(34, "INSERT INTO notes VALUES (1, 1, 1)", resource="notes:1")
+            self.under(34, "UPDATE notes SET held = 1", resource="notes:1")
+            self.assertRefused(
+                "PW002", self.under, 33, "DELETE FROM notes", resource="notes:1"
+            )
+            self.sql("SELECT pawl.unprotect('notes')")
+            self.sql("SELECT pawl.drop_guard('notes')")
+
+    def test_by_a_generated_column_holds_or_is_refused_by_protect(self):
+        """Triggers do not see VIRTUAL ones, which PostgreSQL has from 18 on."""
+        self.sql("CREATE TABLE notes (n int, g int GENERATED ALWAYS AS (n % 3) STORED)")
+        self.protect(table="notes", by="g")
+        self.under(34, "INSERT INTO notes VALUES (4)", resource="notes:1")
+        self.assertRefused("PW002", self.under, 33, "DELETE FROM notes", resource="notes:1")
+        if self.admin.server_version < 180000:
+            return
+        self.sql("CREATE TABLE v (n int, g int GENERATED ALWAYS AS (n % 3) VIRTUAL)")
+        self.assertRefused("0A000", self.sql, "SELECT pawl.protect('v', by => 'g + 1')")
+        self.protect(table="v", by="n % 3")
+        self.under(34, "INSERT INTO v VALUES (4)", resource="v:1")
+
     def test_holders_of_one_token_do_not_wait_for_each_other(self):
         self.sql("SELECT pawl.advance('orders:1', 34)")
         one, two = self.connect(), self.connect()

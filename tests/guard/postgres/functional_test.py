@@ -289,8 +289,16 @@ class EveryWayToWrite(OrdersCase):
         "cascading update": "UPDATE customers SET id = 8 WHERE id = 1",
     }
 
+    # From PostgreSQL 17 on.
+    MERGE_INTO_VIEW = (
+        "MERGE INTO recent o USING (VALUES (4), (77)) v(id) ON o.id = v.id WHEN MATCHED THEN UPDATE SET n = 9 "
+        "WHEN NOT MATCHED THEN INSERT (id) VALUES (v.id)"
+    )
+
     def test_every_writing_statement_is_checked(self):
-        for name, sql in self.WAYS.items():
+        newer = self.admin.server_version >= 170000
+        ways = {**self.WAYS, **({"merge into a view": self.MERGE_INTO_VIEW} if newer else {})}
+        for name, sql in ways.items():
             with self.subTest(way=name):
                 self.assertRefused("PW001", self.write, sql)
                 self.assertRefused("PW002", self.carrying, 33, sql)
@@ -322,6 +330,27 @@ class EveryWayToWrite(OrdersCase):
         with self.connect() as db:
             rows(db, f"SELECT pawl.use('orders', 34); {TOUCH}")
         self.assertEqual(self.n(), 1)
+
+    def test_maintenance_needs_no_token_and_moves_no_row(self):
+        """What the privilege MAINTAIN allows, from PostgreSQL 17 on; before, the owner."""
+        before = self.sql("SELECT * FROM orders ORDER BY id")
+        self.sql("CREATE ROLE keeper LOGIN")
+        self.addCleanup(self.sql, "DROP OWNED BY keeper; DROP ROLE keeper")
+        newer = self.admin.server_version >= 170000
+        if newer:
+            self.sql("GRANT MAINTAIN ON orders TO keeper")
+        db = self.connect(user="keeper" if newer else "postgres", autocommit=True)
+        for statement in (
+            "VACUUM FULL orders",
+            "ANALYZE orders",
+            "REINDEX TABLE orders",
+            "CLUSTER orders USING orders_pkey",
+            "BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE; COMMIT",
+        ):
+            rows(db, statement)
+        self.assertEqual(self.sql("SELECT * FROM orders ORDER BY id"), before)
+        if newer:
+            self.assertRefused("42501", rows, db, TOUCH)
 
     def test_reading_and_locking_rows_needs_no_token(self):
         self.assertEqual(len(self.sql("SELECT * FROM orders FOR UPDATE")), 9)

@@ -26,10 +26,10 @@ UPDATE = "UPDATE orders SET n = n + 1"
 class Pool:
     """A PgBouncer in front of a cluster."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster, more=""):
         self.cluster = cluster
         self.port = free_port()
-        self.dir = cluster.dir / "pgbouncer"
+        self.dir = cluster.dir / f"pgbouncer-{self.port}"
         self.dir.mkdir()
         config = self.dir / "pgbouncer.ini"
         config.write_text(
@@ -44,6 +44,7 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = 1
 logfile = {self.dir}/log
+{more}
 """
         )
         if os.geteuid() == 0:
@@ -206,6 +207,81 @@ class TheFormThatLeaks(PoolCase):
                 options="-c pawl.token=5",
             )
         self.assertIn("options", str(caught.exception))
+
+
+class WhatTheConnectionRemembers(PoolCase):
+    """That a session has used a token belongs to the connection to the server, which clients of a
+    pool share. An old program is one that has never used a token; require_token is off."""
+
+    def setUp(self):
+        super().setUp()
+        self.sql("SELECT pawl.set_policy('orders', require_token => false)")
+
+    def pool_with(self, more):
+        pool = Pool(self.cluster, more)
+        self.addCleanup(pool.stop)
+        wait_until(lambda: pool.serves(self.db), "pgbouncer serves")
+        return pool
+
+    def use(self, session):
+        rows(session, "SELECT pawl.use('orders', 5)")
+        rows(session, UPDATE)
+        session.commit()
+
+    def client_of(self, pool):
+        session = pool.connect(self.db)
+        self.addCleanup(session.close)
+        return session
+
+    def test_an_old_program_writes_until_a_new_one_had_its_connection(self):
+        rows(self.other, UPDATE)
+        self.other.commit()
+        self.use(self.mine)
+        self.assertEqual(self.server(self.mine), self.server(self.other))
+        error = self.assertRefused("PW001", rows, self.other, UPDATE)
+        self.other.rollback()
+        self.assertIn("in a session that has used one", error.diag.message_primary)
+        self.assertIn("DISCARD ALL", error.diag.message_hint)
+        self.assertEqual(self.written(), 2)
+
+    def test_a_refused_token_is_remembered_for_the_next_client(self):
+        """Its transaction is rolled back, and the memory is not."""
+        self.sql("SELECT pawl.advance('orders', 6)")
+        self.assertRefused("PW002", rows, self.mine, "SELECT pawl.use('orders', 5)")
+        self.mine.rollback()
+        self.assertRefused("PW001", rows, self.other, UPDATE)
+
+    def test_reset_by_the_new_program_lets_the_old_one_write(self):
+        self.use(self.mine)
+        rows(self.mine, "SELECT pawl.reset()")
+        self.mine.commit()
+        rows(self.other, UPDATE)
+        self.other.commit()
+        self.assertEqual(self.written(), 2)
+
+    def test_a_pool_that_discards_after_each_transaction_lets_the_old_one_write(self):
+        pool = self.pool_with("server_reset_query = DISCARD ALL\nserver_reset_query_always = 1")
+        mine, other = self.client_of(pool), self.client_of(pool)
+        self.use(mine)
+        self.assertEqual(self.server(mine), self.server(other))
+        rows(other, UPDATE)
+        other.commit()
+        self.assertEqual(self.written(), 2)
+
+    def test_an_old_program_with_a_pool_of_its_own_writes(self):
+        other = self.client_of(self.pool_with(""))
+        self.use(self.mine)
+        rows(other, UPDATE)
+        other.commit()
+        self.assertEqual(self.written(), 2)
+
+    def test_the_token_itself_never_passes_to_the_next_client(self):
+        """Not even where the memory does: with require_token or not, it has to bring its own."""
+        self.use(self.mine)
+        self.assertEqual(
+            rows(self.other, "SELECT nullif(current_setting('pawl.token.orders', true), '')"),
+            [(None,)],
+        )
 
 
 if __name__ == "__main__":
