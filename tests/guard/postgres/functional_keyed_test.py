@@ -244,6 +244,18 @@ class SharedByRows(OrdersCase):
         self.assertRefused("42703", self.sql, "SELECT pawl.protect('notes', by => 'nobody')")
         self.assertEqual(self.sql("SELECT * FROM pawl.guard WHERE name = 'notes'"), [])
 
+    def test_use_of_a_key_in_a_read_only_transaction_is_refused(self):
+        self.sql("SELECT pawl.advance('orders:1', 34)")
+        db = self.connect()
+        for read_only in (False, True):
+            rows(db, f"SET TRANSACTION READ {'ONLY' if read_only else 'WRITE'}")
+            rows(db, "SELECT 1")
+            if read_only:
+                self.assertRefused("25006", rows, db, "SELECT pawl.use('orders:1', 34)")
+            else:
+                rows(db, "SELECT pawl.use('orders:1', 34)")
+            db.rollback() if read_only else db.commit()
+
     def test_by_reads_columns_with_the_names_of_the_trigger_s_own_variables(self):
         self.sql("CREATE TABLE notes (held int, keys int, k int)")
         for column in ("held", "keys", "k"):

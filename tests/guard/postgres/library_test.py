@@ -62,7 +62,8 @@ class Library(OrdersCase):
         self.assertTrue(any(name.startswith("_c_") for name in made), made)
 
     def test_each_kind_of_guard_is_judged_by_c(self):
-        for how, resource in (({}, "orders"), ({"key": "id"}, "orders:1"), ({"by": "id"}, "orders:1")):
+        kinds = (({}, "orders"), ({"key": "id"}, "orders:1"), ({"by": "id"}, "orders:1"))
+        for how, resource in kinds:
             with self.subTest(how):
                 self.protect(**how)
                 self.sql(f"SELECT pawl.advance('{resource}', 34)")
