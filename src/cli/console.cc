@@ -47,6 +47,8 @@ const char* escape(Paint paint) {
   switch (paint) {
     case Paint::kGood:
       return "\033[32m";
+    case Paint::kWarn:
+      return "\033[33m";
     case Paint::kBad:
       return "\033[31m";
     case Paint::kDim:

@@ -18,7 +18,7 @@
 
 namespace pawl::cli {
 
-enum class Paint { kGood, kBad, kDim, kStrong };
+enum class Paint { kGood, kWarn, kBad, kDim, kStrong };
 
 class Console {
  public:

@@ -32,7 +32,8 @@ int print_result(Console& console, const drill::DemoResult& result) {
         .string("end")
         .key("lost_without_guard")
         .boolean(result.lost_without_guard);
-    json.key("refused_with_guard").boolean(result.refused_with_guard).end();
+    json.key("refused_with_guard").boolean(result.refused_with_guard);
+    json.key("refused_every_way").boolean(result.refused_every_way).end();
     if (!console.data(json)) return kExitOutput;
   } else if (result.as_expected()) {
     console.data(fmt::format(

@@ -188,6 +188,7 @@ Result<OwnResource> own_resource(Console& console, const DrillArguments& options
   config.target.where = options.target.where();
   config.target.resource = options.resource;
   config.target.watched = !status.tables.empty();
+  config.tables = status.tables;
   config.mode = status.mode;
   config.require_token = status.require_token;
   // A DSN may contain a password.
@@ -218,9 +219,8 @@ std::string warning(const Console& console, const OwnResource& own) {
   const std::string& statement = config.target.statement;
   if (statement.empty())
     return text + "Nothing is written: the guard judges each write, and it is rolled back.";
-  text += fmt::format("Each write that the guard admits runs: {}", printable(statement));
-  if (!enforces) text += fmt::format(" (in mode {} stale writes as well)", config.mode);
-  return text;
+  return text + fmt::format("Nothing stays written: each write runs this and is rolled back: {}",
+                            printable(statement));
 }
 
 // Whether to continue with the user's own resource. An error: the drill must not run, or nobody
@@ -419,9 +419,10 @@ void add_drill(CommandLine& line) {
   verb.text(
       "--mode", "MODE", options->mode,
       "of the scratch resource's guard: enforce (default), shadow, observe, or none: no guard");
-  verb.text("--write", "SQL", options->config.target.statement,
-            "your own resource: the statement of each write (default: the guard judges each write, "
-            "nothing is written)");
+  verb.text(
+      "--write", "SQL", options->config.target.statement,
+      "your own resource: the statement of each write, which is always rolled back; :token in "
+      "it stands for the token (default: the guard only judges)");
   verb.text("--lock", "LOCK", options->config.lock,
             "the lock that the workers take; with your own resource, the lock of the programs that "
             "write to it (default: the name of the resource, if no other holder can be shut out; "
@@ -451,12 +452,18 @@ void add_drill(CommandLine& line) {
       "  pawl drill pause --guard postgres:invoices --lock billing/nightly\n"
       "                                                          your own guard, in its present "
       "mode\n"
+      "  pawl drill pause --guard postgres:orders --write 'UPDATE orders SET n = n WHERE id = 1'\n"
+      "                                                          also whether the table refuses "
+      "it; "
+      "rolled back\n"
       "  pawl drill pause --guard postgres --report drill.html   a page to attach to a change "
       "request\n"
       "\n"
       "A drill starts its own worker processes. They take a lock, write to the resource, and lose "
       "the lock without\n"
-      "noticing. Then they write with the old token, which a guard refuses. The drills:\n"
+      "noticing. Then they write with the old token, which a guard refuses: by a call that asks, "
+      "with a token that only\n"
+      "the write is judged by, and without one. The drills:\n"
       "\n" +
       drill_list() +
       "  all                  all of them\n"
@@ -469,8 +476,11 @@ void add_drill(CommandLine& line) {
       "lock now, and checks\n"
       "that again before each advance.\n"
       "\n"
-      "Exit code 0: stale writes were sent, and all were refused. 1: one got through, or the guard "
-      "refused the holder.\n"
+      "Exit code 0: stale writes were sent, and all were refused. 1: one got through, the guard "
+      "does not enforce or\n"
+      "reports an error, the write of --write changes no row or another table, or the guard "
+      "refused "
+      "the holder.\n"
       "64, 69, 75, 77: the drill could not be carried out.";
   verb.examples(examples.c_str());
   verb.run([options](Console& console) { return drill_verb(console, *options); });

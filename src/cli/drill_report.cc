@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <utility>
 
 #include "base/duration.h"
 #include "base/text.h"
@@ -22,6 +23,8 @@ using drill::Moment;
 constexpr std::array kFates{"admitted", "refused", "let_through", "withheld", "unknown"};
 constexpr std::array kFaults{"frozen",        "cut",      "killed", "restarted",
                              "clock_stepped", "restored", "delayed"};
+
+constexpr std::string_view kBelowVerdict = "        ";
 
 double seconds(Moment span) {
   return std::chrono::duration<double>(span).count();
@@ -52,6 +55,26 @@ std::string target_of(const DrillRecord& record) {
   const std::string resource = record.scratch ? "a scratch resource" : printable(record.resource);
   if (record.mode == "none") return fmt::format("{}, {} without a guard", record.guard, resource);
   return fmt::format("{}, {} under guard in mode {}", record.guard, resource, record.mode);
+}
+
+std::string in_one_line(const drill::Note& note) {
+  return note.command.empty() ? note.text : note.text + " " + note.command;
+}
+
+std::string outcome_of(Console& console, const DrillRecord& record, const drill::TriedWay& tried) {
+  switch (tried.fate) {
+    case drill::WayFate::kRefused:
+      return console.paint(Paint::kGood, "refused");
+    case drill::WayFate::kLanded:
+      if (tried.way == drill::Way::kNone && record.require_token == false)
+        return "lands, because require_token is off";
+      return console.paint(Paint::kBad, "LANDS");
+    case drill::WayFate::kNotApplicable:
+      return console.paint(Paint::kDim, "not tried: " + printable(tried.detail));
+    case drill::WayFate::kUnknown:
+      break;
+  }
+  return console.paint(Paint::kBad, "unknown: " + printable(tried.detail));
 }
 
 void moment(Json& json, std::string_view key, const std::optional<Moment>& at) {
@@ -112,7 +135,9 @@ void write_writes(Json& json, const DrillRecord& record) {
     moment(json, "sent_ms", each.sent);
     moment(json, "answered_ms", each.answered);
     json.key("fate").string(kFates.at(static_cast<std::size_t>(each.fate)));
-    json.key("value").string(each.value).key("detail").string(each.detail).end();
+    json.key("value").string(each.value).key("detail").string(each.detail).key("rows");
+    each.rows ? json.number(static_cast<std::int64_t>(*each.rows)) : json.null();
+    json.end();
   }
   json.end();
 }
@@ -129,10 +154,48 @@ void write(Json& json, const DrillVerdict& verdict) {
   count("unknown", verdict.unknown);
   moment(json, "knew_late_ms", verdict.noticed_late);
   json.key("because").array();
-  for (const std::string& each : verdict.reasons) json.string(each);
+  for (const drill::Note& each : verdict.reasons) json.string(in_one_line(each));
   json.end().key("notes").array();
-  for (const drill::Note& each : verdict.notes) json.string(each.text + " " + each.command);
+  for (const drill::Note& each : verdict.notes) json.string(in_one_line(each));
   json.end().end();
+}
+
+void write_guard(Json& json, const DrillRecord& record) {
+  json.key("require_token");
+  record.require_token ? json.boolean(*record.require_token) : json.null();
+  json.key("tables").array();
+  for (const std::string& each : record.tables) json.string(each);
+  json.end().key("ways").array();
+  for (const drill::TriedWay& each : record.ways) {
+    json.object().key("way").string(to_text(each.way)).key("with").string(each.words);
+    json.key("fate").string(to_text(each.fate)).key("detail").string(each.detail).end();
+  }
+  json.end().key("problems");
+  if (!record.problems_unread.empty()) {
+    json.null();
+    return;
+  }
+  json.array();
+  for (const drill::GuardProblem& each : record.problems) {
+    json.object().key("severity").string(each.error ? "error" : "warning");
+    json.key("object").string(each.object).key("problem").string(each.problem);
+    json.key("fix").string(each.fix).end();
+  }
+  json.end();
+}
+
+// One line for each way, and whether that is right.
+std::string to_lines(Console& console, const DrillRecord& record) {
+  std::size_t width = 0;
+  for (const drill::TriedWay& each : record.ways) width = std::max(width, each.words.size());
+  std::string text;
+  for (const drill::TriedWay& each : record.ways) {
+    text += fmt::format("{}  {:<{}}  {}\n", kBelowVerdict, printable(each.words), width,
+                        outcome_of(console, record, each));
+  }
+  if (text.empty()) return text;
+  return fmt::format("{}The stale write again, in every way, each rolled back:\n{}", kBelowVerdict,
+                     text);
 }
 
 }  // namespace
@@ -147,18 +210,25 @@ std::string to_verdict(Console& console, const DrillRecord& record) {
   const DrillVerdict& verdict = record.verdict;
   const std::string word =
       verdict.passed ? console.paint(Paint::kGood, "PASSED") : console.paint(Paint::kBad, "FAILED");
-  std::string reasons;
-  for (const std::string& each : verdict.reasons)
-    reasons += " " + (verdict.passed ? each : console.paint(Paint::kBad, each));
-  std::string text = fmt::format("{}  {}:{}\n", word, record.drill, reasons);
+  std::string text = fmt::format("{}  {}: ", word, record.drill);
+  bool first = true;
+  for (const drill::Note& each : verdict.reasons) {
+    const std::string sentence = printable(each.text);
+    text += fmt::format("{}{}\n", std::exchange(first, false) ? "" : kBelowVerdict,
+                        verdict.passed ? sentence : console.paint(Paint::kBad, sentence));
+    if (!each.command.empty())
+      text += fmt::format("{}  {}\n", kBelowVerdict, printable(each.command));
+  }
   text += fmt::format(
-      "        {}, {} stale: {} refused, {} let through{}. {}\n", counted(verdict.writes, "write"),
-      verdict.stale_sent, verdict.refused, verdict.let_through,
+      "{}{}, {} stale: {} refused, {} let through{}. {}\n", kBelowVerdict,
+      counted(verdict.writes, "write"), verdict.stale_sent, verdict.refused, verdict.let_through,
       verdict.unknown == 0 ? "" : fmt::format(", {} unknown", verdict.unknown), target_of(record));
   if (const std::string late = lateness(record); !late.empty())
-    text += fmt::format("        {}\n", late);
+    text += fmt::format("{}{}\n", kBelowVerdict, late);
+  text += to_lines(console, record);
   for (const drill::Note& note : verdict.notes)
-    text += fmt::format("        {}\n          {}\n", note.text, printable(note.command));
+    text += fmt::format("{0}{1}\n{0}  {2}\n", kBelowVerdict,
+                        console.paint(Paint::kWarn, printable(note.text)), printable(note.command));
   return text;
 }
 
@@ -166,6 +236,7 @@ void write(Json& json, const DrillRecord& record) {
   json.object().key("drill").string(record.drill).key("lock").string(record.lock);
   json.key("guard").string(record.guard).key("resource").string(record.resource);
   json.key("mode").string(record.mode).key("scratch").boolean(record.scratch);
+  write_guard(json, record);
   json.key("pawld").string(record.pawld).key("version").string(record.version);
   json.key("began").string(record.began);
   moment(json, "length_ms", record.length);

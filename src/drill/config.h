@@ -36,8 +36,10 @@ struct DrillConfig {
   Target target = {};
   // Of the target's guard: observe, shadow, enforce, canary; kUnguarded: there is no guard.
   std::string mode = "enforce";
-  // Whether that guard refuses writes without a token. Nothing: a scratch resource.
+  // Whether that guard refuses writes without a token. run_drill() sets it for a scratch resource.
   std::optional<bool> require_token = {};
+  // What is under the user's own guard.
+  std::vector<std::string> tables = {};
 
   // The options that name its database to `pawl guard`, without secrets: "--file shop.db".
   std::string guard_options = {};

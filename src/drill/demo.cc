@@ -73,6 +73,7 @@ class Demo {
   struct RunResult {
     std::string row;  // its final content
     Fate late_write = Fate::kUnknown;
+    bool refused_every_way = false;
   };
 
   RunResult run(bool guarded) {
@@ -117,8 +118,9 @@ class Demo {
     const std::uint64_t first = freeze_holder(scenario, a);
     const std::uint64_t second = let_next_holder_write(scenario, b);
     const Fate fate = resume_former_holder(scenario, a, first, second);
+    const bool refused = guarded_ && write_in_every_way(scenario, a, first);
     if (fate == Fate::kRefused) start_over(scenario, a, b);
-    RunResult result{read(), fate};
+    RunResult result{read(), fate, refused};
     status_.a = status_.b = "done";
     static_cast<void>(scenario.finish());
     return result;
@@ -232,6 +234,30 @@ class Demo {
     return wrote.fate;
   }
 
+  // As a program does that ignores the error, or has never heard of tokens. Whether each of these
+  // writes was refused, too; each is rolled back.
+  bool write_in_every_way(Scenario& scenario, WorkerProcess& a, std::uint64_t token) {
+    scenario.try_ways(a, token);
+    bool all = true;
+    for (const TriedWay& each : scenario.record().ways) {
+      if (each.way == Way::kCall || each.fate == WayFate::kNotApplicable) continue;
+      const bool refused = each.fate == WayFate::kRefused;
+      all = all && refused;
+      report(
+          {.event = "retried",
+           .worker = "A",
+           .token = each.way == Way::kNone ? 0 : token,
+           .text =
+               each.way == Way::kNone
+                   ? fmt::format("writes it without any token: {}.",
+                                 refused ? "REFUSED, because the guard requires one" : "it LANDS")
+                   : fmt::format("writes it all the same ({}): {}.", each.words,
+                                 refused ? "REFUSED again, by the table itself" : "it LANDS"),
+           .tone = refused ? Tone::kGood : Tone::kBad});
+    }
+    return all;
+  }
+
   // What a program should do after the error.
   void start_over(Scenario& scenario, WorkerProcess& a, WorkerProcess& b) {
     scenario.release(b);
@@ -337,6 +363,7 @@ DemoResult run(const DemoConfig& config, DemoView& view) {
   const Demo::RunResult guarded = demo.run(true);
   result.refused_with_guard =
       guarded.row == widgets(kBefore - kSold + kDelivered) && guarded.late_write == Fate::kRefused;
+  result.refused_every_way = guarded.refused_every_way;
   return result;
 }
 

@@ -21,8 +21,8 @@ namespace pawl::drill {
 struct DemoEvent {
   enum class Tone : std::uint8_t { kPlain, kHeading, kGood, kBad, kExplanation };
 
-  // introduction, act, protected, granted, read, frozen, waits, written, wakes, refused. These are
-  // also the values of "event" in the JSON output.
+  // introduction, act, protected, granted, read, frozen, waits, written, wakes, refused, retried.
+  // These are also the values of "event" in the JSON output.
   std::string_view event;
   std::string worker = {};  // A or B; empty: the event is not about one worker
   std::uint64_t token = 0;  // 0: no token is involved
@@ -66,7 +66,10 @@ struct DemoResult {
   bool interrupted = false;
   bool lost_without_guard = false;  // B's write was overwritten
   bool refused_with_guard = false;  // A's late write was refused
-  [[nodiscard]] bool as_expected() const { return lost_without_guard && refused_with_guard; }
+  bool refused_every_way = false;   // also without asking the guard, and without a token
+  [[nodiscard]] bool as_expected() const {
+    return lost_without_guard && refused_with_guard && refused_every_way;
+  }
 };
 
 // An error: the demo could not be run, and why. It says nothing about the guard.

@@ -39,7 +39,8 @@ Result<void> DemoRow::reset(const std::string& value) {
 }
 
 Result<void> DemoRow::protect() {
-  auto fresh = space_->fresh({.mode = GuardMode::kEnforce}, 1);
+  const bool can_require = space_->abilities().has(guard::Ability::kRequireToken);
+  auto fresh = space_->fresh({.mode = GuardMode::kEnforce, .require_token = can_require}, 1);
   if (!fresh) return fresh.error();
   resource_ = fresh->front();
   guarded_ = true;

@@ -23,6 +23,7 @@ Pair pair_of(WorkerProcess& a, WorkerProcess& b, std::uint64_t round) {
 void write_late(Scenario& scenario, const Pair& pair, std::uint64_t old) {
   scenario.pause_briefly();
   scenario.write(*pair.first, old);
+  scenario.try_ways(*pair.first, old);
   scenario.await_loss_noticed(*pair.first);
   scenario.write(*pair.first, old, LeaseCheck::kBeforeWrite);
   scenario.pause_briefly();
@@ -42,6 +43,7 @@ void freeze_and_take_over(Scenario& scenario, const Pair& pair) {
   const std::size_t late = scenario.send_write(*pair.first, old);
   scenario.resume(*pair.first);
   scenario.await_result(late);
+  scenario.try_ways(*pair.first, old);
   scenario.await_loss_noticed(*pair.first);
   scenario.write(*pair.first, old, LeaseCheck::kBeforeWrite);
   scenario.pause_briefly();
@@ -96,6 +98,7 @@ void run_delayed_write(Scenario& scenario, std::uint64_t rounds) {
     scenario.pause_briefly();
     scenario.deliver_delayed_write(*pair.first);
     scenario.write(*pair.first, old);
+    scenario.try_ways(*pair.first, old);
     scenario.pause_briefly();
     scenario.write(*pair.second, token);
     scenario.write(*pair.first, old);
@@ -125,6 +128,7 @@ void run_flapping(Scenario& scenario, std::uint64_t rounds) {
     WorkerProcess* const next = &scenario.await_first_grant(waiting);
     scenario.write(*next, scenario.token(*next));
     scenario.write(*holder, token);
+    scenario.try_ways(*holder, token);
     scenario.restore_network(*holder);
     scenario.await_loss_noticed(*holder);
     std::erase(waiting, next);

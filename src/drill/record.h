@@ -60,6 +60,39 @@ struct Write {
   Fate fate = Fate::kUnknown;
   std::string value;
   std::string detail = {};  // the guard's message
+  // Of the user's statement: how many rows it changed. Nothing: there is none, or it is not known.
+  std::optional<std::uint64_t> rows = {};
+};
+
+// How a program gives its token to the guard.
+enum class Way : std::uint8_t {
+  kCall,     // It asks first, and gets the verdict before it writes.
+  kCarried,  // It does not ask: the token is there when the write is judged.
+  kNone,     // It has none.
+};
+
+// What became of a stale write that was sent in one of these ways, and rolled back.
+enum class WayFate : std::uint8_t {
+  kRefused,
+  kLanded,  // Without the rollback it would be in effect.
+  kNotApplicable,
+  kUnknown,  // Neither: the write failed for another reason.
+};
+
+struct TriedWay {
+  Way way = Way::kCall;
+  std::string words;  // for people: "pawl.use()", "SET LOCAL pawl.token.orders", "no token"
+  WayFate fate = WayFate::kUnknown;
+  std::string detail = {};  // the guard's message, or why it does not apply
+};
+
+// What the guard itself reports (guard::Problem).
+struct GuardProblem {
+  bool error = false;  // Writes pass unguarded; else they might.
+  bool whole = false;  // It concerns everything there, not this guard alone.
+  std::string object;
+  std::string problem;
+  std::string fix;
 };
 
 enum class FaultKind : std::uint8_t {
@@ -87,10 +120,10 @@ struct LogEntry {
   std::string text;
 };
 
-// What a drill does not cover, and the command that closes the gap.
+// A sentence of the verdict, and what to do about it.
 struct Note {
-  std::string text;  // a sentence that ends with a colon
-  std::string command;
+  std::string text;          // ends with a colon when there is a command
+  std::string command = {};  // of a shell or of SQL
 };
 
 struct DrillVerdict {
@@ -104,8 +137,8 @@ struct DrillVerdict {
   // did not change hands.
   std::optional<Moment> noticed_late = {};
   bool passed = false;
-  std::vector<std::string> reasons = {};  // sentences: why it passed or failed
-  std::vector<Note> notes = {};
+  std::vector<Note> reasons = {};  // why it passed or failed
+  std::vector<Note> notes = {};    // what is weak, or was not tried, although it passed
 };
 
 struct DrillRecord {
@@ -116,9 +149,11 @@ struct DrillRecord {
   std::string guard_title;  // for sentences: PostgreSQL
   std::string resource;
   std::string mode;                        // enforce, shadow, observe, canary, none
-  std::optional<bool> require_token = {};  // of the user's own guard; nothing: a scratch resource
+  std::optional<bool> require_token = {};  // nothing: this kind of guard has no such policy
   std::string guard_options = {};          // that name the database to `pawl guard`: --file shop.db
   bool scratch = true;                     // made for the drill and removed after it
+  std::string statement = {};              // of the user's own: --write
+  std::vector<std::string> tables = {};    // of the user's own: what is under its guard
   std::string pawld;                       // its address, or "throw-away"
   std::string version;
   std::string began;  // wall clock, ISO 8601
@@ -127,10 +162,23 @@ struct DrillRecord {
   std::vector<Ownership> ownerships;
   std::vector<Belief> beliefs;
   std::vector<Write> writes;
+  std::vector<TriedWay> ways;  // each way once; empty without a guard
+  std::vector<GuardProblem> problems;
+  std::string problems_unread = {};  // why they are not known
   std::vector<Fault> faults;
   std::vector<LogEntry> log;
   DrillVerdict verdict;
 };
+
+// As in the JSON output.
+[[nodiscard]] constexpr std::string_view to_text(Way way) {
+  constexpr std::string_view kWords[] = {"call", "carried", "none"};
+  return kWords[static_cast<std::size_t>(way)];
+}
+[[nodiscard]] constexpr std::string_view to_text(WayFate fate) {
+  constexpr std::string_view kWords[] = {"refused", "landed", "not_applicable", "unknown"};
+  return kWords[static_cast<std::size_t>(fate)];
+}
 
 // "1 write", "2 writes".
 [[nodiscard]] inline std::string counted(std::uint64_t count, std::string_view noun) {

@@ -8,6 +8,7 @@
 #include "drill/scenario.h"
 #include "drill/scratch.h"
 #include "guard/kinds.h"
+#include "guard_contract/resource_name.h"
 
 namespace pawl::drill {
 namespace {
@@ -25,8 +26,11 @@ Result<GuardMode> mode_from(std::string_view word) {
           word)};
 }
 
-// Makes it, and completes `target` with what a worker needs to know.
-Result<std::unique_ptr<ScratchSpace>> make_scratch(Target& target, std::string_view mode) {
+// Makes it, and completes the configuration with what a worker needs to know. It is as strict as
+// its kind can be.
+Result<std::unique_ptr<ScratchSpace>> make_scratch(DrillConfig& config) {
+  Target& target = config.target;
+  const std::string_view mode = config.mode;
   const auto kind = guard::need_kind(target.kind);
   if (!kind) return kind.error();
   auto space = (*kind)->open_scratch(target.where, (*kind)->scratch_form);
@@ -40,10 +44,31 @@ Result<std::unique_ptr<ScratchSpace>> make_scratch(Target& target, std::string_v
   }
   const auto wanted = mode_from(mode);
   if (!wanted) return wanted.error();
-  const auto made = (*space)->fresh({.mode = *wanted}, 1);
+  guard::Policy policy{.mode = *wanted};
+  if ((*space)->abilities().has(guard::Ability::kRequireToken))
+    config.require_token = policy.require_token = true;
+  const auto made = (*space)->fresh(policy, 1);
   if (!made) return made.error();
   target.resource = made->front();
   return space;
+}
+
+// Those of the guard itself, and those of everything there.
+Result<std::vector<GuardProblem>> read_problems(const Target& target) {
+  const auto kind = guard::need_kind(target.kind);
+  if (!kind) return kind.error();
+  const auto opened = (*kind)->open_administration(target.where);
+  if (!opened) return opened.error();
+  const auto found = (*opened)->problems();
+  if (!found) return found.error();
+  const std::string guard = guard::split_resource(target.resource).guard;
+  std::vector<GuardProblem> list;
+  for (const guard::Problem& each : *found) {
+    if (each.guard != guard && !each.guard.empty()) continue;
+    list.push_back(
+        {each.severity == "error", each.guard.empty(), each.object, each.problem, each.fix});
+  }
+  return list;
 }
 
 // What is in the resource counts, not what the guard has answered.
@@ -72,18 +97,19 @@ DrillResult run_drill(const Drill& drill, DrillConfig config) {
     target.where = database->path();
   }
   if (target.scratch) {
-    auto made = make_scratch(target, config.mode);
+    auto made = make_scratch(config);
     if (!made) return {.error = made.error()};
     scratch = *std::move(made);
   }
-  const std::string resource = target.resource;
+  const Target drilled = target;
   const std::uint64_t rounds = config.rounds;
   try {
     Scenario scenario(drill.name, std::move(config));
     if (drill.pawld == PawldUse::kThrowaway || scenario.config().pawld.empty())
       scenario.use_throwaway_pawld();
     drill.steps(scenario, rounds);
-    if (scratch) reconcile(scenario, *scratch, resource);
+    if (scratch) reconcile(scenario, *scratch, drilled.resource);
+    if (drilled.guarded) scenario.add_problems(read_problems(drilled));
     DrillRecord record = scenario.finish();
     record.purpose = drill.purpose;
     return {.record = std::move(record)};

@@ -55,6 +55,8 @@ Scenario::Scenario(std::string_view drill, DrillConfig config)
   record_.require_token = config_.require_token;
   record_.guard_options = config_.guard_options;
   record_.scratch = config_.target.scratch;
+  record_.statement = config_.target.statement;
+  record_.tables = config_.tables;
   record_.pawld = to_text(config_.pawld);
   record_.version = kVersion;
   record_.began = wall_time();
@@ -263,6 +265,16 @@ const Write& Scenario::await_result(std::size_t write) {
              [&] { return record_.writes[write].answered != Moment{} || state->error; });
   if (state->error) throw DrillAborted{*state->error};
   return record_.writes[write];
+}
+
+void Scenario::try_ways(WorkerProcess& worker, std::uint64_t token) {
+  if (!config_.target.guarded || !record_.ways.empty()) return;
+  WorkerState& state = state_of(worker);
+  state.error.reset();
+  worker.try_ways(token);
+  wait_until(fmt::format("{} to write in every way", worker.name()), kAnswer,
+             [&] { return !record_.ways.empty() || state.error; });
+  if (state.error) throw DrillAborted{*state.error};
 }
 
 // --- faults --------------------------------------------------------------------------------------

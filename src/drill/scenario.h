@@ -103,6 +103,10 @@ class Scenario {
     return await_result(send_write(worker, token, check));
   }
 
+  // Sends a write under `token`, which is stale by now, in every way in which a program may give
+  // its token, and rolls each back (ways.h). Does nothing without a guard, and the second time.
+  void try_ways(WorkerProcess& worker, std::uint64_t token);
+
   // --- faults ------------------------------------------------------------------------------------
 
   void freeze(WorkerProcess& worker);
@@ -136,6 +140,8 @@ class Scenario {
   // Corrects the outcome of writes by what is really in the resource: `values` are the values
   // found.
   void reconcile(const std::vector<std::string>& values);
+  // What the guard reports about itself, for the verdict.
+  void add_problems(const Result<std::vector<GuardProblem>>& problems);
   // Ends the workers and the faults that are still open, and adds the verdict.
   DrillRecord finish();
 

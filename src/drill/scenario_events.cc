@@ -17,6 +17,13 @@ using guard::Answer;
 constexpr const char* kSomeoneElse = "someone else";
 constexpr std::chrono::milliseconds kEndingsLimit{500};
 
+std::string describe_way(const TriedWay& tried) {
+  const std::string fate = tried.fate == WayFate::kRefused  ? "refused"
+                           : tried.fate == WayFate::kLanded ? "it lands"
+                                                            : tried.detail;
+  return fmt::format("the same write with {}, rolled back: {}", tried.words, fate);
+}
+
 }  // namespace
 
 void Scenario::on_event(WorkerState& state, const WorkerEvent& event) {
@@ -50,6 +57,12 @@ void Scenario::on_event(WorkerState& state, const WorkerEvent& event) {
     case kWritten:
     case kWithheld:
       on_write_result(state, event);
+      break;
+    case kTried:
+      record_.ways = event.ways;
+      for (const TriedWay& each : event.ways) {
+        if (each.fate != WayFate::kNotApplicable) log(state.process->name(), describe_way(each));
+      }
       break;
     case kLease:
       // Only the loss of the current lease counts.
@@ -93,6 +106,7 @@ void Scenario::on_write_result(WorkerState& state, const WorkerEvent& event) {
   write.sent = moment(event.sent);
   write.answered = moment(event.at);
   write.detail = event.detail;
+  write.rows = event.outcome.rows;
   if (event.kind == WorkerEvent::Kind::kWithheld) {
     write.fate = Fate::kWithheld;
   } else if (event.outcome.passed()) {
@@ -112,9 +126,7 @@ void Scenario::on_write_result(WorkerState& state, const WorkerEvent& event) {
 }
 
 std::string Scenario::describe(const Write& write) const {
-  const Target& target = config_.target;
-  const bool judged_only = !target.scratch && target.statement.empty();
-  const char* const in_effect = judged_only ? "would take effect" : "takes effect";
+  const char* const in_effect = config_.target.scratch ? "takes effect" : "would take effect";
   std::string text = fmt::format("writes with token {}: ", write.token);
   switch (write.fate) {
     case Fate::kAdmitted:
@@ -178,6 +190,14 @@ void Scenario::reconcile(const std::vector<std::string>& values) {
       write.detail += " (but it is not in effect)";
       write.fate = Fate::kUnknown;
     }
+  }
+}
+
+void Scenario::add_problems(const Result<std::vector<GuardProblem>>& problems) {
+  if (problems) {
+    record_.problems = *problems;
+  } else {
+    record_.problems_unread = problems.error().detail;
   }
 }
 

@@ -13,9 +13,6 @@ using guard::Isolation;
 using guard::Outcome;
 using guard::Session;
 
-// After a deadlock or a serialization failure, which say nothing about the token.
-constexpr int kAttempts = 20;
-
 class SessionWriter : public Writer {
  public:
   SessionWriter(std::unique_ptr<Session> session, Target target, guard::Abilities abilities)
@@ -60,8 +57,7 @@ class ScratchWriter final : public SessionWriter {
   }
 };
 
-// The user's own resource: nothing is done to it but the user's statement, and by default nothing
-// at all.
+// The user's own resource: nothing but the user's statement is sent to it, and that is rolled back.
 class OwnWriter final : public SessionWriter {
  public:
   using SessionWriter::SessionWriter;
@@ -74,26 +70,36 @@ class OwnWriter final : public SessionWriter {
     Outcome outcome = session().begin(Isolation::kDefault);
     if (!outcome.passed()) return outcome;
     const Outcome verdict = outcome = session().admit(admission);
-    if (outcome.passed() && !target().statement.empty()) {
-      outcome = session().execute(target().statement);
-      if (outcome.passed()) return commit(verdict);
-    }
+    if (outcome.passed() && !target().statement.empty())
+      outcome = execute(session(), target(), token);
     static_cast<void>(session().rollback());
-    return outcome;
-  }
-
-  // The verdict, unless the commit was not confirmed.
-  Outcome commit(const Outcome& verdict) {
-    const Outcome committed = session().commit();
-    if (committed.passed()) return verdict;
-    static_cast<void>(session().rollback());
-    return committed;
+    if (!outcome.passed()) return outcome;
+    Outcome judged = verdict;
+    judged.rows = outcome.rows;
+    return judged;
   }
 };
 
+// The statement with the token in place of each `:token`.
+std::string with_token(std::string statement, std::optional<std::uint64_t> token) {
+  const std::string text = token ? std::to_string(*token) : "NULL";
+  for (std::size_t at = 0; (at = statement.find(kTokenMark, at)) != statement.npos;
+       at += text.size())
+    statement.replace(at, kTokenMark.size(), text);
+  return statement;
+}
+
 }  // namespace
 
-Result<std::unique_ptr<Writer>> open_writer(const Target& target) {
+Outcome execute(Session& session, const Target& target, std::optional<std::uint64_t> token) {
+  const Outcome outcome = session.execute(with_token(target.statement, token));
+  if (!outcome.passed() || session.in_transaction()) return outcome;
+  return {Answer::kBroken, false,
+          "the statement has committed what it did, so it could not be rolled back; give one that "
+          "does not commit"};
+}
+
+Result<TargetSession> open_session(const Target& target) {
   const auto kind = guard::need_kind(target.kind);
   if (!kind) return kind.error();
   guard::SessionRequest request{.watched = target.watched};
@@ -103,12 +109,17 @@ Result<std::unique_ptr<Writer>> open_writer(const Target& target) {
   }
   auto session = (*kind)->open_session(target.where, request);
   if (!session) return session.error();
-  const guard::Abilities abilities = (*kind)->abilities;
+  return TargetSession{*std::move(session), (*kind)->abilities};
+}
+
+Result<std::unique_ptr<Writer>> open_writer(const Target& target) {
+  auto opened = open_session(target);
+  if (!opened) return opened.error();
   if (target.scratch)
     return std::unique_ptr<Writer>(
-        std::make_unique<ScratchWriter>(*std::move(session), target, abilities));
+        std::make_unique<ScratchWriter>(std::move(opened->session), target, opened->abilities));
   return std::unique_ptr<Writer>(
-      std::make_unique<OwnWriter>(*std::move(session), target, abilities));
+      std::make_unique<OwnWriter>(std::move(opened->session), target, opened->abilities));
 }
 
 }  // namespace pawl::drill

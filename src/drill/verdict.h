@@ -9,8 +9,9 @@ namespace pawl::drill {
 // is in effect becomes kLetThrough.
 void mark_stale(DrillRecord& record);
 
-// A drill has passed when stale writes were sent, all of them were refused, no other write was
-// refused, and tokens only grew. A drill without a stale write has shown nothing and has not
+// A drill has passed when stale writes were sent, all of them were refused in every way in which
+// the guard's policy refuses them, no other write was refused, tokens only grew, and the guard is in
+// mode enforce and reports no error. A drill without a stale write has shown nothing and has not
 // passed.
 [[nodiscard]] DrillVerdict judge(const DrillRecord& record);
 

@@ -13,6 +13,7 @@
 
 #include "client/boot_clock.h"
 #include "drill/target.h"
+#include "drill/ways.h"
 #include "drill/worker_messages.h"
 #include "pawl/client.h"
 
@@ -59,13 +60,15 @@ class Worker {
     if (word == "release") return release();
     if (word == "advance") return advance(command);
     if (word == "write") return write(command);
+    if (word == "try_ways") return try_ways(command);
     reporter_->send({{"is", "failed"}, {"detail", "unknown command \"" + word + "\""}});
   }
 
  private:
   void prepare(const json::object& command) {
     name_ = text(command, "name");
-    auto writer = open_writer(target_from(command.at("target").as_object()));
+    target_ = target_from(command.at("target").as_object());
+    auto writer = open_writer(target_);
     if (!writer) return reporter_->send({{"is", "failed"}, {"detail", writer.error().detail}});
     writer_ = *std::move(writer);
     ClientOptions options{.name = "pawl-drill-" + name_,
@@ -135,7 +138,16 @@ class Worker {
                      {"answered", now()},
                      {"answer", to_text(outcome.answer)},
                      {"let_through", outcome.let_through},
-                     {"detail", outcome.detail}});
+                     {"detail", outcome.detail},
+                     {"rows", outcome.rows ? json::value(*outcome.rows) : json::value(nullptr)}});
+  }
+
+  void try_ways(const json::object& command) {
+    const auto tried = drill::try_ways(target_, number(command, "token"));
+    if (!tried) return reporter_->send({{"is", "failed"}, {"detail", tried.error().detail}});
+    json::array ways;
+    for (const TriedWay& each : *tried) ways.push_back(to_json(each));
+    reporter_->send({{"is", "tried"}, {"ways", std::move(ways)}});
   }
 
   Result<void> check_lease() {
@@ -146,6 +158,7 @@ class Worker {
 
   const std::shared_ptr<Reporter> reporter_;
   std::string name_;
+  Target target_;
   std::unique_ptr<Writer> writer_;  // used by the thread that executes commands
   std::mutex mutex_;                // guards lease_, which the client's callback thread sets
   std::optional<Lease> lease_;

@@ -16,6 +16,9 @@
 //           {"is":"written","id","sent","answered","answer","let_through","detail"}
 //       With check_lease it checks its lease first, and does not write when that is over:
 //           {"is":"withheld","id","sent","detail"}
+//   {"do":"try_ways","token":34}
+//           {"is":"tried","ways":[{"way":"call|carried|none","words","fate","detail"}]} |
+//           {"is":"failed","detail"}
 //   Unasked, when the lease changes:
 //           {"is":"lease","token","state":"held|at_risk|uncertain|lost","reason"}
 //

@@ -62,6 +62,24 @@ Target target_from(const json::object& object) {
           text(object, "statement")};
 }
 
+json::object to_json(const TriedWay& tried) {
+  return {{"way", to_text(tried.way)},
+          {"words", tried.words},
+          {"fate", to_text(tried.fate)},
+          {"detail", tried.detail}};
+}
+
+TriedWay tried_way_from(const json::object& object) {
+  TriedWay tried{.words = text(object, "words"), .detail = text(object, "detail")};
+  for (const Way way : {Way::kCall, Way::kCarried, Way::kNone}) {
+    if (to_text(way) == text(object, "way")) tried.way = way;
+  }
+  for (const WayFate fate : {WayFate::kRefused, WayFate::kLanded, WayFate::kNotApplicable}) {
+    if (to_text(fate) == text(object, "fate")) tried.fate = fate;
+  }
+  return tried;
+}
+
 json::object to_json(const TlsOptions& tls) {
   return {{"ca", tls.ca_file},
           {"cert", tls.cert_file},

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "drill/record.h"
 #include "drill/target.h"
 #include "pawl/client.h"
 
@@ -35,6 +36,8 @@ class LineReader {
 
 [[nodiscard]] json::object to_json(const Target& target);
 [[nodiscard]] Target target_from(const json::object& object);
+[[nodiscard]] json::object to_json(const TriedWay& tried);
+[[nodiscard]] TriedWay tried_way_from(const json::object& object);
 [[nodiscard]] json::object to_json(const TlsOptions& tls);
 [[nodiscard]] TlsOptions tls_from(const json::object& object);
 

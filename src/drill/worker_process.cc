@@ -37,7 +37,7 @@ std::optional<WorkerEvent::Kind> kind_from(std::string_view word) {
       Known{"granted", kGranted},   Known{"not_granted", kNotGranted},
       Known{"released", kReleased}, Known{"advanced", kAdvanced},
       Known{"written", kWritten},   Known{"withheld", kWithheld},
-      Known{"lease", kLease}};
+      Known{"lease", kLease},       Known{"tried", kTried}};
   for (const Known& known : kKnown) {
     if (known.word == word) return known.kind;
   }
@@ -56,6 +56,12 @@ WorkerEvent event_from(const json::object& line) {
   event.detail = text(line, kind == WorkerEvent::Kind::kLease ? "reason" : "detail");
   event.outcome = {guard::parse_answer(text(line, "answer")).value_or(guard::Answer::kBroken),
                    flag(line, "let_through"), event.detail};
+  if (const json::value* rows = line.if_contains("rows"); rows != nullptr && !rows->is_null())
+    event.outcome.rows = number(line, "rows");
+  if (const json::value* ways = line.if_contains("ways")) {
+    for (const json::value& each : ways->as_array())
+      event.ways.push_back(tried_way_from(each.as_object()));
+  }
   return event;
 }
 
@@ -141,6 +147,12 @@ void WorkerProcess::write(std::uint64_t id, std::uint64_t token, const std::stri
   message["token"] = token;
   message["value"] = value;
   message["check_lease"] = check == LeaseCheck::kBeforeWrite;
+  send(json::serialize(message));
+}
+
+void WorkerProcess::try_ways(std::uint64_t token) {
+  json::object message = command("try_ways");
+  message["token"] = token;
   send(json::serialize(message));
 }
 

@@ -36,6 +36,7 @@ struct WorkerEvent {
     kAdvanced,  // outcome
     kWritten,   // id, sent, outcome
     kWithheld,  // id, sent, detail
+    kTried,     // ways
     kLease,     // token, state, detail
     kEnded,     // the process has ended, or has closed its pipe
   };
@@ -48,6 +49,7 @@ struct WorkerEvent {
   LeaseState state = LeaseState::kHeld;
   guard::Outcome outcome = {};
   std::string detail = {};
+  std::vector<TriedWay> ways = {};
 };
 
 // What a worker does before it writes.
@@ -75,6 +77,7 @@ class WorkerProcess final : public Pollable {
   void release();
   void advance(std::uint64_t token, std::chrono::milliseconds wait);
   void write(std::uint64_t id, std::uint64_t token, const std::string& value, LeaseCheck check);
+  void try_ways(std::uint64_t token);
 
   void freeze();
   void resume();

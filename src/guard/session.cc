@@ -93,6 +93,18 @@ Outcome Session::begin(Isolation) {
 Outcome Session::admit(const Admission&) {
   return unable("transactions: it writes in one step");
 }
+Outcome Session::carry(const Admission&) {
+  return unable("way to give a token without asking");
+}
+std::string Session::admit_words() {
+  return {};
+}
+std::string Session::carry_words(const std::string&) {
+  return {};
+}
+bool Session::in_transaction() {
+  return false;
+}
 Outcome Session::apply(const std::string&, const std::string&) {
   return unable("transactions: it writes in one step");
 }

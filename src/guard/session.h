@@ -126,6 +126,8 @@ struct Outcome {
   // does not refuse.
   bool let_through = false;
   std::string detail = {};
+  // Of execute(): how many rows the statement has changed. Nothing: not known.
+  std::optional<std::uint64_t> rows = {};
 
   // Whether a write that ended like this is in effect (or the next step of one may follow).
   [[nodiscard]] bool passed() const {
@@ -173,10 +175,20 @@ class Session {
 
   virtual Outcome begin(Isolation isolation);
   virtual Outcome admit(const Admission& admission);
+  // Gives the token without asking for a verdict, so that the write itself must be judged: kDone
+  // whatever the token is. As a program does that sets the token and writes, or that goes on after
+  // a refusal. Only where carry_words() is not empty.
+  virtual Outcome carry(const Admission& admission);
+  // For people, what admit() and carry() do: "pawl.use()", "SET LOCAL pawl.token.orders".
+  [[nodiscard]] virtual std::string admit_words();
+  [[nodiscard]] virtual std::string carry_words(const std::string& resource);
   // Appends (token, value) to the log of a scratch resource, under what was admitted.
   virtual Outcome apply(const std::string& resource, const std::string& value);
-  // Where there is a language for it: whatever the user wants done under what was admitted.
+  // Where there is a language for it: whatever the user wants done under what was admitted. A
+  // statement that is known to end the transaction is kBroken, and not executed.
   virtual Outcome execute(const std::string& statement);
+  // False after a statement that has ended the transaction all the same: a procedure that commits.
+  [[nodiscard]] virtual bool in_transaction();
   virtual Outcome commit();
   virtual Outcome rollback();
   // With kLostCommit: sends the commit and hangs up without waiting for the answer. The session

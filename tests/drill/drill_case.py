@@ -191,27 +191,156 @@ class OwnResource:
             with self.subTest(drill=drill):
                 record = self.own(drill, guard, code=0)
                 self.assertEqual((record["mode"], record["verdict"]["let_through"]), ("enforce", 0))
-                (note,) = record["verdict"]["notes"]
+                policy, not_sent = record["verdict"]["notes"]
                 self.assertRegex(
-                    note, rf"pawl guard policy {self.kind} {guard} .*--require-token on"
+                    policy, rf"pawl guard policy {self.kind} {guard} .*--require-token on"
                 )
+                self.assertRegex(not_sent, rf"--guard {self.kind}:{guard} .*--write 'UPDATE …'")
         self.pawl("guard", "mode", self.kind, guard, "shadow", "--yes", "--reason", "drill")
         record = self.own("pause", guard, code=1)
         self.assertEqual((record["mode"], record["verdict"]["let_through"]), ("shadow", 1))
         self.assertEqual(self.count(), 0, "nothing is written by default")
-        self.writes_only_what_may_pass(guard)
 
-    def writes_only_what_may_pass(self, guard):
-        add = "UPDATE orders SET n = n + 1 WHERE id = 1"
-        self.pawl("guard", "mode", self.kind, guard, "enforce", "--yes", "--reason", "drill")
-        record = self.own("pause", guard, "--write", add, code=0)
-        self.assertEqual(self.count(), record["verdict"]["writes"] - record["verdict"]["refused"])
+
+class ExercisesTheTable:
+    """A drill with --write finds out whether the table refuses the write, not only whether the
+    guard's call does; mixed into a DrillCase.
+
+    protect_new(name) is as in ShutsNobodyOut; sql()
+    runs statements as the owner of the table; remove_trigger(table) removes one of the guard's
+    triggers, table(name) is how a statement names it."""
+
+    def new_guard(self, mode="enforce", require_token="on"):
+        """The names of a guard and of its table, which has one row: id 1, n 0."""
+        name = f"stock{next(self._numbers)}"
+        guard = self.protect_new(name)
+        self.set_mode(guard, mode)
+        self.pawl(
+            *("guard", "policy", self.kind, guard, "--require-token", require_token),
+            *("--reason", "drill"),
+        )
+        return guard, name
+
+    def set_mode(self, guard, mode):
+        more = ["--percent", "50"] if mode == "canary" else []
+        self.pawl("guard", "mode", self.kind, guard, mode, *more, "--yes", "--reason", "drill")
+
+    def drill_write(self, guard, statement, code):
+        """(the verdict, {way: fate}) of a drill that sends this statement."""
+        (record,) = self.records(
+            *("delayed-write", "--guard", f"{self.kind}:{guard}", "--yes"),
+            *("--write", statement),
+            code=code,
+        )
+        return record, {way["way"]: way["fate"] for way in record["ways"]}
+
+    def add(self, name):
+        return f"UPDATE {self.table(name)} SET n = n + 1 WHERE id = 1"
+
+    def because(self, record):
+        return "\n".join(record["verdict"]["because"])
+
+    def test_sound_table_refuses_the_statement_in_every_way(self):
+        guard, name = self.new_guard()
+        record, ways = self.drill_write(guard, self.add(name), code=0)
+        self.assertEqual(ways, {"call": "refused", "carried": "refused", "none": "refused"})
+        self.assertEqual((record["require_token"], record["problems"]), (True, []))
+        self.assertEqual(record["verdict"]["notes"], [])
+        self.assertEqual({write["rows"] for write in record["writes"]}, {1, None})
+        self.assertEqual(self.value(name), 0, "every write was rolled back")
+
+    def test_write_without_a_token_is_named_where_the_policy_admits_it(self):
+        guard, name = self.new_guard(require_token="off")
+        record, ways = self.drill_write(guard, self.add(name), code=0)
+        self.assertEqual(ways, {"call": "refused", "carried": "refused", "none": "landed"})
+        (note,) = record["verdict"]["notes"]
+        self.assertRegex(note, rf"pawl guard policy {self.kind} {guard} .*--require-token on")
+        self.assertEqual(self.value(name), 0)
+
+    def test_table_without_its_triggers_fails_the_drill(self):
+        guard, name = self.new_guard(require_token="off")
+        self.remove_trigger(name)
+        record, ways = self.drill_write(guard, self.add(name), code=1)
+        self.assertEqual((ways["call"], ways["carried"]), ("refused", "landed"))
+        self.assertRegex(self.because(record), "(?s)landed.*trigger.*is (missing|not what)")
+        self.assertIn("error", {problem["severity"] for problem in record["problems"]})
+        self.assertEqual(self.value(name), 0, "what has landed was rolled back")
+
+    def test_table_without_its_triggers_fails_a_drill_that_sends_no_statement(self):
+        guard, name = self.new_guard()
+        self.remove_trigger(name)
+        (record,) = self.records(
+            "delayed-write", "--guard", f"{self.kind}:{guard}", "--yes", code=1
+        )
+        self.assertRegex(self.because(record), "trigger.*is (missing|not what)")
+
+    def test_statement_for_another_table_fails_the_drill(self):
+        guard, name = self.new_guard(require_token="off")
+        other = f"other{next(self._numbers)}"
+        self.sql(f"CREATE TABLE {self.table(other)} (id int PRIMARY KEY, n int)")
+        self.sql(f"INSERT INTO {self.table(other)} VALUES (1, 0)")
+        record, ways = self.drill_write(guard, self.add(other), code=1)
+        self.assertEqual(ways, {"call": "refused", "carried": "landed", "none": "landed"})
+        self.assertIn(f"does not reach the guard {guard}", self.because(record))
+        self.assertEqual((self.value(name), self.value(other)), (0, 0))
+
+    def test_statement_that_changes_no_row_fails_the_drill(self):
+        guard, name = self.new_guard()
+        nothing = self.add(name).replace("id = 1", "id = 2")
+        record, _ = self.drill_write(guard, nothing, code=1)
+        self.assertIn("changes no row", self.because(record))
+
+    def test_guard_that_does_not_enforce_fails_the_drill(self):
+        guard, name = self.new_guard()
+        for mode in ("canary", "shadow", "observe"):
+            with self.subTest(mode=mode):
+                self.set_mode(guard, mode)
+                record, ways = self.drill_write(guard, self.add(name), code=1)
+                self.assertRegex(
+                    self.because(record),
+                    rf"in mode {mode}, .*pawl guard mode {self.kind} {guard} .*enforce",
+                )
+                if mode != "canary":  # There it depends on the name of the resource.
+                    self.assertEqual(ways["carried"], "landed")
+        self.assertEqual(self.value(name), 0)
+
+    def test_table_that_is_no_longer_under_guard_fails_the_drill(self):
+        guard, name = self.new_guard()
+        self.pawl("guard", "unprotect", self.kind, self.table(name), "--yes")
+        record, ways = self.drill_write(guard, self.add(name), code=1)
+        self.assertEqual((ways["call"], ways["none"]), ("refused", "landed"))
+        self.assertIn(f"No table is under the guard {guard}", self.because(record))
+        self.assertIn(f"pawl guard protect {self.kind} TABLE", self.because(record))
+
+    def test_statement_that_commits_is_not_sent(self):
+        guard, name = self.new_guard()
+        for statement in self.committing(name):
+            with self.subTest(statement=statement):
+                code, out, error = self.run_drill(
+                    *("delayed-write", "--guard", f"{self.kind}:{guard}", "--yes"),
+                    *("--write", statement),
+                )
+                self.assertEqual(code, 64, out + error)
+                self.assertIn("commit", error)
+        self.assertEqual(self.value(name), 0)
+
+    def test_verdict_lists_every_way(self):
+        guard, name = self.new_guard(require_token="off")
+        code, out, _ = self.run_drill(
+            *("delayed-write", "--guard", f"{self.kind}:{guard}", "--yes"),
+            *("--write", self.add(name)),
+        )
+        self.assertEqual(code, 0, out)
+        self.assertRegex(out, r"(?m)^ +.*use\(\) +refused$")
+        self.assertRegex(out, rf"(?m)^ +{self.carried(guard)} +refused$")
+        self.assertRegex(out, r"(?m)^ +no token +lands, because require_token is off$")
 
 
 class ShutsNobodyOut:
     """A drill on the user's own guard never fences out a live holder; mixed into a DrillCase.
 
-    protect_new(name) makes a table and puts it under guard; the guard's name."""
+    protect_new(name) makes a table with one row, id 1 and n 0, and puts it under guard; the guard's
+    name."""
 
     def protect_and_enforce(self):
         self.guard = self.protect_new(f"invoices{next(self._numbers)}")

@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 """Drills against PostgreSQL."""
 
-from drill_case import DrillCase, Matrix, OwnResource, ShutsNobodyOut
+import json
+
+from drill_case import DrillCase, ExercisesTheTable, Matrix, OwnResource, ShutsNobodyOut
 from pawltest import harness
 from pawltest.postgres import Cluster
 
 
-class PostgresDrillTest(Matrix, OwnResource, ShutsNobodyOut, DrillCase):
+class PostgresDrillTest(Matrix, OwnResource, ExercisesTheTable, ShutsNobodyOut, DrillCase):
     kind = "postgres"
 
     @classmethod
@@ -37,12 +39,80 @@ class PostgresDrillTest(Matrix, OwnResource, ShutsNobodyOut, DrillCase):
         ).stdout.strip()
 
     def protect_new(self, table):
-        self.cluster.psql(f"CREATE TABLE {table} (id int PRIMARY KEY, n int NOT NULL)", "shop")
+        self.sql(
+            f"CREATE TABLE {table} (id int PRIMARY KEY, n int NOT NULL); "
+            f"INSERT INTO {table} VALUES (1, 0)"
+        )
         self.pawl("guard", "protect", "postgres", table, "--guard", table)
         return table
 
     def count(self):
-        return int(self.cluster.psql("SELECT n FROM orders", "shop").stdout)
+        return self.value("orders")
+
+    def value(self, table):
+        return int(self.cluster.psql(f"SELECT n FROM {table}", "shop").stdout)
+
+    def sql(self, statement):
+        self.cluster.psql(statement, "shop")
+
+    def table(self, name):
+        return name
+
+    def carried(self, guard):
+        return rf"SET LOCAL pawl\.token\.{guard}"
+
+    def remove_trigger(self, table):
+        self.sql(f"DROP TRIGGER pawl_guard ON {table}")
+
+    def committing(self, name):
+        return ["COMMIT"]
+
+    def test_disabled_triggers_fail_the_drill(self):
+        guard, name = self.new_guard(require_token="off")
+        self.sql(f"ALTER TABLE {name} DISABLE TRIGGER ALL")
+        record, ways = self.drill_write(guard, self.add(name), code=1)
+        self.assertEqual(ways, {"call": "refused", "carried": "landed", "none": "landed"})
+        self.assertRegex(self.because(record), "trigger .* is disabled.*SELECT pawl.repair")
+
+    def test_table_that_became_a_partition_fails_the_drill(self):
+        guard, name = self.new_guard()
+        # As where the guard was not installed by a superuser.
+        self.sql("ALTER EVENT TRIGGER pawl_partitions DISABLE")
+        self.addCleanup(self.sql, "ALTER EVENT TRIGGER pawl_partitions ENABLE ALWAYS")
+        self.sql(
+            f"ALTER TABLE {name} RENAME TO {name}_old; "
+            f"CREATE TABLE {name} (id int NOT NULL, n int NOT NULL) PARTITION BY RANGE (id); "
+            f"ALTER TABLE {name} ATTACH PARTITION {name}_old FOR VALUES FROM (0) TO (10)"
+        )
+        record, ways = self.drill_write(guard, self.add(name), code=1)
+        self.assertEqual((ways["carried"], ways["none"]), ("landed", "landed"))
+        self.assertIn("is a partition or a child of", self.because(record))
+
+    def test_detached_partition_fails_the_drill(self):
+        root = f"parted{next(self._numbers)}"
+        self.sql(
+            f"CREATE TABLE {root} (id int NOT NULL, n int NOT NULL) PARTITION BY RANGE (id); "
+            f"CREATE TABLE {root}_low PARTITION OF {root} FOR VALUES FROM (0) TO (10); "
+            f"INSERT INTO {root} VALUES (1, 0)"
+        )
+        self.pawl("guard", "protect", "postgres", root, "--guard", root)
+        self.set_mode(root, "enforce")
+        self.sql("ALTER EVENT TRIGGER pawl_partitions DISABLE")
+        self.addCleanup(self.sql, "ALTER EVENT TRIGGER pawl_partitions ENABLE ALWAYS")
+        self.sql(f"ALTER TABLE {root} DETACH PARTITION {root}_low")
+        record, ways = self.drill_write(root, self.add(f"{root}_low"), code=1)
+        print(json.dumps(record["verdict"], indent=1), ways)
+
+    def test_token_of_a_keyed_guard_is_carried_by_its_setting(self):
+        name = f"accounts{next(self._numbers)}"
+        self.sql(f"CREATE TABLE {name} (id int PRIMARY KEY, n int); INSERT INTO {name} VALUES (1, 0), (2, 0)")
+        self.pawl("guard", "protect", "postgres", name, "--guard", name, "--key", "id")
+        self.set_mode(name, "enforce")
+        _, ways = self.drill_write(f"{name}:1", self.add(name), code=0)
+        self.assertEqual((ways["call"], ways["carried"]), ("refused", "refused"))
+        other = self.add(name).replace("id = 1", "id = 2")
+        record, ways = self.drill_write(f"{name}:1", other, code=1)
+        self.assertIn("another key than that of", self.because(record))
 
 
 harness.main()

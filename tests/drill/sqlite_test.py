@@ -4,7 +4,7 @@
 import sqlite3
 import subprocess
 
-from drill_case import PAWL, DrillCase, Matrix, OwnResource, ShutsNobodyOut
+from drill_case import PAWL, DrillCase, ExercisesTheTable, Matrix, OwnResource, ShutsNobodyOut
 from pawltest import harness
 
 
@@ -21,7 +21,7 @@ def make_file(folder):
     return path
 
 
-class SqliteDrillTest(Matrix, OwnResource, ShutsNobodyOut, DrillCase):
+class SqliteDrillTest(Matrix, OwnResource, ExercisesTheTable, ShutsNobodyOut, DrillCase):
     kind = "sqlite"
 
     @classmethod
@@ -46,17 +46,43 @@ class SqliteDrillTest(Matrix, OwnResource, ShutsNobodyOut, DrillCase):
         return "orders"
 
     def protect_new(self, table):
-        with sqlite3.connect(self.path) as db:
-            db.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)")
-        db.close()
+        self.sql(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)")
+        self.sql(f"INSERT INTO {table} VALUES (1, 0)")
         self.pawl("guard", "protect", "sqlite", table)
         return table
 
     def count(self):
+        return self.value("orders")
+
+    def value(self, table):
         with sqlite3.connect(self.path) as db:
-            ((n,),) = db.execute("SELECT n FROM orders").fetchall()
+            ((n,),) = db.execute(f"SELECT n FROM {table}").fetchall()
         db.close()
         return n
+
+    def sql(self, statement):
+        with sqlite3.connect(self.path) as db:
+            db.execute(statement)
+        db.close()
+
+    def table(self, name):
+        return name
+
+    def carried(self, guard):
+        return r"pawl_use\(\), going on after its error"
+
+    def remove_trigger(self, table):
+        with sqlite3.connect(self.path) as db:
+            ((name,),) = db.execute(
+                "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ? "
+                "AND sql LIKE '%UPDATE%' AND name LIKE '%update%'",
+                (table,),
+            ).fetchall()
+        db.close()
+        self.sql(f"DROP TRIGGER {name}")
+
+    def committing(self, name):
+        return [f"UPDATE {name} SET n = n + 1; COMMIT", "ROLLBACK"]
 
 
 if __name__ == "__main__":

@@ -82,7 +82,13 @@ class DemoCase(unittest.TestCase):
     def assertEveryStep(self, events):
         """The writer, token and row of each step, not the texts."""
         self.assertEqual(
-            events[-1], {"event": "end", "lost_without_guard": True, "refused_with_guard": True}
+            events[-1],
+            {
+                "event": "end",
+                "lost_without_guard": True,
+                "refused_with_guard": True,
+                "refused_every_way": True,
+            },
         )
         acts = [
             [event for event in events[:-1] if event["who"] and event["guarded"] == guarded]
@@ -101,7 +107,14 @@ class DemoCase(unittest.TestCase):
         ]
         self.assertEqual(seen[0], [*both, ("written", "A", "15 widgets")])
         self.assertEqual(
-            seen[1], [*both, ("refused", "A", "7 widgets"), ("written", "A", "12 widgets")]
+            seen[1],
+            [
+                *both,
+                ("refused", "A", "7 widgets"),
+                ("retried", "A", "7 widgets"),  # without asking the guard first
+                ("retried", "A", "7 widgets"),  # without a token
+                ("written", "A", "12 widgets"),
+            ],
         )
         for act in acts:
             tokens = [event["token"] for event in act if event["event"] == "granted"]

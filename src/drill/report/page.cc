@@ -32,7 +32,9 @@ std::string headline(const DrillVerdict& verdict) {
 }
 
 // Whether the headline ends with this sentence, apart from its first letter and full stop.
-bool repeats(std::string_view headline, std::string_view reason) {
+bool repeats(std::string_view headline, const Note& note) {
+  if (!note.command.empty()) return false;
+  std::string_view reason = note.text;
   if (reason.ends_with('.')) reason.remove_suffix(1);
   if (reason.empty()) return true;
   return headline.ends_with(reason.substr(1));
@@ -59,6 +61,12 @@ void figures(std::string& out, const DrillVerdict& verdict) {
   out += "</dl>\n";
 }
 
+void item(std::string& out, const Note& note) {
+  append(out, "<li>{}", escaped(note.text));
+  if (!note.command.empty()) append(out, "<br><code>{}</code>", escaped(note.command));
+  out += "</li>\n";
+}
+
 void verdict(std::string& out, const DrillRecord& record) {
   append(out,
          "<h1>Drill <code>{}</code> of lock <code>{}</code> against {} <code>{}</code>, "
@@ -71,16 +79,53 @@ void verdict(std::string& out, const DrillRecord& record) {
          record.verdict.passed ? "" : " failed", record.verdict.passed ? "✓" : "✕",
          headline(record.verdict));
   std::string reasons;
-  for (const std::string& reason : record.verdict.reasons) {
-    if (!repeats(headline(record.verdict), reason))
-      append(reasons, "<li>{}</li>\n", escaped(reason));
+  for (const Note& reason : record.verdict.reasons) {
+    if (!repeats(headline(record.verdict), reason)) item(reasons, reason);
   }
-  for (const Note& note : record.verdict.notes) {
-    append(reasons, "<li>{}<br><code>{}</code></li>\n", escaped(note.text), escaped(note.command));
-  }
+  for (const Note& note : record.verdict.notes) item(reasons, note);
   if (!reasons.empty()) append(out, "<ul>\n{}</ul>\n", reasons);
   out += "</section>\n";
   figures(out, record.verdict);
+}
+
+std::string way_outcome(const DrillRecord& record, const TriedWay& tried) {
+  switch (tried.fate) {
+    case WayFate::kRefused:
+      return "refused";
+    case WayFate::kLanded:
+      if (tried.way == Way::kNone && record.require_token == false)
+        return "landed, because require_token is off";
+      return "<strong class='landed'>landed</strong>";
+    case WayFate::kNotApplicable:
+      return "not tried: " + escaped(tried.detail);
+    case WayFate::kUnknown:
+      break;
+  }
+  return "unknown: " + escaped(tried.detail);
+}
+
+// What became of the stale write in every way a program may give its token.
+void ways(std::string& out, const DrillRecord& record) {
+  if (record.ways.empty()) return;
+  out +=
+      "<h2>The stale write in every way</h2>\n<p class='lead'>A call that asks the guard first "
+      "shows that the guard knows the newest token. The other two show that the resource itself "
+      "refuses the write. Each was rolled back.</p>\n<table class='ways'><thead><tr><th>the token "
+      "was given by</th><th>the write</th></tr></thead><tbody>\n";
+  for (const TriedWay& each : record.ways)
+    append(out, "<tr><td><code>{}</code></td><td>{}</td></tr>\n", escaped(each.words),
+           way_outcome(record, each));
+  out += "</tbody></table>\n";
+}
+
+void problems(std::string& out, const DrillRecord& record) {
+  if (record.problems.empty()) return;
+  out += "<h2>What the guard reports</h2>\n<ul>\n";
+  for (const GuardProblem& each : record.problems)
+    append(out, "<li>{}: {}{}{}<br><code>{}</code></li>\n", each.error ? "error" : "warning",
+           escaped(each.object), each.object.empty() ? "" : ": ", escaped(each.problem),
+           escaped(each.fix));
+  out += "</ul>\n";
 }
 
 void summary_and_timeline(std::string& out, const DrillRecord& record) {
@@ -155,6 +200,8 @@ std::string report_page(const DrillRecord& record) {
          record.verdict.passed ? "Passed" : "Failed", escaped(record.drill),
          escaped(record.resource), kPageStyle);
   verdict(out, record);
+  ways(out, record);
+  problems(out, record);
   summary_and_timeline(out, record);
   log_table(out, record);
   details(out, record);

@@ -82,6 +82,7 @@ table { border-collapse: collapse; width: 100%; font-size: .92rem; }
 th { text-align: left; font-weight: 600; color: var(--soft); } th, td { padding: .28rem .6rem .28rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 td:first-child { white-space: nowrap; font-variant-numeric: tabular-nums; color: var(--soft); width: 6rem; } td:nth-child(2) { font-weight: 600; width: 7rem; }
 td { overflow-wrap: anywhere; }
+table.ways td { white-space: normal; color: var(--ink); font-weight: 400; width: auto; } strong.landed { color: var(--bad); }
 dl.details { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.2rem; margin: 0; font-size: .95rem; }
 dl.details dt { color: var(--soft); } dl.details dd { margin: 0; overflow-wrap: anywhere; }
 @media print {

@@ -59,6 +59,18 @@ TEST(DrillPage, ShowsThatWritesWithoutATokenAreAdmittedAndHowToRefuseThem) {
   EXPECT_THAT(report_page(passed_pause()), Not(HasSubstr("--require-token")));
 }
 
+TEST(DrillPage, ShowsEveryWayInWhichTheStaleWriteWasSent) {
+  const std::string page = report_page(bypassed());
+  EXPECT_THAT(page, HasSubstr("<td><code>pawl.use()</code></td><td>refused</td>"));
+  EXPECT_THAT(page, HasSubstr("<td><code>SET LOCAL pawl.token.orders</code></td>"
+                              "<td><strong class='landed'>landed</strong></td>"));
+  EXPECT_THAT(page, HasSubstr("<td><code>no token</code></td>"
+                              "<td>landed, because require_token is off</td>"));
+  EXPECT_THAT(page, HasSubstr("error: orders: the trigger pawl_guard is disabled"
+                              "<br><code>SELECT pawl.repair()</code>"));
+  EXPECT_THAT(page, HasSubstr("class='verdict failed'"));
+}
+
 TEST(DrillPage, StepsNameTheCutThatEndedTheLease) {
   DrillRecord record = passed_pause();
   const Write& stale = *std::find_if(record.writes.begin(), record.writes.end(),

@@ -33,8 +33,8 @@ void add_verdict(DrillRecord& record) {
   }
   verdict.passed = verdict.let_through == 0 && verdict.stale_sent > 0;
   if (verdict.let_through > 0) {
-    verdict.reasons.push_back(
-        fmt::format("{} of {} stale writes took effect", verdict.let_through, verdict.stale_sent));
+    verdict.reasons.push_back({fmt::format("{} of {} stale writes took effect", verdict.let_through,
+                                           verdict.stale_sent)});
   }
 }
 
@@ -146,7 +146,7 @@ DrillRecord issuer_restart() {
 DrillRecord idle() {
   DrillRecord record = base("partition", "enforce");
   record.length = milliseconds(800);
-  record.verdict.reasons = {"No stale write was sent, so the guard was not tested."};
+  record.verdict.reasons = {{"No stale write was sent, so the guard was not tested."}};
   return record;
 }
 
@@ -158,6 +158,27 @@ DrillRecord tokenless() {
   record.verdict.notes = {
       {"Writes without a token are still admitted, because require_token is off. To refuse them:",
        "pawl guard policy postgres orders --require-token on"}};
+  return record;
+}
+
+DrillRecord bypassed() {
+  DrillRecord record = passed_pause();
+  record.scratch = false;
+  record.resource = "orders";
+  record.require_token = false;
+  record.tables = {"orders"};
+  record.statement = "UPDATE orders SET n = n + 1";
+  record.ways = {
+      {Way::kCall, "pawl.use()", WayFate::kRefused, "pawl: stale token 34 for orders"},
+      {Way::kCarried, "SET LOCAL pawl.token.orders", WayFate::kLanded, ""},
+      {Way::kNone, "no token", WayFate::kLanded, ""},
+  };
+  record.problems = {
+      {true, false, "orders", "the trigger pawl_guard is disabled", "SELECT pawl.repair()"}};
+  record.verdict.passed = false;
+  record.verdict.reasons = {
+      {"A stale write with SET LOCAL pawl.token.orders landed."},
+      {"orders: the trigger pawl_guard is disabled. To mend it:", "SELECT pawl.repair()"}};
   return record;
 }
 
@@ -173,7 +194,10 @@ DrillRecord hostile() {
   for (Write& write : record.writes) write.worker += bad, write.detail = bad, write.value = bad;
   for (Fault& fault : record.faults) fault.target += bad, fault.note = bad;
   for (LogEntry& entry : record.log) entry.source = entry.text = bad;
-  record.verdict.reasons = {bad};
+  record.verdict.reasons = {{bad, bad}};
+  record.ways = {{Way::kCall, bad, WayFate::kNotApplicable, bad},
+                 {Way::kNone, bad, WayFate::kUnknown, bad}};
+  record.problems = {{true, false, bad, bad, bad}};
   record.verdict.notes = {{bad, bad}};
   return record;
 }
@@ -186,6 +210,7 @@ std::vector<Sample> samples() {
           {"restart", issuer_restart()},
           {"idle", idle()},
           {"flapping-long", flapping(400)},
+          {"bypassed", bypassed()},
           {"tokenless", tokenless()},
           {"hostile", hostile()}};
 }

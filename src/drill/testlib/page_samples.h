@@ -14,6 +14,7 @@ namespace pawl::drill {
 [[nodiscard]] DrillRecord flapping(int times);
 [[nodiscard]] DrillRecord issuer_restart();  // pawld killed and restarted; very large tokens
 [[nodiscard]] DrillRecord idle();            // no stale write was sent
+[[nodiscard]] DrillRecord bypassed();        // failed: only the call was refused, not the write
 [[nodiscard]] DrillRecord tokenless();       // passed, but require_token is off
 [[nodiscard]] DrillRecord hostile();         // every text tries to be markup
 

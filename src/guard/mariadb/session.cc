@@ -1,7 +1,12 @@
 // One connection to MariaDB as a Session.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <strings.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -43,6 +48,20 @@ const char* level_of(Isolation isolation) {
   return "";
 }
 
+// Those that do not commit by themselves, as DDL and TRUNCATE do.
+constexpr std::array<std::string_view, 8> kStatements{"INSERT", "UPDATE", "DELETE", "REPLACE",
+                                                      "LOAD",   "WITH",   "SELECT", "CALL"};
+
+bool stays_in_transaction(std::string_view statement) {
+  const std::size_t begin = statement.find_first_not_of(" \t\r\n(");
+  if (begin == statement.npos) return false;
+  statement.remove_prefix(begin);
+  return std::any_of(kStatements.begin(), kStatements.end(), [&](std::string_view verb) {
+    return statement.size() > verb.size() &&
+           ::strncasecmp(statement.data(), verb.data(), verb.size()) == 0;
+  });
+}
+
 class MariaSession final : public SqlSession {
  public:
   MariaSession(std::shared_ptr<MYSQL> connection, const ScratchNames& names)
@@ -56,7 +75,24 @@ class MariaSession final : public SqlSession {
     return done_or(outcome);
   }
   Outcome rollback() override { return done_or(call("abandon", {})); }
-  Outcome execute(const std::string& statement) override { return done_or(ask(statement)); }
+  Outcome execute(const std::string& statement) override {
+    if (!stays_in_transaction(statement))
+      return {Answer::kBroken, false,
+              fmt::format("only {} are possible here: other statements may commit",
+                          fmt::join(kStatements, ", "))};
+    const MariaOutcome outcome = ask(statement);
+    Outcome done = done_or(outcome);
+    if (outcome && outcome.columns.empty()) done.rows = rows_matched(outcome);
+    return done;
+  }
+  [[nodiscard]] bool in_transaction() override { return guard::in_transaction(connection_.get()); }
+
+  [[nodiscard]] std::string admit_words() override {
+    return names().watched() ? "CALL pawl.use()" : "CALL pawl.admit()";
+  }
+  [[nodiscard]] std::string carry_words(const std::string&) override {
+    return admit_words() + ", going on after its error";
+  }
 
   Outcome prepare(const std::string& name) override {
     const MariaOutcome ended = ask("XA END " + xid(name));
@@ -133,6 +169,14 @@ class MariaSession final : public SqlSession {
     return outcome_of_verdict(outcome.at(0, "verdict").value_or(""));
   }
 
+  // The token stays on the connection also when it was refused.
+  Outcome hand_over(const Admission& admission) override {
+    const Outcome outcome = judge(admission);
+    return outcome.answer == Answer::kBroken || outcome.answer == Answer::kAgain
+               ? outcome
+               : Outcome{Answer::kDone};
+  }
+
   Outcome append(const Line& line) override {
     const std::string key = quoted(line.key);
     const std::string value = quoted(line.value);
@@ -189,6 +233,15 @@ class MariaSession final : public SqlSession {
   MariaOutcome call(std::string_view procedure, const std::vector<MariaValue>& values) {
     PAWL_ASSERT(connection_ != nullptr);
     return guard::call(connection_.get(), procedure, values);
+  }
+  // An UPDATE counts a row that it leaves as it was as not affected, but a trigger has judged it.
+  std::uint64_t rows_matched(const MariaOutcome& outcome) {
+    constexpr std::string_view kMatched = "Rows matched: ";
+    const char* info = mysql_info(connection_.get());
+    const std::string_view text = info == nullptr ? "" : info;
+    const std::size_t at = text.find(kMatched);
+    if (at == text.npos) return outcome.affected;
+    return std::strtoull(text.data() + at + kMatched.size(), nullptr, 10);
   }
   [[nodiscard]] std::string quoted(const std::string& text) const {
     return literal(connection_.get(), text);

@@ -42,6 +42,15 @@ std::optional<std::uint64_t> token_in(const PgOutcome& outcome, std::size_t colu
   return parse_token(PgRows(outcome.result).at(0, column).value_or(""));
 }
 
+// Of a statement that changes rows itself; nothing for others, such as a call of a function.
+std::optional<std::uint64_t> rows_changed(const PgOutcome& outcome) {
+  const std::string_view tag = PQcmdStatus(outcome.result.get());
+  for (const std::string_view verb : {"INSERT", "UPDATE", "DELETE", "MERGE", "COPY"}) {
+    if (tag.starts_with(verb)) return PgRows(outcome.result).affected();
+  }
+  return std::nullopt;
+}
+
 std::string begin_sql(Isolation isolation) {
   switch (isolation) {
     case Isolation::kDefault:
@@ -69,7 +78,25 @@ class PostgresSession final : public SqlSession {
   }
 
   Outcome rollback() override { return done_or(ask("ROLLBACK")); }
-  Outcome execute(const std::string& statement) override { return done_or(ask(statement)); }
+  Outcome execute(const std::string& statement) override {
+    const PgOutcome outcome = ask(statement);
+    Outcome done = done_or(outcome);
+    if (outcome) done.rows = rows_changed(outcome);
+    return done;
+  }
+  [[nodiscard]] bool in_transaction() override {
+    const PGTransactionStatusType status = PQtransactionStatus(connection_.get());
+    return status == PQTRANS_INTRANS || status == PQTRANS_INERROR;
+  }
+
+  [[nodiscard]] std::string admit_words() override {
+    return names().watched() ? "pawl.use()" : "pawl.admit()";
+  }
+  [[nodiscard]] std::string carry_words(const std::string& resource) override {
+    const PgOutcome setting = ask("SELECT setting FROM pawl.guard WHERE name = $1::text",
+                                  {ScratchNames::guard_of(resource)});
+    return setting ? "SET LOCAL " + PgRows(setting.result).at(0, 0).value_or("") : std::string();
+  }
 
   Outcome prepare(const std::string& name) override {
     return done_or(ask("PREPARE TRANSACTION " + literal(connection_.get(), name)));
@@ -127,7 +154,7 @@ class PostgresSession final : public SqlSession {
 
   Outcome judge(const Admission& admission) override {
     const bool odd = !parse_token(*admission.token) && !admission.token->empty();
-    if (names().watched() && (odd || admission.carried)) return carry(admission);
+    if (names().watched() && (odd || admission.carried)) return hand_over(admission);
     const std::string verb = names().watched() || admission.resources.size() > 1 ? "use" : "admit";
     if (admission.resources.size() > 1) {
       return verdict_of(ask("SELECT pawl.use($1::text[], $2::bigint)",
@@ -140,6 +167,19 @@ class PostgresSession final : public SqlSession {
     return verdict_of(
         ask("SELECT pawl." + verb + "($1::text, $2::bigint, $3::bigint)",
             {admission.resources.front(), *admission.token, std::to_string(*admission.operation)}));
+  }
+
+  // As an application does that writes SET LOCAL instead of calling use(): the token is not checked
+  // before the write.
+  Outcome hand_over(const Admission& admission) override {
+    Outcome outcome{Answer::kDone};
+    for (const std::string& resource : admission.resources) {
+      if (!outcome.passed()) break;
+      outcome = done_or(
+          ask("SELECT set_config(setting, $2::text, true) FROM pawl.guard WHERE name = $1::text",
+              {ScratchNames::guard_of(resource), *admission.token}));
+    }
+    return outcome;
   }
 
   Outcome append(const Line& line) override {
@@ -160,18 +200,6 @@ class PostgresSession final : public SqlSession {
   PgOutcome ask(const std::string& sql, const std::vector<PgValue>& parameters = {}) {
     PAWL_ASSERT(connection_ != nullptr);
     return guard::execute(connection_.get(), sql, parameters);
-  }
-
-  // As an application does that writes SET LOCAL instead of calling use(): the token
-  // is not checked before the write.
-  Outcome carry(const Admission& admission) {
-    Outcome outcome{Answer::kDone};
-    for (const std::string& resource : admission.resources) {
-      if (!outcome.passed()) break;
-      outcome = done_or(ask("SELECT set_config('pawl.token.' || $1::text, $2::text, true)",
-                            {ScratchNames::guard_of(resource), *admission.token}));
-    }
-    return outcome;
   }
 
   static std::string append_sql(const Line& line) {

@@ -1,5 +1,6 @@
 #include "guard/sql/session.h"
 
+#include "base/assert.h"
 #include "guard/sql/states.h"
 #include "guard_contract/parse.h"
 
@@ -16,6 +17,12 @@ Outcome SqlSession::admit(const Admission& admission) {
   // Without a token there is nothing to ask with; a trigger judges the write itself.
   if (!admission.token) return {Answer::kMissing, true, {}};
   return judge(admission);
+}
+
+Outcome SqlSession::carry(const Admission& admission) {
+  PAWL_ASSERT(admission.token);
+  token_ = admission.token;
+  return hand_over(admission);
 }
 
 Outcome SqlSession::apply(const std::string& resource, const std::string& value) {

@@ -17,6 +17,7 @@ class SqlSession : public Session {
 
   Outcome begin(Isolation isolation) final;
   Outcome admit(const Admission& admission) final;
+  Outcome carry(const Admission& admission) final;
   Outcome apply(const std::string& resource, const std::string& value) final;
   Outcome remove(const std::string& resource, std::uint64_t token) final;
   Outcome move(const std::string& from, const std::string& to, const Admission& admission) final;
@@ -37,6 +38,8 @@ class SqlSession : public Session {
   virtual Outcome begin_named(Isolation isolation, const std::string& name);
   // With a token, of resources that are under guard.
   virtual Outcome judge(const Admission& admission) = 0;
+  // The same without asking for a verdict: carry().
+  virtual Outcome hand_over(const Admission& admission) = 0;
   virtual Outcome append(const Line& line) = 0;
   virtual Outcome erase(const std::string& table, const std::string& key) = 0;
   // Gives the rows of one key another.

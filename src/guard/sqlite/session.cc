@@ -40,6 +40,30 @@ Outcome refusal(const Fault& fault) {
   return {Answer::kBroken, false, sqlite::message_of(fault)};
 }
 
+// Denies BEGIN, COMMIT and ROLLBACK in this scope.
+class NoCommit {
+ public:
+  explicit NoCommit(sqlite3* db) : db_(db) {
+    sqlite3_set_authorizer(
+        db,
+        [](void* self, int action, const char*, const char*, const char*, const char*) {
+          if (action != SQLITE_TRANSACTION) return SQLITE_OK;
+          static_cast<NoCommit*>(self)->denied_ = true;
+          return SQLITE_DENY;
+        },
+        this);
+  }
+  ~NoCommit() { sqlite3_set_authorizer(db_, nullptr, nullptr); }
+  NoCommit(const NoCommit&) = delete;
+  NoCommit& operator=(const NoCommit&) = delete;
+
+  [[nodiscard]] bool denied() const { return denied_; }
+
+ private:
+  sqlite3* db_;
+  bool denied_ = false;
+};
+
 class SqliteSession final : public SqlSession {
  public:
   SqliteSession(std::shared_ptr<sqlite3> db, const ScratchNames& names)
@@ -47,7 +71,24 @@ class SqliteSession final : public SqlSession {
 
   Outcome commit() override { return run("COMMIT"); }
   Outcome rollback() override { return run("ROLLBACK"); }
-  Outcome execute(const std::string& statement) override { return run(statement.c_str()); }
+  Outcome execute(const std::string& statement) override {
+    const NoCommit no_commit(db_.get());
+    const int before = sqlite3_total_changes(db_.get());
+    Outcome outcome = run(statement.c_str());
+    if (no_commit.denied()) return {Answer::kBroken, false, "the statement ends the transaction"};
+    const bool changed = sqlite3_total_changes(db_.get()) != before;
+    if (outcome.passed())
+      outcome.rows = changed ? static_cast<std::uint64_t>(sqlite3_changes(db_.get())) : 0;
+    return outcome;
+  }
+  [[nodiscard]] bool in_transaction() override { return sqlite3_get_autocommit(db_.get()) == 0; }
+
+  [[nodiscard]] std::string admit_words() override {
+    return names().watched() ? "pawl_use()" : "pawl_admit()";
+  }
+  [[nodiscard]] std::string carry_words(const std::string&) override {
+    return admit_words() + ", going on after its error";
+  }
 
   void vanish() override { db_.reset(); }
 
@@ -100,6 +141,14 @@ class SqliteSession final : public SqlSession {
       if (!outcome.passed()) break;
     }
     return worst;
+  }
+
+  // The token stays on the connection also when it was refused.
+  Outcome hand_over(const Admission& admission) override {
+    const Outcome outcome = judge(admission);
+    return outcome.answer == Answer::kBroken || outcome.answer == Answer::kAgain
+               ? outcome
+               : Outcome{Answer::kDone};
   }
 
   Outcome append(const Line& line) override {
