@@ -24,7 +24,7 @@ struct DemoArguments {
   bool fast = false;
 };
 
-int print_result(Console& console, const drill::DemoResult& result) {
+int print_result(Console& console, std::string_view kind, const drill::DemoResult& result) {
   if (console.json()) {
     Json json;
     json.object()
@@ -45,6 +45,13 @@ int print_result(Console& console, const drill::DemoResult& result) {
         next_steps_hint()));
   }
   if (result.as_expected()) return kExitOk;
+  if (result.refused_with_guard && !result.refused_every_way) {
+    console.note(fmt::format(
+        "pawl: the table did not refuse every write, so the guard does not protect it: pawl guard "
+        "check {}",
+        kind));
+    return kExitStale;
+  }
   console.note("pawl: the demo did not end as expected; please report this");
   return kExitStale;
 }
@@ -73,7 +80,7 @@ int demo(Console& console, const DemoArguments& options) {
   const auto result = drill::run_demo(config, *view);
   view.reset();
   if (!result) return console.fail(result.error());
-  if (!result->interrupted) return print_result(console, *result);
+  if (!result->interrupted) return print_result(console, (*kind)->name, *result);
   console.note("pawl: stopped; nothing is left behind");
   return kExitSignalled + signals.take();
 }

@@ -17,6 +17,12 @@ using guard::Answer;
 constexpr const char* kSomeoneElse = "someone else";
 constexpr std::chrono::milliseconds kEndingsLimit{500};
 
+// kInvalid: the statement is wrong. It fails, or changes what its token was not given for.
+Code code_of_failure(Answer answer) {
+  return answer == Answer::kBroken || answer == Answer::kMissing ? Code::kInvalid
+                                                                 : Code::kUnavailable;
+}
+
 std::string describe_way(const TriedWay& tried) {
   const std::string fate = tried.fate == WayFate::kRefused  ? "refused"
                            : tried.fate == WayFate::kLanded ? "it lands"
@@ -117,9 +123,8 @@ void Scenario::on_write_result(WorkerState& state, const WorkerEvent& event) {
     write.detail = fmt::format("{} {}", to_text(event.outcome.answer), event.detail);
     // Neither in effect nor refused for its token: the drill cannot be judged.
     if (event.outcome.answer != Answer::kUnknown)
-      state.error =
-          Error{event.outcome.answer == Answer::kBroken ? Code::kInvalid : Code::kUnavailable,
-                fmt::format("{}'s write failed: {}", write.worker, write.detail)};
+      state.error = Error{code_of_failure(event.outcome.answer),
+                          fmt::format("{}'s write failed: {}", write.worker, write.detail)};
   }
   mark_stale(record_);
   log(write.worker, describe(write));

@@ -98,10 +98,9 @@ void judge_ways(const DrillRecord& record, std::vector<Note>& reasons) {
       record.tables.empty())
     return;
   reasons.push_back({fmt::format(
-      "The statement of --write does not reach the guard {}: it changes another table than {}, or "
-      "another key than that of {}. Give a statement that changes {}.",
-      guard_of(record.resource), fmt::join(record.tables, ", "), record.resource,
-      record.resource)});
+      "The statement of --write does not reach the guard {}: it changes another table. Give one "
+      "that changes {}.",
+      guard_of(record.resource), fmt::join(record.tables, " or "))});
 }
 
 std::string text_of(const GuardProblem& problem) {

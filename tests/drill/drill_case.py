@@ -156,6 +156,10 @@ class DrillCase(harness.PawldCase):
         (record,) = self.records(name, code=0)
         self.assertCarriedOut(record, name, "enforce")
         self.assertEqual(record["verdict"]["let_through"], 0)
+        self.assertEqual(
+            [(way["way"], way["fate"]) for way in record["ways"]],
+            [("call", "refused"), ("carried", "refused"), ("none", "refused")],
+        )
 
     def all_let_through(self, name, mode):
         (record,) = self.records(name, "--mode", mode, code=1)
@@ -321,7 +325,7 @@ class ExercisesTheTable:
                     *("--write", statement),
                 )
                 self.assertEqual(code, 64, out + error)
-                self.assertIn("commit", error)
+                self.assertRegex(error, "(?i)commit")
         self.assertEqual(self.value(name), 0)
 
     def test_verdict_lists_every_way(self):

@@ -42,6 +42,22 @@ INSTALL_WITH_LIBRARY = """DO $$ BEGIN
 END $$;
 """
 
+# Disables the triggers of each scratch table as soon as its guard enforces: as if the guard did not
+# protect what it says.
+DISARM_SCRATCH_TABLES = """
+CREATE FUNCTION public.disarm() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  tbl regclass;
+BEGIN
+  FOR tbl IN SELECT p.tbl FROM pawl.protected p WHERE p.guard = NEW.id LOOP
+    EXECUTE format('ALTER TABLE %s DISABLE TRIGGER ALL', tbl);
+  END LOOP;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER disarm AFTER UPDATE ON pawl.guard FOR EACH ROW
+  WHEN (NEW.mode = 'enforce' AND NEW.name LIKE 'pawl_conformance%') EXECUTE FUNCTION public.disarm();
+"""
+
 ISOLATIONS = ("read committed", "repeatable read", "serializable")
 
 

@@ -203,16 +203,11 @@ DrillRecord hostile() {
 }
 
 std::vector<Sample> samples() {
-  return {{"passed", passed_pause()},
-          {"shadow", shadowed_pause()},
-          {"unguarded", unguarded_pause()},
-          {"flapping", flapping(40)},
-          {"restart", issuer_restart()},
-          {"idle", idle()},
-          {"flapping-long", flapping(400)},
-          {"bypassed", bypassed()},
-          {"tokenless", tokenless()},
-          {"hostile", hostile()}};
+  return {{"passed", passed_pause()},       {"shadow", shadowed_pause()},
+          {"unguarded", unguarded_pause()}, {"flapping", flapping(40)},
+          {"restart", issuer_restart()},    {"idle", idle()},
+          {"flapping-long", flapping(400)}, {"bypassed", bypassed()},
+          {"tokenless", tokenless()},       {"hostile", hostile()}};
 }
 
 }  // namespace pawl::drill

@@ -75,7 +75,8 @@ class SqliteSession final : public SqlSession {
     const NoCommit no_commit(db_.get());
     const int before = sqlite3_total_changes(db_.get());
     Outcome outcome = run(statement.c_str());
-    if (no_commit.denied()) return {Answer::kBroken, false, "the statement ends the transaction"};
+    if (no_commit.denied())
+      return {Answer::kBroken, false, "BEGIN, COMMIT and ROLLBACK are not possible here"};
     const bool changed = sqlite3_total_changes(db_.get()) != before;
     if (outcome.passed())
       outcome.rows = changed ? static_cast<std::uint64_t>(sqlite3_changes(db_.get())) : 0;

@@ -6,7 +6,7 @@ import json
 import subprocess
 
 from pawltest.demo_case import PAWL, DemoCase
-from pawltest.postgres import ClusterCase, main
+from pawltest.postgres import DISARM_SCRATCH_TABLES, ClusterCase, main
 
 
 class DemoTest(ClusterCase, DemoCase):
@@ -33,6 +33,15 @@ class DemoTest(ClusterCase, DemoCase):
         events = self.demo_events("--guard", "postgres", "--dsn", self.cluster.dsn(self.db))
         self.assertEveryStep(events)
         self.assertEqual(self.everything(), before)
+
+    def test_demo_fails_where_the_table_does_not_refuse_the_write(self):
+        self.sql(DISARM_SCRATCH_TABLES)
+        demo = self.start("--fast", "--guard", "postgres", "--dsn", self.cluster.dsn(self.db))
+        out, errors = demo.communicate(timeout=120)
+        self.assertEqual(demo.returncode, 121, out + errors)
+        self.assertRegex(" ".join(out.split()), r"SET LOCAL pawl\.token\.\S+: it LANDS")
+        self.assertIn("without any token: it LANDS", " ".join(out.split()))
+        self.assertIn("pawl guard check postgres", errors)
 
     def test_installs_nothing_unasked(self):
         bare = self.cluster.create_database(f"{self.db}_bare", guard=False)
