@@ -109,7 +109,8 @@ void ways(std::string& out, const DrillRecord& record) {
   if (record.ways.empty()) return;
   out +=
       "<h2>The stale write in every way</h2>\n<p class='lead'>A call that asks the guard first "
-      "shows that the guard knows the newest token. The other two show that the resource itself "
+      "shows whether the guard knows the newest token. The other two show whether the resource "
+      "itself "
       "refuses the write. Each was rolled back.</p>\n<table class='ways'><thead><tr><th>the token "
       "was given by</th><th>the write</th></tr></thead><tbody>\n";
   for (const TriedWay& each : record.ways)
