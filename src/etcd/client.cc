@@ -58,8 +58,10 @@ CallId Client::transact(std::string request, std::optional<Nanos> attempt_time) 
   return id;
 }
 
-CallId Client::range(const RangeRequest& request) {
-  return add_bounded(Kind::kRange, encode(request));
+CallId Client::range(const RangeRequest& request, std::optional<Nanos> attempt_time) {
+  const CallId id = add_bounded(Kind::kRange, encode(request));
+  if (attempt_time) calls_.at(id).attempt_time = *attempt_time;
+  return id;
 }
 
 CallId Client::compact(std::int64_t revision) {

@@ -152,8 +152,9 @@ class Client {
   // At most limits::kEtcdCallsMax at a time, each of limits::kEtcdRequestMax bytes at most.
   // `request` is encode(TxnRequest): these bytes are sent, however often. TxnDone follows.
   CallId transact(std::string request, std::optional<Nanos> attempt_time = {});
-  // RangeDone follows. The answer is linearizable: not older than anything known at the call.
-  CallId range(const RangeRequest& request);
+  // RangeDone follows. The answer is linearizable: not older than anything known at the call. Give
+  // large answers more time: an attempt that always ends too soon would be repeated for ever.
+  CallId range(const RangeRequest& request, std::optional<Nanos> attempt_time = {});
   // CompactionDone follows. Sent once.
   CallId compact(std::int64_t revision);
   // WatchAnswers follow, and WatchEnded; the client does not open it again. The next watch goes to

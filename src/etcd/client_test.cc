@@ -326,6 +326,16 @@ TEST_F(EtcdClient, ARangeOfAForgottenRevisionSaysSo) {
   EXPECT_EQ(cluster_->all<RangeDone>()[0].outcome, RangeDone::Outcome::kCompacted);
 }
 
+TEST_F(EtcdClient, ARangeMayHaveMoreTimeThanATransaction) {
+  make(1);
+  client_->range({"key"}, 10s);
+  pass(9s);
+  ASSERT_EQ(calls(), 1u);
+  EXPECT_EQ(last_call().call.headers["grpc-timeout"], "10000000u");
+  pass(2s);
+  EXPECT_EQ(calls(), 2u);
+}
+
 TEST_F(EtcdClient, ACompactionIsSentOnce) {
   make(2);
   client_->compact(5);

@@ -343,7 +343,7 @@ class Probe {
       began(
           client.transact(encode(TxnRequest{.compare = {}, .success = {put, put}, .failure = {}})));
     } else if (verb == "range") {
-      began(client.range({words.at(1), words.at(2), 0, std::stoll(words.at(3))}));
+      began(client.range({words.at(1), words.at(2), 0, std::stoll(words.at(3))}, Millis(10'000)));
     } else if (verb == "compact") {
       began(client.compact(std::stoll(words.at(1))));
     } else if (verb == "watch") {
