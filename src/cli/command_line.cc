@@ -288,8 +288,8 @@ Result<std::string> CommandLine::help_of(const std::vector<std::string>& verbs) 
     if (found.empty()) return Error{Code::kInvalid, unknown_word(*app, {verb})};
     app = found.front();
   }
-  const CLI::App* parent = app->get_parent();
-  return app->help(parent == nullptr ? "" : full_name(*parent));
+  // Not app->help(), which prints the help of the verb that was parsed: of `help`.
+  return app->get_formatter()->make_help(app, full_name(*app), CLI::AppFormatMode::Normal);
 }
 
 std::optional<std::string> CommandLine::unknown_verb() const {

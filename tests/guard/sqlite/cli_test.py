@@ -63,7 +63,7 @@ class Cli(sqlite.GuardedFile):
         for command in re.findall("^  (pawl .*)$", protected.stderr, re.M):
             self.pawl(*shlex.split(command)[2:])
         self.assertEqual(
-            one(self.db, "SELECT mode FROM pawl_guard WHERE guard = 'orders'"), "shadow"
+            one(self.db, "SELECT mode FROM pawl_guard WHERE name = 'orders'"), "shadow"
         )
         self.guard("mode", "orders", "shadow")
         self.db.execute("INSERT INTO orders (state) VALUES ('tokenless')")
