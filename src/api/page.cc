@@ -147,10 +147,15 @@ void append_body(std::string& out, const json::object& shapes, std::string_view 
                        std::string_view(shown.at("type").as_string()), allowed(shown),
                        meaning != nullptr ? std::string_view(meaning->as_string()) : "");
   }
+  const auto* required = shape.if_contains("required");
+  if (required == nullptr) {
+    out += "\nNone of them is required.\n";
+    return;
+  }
   out += "\nRequired: ";
   const char* comma = "";
-  for (const json::value& required : shape.at("required").as_array()) {
-    out += fmt::format("{}`{}`", comma, std::string_view(required.as_string()));
+  for (const json::value& member : required->as_array()) {
+    out += fmt::format("{}`{}`", comma, std::string_view(member.as_string()));
     comma = ", ";
   }
   out += ".\n";

@@ -209,7 +209,7 @@ TEST(CommandDecoder, AfterALargeCommandTheNextOneIsReadAsUsual) {
   append_command(bytes, {"PING"});
   const Seen seen = feed(bytes, 4096);
   ASSERT_EQ(seen.commands.size(), 2u);
-  EXPECT_EQ(seen.commands[0].size(), 1025u);
+  EXPECT_EQ(seen.commands[0].size(), 1026u);
   EXPECT_THAT(seen.commands[1], ElementsAre("PING"));
 }
 

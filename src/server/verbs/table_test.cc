@@ -61,9 +61,9 @@ TEST(AcquireOptions, HaveADescriptionWhereTheyAreMembersOfABody) {
 }
 
 TEST(Verbs, ArityCountsTheNameAndNegativeMeansAtLeast) {
-  EXPECT_TRUE(kRenew.syntax().accepts(2));
-  EXPECT_FALSE(kRenew.syntax().accepts(1));
-  EXPECT_FALSE(kRenew.syntax().accepts(3));
+  EXPECT_TRUE(kRelease.syntax().accepts(2));
+  EXPECT_FALSE(kRelease.syntax().accepts(1));
+  EXPECT_FALSE(kRelease.syntax().accepts(3));
   EXPECT_TRUE(kMRenew.syntax().accepts(1025));
   EXPECT_FALSE(kMRenew.syntax().accepts(1));
 }
@@ -123,7 +123,7 @@ TEST(CommandDocs, HelpKnowsEveryVerb) {
   const Value list = documented(Protocol::kResp2, [](ReplyWriter& r) { write_help(r, ""); });
   EXPECT_EQ(list.items.size(), all_verbs().size());
   const Value one = documented(Protocol::kResp2, [](ReplyWriter& r) { write_help(r, "renew"); });
-  EXPECT_EQ(one.items[0].as_text(), "RENEW lease");
+  EXPECT_EQ(one.items[0].as_text(), "RENEW lease [ASKS]");
 }
 
 TEST(ProtocolPage, NamesEveryVerbAndEveryErrorCode) {
