@@ -77,6 +77,9 @@ class RoutesTest(HttpCase):
             ("get", "/v1/locks/{name}/history"): lambda: self.web.get(
                 self.path(lock + "x", "/history?limit=5")
             ),
+            ("post", "/v1/locks/{name}/ask"): lambda: self.web.post(
+                self.path(other, "/ask"), {"owner": "me", "reason": "test"}
+            ),
             ("post", "/v1/locks/{name}/break"): lambda: self.web.post(
                 self.path(other, "/break"), {"token": held["token"], "reason": "test"}
             ),
