@@ -76,6 +76,8 @@
   X(restore_without_wait, "a lease granted after the backup has ended before its lock is granted") \
   X(restored_wait_not_repeated, "a restart starts the wait in full")                               \
   X(restored_sequence_goes_back, "the numbers of events only grow, over a restore, too")           \
+  /* Several pawld on one store */                                                                 \
+  X(role_window_ignored, "past its window an active one says nothing from memory")                 \
   /* Elections */                                                                                  \
   X(resumes_from_now, "an observer that reconnects continues after the last event it received")    \
   X(reset_ignored, "an observer that missed events reads the state again")                         \

@@ -349,10 +349,26 @@ void Engine::refuse_more_input(Session& session) {
 
 void Engine::flush() {
   if (commits_.failed()) return;
+  const bool may = may_answer();
   bool more_events = false;
-  connections_.flush_dirty([&](Session& session) { more_events |= flush(session); });
+  connections_.flush_dirty([&](Session& session) {
+    if (may) more_events |= flush(session);
+  });
   events_pending_ = more_events;
   if (connections_.output_total() > settings_.output_total_max) cut_slowest_readers();
+}
+
+// Everything is held, not only what rests on nothing new: behind a reply that waits for a batch
+// stand others, and when that batch was sent, their requests may not have arrived yet. What is held
+// leaves when the window is moved on, or is never said. The clock is read after all requests were
+// (hard case 46).
+bool Engine::may_answer() {
+  if (load_.loading) return true;  // Nothing is in memory.
+  const Nanos until = store_.may_answer_until();
+  if (until == Nanos::max() || PAWL_MUTANT(role_window_ignored)) return true;
+  const bool may = clock_.boot_time_now() < until;
+  service_log_.check_role_window(may, clock_.uptime());
+  return may;
 }
 
 // Of the user whose connections have read least, so that nobody else is touched.

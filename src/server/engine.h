@@ -12,7 +12,8 @@
 // never be dated before it was sent); hang-ups before anything else (a waiter that is gone is never
 // granted); requests in order of arrival; what is due; one batch to the store; and then the answers
 // whose batch is durable. With a store that completes later the answers leave in the turn after it
-// did; what depends on nothing new (an OK renewal) never waits. Each step is the work of a class of
+// did; what depends on nothing new (an OK renewal) does not wait for it. Where several pawld share
+// the store nothing leaves at all while another one could be active. Each step is the work of a class of
 // its own: Connections, AccessControl, Commands (and the verbs), ReplyRouter, Observers, Backups,
 // Commits.
 //
@@ -156,6 +157,8 @@ class Engine final {
   // Closes a session whose user is gone or has changed.
   void dismiss(Session& session);
   void flush();
+  // Whether what is in memory may be told to anyone now.
+  [[nodiscard]] bool may_answer();
   // Returns whether it has more events for this session that another turn should send.
   bool flush(Session& session);
   // Closes connections that do not read, until the unread output of all is within its limit.

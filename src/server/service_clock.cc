@@ -19,6 +19,12 @@ ClockReading SystemClock::read() {
   return {since_boot, UnixMs{static_cast<std::uint64_t>(std::max<std::int64_t>(0, unix_ms))}};
 }
 
+Nanos SystemClock::boot_time() {
+  timespec since_boot{};
+  ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
+  return std::chrono::seconds(since_boot.tv_sec) + Nanos(since_boot.tv_nsec);
+}
+
 Now ServiceClock::now() {
   ClockReading reading = source_.read();
   if (PAWL_MUTANT(wall_clock_decides))

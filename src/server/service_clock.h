@@ -29,11 +29,15 @@ class ClockSource {
   virtual ~ClockSource() = default;
   // Never goes back in `monotonic`; `wall` does what it likes.
   virtual ClockReading read() = 0;
+  // Like `monotonic`, but it goes on while the machine sleeps: the clock of agreements with other
+  // machines. A clock of tests, whose machine never sleeps, needs no other.
+  virtual Nanos boot_time() { return read().monotonic; }
 };
 
 class SystemClock final : public ClockSource {
  public:
   ClockReading read() override;
+  Nanos boot_time() override;
 };
 
 class ServiceClock {
@@ -55,6 +59,8 @@ class ServiceClock {
   // The same until this moment. Reads the source, but is not a reading of service time: it begins
   // no new gap.
   [[nodiscard]] Nanos uptime_now() { return source_.read().monotonic - first_; }
+  // CLOCK_BOOTTIME at this moment; not a reading of service time either.
+  [[nodiscard]] Nanos boot_time_now() { return source_.boot_time(); }
   // What of it did not count.
   [[nodiscard]] Nanos paused() const { return uptime() - counted_.time_since_epoch(); }
   [[nodiscard]] Tick last() const { return counted_; }

@@ -52,6 +52,21 @@ void ServiceLog::check_room(store::Store& store, Nanos uptime) {
       {{"event", "disk_full"}, {"free", space.free}, {"needed", space.needed}});
 }
 
+void ServiceLog::check_role_window(bool open, Nanos uptime) {
+  if (open == std::exchange(window_was_open_, open)) return;
+  if (open) {
+    log_.info("the store confirms again that this pawld is the active one; answers are sent",
+              {{"event", "role_confirmed"}});
+    return;
+  }
+  window_.warning(
+      uptime,
+      "the store has not confirmed in time that this pawld is the active one: every answer is held "
+      "until it does, because another one may be active by now. Check the store, and the network "
+      "to it",
+      {{"event", "role_unconfirmed"}});
+}
+
 void ServiceLog::report_damage(const store::Damage& damage) {
   if (damage.found != std::exchange(damage_found_, damage.found)) {
     log_.error(fmt::format(

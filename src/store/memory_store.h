@@ -31,6 +31,7 @@ class MemoryStore final : public Store {
   bool has_room() override { return room_; }
   Result<void> close() override;
   [[nodiscard]] std::optional<Space> space() const override { return space_; }
+  [[nodiscard]] Nanos may_answer_until() const override { return may_answer_until_; }
   [[nodiscard]] std::string_view kind() const override { return "memory"; }
 
   // Holds back every batch submitted from now on; each release_next() completes the oldest, which
@@ -49,6 +50,8 @@ class MemoryStore final : public Store {
   // What has_room() and space() return from now on.
   void set_room(bool room) { room_ = room; }
   void set_space(const Space& space) { space_ = space; }
+  // As if other processes could take the store: answers may leave until this moment.
+  void set_may_answer_until(Nanos until) { may_answer_until_ = until; }
   // Every batch from now on fails with `error`.
   void fail(Error error) { failure_ = std::move(error); }
 
@@ -78,6 +81,7 @@ class MemoryStore final : public Store {
   bool holding_ = false;
   bool room_ = true;
   std::optional<Space> space_;
+  Nanos may_answer_until_ = Nanos::max();
 };
 
 }  // namespace pawl::store

@@ -129,6 +129,13 @@ class Store {
   // far as this can be known. May write.
   virtual bool prepare_grant() { return has_room(); }
 
+  // --- A store that several processes share; one of them is active at a time -----------------------
+  // Until this moment of CLOCK_BOOTTIME no other process can have become active, so what this one
+  // has in memory is the truth (rule 12). Later nothing that rests on it may be said, until a
+  // batch that is confirmed moves this on. The store wakes its waker then. For ever where no other
+  // process can take the store.
+  [[nodiscard]] virtual Nanos may_answer_until() const { return Nanos::max(); }
+
   // --- Damage ------------------------------------------------------------------------------------
   [[nodiscard]] virtual Damage damage() const { return {}; }
   // True when a part of what was stored cannot be read any more: the caller has it in memory, and
