@@ -10,6 +10,7 @@
 // erase), key, value. Later operations on a key override earlier ones.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -17,6 +18,12 @@
 #include "pawl/result.h"
 
 namespace pawl {
+
+// What one batch may hold at most.
+struct BatchLimits {
+  std::size_t bytes = SIZE_MAX;  // As Batch::bytes() counts them.
+  std::size_t operations = SIZE_MAX;
+};
 
 // Encodes each operation as it is added.
 class Batch {

@@ -64,6 +64,15 @@ void Changes::put_last_token() {
   batch_.put(kLastTokenKey, scratch_);
 }
 
+// Between two looks at full() at most two leases are put or erased, and the batch ends with the
+// counter.
+void Changes::limit_batches(const BatchLimits& limits) {
+  constexpr std::size_t kOperations = 4;
+  constexpr std::size_t kBytes = 2 * kLeaseRecordMax + 256;
+  PAWL_ASSERT(batch_.empty() && limits.bytes >= 2 * kBytes && limits.operations >= 2 * kOperations);
+  full_at_ = {limits.bytes - kBytes, limits.operations - kOperations};
+}
+
 BatchId Changes::take_batch(Batch& out) {
   out.clear();
   if (batch_.empty()) return BatchId{};

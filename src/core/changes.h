@@ -54,6 +54,12 @@ class Changes {
   void erase_restored() { batch_.erase(kRestoredKey); }
 
   // --- Batches -----------------------------------------------------------------------------------
+  // No batch may hold more than this. Before anything is changed.
+  void limit_batches(const BatchLimits& limits);
+  // The open batch has no room for another step: whoever can wait makes no change.
+  [[nodiscard]] bool full() const {
+    return batch_.bytes().size() > full_at_.bytes || batch_.operations() > full_at_.operations;
+  }
   // The batch that is being filled.
   [[nodiscard]] BatchId open_batch() const { return BatchId{taken_.value + 1}; }
   // The newest batch that holds any change, taken or not; 0 when all is durable.
@@ -71,7 +77,8 @@ class Changes {
   void put_last_token();
 
   Output output_;
-  Batch batch_;      // The open one.
+  Batch batch_;  // The open one.
+  BatchLimits full_at_;
   BatchId taken_;    // The newest batch taken.
   BatchId durable_;  // The newest batch known to be durable.
   Token last_token_;

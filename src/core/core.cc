@@ -213,7 +213,8 @@ void Core::apply(const Renew& input, Now now) {
   const bool capped = lease.extra != nullptr && !PAWL_MUTANT(max_hold_ignored);
   if (capped && lease.extra->hold_until <= now.tick) {
     const Token token = lease.token;
-    end_lease(index, Ending::kMaxHold, now);
+    // Without room it is left to tick(), which cannot be far.
+    if (!changes_.full()) end_lease(index, Ending::kMaxHold, now);
     return changes_.reply(input.waiter, Lost{Ending::kMaxHold, token});
   }
   ++lease.renewals;
@@ -350,8 +351,11 @@ void Core::apply(const Raise& input, Now now) {
 
 // Model: lease.pml, action expire.
 void Core::tick(Now now) {
+  if (!left_.empty()) serve_left(now);
   const std::uint64_t passed = passed_ms(now.tick);
-  for (Index index = lease_timers_.pop(passed); index != kNone; index = lease_timers_.pop(passed)) {
+  while (!changes_.full()) {
+    const Index index = lease_timers_.pop(passed);
+    if (index == kNone) break;
     const Lease& lease = holders_.leases.items[index];
     PAWL_ASSERT(lease.phase != Phase::kUnused);
     if (due_ms(lease.ends) > lease.timer.due) {
@@ -370,10 +374,12 @@ void Core::tick(Now now) {
     end_wait(waiter, NotObtained::Why::kTimeout, now);
   }
   requests_.forget_before(now.tick);
-  if (restore_wait_.active() && now.tick >= restore_wait_.ends()) end_restore_wait(now);
+  if (restore_wait_.active() && now.tick >= restore_wait_.ends() && !changes_.full())
+    end_restore_wait(now);
 }
 
 Tick Core::next_deadline() const {
+  if (!left_.empty()) return Tick{};
   const std::uint64_t due = std::min(lease_timers_.next_due(), waiters_.next_due());
   if (due == UINT64_MAX) return restore_wait_.ends();
   return std::min(restore_wait_.ends(), Tick(Millis(due)));

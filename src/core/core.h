@@ -80,6 +80,10 @@ class Core {
   // at `now` (G4). kInvalid: the records contradict each other, or `high_water`.
   Result<void> loaded(Token high_water, Now now);
 
+  // No batch will hold more than this. What would be too much waits: expiries and grants from a
+  // queue by themselves, other inputs at the caller's (batch_full()). Before the first input.
+  void limit_batches(const BatchLimits& limits) { changes_.limit_batches(limits); }
+
   // --- Inputs ------------------------------------------------------------------------------------
   // Each is answered by one reply to its waiter, now or when its wait ends; Cancel by none. `now`
   // never goes back.
@@ -91,7 +95,8 @@ class Core {
   void apply(const Break& input, Now now);
   void apply(const Ask& input, Now now);
   void apply(const Raise& input, Now now);
-  // Ends what is due. After the turn's other inputs: a renewal read in the turn its lease falls due
+  // Ends what is due, as far as the batch has room; next_deadline() is in the past if some is left.
+  // After the turn's other inputs: a renewal read in the turn its lease falls due
   // wins.
   void tick(Now now);
   // The batch is durable: the TTLs of its grants begin at `now`, which was read after the sync.
@@ -103,6 +108,9 @@ class Core {
   // Moves the changes since the last call into `batch` (replacing what it held) and returns their
   // id; 0 when none.
   BatchId take_batch(Batch& batch) { return changes_.take_batch(batch); }
+  // The batch has no room for another input that changes something: take it first. Renewals, reads
+  // and cancels need none.
+  [[nodiscard]] bool batch_full() const { return changes_.full(); }
   // What a read must wait for: the id of the newest batch that holds any change, taken or not; 0
   // when all is durable.
   [[nodiscard]] BatchId last_batch() const { return changes_.last_batch(); }
@@ -204,6 +212,8 @@ class Core {
   void serve(Index lock, Now now);
   // One step of serve(). Locks that a waiter left without a grant are added to `unblocked`.
   void serve_one(Index lock, std::vector<Index>& unblocked, Now now);
+  // Goes on with the queues that serve() has left because the batch was full.
+  void serve_left(Now now);
   // Answers the waiter with `why`, and lets those behind it have their turn.
   void end_wait(Index waiter, NotObtained::Why why, Now now);
   // The same without an answer.
@@ -256,6 +266,7 @@ class Core {
   std::deque<PendingGrant> pending_grants_;  // In order of batch.
   Accounts accounts_;
   Asks asks_;
+  std::vector<Index> left_;    // Locks whose first waiters have their turn in a later batch.
   ClosedLocks closed_;         // Kept closed by leases that are over.
   std::vector<Index> loaded_;  // Leases between load() and loaded().
   WorkCount work_;

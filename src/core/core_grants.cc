@@ -1,5 +1,6 @@
 // Granting locks, serving their queues, and taking locks back.
 #include <algorithm>
+#include <utility>
 
 #include "base/mutants.h"
 #include "core/core.h"
@@ -121,6 +122,10 @@ void Core::serve_one(Index index, std::vector<Index>& unblocked, Now now) {
   while (lock.first_waiter != kNone) {
     const Index waiter = waiters_.places[lock.first_waiter].waiter;
     if (!has_turn(waiters_.items[waiter])) return;
+    if (changes_.full()) {
+      if (left_.empty() || left_.back() != index) left_.push_back(index);
+      return;
+    }
     if (changes_.tokens_left()) {
       grant_waiter(waiter, now);
     } else {
@@ -129,6 +134,13 @@ void Core::serve_one(Index index, std::vector<Index>& unblocked, Now now) {
     }
   }
   if (lock.in_use() && lock.holders == 0) holders_.locks.forget(index);
+}
+
+// A lock of the list may be forgotten by now, or another: serving one more does no harm.
+void Core::serve_left(Now now) {
+  for (const Index lock : std::exchange(left_, {})) {
+    if (holders_.locks.items[lock].in_use()) serve(lock, now);
+  }
 }
 
 void Core::end_wait(Index waiter, NotObtained::Why why, Now now) {

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/lease_terms.h"
+#include "base/limits.h"
 #include "base/types.h"
 #include "core/lease_table.h"
 #include "pawl/result.h"
@@ -47,6 +48,12 @@ struct LeaseRecord {
   LockNames locks;
   std::string_view meta;  // u8 count and the pairs, as in the record; empty = none.
 };
+
+// No record of a lease, with its key, takes more in a batch.
+inline constexpr std::size_t kLeaseRecordMax = 256 + limits::kOwnerMax + limits::kOwnerMax +
+                                               limits::kRequestMax +
+                                               limits::kLocksPerLease * (2 + limits::kLockNameMax) +
+                                               limits::kMetaBytes + 4 * limits::kMetaPairs;
 
 // --- Keys ----------------------------------------------------------------------------------------
 inline constexpr std::string_view kLastTokenKey = "T";
