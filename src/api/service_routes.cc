@@ -25,6 +25,8 @@ Step ready(const RouteRequest&) {
       switch (state) {
         case server::ServiceState::kLoading:
           return problem_of("LOADING pawld is still reading its data");
+        case server::ServiceState::kStandby:
+          return problem_of("READONLY another pawld is active");
         case server::ServiceState::kFull:
           return problem_of("FULL no disk space for new grants; renewals and releases go on");
         case server::ServiceState::kRestoring:

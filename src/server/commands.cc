@@ -5,10 +5,26 @@
 #include "server/verbs/table.h"
 
 namespace pawl::server {
+namespace {
+
+wire::WireError standby_error(const store::Active& active) {
+  return {wire::ErrorCode::kReadOnly,
+          active.address.empty()
+              ? "this pawld stands by, and which one is active is not known yet; ask again in a "
+                "moment"
+              : "active=" + active.address};
+}
+
+}  // namespace
 
 bool Commands::is_served_first(std::string_view name) {
   const Verb* verb = find_verb(name);
   return verb != nullptr && verb->served_first;
+}
+
+bool Commands::is_stored(std::string_view name) {
+  const Verb* verb = find_verb(name);
+  return verb != nullptr && verb->stores;
 }
 
 void Commands::serve(Session& session, std::span<const std::string_view> args, Now now) {
@@ -39,6 +55,7 @@ Refusal Commands::check_early(Session& session, const Verb& verb) const {
   using wire::ErrorCode;
   using wire::WireError;
   if (services_.load.loading && !verb.while_loading) {
+    if (services_.load.standby) return standby_error(services_.load.active);
     return WireError{ErrorCode::kLoading, "pawld is still reading its data; ask again in a moment"};
   }
   if (Refusal refusal = AccessControl::check_role(session, verb.name, verb.access)) return refusal;

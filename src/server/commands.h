@@ -17,6 +17,8 @@ class Commands {
   // Whether the command of this name is served even by a turn that has spent its budget: leases end
   // when it comes too late (G10).
   [[nodiscard]] static bool is_served_first(std::string_view name);
+  // Whether the command of this name may add to the batch.
+  [[nodiscard]] static bool is_stored(std::string_view name);
 
   // Serves one command; `args` begins with its name. It has exactly one reply: now, or when its
   // wait ends.

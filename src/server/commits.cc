@@ -22,6 +22,7 @@ Commits::Commits(store::Store& store, core::Core& core, ServiceClock& clock, Obs
       on_fatal_(std::move(on_fatal)) {}
 
 bool Commits::submit() {
+  if (!store_.ready()) return false;
   const BatchId id = core_.take_batch(batch_);
   core::Output& output = core_.output();
   if (id.value != 0) {
@@ -51,7 +52,12 @@ void Commits::provide_state() {
 }
 
 void Commits::collect() {
-  if (!in_flight_.empty()) store_.pump(*this);
+  store_.pump(*this);
+}
+
+void Commits::forget_batches() {
+  in_flight_.clear();
+  durable_ = BatchId{};
 }
 
 void Commits::durable(BatchId batch) {
@@ -70,10 +76,13 @@ void Commits::durable(BatchId batch) {
 void Commits::failed(BatchId batch, const Error& failure) {
   if (failed_) return;
   if (PAWL_MUTANT(failed_commit_goes_on)) return durable(batch);
+  fail(fmt::format("the store failed at batch {}: {}", batch.value, failure.detail), failure);
+}
+
+void Commits::fail(const std::string& text, const Error& error) {
   failed_ = true;
-  log_.error(fmt::format("the store failed at batch {}: {}", batch.value, failure.detail),
-             {{"event", "store_failed"}});
-  on_fatal_(failure);
+  log_.error(text, {{"event", "store_failed"}});
+  on_fatal_(error);
 }
 
 }  // namespace pawl::server

@@ -1,4 +1,4 @@
-// Commits: hands the core's changes to the store, one batch per turn, and learns when each is
+// Commits: hands the core's changes to the store, one batch per turn at most, and learns when each is
 // durable, at once or in a later turn.
 //
 //   commits.collect();                     // at the beginning of a turn: batches of earlier turns
@@ -10,6 +10,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/batch.h"
@@ -29,14 +31,26 @@ class Commits final : private store::Sink {
           ServiceLog& service_log, Telemetry& telemetry, Log& log,
           std::function<void(const Error&)> on_fatal);
 
-  // Submits what the core has changed since the last call, if anything. True: it is durable
-  // already, and the clock was read after the sync.
+  // Submits what the core has changed since the last call, if anything, and if the store is ready
+  // for it; otherwise it stays with the core, and is joined by what changes until then. True: it is
+  // durable already, and the clock was read after the sync.
   bool submit();
   // Passes everything that is durable to the store, if the store asks for it because its files are
   // damaged. After submit().
   void provide_state();
-  // Learns which earlier batches have become durable.
+  // Learns which earlier batches have become durable, and whether another process is active.
   void collect();
+  // The process that is active instead of this one, if collect() has learned of a new one; once.
+  [[nodiscard]] std::optional<store::Active> take_deposed() {
+    return std::exchange(deposed_, std::nullopt);
+  }
+  // Forgets what is under way: the core that it belongs to is gone.
+  void forget_batches();
+  // Whether anything is under way.
+  [[nodiscard]] bool any_in_flight() const { return !in_flight_.empty(); }
+
+  // Ends the service as a store that fails does. `text` is logged.
+  void fail(const std::string& text, const Error& error);
 
   // Every batch up to this one is durable.
   [[nodiscard]] BatchId durable() const { return durable_; }
@@ -51,6 +65,7 @@ class Commits final : private store::Sink {
   // --- store::Sink; only inside submit() and collect() -------------------------------------------
   void durable(BatchId batch) override;
   void failed(BatchId batch, const Error& error) override;
+  void deposed(const store::Active& active) override { deposed_ = active; }
 
   store::Store& store_;
   core::Core& core_;
@@ -64,6 +79,7 @@ class Commits final : private store::Sink {
   std::vector<Submitted> in_flight_;  // in order of submission
   BatchId durable_;
   bool failed_ = false;
+  std::optional<store::Active> deposed_;
 };
 
 }  // namespace pawl::server

@@ -24,7 +24,8 @@ Engine::Engine(EngineSettings settings, EngineParts parts)
     : settings_(std::move(settings)),
       store_(parts.store),
       log_(parts.log),
-      core_(settings_.core),
+      core_place_(std::in_place, settings_.core),
+      core_(*core_place_),
       clock_(parts.clock),
       now_(clock_.now()),
       stats_(telemetry_),
@@ -50,15 +51,59 @@ Engine::~Engine() = default;
 
 Result<store::Loaded> Engine::load(const std::function<bool()>& go_on) {
   PAWL_ASSERT(load_.loading);
+  core_.limit_batches(store_.batch_limits());
   CoreLoader loader(core_, go_on);
   auto loaded = store_.load(loader);
   if (!loaded) return loaded;
   clock_.expect_sleep(Nanos::max());
   now_ = clock_.now();  // TTLs start when loading ends.
   if (const auto done = core_.loaded(Token{loaded->high_water}, now_); !done) return done.error();
-  load_ = {.loading = false, .loaded = *loaded};
+  load_ = {.loading = false, .loaded = *loaded, .standby = false, .active = {}};
   observers_.events().start(loaded->incarnation, loaded->sequence);
   return loaded;
+}
+
+// --- The role, where several pawld share the store -----------------------------------------------
+
+void Engine::stand_by(store::Active active) {
+  for (Session* session : connections_.all()) {
+    const bool concerned = session->waits != 0 || session->observation != nullptr ||
+                           session->blocked || !session->outbox().empty();
+    replies_.forget_waits(*session);
+    if (concerned && !session->closed) close(*session);
+  }
+  commits_.forget_batches();
+  core_place_.emplace(settings_.core);  // In the same place: core_ and its copies refer to it.
+  load_ = {.loading = true, .loaded = {}, .standby = true, .active = std::move(active)};
+  events_pending_ = false;
+}
+
+void Engine::follow_role() {
+  if (load_.loading && !load_.standby) return;
+  commits_.collect();
+  if (auto active = commits_.take_deposed()) {
+    if (!load_.standby) {
+      log_.warning(fmt::format("another pawld is active{}{}: this one stands by",
+                               active->address.empty() ? "" : ": ", active->address),
+                   {{"event", "deposed"}, {"active", active->address}, {"epoch", active->epoch}});
+    }
+    stand_by(std::move(*active));
+  }
+  if (load_.standby && store_.is_active()) take_over();
+}
+
+void Engine::take_over() {
+  load_.standby = false;
+  if (const auto loaded = load(); !loaded) {
+    return commits_.fail(fmt::format("cannot take over: {}", loaded.error().detail),
+                         loaded.error());
+  }
+  log_.info(fmt::format("this pawld is the active one now: epoch {}, {} leases, last token {}",
+                        load_.loaded.epoch, totals().leases, totals().last_token.value),
+            {{"event", "elected"},
+             {"epoch", load_.loaded.epoch},
+             {"leases", totals().leases},
+             {"last_token", totals().last_token.value}});
 }
 
 // --- From the driver -----------------------------------------------------------------------------
@@ -114,7 +159,10 @@ void Engine::dismiss(Session& session) {
 }
 
 Nanos Engine::patience() const {
-  if (connections_.has_work() || events_pending_) return Nanos(0);
+  if (events_pending_) return Nanos(0);
+  // Nothing more fits until the store, which wakes the driver, has taken the batch.
+  if (core_.batch_full() && !store_.ready()) return kWakeEvery;
+  if (connections_.has_work()) return Nanos(0);
   const Tick due = std::min({core_.next_deadline(), access_.next_deadline(),
                              connections_.next_deadline(), backups_.next_deadline()});
   if (due == kNever) return Nanos::max();
@@ -137,7 +185,7 @@ void Engine::stop() {
 void Engine::run_turn() {
   if (commits_.failed()) return;
   ++telemetry_.turns;
-  commits_.collect();
+  follow_role();
   if (commits_.failed()) return;
   if (!PAWL_MUTANT(clock_before_sockets)) now_ = read_clock();
   stats_.begin_turn(clock_.uptime());
@@ -283,6 +331,7 @@ void Engine::serve_ready() {
 }
 
 bool Engine::has_budget(const Session& session) const {
+  if (core_.batch_full() && Commands::is_stored(session.next_name())) return false;
   return budget_.left() ||
          (budget_.reserve_left() && Commands::is_served_first(session.next_name()));
 }

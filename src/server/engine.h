@@ -58,6 +58,7 @@ struct EngineParts {
   Random& random;
   Network& network;
   Log& log;
+  // The store failed, or cannot be read by one that has become active.
   std::function<void(const Error&)> on_fatal;
 };
 
@@ -73,6 +74,13 @@ class Engine final {
   // connections take a turn, and by false it ends the load with kUnavailable. Nothing was changed
   // then.
   Result<store::Loaded> load(const std::function<bool()>& go_on = [] { return true; });
+
+  // Instead of load(), where several pawld share the store and another one is active: commands that
+  // need the state are answered -READONLY with its address. Later turns load the store when it
+  // says that this pawld is the active one, and stand by again when it no longer is: then the state
+  // is forgotten, and every connection that waits, observes or has unsent replies is closed, because
+  // what it was to be told may no longer be true.
+  void stand_by(store::Active active = {});
 
   // --- From the driver, between turns ------------------------------------------------------------
   // A new connection. `user`: the driver knows by other means (a client certificate) which user
@@ -118,6 +126,8 @@ class Engine final {
   [[nodiscard]] const Connections& connections() const { return connections_; }
   [[nodiscard]] const TurnBudget& budget() const { return budget_; }
   [[nodiscard]] bool loading() const { return load_.loading; }
+  [[nodiscard]] bool standing_by() const { return load_.standby; }
+  [[nodiscard]] std::uint64_t epoch() const { return load_.loaded.epoch; }
   [[nodiscard]] ServiceState state() const { return services_.state(now_); }
   // After a restore: until grants begin.
   [[nodiscard]] Millis restoring() const { return core_.restoring_for(now_); }
@@ -135,6 +145,9 @@ class Engine final {
   // --- The steps of a turn -----------------------------------------------------------------------
   Now read_clock();
   void check_damage();
+  // Loads, or stands by, as the store says.
+  void follow_role();
+  void take_over();
   void apply_hangups();
   void end_auth_delays();
   void serve_ready();
@@ -173,7 +186,8 @@ class Engine final {
   Log& log_;
 
   // In the order in which they depend on each other.
-  core::Core core_;
+  std::optional<core::Core> core_place_;  // emptied and filled again when this pawld is deposed
+  core::Core& core_;
   ServiceClock clock_;
   Now now_;  // the turn's one reading
   LoadState load_;

@@ -47,7 +47,7 @@ EventRing::EventRing(Bounds bounds)
 }
 
 void EventRing::start(Incarnation incarnation, std::uint64_t sequence) {
-  PAWL_ASSERT(end_ == 0);
+  first_ = published_ = end_ = texts_end_ = 0;
   incarnation_ = incarnation;
   sequence_ = sequence;
   forgotten_ = (sequence << kPlaceBits) |

@@ -42,7 +42,7 @@ class EventRing {
   EventRing() : EventRing(Bounds{}) {}
   explicit EventRing(Bounds bounds);
 
-  // `sequence` is that of the store's last batch: every event of an earlier run is older than any
+  // Empties it. `sequence` is that of the store's last batch: every event of an earlier run is older than any
   // of this one.
   void start(Incarnation incarnation, std::uint64_t sequence);
   void append(BatchId batch, const core::Output& output);

@@ -307,7 +307,7 @@ void add_store(Exposition& all, const Readings& r, const ProcessReadings& proces
             "1 while it is this pawld that grants locks; 0 while it loads, or waits after a "
             "restore. A full "
             "disk leaves it 1.")
-      .add(r.state == ServiceState::kLoading || r.restoring > Millis(0) ? 0.0 : 1.0);
+      .add(role_of(r.state) != "active" || r.restoring > Millis(0) ? 0.0 : 1.0);
   all.gauge("pawl_ready",
             "1 while locks are granted, as /readyz answers; 0 while loading, restoring or full.")
       .add(r.state == ServiceState::kGranting ? 1.0 : 0.0);

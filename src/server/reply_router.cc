@@ -99,6 +99,11 @@ void ReplyRouter::cancel_waits(std::span<Session* const> sessions, Now now) {
   cancel(dropped, now);
 }
 
+void ReplyRouter::forget_waits(Session& session) {
+  std::vector<Dropped> dropped;
+  drop_waits(session, dropped);
+}
+
 void ReplyRouter::route() {
   (void)route(Asker{});
 }

@@ -53,6 +53,9 @@ class ReplyRouter {
   void cancel_waits(Session& session, Now now);
   void cancel_waits(std::span<Session* const> sessions, Now now);
 
+  // Forgets the waits of one connection; the core that knew them is gone.
+  void forget_waits(Session& session);
+
   // Ends the waits that a tick of the core decided.
   void route();
 

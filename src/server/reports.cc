@@ -86,6 +86,8 @@ std::string_view to_text(ServiceState state) {
       return "restoring";
     case ServiceState::kFull:
       return "full";
+    case ServiceState::kStandby:
+      return "standby";
   }
   return "unknown";
 }
@@ -121,13 +123,18 @@ void write_epoch(wire::ReplyWriter& reply, const core::EpochView& epoch) {
   reply.field("how", to_text(epoch.how));
 }
 
+std::string_view role_of(ServiceState state) {
+  if (state == ServiceState::kLoading || state == ServiceState::kStandby) return to_text(state);
+  return "active";
+}
+
 void write_status(wire::ReplyWriter& reply, const StatusView& status) {
   reply.map(15);
   reply.field("version", status.version);
   reply.field("store", status.store);
-  reply.field("role", status.state == ServiceState::kLoading ? "loading" : "active");
+  reply.field("role", role_of(status.state));
   reply.field("state", to_text(status.state));
-  reply.field("epoch", 0);
+  reply.field("epoch", status.epoch);
   reply.field("active", status.active);
   reply.field("incarnation", to_hex(status.incarnation));
   reply.field("last_token", status.totals.last_token.value);
@@ -184,7 +191,7 @@ std::string info_text(const StatusView& status, const Telemetry& counted) {
   line("pawl_batches", counted.batches);
   line("pawl_paused_ms", status.paused.count());
   section("Replication");
-  line("role", "master");
+  line("role", status.state == ServiceState::kStandby ? "slave" : "master");
   line("connected_slaves", 0);
   section("Locks");
   line("pawl_locks", status.totals.locks);

@@ -13,14 +13,16 @@
 namespace pawl::server {
 
 // Whether new locks are granted, and if not, why. Renewals and releases are served in every state
-// but kLoading.
+// but kLoading and kStandby.
 enum class ServiceState : std::uint8_t {
   kGranting,
   kLoading,    // The store is still being read.
   kRestoring,  // Restored from a backup: leases from before may still run.
   kFull,       // Too little free space on the volume of the store.
+  kStandby,    // Another pawld is active.
 };
-[[nodiscard]] std::string_view to_text(ServiceState state);  // granting, loading, restoring, full
+// granting, loading, restoring, full, standby
+[[nodiscard]] std::string_view to_text(ServiceState state);
 
 // How much of a limit is used.
 struct LimitUse {
@@ -36,6 +38,7 @@ struct StatusView {
   std::string_view version;
   std::string_view store;
   ServiceState state = ServiceState::kGranting;
+  std::uint64_t epoch = 0;
   std::string_view active;  // where the active pawld answers
   Incarnation incarnation;
   core::Totals totals;
@@ -48,6 +51,8 @@ struct StatusView {
   std::vector<LimitUse> limits;
 };
 
+// loading, standby or active.
+[[nodiscard]] std::string_view role_of(ServiceState state);
 [[nodiscard]] std::string_view mode_text(Mode mode);
 void write_lock(wire::ReplyWriter& reply, const core::LockView& view);
 void write_epoch(wire::ReplyWriter& reply, const core::EpochView& epoch);

@@ -90,5 +90,118 @@ TEST_F(RoleWindowTest, BothEndsOfAClosedWindowAreLogged) {
   EXPECT_TRUE(logged("confirms again"));
 }
 
+class DeposedTest : public EngineTest {
+ protected:
+  static constexpr std::string_view kElsewhere = "-READONLY active=db2:7295\r\n";
+  void depose() {
+    store.depose({.address = "db2:7295", .epoch = 4});
+    turn();
+  }
+  void elect() {
+    store.elect();
+    turn();
+  }
+};
+
+TEST_F(DeposedTest, ADeposedPawldNamesTheActiveOneAndDoesNotEnd) {
+  Client client = connect();
+  const std::string lease = lease_in(client.ask("ACQUIRE a TTL 60000"));
+  depose();
+  EXPECT_EQ(fatal, 0);
+  EXPECT_FALSE(client.closed()) << "nothing was owed to it";
+  EXPECT_EQ(client.ask("RENEW " + lease), kElsewhere);
+  EXPECT_EQ(client.ask("ACQUIRE b TTL 1000"), kElsewhere);
+  EXPECT_EQ(client.ask("INSPECT a"), kElsewhere);
+  EXPECT_EQ(client.ask("PING"), "+PONG\r\n");
+}
+
+TEST_F(DeposedTest, AnswersThatWereNotConfirmedAreNeverSent) {
+  Client asking = connect(), waiting = connect(), holder = connect(), observer = connect3();
+  ASSERT_FALSE(lease_in(holder.ask("ACQUIRE a TTL 60000")).empty());
+  observer.ask("OBSERVE \"\"");
+  waiting.say("ACQUIRE a TTL 1000 WAIT 9000");
+  turn();
+  store.hold();
+  asking.say("ACQUIRE b TTL 1000");
+  turn();
+  observer.take();
+  depose();
+  for (Client* client : {&asking, &waiting, &observer}) {
+    EXPECT_EQ(client->take(), "");
+    EXPECT_TRUE(client->closed());
+  }
+  EXPECT_FALSE(holder.closed());
+  EXPECT_EQ(engine().totals().leases, 0U) << "the state is another pawld's now";
+}
+
+TEST_F(DeposedTest, HeldAnswersAreDroppedToo) {
+  Client client = connect();
+  const std::string lease = lease_in(client.ask("ACQUIRE a TTL 60000"));
+  store.set_may_answer_until(clock.reading.monotonic);
+  client.say("RENEW " + lease);
+  turn();
+  depose();
+  EXPECT_EQ(client.take(), "");
+  EXPECT_TRUE(client.closed());
+}
+
+TEST_F(DeposedTest, StatusTellsRoleAndEpoch) {
+  Client client = connect3();
+  EXPECT_NE(client.ask("STATUS").find("active"), std::string::npos);
+  depose();
+  const std::string standby = client.ask("STATUS");
+  EXPECT_NE(standby.find("standby"), std::string::npos) << standby;
+  EXPECT_NE(standby.find("$5\r\nepoch\r\n:4\r\n"), std::string::npos) << standby;
+  EXPECT_NE(standby.find("db2:7295"), std::string::npos) << standby;
+  elect();
+  const std::string active = client.ask("STATUS");
+  EXPECT_EQ(active.find("standby"), std::string::npos) << active;
+  EXPECT_NE(active.find("$5\r\nepoch\r\n:5\r\n"), std::string::npos) << active;
+}
+
+TEST_F(DeposedTest, AnElectedPawldServesWhatWasStoredWithFullTtls) {
+  Client client = connect();
+  const std::string grant = client.ask("ACQUIRE a TTL 1000");
+  const std::string lease = lease_in(grant);
+  live(900ms);
+  depose();
+  live(5s);
+  elect();
+  live(900ms);
+  EXPECT_EQ(client.ask("ACQUIRE a TTL 1000"), "*-1\r\n") << "a TTL begins in full at a takeover";
+  EXPECT_EQ(client.ask("RENEW " + lease), ":1000\r\n");
+  EXPECT_GT(token_in(client.ask("ACQUIRE b TTL 1000")), token_in(grant));
+}
+
+TEST_F(DeposedTest, EventNumbersGrowOverTakeovers) {
+  Client client = connect();
+  std::vector<std::uint64_t> ids;
+  for (int round = 0; round < 3; ++round) {
+    Client observer = connect3();
+    observer.ask("OBSERVE \"\"");
+    const std::string reply = client.ask("ACQUIRE lock-" + std::to_string(round) + " TTL 60000");
+    ASSERT_FALSE(lease_in(reply).empty()) << reply;
+    const std::string event = observer.take();
+    const auto at = event.find("0000000000000007-");
+    ASSERT_NE(at, std::string::npos) << event;
+    ids.push_back(std::stoull(event.substr(at + 17)));
+    depose();
+    elect();
+  }
+  EXPECT_LT(ids[0], ids[1]);
+  EXPECT_LT(ids[1], ids[2]);
+}
+
+TEST_F(DeposedTest, OneThatBeginsAsStandbyLoadsWhenItIsElected) {
+  Client before = connect();
+  const std::string lease = lease_in(before.ask("ACQUIRE a TTL 60000"));
+  store.depose({.address = "db2:7295", .epoch = 1});
+  stand_by();
+  Client client = connect();
+  EXPECT_EQ(client.ask("RENEW " + lease), kElsewhere);
+  elect();
+  EXPECT_EQ(client.ask("RENEW " + lease), ":60000\r\n");
+}
+
 }  // namespace
 }  // namespace pawl::server

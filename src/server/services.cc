@@ -5,6 +5,7 @@
 namespace pawl::server {
 
 ServiceState Services::state(Now now) const {
+  if (load.standby) return ServiceState::kStandby;
   if (load.loading) return ServiceState::kLoading;
   if (!store.has_room()) return ServiceState::kFull;  // First: it does not end by itself.
   return core.restoring_for(now) > Millis(0) ? ServiceState::kRestoring : ServiceState::kGranting;
@@ -15,7 +16,8 @@ StatusView Services::status(Now now) const {
   view.version = kVersion;
   view.store = store.kind();
   view.state = state(now);
-  view.active = settings.address;
+  view.active = load.standby ? load.active.address : settings.address;
+  view.epoch = load.standby ? load.active.epoch : load.loaded.epoch;
   view.incarnation = load.loaded.incarnation;
   view.totals = core.totals();
   view.restoring = core.restoring_for(now);

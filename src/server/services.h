@@ -22,6 +22,9 @@ namespace pawl::server {
 struct LoadState {
   bool loading = true;
   store::Loaded loaded;
+  // Another pawld is active, and this one will load when that is over; then it is `loading`, too.
+  bool standby = false;
+  store::Active active;  // while standby: that other one
 };
 
 // References only: the engine owns all of it, and outlives this.

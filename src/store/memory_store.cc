@@ -8,19 +8,22 @@
 namespace pawl::store {
 
 Result<Loaded> MemoryStore::load(Visitor& visitor) {
-  PAWL_ASSERT(held_.empty());
+  PAWL_ASSERT(held_.empty() && is_active());
   visitor.expect(records_.size());
   for (const auto& [key, value] : records_) {
     if (auto seen = visitor.record(key, value); !seen) return seen.error();
   }
-  const Loaded loaded{incarnation_, high_water_, sequence_, !loaded_before_,
-                      clean_ && loaded_before_};
+  const Loaded loaded{
+      incarnation_, high_water_, sequence_, !loaded_before_, clean_ && loaded_before_, epoch_};
   loaded_before_ = true;
   clean_ = false;
   return loaded;
 }
 
 void MemoryStore::submit(const Batch& batch, BatchId id, Sink& sink) {
+  PAWL_ASSERT(ready() && is_active());
+  PAWL_ASSERT(batch.bytes().size() <= limits_.bytes && batch.operations() <= limits_.operations);
+  largest_batch_ = std::max(largest_batch_, batch.bytes().size());
   high_water_ = std::max(high_water_, batch.covered());
   if (holding_) {
     held_.push_back(Held{batch, id});
@@ -32,6 +35,7 @@ void MemoryStore::submit(const Batch& batch, BatchId id, Sink& sink) {
 }
 
 void MemoryStore::pump(Sink& sink) {
+  if (deposed_by_ && !std::exchange(deposed_reported_, true)) sink.deposed(*deposed_by_);
   for (; released_ > 0; --released_) {
     const Held next = std::move(held_.front());
     held_.pop_front();
@@ -50,6 +54,21 @@ void MemoryStore::release() {
   while (release_next()) {
   }
   holding_ = false;
+}
+
+void MemoryStore::depose(Active by) {
+  held_.clear();
+  released_ = 0;
+  epoch_ = by.epoch;
+  deposed_by_ = std::move(by);
+  deposed_reported_ = false;
+  if (waker_ != nullptr) waker_->wake();
+}
+
+void MemoryStore::elect() {
+  deposed_by_.reset();
+  ++epoch_;
+  if (waker_ != nullptr) waker_->wake();
 }
 
 void MemoryStore::crash() {

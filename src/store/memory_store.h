@@ -31,6 +31,9 @@ class MemoryStore final : public Store {
   bool has_room() override { return room_; }
   Result<void> close() override;
   [[nodiscard]] std::optional<Space> space() const override { return space_; }
+  [[nodiscard]] BatchLimits batch_limits() const override { return limits_; }
+  [[nodiscard]] bool ready() const override { return !one_at_a_time_ || held_.empty(); }
+  [[nodiscard]] bool is_active() const override { return !deposed_by_.has_value(); }
   [[nodiscard]] Nanos may_answer_until() const override { return may_answer_until_; }
   [[nodiscard]] std::string_view kind() const override { return "memory"; }
 
@@ -52,6 +55,17 @@ class MemoryStore final : public Store {
   void set_space(const Space& space) { space_ = space; }
   // As if other processes could take the store: answers may leave until this moment.
   void set_may_answer_until(Nanos until) { may_answer_until_ = until; }
+  // Another process is active: batches that pump() has not reported are lost, and the next pump()
+  // says so. Until elect().
+  void depose(Active by);
+  void elect();
+  // Batches may hold so much; one is under way at a time.
+  void limit_batches(BatchLimits limits) {
+    limits_ = limits;
+    one_at_a_time_ = true;
+  }
+  // The largest batch submitted.
+  [[nodiscard]] std::size_t largest_batch() const { return largest_batch_; }
   // Every batch from now on fails with `error`.
   void fail(Error error) { failure_ = std::move(error); }
 
@@ -82,6 +96,12 @@ class MemoryStore final : public Store {
   bool room_ = true;
   std::optional<Space> space_;
   Nanos may_answer_until_ = Nanos::max();
+  std::optional<Active> deposed_by_;
+  bool deposed_reported_ = false;
+  std::uint64_t epoch_ = 0;
+  BatchLimits limits_;
+  bool one_at_a_time_ = false;
+  std::size_t largest_batch_ = 0;
 };
 
 }  // namespace pawl::store

@@ -51,6 +51,14 @@ struct Loaded {
   bool fresh = false;
   // The previous run closed the store properly.
   bool clean = false;
+  // Of a store that several processes share: grows each time that one of them becomes active.
+  std::uint64_t epoch = 0;
+};
+
+// The process that is active in a store that several share.
+struct Active {
+  std::string address;  // Where clients reach it; empty while that is not known.
+  std::uint64_t epoch = 0;
 };
 
 // A request for a copy of everything durable, for the case that the store is lost. `wait`, `at` and
@@ -96,6 +104,11 @@ class Sink {
   // Whether the batch is on the disk is unknown, and so is the state of the store. The process must
   // end without another answer.
   virtual void failed(BatchId batch, const Error& error) = 0;
+  // Only of a store that several processes share, and only inside pump(): another one is active.
+  // Whether the batches under way are stored is unknown, and no call follows for them. The process
+  // need not end: it must forget what it had loaded, say nothing that rests on it, and may load
+  // again once the store is_active(). Called again when yet another process has become active.
+  virtual void deposed(const Active& /*active*/) {}
 };
 
 // All functions are called by one thread, the loop's.
@@ -103,11 +116,13 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // Visits every live record. Call once, before the first submit. An error names file and offset;
-  // the store was not changed.
+  // Visits every live record. Call once, before the first submit, while the store is_active(); and
+  // once more each time that it is so again. An error names file and offset; the store was not
+  // changed.
   virtual Result<Loaded> load(Visitor& visitor) = 0;
 
-  // Makes `batch` durable. Exactly one call of the sink follows for each batch, in submission
+  // Makes `batch` durable, while the store is ready(), as the next in its sequence: batches are
+  // never joined, so what is numbered by them (events) never goes back. Exactly one call of the sink follows for each batch, in submission
   // order, inside submit() or pump(); a store that commits inline makes it before this returns,
   // unless it lacks space: then the batch waits for a later pump(). The
   // batch may be reused once this returns; `sink` must live until its call.
@@ -129,7 +144,16 @@ class Store {
   // far as this can be known. May write.
   virtual bool prepare_grant() { return has_room(); }
 
+  // What one batch may hold. Constant.
+  [[nodiscard]] virtual BatchLimits batch_limits() const { return {}; }
+  // False while as many batches are under way as the store takes at once. What changes meanwhile
+  // belongs into the next one; the waker is woken when it may be submitted.
+  [[nodiscard]] virtual bool ready() const { return true; }
+
   // --- A store that several processes share; one of them is active at a time -----------------------
+  // Whether it is this process that may load and serve. It begins and ends inside pump(), which
+  // reports the end by Sink::deposed(). A process that is not active should pump(), too.
+  [[nodiscard]] virtual bool is_active() const { return true; }
   // Until this moment of CLOCK_BOOTTIME no other process can have become active, so what this one
   // has in memory is the truth (rule 12). Later nothing that rests on it may be said, until a
   // batch that is confirmed moves this on. The store wakes its waker then. For ever where no other

@@ -95,10 +95,14 @@ class EngineTest : public testing::Test {
   void SetUp() override { start(); }
 
   void start() {
-    engine_ = std::make_unique<Engine>(settings, EngineParts{store, clock, random, network, log,
-                                                             [this](const Error&) { ++fatal; }});
+    make_engine();
     const auto loaded = engine_->load();
     ASSERT_TRUE(loaded) << loaded.error().detail;
+  }
+  // A new start while another process is active in the store.
+  void stand_by() {
+    make_engine();
+    engine_->stand_by();
   }
   // kill -9 and a new start on the same store; connections do not survive it.
   void restart() {
@@ -149,6 +153,11 @@ class EngineTest : public testing::Test {
   int fatal = 0;
 
  private:
+  void make_engine() {
+    engine_ = std::make_unique<Engine>(settings, EngineParts{store, clock, random, network, log,
+                                                             [this](const Error&) { ++fatal; }});
+  }
+
   std::unique_ptr<Engine> engine_;
   std::uint64_t last_client_ = 1;
 };

@@ -273,6 +273,7 @@ constinit const Verb kAcquire{
     .access = wire::Access::kUse,
     .group = "lock",
     .takes_locks = true,
+    .stores = true,
     .usage =
         "lock [AND lock]... TTL ms [WAIT ms [ASYNC]] [SHARED | LIMIT n] [OWNER text] "
         "[REQUEST id] [DELAY ms] [MAXHOLD ms] [META key value]...",
@@ -337,6 +338,7 @@ constinit const Verb kRelease{
     .group = "lease",
     .on_reserved = true,
     .served_first = true,
+    .stores = true,
     .usage = "lease",
     .summary = "end a lease now",
     .reply = "1 released; 0 it was already over",

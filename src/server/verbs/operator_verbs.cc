@@ -156,6 +156,7 @@ constinit const Verb kBreak{
     .arity = -6,
     .access = wire::Access::kAdmin,
     .group = "operate",
+    .stores = true,
     .usage = "lock TOKEN t [NOW] REASON text",
     .summary =
         "refuse further renewals of a lease; with NOW, hand its locks on at once (only guards "
@@ -171,6 +172,7 @@ constinit const Verb kRaise{
     .arity = 4,
     .access = wire::Access::kAdmin,
     .group = "operate",
+    .stores = true,
     .usage = "token REASON text",
     .summary = "move the token counter forward, after guards have seen more than this store",
     .reply = "integer: the new last token",

@@ -68,6 +68,7 @@ struct Verb {
   bool while_loading = false;    // answered before the store is loaded
   bool while_observing = false;  // answered on a RESP2 connection that observes: it has no pushes
   bool takes_locks = false;      // counted as an acquire also when it is refused; may block
+  bool stores = false;           // may add to the batch; waits while that is full
   std::string_view usage = {};   // arguments only; empty when there are none
   std::string_view summary;
   std::string_view reply;
