@@ -78,6 +78,12 @@
   X(restored_sequence_goes_back, "the numbers of events only grow, over a restore, too")           \
   /* Several pawld on one store */                                                                 \
   X(role_window_ignored, "past its window an active one says nothing from memory")                 \
+  X(role_window_from_resend, "the window is counted from the first send of a write")               \
+  X(epoch_not_compared, "every write compares who is active")                                      \
+  X(takeover_too_soon, "a standby waits until the window of the active one is over")               \
+  X(takeover_with_a_stale_copy, "a takeover reads all that was written before it")                 \
+  X(unknown_taken_for_success, "a write is durable when the log says so")                          \
+  X(unknown_taken_for_failure, "after an unknown outcome the same write is sent again")            \
   /* Elections */                                                                                  \
   X(resumes_from_now, "an observer that reconnects continues after the last event it received")    \
   X(reset_ignored, "an observer that missed events reads the state again")                         \
