@@ -101,15 +101,23 @@ void Network::close_by_server(LinkId id) {
 }
 
 void Network::break_all() {
-  for (auto& [id, link] : links_) {
-    link.server_open = false;
-    if (!link.client_open) continue;
-    world_.after(world_.between(faults_.delay_least, faults_.delay_most), [this, id = id] {
-      const auto at = links_.find(id);
-      if (at == links_.end() || !std::exchange(at->second.client_open, false)) return;
-      at->second.client->on_hangup(id);
-    });
-  }
+  for (const auto& [id, link] : links_) lose_server(id);
+}
+
+void Network::break_links(const std::set<LinkId>& links) {
+  for (const LinkId id : links) lose_server(id);
+}
+
+void Network::lose_server(LinkId id) {
+  const auto found = links_.find(id);
+  if (found == links_.end()) return;
+  found->second.server_open = false;
+  if (!found->second.client_open) return;
+  world_.after(world_.between(faults_.delay_least, faults_.delay_most), [this, id] {
+    const auto at = links_.find(id);
+    if (at == links_.end() || !std::exchange(at->second.client_open, false)) return;
+    at->second.client->on_hangup(id);
+  });
 }
 
 }  // namespace pawl::sim

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 #include "sim/world.h"
@@ -53,6 +54,8 @@ class Network {
   void close_by_server(LinkId link);
   // The server's machine or process is gone: every connection breaks, and both directions are lost.
   void break_all();
+  // The same for the connections of one process among several.
+  void break_links(const std::set<LinkId>& links);
   // While cut, nothing passes, and connections under way break.
   void cut(bool now_cut) { cut_ = now_cut; }
   void heal() { faults_.break_percent = faults_.slow_percent = 0; }
@@ -66,6 +69,7 @@ class Network {
 
   void send(LinkId link, std::string bytes, bool to_server);
   void break_link(LinkId link, bool half_open);
+  void lose_server(LinkId link);
   Moment arrival(Moment& not_before);
 
   World& world_;

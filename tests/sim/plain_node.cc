@@ -174,6 +174,8 @@ void PlainNode::on_bytes(LinkId link, std::string bytes) {
 }
 
 void PlainNode::take(LinkId link, const Owed& owed, const wire::Value& value) {
+  // A standby: nothing happened. Another connection may reach the active one.
+  if (value.is_error() && value.text.starts_with("READONLY")) return drop(link);
   switch (owed.command) {
     case Command::kHello:
       return;

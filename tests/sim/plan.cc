@@ -40,6 +40,7 @@ std::string to_text(const Plan& plan) {
   if (plan.clients != Plan{}.clients) add("clients=" + std::to_string(plan.clients));
   if (plan.plain != Plan{}.plain) add("plain=" + std::to_string(plan.plain));
   if (plan.observers != Plan{}.observers) add("observers=" + std::to_string(plan.observers));
+  if (plan.nodes != Plan{}.nodes) add("nodes=" + std::to_string(plan.nodes));
   if (plan.storm_ms != Plan{}.storm_ms) add("storm=" + std::to_string(plan.storm_ms));
   std::string names;
   for (std::size_t i = 0; i < kTroubles.size(); ++i) {
@@ -60,6 +61,7 @@ std::optional<Plan> plan_from_text(std::uint64_t seed, std::string_view text) {
     const bool fine = key == "clients"     ? read(value, plan.clients)
                       : key == "plain"     ? read(value, plan.plain)
                       : key == "observers" ? read(value, plan.observers)
+                      : key == "nodes"     ? read(value, plan.nodes)
                       : key == "storm"     ? read(value, plan.storm_ms)
                       : key == "without"   ? leave_out(value, plan)
                                            : false;

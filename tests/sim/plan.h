@@ -40,6 +40,7 @@ struct Plan {
   int clients = 5;
   int plain = 2;      // Clients without libpawl.
   int observers = 2;  // Of elections, and of all events.
+  int nodes = 0;      // The pawld that share a store; 0: one, with a journal.
   std::int64_t storm_ms = 20'000;
   std::uint32_t without = 0;  // A bit for each Trouble.
   bool traced = false;

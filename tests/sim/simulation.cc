@@ -343,7 +343,7 @@ class Simulation {
 }  // namespace
 
 Verdict simulate(const Plan& plan) {
-  return Simulation(plan).run();
+  return plan.nodes > 0 ? simulate_cluster(plan) : Simulation(plan).run();
 }
 
 }  // namespace pawl::sim

@@ -21,6 +21,7 @@ struct Verdict {
   std::uint64_t leaders = 0;       // Received by observers.
   std::uint64_t raises = 0;        // Answered.
   std::uint64_t restores = 0;      // Of lost stores, from backups.
+  std::uint64_t takeovers = 0;     // Of a shared store, the first included.
   std::uint64_t fingerprint = 0;   // The same plan gives the same one.
   Nanos simulated{0};
   // Only of a traced plan.
@@ -29,6 +30,8 @@ struct Verdict {
 };
 
 [[nodiscard]] Verdict simulate(const Plan& plan);
+// Of a plan with nodes; simulate() calls it.
+[[nodiscard]] Verdict simulate_cluster(const Plan& plan);
 
 // The smallest plan found that still violates the same property: fewer troubles, clients, seconds.
 [[nodiscard]] Plan shrink(const Plan& failing);

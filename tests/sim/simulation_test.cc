@@ -123,6 +123,37 @@ TEST(Simulation, SeedsThatFailedOncePass) {
   }
 }
 
+// Two or three pawld on one store, with delays, lost answers, pauses past the role's end and
+// takeovers at any moment. Hard cases 46–48, and 52 in small.
+TEST(Simulation, EveryPropertyHoldsForEverySeedOfACluster) {
+  if (setting("PAWL_SIM_SEED", 0) != 0) return;  // The test above replays it: nodes=3.
+  const std::uint64_t first = setting("PAWL_SIM_FIRST", 1), seeds = setting("PAWL_SIM_SEEDS", 300);
+  Verdict sum;
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    Plan plan;
+    plan.seed = seed;
+    plan.nodes = seed % 3 == 0 ? 2 : 3;
+    const Verdict verdict = simulate(plan);
+    report(plan, verdict);
+    if (!verdict.faults.empty()) return show(plan);
+    sum.grants += verdict.grants;
+    sum.takeovers += verdict.takeovers;
+    sum.crashes += verdict.crashes;
+    sum.simulated += verdict.simulated;
+    if (seed % 50 != 0) continue;
+    EXPECT_EQ(simulate(plan).fingerprint, verdict.fingerprint)
+        << "one seed, two histories: " << seed;
+  }
+  std::printf(
+      "%llu clusters, %.1f simulated hours, %llu grants, %llu crashes, %llu takeovers\n",
+      static_cast<unsigned long long>(seeds), static_cast<double>(sum.simulated.count()) / 3.6e12,
+      static_cast<unsigned long long>(sum.grants), static_cast<unsigned long long>(sum.crashes),
+      static_cast<unsigned long long>(sum.takeovers));
+  EXPECT_GT(sum.grants, seeds * 50);
+  EXPECT_GT(sum.crashes, seeds);
+  EXPECT_GT(sum.takeovers, seeds * 5);
+}
+
 TEST(Simulation, SameSeedGivesTheSameHistory) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     Plan plan, traced;
