@@ -22,8 +22,8 @@ namespace {
 using client::boot_now;
 using client::Instant;
 
-constexpr Millis kConnectTimeout{3'000};
-constexpr Millis kAnswerTimeout{5'000};
+constexpr Millis kAskConnectTimeout{3'000};
+constexpr Millis kAskAnswerTimeout{5'000};
 
 struct AskArguments {
   std::string lock;
@@ -55,8 +55,8 @@ class AskAndWait {
              std::vector<std::string> words)
       : options_(options),
         words_(std::move(words)),
-        pawld_(std::move(endpoints), random_, {.name = "pawl-ask", .auth = auth}, kConnectTimeout) {
-  }
+        pawld_(std::move(endpoints), random_, {.name = "pawl-ask", .auth = auth},
+               kAskConnectTimeout) {}
 
   Result<Asked> run() {
     client::Machine& machine = pawld_.machine();
@@ -84,7 +84,7 @@ class AskAndWait {
   void send(std::vector<std::string> words, client::CommandCall::Repeat repeat) {
     const Instant now = boot_now();
     pawld_.machine().command(
-        {.words = std::move(words), .repeat = repeat, .give_up = now + kAnswerTimeout}, now);
+        {.words = std::move(words), .repeat = repeat, .give_up = now + kAskAnswerTimeout}, now);
     pawld_.flush();
   }
   void inspect() {
