@@ -10,8 +10,6 @@ namespace pawl::etcd {
 namespace {
 
 constexpr Instant kNever = Instant::max();
-// After a failure the leader may be another one.
-constexpr Nanos kStatusAfterTrouble = std::chrono::seconds(1);
 
 }  // namespace
 

@@ -227,6 +227,8 @@ class Client {
   };
   enum class Token : std::uint8_t { kUnused, kNeeded, kPending, kKnown };
   using Calls = std::map<CallId, Call>;
+  // After a failure the leader may be another one.
+  static constexpr Nanos kStatusAfterTrouble = std::chrono::seconds(1);
 
   static const Traits& traits(Kind kind);
   CallId add(Kind kind, std::string request);
@@ -257,6 +259,8 @@ class Client {
   [[nodiscard]] bool note_revision(const ResponseHeader& header, const Attempt& attempt);
   void on_watch_answer(Calls::iterator call, const std::string& message, Instant now);
   void on_status(const Attempt& attempt, StatusResponse status);
+  void on_status_refused(Calls::iterator call, const Attempt& attempt, const GrpcStatus& status,
+                         Instant now);
   void retry(Calls::iterator call, const Attempt& attempt, std::string why, Instant now);
   void send_again(Calls::iterator call, const Attempt& attempt, std::string why, Instant now);
   void finish_without_answer(Calls::iterator call, std::string why, bool compacted = false);

@@ -69,8 +69,10 @@ void Client::settle(Calls::iterator at, const Attempt& attempt, const GrpcStatus
       return retry(at, attempt, std::move(why), now);
     }
     case Verdict::kRefused:
+      if (kind == Kind::kStatus) return on_status_refused(at, attempt, status, now);
       return finish_without_answer(at, to_text(status));
     case Verdict::kNeedsToken:
+      if (kind == Kind::kStatus) return on_status_refused(at, attempt, status, now);
       if (options_.user.empty()) {
         return finish_without_answer(
             at, to_text(status) + "; etcd has users: configure a user and a password for it");
@@ -192,6 +194,17 @@ void Client::on_status(const Attempt& attempt, StatusResponse status) {
   link.asks_status = false;
   link.error.clear();
   link.status = std::move(status);
+}
+
+// etcd 3.6 tells its status to users only. The endpoint is there all the same; that it belongs to
+// the cluster is checked with the first answer of another call.
+void Client::on_status_refused(Calls::iterator at, const Attempt& attempt, const GrpcStatus& status,
+                               Instant now) {
+  if (!options_.user.empty()) need_token(attempt);
+  finish_without_answer(at, to_text(status));
+  Link& link = links_[attempt.endpoint];
+  link.state = Link::State::kReady;
+  link.status_due = std::min(link.status_due, now + kStatusAfterTrouble);
 }
 
 // --- Answers that do not -------------------------------------------------------------------------

@@ -303,6 +303,24 @@ TEST_F(EtcdClient, AnInvalidTokenIsReplacedAndTheCallSentAgain) {
   EXPECT_TRUE(done().empty());
 }
 
+TEST_F(EtcdClient, AnEndpointThatTellsItsStatusToUsersOnlyIsUsed) {
+  cluster_.emplace(1);
+  cluster_->status_needs_token = true;
+  ClientOptions options = cluster_->options();
+  options.user = "pawld";
+  client_.emplace(options, *cluster_);
+  transact();
+  ASSERT_EQ(calls(), 1u);
+  EXPECT_EQ(last_call().call.path, "/etcdserverpb.Auth/Authenticate");
+  cluster_->answer(last_call(), token_answer("t1"));
+  run();
+  ASSERT_EQ(calls(), 2u);
+  cluster_->answer(last_call(), applied_answer());
+  pass(2s);
+  EXPECT_EQ(done().size(), 1u);
+  EXPECT_TRUE(client_->endpoints()[0].status.has_value());
+}
+
 TEST_F(EtcdClient, ARefusedPasswordEndsTheCallsThatWaitForIt) {
   make(1, {.user = "pawld", .password = "wrong"});
   transact();

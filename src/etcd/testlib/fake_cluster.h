@@ -113,7 +113,8 @@ class FakeCluster final : public Network {
   Instant now{std::chrono::hours(1)};
   std::vector<Received> calls;  // In order of arrival; without Status.
   std::vector<Event> events;
-  std::uint64_t leader = 1;  // Its member; endpoint 0 has member 1.
+  std::uint64_t leader = 1;         // Its member; endpoint 0 has member 1.
+  bool status_needs_token = false;  // As in etcd 3.6, where there are users.
 
   void refuse_connections(std::size_t endpoint, bool refused) {
     nodes_[endpoint].refuses = refused;
@@ -211,6 +212,10 @@ class FakeCluster final : public Network {
     node.server->receive(std::exchange(node.to_server, {}));
     for (ReceivedCall& call : node.server->take_calls()) {
       if (call.path == "/etcdserverpb.Maintenance/Status") {
+        if (status_needs_token && !call.headers.contains("token")) {
+          node.server->refuse(call.stream, "3", "etcdserver: user name is empty");
+          continue;
+        }
         const FakeHeader header{1, node.cluster, node.member};
         node.server->answer(call.stream, status_answer(header, leader));
       } else {
