@@ -189,8 +189,9 @@ void ClientNode::note_renewal(const client::Completion& done) {
   renewal.sent = line_.moment((*renewals)->sent) -
                  Nanos(5);  // Clocks are read to the nanosecond, and rounded.
   renewal.returned = world_.now();
-  renewal.ok = (*renewals)->answered.front().has_value();
-  renewal.answered = (*renewals)->answered.front().value_or(Millis(0));
+  const std::optional<Millis> left = (*renewals)->answered.front().expires_in;
+  renewal.ok = left.has_value();
+  renewal.answered = left.value_or(Millis(0));
   history_.renewals.push_back(renewal);
 }
 

@@ -149,7 +149,8 @@ TEST(Simulation, EveryPropertyHoldsForEverySeedOfACluster) {
       static_cast<unsigned long long>(seeds), static_cast<double>(sum.simulated.count()) / 3.6e12,
       static_cast<unsigned long long>(sum.grants), static_cast<unsigned long long>(sum.crashes),
       static_cast<unsigned long long>(sum.takeovers));
-  EXPECT_GT(sum.grants, seeds * 50);
+  // Fewer grants than with one pawld: a takeover takes a second or more of twenty.
+  EXPECT_GT(sum.grants, seeds * 30);
   EXPECT_GT(sum.crashes, seeds);
   EXPECT_GT(sum.takeovers, seeds * 5);
 }
