@@ -180,14 +180,15 @@ int LockWait::refused(const Error& error) {
     std::string names;
     for (const std::string& lock : request_.call.locks)
       names += (names.empty() ? "" : ", ") + printable(lock);
-    std::string why = names + " is not free";
     const Instant now = boot_now();
     const auto status = loop_.finish<wire::Value>(
         pawld.machine().command({.words = {"STATUS"}, .give_up = now + kStatusTime}, now));
-    if (status) why = restoring_text(*status).value_or(why);
+    // Not the same as a lock that somebody else has: nobody does the work. -E does not apply.
+    if (const auto restoring = status ? restoring_text(*status) : std::nullopt)
+      return console_.fail({Code::kUnavailable, "not acquired: " + *restoring});
     const char* hint = request_.patience == Millis(0) ? "Leave out -n to wait for it."
                                                       : "Wait longer with -w, or see `pawl show`.";
-    return console_.fail({Code::kBusy, fmt::format("not acquired: {}. {}", why, hint)},
+    return console_.fail({Code::kBusy, fmt::format("not acquired: {} is not free. {}", names, hint)},
                          request_.not_acquired);
   }
   if (error.code == Code::kUnavailable && !pawld.machine().reached()) {

@@ -23,7 +23,7 @@ TEST(Descriptors, ConnectionsNeverTakeMoreThanThereAre) {
 
 TEST(Descriptors, EnoughOfThemLeaveTheFixedLimits) {
   const std::size_t needed = ConnectionLimits().descriptors(kEverything);
-  EXPECT_EQ(needed, 10'000U + 1'000U + 1'024U + 1'024U + 1'024U + 128U + 1'024U);
+  EXPECT_EQ(needed, 10'000U + 1'000U + 1'024U + 1'024U + 1'024U + 128U + 256U);
   EXPECT_EQ(connection_limits(needed, kEverything), ConnectionLimits());
   EXPECT_LT(connection_limits(needed - 1, kEverything).ordinary, ConnectionLimits().ordinary);
 }

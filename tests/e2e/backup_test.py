@@ -522,9 +522,11 @@ class CommandTest(BackupCase):
         for words in (
             ("acquire", "a", "-t", "1s", "-w", "100ms"),
             ("run", "a", "-t", "1s", "-w", "100ms", "--", "true"),
+            # Nobody has the lock, so nobody does the work: that is no success.
+            ("run", "a", "-t", "1s", "-w", "100ms", "-E", "0", "--", "true"),
         ):
             done = self.pawl(server, *words)
-            self.assertEqual(done.returncode, 75, done.stderr)
+            self.assertEqual(done.returncode, 69, done.stderr)
             self.assertIn(f"not acquired: {why}", done.stderr)
         waiting = self.pawl(server, "run", "a", "-t", "1s", "-w", "2s", "--", "true")
         self.assertIn(f"waiting for a: {why}", waiting.stderr)
