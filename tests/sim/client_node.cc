@@ -36,8 +36,10 @@ void ClientNode::pump() {
   if (line_.frozen()) return;
   line_.machine().on_timer(now());
   for (client::Completion& done : line_.machine().take_completions()) {
-    note_renewal(done);
-    if (!keeper_->on_completion(done, now())) take(done);
+    const client::LeaseStatus before = keeper_->status(lease_, now());
+    const bool keepers = keeper_->on_completion(done, now());
+    note_renewal(done, before);
+    if (!keepers) take(done);
     if (line_.frozen()) return;
   }
   keeper_->on_timer(now());
@@ -179,8 +181,9 @@ void ClientNode::acquired(const Result<client::GrantedLease>& held) {
     freeze(world_.between(Millis(10), workload_.ttl * 3));
 }
 
-// There is one lease at a time, so a renewal that was sent since it was adopted is its own.
-void ClientNode::note_renewal(const client::Completion& done) {
+// Of the lease that is held: what the keeper made of it tells. The answer may be that of the lease
+// before, whose renewal was sent again because a standby had been asked first.
+void ClientNode::note_renewal(const client::Completion& done, const client::LeaseStatus& before) {
   const auto* renewals = std::get_if<Result<client::RenewManyResult>>(&done.outcome);
   if (renewals == nullptr || !*renewals || work_ != Work::kHolding || (*renewals)->sent < adopted_)
     return;
@@ -191,6 +194,9 @@ void ClientNode::note_renewal(const client::Completion& done) {
   renewal.returned = world_.now();
   const std::optional<Millis> left = (*renewals)->answered.front().expires_in;
   renewal.ok = left.has_value();
+  const client::LeaseStatus after = keeper_->status(lease_, now());
+  const bool lost = before.state != LeaseState::kLost && after.state == LeaseState::kLost;
+  if (renewal.ok ? after.renewals == before.renewals : !lost) return;
   renewal.answered = left.value_or(Millis(0));
   history_.renewals.push_back(renewal);
 }
