@@ -264,7 +264,7 @@ TEST_F(LibPawl, RefusedCampaignBacksOff) {
   Client client(pawld.address(), {.metric = [&](std::string_view counter, double) {
                   if (counter == "acquire_failures") ++failures;
                 }});
-  const Lease held = take(holder, "a");
+  const Lease held = take(holder, "a"), led = take(holder, "b");
   for (std::size_t i = 0; i < limits::kAsyncWaitsPerConnection; ++i)
     client.acquire_async({"a"}, {.wait = 1h}, [](const Result<Lease>&) {});
   std::stop_source enough;
