@@ -13,7 +13,6 @@ namespace pawl::server {
 namespace {
 
 // Of a turn's budget each connection gets its share, however many there are.
-constexpr std::size_t kCommandsPerTurn = limits::kWorkPerTurn / limits::kWorkPerCommand;
 constexpr std::size_t kShareMin = 4, kShareMax = 64;
 
 constexpr RateLimitedLog::Limit kProtocolErrorLines{.lines = 1, .period = std::chrono::seconds(1)};
@@ -36,6 +35,7 @@ Engine::Engine(EngineSettings settings, EngineParts parts)
                    {settings_.connections_max, settings_.connections_reserved,
                     settings_.newcomers_max, settings_.authenticate_within},
                    telemetry_),
+      budget_(settings_.work_per_turn),
       access_(log_, telemetry_),
       replies_(core_, connections_, stats_),
       observers_(settings_.events, {settings_.observers_max, settings_.observers_per_user},
@@ -312,8 +312,9 @@ void Engine::serve_ready() {
   budget_.begin_turn(ready);
   // Dear commands use up a share of the work sooner than a share of the commands.
   const std::size_t sessions = std::max<std::size_t>(ready.size(), 1);
-  const Share share{std::clamp(kCommandsPerTurn / sessions, kShareMin, kShareMax),
-                    limits::kWorkPerTurn / sessions};
+  const std::size_t commands = settings_.work_per_turn / limits::kWorkPerCommand;
+  const Share share{std::clamp(commands / sessions, kShareMin, kShareMax),
+                    settings_.work_per_turn / sessions};
   for (std::size_t i = 0; i < ready.size(); ++i) {
     Session& session = *ready[i];
     session.in_ready = false;

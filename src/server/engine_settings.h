@@ -1,6 +1,7 @@
 // What an engine is configured with.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/limits.h"
@@ -18,6 +19,7 @@ struct EngineSettings {
   std::size_t newcomers_max = limits::kNewcomersMax;
   Nanos authenticate_within = limits::kAuthenticateTime;
   std::size_t async_waits_max = limits::kAsyncWaitsPerConnection;
+  std::uint64_t work_per_turn = limits::kWorkPerTurn;  // see turn_budget.h
   std::size_t output_max = limits::kOutputBufferMax;
   std::size_t output_total_max = limits::kOutputTotalMax;
   std::size_t observers_max = limits::kObserversMax;

@@ -23,6 +23,8 @@ namespace pawl::server {
 
 class TurnBudget {
  public:
+  explicit TurnBudget(std::uint64_t per_turn) : per_turn_(per_turn) {}
+
   // Puts `ready` into the order in which it is to be served, if the turn before left some behind.
   void begin_turn(std::vector<Session*>& ready) {
     spent_ = 0;
@@ -45,9 +47,9 @@ class TurnBudget {
   }
 
   // Whether the turn may serve another command of any kind.
-  [[nodiscard]] bool left() const { return spent_ < limits::kWorkPerTurn; }
+  [[nodiscard]] bool left() const { return spent_ < per_turn_; }
   // The same for commands that are served first: as much again is kept for them.
-  [[nodiscard]] bool reserve_left() const { return spent_ < 2 * limits::kWorkPerTurn; }
+  [[nodiscard]] bool reserve_left() const { return spent_ < 2 * per_turn_; }
   // What this turn, or the last one, has done.
   [[nodiscard]] std::uint64_t spent() const { return spent_; }
 
@@ -56,6 +58,7 @@ class TurnBudget {
     return std::max(session.work_end, served_up_to_);
   }
 
+  const std::uint64_t per_turn_;
   std::uint64_t spent_ = 0;
   bool behind_ = false;  // the last turn left somebody for this one
   // Virtual time, in work: a connection that was served to the end of what it asked lags behind it.
