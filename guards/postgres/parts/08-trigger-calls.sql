@@ -8,8 +8,8 @@ BEGIN
   PERFORM pawl._decide(guard_id, '', NULL, NULL, statement, true, NULL);
 END $$;
 
--- A row stays: the new value of its fence. A write that is let through does not move it.
-CREATE OR REPLACE FUNCTION pawl._row_stays(guard_id int, key text, fence bigint) RETURNS bigint
+-- Judges a write to a row: the new value of its fence. A write that is let through does not move it.
+CREATE OR REPLACE FUNCTION pawl._judge_row(guard_id int, key text, fence bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   found record;
@@ -24,6 +24,45 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(7295, guard_id);  -- As _decide() does: then the policy stays.
   RETURN coalesce((SELECT pawl._enforced(g, pawl._resource(g, _may_hold.key)) FROM pawl.guard g WHERE g.id = guard_id), false);
+END $$;
+
+-- The fence of a row that is written: its own, or the one that is kept for its key, if that is greater. It is where a write
+-- was admitted that did not reach the row (ON CONFLICT DO NOTHING), or the row came from elsewhere. The row is locked, and so does
+-- whoever raises the other one; an older snapshot must run into it, unless nothing is refused.
+CREATE OR REPLACE FUNCTION pawl._row_fence(guard_id int, key text, in_row bigint) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  kept bigint;
+BEGIN
+  IF pawl._read_committed() THEN
+    SELECT f.token INTO kept FROM pawl.keyed_fence f WHERE f.guard = guard_id AND f.key = _row_fence.key;
+  ELSIF pawl._may_hold(guard_id, key) THEN
+    kept := pawl._lock_fence(guard_id, key);
+    PERFORM pawl._keep_fence(guard_id, key, kept);
+  END IF;
+  RETURN greatest(in_row, kept, 0);
+END $$;
+
+-- A row stays: the new value of its fence.
+CREATE OR REPLACE FUNCTION pawl._row_stays(guard_id int, key text, in_row bigint) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN pawl._judge_row(guard_id, key, pawl._row_fence(guard_id, key, in_row));
+END $$;
+
+-- Locks the rows that have this key already (an upsert, a child table, a table that has lost its unique index), and returns the
+-- greatest of their fences, or NULL.
+CREATE OR REPLACE FUNCTION pawl._hold_rows(guard_id int, key text) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  g pawl.guard; in_row bigint; most bigint;
+BEGIN
+  SELECT * INTO STRICT g FROM pawl.guard o WHERE o.id = guard_id;
+  FOR in_row IN EXECUTE format('SELECT pawl_token FROM %s WHERE %s FOR NO KEY UPDATE',
+                               (SELECT p.tbl FROM pawl.protected p WHERE p.guard = guard_id), pawl._is_key(g)) USING key LOOP
+    most := greatest(most, in_row);
+  END LOOP;
+  RETURN most;
 END $$;
 
 -- A row goes: its fence must not go with it. (Where nothing is refused and the snapshot may be old, it is not kept: that
@@ -46,12 +85,13 @@ DECLARE
   found bigint;
 BEGIN
   IF pawl._may_hold(guard_id, key) THEN
-    found := pawl._row_stays(guard_id, key, pawl._lock_fence(guard_id, key));
+    found := pawl._lock_fence(guard_id, key);  -- First, as _admit_row() does.
+    found := pawl._judge_row(guard_id, key, greatest(found, pawl._hold_rows(guard_id, key)));
     PERFORM pawl._keep_fence(guard_id, key, found);
     RETURN found;
   END IF;
   SELECT f.token INTO found FROM pawl.keyed_fence f WHERE f.guard = guard_id AND f.key = _row_arrives.key;
-  found := pawl._row_stays(guard_id, key, coalesce(found, 0));
+  found := pawl._judge_row(guard_id, key, coalesce(found, 0));
   IF found > 0 THEN PERFORM pawl._raise_keyed_if_free(g, _row_arrives.key, found) FROM pawl.guard g WHERE g.id = guard_id; END IF;
   RETURN found;
 END $$;

@@ -35,6 +35,13 @@ BEGIN%2$s
 END $b$ $f$, g.id, CASE g.equal WHEN 'accept' THEN fast END);
 END $$;
 
+-- As SQL: whether the fence that is kept for a key is greater than this token; see _row_fence().
+CREATE OR REPLACE FUNCTION pawl._kept_above(g pawl.guard, key text, token text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT format('EXISTS (SELECT FROM pawl.keyed_fence kept WHERE kept.guard OPERATOR(pg_catalog.=) %s AND kept.key OPERATOR(pg_catalog.=) (%s) '
+                'AND kept.token OPERATOR(pg_catalog.>) %s)', g.id, key, token)
+$$;
+
 -- The token that use('orders:7', 34) carries is {"7": "34"}; the fast path knows it by its text.
 CREATE OR REPLACE FUNCTION pawl._generate_row(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -53,6 +60,9 @@ BEGIN
   IF pawl._has_library() THEN
     fast := format('pawl._c_row(%L, OLD.pawl_token, %s, %s, %L, %s, %s)', g.setting, old, new, 'pawl.fence_' || g.id, g.lock_key, g.id);
   END IF;
+  fast := fast || format($f$
+       AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
+       AND NOT %s$f$, pawl._kept_above(g, old, 'OLD.pawl_token'));
   EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER %5$s AS $b$
 BEGIN
   IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
@@ -91,22 +101,25 @@ DECLARE
   is_at_token text := format(' WHERE t.%I OPERATOR(pg_catalog.=) $1::%s AND t.pawl_token OPERATOR(pg_catalog.=) $2', g.key, compared);
   enforces text := format($f$ AND g.id OPERATOR(pg_catalog.=) %1$s AND g.mode OPERATOR(pg_catalog.=) 'enforce'
      AND g.answered OPERATOR(pg_catalog.>=) coalesce(pg_catalog.pg_sequence_last_value(%2$L::pg_catalog.regclass), 1)$f$, g.id, 'pawl.emergency_' || g.id);
+  kept_above text := pawl._kept_above(g, 'spelled', '$2');
   hold text := 'RETURN NULL;';
   use text := 'RETURN NULL;';
 BEGIN
   IF tbl IS NOT NULL AND compared IS NOT NULL THEN
     hold := format($f$IF pg_catalog.length(key) OPERATOR(pg_catalog.<=) 512 THEN %s END IF;
-  RETURN spelled;$f$, row_of_key || is_at_token || ' FOR NO KEY UPDATE OF t;');
+  IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.<>) 'read committed' OR %s THEN RETURN NULL; END IF;
+  RETURN spelled;$f$, row_of_key || is_at_token || ' FOR NO KEY UPDATE OF t;', kept_above);
     use := format($f$
   IF pg_catalog.length(key) OPERATOR(pg_catalog.>) 512 OR pg_catalog.current_setting(%2$L, true) OPERATOR(pg_catalog.<>) ''
      OR NOT (coalesce(pg_catalog.current_setting(%5$L, true), '') OPERATOR(pg_catalog.=) '1' OR pawl._remember(%1$s))
+     OR pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.<>) 'read committed'
      OR NOT pg_catalog.pg_try_advisory_xact_lock_shared(7295, %1$s) OR NOT pg_catalog.pg_try_advisory_xact_lock_shared(%3$s)
      OR token OPERATOR(pg_catalog.<) coalesce(pg_catalog.pg_sequence_last_value(%4$L::pg_catalog.regclass), 1) THEN RETURN NULL; END IF;
   %6$s
-  IF spelled IS NULL THEN RETURN NULL; END IF;
+  IF spelled IS NULL OR %7$s THEN RETURN NULL; END IF;
   spelled := pg_catalog.set_config(%2$L, pg_catalog.concat('{', pg_catalog.to_json(spelled)::pg_catalog.text, ': "', token, '"}'), true);
   RETURN 'admitted';$f$, g.id, g.setting, g.lock_key, 'pawl.fence_' || g.id, 'pawl.used._' || g.id,
-    row_of_key || ', pawl.guard g' || is_at_token || enforces || ' FOR NO KEY UPDATE OF t;');
+    row_of_key || ', pawl.guard g' || is_at_token || enforces || ' FOR NO KEY UPDATE OF t;', kept_above);
   END IF;
   PERFORM pawl._generate_key_function('use_' || g.id, use), pawl._generate_key_function('hold_' || g.id, hold);
   EXECUTE format('GRANT EXECUTE ON FUNCTION pawl.use_%s(text, bigint) TO %s', g.id, pawl._writers());

@@ -135,6 +135,68 @@ class Rows(OrdersCase):
                 early.rollback()
                 self.assertRefused("PW002", rows, early, f"SELECT pawl.use('orders:{row}', 34)")
 
+    def test_a_fence_that_did_not_reach_the_row_is_obeyed(self):
+        # ON CONFLICT DO NOTHING: the write was admitted under 35, and the row still has 34.
+        self.carrying(34, self.touch())
+        self.carrying(35, "INSERT INTO orders VALUES (1) ON CONFLICT (id) DO NOTHING")
+        self.assertEqual((self.fence("orders:1"), self.tokens()), (35, {1: 34}))
+        for level in ISOLATIONS:
+            with self.subTest(level=level):
+                at = {"isolation": level}
+                self.assertRefused("PW002", self.carrying, 34, self.touch(), **at)
+                delete = "DELETE FROM orders WHERE id = 1"
+                self.assertRefused("PW002", self.carrying, 34, delete, **at)
+                self.assertRefused("PW002", self.under, 34, resource="orders:1", **at)
+                self.carrying(35, self.touch(), **at)
+        self.assertEqual((self.n(), self.tokens()), (4, {1: 35}))
+
+    def test_a_snapshot_from_before_such_a_fence_meets_it(self):
+        for row, level in enumerate(ISOLATIONS, 1):
+            with self.subTest(level=level):
+                self.carrying(34, self.touch(row))
+                early = self.connect(isolation=level)
+                rows(early, "SELECT 1")
+                self.carrying(35, f"INSERT INTO orders VALUES ({row}) ON CONFLICT (id) DO NOTHING")
+                rows(early, "SET LOCAL pawl.token.orders = '34'")
+                expected = "PW002" if level == "read committed" else "40001"
+                self.assertRefused(expected, rows, early, self.touch(row))
+                early.rollback()
+
+    def test_an_open_write_of_the_row_is_waited_for_by_an_insert_of_its_key(self):
+        self.carrying(34, self.touch())
+        old, new = self.connect(), self.connect()
+        rows(old, "SET LOCAL pawl.token.orders = '34'")
+        rows(old, self.touch())
+        rows(new, "SET LOCAL pawl.token.orders = '35'")
+        insert = "INSERT INTO orders VALUES (1) ON CONFLICT (id) DO NOTHING"
+        later = Later(self.admin, new, rows, insert)
+        self.assertTrue(later.waits())
+        old.commit()
+        later.result()
+        new.commit()
+        self.assertRefused("PW002", self.carrying, 34, self.touch())
+
+    def test_rows_with_one_key_have_one_fence(self):
+        # A child table has no unique index with its parent, and an owner may drop the index.
+        self.carrying(35, self.touch())
+        self.sql("CREATE TABLE more_orders () INHERITS (orders)", on=self.admin)
+        insert = "INSERT INTO more_orders (id) VALUES (1)"
+        self.assertRefused("PW002", self.carrying, 34, insert)
+        self.sql("ALTER TABLE orders DROP CONSTRAINT orders_pkey", on=self.admin)
+        self.assertRefused("PW002", self.carrying, 34, "INSERT INTO orders (id) VALUES (1)")
+
+    def test_a_row_that_comes_back_without_its_token_is_fenced(self):
+        # As the hint for changes of a table says: unprotect, change, protect in one transaction.
+        self.carrying(35, "DELETE FROM orders WHERE id = 1", "INSERT INTO orders VALUES (1)")
+        with self.connect() as db:
+            rows(db, "SELECT pawl.unprotect('orders')")
+            rows(db, "CREATE TABLE changed AS SELECT id, n FROM orders")
+            rows(db, "ALTER TABLE changed ADD PRIMARY KEY (id)")
+            rows(db, "DROP TABLE orders")
+            rows(db, "ALTER TABLE changed RENAME TO orders")
+            rows(db, "SELECT pawl.protect('orders', key => 'id')")
+        self.assertRefused("PW002", self.carrying, 34, self.touch())
+
     def test_advance_waits_for_the_writer_of_the_row_and_names_it(self):
         old = self.connect(application_name="frozen")
         rows(old, "SELECT pawl.use('orders:1', 34)")
