@@ -78,7 +78,6 @@
   X(restored_sequence_goes_back, "the numbers of events only grow, over a restore, too")           \
   /* Several pawld on one store */                                                                 \
   X(role_window_ignored, "past its window an active one says nothing from memory")                 \
-  X(role_window_from_resend, "the window is counted from the first send of a write")               \
   X(epoch_not_compared, "every write compares who is active")                                      \
   X(takeover_too_soon, "a standby waits until the window of the active one is over")               \
   X(takeover_with_a_stale_copy, "a takeover reads all that was written before it")                 \

@@ -24,7 +24,6 @@ void ClusterStore::on_timer() {
   if (pending_) {
     if (!pending_->sent && now >= pending_->resend_at) {
       pending_->sent = true;
-      if (PAWL_MUTANT(role_window_from_resend)) pending_->first_sent = now;
       log_.write(pending_->write);  // The same bytes: they cannot apply twice.
     }
   } else if (role_ == Role::kActive || role_ == Role::kCompleting) {
