@@ -36,7 +36,7 @@ void ClientNode::pump() {
   if (line_.frozen()) return;
   line_.machine().on_timer(now());
   for (client::Completion& done : line_.machine().take_completions()) {
-    const client::LeaseStatus before = keeper_->status(lease_, now());
+    const client::Keeper::Counters before = keeper_->counters();
     const bool keepers = keeper_->on_completion(done, now());
     note_renewal(done, before);
     if (!keepers) take(done);
@@ -183,7 +183,8 @@ void ClientNode::acquired(const Result<client::GrantedLease>& held) {
 
 // Of the lease that is held: what the keeper made of it tells. The answer may be that of the lease
 // before, whose renewal was sent again because a standby had been asked first.
-void ClientNode::note_renewal(const client::Completion& done, const client::LeaseStatus& before) {
+void ClientNode::note_renewal(const client::Completion& done,
+                              const client::Keeper::Counters& before) {
   const auto* renewals = std::get_if<Result<client::RenewManyResult>>(&done.outcome);
   if (renewals == nullptr || !*renewals || work_ != Work::kHolding || (*renewals)->sent < adopted_)
     return;
@@ -194,9 +195,8 @@ void ClientNode::note_renewal(const client::Completion& done, const client::Leas
   renewal.returned = world_.now();
   const std::optional<Millis> left = (*renewals)->answered.front().expires_in;
   renewal.ok = left.has_value();
-  const client::LeaseStatus after = keeper_->status(lease_, now());
-  const bool lost = before.state != LeaseState::kLost && after.state == LeaseState::kLost;
-  if (renewal.ok ? after.renewals == before.renewals : !lost) return;
+  const client::Keeper::Counters& after = keeper_->counters();
+  if (renewal.ok ? after.renewals == before.renewals : after.lost == before.lost) return;
   renewal.answered = left.value_or(Millis(0));
   history_.renewals.push_back(renewal);
 }

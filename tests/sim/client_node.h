@@ -50,7 +50,7 @@ class ClientNode {
   void take(client::Completion& done);
   void acquired(const Result<client::GrantedLease>& held);
   void note_place();
-  void note_renewal(const client::Completion& done, const client::LeaseStatus& before);
+  void note_renewal(const client::Completion& done, const client::Keeper::Counters& before);
   void look_at_lease();
   void start_release();
   void released(const Result<client::ReleaseResult>& done);
