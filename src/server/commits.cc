@@ -51,10 +51,6 @@ void Commits::provide_state() {
   store_.take_state(state);
 }
 
-void Commits::collect() {
-  store_.pump(*this);
-}
-
 void Commits::forget_batches() {
   in_flight_.clear();
   durable_ = BatchId{};

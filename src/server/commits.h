@@ -38,9 +38,13 @@ class Commits final : private store::Sink {
   // Passes everything that is durable to the store, if the store asks for it because its files are
   // damaged. After submit().
   void provide_state();
-  // Learns which earlier batches have become durable, and whether another process is active.
-  void collect();
-  // The process that is active instead of this one, if collect() has learned of a new one; once.
+  // Learns which earlier batches have become durable.
+  void collect() {
+    if (!in_flight_.empty()) ask_store();
+  }
+  // The same, and of a shared store whether another process is active.
+  void ask_store() { store_.pump(*this); }
+  // The process that is active instead of this one, if ask_store() has learned of a new one; once.
   [[nodiscard]] std::optional<store::Active> take_deposed() {
     return std::exchange(deposed_, std::nullopt);
   }
@@ -62,7 +66,7 @@ class Commits final : private store::Sink {
     Nanos at;  // uptime
   };
 
-  // --- store::Sink; only inside submit() and collect() -------------------------------------------
+  // --- store::Sink; only inside submit() and ask_store() -------------------------------------------
   void durable(BatchId batch) override;
   void failed(BatchId batch, const Error& error) override;
   void deposed(const store::Active& active) override { deposed_ = active; }

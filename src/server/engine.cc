@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "base/assert.h"
@@ -22,9 +23,9 @@ constexpr RateLimitedLog::Limit kProtocolErrorLines{.lines = 1, .period = std::c
 Engine::Engine(EngineSettings settings, EngineParts parts)
     : settings_(std::move(settings)),
       store_(parts.store),
+      shared_(store_.is_shared()),
       log_(parts.log),
-      core_place_(std::in_place, settings_.core),
-      core_(*core_place_),
+      core_(settings_.core),
       clock_(parts.clock),
       now_(clock_.now()),
       stats_(telemetry_),
@@ -73,14 +74,16 @@ void Engine::stand_by(store::Active active) {
     if (concerned && !session->closed) close(*session);
   }
   commits_.forget_batches();
-  core_place_.emplace(settings_.core);  // In the same place: core_ and its copies refer to it.
+  // In the same place, because other parts refer to it.
+  std::destroy_at(&core_);
+  std::construct_at(&core_, settings_.core);
   load_ = {.loading = true, .loaded = {}, .standby = true, .active = std::move(active)};
   events_pending_ = false;
 }
 
 void Engine::follow_role() {
   if (load_.loading && !load_.standby) return;
-  commits_.collect();
+  commits_.ask_store();
   if (auto active = commits_.take_deposed()) {
     if (!load_.standby) {
       log_.warning(fmt::format("another pawld is active{}{}: this one stands by",
@@ -185,7 +188,7 @@ void Engine::stop() {
 void Engine::run_turn() {
   if (commits_.failed()) return;
   ++telemetry_.turns;
-  follow_role();
+  shared_ ? follow_role() : commits_.collect();
   if (commits_.failed()) return;
   if (!PAWL_MUTANT(clock_before_sockets)) now_ = read_clock();
   stats_.begin_turn(clock_.uptime());
@@ -332,7 +335,8 @@ void Engine::serve_ready() {
 }
 
 bool Engine::has_budget(const Session& session) const {
-  if (core_.batch_full() && Commands::is_stored(session.next_name())) return false;
+  if (core_.batch_full() && Commands::is_stored(session.next_name())) [[unlikely]]
+    return false;
   return budget_.left() ||
          (budget_.reserve_left() && Commands::is_served_first(session.next_name()));
 }
@@ -412,7 +416,7 @@ void Engine::flush() {
 // stand others, and when that batch was sent, their requests may not have arrived yet. What is held
 // leaves when the window is moved on, or is never said. The clock is read after all requests were
 // (hard case 46).
-bool Engine::may_answer() {
+bool Engine::role_window_is_open() {
   if (load_.loading) return true;  // Nothing is in memory.
   const Nanos until = store_.may_answer_until();
   if (until == Nanos::max() || PAWL_MUTANT(role_window_ignored)) return true;

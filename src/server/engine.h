@@ -145,7 +145,7 @@ class Engine final {
   // --- The steps of a turn -----------------------------------------------------------------------
   Now read_clock();
   void check_damage();
-  // Loads, or stands by, as the store says.
+  // Loads, or stands by, as a shared store says.
   void follow_role();
   void take_over();
   void apply_hangups();
@@ -171,7 +171,8 @@ class Engine final {
   void dismiss(Session& session);
   void flush();
   // Whether what is in memory may be told to anyone now.
-  [[nodiscard]] bool may_answer();
+  [[nodiscard]] bool may_answer() { return !shared_ || role_window_is_open(); }
+  [[nodiscard]] bool role_window_is_open();
   // Returns whether it has more events for this session that another turn should send.
   bool flush(Session& session);
   // Closes connections that do not read, until the unread output of all is within its limit.
@@ -183,11 +184,11 @@ class Engine final {
   // Constant after construction, but for the address.
   EngineSettings settings_;
   store::Store& store_;
+  const bool shared_;  // the store, with other pawld
   Log& log_;
 
   // In the order in which they depend on each other.
-  std::optional<core::Core> core_place_;  // emptied and filled again when this pawld is deposed
-  core::Core& core_;
+  core::Core core_;
   ServiceClock clock_;
   Now now_;  // the turn's one reading
   LoadState load_;

@@ -33,6 +33,7 @@ class MemoryStore final : public Store {
   [[nodiscard]] std::optional<Space> space() const override { return space_; }
   [[nodiscard]] BatchLimits batch_limits() const override { return limits_; }
   [[nodiscard]] bool ready() const override { return !one_at_a_time_ || held_.empty(); }
+  [[nodiscard]] bool is_shared() const override { return true; }  // A test may say so.
   [[nodiscard]] bool is_active() const override { return !deposed_by_.has_value(); }
   [[nodiscard]] Nanos may_answer_until() const override { return may_answer_until_; }
   [[nodiscard]] std::string_view kind() const override { return "memory"; }

@@ -151,6 +151,9 @@ class Store {
   [[nodiscard]] virtual bool ready() const { return true; }
 
   // --- A store that several processes share; one of them is active at a time -----------------------
+  // Whether other processes may use it, too. Constant. If not, the rest of this part is not asked,
+  // and pump() is called only while batches are under way.
+  [[nodiscard]] virtual bool is_shared() const { return false; }
   // Whether it is this process that may load and serve. It begins and ends inside pump(), which
   // reports the end by Sink::deposed(). A process that is not active should pump(), too.
   [[nodiscard]] virtual bool is_active() const { return true; }

@@ -64,6 +64,7 @@ class ClusterStore final : public Store, private SharedLog::Listener {
   bool has_room() override { return true; }
   [[nodiscard]] BatchLimits batch_limits() const override { return settings_.batch_limits; }
   [[nodiscard]] bool ready() const override;
+  [[nodiscard]] bool is_shared() const override { return true; }
   [[nodiscard]] bool is_active() const override { return may_serve_; }
   [[nodiscard]] Nanos may_answer_until() const override { return window_end_; }
   Result<void> close() override { return {}; }
