@@ -188,8 +188,9 @@ int LockWait::refused(const Error& error) {
       return console_.fail({Code::kUnavailable, "not acquired: " + *restoring});
     const char* hint = request_.patience == Millis(0) ? "Leave out -n to wait for it."
                                                       : "Wait longer with -w, or see `pawl show`.";
-    return console_.fail({Code::kBusy, fmt::format("not acquired: {} is not free. {}", names, hint)},
-                         request_.not_acquired);
+    return console_.fail(
+        {Code::kBusy, fmt::format("not acquired: {} is not free. {}", names, hint)},
+        request_.not_acquired);
   }
   if (error.code == Code::kUnavailable && !pawld.machine().reached()) {
     return pawld.is_tls_mismatch() ? console_.fail_tls_mismatch(error.detail)
