@@ -91,14 +91,15 @@ std::string obstacle(Console& console, const client::AcquireCall& call) {
                        printable(lock), owner_of(holder), text_of(holder, "token"),
                        duration_of(holder, "expires_in_ms"));
   }
-  if (const auto status = console.ask({"STATUS"})) {
-    if (auto restoring = restoring_text(*status)) return *std::move(restoring);
-  }
   return fmt::format("{} was not free", names(call));
 }
 
 int not_acquired(Console& console, const AcquireArguments& options,
                  const client::AcquireCall& call) {
+  // Not the same as a lock that somebody else has: nobody does the work. -E does not apply.
+  const auto status = console.ask({"STATUS"});
+  if (const auto restoring = status ? restoring_text(*status) : std::nullopt)
+    return console.fail({Code::kUnavailable, "not acquired: " + *restoring});
   const std::string why = obstacle(console, call);
   const std::string hint = options.common.no_wait ? "Leave out -n to wait for it."
                                                   : "Wait longer with -w, or see `pawl show`.";
