@@ -226,14 +226,14 @@ class Probe:
             self._lines.put(json.loads(line))
         self._lines.put(None)
 
-    def line(self, matches, what):
+    def line(self, matches, what, patience=PATIENCE):
         """The first line that matches; the others are kept."""
         for number, line in enumerate(self._kept):
             if matches(line):
                 return self._kept.pop(number)
         while True:
             try:
-                line = self._lines.get(timeout=PATIENCE)
+                line = self._lines.get(timeout=patience)
             except queue.Empty:
                 text = f"timed out waiting for {what}; {self.troubles[-5:]}"
                 raise AssertionError(text) from None
@@ -290,7 +290,7 @@ class Probe:
 
     def count(self, key, steps, micros=0, seed=1):
         self.command("count", key, steps, micros, seed)
-        return self.line(lambda line: "counted" in line, "the end of the count")
+        return self.line(lambda line: "counted" in line, "the end of the count", 4 * PATIENCE)
 
 
 def main():
