@@ -57,7 +57,7 @@ class LastReply final : public server::Network {
   }
   void want_input(server::ConnectionId /*connection*/, bool /*wanted*/) override {}
   void close(server::ConnectionId /*connection*/) override {
-    PAWL_ASSERT(!"the engine closed the connection");
+    PAWL_ASSERT(false && "the engine closed the connection");
   }
 
   std::string reply;
