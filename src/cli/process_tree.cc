@@ -11,11 +11,13 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <sstream>
 #include <unordered_map>
+#include <utility>
 
 #include "base/unique_fd.h"
 #include "cli/signals.h"
@@ -82,36 +84,42 @@ Listing list_processes() {
 
 enum class Place { kBelow, kElsewhere, kUnknown };
 
-// kUnknown: its parent, or one above, ended while the list was made.
-Place place_of(const TreeProcess& process, pid_t root, const Listing& all) {
+struct Position {
+  Place place = Place::kUnknown;  // kUnknown: a process above it ended while the list was made.
+  std::size_t depth = 0;          // below root; 0 is a child
+};
+
+Position position_of(const TreeProcess& process, pid_t root, const Listing& all) {
   pid_t parent = process.parent;
-  for (std::size_t steps = 0; steps <= all.size(); ++steps) {
-    if (parent == root) return Place::kBelow;
-    if (parent == 0) return Place::kElsewhere;
+  for (std::size_t depth = 0; depth <= all.size(); ++depth) {
+    if (parent == root) return {Place::kBelow, depth};
+    if (parent == 0) return {Place::kElsewhere};
     const auto found = all.find(parent);
-    if (found == all.end()) return Place::kUnknown;
+    if (found == all.end()) return {};
     parent = found->second.parent;
   }
-  return Place::kUnknown;
+  return {};
 }
 
 }  // namespace
 
 std::vector<TreeProcess> descendants(pid_t root, pid_t except) {
-  std::vector<TreeProcess> found;
+  std::multimap<std::size_t, TreeProcess> found;  // by depth
   for (int listings = 0; listings < kListingsMax; ++listings) {
     found.clear();
     bool complete = true;
     const Listing all = list_processes();
     for (const auto& [pid, process] : all) {
       if (pid == except || has_ended(process)) continue;
-      const Place place = place_of(process, root, all);
-      if (place == Place::kBelow) found.push_back(process);
-      if (place == Place::kUnknown) complete = false;
+      const Position position = position_of(process, root, all);
+      if (position.place == Place::kBelow) found.emplace(position.depth, process);
+      if (position.place == Place::kUnknown) complete = false;
     }
     if (complete) break;
   }
-  return found;
+  std::vector<TreeProcess> list;
+  for (auto& [depth, process] : found) list.push_back(std::move(process));
+  return list;
 }
 
 std::vector<pid_t> children_of_this_process() {

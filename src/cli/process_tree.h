@@ -25,8 +25,9 @@ struct TreeProcess {
   [[nodiscard]] bool is_stopped() const { return state == 'T' || state == 't'; }
 };
 
-// The processes below `root` that run or are stopped, without `root` and `except`. Empty when there
-// is no /proc.
+// The processes below `root` that run or are stopped, without `root` and `except`; parents before
+// their children: a script whose child gets a signal first goes on, and may end with success before
+// the signal reaches it. Empty when there is no /proc.
 [[nodiscard]] std::vector<TreeProcess> descendants(pid_t root, pid_t except = 0);
 
 // Those of the main thread, ended ones that are not reaped included. Empty where the kernel does not
