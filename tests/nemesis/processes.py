@@ -118,7 +118,8 @@ class Client:
 
 
 class Crowd:
-    """Many connections of a process that is no part of the work; see schedule.CROWDS."""
+    """Many connections of a process that is no part of the work; see schedule.CROWDS. Crowds come
+    from other machines: they must not take the CPU from pawld and its clients."""
 
     def __init__(self, world, command):
         """`command(step)`: its words."""
@@ -127,7 +128,8 @@ class Crowd:
         self.failures = []  # what went wrong with it: such a crowd has done nothing
 
     def start(self, step):
-        self.process = self.world.spawn(0, self.command(step), self.world.crowd_environment())
+        command = ["nice", "-n", "10", *self.command(step)]
+        self.process = self.world.spawn(0, command, self.world.crowd_environment())
 
     def stop(self):
         if self.process is not None:
