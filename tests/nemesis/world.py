@@ -55,8 +55,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 # A world without other faults has larger crowds.
 STRANGERS = {True: 11_500, False: 700}
 HEAVY_READERS = {True: 2000, False: 60}
-# Of pawld, bytes: its own, 4,300 connections with TLS, and what readers leave unread.
-MEMORY_LIMIT = (40 << 20) + 4300 * (28 << 10) + processes.OUTPUT_MAX
+# Of pawld, bytes: its own, 4,300 connections with TLS (19 KiB, and 50 with data under way: the
+# readers, half of them), and what readers leave unread.
+MEMORY_LIMIT = (40 << 20) + 4300 * (40 << 10) + processes.OUTPUT_MAX
 # The command's own, no lock to be had in time, and a lease that an operator broke.
 RUN_EXITS_WHEN_HEALTHY = {0, 75, 121, 122}
 # Thousands of strangers that begin TLS handshakes all the time leave no core for a new client's.
