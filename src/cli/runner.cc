@@ -110,10 +110,13 @@ std::optional<int> Runner::start(const std::vector<std::string>& words) {
   while (process_->exec_state() == ExecState::kPending && !over_) {
     run_once(killed_at_ == kNever ? kNever : boot_now() + kTreeCheck);
     give_up_if_stuck();
-    if (plan_->stopping() && process_->ended()) break;
+    if (process_->ended()) break;
   }
-  if (over_ || process_->exec_state() == ExecState::kPending) return end({});
-  if (process_->exec_state() == ExecState::kDone) return std::nullopt;
+  if (over_) return end({});
+  const ExecState exec = process_->exec_state();
+  // Killed before it was known: what it has started, if anything, ends as it does later.
+  if (exec == ExecState::kPending) return plan_->stopping() ? std::optional(end({})) : std::nullopt;
+  if (exec == ExecState::kDone) return std::nullopt;
   return not_started(process_->exec_error(), words.front());
 }
 

@@ -19,7 +19,7 @@ import sys
 
 from pawltest import harness
 from pawltest.harness import wait_until
-from pawltest.process import is_alive, tree
+from pawltest.process import children, is_alive, tree
 from pawltest.run_case import PAWL, WRITER, RunCase
 from pawltest.terminal import CTRL_Z, SHELLS, Terminal
 
@@ -218,7 +218,8 @@ class RunTreeTest(RunCase):
 
     # -- Other
 
-    def test_exec_that_hangs_does_not_delay_the_deadline(self):
+    def start_hanging_exec(self):
+        """`pawl run` of a program that hangs in its exec, once the lease was renewed."""
         program = self.dir / "slow"
         program.write_text("#!/bin/sh\ntrue\n")
         program.chmod(0o755)
@@ -234,8 +235,20 @@ class RunTreeTest(RunCase):
                 and self.holders(client, self.name)[0]["renewals"] > 0,
                 "the lease is renewed",
             )
+        return process
+
+    def test_exec_that_hangs_does_not_delay_the_deadline(self):
+        process = self.start_hanging_exec()
         self.break_lock()
         self.ends(process, 122)
+
+    def test_command_that_was_killed_before_its_exec_does_not_keep_the_lock(self):
+        process = self.start_hanging_exec()
+        for pid in children(process.pid):
+            os.kill(pid, signal.SIGKILL)
+        self.ends(process, 128 + signal.SIGKILL)
+        with self.client() as client:
+            self.assertEqual(self.inspect(client, self.name)["state"], "free")
 
     def test_orphans_are_reaped_by_pid_1(self):
         if not AS_ROOT:
