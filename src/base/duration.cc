@@ -1,6 +1,7 @@
 #include "base/duration.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <charconv>
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include <spdlog/async_logger.h>
 #include <spdlog/sinks/base_sink.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include <atomic>
 #include <chrono>

@@ -7,6 +7,7 @@
 
 #include <boost/json.hpp>
 #include <condition_variable>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>

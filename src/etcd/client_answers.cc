@@ -1,4 +1,5 @@
 // What the client makes of etcd's answers.
+#include <algorithm>
 #include <utility>
 
 #include "base/assert.h"

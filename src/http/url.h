@@ -3,6 +3,7 @@
 //   "/v1/locks/reports%2Fnightly?limit=5"   path "/v1/locks/reports%2Fnightly", query {limit: "5"}
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>

@@ -11,6 +11,7 @@
 // Status is answered at once, unless the endpoint is frozen.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <string>

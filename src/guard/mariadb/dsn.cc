@@ -1,5 +1,6 @@
 #include "guard/mariadb/dsn.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace pawl::guard {

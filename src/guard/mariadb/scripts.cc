@@ -1,5 +1,7 @@
 #include "guard/mariadb/scripts.h"
 
+#include <algorithm>
+
 #include "guard/mariadb/install.h"
 #include "guard/mariadb/uninstall.h"
 
