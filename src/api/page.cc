@@ -86,7 +86,7 @@ constexpr Code kCodes[]{
      "of /readyz. "
      "Retryable."},
     {"503", "exhausted", "The tokens are used up."},
-    {"500", "strange", "A bug of pawld."},
+    {"500", "internal", "A bug of pawld; report it."},
 };
 
 std::vector<std::string_view> codes_of(const Code& row) {
@@ -191,10 +191,11 @@ void append_limits(std::string& out) {
                   "`busy`",
                   limits::kHttpConnectionsReserved));
   row("unanswered requests of connections without a valid user",
-      fmt::format("{} bytes together; the oldest silent one is closed to make room",
+      fmt::format("{} bytes together; a silent one, chosen at random, is closed to make room",
                   limits::kHttpNewcomerBytesMax));
   row("connections without a request of a valid user",
-      fmt::format("{} more; the oldest silent one is closed to make room. Each has {} s for such a "
+      fmt::format("{} more; a silent one, chosen at random, is closed to make room. Each has {} s "
+                  "for such a "
                   "request",
                   limits::kHttpNewcomersMax, limits::kAuthenticateTime.count() / 1000));
   row("a request's arrival",

@@ -7,9 +7,7 @@ namespace pawl {
 std::optional<Newcomers::Id> Newcomers::add(Id id, Nanos now) {
   PAWL_ASSERT(!all_.contains(id));
   const std::optional<Id> gone = size() >= bounds_.most ? displace() : std::nullopt;
-  const Nanos deadline = now + bounds_.patience;
-  all_.emplace(id, Entry{deadline, false});
-  silent_.emplace(deadline, id);
+  insert(silent_, id, all_.emplace(id, Entry{now + bounds_.patience}).first->second);
   return gone;
 }
 
@@ -19,10 +17,8 @@ void Newcomers::set_waits_for_us(Id id, bool waits_for_us) {
   Entry& entry = found->second;
   if (entry.waits_for_us == waits_for_us) return;
   entry.waits_for_us = waits_for_us;
-  Order& from = waits_for_us ? silent_ : busy_;
-  Order& to = waits_for_us ? busy_ : silent_;
-  from.erase({entry.deadline, id});
-  to.emplace(entry.deadline, id);
+  erase(waits_for_us ? silent_ : busy_, id, entry);
+  insert(waits_for_us ? busy_ : silent_, id, entry);
 }
 
 bool Newcomers::waits_for_us(Id id) const {
@@ -31,32 +27,51 @@ bool Newcomers::waits_for_us(Id id) const {
 }
 
 std::optional<Newcomers::Id> Newcomers::next_late(Nanos now) {
-  return next_deadline() <= now ? take_first(silent_) : std::nullopt;
+  return next_deadline() <= now ? take(silent_.order.begin()->second) : std::nullopt;
 }
 
 std::optional<Newcomers::Id> Newcomers::displace() {
-  return take_first(silent_.empty() ? busy_ : silent_);
+  return take(choose(silent_.empty() ? busy_ : silent_));
 }
 
 std::optional<Newcomers::Id> Newcomers::displace_silent() {
-  return take_first(silent_);
+  return take(choose(silent_));
 }
 
 void Newcomers::remove(Id id) {
   const auto found = all_.find(id);
   if (found == all_.end()) return;
-  (found->second.waits_for_us ? busy_ : silent_).erase({found->second.deadline, id});
+  erase(found->second.waits_for_us ? busy_ : silent_, id, found->second);
   all_.erase(found);
 }
 
 Nanos Newcomers::next_deadline() const {
-  return silent_.empty() ? Nanos::max() : silent_.begin()->first;
+  return silent_.empty() ? Nanos::max() : silent_.order.begin()->first;
 }
 
-std::optional<Newcomers::Id> Newcomers::take_first(const Order& order) {
-  if (order.empty()) return std::nullopt;
-  const Id id = order.begin()->second;
-  remove(id);
+void Newcomers::insert(Group& group, Id id, Entry& entry) {
+  entry.index = group.ids.size();
+  group.ids.push_back(id);
+  group.order.emplace(entry.deadline, id);
+}
+
+// The last one takes its index.
+void Newcomers::erase(Group& group, Id id, const Entry& entry) {
+  group.order.erase({entry.deadline, id});
+  const Id last = group.ids.back();
+  group.ids[entry.index] = last;
+  all_.at(last).index = entry.index;
+  group.ids.pop_back();
+}
+
+std::optional<Newcomers::Id> Newcomers::choose(const Group& group) {
+  if (group.empty()) return std::nullopt;
+  if (bounds_.random == nullptr) return group.order.begin()->second;
+  return group.ids[bounds_.random->below(group.ids.size())];
+}
+
+std::optional<Newcomers::Id> Newcomers::take(std::optional<Id> id) {
+  if (id) remove(*id);
   return id;
 }
 

@@ -2,15 +2,16 @@
 // authenticate. They are bounded in number and in time, so that strangers can neither take the
 // places of clients nor hold memory. Knows no socket and no clock.
 //
-//   Newcomers newcomers({.most = 1024, .patience = 10s});
+//   Newcomers newcomers({.most = 1024, .patience = 10s, .random = &random});
 //   if (const auto gone = newcomers.add(id, now)) …close `gone`: there were too many…
 //   newcomers.set_waits_for_us(id, true);                     // its input is here, and not served
 //   while (const auto late = newcomers.next_late(now)) …close it…
 //   newcomers.remove(id);                                     // it has authenticated, or closed
 //
-// When there are too many, the one that has been there longest goes, of those that wait for their
-// peer. Only if all wait for us, the oldest of all goes: a peer that talks without ever
-// authenticating must not keep others out.
+// When there are too many, one goes that waits for its peer; only if all wait for us, one of these:
+// a peer that talks without ever authenticating must not keep others out. With a source of random
+// numbers it is any of them. If it were always the oldest, a peer that needs longer than strangers
+// need to fill all places would never get in, however often it tries.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,9 @@
 #include <set>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
+#include "base/random.h"
 #include "base/types.h"
 
 namespace pawl {
@@ -30,6 +33,7 @@ class Newcomers {
   struct Bounds {
     std::size_t most;
     Nanos patience;
+    Random* random = nullptr;  // nullptr: the oldest goes
   };
   explicit Newcomers(Bounds bounds) : bounds_(bounds) {}
 
@@ -62,14 +66,21 @@ class Newcomers {
   struct Entry {
     Nanos deadline{};
     bool waits_for_us = false;
+    std::size_t index = 0;  // in `ids` of its group
   };
-  // In order of arrival, as all have the same patience.
-  using Order = std::set<std::pair<Nanos, Id>>;
-  std::optional<Id> take_first(const Order& order);
+  struct Group {
+    std::set<std::pair<Nanos, Id>> order;  // of arrival, as all have the same patience
+    std::vector<Id> ids;                   // in no order, to draw one
+    [[nodiscard]] bool empty() const { return ids.empty(); }
+  };
+  void insert(Group& group, Id id, Entry& entry);
+  void erase(Group& group, Id id, const Entry& entry);
+  std::optional<Id> take(std::optional<Id> id);
+  [[nodiscard]] std::optional<Id> choose(const Group& group);
 
   const Bounds bounds_;
   std::unordered_map<Id, Entry> all_;
-  Order silent_, busy_;  // those that wait for their peer, and those that wait for us
+  Group silent_, busy_;  // those that wait for their peer, and those that wait for us
 };
 
 }  // namespace pawl

@@ -18,6 +18,43 @@ TEST(Newcomers, OfTooManyTheOldestOfTheSilentGoes) {
   EXPECT_EQ(newcomers.add(4, 2s), 1U) << "it is the oldest again";
 }
 
+// How many of 100 peers stay until `flood` others have come, each of which finds all places taken.
+int stay_through(std::uint64_t flood, bool by_chance) {
+  int stayed = 0;
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    SeededRandom random(seed);
+    Newcomers newcomers({.most = 64, .patience = 10s, .random = by_chance ? &random : nullptr});
+    Newcomers::Id id = 1;
+    for (; id <= 63; ++id) EXPECT_EQ(newcomers.add(id, 0s), std::nullopt);
+    const Newcomers::Id slow = id++;
+    EXPECT_EQ(newcomers.add(slow, 0s), std::nullopt);
+    for (std::uint64_t i = 0; i < flood; ++i) {
+      const auto gone = newcomers.add(id++, 0s);
+      EXPECT_TRUE(gone && !newcomers.contains(*gone));
+    }
+    EXPECT_EQ(newcomers.size(), 64U);
+    stayed += newcomers.contains(slow);
+  }
+  return stayed;
+}
+
+TEST(Newcomers, OneThatIsSlowerThanAFloodStaysSometimesIfChanceDecides) {
+  EXPECT_EQ(stay_through(128, false), 0);
+  const int stayed = stay_through(128, true);  // (1 - 1/64)^128 is 13 %.
+  EXPECT_GT(stayed, 4);
+  EXPECT_LT(stayed, 30);
+}
+
+TEST(Newcomers, ChanceDecidesOnlyAmongThoseThatWaitForTheirPeer) {
+  SeededRandom random(1);
+  Newcomers newcomers({.most = 3, .patience = 10s, .random = &random});
+  for (const Newcomers::Id id : {1U, 2U, 3U}) EXPECT_EQ(newcomers.add(id, 0s), std::nullopt);
+  newcomers.set_waits_for_us(1, true);
+  newcomers.set_waits_for_us(3, true);
+  for (Newcomers::Id id = 4; id < 100; ++id) EXPECT_EQ(newcomers.add(id, 0s), id == 4 ? 2 : id - 1);
+  EXPECT_TRUE(newcomers.contains(1) && newcomers.contains(3));
+}
+
 TEST(Newcomers, TalkingWithoutEndDoesNotKeepOthersOut) {
   Newcomers newcomers({.most = 2, .patience = 10s});
   for (const Newcomers::Id id : {1U, 2U}) {

@@ -23,10 +23,10 @@ std::vector<Places::Id> Places::set_bytes(Id id, std::size_t bytes) {
   newcomer_bytes_.emplace(id, bytes);
   bytes_ += bytes;
   while (bytes_ > bounds_.newcomer_bytes) {
-    const auto oldest = newcomers_.displace();
-    if (!oldest) break;
-    forget_bytes(*oldest);
-    displaced.push_back(*oldest);
+    const auto gone = newcomers_.displace();
+    if (!gone) break;
+    forget_bytes(*gone);
+    displaced.push_back(*gone);
   }
   return displaced;
 }

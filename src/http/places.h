@@ -8,8 +8,9 @@
 //
 // A connection begins as a newcomer. The handler admits it when a request has shown who sends it.
 // Newcomers have a number of their own, and a sum of memory for what they have sent; where either is
-// reached the oldest silent one makes room, so strangers never keep clients out. Where the ordinary places are taken, the client that has been silent longest
-// makes room; where none is silent, there are some more places for renewals.
+// reached a silent one makes room, so strangers never keep clients out. Where the ordinary places are
+// taken, the client that has been silent longest makes room; where none is silent, there are some
+// more places for renewals.
 #pragma once
 
 #include <cstddef>
@@ -32,9 +33,11 @@ class Places {
     std::size_t newcomer_bytes;
     std::size_t ordinary;
     std::size_t reserved;
+    Random* random = nullptr;  // as in Newcomers, for newcomers
   };
   explicit Places(Bounds bounds)
-      : bounds_(bounds), newcomers_({.most = bounds.newcomers, .patience = Nanos(0)}) {}
+      : bounds_(bounds),
+        newcomers_({.most = bounds.newcomers, .patience = Nanos(0), .random = bounds.random}) {}
 
   // A new connection, which is silent. Returns the one to close in its stead, which is forgotten
   // here, if there are too many.

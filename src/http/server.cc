@@ -36,7 +36,8 @@ class Server::Impl {
       : log_(log),
         handler_(std::move(handler)),
         bounds_(bounds),
-        places_({bounds.newcomers, bounds.newcomer_bytes, bounds.connections, bounds.reserved}),
+        places_({bounds.newcomers, bounds.newcomer_bytes, bounds.connections, bounds.reserved,
+                 &random_}),
         acceptor_(io_),
         pause_(io_) {}
 
@@ -158,6 +159,7 @@ class Server::Impl {
   const Bounds bounds_;
   RateLimitedLog peer_log_{log_};
   std::shared_ptr<const tls::ServerContext> tls_;  // Null: connections are plain.
+  SystemRandom random_;
   // Declared before io_: destroying io_ ends the last connections, which give their slots back.
   Places places_;
   std::unordered_map<Places::Id, PlaceSlot*> slots_;

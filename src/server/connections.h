@@ -39,11 +39,12 @@ class Connections {
     Nanos authenticate = limits::kAuthenticateTime;       // within this time
   };
 
-  Connections(Network& network, Limits limits, Telemetry& telemetry)
+  // With `random`, chance decides which newcomer goes when there are too many.
+  Connections(Network& network, Limits limits, Telemetry& telemetry, Random* random = nullptr)
       : network_(network),
         limits_(limits),
         telemetry_(telemetry),
-        newcomers_({.most = limits.newcomers, .patience = limits.authenticate}) {}
+        newcomers_({.most = limits.newcomers, .patience = limits.authenticate, .random = random}) {}
 
   // --- From the driver ---------------------------------------------------------------------------
   // nullptr: beyond all limits; it was sent an error and closed.

@@ -35,7 +35,7 @@ Engine::Engine(EngineSettings settings, EngineParts parts)
       connections_(parts.network,
                    {settings_.connections_max, settings_.connections_reserved,
                     settings_.newcomers_max, settings_.authenticate_within},
-                   telemetry_),
+                   telemetry_, &parts.random),
       budget_(settings_.work_per_turn),
       access_(log_, telemetry_),
       replies_(core_, connections_, stats_),
@@ -294,7 +294,7 @@ void Engine::close_newcomer(Session& session, Unwanted why) {
       now_.tick.time_since_epoch(),
       fmt::format("closing the connection of {}: {}", session.peer(),
                   late ? "it has not authenticated in time"
-                       : "too many have not authenticated, and it is the oldest of them"),
+                       : "too many have not authenticated, and it is one of them"),
       {{"event", late ? "unauthenticated_late" : "unauthenticated_displaced"},
        {"address", session.address()}});
   connections_.reply_error(session, wire::ErrorCode::kBusy,

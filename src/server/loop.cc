@@ -62,7 +62,7 @@ Loop::Loop(Log& log, Limits limits)
       accepts_at_once_(std::clamp<std::size_t>(limits.newcomers / 4, 1, kAcceptsAtOnce)),
       spare_(open_spare()),
       last_id_(kFirstConnection - 1),
-      handshakes_({.under_way = limits.handshakes}),
+      handshakes_({.under_way = limits.handshakes, .random = &random_}),
       events_(kEventsMax) {}
 
 Nanos Loop::monotonic_now() {

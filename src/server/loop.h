@@ -148,6 +148,7 @@ class Loop final : public Network, public Waker {
   bool stopping_ = false;
   std::function<void()> reload_;
   std::shared_ptr<const tls::ServerContext> tls_;  // nullptr: connections are plain
+  SystemRandom random_;
   TlsHandshakes handshakes_;
   RateLimitedLog peer_log_{log_};  // about peers, which anyone can be
   std::vector<epoll_event> events_;

@@ -213,7 +213,7 @@ void add_commands(Exposition& all, const Readings& r, const std::optional<HttpRe
       "pawl_unauthenticated_closed_total",
       "Connections that were closed before they had authenticated, by reason: late (not "
       "within 10 s, or their TLS handshake was not), or displaced (there were too "
-      "many, and it was the oldest of them). Of HTTP: before a request of a valid "
+      "many, and it was chosen at random to make room). Of HTTP: before a request of a valid "
       "user.");
   closed.add(r.telemetry.newcomers_late, {{"proto", "resp"}, {"reason", "late"}});
   closed.add(r.telemetry.newcomers_displaced, {{"proto", "resp"}, {"reason", "displaced"}});

@@ -70,7 +70,7 @@ inline constexpr std::size_t kAcquireResults = 7;
 // Why a connection that had not authenticated was closed.
 enum class Unwanted : std::uint8_t {
   kLate,       // its time to authenticate, or for its handshake, was over
-  kDisplaced,  // there were too many, and it was the oldest
+  kDisplaced,  // there were too many, and it was chosen to make room
 };
 
 struct Telemetry {

@@ -1,14 +1,14 @@
 // The TLS handshakes under way: which there are, which is next, which have been silent too long.
 // Knows no socket and no clock.
 //
-//   if (const auto oldest = handshakes.begin(id, now)) …close it: there were too many…
+//   if (const auto gone = handshakes.begin(id, now)) …close it: there were too many…
 //   handshakes.mark_ready(id);                                    // its socket has input
 //   while (there is time left in this turn)  if (const auto id = handshakes.next_ready()) …a step…
 //   while (const auto id = handshakes.next_late(now)) …close it…
 //
 // A handshake costs as much as thousands of renewals, and comes from unknown peers. So they take
-// turns, a fixed share of each turn of the loop; they are bounded in number; and the one that has
-// been silent longest is closed first.
+// turns, a fixed share of each turn of the loop; they are bounded in number; and when there are too
+// many, a silent one is closed.
 #pragma once
 
 #include <cstddef>
@@ -27,13 +27,15 @@ class TlsHandshakes {
   struct Bounds {
     std::size_t under_way = limits::kHandshakesMax;
     Nanos patience = limits::kHandshakeTime;
+    Random* random = nullptr;  // as in Newcomers
   };
   TlsHandshakes() : TlsHandshakes(Bounds{}) {}
   explicit TlsHandshakes(Bounds bounds)
-      : newcomers_({.most = bounds.under_way, .patience = bounds.patience}) {}
+      : newcomers_(
+            {.most = bounds.under_way, .patience = bounds.patience, .random = bounds.random}) {}
 
-  // When there are too many, answers the one to close in its
-  // stead, which is forgotten here: of those that wait for their peer, the oldest.
+  // When there are too many, answers the one to close in its stead, which is forgotten here: one of
+  // those that wait for their peer.
   [[nodiscard]] std::optional<ConnectionId> begin(ConnectionId id, Nanos now);
   // All that may be under way are, and each of them waits for us: accept no connection for now.
   [[nodiscard]] bool full() const { return newcomers_.all_wait_for_us(); }

@@ -110,10 +110,11 @@ void append_limits(std::string& out) {
   row("connections", fmt::format("{}, and {} more that are kept for renewals",
                                  limits::kConnectionsMax, limits::kConnectionsReserved));
   row("connections that have not authenticated, where users exist",
-      fmt::format("{} more; the oldest silent one is closed to make room. Each has {} s, however "
-                  "much it says, and commands of at most {} bytes",
-                  limits::kNewcomersMax, limits::kAuthenticateTime.count() / 1000,
-                  limits::kNewcomerFrameMax));
+      fmt::format(
+          "{} more; a silent one, chosen at random, is closed to make room. Each has {} s, however "
+          "much it says, and commands of at most {} bytes",
+          limits::kNewcomersMax, limits::kAuthenticateTime.count() / 1000,
+          limits::kNewcomerFrameMax));
   row("file descriptors",
       "where the process may open too few for all of these, the limits of connections are smaller "
       "in proportion, and the log says so at the start");
