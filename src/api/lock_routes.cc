@@ -70,7 +70,7 @@ Step list_locks(const RouteRequest& asked) {
   append_parameter(command, asked, "cursor", "CURSOR");
   append_parameter(command, asked, "limit", "COUNT");
   return RunCommand{std::move(command), [](const wire::Value& page) -> Step {
-                      if (page.items.size() != 2) return strange("LOCKS");
+                      if (page.items.size() != 2) return unexpected_reply("LOCKS");
                       return json_response(200, json::object{{"cursor", page.items[0].text},
                                                              {"locks", to_json(page.items[1])}});
                     }};

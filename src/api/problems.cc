@@ -34,7 +34,7 @@ constexpr std::array<Row, wire::kErrorCodes> kRows{{
     {ErrorCode::kNoAuth, 401, "noauth", "credentials are needed", Retry::kNever},
     {ErrorCode::kWrongPass, 401, "wrongpass", "wrong user or secret", Retry::kNever},
     {ErrorCode::kNoPerm, 403, "noperm", "this user may not do that", Retry::kNever},
-    {ErrorCode::kNoProto, 500, "strange", "pawld answered what it never should", Retry::kNever},
+    {ErrorCode::kNoProto, 500, "internal", "pawld answered what it never should", Retry::kNever},
     {ErrorCode::kLoading, 503, "loading", "pawld is still reading its data", Retry::kLater},
     {ErrorCode::kReadOnly, 503, "standby", "another pawld is active", Retry::kLater},
     {ErrorCode::kUncertain, 503, "uncertain", "it may have happened", Retry::kLater},
@@ -187,7 +187,7 @@ Problem uncertain() {
               "pawld closed before it answered; ask again with the same Idempotency-Key");
 }
 
-Problem strange(std::string_view to) {
+Problem unexpected_reply(std::string_view to) {
   return from(row_of(ErrorCode::kNoProto), "an unexpected reply to " + std::string(to));
 }
 

@@ -37,6 +37,6 @@ struct Subject {
 // pawld hung up before it answered.
 [[nodiscard]] http::Problem uncertain();
 // pawld answered what it never should.
-[[nodiscard]] http::Problem strange(std::string_view to);
+[[nodiscard]] http::Problem unexpected_reply(std::string_view to);
 
 }  // namespace pawl::api

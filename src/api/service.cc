@@ -294,7 +294,7 @@ void Service::receive(const Handle& pending, std::string_view bytes) {
     wire::DecodedReply reply = pending->decoder.decode(rest);
     rest.remove_prefix(reply.consumed);
     if (reply.status == wire::DecodeStatus::kProtocolError)
-      return advance(pending, strange("a command"));
+      return advance(pending, unexpected_reply("a command"));
     if (reply.status != wire::DecodeStatus::kComplete) break;
     if (reply.value.is_push() || pending->expected.empty()) {
       sent = send_event(pending, reply.value) || sent;
